@@ -1,0 +1,207 @@
+// Package driver is the contract between Holdfast's core and a store.
+//
+// A store keeps claims on keys. The core decides when to ask, wait, renew and
+// give up; the store decides, atomically and by its own clock, whether a claim
+// fits beside those that live. Applications use package holdfast; this package
+// is for those who write a store. Package drivertest holds the suite that
+// every store passes, and docs/drivers.md the steps to write one.
+//
+// # The one rule
+//
+// A claim is granted if the weights of the live claims on its key, plus its
+// own, do not pass its limit, and no live claim waits in line before it. The
+// rest follows from the numbers: an exclusive claim weighs [MaxWeight] of
+// [MaxWeight], a reader 1 of [MaxWeight], a slot of a semaphore 1 of n.
+//
+// # Answers
+//
+// Refusal is not an error: it is the zero [Grant]. Errors are for calls whose
+// outcome the store does not know, and are returned as the client library made
+// them; the core wraps them once. Two errors are certain: [ErrLost] says that
+// a claim is gone, [ErrInvalid] that this store can never keep such a claim.
+//
+// Every call ends within the context it is given. The core bounds that context
+// by the smaller of a sixth of the TTL and one second.
+package driver
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+)
+
+// Bounds that the core keeps for every store.
+const (
+	MaxWeight = 1 << 40 // the weight and the limit of an exclusive claim
+	MaxKey    = 512     // bytes of a key, prefix included
+	MaxText   = 1024    // bytes of an owner or a note
+	MaxSpan   = 256     // fencing tokens that one grant may carry
+)
+
+// Certain answers. Everything else that Renew and Release return means that
+// the outcome is unknown.
+var (
+	// ErrLost says that a claim is certainly gone: it ran out, was released,
+	// or was taken away. No later call brings it back.
+	ErrLost = errors.New("claim is gone")
+
+	// ErrBroken is the ErrLost of a claim that Inspector.Break ended.
+	ErrBroken = fmt.Errorf("%w: broken by an operator", ErrLost)
+
+	// ErrInvalid says that this store can never keep the claim as it is, for
+	// example because its TTL is too short. Wrap it with what would be right.
+	// The core does not try again.
+	ErrInvalid = errors.New("store cannot keep such a claim")
+)
+
+// A Claim says who wants how much of a key.
+type Claim struct {
+	Key string // 1 to MaxKey bytes of UTF-8
+	ID  string // made by the core, never used again; the owner's secret
+
+	Weight int64         // 1 to Limit
+	Limit  int64         // 1 to MaxWeight
+	TTL    time.Duration // how long the claim stands without a renewal
+
+	// Wait, for Acquire: the caller will ask again until it is granted or
+	// released. A store with a queue keeps a place for the claim, for as long
+	// as [Claim.Alive] after the last time it asked.
+	Wait bool
+
+	// Late, for Release: an Acquire of this id may still be on its way. The
+	// store refuses it if it arrives within the next ten seconds.
+	Late bool
+
+	// Leave, for Renew: this renewal is the last. The claim stands for TTL
+	// from now, no shorter and no longer, though its client may end before.
+	Leave bool
+
+	// Span, for Acquire: how many fencing tokens the caller could use for
+	// hand-offs of its own, 1 to MaxSpan.
+	Span int
+
+	Owner, Note string // for people; never compared
+}
+
+// Exclusive reports whether c tolerates no other claim.
+func (c Claim) Exclusive() bool { return c.Limit == MaxWeight && c.Weight == MaxWeight }
+
+// Shared reports whether c is a reader: one of very many.
+func (c Claim) Shared() bool { return c.Limit == MaxWeight && c.Weight < MaxWeight }
+
+// Alive is how long a waiting claim keeps its place without asking again, and
+// how long a claim that was granted while it waited stands before its owner
+// has confirmed it by a renewal. The core asks at least three times as often.
+func (c Claim) Alive() time.Duration { return min(c.TTL, 3*time.Second) }
+
+// A Grant is a store's answer to a claim. The zero value says no.
+type Grant struct {
+	OK bool
+
+	// Fence is the fencing token: larger than every token that the key has
+	// given before, except that all readers of one read phase share one.
+	// 0 means that the store has no tokens.
+	Fence uint64
+
+	// Span says that the tokens Fence to Fence+Span-1 belong to this grant.
+	// 0 means 1; a store may give fewer than the claim asked for.
+	Span int
+
+	// TTL is how long the claim stands, counted from when the request was
+	// sent; 0 means until it is released or the store says it is lost.
+	TTL time.Duration
+
+	// Retry and Holder explain a refusal as far as the store knows: when the
+	// claim in the way runs out, and whose it is.
+	Retry  time.Duration
+	Holder Holder
+}
+
+// A Holder is what people may know of a claim. All fields are hints: the claim
+// may have ended since.
+type Holder struct {
+	ID      string        // public: PublicID of the claim's id
+	Owner   string        // as the claim said
+	Note    string        // as the claim said
+	Fence   uint64        // 0 while Waiting
+	Since   time.Time     // when it was granted, or began to wait, by the store's clock
+	Left    time.Duration // until it runs out unless renewed; 0 if unknown
+	Weight  int64
+	Limit   int64
+	Waiting bool // in line, in order, after those that hold
+}
+
+// PublicID is the name under which people see the claim with this id. It
+// cannot be turned back.
+func PublicID(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return hex.EncodeToString(sum[:8])
+}
+
+// A Store keeps claims. All methods may be called at the same time.
+type Store interface {
+	// Acquire asks for a claim, once, and does not wait for it. It is
+	// idempotent: asking again with the id of a live claim grants it again,
+	// with the same fence and a fresh TTL.
+	Acquire(ctx context.Context, c Claim) (Grant, error)
+
+	// Renew lets each claim stand for its TTL from now and returns one error
+	// per claim, in order: nil if it is kept, ErrLost if it is certainly gone,
+	// anything else if that is unknown. A nil slice says that all are kept. It
+	// never creates, revives or queues a claim.
+	Renew(ctx context.Context, cs []Claim) []error
+
+	// Release ends claims, whether held or waiting, and wakes those in line
+	// behind them. One error per claim, in order: nil if it ended now, ErrLost
+	// if there was nothing to end, anything else if that is unknown. A nil
+	// slice says that all ended.
+	Release(ctx context.Context, cs []Claim) []error
+
+	// Close gives back what the store holds of its own. It leaves claims alone
+	// unless they cannot outlive their client.
+	Close() error
+}
+
+// A Watcher is a Store that can tell a waiting claim when to ask again.
+type Watcher interface {
+	// Watch calls wake, from any goroutine, whenever asking again for c may
+	// pay. wake does not block. Waking too often is harmless; what would have
+	// woken the claim before Watch returned may be missed, so the caller asks
+	// once more after it.
+	//
+	// wake(Grant{}) means: ask again. A Grant that is OK means that the claim
+	// has been granted; its TTL counts from the sending of the last Acquire of
+	// this claim that the store answered, because the message may be late, and
+	// the core confirms it by Renew.
+	//
+	// stop ends the watch. wake may be running while stop does.
+	Watch(ctx context.Context, c Claim, wake func(Grant)) (stop func(), err error)
+}
+
+// A Notifier is a Store that learns by itself that claims have ended, before
+// their owner would at the next renewal.
+type Notifier interface {
+	// Notify calls lost, from any goroutine, for each claim of this Store that
+	// ended without a Release. lost does not block. err matches ErrLost and
+	// says why. stop ends the calls.
+	Notify(lost func(key, id string, err error)) (stop func())
+}
+
+// An Inspector is a Store that can show its claims to people.
+type Inspector interface {
+	// Holders returns the claims on a key: those that hold, then those in line
+	// as far as the store knows them. A claim's own id is never among them.
+	Holders(ctx context.Context, key string) ([]Holder, error)
+
+	// Keys yields the keys with live claims that begin with prefix, in no
+	// order. An error ends the sequence.
+	Keys(ctx context.Context, prefix string) iter.Seq2[string, error]
+
+	// Break ends the claim that Holders calls id, at once, and lets the next
+	// in line in. ErrLost if there is none such.
+	Break(ctx context.Context, key, id string) error
+}

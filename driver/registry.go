@@ -1,0 +1,86 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// An Opener makes a Store from a URL. It rejects parameters that it does not
+// know (see [Params]) and never puts a password into an error.
+type Opener func(ctx context.Context, u *url.URL) (Store, error)
+
+var registry struct {
+	sync.RWMutex
+	openers map[string]Opener
+}
+
+// Register makes a store available to [Open] under a URL scheme. Stores call
+// it from init. It panics if the scheme is taken.
+func Register(scheme string, open Opener) {
+	registry.Lock()
+	defer registry.Unlock()
+	if _, taken := registry.openers[scheme]; taken {
+		panic("driver: Register called twice for scheme " + scheme)
+	}
+	if registry.openers == nil {
+		registry.openers = make(map[string]Opener)
+	}
+	registry.openers[scheme] = open
+}
+
+// Schemes returns the registered URL schemes, sorted.
+func Schemes() []string {
+	registry.RLock()
+	defer registry.RUnlock()
+	return slices.Sorted(maps.Keys(registry.openers))
+}
+
+// Open makes the Store that a URL names. The package of the store must have
+// been imported. Errors show the URL without its password.
+func Open(ctx context.Context, rawURL string) (Store, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		// url.Error repeats the whole URL, password included.
+		if parse := (*url.Error)(nil); errors.As(err, &parse) {
+			err = parse.Err
+		}
+		return nil, fmt.Errorf("store URL does not parse: %w", err)
+	}
+	registry.RLock()
+	open := registry.openers[u.Scheme]
+	registry.RUnlock()
+	if open == nil {
+		return nil, unknownScheme(u)
+	}
+	store, err := open(ctx, u)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", Redact(u), err)
+	}
+	return store, nil
+}
+
+func unknownScheme(u *url.URL) error {
+	known := strings.Join(Schemes(), ", ")
+	if known == "" {
+		known = "none; import the package of a store"
+	}
+	if u.Scheme == "" {
+		return fmt.Errorf("store URL has no scheme, such as file:///var/lib/locks (known: %s)", known)
+	}
+	return fmt.Errorf("no store for URL scheme %q (known: %s; is the store's package imported?)", u.Scheme, known)
+}
+
+// Redact renders a URL for people: without password, and without the value of
+// any query parameter, since some stores take secrets there.
+func Redact(u *url.URL) string {
+	shown := *u
+	shown.RawQuery = ""
+	shown.Fragment = ""
+	return shown.Redacted()
+}

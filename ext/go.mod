@@ -1,0 +1,7 @@
+module github.com/holdfast-go/holdfast/ext
+
+go 1.25.0
+
+require github.com/holdfast-go/holdfast v0.0.0
+
+replace github.com/holdfast-go/holdfast => ../
