@@ -1,0 +1,33 @@
+# The race detector needs cgo and a C compiler. Without one the tests still
+# mean something, so they run, and say what they leave out.
+RACE  = $(shell go list -race errors >/dev/null 2>&1 && echo -race)
+TESTS ?= -timeout=5m
+BENCH ?= .
+
+.PHONY: help
+help: ## show this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 8
+
+.PHONY: demo
+demo: ## watch a flash sale oversell without locks, and not with them
+	go run ./ext/cmd/holdfast demo
+
+.PHONY: test
+test: ## run every test of both modules under the race detector
+	@$(if $(RACE),,echo 'no C compiler: the tests run without the race detector' >&2)
+	go test $(RACE) $(TESTS) work
+
+.PHONY: lint
+lint: ## run the static checks: format, vet for every system, staticcheck
+	scripts/lint
+
+.PHONY: check
+check: lint test ## run all that a change must pass
+
+.PHONY: bench
+bench: ## run the benchmarks that match BENCH
+	go test -run='^$$' -bench='$(BENCH)' -benchmem work
+
+.PHONY: fuzz
+fuzz: ## fuzz each target for FUZZTIME, 10s unless set
+	scripts/fuzz
