@@ -1,0 +1,147 @@
+package holdfast_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/markdown"
+)
+
+// documents returns the Markdown files that users read.
+func documents(t *testing.T) []source {
+	t.Helper()
+	return slices.DeleteFunc(slices.Clone(files(t)), func(s source) bool {
+		return path.Ext(s.path) != ".md" || strings.Contains(s.path, "testdata/")
+	})
+}
+
+// TestDocsGo sees to it that what readers copy compiles: whole programs are
+// built, and fragments stand line by line in a Go file of the repository, such
+// as the body of an Example. A line "// ..." in a fragment leaves something
+// out.
+func TestDocsGo(t *testing.T) {
+	code := compiled(t)
+	programs := make(map[string]string)
+	for _, s := range documents(t) {
+		blocks, err := markdown.Blocks(string(s.text))
+		if err != nil {
+			t.Errorf("%s: %v", s.path, err)
+		}
+		for _, block := range blocks {
+			place := fmt.Sprintf("%s:%d", s.path, block.Line)
+			switch block.Lang {
+			case "":
+				t.Errorf("%s: the block names no language: use text if it has none", place)
+			case "golang", "bash", "shell":
+				t.Errorf("%s: %s is called go or sh here", place, block.Lang)
+			case "go":
+				if regexp.MustCompile(`(?m)^package main$`).MatchString(block.Text) {
+					programs[place] = block.Text
+				} else if !slices.ContainsFunc(code, func(file string) bool { return holds(file, block.Text) }) {
+					t.Errorf("%s: no Go file holds these lines: take them from an Example, or give a whole program", place)
+				}
+			}
+		}
+	}
+	if len(programs) > 0 {
+		build(t, programs)
+	}
+}
+
+// compiled returns the Go files that the go command compiles on some system,
+// normalised.
+func compiled(t *testing.T) (code []string) {
+	t.Helper()
+	ignored := regexp.MustCompile(`(?m)^//go:build ignore$`)
+	for _, s := range goFiles(t) {
+		if !ignored.Match(s.text) {
+			code = append(code, normalise(string(s.text)))
+		}
+	}
+	return code
+}
+
+// holds reports whether a file has the lines of a fragment, in order, and
+// without gaps except where the fragment says so.
+func holds(file, fragment string) bool {
+	rest, some := file, false
+	for part := range strings.SplitSeq(normalise(fragment), "\n// ...\n") {
+		if part = strings.Trim(part, "\n"); part == "" {
+			continue
+		}
+		_, after, found := strings.Cut(rest, "\n"+part+"\n")
+		if !found {
+			return false
+		}
+		rest, some = "\n"+after, true
+	}
+	return some
+}
+
+// normalise leaves of each line its words with single spaces between them, and
+// drops empty lines. The text begins and ends with a line break, so that whole
+// lines can be searched for.
+func normalise(text string) string {
+	var b strings.Builder
+	b.WriteString("\n")
+	for line := range strings.Lines(text) {
+		if words := strings.Fields(line); len(words) > 0 {
+			b.WriteString(strings.Join(words, " ") + "\n")
+		}
+	}
+	return b.String()
+}
+
+// build compiles programs, given by the place they come from. They are laid
+// over the tree, below ext, whose module knows all clients; nothing is written
+// there.
+func build(t *testing.T, programs map[string]string) {
+	t.Helper()
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	scratch := t.TempDir()
+	overlay := struct{ Replace map[string]string }{make(map[string]string)}
+	args := []string{"build", "-buildvcs=false", "-o", os.DevNull, "-overlay", filepath.Join(scratch, "overlay.json")}
+	for place, text := range programs {
+		name := "doc_" + regexp.MustCompile(`\W`).ReplaceAllString(place, "_")
+		file := filepath.Join(scratch, name+".go")
+		text = fmt.Sprintf("//line %s:1\n%s", place, text)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		overlay.Replace[filepath.Join(here, "ext", "internal", name, "main.go")] = file
+		args = append(args, "./ext/internal/"+name)
+	}
+	text, err := json.Marshal(overlay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(scratch, "overlay.json"), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
+		t.Errorf("programs in the documents do not build: %v\n%s", err, out)
+	}
+}
+
+// TestDocsLinks follows the links between the files of the repository.
+func TestDocsLinks(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)\s:#]+)(?:#[^)\s]*)?\)`)
+	for _, s := range documents(t) {
+		for _, match := range link.FindAllStringSubmatch(string(s.text), -1) {
+			if _, err := os.Stat(filepath.Join(filepath.FromSlash(s.dir()), filepath.FromSlash(match[1]))); err != nil {
+				t.Errorf("%s: link to %s: %v", s.path, match[1], err)
+			}
+		}
+	}
+}

@@ -1,0 +1,209 @@
+package holdfast_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/holdfast-go/holdfast"
+
+// walls says which folders of this repository the shipped files of a folder
+// may import, "." being the root. It keeps a store from pulling in the engine
+// or another store, and users of the engine from linking stores they never
+// open. "/..." stands for a folder and all below it; the longest match counts.
+//
+// Tests may import what they like, but the root module never imports ext.
+var walls = map[string]string{
+	"driver":       "", // the standard library only
+	"internal/...": "driver internal/...",
+	".":            "driver internal/...",
+	"drivertest":   "driver internal/...",
+
+	"memlock":  "driver internal/...",
+	"filelock": "driver internal/...",
+	"sqllock":  "driver internal/...",
+	"redlock":  "driver internal/...",
+
+	"fence":        ". driver internal/...",
+	"httplock":     ". driver fence internal/...",
+	"examples/...": "...",
+
+	"ext/redislock":    "driver internal/... ext/internal/...",
+	"ext/memcachelock": "driver internal/... ext/internal/...",
+	"ext/etcdlock":     "driver internal/... ext/internal/...",
+	"ext/zklock":       "driver internal/... ext/internal/...",
+	"ext/pglock":       "driver sqllock internal/... ext/internal/...",
+	"ext/mysqllock":    "driver sqllock internal/... ext/internal/...",
+	"ext/sqlitelock":   "driver sqllock internal/... ext/internal/...",
+
+	"ext/grpclock":     ". driver internal/... ext/internal/...",
+	"ext/otellock":     ". driver internal/... ext/internal/...",
+	"ext/schedlock":    ". driver internal/... ext/internal/...",
+	"ext/internal/...": "driver internal/... ext/internal/...",
+	"ext/all":          "...",
+	"ext/cmd/...":      "...",
+}
+
+// clients says which folders of ext may import a module of others, tests
+// included. A new line here is a decision: what does the module give that a
+// page of our own would not, and who keeps it up?
+var clients = map[string]string{
+	"github.com/spf13/cobra":          "ext/cmd/...",
+	"github.com/rogpeppe/go-internal": "ext/cmd/...",
+	"github.com/moby/locker":          "ext/internal/...", // to compare with
+}
+
+func TestWalls(t *testing.T) {
+	for _, s := range goFiles(t) {
+		wall, ok := lookup(walls, s.dir())
+		if !ok {
+			t.Errorf("%s: no wall for %s: say in walls_test.go what it may import", s.path, s.dir())
+			continue
+		}
+		for _, spec := range s.file.Imports {
+			path, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if reason := refuse(s, wall, path); reason != "" {
+				t.Errorf("%s:%d: imports %s: %s", s.path, s.line(spec), path, reason)
+			}
+		}
+	}
+}
+
+// refuse says why a file may not import a package, "" if it may.
+func refuse(s source, wall, path string) string {
+	ext := strings.HasPrefix(s.path, "ext/")
+	first, _, _ := strings.Cut(path, "/")
+	house, ours := folder(path)
+	switch {
+	case path == "C":
+		return "everything builds without a C compiler"
+	case !ours && !strings.Contains(first, "."):
+		return "" // the standard library
+	case ours && !ext && within(house, "ext/..."):
+		return "the root module does not know ext"
+	case ours && (s.test() || house == s.dir() || anyWithin(house, wall)):
+		return ""
+	case ours:
+		return "the wall of " + s.dir() + " allows only " + cmp.Or(wall, "the standard library")
+	case !ext:
+		return "the root module uses the standard library only"
+	}
+	folders, known := clients[longestPrefix(path)]
+	if !known {
+		return "unknown module: a dependency is a decision, written down in walls_test.go"
+	}
+	if !anyWithin(s.dir(), folders) {
+		return "only for " + folders
+	}
+	return ""
+}
+
+// folder returns the folder of a package of this repository.
+func folder(path string) (string, bool) {
+	if path == module {
+		return ".", true
+	}
+	return strings.CutPrefix(path, module+"/")
+}
+
+// within reports whether a folder matches a pattern, which may end in "...".
+func within(folder, pattern string) bool {
+	above, open := strings.CutSuffix(pattern, "...")
+	return folder == strings.TrimSuffix(above, "/") || open && strings.HasPrefix(folder, above)
+}
+
+func anyWithin(folder, patterns string) bool {
+	return slices.ContainsFunc(strings.Fields(patterns), func(p string) bool { return within(folder, p) })
+}
+
+// lookup returns the entry whose pattern is the longest to match.
+func lookup(table map[string]string, name string) (string, bool) {
+	best, found := "", false
+	for pattern := range table {
+		if within(name, pattern) && (!found || len(pattern) > len(best)) {
+			best, found = pattern, true
+		}
+	}
+	return table[best], found
+}
+
+// longestPrefix returns the module among clients that holds a package.
+func longestPrefix(path string) (best string) {
+	for client := range clients {
+		if within(path, client+"/...") && len(client) > len(best) {
+			best = client
+		}
+	}
+	return best
+}
+
+// A modfile is what the go command reads in a go.mod or go.work file.
+type modfile struct {
+	Go        string
+	Toolchain string
+	Require   []struct {
+		Path     string
+		Indirect bool
+	}
+	Replace []struct{ Old, New struct{ Path string } }
+	Exclude []any
+	Tool    []any
+	Use     []struct{ DiskPath string }
+}
+
+func readModfile(t *testing.T, args ...string) (m modfile) {
+	t.Helper()
+	out, err := exec.Command("go", args...).Output()
+	if err == nil {
+		err = json.Unmarshal(out, &m)
+	}
+	if err != nil {
+		t.Fatalf("go %s: %v", strings.Join(args, " "), err)
+	}
+	return m
+}
+
+func TestRootRequiresNothing(t *testing.T) {
+	m := readModfile(t, "mod", "edit", "-json", "go.mod")
+	if n := len(m.Require) + len(m.Replace) + len(m.Exclude) + len(m.Tool); n != 0 {
+		t.Errorf("go.mod: has %d lines besides module and go: the root module requires nothing; what needs a client goes into ext", n)
+	}
+}
+
+func TestExtRequiresWhatIsMeant(t *testing.T) {
+	m := readModfile(t, "mod", "edit", "-json", "ext/go.mod")
+	known := append(slices.Collect(maps.Keys(clients)), module)
+	for _, r := range m.Require {
+		if !r.Indirect && !slices.Contains(known, r.Path) {
+			t.Errorf("ext/go.mod: requires %s: a dependency is a decision, written down in walls_test.go", r.Path)
+		}
+	}
+	if len(m.Replace) != 1 || m.Replace[0].Old.Path != module || m.Replace[0].New.Path != "../" || len(m.Exclude) != 0 {
+		t.Errorf("ext/go.mod: replaces more than %s by ../, or excludes: those who import ext would not get that", module)
+	}
+}
+
+func TestGoVersion(t *testing.T) {
+	const oldest = "1.25.0" // newer would shut out users; older lacks testing/synctest
+	for name, m := range map[string]modfile{
+		"go.mod":     readModfile(t, "mod", "edit", "-json", "go.mod"),
+		"ext/go.mod": readModfile(t, "mod", "edit", "-json", "ext/go.mod"),
+		"go.work":    readModfile(t, "work", "edit", "-json", "go.work"),
+	} {
+		if m.Go != oldest || m.Toolchain != "" {
+			t.Errorf("%s: go %s, toolchain %q: must stay at go %s without a toolchain line", name, m.Go, m.Toolchain, oldest)
+		}
+		if name == "go.work" && len(m.Use) != 2 {
+			t.Errorf("go.work: uses %d modules, want . and ./ext", len(m.Use))
+		}
+	}
+}
