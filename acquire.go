@@ -1,0 +1,385 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Lock takes the lock on key and waits for it until ctx ends. The key is any
+// UTF-8 of 1 to 512 bytes, prefix included.
+//
+// A wait that is cut short returns an error that matches both [ErrHeld] and the
+// error of ctx; with [Wait] and [Retry], ErrHeld alone once they give up. While
+// it waits, Lock rides out a store that fails for up to the TTL; if the store
+// has never answered, for up to a second. A context that carries a lock on the
+// same key (see [Lock.Context]) gets [ErrDeadlock], or enters it again with
+// [Reenter].
+//
+// A call that fails leaves nothing behind: what it may have left in the store
+// is released in the background.
+func (lk *Locker) Lock(ctx context.Context, key string, opts ...LockOption) (*Lock, error) {
+	s, err := lk.settings(opts)
+	if err != nil {
+		return nil, wrap("lock", key, err)
+	}
+	lock, err := lk.lock(ctx, key, s)
+	return lock, wrap("lock", key, err)
+}
+
+// TryLock takes the lock on key at once, or returns an error that matches
+// [ErrHeld], as a [*HeldError] that says by whom. It does not overtake those
+// who wait. If this process holds the key it is refused without asking the
+// store.
+func (lk *Locker) TryLock(ctx context.Context, key string, opts ...LockOption) (*Lock, error) {
+	s, err := lk.settings(opts)
+	if err == nil && (s.tries > 0 || s.limited && s.wait > 0) {
+		err = errors.New("TryLock does not wait: use Lock with Wait or Retry")
+	}
+	if err != nil {
+		return nil, wrap("trylock", key, err)
+	}
+	s.wait, s.limited = 0, true
+	lock, err := lk.lock(ctx, key, s)
+	return lock, wrap("trylock", key, err)
+}
+
+func (lk *Locker) lock(ctx context.Context, key string, s settings) (*Lock, error) {
+	stored, err := lk.storedKey(key)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if lock, err := lk.enterAgain(ctx, stored, s); lock != nil || err != nil {
+		return lock, err
+	}
+	if s.tries == 0 {
+		a := attempt{lk: lk, ctx: ctx, key: stored, settings: s, try: s.limited && s.wait == 0}
+		return a.run()
+	}
+	for n := 1; ; n++ {
+		a := attempt{lk: lk, ctx: ctx, key: stored, settings: s, try: true}
+		lock, err := a.run()
+		if n == s.tries || !errors.Is(err, ErrHeld) {
+			return lock, err
+		}
+		if cut := lk.sleep(ctx, s.every); cut != nil {
+			return nil, cutShort(cut, err)
+		}
+	}
+}
+
+// cutShort is the error of a wait that cause ended: it matches both.
+func cutShort(cause, held error) error {
+	if held == nil {
+		return cause
+	}
+	return fmt.Errorf("%w while %w", cause, held)
+}
+
+// sleep returns why it was cut short, nil if it was not.
+func (lk *Locker) sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-lk.closing:
+		return ErrClosed
+	}
+}
+
+// An attempt is one call of Lock or TryLock on its way to a lease.
+type attempt struct {
+	settings
+	lk  *Locker
+	ctx context.Context
+	key string // as stored
+	try bool   // do not wait
+
+	turn      *turn
+	lease     *lease // what is asked for
+	contender bool   // it waits at the store for the whole line
+	waiter    *waiter
+
+	began    time.Duration
+	answered time.Duration // when the last Acquire that was answered was sent
+	asked    bool          // the store may know the claim
+	late     bool          // an Acquire has not been answered
+	refusal  *HeldError    // nil until refused
+}
+
+func (a *attempt) run() (*Lock, error) {
+	a.began = a.lk.now()
+	a.answered = a.began
+	if err := a.enter(); err != nil {
+		return nil, err
+	}
+	defer a.lk.busy.Done()
+	var lock *Lock
+	var err error
+	for lock == nil && err == nil {
+		switch {
+		case a.waiter != nil:
+			lock, err = a.stand()
+		case a.contender:
+			lock, err = a.contend()
+		default:
+			lock, err = a.ask()
+		}
+	}
+	if lock != nil {
+		lock.locked(a.began)
+	}
+	return lock, err
+}
+
+// enter decides whether the call may ask the store at once, as the contender or
+// beside it, or stands in line.
+func (a *attempt) enter() error {
+	lk := a.lk
+	lk.mu.Lock()
+	defer lk.mu.Unlock()
+	if lk.closed {
+		return ErrClosed
+	}
+	t := lk.turn(a.key)
+	a.turn = t
+	clear := t.line.first == nil && !t.waiting && t.fits(a.terms)
+	switch {
+	case !clear && a.try:
+		return lk.heldHere(t)
+	case !clear:
+		a.queue()
+	default:
+		t.begin(a.terms)
+		a.lease = lk.newLease(t, a.terms)
+		if !a.try && !t.contending {
+			a.contender, t.contending = true, true
+		}
+	}
+	lk.busy.Add(1)
+	return nil
+}
+
+// queue puts the call at the end of the line.
+func (a *attempt) queue() {
+	a.waiter = &waiter{settings: a.settings, ready: make(chan struct{})}
+	a.turn.line.push(a.waiter)
+}
+
+// stand waits in line. It returns a lock that was handed over, an error, or
+// neither when the call has become the contender.
+func (a *attempt) stand() (*Lock, error) {
+	w := a.waiter
+	var limit <-chan time.Time
+	if a.limited {
+		timer := time.NewTimer(a.began + a.wait - a.lk.now())
+		defer timer.Stop()
+		limit = timer.C
+	}
+	var cut error
+	select {
+	case <-w.ready:
+	case <-a.ctx.Done():
+		cut = a.ctx.Err()
+	case <-limit:
+	}
+	a.lk.mu.Lock()
+	defer a.lk.mu.Unlock()
+	switch {
+	case w.closed:
+		return nil, ErrClosed
+	case !w.called:
+		held := a.lk.heldHere(a.turn)
+		a.turn.line.remove(w)
+		a.lk.tidy(a.turn)
+		if cut != nil {
+			return nil, cutShort(cut, held)
+		}
+		return nil, held
+	case w.lock != nil:
+		return w.lock, nil
+	}
+	a.waiter, a.contender, a.answered = nil, true, a.lk.now()
+	a.lease = w.claim
+	a.asked, a.late = w.claim != nil, w.claim != nil
+	if a.lease == nil {
+		a.lease = a.lk.newLease(a.turn, a.terms)
+	}
+	a.lease.claim.Span = a.span()
+	return nil, nil
+}
+
+// span is how many tokens a grant should carry: more than one only if somebody
+// stands in line, since each costs the store's clock a microsecond.
+func (a *attempt) span() int {
+	if a.exclusive() && !a.noRenew && a.turn.line.len > 0 {
+		return driver.MaxSpan
+	}
+	return 1
+}
+
+// ask asks the store once, beside the contender if there is one. A call that
+// would wait and is refused goes to the line.
+func (a *attempt) ask() (*Lock, error) {
+	for range maxLate {
+		g, sent, err := a.acquire(false)
+		if err == nil && g.OK {
+			if lock, err := a.take(g, sent); lock != nil || err != nil {
+				return lock, err
+			}
+			continue
+		}
+		return nil, a.refused(g, err)
+	}
+	a.leave()
+	a.discard()
+	return nil, fmt.Errorf("the store's answers came too late for a TTL of %v", a.ttl)
+}
+
+// maxLate is how many grants in a row may come too late to be of use.
+const maxLate = 3
+
+// refused ends a single try, or sends a call that may wait to the line.
+func (a *attempt) refused(g driver.Grant, err error) error {
+	if err != nil && (a.try || errors.Is(err, driver.ErrInvalid) || a.ctx.Err() != nil) {
+		a.leave()
+		a.discard()
+		return err
+	}
+	if a.try {
+		a.leave()
+		return heldError(g)
+	}
+	a.discard()
+	a.lk.mu.Lock()
+	defer a.lk.mu.Unlock()
+	a.turn.end(a.terms)
+	a.lease, a.asked, a.late = nil, false, false
+	a.queue()
+	a.lk.pump(a.turn)
+	return nil
+}
+
+// acquire sends one Acquire and keeps the books about its answer.
+func (a *attempt) acquire(wait bool) (g driver.Grant, sent time.Duration, err error) {
+	now := time.Now()
+	sent = a.lk.clock.At(now)
+	limit := callLimit(a.ttl)
+	if wait && a.limited {
+		limit = max(min(limit, a.began+a.wait-sent), 0)
+	}
+	call := a.lease.call(a.ctx, now.Add(limit))
+	defer call.End()
+	a.lease.claim.Wait = wait
+	a.asked = true
+	g, err = a.lk.store.Acquire(call, a.lease.claim)
+	if err != nil {
+		a.late = true
+	}
+	if a.lk.opts.Trace.Tried != nil && !g.OK {
+		a.tried(g, err)
+	}
+	return g, sent, err
+}
+
+func (a *attempt) tried(g driver.Grant, err error) {
+	if err == nil {
+		err = heldError(g)
+	}
+	a.lk.opts.Trace.Tried(Event{Key: a.lk.shown(a.key), Owner: a.lk.opts.Owner, Waited: a.lk.now() - a.began, Err: err})
+}
+
+// take makes a lock of a grant. It returns neither lock nor error if the grant
+// is of no use and has to be asked for again: too old, or lost already.
+func (a *attempt) take(g driver.Grant, sent time.Duration) (*Lock, error) {
+	l := a.lease
+	l.grant(g, sent)
+	if left, ok := l.remaining(a.lk.now()); ok && left < a.least(g) {
+		return nil, nil
+	}
+	if a.fenced && g.Fence == 0 {
+		a.leave()
+		a.discard()
+		return nil, ErrNotFenced
+	}
+	lock := a.lk.newLock(l, &a.settings)
+	if done, err := a.admit(lock); !done {
+		return nil, err
+	}
+	return lock, nil
+}
+
+// least is how much validity a caller must find when it gets its lock: half of
+// the TTL; of a pushed grant, which is short until it is confirmed, a second
+// will do.
+func (a *attempt) least(g driver.Grant) time.Duration {
+	if g.TTL < a.ttl {
+		return min(a.ttl/2, time.Second)
+	}
+	return g.TTL / 2
+}
+
+// admit makes the granted claim one of those that hold.
+func (a *attempt) admit(lock *Lock) (bool, error) {
+	lk, t, l := a.lk, a.turn, a.lease
+	lk.mu.Lock()
+	if _, lost := t.strays[l.claim.ID]; lost {
+		l.claim.ID = lk.ids.next()
+		lk.mu.Unlock()
+		return false, nil
+	}
+	if lk.closed {
+		lk.mu.Unlock()
+		a.leave()
+		a.discard()
+		return false, ErrClosed
+	}
+	defer lk.mu.Unlock()
+	t.end(a.terms)
+	t.admit(l)
+	l.lock = lock
+	lk.renewer.add(l)
+	if a.contender {
+		t.contending, t.waiting = false, false
+		lk.pump(t)
+	}
+	return true, nil
+}
+
+// leave gives up the place among those that ask, and lets the next one in line
+// try.
+func (a *attempt) leave() {
+	a.lk.mu.Lock()
+	defer a.lk.mu.Unlock()
+	a.turn.end(a.terms)
+	if a.contender {
+		a.turn.contending, a.turn.waiting = false, false
+	}
+	a.lk.pump(a.turn)
+}
+
+// discard releases, in the background, what the store may keep of the claim. A
+// single try that was answered with no left nothing.
+func (a *attempt) discard() {
+	if !a.asked || !a.late && !a.contender && !a.lease.granted {
+		return
+	}
+	claim := a.lease.claim
+	claim.Late = a.late
+	a.lk.cleaner.add(claim)
+}
+
+// jitter spreads d over 80 to 100 per cent of it.
+func jitter(d time.Duration) time.Duration {
+	return d - time.Duration(rand.Int64N(int64(d)/5+1))
+}

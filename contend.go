@@ -1,0 +1,223 @@
+package holdfast
+
+import (
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// contend asks the store until it grants, subscribes to its wake-ups after the
+// first refusal, and sleeps in between. Subscribe, then look, then wait: a
+// release between the refusal and the subscription is found by the second look.
+func (a *attempt) contend() (*Lock, error) {
+	c := contest{attempt: a, wake: nil}
+	defer c.close()
+	for {
+		g, sent, err := a.acquire(true)
+		switch {
+		case err == nil && g.OK:
+			if lock, err := a.take(g, sent); lock != nil || err != nil {
+				return lock, err
+			}
+			c.stale++
+			if c.stale < maxLate {
+				continue
+			}
+		case err == nil:
+			c.refuse(g, sent)
+			if c.subscribe() {
+				continue
+			}
+		}
+		if lock, err := c.rest(g, err); lock != nil || err != nil {
+			return lock, err
+		}
+	}
+}
+
+// A contest is the state of one contender between its looks.
+type contest struct {
+	*attempt
+	wake     chan driver.Grant
+	stop     func()        // ends the watch
+	poll     time.Duration // next sleep without a wake-up
+	trouble  time.Duration // next sleep after an error
+	troubled time.Duration // when the store last gave an answer
+	answer   bool          // it has given one
+	stale    int           // grants in a row that came too late
+}
+
+const (
+	firstPoll    = 5 * time.Millisecond
+	firstTrouble = 20 * time.Millisecond
+	lastTrouble  = 250 * time.Millisecond
+)
+
+func (c *contest) close() {
+	if c.stop != nil {
+		c.stop()
+	}
+}
+
+// refuse takes note of a refusal, for this call and for others of this process.
+func (c *contest) refuse(g driver.Grant, sent time.Duration) {
+	c.answered, c.answer = sent, true
+	c.trouble, c.stale = 0, 0
+	c.refusal = heldError(g)
+	c.lk.mu.Lock()
+	defer c.lk.mu.Unlock()
+	c.turn.waiting, c.turn.refusal = true, c.refusal
+	c.lease.claim.Span = c.span()
+}
+
+// subscribe reports whether it has just begun a watch, so that another look is
+// due. Where the store cannot push, or will not now, the contender polls.
+func (c *contest) subscribe() bool {
+	if c.lk.watcher == nil || c.stop != nil {
+		return false
+	}
+	if c.wake == nil {
+		c.wake = make(chan driver.Grant, 1)
+	}
+	wake := c.wake
+	stop, err := c.lk.watcher.Watch(c.ctx, c.lease.claim, func(g driver.Grant) { push(wake, g) })
+	if err != nil {
+		c.lk.log().Debug("cannot watch, polling instead", "key", c.key, "error", err)
+		return false
+	}
+	c.stop = stop
+	return true
+}
+
+// push never blocks: one wake-up stands for many, and a grant for a wake-up.
+func push(wake chan driver.Grant, g driver.Grant) {
+	for {
+		select {
+		case wake <- g:
+			return
+		default:
+		}
+		if !g.OK {
+			return
+		}
+		select {
+		case <-wake:
+		default:
+		}
+	}
+}
+
+// rest sleeps until it may pay to look again. It returns a lock if the store
+// pushed the grant, an error if the wait is over, neither to look again.
+func (c *contest) rest(g driver.Grant, failed error) (*Lock, error) {
+	now := c.lk.now()
+	pause := c.pause(g, failed)
+	if c.limited {
+		pause = min(pause, c.began+c.wait-now)
+	}
+	switch {
+	case c.ctx.Err() != nil:
+		return nil, c.giveUp(cutShortBy(c.ctx.Err(), c.refusal))
+	case c.limited && pause <= 0:
+		return nil, c.giveUp(c.timedOut(failed))
+	case failed != nil && c.hopeless(now, failed):
+		return nil, c.giveUp(failed)
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case g := <-c.wake:
+		if g.OK {
+			return c.pushed(g)
+		}
+	case <-timer.C:
+	case <-c.ctx.Done():
+		return nil, c.giveUp(cutShortBy(c.ctx.Err(), c.refusal))
+	case <-c.lk.closing:
+		return nil, c.giveUp(ErrClosed)
+	}
+	return nil, nil
+}
+
+// timedOut is the error when Wait is over.
+func (c *contest) timedOut(failed error) error {
+	if c.refusal == nil && failed != nil {
+		return failed
+	}
+	if c.refusal == nil {
+		return &HeldError{}
+	}
+	return c.refusal
+}
+
+func cutShortBy(cause error, held *HeldError) error {
+	if held == nil {
+		return cause
+	}
+	return cutShort(cause, held)
+}
+
+// pause is how long to sleep if nothing happens. The upper bound of a second is
+// the heartbeat that keeps the claim's place in the store's queue, and the
+// price of a lost wake-up.
+func (c *contest) pause(g driver.Grant, failed error) time.Duration {
+	if failed != nil {
+		c.trouble = min(max(2*c.trouble, firstTrouble), lastTrouble)
+		return jitter(c.trouble)
+	}
+	pause := jitter(min(c.ttl/3, time.Second))
+	if c.stop == nil {
+		c.poll = min(max(2*c.poll, firstPoll), c.lk.opts.Poll)
+		pause = min(pause, jitter(c.poll))
+	}
+	if g.Retry > 0 {
+		pause = min(pause, g.Retry+time.Millisecond)
+	}
+	return pause
+}
+
+// hopeless reports whether the store has failed for too long, or for good.
+func (c *contest) hopeless(now time.Duration, failed error) bool {
+	patience := min(c.ttl/3, time.Second)
+	if c.answer {
+		patience = c.ttl
+	}
+	return errors.Is(failed, driver.ErrInvalid) || now-c.answered > patience
+}
+
+// pushed makes a lock of a grant that came by push. Its TTL counts from the
+// last Acquire that was answered; the renewer confirms it at once, or, if too
+// little is left of it, the caller waits for the confirmation.
+func (c *contest) pushed(g driver.Grant) (*Lock, error) {
+	c.lease.unconfirmed = true
+	lock, err := c.take(g, c.answered)
+	if lock != nil || err != nil {
+		return lock, err
+	}
+	sent := c.lk.now()
+	if err := first(c.lk.renew([]driver.Claim{c.lease.claim}, callLimit(c.ttl))); err != nil {
+		return nil, nil // the next look tells
+	}
+	g.TTL = c.ttl
+	c.lease.unconfirmed = false
+	return c.take(g, sent)
+}
+
+// giveUp ends the wait. The next in line with the same terms inherits the claim
+// and with it the place in the store's queue; otherwise the claim is released.
+func (c *contest) giveUp(err error) error {
+	lk, t := c.lk, c.turn
+	lk.mu.Lock()
+	w := t.line.first
+	if w == nil || w.terms != c.terms || lk.closed || !c.answer {
+		lk.mu.Unlock()
+		c.leave()
+		c.discard()
+		return err
+	}
+	defer lk.mu.Unlock()
+	t.line.remove(w)
+	w.call(nil, c.lease)
+	return err
+}

@@ -1,0 +1,142 @@
+package holdfast
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+	"weak"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/bounded"
+)
+
+// A lease is a claim from the moment that it is asked for until the store has
+// forgotten it. It outlives a Lock when the claim is handed to the next local
+// waiter. Unless said otherwise, its fields are guarded by Locker.mu once it is
+// admitted to its turn, and belong to the asking goroutine before.
+type lease struct {
+	lk    *Locker
+	turn  *turn
+	claim driver.Claim
+	terms terms
+
+	granted bool          // the store has granted it
+	ttl     time.Duration // as granted; 0: no end
+	fence   uint64        // token of the present lock
+	spare   int           // tokens left for hand-offs
+	since   time.Time     // for people
+	taken   time.Duration // when the store granted it
+
+	// deadline is when the lock is lost if no renewal succeeds from now on,
+	// by the Locker's clock; 0 if never. It can be read at any time.
+	deadline atomic.Int64
+
+	// The lock that uses the lease: strongly at first, weakly from its first
+	// renewal on, so that the renewer notices a lock that was dropped, and the
+	// many that end sooner pay nothing for that.
+	lock *Lock
+	weak weak.Pointer[Lock]
+
+	renewal
+
+	// So that the first call of its kind needs no allocation.
+	first, last   bounded.Context
+	called, ended bool
+	ending        [1]driver.Claim
+}
+
+// newLease makes the lease of a claim that has not been asked for. Call it with
+// Locker.mu held.
+func (lk *Locker) newLease(t *turn, want terms) *lease {
+	return &lease{
+		lk:    lk,
+		turn:  t,
+		terms: want,
+		claim: driver.Claim{
+			Key:    t.key,
+			ID:     lk.ids.next(),
+			Weight: want.weight,
+			Limit:  want.limit,
+			TTL:    want.ttl,
+			Span:   1,
+			Owner:  lk.opts.Owner,
+			Note:   want.note,
+		},
+	}
+}
+
+// call returns the context of one Acquire.
+func (l *lease) call(parent context.Context, limit time.Time) *bounded.Context {
+	if l.called {
+		return new(bounded.Context).Start(parent, limit)
+	}
+	l.called = true
+	return l.first.Start(parent, limit)
+}
+
+// grant takes note of a grant whose TTL counts from sent.
+func (l *lease) grant(g driver.Grant, sent time.Duration) {
+	l.granted = true
+	l.fence, l.spare = g.Fence, max(g.Span-1, 0)
+	l.ttl, l.taken, l.since = g.TTL, sent, time.Now()
+	l.extend(sent)
+}
+
+// extend lets the lease stand for its TTL from sent.
+func (l *lease) extend(sent time.Duration) {
+	if l.ttl == 0 {
+		l.due = sent + l.claim.TTL // nothing to renew, but the lock may be dropped
+		return
+	}
+	l.deadline.Store(int64(sent + l.ttl - margin(l.ttl)))
+	l.due = sent + l.ttl/3 - l.ttl/30 + rand.N(l.ttl/15)
+	l.risk = sent + l.ttl/2
+	l.backoff, l.failure = 0, nil
+}
+
+// margin is what is kept back from a TTL because clocks do not run at quite the
+// same rate and timers are late.
+func margin(ttl time.Duration) time.Duration { return max(ttl/100, 10*time.Millisecond) }
+
+// remaining is the time until the deadline; false if there is none.
+func (l *lease) remaining(now time.Duration) (time.Duration, bool) {
+	d := time.Duration(l.deadline.Load())
+	return d - now, d != 0
+}
+
+// holder returns the lock that uses the lease, nil if it was dropped.
+func (l *lease) holder() *Lock {
+	if l.lock != nil {
+		return l.lock
+	}
+	return l.weak.Value()
+}
+
+// loosen lets the lock be collected if its owner drops it.
+func (l *lease) loosen() {
+	if l.lock != nil {
+		l.weak, l.lock = weak.Make(l.lock), nil
+	}
+}
+
+// pass gives the lease to another lock.
+func (l *lease) pass(to *Lock) {
+	l.lock, l.weak = to, weak.Pointer[Lock]{}
+	l.fence++
+	l.spare--
+}
+
+// maxTurn is how long one claim may go from hand to hand in this process while
+// others may be waiting for it.
+const maxTurn = 20 * time.Millisecond
+
+// passable reports whether the claim may be handed to a waiter who wants it on
+// these terms. It has to be good for at least half of its TTL.
+func (l *lease) passable(now time.Duration, want terms) bool {
+	if !l.terms.exclusive() || l.terms.noRenew || l.terms != want || l.spare == 0 || now-l.taken >= maxTurn {
+		return false
+	}
+	left, ok := l.remaining(now)
+	return !ok || left >= l.ttl/2
+}

@@ -1,0 +1,329 @@
+package holdfast
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// A Lock is held until Unlock, or until it is lost. It is renewed in the
+// background. All its methods may be called from many goroutines.
+//
+// A Lock that is garbage-collected without Unlock is logged and no longer
+// renewed.
+type Lock struct {
+	lease *lease
+	outer *Lock // of a lock that was entered again: the state is there
+
+	fence   uint64
+	since   time.Duration
+	until   time.Duration // end of MaxHold; 0: none
+	atLeast time.Duration
+
+	released atomic.Bool            // Unlock was called on this handle
+	end      atomic.Pointer[ending] // nil while it is held
+
+	// Guarded by Locker.mu.
+	entries  int // handles that have not been unlocked
+	done     chan struct{}
+	contexts map[*context.CancelCauseFunc]struct{}
+}
+
+// An ending is why a lock is no longer held.
+type ending struct{ err error }
+
+var released = &ending{ErrReleased}
+
+func (lk *Locker) newLock(l *lease, s *settings) *Lock {
+	lock := &Lock{lease: l, fence: l.fence, since: lk.now(), atLeast: s.atLeast, entries: 1}
+	if s.maxHold > 0 {
+		lock.until = lock.since + s.maxHold
+	}
+	return lock
+}
+
+func (l *Lock) root() *Lock {
+	if l.outer != nil {
+		return l.outer
+	}
+	return l
+}
+
+// Key returns the key, without the Locker's prefix.
+func (l *Lock) Key() string { return l.lease.lk.shown(l.lease.claim.Key) }
+
+// ID returns the public id of the lock's claim, under which Holders shows it
+// and Break takes it.
+func (l *Lock) ID() string { return driver.PublicID(l.lease.claim.ID) }
+
+// Fence returns the fencing token, which is larger than that of every earlier
+// holder of the key; readers of one read phase share one. Give it to what the
+// lock guards, and let that refuse smaller tokens: it is the only protection
+// that also holds when this process is paused for longer than the lease.
+//
+// Fence returns 0 if the store has no tokens, and once the lock has ended: it
+// reads the clock, so a process that wakes from a pause does not use an old
+// token without having kept it.
+func (l *Lock) Fence() uint64 {
+	if l.Err() != nil {
+		return 0
+	}
+	return l.root().fence
+}
+
+// Deadline returns when the lock is lost if no renewal succeeds from now on;
+// false if it has no end of its own. It moves with every renewal.
+func (l *Lock) Deadline() (time.Time, bool) {
+	left, ok := l.lease.remaining(l.lease.lk.now())
+	if !ok {
+		return time.Time{}, false
+	}
+	return time.Now().Add(left), true
+}
+
+// Err returns nil while the lock is held. After a loss it matches [ErrLost], as
+// a [*LostError]; after Unlock it is [ErrReleased], or still the loss. It reads
+// the clock, so a process that wakes from a pause or a suspend learns at once.
+func (l *Lock) Err() error {
+	r := l.root()
+	r.check()
+	if e := r.end.Load(); e != nil {
+		return wrap("hold", l.Key(), e.err)
+	}
+	if l.released.Load() {
+		return wrap("hold", l.Key(), ErrReleased)
+	}
+	return nil
+}
+
+// check loses the lock if its time is over.
+func (l *Lock) check() {
+	lk := l.lease.lk
+	now := lk.now()
+	if l.end.Load() != nil || !l.overdue(now) {
+		return
+	}
+	lk.mu.Lock()
+	why := l.over(now)
+	lk.mu.Unlock()
+	if why != nil {
+		l.lose(why)
+	}
+}
+
+// overdue needs no mutex: the end of MaxHold is fixed, the deadline atomic.
+func (l *Lock) overdue(now time.Duration) bool {
+	left, ok := l.lease.remaining(now)
+	return ok && left <= 0 || l.until > 0 && now >= l.until
+}
+
+// over says why the lock's time is over, nil if it is not. Call it with
+// Locker.mu held.
+func (l *Lock) over(now time.Duration) *LostError {
+	switch {
+	case !l.overdue(now):
+		return nil
+	case l.until > 0 && now >= l.until:
+		return &LostError{Reason: LossMaxHold}
+	case l.lease.failure != nil:
+		return &LostError{Reason: LossUnreachable, Err: l.lease.failure}
+	}
+	return &LostError{Reason: LossExpired}
+}
+
+// Done returns a channel that is closed when the lock ends: by Unlock, or by
+// its loss, and then before anyone else can hold the key. A lock that was
+// entered again ends with the outermost.
+func (l *Lock) Done() <-chan struct{} {
+	r := l.root()
+	lk := r.lease.lk
+	lk.mu.Lock()
+	defer lk.mu.Unlock()
+	if r.done == nil {
+		r.done = make(chan struct{})
+		if r.end.Load() != nil {
+			close(r.done)
+		}
+	}
+	return r.done
+}
+
+// finish ends the lock for its holder, once. It reports whether it was the call
+// that did.
+func (l *Lock) finish(e *ending) bool {
+	lk := l.lease.lk
+	lk.mu.Lock()
+	if !l.end.CompareAndSwap(nil, e) {
+		lk.mu.Unlock()
+		return false
+	}
+	lk.renewer.remove(l.lease)
+	done, contexts := l.done, l.contexts
+	l.contexts = nil
+	if done != nil {
+		close(done)
+	}
+	lk.mu.Unlock()
+	for cancel := range contexts {
+		(*cancel)(wrap("hold", l.Key(), e.err))
+	}
+	return true
+}
+
+// lose ends the lock without its holder's doing. The holder is told first; then
+// others of this process may ask for the key. The store is not: it counts the
+// same lease, and the time until that ends is the holder's to stop in.
+func (l *Lock) lose(why *LostError) {
+	if !l.finish(&ending{why}) {
+		return
+	}
+	lease, lk := l.lease, l.lease.lk
+	lk.drop(lease)
+	e := l.event()
+	e.Err = why
+	emit(lk.opts.Trace.Lost, e)
+	lk.log().Warn("lock is lost", "key", e.Key, "fence", e.Fence, "reason", string(why.Reason), "error", why.Err)
+}
+
+// drop forgets a lease and lets the next in line contend.
+func (lk *Locker) drop(l *lease) {
+	lk.mu.Lock()
+	defer lk.mu.Unlock()
+	if l.turn.dismiss(l) {
+		lk.pump(l.turn)
+	}
+}
+
+// notified is told by the store of a loss.
+func (lk *Locker) notified(key, id string, why error) {
+	lk.mu.Lock()
+	t := lk.turns[key]
+	if t == nil {
+		lk.mu.Unlock()
+		return
+	}
+	lease := t.lease(id)
+	if lease == nil && t.asking > 0 {
+		if t.strays == nil {
+			t.strays = make(map[string]error)
+		}
+		t.strays[id] = why
+	}
+	var lock *Lock
+	if lease != nil {
+		lock = lease.holder()
+	}
+	lk.mu.Unlock()
+	if lock != nil {
+		lock.lose(lossOf(why))
+	}
+}
+
+// Unlock gives the lock back. It takes no context: a cancelled request still
+// returns its lock. It takes as long as the store needs to answer, at most
+// about two seconds; after that the release goes on in the background, and the
+// lock ends with its TTL at the latest.
+//
+// It returns an error that matches [ErrLost] if the lock was lost before: then
+// the work that it guarded may not have been alone. A second Unlock returns
+// [ErrReleased] and changes nothing.
+func (l *Lock) Unlock() error {
+	if !l.released.CompareAndSwap(false, true) {
+		return wrap("unlock", l.Key(), ErrReleased)
+	}
+	r := l.root()
+	r.check()
+	last, open := r.exit()
+	if !last {
+		return nil
+	}
+	if open {
+		defer r.lease.lk.busy.Done()
+	}
+	if !open || !r.finish(released) {
+		return wrap("unlock", l.Key(), r.afterEnd(open))
+	}
+	e := r.event()
+	err := r.giveBack()
+	if hook := r.lease.lk.opts.Trace.Unlocked; hook != nil {
+		e.Err = err
+		hook(e)
+	}
+	return wrap("unlock", l.Key(), err)
+}
+
+// exit counts a handle out. It reports whether it was the last one, and if so,
+// whether the Locker is open: a Locker that closes does the rest itself.
+func (l *Lock) exit() (last, open bool) {
+	lk := l.lease.lk
+	lk.mu.Lock()
+	defer lk.mu.Unlock()
+	l.entries--
+	if l.entries > 0 {
+		return false, false
+	}
+	if !lk.closed {
+		lk.busy.Add(1)
+	}
+	return true, !lk.closed
+}
+
+// afterEnd is what Unlock does about a lock that has ended otherwise.
+func (l *Lock) afterEnd(open bool) error {
+	e := l.end.Load()
+	if e == nil {
+		return ErrClosed
+	}
+	if open {
+		// The holder has stopped, so the store need not wait for the TTL.
+		l.lease.lk.cleaner.add(l.lease.claim)
+	}
+	return e.err
+}
+
+// giveBack hands the claim to the next in line, or lets the store have it.
+func (l *Lock) giveBack() error {
+	lease, lk := l.lease, l.lease.lk
+	if lk.handOver(l) {
+		return nil
+	}
+	lease.awaitRound()
+	err := lk.settle(l)
+	lk.drop(lease)
+	return err
+}
+
+// handOver gives the claim of a lock that has ended to the first in line, if it
+// can be done without the store.
+func (lk *Locker) handOver(from *Lock) bool {
+	l := from.lease
+	lk.mu.Lock()
+	defer lk.mu.Unlock()
+	w := l.turn.line.first
+	if w == nil || lk.closed || from.atLeast > 0 || !l.passable(lk.now(), w.terms) {
+		return false
+	}
+	l.turn.line.remove(w)
+	l.pass(nil)
+	lock := lk.newLock(l, &w.settings)
+	l.lock = lock
+	lk.renewer.add(l)
+	w.call(lock, nil)
+	return true
+}
+
+func (l *Lock) event() Event {
+	lk := l.lease.lk
+	return Event{Key: l.Key(), Owner: lk.opts.Owner, Fence: l.fence, Held: lk.now() - l.since}
+}
+
+// locked tells the trace that a caller has got the lock.
+func (l *Lock) locked(began time.Duration) {
+	if hook := l.lease.lk.opts.Trace.Locked; hook != nil {
+		e := l.event()
+		e.Waited, e.Held = l.since-began, 0
+		hook(e)
+	}
+}

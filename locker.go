@@ -1,0 +1,144 @@
+package holdfast
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/boottime"
+)
+
+// A Locker takes locks in one store. All its methods may be called from many
+// goroutines. A process needs one Locker per store: its goroutines then take
+// turns among themselves, and only one of them per key asks the store.
+type Locker struct {
+	store   driver.Store
+	watcher driver.Watcher // nil if the store cannot push
+	opts    Options
+	bad     error // what is wrong with the options
+	clock   *boottime.Clock
+	unsub   func() // ends the store's loss notices
+
+	mu      sync.Mutex
+	turns   map[string]*turn
+	spare   []*turn // for reuse
+	ids     entropy
+	closed  bool
+	closing chan struct{} // closed by Close
+	renewer renewer
+	cleaner cleaner
+	busy    sync.WaitGroup // calls that may still talk to the store
+}
+
+// New returns a Locker on a store. It does no I/O. A bad option is reported by
+// every call that takes a lock. nil means the default options.
+//
+// Close the Locker when it is no longer needed; that closes the store too.
+func New(store driver.Store, opts *Options) *Locker {
+	lk := &Locker{
+		store:   store,
+		clock:   boottime.New(),
+		turns:   make(map[string]*turn),
+		closing: make(chan struct{}),
+	}
+	lk.opts, lk.bad = opts.resolve()
+	lk.renewer.init(lk)
+	lk.cleaner.lk = lk
+	lk.watcher, _ = store.(driver.Watcher)
+	if n, ok := store.(driver.Notifier); ok {
+		lk.unsub = n.Notify(lk.notified)
+	}
+	return lk
+}
+
+// Open returns a Locker on the store that a URL names, such as
+// file:///var/lib/app/locks. The package of the store must be imported. An
+// unknown scheme or parameter is an error; errors never show a password.
+func Open(ctx context.Context, url string, opts *Options) (*Locker, error) {
+	if _, err := opts.resolve(); err != nil {
+		return nil, err
+	}
+	store, err := driver.Open(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	return New(store, opts), nil
+}
+
+// Close ends all waits with [ErrClosed], unlocks every lock, and closes the
+// store. Later calls return ErrClosed, except Close, which returns nil. It
+// takes a few seconds at most, also if the store does not answer; a lock that
+// could not be released ends with its TTL.
+func (lk *Locker) Close() error {
+	locks, ok := lk.shut()
+	if !ok {
+		return nil
+	}
+	err := lk.unlockAll(locks)
+	lk.busy.Wait()
+	lk.renewer.stop()
+	if lk.unsub != nil {
+		lk.unsub()
+	}
+	return errors.Join(err, lk.store.Close())
+}
+
+// shut refuses new calls, sends those in line away, and returns the locks that
+// are held. It reports false if the Locker was closed before.
+func (lk *Locker) shut() ([]*Lock, bool) {
+	lk.mu.Lock()
+	defer lk.mu.Unlock()
+	if lk.closed {
+		return nil, false
+	}
+	lk.closed = true
+	close(lk.closing)
+	var held []*Lock
+	for _, t := range lk.turns {
+		for w := t.line.first; w != nil; w = t.line.first {
+			t.line.remove(w)
+			w.closed = true
+			close(w.ready)
+		}
+		for _, l := range t.leases {
+			if lock := l.holder(); lock != nil {
+				held = append(held, lock)
+			}
+		}
+	}
+	return held, true
+}
+
+// now is the time since the Locker was made, time asleep included.
+func (lk *Locker) now() time.Duration { return lk.clock.Now() }
+
+// shown is a stored key as the caller knows it.
+func (lk *Locker) shown(key string) string { return key[len(lk.opts.Prefix):] }
+
+// entropy is random bytes read ahead, since reading a few is as dear as reading
+// many.
+type entropy struct {
+	bytes [16 * 32]byte
+	left  int
+}
+
+func (e *entropy) next() string {
+	if e.left == 0 {
+		rand.Read(e.bytes[:]) // never fails
+		e.left = len(e.bytes)
+	}
+	id := e.bytes[e.left-16 : e.left]
+	e.left -= 16
+	var text [32]byte
+	hex.Encode(text[:], id)
+	clear(id)
+	return string(text[:])
+}
+
+// log is where to tell what no call can return.
+func (lk *Locker) log() *slog.Logger { return lk.opts.Logger }

@@ -1,0 +1,174 @@
+package holdfast
+
+// A turn is where the goroutines of this process that want one key take turns.
+// One of them, the contender, asks the store and waits there; the others stand
+// in line behind it. All fields are guarded by Locker.mu.
+type turn struct {
+	key        string
+	weight     int64    // of the claims that hold or are being asked for
+	asking     int      // calls that are asking for a claim
+	leases     []*lease // claims that hold
+	line       line
+	contending bool       // somebody asks on behalf of the line
+	waiting    bool       // and has been refused
+	refusal    *HeldError // how
+
+	// strays are losses that the store told before the grant had arrived.
+	strays map[string]error
+}
+
+// turn returns the turn of a key.
+func (lk *Locker) turn(key string) *turn {
+	t := lk.turns[key]
+	if t != nil {
+		return t
+	}
+	if n := len(lk.spare); n > 0 {
+		t, lk.spare = lk.spare[n-1], lk.spare[:n-1]
+	} else {
+		t = new(turn)
+	}
+	t.key = key
+	lk.turns[key] = t
+	return t
+}
+
+// maxSpare bounds the turns that are kept for reuse.
+const maxSpare = 64
+
+// tidy forgets a turn that nobody uses.
+func (lk *Locker) tidy(t *turn) {
+	if t.asking > 0 || len(t.leases) > 0 || t.line.first != nil {
+		return
+	}
+	delete(lk.turns, t.key)
+	if len(lk.spare) < maxSpare {
+		*t = turn{leases: t.leases}
+		lk.spare = append(lk.spare, t)
+	}
+}
+
+// fits reports whether this process's own claims leave room for another.
+func (t *turn) fits(want terms) bool { return t.weight+want.weight <= want.limit }
+
+func (t *turn) begin(want terms) {
+	t.asking++
+	t.weight += want.weight
+}
+
+// end takes back begin. The lease, if one came of it, brings its own weight.
+func (t *turn) end(want terms) {
+	t.asking--
+	t.weight -= want.weight
+	if t.asking == 0 {
+		t.strays = nil
+	}
+}
+
+func (t *turn) admit(l *lease) {
+	t.leases = append(t.leases, l)
+	t.weight += l.claim.Weight
+}
+
+// dismiss removes a lease and reports whether it was there.
+func (t *turn) dismiss(l *lease) bool {
+	for i, other := range t.leases {
+		if other == l {
+			last := len(t.leases) - 1
+			t.leases[i], t.leases[last] = t.leases[last], nil
+			t.leases = t.leases[:last]
+			t.weight -= l.claim.Weight
+			return true
+		}
+	}
+	return false
+}
+
+// lease returns the lease whose claim has this id, nil if there is none.
+func (t *turn) lease(id string) *lease {
+	for _, l := range t.leases {
+		if l.claim.ID == id {
+			return l
+		}
+	}
+	return nil
+}
+
+// pump makes the first in line the contender if there is none and it could be
+// granted beside what this process holds.
+func (lk *Locker) pump(t *turn) {
+	if w := t.line.first; w != nil && !t.contending && t.fits(w.terms) {
+		t.line.remove(w)
+		t.contending = true
+		t.begin(w.terms)
+		w.call(nil, nil)
+		return
+	}
+	lk.tidy(t)
+}
+
+// heldHere explains a refusal that needed no store.
+func (lk *Locker) heldHere(t *turn) *HeldError {
+	if len(t.leases) == 0 && t.waiting {
+		return t.refusal
+	}
+	e := &HeldError{Owner: lk.opts.Owner}
+	if len(t.leases) > 0 {
+		l := t.leases[0]
+		e.Note, e.Since = l.claim.Note, l.since
+		if d, ok := l.remaining(lk.now()); ok {
+			e.Retry = max(d, 0)
+		}
+	}
+	return e
+}
+
+// A line is a queue of waiters, first come first served.
+type line struct {
+	first, last *waiter
+	len         int
+}
+
+// A waiter stands in line until ready is closed. Who calls it says what it got
+// in the other fields.
+type waiter struct {
+	settings
+	ready  chan struct{}
+	called bool
+	closed bool   // the Locker was closed
+	lock   *Lock  // handed over; if nil, it contends
+	claim  *lease // inherited from the contender before it, to ask for again
+
+	prev, next *waiter
+}
+
+func (w *waiter) call(lock *Lock, claim *lease) {
+	w.called, w.lock, w.claim = true, lock, claim
+	close(w.ready)
+}
+
+func (q *line) push(w *waiter) {
+	w.prev = q.last
+	if q.last == nil {
+		q.first = w
+	} else {
+		q.last.next = w
+	}
+	q.last = w
+	q.len++
+}
+
+func (q *line) remove(w *waiter) {
+	if w.prev == nil {
+		q.first = w.next
+	} else {
+		w.prev.next = w.next
+	}
+	if w.next == nil {
+		q.last = w.prev
+	} else {
+		w.next.prev = w.prev
+	}
+	w.prev, w.next = nil, nil
+	q.len--
+}
