@@ -1,0 +1,162 @@
+package book
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+func TestFirstComeFirstServed(t *testing.T) {
+	d := &desk{T: t}
+	d.granted(0, writer("a"))
+	d.refused(0, reader("r1"))
+	d.refused(0, reader("r2"))
+	d.refused(0, writer("w"))
+	d.refused(0, reader("r3"))
+	d.refused(0, slot("s1", 2))
+	d.shows(0, "a|r1 r2 w r3 s1")
+
+	d.release(1*sec, writer("a"))
+	d.pushed("r1", "r2") // All readers up to the next writer.
+	d.shows(1*sec, "r1 r2|w r3 s1")
+	d.release(1*sec, reader("r1"))
+	d.pushed()
+	d.release(1*sec, reader("r2"))
+	d.pushed("w")
+	d.release(1*sec, writer("w"))
+	d.pushed("r3", "s1")
+	d.shows(1*sec, "r3 s1|")
+}
+
+func TestNobodyPassesTheLine(t *testing.T) {
+	d := &desk{T: t}
+	d.granted(0, reader("a"))
+	d.refused(0, writer("w"))
+	d.refused(0, try(reader("b"))) // It would fit beside a, but w was first.
+	d.refused(0, reader("c"))
+	d.shows(0, "a|w c")
+	d.granted(0, reader("a")) // Who holds already passes nobody.
+}
+
+func TestTryLeavesNoPlace(t *testing.T) {
+	d := &desk{T: t}
+	d.granted(0, writer("a"))
+	d.refused(0, try(writer("b")))
+	d.shows(0, "a|")
+}
+
+func TestWaiterKeepsItsPlaceByAsking(t *testing.T) {
+	d := &desk{T: t}
+	d.granted(0, lasting(writer("a"), 60*sec))
+	d.refused(0, writer("b"))
+	d.refused(1*sec, writer("c"))
+	d.refused(2*sec, span(writer("b"), 5))
+	d.shows(3*sec, "a|b c")
+	d.shows(4*sec, "a|b") // c has not asked for 3 s.
+	d.refused(4*sec, writer("c"))
+	d.shows(4*sec, "a|b c") // It starts again at the end.
+
+	d.release(4*sec, writer("a"))
+	d.pushed("b")
+	if g := d.Pushed[0].Grant; g.Span != 5 {
+		t.Errorf("granted a span of %d, want the 5 of the last asking", g.Span)
+	}
+}
+
+func TestDeadWaiterAtTheHead(t *testing.T) {
+	d := &desk{T: t}
+	d.granted(0, slot("a", 3))
+	heavy := slot("b", 3)
+	heavy.Weight = 3
+	d.refused(0, heavy)
+	d.refused(1*sec, slot("c", 3)) // It fits, but b is before it.
+	d.refused(2*sec, try(slot("x", 3)))
+	d.pushed()
+	d.refused(3*sec, try(slot("x", 2))) // b is dead: c gets in, and fills the two.
+	d.pushed("c")
+	d.shows(3*sec, "a c|")
+}
+
+func TestCancelledHeadLetsOthersIn(t *testing.T) {
+	d := &desk{T: t}
+	d.granted(0, reader("a"))
+	d.refused(0, writer("w"))
+	d.refused(0, reader("b"))
+	d.refused(0, reader("c"))
+	d.release(0, writer("w"))
+	d.pushed("b", "c")
+}
+
+func TestExpiryLetsTheNextIn(t *testing.T) {
+	d := &desk{T: t}
+	d.granted(0, lasting(writer("a"), 4*sec))
+	d.refused(2*sec, writer("b"))
+	d.refused(3*sec, writer("c"))
+	d.is(d.Renew(at(4*sec), writer("a")), driver.ErrLost)
+	d.pushed("b")
+	d.shows(4*sec, "b|c")
+}
+
+func TestPushedGrant(t *testing.T) {
+	d := &desk{T: t}
+	d.granted(0, writer("a"))
+	d.refused(0, writer("b"))
+	d.refused(2*sec, writer("b"))
+	d.release(4*sec, writer("a"))
+	d.pushed("b")
+	g := d.Pushed[0].Grant
+	if !g.OK || g.Fence == 0 || g.Span != 1 {
+		t.Errorf("pushed %+v, want a grant with a fence and a span", g)
+	}
+	if g.TTL != 2*sec+3*sec {
+		t.Errorf("pushed a TTL of %v, want the 2 s since it last asked and the 3 s it stands", g.TTL)
+	}
+
+	t.Run("unconfirmed", func(t *testing.T) {
+		d := &desk{T: t, Book: d.copy()}
+		d.refused(7*sec-1, try(writer("x")))
+		d.granted(7*sec, try(writer("x")))
+		d.is(d.Renew(at(7*sec), writer("b")), driver.ErrLost)
+	})
+	t.Run("confirmed by renewal", func(t *testing.T) {
+		d := &desk{T: t, Book: d.copy()}
+		d.is(d.Renew(at(6*sec), writer("b")), nil)
+		d.refused(16*sec-1, try(writer("x")))
+		d.granted(16*sec, try(writer("x")))
+	})
+	t.Run("found by asking", func(t *testing.T) {
+		d := &desk{T: t, Book: d.copy()}
+		found := d.granted(6*sec, writer("b"))
+		if found.Fence != g.Fence || found.TTL != 10*sec {
+			t.Errorf("found %+v after %+v was pushed, want the same fence and a full TTL", found, g)
+		}
+		d.refused(16*sec-1, try(writer("x")))
+	})
+	t.Run("short TTL", func(t *testing.T) {
+		d := &desk{T: t}
+		d.granted(0, writer("a"))
+		d.refused(0, lasting(writer("b"), sec))
+		d.release(sec/2, writer("a"))
+		if g := d.Pushed[0].Grant; g.TTL != sec/2+sec {
+			t.Errorf("pushed a TTL of %v, want 1.5s", g.TTL)
+		}
+		d.granted(sec/2+sec, try(writer("x")))
+	})
+}
+
+func (d *desk) copy() Book {
+	b := d.Book
+	b.Held, b.Queue, b.Tombs = slices.Clone(b.Held), slices.Clone(b.Queue), slices.Clone(b.Tombs)
+	b.Pushed = nil
+	return b
+}
+
+func TestNoPushToWhoAsks(t *testing.T) {
+	d := &desk{T: t}
+	d.granted(0, lasting(writer("a"), 2*sec))
+	d.refused(1*sec, reader("b"))
+	d.refused(1*sec, reader("c"))
+	d.granted(2*sec, reader("b"))
+	d.pushed("c")
+}

@@ -1,0 +1,94 @@
+package book
+
+import (
+	"testing"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+func TestTokensGrow(t *testing.T) {
+	d := &desk{T: t}
+	a := d.granted(0, span(writer("a"), 256))
+	if a.Fence != epoch || a.Span != 256 || d.Floor != epoch+255 {
+		t.Fatalf("first grant %+v with floor %d, want the wall clock's microseconds", a, d.Floor)
+	}
+	d.release(0, writer("a"))
+	b := d.granted(0, span(writer("b"), 300))
+	if b.Fence != epoch+256 || b.Span != 256 {
+		t.Errorf("granted %+v, want the next token after the span, and 256 of them at most", b)
+	}
+	d.release(0, writer("b"))
+
+	back := Moment{Now: sec, Wall: 5}
+	c, err := d.Acquire(back, span(writer("c"), 0), "")
+	if err != nil || c.Fence != b.Fence+256 || c.Span != 1 {
+		t.Errorf("granted %+v, %v after the clock went back, want the next token", c, err)
+	}
+	d.release(sec, writer("c"))
+	ahead := d.granted(2*sec, writer("d"))
+	if ahead.Fence != epoch+2_000_000 {
+		t.Errorf("granted %d, want the wall clock's %d", ahead.Fence, epoch+2_000_000)
+	}
+}
+
+func TestReadersShareATokenPerPhase(t *testing.T) {
+	d := &desk{T: t}
+	a := d.granted(0, span(reader("a"), 9))
+	b := d.granted(1*sec, reader("b"))
+	if a.Fence != b.Fence || a.Span != 1 {
+		t.Errorf("readers of one phase got %+v and %+v, want one token", a, b)
+	}
+	d.refused(1*sec, writer("w"))
+	d.refused(1*sec, reader("c"))
+	d.refused(1*sec, reader("e"))
+	d.release(2*sec, reader("a"))
+	d.release(2*sec, reader("b"))
+	w := d.Pushed[0].Grant
+	d.release(2*sec, writer("w"))
+	c, e := d.Pushed[0].Grant, d.Pushed[1].Grant
+	if !(b.Fence < w.Fence && w.Fence < c.Fence && c.Fence == e.Fence) {
+		t.Errorf("tokens %d, %d, %d, %d, want reader < writer < readers of the next phase", b.Fence, w.Fence, c.Fence, e.Fence)
+	}
+	s := d.granted(3*sec, slot("s", 5))
+	f := d.granted(3*sec, reader("f"))
+	if !(c.Fence < s.Fence && s.Fence < f.Fence) {
+		t.Errorf("tokens %d, %d, %d, want a slot to end the phase", c.Fence, s.Fence, f.Fence)
+	}
+	for _, id := range []string{"c", "e", "f"} {
+		d.release(3*sec, reader(id))
+	}
+	if g := d.granted(3*sec, reader("g")); g.Fence <= f.Fence {
+		t.Errorf("token %d after %d, want a new phase once all readers have gone", g.Fence, f.Fence)
+	}
+}
+
+func TestTokensStayBelow2To53(t *testing.T) {
+	tests := []struct {
+		name  string
+		floor uint64
+		wall  int64
+	}{
+		{"floor", 1<<53 - 2, 0},
+		{"clock", 0, 1 << 53},
+		{"nonsense floor", 1<<64 - 1, epoch},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			d := &desk{T: t, Book: Book{Floor: test.floor}}
+			_, err := d.Acquire(Moment{Wall: test.wall}, span(writer("a"), 2), "")
+			d.is(err, driver.ErrInvalid)
+			d.shows(0, "|")
+		})
+	}
+	d := &desk{T: t, Book: Book{Floor: 1<<53 - 3}}
+	held, err := d.Acquire(Moment{}, writer("a"), "")
+	if err != nil || held.Fence != 1<<53-2 {
+		t.Fatalf("the token before the last: %+v, %v", held, err)
+	}
+	d.Floor++
+	d.refused(0, writer("b"))
+	d.granted(0, writer("a")) // Holders keep what they have.
+	d.is(d.Release(Moment{}, writer("a")), nil)
+	_, err = d.Acquire(Moment{}, writer("b"), "")
+	d.is(err, driver.ErrInvalid)
+}
