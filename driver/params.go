@@ -95,7 +95,8 @@ func Parse[T any](p *Params, name string, otherwise T, want string, parser func(
 	return value
 }
 
-// Err returns what was wrong with the parameters, nil if nothing was.
+// Err returns what was wrong with the parameters, as an error that matches
+// [ErrURL], nil if nothing was.
 func (p *Params) Err() error {
 	errs := slices.Clone(p.errs)
 	for _, name := range slices.Sorted(maps.Keys(p.values)) {
@@ -106,5 +107,8 @@ func (p *Params) Err() error {
 			errs = append(errs, fmt.Errorf("URL parameter %q is given %d times", name, len(values)))
 		}
 	}
-	return errors.Join(errs...)
+	if len(errs) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrURL, errors.Join(errs...))
 }

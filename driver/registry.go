@@ -11,8 +11,13 @@ import (
 	"sync"
 )
 
+// ErrURL says that a store URL is wrong as it stands, so that nothing has been
+// tried. All other errors of Open come from trying.
+var ErrURL = errors.New("wrong store URL")
+
 // An Opener makes a Store from a URL. It rejects parameters that it does not
-// know (see [Params]) and never puts a password into an error.
+// know (see [Params]) and never puts a password into an error. What it finds
+// wrong with the URL itself matches [ErrURL].
 type Opener func(ctx context.Context, u *url.URL) (Store, error)
 
 var registry struct {
@@ -50,7 +55,7 @@ func Open(ctx context.Context, rawURL string) (Store, error) {
 		if parse := (*url.Error)(nil); errors.As(err, &parse) {
 			err = parse.Err
 		}
-		return nil, fmt.Errorf("store URL does not parse: %w", err)
+		return nil, fmt.Errorf("%w: it does not parse: %w", ErrURL, err)
 	}
 	registry.RLock()
 	open := registry.openers[u.Scheme]
@@ -71,9 +76,9 @@ func unknownScheme(u *url.URL) error {
 		known = "none; import the package of a store"
 	}
 	if u.Scheme == "" {
-		return fmt.Errorf("store URL has no scheme, such as file:///var/lib/locks (known: %s)", known)
+		return fmt.Errorf("%w: it has no scheme, such as file:///var/lib/locks has (known: %s)", ErrURL, known)
 	}
-	return fmt.Errorf("no store for URL scheme %q (known: %s; is the store's package imported?)", u.Scheme, known)
+	return fmt.Errorf("%w: no store for scheme %q (known: %s; is the store's package imported?)", ErrURL, u.Scheme, known)
 }
 
 // Redact renders a URL for people: without password, and without the value of

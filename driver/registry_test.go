@@ -1,0 +1,41 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+func TestOpenTellsAWrongURLFromAStoreThatFails(t *testing.T) {
+	Register("wrong", func(_ context.Context, u *url.URL) (Store, error) {
+		p := NewParams(u)
+		p.Bool("sync", false)
+		if err := p.Err(); err != nil {
+			return nil, err
+		}
+		return nil, fs.ErrPermission
+	})
+	for raw, want := range map[string]error{
+		"wrong://%zz:secret@x":         ErrURL,
+		"":                             ErrURL,
+		"/var/lib/locks":               ErrURL,
+		"nonsense://x":                 ErrURL,
+		"wrong://x?sunc=true":          ErrURL,
+		"wrong://x?sync=maybe":         ErrURL,
+		"wrong://x?sync=true&sync=1":   ErrURL,
+		"wrong://x?sync=true;":         ErrURL,
+		"wrong://u:secret@x":           fs.ErrPermission,
+		"wrong://u:secret@x?sync=true": fs.ErrPermission,
+	} {
+		_, err := Open(t.Context(), raw)
+		if !errors.Is(err, want) || errors.Is(err, ErrURL) != (want == ErrURL) {
+			t.Errorf("Open(%q): %v, want %v", raw, err, want)
+		}
+		if err != nil && strings.Contains(err.Error(), "secret") {
+			t.Errorf("Open(%q) shows the password: %v", raw, err)
+		}
+	}
+}
