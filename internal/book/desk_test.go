@@ -13,7 +13,6 @@ import (
 const sec = time.Second
 
 // The wall clock of the tests, at Moment.Now 0.
-
 const epoch = 1_700_000_000_000_000
 
 func at(now time.Duration) Moment { return Moment{Now: now, Wall: epoch + now.Microseconds()} }
@@ -33,11 +32,8 @@ func slot(id string, limit int64) driver.Claim {
 	c.Limit = limit
 	return c
 }
-
-func try(c driver.Claim) driver.Claim { c.Wait = false; return c }
-
-func late(c driver.Claim) driver.Claim { c.Late = true; return c }
-
+func try(c driver.Claim) driver.Claim   { c.Wait = false; return c }
+func late(c driver.Claim) driver.Claim  { c.Late = true; return c }
 func leave(c driver.Claim) driver.Claim { c.Leave = true; return c }
 
 func span(c driver.Claim, n int) driver.Claim { c.Span = n; return c }
@@ -45,7 +41,6 @@ func span(c driver.Claim, n int) driver.Claim { c.Span = n; return c }
 func lasting(c driver.Claim, ttl time.Duration) driver.Claim { c.TTL = ttl; return c }
 
 // desk is a Book with the checks that most tests repeat.
-
 type desk struct {
 	*testing.T
 	Book
@@ -102,7 +97,6 @@ func (d *desk) release(now time.Duration, c driver.Claim) {
 }
 
 // shown lists the holders, then those in line after a bar.
-
 func (d *desk) shown(now time.Duration) string {
 	var held, line []string
 	for _, entries := range [][]Entry{d.Held, d.Queue} {

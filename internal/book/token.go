@@ -26,7 +26,7 @@ func (b *Book) mint(m Moment, e *Entry) error {
 	}
 	first := max(b.Floor+1, uint64(max(m.Wall, 0)))
 	last := first + uint64(e.Span) - 1
-	if last >= maxToken || first <= b.Floor {
+	if b.Floor >= maxToken || last >= maxToken {
 		return fmt.Errorf("%w: the next fencing token, %d, is not below 2^53; is the clock right?", driver.ErrInvalid, first)
 	}
 	b.Floor, e.Fence, b.Phase = last, first, 0

@@ -71,6 +71,7 @@ func TestTokensStayBelow2To53(t *testing.T) {
 		{"floor", 1<<53 - 2, 0},
 		{"clock", 0, 1 << 53},
 		{"nonsense floor", 1<<64 - 1, epoch},
+		{"floor near its end", 1<<64 - 3, epoch},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
