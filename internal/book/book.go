@@ -182,11 +182,11 @@ func (b *Book) Release(m Moment, c driver.Claim) error {
 	return err
 }
 
-// Break ends the claim whose public id this is and returns its own id.
+// Break ends the claim whose public id this is and returns what it was.
 // driver.ErrLost if there is none. Until the claim would have run out, and for
 // ten seconds at least, its id is refused and its Renew says
 // driver.ErrBroken.
-func (b *Book) Break(m Moment, public string) (id string, err error) {
+func (b *Book) Break(m Moment, public string) (Entry, error) {
 	b.expire(m.Now)
 	is := func(e Entry) bool { return driver.PublicID(e.ID) == public }
 	var e Entry
@@ -195,12 +195,12 @@ func (b *Book) Break(m Moment, public string) (id string, err error) {
 	} else if i := slices.IndexFunc(b.Queue, is); i >= 0 {
 		e = b.Queue[i]
 	} else {
-		return "", driver.ErrLost
+		return Entry{}, driver.ErrLost
 	}
 	b.remove(e.ID)
 	b.bury(Tomb{ID: e.ID, Until: max(e.Until, m.Now+lateness), Broken: true})
 	_ = b.handOff(m)
-	return e.ID, nil
+	return e, nil
 }
 
 // Prune ends the claims, held or in line, whose session is not alive, and lets

@@ -134,10 +134,10 @@ func TestBreak(t *testing.T) {
 	_, err := d.Break(at(0), "a")
 	d.is(err, driver.ErrLost) // A claim's own id opens nothing.
 
-	id, err := d.Break(at(1*sec), driver.PublicID("a"))
+	broken, err := d.Break(at(1*sec), driver.PublicID("a"))
 	d.is(err, nil)
-	if id != "a" {
-		t.Errorf("broke %q, want a", id)
+	if broken.ID != "a" || broken.Until != 60*sec {
+		t.Errorf("broke %+v, want a", broken)
 	}
 	d.pushed("b")
 	d.is(d.Renew(at(1*sec), long), driver.ErrBroken)

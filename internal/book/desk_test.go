@@ -32,6 +32,7 @@ func slot(id string, limit int64) driver.Claim {
 	c.Limit = limit
 	return c
 }
+
 func try(c driver.Claim) driver.Claim   { c.Wait = false; return c }
 func late(c driver.Claim) driver.Claim  { c.Late = true; return c }
 func leave(c driver.Claim) driver.Claim { c.Leave = true; return c }

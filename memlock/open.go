@@ -1,0 +1,55 @@
+package memlock
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"sync"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+func init() { driver.Register("mem", open) }
+
+// named are the spaces that a URL can name and that somebody has open.
+var named struct {
+	sync.Mutex
+	spaces map[string]*space
+}
+
+func open(_ context.Context, u *url.URL) (driver.Store, error) {
+	if err := driver.NewParams(u).Err(); err != nil {
+		return nil, err
+	}
+	if u.User != nil || u.Path != "" || u.Opaque != "" || u.Fragment != "" {
+		return nil, errors.New("want mem:// or mem://name and nothing else")
+	}
+	if u.Host == "" {
+		return New(), nil
+	}
+	named.Lock()
+	defer named.Unlock()
+	sp := named.spaces[u.Host]
+	if sp == nil {
+		if named.spaces == nil {
+			named.spaces = make(map[string]*space)
+		}
+		sp = newSpace(u.Host)
+		named.spaces[u.Host] = sp
+	}
+	return sp.enter(), nil
+}
+
+// Close ends the watches of this Store and makes its later calls fail. Its
+// claims run out by themselves, also if another Store of the same name is
+// open. A second Close does nothing.
+func (s *Store) Close() error {
+	named.Lock()
+	calls, last := s.space.leave(s)
+	if last {
+		delete(named.spaces, s.space.name)
+	}
+	named.Unlock()
+	ring(calls)
+	return nil
+}

@@ -1,0 +1,145 @@
+package memlock
+
+import (
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/book"
+)
+
+// A space is what the Stores of one name share.
+type space struct {
+	name string
+	base time.Time // Moment.Now counts from here
+	wall int64     // base in microseconds since 1970
+
+	mu      sync.Mutex
+	entered int    // Stores ever made, for their sessions
+	open    int    // of these
+	floor   uint64 // the highest token of all keys, so that none is kept per key
+	shelves map[string]*shelf
+	spare   []*shelf // empty ones, to use again
+	crowd   int      // so many keys, and it is time to sweep
+	notices []*notice
+}
+
+// A shelf is the place of one key: its book and who watches it.
+type shelf struct {
+	book.Book
+	key     string
+	watches []*watch
+}
+
+const (
+	maxSpare = 256  // shelves
+	maxRoom  = 64   // entries that a spare shelf may have room for
+	minCrowd = 1024 // keys
+)
+
+func newSpace(name string) *space {
+	now := time.Now()
+	return &space{
+		name: name, base: now, wall: now.UnixMicro(),
+		shelves: make(map[string]*shelf), crowd: minCrowd,
+	}
+}
+
+// moment is the time. Read it with mu held, so that no call is before the last.
+func (sp *space) moment() book.Moment {
+	now := time.Since(sp.base)
+	return book.Moment{Now: now, Wall: sp.wall + now.Microseconds()}
+}
+
+// take returns the shelf of a key. Give it back by put.
+func (sp *space) take(m book.Moment, key string) *shelf {
+	sh := sp.shelves[key]
+	if sh == nil {
+		sh = sp.add(m, key)
+	}
+	sh.Floor = sp.floor
+	return sh
+}
+
+func (sp *space) add(m book.Moment, key string) *shelf {
+	if len(sp.shelves) >= sp.crowd {
+		sp.sweep(m.Now)
+	}
+	var sh *shelf
+	if n := len(sp.spare); n > 0 {
+		sh, sp.spare = sp.spare[n-1], sp.spare[:n-1]
+	} else {
+		sh = new(shelf)
+	}
+	sh.key = key
+	sp.shelves[key] = sh
+	return sh
+}
+
+// sweep forgets the keys whose claims have all run out. Looking at all of them
+// only when their number has doubled makes it cheap for each.
+func (sp *space) sweep(now time.Duration) {
+	for key, sh := range sp.shelves {
+		if len(sh.watches) == 0 && sh.Empty(now) {
+			delete(sp.shelves, key)
+		}
+	}
+	sp.crowd = max(2*len(sp.shelves), minCrowd)
+}
+
+// put takes note of what a call has done to a shelf, and adds to calls whom to
+// wake for it once mu is free. room says that a claim has ended.
+func (sp *space) put(sh *shelf, room bool, calls []call) []call {
+	sp.floor = sh.Floor
+	if len(sh.watches) > 0 {
+		return sh.wake(room, calls)
+	}
+	sp.tidy(sh)
+	return calls
+}
+
+// tidy forgets a key that nobody wants.
+func (sp *space) tidy(sh *shelf) {
+	if len(sh.Held)+len(sh.Queue)+len(sh.Tombs)+len(sh.watches) > 0 {
+		return
+	}
+	delete(sp.shelves, sh.key)
+	if len(sp.spare) < maxSpare && cap(sh.Held)+cap(sh.Queue)+cap(sh.Tombs) <= maxRoom {
+		sh.Phase, sh.key = 0, ""
+		sp.spare = append(sp.spare, sh)
+	}
+}
+
+// enter makes a Store for the space.
+func (sp *space) enter() *Store {
+	sp.mu.Lock()
+	defer sp.mu.Unlock()
+	sp.entered++
+	sp.open++
+	return &Store{space: sp, session: strconv.Itoa(sp.entered)}
+}
+
+// leave ends what a Store has going on in the space. It returns whom to wake
+// for it, and whether it was the last one open.
+func (sp *space) leave(s *Store) (calls []call, last bool) {
+	sp.mu.Lock()
+	defer sp.mu.Unlock()
+	if s.closed {
+		return nil, false
+	}
+	s.closed = true
+	sp.open--
+	sp.notices = slices.DeleteFunc(sp.notices, func(n *notice) bool { return n.store == s })
+	for _, sh := range sp.shelves {
+		sh.watches = slices.DeleteFunc(sh.watches, func(w *watch) bool {
+			if w.store == s {
+				calls = append(calls, call{w.wake, driver.Grant{}})
+			}
+			return w.store == s
+		})
+		sp.tidy(sh)
+	}
+	return calls, sp.open == 0
+}

@@ -1,0 +1,109 @@
+package memlock
+
+import (
+	"context"
+	"slices"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// A watch waits for one claim to be granted, or to be worth asking for again.
+type watch struct {
+	store *Store
+	id    string
+	wake  func(driver.Grant)
+}
+
+// A notice waits for claims of its store to be broken.
+type notice struct {
+	store *Store
+	lost  func(key, id string, err error)
+}
+
+// A call is a wake-up to be made without the mutex, because what it calls is
+// not ours.
+type call struct {
+	wake  func(driver.Grant)
+	grant driver.Grant
+}
+
+func ring(calls []call) {
+	for i := range calls {
+		calls[i].wake(calls[i].grant)
+	}
+}
+
+// Watch implements [driver.Watcher]. The context does not matter; the watch
+// lasts until stop or Close.
+func (s *Store) Watch(_ context.Context, c driver.Claim, wake func(driver.Grant)) (stop func(), err error) {
+	sp := s.space
+	sp.mu.Lock()
+	defer sp.mu.Unlock()
+	if s.closed {
+		return nil, errClosed
+	}
+	w := &watch{store: s, id: c.ID, wake: wake}
+	sh := sp.take(sp.moment(), c.Key)
+	sh.watches = append(sh.watches, w)
+	return func() { sp.unwatch(c.Key, w) }, nil
+}
+
+func (sp *space) unwatch(key string, w *watch) {
+	sp.mu.Lock()
+	defer sp.mu.Unlock()
+	sh := sp.shelves[key]
+	if sh == nil {
+		return
+	}
+	if i := slices.Index(sh.watches, w); i >= 0 {
+		sh.watches = slices.Delete(sh.watches, i, i+1)
+		sp.tidy(sh)
+	}
+}
+
+// wake adds those to calls who were granted their claim by the last call. If
+// there is room and nobody stands in line, it also wakes those who watch
+// without having a place there.
+func (sh *shelf) wake(room bool, calls []call) []call {
+	for _, p := range sh.Pushed {
+		// The first in line began to watch before the others, mostly.
+		i := slices.IndexFunc(sh.watches, func(w *watch) bool { return w.id == p.ID })
+		if i >= 0 {
+			calls = append(calls, call{sh.watches[i].wake, p.Grant})
+		}
+	}
+	if room && len(sh.Queue) == 0 {
+		for _, w := range sh.watches {
+			if !sh.holds(w.id) {
+				calls = append(calls, call{w.wake, driver.Grant{}})
+			}
+		}
+	}
+	return calls
+}
+
+func (sh *shelf) holds(id string) bool {
+	for i := range sh.Held {
+		if sh.Held[i].ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// Notify implements [driver.Notifier]. The one loss that this store learns of
+// by itself is that of a claim that Break has ended.
+func (s *Store) Notify(lost func(key, id string, err error)) (stop func()) {
+	sp := s.space
+	n := &notice{s, lost}
+	sp.mu.Lock()
+	defer sp.mu.Unlock()
+	if !s.closed {
+		sp.notices = append(sp.notices, n)
+	}
+	return func() {
+		sp.mu.Lock()
+		defer sp.mu.Unlock()
+		sp.notices = slices.DeleteFunc(sp.notices, func(other *notice) bool { return other == n })
+	}
+}
