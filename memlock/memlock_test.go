@@ -84,12 +84,12 @@ func TestLease(t *testing.T) {
 		if errs := t.Renew(t.Context(), []driver.Claim{a}); errs != nil {
 			t.Fatal(errs)
 		}
-		time.Sleep(15*time.Second - 1)
+		time.Sleep(15*time.Second - time.Nanosecond)
 		b.Wait = false
 		if g := t.refused(b); g.Retry != 1 || g.Holder.ID != driver.PublicID("a") {
 			t.Errorf("refused with %+v, want a to be in the way for 1ns", g)
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		if g := t.granted(b); g.Fence <= first.Fence {
 			t.Errorf("token %d after %d", g.Fence, first.Fence)
 		}

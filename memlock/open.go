@@ -2,7 +2,7 @@ package memlock
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"net/url"
 	"sync"
 
@@ -22,7 +22,7 @@ func open(_ context.Context, u *url.URL) (driver.Store, error) {
 		return nil, err
 	}
 	if u.User != nil || u.Path != "" || u.Opaque != "" || u.Fragment != "" {
-		return nil, errors.New("want mem:// or mem://name and nothing else")
+		return nil, fmt.Errorf("%w: want mem:// or mem://name and nothing else", driver.ErrURL)
 	}
 	if u.Host == "" {
 		return New(), nil

@@ -1,6 +1,7 @@
 package memlock
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -88,12 +89,12 @@ func TestStoresOfOneName(t *testing.T) {
 func TestOpenRefuses(t *testing.T) {
 	for _, url := range []string{"mem:name", "mem:///name", "mem://name/more", "mem://me:secret@name", "mem://name#part"} {
 		_, err := driver.Open(t.Context(), url)
-		if err == nil || !strings.Contains(err.Error(), "want mem:// or mem://name") || strings.Contains(err.Error(), "secret") {
+		if !errors.Is(err, driver.ErrURL) || !strings.Contains(err.Error(), "want mem:// or mem://name") || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", url, err)
 		}
 	}
 	_, err := driver.Open(t.Context(), "mem://name?ttl=5s")
-	if err == nil || !strings.Contains(err.Error(), `unknown URL parameter "ttl"`) {
+	if !errors.Is(err, driver.ErrURL) || !strings.Contains(err.Error(), `unknown URL parameter "ttl"`) {
 		t.Errorf("unknown parameter: %v", err)
 	}
 }
