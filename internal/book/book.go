@@ -66,6 +66,7 @@ type Entry struct {
 	// Session names the client, without whose life the claim ends; the store
 	// gives it a meaning. Empty: the claim survives its client.
 	Session string
+	Left    bool // its last renewal was with Leave
 
 	Weight, Limit int64
 
@@ -128,13 +129,16 @@ func (b *Book) Acquire(m Moment, c driver.Claim, session string) (driver.Grant, 
 	return b.refusal(m.Now), nil
 }
 
-// again grants a claim that holds already.
+// again grants a claim that holds already. If its owner has left, this is an
+// Acquire that was on its way, and changes nothing.
 func (b *Book) again(m Moment, e *Entry, c driver.Claim) driver.Grant {
-	e.TTL, e.Until, e.Asked = c.TTL, m.Now+c.TTL, m.Now
+	if !e.Left {
+		e.TTL, e.Until, e.Asked = c.TTL, m.Now+c.TTL, m.Now
+	}
 	if len(b.Pushed) > 0 {
 		b.Pushed = slices.DeleteFunc(b.Pushed, func(p Push) bool { return p.ID == c.ID })
 	}
-	return e.granted(c.TTL)
+	return e.granted(e.Until - m.Now)
 }
 
 // enqueue gives e a place in line until then, or lets it keep the one it has.
@@ -150,7 +154,7 @@ func (b *Book) enqueue(e Entry, until time.Duration) {
 
 // Renew lets a claim that holds stand for its TTL from now, as driver.Store
 // has it: nil, or an error that matches driver.ErrLost. With Leave the claim
-// is without a session from now on.
+// is without a session from now on, and no later Renew changes when it ends.
 func (b *Book) Renew(m Moment, c driver.Claim) error {
 	b.expire(m.Now)
 	_ = b.handOff(m) // Without tokens nobody is let in; the next Acquire says so.
@@ -159,9 +163,12 @@ func (b *Book) Renew(m Moment, c driver.Claim) error {
 		return b.gone(c.ID)
 	}
 	e := &b.Held[i]
+	if e.Left {
+		return nil // A renewal that was on its way, or this one sent again.
+	}
 	e.TTL, e.Until = c.TTL, m.Now+c.TTL
 	if c.Leave {
-		e.Session = ""
+		e.Session, e.Left = "", true
 	}
 	return nil
 }

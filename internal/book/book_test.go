@@ -89,6 +89,11 @@ func TestLeave(t *testing.T) {
 	}
 	d.is(d.Renew(at(1*sec), leave(lasting(writer("a"), 2*sec))), nil)
 	d.Prune(at(1*sec), func(string) bool { return false })
+	d.is(d.Renew(at(2*sec), writer("a")), nil) // It was on its way.
+	d.is(d.Renew(at(2*sec), leave(lasting(writer("a"), 2*sec))), nil)
+	if g := d.granted(2*sec, writer("a")); g.TTL != sec {
+		t.Errorf("granted for %v after it left, want the 1s that it still stands", g.TTL)
+	}
 	d.refused(3*sec-1, try(writer("x")))
 	d.granted(3*sec, try(writer("x")))
 }

@@ -27,6 +27,7 @@ type fate struct {
 	claim          driver.Claim
 	session        string
 	line, holds    int // the ticket drawn at the start of waiting, of holding; 0 if it does not
+	left           int // the ticket with which it held when it left
 	until, asked   time.Duration
 	refused        time.Duration // a tombstone's end
 	broken, buried bool
@@ -95,6 +96,9 @@ func (m *model) acquire(now time.Duration, c driver.Claim, session string) bool 
 	switch {
 	case f.holds > 0:
 		m.pushed = slices.DeleteFunc(m.pushed, func(id string) bool { return id == c.ID })
+		if f.left == f.holds {
+			return true
+		}
 	case f.buried:
 		return false
 	case len(m.waiting()) == 0 && m.fits(c):
@@ -119,9 +123,12 @@ func (m *model) renew(now time.Duration, c driver.Claim) error {
 	if f.holds == 0 {
 		return m.gone(f)
 	}
+	if f.left == f.holds {
+		return nil
+	}
 	f.until = now + c.TTL
 	if c.Leave {
-		f.session = ""
+		f.session, f.left = "", f.holds
 	}
 	return nil
 }
@@ -259,8 +266,8 @@ func (r *run) ask(c driver.Claim, session string) {
 		}
 		return
 	}
-	if got.TTL != c.TTL {
-		r.desk.Fatalf("at %v: %s was granted for %v, want %v", r.Now, c.ID, got.TTL, c.TTL)
+	if want := r.model.ids[c.ID].until - r.Now; got.TTL != want {
+		r.desk.Fatalf("at %v: %s was granted for %v, want %v", r.Now, c.ID, got.TTL, want)
 	}
 }
 
