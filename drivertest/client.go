@@ -1,0 +1,187 @@
+package drivertest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// A client is one process's store, with the calls of the contract and what a
+// rule expects of their answers.
+type client struct {
+	*env
+	store driver.Store
+}
+
+// close ends the client before its rule does.
+func (c *client) close() {
+	if i := slices.Index(c.opened, c.store); i >= 0 {
+		c.opened = slices.Delete(c.opened, i, i+1)
+	}
+	if err := c.store.Close(); err != nil {
+		c.failf("Close returned the error %v", err)
+	}
+}
+
+// acquire asks once.
+func (c *client) acquire(claim driver.Claim) driver.Grant {
+	ctx, cancel := c.bounded()
+	defer cancel()
+	grant, err := c.store.Acquire(ctx, claim)
+	if err != nil {
+		c.failf("Acquire of %s returned the error %v", show(claim), err)
+	}
+	return grant
+}
+
+// ask is acquire by many at once: an error does not say whether the claim was
+// granted, so it asks again, as the core does.
+func (c *client) ask(claim driver.Claim) driver.Grant {
+	var err error
+	for start := time.Now(); time.Since(start) < patience; {
+		ctx, cancel := c.bounded()
+		var grant driver.Grant
+		grant, err = c.store.Acquire(ctx, claim)
+		cancel()
+		if err == nil {
+			return grant
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	c.failf("Acquire of %s returned errors for %v, the last one: %v", show(claim), patience, err)
+	return driver.Grant{}
+}
+
+// granted asks once and expects a yes.
+func (c *client) granted(claim driver.Claim) driver.Grant {
+	grant := c.acquire(claim)
+	if !grant.OK {
+		c.failf("Acquire of %s was refused%s", show(claim), because(grant))
+	}
+	return grant
+}
+
+// refused asks once and expects a no.
+func (c *client) refused(claim driver.Claim) driver.Grant {
+	grant := c.acquire(claim)
+	if grant.OK {
+		c.failf("Acquire of %s was granted", show(claim))
+	}
+	return grant
+}
+
+// renew returns one error per claim, whatever the store made of that.
+func (c *client) renew(claims ...driver.Claim) []error {
+	ctx, cancel := c.bounded()
+	defer cancel()
+	return c.perClaim("Renew", len(claims), c.store.Renew(ctx, claims))
+}
+
+// release returns one error per claim, whatever the store made of that.
+func (c *client) release(claims ...driver.Claim) []error {
+	ctx, cancel := c.bounded()
+	defer cancel()
+	return c.perClaim("Release", len(claims), c.store.Release(ctx, claims))
+}
+
+func (c *client) perClaim(call string, n int, errs []error) []error {
+	if errs == nil {
+		return make([]error, n)
+	}
+	if len(errs) != n {
+		c.failf("%s of %d claims returned %d errors", call, n, len(errs))
+	}
+	return errs
+}
+
+// kept renews a claim and expects that it stands.
+func (c *client) kept(claim driver.Claim) {
+	if err := c.renew(claim)[0]; err != nil {
+		c.failf("Renew of %s returned the error %v", show(claim), err)
+	}
+}
+
+// lost renews a claim and expects that it is gone.
+func (c *client) lost(claim driver.Claim) {
+	if err := c.renew(claim)[0]; !errors.Is(err, driver.ErrLost) {
+		c.failf("Renew of %s returned %v, not ErrLost", show(claim), orNil(err))
+	}
+}
+
+// ended releases a claim and expects that this ended it.
+func (c *client) ended(claim driver.Claim) {
+	if err := c.release(claim)[0]; err != nil {
+		c.failf("Release of %s returned the error %v", show(claim), err)
+	}
+}
+
+// nothing releases a claim and expects that there was nothing to end.
+func (c *client) nothing(claim driver.Claim) {
+	if err := c.release(claim)[0]; !errors.Is(err, driver.ErrLost) {
+		c.failf("Release of %s returned %v, not ErrLost", show(claim), orNil(err))
+	}
+}
+
+// eventually asks until the claim is granted, within several of the TTL that
+// stands in its way.
+func (c *client) eventually(claim driver.Claim, ttl time.Duration) driver.Grant {
+	return c.lapses(claim, now().Add(-ttl), ttl)
+}
+
+// lapses asks for a claim until it is granted, and fails if that is sooner
+// than ttl after the request was sent that gave another claim so long, or much
+// later.
+func (c *client) lapses(claim driver.Claim, sent time.Time, ttl time.Duration) driver.Grant {
+	pause := time.Millisecond
+	for {
+		grant := c.acquire(claim)
+		passed := time.Since(sent)
+		switch {
+		case grant.OK && passed < ttl-c.slack():
+			c.failf("%s was granted %v after the request that gave the claim in its way %v", show(claim), passed, ttl)
+		case grant.OK:
+			return grant
+		case passed > 5*ttl+patience:
+			c.failf("%s was still refused %v after the request that gave the claim in its way %v", show(claim), passed, ttl)
+		}
+		pause = min(2*pause, claim.Alive()/4, 100*time.Millisecond)
+		if left := ttl - c.slack() - passed; left > 0 {
+			// Ask once just before it may be granted: that finds a claim that
+			// ends a little early.
+			pause = min(pause, max(left-c.instant(), c.instant()))
+		}
+		<-time.After(pause)
+	}
+}
+
+// show names a claim for a report. Its note is its name within the rule.
+func show(claim driver.Claim) string {
+	kind := fmt.Sprintf("weight %d of %d", claim.Weight, claim.Limit)
+	switch {
+	case claim.Exclusive():
+		kind = "exclusive"
+	case claim.Shared() && claim.Weight == 1:
+		kind = "reader"
+	}
+	if claim.Wait {
+		kind += ", waiting"
+	}
+	return fmt.Sprintf("%q (%s, TTL %v)", claim.Note, kind, claim.TTL)
+}
+
+func because(grant driver.Grant) string {
+	if grant.Holder == (driver.Holder{}) {
+		return ""
+	}
+	return fmt.Sprintf(", because of %q with %v left", grant.Holder.Note, grant.Holder.Left)
+}
+
+func orNil(err error) string {
+	if err == nil {
+		return "nil"
+	}
+	return err.Error()
+}

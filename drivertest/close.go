@@ -1,0 +1,41 @@
+package drivertest
+
+var closeRules = []rule{
+	{
+		name:  "close/leaves-claims",
+		words: "Close leaves claims alone: they stand until their TTL ends.",
+		needs: Outlive,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			sent := now()
+			a.granted(lasting(e.exclusive("of a closed client"), e.short()))
+			a.close()
+			b.lapses(e.exclusive("next"), sent, e.short())
+		},
+	},
+	{
+		name:  "close/ends-claims",
+		words: "Where claims cannot outlive their client, Close ends them, however long their TTL.",
+		when:  func(h Harness) bool { return h.Lacks&Outlive != 0 },
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			a.granted(e.exclusive("of a closed client"))
+			a.close()
+			b.eventually(e.exclusive("next"), e.short())
+		},
+	},
+	{
+		name:  "close/one-client",
+		words: "Close of one client does nothing to another.",
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			claim := e.exclusive("of the other client")
+			b.granted(claim)
+			a.close()
+			b.kept(claim)
+			e.client().refused(e.exclusive("of a new client"))
+			b.ended(claim)
+			e.client().granted(e.exclusive("of another new client"))
+		},
+	},
+}

@@ -1,0 +1,110 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// overs are contexts that have ended, each in its way.
+func overs() map[string]context.Context {
+	cancelled, cancel := context.WithCancel(context.Background())
+	cancel()
+	late, cancel := context.WithDeadline(context.Background(), time.Now().Add(-time.Second))
+	cancel()
+	return map[string]context.Context{"cancelled": cancelled, "past its deadline": late}
+}
+
+// inTime runs a call whose context has ended, and fails if it takes long all
+// the same.
+func (e *env) inTime(call string, f func()) {
+	start := now()
+	f()
+	if took := time.Since(start); took > patience/2 || e.harness.Bubble && took > 0 {
+		e.failf("%s took %v though its context had ended", call, took)
+	}
+}
+
+var contextRules = []rule{
+	{
+		name:  "context/acquire",
+		words: "An Acquire whose context has ended ends at once, and leaves nothing that blocks others beyond its TTL.",
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			for how, ctx := range overs() {
+				claim := on(e.anotherKey(), waiting(lasting(e.exclusive("ended context"), e.short())))
+				var grant driver.Grant
+				var err error
+				e.inTime("Acquire", func() { grant, err = a.store.Acquire(ctx, claim) })
+				if errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrInvalid) || err != nil && grant.OK {
+					e.failf("with a context %s, Acquire returned %s and the error %v", how, brief(grant), orNil(err))
+				}
+				if err == nil {
+					a.granted(claim) // A store that needs no context may have done it.
+				}
+				b.eventually(on(claim.Key, e.exclusive("next")), e.short())
+			}
+		},
+	},
+	{
+		name:  "context/renew",
+		words: "A Renew whose context has ended ends at once, and does not say that a claim is lost which is not.",
+		check: func(e *env) {
+			a := e.client()
+			claim := e.exclusive("holder")
+			a.granted(claim)
+			for how, ctx := range overs() {
+				var errs []error
+				e.inTime("Renew", func() {
+					errs = a.perClaim("Renew", 2, a.store.Renew(ctx, []driver.Claim{claim, e.exclusive("stranger")}))
+				})
+				if errors.Is(errs[0], driver.ErrLost) {
+					e.failf("with a context %s, Renew of %s returned %v", how, show(claim), errs[0])
+				}
+				if errs[1] == nil {
+					e.failf("with a context %s, Renew of a claim that never was returned nil", how)
+				}
+				a.kept(claim)
+			}
+		},
+	},
+	{
+		name:  "context/release",
+		words: "A Release whose context has ended ends at once and tells the truth: nil only if it ended the claim, ErrLost only if there was none.",
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			for how, ctx := range overs() {
+				claim := on(e.anotherKey(), e.exclusive("holder"))
+				a.granted(claim)
+				var err error
+				e.inTime("Release", func() { err = a.perClaim("Release", 1, a.store.Release(ctx, []driver.Claim{claim}))[0] })
+				if errors.Is(err, driver.ErrLost) {
+					e.failf("with a context %s, Release of %s returned %v", how, show(claim), err)
+				}
+				if err != nil {
+					a.release(claim) // The outcome was unknown: the core asks again.
+				}
+				b.granted(on(claim.Key, e.exclusive("next")))
+			}
+		},
+	},
+	{
+		name:  "context/of-the-call-only",
+		words: "A claim does not end with the context of the call that made it.",
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			claim := e.exclusive("holder")
+			ctx, cancel := e.bounded()
+			grant, err := a.store.Acquire(ctx, claim)
+			cancel()
+			if err != nil || !grant.OK {
+				e.failf("Acquire returned %s and the error %v", brief(grant), orNil(err))
+			}
+			b.refused(e.exclusive("other"))
+			a.kept(claim)
+			b.refused(e.exclusive("other"))
+		},
+	},
+}

@@ -1,0 +1,174 @@
+package drivertest
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+const (
+	// patience bounds a single call. A healthy store needs a thousandth.
+	patience = 10 * time.Second
+
+	// long is the TTL of claims that shall not run out by themselves.
+	long = 5 * time.Minute
+)
+
+// An env is what one rule works with: a key of its own and clients.
+type env struct {
+	tb      testing.TB
+	harness Harness
+	key     string
+	opened  []driver.Store
+}
+
+// broken carries what a rule saw from deep inside a check to attempt.
+type broken struct{ seen error }
+
+// attempt runs a check with an env of its own and returns what it saw of a
+// broken rule. Other panics go through.
+func attempt(tb testing.TB, h Harness, check func(*env)) (seen error) {
+	e := &env{tb: tb, harness: h, key: "drivertest/" + strings.ToLower(rand.Text())}
+	defer func() {
+		for _, store := range e.opened {
+			if err := store.Close(); err != nil && seen == nil {
+				seen = fmt.Errorf("a client did not close: %w", err)
+			}
+		}
+	}()
+	return caught(func() { check(e) })
+}
+
+// caught turns the failf of a function into an error.
+func caught(f func()) (seen error) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case broken:
+			seen = p.seen
+		default:
+			panic(p)
+		}
+	}()
+	f()
+	return nil
+}
+
+// failf ends the check: the store broke the rule, and this is how.
+func (e *env) failf(format string, args ...any) {
+	panic(broken{fmt.Errorf(format, args...)})
+}
+
+// client opens one more client of the store.
+func (e *env) client() *client {
+	store := e.harness.Open(e.tb)
+	e.opened = append(e.opened, store)
+	return &client{env: e, store: store}
+}
+
+func (e *env) has(f Feature) bool { return e.harness.Lacks&f == 0 }
+
+// short is the TTL of claims that shall run out. Real stores share a machine
+// with other tests: a TTL that a busy scheduler may miss would prove nothing.
+func (e *env) short() time.Duration { return max(e.harness.MinTTL, 500*time.Millisecond) }
+
+// slack is by how much a claim may end too soon: clocks are rounded, and the
+// core gives up its claims this much before their time for that reason.
+func (e *env) slack() time.Duration {
+	if e.harness.Bubble {
+		return 0
+	}
+	return 10 * time.Millisecond
+}
+
+// instant is the shortest pause that the clock can tell from none.
+func (e *env) instant() time.Duration {
+	if e.harness.Bubble {
+		return 1
+	}
+	return time.Millisecond
+}
+
+// exclusive is a new claim on the rule's key that tolerates no other. The name
+// stands for it in reports.
+func (e *env) exclusive(name string) driver.Claim {
+	return driver.Claim{
+		Key: e.key, ID: rand.Text(), Note: name, Owner: "drivertest",
+		Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: long, Span: 1,
+	}
+}
+
+// reader is a new shared claim on the rule's key.
+func (e *env) reader(name string) driver.Claim { return e.slot(name, 1, driver.MaxWeight) }
+
+// slot is a new claim on the rule's key that weighs so much of limit.
+func (e *env) slot(name string, weight, limit int64) driver.Claim {
+	c := e.exclusive(name)
+	c.Weight, c.Limit = weight, limit
+	return c
+}
+
+// waiting is c as a claim that waits in line.
+func waiting(c driver.Claim) driver.Claim {
+	c.Wait = true
+	return c
+}
+
+// lasting is c with another TTL.
+func lasting(c driver.Claim, ttl time.Duration) driver.Claim {
+	c.TTL = ttl
+	return c
+}
+
+// on is c on another key.
+func on(key string, c driver.Claim) driver.Claim {
+	c.Key = key
+	return c
+}
+
+// anotherKey is a key that nothing else uses.
+func (e *env) anotherKey() string { return e.key + "/" + strings.ToLower(rand.Text()) }
+
+// together runs functions at the same time, waits for all of them, and fails
+// with what the first of them saw.
+func (e *env) together(functions ...func()) {
+	var (
+		wg   sync.WaitGroup
+		once sync.Once
+		seen error
+	)
+	for _, f := range functions {
+		wg.Go(func() {
+			if err := caught(f); err != nil {
+				once.Do(func() { seen = err })
+			}
+		})
+	}
+	wg.Wait()
+	if seen != nil {
+		panic(broken{seen})
+	}
+}
+
+// undisturbed repeats steps that must keep ahead of a TTL until they say that
+// they did. On a stalled machine a claim may run out without any fault of the
+// store.
+func (e *env) undisturbed(steps func() (inTime bool)) {
+	for range 10 {
+		if steps() {
+			return
+		}
+	}
+	e.failf("no answer: this machine is too slow to keep a claim of %v alive", e.short())
+}
+
+// bounded is the context of one call.
+func (e *env) bounded() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), patience)
+}

@@ -1,0 +1,56 @@
+package drivertest
+
+import (
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+var featureRules = []rule{
+	{
+		name:  "feature/interfaces",
+		words: "The store has the optional interfaces that its harness does not say it lacks, and no other.",
+		check: func(e *env) {
+			store := e.client().store
+			_, watches := store.(driver.Watcher)
+			_, notifies := store.(driver.Notifier)
+			_, inspects := store.(driver.Inspector)
+			for feature, is := range map[Feature]bool{Watch: watches, Notify: notifies, Inspect: inspects} {
+				if is != e.has(feature) {
+					e.failf("%v: the harness expects %v, the store says %v", feature, e.has(feature), is)
+				}
+			}
+		},
+	},
+	{
+		name:  "feature/no-readers",
+		words: "A store without readers refuses them as ErrInvalid and keeps nothing of them.",
+		when:  func(h Harness) bool { return h.Lacks&Readers != 0 },
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			a.invalid(waiting(e.reader("reader")))
+			b.granted(e.exclusive("next"))
+		},
+	},
+	{
+		name:  "feature/no-slots",
+		words: "A store without slots refuses them as ErrInvalid and keeps nothing of them.",
+		when:  func(h Harness) bool { return h.Lacks&Slots != 0 },
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			a.invalid(waiting(e.slot("1 of 2", 1, 2)))
+			a.invalid(waiting(e.slot("2 of 2", 2, 2)))
+			b.granted(e.exclusive("next"))
+		},
+	},
+	{
+		name:  "feature/no-tokens",
+		words: "A store without tokens says so by token 0, and gives no span of them.",
+		when:  func(h Harness) bool { return h.Lacks&Tokens != 0 },
+		check: func(e *env) {
+			claim := e.exclusive("holder")
+			claim.Span = 8
+			if g := e.client().granted(claim); g.Fence != 0 || g.Span > 1 {
+				e.failf("granted token %d and %d of them", g.Fence, g.Span)
+			}
+		},
+	},
+}

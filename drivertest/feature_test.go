@@ -1,0 +1,125 @@
+package drivertest
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/book"
+)
+
+// limited are stores that lack a feature and do the rest well.
+var limited = map[Feature]func(*ways){
+	Readers: func(w *ways) { w.rejecting(driver.Claim.Shared) },
+	Slots:   func(w *ways) { w.rejecting(func(c driver.Claim) bool { return c.Limit < driver.MaxWeight }) },
+	Tokens: func(w *ways) {
+		w.after(func(_ *book.Book, _ driver.Claim, g *driver.Grant) error {
+			g.Fence, g.Span, g.Holder.Fence = 0, 0, 0
+			return nil
+		})
+		w.pushing(func(_ *book.Book, p book.Push) driver.Grant { p.Grant.Fence, p.Grant.Span = 0, 0; return p.Grant })
+		w.showing(func(h *driver.Holder, _ book.Entry) { h.Fence = 0 })
+	},
+	Queue: lineless,
+	Tombstones: func(w *ways) {
+		w.releasing(func(_ *book.Book, c *driver.Claim) { c.Late = false })
+	},
+	Details: func(w *ways) {
+		w.after(func(_ *book.Book, _ driver.Claim, g *driver.Grant) error {
+			g.Retry, g.Holder = 0, driver.Holder{}
+			return nil
+		})
+	},
+	Reasons: func(w *ways) {
+		w.renewed(func(_ *book.Book, _ book.Moment, _ driver.Claim, err error) error {
+			if err != nil {
+				return driver.ErrLost
+			}
+			return nil
+		})
+	},
+	Outlive: func(w *ways) {
+		w.close = func(books map[string]*book.Book, clerk string) {
+			for _, b := range books {
+				b.Held = slices.DeleteFunc(b.Held, func(e book.Entry) bool { return e.Session == clerk && !e.Left })
+				b.Queue = slices.DeleteFunc(b.Queue, func(e book.Entry) bool { return e.Session == clerk })
+			}
+		}
+	},
+	Watch: func(w *ways) {
+		w.wrap = func(c clerk) driver.Store {
+			return struct {
+				driver.Store
+				driver.Notifier
+				driver.Inspector
+			}{c, c, c}
+		}
+	},
+	Notify: func(w *ways) {
+		w.wrap = func(c clerk) driver.Store {
+			return struct {
+				driver.Store
+				driver.Watcher
+				driver.Inspector
+			}{c, c, c}
+		}
+	},
+	Inspect: func(w *ways) {
+		w.wrap = func(c clerk) driver.Store {
+			return struct {
+				driver.Store
+				driver.Watcher
+				driver.Notifier
+			}{c, c, c}
+		}
+	},
+}
+
+// TestLimited checks that a store may lack each feature if it says so, and
+// fails if it does not.
+func TestLimited(t *testing.T) {
+	for feature := Readers; feature < end; feature <<= 1 {
+		t.Run(feature.String(), func(t *testing.T) {
+			w := right()
+			limited[feature](&w)
+			if failures := Check(t, ledgers(w)); len(failures) == 0 {
+				t.Errorf("a store that lacks %v passes without saying so", feature)
+			}
+			w.lacks = feature
+			for _, failure := range Check(t, ledgers(w)) {
+				t.Errorf("a store that says it lacks %v fails %s: %v", feature, failure.Rule, failure)
+			}
+		})
+	}
+}
+
+// TestLeast checks that a store may lack everything.
+func TestLeast(t *testing.T) {
+	w := right()
+	for feature := Readers; feature < end; feature <<= 1 {
+		if feature < Watch {
+			limited[feature](&w)
+		}
+		w.lacks |= feature
+	}
+	w.wrap = func(c clerk) driver.Store { return struct{ driver.Store }{c} }
+	Run(t, ledgers(w))
+}
+
+// rejecting makes claims that match ones that the store can never keep.
+func (w *ways) rejecting(match func(driver.Claim) bool) {
+	acquire := w.acquire
+	w.acquire = func(b *book.Book, m book.Moment, c driver.Claim) (driver.Grant, error) {
+		if match(c) {
+			return driver.Grant{}, fmt.Errorf("%w: want an exclusive one", driver.ErrInvalid)
+		}
+		return acquire(b, m, c)
+	}
+}
+
+// lineless keeps no line, and wakes all who watch when a claim has ended.
+func lineless(w *ways) {
+	w.before(func(_ *book.Book, _ *book.Moment, c *driver.Claim) { c.Wait = false })
+	w.noisy = true
+}

@@ -1,0 +1,163 @@
+package drivertest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A history is what the clients of a workload knew of their grants, and when
+// they let others in.
+type history struct {
+	sync.Mutex
+	tenures []tenure
+	freed   map[string][]time.Time // by key: when a release was answered
+}
+
+func (h *history) add(t tenure) {
+	h.Lock()
+	defer h.Unlock()
+	h.tenures = append(h.tenures, t)
+}
+
+func (h *history) free(key string) {
+	h.Lock()
+	defer h.Unlock()
+	if h.freed == nil {
+		h.freed = make(map[string][]time.Time)
+	}
+	h.freed[key] = append(h.freed[key], now())
+}
+
+// byKey splits the tenures, each part in the order in which they were known.
+func (h *history) byKey() map[string][]tenure {
+	keys := make(map[string][]tenure)
+	for _, t := range h.tenures {
+		keys[t.claim.Key] = append(keys[t.claim.Key], t)
+	}
+	for _, ts := range keys {
+		slices.SortFunc(ts, func(a, b tenure) int { return a.from.Compare(b.from) })
+	}
+	return keys
+}
+
+// check looks for what must not happen: too much weight at once, a token that
+// does not grow, a waiting claim that nobody woke.
+func (h *history) check(e *env) error {
+	for _, ts := range h.byKey() {
+		if err := overlap(ts, e.slack()); err != nil {
+			return err
+		}
+		if !e.has(Tokens) {
+			continue
+		}
+		if err := disorder(ts); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// overlap finds a moment at which the claims that their clients relied on
+// weigh more than the limit of one of them. A client stops relying on a claim
+// a margin before the end of its TTL.
+func overlap(ts []tenure, margin time.Duration) error {
+	type edge struct {
+		at     time.Time
+		begins bool
+		tenure tenure
+	}
+	var edges []edge
+	for _, t := range ts {
+		if until := t.until.Add(-margin); until.After(t.from) {
+			edges = append(edges, edge{t.from, true, t}, edge{until, false, t})
+		}
+	}
+	slices.SortStableFunc(edges, func(a, b edge) int {
+		if c := a.at.Compare(b.at); c != 0 {
+			return c
+		}
+		return cmp.Compare(btoi(a.begins), btoi(b.begins)) // ends first
+	})
+	var live []tenure
+	weight := int64(0)
+	for _, edge := range edges {
+		if !edge.begins {
+			weight -= edge.tenure.claim.Weight
+			live = slices.DeleteFunc(live, func(t tenure) bool { return t.claim.ID == edge.tenure.claim.ID })
+			continue
+		}
+		weight += edge.tenure.claim.Weight
+		live = append(live, edge.tenure)
+		if weight > edge.tenure.claim.Limit {
+			return fmt.Errorf("claims of weight %d held one key at once:%s", weight, list(live))
+		}
+	}
+	return nil
+}
+
+// disorder finds two grants with a token in common, or one whose token is not
+// larger than those of all grants that were known before it was asked for.
+// Readers may share theirs.
+func disorder(ts []tenure) error {
+	ts = slices.Clone(ts)
+	slices.SortFunc(ts, func(a, b tenure) int { return cmp.Compare(a.first, b.first) })
+	for i := range ts[1:] {
+		a, b := &ts[i], &ts[i+1]
+		if a.last >= b.first && !(a.claim.Shared() && b.claim.Shared()) {
+			return fmt.Errorf("two grants have a token in common:%s", list([]tenure{*a, *b}))
+		}
+	}
+	known := slices.Clone(ts)
+	slices.SortFunc(known, func(a, b tenure) int { return a.from.Compare(b.from) })
+	slices.SortFunc(ts, func(a, b tenure) int { return a.asked.Compare(b.asked) })
+	var highest *tenure // of those known before the next was asked for
+	for i := range ts {
+		for ; len(known) > 0 && known[0].from.Before(ts[i].asked); known = known[1:] {
+			if highest == nil || known[0].last >= highest.last {
+				highest = &known[0]
+			}
+		}
+		// If they are equal they have it in common, which was looked at.
+		if highest != nil && highest.last > ts[i].first {
+			return fmt.Errorf("a grant was known before another was asked for, and has the larger token:%s", list([]tenure{*highest, ts[i]}))
+		}
+	}
+	return nil
+}
+
+// slept finds a claim that found itself granted when it asked to keep its
+// place, though all that could let it in had been answered before that. It
+// needs the exact clock of a bubble.
+func (h *history) slept() error {
+	for _, t := range h.tenures {
+		if !t.found {
+			continue
+		}
+		atOnce := func(freed time.Time) bool { return freed.Equal(t.from) }
+		if !slices.ContainsFunc(h.freed[t.claim.Key], atOnce) {
+			return fmt.Errorf("%s was not woken: it found itself granted when it asked again at %s", show(t.claim), clock(t.from))
+		}
+	}
+	return nil
+}
+
+func list(ts []tenure) string {
+	var out string
+	for _, t := range ts {
+		out += fmt.Sprintf("\n\t%s asked %s, held %s to %s, tokens %d to %d",
+			show(t.claim), clock(t.asked), clock(t.from), clock(t.until), t.first, t.last)
+	}
+	return out
+}
+
+func clock(t time.Time) string { return t.Format("15:04:05.000000") }
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

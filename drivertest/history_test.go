@@ -1,0 +1,78 @@
+package drivertest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// record makes a tenure. The times are milliseconds.
+func record(c driver.Claim, asked, from, until int, first, last uint64) tenure {
+	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
+	return tenure{claim: c, asked: at(asked), from: at(from), until: at(until), first: first, last: last}
+}
+
+func TestHistories(t *testing.T) {
+	e := &env{key: "key", harness: Harness{Bubble: true}}
+	a, b, r1, r2 := e.exclusive("a"), e.exclusive("b"), e.reader("r1"), e.reader("r2")
+	s1, s2 := e.slot("s1", 2, 3), e.slot("s2", 2, 3)
+	tests := []struct {
+		name    string
+		tenures []tenure
+		wrong   bool
+	}{
+		{"one after the other", []tenure{record(a, 0, 1, 5, 1, 1), record(b, 2, 5, 9, 2, 2)}, false},
+		{"both at once", []tenure{record(a, 0, 1, 5, 1, 1), record(b, 2, 4, 9, 2, 2)}, true},
+		{"one within the other", []tenure{record(a, 0, 1, 9, 1, 1), record(b, 2, 4, 5, 2, 2)}, true},
+		{"learnt of too late to rely on", []tenure{record(a, 0, 6, 5, 1, 1), record(b, 2, 4, 9, 2, 2)}, false},
+		{"writer beside reader", []tenure{record(r1, 0, 1, 5, 1, 1), record(b, 2, 4, 9, 2, 2)}, true},
+		{"reader beside writer", []tenure{record(a, 0, 1, 5, 1, 1), record(r1, 2, 4, 9, 2, 2)}, true},
+		{"readers share", []tenure{record(r1, 0, 1, 5, 1, 1), record(r2, 2, 4, 9, 1, 1)}, false},
+		{"slots too heavy", []tenure{record(s1, 0, 1, 5, 1, 1), record(s2, 2, 4, 9, 2, 2)}, true},
+
+		{"same token", []tenure{record(a, 0, 1, 2, 7, 7), record(b, 3, 4, 5, 7, 7)}, true},
+		{"smaller token", []tenure{record(a, 0, 1, 2, 7, 7), record(b, 3, 4, 5, 6, 6)}, true},
+		{"token within a span", []tenure{record(a, 0, 1, 2, 7, 16), record(b, 3, 4, 5, 9, 9)}, true},
+		{"last token of a span", []tenure{record(a, 0, 1, 2, 7, 16), record(b, 3, 4, 5, 16, 17)}, true},
+		{"next token after a span", []tenure{record(a, 0, 1, 2, 7, 16), record(b, 3, 4, 5, 17, 17)}, false},
+		{"learnt of in another order than granted", []tenure{record(b, 0, 9, 10, 6, 6), record(a, 1, 2, 3, 7, 7)}, false},
+		{"reader with the token of a writer", []tenure{record(a, 0, 1, 2, 7, 7), record(r1, 3, 4, 5, 7, 7)}, true},
+		{"reader with an old phase's token", []tenure{
+			record(r1, 0, 1, 2, 7, 7), record(a, 3, 4, 5, 8, 8), record(r2, 6, 7, 8, 7, 7),
+		}, true},
+		{"reader with a new phase's token", []tenure{
+			record(r1, 0, 1, 2, 7, 7), record(a, 3, 4, 5, 8, 8), record(r2, 6, 7, 8, 9, 9),
+		}, false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			h := &history{tenures: test.tenures}
+			if err := h.check(e); (err != nil) != test.wrong {
+				t.Errorf("found %v, want something: %v", err, test.wrong)
+			}
+		})
+	}
+}
+
+func TestSlept(t *testing.T) {
+	e := &env{key: "key"}
+	found := record(e.exclusive("a"), 0, 100, 200, 1, 1)
+	found.found = true
+	woken := found
+	woken.found = false
+	for name, test := range map[string]struct {
+		tenure tenure
+		freed  int
+		wrong  bool
+	}{
+		"woken":                     {woken, 50, false},
+		"found long after":          {found, 50, true},
+		"found at the same instant": {found, 100, false},
+	} {
+		h := &history{tenures: []tenure{test.tenure}, freed: map[string][]time.Time{"key": {time.UnixMilli(int64(test.freed))}}}
+		if err := h.slept(); (err != nil) != test.wrong {
+			t.Errorf("%s: found %v, want something: %v", name, err, test.wrong)
+		}
+	}
+}

@@ -1,0 +1,253 @@
+package drivertest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+func (c *client) inspector() driver.Inspector {
+	inspector, ok := c.store.(driver.Inspector)
+	if !ok {
+		c.failf("the store is no driver.Inspector, and its harness does not say so")
+	}
+	return inspector
+}
+
+// holders returns what people may know of a key.
+func (c *client) holders(key string) []driver.Holder {
+	ctx, cancel := c.bounded()
+	defer cancel()
+	holders, err := c.inspector().Holders(ctx, key)
+	if err != nil {
+		c.failf("Holders of %q returned the error %v", key, err)
+	}
+	return holders
+}
+
+// keys returns the keys with a prefix, sorted.
+func (c *client) keys(prefix string) []string {
+	ctx, cancel := c.bounded()
+	defer cancel()
+	var keys []string
+	for key, err := range c.inspector().Keys(ctx, prefix) {
+		if err != nil {
+			c.failf("Keys of %q returned the error %v", prefix, err)
+		}
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+var inspectRules = []rule{
+	{
+		name:  "inspect/holders",
+		words: "Holders tells of each claim on the key whose it is, its weight, its token, since when and for how long.",
+		needs: Inspect,
+		check: holdersTell,
+	},
+	{
+		name:  "inspect/secret",
+		words: "A claim's own id is never shown, only its PublicID.",
+		needs: Inspect,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			claims := []driver.Claim{e.exclusive("holder"), waiting(e.exclusive("waiter"))}
+			a.granted(claims[0])
+			refusal := b.refused(claims[1])
+			for _, c := range []*client{a, b} {
+				shown := fmt.Sprintf("%+v %+v %q", c.holders(e.key), refusal, c.keys(e.key))
+				for _, claim := range claims {
+					if strings.Contains(shown, claim.ID) {
+						e.failf("the id of %s is shown in %s", show(claim), shown)
+					}
+				}
+			}
+		},
+	},
+	{
+		name:  "inspect/line",
+		words: "Holders tells who holds, then who waits, in the order of the line.",
+		needs: Inspect | Queue,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			a.granted(e.exclusive("holder"))
+			for i := range 4 {
+				[]*client{b, a}[i%2].refused(waiting(e.exclusive(fmt.Sprint("waiter ", i+1))))
+			}
+			var line []string
+			for _, h := range b.holders(e.key) {
+				if h.Waiting && h.Fence != 0 {
+					e.failf("%q waits and has token %d", h.Note, h.Fence)
+				}
+				line = append(line, fmt.Sprintf("%s %v", h.Note, h.Waiting))
+			}
+			want := []string{"holder false", "waiter 1 true", "waiter 2 true", "waiter 3 true", "waiter 4 true"}
+			if !slices.Equal(line, want) {
+				e.failf("told %q (name, waiting), want %q", line, want)
+			}
+		},
+	},
+	{
+		name:  "inspect/texts",
+		words: "Owner and Note are shown as the claim said them.",
+		needs: Inspect,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			texts := []string{"", "  spaces  ", "line\nbreak\ttab", `"quotes" 'and' \back\slash`, "%s %d {} ${x} <b>", "漢字 🔒 é", strings.Repeat("x", driver.MaxText)}
+			for i, text := range texts {
+				claim := on(fmt.Sprint(e.key, "/", i), e.exclusive(text))
+				claim.Owner = texts[len(texts)-1-i]
+				a.granted(claim)
+				holders := b.holders(claim.Key)
+				if len(holders) != 1 || holders[0].Note != claim.Note || holders[0].Owner != claim.Owner {
+					e.failf("owner %q and note %q are shown as %+v", claim.Owner, claim.Note, holders)
+				}
+			}
+		},
+	},
+	{
+		name:  "inspect/gone",
+		words: "Claims that were released or ran out are not shown.",
+		needs: Inspect,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			released, expired := e.exclusive("released"), lasting(e.exclusive("run out"), e.short())
+			if h := b.holders(e.key); len(h) != 0 {
+				e.failf("a key that was never used shows %+v", h)
+			}
+			a.granted(released)
+			a.ended(released)
+			if h := b.holders(e.key); len(h) != 0 {
+				e.failf("after the release the key shows %+v", h)
+			}
+			sent := now()
+			a.granted(expired)
+			if e.harness.Bubble {
+				// Only here is it certain when the claim has run out.
+				<-time.After(e.short())
+				if h := b.holders(e.key); len(h) != 0 {
+					e.failf("after the claim ran out the key shows %+v", h)
+				}
+			}
+			next := e.exclusive("next")
+			b.lapses(next, sent, e.short())
+			if h := a.holders(e.key); len(h) != 1 || h[0].Note != next.Note {
+				e.failf("the key shows %+v, want only %s", h, show(next))
+			}
+		},
+	},
+	{
+		name:  "inspect/looking-changes-nothing",
+		words: "Looking at a key changes nothing.",
+		needs: Inspect,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			b.holders(e.key)
+			sent := now()
+			a.granted(lasting(e.exclusive("silent"), e.short()))
+			b.holders(e.key)
+			b.keys(e.key)
+			b.lapses(e.exclusive("next"), sent, e.short())
+		},
+	},
+	{
+		name:  "inspect/keys",
+		words: "Keys yields each key with live claims that begins with the prefix, once.",
+		needs: Inspect,
+		check: keysByPrefix,
+	},
+	{
+		name:  "inspect/keys-stopped",
+		words: "Whoever ranges over Keys may stop, and use the store while it goes on.",
+		needs: Inspect,
+		check: func(e *env) {
+			a := e.client()
+			for i := range 5 {
+				a.granted(on(fmt.Sprint(e.key, "/", i), e.exclusive("holder")))
+			}
+			ctx, cancel := e.bounded()
+			defer cancel()
+			for key, err := range a.inspector().Keys(ctx, e.key) {
+				if err != nil {
+					e.failf("Keys returned the error %v", err)
+				}
+				a.holders(key)
+				a.refused(on(key, e.exclusive("other")))
+				break
+			}
+			if n := len(a.keys(e.key)); n != 5 {
+				e.failf("%d of 5 keys are told after a loop that stopped early", n)
+			}
+		},
+	},
+}
+
+func holdersTell(e *env) {
+	a, b := e.client(), e.client()
+	claim := e.exclusive("a note")
+	claim.Owner = "an owner"
+	before := now()
+	grant := a.granted(claim)
+	holders := b.holders(e.key)
+	if len(holders) != 1 {
+		e.failf("one claim holds the key, and %d are told", len(holders))
+	}
+	h := holders[0]
+	if h.Since.IsZero() {
+		e.failf("it is not told since when the claim holds")
+	}
+	if e.harness.Bubble && (h.Since.Before(before.Truncate(time.Second)) || h.Since.After(now())) {
+		e.failf("the claim is told to hold since %v, it was granted at %v", h.Since, before)
+	}
+	if h.Left < 0 || h.Left > long {
+		e.failf("the claim is told to have %v left, its TTL is %v", h.Left, long)
+	}
+	h.Since, h.Left = time.Time{}, 0
+	want := driver.Holder{
+		ID: driver.PublicID(claim.ID), Owner: claim.Owner, Note: claim.Note,
+		Fence: grant.Fence, Weight: claim.Weight, Limit: claim.Limit,
+	}
+	if h != want {
+		e.failf("the claim is told as %+v, want %+v", h, want)
+	}
+}
+
+func keysByPrefix(e *env) {
+	a, b := e.client(), e.client()
+	// Characters that mean something to a pattern mean nothing here.
+	names := []string{"", "/a", "/ab", "/b", "%", "_", "*", "?", "[a]", `\`, "{a}", "/a/../b", "A", "a"}
+	for _, name := range names {
+		a.granted(on(e.key+name, e.exclusive("holder")))
+	}
+	released := on(e.key+"/released", e.exclusive("released"))
+	a.granted(released)
+	a.ended(released)
+	for _, name := range names {
+		var want []string
+		for _, other := range names {
+			if strings.HasPrefix(other, name) {
+				want = append(want, e.key+other)
+			}
+		}
+		slices.Sort(want)
+		if got := b.keys(e.key + name); !slices.Equal(got, want) {
+			e.failf("prefix %q yields %q, want %q", name, strip(got, e.key), strip(want, e.key))
+		}
+	}
+	if got := b.keys(""); !slices.Contains(got, e.key) {
+		e.failf("the empty prefix does not yield %q", e.key)
+	}
+}
+
+func strip(keys []string, prefix string) []string {
+	var out []string
+	for _, key := range keys {
+		out = append(out, strings.TrimPrefix(key, prefix))
+	}
+	return out
+}

@@ -1,0 +1,93 @@
+package drivertest
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// oddKeys are endings that a store may be tempted to change: what a file
+// system, a database collation, a pattern, a URL or a line of text would take
+// for something else. All of them are different keys.
+var oddKeys = []string{
+	"", "/", "//", "/.", "/..", "/../..", "/../x", "./x", ".", "..", "x/",
+	"job", "Job", "JOB", "job ", " job", "job  ", "job.", "job\x00", "job\x00\x00", "\x00job",
+	"job\n", "job\r\n", "\njob", "job\t", "a b", "a+b", "a%20b", "a%2Fb", "a/b", `a\b`, "a:b", "a|b",
+	"é", "e\u0301", "ß", "ss", "İ", "i", "I", "ı", "\u200b", "\u00a0", "\ufeff", "漢字", "🔒", "👩‍🚒", "\u2028",
+	"*", "?", "[a]", "{a}", "%", "_", "'", `"`, "`", "; DROP TABLE locks; --", "${HOME}", "$(id)", "#", "~", "-rf", "--",
+	"\x01", "\x7f", "\u0085", "con", "nul", "aux.txt", "COM1", ".lock", ".tmp", "null", "nil", "0", "00", "-1",
+}
+
+var keyRules = []rule{
+	{
+		name:  "key/odd",
+		words: "Any UTF-8 of 1 to 512 bytes is a key, and keys that differ in a byte are different keys.",
+		check: func(e *env) { e.distinct(e.key, oddKeys) },
+	},
+	{
+		name:  "key/long",
+		words: "Keys of 512 bytes work like others, and may differ in their last byte only.",
+		check: func(e *env) {
+			ascii := strings.Repeat("k", driver.MaxKey-len(e.key)-1)
+			wide := strings.Repeat("é", (driver.MaxKey-len(e.key)-1)/2-1)
+			wide += strings.Repeat("x", driver.MaxKey-len(e.key)-1-len(wide))
+			slashes := strings.Repeat("/", driver.MaxKey-len(e.key)-1)
+			nuls := strings.Repeat("\x00", driver.MaxKey-len(e.key)-1)
+			var endings []string
+			for _, head := range []string{ascii, wide, slashes, nuls} {
+				endings = append(endings, head, head+"a", head+"b", head+"A", head+" ")
+			}
+			e.distinct(e.key, endings)
+		},
+	},
+	{
+		name:  "key/whole",
+		words: "Short odd keys work, without anything before them.",
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			var claims []driver.Claim
+			for _, key := range []string{".", "..", "/", " ", "\x00", "\n", "*", "%", "-", "~", "nul", "🔒"} {
+				claim := on(key, lasting(e.exclusive("holder"), max(patience, e.harness.MinTTL)))
+				a.eventually(claim, claim.TTL) // Another run may use this key.
+				claims = append(claims, claim)
+			}
+			for _, claim := range claims {
+				b.refused(on(claim.Key, e.exclusive("other")))
+				a.ended(claim)
+			}
+		},
+	},
+}
+
+// distinct checks that keys with these endings are held side by side.
+func (e *env) distinct(head string, endings []string) {
+	a, b := e.client(), e.client()
+	var claims []driver.Claim
+	for _, ending := range endings {
+		claim := on(head+ending, e.exclusive("holder"))
+		if grant := a.acquire(claim); !grant.OK {
+			e.failf("key %q, %d bytes, was refused%s while other keys are held", claim.Key, len(claim.Key), because(grant))
+		}
+		claims = append(claims, claim)
+	}
+	for _, claim := range claims {
+		if b.acquire(on(claim.Key, e.exclusive("other"))).OK {
+			e.failf("key %q, %d bytes, was granted though it is held", claim.Key, len(claim.Key))
+		}
+	}
+	if e.has(Inspect) {
+		var want []string
+		for _, claim := range claims {
+			want = append(want, claim.Key)
+		}
+		slices.Sort(want)
+		if got := b.keys(head); !slices.Equal(got, want) {
+			e.failf("Keys yields %q, want %q", strip(got, head), strip(want, head))
+		}
+	}
+	for _, claim := range claims {
+		a.ended(claim)
+		b.granted(on(claim.Key, e.exclusive("next")))
+	}
+}

@@ -1,0 +1,140 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// A tenure is what one client knows of one grant.
+type tenure struct {
+	claim driver.Claim
+	first uint64 // its tokens
+	last  uint64
+
+	asked time.Time // the grant was not made before
+	from  time.Time // the client knew of it
+	until time.Time // the client no longer relied on it
+
+	found bool // by asking again, without having been woken
+}
+
+// lock waits for a claim as the core does: it asks, watches, asks again, and
+// then sleeps until it is woken or must ask to keep its place. It gives up
+// when ctx ends. Errors are asked about again.
+func (c *client) lock(ctx context.Context, claim driver.Claim) (t tenure, ok bool) {
+	t = tenure{claim: claim, asked: now()}
+	if c.tries(&t) {
+		return t, true
+	}
+	var wakes chan driver.Grant
+	if c.has(Watch) {
+		w := c.watch(claim)
+		defer w.stop()
+		wakes = w.wakes
+		if c.tries(&t) {
+			return t, true
+		}
+	}
+	for {
+		beat := time.NewTimer(c.heartbeat(claim))
+		select {
+		case g := <-wakes:
+			if g.OK && c.confirms(&t, g) || !g.OK && c.tries(&t) {
+				return t, true
+			}
+		case <-beat.C:
+			if c.tries(&t) {
+				t.found = c.has(Watch) && len(wakes) == 0
+				return t, true
+			}
+		case <-ctx.Done():
+			return t, false
+		}
+	}
+}
+
+// heartbeat is how often a waiting claim asks. A store without wakes is asked
+// more often, so that runs take no longer than they must.
+func (c *client) heartbeat(claim driver.Claim) time.Duration {
+	if c.has(Watch) {
+		return claim.Alive() / 3
+	}
+	return claim.Alive() / 25
+}
+
+// tries asks once. A refusal moves the time before which the claim was not
+// granted.
+func (c *client) tries(t *tenure) bool {
+	ctx, cancel := c.bounded()
+	defer cancel()
+	sent := now()
+	g, err := c.store.Acquire(ctx, t.claim)
+	switch {
+	case err != nil:
+		return false
+	case !g.OK:
+		t.asked = sent
+		return false
+	}
+	t.begin(g, sent)
+	return true
+}
+
+// confirms renews what a wake says was granted.
+func (c *client) confirms(t *tenure, g driver.Grant) bool {
+	ctx, cancel := c.bounded()
+	defer cancel()
+	sent := now()
+	if errs := c.store.Renew(ctx, []driver.Claim{t.claim}); errs != nil && errs[0] != nil {
+		return false // Too late, or unknown: it asks.
+	}
+	t.begin(g, sent)
+	return true
+}
+
+func (t *tenure) begin(g driver.Grant, sent time.Time) {
+	t.first, t.last = g.Fence, last(g)
+	t.from, t.until = now(), sent.Add(t.claim.TTL)
+}
+
+// extends renews a tenure that is relied on. It fails the rule if the store
+// says that the claim is gone before its time.
+func (c *client) extends(t *tenure) {
+	ctx, cancel := c.bounded()
+	defer cancel()
+	sent := now()
+	errs := c.store.Renew(ctx, []driver.Claim{t.claim})
+	switch {
+	case errs == nil || errs[0] == nil:
+		t.until = sent.Add(t.claim.TTL)
+	case errors.Is(errs[0], driver.ErrLost):
+		if left := time.Until(t.until); left > c.slack() {
+			c.failf("%s was lost with %v of its TTL left", show(t.claim), left)
+		}
+	}
+}
+
+// unlocks releases a tenure, or a claim that gave up waiting.
+func (c *client) unlocks(t *tenure) {
+	if sent := now(); sent.Before(t.until) {
+		t.until = sent
+	}
+	c.settle(t.claim)
+}
+
+// settle releases a claim until the store has answered.
+func (c *client) settle(claim driver.Claim) {
+	for start := now(); ; {
+		err := c.release(claim)[0]
+		if err == nil || errors.Is(err, driver.ErrLost) {
+			return
+		}
+		if time.Since(start) > patience {
+			c.failf("Release of %s returned errors for %v, the last one: %v", show(claim), patience, err)
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+}

@@ -1,0 +1,232 @@
+package drivertest
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/book"
+)
+
+// callMutants go wrong with what people see, with contexts, batches and many
+// calls at once.
+var callMutants = []mutant{
+	{"does not say whose claim it is", "inspect/holders", func(w *ways) {
+		w.showing(func(h *driver.Holder, _ book.Entry) { h.Owner = "" })
+	}},
+	{"shows the claim's own id", "inspect/secret", func(w *ways) {
+		w.showing(func(h *driver.Holder, e book.Entry) { h.ID = e.ID })
+	}},
+	{"does not show who waits", "inspect/line", func(w *ways) {
+		holders := w.holders
+		w.holders = func(b *book.Book, now time.Duration) []driver.Holder {
+			return slices.DeleteFunc(holders(b, now), func(h driver.Holder) bool { return h.Waiting })
+		}
+	}},
+	{"shows the line from its end", "inspect/line", func(w *ways) {
+		holders := w.holders
+		w.holders = func(b *book.Book, now time.Duration) []driver.Holder {
+			list := holders(b, now)
+			slices.Reverse(list[min(1, len(list)):])
+			return list
+		}
+	}},
+	{"cuts a note at 255 bytes", "inspect/texts", func(w *ways) {
+		w.showing(func(h *driver.Holder, _ book.Entry) { h.Note = h.Note[:min(len(h.Note), 255)] })
+	}},
+	{"shows what ran out", "inspect/gone", func(w *ways) {
+		w.holders = func(b *book.Book, _ time.Duration) []driver.Holder { return b.Holders(0) }
+	}},
+	{"renews what it shows", "inspect/looking-changes-nothing", func(w *ways) {
+		w.holders = func(b *book.Book, now time.Duration) []driver.Holder {
+			for i := range b.Held {
+				b.Held[i].Until = max(b.Held[i].Until, now+time.Hour)
+			}
+			return b.Holders(now)
+		}
+	}},
+	{"takes a prefix for a pattern", "inspect/keys", func(w *ways) {
+		w.begins = func(key, prefix string) bool {
+			return strings.HasPrefix(key, strings.TrimSuffix(strings.TrimSuffix(prefix, "*"), "%"))
+		}
+	}},
+	{"yields keys that nobody holds any more", "inspect/keys", func(w *ways) {
+		w.live = func(*book.Book, time.Duration) bool { return true }
+	}},
+	{"locks all while it yields keys", "inspect/keys-stopped", wrapped(func(c clerk) driver.Store { return &busy{clerk: c} })},
+
+	{"does not end what it breaks", "break/ends", func(w *ways) {
+		w.breaks = func(*book.Book, book.Moment, string) error { return nil }
+	}},
+	{"does not say that it was broken", "break/reason", func(w *ways) {
+		w.renewed(func(_ *book.Book, _ book.Moment, _ driver.Claim, err error) error {
+			if err != nil {
+				return driver.ErrLost
+			}
+			return nil
+		})
+	}},
+	{"breaks by the claim's own id", "break/by-public-id", func(w *ways) {
+		breaks := w.breaks
+		w.breaks = func(b *book.Book, m book.Moment, id string) error {
+			if holds(b, id) {
+				id = driver.PublicID(id)
+			}
+			return breaks(b, m, id)
+		}
+	}},
+	{"breaks whoever came first", "break/the-right-one", func(w *ways) {
+		breaks := w.breaks
+		w.breaks = func(b *book.Book, m book.Moment, id string) error {
+			if len(b.Held) > 0 {
+				id = driver.PublicID(b.Held[0].ID)
+			}
+			return breaks(b, m, id)
+		}
+	}},
+	{"says nothing when there is nothing to break", "break/twice", func(w *ways) {
+		breaks := w.breaks
+		w.breaks = func(b *book.Book, m book.Moment, id string) error {
+			_ = breaks(b, m, id)
+			return nil
+		}
+	}},
+	{"breaks the line with the holder", "break/lets-the-next-in", func(w *ways) {
+		breaks := w.breaks
+		w.breaks = func(b *book.Book, m book.Moment, id string) error {
+			b.Queue = nil
+			return breaks(b, m, id)
+		}
+	}},
+	{"breaks only what holds", "break/waiting", func(w *ways) {
+		breaks := w.breaks
+		w.breaks = func(b *book.Book, m book.Moment, id string) error {
+			if slices.ContainsFunc(b.Queue, func(e book.Entry) bool { return driver.PublicID(e.ID) == id }) {
+				return driver.ErrLost
+			}
+			return breaks(b, m, id)
+		}
+	}},
+
+	{"does not tell of what was broken", "notify/break", func(w *ways) {
+		w.tells = func(string, book.Entry) bool { return false }
+	}},
+	{"tells everybody of what was broken", "notify/nothing-else", func(w *ways) {
+		w.tells = func(string, book.Entry) bool { return true }
+	}},
+	{"tells who has stopped listening", "notify/stop", wrapped(func(c clerk) driver.Store { return chatty{c} })},
+
+	{"has no Watch any more", "feature/interfaces", wrapped(func(c clerk) driver.Store { return struct{ driver.Store }{c} })},
+	{"has readers that it says it lacks", "feature/no-readers", func(w *ways) { w.lacks = Readers }},
+	{"has slots that it says it lacks", "feature/no-slots", func(w *ways) { w.lacks = Slots }},
+	{"has tokens that it says it lacks", "feature/no-tokens", func(w *ways) { w.lacks = Tokens }},
+	{"keeps claims that it says end with their client", "close/ends-claims", func(w *ways) { w.lacks = Outlive }},
+	{"takes its time whatever the context says", "context/acquire", func(w *ways) {
+		w.heeds = func(context.Context) error {
+			<-time.After(time.Minute)
+			return nil
+		}
+	}},
+	{"says that a claim is lost when the context is", "context/renew", wrapped(func(c clerk) driver.Store { return rash{c} })},
+	{"says that it released when the context had ended", "context/release", wrapped(func(c clerk) driver.Store { return boasting{c} })},
+	{"ends a claim with the context of its call", "context/of-the-call-only", wrapped(func(c clerk) driver.Store { return &bound{clerk: c} })},
+	{"ends claims when a client closes", "close/leaves-claims", func(w *ways) {
+		w.close = func(books map[string]*book.Book, _ string) { clear(books) }
+	}},
+	{"closes for all clients at once", "close/one-client", func(w *ways) {
+		w.close = func(books map[string]*book.Book, _ string) { clear(books) }
+	}},
+
+	{"answers no claims with an error", "batch/none", func(w *ways) {
+		w.errs = func(errs []error) []error {
+			if len(errs) == 0 {
+				return []error{errReset}
+			}
+			return errs
+		}
+	}},
+	{"answers for those that failed", "batch/renew", func(w *ways) {
+		w.errs = func(errs []error) []error {
+			failed := slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
+			if len(failed) == 0 {
+				return nil
+			}
+			return failed
+		}
+	}},
+	{"answers in an order of its own", "batch/release", func(w *ways) {
+		w.errs = func(errs []error) []error {
+			slices.Reverse(errs)
+			return errs
+		}
+	}},
+	{"answers once for all claims on a key", "batch/one-key", func(w *ways) {
+		w.errs = func(errs []error) []error {
+			for i := range errs {
+				errs[i] = errs[0]
+			}
+			return errs
+		}
+	}},
+	{"takes no slice for an answer when all are gone", "batch/all-gone", func(w *ways) {
+		w.errs = func(errs []error) []error {
+			if len(errs) > 1 && !slices.Contains(errs, nil) {
+				return nil
+			}
+			return errs
+		}
+	}},
+	{"renews beside a release", "together/release-and-renew", func(w *ways) {
+		last := make(map[string]book.Entry)
+		w.releasing(func(b *book.Book, c *driver.Claim) {
+			if e := entry(b, c.ID); e != nil {
+				last[c.ID] = *e
+			}
+		})
+		w.renewing(func(b *book.Book, m book.Moment, c *driver.Claim) {
+			if e, ok := last[c.ID]; ok && len(b.Held) == 0 && e.Asked == m.Now {
+				b.Held = append(b.Held, e)
+			}
+		})
+	}},
+	{"forgets a release now and then", "together/all-methods", func(w *ways) {
+		n := 0
+		release := w.release
+		w.release = func(b *book.Book, m book.Moment, c driver.Claim) error {
+			if n++; n%40 == 0 && holds(b, c.ID) {
+				return nil
+			}
+			return release(b, m, c)
+		}
+	}},
+	{"grants to two of many now and then", "history/crashes", func(w *ways) {
+		n := 0
+		w.before(func(b *book.Book, _ *book.Moment, _ *driver.Claim) {
+			if n++; n%50 == 0 && len(b.Held) == 1 {
+				b.Held[0].Weight, b.Queue = 1, nil
+			}
+		})
+	}},
+	{"loses one wake in a hundred", "history/calm", func(w *ways) {
+		n := 0
+		w.unhears(func(*book.Book, book.Push) bool { n++; return n%100 == 0 })
+	}},
+}
+
+// showing changes what Holders tells.
+func (w *ways) showing(spoil func(*driver.Holder, book.Entry)) {
+	holders := w.holders
+	w.holders = func(b *book.Book, now time.Duration) []driver.Holder {
+		list := holders(b, now)
+		for i := range list {
+			for _, e := range slices.Concat(b.Held, b.Queue) {
+				if driver.PublicID(e.ID) == list[i].ID {
+					spoil(&list[i], e)
+				}
+			}
+		}
+		return list
+	}
+}

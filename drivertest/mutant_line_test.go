@@ -1,0 +1,163 @@
+package drivertest
+
+import (
+	"slices"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/book"
+)
+
+// lineMutants go wrong with claims that wait.
+var lineMutants = []mutant{
+	{"forgets who waits when its turn comes", "queue/eventually", func(w *ways) {
+		w.released(func(b *book.Book, _ book.Moment, _ driver.Claim, err error) error {
+			for _, push := range b.Pushed {
+				entry(b, push.ID).ID += "'"
+			}
+			return err
+		})
+	}},
+	{"serves first whoever came last", "queue/first-come-first-served", func(w *ways) {
+		release := w.release
+		w.release = func(b *book.Book, m book.Moment, c driver.Claim) error {
+			slices.Reverse(b.Queue)
+			err := release(b, m, c)
+			slices.Reverse(b.Queue)
+			return err
+		}
+	}},
+	{"has no line", "queue/no-barging", func(w *ways) {
+		w.before(func(_ *book.Book, _ *book.Moment, c *driver.Claim) { c.Wait = false })
+	}},
+	{"puts a try in line", "queue/try-keeps-no-place", func(w *ways) {
+		w.before(func(_ *book.Book, _ *book.Moment, c *driver.Claim) { c.Wait = true })
+	}},
+	{"does not prolong a place in line", "queue/asking-keeps-the-place", func(w *ways) {
+		w.entered(func(e, before *book.Entry, _ book.Moment) {
+			if before != nil && e.Fence == 0 {
+				e.Until = before.Until
+			}
+		})
+	}},
+	{"keeps the place of the dead for ever", "queue/silent-loses-its-place", func(w *ways) {
+		w.entered(func(e, _ *book.Entry, _ book.Moment) {
+			if e.Fence == 0 {
+				e.Until = never
+			}
+		})
+	}},
+	{"gives a silent waiter its whole TTL", "queue/silent-at-its-turn", func(w *ways) {
+		w.released(func(b *book.Book, m book.Moment, _ driver.Claim, err error) error {
+			for _, push := range b.Pushed {
+				e := entry(b, push.ID)
+				e.Until = m.Now + e.TTL
+			}
+			return err
+		})
+	}},
+	{"does not take Renew for a confirmation", "queue/confirmed", func(w *ways) {
+		w.renewing(func(_ *book.Book, _ book.Moment, c *driver.Claim) {
+			if c.Wait {
+				c.TTL = c.Alive()
+			}
+		})
+	}},
+	{"leaves in line who gave up", "queue/cancelled", func(w *ways) {
+		release := w.release
+		w.release = func(b *book.Book, m book.Moment, c driver.Claim) error {
+			if waits(b, c.ID) {
+				return nil
+			}
+			return release(b, m, c)
+		}
+	}},
+	{"does not take back a grant that nobody confirmed", "queue/cancelled-at-its-turn", func(w *ways) {
+		asked := make(map[string]bool) // since it was granted
+		w.after(func(_ *book.Book, c driver.Claim, g *driver.Grant) error { asked[c.ID] = g.OK; return nil })
+		release := w.release
+		w.release = func(b *book.Book, m book.Moment, c driver.Claim) error {
+			if holds(b, c.ID) && !asked[c.ID] {
+				return nil
+			}
+			return release(b, m, c)
+		}
+	}},
+	{"starves writers", "queue/writer-before-later-readers", func(w *ways) { w.passing(driver.Claim.Shared) }},
+	{"lets light claims pass heavy ones", "queue/heavy-head", func(w *ways) {
+		w.passing(func(c driver.Claim) bool { return c.Weight == 1 && c.Limit < driver.MaxWeight })
+	}},
+	{"keeps readers waiting for a writer that gave up", "queue/readers-behind-a-cancelled-writer", func(w *ways) {
+		release := w.release
+		w.release = func(b *book.Book, m book.Moment, c driver.Claim) error {
+			if e := entry(b, c.ID); c.Exclusive() && waits(b, c.ID) {
+				e.ID, e.Until = "nobody", never
+				return nil
+			}
+			return release(b, m, c)
+		}
+	}},
+
+	{"wakes nobody", "watch/release", func(w *ways) {
+		w.unhears(func(*book.Book, book.Push) bool { return true })
+	}},
+	{"ends a watch with its call", "watch/outlives-its-call", wrapped(func(c clerk) driver.Store { return hasty{c} })},
+	{"loses one wake in nine", "watch/everyone-in-turn", func(w *ways) {
+		n := 0
+		w.unhears(func(*book.Book, book.Push) bool { n++; return n%9 == 0 })
+	}},
+	{"loses a wake now and then in a crowd", "together/crowd", func(w *ways) {
+		n := 0
+		w.unhears(func(*book.Book, book.Push) bool { n++; return n%40 == 39 })
+	}},
+	{"wakes the first of the readers", "watch/all-readers", func(w *ways) {
+		w.unhears(func(b *book.Book, p book.Push) bool { return p.ID != b.Pushed[0].ID })
+	}},
+	{"wakes who waits for a slot when all are free", "watch/slot", func(w *ways) {
+		w.unhears(func(b *book.Book, _ book.Push) bool { return len(b.Held) > 1 && b.Held[0].Limit < driver.MaxWeight })
+	}},
+	{"wakes nobody when a waiter gives up", "watch/cancelled-before", func(w *ways) {
+		cancelled := false
+		w.releasing(func(b *book.Book, c *driver.Claim) { cancelled = waits(b, c.ID) })
+		w.unhears(func(*book.Book, book.Push) bool { return cancelled })
+	}},
+	{"wakes nobody when a grant is given back", "watch/cancelled-at-its-turn", func(w *ways) {
+		waited := false
+		w.releasing(func(b *book.Book, c *driver.Claim) { waited = c.Wait && holds(b, c.ID) })
+		w.unhears(func(*book.Book, book.Push) bool { return waited })
+	}},
+	{"wakes nobody after a break", "watch/break", func(w *ways) {
+		broke := false
+		w.releasing(func(*book.Book, *driver.Claim) { broke = false })
+		breaks := w.breaks
+		w.breaks = func(b *book.Book, m book.Moment, id string) error {
+			broke = true
+			return breaks(b, m, id)
+		}
+		w.unhears(func(*book.Book, book.Push) bool { return broke })
+	}},
+	{"pushes a grant without a TTL", "push/ttl", func(w *ways) {
+		w.pushing(func(_ *book.Book, p book.Push) driver.Grant { p.Grant.TTL = 0; return p.Grant })
+	}},
+	{"pushes a grant whose TTL counts from now", "push/ttl", func(w *ways) {
+		w.pushing(func(b *book.Book, p book.Push) driver.Grant {
+			p.Grant.TTL = driver.Claim{TTL: entry(b, p.ID).TTL}.Alive()
+			return p.Grant
+		})
+	}},
+	{"pushes a grant with the TTL of the claim", "push/ttl", func(w *ways) {
+		w.pushing(func(b *book.Book, p book.Push) driver.Grant {
+			p.Grant.TTL += entry(b, p.ID).TTL
+			return p.Grant
+		})
+	}},
+	{"pushes another token than it gives", "push/is-the-grant", func(w *ways) {
+		w.pushing(func(_ *book.Book, p book.Push) driver.Grant { p.Grant.Fence++; return p.Grant })
+	}},
+	{"wakes who has stopped listening", "watch/stop", wrapped(func(c clerk) driver.Store { return deaf{c} })},
+	{"cannot close while somebody listens", "watch/close", wrapped(func(c clerk) driver.Store { return clinging{c} })},
+}
+
+// pushing replaces the grants that come with a wake.
+func (w *ways) pushing(spoil func(b *book.Book, p book.Push) driver.Grant) {
+	w.wake = func(b *book.Book, p book.Push) (driver.Grant, bool) { return spoil(b, p), true }
+}

@@ -1,0 +1,123 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync/atomic"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// wrapped spoils what a client does before it comes to its ledger.
+func wrapped(wrap func(clerk) driver.Store) func(*ways) {
+	return func(w *ways) { w.wrap = wrap }
+}
+
+// hasty ends a watch with the context of its call.
+type hasty struct{ clerk }
+
+func (h hasty) Watch(ctx context.Context, claim driver.Claim, wake func(driver.Grant)) (func(), error) {
+	stop, err := h.clerk.Watch(ctx, claim, wake)
+	context.AfterFunc(ctx, stop)
+	return stop, err
+}
+
+// deaf does not hear that a watch shall stop.
+type deaf struct{ clerk }
+
+func (d deaf) Watch(ctx context.Context, claim driver.Claim, wake func(driver.Grant)) (func(), error) {
+	_, err := d.clerk.Watch(ctx, claim, wake)
+	return func() {}, err
+}
+
+// chatty does not hear that a listener shall be told no more.
+type chatty struct{ clerk }
+
+func (c chatty) Notify(lost func(key, id string, err error)) func() {
+	c.clerk.Notify(lost)
+	return func() {}
+}
+
+// clinging does not close while there are watches.
+type clinging struct{ clerk }
+
+func (c clinging) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.listeners) > 0 {
+		return errors.New("still watched")
+	}
+	return nil
+}
+
+// busy does nothing else while it yields keys.
+type busy struct {
+	clerk
+	yielding atomic.Int32
+}
+
+func (b *busy) Keys(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		b.yielding.Add(1)
+		defer b.yielding.Add(-1)
+		b.clerk.Keys(ctx, prefix)(yield)
+	}
+}
+
+func (b *busy) Holders(ctx context.Context, key string) ([]driver.Holder, error) {
+	if b.yielding.Load() > 0 {
+		return nil, errors.New("busy")
+	}
+	return b.clerk.Holders(ctx, key)
+}
+
+// rash takes the end of a context for the end of a claim.
+type rash struct{ clerk }
+
+func (r rash) Renew(ctx context.Context, claims []driver.Claim) []error {
+	errs := r.clerk.Renew(ctx, claims)
+	for i := range errs {
+		if ctx.Err() != nil {
+			errs[i] = driver.ErrLost
+		}
+	}
+	return errs
+}
+
+// boasting says that it released what it did not.
+type boasting struct{ clerk }
+
+func (b boasting) Release(ctx context.Context, claims []driver.Claim) []error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return b.clerk.Release(ctx, claims)
+}
+
+// bound ends a claim with the context of the call that made it.
+type bound struct {
+	clerk
+	made  context.Context
+	claim driver.Claim
+}
+
+func (b *bound) Acquire(ctx context.Context, claim driver.Claim) (driver.Grant, error) {
+	g, err := b.clerk.Acquire(ctx, claim)
+	if g.OK {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.made, b.claim = ctx, claim
+	}
+	return g, err
+}
+
+func (b *bound) Renew(ctx context.Context, claims []driver.Claim) []error {
+	b.mu.Lock()
+	made, claim := b.made, b.claim
+	b.mu.Unlock()
+	if made != nil && made.Err() != nil {
+		b.clerk.Release(ctx, []driver.Claim{claim})
+	}
+	return b.clerk.Renew(ctx, claims)
+}

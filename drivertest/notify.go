@@ -1,0 +1,99 @@
+package drivertest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// A loss is what a store told of a claim that ended by itself.
+type loss struct {
+	key, id string
+	err     error
+}
+
+// losses listens for the losses of one client.
+func (c *client) losses() (told chan loss, stop func()) {
+	notifier, ok := c.store.(driver.Notifier)
+	if !ok {
+		c.failf("the store is no driver.Notifier, and its harness does not say so")
+	}
+	told = make(chan loss, 256)
+	stop = notifier.Notify(func(key, id string, err error) {
+		select {
+		case told <- loss{key, id, err}:
+		default:
+		}
+	})
+	return told, stop
+}
+
+// expect waits for the loss of a claim and fails if another is told.
+func (e *env) expect(told chan loss, claim driver.Claim) {
+	select {
+	case l := <-told:
+		if l.key != claim.Key || l.id != claim.ID {
+			e.failf("a loss of id %s on key %q was told, want that of %s", l.id, l.key, show(claim))
+		}
+		if !errors.Is(l.err, driver.ErrLost) {
+			e.failf("the loss of %s was told with the error %v, which is no ErrLost", show(claim), l.err)
+		}
+	case <-time.After(4*claim.TTL + patience):
+		e.failf("the loss of %s was not told", show(claim))
+	}
+}
+
+var notifyRules = []rule{
+	{
+		name:  "notify/break",
+		words: "The owner of a claim that another client broke is told at once that it is lost.",
+		needs: Notify | Inspect,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			told, stop := a.losses()
+			defer stop()
+			claim := e.exclusive("broken")
+			a.granted(claim)
+			b.breaks(claim)
+			e.expect(told, claim)
+		},
+	},
+	{
+		name:  "notify/nothing-else",
+		words: "No loss is told of a claim that was released, nor of another client's.",
+		needs: Notify | Inspect,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			told, stop := a.losses()
+			defer stop()
+			released, others, broken := e.exclusive("released"), e.exclusive("another client's"), e.exclusive("broken")
+			a.granted(released)
+			a.ended(released)
+			b.granted(others)
+			a.breaks(others)
+			a.granted(broken)
+			b.breaks(broken)
+			e.expect(told, broken)
+		},
+	},
+	{
+		name:  "notify/stop",
+		words: "After stop, losses are told to those only that still listen.",
+		needs: Notify | Inspect,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			stopped, stop := a.losses()
+			stop()
+			told, stop := a.losses()
+			defer stop()
+			claim := e.exclusive("broken")
+			a.granted(claim)
+			b.breaks(claim)
+			e.expect(told, claim)
+			if len(stopped) > 0 {
+				e.failf("the loss of %s was told to a listener that had stopped", show(claim))
+			}
+		},
+	},
+}

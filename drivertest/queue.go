@@ -1,0 +1,278 @@
+package drivertest
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+var queueRules = []rule{
+	{
+		name:  "queue/eventually",
+		words: "A waiting claim that keeps asking is granted once nothing stands in its way.",
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			holder, waiter := e.exclusive("holder"), waiting(e.exclusive("waiter"))
+			a.granted(holder)
+			b.refused(waiter)
+			a.ended(holder)
+			b.granted(waiter)
+			a.refused(e.exclusive("other"))
+			b.kept(waiter)
+		},
+	},
+	{
+		name:  "queue/first-come-first-served",
+		words: "Claims that wait are granted in the order in which they first asked.",
+		needs: Queue,
+		check: firstCome,
+	},
+	{
+		name:  "queue/no-barging",
+		words: "A claim is refused while another waits in line before it, though its weight would fit.",
+		needs: Queue,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			holder, waiter := e.exclusive("holder"), waiting(e.exclusive("waiter"))
+			a.granted(holder)
+			b.refused(waiter)
+			a.ended(holder)
+			a.refused(e.exclusive("trying"))
+			a.refused(waiting(e.exclusive("behind")))
+			b.granted(waiter)
+		},
+	},
+	{
+		name:  "queue/try-keeps-no-place",
+		words: "A claim without Wait gets no place in line.",
+		needs: Queue,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			holder, tried, waiter := e.exclusive("holder"), e.exclusive("trying"), waiting(e.exclusive("waiter"))
+			a.granted(holder)
+			b.refused(tried)
+			a.refused(waiter)
+			a.ended(holder)
+			b.refused(tried)
+			a.granted(waiter)
+			a.ended(waiter)
+			a.granted(e.exclusive("next"))
+		},
+	},
+	{
+		name:  "queue/asking-keeps-the-place",
+		words: "A waiting claim that asks again in time keeps its place, however long it waits.",
+		needs: Queue,
+		check: keepsPlace,
+	},
+	{
+		name:  "queue/silent-loses-its-place",
+		words: "A waiting claim that stops asking keeps its place for Alive, and then blocks nobody.",
+		needs: Queue,
+		check: silentWaiter,
+	},
+	{
+		name:  "queue/silent-at-its-turn",
+		words: "A claim whose turn comes while it waits, and that is silent since, blocks nobody for longer than Alive, however long its TTL.",
+		needs: Queue,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			holder, silent := e.exclusive("holder"), waiting(e.exclusive("silent"))
+			a.granted(holder)
+			asked := now()
+			b.refused(silent)
+			a.ended(holder)
+			next := waiting(e.exclusive("next"))
+			b.lapses(next, asked, silent.Alive())
+		},
+	},
+	{
+		name:  "queue/confirmed",
+		words: "A claim that was granted while it waited stands for its TTL once its owner has renewed it.",
+		needs: Queue,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			e.undisturbed(func() bool {
+				key := e.anotherKey()
+				holder, waiter := on(key, e.exclusive("holder")), on(key, waiting(e.exclusive("waiter")))
+				a.granted(holder)
+				asked := now()
+				b.refused(waiter)
+				a.ended(holder)
+				b.granted(waiter)
+				if b.renew(waiter)[0] != nil || time.Since(asked) > waiter.Alive() {
+					return false
+				}
+				<-time.After(waiter.Alive())
+				a.refused(on(key, e.exclusive("too early")))
+				b.kept(waiter)
+				return true
+			})
+		},
+	},
+	{
+		name:  "queue/cancelled",
+		words: "A waiting claim that is released makes way for those behind it.",
+		needs: Queue,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			holder, first, second := e.exclusive("holder"), waiting(e.exclusive("first")), waiting(e.exclusive("second"))
+			a.granted(holder)
+			a.refused(first)
+			b.refused(second)
+			a.ended(first)
+			a.ended(holder)
+			b.granted(second)
+		},
+	},
+	{
+		name:  "queue/cancelled-at-its-turn",
+		words: "A waiting claim that is released when its turn has come passes it on.",
+		needs: Queue,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			holder, first, second := e.exclusive("holder"), late(waiting(e.exclusive("first"))), waiting(e.exclusive("second"))
+			a.granted(holder)
+			a.refused(first)
+			b.refused(second)
+			a.ended(holder)
+			a.ended(first)
+			b.granted(second)
+			a.lost(first)
+		},
+	},
+	{
+		name:  "queue/writer-before-later-readers",
+		words: "A reader does not pass a writer that waits, so that readers cannot starve it.",
+		needs: Queue | Readers,
+		check: writerNotStarved,
+	},
+	{
+		name:  "queue/readers-behind-a-cancelled-writer",
+		words: "Readers behind a writer that gives up join those that hold.",
+		needs: Queue | Readers,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			a.granted(e.reader("holds"))
+			writer := waiting(e.exclusive("writer"))
+			readers := []driver.Claim{waiting(e.reader("first behind")), waiting(e.reader("second behind"))}
+			a.refused(writer)
+			b.refused(readers[0])
+			b.refused(readers[1])
+			a.ended(writer)
+			b.granted(readers[1])
+			b.granted(readers[0])
+		},
+	},
+	{
+		name:  "queue/heavy-head",
+		words: "A light claim does not pass a heavy one that waits for more room.",
+		needs: Queue | Slots,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			holder, heavy, light := e.slot("holds 2 of 3", 2, 3), waiting(e.slot("2 of 3", 2, 3)), waiting(e.slot("1 of 3", 1, 3))
+			a.granted(holder)
+			b.refused(heavy)
+			a.refused(light)
+			a.refused(e.slot("trying 1 of 3", 1, 3))
+			a.ended(holder)
+			b.granted(heavy)
+			a.granted(light)
+		},
+	},
+}
+
+func firstCome(e *env) {
+	clients := []*client{e.client(), e.client(), e.client()}
+	holder := e.exclusive("holder")
+	clients[0].granted(holder)
+	var line []driver.Claim
+	for i := range 6 {
+		waiter := waiting(e.exclusive(fmt.Sprint("waiter ", i+1)))
+		clients[i%3].refused(waiter)
+		line = append(line, waiter)
+	}
+	clients[0].ended(holder)
+	for i, first := range line {
+		// The others ask first, the last of them before all.
+		for j := len(line) - 1; j > i; j-- {
+			clients[j%3].refused(line[j])
+		}
+		clients[i%3].granted(first)
+		clients[i%3].ended(first)
+	}
+}
+
+func keepsPlace(e *env) {
+	a, b := e.client(), e.client()
+	e.undisturbed(func() bool {
+		key := e.anotherKey()
+		holder := on(key, e.exclusive("holder"))
+		first := on(key, waiting(lasting(e.exclusive("first"), e.short())))
+		second := on(key, waiting(lasting(e.exclusive("second"), e.short())))
+		a.granted(holder)
+		start, asked := now(), now()
+		for time.Since(start) < 3*first.Alive() {
+			a.refused(first)
+			b.refused(second)
+			if time.Since(asked) >= first.Alive() {
+				return false
+			}
+			<-time.After(first.Alive() / 3)
+			asked = now().Add(-first.Alive() / 3)
+		}
+		a.ended(holder)
+		early := b.acquire(second)
+		if time.Since(asked) >= first.Alive() {
+			return false
+		}
+		if early.OK {
+			e.failf("%s was granted before %s, which kept asking", show(second), show(first))
+		}
+		a.granted(first)
+		return true
+	})
+}
+
+func silentWaiter(e *env) {
+	a, b := e.client(), e.client()
+	holder, silent := e.exclusive("holder"), waiting(lasting(e.exclusive("silent"), e.short()))
+	next := waiting(lasting(e.exclusive("next"), e.short()))
+	a.granted(holder)
+	asked := now()
+	a.refused(silent)
+	for time.Since(asked) <= silent.Alive() {
+		b.refused(next)
+		<-time.After(next.Alive() / 4)
+	}
+	a.ended(holder)
+	if e.harness.Bubble {
+		// Only here is it certain that the place was lost before.
+		b.granted(next)
+	}
+	b.eventually(next, next.Alive())
+}
+
+func writerNotStarved(e *env) {
+	a, b := e.client(), e.client()
+	first := e.reader("first reader")
+	a.granted(first)
+	writer := waiting(e.exclusive("writer"))
+	b.refused(writer)
+	behind := []driver.Claim{waiting(e.reader("reader behind")), waiting(e.reader("another behind"))}
+	for _, reader := range slices.Concat(behind, []driver.Claim{e.reader("trying reader")}) {
+		a.refused(reader)
+	}
+	a.kept(first)
+	a.ended(first)
+	for _, reader := range behind {
+		a.refused(reader)
+	}
+	b.granted(writer)
+	b.ended(writer)
+	for _, reader := range behind {
+		a.granted(reader)
+	}
+}

@@ -1,0 +1,198 @@
+package drivertest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+var releaseRules = []rule{
+	{
+		name:  "release/frees",
+		words: "Release ends a claim at once.",
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			for range 3 {
+				for _, c := range []*client{a, b} {
+					claim := e.exclusive("next")
+					c.granted(claim)
+					c.ended(claim)
+				}
+			}
+		},
+	},
+	{
+		name:  "release/only-the-owner",
+		words: "Release of a claim that holds nothing says so, and does nothing to the one that holds.",
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			holder := e.exclusive("holder")
+			a.nothing(e.exclusive("on a free key"))
+			a.granted(holder)
+			a.nothing(e.exclusive("stranger, same client"))
+			b.nothing(e.exclusive("stranger, other client"))
+			b.refused(e.exclusive("other"))
+			a.kept(holder)
+		},
+	},
+	{
+		name:  "release/twice",
+		words: "A second Release of the same claim has nothing to end, and does not hurt whoever came after it.",
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			claim, next := e.exclusive("first"), e.exclusive("next")
+			a.granted(claim)
+			a.ended(claim)
+			a.nothing(claim)
+			b.granted(next)
+			a.nothing(claim)
+			a.refused(e.exclusive("other"))
+			b.kept(next)
+		},
+	},
+	{
+		name:  "release/after-expiry",
+		words: "Release of a claim that ran out has nothing to end, and does not hurt whoever came after it.",
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			claim, next := lasting(e.exclusive("run out"), e.short()), e.exclusive("next")
+			sent := now()
+			a.granted(claim)
+			b.lapses(next, sent, e.short())
+			a.nothing(claim)
+			a.refused(e.exclusive("other"))
+			b.kept(next)
+		},
+	},
+	{
+		name:  "release/one-of-several",
+		words: "Release ends the claim that it names and no other on the same key.",
+		needs: Readers,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			first, second := e.reader("first"), e.reader("second")
+			a.granted(first)
+			b.granted(second)
+			a.ended(first)
+			a.lost(first)
+			b.kept(second)
+			a.refused(e.exclusive("writer"))
+		},
+	},
+	{
+		name:  "release/waiting",
+		words: "Release ends a claim that waits: it is not granted afterwards.",
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			holder, waiter := e.exclusive("holder"), waiting(e.exclusive("gives up"))
+			a.granted(holder)
+			b.refused(waiter)
+			if err := b.release(waiter)[0]; err != nil && (e.has(Queue) || !errors.Is(err, driver.ErrLost)) {
+				e.failf("Release of %s returned %v", show(waiter), err)
+			}
+			a.ended(holder)
+			a.granted(e.exclusive("next"))
+			b.lost(waiter)
+		},
+	},
+}
+
+var lateRules = []rule{
+	{
+		name:  "late/after-holding",
+		words: "After a Release with Late, an Acquire of the same id that was on its way is refused.",
+		needs: Tombstones,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			claim := late(e.exclusive("released"))
+			a.granted(claim)
+			a.ended(claim)
+			a.refused(claim)
+			b.refused(claim)
+			b.granted(e.exclusive("next"))
+		},
+	},
+	{
+		name:  "late/before-arrival",
+		words: "A Release with Late may overtake the Acquire: it is refused though the store had not seen its id.",
+		needs: Tombstones,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			claim := late(e.exclusive("overtaken"))
+			a.nothing(claim)
+			a.refused(claim)
+			a.lost(claim)
+			b.granted(e.exclusive("next"))
+		},
+	},
+	{
+		name:  "late/while-waiting",
+		words: "After a Release with Late of a waiting claim, its Acquire that was on its way is refused and not queued.",
+		needs: Tombstones,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			holder, claim := e.exclusive("holder"), late(waiting(e.exclusive("gave up")))
+			a.granted(holder)
+			b.refused(claim)
+			b.release(claim)
+			b.refused(claim)
+			a.ended(holder)
+			b.refused(claim)
+			next := e.exclusive("next")
+			a.granted(next)
+			b.refused(claim)
+			a.ended(next)
+			a.granted(e.exclusive("after next"))
+		},
+	},
+	{
+		name:  "late/for-ten-seconds",
+		words: "A Release with Late is remembered for ten seconds.",
+		needs: Tombstones,
+		check: func(e *env) {
+			if !e.harness.Bubble {
+				// Ten real seconds would prove little: two show that the memory
+				// is not that of one request.
+				e.remembered(2*time.Second, time.Second)
+				return
+			}
+			e.remembered(10*time.Second-time.Nanosecond, time.Second)
+			e.remembered(10*time.Second-time.Nanosecond, long)
+		},
+	},
+	{
+		name:  "late/only-its-own",
+		words: "A Release with Late hinders no other claim and no other key.",
+		needs: Tombstones,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			claim := late(e.exclusive("released"))
+			a.granted(claim)
+			a.ended(claim)
+			other := waiting(e.exclusive("other"))
+			b.granted(other)
+			b.ended(other)
+			a.granted(on(e.key+"/other", e.exclusive("other key")))
+		},
+	},
+}
+
+func late(c driver.Claim) driver.Claim {
+	c.Late = true
+	return c
+}
+
+// remembered checks that a late Acquire is refused this long after the
+// Release of a claim with this TTL.
+func (e *env) remembered(span, ttl time.Duration) {
+	a := e.client()
+	claim := late(lasting(e.exclusive("released"), max(ttl, e.harness.MinTTL)))
+	a.granted(claim)
+	released := now()
+	a.ended(claim)
+	<-time.After(span)
+	if grant := a.acquire(claim); grant.OK && time.Since(released) < 10*time.Second {
+		e.failf("%s was granted %v after its release", show(claim), time.Since(released))
+	}
+}

@@ -1,0 +1,120 @@
+package drivertest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+var togetherRules = []rule{
+	{
+		name:  "together/all-methods",
+		words: "All methods of a store may be called at the same time.",
+		check: hammer,
+	},
+	{
+		name:  "together/crowd",
+		words: "In a crowd that comes and goes every claim that waits is woken: nobody sleeps past a release.",
+		needs: Watch,
+		check: crowd,
+	},
+	{
+		name:  "together/release-and-renew",
+		words: "A Renew that runs beside a Release never makes the claim outlive it.",
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			for i := range 25 {
+				claim := e.exclusive(fmt.Sprint("claim ", i))
+				a.granted(claim)
+				calls := []func(){
+					func() { a.renew(claim) },
+					func() { a.settle(claim) },
+					func() { a.renew(claim) },
+				}
+				// Which is first depends on the order in which they start.
+				e.together(slices.Concat(calls[i%3:], calls[:i%3])...)
+				next := e.exclusive("next")
+				b.granted(next)
+				a.lost(claim)
+				b.ended(next)
+			}
+		},
+	},
+}
+
+// hammer calls everything at once on few keys. What it looks for is found by
+// the race detector, and at the end: nobody is left behind.
+func hammer(e *env) {
+	clients := []*client{e.client(), e.client()}
+	var calls []func()
+	for worker := range 8 {
+		c := clients[worker%2]
+		calls = append(calls, func() {
+			for i := range 20 {
+				claim := on(fmt.Sprint(e.key, "/", i%3), waiting(e.exclusive(fmt.Sprint(worker, ".", i))))
+				claim.Late = true
+				t := tenure{claim: claim}
+				if c.has(Watch) {
+					c.watch(claim).stop()
+				}
+				c.tries(&t)
+				c.renew(claim, claim)
+				if c.has(Inspect) {
+					c.look(claim, i%4 == 0)
+				}
+				c.settle(claim)
+			}
+		})
+	}
+	e.together(calls...)
+	for i := range 3 {
+		next := on(fmt.Sprint(e.key, "/", i), e.exclusive("next"))
+		clients[0].granted(next)
+	}
+}
+
+// look calls what people call.
+func (c *client) look(claim driver.Claim, breaks bool) {
+	c.holders(claim.Key)
+	c.keys(claim.Key)
+	if !breaks {
+		return
+	}
+	if err := c.breakID(claim.Key, driver.PublicID(claim.ID)); err != nil && !errors.Is(err, driver.ErrLost) {
+		c.failf("Break of %s returned the error %v", show(claim), err)
+	}
+}
+
+// crowd lets many lock one key again and again, of whom those that wait ask
+// only when woken.
+func crowd(e *env) {
+	clients := []*client{e.client(), e.client(), e.client()}
+	var members []func()
+	for member := range 9 {
+		c := clients[member%3]
+		members = append(members, func() {
+			for i := range rounds(8) {
+				claim := waiting(e.exclusive(fmt.Sprint("member ", member, ", time ", i)))
+				if !c.ask(claim).OK {
+					c.joins(claim)
+				}
+				<-time.After(time.Millisecond)
+				c.settle(claim)
+			}
+		})
+	}
+	e.together(members...)
+}
+
+// joins waits in line for a claim that was refused.
+func (c *client) joins(claim driver.Claim) {
+	w := c.watch(claim)
+	if c.ask(claim).OK {
+		w.stop()
+		return
+	}
+	w.granted()
+}

@@ -1,0 +1,193 @@
+package drivertest
+
+import (
+	"fmt"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+var tokenRules = []rule{
+	{
+		name:  "token/over-release",
+		words: "Every exclusive grant has a larger token than all before it on its key.",
+		needs: Tokens,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			t := e.tokens()
+			for i := range 20 {
+				claim := e.exclusive(fmt.Sprint("holder ", i))
+				c := []*client{a, a, b}[i%3]
+				t.grew(claim, c.granted(claim))
+				c.ended(claim)
+			}
+		},
+	},
+	{
+		name:  "token/over-expiry",
+		words: "The token grows when a claim ran out.",
+		needs: Tokens,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			t := e.tokens()
+			first, second := lasting(e.exclusive("run out"), e.short()), lasting(e.exclusive("next"), e.short())
+			t.grew(first, a.granted(first))
+			t.grew(second, b.eventually(second, e.short()))
+			third := e.exclusive("third")
+			t.grew(third, a.eventually(third, e.short()))
+		},
+	},
+	{
+		name:  "token/over-break",
+		words: "The token grows when a claim was broken.",
+		needs: Tokens | Inspect,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			t := e.tokens()
+			first, second := e.exclusive("broken"), e.exclusive("next")
+			t.grew(first, a.granted(first))
+			b.breaks(first)
+			t.grew(second, b.granted(second))
+		},
+	},
+	{
+		name:  "token/over-restart",
+		words: "The token grows when every client but one has gone, and new ones come.",
+		needs: Tokens,
+		check: func(e *env) {
+			e.client() // Some stores live as long as their clients.
+			t := e.tokens()
+			for i := range 3 {
+				c := e.client()
+				claim := e.exclusive(fmt.Sprint("process ", i))
+				t.grew(claim, c.granted(claim))
+				c.ended(claim)
+				c.close()
+			}
+		},
+	},
+	{
+		name:  "token/span",
+		words: "The tokens from Fence to Fence+Span-1 belong to one grant, and are no more than it asked for.",
+		needs: Tokens,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			t := e.tokens()
+			for i, span := range []int{driver.MaxSpan, 1, 64, 2, 0, driver.MaxSpan, driver.MaxSpan} {
+				claim := e.exclusive(fmt.Sprintf("asks for %d", span))
+				claim.Span = span
+				c := []*client{a, b}[i%2]
+				t.grew(claim, c.granted(claim))
+				c.ended(claim)
+			}
+		},
+	},
+	{
+		name:  "token/span-in-line",
+		words: "A claim that was granted after it waited has a larger token than all before, with its span.",
+		needs: Tokens,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			t := e.tokens()
+			holder, waiter, next := e.exclusive("holder"), waiting(e.exclusive("waiter")), e.exclusive("next")
+			holder.Span, waiter.Span = 16, 16
+			t.grew(holder, a.granted(holder))
+			b.refused(waiter)
+			a.ended(holder)
+			t.grew(waiter, b.granted(waiter))
+			b.ended(waiter)
+			t.grew(next, a.granted(next))
+		},
+	},
+	{
+		name:  "token/below-2-to-53",
+		words: "Tokens stay below 2^53, so that Lua, JSON and spreadsheets can tell neighbours apart.",
+		needs: Tokens,
+		check: func(e *env) {
+			claim := e.exclusive("holder")
+			claim.Span = driver.MaxSpan
+			if g := e.client().granted(claim); last(g) >= 1<<53 {
+				e.failf("the last token of the grant is %d", last(g))
+			}
+		},
+	},
+	{
+		name:  "token/readers-share",
+		words: "All readers of one read phase share one token, larger than every writer's before and smaller than every writer's after.",
+		needs: Tokens | Readers,
+		check: readersShare,
+	},
+	{
+		name:  "token/slots",
+		words: "Every slot has a larger token than all before it, whichever slots stand beside it.",
+		needs: Tokens | Slots,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			t := e.tokens()
+			var previous driver.Claim
+			for i := range 9 {
+				claim := e.slot(fmt.Sprint("slot ", i), 1, 3)
+				if i >= 3 {
+					a.ended(previous)
+				}
+				t.grew(claim, []*client{a, b}[i%2].granted(claim))
+				previous = claim
+			}
+		},
+	},
+}
+
+// tokens watches the tokens of one key grow.
+type tokens struct {
+	*env
+	claim driver.Claim
+	last  uint64
+}
+
+func (e *env) tokens() *tokens { return &tokens{env: e} }
+
+// grew takes the next grant and fails if a token of it was given before.
+func (t *tokens) grew(claim driver.Claim, g driver.Grant) {
+	if g.Span < 0 || g.Span > max(claim.Span, 1) {
+		t.failf("%s was given %d tokens, having asked for %d", show(claim), g.Span, claim.Span)
+	}
+	if g.Fence == 0 {
+		t.failf("%s was given token 0, which says that the store has none", show(claim))
+	}
+	if g.Fence <= t.last {
+		t.failf("%s was given token %d after %s had those up to %d", show(claim), g.Fence, show(t.claim), t.last)
+	}
+	t.claim, t.last = claim, last(g)
+}
+
+// last is the last token of a grant.
+func last(g driver.Grant) uint64 { return g.Fence + uint64(max(g.Span, 1)) - 1 }
+
+func readersShare(e *env) {
+	a, b := e.client(), e.client()
+	t := e.tokens()
+	for round := range 3 {
+		writer := e.exclusive(fmt.Sprint("writer ", round))
+		writer.Span = 8
+		t.grew(writer, a.granted(writer))
+		a.ended(writer)
+
+		first := e.reader(fmt.Sprint("first reader ", round))
+		phase := a.granted(first)
+		t.grew(first, phase)
+		second, third := e.reader("second reader"), e.reader("third reader")
+		for _, reader := range []driver.Claim{second, third} {
+			if g := b.granted(reader); g.Fence != phase.Fence {
+				e.failf("two readers at the same time have the tokens %d and %d", phase.Fence, g.Fence)
+			}
+		}
+		// The phase goes on when the reader that began it has left.
+		a.ended(first)
+		fourth := e.reader("fourth reader")
+		if g := a.granted(fourth); g.Fence != phase.Fence {
+			e.failf("a reader that joined others has token %d, they have %d", g.Fence, phase.Fence)
+		}
+		a.ended(fourth)
+		b.ended(second)
+		b.ended(third)
+	}
+}

@@ -1,0 +1,152 @@
+package drivertest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+var ttlRules = []rule{
+	{
+		name:  "ttl/ends",
+		words: "A claim that is not renewed stands for its TTL, counted from its request, and then ends.",
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			sent := now()
+			grant := a.granted(lasting(e.exclusive("silent"), e.short()))
+			// What the grant promises is what the core counts on.
+			b.lapses(e.exclusive("next"), sent, max(grant.TTL, e.short()))
+		},
+	},
+	{
+		name:  "ttl/asking-again",
+		words: "Asking again for a live claim gives it a fresh TTL.",
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			claim := lasting(e.exclusive("asked for twice"), e.short())
+			a.granted(claim)
+			<-time.After(e.short() / 2)
+			sent := now()
+			a.granted(claim)
+			b.lapses(e.exclusive("next"), sent, e.short())
+		},
+	},
+	{
+		name:  "ttl/each-its-own",
+		words: "Each claim on a key has its own TTL.",
+		needs: Readers,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			sent := now()
+			a.granted(lasting(e.reader("short"), e.short()))
+			b.granted(lasting(e.reader("longer"), 2*e.short()))
+			a.granted(lasting(e.reader("short again"), e.short()))
+			b.lapses(e.exclusive("writer"), sent, 2*e.short())
+		},
+	},
+	{
+		name:  "ttl/too-short",
+		words: "A TTL that the store cannot keep is refused as ErrInvalid, and nothing is kept.",
+		when:  func(h Harness) bool { return h.MinTTL > 0 },
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			claim := waiting(lasting(e.exclusive("too short"), e.harness.MinTTL/2))
+			a.invalid(claim)
+			b.granted(e.exclusive("next"))
+		},
+	},
+	{
+		name:  "ttl/shortest",
+		words: "The shortest TTL that the store says it can keep is kept.",
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			ttl := max(e.harness.MinTTL, time.Millisecond)
+			sent := now()
+			a.granted(lasting(e.exclusive("short"), ttl))
+			b.lapses(lasting(e.exclusive("next"), ttl), sent, ttl)
+		},
+	},
+	{
+		name:  "ttl/very-long",
+		words: "A TTL of a month is kept like any other.",
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			claim := lasting(e.exclusive("a month"), 31*24*time.Hour)
+			a.granted(claim)
+			a.kept(claim)
+			b.refused(e.exclusive("other"))
+			a.ended(claim)
+			b.granted(e.exclusive("next"))
+		},
+	},
+}
+
+// invalid asks once and expects that the store can never keep such a claim.
+func (c *client) invalid(claim driver.Claim) {
+	ctx, cancel := c.bounded()
+	defer cancel()
+	grant, err := c.store.Acquire(ctx, claim)
+	if !errors.Is(err, driver.ErrInvalid) {
+		c.failf("Acquire of %s returned %s and the error %v, not ErrInvalid", show(claim), brief(grant), orNil(err))
+	}
+	if grant.OK {
+		c.failf("Acquire of %s was granted beside the error %v", show(claim), err)
+	}
+}
+
+var leaveRules = []rule{
+	{
+		name:  "leave/stands",
+		words: "After a Renew with Leave a claim stands for its TTL from then, though its client is closed.",
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			claim := lasting(e.exclusive("left"), 2*e.short())
+			a.granted(claim)
+			sent := now()
+			a.kept(leave(claim))
+			a.close()
+			b.refused(e.exclusive("too early"))
+			b.lapses(e.exclusive("next"), sent, 2*e.short())
+		},
+	},
+	{
+		name:  "leave/shortens",
+		words: "After a Renew with Leave a claim stands no longer than its TTL from then, however long it was.",
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			claim := e.exclusive("left")
+			a.granted(claim)
+			sent := now()
+			a.kept(leave(lasting(claim, e.short())))
+			b.lapses(e.exclusive("next"), sent, e.short())
+		},
+	},
+	{
+		name:  "leave/is-the-last",
+		words: "A Renew with Leave is the last: a later Renew does not prolong the claim.",
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			claim := e.exclusive("left")
+			a.granted(claim)
+			sent := now()
+			a.kept(leave(lasting(claim, e.short())))
+			a.renew(claim)
+			b.lapses(e.exclusive("next"), sent, e.short())
+		},
+	},
+	{
+		name:  "leave/of-nothing",
+		words: "A Renew with Leave creates nothing, like any other Renew.",
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			a.lost(leave(e.exclusive("never asked for")))
+			b.granted(e.exclusive("next"))
+		},
+	},
+}
+
+func leave(c driver.Claim) driver.Claim {
+	c.Leave = true
+	return c
+}

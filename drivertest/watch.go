@@ -1,0 +1,262 @@
+package drivertest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// A watch hears the wakes of one waiting claim.
+type watch struct {
+	client *client
+	claim  driver.Claim
+	wakes  chan driver.Grant
+	stop   func()
+}
+
+// watch begins to listen for a claim that was refused.
+func (c *client) watch(claim driver.Claim) *watch {
+	ctx, cancel := c.bounded()
+	defer cancel()
+	watcher, ok := c.store.(driver.Watcher)
+	if !ok {
+		c.failf("the store is no driver.Watcher, and its harness does not say so")
+	}
+	w := &watch{client: c, claim: claim, wakes: make(chan driver.Grant, 256)}
+	stop, err := watcher.Watch(ctx, claim, func(g driver.Grant) {
+		select {
+		case w.wakes <- g:
+		default: // It has been woken often enough.
+		}
+	})
+	if err != nil {
+		c.failf("Watch of %s returned the error %v", show(claim), err)
+	}
+	w.stop = stop
+	return w
+}
+
+// line lets a claim wait in line: it asks, watches, and asks once more. The
+// holder must not let go before.
+func (c *client) line(claim driver.Claim) *watch {
+	c.refused(claim)
+	w := c.watch(claim)
+	c.refused(claim)
+	return w
+}
+
+// granted waits until wakes have led to a grant. It asks only when woken, so
+// that a wake that is missing shows.
+func (w *watch) granted() driver.Grant {
+	w.client.tb.Helper()
+	defer w.stop()
+	timeout := time.After(patience)
+	for {
+		select {
+		case g := <-w.wakes:
+			if g.OK {
+				w.client.kept(w.claim)
+				return g
+			}
+			if g = w.client.acquire(w.claim); g.OK {
+				return g
+			}
+		case <-timeout:
+			w.client.failf("%s was not woken within %v of the moment when asking would have paid", show(w.claim), patience)
+		}
+	}
+}
+
+var watchRules = []rule{
+	{
+		name:  "watch/release",
+		words: "A waiting claim is woken when the claim in its way is released.",
+		needs: Watch,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			for _, c := range []*client{a, b} {
+				holder := e.exclusive("holder")
+				a.granted(holder)
+				waiter := waiting(e.exclusive("waiter"))
+				w := c.line(waiter)
+				a.ended(holder)
+				w.granted()
+				a.refused(e.exclusive("other"))
+				c.ended(waiter)
+			}
+		},
+	},
+	{
+		name:  "watch/outlives-its-call",
+		words: "A watch lasts until it is stopped, not until the context of the call ends.",
+		needs: Watch,
+		check: func(e *env) {
+			// line ends that context as soon as Watch has returned.
+			a, b := e.client(), e.client()
+			holder, waiter := e.exclusive("holder"), waiting(e.exclusive("waiter"))
+			a.granted(holder)
+			w := b.line(waiter)
+			<-time.After(waiter.Alive() / 10)
+			b.refused(waiter)
+			a.ended(holder)
+			w.granted()
+		},
+	},
+	{
+		name:  "watch/everyone-in-turn",
+		words: "Every waiting claim is woken in its turn: none sleeps past the release that lets it in.",
+		needs: Watch,
+		check: everyoneInTurn,
+	},
+	{
+		name:  "watch/all-readers",
+		words: "All readers that wait behind a writer are woken when it is released.",
+		needs: Watch | Readers,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			writer := e.exclusive("writer")
+			a.granted(writer)
+			var readers []*watch
+			for i := range 6 {
+				readers = append(readers, []*client{a, b}[i%2].line(waiting(e.reader(fmt.Sprint("reader ", i+1)))))
+			}
+			a.ended(writer)
+			for _, w := range readers {
+				w.granted()
+			}
+		},
+	},
+	{
+		name:  "watch/slot",
+		words: "A claim that waits for a slot is woken when one is freed.",
+		needs: Watch | Slots,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			first, second := e.slot("first", 1, 2), e.slot("second", 1, 2)
+			a.granted(first)
+			b.granted(second)
+			w1 := b.line(waiting(e.slot("waits first", 1, 2)))
+			w2 := a.line(waiting(e.slot("waits second", 1, 2)))
+			a.ended(first)
+			b.ended(second)
+			w2.granted()
+			w1.granted()
+		},
+	},
+	{
+		name:  "watch/cancelled-before",
+		words: "Those behind a waiting claim that gives up are woken if that lets them in.",
+		needs: Watch | Queue | Readers,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			a.granted(e.reader("holds"))
+			writer := waiting(e.exclusive("writer"))
+			a.line(writer).stop()
+			w := b.line(waiting(e.reader("behind")))
+			a.ended(writer)
+			w.granted()
+		},
+	},
+	{
+		name:  "watch/cancelled-at-its-turn",
+		words: "When a claim is released at the moment its turn comes, the next in line is woken.",
+		needs: Watch,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			holder, first := e.exclusive("holder"), late(waiting(e.exclusive("first")))
+			a.granted(holder)
+			a.line(first).stop()
+			w := b.line(waiting(e.exclusive("second")))
+			a.ended(holder)
+			a.release(first)
+			w.granted()
+		},
+	},
+	{
+		name:  "watch/break",
+		words: "Breaking a claim wakes the next in line.",
+		needs: Watch | Inspect,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			holder := e.exclusive("holder")
+			a.granted(holder)
+			w := b.line(waiting(e.exclusive("waiter")))
+			a.breaks(holder)
+			w.granted()
+		},
+	},
+	{
+		name:  "watch/stop",
+		words: "After stop has returned, nothing wakes the claim any more.",
+		needs: Watch,
+		check: func(e *env) {
+			// A wake may be running while stop does, and come late. One that
+			// comes every time was not stopped.
+			for range 3 {
+				if !e.wokenAfterStop() {
+					return
+				}
+			}
+			e.failf("the stopped watch was woken by a later release, three times out of three")
+		},
+	},
+	{
+		name:  "watch/close",
+		words: "A client that is closed with a watch open closes all the same.",
+		needs: Watch,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			holder, waiter := e.exclusive("holder"), waiting(e.exclusive("waiter"))
+			a.granted(holder)
+			w := b.line(waiter)
+			b.close()
+			w.stop()
+			a.ended(holder)
+		},
+	},
+}
+
+func everyoneInTurn(e *env) {
+	clients := []*client{e.client(), e.client(), e.client()}
+	holder := e.exclusive("holder")
+	clients[0].granted(holder)
+	var line []*watch
+	for i := range 12 {
+		line = append(line, clients[i%3].line(waiting(e.exclusive(fmt.Sprint("waiter ", i+1)))))
+	}
+	// Without a queue the turn is whose asking comes first.
+	turn := make(chan int, len(line))
+	var waiters []func()
+	for i, w := range line {
+		waiters = append(waiters, func() {
+			w.granted()
+			turn <- i
+			w.client.ended(w.claim)
+		})
+	}
+	clients[0].ended(holder)
+	e.together(waiters...)
+	for want := range line {
+		if got := <-turn; e.has(Queue) && got != want {
+			e.failf("%s had its turn before %s", show(line[got].claim), show(line[want].claim))
+		}
+	}
+}
+
+func (e *env) wokenAfterStop() bool {
+	a, b := e.client(), e.client()
+	key := e.anotherKey()
+	holder, waiter := on(key, e.exclusive("holder")), on(key, waiting(e.exclusive("waiter")))
+	a.granted(holder)
+	stopped := b.line(waiter)
+	stopped.stop()
+	w := b.watch(waiter)
+	b.refused(waiter)
+	for len(stopped.wakes) > 0 {
+		<-stopped.wakes
+	}
+	a.ended(holder)
+	w.granted()
+	return len(stopped.wakes) > 0
+}

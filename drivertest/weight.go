@@ -1,0 +1,122 @@
+package drivertest
+
+import (
+	"fmt"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+var weightRules = []rule{
+	{
+		name:  "weight/readers",
+		words: "Readers stand beside each other, and no writer beside a reader.",
+		needs: Readers,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			first, second := e.reader("first reader"), e.reader("second reader")
+			a.granted(first)
+			b.granted(second)
+			b.refused(e.exclusive("writer"))
+			a.ended(first)
+			a.refused(e.exclusive("writer"))
+			b.ended(second)
+
+			writer := e.exclusive("writer")
+			a.granted(writer)
+			b.refused(e.reader("late reader"))
+			a.ended(writer)
+			b.granted(e.reader("next reader"))
+		},
+	},
+	{
+		name:  "weight/many-readers",
+		words: "There is no limit to readers that a process could reach.",
+		needs: Readers,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			var readers []driver.Claim
+			for i := range 40 {
+				r := e.reader(fmt.Sprint("reader ", i))
+				[]*client{a, b}[i%2].granted(r)
+				readers = append(readers, r)
+			}
+			a.refused(e.exclusive("writer"))
+			for i, err := range a.release(readers...) {
+				if err != nil {
+					e.failf("Release of %s returned %v", show(readers[i]), err)
+				}
+			}
+			b.granted(e.exclusive("writer"))
+		},
+	},
+	{
+		name:  "weight/slots",
+		words: "Of slots with a limit of n exactly n stand at once.",
+		needs: Slots,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			for _, n := range []int64{1, 2, 5} {
+				key := fmt.Sprint(e.key, "/", n)
+				slot := func(i int64) driver.Claim { return on(key, e.slot(fmt.Sprintf("slot %d of %d", i+1, n), 1, n)) }
+				last := slot(0)
+				a.granted(last)
+				for i := range n - 1 {
+					b.granted(slot(i + 1))
+				}
+				a.refused(slot(n))
+				b.refused(slot(n))
+				a.ended(last)
+				b.granted(slot(n))
+				a.refused(slot(n))
+			}
+		},
+	},
+	{
+		name:  "weight/heavy-slots",
+		words: "The weights of the live claims and the new one together do not pass its limit.",
+		needs: Slots,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			six, three, four := e.slot("six", 6, 10), e.slot("three", 3, 10), e.slot("four", 4, 10)
+			a.granted(six)
+			b.granted(three)
+			b.refused(four)
+			b.refused(e.slot("two", 2, 10))
+			a.granted(e.slot("one", 1, 10))
+			b.ended(three)
+			b.refused(four)
+			a.granted(e.slot("again three", 3, 10))
+			a.ended(six)
+			b.granted(four)
+		},
+	},
+	{
+		name:  "weight/own-limit",
+		words: "A claim is measured against its own limit, whatever the limits of the others are.",
+		needs: Slots,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			a.granted(e.slot("1 of 3", 1, 3))
+			b.refused(e.slot("1 of 1", 1, 1))
+			b.granted(e.slot("1 of 2", 1, 2))
+			b.refused(e.slot("another 1 of 2", 1, 2))
+			a.granted(e.slot("another 1 of 3", 1, 3))
+			a.refused(e.exclusive("exclusive"))
+		},
+	},
+	{
+		name:  "weight/freed-by-expiry",
+		words: "A slot or reader that runs out gives up its weight alone.",
+		needs: Slots,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			kept := e.slot("kept", 1, 2)
+			a.granted(kept)
+			sent := now()
+			a.granted(lasting(e.slot("running out", 1, 2), e.short()))
+			b.lapses(e.slot("next", 1, 2), sent, e.short())
+			b.refused(e.slot("one too many", 1, 2))
+			a.kept(kept)
+		},
+	},
+}

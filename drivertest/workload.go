@@ -1,0 +1,166 @@
+package drivertest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+var historyRules = []rule{
+	{
+		name:  "history/crashes",
+		words: "Whatever clients do at the same time, cancel or crash: weights never pass limits, tokens grow with every grant, and no claim ends before its time.",
+		check: func(e *env) { e.work(true) },
+	},
+	{
+		name:  "history/calm",
+		words: "While nobody crashes every claim that waits is granted, and no waiter sleeps past the release that lets it in.",
+		check: func(e *env) { e.work(false) },
+	},
+}
+
+// A workload is clients that do at random what the core would.
+type workload struct {
+	*env
+	history
+	crashes bool
+	keys    []string
+}
+
+// seed makes the choices of a workload. They can be made again; the order in
+// which goroutines run cannot.
+func seed() uint64 {
+	if n, err := strconv.ParseUint(os.Getenv("DRIVERTEST_SEED"), 10, 64); err == nil {
+		return n
+	}
+	return rand.Uint64()
+}
+
+// rounds is n, or as many times n as was asked for.
+func rounds(n int) int {
+	if times, err := strconv.Atoi(os.Getenv("DRIVERTEST_ROUNDS")); err == nil && times > 0 {
+		return n * times
+	}
+	return n
+}
+
+func (e *env) work(crashes bool) {
+	seed := seed()
+	w := &workload{env: e, crashes: crashes}
+	for i := range 3 {
+		w.keys = append(w.keys, fmt.Sprint(e.key, "/", i))
+	}
+	n := rounds(20)
+	if e.harness.Bubble {
+		n = rounds(80)
+	}
+	var workers []func()
+	for range 3 {
+		c := e.client()
+		for range 5 {
+			rng := rand.New(rand.NewPCG(seed, uint64(len(workers))))
+			workers = append(workers, func() {
+				for range n {
+					w.round(c, rng)
+				}
+			})
+		}
+	}
+	err := caught(func() { e.together(workers...) })
+	if err == nil {
+		err = w.verdict(n * len(workers))
+	}
+	if err != nil {
+		e.failf("with DRIVERTEST_SEED=%d: %w", seed, err)
+	}
+}
+
+// verdict checks the history of so many rounds.
+func (w *workload) verdict(rounds int) error {
+	if len(w.tenures) < rounds/10 {
+		return fmt.Errorf("of %d claims %d were granted, too few to tell", rounds, len(w.tenures))
+	}
+	if err := w.check(w.env); err != nil {
+		return err
+	}
+	if w.crashes || !w.harness.Bubble {
+		return nil
+	}
+	return w.slept()
+}
+
+// claim is a random claim. The first key is for exclusive claims, the second
+// for readers and writers, the third for slots.
+func (w *workload) claim(rng *rand.Rand) driver.Claim {
+	i := rng.IntN(len(w.keys))
+	name := fmt.Sprintf("%x", rng.Uint32())
+	c := w.exclusive(name)
+	switch {
+	case i == 1 && w.has(Readers) && rng.IntN(3) > 0:
+		c = w.reader(name)
+	case i == 2 && w.has(Slots):
+		c = w.slot(name, 1+rng.Int64N(2), 3)
+	}
+	c.Span = 1 + rng.IntN(16)
+	c.Wait = rng.IntN(4) > 0
+	c.Late = true
+	return on(w.keys[i], lasting(c, w.short()))
+}
+
+// round asks for a random claim, holds it for a while and lets it go, or
+// gives up, or vanishes.
+func (w *workload) round(c *client, rng *rand.Rand) {
+	claim := w.claim(rng)
+	crash := w.crashes && rng.IntN(40) == 0
+	t := tenure{claim: claim, asked: now()}
+	ok := false
+	if claim.Wait {
+		ctx, cancel := context.WithTimeout(context.Background(), w.endurance(rng))
+		t, ok = c.lock(ctx, claim)
+		cancel()
+	} else {
+		ok = c.tries(&t)
+	}
+	if ok {
+		w.hold(c, &t, rng)
+	} else if claim.Wait && !w.crashes && t.patient() {
+		w.failf("%s was not granted within %v", show(claim), patience)
+	}
+	if !crash {
+		c.unlocks(&t)
+		w.free(claim.Key)
+	}
+	if ok {
+		w.add(t)
+	}
+}
+
+// endurance is how long a waiter waits: mostly as long as it takes.
+func (w *workload) endurance(rng *rand.Rand) time.Duration {
+	if rng.IntN(3) == 0 {
+		return time.Duration(rng.Int64N(int64(20 * time.Millisecond)))
+	}
+	return patience
+}
+
+// patient reports whether a claim that gave up had waited as long as any.
+func (t *tenure) patient() bool { return time.Since(t.asked) > patience/2 }
+
+// hold keeps a tenure for a random time, and renews it as often as it must.
+func (w *workload) hold(c *client, t *tenure, rng *rand.Rand) {
+	for range rng.IntN(3) {
+		<-time.After(time.Duration(rng.Int64N(int64(8 * time.Millisecond))))
+	}
+	if rng.IntN(50) > 0 {
+		return
+	}
+	for range 4 {
+		<-time.After(t.claim.TTL / 3)
+		c.extends(t)
+	}
+}
