@@ -153,18 +153,18 @@ func (a *attempt) enter() error {
 	}
 	t := lk.turn(a.key)
 	a.turn = t
-	clear := t.line.first == nil && !t.waiting && t.fits(a.terms)
+	alone := t.line.first == nil
 	switch {
-	case !clear && a.try:
+	case a.try && (!alone || t.waiting || !t.fits(a.terms)):
 		return lk.heldHere(t)
-	case !clear:
+	case !a.try && alone && !t.contending && !t.taken():
+		a.contender, t.contending = true, true
+	case !alone || t.waiting || !t.fits(a.terms):
 		a.queue()
-	default:
+	}
+	if a.waiter == nil {
 		t.begin(a.terms)
 		a.lease = lk.newLease(t, a.terms)
-		if !a.try && !t.contending {
-			a.contender, t.contending = true, true
-		}
 	}
 	lk.busy.Add(1)
 	return nil

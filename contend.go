@@ -39,13 +39,12 @@ func (a *attempt) contend() (*Lock, error) {
 // A contest is the state of one contender between its looks.
 type contest struct {
 	*attempt
-	wake     chan driver.Grant
-	stop     func()        // ends the watch
-	poll     time.Duration // next sleep without a wake-up
-	trouble  time.Duration // next sleep after an error
-	troubled time.Duration // when the store last gave an answer
-	answer   bool          // it has given one
-	stale    int           // grants in a row that came too late
+	wake    chan driver.Grant
+	stop    func()        // ends the watch
+	poll    time.Duration // next sleep without a wake-up
+	trouble time.Duration // next sleep after an error
+	answer  bool          // it has given one
+	stale   int           // grants in a row that came too late
 }
 
 const (

@@ -91,6 +91,7 @@ func (l *lease) extend(sent time.Duration) {
 	}
 	l.deadline.Store(int64(sent + l.ttl - margin(l.ttl)))
 	l.due = sent + l.ttl/3 - l.ttl/30 + rand.N(l.ttl/15)
+	l.open = l.due - l.ttl/10
 	l.risk = sent + l.ttl/2
 	l.backoff, l.failure = 0, nil
 }

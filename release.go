@@ -84,10 +84,8 @@ func first(errs []error) error {
 func (lk *Locker) unlockAll(locks []*Lock) error {
 	var claims []driver.Claim
 	failed, last := 0, error(nil)
+	locks = slices.DeleteFunc(locks, func(l *Lock) bool { return !l.finish(&ending{ErrClosed}) })
 	for _, l := range locks {
-		if !l.finish(&ending{ErrClosed}) {
-			continue
-		}
 		l.lease.awaitRound()
 		if l.atLeast == 0 {
 			claims = append(claims, l.lease.claim)

@@ -43,6 +43,7 @@ type renewal struct {
 	next    time.Duration // when to look at it
 	index   int           // place in the heap plus one; 0: not there
 	due     time.Duration // next renewal
+	open    time.Duration // from when on it may go with others that are due
 	risk    time.Duration // when to warn; 0 once it has been done
 	backoff time.Duration
 	failure error  // of the last renewal; nil since one succeeded
@@ -73,7 +74,7 @@ func (l *lease) schedule() {
 // add begins to look after a lease. Call it with Locker.mu held.
 func (r *renewer) add(l *lease) {
 	if l.unconfirmed {
-		l.due, l.unconfirmed = 0, false
+		l.due, l.open, l.unconfirmed = 0, 0, false
 	}
 	l.schedule()
 	heap.Push(&r.leases, l)
@@ -174,10 +175,10 @@ func (r *renewer) sweep() *sweep {
 	return s
 }
 
-// renewableSoon reports whether a renewal is due within a tenth of the TTL, so
-// that it may as well go with those that are due now.
+// renewableSoon reports whether a renewal that is due within a tenth of the TTL
+// may as well go with those that are due now.
 func (l *lease) renewableSoon(now time.Duration) bool {
-	return l.next == l.due && l.ttl > 0 && l.due-l.ttl/10 <= now
+	return l.next == l.due && l.ttl > 0 && l.open <= now
 }
 
 // visit does what is due for a lease and reports whether it goes on.
@@ -190,6 +191,9 @@ func (s *sweep) visit(l *lease, now time.Duration) bool {
 	if why := lock.over(now); why != nil {
 		s.lost = append(s.lost, loss{lock, why})
 		return false
+	}
+	if s.lk.closed {
+		return false // Close unlocks it
 	}
 	if l.ttl == 0 {
 		l.loosen()
@@ -205,7 +209,7 @@ func (s *sweep) visit(l *lease, now time.Duration) bool {
 		e.Err = l.failure
 		s.atRisk = append(s.atRisk, e)
 	}
-	if l.round == nil && l.due-l.ttl/10 <= now {
+	if l.round == nil && l.open <= now {
 		l.loosen()
 		s.enlist(l)
 	}
@@ -216,6 +220,7 @@ func (s *sweep) enlist(l *lease) {
 	n := len(s.rounds)
 	if n == 0 || len(s.rounds[n-1].leases) == maxBatch {
 		s.rounds = append(s.rounds, &round{lk: s.lk, done: make(chan struct{})})
+		s.lk.busy.Add(1)
 		n++
 	}
 	l.round = s.rounds[n-1]
@@ -239,7 +244,6 @@ func (s *sweep) act() {
 		s.lk.log().Warn("lock is at risk: not renewed for half of its TTL", "key", e.Key, "fence", e.Fence, "error", e.Err)
 	}
 	for _, r := range s.rounds {
-		s.lk.busy.Add(1)
 		go r.run()
 	}
 }
@@ -328,6 +332,7 @@ func (r *round) finish(sent time.Duration, errs []error) (lost []loss) {
 			l.failure = err
 			l.backoff = min(max(2*l.backoff, firstTrouble), callLimit(l.ttl))
 			l.due = lk.now() + jitter(l.backoff)
+			l.open = l.due
 		}
 		if l.index > 0 {
 			l.schedule()

@@ -1,5 +1,7 @@
 package holdfast
 
+import "github.com/holdfast-go/holdfast/driver"
+
 // A turn is where the goroutines of this process that want one key take turns.
 // One of them, the contender, asks the store and waits there; the others stand
 // in line behind it. All fields are guarded by Locker.mu.
@@ -51,6 +53,10 @@ func (lk *Locker) tidy(t *turn) {
 // fits reports whether this process's own claims leave room for another.
 func (t *turn) fits(want terms) bool { return t.weight+want.weight <= want.limit }
 
+// taken reports whether this process holds the whole key, or is about to. Whoever
+// wants it then waits here; a claim at the store would only wait for our own.
+func (t *turn) taken() bool { return t.weight >= driver.MaxWeight }
+
 func (t *turn) begin(want terms) {
 	t.asking++
 	t.weight += want.weight
@@ -94,10 +100,11 @@ func (t *turn) lease(id string) *lease {
 	return nil
 }
 
-// pump makes the first in line the contender if there is none and it could be
-// granted beside what this process holds.
+// pump makes the first in line the contender if there is none. A writer behind
+// readers of this process contends too, because readers of other processes must
+// not pass it.
 func (lk *Locker) pump(t *turn) {
-	if w := t.line.first; w != nil && !t.contending && t.fits(w.terms) {
+	if w := t.line.first; w != nil && !t.contending && !t.taken() {
 		t.line.remove(w)
 		t.contending = true
 		t.begin(w.terms)

@@ -40,6 +40,25 @@ func TestWallClockMovesCount(t *testing.T) {
 	}
 }
 
+// Leases are counted by this clock alone, so a step of the wall clock cannot
+// end one, or keep one alive, where the system tells a step from a suspend.
+func TestStepOfTheWallClockChangesNothing(t *testing.T) {
+	for _, step := range []time.Duration{-time.Hour, time.Hour} {
+		c := New()
+		d := &detector{base: c.base, start: asleep()}
+		d.last.Store(&reading{ahead: -step}) // what it read before the step
+		c.slept = d.slept
+		before, after := c.Now(), c.Now()
+		jump := after - before
+		if before > time.Minute || before < 0 {
+			jump = before
+		}
+		if jump.Abs() > time.Minute && !(trustsWallClock && step > 0) {
+			t.Errorf("a step of %v moved the clock by %v", step, jump)
+		}
+	}
+}
+
 func TestSleptNeverFalls(t *testing.T) {
 	d := &detector{base: time.Now(), start: asleep() - time.Hour}
 	d.last.Store(&reading{ahead: -time.Hour, slept: 2 * time.Hour})

@@ -1,0 +1,330 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+var errDown = errors.New("connection refused")
+
+// An Acquire whose answer was lost has taken the lock for nobody: it is asked
+// for again with the same id, or released.
+func TestLostAnswerOfAcquire(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk, other := b.open(nil), b.open(nil)
+		losses := 0
+		b.store.set(func(f *faulty) {
+			f.acquire = func(ctx context.Context, _ driver.Claim, next func() (driver.Grant, error)) (driver.Grant, error) {
+				g, err := next()
+				if losses > 0 {
+					losses--
+					return driver.Grant{}, hang(ctx)
+				}
+				return g, err
+			}
+		})
+		losses = 1
+		start := time.Now()
+		l := b.lock(lk, "k")
+		if got := time.Since(start); got > 3*time.Second {
+			b.Errorf("Lock took %v after one lost answer: it was blocked by its own claim", got)
+		}
+		b.unlock(l)
+
+		losses = 1
+		if _, err := lk.TryLock(b.Context(), "k"); err == nil || errors.Is(err, ErrHeld) {
+			b.Errorf("TryLock whose answer was lost: %v, want the store's error", err)
+		}
+		synctest.Wait()
+		b.free(other, "k")
+
+		losses = 1000
+		ctx, cancel := context.WithTimeout(b.Context(), 100*time.Millisecond)
+		defer cancel()
+		if _, err := lk.Lock(ctx, "k"); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrHeld) {
+			b.Errorf("Lock whose context ended before any answer: %v, want the context's error alone", err)
+		}
+		losses = 0
+		synctest.Wait()
+		b.free(other, "k")
+	})
+}
+
+// An Acquire that reaches the store after its caller has given up is refused.
+func TestLateAcquireLeavesNoGhost(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk, other := b.open(nil), b.open(nil)
+		arrived := make(chan error)
+		b.store.set(func(f *faulty) {
+			f.acquire = func(ctx context.Context, c driver.Claim, _ func() (driver.Grant, error)) (driver.Grant, error) {
+				go func() {
+					time.Sleep(5 * time.Second)
+					g, err := f.Store.Acquire(context.Background(), c)
+					if g.OK {
+						err = errors.New("granted")
+					}
+					arrived <- err
+				}()
+				return driver.Grant{}, hang(ctx)
+			}
+		})
+		if _, err := lk.TryLock(b.Context(), "k"); err == nil {
+			b.Fatal("TryLock without an answer succeeded")
+		}
+		b.store.set(func(f *faulty) { f.acquire = nil })
+		if err := <-arrived; err != nil {
+			b.Errorf("the late Acquire: %v", err)
+		}
+		b.free(other, "k")
+	})
+}
+
+func TestReleaseIsTriedAgain(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk, other := b.open(nil), b.open(nil)
+		failures := 0
+		applied := false
+		b.store.set(func(f *faulty) {
+			f.release = func(_ context.Context, cs []driver.Claim, next func() []error) []error {
+				if failures == 0 {
+					return next()
+				}
+				failures--
+				if applied {
+					next() // and the answer is lost
+				}
+				return all(cs, errDown)
+			}
+		})
+		for _, applied = range []bool{false, true} {
+			failures = 1
+			l := b.lock(lk, "k")
+			if err := l.Unlock(); err != nil {
+				b.Errorf("applied %v: Unlock whose first try failed: %v", applied, err)
+			}
+			b.free(other, "k")
+		}
+		applied, failures = false, 10
+		l := b.lock(lk, "k")
+		if err := l.Unlock(); !errors.Is(err, errDown) {
+			b.Errorf("Unlock that never got through: %v, want the store's error", err)
+		}
+		time.Sleep(10 * time.Second) // less than the TTL: the release went on
+		b.free(other, "k")
+	})
+}
+
+func TestUnlockAfterCancelledContext(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk, other := b.open(nil), b.open(nil)
+		ctx, cancel := context.WithCancel(b.Context())
+		l, err := lk.Lock(ctx, "k")
+		if err != nil {
+			b.Fatal(err)
+		}
+		cancel()
+		time.Sleep(time.Minute)
+		if err := l.Err(); err != nil {
+			b.Errorf("the lock ended with the context that it was taken with: %v", err)
+		}
+		b.unlock(l)
+		b.free(other, "k")
+	})
+}
+
+func TestEndedContextAsksNoStore(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk := b.open(nil)
+		ctx, cancel := context.WithCancel(b.Context())
+		cancel()
+		if _, err := lk.Lock(ctx, "k"); !errors.Is(err, context.Canceled) {
+			b.Errorf("Lock: %v", err)
+		}
+		if c := b.store.seen(); c.acquire != 0 {
+			b.Errorf("the store was asked %d times", c.acquire)
+		}
+	})
+}
+
+// A store that is away fails a new call soon, and one that waits late.
+func TestPatienceWithABrokenStore(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk, other := b.open(nil), b.open(nil)
+		fail := func(context.Context, driver.Claim, func() (driver.Grant, error)) (driver.Grant, error) {
+			return driver.Grant{}, errDown
+		}
+		b.store.set(func(f *faulty) { f.acquire = fail })
+		start := time.Now()
+		if _, err := lk.Lock(b.Context(), "k"); !errors.Is(err, errDown) {
+			b.Errorf("Lock on a dead store: %v", err)
+		}
+		if got := time.Since(start); got > 2*time.Second {
+			b.Errorf("told after %v", got)
+		}
+		b.store.set(func(f *faulty) { f.acquire = nil })
+
+		l := b.lock(other, "k")
+		got := make(chan *Lock)
+		go func() { got <- b.lock(lk, "k") }()
+		synctest.Wait()
+		b.store.set(func(f *faulty) { f.acquire = fail })
+		time.Sleep(10 * time.Second)
+		b.store.set(func(f *faulty) { f.acquire = nil })
+		b.unlock(l)
+		b.unlock(<-got)
+
+		l = b.lock(other, "k")
+		failed := make(chan error)
+		go func() { _, err := lk.Lock(context.Background(), "k"); failed <- err }()
+		synctest.Wait()
+		b.store.set(func(f *faulty) { f.acquire = fail })
+		if err := <-failed; !errors.Is(err, errDown) {
+			b.Errorf("wait on a store that stays away: %v", err)
+		}
+		b.store.set(func(f *faulty) { f.acquire = nil })
+		b.unlock(l)
+	})
+}
+
+func TestInvalidClaimIsNotTriedAgain(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk := b.open(nil)
+		b.store.set(func(f *faulty) {
+			f.acquire = func(context.Context, driver.Claim, func() (driver.Grant, error)) (driver.Grant, error) {
+				return driver.Grant{}, driver.ErrInvalid
+			}
+		})
+		start := time.Now()
+		if _, err := lk.Lock(b.Context(), "k"); !errors.Is(err, driver.ErrInvalid) || time.Since(start) != 0 {
+			b.Errorf("Lock: %v after %v, want ErrInvalid at once", err, since(start))
+		}
+	})
+}
+
+// Every push is lost: the heartbeat finds the grant.
+func TestLostWakeUpCostsOneHeartbeat(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk, other := b.open(nil), b.open(nil)
+		b.store.set(func(f *faulty) { f.wake = func(driver.Grant, func(driver.Grant)) {} })
+		for range 20 {
+			l := b.lock(other, "k")
+			got := make(chan *Lock)
+			go func() { got <- b.lock(lk, "k") }()
+			synctest.Wait()
+			time.Sleep(1234 * time.Millisecond)
+			b.unlock(l)
+			start := time.Now()
+			b.unlock(<-got)
+			if d := time.Since(start); d > time.Second {
+				b.Errorf("slept %v past a release", d)
+			}
+		}
+	})
+}
+
+// A push that was held up tells of a grant that is about to run out: the caller
+// gets the lock only once that is confirmed.
+func TestLatePushIsConfirmedFirst(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk, other := b.open(nil), b.open(nil)
+		l := b.lock(other, "k")
+		delay := 2500 * time.Millisecond
+		b.store.set(func(f *faulty) {
+			f.wake = func(g driver.Grant, next func(driver.Grant)) { time.AfterFunc(delay, func() { next(g) }) }
+			n := 0
+			f.acquire = func(_ context.Context, c driver.Claim, next func() (driver.Grant, error)) (driver.Grant, error) {
+				if n++; n > 2 {
+					return driver.Grant{}, errDown // no heartbeat gets through
+				}
+				return next()
+			}
+		})
+		got := make(chan *Lock)
+		go func() { got <- b.lock(lk, "k") }()
+		synctest.Wait()
+		b.unlock(l)
+		next := <-got
+		if left, _ := next.lease.remaining(lk.now()); left < 7*time.Second {
+			b.Errorf("handed over with %v left of 15s", left)
+		}
+		time.Sleep(time.Minute)
+		if err := next.Err(); err != nil {
+			b.Errorf("lost: %v", err)
+		}
+		b.store.set(func(f *faulty) { f.acquire = nil })
+		b.unlock(next)
+	})
+}
+
+func TestDeadHolderIsFollowedAtItsTTL(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk, dead := b.open(nil), b.open(nil)
+		l := b.lock(dead, "k", NoRenew(), TTL(10*time.Second)) // nobody renews or unlocks
+		start := time.Now()
+		next := b.lock(lk, "k")
+		if got := time.Since(start); got < 10*time.Second || got > 10*time.Second+10*time.Millisecond {
+			b.Errorf("followed after %v, want 10s", got)
+		}
+		if next.Fence() <= l.fence {
+			b.Errorf("token %d after %d", next.Fence(), l.fence)
+		}
+		b.unlock(next)
+	})
+}
+
+// A store without push is polled with growing pauses, bounded by Poll and by
+// the holder's remaining time.
+func TestPollingWhereNothingPushes(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk := New(mute{b.store}, &Options{Poll: 200 * time.Millisecond})
+		defer lk.Close()
+		other := b.open(nil)
+		l := b.lock(other, "k")
+		b.store.seen()
+		got := make(chan *Lock)
+		go func() { got <- b.lock(lk, "k") }()
+		time.Sleep(10 * time.Second)
+		if c := b.store.seen(); c.acquire < 50 || c.acquire > 80 {
+			b.Errorf("asked %d times in 10s, want once in 160 to 200ms", c.acquire)
+		}
+		b.unlock(l)
+		start := time.Now()
+		b.unlock(<-got)
+		if d := time.Since(start); d > 200*time.Millisecond {
+			b.Errorf("slept %v past a release", d)
+		}
+	})
+}
+
+// mute is a store with the bare contract only.
+type mute struct{ s *faulty }
+
+func (m mute) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	return m.s.Acquire(ctx, c)
+}
+func (m mute) Renew(ctx context.Context, cs []driver.Claim) []error   { return m.s.Renew(ctx, cs) }
+func (m mute) Release(ctx context.Context, cs []driver.Claim) []error { return m.s.Release(ctx, cs) }
+func (m mute) Close() error                                           { return nil }
+
+func TestBareStoreCannotShow(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk := New(mute{b.store}, nil)
+		defer lk.Close()
+		_, holdersErr := lk.Holders(b.Context(), "k")
+		for _, err := range []error{holdersErr, lk.Break(b.Context(), "k", "id")} {
+			if !errors.Is(err, errors.ErrUnsupported) {
+				b.Errorf("%v, want ErrUnsupported", err)
+			}
+		}
+		for _, err := range lk.Keys(b.Context(), "") {
+			if !errors.Is(err, errors.ErrUnsupported) {
+				b.Errorf("Keys: %v, want ErrUnsupported", err)
+			}
+		}
+	})
+}

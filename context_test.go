@@ -1,0 +1,129 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestLockUnderItsOwnContextIsRefused(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk, other := b.open(nil), b.open(nil)
+		l := b.lock(lk, "k")
+		ctx := l.Context(b.Context())
+		_, lockErr := lk.Lock(ctx, "k")
+		_, tryErr := lk.TryLock(ctx, "k")
+		_, sharedErr := lk.Lock(ctx, "k", Shared())
+		_, groupErr := lk.LockAll(ctx, []string{"a", "k"})
+		for i, err := range []error{lockErr, tryErr, sharedErr, groupErr} {
+			if !errors.Is(err, ErrDeadlock) {
+				b.Errorf("call %d: %v, want ErrDeadlock", i, err)
+			}
+		}
+		b.free(lk, "a")
+		// Another key, another Locker, another context: strangers.
+		b.unlock(b.lockCtx(ctx, lk, "k2"))
+		if _, err := other.TryLock(ctx, "k"); !errors.Is(err, ErrHeld) {
+			b.Errorf("another Locker under the same context: %v, want ErrHeld", err)
+		}
+		if _, err := lk.TryLock(b.Context(), "k", Reenter()); !errors.Is(err, ErrHeld) {
+			b.Errorf("Reenter without the lock's context: %v, want ErrHeld", err)
+		}
+		b.unlock(l)
+	})
+}
+
+func (b *bench) lockCtx(ctx context.Context, lk *Locker, key string, opts ...LockOption) *Lock {
+	b.Helper()
+	l, err := lk.Lock(ctx, key, opts...)
+	if err != nil {
+		b.Fatalf("Lock(%q): %v", key, err)
+	}
+	return l
+}
+
+func TestReenterCounts(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk, other := b.open(nil), b.open(nil)
+		outer := b.lock(lk, "k")
+		ctx := outer.Context(b.Context())
+		b.store.seen()
+		inner := b.lockCtx(ctx, lk, "k", Reenter())
+		third := b.lockCtx(inner.Context(ctx), lk, "k", Reenter(), Shared())
+		if c := b.store.seen(); c.acquire != 0 {
+			b.Errorf("entering again asked the store %d times", c.acquire)
+		}
+		if inner.Fence() != outer.Fence() || third.Fence() != outer.Fence() {
+			b.Errorf("tokens %d, %d, %d; want the same", outer.Fence(), inner.Fence(), third.Fence())
+		}
+		b.unlock(inner)
+		if err := inner.Unlock(); !errors.Is(err, ErrReleased) {
+			b.Errorf("second Unlock of an inner lock: %v", err)
+		}
+		if err := inner.Err(); !errors.Is(err, ErrReleased) {
+			b.Errorf("Err of an unlocked inner lock: %v", err)
+		}
+		b.unlock(outer) // out of order: third still holds
+		if third.Err() != nil || ended(third) {
+			b.Errorf("the last handle: %v, ended %v", third.Err(), ended(third))
+		}
+		if _, err := other.TryLock(b.Context(), "k"); !errors.Is(err, ErrHeld) {
+			b.Errorf("the key is free although one handle holds: %v", err)
+		}
+		b.unlock(third)
+		b.free(other, "k")
+		if ctx.Err() == nil {
+			b.Error("the lock's context goes on after the last Unlock")
+		}
+	})
+}
+
+func TestReenterNeverUpgrades(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk := b.open(nil)
+		r := b.lock(lk, "k", Shared())
+		ctx := r.Context(b.Context())
+		if _, err := lk.Lock(ctx, "k", Reenter()); !errors.Is(err, ErrDeadlock) {
+			b.Errorf("exclusive inside shared: %v, want ErrDeadlock", err)
+		}
+		b.unlock(b.lockCtx(ctx, lk, "k", Reenter(), Shared()))
+		b.unlock(r)
+	})
+}
+
+func TestReenterAfterLossIsAStranger(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk := b.open(nil)
+		l := b.lock(lk, "k", NoRenew(), TTL(time.Second))
+		carried := l.Context(context.Background())
+		<-l.Done()
+		ctx := context.WithoutCancel(carried)
+		again, err := lk.Lock(ctx, "k", Reenter())
+		if err != nil {
+			b.Fatalf("Lock under a lost lock's context: %v", err)
+		}
+		if again.outer != nil || again.Fence() <= l.fence {
+			b.Errorf("a lost lock was entered again")
+		}
+		b.unlock(again)
+	})
+}
+
+func TestContextsThatEndFirstAreForgotten(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk := b.open(nil)
+		l := b.lock(lk, "leader")
+		for range 1000 {
+			ctx, cancel := context.WithCancel(b.Context())
+			l.Context(ctx)
+			cancel()
+		}
+		synctest.Wait()
+		if n := len(l.contexts); n != 0 {
+			b.Errorf("the lock keeps %d contexts that have ended", n)
+		}
+		b.unlock(l)
+	})
+}

@@ -1,0 +1,125 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestLockAllTakesEachKeyOnce(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk, other := b.open(nil), b.open(nil)
+		g, err := lk.LockAll(b.Context(), []string{"b", "a", "b"})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if len(g.Locks()) != 2 || g.Lock("a").Fence() == 0 || g.Lock("c") != nil || g.Err() != nil {
+			b.Errorf("group of %d locks, Err %v", len(g.Locks()), g.Err())
+		}
+		for _, key := range []string{"a", "b"} {
+			if _, err := other.TryLock(b.Context(), key); !errors.Is(err, ErrHeld) {
+				b.Errorf("%q: %v, want ErrHeld", key, err)
+			}
+		}
+		if err := g.Unlock(); err != nil {
+			b.Error(err)
+		}
+		if err := g.Unlock(); !errors.Is(err, ErrReleased) {
+			b.Errorf("second Unlock: %v", err)
+		}
+		b.free(other, "a")
+		b.free(other, "b")
+	})
+}
+
+func TestLockAllGivesBackWhatItGot(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk, other := b.open(nil), b.open(nil)
+		l := b.lock(other, "b")
+		for _, wait := range []time.Duration{0, 2 * time.Second} {
+			start := time.Now()
+			_, err := lk.LockAll(b.Context(), []string{"c", "b", "a"}, Wait(wait))
+			var e *Error
+			if !errors.Is(err, ErrHeld) || !errors.As(err, &e) || e.Key != "b" {
+				b.Errorf("Wait(%v): %v, want ErrHeld for b", wait, err)
+			}
+			if got := time.Since(start); got != wait {
+				b.Errorf("Wait(%v) took %v", wait, got)
+			}
+			b.free(other, "a")
+			b.free(other, "c")
+		}
+		b.unlock(l)
+	})
+}
+
+func TestGroupEndsWithTheFirstLoss(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk := b.open(nil)
+		g, err := lk.LockAll(b.Context(), []string{"a", "b", "c"})
+		if err != nil {
+			b.Fatal(err)
+		}
+		ctx := g.Context(b.Context())
+		if err := lk.Break(b.Context(), "b", g.Lock("b").ID()); err != nil {
+			b.Fatal(err)
+		}
+		<-ctx.Done()
+		if !errors.Is(context.Cause(ctx), ErrLost) || !errors.Is(g.Err(), ErrLost) {
+			b.Errorf("cause %v, Err %v; want ErrLost", context.Cause(ctx), g.Err())
+		}
+		if err := g.Unlock(); !errors.Is(err, ErrLost) {
+			b.Errorf("Unlock: %v, want ErrLost", err)
+		}
+		synctest.Wait()
+		b.free(lk, "a")
+		b.free(lk, "c")
+	})
+}
+
+// Transfers between random accounts, in random order of arguments, neither
+// deadlock nor lose money.
+func TestLockAllNeverDeadlocks(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lockers := []*Locker{b.open(nil), b.open(nil)}
+		accounts := map[string]*int{}
+		names := []string{"a", "b", "c", "d", "e"}
+		for _, name := range names {
+			balance := 100
+			accounts[name] = &balance
+		}
+		var wg sync.WaitGroup
+		for i := range 16 {
+			r := rand.New(rand.NewPCG(3, uint64(i)))
+			wg.Go(func() {
+				for range 30 {
+					from, to := names[r.IntN(5)], names[r.IntN(5)]
+					g, err := lockers[i%2].LockAll(b.Context(), []string{from, to})
+					if err != nil {
+						b.Error(err)
+						return
+					}
+					x := *accounts[from]
+					time.Sleep(time.Millisecond)
+					*accounts[from] = x - 1
+					*accounts[to]++
+					if err := g.Unlock(); err != nil {
+						b.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		total := 0
+		for _, balance := range accounts {
+			total += *balance
+		}
+		if total != 500 {
+			b.Errorf("total %d, want 500", total)
+		}
+	})
+}

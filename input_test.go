@@ -1,0 +1,129 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestBadInput(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk := b.open(&Options{Prefix: "p/"})
+		long := strings.Repeat("x", 511)
+		noop := func(context.Context) error { return nil }
+		cases := []struct {
+			key  string
+			opts []LockOption
+			want string // in the message
+		}{
+			{"", nil, "empty"},
+			{long, nil, "513 bytes"},
+			{"a\xffb", nil, "UTF-8"},
+			{"k", []LockOption{TTL(time.Millisecond)}, "100ms"},
+			{"k", []LockOption{TTL(-time.Second)}, "100ms"},
+			{"k", []LockOption{TTL(1000 * time.Hour)}, "24h"},
+			{"k", []LockOption{Wait(-1)}, "Wait(-1ns)"},
+			{"k", []LockOption{Wait(1 << 62)}, "Wait("},
+			{"k", []LockOption{Retry(0, time.Second)}, "Retry(0"},
+			{"k", []LockOption{Retry(3, -time.Second)}, "Retry(3, -1s)"},
+			{"k", []LockOption{Retry(3, 0), Wait(time.Second)}, "exclude"},
+			{"k", []LockOption{MaxHold(0)}, "MaxHold(0s)"},
+			{"k", []LockOption{AtLeast(-1)}, "AtLeast(-1ns)"},
+			{"k", []LockOption{Slots(0)}, "Slots(0)"},
+			{"k", []LockOption{Slots(-3)}, "Slots(-3)"},
+			{"k", []LockOption{Slots(1 << 30)}, "Slots("},
+			{"k", []LockOption{Slots(2), Weight(3)}, "Weight(3) is more than Slots(2)"},
+			{"k", []LockOption{Slots(2), Weight(0)}, "Weight(0)"},
+			{"k", []LockOption{Weight(3)}, "needs Slots"},
+			{"k", []LockOption{Weight(3), Shared()}, "needs Slots"},
+			{"k", []LockOption{Slots(2), Shared()}, "exclude"},
+			{"k", []LockOption{Note("\xff")}, "Note"},
+			{"k", []LockOption{Note(strings.Repeat("n", 1025))}, "Note"},
+		}
+		for _, c := range cases {
+			_, lockErr := lk.Lock(b.Context(), c.key, c.opts...)
+			doErr := lk.Do(b.Context(), c.key, noop, c.opts...)
+			_, allErr := lk.LockAll(b.Context(), []string{c.key}, c.opts...)
+			for _, err := range []error{lockErr, doErr, allErr} {
+				var e *Error
+				if !errors.As(err, &e) || e.Key != c.key || !strings.Contains(err.Error(), c.want) {
+					b.Errorf("key %.20q: error %v, want one that names the key and says %q", c.key, err, c.want)
+				}
+			}
+		}
+		if c := b.store.seen(); c.acquire != 0 {
+			b.Errorf("bad input reached the store %d times", c.acquire)
+		}
+		if _, err := lk.TryLock(b.Context(), "k", Wait(time.Second)); err == nil || errors.Is(err, ErrHeld) {
+			b.Errorf("TryLock with Wait: %v", err)
+		}
+		for _, keys := range [][]string{nil, manyKeys(65)} {
+			if _, err := lk.LockAll(b.Context(), keys); err == nil || !strings.Contains(err.Error(), "from 1 to 64") {
+				b.Errorf("LockAll of %d keys: %v", len(keys), err)
+			}
+		}
+	})
+}
+
+func manyKeys(n int) []string {
+	keys := make([]string, n)
+	for i := range keys {
+		keys[i] = fmt.Sprint("key", i)
+	}
+	return keys
+}
+
+func TestBadOptions(t *testing.T) {
+	simulate(t, func(b *bench) {
+		for want, opts := range map[string]*Options{
+			"Options.TTL":    {TTL: time.Millisecond},
+			"Options.Poll":   {Poll: time.Hour},
+			"Options.Owner":  {Owner: "\xff"},
+			"Options.Prefix": {Prefix: strings.Repeat("p", 512)},
+		} {
+			if _, err := b.open(opts).TryLock(b.Context(), "k"); err == nil || !strings.Contains(err.Error(), want) {
+				b.Errorf("%+v: %v, want an error about %s", opts, err, want)
+			}
+			if _, err := Open(b.Context(), "mem://", opts); err == nil || !strings.Contains(err.Error(), want) {
+				b.Errorf("Open with %+v: %v, want an error about %s", opts, err, want)
+			}
+		}
+	})
+}
+
+func TestOddKeys(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk, other := b.open(nil), b.open(nil)
+		keys := []string{"..", "/", "a/b", "a\x00b", "a\nb", "🔒", "Job", "job", "job ", "%2e", strings.Repeat("k", 512)}
+		var locks []*Lock
+		for _, key := range keys {
+			locks = append(locks, b.lock(lk, key))
+			if _, err := other.TryLock(b.Context(), key); !errors.Is(err, ErrHeld) {
+				b.Errorf("key %.20q: %v, want ErrHeld", key, err)
+			}
+		}
+		for _, l := range locks {
+			b.unlock(l)
+		}
+	})
+}
+
+func TestOpenNamesWhatIsWrong(t *testing.T) {
+	for url, want := range map[string]string{
+		"nosuch://u:secret@host/": `"nosuch"`,
+		"/var/lock":               "no scheme",
+		"mem://?speed=9":          `"speed"`,
+		"mem://%zz:secret@x":      "does not parse",
+	} {
+		_, err := Open(t.Context(), url, nil)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Open(%q): %v, want an error with %s", url, err, want)
+		}
+		if err != nil && strings.Contains(err.Error(), "secret") {
+			t.Errorf("Open(%q) shows the password: %v", url, err)
+		}
+	}
+}

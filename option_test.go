@@ -1,0 +1,184 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+func TestSlotsByWeight(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk, other := b.open(nil), b.open(nil)
+		two := b.lock(lk, "k", Slots(3), Weight(2))
+		one := b.lock(other, "k", Slots(3))
+		for _, from := range []*Locker{lk, other} {
+			if _, err := from.TryLock(b.Context(), "k", Slots(3)); !errors.Is(err, ErrHeld) {
+				b.Errorf("fourth slot of three: %v", err)
+			}
+		}
+		b.unlock(two)
+		again := b.lock(lk, "k", Weight(2), Slots(3))
+		if again.Fence() <= one.Fence() || one.Fence() <= two.fence {
+			b.Errorf("slot tokens %d, %d, %d do not grow", two.fence, one.Fence(), again.Fence())
+		}
+		b.unlock(again)
+		b.unlock(one)
+	})
+}
+
+func TestWaitLimit(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk, other := b.open(nil), b.open(nil)
+		l := b.lock(other, "k")
+		for _, from := range []*Locker{lk, other} {
+			start := time.Now()
+			_, err := from.Lock(b.Context(), "k", Wait(3*time.Second))
+			if !errors.Is(err, ErrHeld) || errors.Is(err, context.DeadlineExceeded) {
+				b.Errorf("wait that ran out: %v, want ErrHeld alone", err)
+			}
+			if got := time.Since(start); got != 3*time.Second {
+				b.Errorf("waited %v, want 3s", got)
+			}
+		}
+		start := time.Now()
+		if _, err := lk.Lock(b.Context(), "k", Wait(0)); !errors.Is(err, ErrHeld) || time.Since(start) != 0 {
+			b.Errorf("Wait(0): %v after %v, want ErrHeld at once", err, since(start))
+		}
+		b.unlock(l)
+	})
+}
+
+func TestRetry(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk, other := b.open(nil), b.open(nil)
+		l := b.lock(other, "k")
+		start := time.Now()
+		if _, err := lk.Lock(b.Context(), "k", Retry(3, 200*time.Millisecond)); !errors.Is(err, ErrHeld) {
+			b.Errorf("Retry: %v", err)
+		}
+		if got := time.Since(start); got != 400*time.Millisecond {
+			b.Errorf("three tries took %v, want 400ms", got)
+		}
+		time.AfterFunc(300*time.Millisecond, func() { b.unlock(l) })
+		got, err := lk.Lock(b.Context(), "k", Retry(3, 200*time.Millisecond))
+		if err != nil {
+			b.Fatalf("third try: %v", err)
+		}
+		b.unlock(got)
+		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
+		defer cancel()
+		l = b.lock(other, "k")
+		if _, err := lk.Lock(ctx, "k", Retry(3, time.Minute)); !errors.Is(err, ErrHeld) || !errors.Is(err, context.DeadlineExceeded) {
+			b.Errorf("Retry whose context ended: %v", err)
+		}
+		b.unlock(l)
+	})
+}
+
+func TestAtLeastKeepsTheKey(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk, other := b.open(nil), b.open(nil)
+		start := time.Now()
+		l := b.lock(lk, "job", AtLeast(time.Minute))
+		time.Sleep(10 * time.Second)
+		b.unlock(l)
+		if err := lk.Close(); err != nil {
+			b.Errorf("Close: %v", err)
+		}
+		if _, err := other.TryLock(b.Context(), "job"); !errors.Is(err, ErrHeld) {
+			b.Errorf("10s into AtLeast(1m): %v, want ErrHeld", err)
+		}
+		next := b.lock(other, "job")
+		if got := time.Since(start); got < time.Minute || got > time.Minute+time.Second {
+			b.Errorf("the next lock came %v after the first, want 1m", got)
+		}
+		b.unlock(next)
+		long := b.lock(other, "job", AtLeast(time.Second))
+		time.Sleep(2 * time.Second)
+		b.unlock(long)
+		b.free(other, "job")
+	})
+}
+
+func TestMaxHold(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk, other := b.open(nil), b.open(nil)
+		l := b.lock(lk, "k", MaxHold(time.Minute))
+		start := time.Now()
+		<-l.Done()
+		var lost *LostError
+		if err := l.Err(); !errors.As(err, &lost) || lost.Reason != LossMaxHold {
+			b.Errorf("Err: %v, want held too long", err)
+		}
+		if got := time.Since(start); got != time.Minute {
+			b.Errorf("lost after %v, want 1m", got)
+		}
+		next := b.lock(other, "k") // the worker never unlocks
+		if got := time.Since(start); got > time.Minute+16*time.Second {
+			b.Errorf("the next holder came after %v, want at most one TTL after the loss", got)
+		}
+		b.unlock(next)
+		if err := l.Unlock(); !errors.Is(err, ErrLost) {
+			b.Errorf("Unlock after the loss: %v, want ErrLost", err)
+		}
+	})
+}
+
+func TestNoRenewEndsWithTTL(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk := b.open(nil)
+		l := b.lock(lk, "k", NoRenew(), TTL(10*time.Second))
+		<-l.Done()
+		var lost *LostError
+		if err := l.Err(); !errors.As(err, &lost) || lost.Reason != LossExpired {
+			b.Errorf("Err: %v, want expired", err)
+		}
+		if c := b.store.seen(); c.renew != 0 {
+			b.Errorf("renewed %d times", c.renew)
+		}
+	})
+}
+
+func TestFencedRefusesStoreWithoutTokens(t *testing.T) {
+	simulate(t, func(b *bench) {
+		b.store.acquire = func(_ context.Context, _ driver.Claim, next func() (driver.Grant, error)) (driver.Grant, error) {
+			g, err := next()
+			g.Fence = 0
+			return g, err
+		}
+		lk := b.open(nil)
+		for _, wait := range []time.Duration{0, time.Second} {
+			if _, err := lk.Lock(b.Context(), "k", Fenced(), Wait(wait)); !errors.Is(err, ErrNotFenced) {
+				b.Errorf("Fenced on a store without tokens, Wait(%v): %v", wait, err)
+			}
+			synctest.Wait()
+			b.free(lk, "k")
+		}
+	})
+}
+
+func TestPrefix(t *testing.T) {
+	simulate(t, func(b *bench) {
+		a, plain := b.open(&Options{Prefix: "a/"}), b.open(nil)
+		l := b.lock(a, "k")
+		b.free(plain, "k")
+		if _, err := plain.TryLock(b.Context(), "a/k"); !errors.Is(err, ErrHeld) {
+			b.Errorf("the stored key is not prefix and key: %v", err)
+		}
+		var keys []string
+		for key, err := range a.Keys(b.Context(), "") {
+			if err != nil {
+				b.Fatal(err)
+			}
+			keys = append(keys, key)
+		}
+		if len(keys) != 1 || keys[0] != "k" || l.Key() != "k" {
+			b.Errorf("Keys %q, Key %q; want k", keys, l.Key())
+		}
+		b.unlock(l)
+	})
+}

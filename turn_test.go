@@ -1,0 +1,285 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+func TestThousandWaitersEachGetTheirTurnInOrder(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk := b.open(nil)
+		const n = 1000
+		first := b.lock(lk, "k")
+		var order []int
+		var fences []uint64
+		var wg sync.WaitGroup
+		for i := range n {
+			wg.Go(func() {
+				l := b.lock(lk, "k")
+				order = append(order, i) // guarded by the lock
+				fences = append(fences, l.Fence())
+				b.unlock(l)
+			})
+			synctest.Wait() // it stands in line now
+		}
+		b.store.seen()
+		b.unlock(first)
+		wg.Wait()
+		if !slices.IsSorted(order) || len(order) != n {
+			b.Errorf("%d of %d got their turn, in order: %v", len(order), n, slices.IsSorted(order))
+		}
+		for i := 1; i < len(fences); i++ {
+			if fences[i] <= fences[i-1] {
+				b.Fatalf("token %d after %d at turn %d", fences[i], fences[i-1], i)
+			}
+		}
+		if c := b.store.seen(); c.acquire > n/100 {
+			b.Errorf("%d hand-offs cost %d acquires", n, c.acquire)
+		}
+	})
+}
+
+// Processes get the key in turn although each has its own line.
+func TestHandOffsAreCapped(t *testing.T) {
+	simulate(t, func(b *bench) {
+		one, two := b.open(nil), b.open(nil)
+		first := b.lock(one, "k")
+		var order []string
+		var wg sync.WaitGroup
+		work := func(lk *Locker, name string) {
+			wg.Go(func() {
+				l := b.lock(lk, "k")
+				order = append(order, name)
+				time.Sleep(5 * time.Millisecond)
+				b.unlock(l)
+			})
+			synctest.Wait()
+		}
+		for range 20 {
+			work(one, "one")
+		}
+		for range 20 {
+			work(two, "two")
+		}
+		b.unlock(first)
+		wg.Wait()
+		run := 1
+		for i := 1; i < len(order) && slices.Contains(order[i:], "one") && slices.Contains(order[i:], "two"); i++ {
+			if order[i] == order[i-1] {
+				run++
+			} else {
+				run = 1
+			}
+			if time.Duration(run)*5*time.Millisecond > maxTurn+5*time.Millisecond {
+				b.Fatalf("%d turns of 5ms in a row for one process while the other waits: %v", run, order)
+			}
+		}
+	})
+}
+
+func TestCancelledWaiterKeepsNoClaim(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk, other, third := b.open(nil), b.open(nil), b.open(nil)
+		l := b.lock(lk, "k")
+		var wg sync.WaitGroup
+		for i := range 50 {
+			wg.Go(func() {
+				ctx, cancel := context.WithTimeout(b.Context(), time.Duration(i+1)*time.Millisecond)
+				defer cancel()
+				if _, err := []*Locker{lk, other}[i%2].Lock(ctx, "k"); !errors.Is(err, ErrHeld) {
+					b.Errorf("cancelled wait: %v", err)
+				}
+			})
+		}
+		wg.Wait()
+		synctest.Wait()
+		if h, err := third.Holders(b.Context(), "k"); err != nil || len(h) != 1 {
+			b.Errorf("%d claims left, want the holder's only: %+v, %v", len(h), h, err)
+		}
+		b.unlock(l)
+		b.free(third, "k")
+		b.free(other, "k")
+	})
+}
+
+// The grant and the end of the wait meet: whoever wins, nothing is left behind.
+func TestCancelRacesHandOff(t *testing.T) {
+	for range 200 {
+		simulate(t, func(b *bench) {
+			lk, other := b.open(nil), b.open(nil)
+			l := b.lock(lk, "k")
+			var wg sync.WaitGroup
+			for i := range 6 {
+				from := []*Locker{lk, other}[i%2]
+				ctx, cancel := context.WithCancel(b.Context())
+				wg.Go(func() {
+					if got, err := from.Lock(ctx, "k"); err == nil {
+						b.unlock(got)
+					} else if !errors.Is(err, context.Canceled) {
+						b.Errorf("Lock: %v", err)
+					}
+				})
+				synctest.Wait()
+				if i > 0 {
+					wg.Go(cancel)
+				} else {
+					defer cancel()
+				}
+			}
+			wg.Go(func() { b.unlock(l) })
+			wg.Wait()
+			synctest.Wait()
+			b.free(other, "k")
+		})
+	}
+}
+
+func TestNextInLineInheritsThePlaceInTheQueue(t *testing.T) {
+	simulate(t, func(b *bench) {
+		holder, early, late := b.open(nil), b.open(nil), b.open(nil)
+		l := b.lock(holder, "k")
+		ctx, cancel := context.WithCancel(b.Context())
+		gone := make(chan error)
+		go func() { _, err := early.Lock(ctx, "k"); gone <- err }()
+		synctest.Wait()
+		var order []string
+		var wg sync.WaitGroup
+		enter := func(lk *Locker, name string) {
+			wg.Go(func() {
+				got := b.lock(lk, "k")
+				order = append(order, name)
+				b.unlock(got)
+			})
+			synctest.Wait()
+		}
+		enter(early, "heir")
+		enter(late, "late")
+		cancel()
+		<-gone
+		synctest.Wait()
+		b.unlock(l)
+		wg.Wait()
+		if !slices.Equal(order, []string{"heir", "late"}) {
+			b.Errorf("order %v: the heir of a cancelled waiter lost its place", order)
+		}
+	})
+}
+
+func TestWriterIsNotStarvedByReaders(t *testing.T) {
+	simulate(t, func(b *bench) {
+		one, two := b.open(nil), b.open(nil)
+		r1 := b.lock(one, "k", Shared())
+		r2 := b.lock(two, "k", Shared())
+		wrote := make(chan uint64, 1)
+		go func() {
+			w := b.lock(one, "k")
+			wrote <- w.Fence()
+			b.unlock(w)
+		}()
+		synctest.Wait()
+		for _, lk := range []*Locker{one, two} {
+			if _, err := lk.TryLock(b.Context(), "k", Shared()); !errors.Is(err, ErrHeld) {
+				b.Errorf("a reader passed the waiting writer: %v", err)
+			}
+		}
+		late := make(chan *Lock, 1)
+		go func() { late <- b.lock(two, "k", Shared()) }()
+		synctest.Wait()
+		b.unlock(r1)
+		b.unlock(r2)
+		w, r := <-wrote, <-late
+		if w <= r1.fence || r.Fence() <= w {
+			b.Errorf("tokens: readers %d, writer %d, later reader %d; want them to grow", r1.fence, w, r.Fence())
+		}
+		b.unlock(r)
+	})
+}
+
+// Random work over several keys, kinds and processes; the store's own rule is
+// checked from the outside.
+func TestRandomWorkKeepsTheRule(t *testing.T) {
+	simulate(t, func(b *bench) {
+		const keys, workers, rounds = 3, 24, 60
+		lockers := []*Locker{b.open(nil), b.open(nil), b.open(nil)}
+		var inside [keys]atomic.Int64 // weight of what is held
+		var last [keys]atomic.Uint64  // largest token of an exclusive holder
+		kinds := []struct {
+			weight, limit int64
+			opts          []LockOption
+		}{
+			{driver.MaxWeight, driver.MaxWeight, nil},
+			{1, driver.MaxWeight, []LockOption{Shared()}},
+			{2, 3, []LockOption{Slots(3), Weight(2)}},
+		}
+		var wg sync.WaitGroup
+		for w := range workers {
+			r := rand.New(rand.NewPCG(7, uint64(w)))
+			wg.Go(func() {
+				for range rounds {
+					k := r.IntN(keys)
+					kind := kinds[[2]int{0, 1 + k%2}[r.IntN(2)]] // readers and slots do not share a key
+					ctx, cancel := context.WithTimeout(b.Context(), time.Duration(r.IntN(300))*time.Millisecond)
+					l, err := lockers[r.IntN(len(lockers))].Lock(ctx, fmt.Sprint(k), kind.opts...)
+					cancel()
+					if err != nil {
+						continue
+					}
+					if now := inside[k].Add(kind.weight); now > kind.limit {
+						b.Errorf("weight %d held of %d", now, kind.limit)
+					}
+					if kind.opts == nil {
+						if before := last[k].Swap(l.Fence()); before >= l.Fence() {
+							b.Errorf("token %d after %d", l.Fence(), before)
+						}
+					}
+					time.Sleep(time.Duration(r.IntN(10)) * time.Millisecond)
+					inside[k].Add(-kind.weight)
+					b.unlock(l)
+				}
+			})
+		}
+		wg.Wait()
+		synctest.Wait()
+		for k := range keys {
+			b.free(lockers[0], fmt.Sprint(k))
+		}
+		for i, lk := range lockers {
+			if len(lk.turns) != 0 || lk.renewer.leases.Len() != 0 {
+				b.Errorf("locker %d keeps %d turns and %d leases", i, len(lk.turns), lk.renewer.leases.Len())
+			}
+		}
+	})
+}
+
+func TestHundredThousandKeysLeaveNothing(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk := b.open(nil)
+		b.unlock(b.lock(lk, "warm"))
+		synctest.Wait()
+		before := runtime.NumGoroutine()
+		for i := range 100_000 {
+			b.unlock(b.lock(lk, fmt.Sprint("key", i)))
+		}
+		synctest.Wait()
+		if n := runtime.NumGoroutine(); n != before {
+			b.Errorf("%d goroutines, %d before", n, before)
+		}
+		if len(lk.turns) != 0 || lk.renewer.leases.Len() != 0 || len(lk.cleaner.todo) != 0 {
+			b.Errorf("left: %d turns, %d leases, %d strays", len(lk.turns), lk.renewer.leases.Len(), len(lk.cleaner.todo))
+		}
+		for key := range lk.Keys(b.Context(), "") {
+			b.Fatalf("the store still has %q", key)
+		}
+	})
+}
