@@ -328,3 +328,41 @@ func TestBareStoreCannotShow(t *testing.T) {
 		}
 	})
 }
+
+// A claim that is granted in line stands for a short time until it is
+// confirmed, and for its TTL from then on.
+func TestPushedLockGetsItsWholeTTL(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk, other := b.open(nil), b.open(nil)
+		pushed := func(opts ...LockOption) *Lock {
+			l := b.lock(other, "k")
+			got := make(chan *Lock)
+			go func() { got <- b.lock(lk, "k", opts...) }()
+			synctest.Wait()
+			b.unlock(l)
+			next := <-got
+			synctest.Wait()
+			if left, _ := next.lease.remaining(lk.now()); left < 14*time.Second {
+				b.Errorf("the lock has %v of 15s", left)
+			}
+			return next
+		}
+		l := pushed()
+		b.store.seen()
+		time.Sleep(time.Hour)
+		if c := b.store.seen(); c.renew > 3600/4 {
+			b.Errorf("%d renewals in an hour, want one every 5s", c.renew)
+		}
+		b.unlock(l)
+
+		l = pushed(NoRenew())
+		time.Sleep(14 * time.Second)
+		if err := l.Err(); err != nil {
+			b.Errorf("lost before its TTL: %v", err)
+		}
+		time.Sleep(time.Second)
+		if err := l.Unlock(); !errors.Is(err, ErrLost) {
+			b.Errorf("Unlock after the TTL: %v, want ErrLost", err)
+		}
+	})
+}

@@ -49,8 +49,13 @@ type renewal struct {
 	failure error  // of the last renewal; nil since one succeeded
 	round   *round // the renewal in flight
 
-	unconfirmed bool // granted by push: renew at once
+	// Granted by push, and so for a short time only: the first renewal, which
+	// is due at once, lets it stand for its TTL.
+	unconfirmed bool
 }
+
+// renews reports whether the lease is to be renewed.
+func (l *lease) renews() bool { return !l.terms.noRenew || l.unconfirmed }
 
 // schedule sets when to look at the lease next.
 func (l *lease) schedule() {
@@ -62,10 +67,10 @@ func (l *lease) schedule() {
 	case l.ttl == 0:
 		l.next = min(l.next, l.due)
 		return
-	case !l.terms.noRenew && l.round == nil:
+	case l.renews() && l.round == nil:
 		l.next = min(l.next, l.due)
 	}
-	if !l.terms.noRenew && l.risk > 0 {
+	if l.renews() && l.risk > 0 {
 		l.next = min(l.next, l.risk)
 	}
 	l.next = min(l.next, time.Duration(l.deadline.Load()))
@@ -74,7 +79,7 @@ func (l *lease) schedule() {
 // add begins to look after a lease. Call it with Locker.mu held.
 func (r *renewer) add(l *lease) {
 	if l.unconfirmed {
-		l.due, l.open, l.unconfirmed = 0, 0, false
+		l.due, l.open = 0, 0
 	}
 	l.schedule()
 	heap.Push(&r.leases, l)
@@ -200,7 +205,7 @@ func (s *sweep) visit(l *lease, now time.Duration) bool {
 		l.due = now + l.claim.TTL
 		return true
 	}
-	if l.terms.noRenew {
+	if !l.renews() {
 		return true
 	}
 	if l.risk > 0 && l.risk <= now {
@@ -322,6 +327,9 @@ func (r *round) finish(sent time.Duration, errs []error) (lost []loss) {
 		}
 		switch {
 		case err == nil:
+			if l.unconfirmed {
+				l.ttl, l.unconfirmed = l.claim.TTL, false
+			}
 			l.extend(sent)
 		case errors.Is(err, driver.ErrLost):
 			if lock := l.holder(); lock != nil {
