@@ -13,11 +13,8 @@ var acquireRules = []rule{
 		check: func(e *env) {
 			a := e.client()
 			grant := a.granted(e.exclusive("first"))
-			if grant.TTL < 0 || grant.TTL > long {
+			if grant.TTL < 0 || grant.TTL > long || e.has(Expiry) && grant.TTL == 0 {
 				e.failf("granted for %v, asked for %v", grant.TTL, long)
-			}
-			if !e.has(Notify) && grant.TTL == 0 && e.has(Outlive) {
-				e.failf("granted without an end, though the store never tells of a loss")
 			}
 		},
 	},
@@ -156,8 +153,8 @@ var acquireRules = []rule{
 			holder := e.exclusive("the one in the way")
 			fence := a.granted(holder).Fence
 			g := b.refused(e.exclusive("other"))
-			if g.Retry <= 0 || g.Retry > long {
-				e.failf("Retry is %v, while the holder has up to %v left", g.Retry, long)
+			if g.Retry < 0 || g.Retry > long || e.has(Expiry) && g.Retry < long/2 {
+				e.failf("Retry is %v, while the holder has about %v left", g.Retry, long)
 			}
 			want := driver.Holder{ID: driver.PublicID(holder.ID), Owner: holder.Owner, Note: holder.Note, Fence: fence}
 			got := driver.Holder{ID: g.Holder.ID, Owner: g.Holder.Owner, Note: g.Holder.Note, Fence: g.Holder.Fence}

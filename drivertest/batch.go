@@ -114,9 +114,9 @@ func (e *env) compare(call string, claims []driver.Claim, gone []bool, errs []er
 	for i, err := range errs {
 		switch {
 		case gone[i] && !errors.Is(err, driver.ErrLost):
-			e.failf("%s: claim %d of %d, which is gone, was answered %v, not ErrLost", call, i, len(claims), orNil(err))
+			e.failf("%s: claim %d of %d, which is gone, was answered %v, not ErrLost", call, i, len(claims), told(err))
 		case !gone[i] && err != nil:
-			e.failf("%s: claim %d of %d, which is held, was answered %v", call, i, len(claims), err)
+			e.failf("%s: claim %d of %d, which is held, was answered %v", call, i, len(claims), told(err))
 		}
 	}
 }

@@ -103,7 +103,7 @@ func benchRenew(b *testing.B, e *env) {
 	for b.Loop() {
 		for _, err := range c.renew(claims...) {
 			if err != nil {
-				e.failf("Renew returned the error %v", err)
+				e.failf("Renew returned %v", told(err))
 			}
 		}
 		n++

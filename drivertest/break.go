@@ -9,7 +9,7 @@ import (
 // breaks ends another's claim as an operator would.
 func (c *client) breaks(claim driver.Claim) {
 	if err := c.breakID(claim.Key, driver.PublicID(claim.ID)); err != nil {
-		c.failf("Break of %s returned the error %v", show(claim), err)
+		c.failf("Break of %s returned %v", show(claim), told(err))
 	}
 }
 
@@ -45,7 +45,7 @@ var breakRules = []rule{
 			a.granted(claim)
 			b.breaks(claim)
 			if err := a.renew(claim)[0]; !errors.Is(err, driver.ErrBroken) {
-				e.failf("Renew of %s returned %v, not ErrBroken", show(claim), orNil(err))
+				e.failf("Renew of %s returned %v, not ErrBroken", show(claim), told(err))
 			}
 		},
 	},
@@ -59,11 +59,11 @@ var breakRules = []rule{
 			a.granted(holder)
 			for _, id := range []string{holder.ID, driver.PublicID(e.exclusive("stranger").ID), "", "*"} {
 				if err := b.breakID(e.key, id); !errors.Is(err, driver.ErrLost) {
-					e.failf("Break of %q returned %v, not ErrLost", id, orNil(err))
+					e.failf("Break of %q returned %v, not ErrLost", id, told(err))
 				}
 			}
 			if err := b.breakID(e.key+"/other", driver.PublicID(holder.ID)); !errors.Is(err, driver.ErrLost) {
-				e.failf("Break on another key returned %v, not ErrLost", orNil(err))
+				e.failf("Break on another key returned %v, not ErrLost", told(err))
 			}
 			a.kept(holder)
 			b.refused(e.exclusive("other"))
@@ -96,7 +96,7 @@ var breakRules = []rule{
 			b.breaks(claim)
 			a.granted(next)
 			if err := b.breakID(e.key, driver.PublicID(claim.ID)); !errors.Is(err, driver.ErrLost) {
-				e.failf("the second Break returned %v, not ErrLost", orNil(err))
+				e.failf("the second Break returned %v, not ErrLost", told(err))
 			}
 			a.kept(next)
 		},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -22,7 +23,7 @@ func (c *client) close() {
 		c.opened = slices.Delete(c.opened, i, i+1)
 	}
 	if err := c.store.Close(); err != nil {
-		c.failf("Close returned the error %v", err)
+		c.failf("Close returned %v", told(err))
 	}
 }
 
@@ -32,7 +33,7 @@ func (c *client) acquire(claim driver.Claim) driver.Grant {
 	defer cancel()
 	grant, err := c.store.Acquire(ctx, claim)
 	if err != nil {
-		c.failf("Acquire of %s returned the error %v", show(claim), err)
+		c.failf("Acquire of %s returned %v", show(claim), told(err))
 	}
 	return grant
 }
@@ -100,28 +101,28 @@ func (c *client) perClaim(call string, n int, errs []error) []error {
 // kept renews a claim and expects that it stands.
 func (c *client) kept(claim driver.Claim) {
 	if err := c.renew(claim)[0]; err != nil {
-		c.failf("Renew of %s returned the error %v", show(claim), err)
+		c.failf("Renew of %s returned %v", show(claim), told(err))
 	}
 }
 
 // lost renews a claim and expects that it is gone.
 func (c *client) lost(claim driver.Claim) {
 	if err := c.renew(claim)[0]; !errors.Is(err, driver.ErrLost) {
-		c.failf("Renew of %s returned %v, not ErrLost", show(claim), orNil(err))
+		c.failf("Renew of %s returned %v, not ErrLost", show(claim), told(err))
 	}
 }
 
 // ended releases a claim and expects that this ended it.
 func (c *client) ended(claim driver.Claim) {
 	if err := c.release(claim)[0]; err != nil {
-		c.failf("Release of %s returned the error %v", show(claim), err)
+		c.failf("Release of %s returned %v", show(claim), told(err))
 	}
 }
 
 // nothing releases a claim and expects that there was nothing to end.
 func (c *client) nothing(claim driver.Claim) {
 	if err := c.release(claim)[0]; !errors.Is(err, driver.ErrLost) {
-		c.failf("Release of %s returned %v, not ErrLost", show(claim), orNil(err))
+		c.failf("Release of %s returned %v, not ErrLost", show(claim), told(err))
 	}
 }
 
@@ -179,9 +180,18 @@ func because(grant driver.Grant) string {
 	return fmt.Sprintf(", because of %q with %v left", grant.Holder.Note, grant.Holder.Left)
 }
 
-func orNil(err error) string {
+// told is an error in a report.
+func told(err error) string {
 	if err == nil {
 		return "nil"
 	}
-	return err.Error()
+	return fmt.Sprintf("the error %q", err)
+}
+
+// cut is a text in a report, which need not be all of it.
+func cut(s string) string {
+	if len(s) <= 80 {
+		return fmt.Sprintf("%q", s)
+	}
+	return fmt.Sprintf("%q... of %d bytes", strings.ToValidUTF8(s[:60], ""), len(s))
 }

@@ -4,7 +4,7 @@ var closeRules = []rule{
 	{
 		name:  "close/leaves-claims",
 		words: "Close leaves claims alone: they stand until their TTL ends.",
-		needs: Outlive,
+		needs: Outlive | Expiry,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
 			sent := now()

@@ -39,7 +39,7 @@ var contextRules = []rule{
 				var err error
 				e.inTime("Acquire", func() { grant, err = a.store.Acquire(ctx, claim) })
 				if errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrInvalid) || err != nil && grant.OK {
-					e.failf("with a context %s, Acquire returned %s and the error %v", how, brief(grant), orNil(err))
+					e.failf("with a context %s, Acquire returned %s and %v", how, brief(grant), told(err))
 				}
 				if err == nil {
 					a.granted(claim) // A store that needs no context may have done it.
@@ -61,7 +61,7 @@ var contextRules = []rule{
 					errs = a.perClaim("Renew", 2, a.store.Renew(ctx, []driver.Claim{claim, e.exclusive("stranger")}))
 				})
 				if errors.Is(errs[0], driver.ErrLost) {
-					e.failf("with a context %s, Renew of %s returned %v", how, show(claim), errs[0])
+					e.failf("with a context %s, Renew of %s returned %v", how, show(claim), told(errs[0]))
 				}
 				if errs[1] == nil {
 					e.failf("with a context %s, Renew of a claim that never was returned nil", how)
@@ -81,7 +81,7 @@ var contextRules = []rule{
 				var err error
 				e.inTime("Release", func() { err = a.perClaim("Release", 1, a.store.Release(ctx, []driver.Claim{claim}))[0] })
 				if errors.Is(err, driver.ErrLost) {
-					e.failf("with a context %s, Release of %s returned %v", how, show(claim), err)
+					e.failf("with a context %s, Release of %s returned %v", how, show(claim), told(err))
 				}
 				if err != nil {
 					a.release(claim) // The outcome was unknown: the core asks again.
@@ -100,7 +100,7 @@ var contextRules = []rule{
 			grant, err := a.store.Acquire(ctx, claim)
 			cancel()
 			if err != nil || !grant.OK {
-				e.failf("Acquire returned %s and the error %v", brief(grant), orNil(err))
+				e.failf("Acquire returned %s and %v", brief(grant), told(err))
 			}
 			b.refused(e.exclusive("other"))
 			a.kept(claim)

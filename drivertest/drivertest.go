@@ -22,6 +22,7 @@ const (
 	Tombstones                     // a late Acquire of a claim that was released with Late is refused
 	Details                        // a refusal says Retry and Holder
 	Reasons                        // the ErrLost of a broken claim is ErrBroken
+	Expiry                         // a claim that is not renewed runs out; without it Grant.TTL is 0
 	Outlive                        // a claim stands until its TTL ends though its client is closed
 	Watch                          // the store is a driver.Watcher
 	Notify                         // the store is a driver.Notifier
@@ -31,7 +32,7 @@ const (
 )
 
 var featureNames = []string{
-	"Readers", "Slots", "Tokens", "Queue", "Tombstones", "Details", "Reasons", "Outlive", "Watch", "Notify", "Inspect",
+	"Readers", "Slots", "Tokens", "Queue", "Tombstones", "Details", "Reasons", "Expiry", "Outlive", "Watch", "Notify", "Inspect",
 }
 
 func (f Feature) String() string {

@@ -4,6 +4,9 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"path"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -62,7 +65,28 @@ func caught(f func()) (seen error) {
 
 // failf ends the check: the store broke the rule, and this is how.
 func (e *env) failf(format string, args ...any) {
-	panic(broken{fmt.Errorf(format, args...)})
+	seen := fmt.Errorf(format, args...)
+	if line := step(); line != "" {
+		seen = fmt.Errorf("%w (%s)", seen, line)
+	}
+	panic(broken{seen})
+}
+
+// step is the line of the check that is being run. Checks are functions; what
+// they call of their clients are methods.
+func step() string {
+	callers := make([]uintptr, 32)
+	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers)])
+	for {
+		frame, more := frames.Next()
+		name, ours := strings.CutPrefix(path.Base(frame.Function), "drivertest.")
+		if ours && !strings.Contains(name, "(") && name != "caught" {
+			return fmt.Sprintf("%s:%d", filepath.Base(frame.File), frame.Line)
+		}
+		if !more {
+			return ""
+		}
+	}
 }
 
 // client opens one more client of the store.

@@ -42,6 +42,16 @@ var featureRules = []rule{
 		},
 	},
 	{
+		name:  "feature/no-expiry",
+		words: "A store whose claims do not run out says so by a TTL of 0.",
+		when:  func(h Harness) bool { return h.Lacks&Expiry != 0 },
+		check: func(e *env) {
+			if g := e.client().granted(e.exclusive("holder")); g.TTL != 0 {
+				e.failf("granted for %v", g.TTL)
+			}
+		},
+	},
+	{
 		name:  "feature/no-tokens",
 		words: "A store without tokens says so by token 0, and gives no span of them.",
 		when:  func(h Harness) bool { return h.Lacks&Tokens != 0 },

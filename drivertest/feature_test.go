@@ -39,6 +39,18 @@ var limited = map[Feature]func(*ways){
 			return nil
 		})
 	},
+	Expiry: func(w *ways) {
+		w.entered(func(e, _ *book.Entry, _ book.Moment) {
+			if e.Fence != 0 {
+				e.Until = never
+			}
+		})
+		w.after(func(_ *book.Book, _ driver.Claim, g *driver.Grant) error {
+			g.TTL, g.Retry, g.Holder.Left = 0, 0, 0
+			return nil
+		})
+		w.showing(func(h *driver.Holder, _ book.Entry) { h.Left = 0 })
+	},
 	Outlive: func(w *ways) {
 		w.close = func(books map[string]*book.Book, clerk string) {
 			for _, b := range books {

@@ -23,7 +23,7 @@ func (c *client) holders(key string) []driver.Holder {
 	defer cancel()
 	holders, err := c.inspector().Holders(ctx, key)
 	if err != nil {
-		c.failf("Holders of %q returned the error %v", key, err)
+		c.failf("Holders of %q returned %v", key, told(err))
 	}
 	return holders
 }
@@ -35,7 +35,7 @@ func (c *client) keys(prefix string) []string {
 	var keys []string
 	for key, err := range c.inspector().Keys(ctx, prefix) {
 		if err != nil {
-			c.failf("Keys of %q returned the error %v", prefix, err)
+			c.failf("Keys of %q returned %v", prefix, told(err))
 		}
 		keys = append(keys, key)
 	}
@@ -104,8 +104,11 @@ var inspectRules = []rule{
 				claim.Owner = texts[len(texts)-1-i]
 				a.granted(claim)
 				holders := b.holders(claim.Key)
-				if len(holders) != 1 || holders[0].Note != claim.Note || holders[0].Owner != claim.Owner {
-					e.failf("owner %q and note %q are shown as %+v", claim.Owner, claim.Note, holders)
+				if len(holders) != 1 {
+					e.failf("one claim holds the key, and %d are told", len(holders))
+				}
+				if h := holders[0]; h.Note != claim.Note || h.Owner != claim.Owner {
+					e.failf("owner %s and note %s are shown as %s and %s", cut(claim.Owner), cut(claim.Note), cut(h.Owner), cut(h.Note))
 				}
 			}
 		},
@@ -113,7 +116,7 @@ var inspectRules = []rule{
 	{
 		name:  "inspect/gone",
 		words: "Claims that were released or ran out are not shown.",
-		needs: Inspect,
+		needs: Inspect | Expiry,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
 			released, expired := e.exclusive("released"), lasting(e.exclusive("run out"), e.short())
@@ -144,7 +147,7 @@ var inspectRules = []rule{
 	{
 		name:  "inspect/looking-changes-nothing",
 		words: "Looking at a key changes nothing.",
-		needs: Inspect,
+		needs: Inspect | Expiry,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
 			b.holders(e.key)
@@ -174,7 +177,7 @@ var inspectRules = []rule{
 			defer cancel()
 			for key, err := range a.inspector().Keys(ctx, e.key) {
 				if err != nil {
-					e.failf("Keys returned the error %v", err)
+					e.failf("Keys returned %v", told(err))
 				}
 				a.holders(key)
 				a.refused(on(key, e.exclusive("other")))

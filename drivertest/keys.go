@@ -67,13 +67,13 @@ func (e *env) distinct(head string, endings []string) {
 	for _, ending := range endings {
 		claim := on(head+ending, e.exclusive("holder"))
 		if grant := a.acquire(claim); !grant.OK {
-			e.failf("key %q, %d bytes, was refused%s while other keys are held", claim.Key, len(claim.Key), because(grant))
+			e.failf("key %s was refused%s, while other keys are held", cut(claim.Key), because(grant))
 		}
 		claims = append(claims, claim)
 	}
 	for _, claim := range claims {
 		if b.acquire(on(claim.Key, e.exclusive("other"))).OK {
-			e.failf("key %q, %d bytes, was granted though it is held", claim.Key, len(claim.Key))
+			e.failf("key %s was granted though it is held", cut(claim.Key))
 		}
 	}
 	if e.has(Inspect) {

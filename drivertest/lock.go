@@ -117,6 +117,16 @@ func (c *client) extends(t *tenure) {
 	}
 }
 
+// forfeits breaks a tenure, as an operator would.
+func (c *client) forfeits(t *tenure) {
+	if sent := now(); sent.Before(t.until) {
+		t.until = sent
+	}
+	if err := c.breakID(t.claim.Key, driver.PublicID(t.claim.ID)); err != nil && !errors.Is(err, driver.ErrLost) {
+		c.failf("Break of %s returned %s", show(t.claim), told(err))
+	}
+}
+
 // unlocks releases a tenure, or a claim that gave up waiting.
 func (c *client) unlocks(t *tenure) {
 	if sent := now(); sent.Before(t.until) {

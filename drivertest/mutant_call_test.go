@@ -122,6 +122,7 @@ var callMutants = []mutant{
 	{"has readers that it says it lacks", "feature/no-readers", func(w *ways) { w.lacks = Readers }},
 	{"has slots that it says it lacks", "feature/no-slots", func(w *ways) { w.lacks = Slots }},
 	{"has tokens that it says it lacks", "feature/no-tokens", func(w *ways) { w.lacks = Tokens }},
+	{"ends claims that it says do not run out", "feature/no-expiry", func(w *ways) { w.lacks = Expiry }},
 	{"keeps claims that it says end with their client", "close/ends-claims", func(w *ways) { w.lacks = Outlive }},
 	{"takes its time whatever the context says", "context/acquire", func(w *ways) {
 		w.heeds = func(context.Context) error {

@@ -58,6 +58,14 @@ var endMutants = []mutant{
 			}
 		})
 	}},
+	{"prolongs whoever holds the key", "renew/only-the-owner", func(w *ways) {
+		w.renewed(func(b *book.Book, m book.Moment, c driver.Claim, err error) error {
+			for i := range b.Held {
+				b.Held[i].Until = m.Now + c.TTL
+			}
+			return err
+		})
+	}},
 	{"does nothing for a Renew but look", "renew/keeps", func(w *ways) {
 		w.renewing(func(b *book.Book, m book.Moment, c *driver.Claim) {
 			if e := entry(b, c.ID); e != nil {
@@ -194,9 +202,17 @@ var endMutants = []mutant{
 	}},
 
 	{"takes Leave for a Release", "leave/stands", func(w *ways) {
+		w.renewed(func(b *book.Book, m book.Moment, c driver.Claim, err error) error {
+			if c.Leave && err == nil {
+				return b.Release(m, c)
+			}
+			return err
+		})
+	}},
+	{"does not prolong a claim by Leave", "leave/longer", func(w *ways) {
 		w.renewing(func(b *book.Book, m book.Moment, c *driver.Claim) {
-			if c.Leave {
-				_ = b.Release(m, *c)
+			if e := entry(b, c.ID); c.Leave && e != nil {
+				c.TTL = min(c.TTL, e.Until-m.Now)
 			}
 		})
 	}},

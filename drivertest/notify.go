@@ -14,30 +14,30 @@ type loss struct {
 }
 
 // losses listens for the losses of one client.
-func (c *client) losses() (told chan loss, stop func()) {
+func (c *client) losses() (heard chan loss, stop func()) {
 	notifier, ok := c.store.(driver.Notifier)
 	if !ok {
 		c.failf("the store is no driver.Notifier, and its harness does not say so")
 	}
-	told = make(chan loss, 256)
+	heard = make(chan loss, 256)
 	stop = notifier.Notify(func(key, id string, err error) {
 		select {
-		case told <- loss{key, id, err}:
+		case heard <- loss{key, id, err}:
 		default:
 		}
 	})
-	return told, stop
+	return heard, stop
 }
 
 // expect waits for the loss of a claim and fails if another is told.
-func (e *env) expect(told chan loss, claim driver.Claim) {
+func (e *env) expect(heard chan loss, claim driver.Claim) {
 	select {
-	case l := <-told:
+	case l := <-heard:
 		if l.key != claim.Key || l.id != claim.ID {
 			e.failf("a loss of id %s on key %q was told, want that of %s", l.id, l.key, show(claim))
 		}
 		if !errors.Is(l.err, driver.ErrLost) {
-			e.failf("the loss of %s was told with the error %v, which is no ErrLost", show(claim), l.err)
+			e.failf("the loss of %s was told with %v, which is no ErrLost", show(claim), told(l.err))
 		}
 	case <-time.After(4*claim.TTL + patience):
 		e.failf("the loss of %s was not told", show(claim))
@@ -51,12 +51,12 @@ var notifyRules = []rule{
 		needs: Notify | Inspect,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
-			told, stop := a.losses()
+			heard, stop := a.losses()
 			defer stop()
 			claim := e.exclusive("broken")
 			a.granted(claim)
 			b.breaks(claim)
-			e.expect(told, claim)
+			e.expect(heard, claim)
 		},
 	},
 	{
@@ -65,7 +65,7 @@ var notifyRules = []rule{
 		needs: Notify | Inspect,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
-			told, stop := a.losses()
+			heard, stop := a.losses()
 			defer stop()
 			released, others, broken := e.exclusive("released"), e.exclusive("another client's"), e.exclusive("broken")
 			a.granted(released)
@@ -74,7 +74,7 @@ var notifyRules = []rule{
 			a.breaks(others)
 			a.granted(broken)
 			b.breaks(broken)
-			e.expect(told, broken)
+			e.expect(heard, broken)
 		},
 	},
 	{
@@ -85,12 +85,12 @@ var notifyRules = []rule{
 			a, b := e.client(), e.client()
 			stopped, stop := a.losses()
 			stop()
-			told, stop := a.losses()
+			heard, stop := a.losses()
 			defer stop()
 			claim := e.exclusive("broken")
 			a.granted(claim)
 			b.breaks(claim)
-			e.expect(told, claim)
+			e.expect(heard, claim)
 			if len(stopped) > 0 {
 				e.failf("the loss of %s was told to a listener that had stopped", show(claim))
 			}

@@ -42,7 +42,7 @@ func pushedGrant(e *env) {
 		key := e.anotherKey()
 		holder := on(key, e.exclusive("holder"))
 		waiter := on(key, waiting(lasting(e.exclusive("waiter"), e.short())))
-		usual := a.granted(holder)
+		a.granted(holder)
 		b.refused(waiter)
 		w := b.watch(waiter)
 		defer w.stop()
@@ -62,7 +62,7 @@ func pushedGrant(e *env) {
 		if time.Since(asked) >= waiter.Alive() {
 			return false
 		}
-		if !g.OK || g.TTL == 0 && usual.TTL == 0 {
+		if !g.OK || g.TTL == 0 && !e.has(Expiry) {
 			return true // It is granted when it asks, or stands until its session ends.
 		}
 		if g.TTL < waited+waiter.Alive()-e.slack() {

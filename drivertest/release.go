@@ -54,6 +54,7 @@ var releaseRules = []rule{
 	{
 		name:  "release/after-expiry",
 		words: "Release of a claim that ran out has nothing to end, and does not hurt whoever came after it.",
+		needs: Expiry,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
 			claim, next := lasting(e.exclusive("run out"), e.short()), e.exclusive("next")
@@ -89,7 +90,7 @@ var releaseRules = []rule{
 			a.granted(holder)
 			b.refused(waiter)
 			if err := b.release(waiter)[0]; err != nil && (e.has(Queue) || !errors.Is(err, driver.ErrLost)) {
-				e.failf("Release of %s returned %v", show(waiter), err)
+				e.failf("Release of %s returned %v", show(waiter), told(err))
 			}
 			a.ended(holder)
 			a.granted(e.exclusive("next"))

@@ -11,11 +11,13 @@ var renewRules = []rule{
 	{
 		name:  "renew/keeps",
 		words: "Renew lets a claim stand for its TTL from then on.",
+		needs: Expiry,
 		check: renewing,
 	},
 	{
 		name:  "renew/longer",
 		words: "Renew gives the TTL that the renewing claim names, also if it is longer than before.",
+		needs: Expiry,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
 			e.undisturbed(func() bool {
@@ -36,6 +38,7 @@ var renewRules = []rule{
 	{
 		name:  "renew/shorter",
 		words: "Renew gives the TTL that the renewing claim names, also if it is shorter than before.",
+		needs: Expiry,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
 			claim := e.exclusive("shortened")
@@ -89,6 +92,7 @@ var renewRules = []rule{
 	{
 		name:  "renew/revives-nothing",
 		words: "Renew never brings back a claim that ran out, whether its key was taken since or not.",
+		needs: Expiry,
 		check: revives,
 	},
 	{
@@ -108,6 +112,7 @@ var renewRules = []rule{
 	{
 		name:  "renew/only-the-owner",
 		words: "Renew of one claim does nothing for another on the same key.",
+		needs: Expiry,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
 			sent := now()
@@ -156,7 +161,7 @@ func renewing(e *env) {
 // machine was too slow, and the steps must be repeated.
 func (e *env) late(sent time.Time, err error) (inTime bool) {
 	if since := time.Since(sent); since < e.short()-e.slack() {
-		e.failf("Renew returned %v only %v after the claim was given %v", err, since, e.short())
+		e.failf("Renew returned %v only %v after the claim was given %v", told(err), since, e.short())
 	}
 	return false
 }

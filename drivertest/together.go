@@ -1,7 +1,6 @@
 package drivertest
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -61,7 +60,7 @@ func hammer(e *env) {
 					c.watch(claim).stop()
 				}
 				c.tries(&t)
-				c.renew(claim, claim)
+				c.renew(claim, e.exclusive("stranger"))
 				if c.has(Inspect) {
 					c.look(claim, i%4 == 0)
 				}
@@ -80,11 +79,8 @@ func hammer(e *env) {
 func (c *client) look(claim driver.Claim, breaks bool) {
 	c.holders(claim.Key)
 	c.keys(claim.Key)
-	if !breaks {
-		return
-	}
-	if err := c.breakID(claim.Key, driver.PublicID(claim.ID)); err != nil && !errors.Is(err, driver.ErrLost) {
-		c.failf("Break of %s returned the error %v", show(claim), err)
+	if breaks {
+		c.forfeits(&tenure{claim: claim})
 	}
 }
 

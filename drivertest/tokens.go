@@ -25,7 +25,7 @@ var tokenRules = []rule{
 	{
 		name:  "token/over-expiry",
 		words: "The token grows when a claim ran out.",
-		needs: Tokens,
+		needs: Tokens | Expiry,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
 			t := e.tokens()

@@ -11,6 +11,7 @@ var ttlRules = []rule{
 	{
 		name:  "ttl/ends",
 		words: "A claim that is not renewed stands for its TTL, counted from its request, and then ends.",
+		needs: Expiry,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
 			sent := now()
@@ -22,6 +23,7 @@ var ttlRules = []rule{
 	{
 		name:  "ttl/asking-again",
 		words: "Asking again for a live claim gives it a fresh TTL.",
+		needs: Expiry,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
 			claim := lasting(e.exclusive("asked for twice"), e.short())
@@ -35,7 +37,7 @@ var ttlRules = []rule{
 	{
 		name:  "ttl/each-its-own",
 		words: "Each claim on a key has its own TTL.",
-		needs: Readers,
+		needs: Readers | Expiry,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
 			sent := now()
@@ -59,6 +61,7 @@ var ttlRules = []rule{
 	{
 		name:  "ttl/shortest",
 		words: "The shortest TTL that the store says it can keep is kept.",
+		needs: Expiry,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
 			ttl := max(e.harness.MinTTL, time.Millisecond)
@@ -88,65 +91,9 @@ func (c *client) invalid(claim driver.Claim) {
 	defer cancel()
 	grant, err := c.store.Acquire(ctx, claim)
 	if !errors.Is(err, driver.ErrInvalid) {
-		c.failf("Acquire of %s returned %s and the error %v, not ErrInvalid", show(claim), brief(grant), orNil(err))
+		c.failf("Acquire of %s returned %s and %v, not ErrInvalid", show(claim), brief(grant), told(err))
 	}
 	if grant.OK {
-		c.failf("Acquire of %s was granted beside the error %v", show(claim), err)
+		c.failf("Acquire of %s was granted beside %v", show(claim), told(err))
 	}
-}
-
-var leaveRules = []rule{
-	{
-		name:  "leave/stands",
-		words: "After a Renew with Leave a claim stands for its TTL from then, though its client is closed.",
-		check: func(e *env) {
-			a, b := e.client(), e.client()
-			claim := lasting(e.exclusive("left"), 2*e.short())
-			a.granted(claim)
-			sent := now()
-			a.kept(leave(claim))
-			a.close()
-			b.refused(e.exclusive("too early"))
-			b.lapses(e.exclusive("next"), sent, 2*e.short())
-		},
-	},
-	{
-		name:  "leave/shortens",
-		words: "After a Renew with Leave a claim stands no longer than its TTL from then, however long it was.",
-		check: func(e *env) {
-			a, b := e.client(), e.client()
-			claim := e.exclusive("left")
-			a.granted(claim)
-			sent := now()
-			a.kept(leave(lasting(claim, e.short())))
-			b.lapses(e.exclusive("next"), sent, e.short())
-		},
-	},
-	{
-		name:  "leave/is-the-last",
-		words: "A Renew with Leave is the last: a later Renew does not prolong the claim.",
-		check: func(e *env) {
-			a, b := e.client(), e.client()
-			claim := e.exclusive("left")
-			a.granted(claim)
-			sent := now()
-			a.kept(leave(lasting(claim, e.short())))
-			a.renew(claim)
-			b.lapses(e.exclusive("next"), sent, e.short())
-		},
-	},
-	{
-		name:  "leave/of-nothing",
-		words: "A Renew with Leave creates nothing, like any other Renew.",
-		check: func(e *env) {
-			a, b := e.client(), e.client()
-			a.lost(leave(e.exclusive("never asked for")))
-			b.granted(e.exclusive("next"))
-		},
-	},
-}
-
-func leave(c driver.Claim) driver.Claim {
-	c.Leave = true
-	return c
 }

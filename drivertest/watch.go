@@ -31,7 +31,7 @@ func (c *client) watch(claim driver.Claim) *watch {
 		}
 	})
 	if err != nil {
-		c.failf("Watch of %s returned the error %v", show(claim), err)
+		c.failf("Watch of %s returned %v", show(claim), told(err))
 	}
 	w.stop = stop
 	return w

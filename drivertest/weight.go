@@ -43,7 +43,7 @@ var weightRules = []rule{
 			a.refused(e.exclusive("writer"))
 			for i, err := range a.release(readers...) {
 				if err != nil {
-					e.failf("Release of %s returned %v", show(readers[i]), err)
+					e.failf("Release of %s returned %v", show(readers[i]), told(err))
 				}
 			}
 			b.granted(e.exclusive("writer"))
@@ -107,7 +107,7 @@ var weightRules = []rule{
 	{
 		name:  "weight/freed-by-expiry",
 		words: "A slot or reader that runs out gives up its weight alone.",
-		needs: Slots,
+		needs: Slots | Expiry,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
 			kept := e.slot("kept", 1, 2)

@@ -14,7 +14,7 @@ import (
 var historyRules = []rule{
 	{
 		name:  "history/crashes",
-		words: "Whatever clients do at the same time, cancel or crash: weights never pass limits, tokens grow with every grant, and no claim ends before its time.",
+		words: "Whatever clients do at the same time, cancel, break or crash: weights never pass limits, tokens grow with every grant, and no claim ends before its time.",
 		check: func(e *env) { e.work(true) },
 	},
 	{
@@ -76,7 +76,7 @@ func (e *env) work(crashes bool) {
 		err = w.verdict(n * len(workers))
 	}
 	if err != nil {
-		e.failf("with DRIVERTEST_SEED=%d: %w", seed, err)
+		panic(broken{fmt.Errorf("with DRIVERTEST_SEED=%d: %w", seed, err)})
 	}
 }
 
@@ -116,7 +116,7 @@ func (w *workload) claim(rng *rand.Rand) driver.Claim {
 // gives up, or vanishes.
 func (w *workload) round(c *client, rng *rand.Rand) {
 	claim := w.claim(rng)
-	crash := w.crashes && rng.IntN(40) == 0
+	crash := w.crashes && w.has(Expiry) && rng.IntN(40) == 0
 	t := tenure{claim: claim, asked: now()}
 	ok := false
 	if claim.Wait {
@@ -128,6 +128,9 @@ func (w *workload) round(c *client, rng *rand.Rand) {
 	}
 	if ok {
 		w.hold(c, &t, rng)
+		if w.crashes && w.has(Inspect) && rng.IntN(30) == 0 {
+			c.forfeits(&t)
+		}
 	} else if claim.Wait && !w.crashes && t.patient() {
 		w.failf("%s was not granted within %v", show(claim), patience)
 	}

@@ -1,0 +1,80 @@
+package drivertest
+
+import "github.com/holdfast-go/holdfast/driver"
+
+var leaveRules = []rule{
+	{
+		name:  "leave/stands",
+		words: "After a Renew with Leave a claim stands for its TTL from then, though its client is closed.",
+		needs: Expiry,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			claim := e.exclusive("left")
+			a.granted(claim)
+			sent := now()
+			a.kept(leave(lasting(claim, e.short())))
+			a.close()
+			b.lapses(e.exclusive("next"), sent, e.short())
+		},
+	},
+	{
+		name:  "leave/longer",
+		words: "After a Renew with Leave a claim stands for its TTL from then, also if it had less left.",
+		needs: Expiry,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			e.undisturbed(func() bool {
+				claim := on(e.anotherKey(), lasting(e.exclusive("left"), e.short()))
+				asked := now()
+				a.granted(claim)
+				sent := now()
+				if err := a.renew(leave(lasting(claim, 2*e.short())))[0]; err != nil {
+					return e.late(asked, err)
+				}
+				b.lapses(on(claim.Key, e.exclusive("next")), sent, 2*e.short())
+				return true
+			})
+		},
+	},
+	{
+		name:  "leave/shortens",
+		words: "After a Renew with Leave a claim stands no longer than its TTL from then, however long it was.",
+		needs: Expiry,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			claim := e.exclusive("left")
+			a.granted(claim)
+			sent := now()
+			a.kept(leave(lasting(claim, e.short())))
+			b.lapses(e.exclusive("next"), sent, e.short())
+		},
+	},
+	{
+		name:  "leave/is-the-last",
+		words: "A Renew with Leave is the last: a later Renew does not prolong the claim.",
+		needs: Expiry,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			claim := e.exclusive("left")
+			a.granted(claim)
+			sent := now()
+			a.kept(leave(lasting(claim, e.short())))
+			a.renew(claim)
+			b.lapses(e.exclusive("next"), sent, e.short())
+		},
+	},
+	{
+		name:  "leave/of-nothing",
+		words: "A Renew with Leave creates nothing, like any other Renew.",
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			a.lost(leave(e.exclusive("never asked for")))
+			b.granted(e.exclusive("next"))
+		},
+	},
+}
+
+func leave(c driver.Claim) driver.Claim {
+	c.Leave = true
+	return c
+}
