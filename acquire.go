@@ -111,14 +111,17 @@ type attempt struct {
 	waiter    *waiter
 
 	began    time.Duration
+	unused   time.Time     // the clock as read at the beginning, for the first call
 	answered time.Duration // when the last Acquire that was answered was sent
+	waited   bool          // in line
 	asked    bool          // the store may know the claim
 	late     bool          // an Acquire has not been answered
 	refusal  *HeldError    // nil until refused
 }
 
 func (a *attempt) run() (*Lock, error) {
-	a.began = a.lk.now()
+	a.unused = time.Now()
+	a.began = a.lk.clock.At(a.unused)
 	a.answered = a.began
 	if err := a.enter(); err != nil {
 		return nil, err
@@ -162,7 +165,8 @@ func (a *attempt) enter() error {
 	case !alone || t.waiting || !t.fits(a.terms):
 		a.queue()
 	}
-	if a.waiter == nil {
+	a.waited = a.waiter != nil
+	if !a.waited {
 		t.begin(a.terms)
 		a.lease = lk.newLease(t, a.terms)
 	}
@@ -215,7 +219,7 @@ func (a *attempt) stand() (*Lock, error) {
 	if a.lease == nil {
 		a.lease = a.lk.newLease(a.turn, a.terms)
 	}
-	a.lease.claim.Span = a.span()
+	a.lease.claim().Span = a.span()
 	return nil, nil
 }
 
@@ -271,18 +275,21 @@ func (a *attempt) refused(g driver.Grant, err error) error {
 }
 
 // acquire sends one Acquire and keeps the books about its answer.
-func (a *attempt) acquire(wait bool) (g driver.Grant, sent time.Duration, err error) {
-	now := time.Now()
-	sent = a.lk.clock.At(now)
+func (a *attempt) acquire(wait bool) (driver.Grant, time.Duration, error) {
+	now, sent := a.unused, a.began
+	if a.waited || a.asked {
+		now = time.Now()
+		sent = a.lk.clock.At(now)
+	}
 	limit := callLimit(a.ttl)
 	if wait && a.limited {
 		limit = max(min(limit, a.began+a.wait-sent), 0)
 	}
 	call := a.lease.call(a.ctx, now.Add(limit))
 	defer call.End()
-	a.lease.claim.Wait = wait
+	a.lease.claim().Wait = wait
 	a.asked = true
-	g, err = a.lk.store.Acquire(call, a.lease.claim)
+	g, err := a.lk.store.Acquire(call, *a.lease.claim())
 	if err != nil {
 		a.late = true
 	}
@@ -304,7 +311,8 @@ func (a *attempt) tried(g driver.Grant, err error) {
 func (a *attempt) take(g driver.Grant, sent time.Duration) (*Lock, error) {
 	l := a.lease
 	l.grant(g, sent)
-	if left, ok := l.remaining(a.lk.now()); ok && left < a.least(g) {
+	now := a.lk.now()
+	if left, ok := l.remaining(now); ok && left < a.least(g) {
 		return nil, nil
 	}
 	if a.fenced && g.Fence == 0 {
@@ -312,7 +320,7 @@ func (a *attempt) take(g driver.Grant, sent time.Duration) (*Lock, error) {
 		a.discard()
 		return nil, ErrNotFenced
 	}
-	lock := a.lk.newLock(l, &a.settings)
+	lock := l.newLock(&a.settings, now)
 	if done, err := a.admit(lock); !done {
 		return nil, err
 	}
@@ -333,8 +341,8 @@ func (a *attempt) least(g driver.Grant) time.Duration {
 func (a *attempt) admit(lock *Lock) (bool, error) {
 	lk, t, l := a.lk, a.turn, a.lease
 	lk.mu.Lock()
-	if _, lost := t.strays[l.claim.ID]; lost {
-		l.claim.ID = lk.ids.next()
+	if _, lost := t.strays[l.claim().ID]; lost {
+		l.claim().ID = lk.ids.next()
 		lk.mu.Unlock()
 		return false, nil
 	}
@@ -374,7 +382,7 @@ func (a *attempt) discard() {
 	if !a.asked || !a.late && !a.contender && !a.lease.granted {
 		return
 	}
-	claim := a.lease.claim
+	claim := *a.lease.claim()
 	claim.Late = a.late
 	a.lk.cleaner.add(claim)
 }

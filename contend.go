@@ -7,38 +7,50 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// contend asks the store until it grants, subscribes to its wake-ups after the
-// first refusal, and sleeps in between. Subscribe, then look, then wait: a
-// release between the refusal and the subscription is found by the second look.
+// contend asks the store until it grants.
 func (a *attempt) contend() (*Lock, error) {
-	c := contest{attempt: a, wake: nil}
+	g, sent, err := a.acquire(true)
+	if err == nil && g.OK {
+		if lock, err := a.take(g, sent); lock != nil || err != nil {
+			return lock, err
+		}
+	}
+	c := &contest{attempt: *a} // a copy, so that a call that need not wait needs no memory
 	defer c.close()
+	return c.run(g, sent, err)
+}
+
+// run subscribes to the store's wake-ups after the first refusal and sleeps
+// between two looks. Subscribe, then look, then wait: a release between the
+// refusal and the subscription is found by the second look.
+func (c *contest) run(g driver.Grant, sent time.Duration, err error) (*Lock, error) {
 	for {
-		g, sent, err := a.acquire(true)
+		again := false
 		switch {
 		case err == nil && g.OK:
-			if lock, err := a.take(g, sent); lock != nil || err != nil {
-				return lock, err
-			}
 			c.stale++
-			if c.stale < maxLate {
-				continue
-			}
+			again = c.stale < maxLate
 		case err == nil:
 			c.refuse(g, sent)
-			if c.subscribe() {
-				continue
+			again = c.subscribe()
+		}
+		if !again {
+			if lock, err := c.rest(g, err); lock != nil || err != nil {
+				return lock, err
 			}
 		}
-		if lock, err := c.rest(g, err); lock != nil || err != nil {
-			return lock, err
+		g, sent, err = c.acquire(true)
+		if err == nil && g.OK {
+			if lock, err := c.take(g, sent); lock != nil || err != nil {
+				return lock, err
+			}
 		}
 	}
 }
 
 // A contest is the state of one contender between its looks.
 type contest struct {
-	*attempt
+	attempt
 	wake    chan driver.Grant
 	stop    func()        // ends the watch
 	poll    time.Duration // next sleep without a wake-up
@@ -67,7 +79,7 @@ func (c *contest) refuse(g driver.Grant, sent time.Duration) {
 	c.lk.mu.Lock()
 	defer c.lk.mu.Unlock()
 	c.turn.waiting, c.turn.refusal = true, c.refusal
-	c.lease.claim.Span = c.span()
+	c.lease.claim().Span = c.span()
 }
 
 // subscribe reports whether it has just begun a watch, so that another look is
@@ -80,7 +92,7 @@ func (c *contest) subscribe() bool {
 		c.wake = make(chan driver.Grant, 1)
 	}
 	wake := c.wake
-	stop, err := c.lk.watcher.Watch(c.ctx, c.lease.claim, func(g driver.Grant) { push(wake, g) })
+	stop, err := c.lk.watcher.Watch(c.ctx, *c.lease.claim(), func(g driver.Grant) { push(wake, g) })
 	if err != nil {
 		c.lk.log().Debug("cannot watch, polling instead", "key", c.key, "error", err)
 		return false
@@ -195,7 +207,7 @@ func (c *contest) pushed(g driver.Grant) (*Lock, error) {
 		return lock, err
 	}
 	sent := c.lk.now()
-	if err := first(c.lk.renew([]driver.Claim{c.lease.claim}, callLimit(c.ttl))); err != nil {
+	if err := first(c.lk.renew(c.lease.claims[:], callLimit(c.ttl))); err != nil {
 		return nil, nil // the next look tells
 	}
 	g.TTL = c.ttl

@@ -64,7 +64,7 @@ func carriedBy(ctx context.Context, lk *Locker) *carried {
 // returns neither lock nor error if ctx carries none.
 func (lk *Locker) enterAgain(ctx context.Context, key string, s settings) (*Lock, error) {
 	c := carriedBy(ctx, lk)
-	for c != nil && c.lock.lease.claim.Key != key {
+	for c != nil && c.lock.lease.claim().Key != key {
 		c = c.outer
 	}
 	if c == nil {
@@ -77,11 +77,10 @@ func (lk *Locker) enterAgain(ctx context.Context, key string, s settings) (*Lock
 	if lock.end.Load() != nil {
 		return nil, nil
 	}
-	had := lock.lease.terms
 	switch {
 	case !s.reenter:
 		return nil, fmt.Errorf("%w: the context holds this lock already; Reenter would enter it again", ErrDeadlock)
-	case s.weight > had.weight:
+	case s.weight > lock.lease.claim().Weight:
 		return nil, fmt.Errorf("%w: the context holds this lock with less weight; unlock it first", ErrDeadlock)
 	}
 	lock.entries++

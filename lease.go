@@ -16,17 +16,16 @@ import (
 // waiter. Unless said otherwise, its fields are guarded by Locker.mu once it is
 // admitted to its turn, and belong to the asking goroutine before.
 type lease struct {
-	lk    *Locker
-	turn  *turn
-	claim driver.Claim
-	terms terms
+	lk      *Locker
+	turn    *turn
+	claims  [1]driver.Claim // an array, because stores take claims in slices
+	noRenew bool
 
 	granted bool          // the store has granted it
 	ttl     time.Duration // as granted; 0: no end
 	fence   uint64        // token of the present lock
 	spare   int           // tokens left for hand-offs
-	since   time.Time     // for people
-	taken   time.Duration // when the store granted it
+	taken   time.Duration // when the store was asked for what it granted
 
 	// deadline is when the lock is lost if no renewal succeeds from now on,
 	// by the Locker's clock; 0 if never. It can be read at any time.
@@ -43,17 +42,18 @@ type lease struct {
 	// So that the first call of its kind needs no allocation.
 	first, last   bounded.Context
 	called, ended bool
-	ending        [1]driver.Claim
 }
+
+func (l *lease) claim() *driver.Claim { return &l.claims[0] }
 
 // newLease makes the lease of a claim that has not been asked for. Call it with
 // Locker.mu held.
 func (lk *Locker) newLease(t *turn, want terms) *lease {
 	return &lease{
-		lk:    lk,
-		turn:  t,
-		terms: want,
-		claim: driver.Claim{
+		lk:      lk,
+		turn:    t,
+		noRenew: want.noRenew,
+		claims: [1]driver.Claim{{
 			Key:    t.key,
 			ID:     lk.ids.next(),
 			Weight: want.weight,
@@ -62,7 +62,7 @@ func (lk *Locker) newLease(t *turn, want terms) *lease {
 			Span:   1,
 			Owner:  lk.opts.Owner,
 			Note:   want.note,
-		},
+		}},
 	}
 }
 
@@ -79,14 +79,14 @@ func (l *lease) call(parent context.Context, limit time.Time) *bounded.Context {
 func (l *lease) grant(g driver.Grant, sent time.Duration) {
 	l.granted = true
 	l.fence, l.spare = g.Fence, max(g.Span-1, 0)
-	l.ttl, l.taken, l.since = g.TTL, sent, time.Now()
+	l.ttl, l.taken = g.TTL, sent
 	l.extend(sent)
 }
 
 // extend lets the lease stand for its TTL from sent.
 func (l *lease) extend(sent time.Duration) {
 	if l.ttl == 0 {
-		l.due = sent + l.claim.TTL // nothing to renew, but the lock may be dropped
+		l.due = sent + l.claim().TTL // nothing to renew, but the lock may be dropped
 		return
 	}
 	l.deadline.Store(int64(sent + l.ttl - margin(l.ttl)))
@@ -121,21 +121,24 @@ func (l *lease) loosen() {
 	}
 }
 
-// pass gives the lease to another lock.
-func (l *lease) pass(to *Lock) {
-	l.lock, l.weak = to, weak.Pointer[Lock]{}
-	l.fence++
-	l.spare--
-}
+// use makes lock the one that uses the lease.
+func (l *lease) use(lock *Lock) { l.lock, l.weak = lock, weak.Pointer[Lock]{} }
 
 // maxTurn is how long one claim may go from hand to hand in this process while
 // others may be waiting for it.
 const maxTurn = 20 * time.Millisecond
 
+// serves reports whether the claim is an exclusive one on just these terms.
+func (l *lease) serves(want terms) bool {
+	c := l.claim()
+	have := terms{weight: c.Weight, limit: c.Limit, ttl: c.TTL, noRenew: l.noRenew, note: c.Note}
+	return c.Exclusive() && have == want
+}
+
 // passable reports whether the claim may be handed to a waiter who wants it on
 // these terms. It has to be good for at least half of its TTL.
 func (l *lease) passable(now time.Duration, want terms) bool {
-	if !l.terms.exclusive() || l.terms.noRenew || l.terms != want || l.spare == 0 || now-l.taken >= maxTurn {
+	if l.noRenew || l.spare == 0 || now-l.taken >= maxTurn || !l.serves(want) {
 		return false
 	}
 	left, ok := l.remaining(now)

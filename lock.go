@@ -28,7 +28,7 @@ type Lock struct {
 	// Guarded by Locker.mu.
 	entries  int // handles that have not been unlocked
 	done     chan struct{}
-	contexts map[*context.CancelCauseFunc]struct{}
+	contexts cancels
 }
 
 // An ending is why a lock is no longer held.
@@ -36,10 +36,11 @@ type ending struct{ err error }
 
 var released = &ending{ErrReleased}
 
-func (lk *Locker) newLock(l *lease, s *settings) *Lock {
-	lock := &Lock{lease: l, fence: l.fence, since: lk.now(), atLeast: s.atLeast, entries: 1}
+// newLock returns a lock that uses the lease from now on.
+func (l *lease) newLock(s *settings, now time.Duration) *Lock {
+	lock := &Lock{lease: l, fence: l.fence, since: now, atLeast: s.atLeast, entries: 1}
 	if s.maxHold > 0 {
-		lock.until = lock.since + s.maxHold
+		lock.until = now + s.maxHold
 	}
 	return lock
 }
@@ -52,11 +53,11 @@ func (l *Lock) root() *Lock {
 }
 
 // Key returns the key, without the Locker's prefix.
-func (l *Lock) Key() string { return l.lease.lk.shown(l.lease.claim.Key) }
+func (l *Lock) Key() string { return l.lease.lk.shown(l.lease.claim().Key) }
 
 // ID returns the public id of the lock's claim, under which Holders shows it
 // and Break takes it.
-func (l *Lock) ID() string { return driver.PublicID(l.lease.claim.ID) }
+func (l *Lock) ID() string { return driver.PublicID(l.lease.claim().ID) }
 
 // Fence returns the fencing token, which is larger than that of every earlier
 // holder of the key; readers of one read phase share one. Give it to what the
@@ -155,21 +156,35 @@ func (l *Lock) Done() <-chan struct{} {
 func (l *Lock) finish(e *ending) bool {
 	lk := l.lease.lk
 	lk.mu.Lock()
-	if !l.end.CompareAndSwap(nil, e) {
-		lk.mu.Unlock()
-		return false
-	}
-	lk.renewer.remove(l.lease)
-	done, contexts := l.done, l.contexts
-	l.contexts = nil
-	if done != nil {
-		close(done)
+	first := l.end.Load() == nil
+	var contexts cancels
+	if first {
+		contexts = l.close(e)
 	}
 	lk.mu.Unlock()
-	for cancel := range contexts {
+	contexts.cancel(l, e)
+	return first
+}
+
+type cancels map[*context.CancelCauseFunc]struct{}
+
+func (c cancels) cancel(l *Lock, e *ending) {
+	for cancel := range c {
 		(*cancel)(wrap("hold", l.Key(), e.err))
 	}
-	return true
+}
+
+// close ends a lock that has not ended, and returns the contexts to cancel once
+// Locker.mu, which must be held, is free.
+func (l *Lock) close(e *ending) cancels {
+	l.end.Store(e)
+	l.lease.lk.renewer.remove(l.lease)
+	if l.done != nil {
+		close(l.done)
+	}
+	contexts := l.contexts
+	l.contexts = nil
+	return contexts
 }
 
 // lose ends the lock without its holder's doing. The holder is told first; then
@@ -234,84 +249,82 @@ func (l *Lock) Unlock() error {
 		return wrap("unlock", l.Key(), ErrReleased)
 	}
 	r := l.root()
-	r.check()
-	last, open := r.exit()
-	if !last {
+	lk := r.lease.lk
+	now := time.Now()
+	lk.mu.Lock()
+	r.entries--
+	if r.entries > 0 {
+		lk.mu.Unlock()
 		return nil
 	}
-	if open {
-		defer r.lease.lk.busy.Done()
+	if lk.closed {
+		lk.mu.Unlock()
+		return wrap("unlock", l.Key(), ErrClosed) // Close unlocks it
 	}
-	if !open || !r.finish(released) {
-		return wrap("unlock", l.Key(), r.afterEnd(open))
+	lk.busy.Add(1)
+	defer lk.busy.Done()
+	why := r.over(lk.clock.At(now))
+	if r.end.Load() != nil || why != nil {
+		lk.mu.Unlock()
+		return wrap("unlock", l.Key(), r.unlockLost(why))
 	}
-	e := r.event()
-	err := r.giveBack()
-	if hook := r.lease.lk.opts.Trace.Unlocked; hook != nil {
-		e.Err = err
+	contexts := r.close(released)
+	if contexts != nil { // they end before anyone else gets the key
+		lk.mu.Unlock()
+		contexts.cancel(r, released)
+		lk.mu.Lock()
+	}
+	handed := lk.handOver(r, now)
+	lk.mu.Unlock()
+	var err error
+	if !handed {
+		err = r.giveBack(now)
+	}
+	if hook := lk.opts.Trace.Unlocked; hook != nil {
+		e := r.event()
+		e.Held, e.Err = lk.clock.At(now)-r.since, err
 		hook(e)
 	}
 	return wrap("unlock", l.Key(), err)
 }
 
-// exit counts a handle out. It reports whether it was the last one, and if so,
-// whether the Locker is open: a Locker that closes does the rest itself.
-func (l *Lock) exit() (last, open bool) {
-	lk := l.lease.lk
-	lk.mu.Lock()
-	defer lk.mu.Unlock()
-	l.entries--
-	if l.entries > 0 {
-		return false, false
+// unlockLost is Unlock for a lock that is lost, perhaps just now.
+func (l *Lock) unlockLost(why *LostError) error {
+	if why != nil {
+		l.lose(why)
 	}
-	if !lk.closed {
-		lk.busy.Add(1)
-	}
-	return true, !lk.closed
-}
-
-// afterEnd is what Unlock does about a lock that has ended otherwise.
-func (l *Lock) afterEnd(open bool) error {
-	e := l.end.Load()
-	if e == nil {
-		return ErrClosed
-	}
-	if open {
-		// The holder has stopped, so the store need not wait for the TTL.
-		l.lease.lk.cleaner.add(l.lease.claim)
-	}
-	return e.err
-}
-
-// giveBack hands the claim to the next in line, or lets the store have it.
-func (l *Lock) giveBack() error {
-	lease, lk := l.lease, l.lease.lk
-	if lk.handOver(l) {
-		return nil
-	}
-	lease.awaitRound()
-	err := lk.settle(l)
-	lk.drop(lease)
-	return err
+	// The holder has stopped, so the store need not wait for the TTL.
+	l.lease.lk.cleaner.add(*l.lease.claim())
+	return l.end.Load().err
 }
 
 // handOver gives the claim of a lock that has ended to the first in line, if it
-// can be done without the store.
-func (lk *Locker) handOver(from *Lock) bool {
+// can be done without the store. Call it with Locker.mu held.
+func (lk *Locker) handOver(from *Lock, now time.Time) bool {
 	l := from.lease
-	lk.mu.Lock()
-	defer lk.mu.Unlock()
 	w := l.turn.line.first
-	if w == nil || lk.closed || from.atLeast > 0 || !l.passable(lk.now(), w.terms) {
+	if w == nil || lk.closed || from.atLeast > 0 {
+		return false
+	}
+	at := lk.clock.At(now)
+	if !l.passable(at, w.terms) {
 		return false
 	}
 	l.turn.line.remove(w)
-	l.pass(nil)
-	lock := lk.newLock(l, &w.settings)
-	l.lock = lock
+	l.fence++
+	l.spare--
+	l.use(l.newLock(&w.settings, at))
 	lk.renewer.add(l)
-	w.call(lock, nil)
+	w.call(l.lock, nil)
 	return true
+}
+
+// giveBack lets the store have the claim, and the next in line contend for it.
+func (l *Lock) giveBack(now time.Time) error {
+	l.lease.awaitRound()
+	err := l.lease.lk.settle(l, now)
+	l.lease.lk.drop(l.lease)
+	return err
 }
 
 func (l *Lock) event() Event {

@@ -20,53 +20,47 @@ const releaseTries = 3
 // settle ends a claim at the store: with a release, or, if the key is to stay
 // taken for longer, with a last renewal. An error means that the outcome is
 // unknown; the cleaner goes on then. It matches ErrLost if the claim was gone.
-func (lk *Locker) settle(l *Lock) error {
-	claim := l.lease.claim
-	rest := l.atLeast - (lk.now() - l.since)
-	leave := rest > 0
-	if leave {
-		claim.Leave, claim.TTL = true, rest
+func (lk *Locker) settle(l *Lock, now time.Time) error {
+	call, claims, rest := lk.store.Release, l.lease.claims[:], time.Duration(0)
+	if l.atLeast > 0 {
+		rest = l.atLeast - (lk.clock.At(now) - l.since)
 	}
-	var err error
-	for try := range releaseTries {
-		if try > 0 {
-			if cut := lk.sleep(context.Background(), jitter(firstTrouble<<try)); cut != nil {
-				break
-			}
-		}
-		before := err
-		if err = lk.end(l.lease, claim); err == nil {
-			return nil
-		}
+	if rest > 0 {
+		last := *l.lease.claim()
+		last.Leave, last.TTL = true, rest
+		call, claims = lk.store.Renew, []driver.Claim{last}
+	}
+	err := first(l.lease.end(now, call, claims))
+	for try := 1; err != nil; try++ {
 		if errors.Is(err, driver.ErrLost) {
-			if before != nil && !leave {
+			if try > 1 && rest <= 0 {
 				return nil // the try whose answer was lost has done it
 			}
 			return lossOf(err)
 		}
+		if try == releaseTries || lk.sleep(context.Background(), jitter(firstTrouble<<try)) != nil {
+			break
+		}
+		err = first(l.lease.end(time.Now(), call, claims))
 	}
-	if !leave {
+	if err != nil && rest <= 0 {
+		claim := *l.lease.claim()
 		claim.Late = true
 		lk.cleaner.add(claim)
 	}
 	return err
 }
 
-// end makes one call that ends a claim.
-func (lk *Locker) end(l *lease, claim driver.Claim) error {
+// end makes one call that ends the claim.
+func (l *lease) end(now time.Time, call func(context.Context, []driver.Claim) []error, claims []driver.Claim) []error {
 	ctx := &l.last
 	if l.ended {
 		ctx = new(bounded.Context)
 	}
 	l.ended = true
-	ctx.Start(context.Background(), time.Now().Add(callLimit(l.terms.ttl)))
+	ctx.Start(context.Background(), now.Add(callLimit(l.claim().TTL)))
 	defer ctx.End()
-	l.ending[0] = claim
-	call := lk.store.Release
-	if claim.Leave {
-		call = lk.store.Renew
-	}
-	return first(call(ctx, l.ending[:]))
+	return call(ctx, claims)
 }
 
 // callLimit is how long a store may take to answer.
@@ -88,8 +82,8 @@ func (lk *Locker) unlockAll(locks []*Lock) error {
 	for _, l := range locks {
 		l.lease.awaitRound()
 		if l.atLeast == 0 {
-			claims = append(claims, l.lease.claim)
-		} else if err := lk.settle(l); err != nil && !errors.Is(err, ErrLost) {
+			claims = append(claims, *l.lease.claim())
+		} else if err := lk.settle(l, time.Now()); err != nil && !errors.Is(err, ErrLost) {
 			failed, last = failed+1, err
 		}
 	}

@@ -55,7 +55,7 @@ type renewal struct {
 }
 
 // renews reports whether the lease is to be renewed.
-func (l *lease) renews() bool { return !l.terms.noRenew || l.unconfirmed }
+func (l *lease) renews() bool { return !l.noRenew || l.unconfirmed }
 
 // schedule sets when to look at the lease next.
 func (l *lease) schedule() {
@@ -202,7 +202,7 @@ func (s *sweep) visit(l *lease, now time.Duration) bool {
 	}
 	if l.ttl == 0 {
 		l.loosen()
-		l.due = now + l.claim.TTL
+		l.due = now + l.claim().TTL
 		return true
 	}
 	if !l.renews() {
@@ -239,7 +239,7 @@ func (s *sweep) act() {
 	}
 	for _, l := range s.dropped {
 		s.lk.drop(l)
-		key := s.lk.shown(l.claim.Key)
+		key := s.lk.shown(l.claim().Key)
 		s.lk.log().Error("lock was dropped without Unlock and is no longer renewed", "key", key, "fence", l.fence)
 		emit(s.lk.opts.Trace.Lost, Event{Key: key, Owner: s.lk.opts.Owner, Fence: l.fence,
 			Err: &LostError{Reason: LossDropped}})
@@ -299,9 +299,9 @@ func (r *round) start() ([]driver.Claim, time.Duration) {
 			continue
 		}
 		kept = append(kept, l)
-		claims = append(claims, l.claim)
+		claims = append(claims, *l.claim())
 		left, _ := l.remaining(now)
-		limit = min(limit, callLimit(l.claim.TTL), left)
+		limit = min(limit, callLimit(l.claim().TTL), left)
 	}
 	r.leases = kept
 	return claims, limit
@@ -328,7 +328,7 @@ func (r *round) finish(sent time.Duration, errs []error) (lost []loss) {
 		switch {
 		case err == nil:
 			if l.unconfirmed {
-				l.ttl, l.unconfirmed = l.claim.TTL, false
+				l.ttl, l.unconfirmed = l.claim().TTL, false
 			}
 			l.extend(sent)
 		case errors.Is(err, driver.ErrLost):
@@ -364,7 +364,7 @@ func (l *lease) awaitRound() {
 	if r == nil {
 		return
 	}
-	timer := time.NewTimer(callLimit(l.claim.TTL))
+	timer := time.NewTimer(callLimit(l.claim().TTL))
 	defer timer.Stop()
 	select {
 	case <-r.done:

@@ -1,6 +1,10 @@
 package holdfast
 
-import "github.com/holdfast-go/holdfast/driver"
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
 
 // A turn is where the goroutines of this process that want one key take turns.
 // One of them, the contender, asks the store and waits there; the others stand
@@ -73,7 +77,7 @@ func (t *turn) end(want terms) {
 
 func (t *turn) admit(l *lease) {
 	t.leases = append(t.leases, l)
-	t.weight += l.claim.Weight
+	t.weight += l.claim().Weight
 }
 
 // dismiss removes a lease and reports whether it was there.
@@ -83,7 +87,7 @@ func (t *turn) dismiss(l *lease) bool {
 			last := len(t.leases) - 1
 			t.leases[i], t.leases[last] = t.leases[last], nil
 			t.leases = t.leases[:last]
-			t.weight -= l.claim.Weight
+			t.weight -= l.claim().Weight
 			return true
 		}
 	}
@@ -93,7 +97,7 @@ func (t *turn) dismiss(l *lease) bool {
 // lease returns the lease whose claim has this id, nil if there is none.
 func (t *turn) lease(id string) *lease {
 	for _, l := range t.leases {
-		if l.claim.ID == id {
+		if l.claim().ID == id {
 			return l
 		}
 	}
@@ -122,8 +126,9 @@ func (lk *Locker) heldHere(t *turn) *HeldError {
 	e := &HeldError{Owner: lk.opts.Owner}
 	if len(t.leases) > 0 {
 		l := t.leases[0]
-		e.Note, e.Since = l.claim.Note, l.since
-		if d, ok := l.remaining(lk.now()); ok {
+		now := lk.now()
+		e.Note, e.Since = l.claim().Note, time.Now().Add(l.taken-now)
+		if d, ok := l.remaining(now); ok {
 			e.Retry = max(d, 0)
 		}
 	}

@@ -7,7 +7,7 @@ package bounded
 
 import (
 	"context"
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -16,11 +16,15 @@ import (
 type Context struct {
 	parent context.Context
 	limit  time.Time
+	armed  atomic.Pointer[armed] // made when somebody first waits
+	polled atomic.Bool
+	ended  atomic.Bool
+}
 
-	mu     sync.Mutex
-	armed  context.Context // made when somebody first waits
+// armed is the context with a timer.
+type armed struct {
+	context.Context
 	cancel context.CancelFunc
-	ended  bool
 }
 
 var _ context.Context = (*Context)(nil)
@@ -33,11 +37,9 @@ func (c *Context) Start(parent context.Context, limit time.Time) *Context {
 
 // End ends the context: the call is over.
 func (c *Context) End() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ended = true
-	if c.cancel != nil {
-		c.cancel()
+	c.ended.Store(true)
+	if a := c.armed.Load(); a != nil {
+		a.cancel()
 	}
 }
 
@@ -52,19 +54,19 @@ func (c *Context) Deadline() (time.Time, bool) {
 // Done returns a channel that is closed when the context ends.
 func (c *Context) Done() <-chan struct{} { return c.arm().Done() }
 
-// Err says why the context has ended, nil if it has not.
+// Err says why the context has ended, nil if it has not. The first look, which
+// most callees take before they begin, does not read the clock.
 func (c *Context) Err() error {
-	c.mu.Lock()
-	armed, ended := c.armed, c.ended
-	c.mu.Unlock()
-	switch {
-	case armed != nil:
-		return armed.Err()
-	case ended:
+	if a := c.armed.Load(); a != nil {
+		return a.Err()
+	}
+	if c.ended.Load() {
 		return context.Canceled
-	case c.parent.Err() != nil:
-		return c.parent.Err()
-	case !time.Now().Before(c.limit):
+	}
+	if err := c.parent.Err(); err != nil {
+		return err
+	}
+	if c.polled.Swap(true) && !time.Now().Before(c.limit) {
 		return context.DeadlineExceeded
 	}
 	return nil
@@ -75,14 +77,18 @@ func (c *Context) Err() error {
 // goroutine.
 func (c *Context) Value(key any) any { return c.arm().Value(key) }
 
-func (c *Context) arm() context.Context {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.armed == nil {
-		c.armed, c.cancel = context.WithDeadline(c.parent, c.limit)
-		if c.ended {
-			c.cancel()
-		}
+func (c *Context) arm() *armed {
+	if a := c.armed.Load(); a != nil {
+		return a
 	}
-	return c.armed
+	a := new(armed)
+	a.Context, a.cancel = context.WithDeadline(c.parent, c.limit)
+	if !c.armed.CompareAndSwap(nil, a) {
+		a.cancel()
+		return c.armed.Load()
+	}
+	if c.ended.Load() {
+		a.cancel()
+	}
+	return a
 }
