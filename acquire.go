@@ -111,18 +111,16 @@ type attempt struct {
 	waiter    *waiter
 
 	began    time.Duration
-	unused   time.Time     // the clock as read at the beginning, for the first call
 	answered time.Duration // when the last Acquire that was answered was sent
-	waited   bool          // in line
 	asked    bool          // the store may know the claim
 	late     bool          // an Acquire has not been answered
 	refusal  *HeldError    // nil until refused
 }
 
 func (a *attempt) run() (*Lock, error) {
-	a.unused = time.Now()
-	a.began = a.lk.clock.At(a.unused)
-	a.answered = a.began
+	if a.limited || a.lk.opts.Trace.timed() {
+		a.began = a.lk.now()
+	}
 	if err := a.enter(); err != nil {
 		return nil, err
 	}
@@ -165,62 +163,12 @@ func (a *attempt) enter() error {
 	case !alone || t.waiting || !t.fits(a.terms):
 		a.queue()
 	}
-	a.waited = a.waiter != nil
-	if !a.waited {
+	if a.waiter == nil {
 		t.begin(a.terms)
 		a.lease = lk.newLease(t, a.terms)
 	}
 	lk.busy.Add(1)
 	return nil
-}
-
-// queue puts the call at the end of the line.
-func (a *attempt) queue() {
-	a.waiter = &waiter{settings: a.settings, ready: make(chan struct{})}
-	a.turn.line.push(a.waiter)
-}
-
-// stand waits in line. It returns a lock that was handed over, an error, or
-// neither when the call has become the contender.
-func (a *attempt) stand() (*Lock, error) {
-	w := a.waiter
-	var limit <-chan time.Time
-	if a.limited {
-		timer := time.NewTimer(a.began + a.wait - a.lk.now())
-		defer timer.Stop()
-		limit = timer.C
-	}
-	var cut error
-	select {
-	case <-w.ready:
-	case <-a.ctx.Done():
-		cut = a.ctx.Err()
-	case <-limit:
-	}
-	a.lk.mu.Lock()
-	defer a.lk.mu.Unlock()
-	switch {
-	case w.closed:
-		return nil, ErrClosed
-	case !w.called:
-		held := a.lk.heldHere(a.turn)
-		a.turn.line.remove(w)
-		a.lk.tidy(a.turn)
-		if cut != nil {
-			return nil, cutShort(cut, held)
-		}
-		return nil, held
-	case w.lock != nil:
-		return w.lock, nil
-	}
-	a.waiter, a.contender, a.answered = nil, true, a.lk.now()
-	a.lease = w.claim
-	a.asked, a.late = w.claim != nil, w.claim != nil
-	if a.lease == nil {
-		a.lease = a.lk.newLease(a.turn, a.terms)
-	}
-	a.lease.claim().Span = a.span()
-	return nil, nil
 }
 
 // span is how many tokens a grant should carry: more than one only if somebody
@@ -276,11 +224,8 @@ func (a *attempt) refused(g driver.Grant, err error) error {
 
 // acquire sends one Acquire and keeps the books about its answer.
 func (a *attempt) acquire(wait bool) (driver.Grant, time.Duration, error) {
-	now, sent := a.unused, a.began
-	if a.waited || a.asked {
-		now = time.Now()
-		sent = a.lk.clock.At(now)
-	}
+	now := time.Now()
+	sent := a.lk.clock.At(now)
 	limit := callLimit(a.ttl)
 	if wait && a.limited {
 		limit = max(min(limit, a.began+a.wait-sent), 0)
@@ -288,7 +233,9 @@ func (a *attempt) acquire(wait bool) (driver.Grant, time.Duration, error) {
 	call := a.lease.call(a.ctx, now.Add(limit))
 	defer call.End()
 	a.lease.claim().Wait = wait
-	a.asked = true
+	if !a.asked {
+		a.asked, a.answered = true, sent
+	}
 	g, err := a.lk.store.Acquire(call, *a.lease.claim())
 	if err != nil {
 		a.late = true
@@ -320,7 +267,7 @@ func (a *attempt) take(g driver.Grant, sent time.Duration) (*Lock, error) {
 		a.discard()
 		return nil, ErrNotFenced
 	}
-	lock := l.newLock(&a.settings, now)
+	lock := l.newLock(a.term, now)
 	if done, err := a.admit(lock); !done {
 		return nil, err
 	}
@@ -342,7 +289,7 @@ func (a *attempt) admit(lock *Lock) (bool, error) {
 	lk, t, l := a.lk, a.turn, a.lease
 	lk.mu.Lock()
 	if _, lost := t.strays[l.claim().ID]; lost {
-		l.claim().ID = lk.ids.next()
+		l.claim().ID = lk.newID()
 		lk.mu.Unlock()
 		return false, nil
 	}

@@ -55,7 +55,7 @@ func (lk *Locker) newLease(t *turn, want terms) *lease {
 		noRenew: want.noRenew,
 		claims: [1]driver.Claim{{
 			Key:    t.key,
-			ID:     lk.ids.next(),
+			ID:     lk.newID(),
 			Weight: want.weight,
 			Limit:  want.limit,
 			TTL:    want.ttl,

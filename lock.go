@@ -37,10 +37,10 @@ type ending struct{ err error }
 var released = &ending{ErrReleased}
 
 // newLock returns a lock that uses the lease from now on.
-func (l *lease) newLock(s *settings, now time.Duration) *Lock {
-	lock := &Lock{lease: l, fence: l.fence, since: now, atLeast: s.atLeast, entries: 1}
-	if s.maxHold > 0 {
-		lock.until = now + s.maxHold
+func (l *lease) newLock(held term, now time.Duration) *Lock {
+	lock := &Lock{lease: l, fence: l.fence, since: now, atLeast: held.atLeast, entries: 1}
+	if held.maxHold > 0 {
+		lock.until = now + held.maxHold
 	}
 	return lock
 }
@@ -160,6 +160,7 @@ func (l *Lock) finish(e *ending) bool {
 	var contexts cancels
 	if first {
 		contexts = l.close(e)
+		lk.renewer.remove(l.lease)
 	}
 	lk.mu.Unlock()
 	contexts.cancel(l, e)
@@ -178,7 +179,6 @@ func (c cancels) cancel(l *Lock, e *ending) {
 // Locker.mu, which must be held, is free.
 func (l *Lock) close(e *ending) cancels {
 	l.end.Store(e)
-	l.lease.lk.renewer.remove(l.lease)
 	if l.done != nil {
 		close(l.done)
 	}
@@ -275,6 +275,9 @@ func (l *Lock) Unlock() error {
 		lk.mu.Lock()
 	}
 	handed := lk.handOver(r, now)
+	if !handed {
+		lk.renewer.remove(r.lease)
+	}
 	lk.mu.Unlock()
 	var err error
 	if !handed {
@@ -313,8 +316,8 @@ func (lk *Locker) handOver(from *Lock, now time.Time) bool {
 	l.turn.line.remove(w)
 	l.fence++
 	l.spare--
-	l.use(l.newLock(&w.settings, at))
-	lk.renewer.add(l)
+	l.use(l.newLock(w.term, at))
+	lk.renewer.see(l)
 	w.call(l.lock, nil)
 	return true
 }

@@ -3,9 +3,11 @@ package holdfast
 import (
 	"context"
 	"crypto/rand"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"log/slog"
+	mathrand "math/rand/v2"
 	"sync"
 	"time"
 
@@ -27,7 +29,8 @@ type Locker struct {
 	mu      sync.Mutex
 	turns   map[string]*turn
 	spare   []*turn // for reuse
-	ids     entropy
+	waiters sync.Pool
+	ids     *mathrand.ChaCha8
 	closed  bool
 	closing chan struct{} // closed by Close
 	renewer renewer
@@ -43,6 +46,7 @@ func New(store driver.Store, opts *Options) *Locker {
 	lk := &Locker{
 		store:   store,
 		clock:   boottime.New(),
+		ids:     newIDs(),
 		turns:   make(map[string]*turn),
 		closing: make(chan struct{}),
 	}
@@ -103,7 +107,7 @@ func (lk *Locker) shut() ([]*Lock, bool) {
 		for w := t.line.first; w != nil; w = t.line.first {
 			t.line.remove(w)
 			w.closed = true
-			close(w.ready)
+			w.call(nil, nil)
 		}
 		for _, l := range t.leases {
 			if lock := l.holder(); lock != nil {
@@ -120,24 +124,23 @@ func (lk *Locker) now() time.Duration { return lk.clock.Now() }
 // shown is a stored key as the caller knows it.
 func (lk *Locker) shown(key string) string { return key[len(lk.opts.Prefix):] }
 
-// entropy is random bytes read ahead, since reading a few is as dear as reading
-// many.
-type entropy struct {
-	bytes [16 * 32]byte
-	left  int
+// newID returns a claim id: 128 random bits, never used again. Call it with mu
+// held.
+func (lk *Locker) newID() string {
+	var id [16]byte
+	binary.NativeEndian.PutUint64(id[:8], lk.ids.Uint64())
+	binary.NativeEndian.PutUint64(id[8:], lk.ids.Uint64())
+	var text [32]byte
+	hex.Encode(text[:], id[:])
+	return string(text[:])
 }
 
-func (e *entropy) next() string {
-	if e.left == 0 {
-		rand.Read(e.bytes[:]) // never fails
-		e.left = len(e.bytes)
-	}
-	id := e.bytes[e.left-16 : e.left]
-	e.left -= 16
-	var text [32]byte
-	hex.Encode(text[:], id)
-	clear(id)
-	return string(text[:])
+// newIDs returns the source of ids: a cipher stream, because asking the system
+// for each would take longer than all else in an uncontended lock.
+func newIDs() *mathrand.ChaCha8 {
+	var seed [32]byte
+	rand.Read(seed[:]) // never fails
+	return mathrand.NewChaCha8(seed)
 }
 
 // log is where to tell what no call can return.

@@ -100,12 +100,11 @@ type LockOption struct {
 // settings are what the options of one call add up to.
 type settings struct {
 	terms
+	term
 	wait    time.Duration
 	limited bool // wait is a limit
 	tries   int
 	every   time.Duration
-	maxHold time.Duration
-	atLeast time.Duration
 	fenced  bool
 	reenter bool
 	kind    string // Shared, Slots, or "" for exclusive
@@ -118,6 +117,12 @@ type terms struct {
 	ttl           time.Duration
 	noRenew       bool
 	note          string
+}
+
+// A term is how long a lock may and must be held.
+type term struct {
+	maxHold time.Duration
+	atLeast time.Duration
 }
 
 func (t terms) exclusive() bool { return t.weight == driver.MaxWeight }

@@ -2,12 +2,8 @@ package holdfast
 
 import (
 	"container/heap"
-	"context"
-	"errors"
 	"math"
 	"time"
-
-	"github.com/holdfast-go/holdfast/driver"
 )
 
 // The renewer keeps the leases of a Locker alive. One goroutine sleeps until
@@ -90,6 +86,19 @@ func (r *renewer) add(l *lease) {
 	r.hurry(l.next)
 }
 
+// see looks at a lease again after it has got another lock.
+func (r *renewer) see(l *lease) {
+	if l.index == 0 {
+		r.add(l)
+		return
+	}
+	next := l.next
+	if l.schedule(); l.next != next {
+		heap.Fix(&r.leases, l.index-1)
+		r.hurry(l.next)
+	}
+}
+
 // hurry wakes the goroutine if it would look too late.
 func (r *renewer) hurry(next time.Duration) {
 	if next >= r.armed {
@@ -135,240 +144,6 @@ func (r *renewer) run() {
 		case <-r.quit:
 			return
 		}
-	}
-}
-
-// A sweep is what one look has found to do.
-type sweep struct {
-	lk      *Locker
-	wait    time.Duration // until the next look
-	lost    []loss
-	dropped []*lease
-	atRisk  []Event
-	rounds  []*round
-}
-
-type loss struct {
-	lock *Lock
-	why  *LostError
-}
-
-// sweep looks at every lease whose time has come.
-func (r *renewer) sweep() *sweep {
-	lk := r.lk
-	lk.mu.Lock()
-	defer lk.mu.Unlock()
-	s := &sweep{lk: lk, wait: never}
-	now := lk.now()
-	for len(r.leases) > 0 {
-		l := r.leases[0]
-		if l.next > now && !l.renewableSoon(now) {
-			break
-		}
-		if s.visit(l, now) {
-			l.schedule()
-			heap.Fix(&r.leases, 0)
-		} else {
-			r.remove(l)
-		}
-	}
-	r.armed = never
-	if len(r.leases) > 0 {
-		r.armed = r.leases[0].next
-		s.wait = max(r.armed-now, 0)
-	}
-	return s
-}
-
-// renewableSoon reports whether a renewal that is due within a tenth of the TTL
-// may as well go with those that are due now.
-func (l *lease) renewableSoon(now time.Duration) bool {
-	return l.next == l.due && l.ttl > 0 && l.open <= now
-}
-
-// visit does what is due for a lease and reports whether it goes on.
-func (s *sweep) visit(l *lease, now time.Duration) bool {
-	lock := l.holder()
-	if lock == nil {
-		s.dropped = append(s.dropped, l)
-		return false
-	}
-	if why := lock.over(now); why != nil {
-		s.lost = append(s.lost, loss{lock, why})
-		return false
-	}
-	if s.lk.closed {
-		return false // Close unlocks it
-	}
-	if l.ttl == 0 {
-		l.loosen()
-		l.due = now + l.claim().TTL
-		return true
-	}
-	if !l.renews() {
-		return true
-	}
-	if l.risk > 0 && l.risk <= now {
-		l.risk = 0
-		e := lock.event()
-		e.Err = l.failure
-		s.atRisk = append(s.atRisk, e)
-	}
-	if l.round == nil && l.open <= now {
-		l.loosen()
-		s.enlist(l)
-	}
-	return true
-}
-
-func (s *sweep) enlist(l *lease) {
-	n := len(s.rounds)
-	if n == 0 || len(s.rounds[n-1].leases) == maxBatch {
-		s.rounds = append(s.rounds, &round{lk: s.lk, done: make(chan struct{})})
-		s.lk.busy.Add(1)
-		n++
-	}
-	l.round = s.rounds[n-1]
-	l.round.leases = append(l.round.leases, l)
-}
-
-// act does, without the mutex, what the sweep has found.
-func (s *sweep) act() {
-	for _, l := range s.lost {
-		l.lock.lose(l.why)
-	}
-	for _, l := range s.dropped {
-		s.lk.drop(l)
-		key := s.lk.shown(l.claim().Key)
-		s.lk.log().Error("lock was dropped without Unlock and is no longer renewed", "key", key, "fence", l.fence)
-		emit(s.lk.opts.Trace.Lost, Event{Key: key, Owner: s.lk.opts.Owner, Fence: l.fence,
-			Err: &LostError{Reason: LossDropped}})
-	}
-	for _, e := range s.atRisk {
-		emit(s.lk.opts.Trace.AtRisk, e)
-		s.lk.log().Warn("lock is at risk: not renewed for half of its TTL", "key", e.Key, "fence", e.Fence, "error", e.Err)
-	}
-	for _, r := range s.rounds {
-		go r.run()
-	}
-}
-
-// A round is one call that renews a batch of claims.
-type round struct {
-	lk      *Locker
-	leases  []*lease
-	started bool // guarded by Locker.mu
-	done    chan struct{}
-}
-
-func (r *round) run() {
-	defer r.lk.busy.Done()
-	defer close(r.done)
-	r.lk.renewer.rounds <- struct{}{}
-	defer func() { <-r.lk.renewer.rounds }()
-	claims, limit := r.start()
-	if len(claims) == 0 {
-		return
-	}
-	sent := r.lk.now()
-	errs := r.lk.renew(claims, limit)
-	for _, l := range r.finish(sent, errs) {
-		l.lock.lose(l.why)
-	}
-	if hook := r.lk.opts.Trace.Renewed; hook != nil {
-		for i, c := range claims {
-			if errs == nil || errs[i] == nil {
-				hook(Event{Key: r.lk.shown(c.Key), Owner: r.lk.opts.Owner})
-			}
-		}
-	}
-}
-
-// start drops the leases that have ended since, and says how long the call may
-// take: until the earliest deadline among them at most.
-func (r *round) start() ([]driver.Claim, time.Duration) {
-	r.lk.mu.Lock()
-	defer r.lk.mu.Unlock()
-	r.started = true
-	now, limit := r.lk.now(), time.Second
-	kept := r.leases[:0]
-	claims := make([]driver.Claim, 0, len(r.leases))
-	for _, l := range r.leases {
-		if l.round != r || l.index == 0 {
-			l.round = nil
-			continue
-		}
-		kept = append(kept, l)
-		claims = append(claims, *l.claim())
-		left, _ := l.remaining(now)
-		limit = min(limit, callLimit(l.claim().TTL), left)
-	}
-	r.leases = kept
-	return claims, limit
-}
-
-// renew makes one call to the store.
-func (lk *Locker) renew(claims []driver.Claim, limit time.Duration) []error {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	return answers(len(claims), lk.store.Renew(ctx, claims))
-}
-
-// finish enters the answers and returns the locks that are lost.
-func (r *round) finish(sent time.Duration, errs []error) (lost []loss) {
-	lk := r.lk
-	lk.mu.Lock()
-	defer lk.mu.Unlock()
-	for i, l := range r.leases {
-		l.round = nil
-		var err error
-		if errs != nil {
-			err = errs[i]
-		}
-		switch {
-		case err == nil:
-			if l.unconfirmed {
-				l.ttl, l.unconfirmed = l.claim().TTL, false
-			}
-			l.extend(sent)
-		case errors.Is(err, driver.ErrLost):
-			if lock := l.holder(); lock != nil {
-				lost = append(lost, loss{lock, lossOf(err)})
-			}
-			continue
-		default:
-			l.failure = err
-			l.backoff = min(max(2*l.backoff, firstTrouble), callLimit(l.ttl))
-			l.due = lk.now() + jitter(l.backoff)
-			l.open = l.due
-		}
-		if l.index > 0 {
-			l.schedule()
-			heap.Fix(&lk.renewer.leases, l.index-1)
-			lk.renewer.hurry(l.next)
-		}
-	}
-	return lost
-}
-
-// awaitRound waits for a renewal of the lease that is in flight, so that it
-// cannot reach the store after the release. A store that hangs is not waited
-// for: a renewal revives nothing.
-func (l *lease) awaitRound() {
-	l.lk.mu.Lock()
-	r := l.round
-	if r != nil && !r.started {
-		l.round, r = nil, nil
-	}
-	l.lk.mu.Unlock()
-	if r == nil {
-		return
-	}
-	timer := time.NewTimer(callLimit(l.claim().TTL))
-	defer timer.Stop()
-	select {
-	case <-r.done:
-	case <-timer.C:
 	}
 }
 

@@ -24,6 +24,9 @@ type Event struct {
 	Err    error
 }
 
+// timed reports whether anybody asks how long a wait took.
+func (t *Trace) timed() bool { return t.Tried != nil || t.Locked != nil }
+
 func emit(hook func(Event), e Event) {
 	if hook != nil {
 		hook(e)

@@ -1,0 +1,131 @@
+package holdfast
+
+import "time"
+
+// A line is a queue of waiters, first come first served.
+type line struct {
+	first, last *waiter
+	len         int
+}
+
+// A waiter stands in line until it is called. Who calls it says what it got in
+// the other fields.
+type waiter struct {
+	terms
+	term // of the lock that it may be handed
+
+	ready  chan struct{} // one place, so that calling never blocks
+	called bool
+	closed bool   // the Locker was closed
+	lock   *Lock  // handed over; if nil, it contends
+	claim  *lease // inherited from the contender before it, to ask for again
+
+	prev, next *waiter
+}
+
+func (w *waiter) call(lock *Lock, claim *lease) {
+	w.called, w.lock, w.claim = true, lock, claim
+	w.ready <- struct{}{}
+}
+
+// waiter returns a waiter, used before if there is one.
+func (lk *Locker) waiter(want terms, held term) *waiter {
+	w, _ := lk.waiters.Get().(*waiter)
+	if w == nil {
+		w = &waiter{ready: make(chan struct{}, 1)}
+	}
+	*w = waiter{terms: want, term: held, ready: w.ready}
+	return w
+}
+
+func (q *line) push(w *waiter) {
+	w.prev = q.last
+	if q.last == nil {
+		q.first = w
+	} else {
+		q.last.next = w
+	}
+	q.last = w
+	q.len++
+}
+
+func (q *line) remove(w *waiter) {
+	if w.prev == nil {
+		q.first = w.next
+	} else {
+		w.prev.next = w.next
+	}
+	if w.next == nil {
+		q.last = w.prev
+	} else {
+		w.next.prev = w.prev
+	}
+	w.prev, w.next = nil, nil
+	q.len--
+}
+
+// queue puts the call at the end of the line.
+func (a *attempt) queue() {
+	a.waiter = a.lk.waiter(a.terms, a.term)
+	a.turn.line.push(a.waiter)
+}
+
+// stand waits in line. It returns a lock that was handed over, an error, or
+// neither when the call has become the contender.
+func (a *attempt) stand() (*Lock, error) {
+	w := a.waiter
+	if err := a.await(w); err != nil {
+		return nil, err
+	}
+	a.waiter = nil
+	lock, claim, closed := w.lock, w.claim, w.closed
+	a.lk.waiters.Put(w)
+	if lock != nil {
+		return lock, nil
+	}
+	if closed {
+		return nil, ErrClosed
+	}
+	a.contender, a.answered = true, a.lk.now()
+	a.lease = claim
+	a.asked, a.late = claim != nil, claim != nil
+	a.lk.mu.Lock()
+	defer a.lk.mu.Unlock()
+	if a.lease == nil {
+		a.lease = a.lk.newLease(a.turn, a.terms)
+	}
+	a.lease.claim().Span = a.span()
+	return nil, nil
+}
+
+// await returns nil when the waiter has been called, and otherwise why it has
+// left the line.
+func (a *attempt) await(w *waiter) error {
+	var cut error
+	var limit <-chan time.Time
+	if a.limited {
+		timer := time.NewTimer(a.began + a.wait - a.lk.now())
+		defer timer.Stop()
+		limit = timer.C
+	}
+	select {
+	case <-w.ready:
+		return nil
+	case <-a.ctx.Done():
+		cut = a.ctx.Err()
+	case <-limit:
+	}
+	a.lk.mu.Lock()
+	defer a.lk.mu.Unlock()
+	if w.called { // just now
+		<-w.ready
+		return nil
+	}
+	held := a.lk.heldHere(a.turn)
+	a.turn.line.remove(w)
+	a.lk.tidy(a.turn)
+	if cut != nil {
+		return cutShort(cut, held)
+	}
+	return held
+}

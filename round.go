@@ -1,0 +1,129 @@
+package holdfast
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// A round is one call that renews a batch of claims.
+type round struct {
+	lk      *Locker
+	leases  []*lease
+	started bool // guarded by Locker.mu
+	done    chan struct{}
+}
+
+func (r *round) run() {
+	defer r.lk.busy.Done()
+	defer close(r.done)
+	r.lk.renewer.rounds <- struct{}{}
+	defer func() { <-r.lk.renewer.rounds }()
+	claims, limit := r.start()
+	if len(claims) == 0 {
+		return
+	}
+	sent := r.lk.now()
+	errs := r.lk.renew(claims, limit)
+	for _, l := range r.finish(sent, errs) {
+		l.lock.lose(l.why)
+	}
+	if hook := r.lk.opts.Trace.Renewed; hook != nil {
+		for i, c := range claims {
+			if errs == nil || errs[i] == nil {
+				hook(Event{Key: r.lk.shown(c.Key), Owner: r.lk.opts.Owner})
+			}
+		}
+	}
+}
+
+// start drops the leases that have ended since, and says how long the call may
+// take: until the earliest deadline among them at most.
+func (r *round) start() ([]driver.Claim, time.Duration) {
+	r.lk.mu.Lock()
+	defer r.lk.mu.Unlock()
+	r.started = true
+	now, limit := r.lk.now(), time.Second
+	kept := r.leases[:0]
+	claims := make([]driver.Claim, 0, len(r.leases))
+	for _, l := range r.leases {
+		if l.round != r || l.index == 0 {
+			l.round = nil
+			continue
+		}
+		kept = append(kept, l)
+		claims = append(claims, *l.claim())
+		left, _ := l.remaining(now)
+		limit = min(limit, callLimit(l.claim().TTL), left)
+	}
+	r.leases = kept
+	return claims, limit
+}
+
+// renew makes one call to the store.
+func (lk *Locker) renew(claims []driver.Claim, limit time.Duration) []error {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	return answers(len(claims), lk.store.Renew(ctx, claims))
+}
+
+// finish enters the answers and returns the locks that are lost.
+func (r *round) finish(sent time.Duration, errs []error) (lost []loss) {
+	lk := r.lk
+	lk.mu.Lock()
+	defer lk.mu.Unlock()
+	for i, l := range r.leases {
+		l.round = nil
+		var err error
+		if errs != nil {
+			err = errs[i]
+		}
+		switch {
+		case err == nil:
+			if l.unconfirmed {
+				l.ttl, l.unconfirmed = l.claim().TTL, false
+			}
+			l.extend(sent)
+		case errors.Is(err, driver.ErrLost):
+			if lock := l.holder(); lock != nil {
+				lost = append(lost, loss{lock, lossOf(err)})
+			}
+			continue
+		default:
+			l.failure = err
+			l.backoff = min(max(2*l.backoff, firstTrouble), callLimit(l.ttl))
+			l.due = lk.now() + jitter(l.backoff)
+			l.open = l.due
+		}
+		if l.index > 0 {
+			l.schedule()
+			heap.Fix(&lk.renewer.leases, l.index-1)
+			lk.renewer.hurry(l.next)
+		}
+	}
+	return lost
+}
+
+// awaitRound waits for a renewal of the lease that is in flight, so that it
+// cannot reach the store after the release. A store that hangs is not waited
+// for: a renewal revives nothing.
+func (l *lease) awaitRound() {
+	l.lk.mu.Lock()
+	r := l.round
+	if r != nil && !r.started {
+		l.round, r = nil, nil
+	}
+	l.lk.mu.Unlock()
+	if r == nil {
+		return
+	}
+	timer := time.NewTimer(callLimit(l.claim().TTL))
+	defer timer.Stop()
+	select {
+	case <-r.done:
+	case <-timer.C:
+	}
+}

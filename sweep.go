@@ -1,0 +1,121 @@
+package holdfast
+
+import (
+	"container/heap"
+	"time"
+)
+
+// A sweep is what one look has found to do.
+type sweep struct {
+	lk      *Locker
+	wait    time.Duration // until the next look
+	lost    []loss
+	dropped []*lease
+	atRisk  []Event
+	rounds  []*round
+}
+
+type loss struct {
+	lock *Lock
+	why  *LostError
+}
+
+// sweep looks at every lease whose time has come.
+func (r *renewer) sweep() *sweep {
+	lk := r.lk
+	lk.mu.Lock()
+	defer lk.mu.Unlock()
+	s := &sweep{lk: lk, wait: never}
+	now := lk.now()
+	for len(r.leases) > 0 {
+		l := r.leases[0]
+		if l.next > now && !l.renewableSoon(now) {
+			break
+		}
+		if s.visit(l, now) {
+			l.schedule()
+			heap.Fix(&r.leases, 0)
+		} else {
+			r.remove(l)
+		}
+	}
+	r.armed = never
+	if len(r.leases) > 0 {
+		r.armed = r.leases[0].next
+		s.wait = max(r.armed-now, 0)
+	}
+	return s
+}
+
+// renewableSoon reports whether a renewal that is due within a tenth of the TTL
+// may as well go with those that are due now.
+func (l *lease) renewableSoon(now time.Duration) bool {
+	return l.next == l.due && l.ttl > 0 && l.open <= now
+}
+
+// visit does what is due for a lease and reports whether it goes on.
+func (s *sweep) visit(l *lease, now time.Duration) bool {
+	lock := l.holder()
+	if lock == nil {
+		s.dropped = append(s.dropped, l)
+		return false
+	}
+	if why := lock.over(now); why != nil {
+		s.lost = append(s.lost, loss{lock, why})
+		return false
+	}
+	if s.lk.closed {
+		return false // Close unlocks it
+	}
+	if l.ttl == 0 {
+		l.loosen()
+		l.due = now + l.claim().TTL
+		return true
+	}
+	if !l.renews() {
+		return true
+	}
+	if l.risk > 0 && l.risk <= now {
+		l.risk = 0
+		e := lock.event()
+		e.Err = l.failure
+		s.atRisk = append(s.atRisk, e)
+	}
+	if l.round == nil && l.open <= now {
+		l.loosen()
+		s.enlist(l)
+	}
+	return true
+}
+
+func (s *sweep) enlist(l *lease) {
+	n := len(s.rounds)
+	if n == 0 || len(s.rounds[n-1].leases) == maxBatch {
+		s.rounds = append(s.rounds, &round{lk: s.lk, done: make(chan struct{})})
+		s.lk.busy.Add(1)
+		n++
+	}
+	l.round = s.rounds[n-1]
+	l.round.leases = append(l.round.leases, l)
+}
+
+// act does, without the mutex, what the sweep has found.
+func (s *sweep) act() {
+	for _, l := range s.lost {
+		l.lock.lose(l.why)
+	}
+	for _, l := range s.dropped {
+		s.lk.drop(l)
+		key := s.lk.shown(l.claim().Key)
+		s.lk.log().Error("lock was dropped without Unlock and is no longer renewed", "key", key, "fence", l.fence)
+		emit(s.lk.opts.Trace.Lost, Event{Key: key, Owner: s.lk.opts.Owner, Fence: l.fence,
+			Err: &LostError{Reason: LossDropped}})
+	}
+	for _, e := range s.atRisk {
+		emit(s.lk.opts.Trace.AtRisk, e)
+		s.lk.log().Warn("lock is at risk: not renewed for half of its TTL", "key", e.Key, "fence", e.Fence, "error", e.Err)
+	}
+	for _, r := range s.rounds {
+		go r.run()
+	}
+}
