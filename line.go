@@ -5,7 +5,7 @@ import "time"
 // A line is a queue of waiters, first come first served.
 type line struct {
 	first, last *waiter
-	len         int
+	len         int32
 }
 
 // A waiter stands in line until it is called. Who calls it says what it got in

@@ -22,11 +22,11 @@ type Lock struct {
 	until   time.Duration // end of MaxHold; 0: none
 	atLeast time.Duration
 
-	released atomic.Bool            // Unlock was called on this handle
 	end      atomic.Pointer[ending] // nil while it is held
+	released atomic.Bool            // Unlock was called on this handle
 
 	// Guarded by Locker.mu.
-	entries  int // handles that have not been unlocked
+	entries  int32 // handles that have not been unlocked
 	done     chan struct{}
 	contexts cancels
 }

@@ -12,9 +12,9 @@ import (
 type turn struct {
 	key        string
 	weight     int64    // of the claims that hold or are being asked for
-	asking     int      // calls that are asking for a claim
 	leases     []*lease // claims that hold
 	line       line
+	asking     int32      // calls that are asking for a claim
 	contending bool       // somebody asks on behalf of the line
 	waiting    bool       // and has been refused
 	refusal    *HeldError // how
