@@ -89,6 +89,23 @@ func TestLossIsToldBeforeTheLeaseEnds(t *testing.T) {
 	}
 }
 
+// Whoever only waits for Done learns of a suspend within a second after it,
+// although timers know nothing of it.
+func TestSuspendClosesDone(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk := b.open(nil)
+		var slept atomic.Int64
+		lk.clock = boottime.Simulated(func() time.Duration { return time.Duration(slept.Load()) })
+		l := b.lock(lk, "k")
+		slept.Add(int64(time.Hour))
+		start := time.Now()
+		<-l.Done()
+		if got := time.Since(start); got > time.Second {
+			b.Errorf("Done was closed %v after the suspend", got)
+		}
+	})
+}
+
 func TestOneHiccupDoesNotEndRenewal(t *testing.T) {
 	simulate(t, func(b *bench) {
 		lk := b.open(nil)

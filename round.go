@@ -28,15 +28,12 @@ func (r *round) run() {
 	}
 	sent := r.lk.now()
 	errs := r.lk.renew(claims, limit)
-	for _, l := range r.finish(sent, errs) {
+	lost, renewed := r.finish(sent, errs)
+	for _, l := range lost {
 		l.lock.lose(l.why)
 	}
-	if hook := r.lk.opts.Trace.Renewed; hook != nil {
-		for i, c := range claims {
-			if errs == nil || errs[i] == nil {
-				hook(Event{Key: r.lk.shown(c.Key), Owner: r.lk.opts.Owner})
-			}
-		}
+	for _, e := range renewed {
+		emit(r.lk.opts.Trace.Renewed, e)
 	}
 }
 
@@ -70,8 +67,9 @@ func (lk *Locker) renew(claims []driver.Claim, limit time.Duration) []error {
 	return answers(len(claims), lk.store.Renew(ctx, claims))
 }
 
-// finish enters the answers and returns the locks that are lost.
-func (r *round) finish(sent time.Duration, errs []error) (lost []loss) {
+// finish enters the answers. It returns the locks that are lost, and what to
+// tell of the others if anybody listens.
+func (r *round) finish(sent time.Duration, errs []error) (lost []loss, renewed []Event) {
 	lk := r.lk
 	lk.mu.Lock()
 	defer lk.mu.Unlock()
@@ -87,6 +85,9 @@ func (r *round) finish(sent time.Duration, errs []error) (lost []loss) {
 				l.ttl, l.unconfirmed = l.claim().TTL, false
 			}
 			l.extend(sent)
+			if lock := l.holder(); lock != nil && lk.opts.Trace.Renewed != nil {
+				renewed = append(renewed, lock.event())
+			}
 		case errors.Is(err, driver.ErrLost):
 			if lock := l.holder(); lock != nil {
 				lost = append(lost, loss{lock, lossOf(err)})
@@ -104,7 +105,7 @@ func (r *round) finish(sent time.Duration, errs []error) (lost []loss) {
 			lk.renewer.hurry(l.next)
 		}
 	}
-	return lost
+	return lost, renewed
 }
 
 // awaitRound waits for a renewal of the lease that is in flight, so that it

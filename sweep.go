@@ -20,6 +20,11 @@ type loss struct {
 	why  *LostError
 }
 
+// maxNap bounds the sleep between two looks while anything is held. Timers do
+// not count the time that the machine is suspended, so after a suspend it is how
+// long those who wait for Done may have to.
+const maxNap = time.Second
+
 // sweep looks at every lease whose time has come.
 func (r *renewer) sweep() *sweep {
 	lk := r.lk
@@ -41,7 +46,7 @@ func (r *renewer) sweep() *sweep {
 	}
 	r.armed = never
 	if len(r.leases) > 0 {
-		r.armed = r.leases[0].next
+		r.armed = min(r.leases[0].next, now+maxNap)
 		s.wait = max(r.armed-now, 0)
 	}
 	return s
