@@ -39,8 +39,8 @@ func (e *env) expect(heard chan loss, claim driver.Claim) {
 		if !errors.Is(l.err, driver.ErrLost) {
 			e.failf("the loss of %s was told with %v, which is no ErrLost", show(claim), told(l.err))
 		}
-	case <-time.After(4*claim.TTL + patience):
-		e.failf("the loss of %s was not told", show(claim))
+	case <-time.After(patience):
+		e.failf("the loss of %s was not told within %v", show(claim), patience)
 	}
 }
 
