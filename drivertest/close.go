@@ -1,5 +1,7 @@
 package drivertest
 
+import "github.com/holdfast-go/holdfast/driver"
+
 var closeRules = []rule{
 	{
 		name:  "close/leaves-claims",
@@ -22,6 +24,29 @@ var closeRules = []rule{
 			a.granted(e.exclusive("of a closed client"))
 			a.close()
 			b.eventually(e.exclusive("next"), e.short())
+		},
+	},
+	{
+		name:  "close/while-called",
+		words: "A client may be closed while it holds claims and is being called: every call ends.",
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			a.granted(e.exclusive("holder"))
+			call := func() {
+				claim := on(e.anotherKey(), e.exclusive("caller"))
+				for range 10 {
+					ctx, cancel := e.bounded()
+					_, _ = a.store.Acquire(ctx, claim)
+					a.store.Renew(ctx, []driver.Claim{claim})
+					a.store.Release(ctx, []driver.Claim{claim})
+					if ctx.Err() != nil {
+						e.failf("three calls to a closed client did not end within %v", patience)
+					}
+					cancel()
+				}
+			}
+			e.together(call, call, a.close, call, call)
+			b.granted(on(e.anotherKey(), e.exclusive("of another client")))
 		},
 	},
 	{

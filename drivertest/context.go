@@ -91,6 +91,11 @@ var contextRules = []rule{
 		},
 	},
 	{
+		name:  "context/cut-short",
+		words: "An Acquire or Release that was cut short, and may have been done or not, can be repeated, and an Acquire be released.",
+		check: cutShort,
+	},
+	{
 		name:  "context/of-the-call-only",
 		words: "A claim does not end with the context of the call that made it.",
 		check: func(e *env) {
@@ -107,4 +112,38 @@ var contextRules = []rule{
 			b.refused(e.exclusive("other"))
 		},
 	},
+}
+
+// cutShort ends contexts while calls are on their way: none has the time that
+// the first took.
+func cutShort(e *env) {
+	a, b := e.client(), e.client()
+	start := now()
+	a.granted(on(e.anotherKey(), e.exclusive("first")))
+	took := time.Since(start)
+	const rounds = 20
+	for i := range rounds {
+		brief := func() (context.Context, context.CancelFunc) {
+			return context.WithTimeout(context.Background(), took*time.Duration(i)/rounds)
+		}
+		claim := on(e.key, lasting(e.exclusive("cut short"), max(time.Second, e.short())))
+		claim.Late = true
+		ctx, cancel := brief()
+		_, _ = a.store.Acquire(ctx, claim)
+		cancel()
+		if i%2 == 0 {
+			a.granted(claim)
+			ctx, cancel = brief()
+			a.store.Release(ctx, []driver.Claim{claim})
+			cancel()
+		}
+		a.settle(claim)
+		next := e.exclusive("next")
+		if e.has(Tombstones) {
+			b.granted(next)
+		} else {
+			b.eventually(next, claim.TTL)
+		}
+		b.ended(next)
+	}
 }

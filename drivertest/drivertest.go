@@ -132,6 +132,7 @@ var rules = slices.Concat(
 	leaveRules,
 	tokenRules,
 	queueRules,
+	placeRules,
 	watchRules,
 	pushRules,
 	inspectRules,

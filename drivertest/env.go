@@ -102,6 +102,9 @@ func (e *env) has(f Feature) bool { return e.harness.Lacks&f == 0 }
 // with other tests: a TTL that a busy scheduler may miss would prove nothing.
 func (e *env) short() time.Duration { return max(e.harness.MinTTL, 500*time.Millisecond) }
 
+// now is time.Now, which in a bubble is the bubble's.
+func now() time.Time { return time.Now() }
+
 // slack is by how much a claim may end too soon: clocks are rounded, and the
 // core gives up its claims this much before their time for that reason.
 func (e *env) slack() time.Duration {

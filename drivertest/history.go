@@ -43,23 +43,6 @@ func (h *history) byKey() map[string][]tenure {
 	return keys
 }
 
-// check looks for what must not happen: too much weight at once, a token that
-// does not grow, a waiting claim that nobody woke.
-func (h *history) check(e *env) error {
-	for _, ts := range h.byKey() {
-		if err := overlap(ts, e.slack()); err != nil {
-			return err
-		}
-		if !e.has(Tokens) {
-			continue
-		}
-		if err := disorder(ts); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // overlap finds a moment at which the claims that their clients relied on
 // weigh more than the limit of one of them. A client stops relying on a claim
 // a margin before the end of its TTL.
@@ -123,6 +106,22 @@ func disorder(ts []tenure) error {
 		// If they are equal they have it in common, which was looked at.
 		if highest != nil && highest.last > ts[i].first {
 			return fmt.Errorf("a grant was known before another was asked for, and has the larger token:%s", list([]tenure{*highest, ts[i]}))
+		}
+	}
+	return nil
+}
+
+// passed finds a claim that was granted before another that was in line when
+// it first asked, and still waited when the grant was known. A claim that did
+// not ask in time may have lost its place.
+func passed(ts []tenure) error {
+	for i := range ts {
+		for j := range ts {
+			a, b := &ts[i], &ts[j]
+			stood := a.claim.Wait && !a.lined.IsZero() && a.gap < a.claim.Alive()
+			if stood && a.lined.Before(b.born) && b.from.Before(a.asked) {
+				return fmt.Errorf("the second was granted before the first, which was in line since %s:%s", clock(a.lined), list([]tenure{*a, *b}))
+			}
 		}
 	}
 	return nil

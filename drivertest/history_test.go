@@ -47,11 +47,36 @@ func TestHistories(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			h := &history{tenures: test.tenures}
-			if err := h.check(e); (err != nil) != test.wrong {
+			w := &workload{env: e, history: history{tenures: test.tenures}}
+			if err := w.sound(); (err != nil) != test.wrong {
 				t.Errorf("found %v, want something: %v", err, test.wrong)
 			}
 		})
+	}
+}
+
+func TestPassed(t *testing.T) {
+	e := &env{key: "key"}
+	line := func(c driver.Claim, born, lined, asked, from int) tenure {
+		tn := record(waiting(c), asked, from, from+1, 1, 1)
+		tn.born, tn.lined = time.UnixMilli(int64(born)), time.UnixMilli(int64(lined))
+		return tn
+	}
+	first := line(e.exclusive("first"), 0, 1, 20, 21)
+	lapsed := first
+	lapsed.gap = time.Hour
+	for name, test := range map[string]struct {
+		first, second tenure
+		wrong         bool
+	}{
+		"behind":             {first, line(e.exclusive("second"), 2, 3, 30, 31), false},
+		"passed":             {first, line(e.exclusive("second"), 2, 3, 9, 10), true},
+		"came before":        {first, line(e.exclusive("second"), 0, 3, 9, 10), false},
+		"had lost its place": {lapsed, line(e.exclusive("second"), 2, 3, 9, 10), false},
+	} {
+		if err := passed([]tenure{test.first, test.second}); (err != nil) != test.wrong {
+			t.Errorf("%s: found %v, want something: %v", name, err, test.wrong)
+		}
 	}
 }
 

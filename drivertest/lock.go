@@ -14,18 +14,21 @@ type tenure struct {
 	first uint64 // its tokens
 	last  uint64
 
+	born  time.Time // it first asked
+	lined time.Time // it was first refused, and in line from then on
 	asked time.Time // the grant was not made before
 	from  time.Time // the client knew of it
 	until time.Time // the client no longer relied on it
 
-	found bool // by asking again, without having been woken
+	found bool          // by asking again, without having been woken
+	gap   time.Duration // the longest time between two askings
 }
 
 // lock waits for a claim as the core does: it asks, watches, asks again, and
 // then sleeps until it is woken or must ask to keep its place. It gives up
 // when ctx ends. Errors are asked about again.
 func (c *client) lock(ctx context.Context, claim driver.Claim) (t tenure, ok bool) {
-	t = tenure{claim: claim, asked: now()}
+	t = tenure{claim: claim, born: now(), asked: now()}
 	if c.tries(&t) {
 		return t, true
 	}
@@ -76,6 +79,11 @@ func (c *client) tries(t *tenure) bool {
 	case err != nil:
 		return false
 	case !g.OK:
+		if t.lined.IsZero() {
+			t.lined = now()
+		} else {
+			t.gap = max(t.gap, time.Since(t.asked))
+		}
 		t.asked = sent
 		return false
 	}

@@ -132,10 +132,12 @@ var callMutants = []mutant{
 	}},
 	{"says that a claim is lost when the context is", "context/renew", wrapped(func(c clerk) driver.Store { return rash{c} })},
 	{"says that it released when the context had ended", "context/release", wrapped(func(c clerk) driver.Store { return boasting{c} })},
+	{"keeps what it gave no answer for", "context/cut-short", wrapped(func(c clerk) driver.Store { return forgetful{c} })},
 	{"ends a claim with the context of its call", "context/of-the-call-only", wrapped(func(c clerk) driver.Store { return &bound{clerk: c} })},
 	{"ends claims when a client closes", "close/leaves-claims", func(w *ways) {
 		w.close = func(books map[string]*book.Book, _ string) { clear(books) }
 	}},
+	{"cannot close while it holds claims", "close/while-called", wrapped(func(c clerk) driver.Store { return holding{c} })},
 	{"closes for all clients at once", "close/one-client", func(w *ways) {
 		w.close = func(books map[string]*book.Book, _ string) { clear(books) }
 	}},
@@ -209,6 +211,10 @@ var callMutants = []mutant{
 				b.Held[0].Weight, b.Queue = 1, nil
 			}
 		})
+	}},
+	{"lets one in twenty pass the line", "history/line", func(w *ways) {
+		n := 0
+		w.passing(func(driver.Claim) bool { n++; return n%20 == 0 })
 	}},
 	{"loses one wake in a hundred", "history/calm", func(w *ways) {
 		n := 0

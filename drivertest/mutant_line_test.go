@@ -32,21 +32,21 @@ var lineMutants = []mutant{
 	{"puts a try in line", "queue/try-keeps-no-place", func(w *ways) {
 		w.before(func(_ *book.Book, _ *book.Moment, c *driver.Claim) { c.Wait = true })
 	}},
-	{"does not prolong a place in line", "queue/asking-keeps-the-place", func(w *ways) {
+	{"does not prolong a place in line", "place/asking-keeps-it", func(w *ways) {
 		w.entered(func(e, before *book.Entry, _ book.Moment) {
 			if before != nil && e.Fence == 0 {
 				e.Until = before.Until
 			}
 		})
 	}},
-	{"keeps the place of the dead for ever", "queue/silent-loses-its-place", func(w *ways) {
+	{"keeps the place of the dead for ever", "place/silent-loses-it", func(w *ways) {
 		w.entered(func(e, _ *book.Entry, _ book.Moment) {
 			if e.Fence == 0 {
 				e.Until = never
 			}
 		})
 	}},
-	{"gives a silent waiter its whole TTL", "queue/silent-at-its-turn", func(w *ways) {
+	{"gives a silent waiter its whole TTL", "place/silent-at-its-turn", func(w *ways) {
 		w.released(func(b *book.Book, m book.Moment, _ driver.Claim, err error) error {
 			for _, push := range b.Pushed {
 				e := entry(b, push.ID)
@@ -55,7 +55,7 @@ var lineMutants = []mutant{
 			return err
 		})
 	}},
-	{"does not take Renew for a confirmation", "queue/confirmed", func(w *ways) {
+	{"does not take Renew for a confirmation", "place/confirmed", func(w *ways) {
 		w.renewing(func(_ *book.Book, _ book.Moment, c *driver.Claim) {
 			if c.Wait {
 				c.TTL = c.Alive()
@@ -81,6 +81,13 @@ var lineMutants = []mutant{
 			}
 			return release(b, m, c)
 		}
+	}},
+	{"forgets the line when a claim runs out", "queue/after-expiry", func(w *ways) {
+		w.before(func(b *book.Book, m *book.Moment, _ *driver.Claim) {
+			if len(b.Held) > 0 && b.Held[0].Until <= m.Now {
+				b.Queue = nil
+			}
+		})
 	}},
 	{"starves writers", "queue/writer-before-later-readers", func(w *ways) { w.passing(driver.Claim.Shared) }},
 	{"lets light claims pass heavy ones", "queue/heavy-head", func(w *ways) {
@@ -109,6 +116,7 @@ var lineMutants = []mutant{
 		n := 0
 		w.unhears(func(*book.Book, book.Push) bool { n++; return n%40 == 39 })
 	}},
+	{"has 32 watches at most", "watch/many-keys", wrapped(func(c clerk) driver.Store { return few{c} })},
 	{"wakes the first of the readers", "watch/all-readers", func(w *ways) {
 		w.unhears(func(b *book.Book, p book.Push) bool { return p.ID != b.Pushed[0].ID })
 	}},

@@ -31,6 +31,19 @@ func (d deaf) Watch(ctx context.Context, claim driver.Claim, wake func(driver.Gr
 	return func() {}, err
 }
 
+// few listens to no more than 32 watches.
+type few struct{ clerk }
+
+func (f few) Watch(ctx context.Context, claim driver.Claim, wake func(driver.Grant)) (func(), error) {
+	f.mu.Lock()
+	n := len(f.listeners)
+	f.mu.Unlock()
+	if n >= 32 {
+		return func() {}, nil
+	}
+	return f.clerk.Watch(ctx, claim, wake)
+}
+
 // chatty does not hear that a listener shall be told no more.
 type chatty struct{ clerk }
 
@@ -49,6 +62,33 @@ func (c clinging) Close() error {
 		return errors.New("still watched")
 	}
 	return nil
+}
+
+// holding does not close while there are claims.
+type holding struct{ clerk }
+
+func (h holding) Close() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, b := range h.books {
+		if b.Live(h.moment().Now) {
+			return errors.New("still held")
+		}
+	}
+	return nil
+}
+
+// forgetful does what it is asked under another id if it has no time to
+// answer.
+type forgetful struct{ clerk }
+
+func (f forgetful) Acquire(ctx context.Context, claim driver.Claim) (driver.Grant, error) {
+	if ctx.Err() != nil {
+		claim.ID += "'"
+		_, _ = f.clerk.Acquire(context.Background(), claim)
+		return driver.Grant{}, ctx.Err()
+	}
+	return f.clerk.Acquire(ctx, claim)
 }
 
 // busy does nothing else while it yields keys.

@@ -62,55 +62,10 @@ var queueRules = []rule{
 		},
 	},
 	{
-		name:  "queue/asking-keeps-the-place",
-		words: "A waiting claim that asks again in time keeps its place, however long it waits.",
-		needs: Queue,
-		check: keepsPlace,
-	},
-	{
-		name:  "queue/silent-loses-its-place",
-		words: "A waiting claim that stops asking keeps its place for Alive, and then blocks nobody.",
-		needs: Queue,
-		check: silentWaiter,
-	},
-	{
-		name:  "queue/silent-at-its-turn",
-		words: "A claim whose turn comes while it waits, and that is silent since, blocks nobody for longer than Alive, however long its TTL.",
-		needs: Queue,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
-			holder, silent := e.exclusive("holder"), waiting(e.exclusive("silent"))
-			a.granted(holder)
-			asked := now()
-			b.refused(silent)
-			a.ended(holder)
-			next := waiting(e.exclusive("next"))
-			b.lapses(next, asked, silent.Alive())
-		},
-	},
-	{
-		name:  "queue/confirmed",
-		words: "A claim that was granted while it waited stands for its TTL once its owner has renewed it.",
-		needs: Queue,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
-			e.undisturbed(func() bool {
-				key := e.anotherKey()
-				holder, waiter := on(key, e.exclusive("holder")), on(key, waiting(e.exclusive("waiter")))
-				a.granted(holder)
-				asked := now()
-				b.refused(waiter)
-				a.ended(holder)
-				b.granted(waiter)
-				if b.renew(waiter)[0] != nil || time.Since(asked) > waiter.Alive() {
-					return false
-				}
-				<-time.After(waiter.Alive())
-				a.refused(on(key, e.exclusive("too early")))
-				b.kept(waiter)
-				return true
-			})
-		},
+		name:  "queue/after-expiry",
+		words: "When a claim runs out, the first in line is next.",
+		needs: Queue | Expiry,
+		check: afterExpiry,
 	},
 	{
 		name:  "queue/cancelled",
@@ -205,54 +160,34 @@ func firstCome(e *env) {
 	}
 }
 
-func keepsPlace(e *env) {
+func afterExpiry(e *env) {
 	a, b := e.client(), e.client()
 	e.undisturbed(func() bool {
 		key := e.anotherKey()
-		holder := on(key, e.exclusive("holder"))
-		first := on(key, waiting(lasting(e.exclusive("first"), e.short())))
-		second := on(key, waiting(lasting(e.exclusive("second"), e.short())))
-		a.granted(holder)
-		start, asked := now(), now()
-		for time.Since(start) < 3*first.Alive() {
-			a.refused(first)
-			b.refused(second)
+		first, second := on(key, waiting(e.exclusive("first"))), on(key, waiting(e.exclusive("second")))
+		sent := now()
+		a.granted(on(key, lasting(e.exclusive("runs out"), e.short())))
+		b.acquire(first)
+		a.acquire(second)
+		asked := now()
+		for {
+			early := a.acquire(second)
 			if time.Since(asked) >= first.Alive() {
 				return false
 			}
-			<-time.After(first.Alive() / 3)
-			asked = now().Add(-first.Alive() / 3)
+			if early.OK {
+				e.failf("%s was granted before %s, which was before it in line", show(second), show(first))
+			}
+			asked = now()
+			if b.acquire(first).OK {
+				return true
+			}
+			if passed := time.Since(sent); passed > 5*e.short()+patience {
+				e.failf("%s was still refused %v after the request that gave the claim in its way %v", show(first), passed, e.short())
+			}
+			<-time.After(e.short() / 20)
 		}
-		a.ended(holder)
-		early := b.acquire(second)
-		if time.Since(asked) >= first.Alive() {
-			return false
-		}
-		if early.OK {
-			e.failf("%s was granted before %s, which kept asking", show(second), show(first))
-		}
-		a.granted(first)
-		return true
 	})
-}
-
-func silentWaiter(e *env) {
-	a, b := e.client(), e.client()
-	holder, silent := e.exclusive("holder"), waiting(lasting(e.exclusive("silent"), e.short()))
-	next := waiting(lasting(e.exclusive("next"), e.short()))
-	a.granted(holder)
-	asked := now()
-	a.refused(silent)
-	for time.Since(asked) <= silent.Alive() {
-		b.refused(next)
-		<-time.After(next.Alive() / 4)
-	}
-	a.ended(holder)
-	if e.harness.Bubble {
-		// Only here is it certain that the place was lost before.
-		b.granted(next)
-	}
-	b.eventually(next, next.Alive())
 }
 
 func writerNotStarved(e *env) {

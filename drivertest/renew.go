@@ -4,9 +4,6 @@ import (
 	"time"
 )
 
-// now is time.Now, which in a bubble is the bubble's.
-func now() time.Time { return time.Now() }
-
 var renewRules = []rule{
 	{
 		name:  "renew/keeps",

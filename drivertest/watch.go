@@ -110,6 +110,25 @@ var watchRules = []rule{
 		check: everyoneInTurn,
 	},
 	{
+		name:  "watch/many-keys",
+		words: "Claims on many keys may wait at the same time, and each is woken.",
+		needs: Watch,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			var holders []driver.Claim
+			var waiters []func()
+			for i := range 60 {
+				key := fmt.Sprint(e.key, "/", i)
+				holder := on(key, e.exclusive("holder"))
+				a.granted(holder)
+				holders = append(holders, holder)
+				w := b.line(on(key, waiting(e.exclusive(fmt.Sprint("waiter ", i)))))
+				waiters = append(waiters, func() { w.granted() })
+			}
+			e.together(append(waiters, func() { a.release(holders...) })...)
+		},
+	},
+	{
 		name:  "watch/all-readers",
 		words: "All readers that wait behind a writer are woken when it is released.",
 		needs: Watch | Readers,

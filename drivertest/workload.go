@@ -15,12 +15,18 @@ var historyRules = []rule{
 	{
 		name:  "history/crashes",
 		words: "Whatever clients do at the same time, cancel, break or crash: weights never pass limits, tokens grow with every grant, and no claim ends before its time.",
-		check: func(e *env) { e.work(true) },
+		check: func(e *env) { e.work(true, (*workload).sound) },
 	},
 	{
 		name:  "history/calm",
 		words: "While nobody crashes every claim that waits is granted, and no waiter sleeps past the release that lets it in.",
-		check: func(e *env) { e.work(false) },
+		check: func(e *env) { e.work(false, (*workload).awake) },
+	},
+	{
+		name:  "history/line",
+		words: "Whoever comes while others wait is not granted before them.",
+		needs: Queue,
+		check: func(e *env) { e.work(false, (*workload).orderly) },
 	},
 }
 
@@ -49,13 +55,15 @@ func rounds(n int) int {
 	return n
 }
 
-func (e *env) work(crashes bool) {
+// work lets clients do at random what the core would, and judges what they
+// remember.
+func (e *env) work(crashes bool, judge func(*workload) error) {
 	seed := seed()
 	w := &workload{env: e, crashes: crashes}
 	for i := range 3 {
 		w.keys = append(w.keys, fmt.Sprint(e.key, "/", i))
 	}
-	n := rounds(20)
+	n := rounds(15)
 	if e.harness.Bubble {
 		n = rounds(80)
 	}
@@ -72,26 +80,50 @@ func (e *env) work(crashes bool) {
 		}
 	}
 	err := caught(func() { e.together(workers...) })
+	if few := n * len(workers) / 10; err == nil && len(w.tenures) < few {
+		err = fmt.Errorf("only %d claims were granted, fewer than the %d that would tell something", len(w.tenures), few)
+	}
 	if err == nil {
-		err = w.verdict(n * len(workers))
+		err = judge(w)
 	}
 	if err != nil {
 		panic(broken{fmt.Errorf("with DRIVERTEST_SEED=%d: %w", seed, err)})
 	}
 }
 
-// verdict checks the history of so many rounds.
-func (w *workload) verdict(rounds int) error {
-	if len(w.tenures) < rounds/10 {
-		return fmt.Errorf("of %d claims %d were granted, too few to tell", rounds, len(w.tenures))
+// sound looks for too much weight at once and for tokens that do not grow.
+func (w *workload) sound() error {
+	for _, ts := range w.byKey() {
+		if err := overlap(ts, w.slack()); err != nil {
+			return err
+		}
+		if !w.has(Tokens) {
+			continue
+		}
+		if err := disorder(ts); err != nil {
+			return err
+		}
 	}
-	if err := w.check(w.env); err != nil {
+	return nil
+}
+
+// awake looks, besides, for a waiter that nobody woke. Only in a bubble is
+// there no doubt which of two things was first.
+func (w *workload) awake() error {
+	if err := w.sound(); err != nil || !w.harness.Bubble {
 		return err
 	}
-	if w.crashes || !w.harness.Bubble {
-		return nil
-	}
 	return w.slept()
+}
+
+// orderly looks for a claim that passed the line.
+func (w *workload) orderly() error {
+	for _, ts := range w.byKey() {
+		if err := passed(ts); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // claim is a random claim. The first key is for exclusive claims, the second
@@ -117,7 +149,7 @@ func (w *workload) claim(rng *rand.Rand) driver.Claim {
 func (w *workload) round(c *client, rng *rand.Rand) {
 	claim := w.claim(rng)
 	crash := w.crashes && w.has(Expiry) && rng.IntN(40) == 0
-	t := tenure{claim: claim, asked: now()}
+	t := tenure{claim: claim, born: now(), asked: now()}
 	ok := false
 	if claim.Wait {
 		ctx, cancel := context.WithTimeout(context.Background(), w.endurance(rng))

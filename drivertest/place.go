@@ -1,0 +1,108 @@
+package drivertest
+
+import "time"
+
+// placeRules are about how long a place in line lasts.
+var placeRules = []rule{
+	{
+		name:  "place/asking-keeps-it",
+		words: "A waiting claim that asks again in time keeps its place, however long it waits.",
+		needs: Queue,
+		check: keepsPlace,
+	},
+	{
+		name:  "place/silent-loses-it",
+		words: "A waiting claim that stops asking keeps its place for Alive, and then blocks nobody.",
+		needs: Queue,
+		check: silentWaiter,
+	},
+	{
+		name:  "place/silent-at-its-turn",
+		words: "A claim whose turn comes while it waits, and that is silent since, blocks nobody for longer than Alive, however long its TTL.",
+		needs: Queue,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			holder, silent := e.exclusive("holder"), waiting(e.exclusive("silent"))
+			a.granted(holder)
+			asked := now()
+			b.refused(silent)
+			a.ended(holder)
+			next := waiting(e.exclusive("next"))
+			b.lapses(next, asked, silent.Alive())
+		},
+	},
+	{
+		name:  "place/confirmed",
+		words: "A claim that was granted while it waited stands for its TTL once its owner has renewed it.",
+		needs: Queue,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			e.undisturbed(func() bool {
+				key := e.anotherKey()
+				holder, waiter := on(key, e.exclusive("holder")), on(key, waiting(e.exclusive("waiter")))
+				a.granted(holder)
+				asked := now()
+				b.refused(waiter)
+				a.ended(holder)
+				b.granted(waiter)
+				if b.renew(waiter)[0] != nil || time.Since(asked) > waiter.Alive() {
+					return false
+				}
+				<-time.After(waiter.Alive())
+				a.refused(on(key, e.exclusive("too early")))
+				b.kept(waiter)
+				return true
+			})
+		},
+	},
+}
+
+func keepsPlace(e *env) {
+	a, b := e.client(), e.client()
+	e.undisturbed(func() bool {
+		key := e.anotherKey()
+		holder := on(key, e.exclusive("holder"))
+		first := on(key, waiting(lasting(e.exclusive("first"), e.short())))
+		second := on(key, waiting(lasting(e.exclusive("second"), e.short())))
+		a.granted(holder)
+		start, asked := now(), now()
+		for time.Since(start) < 3*first.Alive() {
+			a.refused(first)
+			b.refused(second)
+			if time.Since(asked) >= first.Alive() {
+				return false
+			}
+			<-time.After(first.Alive() / 3)
+			asked = now().Add(-first.Alive() / 3)
+		}
+		a.ended(holder)
+		early := b.acquire(second)
+		if time.Since(asked) >= first.Alive() {
+			return false
+		}
+		if early.OK {
+			e.failf("%s was granted before %s, which kept asking", show(second), show(first))
+		}
+		a.granted(first)
+		return true
+	})
+}
+
+func silentWaiter(e *env) {
+	a, b := e.client(), e.client()
+	holder, silent := e.exclusive("holder"), waiting(lasting(e.exclusive("silent"), e.short()))
+	next := waiting(lasting(e.exclusive("next"), e.short()))
+	a.granted(holder)
+	asked := now()
+	a.refused(silent)
+	for time.Since(asked) <= silent.Alive() {
+		b.refused(next)
+		<-time.After(next.Alive() / 4)
+	}
+	a.ended(holder)
+	if e.harness.Bubble {
+		// Only here is it certain that the place was lost before.
+		b.granted(next)
+	}
+	b.eventually(next, next.Alive())
+}
