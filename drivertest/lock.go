@@ -45,7 +45,7 @@ func (c *client) lock(ctx context.Context, claim driver.Claim) (t tenure, ok boo
 		beat := time.NewTimer(c.heartbeat(claim))
 		select {
 		case g := <-wakes:
-			if g.OK && c.confirms(&t, g) || !g.OK && c.tries(&t) {
+			if g.OK && c.confirms(&t, g) || c.tries(&t) {
 				return t, true
 			}
 		case <-beat.C:

@@ -23,11 +23,11 @@ func (c *client) watch(claim driver.Claim) *watch {
 	if !ok {
 		c.failf("the store is no driver.Watcher, and its harness does not say so")
 	}
-	w := &watch{client: c, claim: claim, wakes: make(chan driver.Grant, 256)}
+	w := &watch{client: c, claim: claim, wakes: make(chan driver.Grant, 4)}
 	stop, err := watcher.Watch(ctx, claim, func(g driver.Grant) {
 		select {
 		case w.wakes <- g:
-		default: // It has been woken often enough.
+		default: // It asks for those that it has not looked at yet.
 		}
 	})
 	if err != nil {
