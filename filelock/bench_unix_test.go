@@ -1,0 +1,44 @@
+//go:build unix
+
+package filelock
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+func BenchmarkBare(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "lock")
+	for b.Loop() {
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		if err == nil {
+			err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		f.Close()
+	}
+}
+
+func BenchmarkUncontended(b *testing.B) {
+	s := New(b.TempDir(), nil)
+	defer s.Close()
+	ctx := context.Background()
+	c := exclusive("key")
+	cs := []driver.Claim{c}
+	b.ReportAllocs()
+	for b.Loop() {
+		if g, err := s.Acquire(ctx, c); err != nil || !g.OK {
+			b.Fatal(g, err)
+		}
+		if errs := s.Release(ctx, cs); errs != nil {
+			b.Fatal(errs)
+		}
+	}
+}

@@ -1,0 +1,238 @@
+package filelock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"runtime"
+	"time"
+)
+
+// A file is the lock file of a key, as one Store uses it. Its descriptor stays
+// open between calls, since opening costs more than all else.
+type file struct {
+	key, name, path string
+
+	pins int           // calls that use it or wait for it; guarded by Store.mu
+	turn chan struct{} // full while a goroutine is in the critical section
+
+	// For the goroutine in the critical section.
+	h       handle
+	id      identity
+	checked time.Duration // when it was last seen in its place, by lease
+}
+
+// maxOpen is how many lock files a Store keeps open while no call uses them.
+const maxOpen = 128
+
+// pin returns the file of a key, which stays until it is unpinned.
+func (s *Store) pin(key string) (*file, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errClosed
+	}
+	f := s.files[key]
+	if f == nil {
+		name := fileName(key)
+		f = &file{key: key, name: name, path: filepath.Join(s.dir, name), turn: make(chan struct{}, 1), h: noHandle}
+		s.files[key] = f
+	}
+	f.pins++
+	return f, nil
+}
+
+func (s *Store) unpin(f *file) {
+	s.mu.Lock()
+	f.pins--
+	var spare *file
+	switch {
+	case f.pins > 0:
+	case s.closed || f.h == noHandle:
+		spare = f
+	case len(s.files) > maxOpen:
+		spare = s.idle(f)
+	}
+	if spare != nil {
+		delete(s.files, spare.key)
+	}
+	s.mu.Unlock()
+	if spare != nil {
+		spare.close()
+	}
+}
+
+// idle picks a file that no call uses, other than f if there is one. Any will
+// do: maps begin anywhere, and a wrong choice costs an open.
+func (s *Store) idle(f *file) *file {
+	for _, other := range s.files {
+		if other.pins == 0 && other != f {
+			return other
+		}
+	}
+	return f
+}
+
+// closeIdle closes the files that no call uses.
+func (s *Store) closeIdle() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, f := range s.files {
+		if f.pins == 0 {
+			delete(s.files, key)
+			f.close()
+		}
+	}
+}
+
+func (f *file) close() {
+	if f.h != noHandle {
+		closeFile(f.h)
+		f.h = noHandle
+	}
+}
+
+// lock begins the critical section of f: among the goroutines of this Store
+// by turn, among processes by the system's lock. It fails with fs.ErrNotExist
+// if there is no file and create is not set, and with the error of ctx if that
+// ends first. It returns when it began: what earlier sections did, they did
+// before.
+func (s *Store) lock(ctx context.Context, f *file, create bool) (anchor, error) {
+	select {
+	case f.turn <- struct{}{}:
+	default:
+		select {
+		case f.turn <- struct{}{}:
+		case <-ctx.Done():
+			return anchor{}, of(f.path, fmt.Errorf("other calls use it: %w", ctx.Err()))
+		}
+	}
+	at, err := s.lockOpen(ctx, f, create)
+	if err != nil {
+		f.close()
+		<-f.turn
+	}
+	return at, err
+}
+
+func (f *file) unlock() {
+	if f.h != noHandle {
+		unlock(f.h)
+	}
+	<-f.turn
+}
+
+// lockOpen locks the file that the path leads to, which need not be the one
+// that is open.
+func (s *Store) lockOpen(ctx context.Context, f *file, create bool) (anchor, error) {
+	for try := 0; ; try++ {
+		if try > 0 {
+			if err := sleep(ctx, time.Duration(min(try, 5))*time.Millisecond); err != nil {
+				return anchor{}, of(f.path, err)
+			}
+		}
+		if f.h == noHandle {
+			if err := s.open(ctx, f, create); err != nil {
+				return anchor{}, err
+			}
+		}
+		err := f.await(ctx)
+		at := here()
+		if err == nil {
+			var there bool
+			if there, err = f.inPlace(at.Now); there {
+				return at, nil
+			}
+		}
+		if err != nil && !stale(err) {
+			return anchor{}, err
+		}
+		f.close()  // Somebody has removed it,
+		s.forget() // and perhaps more.
+	}
+}
+
+// inPlace reports whether the open file is still the one at its path. That it
+// has been removed is seen at once, that it has been renamed within a second.
+func (f *file) inPlace(now time.Duration) (bool, error) {
+	n, err := links(f.h)
+	switch {
+	case err != nil:
+		return false, of(f.path, err)
+	case n == 0:
+		return false, nil
+	case n > 1:
+		return false, of(f.path, errHardLink)
+	}
+	if now-f.checked >= recheck {
+		if !f.id.stillAt(f.path) {
+			return false, nil
+		}
+		f.checked = now
+	}
+	return true, nil
+}
+
+// await waits for the system's lock. The sections are so short that trying
+// again pays; a lock that blocks could not be cancelled.
+func (f *file) await(ctx context.Context) error {
+	const shortest, longest = 50 * time.Microsecond, 4 * time.Millisecond
+	pause := shortest
+	for try := 0; ; try++ {
+		if ok, err := tryLock(f.h, true); ok || err != nil {
+			return of(f.path, err)
+		}
+		if try < 20 {
+			runtime.Gosched()
+			continue
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return of(f.path, fmt.Errorf("another process is using it: %w", err))
+		}
+		pause = min(2*pause, longest)
+	}
+}
+
+// open opens the file, making it if it is to.
+func (s *Store) open(ctx context.Context, f *file, create bool) error {
+	for try := 0; ; try++ {
+		h, err := openFile(f.path, true)
+		if create && errors.Is(err, fs.ErrNotExist) {
+			h, err = createFile(f.path, s.opts.Mode)
+		}
+		switch {
+		case err == nil:
+			id, err := inspect(h, f.path, s.opts.Mode != private)
+			if err != nil {
+				closeFile(h)
+				return err
+			}
+			f.h, f.id, f.checked = h, id, now().Now
+			return nil
+		case try >= 8:
+			return err
+		case exhausted(err):
+			s.closeIdle()
+		case errors.Is(err, fs.ErrExist): // made by another in between
+		case errors.Is(err, fs.ErrPermission) && s.opts.Mode != private: // not opened to others yet
+		default:
+			return err
+		}
+		if err := sleep(ctx, time.Duration(try)*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,231 @@
+//go:build linux || darwin || freebsd
+
+package filelock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// after makes it seem that so much time has passed since a Store has looked
+// whether its files are in their places.
+func (u *user) after() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, f := range u.files {
+		f.checked -= recheck
+	}
+	if live := u.session.Load(); live != nil {
+		live.checked.Add(-int64(recheck))
+	}
+}
+
+func TestLockFileRemoved(t *testing.T) {
+	a := in(t, t.TempDir(), nil)
+	b := in(t, a.dir, nil)
+	held, next := exclusive("key"), exclusive("key")
+	fence := a.granted(held).Fence
+	b.refused(next)
+	a.must(os.Remove(a.path("key")))
+	if err := a.renew(held); !errors.Is(err, driver.ErrLost) || !strings.Contains(err.Error(), "removed") {
+		t.Errorf("Renew says %v, want that it is lost as its file was removed", err)
+	}
+	if g := b.granted(next); g.Fence <= fence {
+		t.Errorf("token %d after %d", g.Fence, fence)
+	}
+	a.refused(exclusive("key")) // It meets b's claim in the new file.
+	if err := a.renew(held); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("Renew says %v, want ErrLost", err)
+	}
+	b.release(next)
+	a.granted(exclusive("key"))
+}
+
+func TestLockFileReplaced(t *testing.T) {
+	a := in(t, t.TempDir(), nil)
+	b := in(t, a.dir, nil)
+	held := exclusive("key")
+	a.granted(held)
+	a.granted(exclusive("other"))
+	a.must(os.Rename(a.path("key"), a.path("key")+"-aside"))
+	a.after()
+	b.granted(exclusive("key"))
+	if err := a.renew(held); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("Renew says %v, want ErrLost", err)
+	}
+	a.refused(exclusive("key"))
+
+	// The record of another key says so.
+	a.must(os.Rename(a.path("other"), a.path("key")))
+	if err := b.fails(exclusive("key")); !errors.Is(err, errOtherKey) || !strings.Contains(err.Error(), `"other"`) {
+		t.Errorf("the record of another key is refused with %v", err)
+	}
+	if _, err := b.Holders(t.Context(), "key"); !errors.Is(err, errOtherKey) {
+		t.Errorf("Holders says %v", err)
+	}
+	for key, err := range b.Keys(t.Context(), "") {
+		if key != "" || !errors.Is(err, errOtherKey) {
+			t.Errorf("Keys yields %q, %v", key, err)
+		}
+	}
+}
+
+func TestDirectoryRemoved(t *testing.T) {
+	u := in(t, filepath.Join(t.TempDir(), "locks"), nil)
+	held := exclusive("key")
+	u.granted(held)
+	u.must(os.RemoveAll(u.dir))
+	if err := u.renew(held); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("Renew says %v, want ErrLost", err)
+	}
+	next := exclusive("key")
+	u.granted(next)
+	in(t, u.dir, nil).refused(exclusive("key")) // It has a session again, too.
+	u.release(next)
+}
+
+// A claim whose session somebody has removed lives on, if nobody has noticed.
+func TestSessionRemoved(t *testing.T) {
+	a := in(t, t.TempDir(), nil)
+	b := in(t, a.dir, nil)
+	kept, lost := exclusive("kept"), exclusive("lost")
+	a.granted(kept)
+	a.granted(lost)
+	a.must(os.Remove(a.sessionPath(a.session.Load().id)))
+	b.granted(exclusive("lost"))
+	a.after()
+	a.must(a.renew(kept))
+	b.refused(exclusive("kept"))
+	if err := a.renew(lost); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("Renew says %v, want ErrLost", err)
+	}
+	a.must(a.Close())
+	b.granted(exclusive("kept"))
+}
+
+func TestGarbageIsRefused(t *testing.T) {
+	u := in(t, t.TempDir(), nil)
+	u.granted(exclusive("good"))
+	u.must(os.WriteFile(u.path("bad"), []byte(strings.Repeat("garbage", 1000)), 0o600))
+	for _, err := range []error{u.fails(exclusive("bad")), u.renew(exclusive("bad")), u.Break(t.Context(), "bad", "x")} {
+		if !errors.Is(err, errGarbage) || !strings.Contains(err.Error(), u.path("bad")) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("got %v, want a line that names the file and says: %v", err, errGarbage)
+		}
+	}
+	var keys []string
+	var last error
+	for key, err := range u.Keys(t.Context(), "") {
+		keys, last = append(keys, key), err
+	}
+	if len(keys) != 2 || keys[0] != "good" || !errors.Is(last, errGarbage) {
+		t.Errorf("Keys yields %q and ends with %v, want the good key and then the error", keys, last)
+	}
+}
+
+// Another process is in the critical section and does not come out.
+func TestSectionThatIsBusy(t *testing.T) {
+	u := in(t, t.TempDir(), nil)
+	c := exclusive("key")
+	u.granted(c)
+	h, err := openFile(u.path("key"), true)
+	u.must(err)
+	defer closeFile(h)
+	if ok, err := tryLock(h, true); !ok {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	errs := make(chan error)
+	for range 2 { // One waits for the file, the other for its turn.
+		go func() { errs <- u.Renew(ctx, []driver.Claim{c})[0] }()
+	}
+	for range 2 {
+		if err := <-errs; !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), u.path("key")) {
+			t.Errorf("got %v, want the error of the context, and the name of the file", err)
+		}
+	}
+	if list, err := u.Holders(t.Context(), "key"); err != nil || len(list) != 1 {
+		t.Errorf("Holders waits for nobody, but says %v, %v", list, err)
+	}
+	unlock(h)
+	u.must(u.renew(c))
+}
+
+func TestFewFilesStayOpen(t *testing.T) {
+	u := in(t, t.TempDir(), nil)
+	var claims []driver.Claim
+	before := openFiles(t)
+	for i := range 3 * maxOpen {
+		c := exclusive(fmt.Sprint("key", i))
+		u.granted(c)
+		claims = append(claims, c)
+	}
+	if n := openFiles(t) - before; n > maxOpen+5 || len(u.files) > maxOpen {
+		t.Errorf("%d files are open, %d known", n, len(u.files))
+	}
+	for i, err := range u.Renew(t.Context(), claims) {
+		t.Errorf("claim %d: %v", i, err)
+	}
+	u.must(u.Close())
+	if n := openFiles(t) - before; n > 0 {
+		t.Errorf("Close has left %d files open", n)
+	}
+}
+
+func TestAfterClose(t *testing.T) {
+	u := in(t, t.TempDir(), nil)
+	c := exclusive("key")
+	u.granted(c)
+	u.watch(waiting(exclusive("key")))
+	u.must(u.Close(), u.Close())
+	_, watchErr := u.Watch(t.Context(), c, func(driver.Grant) {})
+	for _, err := range []error{u.fails(c), u.renew(c), u.Release(t.Context(), []driver.Claim{c})[0], watchErr} {
+		if !errors.Is(err, errClosed) {
+			t.Errorf("after Close got %v, want %v", err, errClosed)
+		}
+	}
+	entries, err := os.ReadDir(u.dir)
+	if err != nil || len(entries) != 1 || entries[0].Name() != fileName("key") {
+		t.Errorf("Close has left %v, %v; want the lock file only", entries, err)
+	}
+}
+
+// A line that is longer than a record holds keeps no more places.
+func TestLineWithoutEnd(t *testing.T) {
+	a := in(t, t.TempDir(), nil)
+	holder := exclusive("key")
+	a.granted(holder)
+	note := strings.Repeat("n", 1<<16)
+	var line []driver.Claim
+	for a.lineLength("key") == len(line) {
+		c := waiting(exclusive("key"))
+		c.Note = note
+		a.refused(c)
+		line = append(line, c)
+	}
+	if len(line) != 16 {
+		t.Errorf("%d claims with 64 KiB each were let in, or left out", len(line))
+	}
+	a.must(a.renew(holder))
+	a.release(holder)
+	a.must(a.renew(line[0]))
+	for _, c := range line[:len(line)-1] {
+		a.release(c)
+	}
+	a.granted(line[len(line)-1])
+}
+
+func (u *user) lineLength(key string) (n int) {
+	u.Helper()
+	list, err := u.Holders(context.Background(), key)
+	u.must(err)
+	return len(list) - 1
+}

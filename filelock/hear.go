@@ -1,0 +1,275 @@
+package filelock
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/book"
+)
+
+// start begins to listen or to look, once. Call it with mu held.
+func (w *watcher) start() {
+	if w.started {
+		return
+	}
+	w.started = true
+	if !w.store.deaf.Load() {
+		if events, err := listen(w.store.dir); err == nil {
+			w.events = events
+			w.stopped.Go(func() { w.hear(events) })
+			return
+		}
+	}
+	w.stopped.Go(w.poll)
+}
+
+// restart begins anew, after which everybody has to look: the directory is
+// another one.
+func (w *watcher) restart() {
+	w.mu.Lock()
+	if w.closed || w.events == nil {
+		w.mu.Unlock()
+		return
+	}
+	w.events.close()
+	w.events, w.started = nil, false
+	w.start()
+	w.mu.Unlock()
+	w.heard("", true)
+}
+
+func (w *watcher) close() {
+	w.mu.Lock()
+	w.closed = true
+	close(w.quit)
+	if w.events != nil {
+		w.events.close()
+	}
+	w.mu.Unlock()
+	w.stopped.Wait()
+}
+
+// hear acts on events until they end.
+func (w *watcher) hear(events *events) {
+	for {
+		batch, err := events.next()
+		if errors.Is(err, os.ErrClosed) {
+			return
+		}
+		if err != nil {
+			w.restart() // The directory was moved away, or its file system.
+			return
+		}
+		for name, gone := range batch {
+			w.heard(name, gone)
+		}
+	}
+}
+
+// heard acts on one event; the empty name means that some may be missing.
+func (w *watcher) heard(name string, gone bool) {
+	id, ofSession := strings.CutPrefix(name, sessionPrefix)
+	switch {
+	case name == "":
+		w.wakeAll()
+		w.checkHeld()
+	case ofSession && w.store.isOwn(id):
+		if gone {
+			w.store.forget()
+		}
+		w.checkHeld() // It is how Break rings.
+	case ofSession:
+		w.awaitEnd(id)
+		w.wakeAll()
+	default:
+		w.check(name, gone, always)
+	}
+}
+
+// always spares a look at each session of a long line: when one ends, that
+// rings by itself.
+func always(string) bool { return true }
+
+// awaitEnd lets the system come to the end of a process whose session it has
+// closed: it tells of the closing a moment before it drops the lock.
+func (w *watcher) awaitEnd(id string) {
+	if !isSessionID(id) {
+		return
+	}
+	for range 5 {
+		if !w.store.alive(id) {
+			return
+		}
+		select {
+		case <-time.After(500 * time.Microsecond):
+		case <-w.quit:
+			return
+		}
+	}
+}
+
+// poll looks at the records of those who wait: often at first, because most
+// locks are short, and then ever more seldom. For those who hold it looks
+// whether the session was rung.
+func (w *watcher) poll() {
+	const shortest, longest = 5 * time.Millisecond, 250 * time.Millisecond
+	pause := shortest
+	var rung [bellSize]byte // as a new session has it
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	for {
+		var tick <-chan time.Time
+		if waits, holds := w.interest(); waits || holds {
+			timer.Reset(pause)
+			tick = timer.C
+		}
+		select {
+		case <-tick:
+			pause = min(2*pause, longest)
+			for _, name := range w.names() {
+				w.check(name, false, w.store.alive)
+			}
+			if now := w.store.rung(); now != rung {
+				rung = now
+				w.checkHeld()
+			}
+		case <-w.kick:
+			pause = shortest
+		case <-w.quit:
+			return
+		}
+	}
+}
+
+// look makes poll look soon.
+func (w *watcher) look() {
+	select {
+	case w.kick <- struct{}{}:
+	default:
+	}
+}
+
+func (w *watcher) interest() (waits, holds bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.waiting > 0, w.held > 0
+}
+
+func (w *watcher) names() (names []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for name, at := range w.watched {
+		if len(at.waits) > 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// known returns the key, those who wait and the claims that are held.
+func (w *watcher) known(name string) (key string, waits []*wait, held []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at := w.watched[name]
+	if at == nil {
+		return "", nil, nil
+	}
+	return at.key, slices.Clone(at.waits), slices.Clone(at.held)
+}
+
+// check reads a record and tells those who wait what it says of them, and if
+// asked to, those who hold.
+func (w *watcher) check(name string, holders bool, alive func(session string) bool) {
+	key, waits, held := w.known(name)
+	if !holders {
+		held = nil
+	}
+	if len(waits)+len(held) == 0 {
+		return
+	}
+	st, at, err := w.store.peek(key)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		held = nil // It may be there all the same.
+	}
+	for _, id := range held {
+		// One that is no longer known was released meanwhile.
+		if st.held(id) == nil && w.untrack(name, id) {
+			w.tell(key, id, whyLost(&st, id, err))
+		}
+	}
+	granted := make(map[*wait]driver.Grant)
+	for _, one := range waits {
+		if e := st.held(one.id); e != nil && e.Until > at.Now && e.Until != forever {
+			granted[one] = driver.Grant{OK: true, Fence: e.Fence, Span: e.Span, TTL: e.Until - e.Asked}
+		}
+	}
+	st.Prune(at.Moment, alive)
+	for _, one := range waits {
+		g, ok := granted[one]
+		if ok || !st.inLine(one.id) {
+			one.wake(g)
+		}
+	}
+}
+
+func (w *watcher) tell(key, id string, why error) {
+	w.mu.Lock()
+	listeners := w.listeners
+	w.mu.Unlock()
+	for _, one := range listeners {
+		one.lost(key, id, why)
+	}
+}
+
+func whyLost(st *state, id string, err error) error {
+	if err != nil {
+		return fmt.Errorf("%w: its lock file was removed", driver.ErrLost)
+	}
+	for _, tomb := range st.Tombs {
+		if tomb.ID == id && tomb.Broken {
+			return driver.ErrBroken
+		}
+	}
+	return driver.ErrLost
+}
+
+// wakeAll lets everybody ask again.
+func (w *watcher) wakeAll() {
+	for _, name := range w.names() {
+		_, waits, _ := w.known(name)
+		for _, one := range waits {
+			one.wake(driver.Grant{})
+		}
+	}
+}
+
+// checkHeld looks after all claims that are held.
+func (w *watcher) checkHeld() {
+	w.mu.Lock()
+	var names []string
+	for name, at := range w.watched {
+		if len(at.held) > 0 {
+			names = append(names, name)
+		}
+	}
+	w.mu.Unlock()
+	for _, name := range names {
+		w.check(name, true, always)
+	}
+}
+
+// granted wakes a claim of this Store that this Store itself has let in.
+func (w *watcher) granted(name string, p book.Push) {
+	_, waits, _ := w.known(name)
+	for _, one := range waits {
+		if one.id == p.ID {
+			one.wake(p.Grant)
+		}
+	}
+}

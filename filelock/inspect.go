@@ -1,0 +1,176 @@
+package filelock
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Holders returns the claims on a key, as driver.Inspector has it. It changes
+// nothing and waits for nobody.
+func (s *Store) Holders(ctx context.Context, key string) ([]driver.Holder, error) {
+	if err := errors.Join(checkKey(key), s.ready(ctx)); err != nil {
+		return nil, err
+	}
+	st, at, err := s.peek(key)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	st.strike(s.alive)
+	list := st.Holders(at.Now)
+	for i := range list {
+		if list[i].Left > forever/2 {
+			list[i].Left = 0
+		}
+	}
+	return list, nil
+}
+
+// Keys yields the keys with live claims, as driver.Inspector has it. Files that
+// cannot be read do not hide the others: their errors come last, as one.
+func (s *Store) Keys(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		if err := s.ready(ctx); err != nil {
+			yield("", err)
+			return
+		}
+		var errs []error
+		for name, err := range s.lockFiles(prefix) {
+			if err == nil {
+				err = ctx.Err()
+			}
+			if err != nil {
+				errs = append(errs, err)
+				break
+			}
+			st, at, err := s.peekFile(filepath.Join(s.dir, name))
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			if st.key != "" && fileName(st.key) != name {
+				errs = append(errs, of(filepath.Join(s.dir, name), errOtherKey))
+				continue
+			}
+			st.strike(s.alive)
+			if st.Live(at.Now) && strings.HasPrefix(st.key, prefix) && !yield(st.key, nil) {
+				return
+			}
+		}
+		if err := errors.Join(errs...); err != nil {
+			yield("", err)
+		}
+	}
+}
+
+func hasPrefix(key, prefix string) bool {
+	return len(key) >= len(prefix) && key[:len(prefix)] == prefix
+}
+
+// lockFiles yields the names of the files that may be of keys with a prefix.
+func (s *Store) lockFiles(prefix string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		dir, err := os.Open(s.dir)
+		if err != nil {
+			yield("", err)
+			return
+		}
+		defer dir.Close()
+		for {
+			names, err := dir.Readdirnames(256)
+			for _, name := range names {
+				if mayName(name, prefix) && !yield(name, nil) {
+					return
+				}
+			}
+			if err != nil {
+				if err != io.EOF {
+					yield("", err)
+				}
+				return
+			}
+		}
+	}
+}
+
+// Break ends a claim, as driver.Inspector has it.
+func (s *Store) Break(ctx context.Context, key, id string) error {
+	if err := checkKey(key); err != nil {
+		return err
+	}
+	sec, err := s.enter(ctx, key, false)
+	if err != nil {
+		return lostIfGone(err)
+	}
+	broken, lost := sec.Break(sec.here.Moment, id)
+	sec.note()
+	sec.bell = lost == nil
+	if err := sec.leave(); err != nil || lost != nil {
+		return errors.Join(err, lost)
+	}
+	if broken.Session != "" {
+		s.ring(broken.Session)
+	}
+	return nil
+}
+
+// ring makes the Store with this session look after its claims.
+func (s *Store) ring(session string) {
+	if s.isOwn(session) {
+		s.watcher.checkHeld()
+		return
+	}
+	h, err := openFile(s.sessionPath(session), true)
+	if err != nil {
+		return // It learns at its next renewal.
+	}
+	defer closeFile(h) // This is heard where there are events; the text is seen elsewhere.
+	_ = writeAt(h, []byte(rand.Text()[:bellSize]), 0)
+}
+
+// peek reads the state of a key without its lock. A record that is being
+// written at the same time counts as not yet written.
+func (s *Store) peek(key string) (state, anchor, error) {
+	path := filepath.Join(s.dir, fileName(key))
+	st, at, err := s.peekFile(path)
+	if err == nil && st.key != key && st.key != "" {
+		err = of(path, errOtherKey)
+	}
+	return st, at, err
+}
+
+func (s *Store) peekFile(path string) (st state, at anchor, err error) {
+	h, err := openFile(path, false)
+	if err != nil {
+		return st, at, err
+	}
+	defer closeFile(h)
+	if _, err := inspect(h, path, s.opts.Mode != private); err != nil {
+		return st, at, err
+	}
+	for range 3 { // Two writes during one read could spoil both slots.
+		var page [pageSize]byte
+		var from slot
+		at = here()
+		if from, _, err = readRecord(h, &page); err == nil {
+			if from.seq > 0 {
+				err = st.decode(from.text, from.written, at)
+			}
+		}
+		if err == nil {
+			return st, at, nil
+		}
+	}
+	return state{}, at, of(path, err)
+}

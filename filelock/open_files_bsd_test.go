@@ -1,0 +1,17 @@
+//go:build darwin || freebsd
+
+package filelock
+
+import (
+	"os"
+	"testing"
+)
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/dev/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}

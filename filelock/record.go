@@ -1,0 +1,182 @@
+package filelock
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/book"
+)
+
+// A record is what a lock file holds: one page of two slots, each with a header
+// and its text. A write always goes to the slot that does not count, so that a
+// process killed at any point of it leaves the one that does. A text that is
+// too long for its slot has an area of its own behind the page.
+//
+//	0      8        10     12      16   24   32    40   44
+//	magic  version  flags  length  seq  now  wall  crc  text ...
+//
+// Numbers are little-endian. The checksum covers the header before it, and the
+// text. The valid slot with the larger seq counts.
+const (
+	magic   = "holdfast"
+	version = 1
+
+	pageSize   = 4096
+	slotSize   = pageSize / 2
+	headerSize = 44
+	crcAt      = 40
+	inline     = slotSize - headerSize
+	maxText    = 1 << 20
+
+	flagFar = 1 // of a record: the text is in its area
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+var (
+	errGarbage  = errors.New("it is damaged or no lock file; if no process uses it, remove it")
+	errNewer    = fmt.Errorf("it was written by a newer version of this package than %d", version)
+	errOtherKey = errors.New("it belongs to another key; if no process uses it, remove it")
+	errTooLong  = fmt.Errorf("more claims than fit into %d bytes", maxText)
+)
+
+// A slot is one version of a record.
+type slot struct {
+	seq     uint64 // 0: nothing was ever written
+	written book.Moment
+	text    []byte
+}
+
+// readRecord returns the version that counts, and the slot to write next. The
+// result may share memory with page.
+func readRecord(h handle, page *[pageSize]byte) (s slot, next int, err error) {
+	n, err := readAt(h, page[:], 0)
+	if err != nil {
+		return slot{}, 0, err
+	}
+	if n < pageSize {
+		// The first write is a whole page; what is shorter counts for nothing.
+		if !fresh(page[:n]) {
+			err = errGarbage
+		}
+		return slot{}, 0, err
+	}
+	first := 0
+	if sequence(page, 1) > sequence(page, 0) {
+		first = 1
+	}
+	for _, i := range [...]int{first, 1 - first} {
+		if s, ok, err := readSlot(h, page, i); ok || err != nil {
+			return s, 1 - i, err
+		}
+	}
+	if !fresh(page[:]) {
+		err = errGarbage
+	}
+	return slot{}, 0, err
+}
+
+// fresh reports whether a file that begins like this is one from which nothing
+// was ever granted: the machine, or its maker, died while it was made.
+func fresh(page []byte) bool {
+	if n := len(page); n < len(magic) && string(page) == magic[:n] {
+		return true
+	}
+	return !slices.ContainsFunc(page, func(b byte) bool { return b != 0 })
+}
+
+// sequence is the number of a slot, which may not be valid.
+func sequence(page *[pageSize]byte, i int) uint64 {
+	return binary.LittleEndian.Uint64(page[i*slotSize+16:])
+}
+
+// readSlot reads a slot and reports whether it is valid.
+func readSlot(h handle, page *[pageSize]byte, i int) (slot, bool, error) {
+	header, rest := page[i*slotSize:][:headerSize], page[i*slotSize+headerSize:][:inline]
+	length := int(binary.LittleEndian.Uint32(header[12:]))
+	var text []byte
+	switch far := header[10]&flagFar != 0; {
+	case string(header[:len(magic)]) != magic || sequence(page, i) == 0:
+		return slot{}, false, nil
+	case far && length <= maxText:
+		text = make([]byte, length)
+		n, err := readAt(h, text, area(i))
+		if err != nil {
+			return slot{}, false, err
+		}
+		text = text[:n]
+	case !far && length <= inline:
+		text = rest[:length]
+	}
+	if checksum(header, text) != binary.LittleEndian.Uint32(header[crcAt:]) {
+		return slot{}, false, nil
+	}
+	if binary.LittleEndian.Uint16(header[8:]) != version {
+		return slot{}, false, errNewer
+	}
+	return slot{
+		seq: sequence(page, i),
+		written: book.Moment{
+			Now:  time.Duration(binary.LittleEndian.Uint64(header[24:])),
+			Wall: int64(binary.LittleEndian.Uint64(header[32:])),
+		},
+		text: text,
+	}, true, nil
+}
+
+// write puts the next version, whose text follows headerSize free bytes in
+// buf, into slot i.
+func (s slot) write(h handle, i int, buf []byte) error {
+	header, text := buf[:headerSize], buf[headerSize:]
+	if len(text) > maxText {
+		return errTooLong
+	}
+	clear(header)
+	copy(header, magic)
+	binary.LittleEndian.PutUint16(header[8:], version)
+	binary.LittleEndian.PutUint32(header[12:], uint32(len(text)))
+	binary.LittleEndian.PutUint64(header[16:], s.seq)
+	binary.LittleEndian.PutUint64(header[24:], uint64(s.written.Now))
+	binary.LittleEndian.PutUint64(header[32:], uint64(s.written.Wall))
+	far := len(text) > inline
+	if far {
+		header[10] = flagFar
+	}
+	binary.LittleEndian.PutUint32(header[crcAt:], checksum(header, text))
+	if far {
+		if err := writeAt(h, text, area(i)); err != nil {
+			return err
+		}
+		buf = header
+	}
+	if s.seq == 1 {
+		// The whole page, so that no later write finds the disk full.
+		page := make([]byte, pageSize)
+		copy(page, buf)
+		buf = page
+	}
+	return writeAt(h, buf, int64(i*slotSize))
+}
+
+func checksum(header, text []byte) uint32 {
+	return crc32.Update(crc32.Checksum(header[:crcAt], castagnoli), castagnoli, text)
+}
+
+// area is where the long text of a slot is.
+func area(i int) int64 { return int64(pageSize + i*maxText) }
+
+// of adds which file an error is about.
+func of(path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if told := (*fs.PathError)(nil); errors.As(err, &told) {
+		return err
+	}
+	return &fs.PathError{Op: "lock file", Path: path, Err: err}
+}

@@ -1,0 +1,169 @@
+package filelock
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"sync"
+
+	"github.com/holdfast-go/holdfast/internal/book"
+)
+
+// A section is a critical section on the lock file of one key: enter reads its
+// record, leave writes what has changed.
+type section struct {
+	store *Store
+	file  *file
+	here  anchor // when it was entered
+
+	slot slot
+	next int // where to write
+	page [pageSize]byte
+	buf  []byte // what to write
+
+	state
+	pushed   []push
+	bell     bool // others have to look at the record
+	verdicts []verdict
+}
+
+// A push is a grant to a claim in line.
+type push struct {
+	book.Push
+	session string
+}
+
+// A verdict is whether a session lives, asked once per section.
+type verdict struct {
+	session string
+	alive   bool
+}
+
+var sections = sync.Pool{New: func() any { return new(section) }}
+
+// enter begins a section. It fails with fs.ErrNotExist if the key has no file
+// and create is not set.
+func (s *Store) enter(ctx context.Context, key string, create bool) (*section, error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	f, err := s.pin(key)
+	if err != nil {
+		return nil, err
+	}
+	at, err := s.lock(ctx, f, create)
+	if create && errors.Is(err, fs.ErrNotExist) {
+		// Not even the directory is there any more.
+		s.forget()
+		if err = s.ready(ctx); err == nil {
+			at, err = s.lock(ctx, f, create)
+		}
+	}
+	if err != nil {
+		s.unpin(f)
+		return nil, err
+	}
+	sec := sections.Get().(*section)
+	sec.store, sec.file, sec.here = s, f, at
+	if err := sec.load(); err != nil {
+		sec.end()
+		return nil, of(f.path, err)
+	}
+	return sec, nil
+}
+
+func (sec *section) load() (err error) {
+	sec.slot, sec.next, err = readRecord(sec.file.h, &sec.page)
+	if err != nil {
+		return err
+	}
+	return sec.state.load(sec.slot, sec.file.key, sec.here)
+}
+
+// leave ends a section and wakes those who wait for what it has done.
+func (sec *section) leave() error {
+	sec.settle()
+	err := sec.save()
+	if err != nil {
+		sec.pushed = sec.pushed[:0]
+	}
+	bell := err == nil && (sec.bell || slices.ContainsFunc(sec.pushed, sec.foreign))
+	if bell {
+		// Closing the descriptor is the bell: those who watch the directory
+		// hear it, and only then.
+		unlock(sec.file.h)
+		sec.file.close()
+	}
+	store, name, pushed := sec.store, sec.file.name, slices.Clone(sec.pushed)
+	sec.end()
+	for _, p := range pushed {
+		store.watcher.granted(name, p.Push)
+	}
+	return err
+}
+
+// end gives up the section without writing.
+func (sec *section) end() {
+	store, f := sec.store, sec.file
+	f.unlock()
+	store.unpin(f)
+	sec.store, sec.file = nil, nil
+	sec.pushed, sec.verdicts, sec.bell = sec.pushed[:0], sec.verdicts[:0], false
+	if cap(sec.buf) < 16*pageSize { // one that has held a long line is not worth keeping
+		sections.Put(sec)
+	}
+}
+
+// save writes the state if it has changed.
+func (sec *section) save() error {
+	sec.buf = sec.encode(append(sec.buf[:0], make([]byte, headerSize)...), sec.here.clock)
+	if string(sec.buf[headerSize:]) == string(sec.slot.text) {
+		return nil
+	}
+	next := slot{seq: sec.slot.seq + 1, written: sec.here.Moment}
+	return of(sec.file.path, next.write(sec.file.h, sec.next, sec.buf))
+}
+
+// note keeps what the last call of the book has granted to those in line.
+func (sec *section) note() {
+	for _, p := range sec.Pushed {
+		sec.pushed = append(sec.pushed, push{p, sec.held(p.ID).Session})
+	}
+}
+
+// settle takes back grants to those who have died in line.
+func (sec *section) settle() {
+	for _, p := range sec.pushed {
+		if p.session != "" && !sec.alive(p.session) {
+			sec.prune()
+			return
+		}
+	}
+}
+
+// prune ends the claims whose sessions have, and reports whether there were
+// any. After it, all that is held or waits is alive.
+func (sec *section) prune() bool {
+	if !slices.ContainsFunc(sec.Held, sec.dead) && !slices.ContainsFunc(sec.Queue, sec.dead) {
+		return false
+	}
+	sec.Prune(sec.here.Moment, sec.alive)
+	sec.note()
+	return true
+}
+
+func (sec *section) dead(e book.Entry) bool { return e.Session != "" && !sec.alive(e.Session) }
+
+func (sec *section) alive(session string) bool {
+	for _, v := range sec.verdicts {
+		if v.session == session {
+			return v.alive
+		}
+	}
+	v := verdict{session, sec.store.alive(session)}
+	sec.verdicts = append(sec.verdicts, v)
+	return v.alive
+}
+
+func (sec *section) foreign(p push) bool { return !sec.store.isOwn(p.session) }

@@ -1,0 +1,259 @@
+package filelock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Options say who may share the locks of a directory. The zero value means
+// the processes of one user on one host.
+type Options struct {
+	// Mode is the permissions of the lock files, whatever the umask: 0600,
+	// 0660 or 0666. 0 means 0600. With a wider mode than 0600, files of other
+	// users are accepted, and a missing directory is made wider too.
+	Mode fs.FileMode
+
+	// AllowNetwork accepts a directory on a network file system.
+	AllowNetwork bool
+}
+
+// A Store keeps claims in the files of a directory. All its methods may be
+// called at the same time.
+type Store struct {
+	dir  string
+	opts Options
+
+	mu      sync.Mutex
+	files   map[string]*file // by key
+	closed  bool
+	checked atomic.Bool // the directory is fit
+	found   atomic.Pointer[os.FileInfo]
+	deaf    atomic.Bool // events of the directory do not tell all, so look
+
+	session    atomic.Pointer[session]
+	watcher    watcher
+	background sync.WaitGroup
+}
+
+var (
+	_ driver.Store     = (*Store)(nil)
+	_ driver.Watcher   = (*Store)(nil)
+	_ driver.Notifier  = (*Store)(nil)
+	_ driver.Inspector = (*Store)(nil)
+)
+
+var errClosed = errors.New("the file lock store is closed")
+
+// New returns a Store over a directory, which is checked, and made if it is
+// missing, at the first use. nil means the default options.
+func New(dir string, opts *Options) *Store {
+	s := &Store{files: make(map[string]*file)}
+	if dir != "" {
+		if abs, err := filepath.Abs(dir); err == nil {
+			dir = abs // The process may move.
+		}
+		s.dir = dir
+	}
+	if opts != nil {
+		s.opts = *opts
+	}
+	if s.opts.Mode == 0 {
+		s.opts.Mode = private
+	}
+	s.watcher.init(s)
+	return s
+}
+
+// ready checks the directory until it is found fit, and ctx always.
+func (s *Store) ready(ctx context.Context) error {
+	if s.checked.Load() {
+		return ctx.Err()
+	}
+	if s.dir == "" {
+		return errors.New("the store of file locks has no directory")
+	}
+	if err := checkMode(s.opts.Mode); err != nil {
+		return err
+	}
+	info, kind, err := prepareDir(s.dir, s.opts)
+	if err != nil {
+		return err
+	}
+	// A network file system tells only of what this host does.
+	if kind != "" {
+		s.deaf.Store(true)
+	}
+	s.checked.Store(true)
+	if old := s.found.Swap(&info); old != nil && !os.SameFile(*old, info) {
+		s.watcher.restart()
+	}
+	return ctx.Err()
+}
+
+// Acquire asks for a claim, as driver.Store has it.
+func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	if err := errors.Join(checkKey(c.Key), checkTTL(c.TTL)); err != nil {
+		return driver.Grant{}, err
+	}
+	sec, err := s.enter(ctx, c.Key, true)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	g, err := sec.acquire(c)
+	name := sec.file.name
+	switch saved := sec.leave(); {
+	case errors.Is(saved, errTooLong):
+		return driver.Grant{}, nil // No room for it now; there may be soon.
+	case err != nil || saved != nil:
+		return driver.Grant{}, errors.Join(err, saved)
+	}
+	if g.OK {
+		s.watcher.track(name, c.Key, c.ID)
+	}
+	return g, nil
+}
+
+func (sec *section) acquire(c driver.Claim) (driver.Grant, error) {
+	session, err := sec.store.own(sec.here.Now)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	g, err := sec.Acquire(sec.here.Moment, c, session)
+	sec.note()
+	if err == nil && !g.OK && sec.prune() {
+		g, err = sec.Acquire(sec.here.Moment, c, session)
+		sec.note()
+	}
+	if g.OK {
+		sec.claim(c.ID, session)
+	}
+	if g.Retry > forever/2 {
+		g.Retry, g.Holder.Left = 0, 0
+	}
+	return g, err
+}
+
+func checkKey(key string) error {
+	if key == "" || len(key) > driver.MaxKey {
+		return fmt.Errorf("%w: a key of %d bytes (want 1 to %d)", driver.ErrInvalid, len(key), driver.MaxKey)
+	}
+	return nil
+}
+
+// claim lets a claim that holds live with a session, which may be newer than
+// the one that it was taken in.
+func (sec *section) claim(id, session string) {
+	if e := sec.held(id); e != nil && !e.Left {
+		e.Session = session
+	}
+}
+
+// checkTTL keeps times apart from forever.
+func checkTTL(ttl time.Duration) error {
+	if ttl > 366*24*time.Hour {
+		return fmt.Errorf("%w: a TTL of %v (want at most a year)", driver.ErrInvalid, ttl)
+	}
+	return nil
+}
+
+// Renew lets claims stand, as driver.Store has it.
+func (s *Store) Renew(ctx context.Context, cs []driver.Claim) []error {
+	return each(cs, func(c driver.Claim) error { return s.renew(ctx, c) })
+}
+
+func (s *Store) renew(ctx context.Context, c driver.Claim) error {
+	sec, err := s.enter(ctx, c.Key, false)
+	if err != nil {
+		return lostIfGone(err)
+	}
+	session, err := sec.store.own(sec.here.Now)
+	if err != nil {
+		return errors.Join(err, sec.leave())
+	}
+	lost := sec.Renew(sec.here.Moment, c)
+	sec.note()
+	sec.claim(c.ID, session)
+	name := sec.file.name
+	if err := sec.leave(); err != nil {
+		return err
+	}
+	if lost != nil || c.Leave {
+		s.watcher.untrack(name, c.ID)
+	} else {
+		s.watcher.track(name, c.Key, c.ID)
+	}
+	return lost
+}
+
+// Release ends claims, as driver.Store has it.
+func (s *Store) Release(ctx context.Context, cs []driver.Claim) []error {
+	return each(cs, func(c driver.Claim) error { return s.release(ctx, c) })
+}
+
+func (s *Store) release(ctx context.Context, c driver.Claim) error {
+	sec, err := s.enter(ctx, c.Key, c.Late)
+	if err != nil {
+		return lostIfGone(err)
+	}
+	s.watcher.untrack(sec.file.name, c.ID) // before others can see that it is gone
+	lost := sec.Release(sec.here.Moment, c)
+	sec.note()
+	if err := sec.leave(); err != nil {
+		return err
+	}
+	return lost
+}
+
+// each calls f for every claim and returns the errors, nil if there were none.
+func each(cs []driver.Claim, f func(driver.Claim) error) (errs []error) {
+	for i, c := range cs {
+		if err := f(c); err != nil {
+			if errs == nil {
+				errs = make([]error, len(cs))
+			}
+			errs[i] = err
+		}
+	}
+	return errs
+}
+
+// lostIfGone says what it means for a claim that its file is not there.
+func lostIfGone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: its lock file was removed", driver.ErrLost)
+	}
+	return err
+}
+
+// Close ends the claims that this Store has taken, except those that were left
+// to stand, and waits for its goroutines. Calls that have begun come to their
+// end; later ones fail.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	s.mu.Unlock()
+	s.watcher.close()
+	s.closeIdle()
+	s.endSession()
+	s.background.Wait()
+	return nil
+}
+
+func (s *Store) isClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
+}

@@ -1,0 +1,153 @@
+package filelock
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// A watcher tells the waiting claims of a Store that they have been granted,
+// and the held ones that they are gone. It hears of it by events of the
+// directory, or where there are none, looks itself.
+//
+// Two things ring: a process that has let others in closes the lock file, and
+// a process that ends closes its session. Ordinary calls do neither, so they
+// cost the watchers nothing.
+type watcher struct {
+	store *Store
+
+	mu        sync.Mutex
+	watched   map[string]*watched // by file name
+	waiting   int                 // claims that wait
+	held      int                 // claims that hold and are looked after
+	listeners []*listener
+	started   bool
+	closed    bool
+	events    *events       // nil: look
+	kick      chan struct{} // look soon
+	quit      chan struct{}
+	stopped   sync.WaitGroup
+}
+
+// A watched is what a watcher knows of one key.
+type watched struct {
+	key   string
+	waits []*wait
+	held  []string // ids of claims
+}
+
+type listener struct {
+	lost func(key, id string, err error)
+}
+
+type wait struct {
+	id   string
+	wake func(driver.Grant)
+}
+
+func (w *watcher) init(s *Store) {
+	w.store = s
+	w.watched = make(map[string]*watched)
+	w.kick = make(chan struct{}, 1)
+	w.quit = make(chan struct{})
+}
+
+// Watch wakes a waiting claim, as driver.Watcher has it.
+func (s *Store) Watch(ctx context.Context, c driver.Claim, wake func(driver.Grant)) (stop func(), err error) {
+	if err := checkKey(c.Key); err != nil {
+		return nil, err
+	}
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	w, name := &s.watcher, fileName(c.Key)
+	one := &wait{id: c.ID, wake: wake}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return nil, errClosed
+	}
+	w.start()
+	at := w.at(name, c.Key)
+	at.waits = append(at.waits, one)
+	w.waiting++
+	w.look()
+	return sync.OnceFunc(func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		at.waits = without(at.waits, one)
+		w.waiting--
+		w.tidy(name, at)
+	}), nil
+}
+
+// Notify reports claims of this Store that have ended, as driver.Notifier has
+// it: at once where the system tells of changes in a directory (Linux),
+// otherwise nothing, and the next renewal does.
+func (s *Store) Notify(lost func(key, id string, err error)) (stop func()) {
+	w, one := &s.watcher, &listener{lost}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.listeners = append(slices.Clone(w.listeners), one)
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.listeners = without(slices.Clone(w.listeners), one)
+	}
+}
+
+// track begins to look after a claim that holds.
+func (w *watcher) track(name, key, id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.listeners) == 0 || w.closed {
+		return
+	}
+	w.start()
+	if at := w.at(name, key); !slices.Contains(at.held, id) {
+		at.held = append(at.held, id)
+		if w.held++; w.held == 1 && w.events == nil {
+			w.look()
+		}
+	}
+}
+
+// untrack stops looking after a claim and reports whether it was looked after.
+func (w *watcher) untrack(name, id string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at := w.watched[name]
+	if at == nil || !slices.Contains(at.held, id) {
+		return false
+	}
+	at.held = without(at.held, id)
+	w.held--
+	w.tidy(name, at)
+	return true
+}
+
+func without[T comparable](list []T, one T) []T {
+	if i := slices.Index(list, one); i >= 0 {
+		return slices.Delete(list, i, i+1)
+	}
+	return list
+}
+
+func (w *watcher) at(name, key string) *watched {
+	at := w.watched[name]
+	if at == nil {
+		at = &watched{key: key}
+		w.watched[name] = at
+	}
+	return at
+}
+
+// tidy forgets what nobody is interested in. A few stay, for keys that come
+// and go all the time.
+func (w *watcher) tidy(name string, at *watched) {
+	if len(at.waits)+len(at.held) == 0 && len(w.watched) > maxOpen {
+		delete(w.watched, name)
+	}
+}

@@ -1,0 +1,190 @@
+package filelock
+
+import (
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// pair returns two Stores over one directory, as two processes have; both are
+// deaf to events or not.
+func pair(t *testing.T, deaf bool) (a, b *user) {
+	a = in(t, t.TempDir(), nil)
+	b = in(t, a.dir, nil)
+	a.deaf.Store(deaf)
+	b.deaf.Store(deaf)
+	return a, b
+}
+
+// either runs a test with Stores that hear events and with Stores that look.
+func either(t *testing.T, test func(t *testing.T, a, b *user)) {
+	for name, deaf := range map[string]bool{"hear": false, "look": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, b := pair(t, deaf)
+			test(t, a, b)
+		})
+	}
+}
+
+func TestReleaseGrantsTheNext(t *testing.T) {
+	either(t, func(t *testing.T, a, b *user) {
+		for _, u := range []*user{a, b} {
+			holder, next := exclusive("key"), waiting(exclusive("key"))
+			fence := a.granted(holder).Fence
+			wakes := u.watch(next)
+			u.refused(next)
+			a.release(holder)
+			g := receive(t, wakes, "the grant")
+			if !g.OK || g.Fence <= fence || g.Span != 1 || g.TTL <= 0 || g.TTL > next.Alive()+patience {
+				t.Errorf("woken with %+v", g)
+			}
+			u.must(u.renew(next))
+			u.release(next)
+		}
+	})
+}
+
+// A Store that is closed with claims has them no longer, nor places in line.
+func TestCloseLetsTheNextIn(t *testing.T) {
+	either(t, func(t *testing.T, a, b *user) {
+		third := in(t, a.dir, nil)
+		third.deaf.Store(a.deaf.Load())
+		next := waiting(exclusive("key"))
+		a.granted(exclusive("key"))
+		third.refused(waiting(exclusive("key")))
+		b.refused(next)
+		wakes := b.watch(next)
+		b.refused(next)
+		a.must(third.Close(), a.Close())
+		for !receive(t, wakes, "a wake that leads to the grant").OK && !b.acquire(next).OK {
+		}
+		b.must(b.renew(next))
+	})
+}
+
+func TestPlaceOfTheDeadIsNotGranted(t *testing.T) {
+	a, b := pair(t, false)
+	third := in(t, a.dir, nil)
+	holder, next := exclusive("key"), waiting(exclusive("key"))
+	a.granted(holder)
+	third.refused(waiting(exclusive("key")))
+	b.refused(next)
+	a.must(third.Close())
+	a.release(holder)
+	b.must(b.renew(next)) // Release has passed over the dead one.
+}
+
+func TestNotify(t *testing.T) {
+	either(t, func(t *testing.T, a, b *user) {
+		type loss struct {
+			id  string
+			err error
+		}
+		losses := make(chan loss, 10)
+		stop := a.Notify(func(key, id string, err error) { losses <- loss{id, err} })
+		c, released := exclusive("key"), exclusive("released")
+		a.granted(c)
+		a.granted(released)
+		a.release(released)
+		b.must(b.Break(t.Context(), "key", driver.PublicID(c.ID)))
+		if l := receive(t, losses, "the loss"); l.id != c.ID || !errors.Is(l.err, driver.ErrBroken) {
+			t.Errorf("told of the loss of %s: %v, want %s: %v", l.id, l.err, c.ID, driver.ErrBroken)
+		}
+		stop()
+		c = exclusive("key")
+		a.granted(c)
+		a.must(a.Break(t.Context(), "key", driver.PublicID(c.ID)), a.Close())
+		if len(losses) > 0 {
+			t.Errorf("told of %+v after stop", <-losses)
+		}
+	})
+}
+
+func TestNotifyOfARemovedFile(t *testing.T) {
+	a, _ := pair(t, false)
+	losses := make(chan error, 10)
+	a.Notify(func(key, id string, err error) { losses <- err })
+	c := exclusive("key")
+	a.granted(c)
+	if a.watcher.events == nil {
+		t.Skip("this system does not tell of changes in a directory; the next renewal does")
+	}
+	a.must(os.Remove(a.path("key")))
+	if err := receive(t, losses, "the loss"); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("told %v, want ErrLost", err)
+	}
+}
+
+// With the directory, the events end; looking goes on.
+func TestWatchOutlivesTheDirectory(t *testing.T) {
+	a, b := pair(t, false)
+	first := waiting(exclusive("key"))
+	a.granted(exclusive("key"))
+	b.refused(first)
+	wakes := b.watch(first)
+	b.must(os.RemoveAll(a.dir))
+	receive(t, wakes, "a wake when the file is gone")
+
+	holder, next := exclusive("key"), waiting(exclusive("key"))
+	a.granted(holder)
+	b.refused(next)
+	wakes = b.watch(next)
+	b.refused(next)
+	a.release(holder)
+	for !receive(t, wakes, "the grant").OK {
+	}
+}
+
+func TestWatchersAreForgotten(t *testing.T) {
+	a, _ := pair(t, false)
+	for range 3 * maxOpen {
+		c := waiting(exclusive(exclusive("").ID))
+		stop, err := a.Watch(t.Context(), c, func(driver.Grant) {})
+		a.must(err)
+		stop()
+		stop()
+	}
+	a.watcher.mu.Lock()
+	defer a.watcher.mu.Unlock()
+	if a.watcher.waiting != 0 || len(a.watcher.watched) > maxOpen+1 {
+		t.Errorf("%d claims wait, %d keys are known", a.watcher.waiting, len(a.watcher.watched))
+	}
+}
+
+// A session that is being ended by the system shows as alive for a moment.
+func TestSweep(t *testing.T) {
+	dead, u := in(t, t.TempDir(), nil), (*user)(nil)
+	dead.granted(exclusive("key"))
+	// As if its process had been killed: the lock is gone, the file is not.
+	session := dead.session.Load()
+	unlock(session.h)
+	u = in(t, dead.dir, nil)
+	u.granted(exclusive("unrelated"))
+	u.background.Wait()
+	if _, err := os.Stat(u.sessionPath(session.id)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the session of the dead is still there: %v", err)
+	}
+	if _, err := os.Stat(u.sessionPath(u.session.Load().id)); err != nil {
+		t.Error(err)
+	}
+	u.granted(exclusive("key"))
+}
+
+func TestLeaveOutlivesTheStore(t *testing.T) {
+	a, b := pair(t, false)
+	c := exclusive("key")
+	a.granted(c)
+	c.Leave, c.TTL = true, 300*time.Millisecond
+	sent := time.Now()
+	a.must(a.renew(c), a.Close())
+	for !b.acquire(exclusive("key")).OK {
+		<-time.After(time.Millisecond)
+	}
+	if stood := time.Since(sent); stood < c.TTL {
+		t.Errorf("the claim stood for %v after its Store was closed, want %v", stood, c.TTL)
+	}
+}
