@@ -57,6 +57,11 @@ var clients = map[string]string{
 	"github.com/spf13/cobra":          "ext/cmd/...",
 	"github.com/rogpeppe/go-internal": "ext/cmd/...",
 	"github.com/moby/locker":          "ext/internal/...", // to compare with
+
+	// Several processes write one database, which the standard library cannot
+	// do, and bbolt only one process at a time. Without cgo. Newer than v1.59
+	// needs Go 1.26.
+	"modernc.org/sqlite": "ext/cmd/...",
 }
 
 func TestWalls(t *testing.T) {

@@ -1,0 +1,124 @@
+package demo
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// A process is a server process, as the parent sees it.
+type process struct {
+	name  string
+	url   string // where it listens
+	cmd   *exec.Cmd
+	stdin io.Closer
+	out   *bufio.Reader
+}
+
+const (
+	startTime = 20 * time.Second // for a server to say where it listens
+	stopTime  = 5 * time.Second  // for a server to end by itself
+)
+
+// start starts a server process and gives it its job. It is killed when ctx
+// ends. await must follow.
+func (c Config) start(ctx context.Context, j job) (*process, error) {
+	cmd := exec.CommandContext(ctx, c.Command[0], c.Command[1:]...)
+	cmd.Stderr = c.Stderr
+	cmd.WaitDelay = time.Second
+	bindToParent(cmd)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	p := &process{name: j.Name, cmd: cmd, stdin: stdin, out: bufio.NewReader(stdout)}
+	if err := json.NewEncoder(stdin).Encode(j); err != nil {
+		p.stop()
+		return nil, fmt.Errorf("%s takes no job: %w", j.Name, err)
+	}
+	return p, nil
+}
+
+// await waits until the server listens.
+func (p *process) await() error {
+	timer := time.AfterFunc(startTime, p.kill)
+	defer timer.Stop()
+	line, err := p.out.ReadString('\n')
+	p.url = strings.TrimSpace(line)
+	if err != nil || !strings.HasPrefix(p.url, "http://") {
+		return fmt.Errorf("%s did not start: it says %q instead of where it listens (%v)", p.name, p.url, err)
+	}
+	return nil
+}
+
+// stop tells the server to end, by the end of its input, and waits for that.
+func (p *process) stop() error {
+	p.stdin.Close()
+	timer := time.AfterFunc(stopTime, p.kill)
+	defer timer.Stop()
+	if err := p.cmd.Wait(); err != nil {
+		return fmt.Errorf("%s: %w", p.name, err)
+	}
+	return nil
+}
+
+func (p *process) kill() { p.cmd.Process.Kill() }
+
+// A fleet is the servers of one round.
+type fleet []*process
+
+// startFleet starts n servers with the same job, each under its own name, and
+// waits until all listen.
+func (c Config) startFleet(ctx context.Context, n int, j job) (f fleet, err error) {
+	defer func() {
+		if err != nil {
+			f.stop()
+		}
+	}()
+	for i := range n {
+		j.Name = fmt.Sprintf("server %d", i+1)
+		p, err := c.start(ctx, j)
+		if err != nil {
+			return f, err
+		}
+		f = append(f, p)
+	}
+	for _, p := range f {
+		if err := p.await(); err != nil {
+			return f, err
+		}
+	}
+	return f, nil
+}
+
+func (f fleet) urls() (all []string) {
+	for _, p := range f {
+		all = append(all, p.url)
+	}
+	return all
+}
+
+// stop ends all servers and returns the first complaint.
+func (f fleet) stop() (first error) {
+	for _, p := range f {
+		p.stdin.Close()
+	}
+	for _, p := range f {
+		if err := p.stop(); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
