@@ -272,7 +272,7 @@ func TestHundredThousandKeysLeaveNothing(t *testing.T) {
 			b.unlock(b.lock(lk, fmt.Sprint("key", i)))
 		}
 		synctest.Wait()
-		if n := runtime.NumGoroutine(); n != before {
+		if n := runtime.NumGoroutine(); n > before {
 			b.Errorf("%d goroutines, %d before", n, before)
 		}
 		if len(lk.turns) != 0 || lk.renewer.leases.Len() != 0 || len(lk.cleaner.todo) != 0 {

@@ -77,7 +77,8 @@ type Claim struct {
 	Late bool
 
 	// Leave, for Renew: this renewal is the last. The claim stands for TTL
-	// from now, no shorter and no longer, though its client may end before.
+	// from now, no shorter and, whatever is renewed or asked for after it, no
+	// longer, though its client may end before.
 	Leave bool
 
 	// Span, for Acquire: how many fencing tokens the caller could use for
@@ -178,7 +179,8 @@ type Watcher interface {
 	// this claim that the store answered, because the message may be late, and
 	// the core confirms it by Renew.
 	//
-	// stop ends the watch. wake may be running while stop does.
+	// The watch outlives ctx, which bounds the call only. stop ends it; wake
+	// may be running while stop does.
 	Watch(ctx context.Context, c Claim, wake func(Grant)) (stop func(), err error)
 }
 
@@ -186,8 +188,8 @@ type Watcher interface {
 // their owner would at the next renewal.
 type Notifier interface {
 	// Notify calls lost, from any goroutine, for each claim of this Store that
-	// ended without a Release. lost does not block. err matches ErrLost and
-	// says why. stop ends the calls.
+	// it learns has ended without a Release. lost does not block. err matches
+	// ErrLost and says why. stop ends the calls.
 	Notify(lost func(key, id string, err error)) (stop func())
 }
 

@@ -4,7 +4,10 @@ package peers
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -12,6 +15,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	_ "github.com/holdfast-go/holdfast/filelock"
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
@@ -96,4 +100,25 @@ func spread(op func()) func(n int) {
 		}
 		wg.Wait()
 	}
+}
+func BenchmarkFileUncontended(b *testing.B) {
+	store, err := driver.Open(b.Context(), "file://"+filepath.Join(b.TempDir(), "locks"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	path := filepath.Join(b.TempDir(), "lock")
+	compare(b, cycles(b, locks(b, store)), func(n int) {
+		for range n {
+			f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+			if err != nil {
+				b.Fatal(err)
+			}
+			if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+				b.Fatal(err)
+			}
+			if err := f.Close(); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
 }
