@@ -1,0 +1,45 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// lookPath finds a program as a shell does. Its errors have the exit codes of a
+// shell.
+func lookPath(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	switch {
+	case err == nil, errors.Is(err, exec.ErrDot): // the user wants . in PATH
+		return path, nil
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, exec.ErrNotFound) && !inPath(name):
+		return "", failure(exitNotFound, fmt.Errorf("there is no command %q: check its name and PATH", name))
+	}
+	return "", failure(exitNotRunnable, fmt.Errorf("%q is not an executable file", name))
+}
+
+// inPath reports whether PATH leads to a file of that name, executable or not.
+func inPath(name string) bool {
+	if name == "" || strings.ContainsRune(name, filepath.Separator) {
+		return false
+	}
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() {
+			return true
+		}
+	}
+	return false
+}
+
+// notStarted is the exit for a program that was found but did not start.
+func notStarted(name string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) { // of a script: its interpreter
+		return failure(exitNotFound, fmt.Errorf("cannot execute %q, or the interpreter that its first line names: %w", name, err))
+	}
+	return failure(exitNotRunnable, fmt.Errorf("cannot execute %q: %w", name, err))
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// execute runs holdfast with arguments and returns its exit code.
+func execute(args []string) int {
+	cmd := root()
+	cmd.SetArgs(args)
+	return report(os.Stderr, cmd.Execute())
+}
+
+func root() *cobra.Command {
+	store := &site{}
+	cmd := &cobra.Command{
+		Use:   "holdfast",
+		Short: "Run commands under locks that hold across processes and machines",
+		Long: `Holdfast runs a command while it holds a lock, so that no other holder of that
+lock runs at the same time: on this machine or, with a store on the network,
+on any. It shows who holds which locks, and can break them.
+
+A key names what is guarded: any UTF-8 of 1 to 512 bytes. Locks are leases: if
+holdfast or its machine dies, the lock is free again by itself.`,
+		Example: `  holdfast run nightly -- ./backup.sh
+  holdfast run --try deploy -- make deploy
+  holdfast ls
+  holdfast show nightly`,
+		Version:           version(),
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		DisableAutoGenTag: true,
+		Args:              cobra.ArbitraryArgs,
+
+		SuggestionsMinimumDistance: 2,
+		RunE:                       unknown,
+	}
+	store.register(cmd)
+	cmd.SetVersionTemplate("{{.Version}}\n")
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usage(cmd.CommandPath(), "%w", err)
+	})
+	cmd.AddCommand(
+		runCommand(store),
+		lsCommand(store),
+		showCommand(store),
+		breakCommand(store),
+		versionCommand(),
+	)
+	return cmd
+}
+
+// unknown is what the bare command does: help, or the word that is not a
+// command.
+func unknown(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cmd.Help()
+	}
+	hint := ""
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = fmt.Sprintf(" (%s?)", strings.Join(near, ", "))
+	}
+	return usage("holdfast", "there is no command %q%s", args[0], hint)
+}
+
+// oneKey checks the arguments of a command that takes a key.
+func oneKey(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usage(cmd.CommandPath(), "got %d arguments instead of one KEY", len(args))
+	}
+	if err := rehearse(args[0]); err != nil {
+		return usage(cmd.CommandPath(), "%w", err)
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// maxGrace is the default of --grace for a long TTL.
+const maxGrace = 10 * time.Second
+
+func runCommand(store *site) *cobra.Command {
+	j := &job{store: store}
+	cmd := &cobra.Command{
+		Use:   "run [flags] KEY -- COMMAND [ARG...]",
+		Short: "Run a command while holding a lock",
+		Long: `Run waits for the lock on KEY, runs COMMAND while it holds the lock, and ends
+with the exit code of COMMAND.
+
+COMMAND gets stdin, stdout and stderr as they are, and all signals. In its
+environment are HOLDFAST_KEY, HOLDFAST_OWNER, and HOLDFAST_FENCE: a number that
+is larger for each later holder of the lock. Let the resource that KEY guards
+refuse smaller numbers than it has seen, if it can.
+
+If the lock is lost, COMMAND gets the signal TERM, and KILL if it still runs
+after --grace, both before anyone else can get the lock.
+
+Exit codes: those of COMMAND (128+n if signal n ended it), and
+   64  wrong flag, key or URL
+   69  the store cannot be opened or does not answer
+   74  the lock was lost while COMMAND ran
+   75  the lock is held by another (-E chooses another code)
+  126  COMMAND cannot be executed
+  127  COMMAND is not found`,
+		Example: `  holdfast run nightly -- ./backup.sh
+  holdfast run --try deploy -- make deploy        # fail at once if it is held
+  holdfast run --slots 3 encode -- ffmpeg ...     # at most three at a time
+  holdfast run --once-per 1h report -- ./mail.sh  # on whichever node comes first`,
+		Args:              j.parse,
+		RunE:              func(*cobra.Command, []string) error { return j.runToEnd() },
+		ValidArgsFunction: store.completeRun,
+	}
+	j.register(cmd)
+	return cmd
+}
+
+func (j *job) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.BoolVarP(&j.try, "try", "n", false, "do not wait for the lock")
+	f.DurationVarP(&j.wait, "wait", "w", time.Minute, "wait for the lock at most `duration`")
+	f.IntVarP(&j.conflict, "conflict-exit-code", "E", exitHeld, "exit with this `code` if the lock is held by another")
+	f.BoolVarP(&j.shared, "shared", "s", false, "share the lock with others that share it")
+	f.IntVar(&j.slots, "slots", 0, "take one of `n` slots instead of the whole lock")
+	f.IntVar(&j.weight, "weight", 1, "take `w` of the slots instead of one")
+	f.DurationVar(&j.ttl, "ttl", 15*time.Second, "how long the lock outlives a machine that falls silent")
+	f.DurationVar(&j.grace, "grace", 0, "what the command gets between TERM and KILL when the\nlock is lost (default a third of the TTL, at most 10s)")
+	f.DurationVar(&j.maxHold, "max-hold", 0, "end a command that runs for longer")
+	f.DurationVar(&j.atLeast, "at-least", 0, "keep the lock for so long from its start, though the\ncommand ends before")
+	f.DurationVar(&j.oncePer, "once-per", 0, "do nothing, with success, if the command was begun less\nthan so long ago, on any machine, and has succeeded")
+	f.StringVar(&j.note, "note", "", "`text` to show to those who are refused")
+	f.BoolVarP(&j.quiet, "quiet", "q", false, "say nothing if the lock is held, or the run is skipped")
+}
+
+// parse checks all that can be checked before anything is done.
+func (j *job) parse(cmd *cobra.Command, args []string) error {
+	j.flags, j.stderr = cmd, cmd.ErrOrStderr()
+	wrong := func(format string, args ...any) error { return usage(cmd.CommandPath(), format, args...) }
+	switch dash := cmd.ArgsLenAtDash(); {
+	case dash < 0:
+		return wrong("put -- between KEY and COMMAND: holdfast run nightly -- ./backup.sh")
+	case dash != 1:
+		return wrong("got %d arguments before -- instead of one KEY", dash)
+	case len(args) == 1:
+		return wrong("there is no COMMAND after --")
+	}
+	j.key, j.argv = args[0], args[1:]
+	set := cmd.Flags().Changed
+	switch {
+	case j.try && set("wait"):
+		return wrong("--try and --wait exclude each other")
+	case j.conflict < 0 || j.conflict > 255:
+		return wrong("--conflict-exit-code %d must be from 0 to 255", j.conflict)
+	case set("once-per") && (j.oncePer <= 0 || j.oncePer > maxOncePer):
+		return wrong("--once-per %v must be above 0 and at most %v", j.oncePer, maxOncePer)
+	case set("once-per") && (j.shared || set("slots")):
+		return wrong("--once-per needs the whole lock: leave out --shared and --slots")
+	}
+	if err := rehearse(j.key, j.options()...); err != nil {
+		return wrong("%w", err)
+	}
+	if set("once-per") {
+		if err := rehearse(j.marker()); err != nil {
+			return wrong("--once-per keeps its mark under KEY%s, and %w", markSuffix, err)
+		}
+	}
+	// A renewal is due after a third of the TTL: with a longer grace the
+	// command would be ended before one had its chance.
+	if !set("grace") {
+		j.grace = min(j.ttl/3, maxGrace)
+	} else if j.grace < 0 || j.grace > j.ttl/2 {
+		return wrong("--grace %v must be from 0 to half of the TTL, which is %v", j.grace, j.ttl/2)
+	}
+	return nil
+}
+
+// options are the lock's.
+func (j *job) options() []holdfast.LockOption {
+	set := j.flags.Flags().Changed
+	opts := []holdfast.LockOption{holdfast.TTL(j.ttl), holdfast.Wait(j.wait), holdfast.Note(j.note)}
+	if j.try {
+		opts[1] = holdfast.Wait(0)
+	}
+	if j.shared {
+		opts = append(opts, holdfast.Shared())
+	}
+	if set("slots") {
+		opts = append(opts, holdfast.Slots(j.slots))
+	}
+	if set("weight") {
+		opts = append(opts, holdfast.Weight(j.weight))
+	}
+	if set("max-hold") {
+		opts = append(opts, holdfast.MaxHold(j.maxHold))
+	}
+	if set("at-least") {
+		opts = append(opts, holdfast.AtLeast(j.atLeast))
+	}
+	return opts
+}

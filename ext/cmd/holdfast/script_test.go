@@ -1,0 +1,240 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// patient bounds what a script waits for. Nothing is decided by it: a test that
+// needs so long has failed anyway.
+const patient = time.Minute
+
+func TestMain(m *testing.M) {
+	os.Setenv("GORACE", noSleep)
+	testscript.Main(m, map[string]func(){
+		"holdfast": main,
+		"worker":   worker,
+		"seize":    seize,
+	})
+}
+
+// noSleep keeps the race detector from making each process a second longer.
+const noSleep = "atexit_sleep_ms=0"
+
+// TestScript runs the scripts, one per behaviour, with processes as users have
+// them. Besides the commands of testscript they have
+//
+//	exits CODE COMMAND...        run a command that ends with this code
+//	launch NAME COMMAND...       start a command; its output goes to NAME.out and NAME.err
+//	signal NAME SIGNAL           send it a signal
+//	finish NAME CODE             wait for its end, with this code
+//	await FILE [REGEXP]          wait until a file is there and matches
+//	until REGEXP COMMAND...      repeat a command until its output matches
+//	dead FILE                    wait until the process with the number in FILE is gone
+//	together N COMMAND...        start a command N times at once, and wait until all have succeeded
+//
+// and the programs worker and seize.
+func TestScript(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("testdata", "script"),
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("HOLDFAST_STORE", "file://"+filepath.Join(env.WorkDir, "locks"))
+			env.Setenv("GORACE", noSleep)
+			env.Values["launched"] = make(launched)
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits":    exits,
+			"launch":   launch,
+			"signal":   sendSignal,
+			"finish":   finish,
+			"await":    await,
+			"until":    until,
+			"dead":     dead,
+			"together": together,
+		},
+		RequireUniqueNames: true,
+	})
+}
+
+// launched are the commands that a script has started, by name.
+type launched map[string]*exec.Cmd
+
+func started(ts *testscript.TestScript) launched { return ts.Value("launched").(launched) }
+
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, !neg && len(args) >= 2, "exits CODE COMMAND...")
+	err := ts.Exec(args[1], args[2:]...)
+	want, got := number(ts, args[0]), 0
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		got = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d", got, want)
+	}
+}
+
+func launch(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, !neg && len(args) >= 2, "launch NAME COMMAND...")
+	name := args[0]
+	cmd := command(ts, args[1:])
+	stdout, err := os.Create(ts.MkAbs(name + ".out"))
+	ts.Check(err)
+	defer stdout.Close()
+	stderr, err := os.Create(ts.MkAbs(name + ".err"))
+	ts.Check(err)
+	defer stderr.Close()
+	cmd.Stdout, cmd.Stderr = stdout, stderr
+	defer heed()()
+	ts.Check(cmd.Start())
+	started(ts)[name] = cmd
+	ts.Defer(func() {
+		if cmd.ProcessState == nil {
+			cmd.Process.Kill()
+			cmd.Wait()
+		}
+	})
+}
+
+// heed lets the commands that are started before the function is called obey
+// ^C, also if the tests run in the background of a script, and ignore it.
+func heed() (done func()) {
+	interrupts := make(chan os.Signal, 1)
+	signal.Notify(interrupts, syscall.SIGINT, syscall.SIGQUIT)
+	return func() { signal.Stop(interrupts) }
+}
+
+func command(ts *testscript.TestScript, args []string) *exec.Cmd {
+	path, err := exec.LookPath(args[0])
+	ts.Check(err)
+	cmd := exec.Command(path, args[1:]...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no terminal, whoever runs the tests
+	cmd.Dir = ts.MkAbs(".")
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "GORACE", "HOLDFAST_STORE"} {
+		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
+	}
+	return cmd
+}
+
+func sendSignal(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, !neg && len(args) == 2, "signal NAME SIGNAL")
+	sig, ok := signals[args[1]]
+	need(ts, ok, "signal NAME SIGNAL")
+	ts.Check(started(ts)[args[0]].Process.Signal(sig))
+}
+
+func finish(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, !neg && len(args) == 2, "finish NAME CODE")
+	cmd := started(ts)[args[0]]
+	hurry := time.AfterFunc(patient, func() { cmd.Process.Kill() })
+	err := cmd.Wait()
+	if !hurry.Stop() {
+		ts.Fatalf("%s did not end", args[0])
+	}
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		ts.Fatalf("%s: %v", args[0], err)
+	}
+	if got, want := cmd.ProcessState.ExitCode(), number(ts, args[1]); got != want {
+		ts.Fatalf("%s ended with %v, want exit code %d\n%s", args[0], cmd.ProcessState, want, ts.ReadFile(args[0]+".err"))
+	}
+}
+
+func await(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, !neg && (len(args) == 1 || len(args) == 2), "await FILE [REGEXP]")
+	want := regexp.MustCompile("(?m)" + append(args, "")[1])
+	var text []byte
+	poll(ts, func() bool {
+		var err error
+		text, err = os.ReadFile(ts.MkAbs(args[0]))
+		return err == nil && want.Match(text)
+	}, func() { ts.Fatalf("%s does not match %s:\n%s", args[0], want, text) })
+}
+
+func until(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, !neg && len(args) >= 2, "until REGEXP COMMAND...")
+	want := regexp.MustCompile("(?m)" + args[0])
+	var text []byte
+	poll(ts, func() bool {
+		text, _ = command(ts, args[1:]).CombinedOutput()
+		return want.Match(text)
+	}, func() { ts.Fatalf("output does not match %s:\n%s", want, text) })
+}
+
+func dead(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, !neg && len(args) == 1, "dead FILE")
+	pid := number(ts, string(bytes.TrimSpace([]byte(ts.ReadFile(args[0])))))
+	poll(ts, func() bool { return gone(pid) }, func() { ts.Fatalf("process %d still runs", pid) })
+}
+
+// gone reports whether a process has ended. One that its parent has not waited
+// for yet counts as ended.
+func gone(pid int) bool {
+	if syscall.Kill(pid, 0) == syscall.ESRCH {
+		return true
+	}
+	out, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
+	return err != nil || bytes.HasPrefix(bytes.TrimSpace(out), []byte("Z"))
+}
+
+func together(ts *testscript.TestScript, neg bool, args []string) {
+	need(ts, !neg && len(args) >= 2, "together N COMMAND...")
+	type result struct {
+		out []byte
+		err error
+	}
+	n := number(ts, args[0])
+	results := make(chan result)
+	for range n {
+		cmd := command(ts, args[1:])
+		go func() {
+			out, err := cmd.CombinedOutput()
+			results <- result{out, err}
+		}()
+	}
+	for range n {
+		if r := <-results; r.err != nil {
+			ts.Logf("%v\n%s", r.err, r.out)
+			defer ts.Fatalf("not all have succeeded")
+		}
+	}
+}
+
+func poll(ts *testscript.TestScript, done func() bool, otherwise func()) {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.After(patient)
+	for !done() {
+		select {
+		case <-tick.C:
+		case <-limit:
+			otherwise()
+		}
+	}
+}
+
+func need(ts *testscript.TestScript, ok bool, usage string) {
+	if !ok {
+		ts.Fatalf("usage: %s", usage)
+	}
+}
+
+func number(ts *testscript.TestScript, text string) int {
+	n, err := strconv.Atoi(text)
+	ts.Check(err)
+	return n
+}
