@@ -29,7 +29,8 @@ holdfast or its machine dies, the lock is free again by itself.`,
 		Example: `  holdfast run nightly -- ./backup.sh
   holdfast run --try deploy -- make deploy
   holdfast ls
-  holdfast show nightly`,
+  holdfast show nightly
+  holdfast demo`,
 		Version:           version(),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
@@ -49,6 +50,7 @@ holdfast or its machine dies, the lock is free again by itself.`,
 		lsCommand(store),
 		showCommand(store),
 		breakCommand(store),
+		demoCommand(),
 		versionCommand(),
 	)
 	return cmd

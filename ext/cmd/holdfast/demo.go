@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/demo"
+)
+
+func demoCommand() *cobra.Command {
+	c := demo.Default()
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Watch a flash sale oversell without locks, and not with them",
+		Long: `Demo starts server processes that sell one stock, kept in an SQLite database, to
+many buyers at once: first without a lock, then with a sync.Mutex in each
+process, then with Holdfast. It counts the orders in the database.
+
+With --pause it goes on to freeze a server that holds the lock and is about to
+write, until another has got the lock and sold the item. Its late write lands,
+and in a second take is refused, because there the database checks the fencing
+token.
+
+It needs nothing installed, and leaves nothing behind. It succeeds if Holdfast
+sold what there was, and fails with 1 if not.`,
+		Example: `  holdfast demo
+  holdfast demo --pause
+  holdfast demo --servers 8 --store file:///mnt/shared/locks --json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runDemo(cmd, c, asJSON) },
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&c.Servers, "servers", c.Servers, "server processes")
+	flags.IntVar(&c.Stock, "stock", c.Stock, "items on sale")
+	flags.IntVar(&c.Buyers, "buyers", c.Buyers, "buyers, who want one item each")
+	flags.StringVar(&c.Store, "store", "", "`URL` of the store that keeps the locks (default files that are\nremoved at the end)")
+	flags.BoolVar(&c.Pause, "pause", false, "go on to freeze a server in the middle of a sale")
+	flags.DurationVar(&c.TTL, "ttl", c.TTL, "how long a server that is frozen keeps its lock")
+	flags.BoolVar(&asJSON, "json", false, "write JSON")
+	cmd.AddCommand(demoServerCommand())
+	return cmd
+}
+
+// demoServerCommand is what demo starts.
+func demoServerCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "serve",
+		Short:  "Be one server of a demo, which says on stdin what to sell",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			err := demo.Serve(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
+			if err != nil {
+				return failure(exitFailed, err)
+			}
+			return nil
+		},
+	}
+}
+
+func runDemo(cmd *cobra.Command, c demo.Config, asJSON bool) error {
+	if err := c.Validate(); err != nil {
+		return usage(cmd.CommandPath(), "%w", err)
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return failure(exitFailed, err)
+	}
+	c.Command = []string{program, "demo", "serve"}
+	c.Stderr = cmd.ErrOrStderr()
+	if terminal(c.Stderr) {
+		c.Progress = func(line string) { fmt.Fprintf(c.Stderr, "\r\x1b[K%s", line) }
+	}
+	ctx, stop := untilSignal(cmd.Context())
+	defer stop()
+	report, err := demo.Run(ctx, c)
+	if c.Progress != nil {
+		c.Progress("")
+	}
+	if err != nil {
+		return demoFailure(err)
+	}
+	write := report.Print
+	if asJSON {
+		write = func(w io.Writer) error { return writeJSON(w, report) }
+	}
+	if err := errors.Join(write(cmd.OutOrStdout()), report.Err()); err != nil {
+		return failure(exitFailed, err)
+	}
+	return nil
+}
+
+// demoFailure is the exit of a demo that could not be played.
+func demoFailure(err error) error {
+	if broken := (*exit)(nil); errors.As(err, &broken) {
+		return broken
+	}
+	switch {
+	case errors.Is(err, driver.ErrURL):
+		return failure(exitUsage, err)
+	case errors.Is(err, demo.ErrStore):
+		return storeFailure(err)
+	}
+	return failure(exitFailed, err)
+}
+
+// untilSignal returns a context that ends with a signal. Its cause is then the
+// exit that the signal asks for.
+func untilSignal(parent context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		select {
+		case s := <-signals:
+			cancel(failure(exitSignal+signalNumber(s), nil))
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		cancel(nil)
+	}
+}
