@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -39,6 +40,22 @@ func BenchmarkUncontended(b *testing.B) {
 		}
 		if errs := s.Release(ctx, cs); errs != nil {
 			b.Fatal(errs)
+		}
+	}
+}
+
+func BenchmarkLocker(b *testing.B) {
+	locks := holdfast.New(New(b.TempDir(), nil), nil)
+	defer locks.Close()
+	ctx := context.Background()
+	b.ReportAllocs()
+	for b.Loop() {
+		lock, err := locks.Lock(ctx, "key")
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := lock.Unlock(); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

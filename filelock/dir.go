@@ -9,6 +9,18 @@ import (
 	"runtime"
 )
 
+// Options say who may share the locks of a directory. The zero value means
+// the processes of one user on one host.
+type Options struct {
+	// Mode is the permissions of the lock files, whatever the umask: 0600,
+	// 0660 or 0666. 0 means 0600. With a wider mode than 0600, files of other
+	// users are accepted, and a missing directory is made wider too.
+	Mode fs.FileMode
+
+	// AllowNetwork accepts a directory on a network file system.
+	AllowNetwork bool
+}
+
 // Reasons for which a file is not taken as a lock file.
 var (
 	errSymlink   = errors.New("it is a symbolic link, which a lock file never is; remove it if nobody needs it")

@@ -48,8 +48,8 @@ func TestLeaseClock(t *testing.T) {
 			t.Errorf("the lease clock says %v, CLOCK_BOOTTIME %v to %v", got, before, after)
 		}
 	}
-	if ownClock() != ownClock() || ownClock() == (clockID{}) {
-		t.Errorf("the clock is called %x, then %x", ownClock(), ownClock())
+	if ownClock() == (clockID{}) || ownClock() == nameClock("") {
+		t.Errorf("the clock is called %x", ownClock())
 	}
 }
 

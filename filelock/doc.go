@@ -60,8 +60,8 @@
 //     process that is stopped (SIGSTOP, a debugger) loses its claims after
 //     their TTL, like with any store; in the rare case that it is stopped
 //     inside a call, that key waits for it to go on or end.
-//   - Whoever removes lock files (rm, cleaners of /tmp) sets keys free that are
-//     held. The holder is told, at once on Linux and by its next renewal
+//   - Whoever removes or renames lock files (rm, cleaners of /tmp) sets keys
+//     free that are held. The holder is told, at once on Linux and by its next renewal
 //     elsewhere. Use /run, /var/lib or a user's runtime folder, not /tmp.
 //   - Whoever may write to the files can lock others out. Share a directory
 //     only with those you trust: a group (mode=0660), not all users.

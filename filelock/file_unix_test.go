@@ -211,7 +211,7 @@ func TestLineWithoutEnd(t *testing.T) {
 		a.refused(c)
 		line = append(line, c)
 	}
-	if len(line) != 16 {
+	if len(line) != 12 {
 		t.Errorf("%d claims with 64 KiB each were let in, or left out", len(line))
 	}
 	a.must(a.renew(holder))

@@ -17,7 +17,10 @@ import (
 // Holders returns the claims on a key, as driver.Inspector has it. It changes
 // nothing and waits for nobody.
 func (s *Store) Holders(ctx context.Context, key string) ([]driver.Holder, error) {
-	if err := errors.Join(checkKey(key), s.ready(ctx)); err != nil {
+	if err := checkKey(key); err != nil {
+		return nil, err
+	}
+	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
 	st, at, err := s.peek(key)
@@ -72,10 +75,6 @@ func (s *Store) Keys(ctx context.Context, prefix string) iter.Seq2[string, error
 			yield("", err)
 		}
 	}
-}
-
-func hasPrefix(key, prefix string) bool {
-	return len(key) >= len(prefix) && key[:len(prefix)] == prefix
 }
 
 // lockFiles yields the names of the files that may be of keys with a prefix.

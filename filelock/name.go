@@ -14,6 +14,8 @@ const (
 	// where names are encrypted.
 	maxName  = 128
 	headSize = 40 // readable bytes of a key whose name would be too long
+
+	sessionID = 16 // letters of a session's id
 )
 
 const lowerHex = "0123456789abcdef"
@@ -70,4 +72,13 @@ func escape(key string) string {
 
 func isPlain(c byte) bool {
 	return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '_'
+}
+
+func isSessionID(id string) bool {
+	for i := range len(id) {
+		if !isPlain(id[i]) {
+			return false
+		}
+	}
+	return len(id) == sessionID
 }

@@ -32,6 +32,7 @@ const (
 	crcAt      = 40
 	inline     = slotSize - headerSize
 	maxText    = 1 << 20
+	roomy      = maxText / 4 * 3 // no new claims beyond, so that those that are there can always be rewritten
 
 	flagFar = 1 // of a record: the text is in its area
 )
@@ -133,9 +134,6 @@ func readSlot(h handle, page *[pageSize]byte, i int) (slot, bool, error) {
 // buf, into slot i.
 func (s slot) write(h handle, i int, buf []byte) error {
 	header, text := buf[:headerSize], buf[headerSize:]
-	if len(text) > maxText {
-		return errTooLong
-	}
 	clear(header)
 	copy(header, magic)
 	binary.LittleEndian.PutUint16(header[8:], version)

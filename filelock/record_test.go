@@ -96,18 +96,6 @@ func TestRecordTakesTurns(t *testing.T) {
 	}
 }
 
-func TestRecordIsBounded(t *testing.T) {
-	s := newShelf(t)
-	s.write("a", 10)
-	h := s.open()
-	defer closeFile(h)
-	version := slot{seq: 2}
-	if err := version.write(h, 1, make([]byte, headerSize+maxText+1)); !errors.Is(err, errTooLong) {
-		t.Errorf("a text that is too long was answered %v", err)
-	}
-	s.holds("a", 10)
-}
-
 // A process that is killed in the middle of a write leaves some of it behind.
 func TestRecordHalfWritten(t *testing.T) {
 	for _, length := range []int{100, inline, 3 * pageSize} {

@@ -22,6 +22,8 @@ type section struct {
 	page [pageSize]byte
 	buf  []byte // what to write
 
+	limit int // of the text, in bytes
+
 	state
 	pushed   []push
 	bell     bool // others have to look at the record
@@ -65,7 +67,7 @@ func (s *Store) enter(ctx context.Context, key string, create bool) (*section, e
 		return nil, err
 	}
 	sec := sections.Get().(*section)
-	sec.store, sec.file, sec.here = s, f, at
+	sec.store, sec.file, sec.here, sec.limit = s, f, at, maxText
 	if err := sec.load(); err != nil {
 		sec.end()
 		return nil, of(f.path, err)
@@ -120,6 +122,9 @@ func (sec *section) save() error {
 	sec.buf = sec.encode(append(sec.buf[:0], make([]byte, headerSize)...), sec.here.clock)
 	if string(sec.buf[headerSize:]) == string(sec.slot.text) {
 		return nil
+	}
+	if len(sec.buf) > headerSize+sec.limit {
+		return errTooLong
 	}
 	next := slot{seq: sec.slot.seq + 1, written: sec.here.Moment}
 	return of(sec.file.path, next.write(sec.file.h, sec.next, sec.buf))

@@ -17,24 +17,14 @@ import (
 type session struct {
 	id      string
 	h       handle
+	file    identity
 	checked atomic.Int64 // when it was last seen in its place, by lease
 	before  *session     // whose file was removed; claims may still name it
 }
 
-const sessionSize = 16 // letters of a session's id
-
 // recheck is how often a Store makes sure that its session, and the lock files
 // that it has open, are still in their places.
 const recheck = time.Second
-
-func isSessionID(id string) bool {
-	for i := range len(id) {
-		if !isPlain(id[i]) {
-			return false
-		}
-	}
-	return len(id) == sessionSize
-}
 
 func (s *Store) sessionPath(id string) string {
 	return filepath.Join(s.dir, sessionPrefix+id)
@@ -53,10 +43,11 @@ func (s *Store) own(now time.Duration) (string, error) {
 	}
 	old := s.session.Load()
 	if old != nil {
-		if n, err := links(old.h); err == nil && n > 0 {
+		if old.file.stillAt(s.sessionPath(old.id)) {
 			old.checked.Store(int64(now))
 			return old.id, nil
 		}
+		s.checked.Store(false) // The directory may have gone, too.
 	}
 	live, err := s.beginSession()
 	if err != nil {
@@ -65,7 +56,9 @@ func (s *Store) own(now time.Duration) (string, error) {
 	live.before = old
 	live.checked.Store(int64(now))
 	s.session.Store(live)
-	if old == nil {
+	if old != nil {
+		closeFile(old.h)
+	} else {
 		s.background.Go(s.sweep)
 	}
 	return live.id, nil
@@ -73,7 +66,7 @@ func (s *Store) own(now time.Duration) (string, error) {
 
 func (s *Store) beginSession() (*session, error) {
 	for {
-		var raw [sessionSize / 2]byte
+		var raw [sessionID / 2]byte
 		rand.Read(raw[:]) // never fails
 		id := hex.EncodeToString(raw[:])
 		path := s.sessionPath(id)
@@ -84,15 +77,19 @@ func (s *Store) beginSession() (*session, error) {
 		if err != nil {
 			return nil, err
 		}
-		ok, err := tryLock(h, true)
-		n, linksErr := links(h)
-		switch {
-		case err != nil || linksErr != nil:
+		file, err := inspect(h, path, false)
+		if err != nil {
+			closeFile(h)
+			return nil, err
+		}
+		free, err := tryLock(h, true)
+		if err != nil {
 			closeFile(h)
 			os.Remove(path)
-			return nil, of(path, errors.Join(err, linksErr))
-		case ok && n == 1:
-			return &session{id: id, h: h}, nil
+			return nil, of(path, err)
+		}
+		if free && file.stillAt(path) {
+			return &session{id: id, h: h, file: file}, nil
 		}
 		// Somebody has taken it for a dead one before it was locked.
 		closeFile(h)
@@ -145,8 +142,16 @@ func (s *Store) alive(id string) bool {
 	}
 	path := s.sessionPath(id)
 	h, err := openFile(path, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		if !s.deaf.Load() {
+			return false
+		}
+		// A network file system may not have heard of a new file yet. Whoever
+		// makes one asks the server.
+		h, err = createFile(path, s.opts.Mode)
+	}
 	if err != nil {
-		return !errors.Is(err, fs.ErrNotExist)
+		return true
 	}
 	defer closeFile(h)
 	// Shared, so that two who look at the same time both find it dead.

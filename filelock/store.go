@@ -14,18 +14,6 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Options say who may share the locks of a directory. The zero value means
-// the processes of one user on one host.
-type Options struct {
-	// Mode is the permissions of the lock files, whatever the umask: 0600,
-	// 0660 or 0666. 0 means 0600. With a wider mode than 0600, files of other
-	// users are accepted, and a missing directory is made wider too.
-	Mode fs.FileMode
-
-	// AllowNetwork accepts a directory on a network file system.
-	AllowNetwork bool
-}
-
 // A Store keeps claims in the files of a directory. All its methods may be
 // called at the same time.
 type Store struct {
@@ -37,7 +25,7 @@ type Store struct {
 	closed  bool
 	checked atomic.Bool // the directory is fit
 	found   atomic.Pointer[os.FileInfo]
-	deaf    atomic.Bool // events of the directory do not tell all, so look
+	deaf    atomic.Bool // the directory tells only of what this host does
 
 	session    atomic.Pointer[session]
 	watcher    watcher
@@ -88,7 +76,6 @@ func (s *Store) ready(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// A network file system tells only of what this host does.
 	if kind != "" {
 		s.deaf.Store(true)
 	}
@@ -101,13 +88,14 @@ func (s *Store) ready(ctx context.Context) error {
 
 // Acquire asks for a claim, as driver.Store has it.
 func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	if err := errors.Join(checkKey(c.Key), checkTTL(c.TTL)); err != nil {
+	if err := check(c); err != nil {
 		return driver.Grant{}, err
 	}
 	sec, err := s.enter(ctx, c.Key, true)
 	if err != nil {
 		return driver.Grant{}, err
 	}
+	sec.limit = roomy
 	g, err := sec.acquire(c)
 	name := sec.file.name
 	switch saved := sec.leave(); {
@@ -142,13 +130,6 @@ func (sec *section) acquire(c driver.Claim) (driver.Grant, error) {
 	return g, err
 }
 
-func checkKey(key string) error {
-	if key == "" || len(key) > driver.MaxKey {
-		return fmt.Errorf("%w: a key of %d bytes (want 1 to %d)", driver.ErrInvalid, len(key), driver.MaxKey)
-	}
-	return nil
-}
-
 // claim lets a claim that holds live with a session, which may be newer than
 // the one that it was taken in.
 func (sec *section) claim(id, session string) {
@@ -157,10 +138,16 @@ func (sec *section) claim(id, session string) {
 	}
 }
 
-// checkTTL keeps times apart from forever.
-func checkTTL(ttl time.Duration) error {
-	if ttl > 366*24*time.Hour {
-		return fmt.Errorf("%w: a TTL of %v (want at most a year)", driver.ErrInvalid, ttl)
+func check(c driver.Claim) error {
+	if c.TTL > 366*24*time.Hour { // keeps times apart from forever
+		return fmt.Errorf("%w: a TTL of %v (want at most a year)", driver.ErrInvalid, c.TTL)
+	}
+	return checkKey(c.Key)
+}
+
+func checkKey(key string) error {
+	if key == "" || len(key) > driver.MaxKey {
+		return fmt.Errorf("%w: a key of %d bytes (want 1 to %d)", driver.ErrInvalid, len(key), driver.MaxKey)
 	}
 	return nil
 }
@@ -171,6 +158,9 @@ func (s *Store) Renew(ctx context.Context, cs []driver.Claim) []error {
 }
 
 func (s *Store) renew(ctx context.Context, c driver.Claim) error {
+	if err := check(c); err != nil {
+		return err
+	}
 	sec, err := s.enter(ctx, c.Key, false)
 	if err != nil {
 		return lostIfGone(err)

@@ -69,8 +69,6 @@ func exclusive(key string) driver.Claim {
 
 func waiting(c driver.Claim) driver.Claim { c.Wait = true; return c }
 
-func reader(c driver.Claim) driver.Claim { c.Weight = 1; return c }
-
 func (u *user) must(errs ...error) {
 	u.Helper()
 	if err := errors.Join(errs...); err != nil {

@@ -1,0 +1,40 @@
+package filelock
+
+import (
+	"testing"
+	"time"
+)
+
+// On a share, a claim of another host stands until its session ends.
+func TestClaimOfAnotherHost(t *testing.T) {
+	for name, deaf := range map[string]bool{"local": false, "share": true} {
+		t.Run(name, func(t *testing.T) {
+			a, b := pair(t, deaf)
+			c := exclusive("key")
+			c.TTL = time.Nanosecond
+			a.granted(c)
+			// As if a had another clock.
+			h, err := openFile(a.path("key"), true)
+			a.must(err)
+			defer closeFile(h)
+			var page [pageSize]byte
+			version, next, err := readRecord(h, &page)
+			a.must(err)
+			var st state
+			a.must(st.load(version, "key", here()))
+			text := st.encode(make([]byte, headerSize), clockID{9})
+			version.seq++
+			a.must(version.write(h, next, text))
+
+			if g := b.refused(exclusive("key")); g.Retry != 0 || g.Holder.Left != 0 || g.Holder.Owner != c.Owner {
+				t.Errorf("refused with %+v, want no time that nobody knows", g)
+			}
+			list, err := b.Holders(t.Context(), "key")
+			if err != nil || len(list) != 1 || list[0].Left != 0 {
+				t.Errorf("Holders tells %+v, %v", list, err)
+			}
+			a.must(a.Close())
+			b.granted(exclusive("key"))
+		})
+	}
+}
