@@ -26,6 +26,7 @@ func (l *Lock) attach(ctx context.Context, cancel *context.CancelCauseFunc) {
 			l.contexts = make(map[*context.CancelCauseFunc]struct{})
 		}
 		l.contexts[cancel] = struct{}{}
+		l.lease.tighten(l)
 	}
 	lk.mu.Unlock()
 	if e != nil {

@@ -31,9 +31,10 @@ type lease struct {
 	// by the Locker's clock; 0 if never. It can be read at any time.
 	deadline atomic.Int64
 
-	// The lock that uses the lease: strongly at first, weakly from its first
-	// renewal on, so that the renewer notices a lock that was dropped, and the
-	// many that end sooner pay nothing for that.
+	// The lock that uses the lease: weakly from its first renewal on, so that
+	// the renewer notices a lock that was dropped, and the many that end sooner
+	// pay nothing for that. Strongly before, and as long as somebody waits for
+	// its end, who need not keep the lock itself.
 	lock *Lock
 	weak weak.Pointer[Lock]
 
@@ -116,8 +117,15 @@ func (l *lease) holder() *Lock {
 
 // loosen lets the lock be collected if its owner drops it.
 func (l *lease) loosen() {
-	if l.lock != nil {
+	if l.lock != nil && l.lock.done == nil && len(l.lock.contexts) == 0 {
 		l.weak, l.lock = weak.Make(l.lock), nil
+	}
+}
+
+// tighten takes it back, because somebody is going to wait for the lock's end.
+func (l *lease) tighten(lock *Lock) {
+	if l.holder() == lock {
+		l.lock = lock
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 // A Lock is held until Unlock, or until it is lost. It is renewed in the
 // background. All its methods may be called from many goroutines.
 //
-// A Lock that is garbage-collected without Unlock is logged and no longer
-// renewed.
+// A Lock that is garbage-collected without Unlock, while nobody waits for its
+// Done or has a context of it, is logged and no longer renewed.
 type Lock struct {
 	lease *lease
 	outer *Lock // of a lock that was entered again: the state is there
@@ -146,6 +146,8 @@ func (l *Lock) Done() <-chan struct{} {
 		r.done = make(chan struct{})
 		if r.end.Load() != nil {
 			close(r.done)
+		} else {
+			r.lease.tighten(r)
 		}
 	}
 	return r.done

@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -320,37 +317,6 @@ func TestLockNeverReturnsALostLock(t *testing.T) {
 		if l, err := lk.TryLock(b.Context(), "k"); err == nil || errors.Is(err, ErrHeld) {
 			b.Errorf("a store that always answers too late: %v, %v", l, err)
 		}
-	})
-}
-
-func TestDroppedLockIsLoggedAndNotRenewed(t *testing.T) {
-	simulate(t, func(b *bench) {
-		var log strings.Builder
-		lost := make(chan Event, 10)
-		lk := b.open(&Options{
-			Logger: slog.New(slog.NewTextHandler(&log, nil)),
-			Trace:  &Trace{Lost: func(e Event) { lost <- e }},
-		})
-		other := b.open(nil)
-		b.lock(lk, "dropped")
-		kept := b.lock(lk, "kept")
-		time.Sleep(6 * time.Second) // past the first renewal
-		synctest.Wait()
-		runtime.GC()
-		runtime.GC()
-		next := b.lock(other, "dropped")
-		synctest.Wait()
-		if e := <-lost; len(lost) != 0 || e.Key != "dropped" || !errors.Is(e.Err, ErrLost) {
-			b.Errorf("lost %+v and %d more, want the dropped lock only", e, len(lost))
-		}
-		if !strings.Contains(log.String(), `key=dropped`) {
-			b.Errorf("the log does not name the dropped lock: %s", log.String())
-		}
-		if err := kept.Err(); err != nil {
-			b.Errorf("the other lock: %v", err)
-		}
-		b.unlock(next)
-		b.unlock(kept)
 	})
 }
 
