@@ -222,7 +222,7 @@ func (w *world) fault(k *modelKey, from int, arg byte) {
 // settle waits until nothing moves, and brings the model up to date: first what
 // has ended, then what has begun.
 func (w *world) settle() {
-	time.Sleep(1) // past the timers that fire at this very instant
+	time.Sleep(time.Nanosecond) // past the timers that fire at this very instant
 	synctest.Wait()
 	for _, k := range w.keys {
 		k.held = slices.DeleteFunc(k.held, func(l *modelLock) bool {

@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package peers measures Holdfast beside what people use instead. Both sides
 // take turns within one run, so that a busy machine slows both.
 package peers
