@@ -29,6 +29,22 @@ func (w *watcher) start() {
 	w.stopped.Go(w.poll)
 }
 
+// startLate begins for the sake of those who hold, if there are any, and looks
+// for what they have missed until now.
+func (w *watcher) startLate() {
+	w.mu.Lock()
+	w.late = nil
+	if w.closed || w.started || w.held == 0 {
+		w.mu.Unlock()
+		return
+	}
+	w.start()
+	w.stopped.Add(1)
+	defer w.stopped.Done()
+	w.mu.Unlock()
+	w.checkHeld()
+}
+
 // restart begins anew, after which everybody has to look: the directory is
 // another one.
 func (w *watcher) restart() {
@@ -47,6 +63,9 @@ func (w *watcher) restart() {
 func (w *watcher) close() {
 	w.mu.Lock()
 	w.closed = true
+	if w.late != nil {
+		w.late.Stop()
+	}
 	close(w.quit)
 	if w.events != nil {
 		w.events.close()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -25,6 +26,7 @@ type watcher struct {
 	listeners []*listener
 	started   bool
 	closed    bool
+	late      *time.Timer   // starts it for those who hold; nil: nobody does
 	events    *events       // nil: look
 	kick      chan struct{} // look soon
 	quit      chan struct{}
@@ -98,6 +100,10 @@ func (s *Store) Notify(lost func(key, id string, err error)) (stop func()) {
 	}
 }
 
+// lull is how long claims are held before somebody looks after them. Most are
+// not held for that long, and to stop listening takes Linux ten milliseconds.
+const lull = 500 * time.Millisecond
+
 // track begins to look after a claim that holds.
 func (w *watcher) track(name, key, id string) {
 	w.mu.Lock()
@@ -105,7 +111,9 @@ func (w *watcher) track(name, key, id string) {
 	if len(w.listeners) == 0 || w.closed {
 		return
 	}
-	w.start()
+	if !w.started && w.late == nil {
+		w.late = time.AfterFunc(lull, w.startLate)
+	}
 	if at := w.at(name, key); !slices.Contains(at.held, id) {
 		at.held = append(at.held, id)
 		if w.held++; w.held == 1 && w.events == nil {

@@ -107,6 +107,28 @@ func TestNotify(t *testing.T) {
 	})
 }
 
+// To listen costs more than a short lock does.
+func TestNobodyListensForAShortLock(t *testing.T) {
+	a, _ := pair(t, false)
+	a.Notify(func(key, id string, err error) { t.Errorf("told of the loss of %q: %v", key, err) })
+	started := func() bool {
+		a.watcher.startLate() // as if the lull were over
+		a.watcher.mu.Lock()
+		defer a.watcher.mu.Unlock()
+		return a.watcher.started
+	}
+	c := exclusive("key")
+	a.granted(c)
+	a.release(c)
+	if started() {
+		t.Error("listens though nothing is held")
+	}
+	a.granted(exclusive("key"))
+	if !started() {
+		t.Error("does not listen though a claim is held")
+	}
+}
+
 // When the system has dropped events, everybody looks.
 func TestEventsLost(t *testing.T) {
 	a, b := pair(t, false)
