@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"runtime"
 	"time"
 )
 
@@ -184,8 +183,8 @@ func (f *file) await(ctx context.Context) error {
 		if ok, err := tryLock(f.h, true); ok || err != nil {
 			return of(f.path, err)
 		}
-		if try < 20 {
-			runtime.Gosched()
+		if try < 60 {
+			yield()
 			continue
 		}
 		if err := sleep(ctx, pause); err != nil {

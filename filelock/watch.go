@@ -86,8 +86,9 @@ func (s *Store) Watch(ctx context.Context, c driver.Claim, wake func(driver.Gran
 }
 
 // Notify reports claims of this Store that have ended, as driver.Notifier has
-// it: at once where the system tells of changes in a directory (Linux),
-// otherwise nothing, and the next renewal does.
+// it. On Linux it hears of it at once. Elsewhere it sees within 250 ms that a
+// claim was broken, and nothing of a lock file that was removed: the next
+// renewal does.
 func (s *Store) Notify(lost func(key, id string, err error)) (stop func()) {
 	w, one := &s.watcher, &listener{lost}
 	w.mu.Lock()

@@ -1,0 +1,13 @@
+package filelock
+
+import (
+	"runtime"
+	"syscall"
+)
+
+// yield lets others run for a moment: the goroutines of this process, and the
+// process that may have been made to pause in the middle of a section.
+func yield() {
+	runtime.Gosched()
+	syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0)
+}
