@@ -86,9 +86,9 @@ func (s *Store) Watch(ctx context.Context, c driver.Claim, wake func(driver.Gran
 }
 
 // Notify reports claims of this Store that have ended, as driver.Notifier has
-// it. On Linux it hears of it at once. Elsewhere it sees within 250 ms that a
-// claim was broken, and nothing of a lock file that was removed: the next
-// renewal does.
+// it. On Linux it hears of it at once, if the claim is older than half a second,
+// and else as soon as it is. Elsewhere it sees within 250 ms that a claim was
+// broken, and nothing of a lock file that was removed: the next renewal does.
 func (s *Store) Notify(lost func(key, id string, err error)) (stop func()) {
 	w, one := &s.watcher, &listener{lost}
 	w.mu.Lock()
