@@ -2,7 +2,6 @@ package holdfast
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"testing"
 
@@ -60,20 +59,4 @@ func BenchmarkOneKey(b *testing.B) {
 		low, high = min(low, n), max(high, n)
 	}
 	b.ReportMetric(float64(low)/float64(max(high, 1)), "min/max")
-}
-
-// BenchmarkHeld holds 100,000 locks and reports what each costs.
-func BenchmarkHeld(b *testing.B) {
-	const n = 100_000
-	for b.Loop() {
-		lk := New(memlock.New(), nil)
-		for i := range n {
-			if _, err := lk.Lock(b.Context(), fmt.Sprint("key", i)); err != nil {
-				b.Fatal(err)
-			}
-		}
-		if err := lk.Close(); err != nil {
-			b.Fatal(err)
-		}
-	}
 }
