@@ -287,7 +287,7 @@ func (s *settings) weigh() {
 		s.weight = 1
 	case "Slots":
 		s.weight = max(s.weight, 1)
-		if s.weight > s.limit {
+		if s.weight > s.limit && s.limit > 0 {
 			s.fail(fmt.Errorf("Weight(%d) is more than Slots(%d)", s.weight, s.limit))
 		}
 	default:
