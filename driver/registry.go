@@ -51,9 +51,13 @@ func Schemes() []string {
 func Open(ctx context.Context, rawURL string) (Store, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
-		// url.Error repeats the whole URL, password included.
+		// The error repeats the URL, or as much of a password as it takes for a
+		// port.
 		if parse := (*url.Error)(nil); errors.As(err, &parse) {
 			err = parse.Err
+		}
+		if strings.Contains(rawURL, "@") {
+			err = errors.New("write /, #, ?, % and @ in a password as %2F, %23, %3F, %25 and %40")
 		}
 		return nil, fmt.Errorf("%w: it does not parse: %w", ErrURL, err)
 	}
@@ -87,5 +91,17 @@ func Redact(u *url.URL) string {
 	shown := *u
 	shown.RawQuery = ""
 	shown.Fragment = ""
+	// A password ends up here if the slashes before it are missing, or if it
+	// has a slash itself.
+	shown.Opaque = withoutPassword(u, u.Opaque)
+	shown.Path, shown.RawPath = withoutPassword(u, u.Path), ""
 	return shown.Redacted()
+}
+
+func withoutPassword(u *url.URL, text string) string {
+	at := strings.LastIndexByte(text, '@')
+	if at < 0 || u.User == nil && !strings.Contains(text[:at], ":") {
+		return text
+	}
+	return "/xxxxx" + text[at:]
 }

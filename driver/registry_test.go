@@ -27,6 +27,11 @@ func TestOpenTellsAWrongURLFromAStoreThatFails(t *testing.T) {
 		"wrong://x?sync=maybe":         ErrURL,
 		"wrong://x?sync=true&sync=1":   ErrURL,
 		"wrong://x?sync=true;":         ErrURL,
+		"wrong://u:secret#2@x":         ErrURL,
+		"wrong://u:secret/2@x:6379":    ErrURL,
+		"wrong:u:secret@x":             fs.ErrPermission,
+		"wrong:/u:secret@x/0":          fs.ErrPermission,
+		"wrong://u:p@x/secret@x":       fs.ErrPermission,
 		"wrong://u:secret@x":           fs.ErrPermission,
 		"wrong://u:secret@x?sync=true": fs.ErrPermission,
 	} {
