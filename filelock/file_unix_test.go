@@ -159,6 +159,28 @@ func TestSectionThatIsBusy(t *testing.T) {
 	u.must(u.renew(c))
 }
 
+// Whoever renews many claims at once must not lose them all to one busy file.
+func TestBusySectionDelaysNoOtherKey(t *testing.T) {
+	u := in(t, t.TempDir(), nil)
+	claims := []driver.Claim{exclusive("busy"), exclusive("one"), exclusive("two")}
+	for _, c := range claims {
+		u.granted(c)
+	}
+	h, err := openFile(u.path("busy"), true)
+	u.must(err)
+	defer closeFile(h)
+	if ok, err := tryLock(h, true); !ok {
+		t.Fatal(err)
+	}
+	// Long enough for a slow machine; the busy file takes all of it.
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	errs := u.Renew(ctx, claims)
+	if len(errs) != 3 || !errors.Is(errs[0], context.DeadlineExceeded) || errs[1] != nil || errs[2] != nil {
+		t.Errorf("Renew says %v, want that of the busy file alone to fail", errs)
+	}
+}
+
 func TestFewFilesStayOpen(t *testing.T) {
 	u := in(t, t.TempDir(), nil)
 	var claims []driver.Claim

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -203,17 +204,33 @@ func (s *Store) release(ctx context.Context, c driver.Claim) error {
 	return lost
 }
 
+// abreast is how many files a call for many claims waits for at a time, so
+// that one whose section is busy does not keep the others from their turn.
+const abreast = 16
+
 // each calls f for every claim and returns the errors, nil if there were none.
-func each(cs []driver.Claim, f func(driver.Claim) error) (errs []error) {
-	for i, c := range cs {
-		if err := f(c); err != nil {
-			if errs == nil {
-				errs = make([]error, len(cs))
-			}
-			errs[i] = err
+func each(cs []driver.Claim, f func(driver.Claim) error) []error {
+	if len(cs) == 1 {
+		if err := f(cs[0]); err != nil {
+			return []error{err}
 		}
+		return nil
 	}
-	return errs
+	errs := make([]error, len(cs))
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range min(len(cs), abreast) {
+		all.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(cs)); i = next.Add(1) - 1 {
+				errs[i] = f(cs[i])
+			}
+		})
+	}
+	all.Wait()
+	if slices.ContainsFunc(errs, func(err error) bool { return err != nil }) {
+		return errs
+	}
+	return nil
 }
 
 // lostIfGone says what it means for a claim that its file is not there.
