@@ -187,8 +187,9 @@ type Watcher interface {
 // A Notifier is a Store that learns by itself that claims have ended, before
 // their owner would at the next renewal.
 type Notifier interface {
-	// Notify calls lost, from any goroutine, for each claim of this Store that
-	// it learns has ended without a Release. lost does not block. err matches
+	// Notify calls lost, from any goroutine, for each claim of this Store, held
+	// or waiting, that it learns has ended without a Release. An owner who still
+	// waits asks again with another id. lost does not block. err matches
 	// ErrLost and says why. stop ends the calls.
 	Notify(lost func(key, id string, err error)) (stop func())
 }

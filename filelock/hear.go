@@ -232,6 +232,9 @@ func (w *watcher) check(name string, holders bool, alive func(session string) bo
 	for _, one := range waits {
 		g, ok := granted[one]
 		if ok || !st.inLine(one.id) {
+			if why := whyLost(&st, one.id, err); !ok && errors.Is(why, driver.ErrBroken) {
+				w.tell(key, one.id, why)
+			}
 			one.wake(g)
 		}
 	}

@@ -107,6 +107,29 @@ func TestNotify(t *testing.T) {
 	})
 }
 
+// A claim that is broken in line is told of like one that holds: its owner has
+// to ask with another id.
+func TestNotifyOfABrokenWaiter(t *testing.T) {
+	either(t, func(t *testing.T, a, b *user) {
+		losses := make(chan error, 10)
+		c := waiting(exclusive("key"))
+		b.granted(exclusive("key"))
+		a.Notify(func(_, id string, err error) {
+			if id == c.ID {
+				losses <- err
+			}
+		})
+		a.refused(c)
+		wakes := a.watch(c)
+		a.refused(c)
+		b.must(b.Break(t.Context(), "key", driver.PublicID(c.ID)))
+		if err := receive(t, losses, "the loss"); !errors.Is(err, driver.ErrBroken) {
+			t.Errorf("told of %v, want %v", err, driver.ErrBroken)
+		}
+		receive(t, wakes, "a wake after it")
+	})
+}
+
 // To listen costs more than a short lock does.
 func TestNobodyListensForAShortLock(t *testing.T) {
 	a, _ := pair(t, false)
