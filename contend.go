@@ -39,6 +39,7 @@ func (c *contest) run(g driver.Grant, sent time.Duration, err error) (*Lock, err
 				return lock, err
 			}
 		}
+		c.rename()
 		g, sent, err = c.acquire(true)
 		if err == nil && g.OK {
 			if lock, err := c.take(g, sent); lock != nil || err != nil {
@@ -48,11 +49,22 @@ func (c *contest) run(g driver.Grant, sent time.Duration, err error) (*Lock, err
 	}
 }
 
+// rename asks with a new id from now on if the claim was broken while it stood
+// in line: the store keeps the old one out, even once the key is free.
+func (c *contest) rename() {
+	c.lk.mu.Lock()
+	defer c.lk.mu.Unlock()
+	if _, broken := c.turn.strays[c.lease.claim().ID]; broken {
+		c.lease.claim().ID = c.lk.newID()
+	}
+}
+
 // A contest is the state of one contender between its looks.
 type contest struct {
 	attempt
 	wake    chan driver.Grant
 	stop    func()        // ends the watch
+	watched string        // the id that it is for
 	poll    time.Duration // next sleep without a wake-up
 	trouble time.Duration // next sleep after an error
 	answer  bool          // it has given one
@@ -68,6 +80,7 @@ const (
 func (c *contest) close() {
 	if c.stop != nil {
 		c.stop()
+		c.stop = nil
 	}
 }
 
@@ -85,19 +98,18 @@ func (c *contest) refuse(g driver.Grant, sent time.Duration) {
 // subscribe reports whether it has just begun a watch, so that another look is
 // due. Where the store cannot push, or will not now, the contender polls.
 func (c *contest) subscribe() bool {
-	if c.lk.watcher == nil || c.stop != nil {
+	id := c.lease.claim().ID
+	if c.lk.watcher == nil || c.stop != nil && c.watched == id {
 		return false
 	}
-	if c.wake == nil {
-		c.wake = make(chan driver.Grant, 1)
-	}
-	wake := c.wake
+	c.close()
+	wake := make(chan driver.Grant, 1)
 	stop, err := c.lk.watcher.Watch(c.ctx, *c.lease.claim(), func(g driver.Grant) { push(wake, g) })
 	if err != nil {
 		c.lk.log().Debug("cannot watch, polling instead", "key", c.key, "error", err)
 		return false
 	}
-	c.stop = stop
+	c.stop, c.wake, c.watched = stop, wake, id
 	return true
 }
 

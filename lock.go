@@ -85,8 +85,9 @@ func (l *Lock) Deadline() (time.Time, bool) {
 }
 
 // Err returns nil while the lock is held. After a loss it matches [ErrLost], as
-// a [*LostError]; after Unlock it is [ErrReleased], or still the loss. It reads
-// the clock, so a process that wakes from a pause or a suspend learns at once.
+// a [*LostError]; after Unlock it is [ErrReleased], or still the loss; after
+// Close it is [ErrClosed]. It reads the clock, so a process that wakes from a
+// pause or a suspend learns at once.
 func (l *Lock) Err() error {
 	r := l.root()
 	r.check()
@@ -230,6 +231,7 @@ func (lk *Locker) notified(key, id string, why error) {
 	}
 	var lock *Lock
 	if lease != nil {
+		lease.spare = 0 // An Unlock that has begun must not hand it over.
 		lock = lease.holder()
 	}
 	lk.mu.Unlock()
@@ -240,7 +242,7 @@ func (lk *Locker) notified(key, id string, why error) {
 
 // Unlock gives the lock back. It takes no context: a cancelled request still
 // returns its lock. It takes as long as the store needs to answer, at most
-// about two seconds; after that the release goes on in the background, and the
+// about three seconds; after that the release goes on in the background, and the
 // lock ends with its TTL at the latest.
 //
 // It returns an error that matches [ErrLost] if the lock was lost before: then

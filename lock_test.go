@@ -3,6 +3,7 @@ package holdfast
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -250,5 +251,68 @@ func TestHoldersAndBreak(t *testing.T) {
 			b.Errorf("Unlock of a broken lock hurt the next holder: %v", err)
 		}
 		b.unlock(next)
+	})
+}
+
+// A store that does not answer holds Close up for seconds, however many locks
+// there are.
+func TestCloseIsBoundedWhenTheStoreHangs(t *testing.T) {
+	for name, opts := range map[string][]LockOption{"released": nil, "left": {AtLeast(time.Hour)}} {
+		t.Run(name, func(t *testing.T) {
+			simulate(t, func(b *bench) {
+				lk := New(unclosed{b.store}, &Options{TTL: time.Hour})
+				for i := range 10 * maxBatch {
+					b.lock(lk, fmt.Sprint(i), opts...)
+				}
+				b.store.set(func(f *faulty) { f.release, f.renew = hangs, hangs })
+				began := time.Now()
+				err := lk.Close()
+				if d := since(began); err == nil || d > 5*time.Second {
+					b.Errorf("Close took %v and says %v", d, err)
+				}
+			})
+		})
+	}
+}
+
+func TestUnlockIsBoundedWhenTheStoreHangs(t *testing.T) {
+	simulate(t, func(b *bench) {
+		l := b.lock(b.open(nil), "k")
+		b.store.set(func(f *faulty) { f.release = hangs })
+		began := time.Now()
+		err := l.Unlock()
+		if d := since(began); !errors.Is(err, context.DeadlineExceeded) || d > 3200*time.Millisecond {
+			b.Errorf("Unlock took %v and says %v", d, err)
+		}
+		b.store.set(func(f *faulty) { f.release = nil })
+	})
+}
+
+// An operator who breaks a claim in line sends it to the end of the line; the
+// store's refusal of the old id must not keep the caller out of a free key.
+func TestBrokenWaiterAsksWithANewID(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk, other := b.open(nil), b.open(nil)
+		held := b.lock(lk, "k")
+		got := make(chan time.Time)
+		go func() {
+			l := b.lock(other, "k")
+			got <- time.Now()
+			b.unlock(l)
+		}()
+		synctest.Wait()
+		holders, err := lk.Holders(b.Context(), "k")
+		if err != nil || len(holders) != 2 {
+			b.Fatalf("Holders: %v, %v; want one that holds and one that waits", holders, err)
+		}
+		if err := lk.Break(b.Context(), "k", holders[1].ID); err != nil {
+			b.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		freed := time.Now()
+		b.unlock(held)
+		if d := (<-got).Sub(freed); d > time.Second {
+			b.Errorf("the waiter slept %v past the release", d)
+		}
 	})
 }

@@ -207,7 +207,8 @@ func MaxHold(d time.Duration) LockOption {
 
 // AtLeast keeps the key taken for d from when it was locked, though the lock is
 // unlocked, or its process ends after that, before: so that a quick job on a
-// schedule is not run again by the next node whose clock is a little late.
+// schedule is not run again by the next node whose clock is a little late. A
+// lock that is lost keeps the key no longer than its TTL.
 func AtLeast(d time.Duration) LockOption {
 	return option(func(s *settings) {
 		s.positive("AtLeast", d)

@@ -1,6 +1,7 @@
 package holdfast
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,19 +22,15 @@ const releaseTries = 3
 // taken for longer, with a last renewal. An error means that the outcome is
 // unknown; the cleaner goes on then. It matches ErrLost if the claim was gone.
 func (lk *Locker) settle(l *Lock, now time.Time) error {
-	call, claims, rest := lk.store.Release, l.lease.claims[:], time.Duration(0)
-	if l.atLeast > 0 {
-		rest = l.atLeast - (lk.clock.At(now) - l.since)
-	}
-	if rest > 0 {
-		last := *l.lease.claim()
-		last.Leave, last.TTL = true, rest
+	call, claims := lk.store.Release, l.lease.claims[:]
+	last, leave := l.parting(now)
+	if leave {
 		call, claims = lk.store.Renew, []driver.Claim{last}
 	}
 	err := first(l.lease.end(now, call, claims))
 	for try := 1; err != nil; try++ {
 		if errors.Is(err, driver.ErrLost) {
-			if try > 1 && rest <= 0 {
+			if try > 1 && !leave {
 				return nil // the try whose answer was lost has done it
 			}
 			return lossOf(err)
@@ -43,12 +40,24 @@ func (lk *Locker) settle(l *Lock, now time.Time) error {
 		}
 		err = first(l.lease.end(time.Now(), call, claims))
 	}
-	if err != nil && rest <= 0 {
+	if err != nil && !leave {
 		claim := *l.lease.claim()
 		claim.Late = true
 		lk.cleaner.add(claim)
 	}
 	return err
+}
+
+// parting returns the claim of the last renewal, false if the key need not stay
+// taken any longer.
+func (l *Lock) parting(now time.Time) (last driver.Claim, leave bool) {
+	last = *l.lease.claim()
+	rest := l.atLeast - (l.lease.lk.clock.At(now) - l.since)
+	if l.atLeast == 0 || rest <= 0 {
+		return last, false
+	}
+	last.Leave, last.TTL = true, rest
+	return last, true
 }
 
 // end makes one call that ends the claim.
@@ -76,35 +85,55 @@ func first(errs []error) error {
 
 // unlockAll unlocks locks when the Locker closes.
 func (lk *Locker) unlockAll(locks []*Lock) error {
-	var claims []driver.Claim
-	failed, last := 0, error(nil)
+	var leaving, going []driver.Claim
 	locks = slices.DeleteFunc(locks, func(l *Lock) bool { return !l.finish(&ending{ErrClosed}) })
 	for _, l := range locks {
 		l.lease.awaitRound()
-		if l.atLeast == 0 {
-			claims = append(claims, *l.lease.claim())
-		} else if err := lk.settle(l, time.Now()); err != nil && !errors.Is(err, ErrLost) {
-			failed, last = failed+1, err
+		if last, leave := l.parting(time.Now()); leave {
+			leaving = append(leaving, last)
+		} else {
+			going = append(going, last)
 		}
 	}
-	for batch := range slices.Chunk(claims, maxBatch) {
-		for i, err := range lk.releaseAll(batch) {
-			if err != nil && !errors.Is(err, driver.ErrLost) {
-				failed, last = failed+1, err
-				lk.cleaner.add(batch[i])
-			}
-		}
+	left, errLeft := lk.endAll(leaving, lk.store.Renew)
+	held, err := lk.endAll(going, lk.store.Release)
+	for _, claim := range held {
+		lk.cleaner.add(claim)
 	}
-	if failed == 0 {
-		return nil
+	lk.cleaner.finish()
+	if failed := len(left) + len(held); failed > 0 {
+		return fmt.Errorf("holdfast: close: %d of %d locks not released, they end with their TTL: %w",
+			failed, len(locks), cmp.Or(err, errLeft))
 	}
-	return fmt.Errorf("holdfast: close: %d of %d locks not released, they end with their TTL: %w", failed, len(locks), last)
+	return nil
 }
 
-func (lk *Locker) releaseAll(claims []driver.Claim) []error {
+// endAll ends claims by a call for each batch, and returns those of unknown
+// fate. A batch for which there was no answer is the last, so that a store that
+// hangs does so once.
+func (lk *Locker) endAll(claims []driver.Claim, call func(context.Context, []driver.Claim) []error) (failed []driver.Claim, last error) {
+	for len(claims) > 0 {
+		batch := claims[:min(len(claims), maxBatch)]
+		claims = claims[len(batch):]
+		unknown := 0
+		for i, err := range shortly(batch, call) {
+			if err != nil && !errors.Is(err, driver.ErrLost) {
+				failed, last = append(failed, batch[i]), err
+				unknown++
+			}
+		}
+		if unknown == len(batch) {
+			return append(failed, claims...), last
+		}
+	}
+	return failed, last
+}
+
+// shortly makes one call for a batch of claims.
+func shortly(claims []driver.Claim, call func(context.Context, []driver.Claim) []error) []error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	return answers(len(claims), lk.store.Release(ctx, claims))
+	return answers(len(claims), call(ctx, claims))
 }
 
 // answers checks that a store gave one answer per claim, or none.
@@ -123,6 +152,7 @@ type cleaner struct {
 	lk      *Locker
 	todo    []stray // guarded by Locker.mu
 	running bool
+	until   time.Duration // when to stop, 0 before Close
 }
 
 // A stray is a claim to release, until the store has forgotten it by itself.
@@ -131,7 +161,7 @@ type stray struct {
 	until time.Duration
 }
 
-// closingGrace is how long the cleaner goes on after Close.
+// closingGrace is how long the cleaner goes on in Close.
 const closingGrace = 2 * time.Second
 
 func (c *cleaner) add(claim driver.Claim) {
@@ -143,6 +173,13 @@ func (c *cleaner) add(claim driver.Claim) {
 		c.lk.busy.Add(1)
 		go c.run()
 	}
+}
+
+// finish gives the cleaner a little time to come to its end.
+func (c *cleaner) finish() {
+	c.lk.mu.Lock()
+	defer c.lk.mu.Unlock()
+	c.until = c.lk.now() + closingGrace
 }
 
 func (c *cleaner) run() {
@@ -168,6 +205,9 @@ func (c *cleaner) run() {
 func (c *cleaner) take() []stray {
 	c.lk.mu.Lock()
 	defer c.lk.mu.Unlock()
+	if c.until > 0 && c.lk.now() >= c.until {
+		c.todo = nil
+	}
 	n := min(len(c.todo), maxBatch)
 	batch := slices.Clone(c.todo[:n])
 	c.todo = slices.Delete(c.todo, 0, n)
@@ -181,7 +221,7 @@ func (c *cleaner) release(batch []stray) bool {
 	for i := range batch {
 		claims[i] = batch[i].claim
 	}
-	errs := c.lk.releaseAll(claims)
+	errs := shortly(claims, c.lk.store.Release)
 	c.lk.mu.Lock()
 	defer c.lk.mu.Unlock()
 	now, all := c.lk.now(), true
@@ -190,9 +230,6 @@ func (c *cleaner) release(batch []stray) bool {
 			continue
 		}
 		all = false
-		if c.lk.closed {
-			batch[i].until = min(batch[i].until, now+closingGrace)
-		}
 		if now < batch[i].until {
 			batch[i].claim.Late = true
 			c.todo = append(c.todo, batch[i])

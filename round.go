@@ -89,6 +89,7 @@ func (r *round) finish(sent time.Duration, errs []error) (lost []loss, renewed [
 				renewed = append(renewed, lock.event())
 			}
 		case errors.Is(err, driver.ErrLost):
+			l.spare = 0 // An Unlock that comes first must not hand it over.
 			if lock := l.holder(); lock != nil {
 				lost = append(lost, loss{lock, lossOf(err)})
 			}

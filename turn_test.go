@@ -283,3 +283,52 @@ func TestHundredThousandKeysLeaveNothing(t *testing.T) {
 		}
 	})
 }
+
+// A loss that the store tells of in the middle of an Unlock is not handed to the
+// next in line.
+func TestBrokenClaimIsNotHandedOver(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk, other := b.open(nil), b.open(nil)
+		first := b.lock(lk, "k")
+		var calls sync.WaitGroup
+		calls.Go(func() {
+			l := b.lock(lk, "k") // it came with tokens, because the next stands in line
+			parent := &meddler{Context: b.Context()}
+			l.Context(parent)
+			parent.meddle = sync.OnceFunc(func() {
+				if err := other.Break(b.Context(), "k", l.ID()); err != nil {
+					b.Errorf("Break: %v", err)
+				}
+			})
+			if err := l.Unlock(); !errors.Is(err, ErrLost) {
+				b.Errorf("Unlock of a broken lock: %v", err)
+			}
+		})
+		synctest.Wait()
+		calls.Go(func() {
+			next := b.lock(lk, "k")
+			holders, err := other.Holders(b.Context(), "k")
+			if err != nil || len(holders) == 0 || holders[0].ID != next.ID() {
+				b.Errorf("the lock that was handed over is not among the holders: %v, %v", holders, err)
+			}
+			b.unlock(next)
+		})
+		synctest.Wait()
+		b.unlock(first)
+		calls.Wait()
+	})
+}
+
+// A meddler does something when a context that was derived from it ends, which
+// is when Unlock has ended the lock and not yet passed it on.
+type meddler struct {
+	context.Context
+	meddle func()
+}
+
+func (m *meddler) Done() <-chan struct{} {
+	if m.meddle != nil {
+		m.meddle()
+	}
+	return m.Context.Done()
+}
