@@ -66,8 +66,8 @@ func (lk *Locker) Keys(ctx context.Context, prefix string) iter.Seq2[string, err
 // and lets the next in line have it at once. The holder learns of it as soon as
 // the store can tell, at its next renewal at the latest, and may go on working
 // until then: only a fencing token keeps it from doing harm. One who waits is
-// sent to the end of the line. It returns an error that matches [ErrLost] if
-// there is nobody of that name.
+// sent away with [ErrLost]. It returns an error that matches ErrLost if there is
+// nobody of that name.
 func (lk *Locker) Break(ctx context.Context, key, id string) error {
 	stored, err := lk.storedKey(key)
 	if err != nil {

@@ -39,7 +39,9 @@ func (c *contest) run(g driver.Grant, sent time.Duration, err error) (*Lock, err
 				return lock, err
 			}
 		}
-		c.rename()
+		if err := c.ended(); err != nil {
+			return nil, err
+		}
 		g, sent, err = c.acquire(true)
 		if err == nil && g.OK {
 			if lock, err := c.take(g, sent); lock != nil || err != nil {
@@ -49,14 +51,21 @@ func (c *contest) run(g driver.Grant, sent time.Duration, err error) (*Lock, err
 	}
 }
 
-// rename asks with a new id from now on if the claim was broken while it stood
-// in line: the store keeps the old one out, even once the key is free.
-func (c *contest) rename() {
+// ended reports whether the store has told that the claim, which stands in line,
+// is gone: it keeps the id out, even once the key is free. An operator who broke
+// it meant the caller; otherwise the caller asks on with a new id.
+func (c *contest) ended() error {
 	c.lk.mu.Lock()
-	defer c.lk.mu.Unlock()
-	if _, broken := c.turn.strays[c.lease.claim().ID]; broken {
+	why, gone := c.turn.strays[c.lease.claim().ID]
+	if gone {
 		c.lease.claim().ID = c.lk.newID()
 	}
+	c.lk.mu.Unlock()
+	if !gone || !errors.Is(why, driver.ErrBroken) {
+		return nil
+	}
+	c.leave()
+	return lossOf(why)
 }
 
 // A contest is the state of one contender between its looks.

@@ -16,7 +16,8 @@ var (
 	// ErrHeld: the lock is held by another. [HeldError] has the facts.
 	ErrHeld = errors.New("held by another")
 
-	// ErrLost: the lock ended before it was unlocked. [LostError] says why.
+	// ErrLost: the lock, or a place in line for it, ended before its owner gave
+	// it back. [LostError] says why.
 	ErrLost = errors.New("lock is lost")
 
 	// ErrReleased: the lock was unlocked before.

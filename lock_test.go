@@ -288,31 +288,73 @@ func TestUnlockIsBoundedWhenTheStoreHangs(t *testing.T) {
 	})
 }
 
-// An operator who breaks a claim in line sends it to the end of the line; the
-// store's refusal of the old id must not keep the caller out of a free key.
-func TestBrokenWaiterAsksWithANewID(t *testing.T) {
+// The store keeps the id of a broken claim out, so a caller who went on asking
+// with it would sleep on while the key is free.
+func TestBrokenWaiterIsSentAway(t *testing.T) {
 	simulate(t, func(b *bench) {
 		lk, other := b.open(nil), b.open(nil)
 		held := b.lock(lk, "k")
-		got := make(chan time.Time)
-		go func() {
-			l := b.lock(other, "k")
-			got <- time.Now()
-			b.unlock(l)
-		}()
+		first, second := make(chan error), make(chan error)
+		wait := func(done chan<- error) {
+			l, err := other.Lock(b.Context(), "k")
+			if err == nil {
+				err = l.Unlock()
+			}
+			done <- err
+		}
+		go wait(first)
+		synctest.Wait()
+		go wait(second) // in the line of the same process
 		synctest.Wait()
 		holders, err := lk.Holders(b.Context(), "k")
 		if err != nil || len(holders) != 2 {
 			b.Fatalf("Holders: %v, %v; want one that holds and one that waits", holders, err)
 		}
+		broken := time.Now()
 		if err := lk.Break(b.Context(), "k", holders[1].ID); err != nil {
 			b.Fatal(err)
 		}
-		time.Sleep(2 * time.Second)
+		var why *LostError
+		if err := <-first; !errors.As(err, &why) || why.Reason != LossBroken || since(broken) > time.Second {
+			b.Errorf("%v after Break the waiter got %v", since(broken), err)
+		}
+		synctest.Wait()
 		freed := time.Now()
 		b.unlock(held)
-		if d := (<-got).Sub(freed); d > time.Second {
-			b.Errorf("the waiter slept %v past the release", d)
+		if err := <-second; err != nil || since(freed) > time.Second {
+			b.Errorf("%v after the release the next waiter got %v", since(freed), err)
+		}
+	})
+}
+
+// A claim in line that has ended for another reason is replaced.
+func TestLostPlaceIsTakenAnew(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk, other := b.open(nil), b.open(nil)
+		held := b.lock(lk, "k")
+		var id string
+		b.store.set(func(f *faulty) {
+			f.acquire = func(_ context.Context, c driver.Claim, next func() (driver.Grant, error)) (driver.Grant, error) {
+				id = c.ID
+				return next()
+			}
+		})
+		got := make(chan *Lock)
+		go func() { got <- b.lock(other, "k") }()
+		synctest.Wait()
+		lost := id
+		b.store.Store.Release(b.Context(), []driver.Claim{{Key: "k", ID: lost, Late: true}})
+		other.notified("k", lost, driver.ErrLost)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if id == lost {
+			b.Error("it still asks with the id that is gone")
+		}
+		freed := time.Now()
+		b.unlock(held)
+		b.unlock(<-got)
+		if since(freed) > time.Second {
+			b.Errorf("the waiter slept %v past the release", since(freed))
 		}
 	})
 }

@@ -101,6 +101,8 @@ func (j *job) lock(locks *holdfast.Locker, signals <-chan os.Signal) (*holdfast.
 		return lock, nil
 	case errors.As(err, &held):
 		return nil, j.refused(held)
+	case errors.Is(err, holdfast.ErrLost):
+		return nil, failure(exitLost, fmt.Errorf("the wait for %q was ended: %w", j.key, bare(err)))
 	}
 	return nil, storeFailure(err)
 }

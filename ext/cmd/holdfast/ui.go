@@ -28,7 +28,7 @@ const (
 	exitFailed      = 1   // nothing to break, or the answer was no
 	exitUsage       = 64  // wrong flag, key or URL: nothing has been tried
 	exitUnreachable = 69  // the store cannot be opened or does not answer
-	exitLost        = 74  // the lock was lost while the command ran
+	exitLost        = 74  // the lock was lost while the command ran, or the wait for it broken
 	exitHeld        = 75  // the lock is held by another; try again later
 	exitNotRunnable = 126 // the command is there but cannot be executed
 	exitNotFound    = 127 // there is no such command
