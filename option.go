@@ -302,7 +302,11 @@ func (lk *Locker) storedKey(key string) (string, error) {
 	case key == "":
 		return "", errors.New("the key is empty; it must have 1 to 512 bytes of UTF-8")
 	case len(lk.opts.Prefix)+len(key) > driver.MaxKey:
-		return "", fmt.Errorf("the key has %d bytes with its prefix; it must have at most %d", len(lk.opts.Prefix)+len(key), driver.MaxKey)
+		with := ""
+		if lk.opts.Prefix != "" {
+			with = " with its prefix"
+		}
+		return "", fmt.Errorf("the key has %d bytes%s; it must have at most %d", len(lk.opts.Prefix)+len(key), with, driver.MaxKey)
 	case !utf8.ValidString(key):
 		return "", errors.New("the key is not valid UTF-8")
 	}
