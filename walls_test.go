@@ -55,6 +55,7 @@ var walls = map[string]string{
 // page of our own would not, and who keeps it up?
 var clients = map[string]string{
 	"github.com/spf13/cobra":          "ext/cmd/...",
+	"github.com/spf13/pflag":          "ext/cmd/...", // cobra's flags
 	"github.com/rogpeppe/go-internal": "ext/cmd/...",
 	"github.com/moby/locker":          "ext/internal/...", // to compare with
 

@@ -34,8 +34,8 @@ It needs nothing installed, and leaves nothing behind. It succeeds if Holdfast
 sold what there was, and fails with 1 if not.`,
 		Example: `  holdfast demo
   holdfast demo --pause
-  holdfast demo --servers 8 --store file:///mnt/shared/locks --json`,
-		Args: cobra.NoArgs,
+  holdfast demo --servers 8 --store file:///run/lock/demo --json`,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runDemo(cmd, c, asJSON) },
 	}
 	flags := cmd.Flags()
@@ -56,7 +56,7 @@ func demoServerCommand() *cobra.Command {
 		Use:    "serve",
 		Short:  "Be one server of a demo, which says on stdin what to sell",
 		Hidden: true,
-		Args:   cobra.NoArgs,
+		Args:   noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := demo.Serve(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
 			if err != nil {
@@ -70,6 +70,9 @@ func demoServerCommand() *cobra.Command {
 func runDemo(cmd *cobra.Command, c demo.Config, asJSON bool) error {
 	if err := c.Validate(); err != nil {
 		return usage(cmd.CommandPath(), "%w", err)
+	}
+	if err := knownStore(c.Store); err != nil {
+		return err
 	}
 	program, err := os.Executable()
 	if err != nil {

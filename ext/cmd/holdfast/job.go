@@ -115,7 +115,7 @@ func (j *job) refused(held *holdfast.HeldError) error {
 	case j.try:
 		return failure(j.conflict, fmt.Errorf("%q is %w", j.key, held))
 	}
-	return failure(j.conflict, fmt.Errorf("%q is %w; gave up after --wait %v", j.key, held, j.wait))
+	return failure(j.conflict, fmt.Errorf("%q is %w; gave up after --wait %s", j.key, held, short(j.wait)))
 }
 
 // hold runs the command while the lock is held, then gives it back.

@@ -12,10 +12,7 @@ import (
 // A run with --once-per that has succeeded leaves a mark: a lock on a key of
 // its own, which nobody holds and which runs out. It is set and read under the
 // lock on KEY, so that no two runs can both find it missing.
-const (
-	markSuffix = " (ran)"
-	maxOncePer = 366 * 24 * time.Hour
-)
+const markSuffix = " (ran)"
 
 func (j *job) marker() string { return j.key + markSuffix }
 
@@ -32,9 +29,9 @@ func (j *job) ranBefore(locks *holdfast.Locker) (bool, error) {
 	if !j.quiet {
 		next := ""
 		if held.Retry > 0 {
-			next = fmt.Sprintf("; the next run is due in %v", held.Retry.Round(time.Second))
+			next = fmt.Sprintf("; the next run is due in %s", short(held.Retry.Round(time.Second)))
 		}
-		say(j.stderr, "skipped %q, because it has run within %v (%s)%s", j.key, j.oncePer, held.Owner, next)
+		say(j.stderr, "skipped %q, because it has run within %s (%s)%s", j.key, short(j.oncePer), held.Owner, next)
 	}
 	return true, nil
 }
@@ -50,6 +47,6 @@ func (j *job) mark(locks *holdfast.Locker, began time.Time) {
 		err = mark.Unlock()
 	}
 	if err != nil {
-		say(j.stderr, "could not note that %q has run, so it may run again within %v: %v", j.key, j.oncePer, bare(err))
+		say(j.stderr, "could not note that %q has run, so it may run again within %s: %v", j.key, short(j.oncePer), bare(err))
 	}
 }

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // execute runs holdfast with arguments and returns its exit code.
@@ -43,7 +45,7 @@ holdfast or its machine dies, the lock is free again by itself.`,
 	store.register(cmd)
 	cmd.SetVersionTemplate("{{.Version}}\n")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usage(cmd.CommandPath(), "%w", err)
+		return usage(cmd.CommandPath(), "%w", wrongFlag(err))
 	})
 	cmd.AddCommand(
 		runCommand(store),
@@ -53,6 +55,7 @@ holdfast or its machine dies, the lock is free again by itself.`,
 		demoCommand(),
 		versionCommand(),
 	)
+	refuseUnknown(cmd)
 	return cmd
 }
 
@@ -67,6 +70,58 @@ func unknown(cmd *cobra.Command, args []string) error {
 		hint = fmt.Sprintf(" (%s?)", strings.Join(near, ", "))
 	}
 	return usage("holdfast", "there is no command %q%s", args[0], hint)
+}
+
+// refuseUnknown makes the commands that cobra adds refuse what they do not know.
+func refuseUnknown(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "help":
+			cmd.Args = func(_ *cobra.Command, args []string) error {
+				if found, _, err := root.Find(args); len(args) > 0 && (err != nil || found == root) {
+					return unknown(root, args)
+				}
+				return nil
+			}
+		case "completion":
+			cmd.Args = cobra.ArbitraryArgs
+			cmd.RunE = func(cmd *cobra.Command, args []string) error {
+				if len(args) == 0 {
+					return cmd.Help()
+				}
+				return usage(cmd.CommandPath(), "there is no script for the shell %q", args[0])
+			}
+		}
+	}
+}
+
+// wrongFlag says in plain words what the value of a flag should have been.
+func wrongFlag(err error) error {
+	wrong := (*pflag.InvalidValueError)(nil)
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	flag := wrong.GetFlag()
+	want := "true or false"
+	switch flag.Value.Type() {
+	case "duration":
+		want = "a duration, such as 90s or 2h30m"
+	case "int":
+		want = "a whole number"
+	case "uint64":
+		want = "a number of digits only"
+	}
+	return fmt.Errorf("--%s %q must be %s", flag.Name, wrong.GetValue(), want)
+}
+
+// noArguments checks the arguments of a command that takes none.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usage(cmd.CommandPath(), "got %q, but there is nothing to name", args[0])
+	}
+	return nil
 }
 
 // oneKey checks the arguments of a command that takes a key.

@@ -77,31 +77,19 @@ func (j *job) parse(cmd *cobra.Command, args []string) error {
 		return wrong("there is no COMMAND after --")
 	}
 	j.key, j.argv = args[0], args[1:]
-	set := cmd.Flags().Changed
-	switch {
-	case j.try && set("wait"):
-		return wrong("--try and --wait exclude each other")
-	case j.conflict < 0 || j.conflict > 255:
-		return wrong("--conflict-exit-code %d must be from 0 to 255", j.conflict)
-	case set("once-per") && (j.oncePer <= 0 || j.oncePer > maxOncePer):
-		return wrong("--once-per %v must be above 0 and at most %v", j.oncePer, maxOncePer)
-	case set("once-per") && (j.shared || set("slots")):
-		return wrong("--once-per needs the whole lock: leave out --shared and --slots")
+	if err := j.wrongValue(); err != nil {
+		return wrong("%w", err)
 	}
 	if err := rehearse(j.key, j.options()...); err != nil {
 		return wrong("%w", err)
 	}
-	if set("once-per") {
+	if j.oncePer > 0 {
 		if err := rehearse(j.marker()); err != nil {
 			return wrong("--once-per keeps its mark under KEY%s, and %w", markSuffix, err)
 		}
 	}
-	// A renewal is due after a third of the TTL: with a longer grace the
-	// command would be ended before one had its chance.
-	if !set("grace") {
+	if !cmd.Flags().Changed("grace") {
 		j.grace = min(j.ttl/3, maxGrace)
-	} else if j.grace < 0 || j.grace > j.ttl/2 {
-		return wrong("--grace %v must be from 0 to half of the TTL, which is %v", j.grace, j.ttl/2)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,6 +72,9 @@ func (s *site) open(ctx context.Context, opts *holdfast.Options) (*holdfast.Lock
 	if strings.HasPrefix(where, "mem:") {
 		return nil, failure(exitUsage, errors.New("mem:// is a store within one process, so it would lock nobody out: use file:// or a server"))
 	}
+	if err := knownStore(where); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	locks, err := holdfast.Open(ctx, where, opts)
@@ -78,6 +82,22 @@ func (s *site) open(ctx context.Context, opts *holdfast.Options) (*holdfast.Lock
 		return nil, failure(exitUsage, err)
 	}
 	return locks, storeFailure(err)
+}
+
+// knownStore refuses a URL of a store that is not built in. The library would
+// ask whether its package is imported, which is no question to users.
+func knownStore(where string) error {
+	u, err := url.Parse(where)
+	if err != nil || u.Scheme == "" || slices.Contains(driver.Schemes(), u.Scheme) {
+		return nil // or the library has more to say
+	}
+	return failure(exitUsage, fmt.Errorf("wrong store URL: no store for scheme %q (known: %s)", u.Scheme, kinds()))
+}
+
+// kinds lists the schemes that --store can name.
+func kinds() string {
+	all := slices.DeleteFunc(driver.Schemes(), func(scheme string) bool { return scheme == "mem" })
+	return strings.Join(all, ", ")
 }
 
 // storeFailure is the exit of a call that the store has not answered as it

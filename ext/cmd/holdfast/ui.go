@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 )
 
@@ -25,7 +27,7 @@ import (
 //   - The exit code is part of the interface. These are the numbers of
 //     sysexits.h and of the shells, so they rarely meet those of a command.
 const (
-	exitFailed      = 1   // nothing to break, or the answer was no
+	exitFailed      = 1   // nothing to break, the answer was no, or stdout cannot be written
 	exitUsage       = 64  // wrong flag, key or URL: nothing has been tried
 	exitUnreachable = 69  // the store cannot be opened or does not answer
 	exitLost        = 74  // the lock was lost while the command ran, or the wait for it broken
@@ -58,6 +60,9 @@ func report(w io.Writer, err error) int {
 		return 0
 	}
 	e := &exit{exitUsage, err} // what cobra finds wrong
+	if unwritten := (*fs.PathError)(nil); errors.As(err, &unwritten) {
+		e.code = exitFailed
+	}
 	errors.As(err, &e)
 	if e.err != nil {
 		say(w, "%v", e.err)
@@ -70,6 +75,18 @@ func say(w io.Writer, format string, args ...any) {
 	line := strings.TrimPrefix(fmt.Sprintf(format, args...), "holdfast: ")
 	line = strings.ReplaceAll(strings.TrimSpace(line), "\n", "; ")
 	fmt.Fprintf(w, "holdfast: %s\n", escape(line, unprintable))
+}
+
+// short is a duration without zeros that say nothing: 1h and not 1h0m0s.
+func short(d time.Duration) string {
+	text := d.String()
+	if s, ok := strings.CutSuffix(text, "m0s"); ok {
+		text = s + "m"
+	}
+	if s, ok := strings.CutSuffix(text, "h0m"); ok {
+		text = s + "h"
+	}
+	return text
 }
 
 // clean makes text of others safe to print, on one line and in one column, so

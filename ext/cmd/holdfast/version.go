@@ -4,18 +4,15 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
-	"strings"
 
 	"github.com/spf13/cobra"
-
-	"github.com/holdfast-go/holdfast/driver"
 )
 
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Show the version, and the stores that --store can name",
-		Args:  cobra.NoArgs,
+		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), version())
 			return err
@@ -37,5 +34,5 @@ func version() string {
 		}
 	}
 	return fmt.Sprintf("holdfast %s%s (%s %s/%s; stores: %s)", release, commit,
-		runtime.Version(), runtime.GOOS, runtime.GOARCH, strings.Join(driver.Schemes(), ", "))
+		runtime.Version(), runtime.GOOS, runtime.GOARCH, kinds())
 }
