@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 )
 
 // A Group is several locks that are held together. If one is lost, the work
@@ -79,12 +80,14 @@ func (g *Group) Context(parent context.Context) context.Context {
 	return parent
 }
 
-// Unlock gives all locks back, the last one taken first, and returns what went
-// wrong with any of them (see [Lock.Unlock]).
+// Unlock gives all locks back, at the same time, and returns what went wrong
+// with any of them (see [Lock.Unlock]).
 func (g *Group) Unlock() error {
-	var errs []error
-	for _, l := range slices.Backward(g.locks) {
-		errs = append(errs, l.Unlock())
+	errs := make([]error, len(g.locks))
+	var wg sync.WaitGroup
+	for i, l := range g.locks {
+		wg.Go(func() { errs[i] = l.Unlock() })
 	}
+	wg.Wait()
 	return errors.Join(errs...)
 }

@@ -57,6 +57,25 @@ func TestLockAllGivesBackWhatItGot(t *testing.T) {
 	})
 }
 
+func TestGroupUnlocksAtOnce(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk := b.open(nil)
+		g, err := lk.LockAll(b.Context(), manyKeys(MaxKeys))
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.store.set(func(f *faulty) { f.release = hangs })
+		start := time.Now()
+		if err := g.Unlock(); !errors.Is(err, context.DeadlineExceeded) {
+			b.Errorf("Unlock on a store that hangs: %v", err)
+		}
+		if got := time.Since(start); got > 4*time.Second {
+			b.Errorf("%d locks took %v, want no longer than one", MaxKeys, got)
+		}
+		b.store.set(func(f *faulty) { f.release = nil })
+	})
+}
+
 func TestGroupEndsWithTheFirstLoss(t *testing.T) {
 	simulate(t, func(b *bench) {
 		lk := b.open(nil)

@@ -80,11 +80,14 @@ func (a *attempt) stand() (*Lock, error) {
 	a.waiter = nil
 	lock, claim, closed := w.lock, w.claim, w.closed
 	a.lk.waiters.Put(w)
-	if lock != nil {
-		return lock, nil
-	}
-	if closed {
+	switch {
+	case closed:
 		return nil, ErrClosed
+	case lock != nil && lock.Err() == nil:
+		return lock, nil
+	case lock != nil: // we were paused for longer than it lasts
+		_ = lock.Unlock()
+		return nil, a.rejoin()
 	}
 	a.contender, a.answered = true, a.lk.now()
 	a.lease = claim
@@ -96,6 +99,19 @@ func (a *attempt) stand() (*Lock, error) {
 	}
 	a.lease.claim().Span = a.span()
 	return nil, nil
+}
+
+// rejoin puts the call back into the line, at its end.
+func (a *attempt) rejoin() error {
+	a.lk.mu.Lock()
+	defer a.lk.mu.Unlock()
+	if a.lk.closed {
+		return ErrClosed
+	}
+	a.turn = a.lk.turn(a.key)
+	a.queue()
+	a.lk.pump(a.turn)
+	return nil
 }
 
 // await returns nil when the waiter has been called, and otherwise why it has

@@ -286,6 +286,38 @@ func TestSuspendEndsOverdueLeasesAtOnce(t *testing.T) {
 	})
 }
 
+// The same for a lock that comes from hand to hand: the machine is suspended
+// between the hand that gives and the hand that takes.
+func TestHandOverNeverReturnsALostLock(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk := b.open(nil)
+		var looks, asleepFrom atomic.Int64
+		lk.clock = boottime.Simulated(func() time.Duration {
+			if from := asleepFrom.Load(); from > 0 && looks.Add(1) > from {
+				return time.Hour
+			}
+			return 0
+		})
+		first := b.lock(lk, "k")
+		got := make(chan *Lock)
+		for range 3 { // one contends at the next turn; the others are handed the lock
+			go func() { got <- b.lock(lk, "k") }()
+			synctest.Wait()
+		}
+		b.unlock(first)
+		second := <-got
+		asleepFrom.Store(2) // Unlock looks at the clock twice, then the waiter
+		b.unlock(second)
+		for range 2 {
+			l := <-got
+			if err := l.Err(); err != nil || l.Fence() <= second.fence {
+				b.Errorf("handed over: %v, token %d after %d", err, l.fence, second.fence)
+			}
+			b.unlock(l)
+		}
+	})
+}
+
 // A lock that would already be lost is never handed to the caller.
 func TestLockNeverReturnsALostLock(t *testing.T) {
 	simulate(t, func(b *bench) {

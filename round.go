@@ -13,7 +13,8 @@ import (
 type round struct {
 	lk      *Locker
 	leases  []*lease
-	started bool // guarded by Locker.mu
+	limit   time.Duration // for the call
+	started bool          // guarded by Locker.mu
 	done    chan struct{}
 }
 
@@ -43,7 +44,7 @@ func (r *round) start() ([]driver.Claim, time.Duration) {
 	r.lk.mu.Lock()
 	defer r.lk.mu.Unlock()
 	r.started = true
-	now, limit := r.lk.now(), time.Second
+	now, limit := r.lk.now(), r.limit
 	kept := r.leases[:0]
 	claims := make([]driver.Claim, 0, len(r.leases))
 	for _, l := range r.leases {
@@ -54,7 +55,7 @@ func (r *round) start() ([]driver.Claim, time.Duration) {
 		kept = append(kept, l)
 		claims = append(claims, *l.claim())
 		left, _ := l.remaining(now)
-		limit = min(limit, callLimit(l.claim().TTL), left)
+		limit = min(limit, left)
 	}
 	r.leases = kept
 	return claims, limit

@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"container/heap"
+	"slices"
 	"time"
 )
 
@@ -93,14 +94,17 @@ func (s *sweep) visit(l *lease, now time.Duration) bool {
 	return true
 }
 
+// enlist puts a lease into a round of those whose TTL allows the store as much
+// time, so that short leases do not cut the call for long ones.
 func (s *sweep) enlist(l *lease) {
-	n := len(s.rounds)
-	if n == 0 || len(s.rounds[n-1].leases) == maxBatch {
-		s.rounds = append(s.rounds, &round{lk: s.lk, done: make(chan struct{})})
+	limit := callLimit(l.claim().TTL)
+	i := slices.IndexFunc(s.rounds, func(r *round) bool { return r.limit == limit && len(r.leases) < maxBatch })
+	if i < 0 {
+		i = len(s.rounds)
+		s.rounds = append(s.rounds, &round{lk: s.lk, limit: limit, done: make(chan struct{})})
 		s.lk.busy.Add(1)
-		n++
 	}
-	l.round = s.rounds[n-1]
+	l.round = s.rounds[i]
 	l.round.leases = append(l.round.leases, l)
 }
 

@@ -202,6 +202,24 @@ func TestFewFilesStayOpen(t *testing.T) {
 	}
 }
 
+func TestManyKeysLeaveNothingOpen(t *testing.T) {
+	u := in(t, t.TempDir(), nil)
+	before := openFiles(t)
+	for i := range 10_000 {
+		c := exclusive(fmt.Sprint("key", i))
+		u.granted(c)
+		u.release(c)
+	}
+	if n := openFiles(t) - before; n > maxOpen+5 || len(u.files) > maxOpen {
+		t.Errorf("%d files are open, %d known", n, len(u.files))
+	}
+	u.watcher.mu.Lock()
+	defer u.watcher.mu.Unlock()
+	if n := len(u.watcher.watched); n > maxOpen {
+		t.Errorf("the watcher knows %d keys", n)
+	}
+}
+
 func TestAfterClose(t *testing.T) {
 	u := in(t, t.TempDir(), nil)
 	c := exclusive("key")
