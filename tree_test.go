@@ -92,6 +92,19 @@ func TestTreeFormat(t *testing.T) {
 	}
 }
 
+// TestTreeWeight keeps out what was built or recorded, and came along.
+func TestTreeWeight(t *testing.T) {
+	const heaviest = 1 << 18
+	for _, s := range files(t) {
+		if len(s.text) > heaviest {
+			t.Errorf("%s has %d bytes: does it belong here (at most %d)?", s.path, len(s.text), heaviest)
+		}
+		if bytes.ContainsRune(s.text, 0) {
+			t.Errorf("%s is no text", s.path)
+		}
+	}
+}
+
 func TestTreeLength(t *testing.T) {
 	const longest = 400
 	for _, s := range goFiles(t) {

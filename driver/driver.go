@@ -204,7 +204,9 @@ type Inspector interface {
 	// order. An error ends the sequence.
 	Keys(ctx context.Context, prefix string) iter.Seq2[string, error]
 
-	// Break ends the claim that Holders calls id, at once, and lets the next
-	// in line in. ErrLost if there is none such.
+	// Break ends the claim that Holders calls id, held or in line, at once, and
+	// lets the next in line in. The store refuses its id for ten seconds, so a
+	// Notifier tells its owner of it, in line if that watches. ErrLost if there
+	// is none such.
 	Break(ctx context.Context, key, id string) error
 }

@@ -230,11 +230,12 @@ func (c clerk) Keys(_ context.Context, prefix string) iter.Seq2[string, error] {
 
 func (c clerk) Break(_ context.Context, key, id string) (err error) {
 	c.with(key, func(b *book.Book, m book.Moment) {
-		held := slices.Clone(b.Held)
+		before := slices.Concat(b.Held, b.Queue)
 		err = c.breaks(b, m, id)
-		for _, e := range held {
+		for _, e := range before {
+			gone := !slices.ContainsFunc(slices.Concat(b.Held, b.Queue), func(o book.Entry) bool { return o.ID == e.ID })
 			for n := range c.notices {
-				if !holds(b, e.ID) && c.tells(n.clerk, e) {
+				if gone && c.tells(n.clerk, e) {
 					n.lost(key, e.ID, driver.ErrBroken)
 				}
 			}

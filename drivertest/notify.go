@@ -60,6 +60,22 @@ var notifyRules = []rule{
 		},
 	},
 	{
+		name:  "notify/break-in-line",
+		words: "Whoever watches for a claim that another client broke in line is told so, for its id is refused from now on.",
+		needs: Notify | Inspect | Queue | Watch,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			heard, stop := a.losses()
+			defer stop()
+			holder, waiter := e.exclusive("holder"), waiting(e.exclusive("broken"))
+			b.granted(holder)
+			a.refused(waiter)
+			defer a.watch(waiter).stop()
+			b.breaks(waiter)
+			e.expect(heard, waiter)
+		},
+	},
+	{
 		name:  "notify/nothing-else",
 		words: "No loss is told of a claim that was released, nor of another client's.",
 		needs: Notify | Inspect,
