@@ -279,6 +279,7 @@ func TestSuspendEndsOverdueLeasesAtOnce(t *testing.T) {
 			b.Errorf("Unlock: %v, want ErrLost", err)
 		}
 		again := b.lock(lk, "k")
+		synctest.Wait() // no renewal is in flight that the store could confirm after it
 		slept.Add(int64(time.Hour))
 		if err := again.Unlock(); !errors.Is(err, ErrLost) {
 			b.Errorf("Unlock as the first instruction after a suspend: %v, want ErrLost", err)
