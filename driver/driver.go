@@ -188,9 +188,9 @@ type Watcher interface {
 // their owner would at the next renewal.
 type Notifier interface {
 	// Notify calls lost, from any goroutine, for each claim of this Store, held
-	// or waiting, that it learns has ended without a Release. The core
-	// never asks with its id again. lost does not block. err matches
-	// ErrLost and says why. stop ends the calls.
+	// or waiting, that it learns has ended without a Release. The core never
+	// asks with its id again. lost does not block. err matches ErrLost and
+	// says why. stop ends the calls.
 	Notify(lost func(key, id string, err error)) (stop func())
 }
 

@@ -263,6 +263,43 @@ func TestLineWithoutEnd(t *testing.T) {
 	a.granted(line[len(line)-1])
 }
 
+// Those who have a place keep it by asking again, also when the record has
+// grown past what new claims may use.
+func TestFullLineKeepsItsPlaces(t *testing.T) {
+	a := in(t, t.TempDir(), nil)
+	a.granted(exclusive("key"))
+	first := waiting(exclusive("key"))
+	a.refused(first)
+	for length, size := 1, 1<<16; size > 0; size /= 16 {
+		for ; a.lineLength("key") == length; length++ {
+			c := waiting(exclusive("key"))
+			c.Note = strings.Repeat("n", size)
+			a.refused(c)
+		}
+		length = a.lineLength("key")
+	}
+	for range 10 { // each leaves its id behind
+		late := exclusive("key")
+		late.Late = true
+		if errs := a.Release(t.Context(), []driver.Claim{late}); !errors.Is(errs[0], driver.ErrLost) {
+			t.Fatal(errs[0])
+		}
+	}
+	before := a.patience("key")
+	a.refused(first)
+	if after := a.patience("key"); after <= before {
+		t.Errorf("the place lasts %v after asking again, %v before", after, before)
+	}
+}
+
+// patience is how long the first in line keeps its place.
+func (u *user) patience(key string) time.Duration {
+	u.Helper()
+	list, err := u.Holders(context.Background(), key)
+	u.must(err)
+	return list[1].Left
+}
+
 func (u *user) lineLength(key string) (n int) {
 	u.Helper()
 	list, err := u.Holders(context.Background(), key)

@@ -96,7 +96,9 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	sec.limit = roomy
+	if sec.held(c.ID) == nil && !sec.inLine(c.ID) {
+		sec.limit = roomy
+	}
 	g, err := sec.acquire(c)
 	name := sec.file.name
 	switch saved := sec.leave(); {

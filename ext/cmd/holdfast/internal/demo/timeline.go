@@ -25,7 +25,7 @@ type Moment struct {
 	Seconds float64 `json:"seconds"`
 	Server  string  `json:"server"`
 	PID     int     `json:"pid"`
-	Token   uint64  `json:"token,string"` // 0 while it has none
+	Token   uint64  `json:"token,string,omitempty"` // 0 while it has none
 	Text    string  `json:"text"`
 }
 
