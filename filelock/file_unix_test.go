@@ -270,20 +270,15 @@ func TestFullLineKeepsItsPlaces(t *testing.T) {
 	a.granted(exclusive("key"))
 	first := waiting(exclusive("key"))
 	a.refused(first)
-	for length, size := 1, 1<<16; size > 0; size /= 16 {
-		for ; a.lineLength("key") == length; length++ {
-			c := waiting(exclusive("key"))
-			c.Note = strings.Repeat("n", size)
-			a.refused(c)
-		}
-		length = a.lineLength("key")
+	for size := 1 << 19; size >= 1<<10; size /= 2 { // what does not fit is left out
+		c := waiting(exclusive("key"))
+		c.Note = strings.Repeat("n", size)
+		a.refused(c)
 	}
-	for range 10 { // each leaves its id behind
-		late := exclusive("key")
-		late.Late = true
-		if errs := a.Release(t.Context(), []driver.Claim{late}); !errors.Is(errs[0], driver.ErrLost) {
-			t.Fatal(errs[0])
-		}
+	late := exclusive("key")
+	late.ID, late.Late = strings.Repeat("i", 1<<12), true // which it leaves behind
+	if errs := a.Release(t.Context(), []driver.Claim{late}); !errors.Is(errs[0], driver.ErrLost) {
+		t.Fatal(errs[0])
 	}
 	before := a.patience("key")
 	a.refused(first)
