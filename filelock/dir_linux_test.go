@@ -55,9 +55,7 @@ func TestLeaseClock(t *testing.T) {
 
 // Two users share locks, one of them root, which may set everything up wrong.
 func TestTwoUsers(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("only root can act as another user")
-	}
+	needRoot(t, "act as another user")
 	base, err := os.MkdirTemp("", "filelock")
 	if err != nil {
 		t.Fatal(err)
