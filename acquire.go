@@ -78,9 +78,6 @@ func (lk *Locker) lock(ctx context.Context, key string, s settings) (*Lock, erro
 
 // cutShort is the error of a wait that cause ended: it matches both.
 func cutShort(cause, held error) error {
-	if held == nil {
-		return cause
-	}
 	return fmt.Errorf("%w while %w", cause, held)
 }
 

@@ -150,7 +150,7 @@ func (c *contest) rest(g driver.Grant, failed error) (*Lock, error) {
 	}
 	switch {
 	case c.ctx.Err() != nil:
-		return nil, c.giveUp(cutShortBy(c.ctx.Err(), c.refusal))
+		return nil, c.giveUp(c.cancelled())
 	case c.limited && pause <= 0:
 		return nil, c.giveUp(c.timedOut(failed))
 	case failed != nil && c.hopeless(now, failed):
@@ -165,7 +165,7 @@ func (c *contest) rest(g driver.Grant, failed error) (*Lock, error) {
 		}
 	case <-timer.C:
 	case <-c.ctx.Done():
-		return nil, c.giveUp(cutShortBy(c.ctx.Err(), c.refusal))
+		return nil, c.giveUp(c.cancelled())
 	case <-c.lk.closing:
 		return nil, c.giveUp(ErrClosed)
 	}
@@ -174,20 +174,21 @@ func (c *contest) rest(g driver.Grant, failed error) (*Lock, error) {
 
 // timedOut is the error when Wait is over.
 func (c *contest) timedOut(failed error) error {
-	if c.refusal == nil && failed != nil {
+	switch {
+	case c.refusal != nil:
+		return c.refusal
+	case failed != nil:
 		return failed
 	}
-	if c.refusal == nil {
-		return &HeldError{}
-	}
-	return c.refusal
+	return &HeldError{}
 }
 
-func cutShortBy(cause error, held *HeldError) error {
-	if held == nil {
-		return cause
+// cancelled is the error when the caller's context has ended.
+func (c *contest) cancelled() error {
+	if c.refusal == nil {
+		return c.ctx.Err()
 	}
-	return cutShort(cause, held)
+	return cutShort(c.ctx.Err(), c.refusal)
 }
 
 // pause is how long to sleep if nothing happens. The upper bound of a second is
