@@ -40,6 +40,11 @@ const (
 	MaxKey    = 512     // bytes of a key, prefix included
 	MaxText   = 1024    // bytes of an owner or a note
 	MaxSpan   = 256     // fencing tokens that one grant may carry
+
+	// MaxLead is how far, in microseconds, the token that a claim asks for may
+	// be ahead of the store's clock and tokens. One request from a machine
+	// whose clock is years ahead would otherwise use them up for good.
+	MaxLead = 24 * 60 * 60 * 1_000_000
 )
 
 // Certain answers. Everything else that Renew and Release return means that
@@ -84,6 +89,14 @@ type Claim struct {
 	// Span, for Acquire: how many fencing tokens the caller could use for
 	// hand-offs of its own, 1 to MaxSpan.
 	Span int
+
+	// Fence asks for a token that is at least this; 0 for whatever comes. For
+	// Acquire it is about a grant that this call makes, not one that stands
+	// already or comes later in line, nor a reader that joins others. For
+	// Renew it raises the claim's token to this if it is smaller, and the key
+	// gives no token up to that again, span included. A store that cannot do
+	// either, or whose clock is more than [MaxLead] behind, says ErrInvalid.
+	Fence uint64
 
 	Owner, Note string // for people; never compared
 }
@@ -209,4 +222,22 @@ type Inspector interface {
 	// Notifier tells its owner of it, in line if that watches. ErrLost if there
 	// is none such.
 	Break(ctx context.Context, key, id string) error
+}
+
+// A Checker is a Store that can tell how its engine is set up.
+type Checker interface {
+	// Check looks for settings of the engine that weaken what the store
+	// promises, and returns a sentence for people about each: what is set, what
+	// may happen, and what would be right. An error says that it could not
+	// look, not that anything is wrong.
+	Check(ctx context.Context) (warnings []string, err error)
+}
+
+// An Ager is a Store whose engine may come back from a restart without the
+// claims that it had granted.
+type Ager interface {
+	// Age is how long the engine has run without such a restart, as of some
+	// moment since the last answer that this Store got from it. It does I/O
+	// only if the engine may have restarted since the last look.
+	Age(ctx context.Context) (time.Duration, error)
 }

@@ -121,6 +121,10 @@ func (b *Book) Acquire(m Moment, c driver.Claim, session string) (driver.Grant, 
 	// Those in line do not fit, else they had been let in; and nobody may
 	// pass them, this claim included if it is one of them.
 	if len(b.Queue) == 0 && b.fits(&e) {
+		if err := b.leads(m, c.Fence); err != nil {
+			return driver.Grant{}, err
+		}
+		e.Fence = c.Fence
 		return b.grant(m, e)
 	}
 	if c.Wait {
@@ -153,8 +157,9 @@ func (b *Book) enqueue(e Entry, until time.Duration) {
 }
 
 // Renew lets a claim that holds stand for its TTL from now, as driver.Store
-// has it: nil, or an error that matches driver.ErrLost. With Leave the claim
-// is without a session from now on, and no later Renew changes when it ends.
+// has it: nil, or an error that matches driver.ErrLost, or driver.ErrInvalid if
+// the token cannot be raised. With Leave the claim is without a session from
+// now on, and no later Renew changes when it ends.
 func (b *Book) Renew(m Moment, c driver.Claim) error {
 	b.expire(m.Now)
 	_ = b.handOff(m) // Without tokens nobody is let in; the next Acquire says so.
@@ -163,6 +168,9 @@ func (b *Book) Renew(m Moment, c driver.Claim) error {
 		return b.gone(c.ID)
 	}
 	e := &b.Held[i]
+	if err := b.raise(m, e, c.Fence); err != nil {
+		return err
+	}
 	if e.Left {
 		return nil // A renewal that was on its way, or this one sent again.
 	}

@@ -11,7 +11,7 @@ import (
 // float64, so that Lua, JSON and spreadsheets can tell neighbours apart.
 const maxToken = 1 << 53
 
-// mint gives e its token. Tokens are the wall clock's microseconds or the next
+// mint gives e its token, at least e.Fence. Tokens are the wall clock's microseconds or the next
 // number, whichever is larger: they grow when the clock steps back, and also
 // when the book was lost.
 func (b *Book) mint(m Moment, e *Entry) error {
@@ -24,7 +24,7 @@ func (b *Book) mint(m Moment, e *Entry) error {
 	if reader {
 		e.Span = 1
 	}
-	first := max(b.Floor+1, uint64(max(m.Wall, 0)))
+	first := max(b.Floor+1, uint64(max(m.Wall, 0)), e.Fence)
 	last := first + uint64(e.Span) - 1
 	if b.Floor >= maxToken || last >= maxToken {
 		return fmt.Errorf("%w: the next fencing token, %d, is not below 2^53; is the clock right?", driver.ErrInvalid, first)
@@ -32,6 +32,31 @@ func (b *Book) mint(m Moment, e *Entry) error {
 	b.Floor, e.Fence, b.Phase = last, first, 0
 	if reader {
 		b.Phase = first
+	}
+	return nil
+}
+
+// raise lets e have at least this token.
+func (b *Book) raise(m Moment, e *Entry, fence uint64) error {
+	if fence <= e.Fence {
+		return nil
+	}
+	if err := b.leads(m, fence); err != nil {
+		return err
+	}
+	e.Fence = fence
+	b.Floor = max(b.Floor, fence+uint64(e.Span)-1)
+	if e.shared() {
+		b.Phase = fence
+	}
+	return nil
+}
+
+// leads fails if a token that a claim asks for is too far ahead.
+func (b *Book) leads(m Moment, fence uint64) error {
+	most := min(max(b.Floor, uint64(max(m.Wall, 0)))+driver.MaxLead, maxToken-driver.MaxSpan)
+	if fence > most {
+		return fmt.Errorf("%w: it asks for token %d, which is above %d; is a clock wrong?", driver.ErrInvalid, fence, most)
 	}
 	return nil
 }

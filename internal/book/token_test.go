@@ -93,3 +93,45 @@ func TestTokensStayBelow2To53(t *testing.T) {
 	_, err = d.Acquire(Moment{}, writer("b"), "")
 	d.is(err, driver.ErrInvalid)
 }
+
+func TestTokensAsAskedFor(t *testing.T) {
+	d := &desk{T: t}
+	ask := func(c driver.Claim, fence uint64) driver.Claim {
+		c.Fence = fence
+		return c
+	}
+	low := d.granted(0, ask(span(writer("low"), 4), 7))
+	if low.Fence != epoch {
+		t.Errorf("token %d, want the clock's %d, which is above what was asked for", low.Fence, epoch)
+	}
+	if g := d.granted(0, ask(writer("low"), epoch+100)); g.Fence != low.Fence {
+		t.Errorf("asked again, the claim has token %d, want %d still", g.Fence, low.Fence)
+	}
+	d.is(d.Renew(at(0), ask(writer("low"), epoch+50)), nil)
+	d.is(d.Renew(at(0), ask(writer("low"), epoch+20)), nil)
+	if g := d.granted(0, writer("low")); g.Fence != epoch+50 || g.Span != 4 || d.Floor != epoch+53 {
+		t.Errorf("raised to %+v with floor %d, want token %d and the floor above its span", g, d.Floor, epoch+50)
+	}
+	d.is(d.Renew(at(0), ask(writer("low"), epoch+driver.MaxLead+100)), driver.ErrInvalid)
+	d.is(d.Renew(at(0), ask(writer("stranger"), epoch+900)), driver.ErrLost)
+	d.release(0, writer("low"))
+
+	high := d.granted(0, ask(writer("high"), epoch+1000))
+	if high.Fence != epoch+1000 {
+		t.Errorf("token %d, want the %d that was asked for", high.Fence, epoch+1000)
+	}
+	d.release(0, writer("high"))
+	_, err := d.Acquire(at(0), ask(writer("poison"), epoch+1000+driver.MaxLead+1), "")
+	d.is(err, driver.ErrInvalid)
+	d.shows(0, "|")
+
+	a := d.granted(0, ask(reader("a"), epoch+2000))
+	b := d.granted(0, ask(reader("b"), epoch+3000))
+	if a.Fence != epoch+2000 || b.Fence != a.Fence {
+		t.Errorf("readers got %d and %d, want both %d", a.Fence, b.Fence, epoch+2000)
+	}
+	d.is(d.Renew(at(0), ask(reader("b"), epoch+4000)), nil)
+	if c := d.granted(0, reader("c")); c.Fence != epoch+4000 {
+		t.Errorf("after the phase was raised a reader got %d, want %d", c.Fence, epoch+4000)
+	}
+}
