@@ -11,9 +11,9 @@ import (
 // float64, so that Lua, JSON and spreadsheets can tell neighbours apart.
 const maxToken = 1 << 53
 
-// mint gives e its token, at least e.Fence. Tokens are the wall clock's microseconds or the next
-// number, whichever is larger: they grow when the clock steps back, and also
-// when the book was lost.
+// mint gives e its token, at least e.Fence. Tokens are the wall clock's
+// microseconds or the next number, whichever is larger: they grow when the
+// clock steps back, and also when the book was lost.
 func (b *Book) mint(m Moment, e *Entry) error {
 	reader := e.shared()
 	if reader && b.Phase != 0 && slices.ContainsFunc(b.Held, Entry.shared) {
@@ -46,8 +46,8 @@ func (b *Book) raise(m Moment, e *Entry, fence uint64) error {
 	}
 	e.Fence = fence
 	b.Floor = max(b.Floor, fence+uint64(e.Span)-1)
-	if e.shared() {
-		b.Phase = fence
+	if e.shared() && b.Phase != 0 {
+		b.Phase = max(b.Phase, fence)
 	}
 	return nil
 }

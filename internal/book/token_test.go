@@ -134,4 +134,13 @@ func TestTokensAsAskedFor(t *testing.T) {
 	if c := d.granted(0, reader("c")); c.Fence != epoch+4000 {
 		t.Errorf("after the phase was raised a reader got %d, want %d", c.Fence, epoch+4000)
 	}
+	d.is(d.Renew(at(0), ask(reader("a"), epoch+2500)), nil)
+	if e := d.granted(0, reader("e")); e.Fence != epoch+4000 {
+		t.Errorf("after a reader was raised to less than its phase another got %d, want %d still", e.Fence, epoch+4000)
+	}
+	f := d.granted(0, slot("f", 1<<20))
+	d.is(d.Renew(at(0), ask(reader("a"), f.Fence)), nil)
+	if g := d.granted(0, reader("g")); g.Fence <= f.Fence {
+		t.Errorf("a reader that came after a slot with token %d has %d: the phase had ended", f.Fence, g.Fence)
+	}
 }
