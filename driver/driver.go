@@ -94,8 +94,10 @@ type Claim struct {
 	// Acquire it is about a grant that this call makes, not one that stands
 	// already or comes later in line, nor a reader that joins others. For
 	// Renew it raises the claim's token to this if it is smaller, and the key
-	// gives no token up to that again, span included. A store that cannot do
-	// either, or whose clock is more than [MaxLead] behind, says ErrInvalid.
+	// gives no token up to that again, span included; a reader that joins
+	// others gets the highest to which one of them was raised. A store that
+	// cannot do either, or whose clock is more than [MaxLead] behind, says
+	// ErrInvalid.
 	Fence uint64
 
 	Owner, Note string // for people; never compared

@@ -18,6 +18,7 @@ const (
 	Readers    Feature = 1 << iota // shared claims; without it they are ErrInvalid
 	Slots                          // limits below MaxWeight; without it they are ErrInvalid
 	Tokens                         // fencing tokens; without it Fence is always 0
+	Raise                          // tokens as asked for, and raised; without it, or Tokens, a claim with Fence is ErrInvalid
 	Queue                          // a waiting claim keeps its place: first come, first served
 	Tombstones                     // a late Acquire of a claim that was released with Late is refused
 	Details                        // a refusal says Retry and Holder
@@ -32,7 +33,7 @@ const (
 )
 
 var featureNames = []string{
-	"Readers", "Slots", "Tokens", "Queue", "Tombstones", "Details", "Reasons", "Expiry", "Outlive", "Watch", "Notify", "Inspect",
+	"Readers", "Slots", "Tokens", "Raise", "Queue", "Tombstones", "Details", "Reasons", "Expiry", "Outlive", "Watch", "Notify", "Inspect",
 }
 
 func (f Feature) String() string {
@@ -131,6 +132,7 @@ var rules = slices.Concat(
 	ttlRules,
 	leaveRules,
 	tokenRules,
+	raiseRules,
 	queueRules,
 	placeRules,
 	watchRules,
@@ -139,6 +141,7 @@ var rules = slices.Concat(
 	breakRules,
 	notifyRules,
 	featureRules,
+	engineRules,
 	keyRules,
 	contextRules,
 	closeRules,

@@ -63,4 +63,22 @@ var featureRules = []rule{
 			}
 		},
 	},
+	{
+		name:  "feature/no-raise",
+		words: "A store that gives no token asked for, and raises none, says ErrInvalid to both: it keeps nothing of the one, and the other as it is.",
+		when:  func(h Harness) bool { return h.Lacks&(Tokens|Raise) != 0 },
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			claim := e.exclusive("asks for a token")
+			claim.Fence = 1
+			a.invalid(waiting(claim))
+			holder := e.exclusive("holder")
+			before := b.granted(holder).Fence
+			b.unraised(asking(holder, before+ahead))
+			b.kept(holder)
+			if after := b.granted(holder).Fence; after != before {
+				e.failf("token %d before it was asked to be raised, %d after", before, after)
+			}
+		},
+	},
 }

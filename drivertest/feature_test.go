@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -14,6 +15,7 @@ var limited = map[Feature]func(*ways){
 	Readers: func(w *ways) { w.rejecting(driver.Claim.Shared) },
 	Slots:   func(w *ways) { w.rejecting(func(c driver.Claim) bool { return c.Limit < driver.MaxWeight }) },
 	Tokens: func(w *ways) {
+		fixed(w)
 		w.after(func(_ *book.Book, _ driver.Claim, g *driver.Grant) error {
 			g.Fence, g.Span, g.Holder.Fence = 0, 0, 0
 			return nil
@@ -21,6 +23,7 @@ var limited = map[Feature]func(*ways){
 		w.pushing(func(_ *book.Book, p book.Push) driver.Grant { p.Grant.Fence, p.Grant.Span = 0, 0; return p.Grant })
 		w.showing(func(h *driver.Holder, _ book.Entry) { h.Fence = 0 })
 	},
+	Raise: fixed,
 	Queue: lineless,
 	Tombstones: func(w *ways) {
 		w.releasing(func(_ *book.Book, c *driver.Claim) { c.Late = false })
@@ -33,10 +36,10 @@ var limited = map[Feature]func(*ways){
 	},
 	Reasons: func(w *ways) {
 		w.renewed(func(_ *book.Book, _ book.Moment, _ driver.Claim, err error) error {
-			if err != nil {
+			if errors.Is(err, driver.ErrLost) {
 				return driver.ErrLost
 			}
-			return nil
+			return err
 		})
 	},
 	Expiry: func(w *ways) {
@@ -119,12 +122,25 @@ func TestLeast(t *testing.T) {
 	Run(t, ledgers(w))
 }
 
+// fixed gives no token that is asked for.
+func fixed(w *ways) {
+	asks := func(c driver.Claim) bool { return c.Fence > 0 }
+	w.rejecting(asks)
+	renew := w.renew
+	w.renew = func(b *book.Book, m book.Moment, c driver.Claim) error {
+		if asks(c) {
+			return fmt.Errorf("%w: want one that asks for no token", driver.ErrInvalid)
+		}
+		return renew(b, m, c)
+	}
+}
+
 // rejecting makes claims that match ones that the store can never keep.
 func (w *ways) rejecting(match func(driver.Claim) bool) {
 	acquire := w.acquire
 	w.acquire = func(b *book.Book, m book.Moment, c driver.Claim) (driver.Grant, error) {
 		if match(c) {
-			return driver.Grant{}, fmt.Errorf("%w: want an exclusive one", driver.ErrInvalid)
+			return driver.Grant{}, fmt.Errorf("%w: want another", driver.ErrInvalid)
 		}
 		return acquire(b, m, c)
 	}

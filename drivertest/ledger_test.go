@@ -42,6 +42,8 @@ type ways struct {
 	breaks  func(b *book.Book, m book.Moment, id string) error
 	close   func(books map[string]*book.Book, clerk string)
 	heeds   func(ctx context.Context) error
+	check   func() (warnings []string, err error)
+	age     func(passed time.Duration) time.Duration
 	minTTL  time.Duration
 	wrap    func(clerk) driver.Store
 	tells   func(clerk string, e book.Entry) bool
@@ -72,6 +74,8 @@ func right() ways {
 		},
 		close:  func(map[string]*book.Book, string) {},
 		heeds:  context.Context.Err,
+		check:  func() ([]string, error) { return []string{"all is forgotten with the test: want a disk"}, nil },
+		age:    func(passed time.Duration) time.Duration { return passed },
 		minTTL: time.Millisecond,
 		wrap:   func(c clerk) driver.Store { return c },
 		tells:  func(clerk string, e book.Entry) bool { return e.Session == clerk },
@@ -101,6 +105,8 @@ var (
 	_ driver.Watcher   = clerk{}
 	_ driver.Notifier  = clerk{}
 	_ driver.Inspector = clerk{}
+	_ driver.Checker   = clerk{}
+	_ driver.Ager      = clerk{}
 )
 
 // ledgers is the harness of a ledger with these ways.
@@ -255,3 +261,7 @@ func (c clerk) Notify(lost func(key, id string, err error)) (stop func()) {
 		delete(c.notices, n)
 	}
 }
+
+func (c clerk) Check(context.Context) ([]string, error) { return c.check() }
+
+func (c clerk) Age(context.Context) (time.Duration, error) { return c.age(time.Since(c.start)), nil }

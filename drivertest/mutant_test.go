@@ -17,7 +17,7 @@ type mutant struct {
 	spoil func(*ways)
 }
 
-var mutants = slices.Concat(claimMutants, endMutants, tokenMutants, lineMutants, callMutants)
+var mutants = slices.Concat(claimMutants, endMutants, tokenMutants, raiseMutants, lineMutants, callMutants)
 
 func TestUnbroken(t *testing.T) { Run(t, ledgers(right())) }
 

@@ -139,8 +139,8 @@ var tokenRules = []rule{
 // tokens watches the tokens of one key grow.
 type tokens struct {
 	*env
-	claim driver.Claim
-	last  uint64
+	claim       driver.Claim
+	first, last uint64
 }
 
 func (e *env) tokens() *tokens { return &tokens{env: e} }
@@ -155,6 +155,9 @@ func (t *tokens) grew(claim driver.Claim, g driver.Grant) {
 	}
 	if g.Fence <= t.last {
 		t.failf("%s was given token %d after %s had those up to %d", show(claim), g.Fence, show(t.claim), t.last)
+	}
+	if t.first == 0 {
+		t.first = g.Fence
 	}
 	t.claim, t.last = claim, last(g)
 }

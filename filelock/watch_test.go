@@ -220,3 +220,16 @@ func TestLeaveOutlivesTheStore(t *testing.T) {
 		t.Errorf("the claim stood for %v after its Store was closed, want %v", stood, c.TTL)
 	}
 }
+
+// A raised token is in the file: nobody who opens that later gets it again.
+func TestRaisedTokenOutlivesTheStore(t *testing.T) {
+	dir := t.TempDir()
+	claim := exclusive("job")
+	u := in(t, dir, nil)
+	claim.Fence = u.granted(claim).Fence + driver.MaxLead/2
+	u.must(u.renew(claim))
+	u.must(u.Close())
+	if g := in(t, dir, nil).granted(exclusive("job")); g.Fence <= claim.Fence {
+		t.Errorf("a store that was opened later gave token %d after one was raised to %d", g.Fence, claim.Fence)
+	}
+}

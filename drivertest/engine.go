@@ -1,0 +1,66 @@
+package drivertest
+
+import (
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// engineRules are for the stores that are a driver.Checker or a driver.Ager.
+// Most need not be, so no Feature says so.
+var engineRules = []rule{
+	{
+		name:  "engine/check",
+		words: "A store that can tell how its engine is set up does so while that answers, and each warning says something.",
+		check: func(e *env) {
+			checker, ok := e.client().store.(driver.Checker)
+			if !ok {
+				return
+			}
+			ctx, cancel := e.bounded()
+			defer cancel()
+			warnings, err := checker.Check(ctx)
+			if err != nil {
+				e.failf("Check returned %v", told(err))
+			}
+			for _, w := range warnings {
+				if strings.TrimSpace(w) == "" {
+					e.failf("Check warns of %q", w)
+				}
+			}
+		},
+	},
+	{
+		name:  "engine/age",
+		words: "A store that can tell the age of its engine tells one that is not negative, and does not shrink while the engine runs.",
+		check: func(e *env) {
+			c := e.client()
+			ager, ok := c.store.(driver.Ager)
+			if !ok {
+				return
+			}
+			var before time.Duration
+			for range 3 {
+				age := c.age(ager)
+				if age < before {
+					e.failf("Age returned %v; want at least %v", age, before)
+				}
+				before = age
+				claim := e.exclusive("holder")
+				c.granted(claim)
+				c.ended(claim)
+			}
+		},
+	},
+}
+
+func (c *client) age(ager driver.Ager) time.Duration {
+	ctx, cancel := c.bounded()
+	defer cancel()
+	age, err := ager.Age(ctx)
+	if err != nil {
+		c.failf("Age returned %v", told(err))
+	}
+	return age
+}

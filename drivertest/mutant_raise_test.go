@@ -1,0 +1,185 @@
+package drivertest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/book"
+)
+
+// raiseMutants go wrong with tokens that are asked for, or with what they tell
+// of their engine.
+var raiseMutants = []mutant{
+	{"does not hear which token is asked for", "raise/asked-for", func(w *ways) {
+		w.before(func(_ *book.Book, _ *book.Moment, c *driver.Claim) { c.Fence = 0 })
+	}},
+	{"gives the token that is asked for though it is small", "raise/asked-for", func(w *ways) {
+		w.after(func(_ *book.Book, c driver.Claim, g *driver.Grant) error {
+			if g.OK && c.Fence > 0 {
+				g.Fence = c.Fence
+			}
+			return nil
+		})
+	}},
+	{"gives the token that is asked for, and then its span again", "raise/asked-for", func(w *ways) {
+		w.after(func(b *book.Book, c driver.Claim, g *driver.Grant) error {
+			if g.OK && g.Fence == c.Fence {
+				b.Floor = g.Fence
+			}
+			return nil
+		})
+	}},
+	{"raises the token of a claim that asks again", "raise/asked-again", func(w *ways) {
+		w.before(func(b *book.Book, m *book.Moment, c *driver.Claim) {
+			if holds(b, c.ID) {
+				_ = b.Renew(*m, *c)
+			}
+		})
+	}},
+	{"gives any token that is asked for", "raise/asked-too-far", func(w *ways) {
+		w.before(func(b *book.Book, m *book.Moment, c *driver.Claim) { trust(m, c.Fence) })
+	}},
+	{"keeps a place for a claim that asks for too much", "raise/asked-too-far", func(w *ways) {
+		w.refusing(func(b *book.Book, m book.Moment, c driver.Claim) {
+			b.Queue = append(b.Queue, book.Entry{
+				ID: c.ID, Weight: c.Weight, Limit: c.Limit, TTL: c.TTL, Until: m.Now + c.TTL, Asked: m.Now, Span: 1,
+			})
+		})
+	}},
+	{"goes to the token that it has refused", "raise/asked-too-far", func(w *ways) {
+		w.refusing(func(b *book.Book, _ book.Moment, c driver.Claim) { b.Floor = c.Fence })
+	}},
+
+	{"does not raise tokens", "raise/renewal", func(w *ways) {
+		w.renewing(func(_ *book.Book, _ book.Moment, c *driver.Claim) { c.Fence = 0 })
+	}},
+	{"lowers tokens", "raise/renewal", func(w *ways) {
+		w.renewing(func(b *book.Book, _ book.Moment, c *driver.Claim) {
+			if e := entry(b, c.ID); e != nil && c.Fence > 0 {
+				e.Fence = 0
+			}
+		})
+	}},
+	{"raises a token without its span", "raise/renewal", func(w *ways) {
+		w.renewing(func(b *book.Book, _ book.Moment, c *driver.Claim) {
+			if e := entry(b, c.ID); e != nil && c.Fence > e.Fence {
+				e.Span = 1
+			}
+		})
+	}},
+	{"shows the token from before it was raised", "raise/renewal", func(w *ways) {
+		w.showing(func(h *driver.Holder, _ book.Entry) { h.Fence -= ahead })
+	}},
+	{"forgets a raised token with its claim", "raise/later-grants", func(w *ways) {
+		renew := w.renew
+		w.renew = func(b *book.Book, m book.Moment, c driver.Claim) error {
+			floor := b.Floor
+			defer func() { b.Floor = floor }()
+			return renew(b, m, c)
+		}
+	}},
+	{"forgets the span of a raised token", "raise/later-grants", func(w *ways) {
+		w.renewed(func(b *book.Book, _ book.Moment, c driver.Claim, err error) error {
+			if err == nil && c.Fence > 0 {
+				b.Floor = c.Fence
+			}
+			return err
+		})
+	}},
+	{"raises a token to anything", "raise/too-far", func(w *ways) {
+		renew := w.renew
+		w.renew = func(b *book.Book, m book.Moment, c driver.Claim) error {
+			trust(&m, c.Fence)
+			return renew(b, m, c)
+		}
+	}},
+	{"ends a claim that would be raised too far", "raise/too-far", func(w *ways) {
+		w.renewed(func(b *book.Book, m book.Moment, c driver.Claim, err error) error {
+			if errors.Is(err, driver.ErrInvalid) {
+				_ = b.Release(m, c)
+			}
+			return err
+		})
+	}},
+	{"goes to the token that it has not raised to", "raise/too-far", func(w *ways) {
+		w.renewed(func(b *book.Book, _ book.Moment, c driver.Claim, err error) error {
+			if errors.Is(err, driver.ErrInvalid) {
+				b.Floor = c.Fence
+			}
+			return err
+		})
+	}},
+	{"gives a reader that joins others a token that it asks for", "raise/readers", func(w *ways) {
+		w.after(func(_ *book.Book, c driver.Claim, g *driver.Grant) error {
+			if g.OK && c.Shared() {
+				g.Fence = max(g.Fence, c.Fence)
+			}
+			return nil
+		})
+	}},
+	{"does not raise the phase with a reader", "raise/readers", func(w *ways) {
+		w.raisedPhase(func(before, _ uint64) uint64 { return before })
+	}},
+	{"lowers the phase to the reader that was raised last", "raise/readers", func(w *ways) {
+		w.raisedPhase(func(_, raised uint64) uint64 { return raised })
+	}},
+
+	{"raises tokens that it says it does not", "feature/no-raise", func(w *ways) { w.lacks = Raise }},
+	{"takes a claim that it says it cannot raise for lost", "feature/no-raise", func(w *ways) {
+		fixed(w)
+		w.renewed(func(_ *book.Book, _ book.Moment, _ driver.Claim, err error) error {
+			if err != nil {
+				return driver.ErrLost
+			}
+			return nil
+		})
+		w.lacks = Raise
+	}},
+
+	{"cannot tell how it is set up", "engine/check", func(w *ways) {
+		w.check = func() ([]string, error) { return nil, errReset }
+	}},
+	{"warns of nothing in particular", "engine/check", func(w *ways) {
+		w.check = func() ([]string, error) { return []string{""}, nil }
+	}},
+	{"is not born yet", "engine/age", func(w *ways) {
+		w.age = func(passed time.Duration) time.Duration { return passed - time.Second }
+	}},
+	{"grows younger", "engine/age", func(w *ways) {
+		age := time.Hour
+		w.age = func(time.Duration) time.Duration { age--; return age }
+	}},
+}
+
+// trust sets a clock so that a token is not too far ahead of it.
+func trust(m *book.Moment, fence uint64) {
+	if lead := int64(fence) - m.Wall; lead > driver.MaxLead {
+		m.Wall += lead
+	}
+}
+
+// refusing adds what goes wrong with a claim that is ErrInvalid.
+func (w *ways) refusing(spoil func(b *book.Book, m book.Moment, c driver.Claim)) {
+	acquire := w.acquire
+	w.acquire = func(b *book.Book, m book.Moment, c driver.Claim) (driver.Grant, error) {
+		g, err := acquire(b, m, c)
+		if errors.Is(err, driver.ErrInvalid) {
+			spoil(b, m, c)
+		}
+		return g, err
+	}
+}
+
+// raisedPhase sets the token of a phase when a reader of it has been raised.
+func (w *ways) raisedPhase(phase func(before, raised uint64) uint64) {
+	renew := w.renew
+	w.renew = func(b *book.Book, m book.Moment, c driver.Claim) error {
+		before := b.Phase
+		err := renew(b, m, c)
+		if err == nil && c.Fence > 0 && before > 0 {
+			b.Phase = phase(before, entry(b, c.ID).Fence)
+		}
+		return err
+	}
+}

@@ -1,0 +1,197 @@
+package drivertest
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+const (
+	// ahead is how far tokens are raised: further than a clock in microseconds
+	// comes by itself while a rule runs.
+	ahead = 10_000_000
+
+	// tooFar is how far no store may go, whatever other rules have raised.
+	tooFar = 2 * driver.MaxLead
+)
+
+var raiseRules = []rule{
+	{
+		name:  "raise/asked-for",
+		words: "Acquire grants at least the token that the claim asks for, and as ever one that is larger than all before.",
+		needs: Tokens | Raise,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			t := e.tokens()
+			for i, lead := range []int{0, ahead, -ahead, 1, 2 * ahead, 0} {
+				claim := e.exclusive(fmt.Sprintf("claim %d, %d ahead", i, lead))
+				claim.Span = 8
+				claim.Fence = uint64(max(int64(t.last)+int64(lead), 1))
+				c := []*client{a, b}[i%2]
+				g := c.granted(claim)
+				if g.Fence < claim.Fence {
+					e.failf("%s asked for token %d and got %d", show(claim), claim.Fence, g.Fence)
+				}
+				t.grew(claim, g)
+				c.ended(claim)
+			}
+		},
+	},
+	{
+		name:  "raise/asked-again",
+		words: "Asking again for a claim, for a larger token this time, does not change the one that it has.",
+		needs: Tokens | Raise,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			claim := e.exclusive("asks twice")
+			first := a.granted(claim).Fence
+			for _, c := range []*client{a, b} {
+				if again := c.granted(asking(claim, first+ahead)).Fence; again != first {
+					e.failf("asking again, for token %d, gave %d; the first time it was %d", first+ahead, again, first)
+				}
+			}
+		},
+	},
+	{
+		name:  "raise/asked-too-far",
+		words: "An Acquire for a token that is more than MaxLead ahead is ErrInvalid, and nothing is kept of it.",
+		needs: Tokens | Raise,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			t := e.tokens()
+			first, poison, next := e.exclusive("first"), e.exclusive("poison"), e.exclusive("next")
+			t.grew(first, a.granted(first))
+			a.ended(first)
+			a.invalid(asking(waiting(poison), t.last+tooFar))
+			b.lost(poison)
+			t.grew(next, b.granted(next))
+			t.sane(first, next)
+		},
+	},
+	{
+		name:  "raise/renewal",
+		words: "Renew raises a claim's token and never lowers it; whoever asks again, or looks, is told the raised one, and its span is as before.",
+		needs: Tokens | Raise,
+		check: raising,
+	},
+	{
+		name:  "raise/later-grants",
+		words: "Every later grant of the key has a larger token than one that was raised, span included, whichever client asks.",
+		needs: Tokens | Raise,
+		check: raisedForGood,
+	},
+	{
+		name:  "raise/too-far",
+		words: "A Renew that raises a token to more than MaxLead ahead is ErrInvalid; the claim stands, with the token that it had.",
+		needs: Tokens | Raise,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			t := e.tokens()
+			claim, next := e.exclusive("raised too far"), e.exclusive("next")
+			first := a.granted(claim)
+			t.grew(claim, first)
+			a.unraised(asking(claim, first.Fence+tooFar))
+			b.refused(e.exclusive("other"))
+			a.kept(claim)
+			if again := b.granted(claim).Fence; again != first.Fence {
+				e.failf("the claim has token %d, and had %d before it was to be raised too far", again, first.Fence)
+			}
+			a.ended(claim)
+			t.grew(next, b.granted(next))
+			t.sane(claim, next)
+		},
+	},
+	{
+		name:  "raise/readers",
+		words: "A reader that joins others gets the token of the phase, whatever it asks for: the highest to which one of them was raised.",
+		needs: Tokens | Raise | Readers,
+		check: raisingReaders,
+	},
+}
+
+// asking is c as a claim that asks for a token.
+func asking(c driver.Claim, fence uint64) driver.Claim {
+	c.Fence = fence
+	return c
+}
+
+// unraised renews a claim and expects that its token cannot be raised so far.
+func (c *client) unraised(claim driver.Claim) {
+	if err := c.renew(claim)[0]; !errors.Is(err, driver.ErrInvalid) {
+		c.failf("Renew of %s to token %d returned %v, not ErrInvalid", show(claim), claim.Fence, told(err))
+	}
+}
+
+// sane fails if the last token is as far ahead as one that was refused.
+func (t *tokens) sane(before, after driver.Claim) {
+	if t.last-t.first > tooFar/2 {
+		t.failf("%s has token %d after %s had %d: the one that was refused has left its mark", show(after), t.last, show(before), t.first)
+	}
+}
+
+func raising(e *env) {
+	a, b := e.client(), e.client()
+	claim := e.exclusive("raised")
+	claim.Span = 16
+	first := a.granted(claim)
+	high := first.Fence + ahead
+	for _, fence := range []uint64{high, high - 1, 1, 0} {
+		a.kept(asking(claim, fence))
+		for _, c := range []*client{a, b} {
+			again := c.granted(claim)
+			if again.Fence != high {
+				e.failf("asked for token %d, a renewal has made %d of %d; want %d", fence, again.Fence, first.Fence, high)
+			}
+			if max(again.Span, 1) != max(first.Span, 1) {
+				e.failf("a renewal for token %d has made %d of %d tokens", fence, again.Span, first.Span)
+			}
+		}
+		if !e.has(Inspect) {
+			continue
+		}
+		if hs := b.holders(e.key); len(hs) != 1 || hs[0].Fence != high {
+			e.failf("Holders tells %+v, want the one claim with token %d", hs, high)
+		}
+	}
+}
+
+func raisedForGood(e *env) {
+	e.client() // Some stores live as long as their clients.
+	a, b := e.client(), e.client()
+	t := e.tokens()
+	raise := func(c *client, claim driver.Claim) {
+		claim.Fence = t.last + ahead
+		c.kept(claim)
+		t.grew(claim, c.granted(claim))
+	}
+	first, waiter, next := e.exclusive("first"), waiting(e.exclusive("waiter")), e.exclusive("next")
+	first.Span, waiter.Span = 16, 16
+	t.grew(first, a.granted(first))
+	raise(a, first)
+	raise(a, first)
+	b.refused(waiter)
+	a.ended(first)
+	t.grew(waiter, b.granted(waiter))
+	raise(b, waiter)
+	b.ended(waiter)
+	a.close()
+	b.close()
+	t.grew(next, e.client().granted(next))
+}
+
+func raisingReaders(e *env) {
+	a, b := e.client(), e.client()
+	first, second := e.reader("first"), e.reader("second")
+	phase := a.granted(first).Fence
+	joins := func(c *client, claim driver.Claim, want uint64) {
+		if g := c.granted(claim); g.Fence != want {
+			e.failf("%s has token %d, the phase %d", show(claim), g.Fence, want)
+		}
+	}
+	joins(b, asking(second, phase+ahead), phase)
+	a.kept(asking(first, phase+2*ahead))
+	joins(b, e.reader("third"), phase+2*ahead)
+	b.kept(asking(second, phase+ahead))
+	joins(a, e.reader("fourth"), phase+2*ahead)
+}
