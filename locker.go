@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	mathrand "math/rand/v2"
+	"net/url"
 	"sync"
 	"time"
 
@@ -63,15 +64,42 @@ func New(store driver.Store, opts *Options) *Locker {
 // Open returns a Locker on the store that a URL names, such as
 // file:///var/lib/app/locks. The package of the store must be imported. An
 // unknown scheme or parameter is an error; errors never show a password.
-func Open(ctx context.Context, url string, opts *Options) (*Locker, error) {
+//
+// If the store can tell of settings that weaken what it promises, Open warns
+// of each in the log. This takes two seconds at most and never fails Open.
+func Open(ctx context.Context, rawURL string, opts *Options) (*Locker, error) {
 	if _, err := opts.resolve(); err != nil {
 		return nil, err
 	}
-	store, err := driver.Open(ctx, url)
+	store, err := driver.Open(ctx, rawURL)
 	if err != nil {
 		return nil, err
 	}
-	return New(store, opts), nil
+	lk := New(store, opts)
+	if u, err := url.Parse(rawURL); err == nil { // as it was a moment ago
+		lk.check(ctx, driver.Redact(u))
+	}
+	return lk, nil
+}
+
+// checkLimit bounds how long a store may take to tell of its settings.
+const checkLimit = 2 * time.Second
+
+// check logs what weakens the promises of the store with this name.
+func (lk *Locker) check(ctx context.Context, name string) {
+	checker, ok := lk.store.(driver.Checker)
+	if !ok || !lk.log().Enabled(ctx, slog.LevelWarn) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkLimit)
+	defer cancel()
+	warnings, err := checker.Check(ctx)
+	for _, w := range warnings {
+		lk.log().Warn("a setting of the store weakens its promises", "store", name, "warning", w)
+	}
+	if err != nil {
+		lk.log().Debug("cannot check the settings of the store", "store", name, "error", err)
+	}
 }
 
 // Close ends all waits with [ErrClosed], unlocks every lock, and closes the
