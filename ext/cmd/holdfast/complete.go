@@ -17,6 +17,7 @@ func (s *site) completeKey(cmd *cobra.Command, args []string, word string) ([]st
 	// Somebody waits with a finger on the key.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
+	s.quiet = true
 	var keys []string
 	s.ask(ctx, func(ctx context.Context, locks *holdfast.Locker) error {
 		for key, err := range locks.Keys(ctx, word) {

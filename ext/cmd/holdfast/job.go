@@ -53,6 +53,7 @@ func (j *job) run() (err error) {
 	}
 	signals := make(chan os.Signal, 16)
 	listen(signals, ending)
+	j.store.quiet = j.quiet
 	locks, err := j.store.open(context.Background(), &holdfast.Options{Trace: j.events.trace()})
 	if err != nil {
 		return err

@@ -3,12 +3,18 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"os/signal"
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/filelock"
 )
 
 // signals are those that scripts can send and workers can be sent.
@@ -75,4 +81,21 @@ func seize() {
 	}
 	fmt.Println("seized")
 	select {}
+}
+
+// ailing is holdfast with one more kind of store, ailing:///DIR: files, and an
+// engine of whose settings it warns.
+func ailing() {
+	driver.Register("ailing", func(_ context.Context, u *url.URL) (driver.Store, error) {
+		return ill{filelock.New(u.Path, nil)}, nil
+	})
+	main()
+}
+
+type ill struct{ *filelock.Store }
+
+var _ driver.Checker = ill{}
+
+func (ill) Check(context.Context) ([]string, error) {
+	return []string{"it forgets\nat noon: set forget=never", "it is cold"}, errors.New("that was not all")
 }

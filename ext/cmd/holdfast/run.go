@@ -61,7 +61,7 @@ func (j *job) register(cmd *cobra.Command) {
 	f.DurationVar(&j.atLeast, "at-least", 0, "keep the lock for so long from its start, though the\ncommand ends before")
 	f.DurationVar(&j.oncePer, "once-per", 0, "do nothing, with success, if the command was begun less\nthan so long ago, on any machine, and has succeeded")
 	f.StringVar(&j.note, "note", "", "`text` to show to those who are refused")
-	f.BoolVarP(&j.quiet, "quiet", "q", false, "say nothing if the lock is held, or the run is skipped")
+	f.BoolVarP(&j.quiet, "quiet", "q", false, "say nothing if the lock is held, the run is skipped, or\nthe store has a warning")
 }
 
 // parse checks all that can be checked before anything is done.

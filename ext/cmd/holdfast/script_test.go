@@ -28,6 +28,7 @@ func TestMain(m *testing.M) {
 		"holdfast": main,
 		"worker":   worker,
 		"seize":    seize,
+		"ailing":   ailing,
 	})
 }
 
@@ -46,7 +47,7 @@ const noSleep = "atexit_sleep_ms=0"
 //	dead FILE                    wait until the process with the number in FILE is gone
 //	together N COMMAND...        start a command N times at once, and wait until all have succeeded
 //
-// and the programs worker and seize.
+// and the programs worker, seize and ailing.
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),

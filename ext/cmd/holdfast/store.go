@@ -22,8 +22,14 @@ import (
 // patience is how long the store may take to answer a question.
 const patience = 10 * time.Second
 
+// checkLimit is how long the store may take to tell of its settings.
+const checkLimit = 2 * time.Second
+
 // A site is the store that the user has named.
-type site struct{ root *cobra.Command }
+type site struct {
+	root  *cobra.Command
+	quiet bool // no warnings of the store, or no more
+}
 
 func (s *site) register(cmd *cobra.Command) {
 	s.root = cmd
@@ -63,7 +69,7 @@ func defaultStore() (string, error) {
 	return (&url.URL{Scheme: "file", Path: path}).String(), nil
 }
 
-// open opens the store. Its errors have exit codes.
+// open opens the store, and tells what it warns of. Its errors have exit codes.
 func (s *site) open(ctx context.Context, opts *holdfast.Options) (*holdfast.Locker, error) {
 	where, err := s.url()
 	if err != nil {
@@ -77,11 +83,31 @@ func (s *site) open(ctx context.Context, opts *holdfast.Options) (*holdfast.Lock
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	locks, err := holdfast.Open(ctx, where, opts)
-	if errors.Is(err, driver.ErrURL) {
+	store, err := driver.Open(ctx, where)
+	switch {
+	case errors.Is(err, driver.ErrURL):
 		return nil, failure(exitUsage, err)
+	case err != nil:
+		return nil, storeFailure(err)
 	}
-	return locks, storeFailure(err)
+	s.warn(ctx, store)
+	return holdfast.New(store, opts), nil
+}
+
+// warn tells, once, which settings of a store weaken what it promises. If they
+// cannot be looked at, that is no news: the store's other answers say more.
+func (s *site) warn(ctx context.Context, store driver.Store) {
+	checker, ok := store.(driver.Checker)
+	if !ok || s.quiet {
+		return
+	}
+	s.quiet = true
+	ctx, cancel := context.WithTimeout(ctx, checkLimit)
+	defer cancel()
+	warnings, _ := checker.Check(ctx)
+	for _, w := range warnings {
+		say(s.root.ErrOrStderr(), "warning: %s", w)
+	}
 }
 
 // knownStore refuses a URL of a store that is not built in. The library would
