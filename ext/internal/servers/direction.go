@@ -1,0 +1,142 @@
+package servers
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+// A Direction is one of the two ways through a proxy.
+type Direction struct {
+	mu      sync.Mutex
+	delay   time.Duration
+	hold    bool
+	drop    bool
+	dropped int            // bytes
+	robbed  map[*link]bool // connections that have lost some of them
+	changed chan struct{}  // closed, and replaced, when an order changes
+}
+
+func newDirection() *Direction {
+	return &Direction{changed: make(chan struct{}), robbed: make(map[*link]bool)}
+}
+
+// Delay lets everything arrive later by that much, 0 for at once. It does not
+// limit how much is on its way.
+func (d *Direction) Delay(by time.Duration) { d.change(func() { d.delay = by }) }
+
+// Hold keeps everything back while on.
+func (d *Direction) Hold(on bool) { d.change(func() { d.hold = on }) }
+
+// Drop throws everything away while on. When it is switched off, connections
+// that have lost something are reset, since TCP never loses bytes and goes on.
+func (d *Direction) Drop(on bool) {
+	var robbed map[*link]bool
+	d.change(func() {
+		d.drop = on
+		if !on {
+			robbed, d.robbed = d.robbed, make(map[*link]bool)
+		}
+	})
+	for l := range robbed {
+		l.reset()
+	}
+}
+
+// Dropped returns how many bytes were thrown away so far.
+func (d *Direction) Dropped() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.dropped
+}
+
+func (d *Direction) change(set func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	set()
+	close(d.changed)
+	d.changed = make(chan struct{})
+}
+
+// A piece is what was read at once. An empty one is the end of the stream.
+type piece struct {
+	bytes []byte
+	came  time.Time
+}
+
+// pass passes on what one side sends until it ends, or the link does.
+func (d *Direction) pass(l *link, from, to *net.TCPConn) {
+	queue := make(chan piece, 1024)
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		defer close(queue)
+		if err := read(from, queue, l.ended); err != nil {
+			l.reset()
+		}
+	})
+	for p := range queue {
+		if !d.admit(p, l) {
+			continue
+		}
+		if err := write(to, p); err != nil {
+			l.reset()
+		}
+	}
+	reading.Wait()
+}
+
+func read(from *net.TCPConn, queue chan<- piece, ended <-chan struct{}) error {
+	for {
+		buffer := make([]byte, 16<<10)
+		n, err := from.Read(buffer)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		select {
+		case queue <- piece{buffer[:n], time.Now()}:
+		case <-ended:
+			return nil
+		}
+		if err != nil {
+			return nil
+		}
+	}
+}
+
+func write(to *net.TCPConn, p piece) error {
+	if len(p.bytes) == 0 {
+		return to.CloseWrite()
+	}
+	_, err := to.Write(p.bytes)
+	return err
+}
+
+// admit waits until it is time for a piece, and reports whether to pass it on.
+func (d *Direction) admit(p piece, l *link) bool {
+	for {
+		d.mu.Lock()
+		if d.drop {
+			d.dropped += len(p.bytes)
+			d.robbed[l] = true
+			d.mu.Unlock()
+			return false
+		}
+		hold, rest, changed := d.hold, time.Until(p.came.Add(d.delay)), d.changed
+		d.mu.Unlock()
+		if !hold && rest <= 0 {
+			return true
+		}
+		var due <-chan time.Time
+		if !hold {
+			due = time.After(rest)
+		}
+		select {
+		case <-due:
+		case <-changed:
+		case <-l.ended:
+			return false
+		}
+	}
+}

@@ -1,0 +1,209 @@
+package servers
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// A program says how to run a server.
+type program struct {
+	name string // for messages
+	path string
+
+	// setup picks ports, writes what the server reads into its folder, and
+	// returns the arguments. It is called again if a port was taken meanwhile.
+	setup func(dir string) (args []string, err error)
+
+	// ready returns nil once the server answers and has the process id pid. If
+	// another has taken the port, it is that other who answers.
+	ready func(pid int) error
+}
+
+// A Process is a server that runs for a test.
+type Process struct {
+	tb      TB
+	program program
+	dir     string
+	args    []string
+
+	mu    sync.Mutex
+	cmd   *exec.Cmd     // nil before the first start
+	ended chan struct{} // closed when cmd has ended
+}
+
+// start starts a server that ends with the test, and returns when it answers.
+func start(tb TB, prog program) *Process {
+	tb.Helper()
+	p := &Process{tb: tb, program: prog, dir: tb.TempDir()}
+	tb.Cleanup(p.end)
+	var err error
+	for range 5 {
+		if p.args, err = prog.setup(p.dir); err != nil {
+			break
+		}
+		if err = p.run(); err == nil || !strings.Contains(strings.ToLower(p.log()), "address already in use") {
+			break
+		}
+	}
+	if err != nil {
+		tb.Fatalf("start %s: %v", prog.name, err)
+	}
+	return p
+}
+
+// run starts the server and waits until it answers.
+func (p *Process) run() error {
+	if err := p.spawn(); err != nil {
+		return err
+	}
+	pid := p.cmd.Process.Pid
+	err := await(func() error { return p.program.ready(pid) }, p.ended)
+	if err != nil {
+		p.kill()
+		return fmt.Errorf("%w (%v)", err, p.cmd.ProcessState)
+	}
+	return nil
+}
+
+func (p *Process) spawn() error {
+	log, err := os.OpenFile(p.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.Command(p.program.path, p.args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = p.dir, log, log
+	bindToParent(cmd)
+
+	started, ended := make(chan error), make(chan struct{})
+	go func() {
+		defer close(ended)
+		// The server dies with the thread that started it, so the thread stays.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			cmd.Wait() // tells how it ended, which is as the test wants it
+		}
+	}()
+	if err := <-started; err != nil {
+		return err
+	}
+	p.cmd, p.ended = cmd, ended
+	return nil
+}
+
+// Kill ends the server as kill -9 does, and returns when it is gone. A server
+// that is not running stays so.
+func (p *Process) Kill() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.kill()
+}
+
+func (p *Process) kill() {
+	if p.cmd == nil {
+		return
+	}
+	p.cmd.Process.Kill() // fails only if it has ended
+	<-p.ended
+}
+
+// Stop asks the server to end, as an operator would, and returns when it is
+// gone.
+func (p *Process) Stop() {
+	p.tb.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		p.tb.Fatalf("stop %s: %v", p.program.name, err)
+	}
+	select {
+	case <-p.ended:
+	case <-time.After(patience):
+		p.tb.Fatalf("%s does not end when asked to", p.program.name)
+	}
+}
+
+// Restart kills the server if it runs, and starts it again at the same address
+// and in the same folder. It returns when the server answers.
+func (p *Process) Restart() {
+	p.tb.Helper()
+	p.restart(func() error { return nil })
+}
+
+// restart calls between while the server is down.
+func (p *Process) restart(between func() error) {
+	p.tb.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.kill()
+	err := between()
+	if err == nil {
+		err = p.run()
+	}
+	if err != nil {
+		p.tb.Fatalf("restart %s: %v", p.program.name, err)
+	}
+}
+
+// Pause stops the server as SIGSTOP does: connections stay, new ones are still
+// accepted by the system, and nobody answers. It returns when no thread of the
+// server runs.
+func (p *Process) Pause() {
+	p.tb.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := suspend(p.cmd.Process); err != nil {
+		p.tb.Fatalf("pause %s: %v", p.program.name, err)
+	}
+}
+
+// Resume ends a Pause. A server that was not paused, or has ended, is left as
+// it is.
+func (p *Process) Resume() {
+	p.tb.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := resume(p.cmd.Process); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		p.tb.Fatalf("resume %s: %v", p.program.name, err)
+	}
+}
+
+// Stall pauses the server, returns, and resumes it after d.
+func (p *Process) Stall(d time.Duration) {
+	p.tb.Helper()
+	p.Pause()
+	time.AfterFunc(d, p.Resume)
+}
+
+// end ends the server with its test.
+func (p *Process) end() {
+	p.Kill()
+	if p.tb.Failed() {
+		p.tb.Logf("%s in %s said last:\n%s", p.program.name, p.dir, tail(p.log()))
+	}
+}
+
+func (p *Process) logFile() string { return filepath.Join(p.dir, "log") }
+
+func (p *Process) log() string {
+	text, _ := os.ReadFile(p.logFile()) // a server that never ran has said nothing
+	return string(text)
+}
+
+// tail returns the last lines of a text.
+func tail(text string) string {
+	const most = 30
+	lines := strings.SplitAfter(text, "\n")
+	return strings.Join(lines[max(0, len(lines)-most):], "")
+}

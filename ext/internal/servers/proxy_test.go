@@ -1,0 +1,162 @@
+package servers
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func proxied(t *testing.T) (*Redis, *Proxy, session) {
+	t.Helper()
+	r := StartRedis(t)
+	p := StartProxy(t, r.Addr())
+	return r, p, connect(t, p.Addr())
+}
+
+func eventually(t *testing.T, holds func() bool) {
+	t.Helper()
+	err := await(func() error {
+		if !holds() {
+			return errors.New("did not come true")
+		}
+		return nil
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s session) wantReset() {
+	s.t.Helper()
+	if got, err := s.receive(); !errors.Is(err, syscall.ECONNRESET) {
+		s.t.Errorf("received %q, %v; want a reset", got, err)
+	}
+}
+
+func TestProxy(t *testing.T) {
+	r, p, s := proxied(t)
+	s.send("PING")
+	s.wantReply("+PONG")
+
+	long := strings.Repeat("x", 1<<20)
+	conn := connect(t, p.Addr())
+	if _, err := roundTrip(conn, []string{"SET", "long", long}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := roundTrip(conn, []string{"GET", "long"}); got != long || err != nil {
+		t.Errorf("a long value came back damaged: %v", err)
+	}
+
+	s.send("QUIT")
+	s.wantReply("+OK")
+	if got, err := s.receive(); err == nil || errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("received %q, %v after QUIT, want the end", got, err)
+	}
+
+	s = connect(t, p.Addr())
+	s.send("PING")
+	s.wantReply("+PONG")
+	r.Kill()
+	if got, err := s.receive(); err == nil {
+		t.Errorf("received %q from a killed server", got)
+	}
+	if conn, err := net.Dial("tcp", p.Addr()); err == nil { // refused as far as a proxy can
+		session{conn, t}.wantReset()
+		conn.Close()
+	} else if !errors.Is(err, syscall.ECONNRESET) {
+		t.Error(err)
+	}
+	r.Restart()
+	s = connect(t, p.Addr())
+	s.send("PING")
+	s.wantReply("+PONG")
+}
+
+func TestProxyDelay(t *testing.T) {
+	const delay = 30 * time.Millisecond
+	_, p, s := proxied(t)
+	for _, d := range []*Direction{p.Requests, p.Replies} {
+		d.Delay(delay)
+		start := time.Now()
+		s.send("PING")
+		s.wantReply("+PONG")
+		if took := time.Since(start); took < delay {
+			t.Errorf("took %v through a delay of %v", took, delay)
+		}
+		d.Delay(time.Hour)
+		s.send("PING")
+		s.wantSilence()
+		d.Delay(0) // counts for what is on its way
+		s.wantReply("+PONG")
+	}
+}
+
+func TestProxyDrop(t *testing.T) {
+	r, p, _ := proxied(t)
+	for i, test := range []struct {
+		direction *Direction
+		arrived   any
+	}{{p.Requests, nil}, {p.Replies, "1"}} {
+		s := connect(t, p.Addr())
+		s.send("PING")
+		s.wantReply("+PONG")
+		test.direction.Drop(true)
+		key := fmt.Sprint("key", i)
+		s.send("SET " + key + " 1")
+		eventually(t, func() bool { return test.direction.Dropped() > 0 })
+		s.wantSilence()
+		test.direction.Drop(false)
+		s.wantReset()
+		if got := r.Must("GET", key); got != test.arrived {
+			t.Errorf("the server has %v, want %v", got, test.arrived)
+		}
+	}
+}
+
+func TestProxyBlackhole(t *testing.T) {
+	r, p, s := proxied(t)
+	s.send("PING")
+	s.wantReply("+PONG")
+
+	p.Blackhole(true)
+	s.send("SET key 1")
+	fresh := connect(t, p.Addr())
+	fresh.send("PING")
+	s.wantSilence()
+	fresh.wantSilence()
+	if got := r.Must("GET", "key"); got != nil {
+		t.Errorf("the server has %v from within a black hole", got)
+	}
+	p.Blackhole(false)
+	s.wantReply("+OK")
+	fresh.wantReply("+PONG")
+
+	p.Replies.Hold(true)
+	s.send("SET key 2")
+	eventually(t, func() bool { return r.Must("GET", "key") == "2" })
+	s.wantSilence()
+	p.Reset()
+	s.wantReset()
+}
+
+func TestProxyRefuse(t *testing.T) {
+	_, p, s := proxied(t)
+	s.send("PING")
+	s.wantReply("+PONG")
+	p.Refuse(true)
+	p.Refuse(true)
+	if _, err := net.Dial("tcp", p.Addr()); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("dial: %v, want to be refused", err)
+	}
+	s.send("PING")
+	s.wantReply("+PONG")
+	p.Refuse(false)
+	p.Refuse(false)
+	s = connect(t, p.Addr())
+	s.send("PING")
+	s.wantReply("+PONG")
+}

@@ -1,0 +1,192 @@
+package servers
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Redis is a Redis or Valkey server.
+type Redis struct {
+	*Process
+	port int
+}
+
+// StartRedis starts a server that keeps everything in memory only. Options are
+// further lines of its configuration, such as "appendonly yes" or "user worker
+// on >secret ~* +@all". The user "default" must stay as it is: it is the
+// package's own.
+func StartRedis(tb TB, options ...string) *Redis {
+	tb.Helper()
+	r := &Redis{}
+	r.Process = start(tb, program{
+		name:  "redis",
+		path:  redisBinary(tb),
+		setup: func(dir string) ([]string, error) { return r.configure(dir, options) },
+		ready: r.ready,
+	})
+	return r
+}
+
+// StartMasters starts n servers that know nothing of each other.
+func StartMasters(tb TB, n int, options ...string) []*Redis {
+	tb.Helper()
+	all := make([]*Redis, n)
+	for i := range all {
+		all[i] = StartRedis(tb, options...)
+	}
+	return all
+}
+
+// redisBinary returns what $HOLDFAST_REDIS names, else the first that is
+// installed.
+func redisBinary(tb TB) string {
+	tb.Helper()
+	names := []string{"redis-server", "valkey-server"}
+	if chosen := os.Getenv("HOLDFAST_REDIS"); chosen != "" {
+		names = []string{chosen}
+	}
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	tb.Fatalf("%s is not installed: install the Debian package redis-server or valkey-server, for which scripts/servers is there",
+		strings.Join(names, " or "))
+	return ""
+}
+
+func (r *Redis) configure(dir string, options []string) (args []string, err error) {
+	if r.port, err = freePort(); err != nil {
+		return nil, err
+	}
+	lines := append([]string{
+		"bind " + loopback,
+		"port " + strconv.Itoa(r.port),
+		"dir " + strconv.Quote(dir),
+		`save ""`,
+		"enable-debug-command local",
+		"repl-diskless-sync-delay 0", // replicas need not wait for each other
+	}, options...)
+	file := filepath.Join(dir, "redis.conf")
+	return []string{file}, os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600)
+}
+
+func (r *Redis) ready(pid int) error {
+	info, err := r.Do("INFO", "server")
+	if err != nil {
+		return err
+	}
+	if text, _ := info.(string); !strings.Contains(text, fmt.Sprintf("\nprocess_id:%d\r", pid)) {
+		return fmt.Errorf("another server answers at %s", r.Addr())
+	}
+	return nil
+}
+
+// Addr returns the host and port.
+func (r *Redis) Addr() string { return address(r.port) }
+
+// URL returns the address as redis://host:port.
+func (r *Redis) URL() string { return "redis://" + r.Addr() }
+
+// Do sends one command over a connection of its own, and returns the reply: a
+// string, an int64, nil, or a []any of these. An error that the server answers
+// is a RedisError.
+func (r *Redis) Do(args ...string) (any, error) {
+	conn, err := net.DialTimeout("tcp", r.Addr(), patience)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	return roundTrip(conn, args)
+}
+
+// Must is Do for commands that cannot fail.
+func (r *Redis) Must(args ...string) any {
+	r.tb.Helper()
+	reply, err := r.Do(args...)
+	if err != nil {
+		r.tb.Fatalf("%s %s: %v", r.Addr(), strings.Join(args, " "), err)
+	}
+	return reply
+}
+
+// Info returns a field of INFO, "" if there is none of that name.
+func (r *Redis) Info(field string) string {
+	r.tb.Helper()
+	text, _ := r.Must("INFO", "everything").(string)
+	for line := range strings.Lines(text) {
+		if value, ok := strings.CutPrefix(line, field+":"); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// RestartEmpty restarts the server without the data that it has on disk. What
+// it knows of its cluster stays.
+func (r *Redis) RestartEmpty() {
+	r.tb.Helper()
+	r.restart(func() error {
+		for _, data := range []string{"dump.rdb", "appendonlydir"} {
+			if err := os.RemoveAll(filepath.Join(r.dir, data)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// FlushScripts lets the server forget all scripts.
+func (r *Redis) FlushScripts() {
+	r.tb.Helper()
+	r.Must("SCRIPT", "FLUSH", "SYNC")
+}
+
+// AddUser adds a user with ACL rules such as "~app:*", "&*", "+get", or
+// replaces it. A restarted server knows only users of its configuration.
+func (r *Redis) AddUser(name, password string, rules ...string) {
+	r.tb.Helper()
+	r.Must(slices.Concat([]string{"ACL", "SETUSER", name, "reset", "on", ">" + password}, rules)...)
+}
+
+// KillClients cuts the connections of all clients but not of replicas.
+func (r *Redis) KillClients() {
+	r.tb.Helper()
+	r.Must("CLIENT", "KILL", "TYPE", "normal")
+	r.Must("CLIENT", "KILL", "TYPE", "pubsub")
+}
+
+// KillClient cuts the connection of one client, picked at random, if there is
+// any.
+func (r *Redis) KillClient() {
+	r.tb.Helper()
+	var ids []string
+	for _, kind := range []string{"normal", "pubsub"} {
+		text, _ := r.Must("CLIENT", "LIST", "TYPE", kind).(string)
+		for line := range strings.Lines(text) {
+			if strings.Contains(line, " cmd=client|list ") {
+				continue // our own
+			}
+			id, _, _ := strings.Cut(strings.TrimPrefix(line, "id="), " ")
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) > 0 {
+		r.Must("CLIENT", "KILL", "ID", ids[rand.IntN(len(ids))])
+	}
+}
+
+// DebugSleep keeps the server busy for d, as a slow command does, and returns
+// when that is over. Its pub/sub and its replication stand still meanwhile.
+func (r *Redis) DebugSleep(d time.Duration) {
+	r.tb.Helper()
+	r.Must("DEBUG", "SLEEP", strconv.FormatFloat(d.Seconds(), 'f', -1, 64))
+}
