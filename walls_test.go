@@ -59,6 +59,10 @@ var clients = map[string]string{
 	"github.com/rogpeppe/go-internal": "ext/cmd/...",
 	"github.com/moby/locker":          "ext/internal/...", // to compare with
 
+	// Pipelines the commands of many goroutines by itself, which makes many
+	// locks cheap, and knows Sentinel and Cluster.
+	"github.com/redis/rueidis": "ext/...",
+
 	// Several processes write one database, which the standard library cannot
 	// do, and bbolt only one process at a time. Without cgo. Newer than v1.59
 	// needs Go 1.26.

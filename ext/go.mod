@@ -5,6 +5,7 @@ go 1.25.0
 require (
 	github.com/holdfast-go/holdfast v0.0.0
 	github.com/moby/locker v1.0.1
+	github.com/redis/rueidis v1.0.79
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.9

@@ -8,6 +8,7 @@
 package all
 
 import (
+	_ "github.com/holdfast-go/holdfast/ext/redislock"
 	_ "github.com/holdfast-go/holdfast/filelock"
 	_ "github.com/holdfast-go/holdfast/memlock"
 )

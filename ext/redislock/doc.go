@@ -1,0 +1,2 @@
+// Package redislock is a store in Redis or Valkey.
+package redislock

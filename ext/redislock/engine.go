@@ -1,0 +1,103 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// age is what the Store knows of how long its server has run.
+type age struct {
+	mu    sync.Mutex
+	dials uint64    // connections made when it looked
+	born  time.Time // by this machine's clock; zero: it has not looked
+}
+
+// Age implements [driver.Ager]: the uptime of the server, of a cluster that of
+// the primary which started last. A restart breaks all connections, so it looks
+// again only after new ones were made; with a client of the caller's, whose
+// connections it cannot count, each time.
+func (s *Store) Age(ctx context.Context) (time.Duration, error) {
+	dials := s.conn.Dials()
+	s.age.mu.Lock()
+	born, fresh := s.age.born, dials > 0 && s.age.dials == dials && !s.age.born.IsZero()
+	s.age.mu.Unlock()
+	if fresh {
+		return time.Since(born), nil
+	}
+	up, err := s.uptime(ctx)
+	if err != nil {
+		return 0, err
+	}
+	s.age.mu.Lock()
+	defer s.age.mu.Unlock()
+	s.age.dials, s.age.born = dials, time.Now().Add(-up)
+	return up, nil
+}
+
+func (s *Store) uptime(ctx context.Context) (time.Duration, error) {
+	nodes, err := s.conn.Primaries(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var least time.Duration
+	for i, node := range nodes {
+		facts, err := info(ctx, node, "server")
+		if err != nil {
+			return 0, err
+		}
+		seconds, err := strconv.Atoi(facts["uptime_in_seconds"])
+		if err != nil {
+			return 0, errors.New("INFO does not tell uptime_in_seconds")
+		}
+		if up := time.Duration(seconds) * time.Second; i == 0 || up < least {
+			least = up
+		}
+	}
+	return least, nil
+}
+
+// Check implements [driver.Checker]. It warns of servers that remove locks when
+// they are short of memory.
+func (s *Store) Check(ctx context.Context) (warnings []string, err error) {
+	if err := s.usable(); err != nil {
+		return nil, err
+	}
+	nodes, err := s.conn.Primaries(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, node := range nodes {
+		facts, err := info(ctx, node, "memory")
+		if err != nil {
+			return nil, err
+		}
+		if policy := facts["maxmemory_policy"]; policy != "noeviction" && facts["maxmemory"] != "0" && policy != "" {
+			return []string{fmt.Sprintf("Redis has maxmemory-policy %s: when it is short of memory it removes locks that are held; set noeviction, or give locks a server of their own", policy)}, nil
+		}
+	}
+	return nil, nil
+}
+
+// info returns the facts of one section of INFO.
+func info(ctx context.Context, node Conn, section string) (map[string]string, error) {
+	r := node.Do(ctx, Command{Words: []string{"INFO", section}})[0]
+	if r.Err != nil {
+		return nil, r.Err
+	}
+	text, ok := r.Value.(string)
+	if !ok {
+		return nil, errReply
+	}
+	facts := make(map[string]string)
+	for line := range strings.Lines(text) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			facts[name] = value
+		}
+	}
+	return facts, nil
+}

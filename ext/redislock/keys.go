@@ -1,0 +1,69 @@
+package redislock
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strings"
+)
+
+// buckets is into how many parts the keys are split. The parts of a cluster's
+// key must share a slot, and each slot in use keeps one number for good, the
+// highest token that it has given: so there are slots for buckets of keys, not
+// one for each key.
+const buckets = 1024
+
+// names are the Redis keys of one prefix.
+type names struct{ prefix string }
+
+// checkPrefix fails for a prefix that would decide about the slot of a key.
+func checkPrefix(prefix string) error {
+	if strings.ContainsAny(prefix, "{}") {
+		return fmt.Errorf("prefix %q has a brace: Redis would take it for a hash tag", prefix)
+	}
+	return nil
+}
+
+func bucket(key string) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(key))
+	return fmt.Sprintf("{%03x}", h.Sum32()%buckets)
+}
+
+// The Redis keys of a claim. All have the bucket of its key for a hash tag;
+// what braces the key itself has do not count then.
+
+func (n names) held(key string) string     { return n.prefix + bucket(key) + ":held:" + key }
+func (n names) tomb(key, id string) string { return n.prefix + bucket(key) + ":tomb:" + id }
+func (n names) floor(key string) string    { return n.prefix + bucket(key) + ":floor" }
+
+// all returns held, line, places, tomb and floor, as most scripts take them.
+func (n names) all(key, id string) []string {
+	base := n.prefix + bucket(key)
+	return []string{base + ":held:" + key, base + ":line:" + key, base + ":places:" + key, base + ":tomb:" + id, base + ":floor"}
+}
+
+// patterns match the Redis keys of all keys with live claims that begin with
+// prefix.
+func (n names) patterns(prefix string) []string {
+	tag := strings.Repeat("[0-9a-f]", 3)
+	var out []string
+	for _, kind := range []string{":held:", ":places:"} {
+		out = append(out, escape(n.prefix)+"{"+tag+"}"+kind+escape(prefix)+"*")
+	}
+	return out
+}
+
+// key is the key that a Redis key which matches a pattern is about.
+func (n names) key(name string) (key string, ok bool) {
+	rest, ok := strings.CutPrefix(name, n.prefix)
+	if !ok || len(rest) < len("{000}:") {
+		return "", false
+	}
+	_, key, ok = strings.Cut(rest[len("{000}:"):], ":")
+	return key, ok
+}
+
+// escape keeps what means something to a pattern of Redis from doing so.
+func escape(s string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(s)
+}

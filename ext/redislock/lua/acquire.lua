@@ -1,0 +1,77 @@
+-- acquire asks for a claim, once.
+--
+--   ARGV  id, weight, limit, ttl, alive, wait ("1" or ""), span, least, push, client, owner, note
+--
+-- It returns {1, fence, span, ttl} if the claim holds; {0} or {0, retry} if not,
+-- or {0, retry, id, ends in, weight, limit, fence, since, owner, note} of a claim
+-- in the way; {-1} if the token would be out of bounds.
+local id, wait = ARGV[1], ARGV[6] == '1'
+local ttl, least, now = tonumber(ARGV[4]), tonumber(ARGV[8]), clock()
+local c = {
+  weight = tonumber(ARGV[2]), limit = tonumber(ARGV[3]), span = tonumber(ARGV[7]),
+  client = ARGV[10], owner = ARGV[11], note = ARGV[12],
+}
+
+local function grant(all)
+  local fence, span = token(all, now, c, least)
+  if not fence then
+    return { -1 }
+  end
+  admit(all, now, id, c, ttl, fence, span)
+  return { 1, fence, span, ttl }
+end
+
+local function refuse(all)
+  if all.sum == 0 then
+    return { 0 }
+  end
+  local claim = call('HGET', held, all.first)
+  if not claim then
+    all = prune(now, all.phase)
+    claim = call('HGET', held, all.first)
+    if not claim then
+      return { 0 }
+    end
+  end
+  local ends, weight, limit, fence, _, since, _, _, owner, note = unpack(claim)
+  return { 0, ends - now, all.first:sub(2), ends - now, weight, limit, fence, since, owner, note }
+end
+
+-- enqueue gives the claim a place in line, or lets it keep the one it has.
+local function enqueue()
+  local p = standing(id)
+  if not p then
+    call('RPUSH', line, id)
+    p = { since = now }
+  end
+  c.ends, c.since, c.asked, c.ttl, c.alive, c.push = now + tonumber(ARGV[5]), p.since, now, ttl, tonumber(ARGV[5]), ARGV[9]
+  stand(id, c)
+  call('PEXPIRE', line, KEEP)
+  call('PEXPIRE', places, KEEP)
+end
+
+if call('EXISTS', held, places, tomb) == 0 then
+  return grant(nothing())
+end
+local fence, span, stands = extend(held, id, now, ttl)
+if fence then
+  return { 1, fence, span, stands }
+end
+if call('EXISTS', tomb) == 1 then
+  return { 0, call('PTTL', tomb) * 1000 }
+end
+local all = load(now)
+if call('LLEN', line) == 0 and all.sum <= c.limit - c.weight then
+  return grant(all)
+end
+if wait then
+  enqueue()
+end
+fence, span = handoff(all, now, id)
+if fence then
+  return { 1, fence, span, ttl }
+end
+if not wait and call('LLEN', line) == 0 and all.sum <= c.limit - c.weight then
+  return grant(all)
+end
+return refuse(all)

@@ -1,0 +1,15 @@
+-- break ends a claim, held or in line, against its owner's will, and lets in
+-- those behind it.
+--
+--   ARGV  id, late: for how many milliseconds the id is refused at least
+--
+-- It returns the client whose claim it was, nil if there was none.
+local now = clock()
+local c, all = drop(ARGV[1], now)
+if not c then
+  handoff(all, now)
+  return nil
+end
+call('SET', tomb, 'broken', 'PX', math.max(milliseconds(c.ends - now), tonumber(ARGV[2])))
+handoff(all, now)
+return c.client

@@ -1,0 +1,21 @@
+-- raise is renew for one claim whose token shall be at least so much.
+--
+--   KEYS  held, floor
+--   ARGV  id, ttl, leaves ("1" or ""), fence
+--
+-- It returns 1 if the claim is kept, 0 if it is gone, -1 if the token would be
+-- out of bounds.
+local held, floor = KEYS[1], KEYS[2]
+local now, fence = clock(), tonumber(ARGV[4])
+local last = tonumber(call('GET', floor) or 0)
+if too_high(fence, now, last) or fence + 256 > TOKENS then
+  return -1
+end
+local token, span = extend(held, ARGV[1], now, tonumber(ARGV[2]), ARGV[3] == '1', fence)
+if not token then
+  return 0
+end
+if token + span - 1 > last then
+  call('SET', floor, text(token + span - 1))
+end
+return 1

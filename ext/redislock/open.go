@@ -1,0 +1,220 @@
+package redislock
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+func init() {
+	for _, scheme := range []string{"redis", "rediss", "unix"} {
+		driver.Register(scheme, open)
+	}
+}
+
+// open connects to the servers that a URL names.
+func open(ctx context.Context, u *url.URL) (driver.Store, error) {
+	client, opts, err := parse(u)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", driver.ErrURL, err)
+	}
+	dials := new(atomic.Uint64)
+	client.DialCtxFn = counting(dials, u.Scheme)
+	c, err := connect(ctx, client)
+	if err != nil {
+		return nil, err
+	}
+	conn := &rueidisConn{client: c, dials: dials}
+	if err := sane(ctx, conn); err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return NewConn(conn, opts), nil
+}
+
+// connect ends with ctx, which rueidis does not take.
+func connect(ctx context.Context, opts rueidis.ClientOption) (rueidis.Client, error) {
+	type answer struct {
+		client rueidis.Client
+		err    error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		client, err := rueidis.NewClient(opts)
+		answers <- answer{client, err}
+	}()
+	select {
+	case a := <-answers:
+		return a.client, a.err
+	case <-ctx.Done():
+		go func() {
+			if a := <-answers; a.err == nil {
+				a.client.Close()
+			}
+		}()
+		return nil, ctx.Err()
+	}
+}
+
+// counting returns a dialer that counts the connections it is asked for.
+func counting(dials *atomic.Uint64, scheme string) func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
+	return func(ctx context.Context, addr string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
+		dials.Add(1)
+		switch {
+		case scheme == "unix":
+			return d.DialContext(ctx, "unix", addr)
+		case config != nil:
+			return (&tls.Dialer{NetDialer: d, Config: config}).DialContext(ctx, "tcp", addr)
+		}
+		return d.DialContext(ctx, "tcp", addr)
+	}
+}
+
+// maxSkew is by how much the clocks of client and server may differ. One token
+// from a server whose clock is years ahead would raise those of its slot for
+// good.
+const maxSkew = 24 * time.Hour
+
+func sane(ctx context.Context, conn Conn) error {
+	nodes, err := conn.Primaries(ctx)
+	if err != nil {
+		return err
+	}
+	for _, node := range nodes {
+		r := node.Do(ctx, Command{Words: []string{"TIME"}})[0]
+		if r.Err != nil {
+			return r.Err
+		}
+		list, _ := r.Value.([]any)
+		if len(list) != 2 {
+			return errReply
+		}
+		text, _ := list[0].(string)
+		seconds, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return errReply
+		}
+		server := time.Unix(seconds, 0)
+		if skew := time.Since(server).Abs(); skew > maxSkew {
+			return fmt.Errorf("the server's clock says %s, which is %v from this machine's: set the one that is wrong",
+				server.UTC().Format(time.DateTime), skew.Round(time.Hour))
+		}
+	}
+	return nil
+}
+
+// parse reads a URL.
+func parse(u *url.URL) (client rueidis.ClientOption, opts *Options, err error) {
+	p := driver.NewParams(u)
+	client = rueidis.ClientOption{
+		DisableCache:        true,
+		ClientName:          "holdfast",
+		ReadBufferEachConn:  buffer,
+		WriteBufferEachConn: buffer,
+	}
+	opts = &Options{Prefix: p.String("prefix", DefaultPrefix), Wait: p.Int("wait", 0, 0, 100)}
+	client.Sentinel.MasterSet = p.String("master", "")
+	client.Sentinel.Username = p.String("sentinel_user", "")
+	client.Sentinel.Password = p.String("sentinel_password", "")
+	client.Sentinel.TopologyRefreshInterval = refresh
+	db := p.Int("db", 0, 0, 1<<20)
+	ca, cert, key, name := p.String("ca", ""), p.String("cert", ""), p.String("key", ""), p.String("server_name", "")
+	if err := p.Err(); err != nil {
+		return client, nil, err
+	}
+	if err := checkPrefix(opts.Prefix); err != nil {
+		return client, nil, err
+	}
+	if u.Opaque != "" || u.Fragment != "" {
+		return client, nil, errors.New("want redis://host:port and, if you like, user:password@ before it and /database after it")
+	}
+	client.SelectDB = db
+	if client.InitAddress, err = addresses(u, client.Sentinel.MasterSet != ""); err != nil {
+		return client, nil, err
+	}
+	if path := strings.Trim(u.Path, "/"); u.Scheme != "unix" && path != "" {
+		if client.SelectDB, err = strconv.Atoi(path); err != nil || client.SelectDB < 0 {
+			return client, nil, fmt.Errorf("database %q is not a number", path)
+		}
+	}
+	if u.User != nil {
+		client.Username = u.User.Username()
+		client.Password, _ = u.User.Password()
+	}
+	if u.Scheme == "rediss" {
+		client.TLSConfig, err = tlsConfig(ca, cert, key, name)
+		client.Sentinel.TLSConfig = client.TLSConfig
+	} else if ca+cert+key+name != "" {
+		err = errors.New("ca, cert, key and server_name are for rediss://")
+	}
+	return client, opts, err
+}
+
+const (
+	buffer  = 1 << 16 // bytes, for each direction of a connection; most messages are a few hundred
+	refresh = 2 * time.Second
+)
+
+// addresses are the servers of a URL: h1:6379,h2:6379 or a path.
+func addresses(u *url.URL, sentinel bool) ([]string, error) {
+	if u.Scheme == "unix" {
+		if u.Host != "" || u.Path == "" {
+			return nil, errors.New("want unix:///path/to/socket")
+		}
+		return []string{u.Path}, nil
+	}
+	port := "6379"
+	if sentinel {
+		port = "26379"
+	}
+	if u.Host == "" {
+		return []string{"127.0.0.1:" + port}, nil
+	}
+	var all []string
+	for host := range strings.SplitSeq(u.Host, ",") {
+		if host == "" {
+			return nil, fmt.Errorf("hosts %q: one of them is empty", u.Host)
+		}
+		if _, _, err := net.SplitHostPort(host); err != nil {
+			host = net.JoinHostPort(strings.Trim(host, "[]"), port)
+		}
+		all = append(all, host)
+	}
+	return all, nil
+}
+
+// tlsConfig reads the files that a URL names.
+func tlsConfig(ca, cert, key, name string) (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: name}
+	if ca != "" {
+		pem, err := os.ReadFile(ca)
+		if err != nil {
+			return nil, err
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("%s has no certificate in PEM", ca)
+		}
+	}
+	if cert+key != "" {
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			return nil, err
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
+}

@@ -1,0 +1,111 @@
+package redislock
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// errReply is for answers that no script of ours gives.
+var errReply = errors.New("the reply is not what the script returns: has something changed its keys?")
+
+// ints reads a reply that is a list of numbers.
+func ints(v any) []int64 {
+	list, _ := v.([]any)
+	out := make([]int64, 0, len(list))
+	for _, e := range list {
+		n, ok := e.(int64)
+		if !ok {
+			return out
+		}
+		out = append(out, n)
+	}
+	return out
+}
+
+// granted reads the reply of acquire.
+func granted(r Reply, c driver.Claim) (driver.Grant, error) {
+	if r.Err != nil {
+		return driver.Grant{}, r.Err
+	}
+	n := ints(r.Value)
+	switch {
+	case len(n) == 4 && n[0] == 1:
+		return driver.Grant{OK: true, Fence: uint64(n[1]), Span: int(n[2]), TTL: duration(n[3])}, nil
+	case len(n) == 1 && n[0] == -1:
+		return driver.Grant{}, outOfBounds(c)
+	case len(n) == 0 || n[0] != 0:
+		return driver.Grant{}, errReply
+	case len(n) == 1:
+		return driver.Grant{}, nil
+	}
+	g := driver.Grant{Retry: duration(n[1])}
+	if list := r.Value.([]any); len(list) > 2 {
+		holder, ok := holder(list[2:])
+		if !ok {
+			return driver.Grant{}, errReply
+		}
+		g.Holder = holder.Holder
+	}
+	return g, nil
+}
+
+func outOfBounds(c driver.Claim) error {
+	return fmt.Errorf("%w: the next fencing token is not below 2^53, or the token %d that is asked for is too far ahead of the server's clock; is a clock wrong?", driver.ErrInvalid, c.Fence)
+}
+
+// kept reads the reply of a script that returns 1 if the claim was there.
+func kept(r Reply) error {
+	switch {
+	case r.Err != nil:
+		return r.Err
+	case r.Value == int64(1):
+		return nil
+	case r.Value == int64(0):
+		return driver.ErrLost
+	}
+	return errReply
+}
+
+// renewed reads the reply of renew about its nth claim, or of raise.
+func renewed(r Reply, n int, c driver.Claim) error {
+	if list, ok := r.Value.([]any); ok && r.Err == nil {
+		if n >= len(list) {
+			return errReply
+		}
+		r.Value = list[n]
+	}
+	if r.Value == int64(-1) {
+		return outOfBounds(c)
+	}
+	return kept(r)
+}
+
+// A claim is a driver.Holder with what only the store may know: its id.
+type claim struct {
+	driver.Holder
+	id string
+}
+
+// holder reads {id, ends in, weight, limit, fence, since, owner, note}.
+func holder(list []any) (c claim, ok bool) {
+	if len(list) != 8 {
+		return claim{}, false
+	}
+	id, ok1 := list[0].(string)
+	owner, ok2 := list[6].(string)
+	note, ok3 := list[7].(string)
+	n := ints(list[1:6])
+	if !ok1 || !ok2 || !ok3 || len(n) != 5 {
+		return claim{}, false
+	}
+	return claim{id: id, Holder: driver.Holder{
+		ID: driver.PublicID(id), Owner: owner, Note: note,
+		Left: duration(n[0]), Weight: n[1], Limit: n[2], Fence: uint64(n[3]),
+		Since: time.UnixMicro(n[4]), Waiting: n[3] == 0,
+	}}, true
+}
+
+func duration(us int64) time.Duration { return time.Duration(us) * time.Microsecond }

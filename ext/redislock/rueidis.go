@@ -1,0 +1,129 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// rueidisConn is a Conn on a rueidis client.
+type rueidisConn struct {
+	client rueidis.Client
+	dials  *atomic.Uint64 // nil for a client of the user's
+}
+
+func (c *rueidisConn) command(cmd Command) rueidis.Completed {
+	return c.client.B().Arbitrary(cmd.Words...).Keys(cmd.Keys...).Args(cmd.Args...).Build()
+}
+
+// Do implements Conn.
+func (c *rueidisConn) Do(ctx context.Context, cmds ...Command) []Reply {
+	if len(cmds) == 1 {
+		return []Reply{reply(c.client.Do(ctx, c.command(cmds[0])))}
+	}
+	built := make([]rueidis.Completed, len(cmds))
+	for i := range cmds {
+		built[i] = c.command(cmds[i])
+	}
+	results := c.client.DoMulti(ctx, built...)
+	replies := make([]Reply, len(results))
+	for i := range results {
+		replies[i] = reply(results[i])
+	}
+	return replies
+}
+
+func reply(r rueidis.RedisResult) Reply {
+	value, err := r.ToAny()
+	if rueidis.IsRedisNil(err) {
+		return Reply{}
+	}
+	return Reply{value, err}
+}
+
+// Confirm implements Conn. It takes a connection of its own: WAIT would keep
+// all other commands on a shared one waiting.
+func (c *rueidisConn) Confirm(ctx context.Context, cmd Command, replicas int) (first Reply, confirmed int64) {
+	dedicated, done := c.client.Dedicate()
+	defer done()
+	results := dedicated.DoMulti(ctx, c.command(cmd),
+		dedicated.B().Wait().Numreplicas(int64(replicas)).Timeout(patience(ctx).Milliseconds()).Build())
+	confirmed, _ = results[1].AsInt64()
+	return reply(results[0]), confirmed
+}
+
+// patience is how long WAIT may wait: a little less than ctx allows, so that
+// its answer still arrives.
+func patience(ctx context.Context) time.Duration {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return time.Second
+	}
+	return max(time.Until(deadline)*3/4, time.Millisecond)
+}
+
+// Primaries implements Conn.
+func (c *rueidisConn) Primaries(ctx context.Context) ([]Conn, error) {
+	if !c.Cluster() {
+		return []Conn{c}, nil
+	}
+	var conns []Conn
+	for _, node := range c.client.Nodes() {
+		role, err := node.Do(ctx, node.B().Role().Build()).ToArray()
+		if err != nil {
+			return nil, err
+		}
+		if len(role) == 0 {
+			return nil, errors.New("ROLE has no answer")
+		}
+		if name, _ := role[0].ToString(); name == "master" {
+			conns = append(conns, &rueidisConn{client: node})
+		}
+	}
+	return conns, nil
+}
+
+// Cluster implements Conn.
+func (c *rueidisConn) Cluster() bool { return c.client.Mode() == rueidis.ClientModeCluster }
+
+// Listen implements Conn. A subscription has a connection of its own, so that
+// those for commands stay free of rueidis's background reading, which makes a
+// lone command slower. In a cluster that would be one connection for each slot.
+func (c *rueidisConn) Listen(ctx context.Context, ch Channel, ready func(), hear func(message string)) error {
+	ctx = rueidis.WithOnSubscriptionHook(ctx, func(s rueidis.PubSubSubscription) {
+		if s.Kind == "subscribe" || s.Kind == "ssubscribe" {
+			ready()
+		}
+	})
+	fn := func(m rueidis.PubSubMessage) { hear(m.Message) }
+	switch {
+	case ch.Sharded:
+		return c.client.Receive(ctx, c.client.B().Ssubscribe().Channel(ch.Name).Build(), fn)
+	case c.Cluster():
+		return c.client.Receive(ctx, c.client.B().Subscribe().Channel(ch.Name).Build(), fn)
+	}
+	dedicated, done := c.client.Dedicate()
+	defer done()
+	return dedicated.Receive(ctx, dedicated.B().Subscribe().Channel(ch.Name).Build(), fn)
+}
+
+// Dials implements Conn.
+func (c *rueidisConn) Dials() uint64 {
+	if c.dials == nil {
+		return 0
+	}
+	return c.dials.Load()
+}
+
+// Close implements Conn.
+func (c *rueidisConn) Close() {
+	if c.dials != nil {
+		c.client.Close()
+	}
+}
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }

@@ -1,0 +1,111 @@
+package redislock
+
+import (
+	"context"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// A watch waits for one claim to be granted, or to be worth asking for again.
+type watch struct {
+	channel Channel
+	wake    func(driver.Grant)
+}
+
+// A notice waits for claims of its store to be broken.
+type notice struct {
+	lost func(key, id string, err error)
+}
+
+// listening prepares an Acquire for what may be told about its claim: of a
+// loss, if somebody wants to know, and of a grant if it waits in line. It
+// returns how a script reaches this Store.
+func (s *Store) listening(ctx context.Context, c driver.Claim) (push string, err error) {
+	s.mu.Lock()
+	closed, noticed := s.closed, len(s.notices) > 0
+	s.mu.Unlock()
+	if closed {
+		return "", errClosed
+	}
+	if noticed {
+		// If that fails, the owner learns of a loss when it renews.
+		_ = s.listen(ctx, s.lossChannel(s.client))
+	}
+	if !c.Wait {
+		return "", nil
+	}
+	return s.pushed(c.Key), nil
+}
+
+// Watch implements [driver.Watcher].
+func (s *Store) Watch(ctx context.Context, c driver.Claim, wake func(driver.Grant)) (stop func(), err error) {
+	w := &watch{channel: s.grantChannel(c.Key), wake: wake}
+	if err := s.listen(ctx, w.channel); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errClosed
+	}
+	if s.watches[c.ID] == nil {
+		s.watches[c.ID] = make(map[*watch]struct{}, 1)
+	}
+	s.watches[c.ID][w] = struct{}{}
+	return func() { s.unwatch(c.ID, w) }, nil
+}
+
+func (s *Store) unwatch(id string, w *watch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.watches[id], w)
+	if len(s.watches[id]) == 0 {
+		delete(s.watches, id)
+	}
+}
+
+// wake tells whoever watches for a claim.
+func (s *Store) wake(id string, g driver.Grant) {
+	s.mu.Lock()
+	var wakes []func(driver.Grant)
+	for w := range s.watches[id] {
+		wakes = append(wakes, w.wake)
+	}
+	s.mu.Unlock()
+	for _, wake := range wakes {
+		wake(g)
+	}
+}
+
+// Notify implements [driver.Notifier]. The one loss that this store learns of
+// by itself is that of a claim that Break has ended.
+func (s *Store) Notify(lost func(key, id string, err error)) (stop func()) {
+	n := &notice{lost}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.notices[n] = struct{}{}
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.notices, n)
+	}
+}
+
+// Close ends the watches of this Store and makes its later calls fail. Claims
+// stay until they run out. A client that was given to New stays open. A second
+// Close does nothing.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	closed := s.closed
+	s.closed = true
+	s.mu.Unlock()
+	if closed {
+		return nil
+	}
+	s.cancel()
+	s.running.Wait()
+	s.conn.Close()
+	return nil
+}
