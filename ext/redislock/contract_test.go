@@ -1,0 +1,34 @@
+package redislock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/drivertest"
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
+	_ "github.com/holdfast-go/holdfast/ext/redislock"
+)
+
+// opening is a harness of a store that a URL names.
+func opening(url string) drivertest.Harness {
+	return drivertest.Harness{
+		MinTTL: time.Millisecond,
+		Open: func(t testing.TB) driver.Store {
+			store, err := driver.Open(context.Background(), url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return store
+		},
+	}
+}
+
+func TestContract(t *testing.T) {
+	drivertest.Run(t, opening(servers.StartRedis(t).URL()))
+}
+
+func BenchmarkStore(b *testing.B) {
+	drivertest.Bench(b, opening(servers.StartRedis(b).URL()))
+}
