@@ -18,8 +18,6 @@
 // ends the test by Fatalf, so that only the calling goroutine stops at once.
 package servers
 
-import "time"
-
 // TB is what the servers need of a testing.TB.
 type TB interface {
 	Helper()
@@ -29,29 +27,4 @@ type TB interface {
 	Failed() bool
 	Cleanup(func())
 	TempDir() string
-}
-
-// patience bounds every wait for a server. A healthy one needs a hundredth.
-const patience = 20 * time.Second
-
-// await calls check until it returns nil, and returns its last error when that
-// takes too long or gaveUp is closed.
-func await(check func() error, gaveUp <-chan struct{}) error {
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	late := time.NewTimer(patience)
-	defer late.Stop()
-	for {
-		err := check()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-tick.C:
-		case <-late.C:
-			return err
-		case <-gaveUp:
-			return err
-		}
-	}
 }

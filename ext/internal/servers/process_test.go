@@ -111,7 +111,7 @@ func TestTakenPort(t *testing.T) {
 		path: redisBinary(t),
 		setup: func(dir string) (args []string, err error) {
 			if tries++; tries > 1 {
-				return r.configure(dir, nil)
+				return r.configure(dir)
 			}
 			r.port = other.port
 			return []string{"--port", strconv.Itoa(r.port), "--bind", loopback}, nil

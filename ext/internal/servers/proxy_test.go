@@ -17,17 +17,14 @@ func proxied(t *testing.T) (*Redis, *Proxy, session) {
 	return r, p, connect(t, p.Addr())
 }
 
-func eventually(t *testing.T, holds func() bool) {
+func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	err := await(func() error {
+	mustAwait(t, what, func() error {
 		if !holds() {
-			return errors.New("did not come true")
+			return errors.New("it does not come about")
 		}
 		return nil
-	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	})
 }
 
 func (s session) wantReset() {
@@ -44,10 +41,10 @@ func TestProxy(t *testing.T) {
 
 	long := strings.Repeat("x", 1<<20)
 	conn := connect(t, p.Addr())
-	if _, err := roundTrip(conn, []string{"SET", "long", long}); err != nil {
+	if _, err := roundTrip(conn, patience, []string{"SET", "long", long}); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := roundTrip(conn, []string{"GET", "long"}); got != long || err != nil {
+	if got, err := roundTrip(conn, patience, []string{"GET", "long"}); got != long || err != nil {
 		t.Errorf("a long value came back damaged: %v", err)
 	}
 
@@ -107,7 +104,7 @@ func TestProxyDrop(t *testing.T) {
 		test.direction.Drop(true)
 		key := fmt.Sprint("key", i)
 		s.send("SET " + key + " 1")
-		eventually(t, func() bool { return test.direction.Dropped() > 0 })
+		eventually(t, "a loss", func() bool { return test.direction.Dropped() > 0 })
 		s.wantSilence()
 		test.direction.Drop(false)
 		s.wantReset()
@@ -137,7 +134,7 @@ func TestProxyBlackhole(t *testing.T) {
 
 	p.Replies.Hold(true)
 	s.send("SET key 2")
-	eventually(t, func() bool { return r.Must("GET", "key") == "2" })
+	eventually(t, "the request", func() bool { return r.Must("GET", "key") == "2" })
 	s.wantSilence()
 	p.Reset()
 	s.wantReset()

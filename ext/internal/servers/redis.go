@@ -29,7 +29,7 @@ func StartRedis(tb TB, options ...string) *Redis {
 	r.Process = start(tb, program{
 		name:  "redis",
 		path:  redisBinary(tb),
-		setup: func(dir string) ([]string, error) { return r.configure(dir, options) },
+		setup: func(dir string) ([]string, error) { return r.configure(dir, inMemory, options) },
 		ready: r.ready,
 	})
 	return r
@@ -63,29 +63,34 @@ func redisBinary(tb TB) string {
 	return ""
 }
 
-func (r *Redis) configure(dir string, options []string) (args []string, err error) {
+// inMemory is the configuration of all servers but Sentinels.
+var inMemory = []string{
+	`save ""`,
+	"enable-debug-command local",
+	"repl-diskless-sync-delay 0", // replicas need not wait for each other
+	"repl-timeout 5",
+	"repl-ping-replica-period 1",
+}
+
+// configure picks a port, writes the configuration and returns the arguments.
+// Of lines that contradict each other, the last counts.
+func (r *Redis) configure(dir string, lines ...[]string) (args []string, err error) {
 	if r.port, err = freePort(); err != nil {
 		return nil, err
 	}
-	lines := append([]string{
-		"bind " + loopback,
-		"port " + strconv.Itoa(r.port),
-		"dir " + strconv.Quote(dir),
-		`save ""`,
-		"enable-debug-command local",
-		"repl-diskless-sync-delay 0", // replicas need not wait for each other
-	}, options...)
+	head := []string{"bind " + loopback, "port " + strconv.Itoa(r.port), "dir " + strconv.Quote(dir)}
+	text := strings.Join(slices.Concat(head, slices.Concat(lines...)), "\n")
 	file := filepath.Join(dir, "redis.conf")
-	return []string{file}, os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600)
+	return []string{file}, os.WriteFile(file, []byte(text+"\n"), 0o600)
 }
 
 func (r *Redis) ready(pid int) error {
-	info, err := r.Do("INFO", "server")
+	answers, err := r.field("process_id")
 	if err != nil {
 		return err
 	}
-	if text, _ := info.(string); !strings.Contains(text, fmt.Sprintf("\nprocess_id:%d\r", pid)) {
-		return fmt.Errorf("another server answers at %s", r.Addr())
+	if answers != strconv.Itoa(pid) {
+		return fmt.Errorf("process %s answers at %s instead of %d", answers, r.Addr(), pid)
 	}
 	return nil
 }
@@ -99,13 +104,19 @@ func (r *Redis) URL() string { return "redis://" + r.Addr() }
 // Do sends one command over a connection of its own, and returns the reply: a
 // string, an int64, nil, or a []any of these. An error that the server answers
 // is a RedisError.
-func (r *Redis) Do(args ...string) (any, error) {
-	conn, err := net.DialTimeout("tcp", r.Addr(), patience)
+func (r *Redis) Do(args ...string) (any, error) { return r.do(patience, args...) }
+
+func (r *Redis) do(limit time.Duration, args ...string) (any, error) {
+	conn, err := r.dial(limit)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
-	return roundTrip(conn, args)
+	return roundTrip(conn, limit, args)
+}
+
+func (r *Redis) dial(limit time.Duration) (net.Conn, error) {
+	return net.DialTimeout("tcp", r.Addr(), limit)
 }
 
 // Must is Do for commands that cannot fail.
@@ -121,9 +132,23 @@ func (r *Redis) Must(args ...string) any {
 // Info returns a field of INFO, "" if there is none of that name.
 func (r *Redis) Info(field string) string {
 	r.tb.Helper()
-	text, _ := r.Must("INFO", "everything").(string)
+	value, err := r.field(field)
+	if err != nil {
+		r.tb.Fatalf("%s: %v", r.Addr(), err)
+	}
+	return value
+}
+
+func (r *Redis) field(name string) (string, error) {
+	reply, err := r.do(glance, "INFO", "everything")
+	text, _ := reply.(string)
+	return field(text, name), err
+}
+
+// field returns the value of a line "name:value", "" if there is none.
+func field(text, name string) string {
 	for line := range strings.Lines(text) {
-		if value, ok := strings.CutPrefix(line, field+":"); ok {
+		if value, ok := strings.CutPrefix(line, name+":"); ok {
 			return strings.TrimSpace(value)
 		}
 	}

@@ -18,8 +18,8 @@ func (e RedisError) Error() string { return string(e) }
 
 // roundTrip sends one command and returns its reply: a string, an int64, nil
 // or a list of these, which may hold a RedisError too.
-func roundTrip(conn net.Conn, args []string) (any, error) {
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+func roundTrip(conn net.Conn, limit time.Duration, args []string) (any, error) {
+	if err := conn.SetDeadline(time.Now().Add(limit)); err != nil {
 		return nil, err
 	}
 	var command strings.Builder

@@ -1,0 +1,186 @@
+package servers
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+)
+
+// MasterName is what the Sentinels call the primary they watch.
+const MasterName = "holdfast"
+
+// A Sentinel is a primary with two replicas, and three Sentinels that watch
+// them.
+type Sentinel struct {
+	Nodes     []*Redis // the first is the primary until a failover
+	Sentinels []*Redis
+	tb        TB
+}
+
+// StartSentinel starts a primary and two replicas with the given options, as
+// StartRedis does, and three Sentinels. A primary that does not answer for half
+// a second is replaced, if a second Sentinel finds so too.
+func StartSentinel(tb TB, options ...string) *Sentinel {
+	tb.Helper()
+	s := &Sentinel{tb: tb}
+	primary := StartRedis(tb, options...)
+	s.Nodes = append(s.Nodes, primary)
+	for range 2 {
+		s.Nodes = append(s.Nodes, StartReplica(tb, primary.Addr(), options...))
+	}
+	for range 3 {
+		s.Sentinels = append(s.Sentinels, startWatcher(tb, primary))
+	}
+	mustAwait(tb, "the Sentinels", s.settled)
+	return s
+}
+
+// startWatcher starts one Sentinel.
+func startWatcher(tb TB, primary *Redis) *Redis {
+	tb.Helper()
+	r := &Redis{}
+	r.Process = start(tb, program{
+		name: "sentinel",
+		path: redisBinary(tb),
+		setup: func(dir string) ([]string, error) {
+			args, err := r.configure(dir, []string{
+				fmt.Sprintf("sentinel monitor %s %s %d 2", MasterName, loopback, primary.port),
+				"sentinel down-after-milliseconds " + MasterName + " 500",
+				"sentinel failover-timeout " + MasterName + " 2000",
+				"sentinel parallel-syncs " + MasterName + " 2",
+			})
+			return append(args, "--sentinel"), err
+		},
+		ready: func(pid int) error {
+			if err := r.ready(pid); err != nil {
+				return err
+			}
+			// How often they look for each other is not in the configuration.
+			// In four PUBLISH-PERIODs others must have heard of a promotion,
+			// or they undo it, and who leads it looks once a second. A machine
+			// that stands still must not stop them for long.
+			_, err := r.do(glance, "SENTINEL", "DEBUG", "INFO-PERIOD", "200", "PING-PERIOD", "100",
+				"ASK-PERIOD", "100", "PUBLISH-PERIOD", "500", "TILT-PERIOD", "1000", "MIN-LINK-RECONNECT-PERIOD", "1000")
+			return err
+		},
+	})
+	return r
+}
+
+// Addrs returns the addresses of the Sentinels.
+func (s *Sentinel) Addrs() []string { return addrs(s.Sentinels) }
+
+func addrs(servers []*Redis) (all []string) {
+	for _, r := range servers {
+		all = append(all, r.Addr())
+	}
+	return all
+}
+
+// Primary returns the server that the Sentinels name, when two agree, none
+// that answers says otherwise, and the server takes writes. After a primary was
+// killed or paused, that is the new one.
+func (s *Sentinel) Primary() (primary *Redis) {
+	s.tb.Helper()
+	mustAwait(s.tb, "a primary", func() (err error) {
+		primary, err = s.primary()
+		return err
+	})
+	return primary
+}
+
+// Replicas returns the servers that are not the primary, whether they run or
+// not.
+func (s *Sentinel) Replicas() []*Redis {
+	s.tb.Helper()
+	return others(s.Nodes, s.Primary())
+}
+
+// Failover orders the Sentinels to promote a replica, and returns it when all
+// servers, which must run, know of it.
+func (s *Sentinel) Failover() (primary *Redis) {
+	s.tb.Helper()
+	old := s.Primary()
+	mustAwait(s.tb, "the order to be taken", func() error {
+		_, err := s.Sentinels[0].do(glance, "SENTINEL", "FAILOVER", MasterName)
+		return err
+	})
+	mustAwait(s.tb, "the failover", func() error {
+		if primary = s.Primary(); primary == old {
+			return errors.New("the primary is the old one")
+		}
+		return s.settled()
+	})
+	return primary
+}
+
+func (s *Sentinel) primary() (*Redis, error) {
+	answers := make(map[string]int)
+	for _, watcher := range s.Sentinels {
+		reply, err := watcher.do(glance, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", MasterName)
+		if err != nil {
+			continue // it may be down
+		}
+		if addr, ok := reply.([]any); ok && len(addr) == 2 {
+			answers[net.JoinHostPort(fmt.Sprint(addr[0]), fmt.Sprint(addr[1]))]++
+		}
+	}
+	for _, r := range s.Nodes {
+		if len(answers) == 1 && answers[r.Addr()] >= 2 {
+			return r, r.leads()
+		}
+	}
+	return nil, fmt.Errorf("the Sentinels name as primary: %v", answers)
+}
+
+// settled returns nil when everybody knows everybody.
+func (s *Sentinel) settled() error {
+	primary, err := s.primary()
+	if err != nil {
+		return err
+	}
+	for _, watcher := range s.Sentinels {
+		reply, err := watcher.do(glance, "SENTINEL", "MASTER", MasterName)
+		if err != nil {
+			return err
+		}
+		state := pairs(reply)
+		if state["num-slaves"] != "2" || state["num-other-sentinels"] != "2" || state["flags"] != "master" {
+			return fmt.Errorf("Sentinel %s sees %v", watcher.Addr(), state)
+		}
+	}
+	for _, r := range others(s.Nodes, primary) {
+		follows, err := r.field("master_port")
+		if err != nil {
+			return err
+		}
+		if follows != strconv.Itoa(primary.port) {
+			return fmt.Errorf("%s follows port %q", r.Addr(), follows)
+		}
+		if err := r.linked(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// others returns the servers but one.
+func others(servers []*Redis, one *Redis) (rest []*Redis) {
+	for _, r := range servers {
+		if r != one {
+			rest = append(rest, r)
+		}
+	}
+	return rest
+}
+
+// pairs reads a list of names and values in turn.
+func pairs(reply any) map[string]string {
+	list, _ := reply.([]any)
+	m := make(map[string]string, len(list)/2)
+	for i := 1; i < len(list); i += 2 {
+		m[fmt.Sprint(list[i-1])] = fmt.Sprint(list[i])
+	}
+	return m
+}

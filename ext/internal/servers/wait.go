@@ -1,0 +1,42 @@
+package servers
+
+import "time"
+
+const (
+	// patience bounds every wait for a server. A healthy one needs a hundredth.
+	patience = 20 * time.Second
+
+	// glance bounds one look at a server that may be paused, by those who look
+	// again if it does not answer.
+	glance = time.Second
+)
+
+// await calls check until it returns nil, and returns its last error when that
+// takes too long or gaveUp is closed.
+func await(check func() error, gaveUp <-chan struct{}) error {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	for {
+		err := check()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-late.C:
+			return err
+		case <-gaveUp:
+			return err
+		}
+	}
+}
+
+// mustAwait is await for what has to come about in a test.
+func mustAwait(tb TB, what string, check func() error) {
+	tb.Helper()
+	if err := await(check, nil); err != nil {
+		tb.Fatalf("wait for %s: %v", what, err)
+	}
+}
