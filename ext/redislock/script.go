@@ -5,6 +5,7 @@ import (
 	"crypto/sha1" //nolint:gosec // the name that Redis gives a script
 	"embed"
 	"encoding/hex"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -16,26 +17,32 @@ var lua embed.FS
 type script struct{ text, sha string }
 
 var (
-	acquireScript = load("claim", "book", "acquire")
-	releaseScript = load("claim", "book", "release")
-	breakScript   = load("claim", "book", "break")
-	renewScript   = load("claim", "renew")
-	raiseScript   = load("claim", "raise")
-	holdersScript = load("claim", "holders")
+	acquireScript = load("acquire")
+	releaseScript = load("release")
+	breakScript   = load("break")
+	renewScript   = load("renew")
+	raiseScript   = load("raise")
+	holdersScript = load("holders")
 )
 
-// load joins files to a script: first what the last one rests on.
-func load(files ...string) script {
-	var text strings.Builder
-	for _, name := range files {
-		part, err := lua.ReadFile("lua/" + name + ".lua")
-		if err != nil {
-			panic(err) // It was there when this was compiled.
-		}
-		text.Write(part)
+// include stands where the text of another file belongs. What few calls need
+// comes late in a script, so that the others do not even define it.
+var include = regexp.MustCompile(`(?m)^-- include (\w+)$`)
+
+func load(name string) script {
+	text := include.ReplaceAllStringFunc(read(name), func(line string) string {
+		return read(strings.TrimPrefix(line, "-- include "))
+	})
+	sum := sha1.Sum([]byte(text))
+	return script{text, hex.EncodeToString(sum[:])}
+}
+
+func read(name string) string {
+	text, err := lua.ReadFile("lua/" + name + ".lua")
+	if err != nil {
+		panic(err) // It was there when this was compiled.
 	}
-	sum := sha1.Sum([]byte(text.String()))
-	return script{text.String(), hex.EncodeToString(sum[:])}
+	return string(text)
 }
 
 // call is the command that runs the script, by its name.

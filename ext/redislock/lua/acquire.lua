@@ -5,12 +5,31 @@
 -- It returns {1, fence, span, ttl} if the claim holds; {0} or {0, retry} if not,
 -- or {0, retry, id, ends in, weight, limit, fence, since, owner, note} of a claim
 -- in the way; {-1} if the token would be out of bounds.
-local id, wait = ARGV[1], ARGV[6] == '1'
-local ttl, least, now = tonumber(ARGV[4]), tonumber(ARGV[8]), clock()
+
+-- include claim
+-- include grant
+
+local id, ttl, least, now = ARGV[1], tonumber(ARGV[4]), tonumber(ARGV[8]), clock()
 local c = {
   weight = tonumber(ARGV[2]), limit = tonumber(ARGV[3]), span = tonumber(ARGV[7]),
   client = ARGV[10], owner = ARGV[11], note = ARGV[12],
 }
+
+-- The usual case: nobody else wants the key.
+if call('EXISTS', held, KEYS[3], KEYS[4]) == 0 then
+  local fence, span = token(nothing(), now, c, least)
+  if not fence then
+    return { -1 }
+  end
+  write(now, id, c, ttl, fence, span)
+  call('PEXPIRE', held, lasting(ttl))
+  return { 1, fence, span, ttl }
+end
+
+-- include extend
+-- include book
+
+local wait, alive = ARGV[6] == '1', tonumber(ARGV[5])
 
 local function grant(all)
   local fence, span = token(all, now, c, least)
@@ -34,6 +53,7 @@ local function refuse(all)
     end
   end
   local ends, weight, limit, fence, _, since, _, _, owner, note = unpack(claim)
+  ends = all.only and all.min or ends
   return { 0, ends - now, all.first:sub(2), ends - now, weight, limit, fence, since, owner, note }
 end
 
@@ -44,16 +64,13 @@ local function enqueue()
     call('RPUSH', line, id)
     p = { since = now }
   end
-  c.ends, c.since, c.asked, c.ttl, c.alive, c.push = now + tonumber(ARGV[5]), p.since, now, ttl, tonumber(ARGV[5]), ARGV[9]
+  c.ends, c.since, c.asked, c.ttl, c.alive, c.push = now + alive, p.since, now, ttl, alive, ARGV[9]
   stand(id, c)
   call('PEXPIRE', line, KEEP)
   call('PEXPIRE', places, KEEP)
 end
 
-if call('EXISTS', held, places, tomb) == 0 then
-  return grant(nothing())
-end
-local fence, span, stands = extend(held, id, now, ttl)
+local fence, span, stands = extend(held, id, now, ttl, false, 0)
 if fence then
   return { 1, fence, span, stands }
 end

@@ -1,50 +1,22 @@
--- The state of one key, and the rules by which it changes.
+-- The state of one key, and the rules by which it changes, after grant.lua.
 --
---   KEYS[1] held    the claims that hold
 --   KEYS[2] line    list of the ids in line, first come first; those that have
 --                   no place any more do not count
 --   KEYS[3] places  hash: id -> a place in line
 --   KEYS[4] tomb    "late" or "broken" while the id of the claim at hand is refused
---   KEYS[5] floor   the highest token given in this slot; it never expires
 --
 -- A place is
 --
 --   ends, weight, limit, span, since, asked, ttl, alive, push, client, owner, note
 --
 -- where push says how to reach its owner: "p" and a channel, "s" and a sharded
--- one, "b" and a channel of the whole cluster, or nothing.
-local held, line, places, tomb, floor = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+-- one, or nothing.
+local line, places, tomb = KEYS[2], KEYS[3], KEYS[4]
 local MOST = 128 -- places that one call looks at
 local KEEP = 30000 -- milliseconds for which a line outlives whoever asked last
 
--- mint returns the first of span tokens: the clock, the next number or least,
--- whichever is largest; nil if that is out of bounds.
-local function mint(now, span, least)
-  local last = tonumber(call('GET', floor) or 0)
-  local first = math.max(now, last + 1, least)
-  if first + span > TOKENS or too_high(least, now, last) then
-    return nil
-  end
-  call('SET', floor, text(first + span - 1))
-  return first
-end
-
--- token returns the token and the span that a claim would get.
-local function token(all, now, c, least)
-  local reader = shared(c.weight, c.limit)
-  if reader and all.phase > 0 then
-    return all.phase, 1
-  end
-  local span = reader and 1 or c.span
-  return mint(now, span, least), span
-end
-
-local function nothing()
-  return { sum = 0, min = math.huge, first = '', phase = 0 }
-end
-
-local function packed(all)
-  return pack(all.sum, all.min, all.first, all.phase)
+local function save(all)
+  call('HSET', held, 'all', pack(all.sum, all.min, all.first, all.phase))
 end
 
 -- prune drops the claims that have run out and looks up the first to do so.
@@ -68,7 +40,7 @@ local function prune(now, phase)
     call('DEL', held)
   else
     all.phase = phase
-    call('HSET', held, 'all', packed(all))
+    save(all)
   end
   return all
 end
@@ -77,27 +49,46 @@ end
 -- run out.
 local function load(now)
   local fields = call('HGET', held, 'all')
-  if not fields then
+  if fields then
+    local sum, min, first, phase = unpack(fields)
+    if min <= now then
+      return prune(now, phase)
+    end
+    return { sum = sum, min = min, first = first, phase = phase }
+  end
+  local only = call('HGETALL', held)
+  if not only[1] then
     return nothing()
   end
-  local sum, min, first, phase = unpack(fields)
-  if min <= now then
-    return prune(now, phase)
-  end
-  return { sum = sum, min = min, first = first, phase = phase }
+  local _, weight, limit, fence = unpack(only[2])
+  return { sum = weight, min = now + left_of(held), first = only[1], phase = shared(weight, limit) and fence or 0, only = only[2] }
+end
+
+-- join makes the only claim one of several.
+local function join(all)
+  local _, weight, limit, fence, span, since, left, client, owner, note = unpack(all.only)
+  call('HSET', held, all.first, pack(all.min, weight, limit, fence, span, since, left, client, owner, note))
+  all.only = nil
 end
 
 -- admit lets a claim hold with the token that it got.
 local function admit(all, now, id, c, lasts, fence, span)
-  local ends, alone, field = now + lasts, all.sum == 0, 'c' .. id
+  if all.only then
+    join(all)
+  end
+  write(now, id, c, lasts, fence, span)
+  local alone = all.sum == 0
   all.sum = all.sum + c.weight
-  if ends < all.min then
-    all.min, all.first = ends, field
+  if now + lasts < all.min then
+    all.min, all.first = now + lasts, 'c' .. id
   end
   all.phase = shared(c.weight, c.limit) and fence or 0
-  call('HSET', held, 'all', packed(all),
-    field, pack(ends, c.weight, c.limit, fence, span, now, false, c.client, c.owner, c.note))
-  stretch(held, lasts, alone)
+  if not alone then
+    save(all)
+  end
+  if alone or left_of(held) < lasts then
+    call('PEXPIRE', held, lasting(lasts))
+  end
 end
 
 local function standing(id)
@@ -129,7 +120,7 @@ local function push(p, id, fence, span, now)
   end
   local message = table.concat({ 'g', text(fence), span, text(now - p.asked + p.alive), id }, ' ')
   local heard = redis.pcall(how == 's' and 'SPUBLISH' or 'PUBLISH', channel, message)
-  return type(heard) ~= 'number' or heard > 0 or how == 'b'
+  return type(heard) ~= 'number' or heard > 0
 end
 
 -- handoff lets in those in line, first come first, while the next one fits.
@@ -180,6 +171,9 @@ local function drop(id, now)
   end
   local c = {}
   c.ends, c.weight, c.limit, c.fence, c.span, c.since, c.left, c.client = unpack(claim)
+  if all.only then
+    c.ends = all.min
+  end
   all.sum = all.sum - c.weight
   if all.sum == 0 then
     call('DEL', held)
@@ -189,6 +183,6 @@ local function drop(id, now)
   if all.first == field then
     all.first = ''
   end
-  call('HSET', held, 'all', packed(all))
+  save(all)
   return c, all
 end

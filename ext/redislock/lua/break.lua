@@ -4,12 +4,17 @@
 --   ARGV  id, late: for how many milliseconds the id is refused at least
 --
 -- It returns the client whose claim it was, nil if there was none.
+
+-- include claim
+-- include grant
+-- include book
+
 local now = clock()
 local c, all = drop(ARGV[1], now)
 if not c then
   handoff(all, now)
   return nil
 end
-call('SET', tomb, 'broken', 'PX', math.max(milliseconds(c.ends - now), tonumber(ARGV[2])))
+call('SET', tomb, 'broken', 'PX', math.max(lasting(c.ends - now), tonumber(ARGV[2])))
 handoff(all, now)
 return c.client

@@ -4,12 +4,19 @@
 --   KEYS  held, line, places
 --
 -- It returns, for each claim, {id, ends in, weight, limit, fence, since, owner, note}.
+
+-- include claim
+
 local held, line, places = KEYS[1], KEYS[2], KEYS[3]
 local now, found = clock(), {}
 local fields = call('HGETALL', held)
+local only = #fields == 2
 for i = 1, #fields, 2 do
   if fields[i] ~= 'all' then
     local ends, weight, limit, fence, _, since, _, _, owner, note = unpack(fields[i + 1])
+    if only then
+      ends = now + left_of(held)
+    end
     if ends > now then
       found[#found + 1] = { fields[i]:sub(2), ends - now, weight, limit, fence, since, owner, note }
     end

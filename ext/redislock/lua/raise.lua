@@ -5,10 +5,14 @@
 --
 -- It returns 1 if the claim is kept, 0 if it is gone, -1 if the token would be
 -- out of bounds.
+
+-- include claim
+-- include extend
+
 local held, floor = KEYS[1], KEYS[2]
 local now, fence = clock(), tonumber(ARGV[4])
 local last = tonumber(call('GET', floor) or 0)
-if too_high(fence, now, last) or fence + 256 > TOKENS then
+if fence > math.min(math.max(now, last) + 86400000000, 9007199254740992 - 256) then
   return -1
 end
 local token, span = extend(held, ARGV[1], now, tonumber(ARGV[2]), ARGV[3] == '1', fence)

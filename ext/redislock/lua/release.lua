@@ -3,10 +3,21 @@
 --   ARGV  id, late: for how many milliseconds the id is refused, 0 for not at all
 --
 -- It returns 1 if there was such a claim, 0 if not.
+
+-- The usual case: the only claim on a key for which nobody waits.
+if ARGV[2] == '0' and redis.call('EXISTS', KEYS[3]) == 0 and redis.call('HLEN', KEYS[1]) == 1
+  and redis.call('HDEL', KEYS[1], 'c' .. ARGV[1]) == 1 then
+  return 1
+end
+
+-- include claim
+-- include grant
+-- include book
+
 local now = clock()
 local c, all = drop(ARGV[1], now)
 if ARGV[2] ~= '0' then
-  call('SET', tomb, 'late', 'PX', ARGV[2])
+  call('SET', tomb, call('GET', tomb) or 'late', 'PX', math.max(tonumber(ARGV[2]), call('PTTL', tomb)))
 end
 handoff(all, now)
 return c and 1 or 0
