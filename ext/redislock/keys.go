@@ -2,7 +2,6 @@ package redislock
 
 import (
 	"fmt"
-	"hash/fnv"
 	"strings"
 )
 
@@ -23,10 +22,15 @@ func checkPrefix(prefix string) error {
 	return nil
 }
 
+// bucket is the hash tag of a key.
 func bucket(key string) string {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(key))
-	return fmt.Sprintf("{%03x}", h.Sum32()%buckets)
+	const digits = "0123456789abcdef"
+	h := uint32(2166136261) // FNV-1a, written out because it is on every path
+	for i := range len(key) {
+		h = (h ^ uint32(key[i])) * 16777619
+	}
+	h = (h ^ h>>16) % buckets
+	return string([]byte{'{', digits[h>>8], digits[h>>4&15], digits[h&15], '}'})
 }
 
 // The Redis keys of a claim. All have the bucket of its key for a hash tag;
@@ -39,7 +43,15 @@ func (n names) floor(key string) string    { return n.prefix + bucket(key) + ":f
 // all returns held, line, places, tomb and floor, as most scripts take them.
 func (n names) all(key, id string) []string {
 	base := n.prefix + bucket(key)
-	return []string{base + ":held:" + key, base + ":line:" + key, base + ":places:" + key, base + ":tomb:" + id, base + ":floor"}
+	// One text for all five, because it is on every path.
+	text := base + ":held:" + key + base + ":line:" + key + base + ":places:" + key + base + ":tomb:" + id + base + ":floor"
+	names := make([]string, 0, 5)
+	for _, length := range []int{len(":held:") + len(key), len(":line:") + len(key), len(":places:") + len(key), len(":tomb:") + len(id), len(":floor")} {
+		length += len(base)
+		names = append(names, text[:length])
+		text = text[length:]
+	}
+	return names
 }
 
 // patterns match the Redis keys of all keys with live claims that begin with

@@ -14,7 +14,10 @@ import (
 var lua embed.FS
 
 // A script is the Lua text of one verb.
-type script struct{ text, sha string }
+type script struct {
+	text, sha string
+	usual     []string // the words of a call with five keys
+}
 
 var (
 	acquireScript = load("acquire")
@@ -34,7 +37,8 @@ func load(name string) script {
 		return read(strings.TrimPrefix(line, "-- include "))
 	})
 	sum := sha1.Sum([]byte(text))
-	return script{text, hex.EncodeToString(sum[:])}
+	sha := hex.EncodeToString(sum[:])
+	return script{text, sha, []string{"EVALSHA", sha, "5"}}
 }
 
 func read(name string) string {
@@ -47,7 +51,11 @@ func read(name string) string {
 
 // call is the command that runs the script, by its name.
 func (s script) call(keys []string, args ...string) Command {
-	return Command{Words: []string{"EVALSHA", s.sha, strconv.Itoa(len(keys))}, Keys: keys, Args: args}
+	words := s.usual
+	if len(keys) != 5 {
+		words = []string{"EVALSHA", s.sha, strconv.Itoa(len(keys))}
+	}
+	return Command{Words: words, Keys: keys, Args: args}
 }
 
 // eval sends calls of a script. A server that does not know it, because it is
