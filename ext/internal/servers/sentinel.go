@@ -57,11 +57,12 @@ func startWatcher(tb TB, primary *Redis) *Redis {
 				return err
 			}
 			// How often they look for each other is not in the configuration.
-			// In four PUBLISH-PERIODs others must have heard of a promotion,
-			// or they undo it, and who leads it looks once a second. A machine
-			// that stands still must not stop them for long.
-			_, err := r.do(glance, "SENTINEL", "DEBUG", "INFO-PERIOD", "200", "PING-PERIOD", "100",
-				"ASK-PERIOD", "100", "PUBLISH-PERIOD", "500", "TILT-PERIOD", "1000", "MIN-LINK-RECONNECT-PERIOD", "1000")
+			// Not PING-PERIOD: what is older than five of them is no candidate
+			// in a failover, though a replica is looked at once a second. Nor
+			// may four PUBLISH-PERIODs be shorter than that second, or the
+			// others undo the promotion before they hear of it.
+			_, err := r.do(glance, "SENTINEL", "DEBUG", "INFO-PERIOD", "500", "ASK-PERIOD", "100",
+				"PUBLISH-PERIOD", "500", "TILT-PERIOD", "1000", "MIN-LINK-RECONNECT-PERIOD", "1000")
 			return err
 		},
 	})
