@@ -2,6 +2,7 @@ package redislock_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,4 +32,10 @@ func TestContract(t *testing.T) {
 
 func BenchmarkStore(b *testing.B) {
 	drivertest.Bench(b, opening(servers.StartRedis(b).URL()))
+}
+
+func TestContractBehindSentinels(t *testing.T) {
+	url := "redis://" + strings.Join(servers.StartSentinel(t).Addrs(), ",") + "?master=" + servers.MasterName
+	t.Run("plain", func(t *testing.T) { drivertest.Run(t, opening(url)) })
+	t.Run("wait=1", func(t *testing.T) { drivertest.Run(t, opening(url+"&wait=1")) })
 }
