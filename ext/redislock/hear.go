@@ -2,6 +2,7 @@ package redislock
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -22,8 +23,12 @@ type ear struct {
 	tried chan struct{} // closed when a try has ended or the server has confirmed
 }
 
-// Pauses between two tries to listen.
+var errSilent = errors.New("the subscription has not been confirmed yet")
+
+// Pauses between two tries to listen, and how long a claim that does not wait
+// is held up for the first.
 const (
+	firstTry   = 100 * time.Millisecond
 	firstPause = 5 * time.Millisecond
 	lastPause  = time.Second
 )
@@ -80,10 +85,12 @@ func (s *Store) listen(ctx context.Context, c Channel) error {
 	select {
 	case <-tried:
 	case <-ctx.Done():
-		return ctx.Err()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !e.ready && e.err == nil {
+		e.err = errSilent // The next call does not wait.
+	}
 	return e.err
 }
 

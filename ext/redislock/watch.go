@@ -29,7 +29,9 @@ func (s *Store) listening(ctx context.Context, c driver.Claim) (push string, err
 	}
 	if noticed {
 		// If that fails, the owner learns of a loss when it renews.
+		ctx, cancel := context.WithTimeout(ctx, firstTry)
 		_ = s.listen(ctx, s.lossChannel(s.client))
+		cancel()
 	}
 	if !c.Wait {
 		return "", nil

@@ -57,16 +57,19 @@ local function refuse(all)
   return { 0, ends - now, all.first:sub(2), ends - now, weight, limit, fence, since, owner, note }
 end
 
--- enqueue gives the claim a place in line, or lets it keep the one it has.
+-- enqueue gives the claim a place in line, or lets it keep the one it has. A
+-- full server refuses a new one; it allows PEXPIRE, and what comes after it.
 local function enqueue()
   local p = standing(id)
-  if not p then
+  if p then
+    call('PEXPIRE', line, KEEP)
+  else
     call('RPUSH', line, id)
+    call('PEXPIRE', line, KEEP)
     p = { since = now }
   end
   c.ends, c.since, c.asked, c.ttl, c.alive, c.push = now + alive, p.since, now, ttl, alive, ARGV[9]
   stand(id, c)
-  call('PEXPIRE', line, KEEP)
   call('PEXPIRE', places, KEEP)
 end
 
