@@ -1,0 +1,223 @@
+package servers
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const slots = 16384
+
+// A Cluster is three primaries and three replicas.
+type Cluster struct {
+	Nodes []*Redis // three that were started as primaries, then a replica of each
+	ids   map[*Redis]string
+	tb    TB
+}
+
+// StartCluster starts a cluster whose nodes have the given options, as in
+// StartRedis. A primary that does not answer for two seconds is replaced by its
+// replica.
+func StartCluster(tb TB, options ...string) *Cluster {
+	tb.Helper()
+	c := &Cluster{tb: tb, ids: make(map[*Redis]string)}
+	buses := make(map[*Redis]int)
+	for range 6 {
+		r, bus := startNode(tb, options)
+		c.Nodes = append(c.Nodes, r)
+		c.ids[r], _ = r.Must("CLUSTER", "MYID").(string)
+		buses[r] = bus
+	}
+	primaries := c.Nodes[:3]
+	for i, r := range primaries {
+		r.Must("CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(i*slots/3), strconv.Itoa((i+1)*slots/3-1))
+	}
+	for i, r := range c.Nodes {
+		r.Must("CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1))
+		for _, other := range c.Nodes[:i] { // hearsay would take seconds
+			r.Must("CLUSTER", "MEET", loopback, strconv.Itoa(other.port), strconv.Itoa(buses[other]))
+		}
+	}
+	for i, r := range c.Nodes[3:] {
+		mustAwait(tb, "a node to know its primary", func() error {
+			_, err := r.do(glance, "CLUSTER", "REPLICATE", c.ids[primaries[i]])
+			return err
+		})
+	}
+	mustAwait(tb, "the cluster", c.settled)
+	return c
+}
+
+// startNode starts a server that may join a cluster, and returns the port at
+// which other nodes reach it as well.
+func startNode(tb TB, options []string) (r *Redis, bus int) {
+	tb.Helper()
+	r = &Redis{}
+	r.Process = start(tb, program{
+		name: "cluster node",
+		path: redisBinary(tb),
+		setup: func(dir string) (args []string, err error) {
+			if bus, err = freePort(); err != nil {
+				return nil, err
+			}
+			return r.configure(dir, inMemory, []string{
+				"cluster-enabled yes",
+				"cluster-port " + strconv.Itoa(bus),
+				"cluster-node-timeout 2000",
+				"cluster-allow-replica-migration no", // each primary keeps its own
+			}, options)
+		},
+		ready: r.ready,
+	})
+	return r, bus
+}
+
+// Addrs returns the addresses of the nodes.
+func (c *Cluster) Addrs() []string { return addrs(c.Nodes) }
+
+// Slot returns the slot of a key.
+func (c *Cluster) Slot(key string) int {
+	c.tb.Helper()
+	for _, r := range c.Nodes {
+		if reply, err := r.do(glance, "CLUSTER", "KEYSLOT", key); err == nil {
+			slot, _ := reply.(int64)
+			return int(slot)
+		}
+	}
+	c.tb.Fatalf("no node tells the slot of %q", key)
+	return 0
+}
+
+// Owner returns the primary that serves a slot, when all nodes that answer name
+// it and it takes writes. After a primary was killed or paused, that is the one
+// that replaced it.
+func (c *Cluster) Owner(slot int) (owner *Redis) {
+	c.tb.Helper()
+	mustAwait(c.tb, "an owner of slot "+strconv.Itoa(slot), func() (err error) {
+		owner, err = c.owner(slot)
+		return err
+	})
+	return owner
+}
+
+// Replica returns the replica of a primary.
+func (c *Cluster) Replica(primary *Redis) (replica *Redis) {
+	c.tb.Helper()
+	mustAwait(c.tb, "a replica of "+primary.Addr(), func() error {
+		for _, r := range others(c.Nodes, primary) {
+			if port, err := r.field("master_port"); err == nil && port == strconv.Itoa(primary.port) {
+				replica = r
+				return r.linked()
+			}
+		}
+		return errors.New("there is none")
+	})
+	return replica
+}
+
+// Failover lets a primary and its replica change places without loss, and
+// returns the new primary when all nodes know of it.
+func (c *Cluster) Failover(primary *Redis) *Redis {
+	c.tb.Helper()
+	const giveUp = 5 * time.Second // when a node forgets the order, unless it was carried out
+	replica := c.Replica(primary)
+	var ordered time.Time
+	mustAwait(c.tb, "the failover", func() error {
+		err := replica.leads()
+		if err == nil {
+			return c.settled()
+		}
+		if time.Since(ordered) > giveUp {
+			if _, err := replica.do(glance, "CLUSTER", "FAILOVER"); err != nil {
+				return err
+			}
+			ordered = time.Now()
+		}
+		return err
+	})
+	return replica
+}
+
+// Migrate moves a slot to another primary, with its keys, while the cluster
+// serves it.
+func (c *Cluster) Migrate(slot int, to *Redis) {
+	c.tb.Helper()
+	m := c.BeginMigration(slot, to)
+	m.MoveKeys()
+	m.End()
+}
+
+// owner returns whom all nodes that answer name.
+func (c *Cluster) owner(slot int) (owner *Redis, err error) {
+	named := make(map[string]int)
+	for _, r := range c.Nodes {
+		if owners, err := r.owners(); err == nil {
+			named[owners[slot]]++
+		}
+	}
+	for _, r := range c.Nodes {
+		if len(named) == 1 && named[c.ids[r]] > 0 {
+			return r, r.leads()
+		}
+	}
+	return nil, fmt.Errorf("named are %v", named)
+}
+
+// owners returns the id of the primary of each slot, as one node sees it.
+func (r *Redis) owners() (*[slots]string, error) {
+	reply, err := r.do(glance, "CLUSTER", "SLOTS")
+	if err != nil {
+		return nil, err
+	}
+	ids := &[slots]string{}
+	ranges, _ := reply.([]any)
+	for _, one := range ranges {
+		fields, _ := one.([]any)
+		if len(fields) < 3 {
+			return nil, fmt.Errorf("slots %v without an owner", fields)
+		}
+		first, _ := fields[0].(int64)
+		last, _ := fields[1].(int64)
+		node, _ := fields[2].([]any)
+		if first < 0 || last >= slots || len(node) < 3 {
+			return nil, fmt.Errorf("slots %v make no sense", fields)
+		}
+		for slot := first; slot <= last; slot++ {
+			ids[slot], _ = node[2].(string)
+		}
+	}
+	return ids, nil
+}
+
+// settled returns nil when all nodes are up and each knows who leads where.
+func (c *Cluster) settled() error {
+	var first *[slots]string
+	for _, r := range c.Nodes {
+		reply, err := r.do(glance, "CLUSTER", "INFO")
+		if err != nil {
+			return err
+		}
+		info, _ := reply.(string)
+		if field(info, "cluster_state") != "ok" || field(info, "cluster_known_nodes") != "6" {
+			return fmt.Errorf("%s sees %s", r.Addr(), strings.ReplaceAll(info, "\r\n", " "))
+		}
+		owners, err := r.owners()
+		if err != nil {
+			return err
+		}
+		if first == nil {
+			first = owners
+		}
+		if *owners != *first {
+			return fmt.Errorf("%s names other owners than %s", r.Addr(), c.Nodes[0].Addr())
+		}
+		if r.leads() != nil {
+			if err := r.linked(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
