@@ -85,7 +85,8 @@
 //
 // # URL
 //
-//	redis://[user:password@]host[:6379][,host...][/database][?...]
+//	redis://[user:password@]host[:6379][/database][?...]
+//	redis://host:port,host:port,...   with a port each, or none
 //	rediss://...   the same with TLS
 //	unix:///path/to/socket[?db=0&...]
 //

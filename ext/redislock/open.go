@@ -141,7 +141,12 @@ func parse(u *url.URL) (client rueidis.ClientOption, opts *Options, err error) {
 	if u.Opaque != "" || u.Fragment != "" {
 		return client, nil, errors.New("want redis://host:port and, if you like, user:password@ before it and /database after it")
 	}
-	client.SelectDB = db
+	if client.SelectDB = db; db != 0 && u.Scheme != "unix" && strings.Trim(u.Path, "/") != "" {
+		return client, nil, errors.New("the database is given twice: after the host and as db")
+	}
+	if client.Sentinel.MasterSet == "" && client.Sentinel.Username+client.Sentinel.Password != "" || u.Scheme == "unix" && client.Sentinel.MasterSet != "" {
+		return client, nil, errors.New("master, and with it sentinel_user and sentinel_password, is for hosts of Sentinels")
+	}
 	if client.InitAddress, err = addresses(u, client.Sentinel.MasterSet != ""); err != nil {
 		return client, nil, err
 	}
@@ -209,7 +214,10 @@ func tlsConfig(ca, cert, key, name string) (*tls.Config, error) {
 			return nil, fmt.Errorf("%s has no certificate in PEM", ca)
 		}
 	}
-	if cert+key != "" {
+	if (cert == "") != (key == "") {
+		return nil, errors.New("cert and key go together")
+	}
+	if cert != "" {
 		pair, err := tls.LoadX509KeyPair(cert, key)
 		if err != nil {
 			return nil, err
