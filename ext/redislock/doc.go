@@ -1,4 +1,4 @@
-// Package redislock is a store in Redis 5 or later, or Valkey: a single server,
+// Package redislock is a store in Redis 6 or later, or Valkey: a single server,
 // a primary with replicas and Sentinels, or a Cluster.
 //
 //	import _ "github.com/holdfast-go/holdfast/ext/redislock"
