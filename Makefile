@@ -26,7 +26,7 @@ check: lint test ## run all that a change must pass
 
 .PHONY: bench
 bench: ## run the benchmarks that match BENCH
-	go test -run='^$$' -bench='$(BENCH)' -benchmem work
+	go test -run='^$$' -bench='$(BENCH)' -benchmem -timeout=30m work
 
 .PHONY: fuzz
 fuzz: ## fuzz each target for FUZZTIME, 10s unless set

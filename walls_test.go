@@ -57,7 +57,14 @@ var clients = map[string]string{
 	"github.com/spf13/cobra":          "ext/cmd/...",
 	"github.com/spf13/pflag":          "ext/cmd/...", // cobra's flags
 	"github.com/rogpeppe/go-internal": "ext/cmd/...",
-	"github.com/moby/locker":          "ext/internal/...", // to compare with
+
+	// What people use today, to compare with. Newer than v4.17 of redsync and
+	// v9.22 of go-redis need Go 1.26.
+	"github.com/moby/locker":                 "ext/internal/...",
+	"github.com/go-redsync/redsync/v4":       "ext/internal/...",
+	"github.com/bsm/redislock":               "ext/internal/...",
+	"github.com/redis/go-redis/v9":           "ext/internal/...", // under both
+	"github.com/redis/rueidis/rueidiscompat": "ext/internal/...", // under redsync
 
 	// Pipelines the commands of many goroutines by itself, which makes many
 	// locks cheap, and knows Sentinel and Cluster.
