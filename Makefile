@@ -14,6 +14,7 @@ demo: ## watch a flash sale oversell without locks, and not with them
 
 .PHONY: test
 test: ## run every test of both modules under the race detector
+	@scripts/servers
 	@$(if $(RACE),,echo 'no C compiler: the tests run without the race detector' >&2)
 	go test $(RACE) $(TESTS) work
 
