@@ -18,10 +18,10 @@
 // ends the test by Fatalf, so that only the calling goroutine stops at once.
 package servers
 
-// TB is what the servers need of a testing.TB.
+// TB is what the servers need of a testing.TB. [Main] has one for servers that
+// the tests of a package share.
 type TB interface {
 	Helper()
-	Name() string
 	Logf(format string, args ...any)
 	Fatalf(format string, args ...any)
 	Failed() bool
