@@ -93,7 +93,7 @@ func TestStop(t *testing.T) {
 	if _, err := r.Do("PING"); err == nil {
 		t.Error("a stopped server answers")
 	}
-	if !strings.Contains(r.log(), "Redis is now ready to exit") {
+	if !strings.Contains(r.log(), "is now ready to exit") {
 		t.Errorf("the server was not asked to end; its log says\n%s", r.log())
 	}
 	r.Stop() // once more changes nothing

@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"crypto/tls"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -16,6 +17,8 @@ import (
 // A Redis is a Redis or Valkey server.
 type Redis struct {
 	*Process
+	TLS *Certificates // nil if it speaks plain text
+
 	port int
 }
 
@@ -26,13 +29,31 @@ type Redis struct {
 func StartRedis(tb TB, options ...string) *Redis {
 	tb.Helper()
 	r := &Redis{}
+	r.start(tb, options)
+	return r
+}
+
+// StartRedisTLS is StartRedis for a server that speaks TLS only. It asks clients
+// for no certificate, unless the option "tls-auth-clients yes" says so.
+func StartRedisTLS(tb TB, options ...string) *Redis {
+	tb.Helper()
+	certificates, err := newCertificates(tb.TempDir())
+	if err != nil {
+		tb.Fatalf("write certificates: %v", err)
+	}
+	r := &Redis{TLS: certificates}
+	r.start(tb, options)
+	return r
+}
+
+func (r *Redis) start(tb TB, options []string) {
+	tb.Helper()
 	r.Process = start(tb, program{
 		name:  "redis",
 		path:  redisBinary(tb),
 		setup: func(dir string) ([]string, error) { return r.configure(dir, inMemory, options) },
 		ready: r.ready,
 	})
-	return r
 }
 
 // StartMasters starts n servers that know nothing of each other.
@@ -78,7 +99,14 @@ func (r *Redis) configure(dir string, lines ...[]string) (args []string, err err
 	if r.port, err = freePort(); err != nil {
 		return nil, err
 	}
-	head := []string{"bind " + loopback, "port " + strconv.Itoa(r.port), "dir " + strconv.Quote(dir)}
+	port := strconv.Itoa(r.port)
+	head := []string{"bind " + loopback, "port " + port, "dir " + strconv.Quote(dir)}
+	if r.TLS != nil {
+		head = append(head, "port 0", "tls-port "+port, "tls-auth-clients optional",
+			"tls-ca-cert-file "+strconv.Quote(r.TLS.CA),
+			"tls-cert-file "+strconv.Quote(r.TLS.Cert),
+			"tls-key-file "+strconv.Quote(r.TLS.Key))
+	}
 	text := strings.Join(slices.Concat(head, slices.Concat(lines...)), "\n")
 	file := filepath.Join(dir, "redis.conf")
 	return []string{file}, os.WriteFile(file, []byte(text+"\n"), 0o600)
@@ -98,8 +126,13 @@ func (r *Redis) ready(pid int) error {
 // Addr returns the host and port.
 func (r *Redis) Addr() string { return address(r.port) }
 
-// URL returns the address as redis://host:port.
-func (r *Redis) URL() string { return "redis://" + r.Addr() }
+// URL returns the address as redis://host:port, or rediss:// with TLS.
+func (r *Redis) URL() string {
+	if r.TLS != nil {
+		return "rediss://" + r.Addr()
+	}
+	return "redis://" + r.Addr()
+}
 
 // Do sends one command over a connection of its own, and returns the reply: a
 // string, an int64, nil, or a []any of these. An error that the server answers
@@ -116,7 +149,11 @@ func (r *Redis) do(limit time.Duration, args ...string) (any, error) {
 }
 
 func (r *Redis) dial(limit time.Duration) (net.Conn, error) {
-	return net.DialTimeout("tcp", r.Addr(), limit)
+	dialer := &net.Dialer{Timeout: limit}
+	if r.TLS != nil {
+		return tls.DialWithDialer(dialer, "tcp", r.Addr(), r.TLS.client)
+	}
+	return dialer.Dial("tcp", r.Addr())
 }
 
 // Must is Do for commands that cannot fail.

@@ -2,6 +2,7 @@ package servers
 
 import (
 	"bufio"
+	"crypto/tls"
 	"errors"
 	"reflect"
 	"strings"
@@ -53,6 +54,32 @@ func TestMasters(t *testing.T) {
 	}
 	if len(seen) != 5 {
 		t.Errorf("five masters listen at %d addresses", len(seen))
+	}
+}
+
+func TestRedisTLS(t *testing.T) {
+	r := StartRedisTLS(t)
+	r.Must("PING")
+	r.Restart()
+	r.Must("PING")
+	if want := "rediss://" + r.Addr(); r.URL() != want {
+		t.Errorf("is at %s, want %s", r.URL(), want)
+	}
+	if conn, err := tls.Dial("tcp", r.Addr(), nil); err == nil {
+		conn.Close()
+		t.Error("the authority is known to the whole system")
+	}
+
+	strict := StartRedisTLS(t, "tls-auth-clients yes")
+	config := strict.TLS.Config()
+	config.Certificates = nil
+	conn, err := tls.Dial("tcp", strict.Addr(), config)
+	if err == nil {
+		_, err = roundTrip(conn, patience, []string{"PING"}) // TLS 1.3 tells only now
+		conn.Close()
+	}
+	if err == nil {
+		t.Error("a client without certificate was let in")
 	}
 }
 
