@@ -39,3 +39,9 @@ func TestContractBehindSentinels(t *testing.T) {
 	t.Run("plain", func(t *testing.T) { drivertest.Run(t, opening(url)) })
 	t.Run("wait=1", func(t *testing.T) { drivertest.Run(t, opening(url+"&wait=1")) })
 }
+
+func TestContractInACluster(t *testing.T) {
+	url := "redis://" + strings.Join(servers.StartCluster(t).Addrs(), ",")
+	t.Run("plain", func(t *testing.T) { drivertest.Run(t, opening(url)) })
+	t.Run("wait=1", func(t *testing.T) { drivertest.Run(t, opening(url+"?wait=1")) })
+}

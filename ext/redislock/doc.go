@@ -17,9 +17,11 @@
 //
 // Those who wait stand in line in Redis. A release lets in the first in line
 // that fits, in the same step, and sends the grant itself to that client's
-// channel: one message, and nobody else wakes. Whoever is no longer connected
-// is passed over at once and keeps its place for three seconds; it finds its
-// grant, or its place, when it asks again, which a waiter does every second. An
+// channel: one message, and nobody else wakes. Whoever has lost its connection
+// is passed over, and keeps its place for three seconds; a waiter asks again
+// every second, and when it is connected again. (Where there are replicas it may
+// listen at one of them: then it is let in all the same, and if it is dead the
+// next one has to wait for three seconds, or the TTL if that is shorter.) An
 // expired claim is noticed by the first in line, who was told when to ask.
 //
 // A client listens on one connection. In a Cluster grants travel through sharded
@@ -76,7 +78,7 @@
 //	ACL SETUSER locks on >secret resetkeys ~holdfast:* resetchannels &holdfast:* -@all
 //	  +eval +evalsha +time +exists +get +set +del +pttl +pexpire
 //	  +hget +hset +hdel +hlen +hexists +hgetall +rpush +lrem +lindex +llen +lrange
-//	  +publish +spublish +subscribe +ssubscribe +unsubscribe +sunsubscribe
+//	  +publish +spublish +pubsub +subscribe +ssubscribe +unsubscribe +sunsubscribe
 //	  +ping +hello +client +select +role +info +scan +cluster +wait
 //
 // Without the right to subscribe, those who wait ask again and again, at growing

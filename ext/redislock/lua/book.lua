@@ -110,17 +110,30 @@ local function leave(id)
   call('LREM', line, 1, id)
 end
 
--- push tells the owner of a place of its grant. It returns false if that is
--- certainly not listening; where publishing is forbidden, the owner finds out
--- when it asks again.
-local function push(p, id, fence, span, now)
-  local how, channel = p.push:sub(1, 1), p.push:sub(2)
-  if how == '' then
-    return true
+-- absent reports whether the owner of a place is certainly not listening: nobody
+-- is subscribed here, and there is no replica at which it might be, where it
+-- would hear of a grant that it has not got.
+local function absent(p)
+  if p.push == '' then
+    return false
   end
-  local message = table.concat({ 'g', text(fence), span, text(now - p.asked + p.alive), id }, ' ')
-  local heard = redis.pcall(how == 's' and 'SPUBLISH' or 'PUBLISH', channel, message)
-  return type(heard) ~= 'number' or heard > 0
+  local how = p.push:sub(1, 1) == 's' and 'SHARDNUMSUB' or 'NUMSUB'
+  local listeners = redis.pcall('PUBSUB', how, p.push:sub(2))
+  if listeners.err or listeners[2] > 0 then
+    return false
+  end
+  local facts = redis.pcall('INFO', 'replication')
+  return type(facts) == 'string' and facts:find('connected_slaves:0', 1, true) ~= nil
+end
+
+-- push tells the owner of a place of its grant. Where publishing is forbidden,
+-- it finds out when it asks again.
+local function push(p, id, fence, span, now)
+  if p.push ~= '' then
+    local how = p.push:sub(1, 1) == 's' and 'SPUBLISH' or 'PUBLISH'
+    local message = table.concat({ 'g', text(fence), span, text(now - p.asked + p.alive), id }, ' ')
+    redis.pcall(how, p.push:sub(2), message)
+  end
 end
 
 -- handoff lets in those in line, first come first, while the next one fits.
@@ -138,19 +151,20 @@ local function handoff(all, now, asker)
       leave(id)
     elseif all.sum > p.limit - p.weight then
       break
+    elseif id ~= asker and absent(p) then
+      at = at + 1
     else
       local fence, span = token(all, now, p, 0)
       if not fence then
         break
-      elseif id == asker then
+      end
+      leave(id)
+      if id == asker then
         given, spans = fence, span
-        leave(id)
         admit(all, now, id, p, p.ttl, fence, span)
-      elseif push(p, id, fence, span, now) then
-        leave(id)
-        admit(all, now, id, p, p.alive, fence, span)
       else
-        at = at + 1
+        admit(all, now, id, p, p.alive, fence, span)
+        push(p, id, fence, span, now)
       end
     end
   end
