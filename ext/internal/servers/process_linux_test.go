@@ -20,7 +20,7 @@ func TestOrphan(t *testing.T) {
 		select {}
 	}
 	cmd := exec.Command(os.Args[0], "-test.run=^TestOrphan$")
-	cmd.Env = append(os.Environ(), child+"=1")
+	cmd.Env = append(os.Environ(), child+"=1", "TMPDIR="+t.TempDir()) // it has no time to clean up
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

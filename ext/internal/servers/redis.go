@@ -2,6 +2,7 @@ package servers
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -113,12 +114,15 @@ func (r *Redis) configure(dir string, lines ...[]string) (args []string, err err
 }
 
 func (r *Redis) ready(pid int) error {
-	answers, err := r.field("process_id")
+	text, err := r.info()
 	if err != nil {
 		return err
 	}
-	if answers != strconv.Itoa(pid) {
+	if answers := field(text, "process_id"); answers != strconv.Itoa(pid) {
 		return fmt.Errorf("process %s answers at %s instead of %d", answers, r.Addr(), pid)
+	}
+	if field(text, "loading") == "1" {
+		return errors.New("it still loads its data")
 	}
 	return nil
 }
@@ -177,9 +181,14 @@ func (r *Redis) Info(field string) string {
 }
 
 func (r *Redis) field(name string) (string, error) {
+	text, err := r.info()
+	return field(text, name), err
+}
+
+func (r *Redis) info() (string, error) {
 	reply, err := r.do(glance, "INFO", "everything")
 	text, _ := reply.(string)
-	return field(text, name), err
+	return text, err
 }
 
 // field returns the value of a line "name:value", "" if there is none.

@@ -44,6 +44,21 @@ func TestRestartWithData(t *testing.T) {
 	}
 }
 
+// TestRestartLoads restarts a server that takes its time to load its data.
+func TestRestartLoads(t *testing.T) {
+	r := StartRedis(t, "rdbcompression no", "key-load-delay 10000", "loading-process-events-interval-bytes 1024")
+	r.Must("DEBUG", "POPULATE", "20", "key", "4096")
+	r.Must("SAVE")
+	r.Restart()
+	if got := r.Must("DBSIZE"); got != int64(20) {
+		t.Errorf("has %v keys", got)
+	}
+	r.RestartEmpty()
+	if got := r.Must("DBSIZE"); got != int64(0) {
+		t.Errorf("has %v keys after a restart without the data", got)
+	}
+}
+
 func TestMasters(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, r := range StartMasters(t, 5) {
