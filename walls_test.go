@@ -34,13 +34,13 @@ var walls = map[string]string{
 	"httplock":     ". driver fence internal/...",
 	"examples/...": "...",
 
-	"ext/redislock":    "driver internal/... ext/internal/...",
-	"ext/memcachelock": "driver internal/... ext/internal/...",
-	"ext/etcdlock":     "driver internal/... ext/internal/...",
-	"ext/zklock":       "driver internal/... ext/internal/...",
-	"ext/pglock":       "driver sqllock internal/... ext/internal/...",
-	"ext/mysqllock":    "driver sqllock internal/... ext/internal/...",
-	"ext/sqlitelock":   "driver sqllock internal/... ext/internal/...",
+	"ext/redislock/...": "driver internal/... ext/internal/... ext/redislock",
+	"ext/memcachelock":  "driver internal/... ext/internal/...",
+	"ext/etcdlock":      "driver internal/... ext/internal/...",
+	"ext/zklock":        "driver internal/... ext/internal/...",
+	"ext/pglock":        "driver sqllock internal/... ext/internal/...",
+	"ext/mysqllock":     "driver sqllock internal/... ext/internal/...",
+	"ext/sqlitelock":    "driver sqllock internal/... ext/internal/...",
 
 	"ext/grpclock":     ". driver internal/... ext/internal/...",
 	"ext/otellock":     ". driver internal/... ext/internal/...",
@@ -58,17 +58,20 @@ var clients = map[string]string{
 	"github.com/spf13/pflag":          "ext/cmd/...", // cobra's flags
 	"github.com/rogpeppe/go-internal": "ext/cmd/...",
 
-	// What people use today, to compare with. Newer than v4.17 of redsync and
-	// v9.22 of go-redis need Go 1.26.
+	// What people use today, to compare with. Newer than v4.17 of redsync needs
+	// Go 1.26.
 	"github.com/moby/locker":                 "ext/internal/...",
 	"github.com/go-redsync/redsync/v4":       "ext/internal/...",
 	"github.com/bsm/redislock":               "ext/internal/...",
-	"github.com/redis/go-redis/v9":           "ext/internal/...", // under both
 	"github.com/redis/rueidis/rueidiscompat": "ext/internal/...", // under redsync
 
 	// Pipelines the commands of many goroutines by itself, which makes many
 	// locks cheap, and knows Sentinel and Cluster.
 	"github.com/redis/rueidis": "ext/...",
+
+	// What most applications with Redis have already, and what redsync and
+	// bsm/redislock use. Newer than v9.22 needs Go 1.26.
+	"github.com/redis/go-redis/v9": "ext/redislock/goredis ext/internal/...",
 
 	// Several processes write one database, which the standard library cannot
 	// do, and bbolt only one process at a time. Without cgo. Newer than v1.59

@@ -1,0 +1,287 @@
+package goredis_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
+	"github.com/holdfast-go/holdfast/ext/redislock"
+	"github.com/holdfast-go/holdfast/ext/redislock/goredis"
+)
+
+// patience bounds every wait. What works needs a hundredth.
+const patience = 20 * time.Second
+
+// eventually waits until f returns "", which else says what is wrong.
+func eventually(t *testing.T, f func() string) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(patience)
+	for {
+		wrong := f()
+		if wrong == "" {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("after %v: %s", patience, wrong)
+		}
+	}
+}
+
+func exclusive(key, id string) driver.Claim {
+	return driver.Claim{Key: key, ID: id, Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: time.Minute}
+}
+
+func granted(t *testing.T, s driver.Store, c driver.Claim) {
+	t.Helper()
+	if g, err := s.Acquire(t.Context(), c); err != nil || !g.OK {
+		t.Fatalf("Acquire of %s by %s: %+v, %v", c.Key, c.ID, g, err)
+	}
+}
+
+func open(t *testing.T, opts *redis.Options) (*redislock.Store, *redis.Client) {
+	t.Helper()
+	client := redis.NewClient(opts)
+	store := goredis.New(client, nil)
+	t.Cleanup(func() { store.Close(); client.Close() })
+	return store, client
+}
+
+// wait watches for a claim and asks once, so that it stands in line.
+func wait(t *testing.T, s *redislock.Store, c driver.Claim) (woken chan driver.Grant) {
+	t.Helper()
+	woken = make(chan driver.Grant, 100)
+	stop, err := s.Watch(t.Context(), c, func(g driver.Grant) { woken <- g })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	c.Wait = true
+	if g, err := s.Acquire(t.Context(), c); err != nil || g.OK {
+		t.Fatalf("Acquire behind another: %+v, %v", g, err)
+	}
+	return woken
+}
+
+// TestHungServer has the default options, with which go-redis itself waits for
+// three seconds, four times.
+func TestHungServer(t *testing.T) {
+	r := servers.StartRedis(t)
+	for _, prompt := range []bool{false, true} {
+		t.Run(fmt.Sprint("ContextTimeoutEnabled=", prompt), func(t *testing.T) {
+			s, _ := open(t, &redis.Options{Addr: r.Addr(), ContextTimeoutEnabled: prompt})
+			c := exclusive(t.Name(), "id")
+			claims := []driver.Claim{c, c}
+			granted(t, s, c)
+			r.Pause()
+			defer r.Resume()
+			for name, call := range map[string]func(context.Context) error{
+				"Acquire": func(ctx context.Context) error { _, err := s.Acquire(ctx, c); return err },
+				"Renew":   func(ctx context.Context) error { return s.Renew(ctx, claims)[0] },
+				"Release": func(ctx context.Context) error { return s.Release(ctx, claims)[1] },
+				"Holders": func(ctx context.Context) error { _, err := s.Holders(ctx, c.Key); return err },
+				"Age":     func(ctx context.Context) error { _, err := s.Age(ctx); return err },
+				"Watch":   func(ctx context.Context) error { _, err := s.Watch(ctx, c, func(driver.Grant) {}); return err },
+			} {
+				ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+				start := time.Now()
+				err := call(ctx)
+				cancel()
+				if took := time.Since(start); err == nil || took > 2*time.Second {
+					t.Errorf("%s returned %v after %v, want an error when the context had ended", name, err, took)
+				}
+			}
+			r.Resume()
+			eventually(t, func() string {
+				if _, err := s.Acquire(t.Context(), c); err != nil {
+					return err.Error()
+				}
+				return ""
+			})
+		})
+	}
+}
+
+// TestCancelled cancels a call that has no deadline.
+func TestCancelled(t *testing.T) {
+	r := servers.StartRedis(t)
+	s, _ := open(t, &redis.Options{Addr: r.Addr()})
+	granted(t, s, exclusive("key", "id"))
+	r.Pause()
+	defer r.Resume()
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	start := time.Now()
+	_, err := s.Acquire(ctx, exclusive("key", "other"))
+	if took := time.Since(start); !errors.Is(err, context.Canceled) || took > 2*time.Second {
+		t.Errorf("got %v after %v", err, took)
+	}
+}
+
+func TestKilledSubscription(t *testing.T) {
+	r := servers.StartRedis(t)
+	s, _ := open(t, &redis.Options{Addr: r.Addr()})
+	holder, waiter := exclusive("key", "holder"), exclusive("key", "waiter")
+	granted(t, s, holder)
+	woken := wait(t, s, waiter)
+	for range 5 {
+		if n := r.Must("CLIENT", "KILL", "TYPE", "pubsub"); n != int64(1) {
+			t.Fatalf("killed %v connections, want 1", n)
+		}
+		select {
+		case g := <-woken:
+			if g.OK {
+				t.Fatal("granted while another holds")
+			}
+		case <-time.After(patience):
+			t.Fatal("a waiter was not woken when its store listened again")
+		}
+	}
+	waiter.Wait = true
+	if g, err := s.Acquire(t.Context(), waiter); err != nil || g.OK {
+		t.Fatal(g, err)
+	}
+	if err := s.Release(t.Context(), []driver.Claim{holder})[0]; err != nil {
+		t.Fatal(err)
+	}
+	if g := <-woken; !g.OK {
+		t.Errorf("woken by %+v, want the grant", g)
+	}
+}
+
+func TestForgottenScripts(t *testing.T) {
+	r := servers.StartRedis(t)
+	s, _ := open(t, &redis.Options{Addr: r.Addr()})
+	var claims []driver.Claim
+	for i := range 250 {
+		claims = append(claims, exclusive(fmt.Sprint("key ", i), "id"))
+		if i%50 == 0 {
+			r.FlushScripts()
+		}
+		granted(t, s, claims[i])
+	}
+	for _, call := range []func(context.Context, []driver.Claim) []error{s.Renew, s.Release} {
+		r.FlushScripts()
+		for i, err := range call(t.Context(), claims) {
+			if err != nil {
+				t.Errorf("claim %d: %v", i, err)
+			}
+		}
+	}
+}
+
+func TestWait(t *testing.T) {
+	r := servers.StartRedis(t)
+	servers.StartReplica(t, r.Addr())
+	r.AwaitReplicas(1)
+	client := redis.NewClient(&redis.Options{Addr: r.Addr()})
+	defer client.Close()
+	one, two := goredis.New(client, &redislock.Options{Wait: 1}), goredis.New(client, &redislock.Options{Wait: 2})
+	defer one.Close()
+	defer two.Close()
+	granted(t, one, exclusive("key", "id"))
+	if _, err := two.Acquire(t.Context(), exclusive("other", "id")); err == nil || !strings.Contains(err.Error(), "1 of the 2 replicas") {
+		t.Errorf("got %v, want that one replica of two has it", err)
+	}
+}
+
+func TestClose(t *testing.T) {
+	r := servers.StartRedis(t)
+	client := redis.NewClient(&redis.Options{Addr: r.Addr()})
+	defer client.Close()
+	s := goredis.New(client, nil)
+	granted(t, s, exclusive("key", "holder"))
+	wait(t, s, exclusive("key", "waiter"))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	stacks := make([]byte, 1<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	for _, of := range []string{"goredis.(*subscription)", "goredis.(*conn)", "go-redis/v9.(*PubSub)"} {
+		if strings.Contains(string(stacks), of) {
+			t.Errorf("a goroutine of %s is left:\n%s", of, stacks)
+		}
+	}
+	eventually(t, func() string {
+		if left := r.Must("CLIENT", "LIST", "TYPE", "pubsub"); left != "" {
+			return fmt.Sprint("the server still has ", left)
+		}
+		return ""
+	})
+	if err := client.Ping(t.Context()).Err(); err != nil {
+		t.Errorf("the caller's client: %v", err)
+	}
+}
+
+func TestCloseWhileHung(t *testing.T) {
+	r := servers.StartRedis(t)
+	r.Pause()
+	defer r.Resume()
+	s, _ := open(t, &redis.Options{Addr: r.Addr(), ReadTimeout: -1})
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := s.Watch(ctx, exclusive("key", "id"), func(driver.Grant) {}); err == nil {
+		t.Fatal("Watch of a server that hangs")
+	}
+	start := time.Now()
+	s.Close()
+	if took := time.Since(start); took > patience/2 {
+		t.Errorf("took %v", took)
+	}
+}
+
+func TestRefusedClients(t *testing.T) {
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}})
+	defer ring.Close()
+	for _, client := range []redis.UniversalClient{ring, nil} {
+		s := goredis.New(client, &redislock.Options{Wait: 1})
+		defer s.Close()
+		if _, err := s.Acquire(t.Context(), exclusive("key", "id")); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "want a *redis.Client") {
+			t.Errorf("Acquire of %T: got %v", client, err)
+		}
+		if _, err := s.Age(t.Context()); !errors.Is(err, driver.ErrInvalid) {
+			t.Errorf("Age of %T: got %v", client, err)
+		}
+		if _, err := s.Watch(t.Context(), exclusive("key", "id"), nil); !errors.Is(err, driver.ErrInvalid) {
+			t.Errorf("Watch of %T: got %v", client, err)
+		}
+	}
+}
+
+// TestLeastRights has the rights that the documentation of redislock asks for.
+func TestLeastRights(t *testing.T) {
+	r := servers.StartRedis(t)
+	r.AddUser("locks", "secret", strings.Fields("resetkeys ~holdfast:* resetchannels &holdfast:* -@all "+
+		"+eval +evalsha +time +exists +get +set +del +pttl +pexpire +hget +hset +hdel +hlen +hexists +hgetall "+
+		"+rpush +lrem +lindex +llen +lrange +publish +spublish +subscribe +ssubscribe +unsubscribe +sunsubscribe "+
+		"+ping +hello +client +select +role +info +scan +cluster +wait")...)
+	s, _ := open(t, &redis.Options{Addr: r.Addr(), Username: "locks", Password: "secret"})
+	holder := exclusive("key", "holder")
+	granted(t, s, holder)
+	woken := wait(t, s, exclusive("key", "waiter"))
+	if err := s.Release(t.Context(), []driver.Claim{holder})[0]; err != nil {
+		t.Fatal(err)
+	}
+	if g := <-woken; !g.OK {
+		t.Errorf("woken by %+v, want the grant", g)
+	}
+	if warnings, err := s.Check(t.Context()); err != nil {
+		t.Error(warnings, err)
+	}
+	for key, err := range s.Keys(t.Context(), "") {
+		if err != nil || key != "key" {
+			t.Error(key, err)
+		}
+	}
+}
