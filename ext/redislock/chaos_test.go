@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/ext/internal/servers"
 	"github.com/holdfast-go/holdfast/ext/redislock"
 )
@@ -65,16 +64,6 @@ func newChaos(t *testing.T, workers int) *chaos {
 		c.working = append(c.working, c.hire())
 	}
 	return c
-}
-
-func openStore(t testing.TB, url string) *redislock.Store {
-	t.Helper()
-	store, err := driver.Open(context.Background(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
-	return store.(*redislock.Store)
 }
 
 func (c *chaos) hire() *worker {

@@ -52,8 +52,12 @@ func (c *rueidisConn) Confirm(ctx context.Context, cmd Command, replicas int) (f
 	defer done()
 	results := dedicated.DoMulti(ctx, c.command(cmd),
 		dedicated.B().Wait().Numreplicas(int64(replicas)).Timeout(patience(ctx).Milliseconds()).Build())
-	confirmed, _ = results[1].AsInt64()
-	return reply(results[0]), confirmed
+	first = reply(results[0])
+	confirmed, err := results[1].AsInt64()
+	if first.Err == nil {
+		first.Err = err
+	}
+	return first, confirmed
 }
 
 // patience is how long WAIT may wait: a little less than ctx allows, so that

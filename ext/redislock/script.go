@@ -68,15 +68,19 @@ func eval(ctx context.Context, conn Conn, s script, calls ...Command) []Reply {
 			unknown = append(unknown, i)
 		}
 	}
-	if len(unknown) == 0 {
-		return replies
+	if len(unknown) > 0 {
+		again := make([]Command, len(unknown))
+		for n, i := range unknown {
+			again[n] = s.whole(calls[i])
+		}
+		for n, r := range conn.Do(ctx, again...) {
+			replies[unknown[n]] = r
+		}
 	}
-	again := make([]Command, len(unknown))
-	for n, i := range unknown {
-		again[n] = s.whole(calls[i])
-	}
-	for n, r := range conn.Do(ctx, again...) {
-		replies[unknown[n]] = r
+	for i := range replies {
+		if replies[i].Err != nil {
+			replies[i].Err = s.explain(replies[i].Err, calls[i])
+		}
 	}
 	return replies
 }

@@ -169,7 +169,10 @@ func (s *Store) eval(ctx context.Context, sc script, call Command) Reply {
 	if isUnknownScript(r.Err) {
 		r, confirmed = s.conn.Confirm(ctx, sc.whole(call), s.wait)
 	}
-	if r.Err == nil && confirmed < int64(s.wait) {
+	switch {
+	case r.Err != nil:
+		r.Err = sc.explain(r.Err, call)
+	case confirmed < int64(s.wait):
 		r.Err = fmt.Errorf("%d of the %d replicas asked for have confirmed the write", confirmed, s.wait)
 	}
 	return r
