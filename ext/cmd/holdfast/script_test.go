@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
 )
 
 // patient bounds what a script waits for. Nothing is decided by it: a test that
@@ -47,12 +49,15 @@ const noSleep = "atexit_sleep_ms=0"
 //	dead FILE                    wait until the process with the number in FILE is gone
 //	together N COMMAND...        start a command N times at once, and wait until all have succeeded
 //
-// and the programs worker, seize and ailing.
+// and the programs worker, seize and ailing. $REDIS is the URL of a Redis server
+// that they share.
 func TestScript(t *testing.T) {
+	redis := servers.StartRedis(t).URL()
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOLDFAST_STORE", "file://"+filepath.Join(env.WorkDir, "locks"))
+			env.Setenv("REDIS", redis)
 			env.Setenv("GORACE", noSleep)
 			env.Values["launched"] = make(launched)
 			return nil
