@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ type age struct {
 	mu    sync.Mutex
 	dials uint64    // connections made when it looked
 	born  time.Time // by this machine's clock; zero: it has not looked
+	runs  string    // ids of the servers' runs
 }
 
 // Age implements [driver.Ager]: the uptime of the server, of a cluster that of
@@ -29,36 +31,43 @@ func (s *Store) Age(ctx context.Context) (time.Duration, error) {
 	if fresh {
 		return time.Since(born), nil
 	}
-	up, err := s.uptime(ctx)
+	up, runs, err := s.uptime(ctx)
 	if err != nil {
 		return 0, err
 	}
 	s.age.mu.Lock()
 	defer s.age.mu.Unlock()
-	s.age.dials, s.age.born = dials, time.Now().Add(-up)
-	return up, nil
+	s.age.dials = dials
+	if s.age.born.IsZero() || s.age.runs != runs { // Uptimes are in seconds, so that a second look could make it younger.
+		s.age.born, s.age.runs = time.Now().Add(-up), runs
+	}
+	return time.Since(s.age.born), nil
 }
 
-func (s *Store) uptime(ctx context.Context) (time.Duration, error) {
+// uptime returns the least uptime of the primaries, and what identifies their
+// runs.
+func (s *Store) uptime(ctx context.Context) (least time.Duration, runs string, err error) {
 	nodes, err := s.conn.Primaries(ctx)
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
-	var least time.Duration
+	var ids []string
 	for i, node := range nodes {
 		facts, err := info(ctx, node, "server")
 		if err != nil {
-			return 0, err
+			return 0, "", err
 		}
+		ids = append(ids, facts["run_id"])
 		seconds, err := strconv.Atoi(facts["uptime_in_seconds"])
 		if err != nil {
-			return 0, errors.New("INFO does not tell uptime_in_seconds")
+			return 0, "", errors.New("INFO does not tell uptime_in_seconds")
 		}
 		if up := time.Duration(seconds) * time.Second; i == 0 || up < least {
 			least = up
 		}
 	}
-	return least, nil
+	slices.Sort(ids)
+	return least, strings.Join(ids, " "), nil
 }
 
 // Check implements [driver.Checker]. It warns of servers that remove locks when
