@@ -11,4 +11,5 @@ import (
 	_ "github.com/holdfast-go/holdfast/ext/redislock"
 	_ "github.com/holdfast-go/holdfast/filelock"
 	_ "github.com/holdfast-go/holdfast/memlock"
+	_ "github.com/holdfast-go/holdfast/redlock"
 )

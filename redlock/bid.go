@@ -1,0 +1,338 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// A bid is one Acquire on its way to a majority.
+type bid struct {
+	*Store
+	claim   driver.Claim // as the nodes are asked for it
+	began   time.Time
+	limit   time.Duration
+	votes   []vote // by node
+	answers chan answer[vote]
+	over    atomic.Bool
+}
+
+// A vote is what a node has said to a bid.
+type vote struct {
+	kind  kind
+	grant driver.Grant
+	sent  time.Time // when the node was asked
+	err   error
+}
+
+type kind int
+
+const (
+	unasked kind = iota
+	asked
+	granted
+	refused
+	failed // it does not count; the node may hold the claim all the same
+)
+
+// Acquire implements [driver.Store].
+func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	if err := s.admissible(c); err != nil {
+		return driver.Grant{}, err
+	}
+	if err := s.enter(ctx, c.ID); err != nil {
+		return driver.Grant{}, err
+	}
+	defer s.leave(c.ID)
+	b := &bid{
+		Store: s, claim: c, began: time.Now(), limit: nodeLimit(c.TTL),
+		votes: make([]vote, len(s.nodes)), answers: make(chan answer[vote], len(s.nodes)),
+	}
+	b.claim.Fence = s.clock.next(c.Fence, c.Span)
+	defer b.over.Store(true)
+	g, err := b.run(ctx)
+	s.stands(c.ID, b.votes)
+	return g, err
+}
+
+// enter lets one bid at a time go on for an id.
+func (s *Store) enter(ctx context.Context, id string) error {
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		s.mu.Lock()
+		before := s.bids[id]
+		if before == nil {
+			s.bids[id] = make(chan struct{})
+			s.mu.Unlock()
+			return nil
+		}
+		s.mu.Unlock()
+		select {
+		case <-before:
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (s *Store) leave(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.bids[id])
+	delete(s.bids, id)
+}
+
+// run looks what the nodes say, until that is a yes or a no.
+func (b *bid) run(ctx context.Context) (driver.Grant, error) {
+	var c contest
+	for {
+		began := time.Now()
+		cut := b.look(ctx)
+		if b.count(granted) >= b.majority() {
+			if err := b.level(ctx); err != nil {
+				return driver.Grant{}, err
+			}
+			return b.granted(), nil
+		}
+		if cut != nil {
+			return driver.Grant{}, b.tooFew(cut)
+		}
+		if b.count(granted)+b.count(refused) < b.majority() {
+			return driver.Grant{}, b.tooFew(nil)
+		}
+		if !b.contends(ctx, &c, time.Since(began)) {
+			if !b.claim.Wait {
+				b.withdraw()
+			}
+			return b.refusal(&c), nil
+		}
+	}
+}
+
+// look asks the nodes that have not granted the claim, and returns as soon as
+// waiting for the rest of them would change nothing. An error says that the
+// context has ended.
+func (b *bid) look(ctx context.Context) error {
+	b.ask()
+	began := time.Now()
+	var enough <-chan time.Time
+	for b.count(asked) > 0 && !b.decided() {
+		if enough == nil && b.mayDo() {
+			enough = time.After(max(time.Since(began), time.Millisecond))
+		}
+		select {
+		case a := <-b.answers:
+			b.take(a)
+		case <-enough:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func (b *bid) ask() {
+	for i, n := range b.nodes {
+		if k := b.votes[i].kind; k == asked || k == granted {
+			continue
+		}
+		b.votes[i] = vote{kind: asked}
+		f, pilot := n.board(b.claim.ID)
+		began := b.spawn(func() {
+			if pilot {
+				n.fly(b.limit, b.claim, f)
+			}
+			<-f.done
+			b.answers <- answer[vote]{n, vote{grant: f.grant, sent: f.sent, err: f.young}, f.err}
+		})
+		if !began {
+			b.answers <- answer[vote]{node: n, err: errClosed}
+		}
+	}
+}
+
+// take enters the answer of a node.
+func (b *bid) take(a answer[vote]) {
+	v := a.value
+	v.kind = refused
+	fence, span := v.grant.Holder.Fence, 1
+	if v.grant.OK {
+		v.kind, fence, span = granted, v.grant.Fence, v.grant.Span
+	}
+	sane := b.clock.see(fence, span)
+	switch {
+	case a.err != nil:
+		v.err = a.err
+	case !v.grant.OK:
+	case v.err != nil:
+	case !sane:
+		v.err = fmt.Errorf("has given token %d, which is more than a day ahead; is a clock wrong?", fence)
+	case fence == 0:
+		v.err = errors.New("has no fencing tokens")
+	}
+	if v.err != nil {
+		v.kind, v.err = failed, a.named(v.err)
+	}
+	b.votes[a.index] = v
+}
+
+func (b *bid) count(k kind) (n int) {
+	for i := range b.votes {
+		if b.votes[i].kind == k {
+			n++
+		}
+	}
+	return n
+}
+
+// decided reports whether no answer that is still to come matters: the claim
+// is granted with one token, or it is refused and nobody waits.
+func (b *bid) decided() bool {
+	if _, n := b.token(); n >= b.majority() {
+		return true
+	}
+	yes, no, open := b.count(granted), b.count(refused), b.count(asked)
+	return !b.claim.Wait && yes+open < b.majority() && yes+no >= b.majority()
+}
+
+// mayDo reports whether the answers are enough, though it would be better to
+// have all: with one more, a second round may not be needed; the more nodes
+// know a claim in line before its caller does, the better they agree on the
+// order of the line; and an error should tell of all nodes.
+func (b *bid) mayDo() bool {
+	yes, no, open := b.count(granted), b.count(refused), b.count(asked)
+	return yes >= b.majority() || yes+open < b.majority() && (yes+no >= b.majority() || yes+no+open < b.majority())
+}
+
+// token returns the token that most nodes have given, and how many those are.
+func (b *bid) token() (token uint64, nodes int) {
+	for i := range b.votes {
+		n := 0
+		for j := range b.votes {
+			if b.votes[j].kind == granted && b.votes[j].grant.Fence == b.votes[i].grant.Fence {
+				n++
+			}
+		}
+		if b.votes[i].kind == granted && n > nodes {
+			token, nodes = b.votes[i].grant.Fence, n
+		}
+	}
+	return token, nodes
+}
+
+// level lets a majority of the nodes that have granted the claim have the same
+// token: the largest of theirs.
+func (b *bid) level(ctx context.Context) error {
+	if _, n := b.token(); n >= b.majority() {
+		return nil
+	}
+	var token uint64
+	for i := range b.votes {
+		if b.votes[i].kind == granted {
+			token = max(token, b.votes[i].grant.Fence)
+		}
+	}
+	var lower []*node
+	for i, n := range b.nodes {
+		if b.votes[i].kind == granted && b.votes[i].grant.Fence < token {
+			lower = append(lower, n)
+		}
+	}
+	answers := each(b.Store, lower, func(n *node) (any, error) { return nil, n.raise(b.limit, b.claim, token, &b.over) })
+	for range lower {
+		select {
+		case a := <-answers:
+			if a.err != nil {
+				b.votes[a.index].kind, b.votes[a.index].err = failed, a.named(a.err)
+			} else {
+				b.votes[a.index].grant.Fence = token
+			}
+		case <-ctx.Done():
+			return b.tooFew(ctx.Err())
+		}
+		if _, n := b.token(); n >= b.majority() {
+			return nil
+		}
+		if b.count(granted) < b.majority() {
+			break
+		}
+	}
+	return b.tooFew(nil)
+}
+
+// granted is the grant of a majority whose tokens are level. It stands for as
+// long as the first of them, counted from when the bid began.
+func (b *bid) granted() driver.Grant {
+	token, _ := b.token()
+	g := driver.Grant{OK: true, Fence: token, Span: driver.MaxSpan}
+	for i := range b.votes {
+		v := &b.votes[i]
+		if v.kind != granted || v.grant.Fence != token {
+			continue
+		}
+		g.Span = min(g.Span, max(v.grant.Span, 1))
+		if ttl := v.grant.TTL; ttl > 0 {
+			ttl = min(ttl, ttl-b.began.Sub(v.sent))
+			if g.TTL == 0 || ttl < g.TTL {
+				g.TTL = ttl
+			}
+		}
+	}
+	return g
+}
+
+// withdraw releases the claim wherever a node has it, or may have it yet.
+func (b *bid) withdraw() {
+	open := b.count(asked)
+	release := func(v vote, n *node) {
+		if v.kind == granted || v.kind == failed && !v.sent.IsZero() {
+			parted := n.part([]driver.Claim{b.claim})
+			b.spawn(func() { _, _ = n.release(b.limit, parted) })
+		}
+	}
+	for i, n := range b.nodes {
+		release(b.votes[i], n)
+	}
+	if open > 0 {
+		rest := &bid{Store: b.Store, votes: make([]vote, len(b.votes))}
+		b.spawn(func() {
+			for range open {
+				a := <-b.answers
+				rest.take(a)
+				release(rest.votes[a.index], a.node)
+			}
+		})
+	}
+}
+
+// tooFew is the error of a bid whose outcome is unknown.
+func (b *bid) tooFew(cut error) error {
+	e := &tooFewError{answered: b.count(granted) + b.count(refused), nodes: len(b.nodes)}
+	invalid := 0
+	for i := range b.votes {
+		err := b.votes[i].err
+		switch {
+		case errors.Is(err, driver.ErrInvalid):
+			invalid++
+			e.errs = append(e.errs, errors.New(err.Error()))
+		case errors.Is(err, driver.ErrLost):
+			e.errs = append(e.errs, errors.New(err.Error())) // lost there, and not by all means
+		case err != nil:
+			e.errs = append(e.errs, err)
+		}
+		if blocks(invalid, len(b.nodes)) {
+			b.withdraw()
+			return err
+		}
+	}
+	if cut != nil {
+		e.errs = append(e.errs, cut)
+	}
+	return e
+}

@@ -1,0 +1,44 @@
+package redlock
+
+import (
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// A clock proposes tokens: microseconds of the wall clock, or the number after
+// the highest that it has seen, whichever is larger. A proposal that is larger
+// than all before on every node is taken by every node, and one round is enough.
+type clock struct {
+	mu   sync.Mutex
+	last uint64
+}
+
+// next returns a token that is at least this one. The span that begins with it
+// is not proposed again.
+func (c *clock) next(least uint64, span int) uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := uint64(max(time.Now().UnixMicro(), 1))
+	token := max(now, c.last+1)
+	if least > token {
+		return least // The nodes judge it.
+	}
+	c.last = token + uint64(max(span, 1)) - 1
+	return token
+}
+
+// see takes note of a token that a node has given, up to which others may have
+// been, and reports whether it can be true: one from a node whose clock is days
+// ahead would draw all others after it.
+func (c *clock) see(token uint64, span int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := uint64(max(time.Now().UnixMicro(), 1))
+	if token > max(now, c.last)+driver.MaxLead {
+		return false
+	}
+	c.last = max(c.last, token+uint64(max(span, 1))-1)
+	return true
+}

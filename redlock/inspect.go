@@ -1,0 +1,229 @@
+package redlock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// lookLimit is how long a node has to show what it has.
+const lookLimit = 5 * time.Second
+
+var errNoInspector = errors.New("cannot show its claims")
+
+// gather asks all nodes, and returns what they say who answer: a majority, and
+// of the others those that do not take much longer.
+func gather[T any](ctx context.Context, s *Store, f func(*node) (T, error)) (got []answer[T], err error) {
+	answers := each(s, s.nodes, f)
+	began := time.Now()
+	var errs []error
+	var enough <-chan time.Time
+	for open := len(s.nodes); open > 0; {
+		if enough == nil && len(got) >= s.majority() {
+			enough = time.After(max(time.Since(began), time.Millisecond))
+		}
+		select {
+		case a := <-answers:
+			open--
+			if a.err == nil {
+				got = append(got, a)
+			} else {
+				errs = append(errs, a.named(a.err))
+			}
+		case <-enough:
+			open = 0
+		case <-ctx.Done():
+			return nil, &tooFewError{len(got), len(s.nodes), append(errs, ctx.Err())}
+		}
+	}
+	if len(got) < s.majority() {
+		return nil, &tooFewError{len(got), len(s.nodes), errs}
+	}
+	return got, nil
+}
+
+// inspect calls f with the node's store.
+func (n *node) inspect(f func(context.Context, driver.Inspector) error) error {
+	return n.call(lookLimit, func(ctx context.Context, inner driver.Store) error {
+		inspector, ok := inner.(driver.Inspector)
+		if !ok {
+			return errNoInspector
+		}
+		return f(ctx, inspector)
+	})
+}
+
+// Holders implements [driver.Inspector]. It shows the claims that most of the
+// nodes know that answer. One that holds on most of them holds; the others wait,
+// though they may have some nodes.
+func (s *Store) Holders(ctx context.Context, key string) ([]driver.Holder, error) {
+	answers, err := gather(ctx, s, func(n *node) (hs []driver.Holder, err error) {
+		err = n.inspect(func(ctx context.Context, inner driver.Inspector) (err error) {
+			hs, err = inner.Holders(ctx, key)
+			return err
+		})
+		return hs, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return assemble(answers), nil
+}
+
+// A sight is how the nodes show one claim.
+type sight struct {
+	holds, waits []driver.Holder
+	places       []int // in the lists of the nodes
+}
+
+func assemble(answers []answer[[]driver.Holder]) (shown []driver.Holder) {
+	sights := make(map[string]*sight)
+	for _, a := range answers {
+		for place, h := range a.value {
+			of := sights[h.ID]
+			if of == nil {
+				of = &sight{}
+				sights[h.ID] = of
+			}
+			of.places = append(of.places, place)
+			if h.Waiting {
+				of.waits = append(of.waits, h)
+			} else {
+				of.holds = append(of.holds, h)
+			}
+		}
+	}
+	most := len(answers)/2 + 1
+	var known []*sight
+	for _, of := range sights {
+		if slices.Sort(of.places); len(of.places) >= most {
+			known = append(known, of)
+		}
+	}
+	slices.SortFunc(known, func(a, b *sight) int {
+		return cmp.Or(
+			-cmp.Compare(min(len(a.holds), most), min(len(b.holds), most)),
+			cmp.Compare(a.places[most-1], b.places[most-1]),
+			slices.Compare(a.places, b.places),
+			cmp.Compare(a.any().ID, b.any().ID))
+	})
+	for _, of := range known {
+		shown = append(shown, of.holder(most))
+	}
+	return shown
+}
+
+func (of *sight) any() *driver.Holder {
+	if len(of.holds) > 0 {
+		return &of.holds[0]
+	}
+	return &of.waits[0]
+}
+
+// holder shows the claim as the nodes do that hold it, if they are enough.
+func (of *sight) holder(most int) driver.Holder {
+	h := *of.any()
+	if len(of.holds) < most {
+		h.Waiting, h.Fence = true, 0
+		return h
+	}
+	common := 0
+	for _, one := range of.holds {
+		n := 0
+		for _, other := range of.holds {
+			if other.Fence == one.Fence {
+				n++
+			}
+		}
+		if n > common {
+			common, h.Fence = n, one.Fence
+		}
+	}
+	// It stands while a majority does.
+	slices.SortFunc(of.holds, func(a, b driver.Holder) int { return -cmp.Compare(a.Left, b.Left) })
+	h.Left = of.holds[most-1].Left
+	return h
+}
+
+// Keys implements [driver.Inspector]. It yields the keys that most of the nodes
+// know that answer, once all have told theirs.
+func (s *Store) Keys(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		answers, err := gather(ctx, s, func(n *node) (keys []string, err error) {
+			err = n.inspect(func(ctx context.Context, inner driver.Inspector) error {
+				for key, err := range inner.Keys(ctx, prefix) {
+					if err != nil {
+						return err
+					}
+					keys = append(keys, key)
+				}
+				return nil
+			})
+			return keys, err
+		})
+		if err != nil {
+			yield("", err)
+			return
+		}
+		nodes := make(map[string]int)
+		for _, a := range answers {
+			for _, key := range a.value {
+				nodes[key]++
+			}
+		}
+		for key, n := range nodes {
+			if n > len(answers)/2 && !yield(key, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Break implements [driver.Inspector]. What a majority says is so.
+func (s *Store) Break(ctx context.Context, key, id string) error {
+	return first(s.poll(ctx, 1, func(n *node) ([]error, error) {
+		var errs []error
+		err := n.inspect(func(ctx context.Context, inner driver.Inspector) error {
+			errs = []error{inner.Break(ctx, key, id)}
+			return unanswered(1, errs)
+		})
+		return errs, err
+	}))
+}
+
+// Check implements [driver.Checker].
+func (s *Store) Check(ctx context.Context) (warnings []string, err error) {
+	if len(s.nodes)%2 == 0 {
+		warnings = append(warnings, fmt.Sprintf("redlock has %d nodes: with one less, or one more, as many may fail without harm", len(s.nodes)))
+	}
+	answers := each(s, s.nodes, func(n *node) (found []string, err error) {
+		err = n.call(lookLimit, func(ctx context.Context, inner driver.Store) (err error) {
+			if checker, ok := inner.(driver.Checker); ok {
+				found, err = checker.Check(ctx)
+			}
+			return err
+		})
+		return found, err
+	})
+	var errs []error
+	for range s.nodes {
+		select {
+		case a := <-answers:
+			for _, w := range a.value {
+				warnings = append(warnings, a.name+": "+w)
+			}
+			if a.err != nil {
+				errs = append(errs, a.named(a.err))
+			}
+		case <-ctx.Done():
+			return warnings, errors.Join(append(errs, ctx.Err())...)
+		}
+	}
+	return warnings, errors.Join(errs...)
+}

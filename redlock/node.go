@@ -1,0 +1,182 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// reopening is how long a node that could not be opened is left alone.
+const reopening = time.Second
+
+// opener makes the store of a node.
+type opener func(context.Context) (driver.Store, error)
+
+// A node is one of the stores that make the majority.
+//
+// One that lets a call run into its limit is silent: until it answers again it
+// gets one call at a time, and all others fail at once. So it keeps nobody
+// waiting, and goroutines do not pile up in front of it.
+type node struct {
+	redlock *Store
+	index   int
+	name    string
+	open    opener // nil if it was given open
+
+	mu      sync.Mutex
+	inner   driver.Store // nil until it is open
+	unheard func()       // ends the notices
+	opening bool
+	failure error     // of the last try to open it
+	retry   time.Time // when to try again
+
+	silent  bool
+	probing bool
+
+	records map[string]*record // by id
+	crowd   int                // so many records, and it is time to sweep
+	debts   []debt
+	paying  bool
+}
+
+var (
+	errSilent  = errors.New("has not answered lately")
+	errOpening = errors.New("is being opened")
+)
+
+func (n *node) named(err error) error { return fmt.Errorf("%s: %w", n.name, err) }
+
+// call makes one call to the node. Its context is not the caller's: a caller
+// who need not wait for it does not, and it goes on.
+func (n *node) call(limit time.Duration, f func(context.Context, driver.Store) error) error {
+	probe, err := n.enter()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(n.redlock.ctx, limit)
+	defer cancel()
+	inner, err := n.reach(ctx)
+	if err == nil {
+		err = f(ctx, inner)
+	}
+	n.leave(probe, err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded))
+	return err
+}
+
+// enter lets a call begin.
+func (n *node) enter() (probe bool, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.silent && n.probing {
+		return false, errSilent
+	}
+	n.probing = n.silent
+	return n.silent, nil
+}
+
+func (n *node) leave(probe, silent bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.silent = silent
+	if probe {
+		n.probing = false
+	}
+}
+
+// reach returns the node's store, which is opened if it is not yet.
+func (n *node) reach(ctx context.Context) (driver.Store, error) {
+	n.mu.Lock()
+	switch {
+	case n.inner != nil:
+		defer n.mu.Unlock()
+		return n.inner, nil
+	case n.opening:
+		defer n.mu.Unlock()
+		return nil, errOpening
+	case n.failure != nil && time.Now().Before(n.retry):
+		defer n.mu.Unlock()
+		return nil, n.failure
+	}
+	n.opening = true
+	n.mu.Unlock()
+	inner, err := n.open(ctx)
+	if err == nil {
+		n.use(inner)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.opening = false
+	n.failure, n.retry = err, time.Now().Add(reopening)
+	return inner, err
+}
+
+// use takes a store for the node's.
+func (n *node) use(inner driver.Store) {
+	unheard := func() {}
+	if notifier, ok := inner.(driver.Notifier); ok {
+		unheard = notifier.Notify(func(key, id string, err error) { n.redlock.told(n, key, id, err) })
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.inner, n.unheard = inner, unheard
+}
+
+// opened reports whether the node has a store, and so may have claims of ours.
+func (n *node) opened() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.inner != nil
+}
+
+// close is called when no call goes on.
+func (n *node) close() error {
+	if !n.opened() {
+		return nil
+	}
+	n.unheard()
+	return n.inner.Close()
+}
+
+// serves says why a node's yes does not count: it may have forgotten a claim
+// that still stands.
+func (n *node) serves(ctx context.Context, inner driver.Store) error {
+	ager, ok := inner.(driver.Ager)
+	if !ok || n.redlock.quarantine == 0 {
+		return nil
+	}
+	age, err := ager.Age(ctx)
+	if err != nil {
+		return fmt.Errorf("cannot tell since when it runs: %w", err)
+	}
+	if out := n.redlock.quarantine - age; out > 0 {
+		return fmt.Errorf("has started %v ago and does not count for another %v, because it may have forgotten claims", age.Round(time.Millisecond), out.Round(time.Millisecond))
+	}
+	return nil
+}
+
+// An answer is what one node said.
+type answer[T any] struct {
+	*node
+	value T
+	err   error // it has not answered, or not to the point
+}
+
+// each calls f for nodes at the same time and returns the channel of their
+// answers, which need not be read to the end.
+func each[T any](s *Store, nodes []*node, f func(*node) (T, error)) <-chan answer[T] {
+	answers := make(chan answer[T], len(nodes))
+	for _, n := range nodes {
+		began := s.spawn(func() {
+			value, err := f(n)
+			answers <- answer[T]{n, value, err}
+		})
+		if !began {
+			answers <- answer[T]{node: n, err: errClosed}
+		}
+	}
+	return answers
+}

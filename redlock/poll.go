@@ -1,0 +1,184 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Renew implements [driver.Store]. What a majority says is so; a node that has
+// lost a claim does not get it back.
+func (s *Store) Renew(ctx context.Context, cs []driver.Claim) []error {
+	invalid := make([]error, len(cs))
+	kept := cs[:0:0]
+	for i, c := range cs {
+		if invalid[i] = s.lasting(c); invalid[i] == nil {
+			kept = append(kept, c)
+		}
+	}
+	limit := nodeLimit(shortest(kept))
+	errs := s.poll(ctx, len(kept), func(n *node) ([]error, error) { return n.renew(limit, kept) })
+	s.abandon(kept, errs)
+	if len(kept) == len(cs) {
+		return errs
+	}
+	for i := range invalid {
+		if invalid[i] == nil && errs != nil {
+			invalid[i], errs = errs[0], errs[1:]
+		}
+	}
+	return invalid
+}
+
+// Release implements [driver.Store]. What a majority says is so; the others are
+// told in the background, until they have answered or the TTL has passed.
+func (s *Store) Release(ctx context.Context, cs []driver.Claim) []error {
+	if err := ctx.Err(); err != nil {
+		return slices.Repeat([]error{err}, len(cs))
+	}
+	limit, parts := nodeLimit(shortest(cs)), part(s.nodes, cs)
+	return s.poll(ctx, len(cs), func(n *node) ([]error, error) { return n.release(limit, parts[n]) })
+}
+
+// part takes note that claims are about to be released on nodes, and returns
+// them as each node should be told.
+func part(nodes []*node, cs []driver.Claim) map[*node][]driver.Claim {
+	parts := make(map[*node][]driver.Claim, len(nodes))
+	for _, n := range nodes {
+		parts[n] = n.part(cs)
+	}
+	return parts
+}
+
+// abandon releases the claims that a majority has lost on the nodes that keep
+// them still, where they are in the way.
+func (s *Store) abandon(cs []driver.Claim, errs []error) {
+	var lost []driver.Claim
+	for i, err := range errs {
+		if errors.Is(err, driver.ErrLost) {
+			lost = append(lost, cs[i])
+		}
+	}
+	if len(lost) > 0 {
+		each(s, s.nodes, func(n *node) (any, error) { return nil, n.abandon(lost) })
+	}
+}
+
+func shortest(cs []driver.Claim) time.Duration {
+	if len(cs) == 0 {
+		return 0
+	}
+	return slices.MinFunc(cs, func(a, b driver.Claim) int { return int(a.TTL - b.TTL) }).TTL
+}
+
+// poll asks all nodes about claims, and returns for each what a majority says,
+// as soon as it is certain for all.
+func (s *Store) poll(ctx context.Context, claims int, ask func(*node) ([]error, error)) []error {
+	if claims == 0 {
+		return nil
+	}
+	if err := ctx.Err(); err != nil {
+		return slices.Repeat([]error{err}, claims)
+	}
+	counts := make([]count, claims)
+	answers := each(s, s.nodes, ask)
+	for open := claims; open > 0; {
+		select {
+		case a := <-answers:
+			open = 0
+			for i := range counts {
+				counts[i].add(a.node, a.of(i))
+				if !counts[i].certain(len(s.nodes)) {
+					open++
+				}
+			}
+		case <-ctx.Done():
+			return s.verdicts(counts, ctx.Err())
+		}
+	}
+	return s.verdicts(counts, nil)
+}
+
+// of is what a node says of one claim of a call.
+func (a answer[T]) of(i int) error {
+	errs, _ := any(a.value).([]error)
+	switch {
+	case a.err != nil:
+		return a.named(a.err)
+	case errs == nil:
+		return nil
+	case errs[i] == nil || errors.Is(errs[i], driver.ErrLost) || errors.Is(errs[i], driver.ErrInvalid):
+		return errs[i]
+	}
+	return a.named(errs[i])
+}
+
+// verdicts are the results of a poll. cut is why it ended before its time.
+func (s *Store) verdicts(counts []count, cut error) (errs []error) {
+	for i := range counts {
+		if err := counts[i].verdict(len(s.nodes), cut); err != nil {
+			if errs == nil {
+				errs = make([]error, len(counts))
+			}
+			errs[i] = err
+		}
+	}
+	return errs
+}
+
+// A count is what nodes say of one claim.
+type count struct {
+	answers, yes  int
+	lost, invalid int
+	why           error   // the most telling of those that say that it is lost
+	wrong         error   // one of those that say that it is invalid
+	unknown       []error // of the others
+}
+
+func (c *count) add(n *node, err error) {
+	c.answers++
+	switch {
+	case err == nil:
+		c.yes++
+	case errors.Is(err, driver.ErrLost):
+		c.lost++
+		if c.why == nil || errors.Is(err, driver.ErrBroken) {
+			c.why = err
+		}
+	case errors.Is(err, driver.ErrInvalid):
+		c.invalid++
+		c.wrong = n.named(err)
+	default:
+		c.unknown = append(c.unknown, err)
+	}
+}
+
+// certain reports whether the nodes that have not answered can change nothing.
+func (c *count) certain(nodes int) bool {
+	return c.answers == nodes || c.yes >= nodes/2+1 || blocks(c.lost, nodes) || blocks(c.invalid, nodes)
+}
+
+// blocks reports whether so many nodes that say no leave no majority to say yes.
+func blocks(no, nodes int) bool { return nodes-no < nodes/2+1 }
+
+func (c *count) verdict(nodes int, cut error) error {
+	switch {
+	case c.yes >= nodes/2+1:
+		return nil
+	case blocks(c.lost, nodes):
+		return c.why
+	case blocks(c.invalid, nodes):
+		return c.wrong
+	}
+	errs := c.unknown
+	if c.wrong != nil {
+		errs = append(errs, errors.New(c.wrong.Error())) // not invalid by all means
+	}
+	if cut != nil {
+		errs = append(errs, cut)
+	}
+	return &tooFewError{answered: c.yes + c.lost, nodes: nodes, errs: errs}
+}

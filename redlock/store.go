@@ -1,0 +1,177 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+const (
+	// fewest is the smallest number of nodes of which one may fail.
+	fewest = 3
+
+	// defaultQuarantine is the engine's default TTL.
+	defaultQuarantine = 15 * time.Second
+
+	// closingGrace is how long Close lets calls go on that nobody waits for.
+	closingGrace = 100 * time.Millisecond
+)
+
+var errClosed = errors.New("redlock store is closed")
+
+// Options are the settings of a Store. The zero value is a good one.
+type Options struct {
+	// Quarantine is for how long a node that has restarted without its claims
+	// does not count for a grant: at least the longest TTL in use, since until
+	// then claims may stand that it has forgotten. Claims with a longer TTL are
+	// [driver.ErrInvalid]. 0 is 15 s, less than 0 is none: then every node must
+	// keep its claims over a restart.
+	Quarantine time.Duration
+
+	// Names are what errors call the nodes, in order; "node 1" and so on for
+	// those that have none.
+	Names []string
+}
+
+// A Store keeps claims on a majority of its nodes. Make one with New.
+type Store struct {
+	nodes      []*node
+	quarantine time.Duration // 0: none
+	clock      clock
+
+	ctx    context.Context // of all calls to nodes
+	cancel context.CancelFunc
+	quit   chan struct{} // closed by Close
+	busy   sync.WaitGroup
+
+	mu      sync.Mutex
+	closed  bool
+	bids    map[string]chan struct{} // by id: a bid that goes on, closed at its end
+	watches map[string][]*watch      // by id
+	notices map[*notice]struct{}
+	losses  map[string]*loss // by id
+}
+
+var (
+	_ driver.Store     = (*Store)(nil)
+	_ driver.Watcher   = (*Store)(nil)
+	_ driver.Notifier  = (*Store)(nil)
+	_ driver.Inspector = (*Store)(nil)
+	_ driver.Checker   = (*Store)(nil)
+)
+
+// New returns a Store on these nodes, three at least and better an odd number,
+// which must have nothing in common that can fail. With fewer, every Acquire
+// is [driver.ErrInvalid]. The nodes are closed by Close.
+func New(nodes []driver.Store, opts *Options) *Store {
+	if opts == nil {
+		opts = &Options{}
+	}
+	s := newStore(opts.Quarantine)
+	for i, inner := range nodes {
+		name := fmt.Sprint("node ", i+1)
+		if i < len(opts.Names) {
+			name = opts.Names[i]
+		}
+		s.add(name, nil).use(inner)
+	}
+	return s
+}
+
+func newStore(quarantine time.Duration) *Store {
+	if quarantine == 0 {
+		quarantine = defaultQuarantine
+	}
+	s := &Store{
+		quarantine: max(quarantine, 0),
+		quit:       make(chan struct{}),
+		bids:       make(map[string]chan struct{}),
+		watches:    make(map[string][]*watch),
+		notices:    make(map[*notice]struct{}),
+		losses:     make(map[string]*loss),
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+// add makes one more node, to be opened when it is first needed if open is not
+// nil.
+func (s *Store) add(name string, open opener) *node {
+	n := &node{redlock: s, index: len(s.nodes), name: name, open: open, records: make(map[string]*record)}
+	s.nodes = append(s.nodes, n)
+	return n
+}
+
+// majority is how many nodes have to agree.
+func (s *Store) majority() int { return len(s.nodes)/2 + 1 }
+
+// spawn runs f in a goroutine that Close waits for; false if it is too late.
+func (s *Store) spawn(f func()) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.busy.Go(f)
+	return true
+}
+
+// Close closes the nodes. Calls that go on in the background have a tenth of a
+// second to end. Claims run out by themselves.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	var watches []*watch
+	for _, ws := range s.watches {
+		watches = append(watches, ws...)
+	}
+	s.mu.Unlock()
+	close(s.quit)
+	for _, w := range watches {
+		w.wake(driver.Grant{}) // It asks, and learns of the end.
+		w.stop()
+	}
+	grace := time.AfterFunc(closingGrace, s.cancel)
+	s.busy.Wait()
+	grace.Stop()
+	s.cancel()
+	var errs []error
+	for _, n := range s.nodes {
+		if err := n.close(); err != nil {
+			errs = append(errs, n.named(err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// admissible says why a claim is one that no majority can keep, nil if one can.
+func (s *Store) admissible(c driver.Claim) error {
+	switch {
+	case len(s.nodes) < fewest:
+		return fmt.Errorf("%w: redlock has %d nodes (want %d or more)", driver.ErrInvalid, len(s.nodes), fewest)
+	case !c.Exclusive() && !(c.Shared() && c.Weight == 1):
+		return fmt.Errorf("%w: redlock has no slots, because a majority cannot count: of 2 slots, 3 claims can have 2 of 3 nodes each (want an exclusive claim or a reader)", driver.ErrInvalid)
+	}
+	return s.lasting(c)
+}
+
+// lasting says why the TTL of a claim is one that no majority can keep.
+func (s *Store) lasting(c driver.Claim) error {
+	if s.quarantine > 0 && c.TTL > s.quarantine {
+		return fmt.Errorf("%w: its TTL of %v is longer than the quarantine of nodes that restart, %v (want a longer quarantine or a shorter TTL)", driver.ErrInvalid, c.TTL, s.quarantine)
+	}
+	return nil
+}
+
+// nodeLimit is how long a node has to answer a call about a claim.
+func nodeLimit(ttl time.Duration) time.Duration {
+	return min(max(ttl/20, 50*time.Millisecond), 500*time.Millisecond)
+}

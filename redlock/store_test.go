@@ -1,0 +1,270 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redlock"
+)
+
+// A node that hangs costs no time, and goroutines do not pile up in front of
+// it. What it has missed it hears when it answers again.
+func TestHungNode(t *testing.T) {
+	bubble(t, 3, func(s *set) {
+		store := s.client()
+		held := s.claim()
+		held.Key = "held"
+		s.granted(store, held)
+		synctest.Wait()
+		s.nodes[1].set(hung)
+		began := time.Now()
+		for range 100 {
+			c := s.claim()
+			s.granted(store, c)
+			s.must(s.renewal(store, c))
+			s.released(store, c)
+		}
+		if took := time.Since(began); took != 0 {
+			s.Errorf("a hundred locks took %v beside a node that hangs", took)
+		}
+		s.released(store, held)
+		time.Sleep(2 * time.Second) // until the calls to it have run into their limit
+		s.nodes[1].seen()
+		s.nodes[1].set(nil)
+		time.Sleep(5 * time.Second)
+		if hs, _ := s.nodes[1].store().Holders(s.Context(), "held"); len(hs) > 0 {
+			s.Errorf("the node that hung still has %+v", hs)
+		}
+		s.empty()
+	})
+}
+
+// A node that is silent gets one call at a time.
+func TestSilentNode(t *testing.T) {
+	bubble(t, 3, func(s *set) {
+		store := s.client()
+		waiting := make(chan struct{}, 1000)
+		s.nodes[0].set(func(ctx context.Context, _ func()) error {
+			waiting <- struct{}{}
+			return hung(ctx, nil)
+		})
+		s.granted(store, s.claim())
+		time.Sleep(time.Second)
+		for range len(waiting) {
+			<-waiting
+		}
+		for i := range 50 {
+			c := s.claim()
+			c.Key = fmt.Sprint(i)
+			s.granted(store, c)
+		}
+		synctest.Wait()
+		if n := len(waiting); n != 1 {
+			s.Errorf("%d calls wait for a node that is silent, want 1", n)
+		}
+		s.nodes[0].set(nil)
+		time.Sleep(time.Second)
+		s.nodes[0].seen()
+		for i := range 3 {
+			c := s.claim()
+			c.Key = fmt.Sprint("again", i)
+			s.granted(store, c)
+			synctest.Wait()
+		}
+		if n := len(s.nodes[0].seen()); n != 3 {
+			s.Errorf("the node that answers again was asked %d times, want 3", n)
+		}
+	})
+}
+
+func TestDeadNodes(t *testing.T) {
+	bubble(t, 5, func(s *set) {
+		store := s.client()
+		s.nodes[0].set(down)
+		s.nodes[3].set(down)
+		c := s.claim()
+		s.granted(store, c)
+		s.refused(store, s.claim())
+		s.must(s.renewal(store, c))
+		s.released(store, c)
+
+		c = s.claim()
+		s.granted(store, c)
+		s.nodes[4].set(down)
+		_, err := store.Acquire(s.Context(), s.claim())
+		for _, err := range []error{err, s.renewal(store, c)} {
+			if !errors.Is(err, errDown) || errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrInvalid) {
+				s.Errorf("with 3 of 5 nodes down: %v, want the nodes' errors", err)
+			}
+			for _, part := range []string{"2 of 5 nodes answered, 3 needed", "node 1: connection refused", "node 4", "node 5"} {
+				if err == nil || !strings.Contains(err.Error(), part) {
+					s.Errorf("with 3 of 5 nodes down: %v, want it to say %q", err, part)
+				}
+			}
+		}
+		s.nodes[4].set(nil)
+		s.must(s.renewal(store, c))
+	})
+}
+
+// Answers that are lost leave nothing behind, and asking again finds the claim.
+func TestLostAnswers(t *testing.T) {
+	bubble(t, 3, func(s *set) {
+		store := s.client()
+		for lost := range 3 {
+			for _, n := range s.nodes[:lost] {
+				n.set(mute)
+			}
+			c := s.claim()
+			g, err := store.Acquire(s.Context(), c)
+			if g.OK != (lost < 2) || (err != nil) != (lost == 2) {
+				s.Fatalf("with %d answers lost: %+v, %v", lost, g, err)
+			}
+			for _, n := range s.nodes {
+				n.set(nil)
+			}
+			again := s.granted(store, c)
+			if g.OK && again.Fence != g.Fence {
+				s.Errorf("asking again gave token %d, the first time it was %d", again.Fence, g.Fence)
+			}
+			s.released(store, c)
+			synctest.Wait()
+			s.empty()
+		}
+	})
+}
+
+// A try that is refused gives back what it got, also where that comes late.
+func TestTryLeavesNothing(t *testing.T) {
+	bubble(t, 3, func(s *set) {
+		store, other := s.client(), s.client()
+		holder := s.claim()
+		s.nodes[2].set(down)
+		s.granted(store, holder)
+		s.nodes[2].set(slow(30 * time.Millisecond))
+		s.refused(other, s.claim())
+		time.Sleep(time.Second)
+		if hs, _ := s.nodes[2].store().Holders(s.Context(), "key"); len(hs) > 0 {
+			s.Errorf("a refused try still has %+v on node 3", hs)
+		}
+		s.nodes[2].set(nil)
+		s.refused(other, s.claim())
+		synctest.Wait()
+		s.released(store, holder)
+		synctest.Wait()
+		s.empty()
+	})
+}
+
+// A release that nodes have not answered is sent again.
+func TestReleaseIsRepeated(t *testing.T) {
+	bubble(t, 3, func(s *set) {
+		store := s.client()
+		c := s.claim()
+		s.granted(store, c)
+		synctest.Wait()
+		s.nodes[0].set(down)
+		s.released(store, c)
+		time.Sleep(3 * time.Second)
+		s.nodes[0].set(nil)
+		time.Sleep(2 * time.Second)
+		s.empty()
+	})
+}
+
+// A claim that a majority has lost is in nobody's way on the others.
+func TestLostClaimIsAbandoned(t *testing.T) {
+	bubble(t, 3, func(s *set) {
+		store := s.client()
+		c := s.claim()
+		s.granted(store, c)
+		synctest.Wait()
+		for _, n := range s.nodes[:2] {
+			n.restart()
+		}
+		if err := s.renewal(store, c); !errors.Is(err, driver.ErrLost) {
+			s.Errorf("two of three nodes have forgotten the claim: %v, want ErrLost", err)
+		}
+		synctest.Wait()
+		s.empty()
+	})
+}
+
+func TestRefusesWhatItCannotKeep(t *testing.T) {
+	bubble(t, 3, func(s *set) {
+		store := s.client()
+		slot, long, heavy := s.claim(), s.claim(), s.claim()
+		slot.Weight, slot.Limit = 1, 2
+		heavy.Weight = driver.MaxWeight / 2
+		long.TTL = 16 * time.Second
+		few := redlock.New([]driver.Store{s.nodes[0], s.nodes[1]}, nil)
+		defer few.Close()
+		for _, test := range []struct {
+			store *redlock.Store
+			claim driver.Claim
+			says  string
+		}{
+			{store, slot, "no slots"},
+			{store, heavy, "no slots"},
+			{store, long, "quarantine"},
+			{few, s.claim(), "want 3 or more"},
+		} {
+			g, err := test.store.Acquire(s.Context(), test.claim)
+			if g.OK || !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), test.says) {
+				s.Errorf("%+v: %+v, %v; want ErrInvalid that says %q", test.claim, g, err, test.says)
+			}
+		}
+		c := s.claim()
+		s.granted(store, c)
+		kept := c
+		c.TTL = 16 * time.Second
+		errs := store.Renew(s.Context(), []driver.Claim{kept, c, kept})
+		if len(errs) != 3 || errs[0] != nil || !errors.Is(errs[1], driver.ErrInvalid) || errs[2] != nil {
+			s.Errorf("a renewal for longer than the quarantine among others: %v", errs)
+		}
+	})
+}
+
+// A node that has restarted without its claims does not count before those
+// that it may have forgotten have run out.
+func TestQuarantine(t *testing.T) {
+	bubble(t, 3, func(s *set) {
+		store, other := s.client(), s.client()
+		s.nodes[2].set(down)
+		holder := s.claim()
+		s.granted(store, holder) // on nodes 1 and 2
+		s.nodes[1].restart()
+		s.nodes[2].set(nil)
+		began := time.Now()
+		rival := s.claim()
+		for time.Since(began) < holder.TTL-time.Second {
+			if g, _ := other.Acquire(s.Context(), rival); g.OK {
+				s.Fatalf("a second claim was granted %v after a node forgot the first", time.Since(began))
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		time.Sleep(time.Until(began.Add(holder.TTL)))
+		s.nodes[0].set(down) // The node that remembers is gone; its claim has run out.
+		_, err := other.Acquire(s.Context(), rival)
+		if err == nil || !strings.Contains(err.Error(), "node 2: has started 10s ago and does not count for another 5s") {
+			s.Errorf("with one node down and one out: %v, want to hear which is out and for how long", err)
+		}
+		time.Sleep(5 * time.Second)
+		s.granted(other, rival)
+	})
+}
+
+func TestCheck(t *testing.T) {
+	bubble(t, 4, func(s *set) {
+		warnings, err := s.client().Check(s.Context())
+		if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "4 nodes") {
+			s.Errorf("Check of four nodes returned %q, %v", warnings, err)
+		}
+	})
+}

@@ -1,0 +1,230 @@
+package redlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redlock"
+)
+
+// ahead lets a node give larger tokens than the others.
+func (s *set) ahead(node int, by uint64) {
+	c := s.claim()
+	c.Key, c.Fence = "not "+c.ID, uint64(time.Now().UnixMicro())+by
+	if g, err := s.nodes[node].store().Acquire(s.Context(), c); !g.OK || err != nil {
+		s.Fatal(g, err)
+	}
+}
+
+// Only the nodes that were counted are written to: that is variant N of the
+// model.
+func TestLateGrantIsNotCounted(t *testing.T) {
+	bubble(t, 3, func(s *set) {
+		store := s.client()
+		s.ahead(1, 1000)
+		s.ahead(2, 5000)
+		s.nodes[2].set(slow(40 * time.Millisecond))
+		c := s.claim()
+		g := s.granted(store, c)
+		time.Sleep(time.Second)
+		for i, want := range [][]string{{"acquire", "raise"}, {"acquire"}, {"acquire"}} {
+			if got := s.nodes[i].seen(); !slices.Equal(got, want) {
+				s.Errorf("node %d was asked to %v, want %v", i+1, got, want)
+			}
+		}
+		for i, n := range s.nodes[:2] {
+			hs, _ := n.store().Holders(s.Context(), "key")
+			if len(hs) != 1 || hs[0].Fence != g.Fence {
+				s.Errorf("node %d shows %+v, want token %d", i+1, hs, g.Fence)
+			}
+		}
+		again := s.granted(store, c)
+		if again.Fence != g.Fence {
+			s.Errorf("asking again gave token %d, the first time it was %d", again.Fence, g.Fence)
+		}
+	})
+}
+
+// A node whose clock is days ahead does not draw the others after it.
+func TestFarTokenIsNotCounted(t *testing.T) {
+	bubble(t, 3, func(s *set) {
+		s.ahead(0, driver.MaxLead)
+		s.ahead(0, 2*driver.MaxLead) // the node goes on from where it is
+		before := uint64(time.Now().UnixMicro())
+		g := s.granted(s.client(), s.claim())
+		if g.Fence > before+driver.MaxLead/2 {
+			s.Errorf("the token is %d, that of the node whose clock is wrong", g.Fence)
+		}
+	})
+}
+
+// Three clients whose requests reach another node first each.
+func TestSplitVotes(t *testing.T) {
+	for _, wait := range []bool{false, true} {
+		t.Run(fmt.Sprintf("wait=%v", wait), func(t *testing.T) {
+			bubble(t, 3, func(s *set) { s.split(wait) })
+		})
+	}
+}
+
+func (s *set) split(wait bool) {
+	var waiters sync.WaitGroup
+	var mu sync.Mutex
+	var tokens []uint64
+	began := time.Now()
+	for i := range 3 {
+		var nodes []driver.Store
+		for j, n := range s.nodes {
+			nodes = append(nodes, &far{n, time.Duration((i+j)%3) * time.Millisecond})
+		}
+		locks := holdfast.New(redlock.New(nodes, nil), &holdfast.Options{Owner: fmt.Sprint(i)})
+		s.Cleanup(func() { s.must(locks.Close()) })
+		waiters.Go(func() {
+			take := locks.TryLock
+			if wait {
+				take = locks.Lock
+			}
+			lock, err := take(s.Context(), "key")
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			tokens = append(tokens, lock.Fence())
+			mu.Unlock()
+			if wait {
+				s.must(lock.Unlock())
+			}
+		})
+	}
+	waiters.Wait()
+	switch took := time.Since(began); {
+	case !wait && len(tokens) != 1:
+		s.Errorf("%d of three tries for a free key were granted, want one", len(tokens))
+	case wait && len(tokens) != 3:
+		s.Errorf("%d of three that wait were granted", len(tokens))
+	case !slices.IsSorted(tokens) || len(slices.Compact(tokens)) != len(tokens):
+		s.Errorf("the tokens are %d, want them to grow", tokens)
+	case took > time.Second:
+		s.Errorf("it took %v to settle three split votes", took)
+	}
+}
+
+// A far node is one to which calls take their time.
+type far struct {
+	*faulty
+	delay time.Duration
+}
+
+func (f *far) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	time.Sleep(f.delay)
+	return f.faulty.Acquire(ctx, c)
+}
+
+// Whatever happens to messages and nodes, but for nodes that forget: the token
+// of a grant is larger than all that were known before it was asked for, no
+// token is given twice, and no two hold the key at once.
+func TestTokensGrow(t *testing.T) {
+	for seed := range uint64(30) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			bubble(t, 3+2*int(seed%2), func(s *set) { s.storm(rand.New(rand.NewPCG(seed, 1))) })
+		})
+	}
+}
+
+// storm lets clients lock one key while everything goes wrong.
+func (s *set) storm(rng *rand.Rand) {
+	var mu sync.Mutex // of all below
+	random := func(n int) int {
+		mu.Lock()
+		defer mu.Unlock()
+		return rng.IntN(n)
+	}
+	for _, n := range s.nodes {
+		n.set(func(ctx context.Context, do func()) error {
+			faults := []fault{down, mute, slow(time.Duration(random(300)) * time.Millisecond), hung}
+			if i := random(40); i < len(faults) {
+				return faults[i](ctx, do)
+			}
+			return slow(time.Duration(random(3000))*time.Microsecond)(ctx, do)
+		})
+	}
+	highest, grants, holder := uint64(0), 0, ""
+	var clients sync.WaitGroup
+	for range 4 {
+		store := s.client()
+		clients.Go(func() {
+			for range 60 {
+				mu.Lock()
+				c, before := s.claim(), highest
+				c.Wait, c.Late, c.Span = rng.IntN(3) > 0, true, 1+rng.IntN(4)
+				mu.Unlock()
+				if g, ok := s.insist(store, c); ok {
+					mu.Lock()
+					if g.Fence <= before || g.Fence <= highest {
+						s.Errorf("token %d was given after %d", g.Fence, highest)
+					}
+					if holder != "" {
+						s.Errorf("%s was granted while %s held", c.ID, holder)
+					}
+					highest, holder = g.Fence+uint64(g.Span)-1, c.ID
+					grants++
+					mu.Unlock()
+					time.Sleep(time.Duration(random(5)) * time.Millisecond)
+					mu.Lock()
+					holder = ""
+					mu.Unlock()
+				}
+				s.settle(store, c)
+			}
+		})
+	}
+	clients.Wait()
+	if grants < 50 {
+		s.Errorf("only %d claims were granted, too few to tell anything", grants)
+	}
+	for _, n := range s.nodes {
+		n.set(nil)
+	}
+	time.Sleep(15 * time.Second)
+	s.empty()
+}
+
+// insist asks as the engine does, for two seconds.
+func (s *set) insist(store *redlock.Store, c driver.Claim) (driver.Grant, bool) {
+	for began := time.Now(); time.Since(began) < 2*time.Second; time.Sleep(20 * time.Millisecond) {
+		ctx, cancel := context.WithTimeout(s.Context(), time.Second)
+		sent := time.Now()
+		g, err := store.Acquire(ctx, c)
+		cancel()
+		switch {
+		case err == nil && g.OK:
+			return g, time.Since(sent) < g.TTL/2
+		case err == nil && !c.Wait:
+			return g, false
+		}
+	}
+	return driver.Grant{}, false
+}
+
+// settle releases until that is answered.
+func (s *set) settle(store *redlock.Store, c driver.Claim) {
+	for range 100 {
+		ctx, cancel := context.WithTimeout(s.Context(), time.Second)
+		errs := store.Release(ctx, []driver.Claim{c})
+		cancel()
+		if errs == nil || errors.Is(errs[0], driver.ErrLost) {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	s.Errorf("a release was not answered")
+}

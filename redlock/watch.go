@@ -1,0 +1,152 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// settling is how long a watch waits for more nodes once one has let the claim
+// in: the release that made room reaches them one after the other.
+const settling = 5 * time.Millisecond
+
+var errNoWatch = errors.New("cannot push")
+
+// A watch wakes a claim in line when a majority of the nodes has let it in. It
+// never pushes a grant: only asking gives the nodes' tokens one order.
+type watch struct {
+	redlock *Store
+	id      string
+	call    func(driver.Grant)
+
+	mu      sync.Mutex
+	stopped bool
+	has     []bool   // by node: it holds the claim
+	stops   []func() // by node
+	timer   *time.Timer
+}
+
+// Watch implements [driver.Watcher]. It fails if too few nodes can push.
+func (s *Store) Watch(ctx context.Context, c driver.Claim, wake func(driver.Grant)) (stop func(), err error) {
+	w := &watch{redlock: s, id: c.ID, call: wake, has: make([]bool, len(s.nodes))}
+	s.mu.Lock()
+	s.watches[c.ID] = append(s.watches[c.ID], w)
+	s.mu.Unlock()
+	_, err = gather(ctx, s, func(n *node) (any, error) {
+		return nil, n.call(nodeLimit(c.TTL), func(ctx context.Context, inner driver.Store) error {
+			watcher, ok := inner.(driver.Watcher)
+			if !ok {
+				return errNoWatch
+			}
+			stop, err := watcher.Watch(ctx, c, func(g driver.Grant) { w.hear(n, g) })
+			if err == nil {
+				w.keep(stop)
+			}
+			return err
+		})
+	})
+	if err != nil {
+		w.stop()
+		return nil, err
+	}
+	return w.stop, nil
+}
+
+// keep takes the way to end the watch at one node.
+func (w *watch) keep(stop func()) {
+	w.mu.Lock()
+	if !w.stopped {
+		w.stops = append(w.stops, stop)
+		w.mu.Unlock()
+		return
+	}
+	w.mu.Unlock()
+	stop()
+}
+
+// hear takes the wake of a node.
+func (w *watch) hear(n *node, g driver.Grant) {
+	if !g.OK {
+		w.wake(driver.Grant{})
+		return
+	}
+	w.mu.Lock()
+	w.has[n.index] = true
+	enough := w.nodes() >= w.redlock.majority()
+	if !enough && w.timer == nil && !w.stopped {
+		w.timer = time.AfterFunc(settling, func() { w.wake(driver.Grant{}) })
+	}
+	w.mu.Unlock()
+	if enough {
+		w.wake(driver.Grant{})
+	}
+}
+
+// nodes counts those that hold the claim. Call it with mu held.
+func (w *watch) nodes() (n int) {
+	for _, has := range w.has {
+		if has {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *watch) wake(g driver.Grant) {
+	w.mu.Lock()
+	stopped := w.stopped
+	w.rest()
+	w.mu.Unlock()
+	if !stopped {
+		w.call(g)
+	}
+}
+
+// rest ends the wait for more nodes. Call it with mu held.
+func (w *watch) rest() {
+	if w.timer != nil {
+		w.timer.Stop()
+		w.timer = nil
+	}
+}
+
+func (w *watch) stop() {
+	w.mu.Lock()
+	stops := w.stops
+	w.stopped, w.stops = true, nil
+	w.rest()
+	w.mu.Unlock()
+	w.redlock.forget(w)
+	for _, stop := range stops {
+		stop()
+	}
+}
+
+func (s *Store) forget(w *watch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watches[w.id] = slices.DeleteFunc(s.watches[w.id], func(other *watch) bool { return other == w })
+	if len(s.watches[w.id]) == 0 {
+		delete(s.watches, w.id)
+	}
+}
+
+// stands tells the watches of a claim which nodes have it after a bid.
+func (s *Store) stands(id string, votes []vote) {
+	s.mu.Lock()
+	watches := slices.Clone(s.watches[id])
+	s.mu.Unlock()
+	for _, w := range watches {
+		w.mu.Lock()
+		for i := range votes {
+			if k := votes[i].kind; k == granted || k == refused {
+				w.has[i] = k == granted
+			}
+		}
+		w.mu.Unlock()
+	}
+}
