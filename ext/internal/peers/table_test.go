@@ -30,6 +30,17 @@ func (t *table) column(name string) (ours float64, theirs []float64) {
 	return t.rows[0][at], theirs
 }
 
+// without returns the table without some of the sides.
+func (t *table) without(out func(side) bool) *table {
+	rest := &table{names: t.names}
+	for i, s := range t.sides {
+		if !out(s) {
+			rest.sides, rest.rows = append(rest.sides, s), append(rest.rows, t.rows[i])
+		}
+	}
+	return rest
+}
+
 // most is how many times the best of theirs we reach, of what is better the
 // more it is.
 func (t *table) most(name string) float64 {
