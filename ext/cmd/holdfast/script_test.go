@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -50,14 +51,16 @@ const noSleep = "atexit_sleep_ms=0"
 //	together N COMMAND...        start a command N times at once, and wait until all have succeeded
 //
 // and the programs worker, seize and ailing. $REDIS is the URL of a Redis server
-// that they share.
+// that they share, $REDLOCK of three.
 func TestScript(t *testing.T) {
-	redis := servers.StartRedis(t).URL()
+	redis := servers.StartMasters(t, 3)
+	redlock := fmt.Sprintf("redlock://%s,%s,%s?quarantine=0", redis[0].Addr(), redis[1].Addr(), redis[2].Addr())
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOLDFAST_STORE", "file://"+filepath.Join(env.WorkDir, "locks"))
-			env.Setenv("REDIS", redis)
+			env.Setenv("REDIS", redis[0].URL())
+			env.Setenv("REDLOCK", redlock)
 			env.Setenv("GORACE", noSleep)
 			env.Values["launched"] = make(launched)
 			return nil
