@@ -117,6 +117,7 @@ func command(ctx context.Context, cmd redislock.Command) *redis.Cmd {
 		}
 	}
 	built := redis.NewCmd(ctx, args...)
+	built.SetStepCount(1) // or a cluster client asks COMMAND, which takes a right
 	if len(cmd.Keys) > 0 {
 		built.SetFirstKeyPos(int8(len(cmd.Words)))
 	}

@@ -258,30 +258,3 @@ func TestRefusedClients(t *testing.T) {
 		}
 	}
 }
-
-// TestLeastRights has the rights that the documentation of redislock asks for.
-func TestLeastRights(t *testing.T) {
-	r := servers.StartRedis(t)
-	r.AddUser("locks", "secret", strings.Fields("resetkeys ~holdfast:* resetchannels &holdfast:* -@all "+
-		"+eval +evalsha +time +exists +get +set +del +pttl +pexpire +hget +hset +hdel +hlen +hexists +hgetall "+
-		"+rpush +lrem +lindex +llen +lrange +publish +spublish +subscribe +ssubscribe +unsubscribe +sunsubscribe "+
-		"+ping +hello +client +select +role +info +scan +cluster +wait")...)
-	s, _ := open(t, &redis.Options{Addr: r.Addr(), Username: "locks", Password: "secret"})
-	holder := exclusive("key", "holder")
-	granted(t, s, holder)
-	woken := wait(t, s, exclusive("key", "waiter"))
-	if err := s.Release(t.Context(), []driver.Claim{holder})[0]; err != nil {
-		t.Fatal(err)
-	}
-	if g := <-woken; !g.OK {
-		t.Errorf("woken by %+v, want the grant", g)
-	}
-	if warnings, err := s.Check(t.Context()); err != nil {
-		t.Error(warnings, err)
-	}
-	for key, err := range s.Keys(t.Context(), "") {
-		if err != nil || key != "key" {
-			t.Error(key, err)
-		}
-	}
-}

@@ -1,0 +1,81 @@
+package goredis_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
+	"github.com/holdfast-go/holdfast/ext/redislock/goredis"
+)
+
+// TestFailover sees whether grants still come by themselves from a server that
+// has taken over.
+func TestFailover(t *testing.T) {
+	t.Run("Sentinel", func(t *testing.T) {
+		s := servers.StartSentinel(t)
+		client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: servers.MasterName, SentinelAddrs: s.Addrs()})
+		handsOver(t, client, func() { s.Failover() })
+	})
+	t.Run("Cluster", func(t *testing.T) {
+		c := servers.StartCluster(t)
+		client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs()})
+		handsOver(t, client, func() {
+			for _, primary := range c.Nodes[:3] {
+				c.Failover(primary)
+			}
+		})
+	})
+}
+
+// handsOver has a store hand over keys to itself, before and after a failover.
+func handsOver(t *testing.T, client redis.UniversalClient, failover func()) {
+	defer client.Close()
+	s := goredis.New(client, nil)
+	defer s.Close()
+	turn := 0
+	round := func() string {
+		turn++
+		key := fmt.Sprint("key ", turn%20)
+		holder, waiter := exclusive(key, fmt.Sprint("holder ", turn)), exclusive(key, fmt.Sprint("waiter ", turn))
+		claims := []driver.Claim{holder, waiter}
+		defer s.Release(t.Context(), claims)
+		woken := make(chan driver.Grant, 100)
+		stop, err := s.Watch(t.Context(), waiter, func(g driver.Grant) { woken <- g })
+		if err != nil {
+			return err.Error()
+		}
+		defer stop()
+		if g, err := s.Acquire(t.Context(), holder); err != nil || !g.OK {
+			return fmt.Sprint(g, err)
+		}
+		waiter.Wait = true
+		if g, err := s.Acquire(t.Context(), waiter); err != nil || g.OK {
+			return fmt.Sprint(g, err)
+		}
+		if err := s.Release(t.Context(), claims[:1])[0]; err != nil {
+			return err.Error()
+		}
+		late := time.After(time.Second)
+		for {
+			select {
+			case g := <-woken:
+				if g.OK {
+					return ""
+				}
+			case <-late:
+				return "the grant was not sent"
+			}
+		}
+	}
+	for range 20 {
+		eventually(t, round)
+	}
+	failover()
+	for range 20 {
+		eventually(t, round)
+	}
+}

@@ -1,0 +1,54 @@
+package goredis_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
+)
+
+// leastRights are those that the documentation of redislock asks for.
+var leastRights = strings.Fields("resetkeys ~holdfast:* resetchannels &holdfast:* -@all " +
+	"+eval +evalsha +time +exists +get +set +del +pttl +pexpire +hget +hset +hdel +hlen +hexists +hgetall " +
+	"+rpush +lrem +lindex +llen +lrange +publish +spublish +pubsub +subscribe +ssubscribe +unsubscribe +sunsubscribe " +
+	"+ping +hello +client +select +role +info +scan +cluster +wait")
+
+func TestLeastRights(t *testing.T) {
+	r := servers.StartRedis(t)
+	r.AddUser("locks", "secret", leastRights...)
+	s, _ := open(t, &redis.Options{Addr: r.Addr(), Username: "locks", Password: "secret"})
+	holder := exclusive("key", "holder")
+	granted(t, s, holder)
+	woken := wait(t, s, exclusive("key", "waiter"))
+	if err := s.Release(t.Context(), []driver.Claim{holder})[0]; err != nil {
+		t.Fatal(err)
+	}
+	if g := <-woken; !g.OK {
+		t.Errorf("woken by %+v, want the grant", g)
+	}
+	if warnings, err := s.Check(t.Context()); err != nil {
+		t.Error(warnings, err)
+	}
+	for key, err := range s.Keys(t.Context(), "") {
+		if err != nil || key != "key" {
+			t.Error(key, err)
+		}
+	}
+}
+
+func TestLeastRightsInCluster(t *testing.T) {
+	c := servers.StartCluster(t)
+	for _, r := range c.Nodes {
+		r.AddUser("locks", "secret", leastRights...)
+	}
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs(), Username: "locks", Password: "secret"})
+	handsOver(t, client, func() {})
+	for _, r := range c.Nodes {
+		if refused, _ := r.Must("ACL", "LOG").([]any); len(refused) > 0 {
+			t.Errorf("%s has refused %v", r.Addr(), refused)
+		}
+	}
+}
