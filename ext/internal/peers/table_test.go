@@ -97,6 +97,8 @@ func quantile(all []time.Duration, q float64) time.Duration {
 	return all[int(q*float64(len(all)-1))]
 }
 
+func mean(all []time.Duration) time.Duration { return sum(all) / time.Duration(len(all)) }
+
 func sum[T int | time.Duration](all []T) (total T) {
 	for _, n := range all {
 		total += n
