@@ -1,0 +1,143 @@
+package redislock_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
+)
+
+// odd are keys that mean something to Redis, to Lua or to our own names.
+var odd = []string{
+	"{", "}", "{}", "}{", "{a}", "{a}{b}", "a{b}c", "{000}", "*", "?", "[a-z]", "[", `\`, `\*`, "^", "a", "b", "aa",
+	"new\nline", "\r\n", "\r\nFLUSHALL\r\n", "\x00", "\x00\x01\x7f", " ", "'", `"`, "']]", "%s", "ключ", "🔒",
+	"a:held:b", ":held:", ":floor", "{000}:floor", "holdfast:{000}:held:a", "cadmium", "all",
+	strings.Repeat("k", 512), strings.Repeat("{", 512), strings.Repeat("*", 512), strings.Repeat("\n", 512),
+}
+
+// TestOddKeys locks them all at once under an odd prefix, beside keys of others
+// that look like ours.
+func TestOddKeys(t *testing.T) {
+	single := servers.StartRedis(t)
+	t.Run("single", func(t *testing.T) { lockOdd(t, []*servers.Redis{single}) })
+	cluster := servers.StartCluster(t)
+	t.Run("cluster", func(t *testing.T) { lockOdd(t, cluster.Nodes[:3]) })
+}
+
+func lockOdd(t *testing.T, nodes []*servers.Redis) {
+	const prefix = "p*[a-z]?\\\n:"
+	at := "redis://" + nodes[0].Addr()
+	ours := at + "?prefix=" + url.QueryEscape(prefix)
+	decoy := openLocker(t, at+"?prefix=pxax%5C%0A:")
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	defer cancel()
+	for _, key := range []string{"a", "*", "decoy"} {
+		if _, err := decoy.Lock(ctx, key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{prefix, prefix + "{000}", "p{000}:held:a", "a", "*"} {
+		for _, node := range nodes {
+			_, _ = node.Do("SET", name, "theirs") // elsewhere in a cluster: MOVED
+		}
+	}
+	before := foreign(t, nodes, prefix+"{")
+
+	a, b := openLocker(t, ours), openLocker(t, ours)
+	held := make(map[string]*holdfast.Lock)
+	for _, key := range odd {
+		lock, err := a.Lock(ctx, key)
+		if err != nil {
+			t.Fatalf("%q: %v", key, err)
+		}
+		held[key] = lock
+	}
+	for _, key := range odd {
+		if _, err := b.TryLock(ctx, key); !errors.Is(err, holdfast.ErrHeld) {
+			t.Errorf("%q is held: %v", key, err)
+		}
+		if got := listed(t, b, key); !slices.Contains(got, key) || slices.ContainsFunc(got, func(k string) bool { return !strings.HasPrefix(k, key) }) {
+			t.Errorf("the keys that begin with %q are %q", key, got)
+		}
+	}
+	if got, want := listed(t, b, ""), slices.Sorted(slices.Values(odd)); !slices.Equal(got, want) {
+		t.Errorf("the keys are %q, want %q", got, want)
+	}
+	for i, key := range odd {
+		if i%2 == 0 {
+			handOverTo(ctx, t, held[key], a, b, key)
+			continue
+		}
+		holders, err := b.Holders(ctx, key)
+		if err != nil || len(holders) != 1 {
+			t.Errorf("%q: holders %+v, %v", key, holders, err)
+			continue
+		}
+		if err := b.Break(ctx, key, holders[0].ID); err != nil {
+			t.Errorf("%q: %v", key, err)
+		}
+		<-held[key].Done()
+	}
+	if got := listed(t, b, ""); len(got) > 0 {
+		t.Errorf("%q are locked still", got)
+	}
+	if after := foreign(t, nodes, prefix+"{"); !maps.Equal(before, after) {
+		t.Errorf("what belongs to others was %q and is %q", before, after)
+	}
+}
+
+// handOverTo unlocks a lock for which b waits.
+func handOverTo(ctx context.Context, t *testing.T, held *holdfast.Lock, a, b *holdfast.Locker, key string) {
+	t.Helper()
+	got := make(chan error)
+	go func() {
+		lock, err := b.Lock(ctx, key)
+		if err == nil {
+			err = lock.Unlock()
+		}
+		got <- err
+	}()
+	awaitLine(t, a, key, 1)
+	if err := errors.Join(held.Unlock(), <-got); err != nil {
+		t.Errorf("%q: %v", key, err)
+	}
+}
+
+func listed(t *testing.T, locks *holdfast.Locker, prefix string) (keys []string) {
+	t.Helper()
+	for key, err := range locks.Keys(context.Background(), prefix) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// foreign returns the Redis keys that do not begin with ours, and what is in
+// those that nobody renews.
+func foreign(t *testing.T, nodes []*servers.Redis, ours string) map[string]string {
+	t.Helper()
+	all := make(map[string]string)
+	for _, node := range nodes {
+		names, _ := node.Must("KEYS", "*").([]any)
+		for _, name := range names {
+			name, _ := name.(string)
+			if strings.HasPrefix(name, ours) {
+				continue
+			}
+			all[name] = ""
+			if text, err := node.Do("GET", name); err == nil {
+				all[name], _ = text.(string)
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,201 @@
+package redislock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
+)
+
+// TestFullServer fills the memory of a server that evicts nothing: what holds is
+// renewed, released and handed over, and what is new is refused with the error
+// that says why.
+func TestFullServer(t *testing.T) {
+	r := servers.StartRedis(t)
+	var renewals atomic.Int64
+	a := newLocker(t, openStore(t, r.URL()), &holdfast.Options{TTL: time.Second, Trace: &holdfast.Trace{
+		Renewed: func(holdfast.Event) { renewals.Add(1) },
+	}})
+	b := openLocker(t, r.URL())
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	held, err := a.Lock(ctx, "held")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan error)
+	go func() {
+		lock, err := b.Lock(ctx, "held")
+		if err == nil {
+			err = lock.Unlock()
+		}
+		got <- err
+	}()
+	awaitLine(t, a, "held", 1)
+
+	r.Must("CONFIG", "SET", "maxmemory", "1")
+	if _, err := b.Lock(ctx, "new"); err == nil || !strings.Contains(err.Error(), "OOM") {
+		t.Errorf("a new lock on a full server: %v; want its OOM error", err)
+	}
+	until(t, "renewals for longer than the TTL", func() bool { return renewals.Load() >= 6 })
+	if err := held.Err(); err != nil {
+		t.Errorf("the lock on a full server: %v", err)
+	}
+	if err := held.Unlock(); err != nil {
+		t.Errorf("unlock on a full server: %v", err)
+	}
+	if err := <-got; err != nil {
+		t.Errorf("the one who waited: %v", err)
+	}
+
+	r.Must("CONFIG", "SET", "maxmemory", "0")
+	lock, err := b.Lock(ctx, "new")
+	if err != nil {
+		t.Fatalf("with memory again: %v", err)
+	}
+	if err := lock.Unlock(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestEviction lets a server evict locks that are held. Open has warned of it,
+// and each owner is told.
+func TestEviction(t *testing.T) {
+	r := servers.StartRedis(t)
+	store := openStore(t, r.URL())
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	defer cancel()
+	if warnings, err := store.Check(ctx); err != nil || len(warnings) > 0 {
+		t.Errorf("a server that evicts nothing: warnings %q, %v", warnings, err)
+	}
+	locks := newLocker(t, store, &holdfast.Options{TTL: 3 * time.Second})
+	held := make(map[string]*holdfast.Lock)
+	for i := range 100 {
+		key := fmt.Sprint("key", i)
+		lock, err := locks.Lock(ctx, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held[key] = lock
+	}
+
+	used, err := strconv.Atoi(r.Info("used_memory"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Must("CONFIG", "SET", "maxmemory-policy", "allkeys-random")
+	r.Must("CONFIG", "SET", "maxmemory", strconv.Itoa(used+200_000))
+	warnings, err := store.Check(ctx)
+	if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "allkeys-random") {
+		t.Errorf("a server that evicts: warnings %q, %v; want one that names the policy", warnings, err)
+	}
+	for i := 0; r.Info("evicted_keys") == "0" || i < 40; i++ {
+		r.Must("SET", fmt.Sprint("filler", i), strings.Repeat("x", 20_000))
+	}
+	r.Must("CONFIG", "SET", "maxmemory", "0")
+
+	gone := 0
+	for key, lock := range held {
+		holders, err := locks.Holders(ctx, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(holders) > 0 {
+			continue
+		}
+		gone++
+		select {
+		case <-lock.Done():
+		case <-ctx.Done():
+			t.Fatalf("the owner of %s was not told that it is gone", key)
+		}
+		if err := lock.Err(); !errors.Is(err, holdfast.ErrLost) {
+			t.Errorf("%s was evicted: %v; want ErrLost", key, err)
+		}
+		delete(held, key)
+	}
+	t.Logf("%d of 100 locks were evicted", gone)
+	if gone == 0 {
+		t.Error("nothing was evicted")
+	}
+	for key, lock := range held {
+		if err := lock.Unlock(); err != nil {
+			t.Errorf("%s was not evicted: %v", key, err)
+		}
+	}
+}
+
+// TestKeysLeaveNothing locks each key once. $HOLDFAST_KEYS is how many, 20000
+// unless it is set.
+func TestKeysLeaveNothing(t *testing.T) {
+	keys := 20_000
+	if text := os.Getenv("HOLDFAST_KEYS"); text != "" {
+		var err error
+		if keys, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := servers.StartRedis(t)
+	a, b := openLocker(t, r.URL()), openLocker(t, r.URL())
+	var next atomic.Int64
+	var running sync.WaitGroup
+	for range 64 {
+		running.Go(func() {
+			for i := next.Add(1); int(i) <= keys && !t.Failed(); i = next.Add(1) {
+				useOnce(t, a, b, fmt.Sprint("job/", i), i%100 == 0)
+			}
+		})
+	}
+	running.Wait()
+	floor := regexp.MustCompile(`^holdfast:\{[0-9a-f]{3}\}:floor$`)
+	left, _ := r.Must("KEYS", "*").([]any)
+	for _, name := range left {
+		if name, _ := name.(string); !floor.MatchString(name) {
+			t.Errorf("%q is left", name)
+		}
+	}
+	t.Logf("%d keys, %d numbers are left", keys, len(left))
+	if len(left) == 0 || len(left) > 1024 {
+		t.Errorf("%d numbers are left, want from 1 to 1024", len(left))
+	}
+}
+
+// useOnce locks and unlocks a key, with another who is refused and one who waits
+// if it is contended.
+func useOnce(t *testing.T, a, b *holdfast.Locker, key string, contended bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	lock, err := a.Lock(ctx, key)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	done := make(chan error, 1)
+	if !contended {
+		done <- nil
+	} else {
+		if _, err := b.TryLock(ctx, key); !errors.Is(err, holdfast.ErrHeld) {
+			t.Errorf("%s was held: %v", key, err)
+		}
+		go func() {
+			lock, err := b.Lock(ctx, key, holdfast.Shared())
+			if err == nil {
+				err = lock.Unlock()
+			}
+			done <- err
+		}()
+	}
+	if err := errors.Join(lock.Unlock(), <-done); err != nil {
+		t.Error(err)
+	}
+}
