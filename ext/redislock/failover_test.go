@@ -1,0 +1,160 @@
+package redislock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
+)
+
+// A register takes a write only with a token that is not smaller than the
+// largest it has seen: what a lock guards should do the same.
+type register struct {
+	mu     sync.Mutex
+	max    uint64
+	writes []string
+}
+
+func (r *register) write(token uint64, text string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if token < r.max {
+		return false
+	}
+	r.max = token
+	r.writes = append(r.writes, text)
+	return true
+}
+
+// A fleet is a number of locks, each with the register that it guards.
+type fleet struct {
+	t         *testing.T
+	locks     *holdfast.Locker
+	held      []*holdfast.Lock
+	registers []*register
+	last      uint64 // the largest token so far
+}
+
+const fleetTTL = 12 * time.Second // longer than a failover takes
+
+func (f *fleet) key(i int) string { return fmt.Sprint("key", i) }
+
+// take locks n more keys.
+func (f *fleet) take(ctx context.Context, n int) {
+	f.t.Helper()
+	for range n {
+		i := len(f.held)
+		lock, err := f.locks.Lock(ctx, f.key(i))
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		f.held = append(f.held, lock)
+		f.last = max(f.last, lock.Fence())
+		if f.registers = append(f.registers, &register{}); !f.registers[i].write(lock.Fence(), "old") {
+			f.t.Fatal("the first write was refused")
+		}
+	}
+}
+
+// lost waits until the owners of all locks from the ith on know that they are
+// gone, and lets others take those keys.
+func (f *fleet) lost(ctx context.Context, i int, others *holdfast.Locker) {
+	f.t.Helper()
+	for ; i < len(f.held); i++ {
+		next, err := others.Lock(ctx, f.key(i))
+		if err != nil {
+			f.t.Fatalf("%s, which the server does not know any more: %v", f.key(i), err)
+		}
+		old := f.held[i]
+		switch r := f.registers[i]; {
+		case next.Fence() <= f.last:
+			f.t.Errorf("%s has token %d now; %d was given before", f.key(i), next.Fence(), f.last)
+		case !r.write(next.Fence(), "new"):
+			f.t.Errorf("the new owner of %s may not write", f.key(i))
+		case r.write(old.Fence(), "old"):
+			f.t.Errorf("%s went back to its old owner", f.key(i))
+		}
+		select {
+		case <-old.Done():
+		case <-ctx.Done():
+			f.t.Fatalf("the owner of %s was not told that it is gone", f.key(i))
+		}
+		if err := old.Err(); !errors.Is(err, holdfast.ErrLost) {
+			f.t.Errorf("%s is gone: %v; want ErrLost", f.key(i), err)
+		}
+		if err := old.Unlock(); !errors.Is(err, holdfast.ErrLost) {
+			f.t.Errorf("unlock of %s, which is gone: %v; want ErrLost", f.key(i), err)
+		}
+		if err := next.Unlock(); err != nil {
+			f.t.Errorf("%s has a new owner, who cannot unlock: %v", f.key(i), err)
+		}
+	}
+}
+
+// TestFailover promotes a replica that has missed the last 50 of 100 locks.
+func TestFailover(t *testing.T) {
+	s := servers.StartSentinel(t)
+	url := "redis://" + strings.Join(s.Addrs(), ",") + "?master=" + servers.MasterName
+	f := &fleet{t: t, locks: newLocker(t, openStore(t, url), &holdfast.Options{TTL: fleetTTL})}
+	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
+	defer cancel()
+	const known, all = 50, 100
+	primary := s.Primary()
+	replicas := s.Replicas()
+	f.take(ctx, known)
+	primary.AwaitReplicas(len(replicas))
+	for _, r := range replicas {
+		r.Pause()
+	}
+	primary.Must("CLIENT", "KILL", "TYPE", "replica") // what lies in sockets is lost too
+	f.take(ctx, all-known)
+	primary.Kill()
+	for _, r := range replicas {
+		r.Resume()
+	}
+	s.Primary()
+
+	others := newLocker(t, openStore(t, url), nil)
+	f.lost(ctx, known, others)
+	for i, lock := range f.held[:known] {
+		if _, err := others.TryLock(ctx, f.key(i)); !errors.Is(err, holdfast.ErrHeld) {
+			t.Errorf("%s, which the replica knew: %v; want ErrHeld", f.key(i), err)
+		}
+		if err := lock.Unlock(); err != nil {
+			t.Errorf("%s, which the replica knew: %v", f.key(i), err)
+		}
+	}
+}
+
+// TestRestartEmpty lets a server forget 100 locks.
+func TestRestartEmpty(t *testing.T) {
+	r := servers.StartRedis(t)
+	f := &fleet{t: t, locks: newLocker(t, openStore(t, r.URL()), &holdfast.Options{TTL: 3 * time.Second})}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	defer cancel()
+	f.take(ctx, 100)
+	r.RestartEmpty()
+	f.lost(ctx, 0, openLocker(t, r.URL()))
+}
+
+// TestWaitForReplica expects that a grant which no replica has confirmed is none.
+func TestWaitForReplica(t *testing.T) {
+	r := servers.StartRedis(t)
+	locks := openLocker(t, r.URL()+"?wait=1")
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if _, err := locks.TryLock(ctx, "key"); err == nil || !strings.Contains(err.Error(), "replica") {
+		t.Errorf("without a replica: %v; want an error that says so", err)
+	}
+	servers.StartReplica(t, r.Addr())
+	until(t, "the key that nobody holds to be free", func() bool {
+		lock, err := locks.TryLock(ctx, "key")
+		return err == nil && lock.Unlock() == nil
+	})
+}
