@@ -149,6 +149,10 @@ func TestWaitForReplica(t *testing.T) {
 	locks := openLocker(t, r.URL()+"?wait=1")
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
+	lock, err := openLocker(t, r.URL()).Lock(ctx, "other") // so that the server knows the script
+	if err != nil || lock.Unlock() != nil {
+		t.Fatal("cannot lock without wait", err)
+	}
 	if _, err := locks.TryLock(ctx, "key"); err == nil || !strings.Contains(err.Error(), "replica") {
 		t.Errorf("without a replica: %v; want an error that says so", err)
 	}

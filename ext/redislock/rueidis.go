@@ -54,8 +54,8 @@ func (c *rueidisConn) Confirm(ctx context.Context, cmd Command, replicas int) (f
 		dedicated.B().Wait().Numreplicas(int64(replicas)).Timeout(patience(ctx).Milliseconds()).Build())
 	first = reply(results[0])
 	confirmed, err := results[1].AsInt64()
-	if first.Err == nil {
-		first.Err = err
+	if refused, ok := rueidis.IsRedisErr(err); ok && first.Err == nil {
+		first.Err = refused
 	}
 	return first, confirmed
 }
