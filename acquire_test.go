@@ -198,10 +198,14 @@ func TestInvalidClaimIsNotTriedAgain(t *testing.T) {
 			f.acquire = func(context.Context, driver.Claim, func() (driver.Grant, error)) (driver.Grant, error) {
 				return driver.Grant{}, driver.ErrInvalid
 			}
+			f.release = func(context.Context, []driver.Claim, func() []error) []error { return []error{driver.ErrInvalid} }
 		})
 		start := time.Now()
 		if _, err := lk.Lock(b.Context(), "k"); !errors.Is(err, driver.ErrInvalid) || time.Since(start) != 0 {
 			b.Errorf("Lock: %v after %v, want ErrInvalid at once", err, since(start))
+		}
+		if err := lk.Close(); err != nil || time.Since(start) != 0 {
+			b.Errorf("Close: %v after %v, want nothing to clean up", err, since(start))
 		}
 	})
 }

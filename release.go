@@ -226,8 +226,8 @@ func (c *cleaner) release(batch []stray) bool {
 	defer c.lk.mu.Unlock()
 	now, all := c.lk.now(), true
 	for i, err := range errs {
-		if err == nil || errors.Is(err, driver.ErrLost) {
-			continue
+		if err == nil || errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrInvalid) {
+			continue // It ended, or such a claim was never kept.
 		}
 		all = false
 		if now < batch[i].until {
