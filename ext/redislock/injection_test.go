@@ -35,12 +35,9 @@ func lockOdd(t *testing.T, nodes []*servers.Redis) {
 	at := "redis://" + nodes[0].Addr()
 	ours := at + "?prefix=" + url.QueryEscape(prefix)
 	decoy := openLocker(t, at+"?prefix=pxax%5C%0A:")
-	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
-	defer cancel()
+	var theirs []*holdfast.Lock
 	for _, key := range []string{"a", "*", "decoy"} {
-		if _, err := decoy.Lock(ctx, key); err != nil {
-			t.Fatal(err)
-		}
+		theirs = append(theirs, mustLock(t, decoy, key))
 	}
 	for _, name := range []string{prefix, prefix + "{000}", "p{000}:held:a", "a", "*"} {
 		for _, node := range nodes {
@@ -52,12 +49,22 @@ func lockOdd(t *testing.T, nodes []*servers.Redis) {
 	a, b := openLocker(t, ours), openLocker(t, ours)
 	held := make(map[string]*holdfast.Lock)
 	for _, key := range odd {
-		lock, err := a.Lock(ctx, key)
-		if err != nil {
-			t.Fatalf("%q: %v", key, err)
-		}
-		held[key] = lock
+		held[key] = mustLock(t, a, key)
 	}
+	lookAt(t, b)
+	endAll(t, a, b, held)
+	if after := foreign(t, nodes, prefix+"{"); !maps.Equal(before, after) {
+		t.Errorf("what belongs to others was %q and is %q", before, after)
+	}
+	for _, lock := range theirs {
+		mustUnlock(t, lock)
+	}
+}
+
+// lookAt expects that all odd keys are held.
+func lookAt(t *testing.T, b *holdfast.Locker) {
+	t.Helper()
+	ctx := context.Background()
 	for _, key := range odd {
 		if _, err := b.TryLock(ctx, key); !errors.Is(err, holdfast.ErrHeld) {
 			t.Errorf("%q is held: %v", key, err)
@@ -69,6 +76,13 @@ func lockOdd(t *testing.T, nodes []*servers.Redis) {
 	if got, want := listed(t, b, ""), slices.Sorted(slices.Values(odd)); !slices.Equal(got, want) {
 		t.Errorf("the keys are %q, want %q", got, want)
 	}
+}
+
+// endAll hands half of the odd keys over and breaks the other half.
+func endAll(t *testing.T, a, b *holdfast.Locker, held map[string]*holdfast.Lock) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
 	for i, key := range odd {
 		if i%2 == 0 {
 			handOverTo(ctx, t, held[key], a, b, key)
@@ -86,9 +100,6 @@ func lockOdd(t *testing.T, nodes []*servers.Redis) {
 	}
 	if got := listed(t, b, ""); len(got) > 0 {
 		t.Errorf("%q are locked still", got)
-	}
-	if after := foreign(t, nodes, prefix+"{"); !maps.Equal(before, after) {
-		t.Errorf("what belongs to others was %q and is %q", before, after)
 	}
 }
 
