@@ -15,9 +15,9 @@ type bid struct {
 	*Store
 	claim   driver.Claim // as the nodes are asked for it
 	began   time.Time
-	limit   time.Duration
 	votes   []vote // by node
 	answers chan answer[vote]
+	open    bool // it has ended in a contest that has not
 	over    atomic.Bool
 }
 
@@ -49,13 +49,13 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	}
 	defer s.leave(c.ID)
 	b := &bid{
-		Store: s, claim: c, began: time.Now(), limit: nodeLimit(c.TTL),
+		Store: s, claim: c, began: time.Now(),
 		votes: make([]vote, len(s.nodes)), answers: make(chan answer[vote], len(s.nodes)),
 	}
 	b.claim.Fence = s.clock.next(c.Fence, c.Span)
 	defer b.over.Store(true)
 	g, err := b.run(ctx)
-	s.stands(c.ID, b.votes)
+	s.stands(b)
 	return g, err
 }
 
@@ -92,49 +92,46 @@ func (b *bid) run(ctx context.Context) (driver.Grant, error) {
 	var c contest
 	for {
 		began := time.Now()
-		cut := b.look(ctx)
-		if b.count(granted) >= b.majority() {
-			if err := b.level(ctx); err != nil {
-				return driver.Grant{}, err
-			}
+		b.look(ctx)
+		if b.level(ctx) {
 			return b.granted(), nil
 		}
-		if cut != nil {
+		if cut := ctx.Err(); cut != nil {
 			return driver.Grant{}, b.tooFew(cut)
 		}
 		if b.count(granted)+b.count(refused) < b.majority() {
 			return driver.Grant{}, b.tooFew(nil)
 		}
 		if !b.contends(ctx, &c, time.Since(began)) {
-			if !b.claim.Wait {
+			if b.claim.Wait {
+				b.rest(b.hear)
+			} else {
 				b.withdraw()
 			}
-			return b.refusal(&c), nil
+			return b.refusal(), nil
 		}
 	}
 }
 
 // look asks the nodes that have not granted the claim, and returns as soon as
-// waiting for the rest of them would change nothing. An error says that the
-// context has ended.
-func (b *bid) look(ctx context.Context) error {
+// waiting for the rest of them would change nothing, or the context ends.
+func (b *bid) look(ctx context.Context) {
 	b.ask()
 	began := time.Now()
 	var enough <-chan time.Time
-	for b.count(asked) > 0 && !b.decided() {
+	for b.count(asked) > 0 && !b.won() {
 		if enough == nil && b.mayDo() {
-			enough = time.After(max(time.Since(began), time.Millisecond))
+			enough = grace(began)
 		}
 		select {
 		case a := <-b.answers:
-			b.take(a)
+			b.votes[a.index] = b.judge(a)
 		case <-enough:
-			return nil
+			return
 		case <-ctx.Done():
-			return ctx.Err()
+			return
 		}
 	}
-	return nil
 }
 
 func (b *bid) ask() {
@@ -146,7 +143,7 @@ func (b *bid) ask() {
 		f, pilot := n.board(b.claim.ID)
 		began := b.spawn(func() {
 			if pilot {
-				n.fly(b.limit, b.claim, f)
+				n.fly(b.claim, f)
 			}
 			<-f.done
 			b.answers <- answer[vote]{n, vote{grant: f.grant, sent: f.sent, err: f.young}, f.err}
@@ -157,8 +154,8 @@ func (b *bid) ask() {
 	}
 }
 
-// take enters the answer of a node.
-func (b *bid) take(a answer[vote]) {
+// judge makes a vote of the answer of a node.
+func (b *bid) judge(a answer[vote]) vote {
 	v := a.value
 	v.kind = refused
 	fence, span := v.grant.Holder.Fence, 1
@@ -179,7 +176,7 @@ func (b *bid) take(a answer[vote]) {
 	if v.err != nil {
 		v.kind, v.err = failed, a.named(v.err)
 	}
-	b.votes[a.index] = v
+	return v
 }
 
 func (b *bid) count(k kind) (n int) {
@@ -191,23 +188,21 @@ func (b *bid) count(k kind) (n int) {
 	return n
 }
 
-// decided reports whether no answer that is still to come matters: the claim
-// is granted with one token, or it is refused and nobody waits.
-func (b *bid) decided() bool {
-	if _, n := b.token(); n >= b.majority() {
-		return true
-	}
-	yes, no, open := b.count(granted), b.count(refused), b.count(asked)
-	return !b.claim.Wait && yes+open < b.majority() && yes+no >= b.majority()
+// won reports whether a majority has granted the claim with one token.
+func (b *bid) won() bool {
+	_, n := b.token()
+	return n >= b.majority()
 }
 
 // mayDo reports whether the answers are enough, though it would be better to
 // have all: with one more, a second round may not be needed; the more nodes
 // know a claim in line before its caller does, the better they agree on the
-// order of the line; and an error should tell of all nodes.
+// order of the line; and what is told of the others is about all nodes. A
+// reader needs more than that: the token that the majority of the others has, if
+// there is one.
 func (b *bid) mayDo() bool {
 	yes, no, open := b.count(granted), b.count(refused), b.count(asked)
-	return yes >= b.majority() || yes+open < b.majority() && (yes+no >= b.majority() || yes+no+open < b.majority())
+	return yes >= b.majority() && !b.claim.Shared() || yes+open < b.majority() && (yes+no >= b.majority() || yes+no+open < b.majority())
 }
 
 // token returns the token that most nodes have given, and how many those are.
@@ -226,17 +221,17 @@ func (b *bid) token() (token uint64, nodes int) {
 	return token, nodes
 }
 
-// level lets a majority of the nodes that have granted the claim have the same
-// token: the largest of theirs.
-func (b *bid) level(ctx context.Context) error {
-	if _, n := b.token(); n >= b.majority() {
-		return nil
-	}
+// level lets a majority of the nodes have given the claim the same token: the
+// largest of theirs. It reports whether they have.
+func (b *bid) level(ctx context.Context) bool {
 	var token uint64
 	for i := range b.votes {
 		if b.votes[i].kind == granted {
 			token = max(token, b.votes[i].grant.Fence)
 		}
+	}
+	if b.won() || b.count(granted) < b.majority() {
+		return b.won()
 	}
 	var lower []*node
 	for i, n := range b.nodes {
@@ -244,26 +239,31 @@ func (b *bid) level(ctx context.Context) error {
 			lower = append(lower, n)
 		}
 	}
-	answers := each(b.Store, lower, func(n *node) (any, error) { return nil, n.raise(b.limit, b.claim, token, &b.over) })
+	answers := each(b.Store, lower, func(n *node) (any, error) { return nil, n.raise(b.claim, token, &b.over) })
 	for range lower {
 		select {
 		case a := <-answers:
-			if a.err != nil {
-				b.votes[a.index].kind, b.votes[a.index].err = failed, a.named(a.err)
-			} else {
-				b.votes[a.index].grant.Fence = token
-			}
+			b.votes[a.index].raised(a.node, token, a.err)
 		case <-ctx.Done():
-			return b.tooFew(ctx.Err())
+			return false
 		}
-		if _, n := b.token(); n >= b.majority() {
-			return nil
-		}
-		if b.count(granted) < b.majority() {
+		if b.won() || b.count(granted) < b.majority() {
 			break
 		}
 	}
-	return b.tooFew(nil)
+	return b.won()
+}
+
+// raised enters what a node has said to a raise.
+func (v *vote) raised(n *node, token uint64, err error) {
+	switch {
+	case err == nil:
+		v.grant.Fence = token
+	case errors.Is(err, driver.ErrLost): // It ran out since.
+		*v = vote{kind: refused}
+	default:
+		v.kind, v.err = failed, n.named(err)
+	}
 }
 
 // granted is the grant of a majority whose tokens are level. It stands for as
@@ -287,28 +287,32 @@ func (b *bid) granted() driver.Grant {
 	return g
 }
 
+// rest lets f have the answers that come when the bid is over.
+func (b *bid) rest(f func(*node, vote)) {
+	open := b.count(asked)
+	if open == 0 {
+		return
+	}
+	b.spawn(func() {
+		for range open {
+			a := <-b.answers
+			f(a.node, b.judge(a))
+		}
+	})
+}
+
 // withdraw releases the claim wherever a node has it, or may have it yet.
 func (b *bid) withdraw() {
-	open := b.count(asked)
-	release := func(v vote, n *node) {
+	release := func(n *node, v vote) {
 		if v.kind == granted || v.kind == failed && !v.sent.IsZero() {
 			parted := n.part([]driver.Claim{b.claim})
-			b.spawn(func() { _, _ = n.release(b.limit, parted) })
+			b.spawn(func() { _, _ = n.release(parted) })
 		}
 	}
 	for i, n := range b.nodes {
-		release(b.votes[i], n)
+		release(n, b.votes[i])
 	}
-	if open > 0 {
-		rest := &bid{Store: b.Store, votes: make([]vote, len(b.votes))}
-		b.spawn(func() {
-			for range open {
-				a := <-b.answers
-				rest.take(a)
-				release(rest.votes[a.index], a.node)
-			}
-		})
-	}
+	b.rest(release)
 }
 
 // tooFew is the error of a bid whose outcome is unknown.

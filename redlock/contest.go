@@ -9,8 +9,10 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// mostPause bounds the pause between two looks at a contest.
-const mostPause = 50 * time.Millisecond
+const (
+	mostPause   = 50 * time.Millisecond  // between two looks at a contest
+	mostContest = 300 * time.Millisecond // that one call looks at one
+)
 
 // A contest is on when several claims have some nodes each and none has a
 // majority: one of them must be let have the nodes of the others. All who see
@@ -23,7 +25,6 @@ const mostPause = 50 * time.Millisecond
 type contest struct {
 	looks int
 	pause time.Duration
-	open  bool // it has not been decided
 }
 
 // contends lets the bid play its part after a look that took so long. It
@@ -31,8 +32,8 @@ type contest struct {
 // nothing to win or to give away.
 func (b *bid) contends(ctx context.Context, c *contest, took time.Duration) bool {
 	mine, best, settled := b.standing()
-	c.open = !settled
-	if settled || time.Since(b.began) > b.limit {
+	b.open = !settled
+	if settled || time.Since(b.began) > mostContest {
 		return false
 	}
 	c.looks++
@@ -92,7 +93,7 @@ func (b *bid) yield(ctx context.Context) {
 		}
 	}
 	parts := part(mine, []driver.Claim{b.claim})
-	answers := each(b.Store, mine, func(n *node) ([]error, error) { return n.release(b.limit, parts[n]) })
+	answers := each(b.Store, mine, func(n *node) ([]error, error) { return n.release(parts[n]) })
 	for range mine {
 		select {
 		case <-answers:
@@ -104,7 +105,7 @@ func (b *bid) yield(ctx context.Context) {
 
 // refusal tells of the claim that is in the way on most nodes, and when so many
 // of them may be free that asking pays.
-func (b *bid) refusal(c *contest) driver.Grant {
+func (b *bid) refusal() driver.Grant {
 	var g driver.Grant
 	var retries []time.Duration
 	most := 0
@@ -128,9 +129,6 @@ func (b *bid) refusal(c *contest) driver.Grant {
 	slices.Sort(retries)
 	if i := b.majority() - b.count(granted) - 1; i < len(retries) {
 		g.Retry = retries[i]
-	}
-	if c.open && b.claim.Wait {
-		g.Retry = c.pause + rand.N(max(3*c.pause, time.Millisecond))
 	}
 	return g
 }

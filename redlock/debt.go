@@ -67,7 +67,7 @@ func (n *node) repay(batch []debt) bool {
 	for i := range batch {
 		claims[i] = batch[i].claim
 	}
-	errs, err := n.send(nodeLimit(0), claims)
+	errs, err := n.send(claims)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for i, d := range batch {

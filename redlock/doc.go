@@ -7,8 +7,9 @@
 //
 // # How it works
 //
-// Every call goes to all nodes at the same time and returns as soon as a
-// majority has decided it. What is left goes on in the background.
+// Every call goes to all nodes at the same time and returns when a majority has
+// decided it and the others have had as long again, a millisecond at least; a
+// grant at once. What is left goes on in the background.
 //
 // A claim is held if a majority of the nodes has granted it. The client proposes
 // a fencing token, larger than all it has seen, which a node gives unless it has
@@ -25,8 +26,8 @@
 // nodes is let have them, and of several the one with the smallest public id;
 // the others release what they have and stand in line again.
 //
-// A node that does not answer in a twentieth of the TTL (50 to 500 ms) is left
-// out until it answers: it gets one call at a time. A release that a node has
+// A node that does not answer in half a second is left out until it answers: it
+// gets one call at a time. A release that a node has
 // missed is repeated until the claim has run out there.
 //
 // # What it promises
@@ -64,6 +65,9 @@
 //   - There are no slots (semaphores): a majority cannot count. Of 2 slots, 3
 //     claims can have 2 of 3 nodes each, all different. They are refused; use a
 //     single server for them.
+//   - Readers who hold together share a token while the nodes that let in the
+//     first of them are well. If not, one who comes later may have a larger one,
+//     and a check that goes by the largest refuses those who came before.
 //   - A lock that has just a majority is lost with one node of it. Locks that
 //     are taken while all nodes are well have more.
 //   - A node must say in a refusal who is in the way. If it does not, ties among

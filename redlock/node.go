@@ -20,7 +20,9 @@ type opener func(context.Context) (driver.Store, error)
 //
 // One that lets a call run into its limit is silent: until it answers again it
 // gets one call at a time, and all others fail at once. So it keeps nobody
-// waiting, and goroutines do not pile up in front of it.
+// waiting, and goroutines do not pile up in front of it. If there is no majority
+// without the silent ones, it is rather this process that is slow, and all calls
+// are made.
 type node struct {
 	redlock *Store
 	index   int
@@ -71,16 +73,23 @@ func (n *node) call(limit time.Duration, f func(context.Context, driver.Store) e
 func (n *node) enter() (probe bool, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.silent && n.probing {
+	few := int(n.redlock.silent.Load()) <= len(n.redlock.nodes)-n.redlock.majority()
+	if n.silent && n.probing && few {
 		return false, errSilent
 	}
+	probe = n.silent && !n.probing
 	n.probing = n.silent
-	return n.silent, nil
+	return probe, nil
 }
 
 func (n *node) leave(probe, silent bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if silent && !n.silent {
+		n.redlock.silent.Add(1)
+	} else if !silent && n.silent {
+		n.redlock.silent.Add(-1)
+	}
 	n.silent = silent
 	if probe {
 		n.probing = false
@@ -179,4 +188,11 @@ func each[T any](s *Store, nodes []*node, f func(*node) (T, error)) <-chan answe
 		}
 	}
 	return answers
+}
+
+// grace ends after as long again as it took a majority to answer: most of the
+// other nodes will have answered by then, and nobody waits long for one that
+// does not.
+func grace(began time.Time) <-chan time.Time {
+	return time.After(max(time.Since(began), time.Millisecond))
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Renew implements [driver.Store]. What a majority says is so; a node that has
+// Renew implements [driver.Store]. What a majority says is so. A node that has
 // lost a claim does not get it back.
 func (s *Store) Renew(ctx context.Context, cs []driver.Claim) []error {
 	invalid := make([]error, len(cs))
@@ -19,8 +19,7 @@ func (s *Store) Renew(ctx context.Context, cs []driver.Claim) []error {
 			kept = append(kept, c)
 		}
 	}
-	limit := nodeLimit(shortest(kept))
-	errs := s.poll(ctx, len(kept), func(n *node) ([]error, error) { return n.renew(limit, kept) })
+	errs := s.poll(ctx, len(kept), func(n *node) ([]error, error) { return n.renew(kept) })
 	s.abandon(kept, errs)
 	if len(kept) == len(cs) {
 		return errs
@@ -33,14 +32,16 @@ func (s *Store) Renew(ctx context.Context, cs []driver.Claim) []error {
 	return invalid
 }
 
-// Release implements [driver.Store]. What a majority says is so; the others are
-// told in the background, until they have answered or the TTL has passed.
+// Release implements [driver.Store]. What a majority says is so. The others are
+// told in the background if they take much longer, until they have answered or
+// the TTL has passed; whoever comes next should rather find all nodes free, and
+// have one to lose.
 func (s *Store) Release(ctx context.Context, cs []driver.Claim) []error {
 	if err := ctx.Err(); err != nil {
 		return slices.Repeat([]error{err}, len(cs))
 	}
-	limit, parts := nodeLimit(shortest(cs)), part(s.nodes, cs)
-	return s.poll(ctx, len(cs), func(n *node) ([]error, error) { return n.release(limit, parts[n]) })
+	parts := part(s.nodes, cs)
+	return s.poll(ctx, len(cs), func(n *node) ([]error, error) { return n.release(parts[n]) })
 }
 
 // part takes note that claims are about to be released on nodes, and returns
@@ -67,15 +68,8 @@ func (s *Store) abandon(cs []driver.Claim, errs []error) {
 	}
 }
 
-func shortest(cs []driver.Claim) time.Duration {
-	if len(cs) == 0 {
-		return 0
-	}
-	return slices.MinFunc(cs, func(a, b driver.Claim) int { return int(a.TTL - b.TTL) }).TTL
-}
-
 // poll asks all nodes about claims, and returns for each what a majority says,
-// as soon as it is certain for all.
+// once that is certain for all and the other nodes have had a little time.
 func (s *Store) poll(ctx context.Context, claims int, ask func(*node) ([]error, error)) []error {
 	if claims == 0 {
 		return nil
@@ -85,16 +79,22 @@ func (s *Store) poll(ctx context.Context, claims int, ask func(*node) ([]error, 
 	}
 	counts := make([]count, claims)
 	answers := each(s, s.nodes, ask)
-	for open := claims; open > 0; {
+	began := time.Now()
+	var enough <-chan time.Time
+	for open := len(s.nodes); open > 0; {
 		select {
 		case a := <-answers:
-			open = 0
+			open--
+			certain := true
 			for i := range counts {
 				counts[i].add(a.node, a.of(i))
-				if !counts[i].certain(len(s.nodes)) {
-					open++
-				}
+				certain = certain && counts[i].certain(len(s.nodes))
 			}
+			if certain && enough == nil {
+				enough = grace(began)
+			}
+		case <-enough:
+			open = 0
 		case <-ctx.Done():
 			return s.verdicts(counts, ctx.Err())
 		}

@@ -80,8 +80,8 @@ func (n *node) board(id string) (f *flight, pilot bool) {
 
 // fly makes the call of a flight. Its errors leave open what the node has done,
 // but for driver.ErrInvalid.
-func (n *node) fly(limit time.Duration, c driver.Claim, f *flight) {
-	f.err = n.call(limit, func(ctx context.Context, inner driver.Store) (err error) {
+func (n *node) fly(c driver.Claim, f *flight) {
+	f.err = n.call(nodeLimit, func(ctx context.Context, inner driver.Store) (err error) {
 		f.sent = time.Now()
 		if f.grant, err = inner.Acquire(ctx, c); err == nil && f.grant.OK {
 			f.young = n.serves(ctx, inner)
@@ -121,9 +121,9 @@ func (n *node) doubtful(id string) bool {
 // claim once more, with a larger token, is possible only if an Acquire came
 // late, and found out by asking. See the model. A bid that is over must not ask:
 // the claim may have been released.
-func (n *node) raise(limit time.Duration, c driver.Claim, token uint64, over *atomic.Bool) error {
+func (n *node) raise(c driver.Claim, token uint64, over *atomic.Bool) error {
 	c.Fence = token
-	errs, err := n.renew(limit, []driver.Claim{c})
+	errs, err := n.renew([]driver.Claim{c})
 	if err == nil {
 		err = first(errs)
 	}
@@ -138,7 +138,7 @@ func (n *node) raise(limit time.Duration, c driver.Claim, token uint64, over *at
 		n.land(c.ID, f)
 		return errEnding
 	default:
-		n.fly(limit, c, f)
+		n.fly(c, f)
 	}
 	if f.err == nil && (!f.grant.OK || f.grant.Fence != token) {
 		return fmt.Errorf("has granted the claim once more, with token %d", f.grant.Fence)
@@ -148,8 +148,8 @@ func (n *node) raise(limit time.Duration, c driver.Claim, token uint64, over *at
 
 // release ends claims at the node for which part was called. Those that it does
 // not answer for are owed.
-func (n *node) release(limit time.Duration, cs []driver.Claim) ([]error, error) {
-	errs, err := n.send(limit, cs)
+func (n *node) release(cs []driver.Claim) ([]error, error) {
+	errs, err := n.send(cs)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for i, c := range cs {
@@ -163,8 +163,8 @@ func (n *node) release(limit time.Duration, cs []driver.Claim) ([]error, error) 
 }
 
 // send makes the call of a release.
-func (n *node) send(limit time.Duration, cs []driver.Claim) (errs []error, err error) {
-	err = n.call(limit, func(ctx context.Context, inner driver.Store) error {
+func (n *node) send(cs []driver.Claim) (errs []error, err error) {
+	err = n.call(nodeLimit, func(ctx context.Context, inner driver.Store) error {
 		errs = inner.Release(ctx, cs)
 		return unanswered(len(cs), errs)
 	})
@@ -172,8 +172,8 @@ func (n *node) send(limit time.Duration, cs []driver.Claim) (errs []error, err e
 }
 
 // renew makes the call of a renewal.
-func (n *node) renew(limit time.Duration, cs []driver.Claim) (errs []error, err error) {
-	err = n.call(limit, func(ctx context.Context, inner driver.Store) error {
+func (n *node) renew(cs []driver.Claim) (errs []error, err error) {
+	err = n.call(nodeLimit, func(ctx context.Context, inner driver.Store) error {
 		errs = inner.Renew(ctx, cs)
 		return unanswered(len(cs), errs)
 	})
@@ -183,7 +183,7 @@ func (n *node) renew(limit time.Duration, cs []driver.Claim) (errs []error, err 
 // abandon releases those of the claims that the node holds, not those that
 // stand in line there.
 func (n *node) abandon(cs []driver.Claim) error {
-	errs, err := n.renew(nodeLimit(0), cs)
+	errs, err := n.renew(cs)
 	var held []driver.Claim
 	for i, c := range cs {
 		if err == nil && (errs == nil || errs[i] == nil) {
@@ -191,7 +191,7 @@ func (n *node) abandon(cs []driver.Claim) error {
 		}
 	}
 	if len(held) > 0 {
-		_, err = n.release(nodeLimit(0), n.part(held))
+		_, err = n.release(n.part(held))
 	}
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -16,6 +17,10 @@ const (
 
 	// defaultQuarantine is the engine's default TTL.
 	defaultQuarantine = 15 * time.Second
+
+	// nodeLimit is how long a node has to answer. The TTL of a claim does not
+	// matter: nobody waits for a node unless there is no majority without it.
+	nodeLimit = 500 * time.Millisecond
 
 	// closingGrace is how long Close lets calls go on that nobody waits for.
 	closingGrace = 100 * time.Millisecond
@@ -42,6 +47,7 @@ type Store struct {
 	nodes      []*node
 	quarantine time.Duration // 0: none
 	clock      clock
+	silent     atomic.Int32 // how many nodes are
 
 	ctx    context.Context // of all calls to nodes
 	cancel context.CancelFunc
@@ -169,9 +175,4 @@ func (s *Store) lasting(c driver.Claim) error {
 		return fmt.Errorf("%w: its TTL of %v is longer than the quarantine of nodes that restart, %v (want a longer quarantine or a shorter TTL)", driver.ErrInvalid, c.TTL, s.quarantine)
 	}
 	return nil
-}
-
-// nodeLimit is how long a node has to answer a call about a claim.
-func nodeLimit(ttl time.Duration) time.Duration {
-	return min(max(ttl/20, 50*time.Millisecond), 500*time.Millisecond)
 }

@@ -25,6 +25,7 @@ type watch struct {
 
 	mu      sync.Mutex
 	stopped bool
+	open    bool     // Watch has returned
 	has     []bool   // by node: it holds the claim
 	stops   []func() // by node
 	timer   *time.Timer
@@ -37,7 +38,7 @@ func (s *Store) Watch(ctx context.Context, c driver.Claim, wake func(driver.Gran
 	s.watches[c.ID] = append(s.watches[c.ID], w)
 	s.mu.Unlock()
 	_, err = gather(ctx, s, func(n *node) (any, error) {
-		return nil, n.call(nodeLimit(c.TTL), func(ctx context.Context, inner driver.Store) error {
+		return nil, n.call(nodeLimit, func(ctx context.Context, inner driver.Store) error {
 			watcher, ok := inner.(driver.Watcher)
 			if !ok {
 				return errNoWatch
@@ -53,19 +54,26 @@ func (s *Store) Watch(ctx context.Context, c driver.Claim, wake func(driver.Gran
 		w.stop()
 		return nil, err
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.open = true
 	return w.stop, nil
 }
 
-// keep takes the way to end the watch at one node.
+// keep takes the way to end the watch at one node. If that has come late, the
+// claim asks once more, because a wake may have been missed.
 func (w *watch) keep(stop func()) {
 	w.mu.Lock()
-	if !w.stopped {
-		w.stops = append(w.stops, stop)
+	if w.stopped {
 		w.mu.Unlock()
+		stop()
 		return
 	}
-	w.mu.Unlock()
-	stop()
+	defer w.mu.Unlock()
+	w.stops = append(w.stops, stop)
+	if w.open {
+		w.soon()
+	}
 }
 
 // hear takes the wake of a node.
@@ -77,8 +85,8 @@ func (w *watch) hear(n *node, g driver.Grant) {
 	w.mu.Lock()
 	w.has[n.index] = true
 	enough := w.nodes() >= w.redlock.majority()
-	if !enough && w.timer == nil && !w.stopped {
-		w.timer = time.AfterFunc(settling, func() { w.wake(driver.Grant{}) })
+	if !enough {
+		w.soon()
 	}
 	w.mu.Unlock()
 	if enough {
@@ -135,18 +143,43 @@ func (s *Store) forget(w *watch) {
 	}
 }
 
-// stands tells the watches of a claim which nodes have it after a bid.
-func (s *Store) stands(id string, votes []vote) {
+// stands tells the watches of a claim which nodes have it after a bid. If those
+// of its contest have not come to an end, it is to look again soon.
+func (s *Store) stands(b *bid) {
 	s.mu.Lock()
-	watches := slices.Clone(s.watches[id])
+	watches := slices.Clone(s.watches[b.claim.ID])
 	s.mu.Unlock()
 	for _, w := range watches {
 		w.mu.Lock()
-		for i := range votes {
-			if k := votes[i].kind; k == granted || k == refused {
+		for i := range b.votes {
+			if k := b.votes[i].kind; k == granted || k == refused {
 				w.has[i] = k == granted
 			}
 		}
+		if b.open {
+			w.soon()
+		}
 		w.mu.Unlock()
+	}
+}
+
+// soon wakes the claim after a while. Call it with mu held.
+func (w *watch) soon() {
+	if w.timer == nil && !w.stopped {
+		w.timer = time.AfterFunc(settling, func() { w.wake(driver.Grant{}) })
+	}
+}
+
+// hear takes a node's answer to a claim in line that came after the bid: if it
+// is a yes, the claim has that node as if it had been pushed.
+func (b *bid) hear(n *node, v vote) {
+	if v.kind != granted {
+		return
+	}
+	b.mu.Lock()
+	watches := slices.Clone(b.watches[b.claim.ID])
+	b.mu.Unlock()
+	for _, w := range watches {
+		w.hear(n, v.grant)
 	}
 }
