@@ -11,6 +11,7 @@ import (
 // TestAgeAcrossConnections looks again and again at a server that keeps running
 // while connections break. It tells its uptime in whole seconds.
 func TestAgeAcrossConnections(t *testing.T) {
+	t.Parallel()
 	r := servers.StartRedis(t)
 	s := openStore(t, r.URL())
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

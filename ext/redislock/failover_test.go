@@ -99,6 +99,7 @@ func (f *fleet) lost(ctx context.Context, i int, others *holdfast.Locker) {
 
 // TestFailover promotes a replica that has missed the last 50 of 100 locks.
 func TestFailover(t *testing.T) {
+	t.Parallel()
 	s := servers.StartSentinel(t)
 	url := "redis://" + strings.Join(s.Addrs(), ",") + "?master=" + servers.MasterName
 	f := &fleet{t: t, locks: newLocker(t, openStore(t, url), &holdfast.Options{TTL: fleetTTL})}
@@ -134,6 +135,7 @@ func TestFailover(t *testing.T) {
 
 // TestRestartEmpty lets a server forget 100 locks.
 func TestRestartEmpty(t *testing.T) {
+	t.Parallel()
 	r := servers.StartRedis(t)
 	f := &fleet{t: t, locks: newLocker(t, openStore(t, r.URL()), &holdfast.Options{TTL: 3 * time.Second})}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)

@@ -142,6 +142,10 @@ func (h *history) checkOrder(t *testing.T, cuts []span) {
 	}
 }
 
+// usual is far more than a hand-off takes, and much less than the time
+// after which a waiter asks by itself.
+const usual = countTTL / 30
+
 // checkGaps fails if the lock was free for longer than bound though others
 // wanted it. What a killed process held, or was given, lasts until its TTL ends;
 // when the machine did not run a process does not count.
@@ -174,6 +178,9 @@ func (h *history) checkGaps(t *testing.T, bound time.Duration) {
 	}
 	t.Logf("%d turns, %d hand-offs between processes: p50 %v, p90 %v, p99 %v, longest %v (bound %v)",
 		len(h.turns), len(gaps), at(0.5), at(0.9), at(0.99), at(1), bound)
+	if at(0.5) > usual {
+		t.Errorf("half of the hand-offs took longer than %v: nobody is told of them", usual)
+	}
 }
 
 // stalled is the longest time in a span for which the machine did not run a

@@ -21,6 +21,7 @@ import (
 // renewed, released and handed over, and what is new is refused with the error
 // that says why.
 func TestFullServer(t *testing.T) {
+	t.Parallel()
 	r := servers.StartRedis(t)
 	var renewals atomic.Int64
 	a := newLocker(t, openStore(t, r.URL()), &holdfast.Options{TTL: time.Second, Trace: &holdfast.Trace{
@@ -71,6 +72,7 @@ func TestFullServer(t *testing.T) {
 // TestEviction lets a server evict locks that are held. Open has warned of it,
 // and each owner is told.
 func TestEviction(t *testing.T) {
+	t.Parallel()
 	r := servers.StartRedis(t)
 	store := openStore(t, r.URL())
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)

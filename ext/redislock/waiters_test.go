@@ -97,6 +97,7 @@ func TestLostPush(t *testing.T) {
 // TestLostListener cuts the connection on which a grant would have come, right
 // before it does.
 func TestLostListener(t *testing.T) {
+	t.Parallel()
 	r := servers.StartRedis(t)
 	a := openLocker(t, r.URL())
 	for i := range 20 {
@@ -112,6 +113,7 @@ func TestLostListener(t *testing.T) {
 // TestSilentWaiter has the first in line vanish behind a dead network, where the
 // server cannot see that it is gone. The next one waits for a few seconds only.
 func TestSilentWaiter(t *testing.T) {
+	t.Parallel()
 	r := servers.StartRedis(t)
 	proxy := servers.StartProxy(t, r.Addr())
 	held := mustLock(t, openLocker(t, r.URL()), "key", holdfast.TTL(time.Minute))
@@ -126,6 +128,7 @@ func TestSilentWaiter(t *testing.T) {
 // TestCancelledAtItsTurn cancels waits at the moment of the grant. Whoever of
 // the two was first, the key is free afterwards, and nothing is left.
 func TestCancelledAtItsTurn(t *testing.T) {
+	t.Parallel()
 	r := servers.StartRedis(t)
 	a, b := openLocker(t, r.URL()), openLocker(t, r.URL())
 	got := 0
@@ -161,6 +164,7 @@ func TestCancelledAtItsTurn(t *testing.T) {
 // TestExpiry lets those who wait find out for themselves that a holder is gone,
 // without asking all the time or all at once.
 func TestExpiry(t *testing.T) {
+	t.Parallel()
 	const ttl, waiters = 3 * time.Second, 20
 	r := servers.StartRedis(t)
 	store := openStore(t, r.URL())
@@ -187,6 +191,7 @@ func TestExpiry(t *testing.T) {
 // TestKilledClient has a holder that renews vanish without a word: the next one
 // gets the lock when the lease ends, and not before.
 func TestKilledClient(t *testing.T) {
+	t.Parallel()
 	r := servers.StartRedis(t)
 	proxy := servers.StartProxy(t, r.Addr())
 	const ttl = 2 * time.Second
