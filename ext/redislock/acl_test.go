@@ -3,6 +3,7 @@ package redislock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -154,11 +155,13 @@ func TestMissingKeyPermission(t *testing.T) {
 // TestWaitWithoutMessages hands a lock over between users who may not be told.
 func TestWaitWithoutMessages(t *testing.T) {
 	single, cluster := servers.StartRedis(t), servers.StartCluster(t)
-	for _, right := range []string{"-publish -spublish", "-subscribe -ssubscribe", "resetchannels"} {
+	for i, right := range []string{"-publish -spublish", "-subscribe -ssubscribe", "resetchannels"} {
 		rules := append(documented(t), strings.Fields(right)...)
-		url := user(single, "deaf", rules)
+		// The subtests run at the same time: each right has a user and a key.
+		deaf := fmt.Sprint("deaf", i)
+		url := user(single, deaf, rules)
 		for _, node := range cluster.Nodes {
-			user(node, "deaf", rules)
+			user(node, deaf, rules)
 		}
 		for kind, url := range map[string]string{
 			"single":  url,
@@ -166,30 +169,30 @@ func TestWaitWithoutMessages(t *testing.T) {
 		} {
 			t.Run(kind+" "+right, func(t *testing.T) {
 				t.Parallel()
-				handOver(t, openLocker(t, url), openLocker(t, url))
+				handOver(t, deaf, openLocker(t, url), openLocker(t, url))
 			})
 		}
 	}
 }
 
 // handOver lets one process wait for a lock of the other.
-func handOver(t *testing.T, a, b *holdfast.Locker) {
+func handOver(t *testing.T, key string, a, b *holdfast.Locker) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	held, err := a.Lock(ctx, "key")
+	held, err := a.Lock(ctx, key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := make(chan error)
 	go func() {
-		lock, err := b.Lock(ctx, "key")
+		lock, err := b.Lock(ctx, key)
 		if err == nil {
 			err = lock.Unlock()
 		}
 		got <- err
 	}()
-	awaitLine(t, a, "key", 1)
+	awaitLine(t, a, key, 1)
 	if err := held.Unlock(); err != nil {
 		t.Error(err)
 	}
