@@ -13,11 +13,11 @@ type Proxy struct {
 	Requests *Direction // to the server
 	Replies  *Direction // from the server
 
-	tb     TB
-	target string
-	addr   string
+	tb   TB
+	addr string
 
 	mu       sync.Mutex
+	target   string
 	listener net.Listener // nil while new connections are refused
 	links    map[*link]bool
 	done     sync.WaitGroup // a goroutine for the listener, and some for each link
@@ -83,6 +83,15 @@ func (p *Proxy) Reset() {
 	}
 }
 
+// Redirect makes target the server behind the proxy, and breaks the connections
+// to the one that was.
+func (p *Proxy) Redirect(target string) {
+	p.mu.Lock()
+	p.target = target
+	p.mu.Unlock()
+	p.Reset()
+}
+
 // serve accepts connections until l is closed. The caller holds the mutex, or
 // is alone.
 func (p *Proxy) serve(l net.Listener) {
@@ -110,8 +119,9 @@ func (p *Proxy) accept(from net.Listener, client *net.TCPConn) {
 		return
 	}
 	p.links[l] = true
+	target := p.target
 	p.done.Go(func() {
-		p.relay(l)
+		p.relay(l, target)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		delete(p.links, l)
@@ -119,8 +129,8 @@ func (p *Proxy) accept(from net.Listener, client *net.TCPConn) {
 }
 
 // relay passes on what both sides say until both have ended or one breaks off.
-func (p *Proxy) relay(l *link) {
-	if !l.dial(p.target) {
+func (p *Proxy) relay(l *link, target string) {
+	if !l.dial(target) {
 		return
 	}
 	var both sync.WaitGroup

@@ -157,3 +157,20 @@ func TestProxyRefuse(t *testing.T) {
 	s.send("PING")
 	s.wantReply("+PONG")
 }
+
+func TestRedirect(t *testing.T) {
+	r, p, s := proxied(t)
+	s.send("PING")
+	s.wantReply("+PONG")
+	other := StartRedis(t)
+	p.Redirect(other.Addr())
+	if got, err := s.receive(); err == nil {
+		t.Errorf("received %q on a connection to the server that was", got)
+	}
+	s = connect(t, p.Addr())
+	s.send("SET key value")
+	s.wantReply("+OK")
+	if there, here := other.Must("GET", "key"), r.Must("GET", "key"); there != "value" || here != nil {
+		t.Errorf("the new server has %v, the old one %v", there, here)
+	}
+}
