@@ -41,7 +41,7 @@ type fleet struct {
 	last      uint64 // the largest token so far
 }
 
-const fleetTTL = 12 * time.Second // longer than a failover takes
+const fleetTTL = 6 * time.Second // longer than a failover takes
 
 func (f *fleet) key(i int) string { return fmt.Sprint("key", i) }
 
@@ -100,28 +100,24 @@ func (f *fleet) lost(ctx context.Context, i int, others *holdfast.Locker) {
 // TestFailover promotes a replica that has missed the last 50 of 100 locks.
 func TestFailover(t *testing.T) {
 	t.Parallel()
-	s := servers.StartSentinel(t)
-	url := "redis://" + strings.Join(s.Addrs(), ",") + "?master=" + servers.MasterName
+	primary := servers.StartRedis(t)
+	link, front := servers.StartProxy(t, primary.Addr()), servers.StartProxy(t, primary.Addr())
+	replica := servers.StartReplica(t, link.Addr())
+	url := "redis://" + front.Addr()
 	f := &fleet{t: t, locks: newLocker(t, openStore(t, url), &holdfast.Options{TTL: fleetTTL})}
-	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
 	const known, all = 50, 100
-	primary := s.Primary()
-	replicas := s.Replicas()
 	f.take(ctx, known)
-	primary.AwaitReplicas(len(replicas))
-	for _, r := range replicas {
-		r.Pause()
-	}
-	primary.Must("CLIENT", "KILL", "TYPE", "replica") // what lies in sockets is lost too
+	primary.AwaitReplicas(1)
+	link.Refuse(true)
+	link.Reset()
 	f.take(ctx, all-known)
 	primary.Kill()
-	for _, r := range replicas {
-		r.Resume()
-	}
-	s.Primary()
+	replica.Promote()
+	front.Redirect(replica.Addr())
 
-	others := newLocker(t, openStore(t, url), nil)
+	others := openLocker(t, url)
 	f.lost(ctx, known, others)
 	for i, lock := range f.held[:known] {
 		if _, err := others.TryLock(ctx, f.key(i)); !errors.Is(err, holdfast.ErrHeld) {
@@ -137,7 +133,7 @@ func TestFailover(t *testing.T) {
 func TestRestartEmpty(t *testing.T) {
 	t.Parallel()
 	r := servers.StartRedis(t)
-	f := &fleet{t: t, locks: newLocker(t, openStore(t, r.URL()), &holdfast.Options{TTL: 3 * time.Second})}
+	f := &fleet{t: t, locks: newLocker(t, openStore(t, r.URL()), &holdfast.Options{TTL: fleetTTL})}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
 	f.take(ctx, 100)
