@@ -105,7 +105,7 @@ var breakRules = []rule{
 		name:  "break/lets-the-next-in",
 		words: "Break lets the next in line in, and nobody before it.",
 		needs: Inspect | Queue,
-		check: func(e *env) {
+		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
 			holder, first, second := e.exclusive("holder"), waiting(e.exclusive("first")), waiting(e.exclusive("second"))
 			a.granted(holder)
@@ -114,13 +114,13 @@ var breakRules = []rule{
 			b.breaks(holder)
 			a.refused(second)
 			b.granted(first)
-		},
+		}),
 	},
 	{
 		name:  "break/waiting",
 		words: "Break ends a claim in line, which Holders shows, and those behind it move up.",
 		needs: Inspect | Queue,
-		check: func(e *env) {
+		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
 			holder, first, second := e.exclusive("holder"), waiting(e.exclusive("first")), waiting(e.exclusive("second"))
 			a.granted(holder)
@@ -130,6 +130,6 @@ var breakRules = []rule{
 			a.kept(holder)
 			a.ended(holder)
 			a.granted(second)
-		},
+		}),
 	},
 }

@@ -73,7 +73,7 @@ var inspectRules = []rule{
 		name:  "inspect/line",
 		words: "Holders tells who holds, then who waits, in the order of the line.",
 		needs: Inspect | Queue,
-		check: func(e *env) {
+		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
 			a.granted(e.exclusive("holder"))
 			for i := range 4 {
@@ -90,7 +90,7 @@ var inspectRules = []rule{
 			if !slices.Equal(line, want) {
 				e.failf("told %q (name, waiting), want %q", line, want)
 			}
-		},
+		}),
 	},
 	{
 		name:  "inspect/texts",

@@ -63,7 +63,7 @@ var notifyRules = []rule{
 		name:  "notify/break-in-line",
 		words: "Whoever watches for a claim that another client broke in line is told so, for its id is refused from now on.",
 		needs: Notify | Inspect | Queue | Watch,
-		check: func(e *env) {
+		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
 			heard, stop := a.losses()
 			defer stop()
@@ -73,7 +73,7 @@ var notifyRules = []rule{
 			defer a.watch(waiter).stop()
 			b.breaks(waiter)
 			e.expect(heard, waiter)
-		},
+		}),
 	},
 	{
 		name:  "notify/nothing-else",

@@ -27,13 +27,13 @@ var queueRules = []rule{
 		name:  "queue/first-come-first-served",
 		words: "Claims that wait are granted in the order in which they first asked.",
 		needs: Queue,
-		check: firstCome,
+		check: swift(firstCome),
 	},
 	{
 		name:  "queue/no-barging",
 		words: "A claim is refused while another waits in line before it, though its weight would fit.",
 		needs: Queue,
-		check: func(e *env) {
+		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
 			holder, waiter := e.exclusive("holder"), waiting(e.exclusive("waiter"))
 			a.granted(holder)
@@ -42,13 +42,13 @@ var queueRules = []rule{
 			a.refused(e.exclusive("trying"))
 			a.refused(waiting(e.exclusive("behind")))
 			b.granted(waiter)
-		},
+		}),
 	},
 	{
 		name:  "queue/try-keeps-no-place",
 		words: "A claim without Wait gets no place in line.",
 		needs: Queue,
-		check: func(e *env) {
+		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
 			holder, tried, waiter := e.exclusive("holder"), e.exclusive("trying"), waiting(e.exclusive("waiter"))
 			a.granted(holder)
@@ -59,7 +59,7 @@ var queueRules = []rule{
 			a.granted(waiter)
 			a.ended(waiter)
 			a.granted(e.exclusive("next"))
-		},
+		}),
 	},
 	{
 		name:  "queue/after-expiry",
@@ -71,7 +71,7 @@ var queueRules = []rule{
 		name:  "queue/cancelled",
 		words: "A waiting claim that is released makes way for those behind it.",
 		needs: Queue,
-		check: func(e *env) {
+		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
 			holder, first, second := e.exclusive("holder"), waiting(e.exclusive("first")), waiting(e.exclusive("second"))
 			a.granted(holder)
@@ -80,13 +80,13 @@ var queueRules = []rule{
 			a.ended(first)
 			a.ended(holder)
 			b.granted(second)
-		},
+		}),
 	},
 	{
 		name:  "queue/cancelled-at-its-turn",
 		words: "A waiting claim that is released when its turn has come passes it on.",
 		needs: Queue,
-		check: func(e *env) {
+		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
 			holder, first, second := e.exclusive("holder"), late(waiting(e.exclusive("first"))), waiting(e.exclusive("second"))
 			a.granted(holder)
@@ -96,19 +96,19 @@ var queueRules = []rule{
 			a.ended(first)
 			b.granted(second)
 			a.lost(first)
-		},
+		}),
 	},
 	{
 		name:  "queue/writer-before-later-readers",
 		words: "A reader does not pass a writer that waits, so that readers cannot starve it.",
 		needs: Queue | Readers,
-		check: writerNotStarved,
+		check: swift(writerNotStarved),
 	},
 	{
 		name:  "queue/readers-behind-a-cancelled-writer",
 		words: "Readers behind a writer that gives up join those that hold.",
 		needs: Queue | Readers,
-		check: func(e *env) {
+		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
 			a.granted(e.reader("holds"))
 			writer := waiting(e.exclusive("writer"))
@@ -119,13 +119,13 @@ var queueRules = []rule{
 			a.ended(writer)
 			b.granted(readers[1])
 			b.granted(readers[0])
-		},
+		}),
 	},
 	{
 		name:  "queue/heavy-head",
 		words: "A light claim does not pass a heavy one that waits for more room.",
 		needs: Queue | Slots,
-		check: func(e *env) {
+		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
 			holder, heavy, light := e.slot("holds 2 of 3", 2, 3), waiting(e.slot("2 of 3", 2, 3)), waiting(e.slot("1 of 3", 1, 3))
 			a.granted(holder)
@@ -135,7 +135,7 @@ var queueRules = []rule{
 			a.ended(holder)
 			b.granted(heavy)
 			a.granted(light)
-		},
+		}),
 	},
 }
 
@@ -167,9 +167,10 @@ func afterExpiry(e *env) {
 		first, second := on(key, waiting(e.exclusive("first"))), on(key, waiting(e.exclusive("second")))
 		sent := now()
 		a.granted(on(key, lasting(e.exclusive("runs out"), e.short())))
-		b.acquire(first)
-		a.acquire(second)
 		asked := now()
+		if b.acquire(first).OK {
+			return false
+		}
 		for {
 			early := a.acquire(second)
 			if time.Since(asked) >= first.Alive() {

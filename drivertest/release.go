@@ -84,7 +84,7 @@ var releaseRules = []rule{
 	{
 		name:  "release/waiting",
 		words: "Release ends a claim that waits: it is not granted afterwards.",
-		check: func(e *env) {
+		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
 			holder, waiter := e.exclusive("holder"), waiting(e.exclusive("gives up"))
 			a.granted(holder)
@@ -95,7 +95,7 @@ var releaseRules = []rule{
 			a.ended(holder)
 			a.granted(e.exclusive("next"))
 			b.lost(waiter)
-		},
+		}),
 	},
 }
 
@@ -188,12 +188,22 @@ func late(c driver.Claim) driver.Claim {
 // Release of a claim with this TTL.
 func (e *env) remembered(span, ttl time.Duration) {
 	a := e.client()
-	claim := late(lasting(e.exclusive("released"), max(ttl, e.harness.MinTTL)))
-	a.granted(claim)
-	released := now()
-	a.ended(claim)
-	<-time.After(span)
-	if grant := a.acquire(claim); grant.OK && time.Since(released) < 10*time.Second {
-		e.failf("%s was granted %v after its release", show(claim), time.Since(released))
-	}
+	e.undisturbed(func() bool {
+		claim := on(e.anotherKey(), late(lasting(e.exclusive("released"), max(ttl, e.harness.MinTTL))))
+		asked := now()
+		a.granted(claim)
+		released := now()
+		err := a.release(claim)[0]
+		if time.Since(asked) >= claim.TTL {
+			return false
+		}
+		if err != nil {
+			e.failf("Release of %s returned %v", show(claim), told(err))
+		}
+		<-time.After(span)
+		if grant := a.acquire(claim); grant.OK && time.Since(released) < 10*time.Second {
+			e.failf("%s was granted %v after its release", show(claim), time.Since(released))
+		}
+		return true
+	})
 }

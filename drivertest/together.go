@@ -85,9 +85,21 @@ func (c *client) look(claim driver.Claim, breaks bool) {
 }
 
 // crowd lets many lock one key again and again, of whom those that wait ask
-// only when woken.
+// only when woken. They wait for each other's calls: one that takes long may
+// cost others their places.
 func crowd(e *env) {
 	clients := []*client{e.client(), e.client(), e.client()}
+	e.undisturbed(func() (inTime bool) {
+		e.key, e.longest = e.anotherKey(), 0
+		seen := caught(func() { e.visit(clients) })
+		if seen != nil && e.longest < e.exclusive("waits").Alive()/10 {
+			panic(broken{seen})
+		}
+		return seen == nil
+	})
+}
+
+func (e *env) visit(clients []*client) {
 	var members []func()
 	for member := range 9 {
 		c := clients[member%3]

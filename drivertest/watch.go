@@ -73,7 +73,7 @@ var watchRules = []rule{
 		name:  "watch/release",
 		words: "A waiting claim is woken when the claim in its way is released.",
 		needs: Watch,
-		check: func(e *env) {
+		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
 			for _, c := range []*client{a, b} {
 				holder := e.exclusive("holder")
@@ -85,13 +85,13 @@ var watchRules = []rule{
 				a.refused(e.exclusive("other"))
 				c.ended(waiter)
 			}
-		},
+		}),
 	},
 	{
 		name:  "watch/outlives-its-call",
 		words: "A watch lasts until it is stopped, not until the context of the call ends.",
 		needs: Watch,
-		check: func(e *env) {
+		check: swift(func(e *env) {
 			// line ends that context as soon as Watch has returned.
 			a, b := e.client(), e.client()
 			holder, waiter := e.exclusive("holder"), waiting(e.exclusive("waiter"))
@@ -101,38 +101,42 @@ var watchRules = []rule{
 			b.refused(waiter)
 			a.ended(holder)
 			w.granted()
-		},
+		}),
 	},
 	{
 		name:  "watch/everyone-in-turn",
 		words: "Every waiting claim is woken in its turn: none sleeps past the release that lets it in.",
 		needs: Watch,
-		check: everyoneInTurn,
+		check: swift(everyoneInTurn),
 	},
 	{
 		name:  "watch/many-keys",
 		words: "Claims on many keys may wait at the same time, and each is woken.",
 		needs: Watch,
-		check: func(e *env) {
+		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
 			var holders []driver.Claim
-			var waiters []func()
+			var line []*watch
 			for i := range 60 {
 				key := fmt.Sprint(e.key, "/", i)
 				holder := on(key, e.exclusive("holder"))
 				a.granted(holder)
 				holders = append(holders, holder)
-				w := b.line(on(key, waiting(e.exclusive(fmt.Sprint("waiter ", i)))))
+				line = append(line, b.line(on(key, waiting(e.exclusive(fmt.Sprint("waiter ", i))))))
+			}
+			var waiters []func()
+			for _, w := range line {
+				b.refused(w.claim) // The first of them have not asked for long.
 				waiters = append(waiters, func() { w.granted() })
 			}
 			e.together(append(waiters, func() { a.release(holders...) })...)
-		},
+		}),
 	},
 	{
 		name:  "watch/all-readers",
 		words: "All readers that wait behind a writer are woken when it is released.",
 		needs: Watch | Readers,
-		check: func(e *env) {
+		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
 			writer := e.exclusive("writer")
 			a.granted(writer)
@@ -144,13 +148,13 @@ var watchRules = []rule{
 			for _, w := range readers {
 				w.granted()
 			}
-		},
+		}),
 	},
 	{
 		name:  "watch/slot",
 		words: "A claim that waits for a slot is woken when one is freed.",
 		needs: Watch | Slots,
-		check: func(e *env) {
+		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
 			first, second := e.slot("first", 1, 2), e.slot("second", 1, 2)
 			a.granted(first)
@@ -161,13 +165,13 @@ var watchRules = []rule{
 			b.ended(second)
 			w2.granted()
 			w1.granted()
-		},
+		}),
 	},
 	{
 		name:  "watch/cancelled-before",
 		words: "Those behind a waiting claim that gives up are woken if that lets them in.",
 		needs: Watch | Queue | Readers,
-		check: func(e *env) {
+		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
 			a.granted(e.reader("holds"))
 			writer := waiting(e.exclusive("writer"))
@@ -175,13 +179,13 @@ var watchRules = []rule{
 			w := b.line(waiting(e.reader("behind")))
 			a.ended(writer)
 			w.granted()
-		},
+		}),
 	},
 	{
 		name:  "watch/cancelled-at-its-turn",
 		words: "When a claim is released at the moment its turn comes, the next in line is woken.",
 		needs: Watch,
-		check: func(e *env) {
+		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
 			holder, first := e.exclusive("holder"), late(waiting(e.exclusive("first")))
 			a.granted(holder)
@@ -190,26 +194,26 @@ var watchRules = []rule{
 			a.ended(holder)
 			a.release(first)
 			w.granted()
-		},
+		}),
 	},
 	{
 		name:  "watch/break",
 		words: "Breaking a claim wakes the next in line.",
 		needs: Watch | Inspect,
-		check: func(e *env) {
+		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
 			holder := e.exclusive("holder")
 			a.granted(holder)
 			w := b.line(waiting(e.exclusive("waiter")))
 			a.breaks(holder)
 			w.granted()
-		},
+		}),
 	},
 	{
 		name:  "watch/stop",
 		words: "After stop has returned, nothing wakes the claim any more.",
 		needs: Watch,
-		check: func(e *env) {
+		check: swift(func(e *env) {
 			// A wake may be running while stop does, and come late. One that
 			// comes every time was not stopped.
 			for range 3 {
@@ -218,7 +222,7 @@ var watchRules = []rule{
 				}
 			}
 			e.failf("the stopped watch was woken by a later release, three times out of three")
-		},
+		}),
 	},
 	{
 		name:  "watch/close",
