@@ -23,8 +23,7 @@ func openStore(t testing.TB, url string) *redislock.Store {
 	return store.(*redislock.Store)
 }
 
-// openLocker stands for a process. A TTL that is long lets nothing run out
-// within the test; 0 means the default.
+// openLocker returns a Locker with a store of its own, as another process has.
 func openLocker(t testing.TB, url string) *holdfast.Locker {
 	t.Helper()
 	return newLocker(t, openStore(t, url), nil)
