@@ -19,7 +19,7 @@ func TestClusterMovesUnderLocks(t *testing.T) {
 	cluster := servers.StartCluster(t)
 	url := "redis://" + strings.Join(cluster.Addrs(), ",")
 	const key = "{a}*\n key"
-	slot := cluster.Slot(names{DefaultPrefix}.held(key))
+	slot := cluster.Slot(names{prefix: DefaultPrefix}.held(key))
 
 	var mu sync.Mutex
 	holders, last, turns := 0, uint64(0), 0

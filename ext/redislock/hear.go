@@ -45,7 +45,7 @@ func (s *Store) grantChannel(key string) Channel {
 	if s.conn.Cluster() {
 		return Channel{Name: s.names.prefix + bucket(key) + s.client, Sharded: true}
 	}
-	return s.lossChannel(s.client)
+	return s.losses
 }
 
 // pushed is how a script reaches this Store about a key: "" while it does not
@@ -77,13 +77,13 @@ func (s *Store) listen(ctx context.Context, c Channel) error {
 		s.ears[c] = e
 		s.running.Go(e.run)
 	}
-	ready, err, tried := e.ready, e.err, e.tried
+	settled, err := e.settled(), e.err
 	s.mu.Unlock()
-	if ready || err != nil {
+	if settled {
 		return err
 	}
 	select {
-	case <-tried:
+	case <-e.tried:
 	case <-ctx.Done():
 	}
 	s.mu.Lock()
@@ -93,6 +93,10 @@ func (s *Store) listen(ctx context.Context, c Channel) error {
 	}
 	return e.err
 }
+
+// settled reports whether it is known whether the server has confirmed. Call it
+// with Store.mu held.
+func (e *ear) settled() bool { return e.ready || e.err != nil }
 
 func (e *ear) run() {
 	ctx := e.store.ctx
@@ -119,7 +123,7 @@ func (e *ear) confirmed() {
 	s := e.store
 	s.mu.Lock()
 	e.ready, e.err = true, nil
-	e.settle()
+	e.release()
 	var wakes []func(driver.Grant)
 	for _, set := range s.watches {
 		for w := range set {
@@ -141,11 +145,11 @@ func (e *ear) lost(err error) {
 	if err == nil {
 		e.err = errClosed
 	}
-	e.settle()
+	e.release()
 }
 
-// settle lets those go on who wait for the first try.
-func (e *ear) settle() {
+// release lets those go on who wait for the first try.
+func (e *ear) release() {
 	select {
 	case <-e.tried:
 	default:

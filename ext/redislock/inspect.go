@@ -67,12 +67,16 @@ func (s *Store) breakClaim(ctx context.Context, key, id string) error {
 	if r.Err != nil {
 		return r.Err
 	}
-	client, ok := r.Value.(string)
+	text, ok := r.Value.(string)
 	if !ok {
 		return driver.ErrLost
 	}
+	d, ok := readDetails(text)
+	if !ok {
+		return errReply
+	}
 	// If this does not arrive, the owner learns of it when it renews or asks.
-	s.conn.Do(ctx, Command{Words: []string{"PUBLISH", s.lossChannel(client).Name}, Args: []string{lossMessage(key, id)}})
+	s.conn.Do(ctx, Command{Words: []string{"PUBLISH", s.lossChannel(d.client).Name}, Args: []string{lossMessage(key, id)}})
 	return nil
 }
 

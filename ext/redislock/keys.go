@@ -5,14 +5,17 @@ import (
 	"strings"
 )
 
-// buckets is into how many parts the keys are split. The parts of a cluster's
-// key must share a slot, and each slot in use keeps one number for good, the
-// highest token that it has given: so there are slots for buckets of keys, not
-// one for each key.
+// buckets is into how many parts the keys of a Cluster are split. All that a
+// script touches must share a slot, and each slot in use keeps one number for
+// good, the highest token that it has given: so there are slots for buckets of
+// keys, not one for each key.
 const buckets = 1024
 
 // names are the Redis keys of one prefix.
-type names struct{ prefix string }
+type names struct {
+	prefix  string
+	cluster bool
+}
 
 // checkPrefix fails for a prefix that would decide about the slot of a key.
 func checkPrefix(prefix string) error {
@@ -36,22 +39,38 @@ func bucket(key string) string {
 // The Redis keys of a claim. All have the bucket of its key for a hash tag;
 // what braces the key itself has do not count then.
 
-func (n names) held(key string) string     { return n.prefix + bucket(key) + ":held:" + key }
+func (n names) held(key string) string { return n.prefix + bucket(key) + ":held:" + key }
+
+// pair returns held and places.
+func (n names) pair(key string) (held, places string) {
+	base := n.prefix + bucket(key)
+	text := base + ":held:" + key + base + ":places:" + key
+	length := len(base) + len(":held:") + len(key)
+	return text[:length], text[length:]
+}
+
 func (n names) tomb(key, id string) string { return n.prefix + bucket(key) + ":tomb:" + id }
-func (n names) floor(key string) string    { return n.prefix + bucket(key) + ":floor" }
+
+// floor is one for all keys, unless they are in different slots.
+func (n names) floor(key string) string {
+	if n.cluster {
+		return n.prefix + bucket(key) + ":floor"
+	}
+	return n.prefix + "floor"
+}
 
 // all returns held, line, places, tomb and floor, as most scripts take them.
 func (n names) all(key, id string) []string {
 	base := n.prefix + bucket(key)
-	// One text for all five, because it is on every path.
-	text := base + ":held:" + key + base + ":line:" + key + base + ":places:" + key + base + ":tomb:" + id + base + ":floor"
+	// One text for all four, because it is on every path.
+	text := base + ":held:" + key + base + ":line:" + key + base + ":places:" + key + base + ":tomb:" + id
 	names := make([]string, 0, 5)
-	for _, length := range []int{len(":held:") + len(key), len(":line:") + len(key), len(":places:") + len(key), len(":tomb:") + len(id), len(":floor")} {
+	for _, length := range []int{len(":held:") + len(key), len(":line:") + len(key), len(":places:") + len(key), len(":tomb:") + len(id)} {
 		length += len(base)
 		names = append(names, text[:length])
 		text = text[length:]
 	}
-	return names
+	return append(names, n.floor(key))
 }
 
 // patterns match the Redis keys of all keys with live claims that begin with

@@ -7,15 +7,18 @@ import (
 )
 
 func TestNames(t *testing.T) {
-	n := names{"app:"}
+	n, cluster := names{"app:", false}, names{"app:", true}
 	for _, key := range []string{"", "job", "a{b}c", "{}", "}{", strings.Repeat("x", 512), "new\nline", "\x00"} {
 		tag := bucket(key)
 		want := []string{
 			"app:" + tag + ":held:" + key, "app:" + tag + ":line:" + key, "app:" + tag + ":places:" + key,
-			"app:" + tag + ":tomb:id", "app:" + tag + ":floor",
+			"app:" + tag + ":tomb:id", "app:floor",
 		}
 		if got := n.all(key, "id"); !slices.Equal(got, want) {
 			t.Errorf("%q has the names %q, want %q", key, got, want)
+		}
+		if got, want := cluster.all(key, "id")[4], "app:"+tag+":floor"; got != want {
+			t.Errorf("in a cluster %q has the floor %q, want %q", key, got, want)
 		}
 		if n.held(key) != want[0] || n.tomb(key, "id") != want[3] || n.floor(key) != want[4] {
 			t.Errorf("%q has other names one by one than %q", key, want)

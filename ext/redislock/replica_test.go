@@ -123,7 +123,7 @@ func TestDeadWaiterIsPassedOver(t *testing.T) {
 }
 
 func listeners(server *servers.Redis, s *Store) int64 {
-	reply, _ := server.Must("PUBSUB", "NUMSUB", s.lossChannel(s.client).Name).([]any)
+	reply, _ := server.Must("PUBSUB", "NUMSUB", s.losses.Name).([]any)
 	n, _ := reply[1].(int64)
 	return n
 }

@@ -3,6 +3,8 @@ package redislock
 import (
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -29,6 +31,9 @@ func ints(v any) []int64 {
 func granted(r Reply, c driver.Claim) (driver.Grant, error) {
 	if r.Err != nil {
 		return driver.Grant{}, r.Err
+	}
+	if token, ok := r.Value.(int64); ok {
+		return driver.Grant{OK: true, Fence: uint64(token), Span: span(c), TTL: c.TTL}, nil
 	}
 	n := ints(r.Value)
 	switch {
@@ -89,23 +94,41 @@ type claim struct {
 	id string
 }
 
-// holder reads {id, ends in, weight, limit, fence, since, owner, note}.
+// holder reads {id, ends in, weight, limit, token, since, details}.
 func holder(list []any) (c claim, ok bool) {
-	if len(list) != 8 {
+	if len(list) != 7 {
 		return claim{}, false
 	}
 	id, ok1 := list[0].(string)
-	owner, ok2 := list[6].(string)
-	note, ok3 := list[7].(string)
+	text, ok2 := list[6].(string)
+	d, ok3 := readDetails(text)
 	n := ints(list[1:6])
 	if !ok1 || !ok2 || !ok3 || len(n) != 5 {
 		return claim{}, false
 	}
 	return claim{id: id, Holder: driver.Holder{
-		ID: driver.PublicID(id), Owner: owner, Note: note,
+		ID: driver.PublicID(id), Owner: d.owner, Note: d.note,
 		Left: duration(n[0]), Weight: n[1], Limit: n[2], Fence: uint64(n[3]),
 		Since: time.UnixMicro(n[4]), Waiting: n[3] == 0,
 	}}, true
+}
+
+// details are what scripts keep of a claim without looking at it.
+type details struct{ client, owner, note string }
+
+func (d details) String() string {
+	return strconv.Itoa(len(d.client)) + ":" + strconv.Itoa(len(d.owner)) + ":" + d.client + d.owner + d.note
+}
+
+func readDetails(text string) (d details, ok bool) {
+	client, rest, ok1 := strings.Cut(text, ":")
+	owner, rest, ok2 := strings.Cut(rest, ":")
+	n, err1 := strconv.Atoi(client)
+	m, err2 := strconv.Atoi(owner)
+	if !ok1 || !ok2 || err1 != nil || err2 != nil || n < 0 || m < 0 || n+m > len(rest) {
+		return details{}, false
+	}
+	return details{rest[:n], rest[n : n+m], rest[n+m:]}, true
 }
 
 func duration(us int64) time.Duration { return time.Duration(us) * time.Microsecond }

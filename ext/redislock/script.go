@@ -20,12 +20,14 @@ type script struct {
 }
 
 var (
-	acquireScript = load("acquire")
-	releaseScript = load("release")
-	breakScript   = load("break")
-	renewScript   = load("renew")
-	raiseScript   = load("raise")
-	holdersScript = load("holders")
+	acquireScript     = load("acquire")
+	acquireManyScript = load("acquire_many")
+	releaseScript     = load("release")
+	releaseManyScript = load("release_many")
+	breakScript       = load("break")
+	renewScript       = load("renew")
+	raiseScript       = load("raise")
+	holdersScript     = load("holders")
 )
 
 // include stands where the text of another file belongs. What few calls need
@@ -33,9 +35,7 @@ var (
 var include = regexp.MustCompile(`(?m)^-- include (\w+)$`)
 
 func load(name string) script {
-	text := include.ReplaceAllStringFunc(read(name), func(line string) string {
-		return read(strings.TrimPrefix(line, "-- include "))
-	})
+	text := read(name)
 	sum := sha1.Sum([]byte(text))
 	sha := hex.EncodeToString(sum[:])
 	return script{text, sha, []string{"EVALSHA", sha, "5"}}
@@ -46,7 +46,9 @@ func read(name string) string {
 	if err != nil {
 		panic(err) // It was there when this was compiled.
 	}
-	return string(text)
+	return include.ReplaceAllStringFunc(string(text), func(line string) string {
+		return read(strings.TrimPrefix(line, "-- include "))
+	})
 }
 
 // call is the command that runs the script, by its name.

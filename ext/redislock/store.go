@@ -43,9 +43,12 @@ type Store struct {
 	conn   Conn
 	names  names
 	wait   int
-	client string // names this Store in its channel
-	bad    error  // what is wrong with the options
+	client string // names this Store in its channels
+	losses Channel
+	bad    error // what is wrong with the options
 	age    age
+
+	acquires, releases *combiner // nil in a Cluster, and where a call has to wait for replicas
 
 	mu      sync.Mutex
 	closed  bool
@@ -80,7 +83,7 @@ func NewConn(conn Conn, opts *Options) *Store {
 	}
 	s := &Store{
 		conn:    conn,
-		names:   names{opts.Prefix},
+		names:   names{opts.Prefix, conn.Cluster()},
 		wait:    opts.Wait,
 		client:  rand.Text(),
 		ears:    make(map[Channel]*ear),
@@ -89,6 +92,11 @@ func NewConn(conn Conn, opts *Options) *Store {
 	}
 	if s.names.prefix == "" {
 		s.names.prefix = DefaultPrefix
+	}
+	s.losses = s.lossChannel(s.client)
+	if !conn.Cluster() && s.wait == 0 {
+		s.acquires = &combiner{conn: conn, script: acquireManyScript, call: s.acquireMany}
+		s.releases = &combiner{conn: conn, script: releaseManyScript, call: s.releaseMany}
 	}
 	s.bad = errors.Join(checkPrefix(s.names.prefix), checkWait(s.wait))
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -107,15 +115,26 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	if err := errors.Join(s.usable(), check(c)); err != nil {
 		return driver.Grant{}, err
 	}
-	push, err := s.listening(ctx, c)
-	if err != nil {
-		return driver.Grant{}, err
+	push := s.listening(ctx, c)
+	if s.acquires != nil && c.Fence == 0 {
+		r, joined, done := s.acquires.join(ctx, c.Key, c.ID, termsOf(c))
+		if joined {
+			return granted(r, c)
+		}
+		defer done()
 	}
 	r := s.eval(ctx, acquireScript, acquireScript.call(s.names.all(c.Key, c.ID),
 		c.ID, itoa(c.Weight), itoa(c.Limit), micros(c.TTL), micros(c.Alive()), flag(c.Wait),
-		strconv.Itoa(min(max(c.Span, 1), driver.MaxSpan)), strconv.FormatUint(c.Fence, 10),
-		push, s.client, c.Owner, c.Note))
+		strconv.Itoa(span(c)), strconv.FormatUint(c.Fence, 10), push, details{s.client, c.Owner, c.Note}.String()))
 	return granted(r, c)
+}
+
+// span is how many tokens a claim asks for. Readers share one.
+func span(c driver.Claim) int {
+	if c.Shared() {
+		return 1
+	}
+	return min(max(c.Span, 1), driver.MaxSpan)
 }
 
 // usable says why the Store cannot be used.
@@ -145,6 +164,14 @@ func (s *Store) Release(ctx context.Context, cs []driver.Claim) []error {
 	errs := make([]error, len(cs))
 	if err := s.usable(); err != nil {
 		return slices.Repeat([]error{err}, len(cs))
+	}
+	if len(cs) == 1 && s.releases != nil && !cs[0].Late {
+		r, joined, done := s.releases.join(ctx, cs[0].Key, cs[0].ID, terms{})
+		if joined {
+			errs[0] = kept(r)
+			return errs
+		}
+		defer done()
 	}
 	calls := make([]Command, len(cs))
 	for i, c := range cs {

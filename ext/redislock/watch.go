@@ -20,23 +20,21 @@ type notice struct {
 // listening prepares an Acquire for what may be told about its claim: of a
 // loss, if somebody wants to know, and of a grant if it waits in line. It
 // returns how a script reaches this Store.
-func (s *Store) listening(ctx context.Context, c driver.Claim) (push string, err error) {
+func (s *Store) listening(ctx context.Context, c driver.Claim) (push string) {
 	s.mu.Lock()
-	closed, noticed := s.closed, len(s.notices) > 0
+	e := s.ears[s.losses]
+	listens := len(s.notices) == 0 || e != nil && e.settled()
 	s.mu.Unlock()
-	if closed {
-		return "", errClosed
-	}
-	if noticed {
+	if !listens {
 		// If that fails, the owner learns of a loss when it renews.
 		ctx, cancel := context.WithTimeout(ctx, firstTry)
-		_ = s.listen(ctx, s.lossChannel(s.client))
+		_ = s.listen(ctx, s.losses)
 		cancel()
 	}
 	if !c.Wait {
-		return "", nil
+		return ""
 	}
-	return s.pushed(c.Key), nil
+	return s.pushed(c.Key)
 }
 
 // Watch implements [driver.Watcher].

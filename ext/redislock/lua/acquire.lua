@@ -1,38 +1,36 @@
 -- acquire asks for a claim, once.
 --
---   ARGV  id, weight, limit, ttl, alive, wait ("1" or ""), span, least, push, client, owner, note
+--   ARGV  id, weight, limit, ttl, alive, wait ("1" or ""), span, least, push, details
 --
--- It returns {1, fence, span, ttl} if the claim holds; {0} or {0, retry} if not,
--- or {0, retry, id, ends in, weight, limit, fence, since, owner, note} of a claim
--- in the way; {-1} if the token would be out of bounds.
-
--- include claim
--- include grant
-
-local id, ttl, least, now = ARGV[1], tonumber(ARGV[4]), tonumber(ARGV[8]), clock()
-local c = {
-  weight = tonumber(ARGV[2]), limit = tonumber(ARGV[3]), span = tonumber(ARGV[7]),
-  client = ARGV[10], owner = ARGV[11], note = ARGV[12],
-}
+-- It returns the token if the claim holds with the span and the TTL that were
+-- asked for, {1, token, span, ttl} if with others; {0} or {0, retry} if not, or
+-- {0, retry, id, ends in, weight, limit, token, since, details} of a claim in the
+-- way; {-1} if the token would be out of bounds. Readers ask for a span of 1.
 
 -- The usual case: nobody else wants the key.
-if call('EXISTS', held, KEYS[3], KEYS[4]) == 0 then
-  local fence, span = token(nothing(), now, c, least)
-  if not fence then
-    return { -1 }
+if ARGV[8] == '0' and redis.call('EXISTS', KEYS[1], KEYS[3], KEYS[4]) == 0 then
+  local t, last = redis.call('TIME'), tonumber(redis.call('GET', KEYS[5]) or 0)
+  local now = t[1] * 1000000 + t[2]
+  local first = math.max(now, last + 1)
+  if first + ARGV[7] < 9007199254740992 then
+    redis.call('SET', KEYS[5], string.format('%.0f', first + ARGV[7] - 1))
+    redis.call('HSET', KEYS[1], 's' .. ARGV[1],
+      string.format('0:%s:%s:%.0f:%s:%.0f::', ARGV[2], ARGV[3], first, ARGV[7], now) .. ARGV[10])
+    redis.call('PEXPIRE', KEYS[1], math.ceil(ARGV[4] / 1000))
+    return first
   end
-  write(now, id, c, ttl, fence, span)
-  call('PEXPIRE', held, lasting(ttl))
-  return { 1, fence, span, ttl }
+  return { -1 }
 end
 
+-- include claim
 -- include extend
 -- include book
 
-local wait, alive = ARGV[6] == '1', tonumber(ARGV[5])
+local id, ttl, alive, wait, now = ARGV[1], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6] == '1', clock()
+local c = { weight = tonumber(ARGV[2]), limit = tonumber(ARGV[3]), span = tonumber(ARGV[7]), details = ARGV[10] }
 
 local function grant(all)
-  local fence, span = token(all, now, c, least)
+  local fence, span = token(all, now, c, tonumber(ARGV[8]))
   if not fence then
     return { -1 }
   end
@@ -44,17 +42,16 @@ local function refuse(all)
   if all.sum == 0 then
     return { 0 }
   end
-  local claim = call('HGET', held, all.first)
-  if not claim then
-    all = prune(now, all.phase)
-    claim = call('HGET', held, all.first)
-    if not claim then
-      return { 0 }
+  local way = all.only
+  if not way then
+    local value = call('HGET', held, all.first)
+    if not value then
+      all = prune(now, all.phase)
+      value = call('HGET', held, all.first)
     end
+    way = read_claim(value)
   end
-  local ends, weight, limit, fence, _, since, _, _, owner, note = unpack(claim)
-  ends = all.only and all.min or ends
-  return { 0, ends - now, all.first:sub(2), ends - now, weight, limit, fence, since, owner, note }
+  return { 0, way.ends - now, all.first:sub(2), way.ends - now, way.weight, way.limit, way.fence, way.since, way.details }
 end
 
 -- enqueue gives the claim a place in line, or lets it keep the one it has. A

@@ -1,22 +1,44 @@
--- The state of one key, and the rules by which it changes, after grant.lua.
+-- The state of one key, and the rules by which it changes.
 --
+--   KEYS[1] held    the claims that hold
 --   KEYS[2] line    list of the ids in line, first come first; those that have
 --                   no place any more do not count
 --   KEYS[3] places  hash: id -> a place in line
 --   KEYS[4] tomb    "late" or "broken" while the id of the claim at hand is refused
---
--- A place is
---
---   ends, weight, limit, span, since, asked, ttl, alive, push, client, owner, note
---
--- where push says how to reach its owner: "p" and a channel, "s" and a sharded
--- one, or nothing.
-local line, places, tomb = KEYS[2], KEYS[3], KEYS[4]
+--   KEYS[5] floor   the highest token given; it never expires
+
+-- include place
+
+local held, line, places, tomb, floor = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local MOST = 128 -- places that one call looks at
 local KEEP = 30000 -- milliseconds for which a line outlives whoever asked last
 
-local function save(all)
-  call('HSET', held, 'all', pack(all.sum, all.min, all.first, all.phase))
+-- mint returns the first of span tokens: the clock, the next number or least,
+-- whichever is largest. It returns nil beyond 2^53, where neighbours cannot be
+-- told apart, and if least is more than a day ahead.
+local function mint(now, span, least)
+  local last = tonumber(call('GET', floor) or 0)
+  local first = math.max(now, last + 1, least)
+  if first + span > 9007199254740992 or least > math.max(now, last) + 86400000000 then
+    return nil
+  end
+  call('SET', floor, text(first + span - 1))
+  return first
+end
+
+-- token returns the token and the span that a claim would get.
+local function token(all, now, c, least)
+  if not shared(c) then
+    return mint(now, c.span, least), c.span
+  elseif all.phase > 0 then
+    return all.phase, 1
+  end
+  return mint(now, 1, least), 1
+end
+
+-- nothing is what no claims are together.
+local function nothing()
+  return { sum = 0, min = math.huge, phase = 0, first = '' }
 end
 
 -- prune drops the claims that have run out and looks up the first to do so.
@@ -25,13 +47,13 @@ local function prune(now, phase)
   local fields = call('HGETALL', held)
   for i = 1, #fields, 2 do
     if fields[i] ~= 'all' then
-      local ends, weight = unpack(fields[i + 1])
-      if ends <= now then
+      local c = read_claim(fields[i + 1])
+      if c.ends <= now then
         call('HDEL', held, fields[i])
       else
-        all.sum = all.sum + weight
-        if ends < all.min then
-          all.min, all.first = ends, fields[i]
+        all.sum = all.sum + c.weight
+        if c.ends < all.min then
+          all.min, all.first = c.ends, fields[i]
         end
       end
     end
@@ -40,51 +62,52 @@ local function prune(now, phase)
     call('DEL', held)
   else
     all.phase = phase
-    save(all)
+    call('HSET', held, 'all', all_text(all))
   end
   return all
 end
 
--- load returns what the claims that hold are in sum, without those that have
--- run out.
+-- load returns what the claims that hold are together, without those that have
+-- run out; and of an only one, "only".
 local function load(now)
-  local fields = call('HGET', held, 'all')
-  if fields then
-    local sum, min, first, phase = unpack(fields)
-    if min <= now then
-      return prune(now, phase)
-    end
-    return { sum = sum, min = min, first = first, phase = phase }
-  end
-  local only = call('HGETALL', held)
-  if not only[1] then
+  local fields = call('HGETALL', held)
+  if #fields == 2 then
+    local id, c = fields[1]:sub(2), read_claim(fields[2])
+    c.ends = now + left_of(held)
+    local all = together(id, c)
+    all.only = c
+    return all
+  elseif #fields == 0 then
     return nothing()
   end
-  local _, weight, limit, fence = unpack(only[2])
-  return { sum = weight, min = now + left_of(held), first = only[1], phase = shared(weight, limit) and fence or 0, only = only[2] }
-end
-
--- join makes the only claim one of several.
-local function join(all)
-  local _, weight, limit, fence, span, since, left, client, owner, note = unpack(all.only)
-  call('HSET', held, all.first, pack(all.min, weight, limit, fence, span, since, left, client, owner, note))
-  all.only = nil
+  local all = read_all(call('HGET', held, 'all'))
+  if all.min <= now then
+    return prune(now, all.phase)
+  end
+  return all
 end
 
 -- admit lets a claim hold with the token that it got.
 local function admit(all, now, id, c, lasts, fence, span)
-  if all.only then
-    join(all)
+  local ends, alone = now + lasts, all.sum == 0
+  local value = claim_text({
+    ends = ends, weight = c.weight, limit = c.limit, fence = fence, span = span, since = now, left = '', details = c.details,
+  })
+  local only, first = all.only, all.first
+  all.sum, all.only = all.sum + c.weight, nil
+  if ends < all.min then
+    all.min, all.first = ends, 'c' .. id
   end
-  write(now, id, c, lasts, fence, span)
-  local alone = all.sum == 0
-  all.sum = all.sum + c.weight
-  if now + lasts < all.min then
-    all.min, all.first = now + lasts, 'c' .. id
-  end
-  all.phase = shared(c.weight, c.limit) and fence or 0
-  if not alone then
-    save(all)
+  all.phase = shared(c) and fence or 0
+  if alone then
+    call('HSET', held, 's' .. id, value)
+    all.only = read_claim(value)
+  else
+    if only then
+      call('HSET', held, first, claim_text(only))
+      call('HDEL', held, 's' .. first:sub(2))
+    end
+    call('HSET', held, 'c' .. id, value, 'all', all_text(all))
   end
   if alone or left_of(held) < lasts then
     call('PEXPIRE', held, lasting(lasts))
@@ -92,17 +115,14 @@ local function admit(all, now, id, c, lasts, fence, span)
 end
 
 local function standing(id)
-  local fields = call('HGET', places, id)
-  if not fields then
-    return nil
-  end
-  local p = {}
-  p.ends, p.weight, p.limit, p.span, p.since, p.asked, p.ttl, p.alive, p.push, p.client, p.owner, p.note = unpack(fields)
-  return p
+  local value = call('HGET', places, id)
+  return value and read_place(value)
 end
 
 local function stand(id, p)
-  call('HSET', places, id, pack(p.ends, p.weight, p.limit, p.span, p.since, p.asked, p.ttl, p.alive, p.push, p.client, p.owner, p.note))
+  local numbers = string.format('%.0f:%.0f:%.0f:%.0f:%.0f:%.0f:%.0f:%.0f:%.0f:',
+    p.ends, p.weight, p.limit, p.span, p.since, p.asked, p.ttl, p.alive, #p.push)
+  call('HSET', places, id, numbers .. p.push .. p.details)
 end
 
 local function leave(id)
@@ -172,31 +192,31 @@ local function handoff(all, now, asker)
 end
 
 -- drop ends a claim, held or in line. It returns the claim, nil if it had run
--- out or never was, and what the others are in sum.
+-- out or never was, and what the others are together.
 local function drop(id, now)
-  local all, field = load(now), 'c' .. id
-  local claim = call('HGET', held, field)
-  if not claim then
+  local all = load(now)
+  if all.only and all.first == 'c' .. id then
+    call('DEL', held)
+    return all.only, nothing()
+  end
+  local value = call('HGET', held, 'c' .. id)
+  if not value then
     local p = standing(id)
     if p then
       leave(id)
     end
     return p and p.ends > now and p or nil, all
   end
-  local c = {}
-  c.ends, c.weight, c.limit, c.fence, c.span, c.since, c.left, c.client = unpack(claim)
-  if all.only then
-    c.ends = all.min
-  end
+  local c = read_claim(value)
   all.sum = all.sum - c.weight
   if all.sum == 0 then
     call('DEL', held)
     return c, nothing()
   end
-  call('HDEL', held, field)
-  if all.first == field then
+  call('HDEL', held, 'c' .. id)
+  if all.first == 'c' .. id then
     all.first = ''
   end
-  save(all)
+  call('HSET', held, 'all', all_text(all))
   return c, all
 end

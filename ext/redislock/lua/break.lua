@@ -3,10 +3,9 @@
 --
 --   ARGV  id, late: for how many milliseconds the id is refused at least
 --
--- It returns the client whose claim it was, nil if there was none.
+-- It returns the claim's details, nil if there was none.
 
 -- include claim
--- include grant
 -- include book
 
 local now = clock()
@@ -17,4 +16,4 @@ if not c then
 end
 call('SET', tomb, 'broken', 'PX', math.max(lasting(c.ends - now), tonumber(ARGV[2])))
 handoff(all, now)
-return c.client
+return c.details

@@ -1,20 +1,23 @@
 -- What the scripts know of claims. Times are microseconds of the server's
 -- clock, which each script reads once: some versions let it move within one.
 --
--- A claim that holds is a field "c" .. id of the hash "held" of its key:
+-- A claim that holds is a field of the hash "held" of its key, whose value is
 --
---   ends, weight, limit, fence, span, since, left, client, owner, note
+--   ends:weight:limit:fence:span:since:left:details
 --
--- As long as it is the only one, the hash lives for as long as it does, and
--- "ends" does not count. When a second one comes, or the owner leaves, the hash
--- gets a field "all", kept until the key is free, and lives as long as the
--- longest claim or a little longer:
+-- with "L" for left once its owner has left, and details that scripts do not
+-- read. As long as it is the only one, the field is "s" .. id, the hash lives for
+-- as long as the claim, and "ends" does not count. When a second one comes, or
+-- the owner leaves, fields are "c" .. id, until the key is free, and there is a
+-- field "all", of all claims together:
 --
---   sum    of the weights
---   min    no later than the end of the first to run out
---   first  the field that this was when it was last looked up
---   phase  the token that the readers among them share, 0 if none
-local call, pack, unpack = redis.call, cmsgpack.pack, cmsgpack.unpack
+--   sum:min:phase:first
+--
+-- the sum of their weights; a time no later than the end of the first to run
+-- out, and the field that this was when it was last looked up; and the token
+-- that the readers among them share, or 0. The hash lives as long as the longest
+-- claim then, or a little longer.
+local call = redis.call
 
 local function clock()
   local t = call('TIME')
@@ -37,6 +40,32 @@ local function text(n)
 end
 
 -- A reader takes a part of what a writer takes whole.
-local function shared(weight, limit)
-  return limit == 1099511627776 and weight < limit
+local function shared(c)
+  return c.limit == 1099511627776 and c.weight < c.limit
+end
+
+local function read_claim(value)
+  local c, ends, weight, limit, fence, span, since = {}, nil, nil, nil, nil, nil, nil
+  ends, weight, limit, fence, span, since, c.left, c.details = value:match('^(%d+):(%d+):(%d+):(%d+):(%d+):(%d+):(L?):(.*)$')
+  c.ends, c.weight, c.limit = tonumber(ends), tonumber(weight), tonumber(limit)
+  c.fence, c.span, c.since = tonumber(fence), tonumber(span), tonumber(since)
+  return c
+end
+
+local function claim_text(c)
+  return string.format('%.0f:%.0f:%.0f:%.0f:%.0f:%.0f:%s:', c.ends, c.weight, c.limit, c.fence, c.span, c.since, c.left) .. c.details
+end
+
+local function read_all(value)
+  local sum, min, phase, first = value:match('^(%d+):(%d+):(%d+):(.*)$')
+  return { sum = tonumber(sum), min = tonumber(min), phase = tonumber(phase), first = first }
+end
+
+local function all_text(all)
+  return string.format('%.0f:%.0f:%.0f:', all.sum, all.min, all.phase) .. all.first
+end
+
+-- together is what an only claim is with all others.
+local function together(id, c)
+  return { sum = c.weight, min = c.ends, phase = shared(c) and c.fence or 0, first = 'c' .. id }
 end

@@ -5,35 +5,42 @@
 -- PEXPIRE comes first: a full server allows it, and what the script writes
 -- after it.
 local function extend(held, id, now, ttl, leaves, raised)
-  local field = 'c' .. id
-  local claim, all = call('HGET', held, field), call('HGET', held, 'all')
-  if not claim then
+  local value, all = call('HGET', held, 's' .. id), nil
+  if not value then
+    value, all = call('HGET', held, 'c' .. id), call('HGET', held, 'all')
+  end
+  if not value then
     return nil
   end
-  local ends, weight, limit, fence, span, since, left, client, owner, note = unpack(claim)
+  local c = read_claim(value)
   if not all then
-    ends = now + left_of(held)
-  elseif ends <= now then
+    c.ends = now + left_of(held)
+  elseif c.ends <= now then
     return nil
   end
-  local stands = left and ends - now or ttl
+  local stands = c.left == 'L' and c.ends - now or ttl
   if not all or left_of(held) < stands then
     call('PEXPIRE', held, lasting(stands))
   end
-  fence = math.max(fence, raised)
-  if all or leaves then
-    local sum, min, first, phase = weight, now + stands, field, shared(weight, limit) and fence or 0
-    if all then
-      sum, min, first, phase = unpack(all)
-    end
-    if now + stands < min then
-      min, first = now + stands, field
-    end
-    if phase > 0 and shared(weight, limit) then
-      phase = math.max(phase, fence)
-    end
-    call('HSET', held, 'all', pack(sum, min, first, phase))
+  c.ends, c.fence = now + stands, math.max(c.fence, raised)
+  if not all and not leaves then
+    call('HSET', held, 's' .. id, claim_text(c))
+    return c.fence, c.span, stands
   end
-  call('HSET', held, field, pack(now + stands, weight, limit, fence, span, since, left or leaves, client, owner, note))
-  return fence, span, stands
+  local sum = together(id, c)
+  if all then
+    sum = read_all(all)
+    if c.ends < sum.min then
+      sum.min, sum.first = c.ends, 'c' .. id
+    end
+    if sum.phase > 0 and shared(c) then
+      sum.phase = math.max(sum.phase, c.fence)
+    end
+  end
+  c.left = leaves and 'L' or c.left
+  call('HSET', held, 'c' .. id, claim_text(c), 'all', all_text(sum))
+  if not all then
+    call('HDEL', held, 's' .. id)
+  end
+  return c.fence, c.span, stands
 end

@@ -3,22 +3,22 @@
 --
 --   KEYS  held, line, places
 --
--- It returns, for each claim, {id, ends in, weight, limit, fence, since, owner, note}.
+-- It returns, for each claim, {id, ends in, weight, limit, token, since, details}.
 
 -- include claim
+-- include place
 
 local held, line, places = KEYS[1], KEYS[2], KEYS[3]
 local now, found = clock(), {}
 local fields = call('HGETALL', held)
-local only = #fields == 2
 for i = 1, #fields, 2 do
   if fields[i] ~= 'all' then
-    local ends, weight, limit, fence, _, since, _, _, owner, note = unpack(fields[i + 1])
-    if only then
-      ends = now + left_of(held)
+    local c = read_claim(fields[i + 1])
+    if fields[i]:sub(1, 1) == 's' then
+      c.ends = now + left_of(held)
     end
-    if ends > now then
-      found[#found + 1] = { fields[i]:sub(2), ends - now, weight, limit, fence, since, owner, note }
+    if c.ends > now then
+      found[#found + 1] = { fields[i]:sub(2), c.ends - now, c.weight, c.limit, c.fence, c.since, c.details }
     end
   end
 end
@@ -26,12 +26,10 @@ table.sort(found, function(a, b)
   return a[6] < b[6] or a[6] == b[6] and a[1] < b[1]
 end)
 for _, id in ipairs(call('LRANGE', line, 0, -1)) do
-  local fields = call('HGET', places, id)
-  if fields then
-    local ends, weight, limit, _, since, _, _, _, _, _, owner, note = unpack(fields)
-    if ends > now then
-      found[#found + 1] = { id, ends - now, weight, limit, 0, since, owner, note }
-    end
+  local value = call('HGET', places, id)
+  local p = value and read_place(value)
+  if p and p.ends > now then
+    found[#found + 1] = { id, p.ends - now, p.weight, p.limit, 0, p.since, p.details }
   end
 end
 return found

@@ -5,13 +5,11 @@
 -- It returns 1 if there was such a claim, 0 if not.
 
 -- The usual case: the only claim on a key for which nobody waits.
-if ARGV[2] == '0' and redis.call('EXISTS', KEYS[3]) == 0 and redis.call('HLEN', KEYS[1]) == 1
-  and redis.call('HDEL', KEYS[1], 'c' .. ARGV[1]) == 1 then
+if ARGV[2] == '0' and redis.call('EXISTS', KEYS[3]) == 0 and redis.call('HDEL', KEYS[1], 's' .. ARGV[1]) == 1 then
   return 1
 end
 
 -- include claim
--- include grant
 -- include book
 
 local now = clock()

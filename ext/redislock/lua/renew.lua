@@ -12,7 +12,7 @@ local now, kept = clock(), {}
 for i, held in ipairs(KEYS) do
   local id, ttl, leaves = ARGV[3 * i - 2], tonumber(ARGV[3 * i - 1]), ARGV[3 * i] == '1'
   -- The usual case: the only claim on its key, which lives as long.
-  if not leaves and call('HLEN', held) == 1 and call('HEXISTS', held, 'c' .. id) == 1 then
+  if not leaves and call('HEXISTS', held, 's' .. id) == 1 then
     kept[i] = call('PEXPIRE', held, lasting(ttl))
   else
     kept[i] = extend(held, id, now, ttl, leaves, 0) and 1 or 0
