@@ -28,10 +28,14 @@
 // channels (Redis 7), on the connections that are there anyway.
 //
 // A key is a hash of those that hold, a list of those in line, and a hash of
-// their places. All of it is gone with the last claim. What stays is one number
-// for each of 1,024 buckets of keys: the highest fencing token given, so that
-// the next is larger whatever the clock does. Keys of one bucket lie in one slot
-// of a Cluster.
+// their places. All of it is gone with the last claim. What stays is one number,
+// the highest fencing token given, so that the next is larger whatever the clock
+// does. In a Cluster there is one for each of 1,024 buckets of keys, because the
+// keys of a script must lie in one slot.
+//
+// Calls that are made at the same time go together: while two are on their way,
+// those that come meanwhile gather, and go in one script. A lone call goes at
+// once.
 //
 // # What it promises
 //
@@ -82,8 +86,11 @@
 //	  +ping +hello +client +select +role +info +scan +cluster +wait
 //
 // Without the right to subscribe, those who wait ask again and again, at growing
-// intervals; without the right to publish, they find their grant when they ask.
-// SCAN is for holdfast ls, INFO for the warnings, WAIT for ?wait.
+// intervals; without the right to publish, they find their grant when they ask;
+// without PUBSUB a dead one is not passed over. SELECT is for a database number,
+// ROLE and CLUSTER for a Cluster, SCAN for holdfast ls, INFO for the warnings and
+// for redlock, WAIT for ?wait. PING, HELLO and CLIENT are the client library's,
+// which does without them. The error for a right that is missing names it.
 //
 // # URL
 //
