@@ -1,7 +1,9 @@
 # The race detector needs cgo and a C compiler. Without one the tests still
 # mean something, so they run, and say what they leave out.
 RACE  = $(shell go list -race errors >/dev/null 2>&1 && echo -race)
-TESTS ?= -timeout=5m
+# Most tests wait, for servers and for time to pass, and more of them may do so
+# at once than there are processors.
+TESTS ?= -timeout=5m -parallel=16
 BENCH ?= .
 
 .PHONY: help

@@ -41,6 +41,7 @@ func user(r *servers.Redis, name string, rules []string) string {
 // TestPermissions lets a user do everything that has no more rights than the
 // package comment lists.
 func TestPermissions(t *testing.T) {
+	t.Parallel()
 	drivertest.Run(t, opening(user(servers.StartRedis(t), "locks", documented(t))))
 }
 

@@ -16,6 +16,7 @@ import (
 // while that moves to and fro between primaries, and a primary is replaced: no
 // two hold a key at once, tokens grow, and everybody gets their turn.
 func TestClusterMovesUnderLocks(t *testing.T) {
+	t.Parallel()
 	cluster := servers.StartCluster(t)
 	url := "redis://" + strings.Join(cluster.Addrs(), ",")
 	const key = "{a}*\n key"

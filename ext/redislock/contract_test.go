@@ -27,6 +27,7 @@ func opening(url string) drivertest.Harness {
 }
 
 func TestContract(t *testing.T) {
+	t.Parallel()
 	drivertest.Run(t, opening(servers.StartRedis(t).URL()))
 }
 
@@ -35,12 +36,14 @@ func BenchmarkStore(b *testing.B) {
 }
 
 func TestContractBehindSentinels(t *testing.T) {
+	t.Parallel()
 	url := "redis://" + strings.Join(servers.StartSentinel(t).Addrs(), ",") + "?master=" + servers.MasterName
 	t.Run("plain", func(t *testing.T) { drivertest.Run(t, opening(url)) })
 	t.Run("wait=1", func(t *testing.T) { drivertest.Run(t, opening(url+"&wait=1")) })
 }
 
 func TestContractInACluster(t *testing.T) {
+	t.Parallel()
 	url := "redis://" + strings.Join(servers.StartCluster(t).Addrs(), ",")
 	t.Run("plain", func(t *testing.T) { drivertest.Run(t, opening(url)) })
 	t.Run("wait=1", func(t *testing.T) { drivertest.Run(t, opening(url+"?wait=1")) })

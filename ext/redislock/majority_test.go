@@ -30,7 +30,10 @@ func ofMajority(tb testing.TB) drivertest.Harness {
 	return h
 }
 
-func TestContractOfAMajority(t *testing.T) { drivertest.Run(t, ofMajority(t)) }
+func TestContractOfAMajority(t *testing.T) {
+	t.Parallel()
+	drivertest.Run(t, ofMajority(t))
+}
 
 func BenchmarkMajority(b *testing.B) { drivertest.Bench(b, ofMajority(b)) }
 

@@ -27,6 +27,7 @@ func harness(opts *redislock.Options, client func() redis.UniversalClient) drive
 }
 
 func TestContract(t *testing.T) {
+	t.Parallel()
 	t.Run("RESP3", func(t *testing.T) {
 		r := servers.StartRedis(t)
 		drivertest.Run(t, harness(nil, func() redis.UniversalClient {
@@ -42,6 +43,7 @@ func TestContract(t *testing.T) {
 }
 
 func TestContractBehindSentinels(t *testing.T) {
+	t.Parallel()
 	s := servers.StartSentinel(t)
 	drivertest.Run(t, harness(&redislock.Options{Wait: 1}, func() redis.UniversalClient {
 		return redis.NewFailoverClient(&redis.FailoverOptions{MasterName: servers.MasterName, SentinelAddrs: s.Addrs()})
@@ -49,6 +51,7 @@ func TestContractBehindSentinels(t *testing.T) {
 }
 
 func TestContractInCluster(t *testing.T) {
+	t.Parallel()
 	c := servers.StartCluster(t)
 	drivertest.Run(t, harness(nil, func() redis.UniversalClient {
 		return redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs()})

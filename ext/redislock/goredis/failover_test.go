@@ -15,6 +15,7 @@ import (
 // TestFailover sees whether grants still come by themselves from a server that
 // has taken over.
 func TestFailover(t *testing.T) {
+	t.Parallel()
 	t.Run("Sentinel", func(t *testing.T) {
 		s := servers.StartSentinel(t)
 		client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: servers.MasterName, SentinelAddrs: s.Addrs()})

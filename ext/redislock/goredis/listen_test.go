@@ -198,6 +198,7 @@ func TestListenSilent(t *testing.T) {
 
 // TestListenInCluster moves the slot of one channel of many.
 func TestListenInCluster(t *testing.T) {
+	t.Parallel()
 	cluster := servers.StartCluster(t)
 	c := connTo(t, redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs()}))
 	say := func(l *call, text string) {

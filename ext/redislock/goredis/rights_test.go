@@ -40,6 +40,7 @@ func TestLeastRights(t *testing.T) {
 }
 
 func TestLeastRightsInCluster(t *testing.T) {
+	t.Parallel()
 	c := servers.StartCluster(t)
 	for _, r := range c.Nodes {
 		r.AddUser("locks", "secret", leastRights...)
