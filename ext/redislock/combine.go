@@ -145,8 +145,7 @@ func (s *Store) acquireMany(on terms, group []*ticket) (keys, args []string) {
 // releaseMany is the call of release_many.
 func (s *Store) releaseMany(_ terms, group []*ticket) (keys, args []string) {
 	for _, t := range group {
-		held, places := s.names.pair(t.key)
-		keys = append(keys, held, places)
+		keys = append(keys, s.names.held(t.key))
 		args = append(args, t.id)
 	}
 	return keys, args

@@ -149,8 +149,12 @@ func (c *conn) Confirm(ctx context.Context, cmd redislock.Command, replicas int)
 	if err != nil {
 		return redislock.Reply{Err: err}, 0
 	}
+	first = replies[0]
+	if first.Err == nil {
+		first.Err = replies[1].Err
+	}
 	confirmed, _ = replies[1].Value.(int64)
-	return replies[0], confirmed
+	return first, confirmed
 }
 
 // patience is how long WAIT may wait: a little less than ctx and go-redis

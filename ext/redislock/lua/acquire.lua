@@ -83,6 +83,7 @@ if call('LLEN', line) == 0 and all.sum <= c.limit - c.weight then
 end
 if wait then
   enqueue()
+  join(all)
 end
 fence, span = handoff(all, now, id)
 if fence then

@@ -87,29 +87,28 @@ local function load(now)
   return all
 end
 
+-- join makes the only claim one of several, or one that is waited for.
+local function join(all)
+  if all.only then
+    call('HSET', held, all.first, claim_text(all.only), 'all', all_text(all))
+    call('HDEL', held, 's' .. all.first:sub(2))
+    all.only = nil
+  end
+end
+
 -- admit lets a claim hold with the token that it got.
 local function admit(all, now, id, c, lasts, fence, span)
-  local ends, alone = now + lasts, all.sum == 0
-  local value = claim_text({
-    ends = ends, weight = c.weight, limit = c.limit, fence = fence, span = span, since = now, left = '', details = c.details,
-  })
-  local only, first = all.only, all.first
-  all.sum, all.only = all.sum + c.weight, nil
+  local ends, free = now + lasts, all.sum == 0
+  join(all)
+  all.sum = all.sum + c.weight
   if ends < all.min then
     all.min, all.first = ends, 'c' .. id
   end
   all.phase = shared(c) and fence or 0
-  if alone then
-    call('HSET', held, 's' .. id, value)
-    all.only = read_claim(value)
-  else
-    if only then
-      call('HSET', held, first, claim_text(only))
-      call('HDEL', held, 's' .. first:sub(2))
-    end
-    call('HSET', held, 'c' .. id, value, 'all', all_text(all))
-  end
-  if alone or left_of(held) < lasts then
+  call('HSET', held, 'all', all_text(all), 'c' .. id, claim_text({
+    ends = ends, weight = c.weight, limit = c.limit, fence = fence, span = span, since = now, left = '', details = c.details,
+  }))
+  if free or left_of(held) < lasts then
     call('PEXPIRE', held, lasting(lasts))
   end
 end

@@ -6,10 +6,11 @@
 --   ends:weight:limit:fence:span:since:left:details
 --
 -- with "L" for left once its owner has left, and details that scripts do not
--- read. As long as it is the only one, the field is "s" .. id, the hash lives for
--- as long as the claim, and "ends" does not count. When a second one comes, or
--- the owner leaves, fields are "c" .. id, until the key is free, and there is a
--- field "all", of all claims together:
+-- read. A claim that is alone, since nobody else has asked for the key, is the
+-- field "s" .. id, the hash lives for as long as the claim, and "ends" does not
+-- count. When somebody joins it or waits for it, or its owner leaves, fields are
+-- "c" .. id, until the key is free, and there is a field "all", of all claims
+-- together:
 --
 --   sum:min:phase:first
 --

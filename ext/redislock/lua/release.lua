@@ -5,7 +5,7 @@
 -- It returns 1 if there was such a claim, 0 if not.
 
 -- The usual case: the only claim on a key for which nobody waits.
-if ARGV[2] == '0' and redis.call('EXISTS', KEYS[3]) == 0 and redis.call('HDEL', KEYS[1], 's' .. ARGV[1]) == 1 then
+if ARGV[2] == '0' and redis.call('HDEL', KEYS[1], 's' .. ARGV[1]) == 1 then
   return 1
 end
 
