@@ -37,7 +37,7 @@ func BenchmarkStore(b *testing.B) {
 
 func TestContractBehindSentinels(t *testing.T) {
 	t.Parallel()
-	url := "redis://" + strings.Join(servers.StartSentinel(t).Addrs(), ",") + "?master=" + servers.MasterName
+	url := "redis://" + strings.Join(servers.StartSentinel(t).Calm().Addrs(), ",") + "?master=" + servers.MasterName
 	t.Run("plain", func(t *testing.T) { drivertest.Run(t, opening(url)) })
 	t.Run("wait=1", func(t *testing.T) { drivertest.Run(t, opening(url+"&wait=1")) })
 }

@@ -69,6 +69,16 @@ func startWatcher(tb TB, primary *Redis) *Redis {
 	return r
 }
 
+// Calm keeps the Sentinels from replacing a primary that does not answer on a
+// busy machine. They still obey Failover.
+func (s *Sentinel) Calm() *Sentinel {
+	s.tb.Helper()
+	for _, r := range s.Sentinels {
+		r.Must("SENTINEL", "SET", MasterName, "down-after-milliseconds", "60000")
+	}
+	return s
+}
+
 // Addrs returns the addresses of the Sentinels.
 func (s *Sentinel) Addrs() []string { return addrs(s.Sentinels) }
 

@@ -44,7 +44,7 @@ func TestContract(t *testing.T) {
 
 func TestContractBehindSentinels(t *testing.T) {
 	t.Parallel()
-	s := servers.StartSentinel(t)
+	s := servers.StartSentinel(t).Calm()
 	drivertest.Run(t, harness(&redislock.Options{Wait: 1}, func() redis.UniversalClient {
 		return redis.NewFailoverClient(&redis.FailoverOptions{MasterName: servers.MasterName, SentinelAddrs: s.Addrs()})
 	}))
