@@ -255,8 +255,8 @@ func (a *attempt) tried(g driver.Grant, err error) {
 // is of no use and has to be asked for again: too old, or lost already.
 func (a *attempt) take(g driver.Grant, sent time.Duration) (*Lock, error) {
 	l := a.lease
-	l.grant(g, sent)
 	now := a.lk.now()
+	l.grant(g, sent, now)
 	if left, ok := l.remaining(now); ok && left < a.least(g) {
 		return nil, nil
 	}

@@ -25,7 +25,7 @@ type lease struct {
 	ttl     time.Duration // as granted; 0: no end
 	fence   uint64        // token of the present lock
 	spare   int           // tokens left for hand-offs
-	taken   time.Duration // when the store was asked for what it granted
+	taken   time.Duration // when the grant arrived
 
 	// deadline is when the lock is lost if no renewal succeeds from now on,
 	// by the Locker's clock; 0 if never. It can be read at any time.
@@ -76,11 +76,11 @@ func (l *lease) call(parent context.Context, limit time.Time) *bounded.Context {
 	return l.first.Start(parent, limit)
 }
 
-// grant takes note of a grant whose TTL counts from sent.
-func (l *lease) grant(g driver.Grant, sent time.Duration) {
+// grant takes note of a grant that is here now and whose TTL counts from sent.
+func (l *lease) grant(g driver.Grant, sent, now time.Duration) {
 	l.granted = true
 	l.fence, l.spare = g.Fence, max(g.Span-1, 0)
-	l.ttl, l.taken = g.TTL, sent
+	l.ttl, l.taken = g.TTL, now
 	l.extend(sent)
 }
 
