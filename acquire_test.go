@@ -231,40 +231,6 @@ func TestLostWakeUpCostsOneHeartbeat(t *testing.T) {
 	})
 }
 
-// A push that was held up tells of a grant that is about to run out: the caller
-// gets the lock only once that is confirmed.
-func TestLatePushIsConfirmedFirst(t *testing.T) {
-	simulate(t, func(b *bench) {
-		lk, other := b.open(nil), b.open(nil)
-		l := b.lock(other, "k")
-		delay := 2500 * time.Millisecond
-		b.store.set(func(f *faulty) {
-			f.wake = func(g driver.Grant, next func(driver.Grant)) { time.AfterFunc(delay, func() { next(g) }) }
-			n := 0
-			f.acquire = func(_ context.Context, c driver.Claim, next func() (driver.Grant, error)) (driver.Grant, error) {
-				if n++; n > 2 {
-					return driver.Grant{}, errDown // no heartbeat gets through
-				}
-				return next()
-			}
-		})
-		got := make(chan *Lock)
-		go func() { got <- b.lock(lk, "k") }()
-		synctest.Wait()
-		b.unlock(l)
-		next := <-got
-		if left, _ := next.lease.remaining(lk.now()); left < 7*time.Second {
-			b.Errorf("handed over with %v left of 15s", left)
-		}
-		time.Sleep(time.Minute)
-		if err := next.Err(); err != nil {
-			b.Errorf("lost: %v", err)
-		}
-		b.store.set(func(f *faulty) { f.acquire = nil })
-		b.unlock(next)
-	})
-}
-
 func TestDeadHolderIsFollowedAtItsTTL(t *testing.T) {
 	simulate(t, func(b *bench) {
 		lk, dead := b.open(nil), b.open(nil)
@@ -329,44 +295,6 @@ func TestBareStoreCannotShow(t *testing.T) {
 			if !errors.Is(err, errors.ErrUnsupported) {
 				b.Errorf("Keys: %v, want ErrUnsupported", err)
 			}
-		}
-	})
-}
-
-// A claim that is granted in line stands for a short time until it is
-// confirmed, and for its TTL from then on.
-func TestPushedLockGetsItsWholeTTL(t *testing.T) {
-	simulate(t, func(b *bench) {
-		lk, other := b.open(nil), b.open(nil)
-		pushed := func(opts ...LockOption) *Lock {
-			l := b.lock(other, "k")
-			got := make(chan *Lock)
-			go func() { got <- b.lock(lk, "k", opts...) }()
-			synctest.Wait()
-			b.unlock(l)
-			next := <-got
-			synctest.Wait()
-			if left, _ := next.lease.remaining(lk.now()); left < 14*time.Second {
-				b.Errorf("the lock has %v of 15s", left)
-			}
-			return next
-		}
-		l := pushed()
-		b.store.seen()
-		time.Sleep(time.Hour)
-		if c := b.store.seen(); c.renew > 3600/4 {
-			b.Errorf("%d renewals in an hour, want one every 5s", c.renew)
-		}
-		b.unlock(l)
-
-		l = pushed(NoRenew())
-		time.Sleep(14 * time.Second)
-		if err := l.Err(); err != nil {
-			b.Errorf("lost before its TTL: %v", err)
-		}
-		time.Sleep(time.Second)
-		if err := l.Unlock(); !errors.Is(err, ErrLost) {
-			b.Errorf("Unlock after the TTL: %v, want ErrLost", err)
 		}
 	})
 }

@@ -220,8 +220,8 @@ func (c *contest) hopeless(now time.Duration, failed error) bool {
 }
 
 // pushed makes a lock of a grant that came by push. Its TTL counts from the
-// last Acquire that was answered; the renewer confirms it at once, or, if too
-// little is left of it, the caller waits for the confirmation.
+// last Acquire that was answered; the renewer confirms it if it is held for a
+// while, or, if too little is left of it, the caller waits for the confirmation.
 func (c *contest) pushed(g driver.Grant) (*Lock, error) {
 	c.lease.unconfirmed = true
 	lock, err := c.take(g, c.answered)

@@ -24,6 +24,12 @@ type renewer struct {
 // maxRounds bounds the calls that renew at the same time.
 const maxRounds = 8
 
+// confirmAfter is when the first renewal of a pushed grant is due, which stands
+// for three seconds or the TTL. A lock that is given back sooner needs none, nor
+// does its Unlock find one in flight. It is longer than maxTurn, for those that
+// one claim serves in turn.
+const confirmAfter = 50 * time.Millisecond
+
 const never = time.Duration(math.MaxInt64)
 
 func (r *renewer) init(lk *Locker) {
@@ -46,7 +52,7 @@ type renewal struct {
 	round   *round // the renewal in flight
 
 	// Granted by push, and so for a short time only: the first renewal, which
-	// is due at once, lets it stand for its TTL.
+	// is due soon, lets it stand for its TTL.
 	unconfirmed bool
 }
 
@@ -75,7 +81,8 @@ func (l *lease) schedule() {
 // add begins to look after a lease. Call it with Locker.mu held.
 func (r *renewer) add(l *lease) {
 	if l.unconfirmed {
-		l.due, l.open = 0, 0
+		l.due = min(l.due, r.lk.now()+confirmAfter)
+		l.open = l.due - confirmAfter/2
 	}
 	l.schedule()
 	heap.Push(&r.leases, l)

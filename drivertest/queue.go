@@ -88,14 +88,17 @@ var queueRules = []rule{
 		needs: Queue,
 		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
-			holder, first, second := e.exclusive("holder"), late(waiting(e.exclusive("first"))), waiting(e.exclusive("second"))
-			a.granted(holder)
-			a.refused(first)
-			b.refused(second)
-			a.ended(holder)
-			a.ended(first)
-			b.granted(second)
-			a.lost(first)
+			for _, first := range []driver.Claim{waiting(e.exclusive("first")), late(waiting(e.exclusive("first, late")))} {
+				holder, second := e.exclusive("holder"), waiting(e.exclusive("second"))
+				a.granted(holder)
+				a.refused(first)
+				b.refused(second)
+				a.ended(holder)
+				a.ended(first)
+				b.granted(second)
+				a.lost(first)
+				b.ended(second)
+			}
 		}),
 	},
 	{

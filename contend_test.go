@@ -1,0 +1,143 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// pushed returns a lock that the store has granted to one who waited for it.
+func (b *bench) pushed(lk, other *Locker, opts ...LockOption) *Lock {
+	b.Helper()
+	l := b.lock(other, "k")
+	got := make(chan *Lock)
+	go func() { got <- b.lock(lk, "k", opts...) }()
+	synctest.Wait()
+	b.unlock(l)
+	return <-got
+}
+
+// A claim that is granted in line stands for a short time until it is
+// confirmed, and for its TTL from then on.
+func TestPushedLockGetsItsWholeTTL(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk, other := b.open(nil), b.open(nil)
+		pushed := func(opts ...LockOption) *Lock {
+			l := b.pushed(lk, other, opts...)
+			if left, _ := l.lease.remaining(lk.now()); left < 2*time.Second || left > 3*time.Second {
+				b.Errorf("the lock has %v of 3s", left)
+			}
+			time.Sleep(confirmAfter)
+			synctest.Wait()
+			if left, _ := l.lease.remaining(lk.now()); left < 14*time.Second {
+				b.Errorf("the lock has %v of 15s", left)
+			}
+			return l
+		}
+		l := pushed()
+		b.store.seen()
+		time.Sleep(time.Hour)
+		if c := b.store.seen(); c.renew > 3600/4 {
+			b.Errorf("%d renewals in an hour, want one every 5s", c.renew)
+		}
+		b.unlock(l)
+
+		l = pushed(NoRenew())
+		time.Sleep(14 * time.Second)
+		if err := l.Err(); err != nil {
+			b.Errorf("lost before its TTL: %v", err)
+		}
+		time.Sleep(time.Second)
+		if err := l.Unlock(); !errors.Is(err, ErrLost) {
+			b.Errorf("Unlock after the TTL: %v, want ErrLost", err)
+		}
+	})
+}
+
+// A claim that goes back soon is never confirmed, also if it has served several
+// callers.
+func TestBriefPushedLockIsNotConfirmed(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk, other := b.open(nil), b.open(nil)
+		for range 20 {
+			before := b.lock(other, "k")
+			got := make(chan *Lock)
+			for range 2 {
+				go func() { got <- b.lock(lk, "k") }()
+			}
+			time.Sleep(2 * time.Second) // the claim asks again, for two tokens now
+			b.unlock(before)
+			first := <-got
+			time.Sleep(maxTurn / 2)
+			b.unlock(first)
+			second := <-got
+			if second.lease != first.lease {
+				b.Error("the claim was not handed over")
+			}
+			time.Sleep(maxTurn / 2)
+			b.unlock(second)
+			b.free(other, "k")
+		}
+		time.Sleep(time.Minute)
+		if c := b.store.seen(); c.renew > 0 {
+			b.Errorf("%d renewals, want none", c.renew)
+		}
+	})
+}
+
+// A lock that cannot be confirmed is lost before the store lets in another.
+func TestPushedLockThatIsNotConfirmedIsLostInTime(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk, other := b.open(nil), b.open(nil)
+		b.store.set(func(f *faulty) {
+			f.renew = func(_ context.Context, cs []driver.Claim, _ func() []error) []error { return all(cs, errDown) }
+		})
+		l := b.pushed(lk, other)
+		granted := time.Now()
+		b.unlock(b.lock(other, "k"))
+		if d := time.Since(granted); d > 3*time.Second+10*time.Millisecond {
+			b.Errorf("the next one had it after %v, want 3s", d)
+		}
+		if !ended(l) || !errors.Is(l.Err(), ErrLost) {
+			b.Errorf("the lock of another is still held: %v", l.Err())
+		}
+	})
+}
+
+// A push that was held up tells of a grant that is about to run out: the caller
+// gets the lock only once that is confirmed.
+func TestLatePushIsConfirmedFirst(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk, other := b.open(nil), b.open(nil)
+		l := b.lock(other, "k")
+		delay := 2500 * time.Millisecond
+		b.store.set(func(f *faulty) {
+			f.wake = func(g driver.Grant, next func(driver.Grant)) { time.AfterFunc(delay, func() { next(g) }) }
+			n := 0
+			f.acquire = func(_ context.Context, c driver.Claim, next func() (driver.Grant, error)) (driver.Grant, error) {
+				if n++; n > 2 {
+					return driver.Grant{}, errDown // no heartbeat gets through
+				}
+				return next()
+			}
+		})
+		got := make(chan *Lock)
+		go func() { got <- b.lock(lk, "k") }()
+		synctest.Wait()
+		b.unlock(l)
+		next := <-got
+		if left, _ := next.lease.remaining(lk.now()); left < 7*time.Second {
+			b.Errorf("handed over with %v left of 15s", left)
+		}
+		time.Sleep(time.Minute)
+		if err := next.Err(); err != nil {
+			b.Errorf("lost: %v", err)
+		}
+		b.store.set(func(f *faulty) { f.acquire = nil })
+		b.unlock(next)
+	})
+}
