@@ -7,12 +7,28 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// A clock proposes tokens: microseconds of the wall clock, or the number after
-// the highest that it has seen, whichever is larger. A proposal that is larger
-// than all before on every node is taken by every node, and one round is enough.
+// mostLead is how far a proposal is ahead of the wall clock.
+const mostLead = 100 * time.Millisecond
+
+// A clock proposes tokens: microseconds of the wall clock and a lead, or the
+// number after the highest that it has seen, whichever is larger. A proposal that
+// is larger than all before on every node is taken by every node, and one round
+// is enough. A node gives none that is behind its own clock: the lead covers the
+// way to it, and by how much its clock is ahead.
 type clock struct {
+	lead time.Duration
+
 	mu   sync.Mutex
 	last uint64
+}
+
+// newClock returns a clock whose lead is short beside the quarantine: a node that
+// has forgotten its tokens must be past all of them when it counts again.
+func newClock(quarantine time.Duration) clock {
+	if quarantine > 0 {
+		return clock{lead: min(mostLead, quarantine/10)}
+	}
+	return clock{lead: mostLead}
 }
 
 // next returns a token that is at least this one. The span that begins with it
@@ -20,8 +36,8 @@ type clock struct {
 func (c *clock) next(least uint64, span int) uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := uint64(max(time.Now().UnixMicro(), 1))
-	token := max(now, c.last+1)
+	ahead := uint64(max(time.Now().Add(c.lead).UnixMicro(), 1))
+	token := max(ahead, c.last+1)
 	if least > token {
 		return least // The nodes judge it.
 	}

@@ -13,12 +13,15 @@
 //
 // A claim is held if a majority of the nodes has granted it. The client proposes
 // a fencing token, larger than all it has seen, which a node gives unless it has
-// given as large a one before; then it gives a larger one. If the majority has
-// given the same, that is the token, after one round. Otherwise the largest of
-// them is, once a majority of those that were counted has raised the claim's
-// token to it: a second round. Nodes that were not counted have no say in that,
-// and an answer that may be about another grant of the claim is checked; a model
-// in the tests shows by search that neither can be left out.
+// given as large a one before, or its clock is past it; then it gives a larger
+// one. If the majority has given the same, that is the token, after one round:
+// the usual case, because the proposal is a tenth of a second ahead of the
+// client's clock. A node whose clock is ahead by more makes a second round
+// necessary, and does no other harm: of the tokens that differ the largest is
+// taken, once a majority of those that were counted has raised the claim's token
+// to it. Nodes that were not counted have no say in that, and an answer that may
+// be about another grant of the claim is checked; a model in the tests shows by
+// search that neither can be left out.
 //
 // A claim that waits stands in line at every node, and the nodes push it to the
 // front. When a majority of them has let it in, it is woken and asks. If several
@@ -53,6 +56,10 @@
 //     before it answers (appendfsync always). So a new set of nodes gives its
 //     first grant after the quarantine. Claims that are flushed or evicted
 //     while the node runs go unnoticed: set maxmemory-policy to noeviction.
+//   - The tokens of a node that has forgotten them go on from its clock. When it
+//     counts again that must be past all tokens that were given before, so no
+//     other clock may be ahead of it by nine tenths of the quarantine; what
+//     clients propose is ahead of theirs by no more than the tenth that is left.
 //   - Never make a node of a replica, or of servers that fail over to one: what
 //     had not been copied is forgotten, and nobody sees that it was. Each node
 //     is a single server, with nothing in common with the others.

@@ -94,6 +94,7 @@ func newStore(quarantine time.Duration) *Store {
 	}
 	s := &Store{
 		quarantine: max(quarantine, 0),
+		clock:      newClock(quarantine),
 		quit:       make(chan struct{}),
 		bids:       make(map[string]chan struct{}),
 		watches:    make(map[string][]*watch),

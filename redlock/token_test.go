@@ -24,13 +24,61 @@ func (s *set) ahead(node int, by uint64) {
 	}
 }
 
+// An uncontended lock takes one round, though the nodes' clocks differ, and time
+// passes until a request arrives: no node is asked to raise a token.
+func TestOneRound(t *testing.T) {
+	bubble(t, 5, func(s *set) {
+		stores := []*redlock.Store{s.client(), s.client()}
+		for i, n := range s.nodes {
+			n.set(n.fast(time.Duration(i)*15*time.Millisecond, time.Duration(1+i)*time.Millisecond))
+		}
+		var last uint64
+		for i := range 10 {
+			c := s.claim()
+			g := s.granted(stores[i%2], c)
+			time.Sleep(time.Second) // until the nodes that were not waited for have answered
+			s.released(stores[i%2], c)
+			time.Sleep(time.Second)
+			for j, n := range s.nodes {
+				if got := n.seen(); !slices.Equal(got, []string{"acquire", "release"}) {
+					s.Errorf("lock %d: node %d was asked to %v, want one acquire and one release", i+1, j+1, got)
+				}
+			}
+			if g.Fence <= last {
+				s.Errorf("token %d after %d", g.Fence, last)
+			}
+			last = g.Fence
+		}
+	})
+}
+
+// fast lets the node's clock be ahead, and calls take their time to arrive.
+func (f *faulty) fast(ahead, delay time.Duration) fault {
+	return func(ctx context.Context, do func()) error {
+		return slow(delay)(ctx, func() {
+			f.tick(uint64(time.Now().Add(ahead).UnixMicro()))
+			do()
+		})
+	}
+}
+
+// tick lets the node give no token up to this one.
+func (f *faulty) tick(token uint64) {
+	c := driver.Claim{
+		Key: "tick", ID: fmt.Sprint("tick ", token), Fence: token, Span: 1,
+		Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: time.Second,
+	}
+	_, _ = f.store().Acquire(context.Background(), c)
+	_ = f.store().Release(context.Background(), []driver.Claim{c})
+}
+
 // Only the nodes that were counted are written to: that is variant N of the
 // model.
 func TestLateGrantIsNotCounted(t *testing.T) {
 	bubble(t, 3, func(s *set) {
 		store := s.client()
-		s.ahead(1, 1000)
-		s.ahead(2, 5000)
+		s.ahead(1, 10e6) // of what the client proposes, too
+		s.ahead(2, 50e6)
 		s.nodes[2].set(slow(40 * time.Millisecond))
 		c := s.claim()
 		g := s.granted(store, c)

@@ -2,6 +2,7 @@ package redislock_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -88,5 +89,42 @@ func TestMajorityWaitsForYoungServers(t *testing.T) {
 	_, err = locks.TryLock(t.Context(), "key")
 	if err == nil || errors.Is(err, holdfast.ErrHeld) || !strings.Contains(err.Error(), "does not count for another") {
 		t.Errorf("servers that have just started: %v, want to hear for how long they do not count", err)
+	}
+}
+
+// A lock that nobody else wants takes one command of each server, and so does
+// its release. A few more are allowed, because a request that is long on its way
+// takes a second round.
+func TestMajorityTakesOneRound(t *testing.T) {
+	nodes, url := startMajority(t, "0")
+	locks, err := holdfast.Open(t.Context(), url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locks.Close()
+	cycle := func(key string) {
+		t.Helper()
+		lock, err := locks.Lock(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := lock.Unlock(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cycle("first") // The servers learn the scripts.
+	const cycles = 100
+	sent := func(n *servers.Redis) int { return count(t, n, "evalsha") + count(t, n, "eval") }
+	var before []int
+	for _, n := range nodes {
+		before = append(before, sent(n))
+	}
+	for i := range cycles {
+		cycle(fmt.Sprint("key ", i))
+	}
+	for i, n := range nodes {
+		if got := sent(n) - before[i]; got < cycles || got > 2*cycles+cycles/5 {
+			t.Errorf("server %d got %d commands for %d locks, want one for each lock and each release", i+1, got, cycles)
+		}
 	}
 }
