@@ -135,6 +135,7 @@ func (b *bid) look(ctx context.Context) {
 }
 
 func (b *bid) ask() {
+	ctx, end := b.limit(nodeLimit, len(b.nodes)-b.count(asked)-b.count(granted))
 	for i, n := range b.nodes {
 		if k := b.votes[i].kind; k == asked || k == granted {
 			continue
@@ -142,14 +143,20 @@ func (b *bid) ask() {
 		b.votes[i] = vote{kind: asked}
 		f, pilot := n.board(b.claim.ID)
 		began := b.spawn(func() {
+			defer end()
 			if pilot {
-				n.fly(b.claim, f)
+				n.fly(ctx, b.claim, f)
 			}
 			<-f.done
 			b.answers <- answer[vote]{n, vote{grant: f.grant, sent: f.sent, err: f.young}, f.err}
 		})
 		if !began {
+			if pilot {
+				f.err = errClosed
+				n.land(b.claim.ID, f)
+			}
 			b.answers <- answer[vote]{node: n, err: errClosed}
+			end()
 		}
 	}
 }
@@ -239,7 +246,9 @@ func (b *bid) level(ctx context.Context) bool {
 			lower = append(lower, n)
 		}
 	}
-	answers := each(b.Store, lower, func(n *node) (any, error) { return nil, n.raise(b.claim, token, &b.over) })
+	answers := each(b.Store, nodeLimit, lower, func(ctx context.Context, n *node) (any, error) {
+		return nil, n.raise(ctx, b.claim, token, &b.over)
+	})
 	for range lower {
 		select {
 		case a := <-answers:
@@ -305,8 +314,13 @@ func (b *bid) rest(f func(*node, vote)) {
 func (b *bid) withdraw() {
 	release := func(n *node, v vote) {
 		if v.kind == granted || v.kind == failed && !v.sent.IsZero() {
-			parted := n.part([]driver.Claim{b.claim})
-			b.spawn(func() { _, _ = n.release(parted) })
+			cs := []driver.Claim{b.claim}
+			n.part(cs)
+			b.spawn(func() {
+				ctx, end := b.limit(nodeLimit, 1)
+				defer end()
+				_, _ = n.release(ctx, cs)
+			})
 		}
 	}
 	for i, n := range b.nodes {

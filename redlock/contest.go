@@ -92,8 +92,9 @@ func (b *bid) yield(ctx context.Context) {
 			mine = append(mine, n)
 		}
 	}
-	parts := part(mine, []driver.Claim{b.claim})
-	answers := each(b.Store, mine, func(n *node) ([]error, error) { return n.release(parts[n]) })
+	cs := []driver.Claim{b.claim}
+	part(mine, cs)
+	answers := each(b.Store, nodeLimit, mine, func(ctx context.Context, n *node) ([]error, error) { return n.release(ctx, cs) })
 	for range mine {
 		select {
 		case <-answers:

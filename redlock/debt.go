@@ -67,7 +67,9 @@ func (n *node) repay(batch []debt) bool {
 	for i := range batch {
 		claims[i] = batch[i].claim
 	}
-	errs, err := n.send(claims)
+	ctx, end := n.redlock.limit(nodeLimit, 1)
+	defer end()
+	errs, err := n.send(ctx, claims)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for i, d := range batch {

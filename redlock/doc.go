@@ -30,8 +30,9 @@
 // the others release what they have and stand in line again.
 //
 // A node that does not answer in half a second is left out until it answers: it
-// gets one call at a time. A release that a node has
-// missed is repeated until the claim has run out there.
+// gets one call at a time. A release follows the grant that it ends: it is sent
+// to a node when that has answered. One that a node has missed is repeated until
+// the claim has run out there.
 //
 // # What it promises
 //

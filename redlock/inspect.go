@@ -19,8 +19,8 @@ var errNoInspector = errors.New("cannot show its claims")
 
 // gather asks all nodes, and returns what they say who answer: a majority, and
 // of the others those that take no longer than a person would notice.
-func gather[T any](ctx context.Context, s *Store, f func(*node) (T, error)) (got []answer[T], err error) {
-	answers := each(s, s.nodes, f)
+func gather[T any](ctx context.Context, s *Store, limit time.Duration, f func(context.Context, *node) (T, error)) (got []answer[T], err error) {
+	answers := each(s, limit, s.nodes, f)
 	var errs []error
 	var enough <-chan time.Time
 	for open := len(s.nodes); open > 0; {
@@ -48,13 +48,13 @@ func gather[T any](ctx context.Context, s *Store, f func(*node) (T, error)) (got
 }
 
 // inspect calls f with the node's store.
-func (n *node) inspect(f func(context.Context, driver.Inspector) error) error {
-	return n.call(lookLimit, func(ctx context.Context, inner driver.Store) error {
+func (n *node) inspect(ctx context.Context, f func(driver.Inspector) error) error {
+	return n.call(ctx, func(inner driver.Store) error {
 		inspector, ok := inner.(driver.Inspector)
 		if !ok {
 			return errNoInspector
 		}
-		return f(ctx, inspector)
+		return f(inspector)
 	})
 }
 
@@ -62,8 +62,8 @@ func (n *node) inspect(f func(context.Context, driver.Inspector) error) error {
 // nodes know that answer. One that holds on most of them holds; the others wait,
 // though they may have some nodes.
 func (s *Store) Holders(ctx context.Context, key string) ([]driver.Holder, error) {
-	answers, err := gather(ctx, s, func(n *node) (hs []driver.Holder, err error) {
-		err = n.inspect(func(ctx context.Context, inner driver.Inspector) (err error) {
+	answers, err := gather(ctx, s, lookLimit, func(ctx context.Context, n *node) (hs []driver.Holder, err error) {
+		err = n.inspect(ctx, func(inner driver.Inspector) (err error) {
 			hs, err = inner.Holders(ctx, key)
 			return err
 		})
@@ -154,8 +154,8 @@ func (of *sight) holder(most int) driver.Holder {
 // know that answer, once all have told theirs.
 func (s *Store) Keys(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		answers, err := gather(ctx, s, func(n *node) (keys []string, err error) {
-			err = n.inspect(func(ctx context.Context, inner driver.Inspector) error {
+		answers, err := gather(ctx, s, lookLimit, func(ctx context.Context, n *node) (keys []string, err error) {
+			err = n.inspect(ctx, func(inner driver.Inspector) error {
 				for key, err := range inner.Keys(ctx, prefix) {
 					if err != nil {
 						return err
@@ -186,9 +186,9 @@ func (s *Store) Keys(ctx context.Context, prefix string) iter.Seq2[string, error
 
 // Break implements [driver.Inspector]. What a majority says is so.
 func (s *Store) Break(ctx context.Context, key, id string) error {
-	return first(s.poll(ctx, 1, func(n *node) ([]error, error) {
+	return first(s.poll(ctx, lookLimit, 1, func(ctx context.Context, n *node) ([]error, error) {
 		var errs []error
-		err := n.inspect(func(ctx context.Context, inner driver.Inspector) error {
+		err := n.inspect(ctx, func(inner driver.Inspector) error {
 			errs = []error{inner.Break(ctx, key, id)}
 			return unanswered(1, errs)
 		})
@@ -201,8 +201,8 @@ func (s *Store) Check(ctx context.Context) (warnings []string, err error) {
 	if len(s.nodes)%2 == 0 {
 		warnings = append(warnings, fmt.Sprintf("redlock has %d nodes: with one less, or one more, as many may fail without harm", len(s.nodes)))
 	}
-	answers := each(s, s.nodes, func(n *node) (found []string, err error) {
-		err = n.call(lookLimit, func(ctx context.Context, inner driver.Store) (err error) {
+	answers := each(s, lookLimit, s.nodes, func(ctx context.Context, n *node) (found []string, err error) {
+		err = n.call(ctx, func(inner driver.Store) (err error) {
 			if checker, ok := inner.(driver.Checker); ok {
 				found, err = checker.Check(ctx)
 			}

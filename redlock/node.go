@@ -52,18 +52,15 @@ var (
 
 func (n *node) named(err error) error { return fmt.Errorf("%s: %w", n.name, err) }
 
-// call makes one call to the node. Its context is not the caller's: a caller
-// who need not wait for it does not, and it goes on.
-func (n *node) call(limit time.Duration, f func(context.Context, driver.Store) error) error {
+// call makes one call to the node, with a context of Store.limit.
+func (n *node) call(ctx context.Context, f func(driver.Store) error) error {
 	probe, err := n.enter()
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(n.redlock.ctx, limit)
-	defer cancel()
 	inner, err := n.reach(ctx)
 	if err == nil {
-		err = f(ctx, inner)
+		err = f(inner)
 	}
 	n.leave(probe, err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded))
 	return err
@@ -174,17 +171,20 @@ type answer[T any] struct {
 	err   error // it has not answered, or not to the point
 }
 
-// each calls f for nodes at the same time and returns the channel of their
-// answers, which need not be read to the end.
-func each[T any](s *Store, nodes []*node, f func(*node) (T, error)) <-chan answer[T] {
+// each calls f for nodes at the same time, which have so long for it, and returns
+// the channel of their answers, which need not be read to the end.
+func each[T any](s *Store, limit time.Duration, nodes []*node, f func(context.Context, *node) (T, error)) <-chan answer[T] {
 	answers := make(chan answer[T], len(nodes))
+	ctx, end := s.limit(limit, len(nodes))
 	for _, n := range nodes {
 		began := s.spawn(func() {
-			value, err := f(n)
+			defer end()
+			value, err := f(ctx, n)
 			answers <- answer[T]{n, value, err}
 		})
 		if !began {
 			answers <- answer[T]{node: n, err: errClosed}
+			end()
 		}
 	}
 	return answers

@@ -23,8 +23,8 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = gather(ctx, s, func(n *node) (any, error) {
-		return nil, n.call(openLimit, func(context.Context, driver.Store) error { return nil })
+	_, err = gather(ctx, s, openLimit, func(ctx context.Context, n *node) (any, error) {
+		return nil, n.call(ctx, func(driver.Store) error { return nil })
 	})
 	for _, n := range s.nodes {
 		// A majority is no excuse for a wrong URL.

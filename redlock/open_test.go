@@ -112,7 +112,7 @@ func TestOpensLater(t *testing.T) {
 	}
 	up = true
 	s.nodes[1].retry = time.Time{}
-	if err := s.nodes[1].call(time.Second, func(context.Context, driver.Store) error { return nil }); err != nil {
+	if err := s.nodes[1].call(t.Context(), func(driver.Store) error { return nil }); err != nil {
 		t.Errorf("the node that is up now: %v", err)
 	}
 }

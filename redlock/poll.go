@@ -19,7 +19,7 @@ func (s *Store) Renew(ctx context.Context, cs []driver.Claim) []error {
 			kept = append(kept, c)
 		}
 	}
-	errs := s.poll(ctx, len(kept), func(n *node) ([]error, error) { return n.renew(kept) })
+	errs := s.poll(ctx, nodeLimit, len(kept), func(ctx context.Context, n *node) ([]error, error) { return n.renew(ctx, kept) })
 	s.abandon(kept, errs)
 	if len(kept) == len(cs) {
 		return errs
@@ -40,18 +40,16 @@ func (s *Store) Release(ctx context.Context, cs []driver.Claim) []error {
 	if err := ctx.Err(); err != nil {
 		return slices.Repeat([]error{err}, len(cs))
 	}
-	parts := part(s.nodes, cs)
-	return s.poll(ctx, len(cs), func(n *node) ([]error, error) { return n.release(parts[n]) })
+	cs = slices.Clone(cs) // Calls that go on in the background read it.
+	part(s.nodes, cs)
+	return s.poll(ctx, nodeLimit, len(cs), func(ctx context.Context, n *node) ([]error, error) { return n.release(ctx, cs) })
 }
 
-// part takes note that claims are about to be released on nodes, and returns
-// them as each node should be told.
-func part(nodes []*node, cs []driver.Claim) map[*node][]driver.Claim {
-	parts := make(map[*node][]driver.Claim, len(nodes))
+// part takes note that claims are about to be released on nodes.
+func part(nodes []*node, cs []driver.Claim) {
 	for _, n := range nodes {
-		parts[n] = n.part(cs)
+		n.part(cs)
 	}
-	return parts
 }
 
 // abandon releases the claims that a majority has lost on the nodes that keep
@@ -64,13 +62,13 @@ func (s *Store) abandon(cs []driver.Claim, errs []error) {
 		}
 	}
 	if len(lost) > 0 {
-		each(s, s.nodes, func(n *node) (any, error) { return nil, n.abandon(lost) })
+		each(s, nodeLimit, s.nodes, func(ctx context.Context, n *node) (any, error) { return nil, n.abandon(ctx, lost) })
 	}
 }
 
 // poll asks all nodes about claims, and returns for each what a majority says,
 // once that is certain for all and the other nodes have had a little time.
-func (s *Store) poll(ctx context.Context, claims int, ask func(*node) ([]error, error)) []error {
+func (s *Store) poll(ctx context.Context, limit time.Duration, claims int, ask func(context.Context, *node) ([]error, error)) []error {
 	if claims == 0 {
 		return nil
 	}
@@ -78,7 +76,7 @@ func (s *Store) poll(ctx context.Context, claims int, ask func(*node) ([]error, 
 		return slices.Repeat([]error{err}, claims)
 	}
 	counts := make([]count, claims)
-	answers := each(s, s.nodes, ask)
+	answers := each(s, limit, s.nodes, ask)
 	began := time.Now()
 	var enough <-chan time.Time
 	for open := len(s.nodes); open > 0; {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -80,8 +81,8 @@ func (n *node) board(id string) (f *flight, pilot bool) {
 
 // fly makes the call of a flight. Its errors leave open what the node has done,
 // but for driver.ErrInvalid.
-func (n *node) fly(c driver.Claim, f *flight) {
-	f.err = n.call(nodeLimit, func(ctx context.Context, inner driver.Store) (err error) {
+func (n *node) fly(ctx context.Context, c driver.Claim, f *flight) {
+	f.err = n.call(ctx, func(inner driver.Store) (err error) {
 		f.sent = time.Now()
 		if f.grant, err = inner.Acquire(ctx, c); err == nil && f.grant.OK {
 			f.young = n.serves(ctx, inner)
@@ -121,9 +122,9 @@ func (n *node) doubtful(id string) bool {
 // claim once more, with a larger token, is possible only if an Acquire came
 // late, and found out by asking. See the model. A bid that is over must not ask:
 // the claim may have been released.
-func (n *node) raise(c driver.Claim, token uint64, over *atomic.Bool) error {
+func (n *node) raise(ctx context.Context, c driver.Claim, token uint64, over *atomic.Bool) error {
 	c.Fence = token
-	errs, err := n.renew([]driver.Claim{c})
+	errs, err := n.renew(ctx, []driver.Claim{c})
 	if err == nil {
 		err = first(errs)
 	}
@@ -138,7 +139,9 @@ func (n *node) raise(c driver.Claim, token uint64, over *atomic.Bool) error {
 		n.land(c.ID, f)
 		return errEnding
 	default:
-		n.fly(c, f)
+		ctx, end := n.redlock.limit(nodeLimit, 1)
+		defer end()
+		n.fly(ctx, c, f)
 	}
 	if f.err == nil && (!f.grant.OK || f.grant.Fence != token) {
 		return fmt.Errorf("has granted the claim once more, with token %d", f.grant.Fence)
@@ -148,8 +151,14 @@ func (n *node) raise(c driver.Claim, token uint64, over *atomic.Bool) error {
 
 // release ends claims at the node for which part was called. Those that it does
 // not answer for are owed.
-func (n *node) release(cs []driver.Claim) ([]error, error) {
-	errs, err := n.send(cs)
+func (n *node) release(ctx context.Context, cs []driver.Claim) ([]error, error) {
+	if n.landed(cs) {
+		fresh, end := n.redlock.limit(nodeLimit, 1)
+		defer end()
+		ctx = fresh
+	}
+	cs = n.late(cs)
+	errs, err := n.send(ctx, cs)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for i, c := range cs {
@@ -162,9 +171,44 @@ func (n *node) release(cs []driver.Claim) ([]error, error) {
 	return errs, err
 }
 
+// landed waits for the flights of the claims, so that their release does not
+// overtake them: a node would have to keep the claims out that come too late. It
+// reports whether there was one.
+func (n *node) landed(cs []driver.Claim) (waited bool) {
+	for _, c := range cs {
+		n.mu.Lock()
+		f := n.records[c.ID].flight
+		n.mu.Unlock()
+		if f != nil {
+			<-f.done
+			waited = true
+		}
+	}
+	return waited
+}
+
+// late returns the claims of a release as the node should be told: with Late
+// where an Acquire may be on its way.
+func (n *node) late(cs []driver.Claim) []driver.Claim {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	told := cs
+	for i, c := range cs {
+		r := n.records[c.ID]
+		if c.Late || r.flight == nil && !time.Now().Before(r.doubt) {
+			continue
+		}
+		if &told[0] == &cs[0] {
+			told = slices.Clone(cs)
+		}
+		told[i].Late = true
+	}
+	return told
+}
+
 // send makes the call of a release.
-func (n *node) send(cs []driver.Claim) (errs []error, err error) {
-	err = n.call(nodeLimit, func(ctx context.Context, inner driver.Store) error {
+func (n *node) send(ctx context.Context, cs []driver.Claim) (errs []error, err error) {
+	err = n.call(ctx, func(inner driver.Store) error {
 		errs = inner.Release(ctx, cs)
 		return unanswered(len(cs), errs)
 	})
@@ -172,8 +216,8 @@ func (n *node) send(cs []driver.Claim) (errs []error, err error) {
 }
 
 // renew makes the call of a renewal.
-func (n *node) renew(cs []driver.Claim) (errs []error, err error) {
-	err = n.call(nodeLimit, func(ctx context.Context, inner driver.Store) error {
+func (n *node) renew(ctx context.Context, cs []driver.Claim) (errs []error, err error) {
+	err = n.call(ctx, func(inner driver.Store) error {
 		errs = inner.Renew(ctx, cs)
 		return unanswered(len(cs), errs)
 	})
@@ -182,8 +226,8 @@ func (n *node) renew(cs []driver.Claim) (errs []error, err error) {
 
 // abandon releases those of the claims that the node holds, not those that
 // stand in line there.
-func (n *node) abandon(cs []driver.Claim) error {
-	errs, err := n.renew(cs)
+func (n *node) abandon(ctx context.Context, cs []driver.Claim) error {
+	errs, err := n.renew(ctx, cs)
 	var held []driver.Claim
 	for i, c := range cs {
 		if err == nil && (errs == nil || errs[i] == nil) {
@@ -191,28 +235,24 @@ func (n *node) abandon(cs []driver.Claim) error {
 		}
 	}
 	if len(held) > 0 {
-		_, err = n.release(n.part(held))
+		n.part(held)
+		_, err = n.release(ctx, held)
 	}
 	return err
 }
 
 // part takes note of a release that is about to begin: before the goroutine of
 // the call does, so that no Acquire slips in between that does not know of it.
-// Where one may be on its way already, the release is with Late.
-func (n *node) part(cs []driver.Claim) []driver.Claim {
+func (n *node) part(cs []driver.Claim) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	late := make([]driver.Claim, len(cs))
-	for i, c := range cs {
+	for _, c := range cs {
 		r := n.record(c.ID)
 		r.ending++
-		c.Late = c.Late || r.flight != nil || time.Now().Before(r.doubt)
 		if r.flight != nil {
 			r.flight.spoil = true
 		}
-		late[i] = c
 	}
-	return late
 }
 
 // settle ends a release of an id. Call it with mu held.

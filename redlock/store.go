@@ -127,6 +127,21 @@ func (s *Store) spawn(f func()) bool {
 	return true
 }
 
+// limit returns the context of calls to nodes that begin now. It ends with the
+// last of them, for each of which end is called once. It is not the caller's: a
+// caller who need not wait for a node does not, and the call goes on. One timer
+// for all nodes is much cheaper than one for each.
+func (s *Store) limit(d time.Duration, calls int) (ctx context.Context, end func()) {
+	ctx, cancel := context.WithTimeout(s.ctx, d)
+	var open atomic.Int32
+	open.Store(int32(calls))
+	return ctx, func() {
+		if open.Add(-1) == 0 {
+			cancel()
+		}
+	}
+}
+
 // Close closes the nodes. Calls that go on in the background have a tenth of a
 // second to end. Claims run out by themselves.
 func (s *Store) Close() error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -160,6 +161,24 @@ func TestTryLeavesNothing(t *testing.T) {
 		synctest.Wait()
 		s.released(store, holder)
 		synctest.Wait()
+		s.empty()
+	})
+}
+
+// A release does not overtake the Acquire that a node has not answered yet.
+func TestReleaseFollows(t *testing.T) {
+	bubble(t, 3, func(s *set) {
+		store := s.client()
+		s.nodes[2].set(slow(40 * time.Millisecond))
+		c := s.claim()
+		s.granted(store, c)
+		synctest.Wait()
+		s.nodes[2].set(nil)
+		s.released(store, c)
+		time.Sleep(time.Second)
+		if got := s.nodes[2].seen(); !slices.Equal(got, []string{"acquire", "release"}) {
+			s.Errorf("the node that is slow was asked to %v, want the release after the acquire", got)
+		}
 		s.empty()
 	})
 }

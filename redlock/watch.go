@@ -37,8 +37,8 @@ func (s *Store) Watch(ctx context.Context, c driver.Claim, wake func(driver.Gran
 	s.mu.Lock()
 	s.watches[c.ID] = append(s.watches[c.ID], w)
 	s.mu.Unlock()
-	_, err = gather(ctx, s, func(n *node) (any, error) {
-		return nil, n.call(nodeLimit, func(ctx context.Context, inner driver.Store) error {
+	_, err = gather(ctx, s, nodeLimit, func(ctx context.Context, n *node) (any, error) {
+		return nil, n.call(ctx, func(inner driver.Store) error {
 			watcher, ok := inner.(driver.Watcher)
 			if !ok {
 				return errNoWatch
