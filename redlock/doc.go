@@ -8,8 +8,8 @@
 // # How it works
 //
 // Every call goes to all nodes at the same time and returns when a majority has
-// decided it and the others have had as long again, a millisecond at least; a
-// grant at once. What is left goes on in the background.
+// decided it and the others have had as long again, a millisecond at least, ten
+// if tokens differ; a grant at once. What is left goes on in the background.
 //
 // A claim is held if a majority of the nodes has granted it. The client proposes
 // a fencing token, larger than all it has seen, which a node gives unless it has

@@ -193,6 +193,6 @@ func each[T any](s *Store, limit time.Duration, nodes []*node, f func(context.Co
 // grace ends after as long again as it took a majority to answer: most of the
 // other nodes will have answered by then, and nobody waits long for one that
 // does not.
-func grace(began time.Time) <-chan time.Time {
-	return time.After(max(time.Since(began), time.Millisecond))
+func grace(began time.Time, least time.Duration) <-chan time.Time {
+	return time.After(max(time.Since(began), least))
 }

@@ -89,7 +89,7 @@ func (s *Store) poll(ctx context.Context, limit time.Duration, claims int, ask f
 				certain = certain && counts[i].certain(len(s.nodes))
 			}
 			if certain && enough == nil {
-				enough = grace(began)
+				enough = grace(began, time.Millisecond)
 			}
 		case <-enough:
 			open = 0
