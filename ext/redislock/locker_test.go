@@ -36,6 +36,10 @@ func newLocker(t testing.TB, store driver.Store, opts *holdfast.Options) *holdfa
 	return locks
 }
 
+func exclusive(key, id string) driver.Claim {
+	return driver.Claim{Key: key, ID: id, Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: time.Minute}
+}
+
 // until returns when check holds.
 func until(t testing.TB, what string, check func() bool) {
 	t.Helper()

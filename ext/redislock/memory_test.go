@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/ext/internal/servers"
 )
 
@@ -66,6 +67,69 @@ func TestFullServer(t *testing.T) {
 	if err := lock.Unlock(); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestFullServerKeepsReaders is about claims that share a key, of which scripts
+// know more: their sum, and a time before which none of them runs out.
+func TestFullServerKeepsReaders(t *testing.T) {
+	t.Parallel()
+	r := servers.StartRedis(t)
+	s := openStore(t, r.URL())
+	const short = 100 * time.Millisecond
+	brief, long, writer := exclusive("key", "brief"), exclusive("key", "long"), exclusive("key", "writer")
+	brief.Weight, brief.TTL, long.Weight = 1, short, 1
+	asked := time.Now()
+	for _, c := range []driver.Claim{brief, long} {
+		if g, err := s.Acquire(t.Context(), c); err != nil || !g.OK {
+			t.Fatalf("%s: %+v, %v", c.ID, g, err)
+		}
+	}
+	brief.TTL = long.TTL / 2
+	r.Must("CONFIG", "SET", "maxmemory", "1")
+	if err := s.Renew(t.Context(), []driver.Claim{brief})[0]; err != nil {
+		t.Errorf("renew what ends before the other one: %v", err)
+	}
+	if g, err := s.Acquire(t.Context(), brief); err != nil || !g.OK {
+		t.Errorf("ask again: %+v, %v", g, err)
+	}
+	until(t, "the first one to have run out if it had not been renewed", func() bool { return time.Since(asked) > 2*short })
+	if g, err := s.Acquire(t.Context(), writer); err != nil || g.OK {
+		t.Errorf("try: %+v, %v; want it refused", g, err)
+	}
+	writer.Late, brief.Late = true, true
+	errs := s.Release(t.Context(), []driver.Claim{brief, long, writer})
+	if errs[0] != nil || errs[1] != nil || !errors.Is(errs[2], driver.ErrLost) {
+		t.Errorf("release of two that hold and one that does not: %v", errs)
+	}
+	if g, err := s.Acquire(t.Context(), writer); err != nil || g.OK {
+		t.Errorf("after its late release: %+v, %v; want it refused", g, err)
+	}
+}
+
+// TestFullServerAtOnce lets many ask again at the same time, so that their calls
+// go together.
+func TestFullServerAtOnce(t *testing.T) {
+	t.Parallel()
+	r := servers.StartRedis(t)
+	s := openStore(t, r.URL())
+	var held []driver.Claim
+	for i := range 64 {
+		c := exclusive(fmt.Sprint("key", i), fmt.Sprint("holder", i))
+		if g, err := s.Acquire(t.Context(), c); err != nil || !g.OK {
+			t.Fatalf("%s: %+v, %v", c.ID, g, err)
+		}
+		held = append(held, c)
+	}
+	r.Must("CONFIG", "SET", "maxmemory", "1")
+	var asking sync.WaitGroup
+	for _, c := range held {
+		asking.Go(func() {
+			if g, err := s.Acquire(t.Context(), c); err != nil || !g.OK {
+				t.Errorf("%s, which holds: %+v, %v", c.ID, g, err)
+			}
+		})
+	}
+	asking.Wait()
 }
 
 // TestEviction lets a server evict locks that are held. Open has warned of it,

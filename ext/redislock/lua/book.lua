@@ -62,6 +62,7 @@ local function prune(now, phase)
     call('DEL', held)
   else
     all.phase = phase
+    call('HDEL', held, 'all') -- A full server allows this, and what comes after it.
     call('HSET', held, 'all', all_text(all))
   end
   return all

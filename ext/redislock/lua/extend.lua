@@ -19,9 +19,7 @@ local function extend(held, id, now, ttl, leaves, raised)
     return nil
   end
   local stands = c.left == 'L' and c.ends - now or ttl
-  if not all or left_of(held) < stands then
-    call('PEXPIRE', held, lasting(stands))
-  end
+  call('PEXPIRE', held, lasting(all and math.max(stands, left_of(held)) or stands))
   c.ends, c.fence = now + stands, math.max(c.fence, raised)
   if not all and not leaves then
     call('HSET', held, 's' .. id, claim_text(c))

@@ -15,7 +15,9 @@ end
 local now = clock()
 local c, all = drop(ARGV[1], now)
 if ARGV[2] ~= '0' then
-  call('SET', tomb, call('GET', tomb) or 'late', 'PX', math.max(tonumber(ARGV[2]), call('PTTL', tomb)))
+  local why, stands = call('GET', tomb) or 'late', call('PTTL', tomb)
+  call('DEL', tomb) -- A full server allows this, and what comes after it.
+  call('SET', tomb, why, 'PX', math.max(tonumber(ARGV[2]), stands))
 end
 handoff(all, now)
 return c and 1 or 0
