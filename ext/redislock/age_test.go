@@ -8,6 +8,25 @@ import (
 	"github.com/holdfast-go/holdfast/ext/internal/servers"
 )
 
+// TestAgeIsNeverTooMuch looks for the first time at various moments of a second
+// at a server that was started late in one.
+func TestAgeIsNeverTooMuch(t *testing.T) {
+	t.Parallel()
+	until(t, "the last quarter of a second", func() bool { return time.Now().Nanosecond() > 750e6 })
+	began := time.Now()
+	r := servers.StartRedis(t)
+	for time.Since(began) < 1100*time.Millisecond {
+		s := openStore(t, r.URL())
+		age, err := s.Age(t.Context())
+		if most := time.Since(began); err != nil || age > most {
+			t.Fatalf("the server is said to be %v old, %v; it was started less than %v ago", age, err, most)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestAgeAcrossConnections looks again and again at a server that keeps running
 // while connections break. It tells its uptime in whole seconds.
 func TestAgeAcrossConnections(t *testing.T) {

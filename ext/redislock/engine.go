@@ -62,7 +62,8 @@ func (s *Store) uptime(ctx context.Context) (least time.Duration, runs string, e
 		if err != nil {
 			return 0, "", errors.New("INFO does not tell uptime_in_seconds")
 		}
-		if up := time.Duration(seconds) * time.Second; i == 0 || up < least {
+		// The seconds of two clock readings: it may have run for almost one less.
+		if up := time.Duration(max(seconds-1, 0)) * time.Second; i == 0 || up < least {
 			least = up
 		}
 	}
