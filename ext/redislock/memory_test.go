@@ -200,6 +200,33 @@ func TestEviction(t *testing.T) {
 	}
 }
 
+// TestEvictedLine takes the line away from those who stand in it: they queue up
+// again when they ask.
+func TestEvictedLine(t *testing.T) {
+	t.Parallel()
+	r := servers.StartRedis(t)
+	s := openStore(t, r.URL())
+	first, second := exclusive("key", "first"), exclusive("key", "second")
+	first.Wait, second.Wait = true, true
+	for _, c := range []driver.Claim{exclusive("key", "holder"), first, second} {
+		if _, err := s.Acquire(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range r.Must("KEYS", "*:line:*").([]any) {
+		r.Must("DEL", name.(string))
+	}
+	for _, c := range []driver.Claim{second, first} {
+		if g, err := s.Acquire(t.Context(), c); err != nil || g.OK {
+			t.Fatalf("%s: %+v, %v", c.ID, g, err)
+		}
+	}
+	holders, err := s.Holders(t.Context(), "key")
+	if err != nil || len(holders) != 3 || holders[1].ID != driver.PublicID("second") {
+		t.Errorf("%+v, %v; want the holder, and in line the second and the first", holders, err)
+	}
+}
+
 // TestKeysLeaveNothing locks each key once. $HOLDFAST_KEYS is how many, 20000
 // unless it is set.
 func TestKeysLeaveNothing(t *testing.T) {

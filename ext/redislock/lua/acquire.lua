@@ -55,13 +55,16 @@ local function refuse(all)
 end
 
 -- enqueue gives the claim a place in line, or lets it keep the one it has. A
--- full server refuses a new one; it allows PEXPIRE, and what comes after it.
+-- full server refuses a new one; it allows PEXPIRE, and what comes after it. The
+-- places of a line that was evicted do not count.
 local function enqueue()
-  local p = standing(id)
+  local p = call('EXISTS', line) == 1 and standing(id)
   if p then
     call('PEXPIRE', line, KEEP)
   else
-    call('RPUSH', line, id)
+    if call('RPUSH', line, id) == 1 then
+      call('DEL', places)
+    end
     call('PEXPIRE', line, KEEP)
     p = { since = now }
   end
