@@ -45,27 +45,33 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 	return NewConn(conn, opts), nil
 }
 
-// connect ends with ctx, which rueidis does not take.
 func connect(ctx context.Context, opts rueidis.ClientOption) (rueidis.Client, error) {
+	return within(ctx, func() (rueidis.Client, error) { return rueidis.NewClient(opts) }, rueidis.Client.Close)
+}
+
+// within returns what get returns, or the error of ctx when that ends: rueidis
+// takes no context where it may have to connect. What comes later is put back.
+func within[T any](ctx context.Context, get func() (T, error), put func(T)) (T, error) {
 	type answer struct {
-		client rueidis.Client
-		err    error
+		value T
+		err   error
 	}
 	answers := make(chan answer, 1)
 	go func() {
-		client, err := rueidis.NewClient(opts)
-		answers <- answer{client, err}
+		value, err := get()
+		answers <- answer{value, err}
 	}()
 	select {
 	case a := <-answers:
-		return a.client, a.err
+		return a.value, a.err
 	case <-ctx.Done():
 		go func() {
 			if a := <-answers; a.err == nil {
-				a.client.Close()
+				put(a.value)
 			}
 		}()
-		return nil, ctx.Err()
+		var none T
+		return none, ctx.Err()
 	}
 }
 

@@ -2,6 +2,7 @@ package redislock_test
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -58,6 +59,51 @@ func TestOpenFails(t *testing.T) {
 	}
 	if _, err := driver.Open(t.Context(), "redis://127.0.0.1:1"); err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") {
 		t.Errorf("got %v, want an error that names the address", err)
+	}
+}
+
+// TestHungServer expects calls to end with their context, and Close before long,
+// also where a connection has to be made first.
+func TestHungServer(t *testing.T) {
+	server := servers.StartRedis(t)
+	for _, query := range []string{"", "?wait=1"} {
+		for _, listening := range []bool{false, true} {
+			t.Run(fmt.Sprint(query, listening), func(t *testing.T) {
+				store := openStore(t, server.URL()+query)
+				watch := func(ctx context.Context) error {
+					_, err := store.Watch(ctx, exclusive("key", "waiter"), func(driver.Grant) {})
+					return err
+				}
+				if listening {
+					if err := watch(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				server.Pause()
+				defer server.Resume()
+				for name, call := range map[string]func(context.Context) error{
+					"Acquire": func(ctx context.Context) error { _, err := store.Acquire(ctx, exclusive("key", "id")); return err },
+					"Renew":   func(ctx context.Context) error { return store.Renew(ctx, []driver.Claim{exclusive("key", "id")})[0] },
+					"Release": func(ctx context.Context) error { return store.Release(ctx, []driver.Claim{exclusive("key", "id")})[0] },
+					"Watch":   watch,
+				} {
+					if name == "Watch" && listening {
+						continue
+					}
+					ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+					began := time.Now()
+					err := call(ctx)
+					cancel()
+					if took := time.Since(began); err == nil || took > 2*time.Second {
+						t.Errorf("%s returned %v after %v, want an error when the context had ended", name, err, took)
+					}
+				}
+				began := time.Now()
+				if err := store.Close(); err != nil || time.Since(began) > 4*time.Second {
+					t.Errorf("Close returned %v after %v", err, time.Since(began))
+				}
+			})
+		}
 	}
 }
 

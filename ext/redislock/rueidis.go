@@ -48,16 +48,32 @@ func reply(r rueidis.RedisResult) Reply {
 // Confirm implements Conn. It takes a connection of its own: WAIT would keep
 // all other commands on a shared one waiting.
 func (c *rueidisConn) Confirm(ctx context.Context, cmd Command, replicas int) (first Reply, confirmed int64) {
-	dedicated, done := c.client.Dedicate()
-	defer done()
+	dedicated, err := c.dedicate(ctx)
+	if err != nil {
+		return Reply{Err: err}, 0
+	}
+	defer dedicated.done()
 	results := dedicated.DoMulti(ctx, c.command(cmd),
 		dedicated.B().Wait().Numreplicas(int64(replicas)).Timeout(patience(ctx).Milliseconds()).Build())
 	first = reply(results[0])
-	confirmed, err := results[1].AsInt64()
+	confirmed, err = results[1].AsInt64()
 	if refused, ok := rueidis.IsRedisErr(err); ok && first.Err == nil {
 		first.Err = refused
 	}
 	return first, confirmed
+}
+
+// A dedication is a connection that nobody else uses until done is called.
+type dedication struct {
+	rueidis.DedicatedClient
+	done func()
+}
+
+func (c *rueidisConn) dedicate(ctx context.Context) (dedication, error) {
+	return within(ctx, func() (dedication, error) {
+		client, done := c.client.Dedicate()
+		return dedication{client, done}, nil
+	}, func(d dedication) { d.done() })
 }
 
 // patience is how long WAIT may wait: a little less than ctx allows, so that
@@ -110,8 +126,11 @@ func (c *rueidisConn) Listen(ctx context.Context, ch Channel, ready func(), hear
 	case c.Cluster():
 		return c.client.Receive(ctx, c.client.B().Subscribe().Channel(ch.Name).Build(), fn)
 	}
-	dedicated, done := c.client.Dedicate()
-	defer done()
+	dedicated, err := c.dedicate(ctx)
+	if err != nil {
+		return err
+	}
+	defer dedicated.Close() // done would unsubscribe, and wait for a server that hangs
 	return dedicated.Receive(ctx, dedicated.B().Subscribe().Channel(ch.Name).Build(), fn)
 }
 
