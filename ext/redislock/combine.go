@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -36,7 +37,8 @@ type ticket struct {
 	terms
 	key, id  string
 	deadline time.Time
-	reply    chan Reply // has room for one
+	gone     atomic.Bool // its caller has given up
+	reply    chan Reply  // has room for one
 }
 
 // terms are what claims of one process mostly have in common.
@@ -65,12 +67,13 @@ func (c *combiner) join(ctx context.Context, key, id string, on terms) (r Reply,
 	if !ends {
 		deadline = time.Now().Add(time.Minute)
 	}
-	t := &ticket{on, key, id, deadline, make(chan Reply, 1)}
+	t := &ticket{terms: on, key: key, id: id, deadline: deadline, reply: make(chan Reply, 1)}
 	c.waiting = append(c.waiting, t)
 	c.mu.Unlock()
 	select {
 	case r = <-t.reply:
 	case <-ctx.Done():
+		t.gone.Store(true)
 		r.Err = ctx.Err()
 	}
 	return r, r.Value != int64(0), func() {}
@@ -90,16 +93,22 @@ func (c *combiner) land() {
 }
 
 // fly makes a call for all who are on the same terms, and lasts as long as the
-// most patient of them.
+// most patient of them. It asks for nothing for those who have given up.
 func (c *combiner) fly(crowd []*ticket) {
 	defer c.land()
 	groups := make(map[terms][]*ticket, 1)
 	var latest time.Time
 	for _, t := range crowd {
+		if t.gone.Load() {
+			continue
+		}
 		groups[t.terms] = append(groups[t.terms], t)
 		if t.deadline.After(latest) {
 			latest = t.deadline
 		}
+	}
+	if len(groups) == 0 {
+		return
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), latest)
 	defer cancel()
