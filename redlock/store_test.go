@@ -85,6 +85,37 @@ func TestSilentNode(t *testing.T) {
 	})
 }
 
+// An Acquire that comes when the Store is being closed is in nobody's way: what
+// an earlier one of the same claim has left going on comes to its end.
+func TestAcquireWhileClosing(t *testing.T) {
+	bubble(t, 3, func(s *set) {
+		store := s.client()
+		s.ahead(1, 1000)
+		s.nodes[2].set(down)
+		calls := 0
+		s.nodes[0].set(func(ctx context.Context, do func()) error {
+			if calls++; calls == 1 {
+				do()
+				return nil
+			}
+			return slow(50*time.Millisecond)(ctx, do) // the raise
+		})
+		c := s.claim()
+		ctx, cancel := context.WithTimeout(s.Context(), 10*time.Millisecond)
+		defer cancel()
+		if g, err := store.Acquire(ctx, c); err == nil {
+			s.Fatalf("cut off, it was answered %+v", g)
+		}
+		closed := make(chan error)
+		go func() { closed <- store.Close() }()
+		synctest.Wait()
+		if g, err := store.Acquire(s.Context(), c); err == nil {
+			s.Errorf("a store that is being closed said %+v", g)
+		}
+		s.must(<-closed)
+	})
+}
+
 func TestDeadNodes(t *testing.T) {
 	bubble(t, 5, func(s *set) {
 		store := s.client()
