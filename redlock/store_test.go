@@ -90,7 +90,7 @@ func TestSilentNode(t *testing.T) {
 func TestAcquireWhileClosing(t *testing.T) {
 	bubble(t, 3, func(s *set) {
 		store := s.client()
-		s.ahead(1, 1000)
+		s.ahead(1, 10e6)
 		s.nodes[2].set(down)
 		calls := 0
 		s.nodes[0].set(func(ctx context.Context, do func()) error {
