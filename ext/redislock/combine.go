@@ -28,8 +28,8 @@ type combiner struct {
 }
 
 const (
-	flights = 2   // one is carried out while the other is on its way
-	seats   = 128 // claims in one: a fraction of a millisecond of the server's
+	maxFlights = 2   // one is carried out while the other is on its way
+	maxSeats   = 128 // claims in one: a fraction of a millisecond of the server's
 )
 
 // A ticket is a call that may go with others on the same terms.
@@ -58,7 +58,7 @@ func termsOf(c driver.Claim) terms {
 // The caller calls done when that has come back.
 func (c *combiner) join(ctx context.Context, key, id string, on terms) (r Reply, joined bool, done func()) {
 	c.mu.Lock()
-	if c.flights < flights {
+	if c.flights < maxFlights {
 		c.flights++
 		c.mu.Unlock()
 		return Reply{}, false, c.land
@@ -87,7 +87,7 @@ func (c *combiner) land() {
 		c.flights--
 		return
 	}
-	n := min(len(c.waiting), seats)
+	n := min(len(c.waiting), maxSeats)
 	go c.fly(c.waiting[:n:n])
 	c.waiting = c.waiting[n:]
 }

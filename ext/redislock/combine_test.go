@@ -58,13 +58,13 @@ func (j *jam) gather(c *combiner, n int) {
 		c.mu.Lock()
 		waiting, flying := len(c.waiting), c.flights
 		c.mu.Unlock()
-		if flying == flights && waiting == n {
+		if flying == maxFlights && waiting == n {
 			return
 		}
 		select {
 		case <-tick.C:
 		case <-late:
-			j.Fatalf("%d calls wait and %d are on their way; want %d and %d", waiting, flying, n, flights)
+			j.Fatalf("%d calls wait and %d are on their way; want %d and %d", waiting, flying, n, maxFlights)
 		}
 	}
 }
@@ -83,12 +83,12 @@ func TestCallsThatGoTogether(t *testing.T) {
 	j.Release(t.Context(), []driver.Claim{buried})
 
 	j.server.Pause()
-	for i := range flights {
+	for i := range maxFlights {
 		j.ask(t.Context(), j.claim(fmt.Sprint("lone", i), fmt.Sprint("lone", i)), true)
 	}
 	j.gather(j.acquires, 0)
 	var free []driver.Claim
-	for i := range seats + 2 {
+	for i := range maxSeats + 2 {
 		c := j.claim(fmt.Sprint("key", i), fmt.Sprint("id", i))
 		if i%3 == 0 {
 			c.Weight, c.Note = 1, "a reader"
@@ -133,7 +133,7 @@ func TestCallsThatGoTogether(t *testing.T) {
 func TestGivenUpIsNotAsked(t *testing.T) {
 	j := newJam(t)
 	j.server.Pause()
-	for i := range flights {
+	for i := range maxFlights {
 		j.ask(t.Context(), j.claim(fmt.Sprint("lone", i), fmt.Sprint("lone", i)), true)
 	}
 	j.gather(j.acquires, 0)

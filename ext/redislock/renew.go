@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	batch     = 100 // claims that one script renews: a fraction of a millisecond of the server's
-	confirmed = 16  // renewals that wait for replicas at the same time
+	batch      = 100 // claims that one script renews: a fraction of a millisecond of the server's
+	confirming = 16  // renewals that wait for replicas at the same time
 )
 
 // A renewal is a call of a script for one claim or more.
@@ -32,7 +32,7 @@ func (s *Store) Renew(ctx context.Context, cs []driver.Claim) []error {
 	errs := make([]error, len(cs))
 	s.renew(ctx, cs, renewScript, renewals, errs)
 	s.renew(ctx, cs, raiseScript, raises, errs)
-	s.explain(ctx, cs, errs)
+	s.tellBroken(ctx, cs, errs)
 	return errs
 }
 
@@ -92,7 +92,7 @@ func (s *Store) evalAll(ctx context.Context, sc script, calls []Command) []Reply
 		return eval(ctx, s.conn, sc, calls...)
 	}
 	replies := make([]Reply, len(calls))
-	places := make(chan struct{}, confirmed)
+	places := make(chan struct{}, confirming)
 	var wg sync.WaitGroup
 	for i, call := range calls {
 		places <- struct{}{}
@@ -105,8 +105,8 @@ func (s *Store) evalAll(ctx context.Context, sc script, calls []Command) []Reply
 	return replies
 }
 
-// explain asks, of claims that are gone, whether they were broken.
-func (s *Store) explain(ctx context.Context, cs []driver.Claim, errs []error) {
+// tellBroken asks, of claims that are gone, whether they were broken.
+func (s *Store) tellBroken(ctx context.Context, cs []driver.Claim, errs []error) {
 	var gone []int
 	var asks []Command
 	for i, err := range errs {

@@ -12,7 +12,7 @@ import (
 
 // leastRights are those that the documentation of redislock asks for.
 var leastRights = strings.Fields("resetkeys ~holdfast:* resetchannels &holdfast:* -@all " +
-	"+eval +evalsha +time +exists +get +set +del +pttl +pexpire +hget +hset +hdel +hlen +hexists +hgetall " +
+	"+eval +evalsha +time +exists +get +set +del +pttl +pexpire +hget +hset +hdel +hexists +hgetall " +
 	"+rpush +lrem +lindex +llen +lrange +publish +spublish +pubsub +subscribe +ssubscribe +unsubscribe +sunsubscribe " +
 	"+ping +hello +client +select +role +info +scan +cluster +wait")
 
