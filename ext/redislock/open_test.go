@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -60,6 +61,17 @@ func TestOpenFails(t *testing.T) {
 	if _, err := driver.Open(t.Context(), "redis://127.0.0.1:1"); err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") {
 		t.Errorf("got %v, want an error that names the address", err)
 	}
+}
+
+// TestOpenWithWrongClock looks at a server from a machine that is in the year
+// 2000, which is where bubbles begin.
+func TestOpenWithWrongClock(t *testing.T) {
+	server := servers.StartRedis(t)
+	synctest.Test(t, func(t *testing.T) {
+		if _, err := driver.Open(t.Context(), server.URL()); err == nil || !strings.Contains(err.Error(), "clock") {
+			t.Errorf("got %v, want an error that tells of the clocks", err)
+		}
+	})
 }
 
 // TestHungServer expects calls to end with their context, and Close before long,

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -92,6 +93,42 @@ func TestLostPush(t *testing.T) {
 	until(t, "the push to be lost", func() bool { return proxy.Replies.Dropped() > before })
 	proxy.Replies.Drop(false)
 	w.granted()
+}
+
+// TestOneListener counts the connections of a process that waits for many keys.
+func TestOneListener(t *testing.T) {
+	t.Parallel()
+	const keys = 100
+	r := servers.StartRedis(t)
+	a, b := openLocker(t, r.URL()), openLocker(t, r.URL())
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var held []*holdfast.Lock
+	var waiting sync.WaitGroup
+	for i := range keys {
+		key := fmt.Sprint("key", i)
+		held = append(held, mustLock(t, a, key))
+		waiting.Go(func() {
+			lock, err := b.Lock(ctx, key)
+			if err == nil {
+				err = lock.Unlock()
+			}
+			if err != nil {
+				t.Errorf("%s: %v", key, err)
+			}
+		})
+	}
+	for i := range keys {
+		awaitLine(t, a, fmt.Sprint("key", i), 1)
+	}
+	clients, _ := r.Must("CLIENT", "LIST", "TYPE", "pubsub").(string)
+	if n := strings.Count(clients, "\n"); n != 2 {
+		t.Errorf("two processes listen on %d connections, want one each", n)
+	}
+	for _, lock := range held {
+		mustUnlock(t, lock)
+	}
+	waiting.Wait()
 }
 
 // TestLostListener cuts the connection on which a grant would have come, right
