@@ -7,19 +7,20 @@
 -- {0, retry, id, ends in, weight, limit, token, since, details} of a claim in the
 -- way; {-1} if the token would be out of bounds. Readers ask for a span of 1.
 
--- The usual case: nobody else wants the key.
-if ARGV[8] == '0' and redis.call('EXISTS', KEYS[1], KEYS[3], KEYS[4]) == 0 then
-  local t, last = redis.call('TIME'), tonumber(redis.call('GET', KEYS[5]) or 0)
+-- The usual case: nobody else wants the key. What book.lua says of tokens holds
+-- here too.
+if redis.call('EXISTS', KEYS[1], KEYS[3], KEYS[4]) == 0 then
+  local t, last, span, least = redis.call('TIME'), tonumber(redis.call('GET', KEYS[5]) or 0), ARGV[7], tonumber(ARGV[8])
   local now = t[1] * 1000000 + t[2]
-  local first = math.max(now, last + 1)
-  if first + ARGV[7] < 9007199254740992 then
-    redis.call('SET', KEYS[5], string.format('%.0f', first + ARGV[7] - 1))
-    redis.call('HSET', KEYS[1], 's' .. ARGV[1],
-      string.format('0:%s:%s:%.0f:%s:%.0f::', ARGV[2], ARGV[3], first, ARGV[7], now) .. ARGV[10])
-    redis.call('PEXPIRE', KEYS[1], math.ceil(ARGV[4] / 1000))
-    return first
+  local first = math.max(now, last + 1, least)
+  if first + span > 9007199254740992 or least > math.max(now, last) + 86400000000 then
+    return { -1 }
   end
-  return { -1 }
+  redis.call('SET', KEYS[5], string.format('%.0f', first + span - 1))
+  redis.call('HSET', KEYS[1], 's' .. ARGV[1],
+    string.format('0:%s:%s:%.0f:%s:%.0f::', ARGV[2], ARGV[3], first, span, now) .. ARGV[10])
+  redis.call('PEXPIRE', KEYS[1], math.ceil(ARGV[4] / 1000))
+  return first
 end
 
 -- include claim
