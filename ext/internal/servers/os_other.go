@@ -10,5 +10,10 @@ import (
 
 func bindToParent(*exec.Cmd) {}
 
-func suspend(*os.Process) error { return errors.ErrUnsupported }
-func resume(*os.Process) error  { return errors.ErrUnsupported }
+// run does nothing: there is no account without root.
+func (*account) run(*exec.Cmd) {}
+
+func kill(p *os.Process) error { return p.Kill() }
+
+func suspend(*os.Process) (settle func(), err error) { return nil, errors.ErrUnsupported }
+func resume(*os.Process) error                       { return errors.ErrUnsupported }

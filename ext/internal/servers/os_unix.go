@@ -10,5 +10,12 @@ import (
 
 func bindToParent(*exec.Cmd) {}
 
-func suspend(p *os.Process) error { return p.Signal(syscall.SIGSTOP) }
-func resume(p *os.Process) error  { return p.Signal(syscall.SIGCONT) }
+// Without the /proc of Linux, the processes below p are left to themselves.
+
+func kill(p *os.Process) error { return p.Kill() }
+
+func suspend(p *os.Process) (settle func(), err error) {
+	return func() {}, p.Signal(syscall.SIGSTOP)
+}
+
+func resume(p *os.Process) error { return p.Signal(syscall.SIGCONT) }

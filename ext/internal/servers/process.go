@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -18,6 +19,12 @@ type program struct {
 	name string // for messages
 	path string
 
+	// owner is who runs the server, and owns its folder.
+	owner *account
+
+	// quit asks the server to end; SIGTERM if it is 0.
+	quit syscall.Signal
+
 	// setup picks ports, writes what the server reads into its folder, and
 	// returns the arguments. It is called again if a port was taken meanwhile.
 	setup func(dir string) (args []string, err error)
@@ -25,6 +32,10 @@ type program struct {
 	// ready returns nil once the server answers and has the process id pid. If
 	// another has taken the port, it is that other who answers.
 	ready func(pid int) error
+
+	// forget removes what a killed server has left outside of its folder. It is
+	// nil for most.
+	forget func(dir string)
 }
 
 // A Process is a server that runs for a test.
@@ -34,9 +45,10 @@ type Process struct {
 	dir     string
 	args    []string
 
-	mu    sync.Mutex
-	cmd   *exec.Cmd     // nil before the first start
-	ended chan struct{} // closed when cmd has ended
+	mu     sync.Mutex
+	cmd    *exec.Cmd     // nil before the first start
+	ended  chan struct{} // closed when cmd has ended
+	settle func()        // ends what a Pause has begun, nil after that
 }
 
 // start starts a server that ends with the test, and returns when it answers.
@@ -44,6 +56,9 @@ func start(tb TB, prog program) *Process {
 	tb.Helper()
 	p := &Process{tb: tb, program: prog, dir: tb.TempDir()}
 	tb.Cleanup(p.end)
+	if err := prog.owner.own(p.dir); err != nil {
+		tb.Fatalf("start %s: %v", prog.name, err)
+	}
 	var err error
 	for range 5 {
 		if p.args, err = prog.setup(p.dir); err != nil {
@@ -67,7 +82,9 @@ func (p *Process) run() error {
 	pid := p.cmd.Process.Pid
 	err := await(func() error { return p.program.ready(pid) }, p.ended)
 	if err != nil {
-		p.kill()
+		if err := p.kill(); err != nil {
+			return err
+		}
 		return fmt.Errorf("%w (%v)", err, p.cmd.ProcessState)
 	}
 	return nil
@@ -82,6 +99,7 @@ func (p *Process) spawn() error {
 	cmd := exec.Command(p.program.path, p.args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = p.dir, log, log
 	bindToParent(cmd)
+	p.program.owner.run(cmd)
 
 	started, ended := make(chan error), make(chan struct{})
 	go func() {
@@ -102,20 +120,27 @@ func (p *Process) spawn() error {
 	return nil
 }
 
-// Kill ends the server as kill -9 does, and returns when it is gone. A server
-// that is not running stays so.
+// Kill ends the server and the processes that it has started as kill -9 does,
+// and returns when they are gone. A server that is not running stays so.
 func (p *Process) Kill() {
+	p.tb.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.kill()
+	if err := p.kill(); err != nil {
+		p.tb.Fatalf("kill %s: %v", p.program.name, err)
+	}
 }
 
-func (p *Process) kill() {
+func (p *Process) kill() error {
 	if p.cmd == nil {
-		return
+		return nil
 	}
-	p.cmd.Process.Kill() // fails only if it has ended
+	if err := kill(p.cmd.Process); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
 	<-p.ended
+	p.calm()
+	return nil
 }
 
 // Stop asks the server to end, as an operator would, and returns when it is
@@ -124,7 +149,8 @@ func (p *Process) Stop() {
 	p.tb.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	quit := cmp.Or(p.program.quit, syscall.SIGTERM)
+	if err := p.cmd.Process.Signal(quit); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		p.tb.Fatalf("stop %s: %v", p.program.name, err)
 	}
 	select {
@@ -146,8 +172,10 @@ func (p *Process) restart(between func() error) {
 	p.tb.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.kill()
-	err := between()
+	err := p.kill()
+	if err == nil {
+		err = between()
+	}
 	if err == nil {
 		err = p.run()
 	}
@@ -158,13 +186,24 @@ func (p *Process) restart(between func() error) {
 
 // Pause stops the server as SIGSTOP does: connections stay, new ones are still
 // accepted by the system, and nobody answers. It returns when no thread of the
-// server runs.
+// server runs, nor of the processes that it has started.
 func (p *Process) Pause() {
 	p.tb.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := suspend(p.cmd.Process); err != nil {
+	p.calm()
+	settle, err := suspend(p.cmd.Process)
+	if err != nil {
 		p.tb.Fatalf("pause %s: %v", p.program.name, err)
+	}
+	p.settle = settle
+}
+
+// calm settles the last Pause, if there was one since.
+func (p *Process) calm() {
+	if p.settle != nil {
+		p.settle()
+		p.settle = nil
 	}
 }
 
@@ -177,6 +216,7 @@ func (p *Process) Resume() {
 	if err := resume(p.cmd.Process); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		p.tb.Fatalf("resume %s: %v", p.program.name, err)
 	}
+	p.calm()
 }
 
 // Stall pauses the server, returns, and resumes it after d.
@@ -189,6 +229,9 @@ func (p *Process) Stall(d time.Duration) {
 // end ends the server with its test.
 func (p *Process) end() {
 	p.Kill()
+	if p.program.forget != nil {
+		p.program.forget(p.dir)
+	}
 	if p.tb.Failed() {
 		p.tb.Logf("%s in %s said last:\n%s", p.program.name, p.dir, tail(p.log()))
 	}

@@ -1,0 +1,50 @@
+package servers
+
+import (
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strings"
+)
+
+// An account is the user that a server runs as, nil for who runs the tests.
+type account struct{ uid, gid int }
+
+// plainAccount returns an account for servers that refuse to run as root, the
+// first of the names that the system knows.
+func plainAccount(tb TB, names ...string) *account {
+	tb.Helper()
+	if os.Getuid() != 0 {
+		return nil
+	}
+	for _, name := range append(names, "nobody") {
+		if u, err := user.Lookup(name); err == nil {
+			a := &account{}
+			if _, err := fmt.Sscan(u.Uid+" "+u.Gid, &a.uid, &a.gid); err == nil {
+				return a
+			}
+		}
+	}
+	tb.Fatalf("root runs the tests, and there is no user nobody to run a server as: run them as a plain user")
+	return nil
+}
+
+// own gives a file or folder to the account, and lets it pass the folders on
+// the way there that were made for this test.
+func (a *account) own(path string) error {
+	if a == nil {
+		return nil
+	}
+	root := filepath.Clean(os.TempDir()) + string(filepath.Separator)
+	for dir := filepath.Dir(path); strings.HasPrefix(dir, root); dir = filepath.Dir(dir) {
+		info, err := os.Stat(dir)
+		if err != nil {
+			return err
+		}
+		if err := os.Chmod(dir, info.Mode().Perm()|0o111); err != nil {
+			return err
+		}
+	}
+	return os.Chown(path, a.uid, a.gid)
+}

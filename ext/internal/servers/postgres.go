@@ -1,0 +1,214 @@
+package servers
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+const postgresUser, postgresPassword = "postgres", "secret"
+
+// A Postgres is a PostgreSQL server. Its superuser is "postgres" with the
+// password "secret", and has to give it.
+type Postgres struct {
+	*Process
+
+	bin   string // the folder of its programs
+	owner *account
+	port  int
+}
+
+// StartPostgres starts a server that listens on TCP only. Options are further
+// lines of postgresql.conf, such as "max_connections = 20". It is as durable as
+// the defaults make it.
+func StartPostgres(tb TB, options ...string) *Postgres {
+	tb.Helper()
+	p := &Postgres{bin: postgresFolder(tb), owner: plainAccount(tb, "postgres")}
+	p.start(tb, options, p.initialize)
+	return p
+}
+
+// PostgresURL returns $HOLDFAST_TEST_POSTGRES, which names a server for tests
+// that are content with any, or starts one. What others have left may be there.
+func PostgresURL(tb TB) string {
+	tb.Helper()
+	if at := os.Getenv("HOLDFAST_TEST_POSTGRES"); at != "" {
+		return at
+	}
+	return StartPostgres(tb).URL()
+}
+
+// start starts a server on the data that fill puts into a new folder.
+func (p *Postgres) start(tb TB, options []string, fill func(data string) error) {
+	tb.Helper()
+	var data string
+	p.Process = start(tb, program{
+		name:  "postgres",
+		path:  p.program("postgres"),
+		owner: p.owner,
+		quit:  syscall.SIGINT, // SIGTERM waits until all clients have left
+		setup: func(dir string) ([]string, error) {
+			data = dataFolder(dir)
+			if _, err := os.Stat(data); errors.Is(err, os.ErrNotExist) {
+				if err := fill(data); err != nil {
+					return nil, err
+				}
+			}
+			return []string{"-D", data}, p.configure(data, options)
+		},
+		ready:  func(pid int) error { return postgresReady(data, pid) },
+		forget: forgetSegment,
+	})
+}
+
+func dataFolder(dir string) string { return filepath.Join(dir, "data") }
+
+// initialize makes an empty database. It need not reach the disk: no test goes
+// on after a crash of the machine.
+func (p *Postgres) initialize(data string) error {
+	password := filepath.Join(filepath.Dir(data), "password")
+	if err := os.WriteFile(password, []byte(postgresPassword+"\n"), 0o600); err != nil {
+		return err
+	}
+	if err := p.owner.own(password); err != nil {
+		return err
+	}
+	return p.tool("initdb", "--pgdata="+data, "--no-sync",
+		"--username="+postgresUser, "--pwfile="+password, "--auth=scram-sha-256",
+		"--no-locale", "--encoding=UTF8")
+}
+
+// configure picks a port and adds lines to postgresql.conf. Of lines that
+// contradict each other, the last counts.
+func (p *Postgres) configure(data string, options []string) (err error) {
+	if p.port, err = freePort(); err != nil {
+		return err
+	}
+	lines := append([]string{
+		"",
+		"listen_addresses = '" + loopback + "'",
+		"port = " + strconv.Itoa(p.port),
+		"unix_socket_directories = ''",
+		"shared_buffers = 16MB",
+		"dynamic_shared_memory_type = mmap", // goes with the folder of a killed server
+	}, options...)
+	file, err := os.OpenFile(filepath.Join(data, "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(strings.Join(lines, "\n") + "\n")
+	return errors.Join(err, file.Close())
+}
+
+// pidFile returns the lines of the file in which a server tells of itself, with
+// numbers as in its documentation. It is left behind by a killed server.
+func pidFile(data string) (lines [9]string, err error) {
+	text, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
+	number := 1
+	for line := range strings.Lines(string(text)) {
+		if number < len(lines) {
+			lines[number] = strings.TrimSpace(line)
+		}
+		number++
+	}
+	return lines, err
+}
+
+func postgresReady(data string, pid int) error {
+	lines, err := pidFile(data)
+	if err != nil {
+		return err
+	}
+	if owner := lines[1]; owner != strconv.Itoa(pid) {
+		return fmt.Errorf("process %s has the data instead of %d", owner, pid)
+	}
+	if status := lines[8]; status != "ready" {
+		return fmt.Errorf("the status is %q", status)
+	}
+	return nil
+}
+
+// forgetSegment removes the little shared memory that a killed server leaves,
+// of which a system has a limited number.
+func forgetSegment(dir string) {
+	if lines, err := pidFile(dataFolder(dir)); err == nil {
+		if segment := strings.Fields(lines[7]); len(segment) == 2 {
+			exec.Command("ipcrm", "-m", segment[1]).Run() // no harm if it is gone
+		}
+	}
+}
+
+// Addr returns the host and port.
+func (p *Postgres) Addr() string { return address(p.port) }
+
+// URL returns the address with the name and the password of the superuser.
+func (p *Postgres) URL() string {
+	u := url.URL{
+		Scheme:   "postgres",
+		User:     url.UserPassword(postgresUser, postgresPassword),
+		Host:     p.Addr(),
+		Path:     "/postgres",
+		RawQuery: "sslmode=disable",
+	}
+	return u.String()
+}
+
+// Do runs SQL statements over a connection of its own, each in a transaction of
+// its own, and stops at the first that fails. It returns the rows as lines, the
+// values of each separated by "|". An error shows what the server has said.
+func (p *Postgres) Do(sql string) (string, error) {
+	return query(exec.Command(p.program("psql"), "--no-psqlrc", "--quiet",
+		"--no-align", "--tuples-only", "--set=ON_ERROR_STOP=1", p.URL()), sql)
+}
+
+// Must is Do for statements that cannot fail.
+func (p *Postgres) Must(sql string) string {
+	p.tb.Helper()
+	rows, err := p.Do(sql)
+	if err != nil {
+		p.tb.Fatalf("%s: %s: %v", p.Addr(), sql, err)
+	}
+	return rows
+}
+
+func (p *Postgres) program(name string) string { return filepath.Join(p.bin, name) }
+
+func (p *Postgres) tool(name string, args ...string) error {
+	cmd := exec.Command(p.program(name), args...)
+	p.owner.run(cmd)
+	return runTool(cmd)
+}
+
+// postgresFolder returns the folder with the programs of PostgreSQL:
+// $HOLDFAST_POSTGRES, else that of the first in PATH, else the newest of
+// Debian, which keeps them out of PATH.
+func postgresFolder(tb TB) string {
+	tb.Helper()
+	if chosen := os.Getenv("HOLDFAST_POSTGRES"); chosen != "" {
+		return chosen
+	}
+	if path, err := exec.LookPath("postgres"); err == nil {
+		if path, err = filepath.EvalSymlinks(path); err == nil {
+			return filepath.Dir(path) // where psql of the same version is
+		}
+	}
+	newest, folder := 0.0, ""
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres") // the pattern is right
+	for _, path := range found {
+		bin := filepath.Dir(path)
+		version, _ := strconv.ParseFloat(filepath.Base(filepath.Dir(bin)), 64)
+		if version > newest {
+			newest, folder = version, bin
+		}
+	}
+	if folder == "" {
+		tb.Fatalf("PostgreSQL is not installed: install the Debian package postgresql, for which scripts/servers is there")
+	}
+	return folder
+}
