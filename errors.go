@@ -14,7 +14,7 @@ import (
 // the store.
 var (
 	// ErrHeld: the lock is held by another. [HeldError] has the facts.
-	ErrHeld = errors.New("held by another")
+	ErrHeld = driver.ErrHeld
 
 	// ErrLost: the lock, or a place in line for it, ended before its owner gave
 	// it back. [LostError] says why.
@@ -26,11 +26,12 @@ var (
 	// ErrClosed: the Locker was closed.
 	ErrClosed = errors.New("locker is closed")
 
-	// ErrDeadlock: the call would wait for a lock that its own context holds.
-	ErrDeadlock = errors.New("would wait for itself")
+	// ErrDeadlock: the call would wait for a lock that its own context holds, or
+	// its transaction for one that in turn waits for it.
+	ErrDeadlock = driver.ErrDeadlock
 
 	// ErrNotFenced: Fenced was asked for, but the store has no fencing tokens.
-	ErrNotFenced = errors.New("store has no fencing tokens")
+	ErrNotFenced = driver.ErrNotFenced
 )
 
 // An Error is a failed operation on a key.

@@ -298,17 +298,11 @@ func (s *settings) weigh() {
 
 // storedKey checks a caller's key and puts the prefix before it.
 func (lk *Locker) storedKey(key string) (string, error) {
-	switch {
-	case key == "":
-		return "", errors.New("the key is empty; it must have 1 to 512 bytes of UTF-8")
-	case len(lk.opts.Prefix)+len(key) > driver.MaxKey:
-		with := ""
-		if lk.opts.Prefix != "" {
-			with = " with its prefix"
-		}
-		return "", fmt.Errorf("the key has %d bytes%s; it must have at most %d", len(lk.opts.Prefix)+len(key), with, driver.MaxKey)
-	case !utf8.ValidString(key):
-		return "", errors.New("the key is not valid UTF-8")
+	if err := driver.CheckKey(key); err != nil {
+		return "", err
+	}
+	if n := len(lk.opts.Prefix) + len(key); n > driver.MaxKey {
+		return "", fmt.Errorf("the key has %d bytes with its prefix; it must have at most %d", n, driver.MaxKey)
 	}
 	return lk.opts.Prefix + key, nil
 }

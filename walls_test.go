@@ -38,7 +38,7 @@ var walls = map[string]string{
 	"ext/memcachelock":  "driver internal/... ext/internal/...",
 	"ext/etcdlock":      "driver internal/... ext/internal/...",
 	"ext/zklock":        "driver internal/... ext/internal/...",
-	"ext/pglock":        "driver sqllock internal/... ext/internal/...",
+	"ext/pglock":        "driver fence sqllock internal/... ext/internal/...",
 	"ext/mysqllock":     "driver sqllock internal/... ext/internal/...",
 	"ext/sqlitelock":    "driver sqllock internal/... ext/internal/...",
 
@@ -76,7 +76,14 @@ var clients = map[string]string{
 	// Several processes write one database, which the standard library cannot
 	// do, and bbolt only one process at a time. Without cgo. Newer than v1.59
 	// needs Go 1.26.
-	"modernc.org/sqlite": "ext/cmd/...",
+	"modernc.org/sqlite": "ext/...",
+
+	// What most applications with PostgreSQL have already. It listens for
+	// notifications, which database/sql cannot. Newer than v5.12 may need Go 1.26.
+	"github.com/jackc/pgx/v5": "ext/...",
+
+	// What every application with MySQL or MariaDB has already.
+	"github.com/go-sql-driver/mysql": "ext/...",
 }
 
 func TestWalls(t *testing.T) {

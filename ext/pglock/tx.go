@@ -1,0 +1,185 @@
+package pglock
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// LockTx takes the lock on a key for the rest of the transaction tx, and waits
+// for as long as another transaction has it, first come first served. It ends
+// with the transaction, however that ends: there is no TTL, no token and nothing
+// to unlock, and the lock cannot be lost while what it guards is still written.
+// Rolling back to a savepoint set before it ends it too. A transaction may take
+// the same key again.
+//
+// The key has 1 to 512 bytes of UTF-8. Other keys of other transactions are
+// independent, except that keys become numbers of 64 bits, the beginning of a
+// SHA-256: two of 100 million keys collide with a probability of 0.03 per cent,
+// and then exclude each other. Locks of a Locker on the same key are others.
+//
+// The transaction must be read committed. At a higher level it would see the
+// database as it was before the wait, not what the last holder has written, so
+// LockTx refuses.
+//
+// If transactions wait for each other in a circle, the server ends the wait of
+// one after deadlock_timeout, usually a second, with an error that matches
+// holdfast.ErrDeadlock. That transaction can only be rolled back, and tried
+// again as a whole. To avoid it, lock several keys in sorted order. If the
+// session has a lock_timeout that runs out, the error matches holdfast.ErrHeld,
+// and the transaction can only be rolled back as well.
+//
+// If ctx ends during the wait, pgx closes the connection, and the transaction
+// is over; [TryLockTx] waits for a while and leaves it as it was.
+func LockTx(ctx context.Context, tx pgx.Tx, key string) error {
+	return lock(ctx, pgxTx{tx}, key)
+}
+
+// TryLockTx is [LockTx], but gives up when another transaction has the lock for
+// longer than wait, at once if that is 0, with an error that matches
+// holdfast.ErrHeld. The transaction is then as it was before and can be used
+// further. A wait is counted in milliseconds, from 1 on.
+func TryLockTx(ctx context.Context, tx pgx.Tx, key string, wait time.Duration) error {
+	return tryLock(ctx, pgxTx{tx}, key, wait)
+}
+
+// LockSQLTx is [LockTx] for database/sql with pgx or lib/pq.
+func LockSQLTx(ctx context.Context, tx *sql.Tx, key string) error {
+	return lock(ctx, sqlTx{tx}, key)
+}
+
+// TryLockSQLTx is [TryLockTx] for database/sql with pgx or lib/pq.
+func TryLockSQLTx(ctx context.Context, tx *sql.Tx, key string, wait time.Duration) error {
+	return tryLock(ctx, sqlTx{tx}, key, wait)
+}
+
+// A transaction is what the two clients have in common.
+type transaction interface {
+	exec(ctx context.Context, query string) error
+	row(ctx context.Context, query string, args ...any) interface{ Scan(...any) error }
+}
+
+type (
+	pgxTx struct{ pgx.Tx }
+	sqlTx struct{ *sql.Tx }
+)
+
+func (tx pgxTx) exec(ctx context.Context, query string) error {
+	_, err := tx.Exec(ctx, query)
+	return err
+}
+
+func (tx pgxTx) row(ctx context.Context, query string, args ...any) interface{ Scan(...any) error } {
+	return tx.QueryRow(ctx, query, args...)
+}
+
+func (tx sqlTx) exec(ctx context.Context, query string) error {
+	_, err := tx.ExecContext(ctx, query)
+	return err
+}
+
+func (tx sqlTx) row(ctx context.Context, query string, args ...any) interface{ Scan(...any) error } {
+	return tx.QueryRowContext(ctx, query, args...)
+}
+
+func lock(ctx context.Context, tx transaction, key string) error {
+	err := driver.CheckKey(key)
+	if err == nil {
+		err = wait(ctx, tx, lockID(key))
+	}
+	return explain(key, err)
+}
+
+func tryLock(ctx context.Context, tx transaction, key string, patience time.Duration) error {
+	err := driver.CheckKey(key)
+	if err == nil {
+		err = try(ctx, tx, lockID(key), patience)
+	}
+	return explain(key, err)
+}
+
+func wait(ctx context.Context, tx transaction, id int64) error {
+	var isolation string
+	err := tx.row(ctx, `SELECT current_setting('transaction_isolation') FROM pg_advisory_xact_lock($1::bigint)`, id).Scan(&isolation)
+	if err != nil {
+		return err
+	}
+	return checkIsolation(isolation)
+}
+
+// try asks once, which costs one round trip and can fail no transaction. Only
+// if that is refused it stands in line: asking again and again would be passed
+// over for as long as there is a line.
+func try(ctx context.Context, tx transaction, id int64, patience time.Duration) error {
+	var ok bool
+	var isolation, timeout string
+	err := tx.row(ctx, `SELECT ok, current_setting('transaction_isolation'), current_setting('lock_timeout')
+FROM pg_try_advisory_xact_lock($1::bigint) AS ok`, id).Scan(&ok, &isolation, &timeout)
+	if err == nil {
+		err = checkIsolation(isolation)
+	}
+	switch {
+	case err != nil || ok:
+		return err
+	case patience <= 0:
+		return driver.ErrHeld
+	}
+	return waitBriefly(ctx, tx, id, patience, timeout)
+}
+
+// waitBriefly stands in line with a lock_timeout. When that runs out, the server
+// fails the transaction, but only back to a savepoint, and so the timeout is as
+// before, too. After a success it is set to that again, which was before.
+func waitBriefly(ctx context.Context, tx transaction, id int64, patience time.Duration, before string) error {
+	ms := min(max(1, patience.Milliseconds()), math.MaxInt32)
+	if err := tx.exec(ctx, fmt.Sprintf(`SAVEPOINT holdfast; SET LOCAL lock_timeout = %d`, ms)); err != nil {
+		return err
+	}
+	if err := wait(ctx, tx, id); err != nil {
+		return errors.Join(err, tx.exec(ctx, `ROLLBACK TO SAVEPOINT holdfast; RELEASE SAVEPOINT holdfast`))
+	}
+	err := tx.row(ctx, `SELECT set_config('lock_timeout', $1::text, true)`, before).Scan(&before)
+	if err != nil {
+		return err
+	}
+	return tx.exec(ctx, `RELEASE SAVEPOINT holdfast`)
+}
+
+func checkIsolation(level string) error {
+	if level == "read committed" || level == "read uncommitted" {
+		return nil
+	}
+	return fmt.Errorf("the transaction is %s, so it does not see what the last holder has written; it must be read committed", level)
+}
+
+// lockID is the number of a key's lock. What stands before the key keeps it
+// apart from other users of advisory locks that hash the same names.
+func lockID(key string) int64 {
+	sum := sha256.Sum256([]byte("holdfast transaction\x00" + key))
+	return int64(binary.BigEndian.Uint64(sum[:]))
+}
+
+func explain(key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	var coded interface{ SQLState() string } // of pgx and of lib/pq
+	if errors.As(err, &coded) {
+		switch coded.SQLState() {
+		case "55P03": // lock_not_available
+			err = fmt.Errorf("%w: %w", driver.ErrHeld, err)
+		case "40P01": // deadlock_detected
+			err = fmt.Errorf("%w: %w", driver.ErrDeadlock, err)
+		}
+	}
+	return fmt.Errorf("pglock: lock %q: %w", key, err)
+}
