@@ -1,0 +1,96 @@
+package fences
+
+import (
+	"context"
+	"database/sql"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	_ "github.com/jackc/pgx/v5/stdlib"
+	_ "modernc.org/sqlite"
+
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
+	"github.com/holdfast-go/holdfast/fence"
+)
+
+var postgresURL string
+
+func TestMain(m *testing.M) {
+	os.Exit(servers.Main(m, func(tb servers.TB) { postgresURL = servers.StartPostgres(tb).URL() }))
+}
+
+// An engine is a database with a table of fences in it.
+type engine struct {
+	*testing.T
+	db     *sql.DB
+	fences fence.SQL
+}
+
+// each runs a test on every engine.
+func each(t *testing.T, test func(e *engine)) {
+	for _, dialect := range []fence.Dialect{fence.Postgres, fence.SQLite} {
+		t.Run(dialect.String(), func(t *testing.T) {
+			t.Parallel()
+			test(start(t, dialect))
+		})
+	}
+}
+
+func start(t *testing.T, dialect fence.Dialect) *engine {
+	test, _, _ := strings.Cut(t.Name(), "/")
+	e := &engine{T: t, fences: fence.SQL{Table: "of_" + test, Dialect: dialect}}
+	var driver, source string
+	switch dialect {
+	case fence.Postgres:
+		driver, source = "pgx", postgresURL
+	case fence.SQLite:
+		driver = "sqlite"
+		source = "file:" + filepath.Join(t.TempDir(), "db") + "?_txlock=immediate&_pragma=busy_timeout(60000)&_pragma=journal_mode(wal)"
+	}
+	var err error
+	if e.db, err = sql.Open(driver, source); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.db.Close() })
+	e.db.SetMaxOpenConns(8)
+	e.must(e.fences.Create(t.Context(), e.db))
+	return e
+}
+
+func (e *engine) must(err error) {
+	e.Helper()
+	if err != nil {
+		e.Fatal(err)
+	}
+}
+
+// quoted returns the name of the table for statements.
+func (e *engine) quoted() string { return `"` + e.fences.Table + `"` }
+
+func (e *engine) begin() *sql.Tx {
+	e.Helper()
+	tx, err := e.db.BeginTx(e.Context(), nil)
+	e.must(err)
+	e.Cleanup(func() { tx.Rollback() })
+	return tx
+}
+
+// check checks a token in a transaction of its own, which commits if it passes.
+func (e *engine) check(ctx context.Context, key string, token uint64, writes ...string) error {
+	tx, err := e.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	if err := e.fences.Check(ctx, tx, key, token); err != nil {
+		return err
+	}
+	for _, write := range writes {
+		if _, err := tx.ExecContext(ctx, write); err != nil {
+			return err
+		}
+	}
+	return tx.Commit()
+}

@@ -1,0 +1,51 @@
+// Package fence is the checking side of fencing tokens: what a lock guards
+// refuses the writes of those who have lost it.
+//
+// A holder that is paused, or cut off, past the end of its lease does not know
+// that another holds the lock now, and goes on to write. But its token is smaller
+// than that of the other. So whoever stores what the lock guards keeps the highest
+// token that it has seen, and refuses smaller ones. [SQL] does so in a table next
+// to the data, inside the transaction that writes them:
+//
+//	var fences = fence.SQL{Dialect: fence.Postgres}
+//
+//	tx, err := db.BeginTx(ctx, nil)
+//	...
+//	err = fences.Check(ctx, tx, lock.Key(), lock.Fence())
+//	if errors.Is(err, fence.ErrOutdated) {
+//		// Another has had the lock since: roll back.
+//	}
+//	_, err = tx.ExecContext(ctx, `UPDATE account SET ...`)
+//	err = tx.Commit()
+//
+// Where a lock guards one row, a column of that row does without the table:
+//
+//	UPDATE account SET balance = $1, fence = $2 WHERE id = $3 AND fence <= $2
+//
+// A token that is equal passes, so that one holder may write many times.
+// Exclusive locks and writers fit; all readers of one phase share a token, and
+// holders of slots have tokens that say nothing about each other.
+package fence
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrOutdated: a larger token has been seen, so whoever has this one no longer
+// holds the lock. [OutdatedError] has the facts.
+var ErrOutdated = errors.New("token is outdated")
+
+// An OutdatedError says which token was refused. It matches [ErrOutdated].
+type OutdatedError struct {
+	Key     string
+	Token   uint64 // the one that was refused
+	Highest uint64 // the highest that has been seen
+}
+
+func (e *OutdatedError) Error() string {
+	return fmt.Sprintf("fence: token %d of %q is outdated: %d has been seen", e.Token, e.Key, e.Highest)
+}
+
+// Is reports whether target is [ErrOutdated].
+func (e *OutdatedError) Is(target error) bool { return target == ErrOutdated }

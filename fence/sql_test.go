@@ -1,0 +1,73 @@
+package fence
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Nothing of these reaches an engine; what does is tested with real ones, in
+// ext/internal/fences.
+
+func unreachable(string, ...any) Row { panic("a statement was sent") }
+
+func TestTables(t *testing.T) {
+	for table, want := range map[string]string{
+		"":                         `"holdfast_fences"`,
+		"fences":                   `"fences"`,
+		"App.Fences_2":             `"App"."Fences_2"`,
+		strings.Repeat("f", 48):    `"` + strings.Repeat("f", 48) + `"`,
+		strings.Repeat("f", 49):    "",
+		"2fences":                  "",
+		"fen ces":                  "",
+		"fences\n":                 "",
+		`f"; DROP TABLE account--`: "",
+		"a.b.c":                    "",
+		".fences":                  "",
+		"app.":                     "",
+		"fénces":                   "",
+		"%s":                       "",
+	} {
+		text, err := SQL{Table: table, Dialect: Postgres}.Schema()
+		switch {
+		case want == "" && (err == nil || !strings.Contains(err.Error(), "SQL.Table")):
+			t.Errorf("table %q: %v, want an error that says what is wrong with it", table, err)
+		case want != "" && (err != nil || !strings.Contains(text, "EXISTS "+want+" (")):
+			t.Errorf("table %q: %q, %v; want %s in it", table, text, err, want)
+		}
+	}
+	if text, err := (SQL{Table: "a.b", Dialect: MySQL}).Schema(); err != nil || !strings.Contains(text, "EXISTS `a`.`b` (") {
+		t.Errorf("MySQL: %q, %v; want backquotes", text, err)
+	}
+}
+
+func TestWhatIsRefusedBeforehand(t *testing.T) {
+	good := SQL{Dialect: SQLite}
+	for want, err := range map[string]error{
+		"is no engine":    SQL{}.CheckRow("key", 1, unreachable),
+		"SQL.Table":       SQL{Dialect: SQLite, Table: "'"}.CheckRow("key", 1, unreachable),
+		"use Check":       SQL{Dialect: MySQL}.CheckRow("key", 1, unreachable),
+		"key is empty":    good.CheckRow("", 1, unreachable),
+		"has 513 bytes":   good.CheckRow(strings.Repeat("k", 513), 1, unreachable),
+		"not valid UTF-8": good.CheckRow("\xff", 1, unreachable),
+		"beyond":          good.CheckRow("key", math.MaxInt64+1, unreachable),
+		"no fencing":      good.CheckRow("key", 0, unreachable),
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want it to say %q", err, want)
+		}
+	}
+	if err := good.CheckRow("key", 0, unreachable); !errors.Is(err, driver.ErrNotFenced) {
+		t.Errorf("token 0: %v, want ErrNotFenced", err)
+	}
+}
+
+func TestOutdatedError(t *testing.T) {
+	var err error = &OutdatedError{Key: "account/42", Token: 17, Highest: 18}
+	if want := `fence: token 17 of "account/42" is outdated: 18 has been seen`; err.Error() != want || !errors.Is(err, ErrOutdated) {
+		t.Errorf("%v, ErrOutdated: %v; want %s", err, errors.Is(err, ErrOutdated), want)
+	}
+}
