@@ -1,0 +1,38 @@
+package pglock
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/drivertest"
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
+)
+
+var server *servers.Postgres
+
+func TestMain(m *testing.M) {
+	os.Exit(servers.Main(m, func(tb servers.TB) { server = servers.StartPostgres(tb, "max_connections = 400") }))
+}
+
+func TestContract(t *testing.T) {
+	var tables sync.Map
+	var n atomic.Int64
+	drivertest.Run(t, drivertest.Harness{
+		Open: func(t testing.TB) driver.Store {
+			f, _ := tables.LoadOrStore(t, fmt.Sprintf("t%d", n.Add(1)))
+			s, err := driver.Open(t.Context(), server.URL()+"&table="+f.(string))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.(*Store).Create(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			return s
+		},
+	})
+}

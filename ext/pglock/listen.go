@@ -1,0 +1,181 @@
+package pglock
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+var (
+	errClosed = errors.New("the store is closed")
+	errPooled = errors.New("a pooler stands before the server and does not pass notifications on; name the server itself as the place to listen at")
+)
+
+// A listener hears what is sent to this process, over a connection of its own.
+// It connects when it is first needed, and again whenever it is cut off.
+type listener struct {
+	config  *pgx.ConnConfig
+	channel string
+
+	ctx  context.Context // ends with close
+	stop context.CancelFunc
+	runs sync.WaitGroup
+
+	mu      sync.Mutex
+	started bool
+	ready   bool          // the server has confirmed
+	err     error         // why it is not, as of the last try
+	tried   chan struct{} // closed after the first try
+}
+
+func newListener(config *pgx.ConnConfig) *listener {
+	l := &listener{
+		config:  config.Copy(),
+		channel: "holdfast_" + strings.ToLower(rand.Text()),
+		tried:   make(chan struct{}),
+	}
+	l.ctx, l.stop = context.WithCancel(context.Background())
+	return l
+}
+
+// To is the channel of this process.
+func (l *listener) To() string { return l.channel }
+
+// Listen implements sqllock.Listener.
+func (l *listener) Listen(ctx context.Context, hear func(string)) error {
+	l.mu.Lock()
+	if !l.started && l.ctx.Err() == nil {
+		l.started = true
+		l.runs.Go(func() { l.run(hear) })
+	}
+	l.mu.Unlock()
+	select {
+	case <-l.tried:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-l.ctx.Done():
+		return errClosed
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.ready {
+		return l.err
+	}
+	return nil
+}
+
+func (l *listener) Close() error {
+	l.stop()
+	l.runs.Wait()
+	return nil
+}
+
+const (
+	dialLimit  = 5 * time.Second
+	firstPause = 10 * time.Millisecond
+	lastPause  = time.Second
+
+	// A connection that is silent for so long is asked whether it is alive, and
+	// given so long to answer.
+	silence = 5 * time.Second
+	answer  = 2 * time.Second
+)
+
+func (l *listener) run(hear func(string)) {
+	for pause := firstPause; l.ctx.Err() == nil; pause = min(2*pause, lastPause) {
+		began := time.Now()
+		err := l.session(hear)
+		l.settle(false, err)
+		if errors.Is(err, errPooled) {
+			pause = lastPause * 30 // Poolers do not come and go.
+		} else if time.Since(began) > lastPause {
+			pause = firstPause
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-l.ctx.Done():
+			timer.Stop()
+		}
+	}
+}
+
+// settle notes whether the server listens for us.
+func (l *listener) settle(ready bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ready, l.err = ready, err
+	select {
+	case <-l.tried:
+	default:
+		close(l.tried)
+	}
+}
+
+// session listens until the connection ends, and returns why.
+func (l *listener) session(hear func(string)) error {
+	conn, err := l.connect()
+	if err != nil {
+		return err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.Background(), answer)
+		defer cancel()
+		conn.Close(ctx)
+	}()
+	l.settle(true, nil)
+	hear("") // What was sent before is lost.
+	for {
+		message, err := next(l.ctx, conn)
+		if err != nil {
+			return err
+		}
+		if message != "" {
+			hear(message)
+		}
+	}
+}
+
+func (l *listener) connect() (*pgx.Conn, error) {
+	ctx, cancel := context.WithTimeout(l.ctx, dialLimit)
+	defer cancel()
+	conn, err := pgx.ConnectConfig(ctx, l.config)
+	if err != nil {
+		return nil, err
+	}
+	between, err := pooled(ctx, conn)
+	if err == nil && between {
+		err = errPooled
+	}
+	if err == nil {
+		_, err = conn.Exec(ctx, "LISTEN "+l.channel, pgx.QueryExecModeSimpleProtocol)
+	}
+	if err != nil {
+		conn.Close(ctx)
+		return nil, fmt.Errorf("listen for wake-ups: %w", err)
+	}
+	return conn, nil
+}
+
+// next returns the next message, or "" if there was none for a while and the
+// server still answers.
+func next(ctx context.Context, conn *pgx.Conn) (string, error) {
+	quiet, cancel := context.WithTimeout(ctx, silence)
+	defer cancel()
+	n, err := conn.WaitForNotification(quiet)
+	if err == nil {
+		return n.Payload, nil
+	}
+	if ctx.Err() != nil || quiet.Err() == nil || conn.IsClosed() {
+		return "", err
+	}
+	alive, cancel := context.WithTimeout(ctx, answer)
+	defer cancel()
+	return "", conn.Ping(alive)
+}

@@ -1,0 +1,205 @@
+package sqllock
+
+import (
+	"context"
+	"database/sql"
+	"math/bits"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/book"
+)
+
+// Renew implements [driver.Store]. Claims that are alone on their key are
+// renewed in one statement for all of the same TTL.
+func (s *Store) Renew(ctx context.Context, cs []driver.Claim) []error {
+	b := newBatch(cs)
+	for ttl, some := range b.alike(func(c driver.Claim) (time.Duration, bool) { return c.TTL, c.Fence == 0 && !c.Leave && c.TTL > 0 }) {
+		b.done(s.renewSole(ctx, some, ttl))
+	}
+	return b.rest(ctx, s, func(m book.Moment, b *book.Book, c driver.Claim) (change, error) {
+		err := b.Renew(m, c)
+		return change{keep: err == nil}, err
+	})
+}
+
+// Release implements [driver.Store]. Claims that are alone on their key are
+// released in one statement for all.
+func (s *Store) Release(ctx context.Context, cs []driver.Claim) []error {
+	b := newBatch(cs)
+	for _, some := range b.alike(func(c driver.Claim) (time.Duration, bool) { return 0, !c.Late }) {
+		b.done(s.releaseSole(ctx, some))
+	}
+	return b.rest(ctx, s, func(m book.Moment, b *book.Book, c driver.Claim) (change, error) {
+		err := b.Release(m, c)
+		return change{keep: err == nil || c.Late}, err
+	})
+}
+
+// renewSole renews those claims that are alone, and returns which they are.
+func (s *Store) renewSole(ctx context.Context, cs []driver.Claim, ttl time.Duration) (kept map[string]bool, err error) {
+	sent := time.Now()
+	args := append([]any{micros(ttl)}, lists(cs)...)
+	if s.dialect.returning {
+		return s.named(ctx, expand(renewRows, width(cs))+" RETURNING name", len(cs) == 1, args)
+	}
+	n, err := s.exec(ctx, expand(renewRows, width(cs)), len(cs) == 1, args...)
+	if err != nil || n == 0 {
+		return nil, err
+	}
+	if n == int64(len(cs)) {
+		return names(cs), nil
+	}
+	// Some are not alone. The others stand for a full TTL since.
+	kept = make(map[string]bool)
+	err = s.query(ctx, expand(leftRows, width(cs)), false, lists(cs), func(rows *sql.Rows) error {
+		var name string
+		var left int64
+		err := rows.Scan(&name, &left)
+		if span(left)+time.Since(sent) >= ttl {
+			kept[unescape(name)] = true
+		}
+		return err
+	})
+	return kept, err
+}
+
+// releaseSole releases those claims that are alone, and returns which they
+// were. An engine that would not tell is asked for each.
+func (s *Store) releaseSole(ctx context.Context, cs []driver.Claim) (ended map[string]bool, err error) {
+	if s.dialect.returning {
+		return s.named(ctx, expand(releaseRows, width(cs))+" RETURNING name", len(cs) == 1, lists(cs))
+	}
+	ended = make(map[string]bool)
+	for i := range cs {
+		n, err := s.exec(ctx, expand(releaseRows, 1), true, lists(cs[i:i+1])...)
+		if err != nil {
+			return ended, err
+		}
+		ended[cs[i].Key] = n > 0
+	}
+	return ended, nil
+}
+
+// named runs a statement that returns names, and returns these.
+func (s *Store) named(ctx context.Context, text string, keep bool, args []any) (map[string]bool, error) {
+	found := make(map[string]bool)
+	err := s.query(ctx, text, keep, args, func(rows *sql.Rows) error {
+		var name string
+		err := rows.Scan(&name)
+		found[unescape(name)] = true
+		return err
+	})
+	return found, err
+}
+
+// width is how many parameters a list for cs has: a power of two, since clients
+// keep each text that they have sent.
+func width(cs []driver.Claim) int { return 1 << bits.Len(uint(len(cs)-1)) }
+
+// lists returns the keys and the ids, the last of each repeated up to width.
+func lists(cs []driver.Claim) []any {
+	n := width(cs)
+	args := make([]any, 2*n)
+	for i := range n {
+		c := &cs[min(i, len(cs)-1)]
+		args[i], args[n+i] = escape(c.Key), escape(c.ID)
+	}
+	return args
+}
+
+func names(cs []driver.Claim) map[string]bool {
+	all := make(map[string]bool, len(cs))
+	for i := range cs {
+		all[cs[i].Key] = true
+	}
+	return all
+}
+
+// A batch is the claims of one call and what has become of them.
+type batch struct {
+	claims []driver.Claim
+	errs   []error
+	over   []bool // by index: nothing is left to do
+	some   []int  // those of the last group
+}
+
+func newBatch(cs []driver.Claim) *batch {
+	return &batch{claims: cs, errs: make([]error, len(cs)), over: make([]bool, len(cs))}
+}
+
+// alike yields groups of claims on different keys for which of says the same.
+func (b *batch) alike(of func(driver.Claim) (time.Duration, bool)) func(func(time.Duration, []driver.Claim) bool) {
+	groups := make(map[time.Duration][]int)
+	times := make(map[string]int, len(b.claims))
+	for i := range b.claims {
+		times[b.claims[i].Key]++
+	}
+	for i := range b.claims {
+		if value, ok := of(b.claims[i]); ok && times[b.claims[i].Key] == 1 {
+			groups[value] = append(groups[value], i)
+		}
+	}
+	return func(yield func(time.Duration, []driver.Claim) bool) {
+		for value, group := range groups {
+			b.some = group
+			cs := make([]driver.Claim, len(group))
+			for n, i := range group {
+				cs[n] = b.claims[i]
+			}
+			if !yield(value, cs) {
+				return
+			}
+		}
+	}
+}
+
+// done notes what has become of the last group: by key those that are settled,
+// and an error that left the others unknown.
+func (b *batch) done(settled map[string]bool, err error) {
+	for _, i := range b.some {
+		b.over[i] = err != nil || settled[b.claims[i].Key]
+		if !settled[b.claims[i].Key] {
+			b.errs[i] = err
+		}
+	}
+}
+
+// lanes is how many keys of a batch are worked on at a time.
+const lanes = 4
+
+// rest applies a rule to the claims that are left, key by key, and returns the
+// errors of all.
+func (b *batch) rest(ctx context.Context, s *Store, do func(book.Moment, *book.Book, driver.Claim) (change, error)) []error {
+	keys := make(map[string][]int)
+	for i := range b.claims {
+		if !b.over[i] {
+			keys[b.claims[i].Key] = append(keys[b.claims[i].Key], i)
+		}
+	}
+	var running sync.WaitGroup
+	lane := make(chan struct{}, lanes)
+	for key, group := range keys {
+		lane <- struct{}{}
+		running.Go(func() {
+			defer func() { <-lane }()
+			err := s.decide(ctx, key, func(m book.Moment, bk *book.Book) (all change, err error) {
+				for _, i := range group {
+					var one change
+					one, b.errs[i] = do(m, bk, b.claims[i])
+					all.keep = all.keep || one.keep
+				}
+				return all, nil
+			})
+			if err == nil {
+				return
+			}
+			for _, i := range group {
+				b.errs[i] = err
+			}
+		})
+	}
+	running.Wait()
+	return b.errs
+}

@@ -1,0 +1,102 @@
+package sqllock
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/book"
+)
+
+// A rule changes a book and says what is to be done about it. It may be called
+// several times, each time with a book as it is in the table, and has decided
+// what it decided last.
+type rule func(m book.Moment, b *book.Book) (change, error)
+
+// A change is what a rule did. Grants to claims in line are kept and told in
+// any case.
+type change struct {
+	keep   bool
+	broken *book.Entry // to be told that it has ended
+}
+
+// decide lets a rule change the book of a key. Between its two statements,
+// which read and write the row, it holds no lock in the database, so whoever
+// pauses there keeps nobody waiting. If another has written the row in between,
+// it begins again.
+func (s *Store) decide(ctx context.Context, key string, r rule) error {
+	for tries := 0; ; tries++ {
+		m, floor, from, err := s.load(ctx, key)
+		if err != nil {
+			return err
+		}
+		b, err := from.book(floor)
+		if err != nil {
+			return err
+		}
+		done, err := r(m, b)
+		if !done.keep && len(b.Pushed) == 0 {
+			return err
+		}
+		to := from
+		if failed := to.fill(b, m.Now); failed != nil {
+			return failed
+		}
+		won, failed := s.save(ctx, key, m, to, s.messages(key, b, done.broken))
+		if failed != nil {
+			return failed
+		}
+		if won {
+			return err
+		}
+		if tries > 2 && !sleep(ctx, time.Millisecond) {
+			return ctx.Err()
+		}
+	}
+}
+
+// load reads a row, and the engine's clock.
+func (s *Store) load(ctx context.Context, key string) (m book.Moment, floor int64, r row, err error) {
+	var now int64
+	err = s.query(ctx, loadRow, true, []any{escape(key)}, func(rows *sql.Rows) error {
+		var lowest, version, fence, since, until sql.NullInt64
+		var sole, claims sql.NullString
+		err := rows.Scan(&now, &lowest, &version, &fence, &sole, &since, &until, &claims)
+		floor = lowest.Int64
+		r = row{version.Int64, fence.Int64, sole.String, since.Int64, until.Int64, claims.String}
+		return err
+	})
+	return book.Moment{Now: span(now), Wall: now}, floor, r, err
+}
+
+// save writes a row that had this version, sends messages with it, and reports
+// whether it still had.
+func (s *Store) save(ctx context.Context, key string, m book.Moment, r row, messages []message) (bool, error) {
+	if r.version == 0 {
+		// Versions begin with the time, so that none comes twice when a row is
+		// deleted and made again.
+		n, err := s.exec(ctx, s.dialect.insert, true, escape(key), m.Wall, r.fence, r.sole, r.since, r.until, r.claims)
+		if err != nil && s.dialect.duplicate != "" && s.opts.Code(err) == s.dialect.duplicate {
+			return false, nil
+		}
+		if err == nil && s.inserted.Add(1)%tidyEvery == 0 {
+			s.tidy(ctx)
+		}
+		return n == 1, err
+	}
+	args := []any{r.fence, r.sole, r.since, r.until, r.claims, escape(key), r.version}
+	if len(messages) == 0 {
+		n, err := s.exec(ctx, updateRow, true, args...)
+		return n == 1, err
+	}
+	text, err := json.Marshal(messages)
+	if err != nil {
+		return false, err
+	}
+	sent := 0
+	err = s.query(ctx, s.dialect.publish, true, append(args, string(text)), func(rows *sql.Rows) error {
+		return rows.Scan(&sent)
+	})
+	return sent > 0, err
+}

@@ -1,0 +1,119 @@
+package sqllock
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// A Dialect is what one engine does in its own way. There are three: [Postgres],
+// [MySQL], which is MariaDB's too, and [SQLite].
+type Dialect struct {
+	name     string
+	quote    string // around an identifier
+	numbered bool   // parameters are $1, $2 instead of ?
+	now      string // the engine's clock in microseconds since 1970
+	greatest string // the function that returns the largest of its arguments
+
+	// clock stands before each statement of an engine without a clock of its
+	// own, and has one parameter, the time.
+	clock string
+
+	// returning says that UPDATE has RETURNING. Otherwise keep is a function
+	// that makes a number come back as the id that was inserted last.
+	returning bool
+	keep      string
+
+	// prepares says that statements should be prepared, because the client does
+	// not do so by itself.
+	prepares bool
+
+	create  []string // makes the table and the view, unless they are there
+	insert  string   // makes a row, or changes none if it is there
+	publish string   // as updateRow, and sends messages; "" if the engine cannot
+
+	// duplicate is the code of the error by which insert says that the row is
+	// there, "" if it says it without.
+	duplicate string
+
+	checks []string // each returns sentences for people about a setting, or nothing
+	code   func(error) string
+	errors map[string]verdict // by code
+}
+
+// A verdict says what is to be done about an error of the engine. Others may
+// pass, and are the core's to try again.
+type verdict struct {
+	again bool   // at once: another was in the way, and nothing has changed
+	final string // never, before this is done
+}
+
+// String returns the name of the engine.
+func (d *Dialect) String() string { return d.name }
+
+// identifier is what a name may be. Quoting would allow more; but nobody needs
+// it, and what is not allowed cannot be quoted wrongly.
+var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,47}$`)
+
+// table quotes a name, which that of a schema and a dot may precede.
+func (d *Dialect) table(name, suffix string) (string, error) {
+	parts := strings.Split(name, ".")
+	for i, part := range parts {
+		if len(parts) > 2 || !identifier.MatchString(part) {
+			return "", fmt.Errorf("%q cannot be the name of a table here: want up to 48 letters, digits and _, the first not a digit, or two of these as schema.name", name)
+		}
+		if i == len(parts)-1 {
+			part += suffix
+		}
+		parts[i] = d.quote + part + d.quote
+	}
+	return strings.Join(parts, "."), nil
+}
+
+// compiler returns what makes statements of texts.
+func (d *Dialect) compiler(table string) (func(text string) string, error) {
+	name, err := d.table(table, "")
+	if err != nil {
+		return nil, err
+	}
+	view, err := d.table(table, "_claims")
+	if err != nil {
+		return nil, err
+	}
+	words := strings.NewReplacer("{table}", name, "{view}", view, "{now}", d.now, "{greatest}", d.greatest, "{keep}", d.keep)
+	return func(text string) string {
+		text = words.Replace(text)
+		if strings.Contains(text, d.now) {
+			text = d.clock + text
+		}
+		if d.numbered {
+			text = number(text)
+		}
+		return text
+	}, nil
+}
+
+// number gives each ? its number.
+func number(text string) string {
+	var b strings.Builder
+	for n, part := range strings.Split(text, "?") {
+		if n > 0 {
+			b.WriteString("$" + strconv.Itoa(n))
+		}
+		b.WriteString(part)
+	}
+	return b.String()
+}
+
+// verdict says what is to be done about err.
+func (d *Dialect) verdict(err error) verdict { return d.errors[d.code(err)] }
+
+// sqlState is the code of an error as the clients of Postgres tell it.
+func sqlState(err error) string {
+	if coded := (interface{ SQLState() string })(nil); errors.As(err, &coded) {
+		return coded.SQLState()
+	}
+	return ""
+}

@@ -1,0 +1,74 @@
+package sqllock
+
+import (
+	"context"
+	"database/sql"
+	"iter"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/book"
+)
+
+// Holders implements [driver.Inspector].
+func (s *Store) Holders(ctx context.Context, key string) ([]driver.Holder, error) {
+	m, floor, r, err := s.load(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	b, err := r.book(floor)
+	if err != nil {
+		return nil, err
+	}
+	return b.Holders(m.Now), nil
+}
+
+// Keys implements [driver.Inspector]. It reads some hundred rows at a time, and
+// holds no connection in between.
+func (s *Store) Keys(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		prefix, from := escape(prefix), escape(prefix)
+		for {
+			keys, last, err := s.page(ctx, from)
+			if err != nil {
+				yield("", err)
+				return
+			}
+			for _, key := range keys {
+				if !strings.HasPrefix(key, prefix) || !yield(unescape(key), nil) {
+					return
+				}
+			}
+			if last == "" || !strings.HasPrefix(last, prefix) {
+				return
+			}
+			from = last + "\x01" // what comes next, since there is no NUL
+		}
+	}
+}
+
+// page returns the names of live keys in order, and the name at which it
+// stopped, "" if that was the end.
+func (s *Store) page(ctx context.Context, from string) (live []string, last string, err error) {
+	err = s.query(ctx, listRows, true, []any{from}, func(rows *sql.Rows) error {
+		var now int64
+		var r row
+		if err := rows.Scan(&now, &last, &r.version, &r.fence, &r.sole, &r.since, &r.until, &r.claims); err != nil {
+			return err
+		}
+		b, err := r.book(0)
+		if err == nil && b.Live(span(now)) {
+			live = append(live, last)
+		}
+		return err
+	})
+	return live, last, err
+}
+
+// Break implements [driver.Inspector].
+func (s *Store) Break(ctx context.Context, key, id string) error {
+	return s.decide(ctx, key, func(m book.Moment, b *book.Book) (change, error) {
+		e, err := b.Break(m, id)
+		return change{keep: err == nil, broken: &e}, err
+	})
+}

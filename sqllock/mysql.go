@@ -1,0 +1,83 @@
+package sqllock
+
+import (
+	"errors"
+	"strings"
+)
+
+// MySQL is MySQL 8 or MariaDB 10.6, or later. Any client of database/sql will
+// do whose errors begin with "Error 1213", as those of go-sql-driver do.
+var MySQL = &Dialect{
+	name:  "MySQL",
+	quote: "`",
+	// The clock as of when the statement began: it knows of no time zone, so
+	// that no hour comes twice, and a server may be told to have no other. A
+	// statement that has waited for a row then grants less than it might.
+	now:      "timestampdiff(MICROSECOND, '1970-01-01', utc_timestamp(6))",
+	greatest: "greatest",
+	keep:     "last_insert_id",
+	prepares: true,
+
+	// The name is binary, since the collations take Job, job and 'Job ' for
+	// the same.
+	create: []string{`
+CREATE TABLE IF NOT EXISTS {table} (
+	name    varbinary(1024) NOT NULL PRIMARY KEY,
+	version bigint NOT NULL,
+	fence   bigint NOT NULL,
+	sole    varbinary(1024) NOT NULL,
+	since   bigint NOT NULL,
+	until   bigint NOT NULL,
+	claims  json   NOT NULL
+) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4`, `
+CREATE OR REPLACE VIEW {view} AS
+SELECT CONVERT(t.name USING utf8mb4) AS ` + "`key`" + `, h.id, 0 AS waiting, h.place, h.owner, h.note,
+	coalesce(h.fence, t.fence - h.span + 1) AS fence,
+	from_unixtime(coalesce(h.since, t.since) / 1000000) AS since,
+	from_unixtime(coalesce(h.until, t.until) / 1000000) AS until,
+	h.weight, h.capacity
+FROM {table} t CROSS JOIN json_table(t.claims, '$.held[*]' COLUMNS (` + claimColumns + `)) h
+WHERE t.name <> '' AND coalesce(h.until, t.until) > {now}
+UNION ALL
+SELECT CONVERT(t.name USING utf8mb4), l.id, 1, l.place, l.owner, l.note, NULL,
+	from_unixtime(l.since / 1000000), from_unixtime(l.until / 1000000), l.weight, l.capacity
+FROM {table} t CROSS JOIN json_table(t.claims, '$.line[*]' COLUMNS (` + claimColumns + `)) l
+WHERE t.name <> '' AND l.until > {now}`,
+	},
+	insert:    insertRow,
+	duplicate: "1062",
+
+	checks: []string{
+		`SELECT 'innodb_flush_log_at_trx_commit is not 1: a crash of the server loses the last locks that it granted; set it to 1'
+FROM dual WHERE @@innodb_flush_log_at_trx_commit <> 1`,
+	},
+	code: mysqlCode,
+	errors: map[string]verdict{
+		"1213": {again: true}, // deadlock
+		"1205": {again: true}, // lock wait timeout
+		"1020": {again: true}, // MariaDB: the row has changed since the snapshot
+		"1146": {final: missing},
+		"1142": {final: forbidden},
+		"1044": {final: forbidden},
+		"1054": {final: other},
+		"1064": {final: old},
+	},
+}
+
+const claimColumns = `place FOR ORDINALITY,
+	id varchar(16) PATH '$.public', owner varchar(1024) PATH '$.owner', note varchar(1024) PATH '$.note',
+	fence bigint PATH '$.fence', span bigint PATH '$.span', since bigint PATH '$.since', until bigint PATH '$.until',
+	weight bigint PATH '$.weight', capacity bigint PATH '$.limit'`
+
+// mysqlCode reads "Error 1213 (40001): Deadlock found ...".
+func mysqlCode(err error) string {
+	for ; err != nil; err = errors.Unwrap(err) {
+		if rest, ok := strings.CutPrefix(err.Error(), "Error "); ok {
+			end := strings.IndexFunc(rest, func(r rune) bool { return r < '0' || r > '9' })
+			if end > 0 {
+				return rest[:end]
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,70 @@
+package sqllock
+
+// Postgres is PostgreSQL 12 or later. Any client of database/sql will do whose
+// errors have a method SQLState, as those of pgx and lib/pq have. With package
+// pglock claims in line are woken; here they ask.
+var Postgres = &Dialect{
+	name:     "PostgreSQL",
+	quote:    `"`,
+	numbered: true,
+	// The clock of the moment, not of the transaction: a statement may have
+	// waited for a row.
+	now:       `CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)`,
+	greatest:  "greatest",
+	returning: true,
+
+	// There is no index but the key's, so that updates need not touch any, and
+	// half of each page is left to the next versions of its rows.
+	create: []string{`
+CREATE TABLE IF NOT EXISTS {table} (
+	name    text COLLATE "C" PRIMARY KEY,
+	version bigint NOT NULL,
+	fence   bigint NOT NULL,
+	sole    text   NOT NULL,
+	since   bigint NOT NULL,
+	until   bigint NOT NULL,
+	claims  jsonb  NOT NULL
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000)`, `
+CREATE OR REPLACE VIEW {view} AS
+SELECT
+	t.name AS key,
+	c.claim ->> 'public' AS id,
+	c.waiting,
+	c.place,
+	c.claim ->> 'owner' AS owner,
+	c.claim ->> 'note' AS note,
+	CASE WHEN NOT c.waiting THEN coalesce(CAST(c.claim ->> 'fence' AS bigint), t.fence - CAST(c.claim ->> 'span' AS bigint) + 1) END AS fence,
+	to_timestamp(coalesce(CAST(c.claim ->> 'since' AS bigint), t.since) / 1000000.0) AS since,
+	to_timestamp(coalesce(CAST(c.claim ->> 'until' AS bigint), t.until) / 1000000.0) AS until,
+	CAST(c.claim ->> 'weight' AS bigint) AS weight,
+	CAST(c.claim ->> 'limit' AS bigint) AS capacity
+FROM {table} t CROSS JOIN LATERAL (
+	SELECT claim, false AS waiting, place FROM jsonb_array_elements(t.claims -> 'held') WITH ORDINALITY AS h (claim, place)
+	UNION ALL
+	SELECT claim, true, place FROM jsonb_array_elements(t.claims -> 'line') WITH ORDINALITY AS l (claim, place)
+) c
+WHERE t.name <> '' AND coalesce(CAST(c.claim ->> 'until' AS bigint), t.until) > {now}`,
+	},
+	insert: insertRow + ` ON CONFLICT (name) DO NOTHING`,
+	publish: `WITH won AS (` + updateRow + ` RETURNING 1)
+SELECT count(pg_notify(m ->> 'to', m ->> 'text')) FROM won, jsonb_array_elements(CAST(? AS jsonb)) AS m`,
+
+	checks: []string{
+		`SELECT 'fsync is off: a crash of the server may bring back locks that were released, and lose some that are held; set it on'
+WHERE current_setting('fsync') = 'off'`,
+		`SELECT 'synchronous_commit is off: a crash of the server loses the last locks that it granted; set it on for this role'
+WHERE current_setting('synchronous_commit') = 'off'`,
+		`SELECT 'the table is UNLOGGED: a crash of the server loses all locks; ALTER TABLE ... SET LOGGED'
+FROM pg_class WHERE oid = CAST('{table}' AS regclass) AND relpersistence = 'u'`,
+	},
+	code: sqlState,
+	errors: map[string]verdict{
+		"40001": {again: true}, // serialization failure
+		"40P01": {again: true}, // deadlock
+		"42P01": {final: missing},
+		"42501": {final: forbidden},
+		"42703": {final: other},
+		"42883": {final: old},
+		"42601": {final: old},
+	},
+}

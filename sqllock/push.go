@@ -1,0 +1,191 @@
+package sqllock
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/book"
+)
+
+// A message tells a client of one of its claims.
+type message struct {
+	To   string `json:"to"`
+	Text string `json:"text"`
+}
+
+// News is the text of a message.
+type news struct {
+	Key    string `json:"key"`
+	ID     string `json:"id"`
+	Fence  uint64 `json:"fence,omitempty"`
+	Span   int    `json:"span,omitempty"`
+	TTL    int64  `json:"ttl,omitempty"` // microseconds
+	Broken bool   `json:"broken,omitempty"`
+}
+
+// messages returns what those who were let in, or broken, are to be told.
+func (s *Store) messages(key string, b *book.Book, broken *book.Entry) []message {
+	if s.dialect.publish == "" {
+		return nil
+	}
+	var list []message
+	add := func(to string, n news) {
+		n.Key = escape(key)
+		n.ID = escape(n.ID)
+		if text, err := json.Marshal(n); err == nil && to != "" {
+			list = append(list, message{To: to, Text: string(text)})
+		}
+	}
+	for _, p := range b.Pushed {
+		for i := range b.Held {
+			if b.Held[i].ID == p.ID {
+				add(b.Held[i].Session, news{ID: p.ID, Fence: p.Grant.Fence, Span: p.Grant.Span, TTL: micros(p.Grant.TTL)})
+			}
+		}
+	}
+	if broken != nil {
+		add(broken.Session, news{ID: broken.ID, Broken: true})
+	}
+	return list
+}
+
+// A Listener brings what others send to this process.
+type Listener interface {
+	// To is where others send to it, by the engine's own means. It stays the
+	// same.
+	To() string
+
+	// Listen calls hear with each message that comes, and with "" when some may
+	// have been missed, until Close. It returns when it listens, or why it
+	// cannot. Once it listens it need not be called again.
+	Listen(ctx context.Context, hear func(text string)) error
+
+	Close() error
+}
+
+// A Pushing store wakes claims in line, with a Listener.
+type Pushing struct {
+	*Store
+	listener Listener
+
+	listens atomic.Bool // it has been asked to
+
+	mu       sync.Mutex
+	watchers map[watched]*watcher
+	lost     []*func(key, id string, err error)
+}
+
+type watched struct{ key, id string }
+
+type watcher struct{ wake func(driver.Grant) }
+
+var (
+	_ driver.Watcher  = (*Pushing)(nil)
+	_ driver.Notifier = (*Pushing)(nil)
+)
+
+// Pushing returns s with wakes through l, which it closes. Use only one of the
+// two stores.
+func (s *Store) Pushing(l Listener) *Pushing {
+	s.to = l.To()
+	return &Pushing{Store: s, listener: l, watchers: make(map[watched]*watcher)}
+}
+
+// firstListen is how long the first claim is held up so that the loss of any
+// will be heard.
+const firstListen = 200 * time.Millisecond
+
+// Acquire implements [driver.Store].
+func (p *Pushing) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	if !p.listens.Swap(true) {
+		bounded, cancel := context.WithTimeout(ctx, min(firstListen, c.TTL/24))
+		p.listener.Listen(bounded, p.hear) // Watch says why it cannot.
+		cancel()
+	}
+	return p.Store.Acquire(ctx, c)
+}
+
+// Watch implements [driver.Watcher].
+func (p *Pushing) Watch(ctx context.Context, c driver.Claim, wake func(driver.Grant)) (stop func(), err error) {
+	if err := p.listener.Listen(ctx, p.hear); err != nil {
+		return nil, err
+	}
+	at, w := watched{c.Key, c.ID}, &watcher{wake}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.watchers[at] = w
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.watchers[at] == w {
+			delete(p.watchers, at)
+		}
+	}, nil
+}
+
+// Notify implements [driver.Notifier].
+func (p *Pushing) Notify(lost func(key, id string, err error)) (stop func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lost = append(p.lost, &lost)
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for i := range p.lost {
+			if p.lost[i] == &lost {
+				p.lost = append(p.lost[:i:i], p.lost[i+1:]...)
+				return
+			}
+		}
+	}
+}
+
+// hear passes a message on. Of one that makes no sense, nobody is told: whoever
+// it was for asks again.
+func (p *Pushing) hear(text string) {
+	if text == "" {
+		for _, w := range p.all() {
+			w.wake(driver.Grant{})
+		}
+		return
+	}
+	var n news
+	if json.Unmarshal([]byte(text), &n) != nil {
+		return
+	}
+	at := watched{unescape(n.Key), unescape(n.ID)}
+	p.mu.Lock()
+	w, lost := p.watchers[at], p.lost
+	p.mu.Unlock()
+	switch {
+	case n.Broken:
+		for _, tell := range lost {
+			(*tell)(at.key, at.id, driver.ErrBroken)
+		}
+	case w != nil:
+		w.wake(driver.Grant{OK: n.Fence > 0, Fence: n.Fence, Span: n.Span, TTL: span(n.TTL)})
+	}
+}
+
+func (p *Pushing) all() []*watcher {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var list []*watcher
+	for _, w := range p.watchers {
+		list = append(list, w)
+	}
+	return list
+}
+
+// Close closes the listener, and what [Store.Close] does.
+func (p *Pushing) Close() error {
+	err := p.listener.Close()
+	if closing := p.Store.Close(); err == nil {
+		err = closing
+	}
+	return err
+}

@@ -1,0 +1,169 @@
+package sqllock
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/book"
+)
+
+// A row is what the table has of one key: a book, in one of two forms. Mostly
+// one claim holds and nobody else wants the key. Then sole is its id, its times
+// and token stand in the columns, and one statement can take, renew or release
+// it without a look at the claims. Otherwise sole is empty and the claims say
+// all.
+type row struct {
+	version int64 // of the row; 0 if there is none
+	fence   int64 // the highest token given
+	sole    string
+	since   int64 // when the sole claim was granted
+	until   int64 // when the last of what the row tells of has run out
+	claims  string
+}
+
+// A page is the claims of a row. All times are microseconds.
+type page struct {
+	Phase uint64  `json:"phase,omitempty"`
+	Held  []claim `json:"held,omitempty"`
+	Line  []claim `json:"line,omitempty"`
+	Tombs []tomb  `json:"tombs,omitempty"`
+}
+
+type claim struct {
+	ID     string `json:"id,omitempty"`
+	Public string `json:"public"`
+	Owner  string `json:"owner,omitempty"`
+	Note   string `json:"note,omitempty"`
+	To     string `json:"to,omitempty"` // where its client listens
+	Left   bool   `json:"left,omitempty"`
+	Weight int64  `json:"weight"`
+	Limit  int64  `json:"limit"`
+	TTL    int64  `json:"ttl"`
+	Span   int    `json:"span"`
+
+	Fence uint64 `json:"fence,omitempty"`
+	Since int64  `json:"since,omitempty"`
+	Asked int64  `json:"asked,omitempty"`
+	Until int64  `json:"until,omitempty"`
+}
+
+type tomb struct {
+	ID     string `json:"id"`
+	Until  int64  `json:"until"`
+	Broken bool   `json:"broken,omitempty"`
+}
+
+// book returns what the row says, with the floor of the keys without a row.
+func (r *row) book(floor int64) (*book.Book, error) {
+	if r.version == 0 {
+		return &book.Book{Floor: uint64(floor)}, nil
+	}
+	var p page
+	if err := json.Unmarshal([]byte(r.claims), &p); err != nil || r.sole != "" && len(p.Held) != 1 {
+		return nil, fmt.Errorf("%w: the table has claims of this key that make no sense: %.100q", driver.ErrInvalid, r.claims)
+	}
+	b := &book.Book{Floor: uint64(r.fence), Phase: p.Phase}
+	if r.sole != "" {
+		c := &p.Held[0]
+		c.ID, c.Fence = r.sole, uint64(r.fence-int64(c.Span)+1)
+		c.Since, c.Asked, c.Until = r.since, r.since, r.until
+		if (driver.Claim{Weight: c.Weight, Limit: c.Limit}).Shared() {
+			b.Phase = c.Fence
+		}
+	}
+	for i := range p.Held {
+		b.Held = append(b.Held, p.Held[i].entry())
+	}
+	for i := range p.Line {
+		b.Queue = append(b.Queue, p.Line[i].entry())
+	}
+	for _, t := range p.Tombs {
+		b.Tombs = append(b.Tombs, book.Tomb{ID: unescape(t.ID), Until: span(t.Until), Broken: t.Broken})
+	}
+	return b, nil
+}
+
+// fill makes the row say what b does, as of now.
+func (r *row) fill(b *book.Book, now time.Duration) error {
+	r.fence, r.sole, r.since, r.until = int64(b.Floor), "", 0, micros(now)
+	p := page{Phase: b.Phase}
+	for i := range b.Held {
+		p.Held = append(p.Held, write(&b.Held[i]))
+		r.until = max(r.until, p.Held[i].Until)
+	}
+	for i := range b.Queue {
+		p.Line = append(p.Line, write(&b.Queue[i]))
+		r.until = max(r.until, p.Line[i].Until)
+	}
+	for _, t := range b.Tombs {
+		p.Tombs = append(p.Tombs, tomb{ID: escape(t.ID), Until: micros(t.Until), Broken: t.Broken})
+		r.until = max(r.until, micros(t.Until))
+	}
+	if c := alone(b); c != nil {
+		only := p.Held[0]
+		r.sole, r.since = only.ID, only.Since
+		only.ID, only.Fence, only.Since, only.Asked, only.Until = "", 0, 0, 0, 0
+		p = page{Held: []claim{only}}
+	}
+	text, err := json.Marshal(p)
+	r.claims = string(text)
+	return err
+}
+
+// alone returns the claim of b that the columns can tell all about, nil if
+// there is more to tell.
+func alone(b *book.Book) *book.Entry {
+	if len(b.Held) != 1 || len(b.Queue) > 0 || len(b.Tombs) > 0 {
+		return nil
+	}
+	e := &b.Held[0]
+	reader := (driver.Claim{Weight: e.Weight, Limit: e.Limit}).Shared()
+	if e.Left || b.Floor != e.Fence+uint64(e.Span)-1 || reader && b.Phase != e.Fence {
+		return nil
+	}
+	return e
+}
+
+func write(e *book.Entry) claim {
+	return claim{
+		ID: escape(e.ID), Public: driver.PublicID(e.ID), Owner: escape(e.Owner), Note: escape(e.Note),
+		To: e.Session, Left: e.Left, Weight: e.Weight, Limit: e.Limit, TTL: micros(e.TTL), Span: e.Span,
+		Fence: e.Fence, Since: e.Since, Asked: micros(e.Asked), Until: micros(e.Until),
+	}
+}
+
+func (c *claim) entry() book.Entry {
+	return book.Entry{
+		ID: unescape(c.ID), Owner: unescape(c.Owner), Note: unescape(c.Note),
+		Session: c.To, Left: c.Left, Weight: c.Weight, Limit: c.Limit, TTL: span(c.TTL), Span: c.Span,
+		Fence: c.Fence, Since: c.Since, Asked: span(c.Asked), Until: span(c.Until),
+	}
+}
+
+// micros rounds up: nothing ends early.
+func micros(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }
+
+func span(micros int64) time.Duration { return time.Duration(micros) * time.Microsecond }
+
+// Postgres has no NUL in its texts. What begins alike does so escaped too.
+var (
+	escaper   = strings.NewReplacer(`\`, `\\`, "\x00", `\0`)
+	unescaper = strings.NewReplacer(`\\`, `\`, `\0`, "\x00")
+)
+
+func escape(s string) string {
+	if !strings.ContainsAny(s, "\\\x00") {
+		return s
+	}
+	return escaper.Replace(s)
+}
+
+func unescape(s string) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	return unescaper.Replace(s)
+}

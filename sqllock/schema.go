@@ -1,0 +1,69 @@
+package sqllock
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+)
+
+// Create makes the table, and the view of its claims that people may read, if
+// they are not there. Run it once, as a user who may create tables, before the
+// first lock.
+func (s *Store) Create(ctx context.Context) error {
+	for _, text := range s.dialect.create {
+		if _, err := s.exec(ctx, text, false); err != nil {
+			return err
+		}
+	}
+	_, err := s.exec(ctx, s.dialect.insert, false, "", 1, 0, "", 0, 0, "{}")
+	if err != nil && s.dialect.duplicate != "" && s.opts.Code(err) == s.dialect.duplicate {
+		return nil
+	}
+	return err
+}
+
+// Check implements [driver.Checker]. An error that matches [driver.ErrInvalid]
+// says that there is no table, or none that this user may read.
+func (s *Store) Check(ctx context.Context) ([]string, error) {
+	if _, _, _, err := s.load(ctx, ""); err != nil {
+		return nil, err
+	}
+	var warnings []string
+	var errs []error
+	for _, text := range s.dialect.checks {
+		errs = append(errs, s.query(ctx, text, false, nil, func(rows *sql.Rows) error {
+			var warning string
+			err := rows.Scan(&warning)
+			warnings = append(warnings, warning)
+			return err
+		}))
+	}
+	return warnings, errors.Join(errs...)
+}
+
+const (
+	tidyEvery = 256  // new rows, after which somebody looks for old ones
+	tidyMost  = 1000 // rows that are deleted then, as idleRows has it
+)
+
+// tidy deletes rows that nobody has wanted for an hour. Their highest token
+// goes to the row without a name first, so that it is there by the time that a
+// row is gone. What fails is left for the next time.
+func (s *Store) tidy(ctx context.Context) {
+	var idle []any
+	var highest int64
+	err := s.query(ctx, idleRows, true, nil, func(rows *sql.Rows) error {
+		var name string
+		var fence int64
+		err := rows.Scan(&name, &fence)
+		idle, highest = append(idle, name), max(highest, fence)
+		return err
+	})
+	if err != nil || len(idle) == 0 {
+		return
+	}
+	if n, err := s.exec(ctx, raiseFloor, true, highest); err != nil || n != 1 {
+		return
+	}
+	s.exec(ctx, expand(deleteRows, len(idle)), false, append(idle, highest)...)
+}

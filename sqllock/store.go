@@ -1,0 +1,138 @@
+package sqllock
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/book"
+)
+
+// DefaultTable is the table for those who do not choose another.
+const DefaultTable = "holdfast"
+
+// Options say how a Store keeps its claims.
+type Options struct {
+	// Table is the name of the table, or schema.name, of letters, digits and _.
+	// The view of its claims has the same name with _claims at its end.
+	Table string
+
+	// Clock is the time for SQLite, which has no clock of its own. The default
+	// is time.Now. All processes must count by the same.
+	Clock func() time.Time
+
+	// Code is the engine's code of an error. The default knows the clients that
+	// the dialects name.
+	Code func(error) string
+}
+
+// A Store keeps claims in a table. Make one with [New].
+type Store struct {
+	db      *sql.DB
+	dialect *Dialect
+	opts    Options
+	wrong   error // what is wrong with the options
+	compile func(string) string
+	to      string // where this client listens, "" if it does not
+
+	prepared sync.Map // *sql.Stmt by text
+	inserted atomic.Uint64
+	closed   atomic.Bool
+}
+
+var (
+	_ driver.Store     = (*Store)(nil)
+	_ driver.Inspector = (*Store)(nil)
+	_ driver.Checker   = (*Store)(nil)
+)
+
+var errClosed = errors.New("SQL store is closed")
+
+// New returns a store in a table of db, which [Store.Create] makes. It does no
+// I/O, and never closes db. opts may be nil.
+//
+// A call needs one connection of db for the time of a statement; whoever waits
+// for a lock has none. If db limits its connections, leave one to spare beyond
+// those that are held by transactions which wait for a lock.
+func New(db *sql.DB, d *Dialect, opts *Options) *Store {
+	s := &Store{db: db, dialect: d}
+	if opts != nil {
+		s.opts = *opts
+	}
+	if s.opts.Table == "" {
+		s.opts.Table = DefaultTable
+	}
+	if s.opts.Clock == nil {
+		s.opts.Clock = time.Now
+	}
+	if s.opts.Code == nil {
+		s.opts.Code = d.code
+	}
+	var err error
+	if s.compile, err = d.compiler(s.opts.Table); err != nil {
+		s.wrong = fmt.Errorf("%w: %w", driver.ErrInvalid, err)
+	}
+	return s
+}
+
+// Acquire implements [driver.Store]. A key that nobody wants takes one
+// statement.
+func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	if c.Fence == 0 && c.Weight >= 1 && c.Weight <= c.Limit && c.Limit <= driver.MaxWeight && c.TTL > 0 {
+		if g, err := s.take(ctx, c); g.OK || err != nil {
+			return g, err
+		}
+	}
+	var g driver.Grant
+	err := s.decide(ctx, c.Key, func(m book.Moment, b *book.Book) (change, error) {
+		var err error
+		g, err = b.Acquire(m, c, s.to)
+		return change{keep: g.OK || c.Wait}, err
+	})
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	return g, nil
+}
+
+// take takes a key that nobody wants.
+func (s *Store) take(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	tokens := min(max(c.Span, 1), driver.MaxSpan)
+	if c.Shared() {
+		tokens = 1
+	}
+	e := write(&book.Entry{
+		ID: c.ID, Owner: c.Owner, Note: c.Note, Session: s.to,
+		Weight: c.Weight, Limit: c.Limit, TTL: c.TTL, Span: tokens,
+	})
+	id := e.ID
+	e.ID = ""
+	claims, err := json.Marshal(page{Held: []claim{e}})
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	last, ok, err := s.mint(ctx, acquireRow, tokens-1, id, e.TTL, string(claims), escape(c.Key))
+	if err != nil || !ok {
+		return driver.Grant{}, err
+	}
+	return driver.Grant{OK: true, Fence: uint64(last - int64(tokens) + 1), Span: tokens, TTL: c.TTL}, nil
+}
+
+// Close gives back the statements that were prepared. It leaves db open, and
+// claims alone.
+func (s *Store) Close() error {
+	s.closed.Store(true)
+	var errs []error
+	s.prepared.Range(func(text, stmt any) bool {
+		s.prepared.Delete(text)
+		errs = append(errs, stmt.(*sql.Stmt).Close())
+		return true
+	})
+	return errors.Join(errs...)
+}

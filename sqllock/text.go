@@ -1,0 +1,41 @@
+package sqllock
+
+import "strings"
+
+// The statements that all engines have in common. {now} is the engine's clock;
+// {keep} is a function that keeps a token for the caller, or nothing.
+const (
+	// acquireRow takes a row in which nothing stands any more.
+	acquireRow = `UPDATE {table} SET version = version + 1, fence = {keep}({greatest}(fence + 1, {now}) + ?), sole = ?, since = {now}, until = {now} + ?, claims = ?
+WHERE name = ? AND until <= {now} AND fence < 9007199254740000`
+
+	// renewRows and releaseRows are about rows whose claim is alone.
+	renewRows = `UPDATE {table} SET version = version + 1, until = {now} + ?
+WHERE name IN (?...) AND sole IN (?...) AND until > {now}`
+	releaseRows = `UPDATE {table} SET version = version + 1, sole = '', until = {now}, claims = '{}'
+WHERE name IN (?...) AND sole IN (?...) AND until > {now}`
+
+	// leftRows tells how long such claims stand.
+	leftRows = `SELECT name, until - {now} FROM {table} WHERE name IN (?...) AND sole IN (?...)`
+
+	// loadRow always returns one row. The row without a name has the highest
+	// token of all keys that have no row any more.
+	loadRow = `SELECT {now}, f.fence, l.version, l.fence, l.sole, l.since, l.until, l.claims
+FROM (SELECT 1 AS one) o LEFT JOIN {table} f ON f.name = '' LEFT JOIN {table} l ON l.name = ?`
+
+	insertRow = `INSERT INTO {table} (name, version, fence, sole, since, until, claims) VALUES (?, ?, ?, ?, ?, ?, ?)`
+	updateRow = `UPDATE {table} SET version = version + 1, fence = ?, sole = ?, since = ?, until = ?, claims = ? WHERE name = ? AND version = ?`
+
+	listRows = `SELECT {now}, name, version, fence, sole, since, until, claims FROM {table}
+WHERE name >= ? AND name <> '' AND until > {now} ORDER BY name LIMIT 500`
+
+	// Rows that nobody has wanted for an hour go; a token of theirs stays.
+	idleRows   = `SELECT name, fence FROM {table} WHERE until < {now} - 3600000000 AND name <> '' LIMIT 1000`
+	raiseFloor = `UPDATE {table} SET version = version + 1, fence = {greatest}(fence, ?) WHERE name = ''`
+	deleteRows = `DELETE FROM {table} WHERE name IN (?...) AND until < {now} - 3600000000 AND fence <= ?`
+)
+
+// expand gives a statement lists of n parameters.
+func expand(text string, n int) string {
+	return strings.ReplaceAll(text, "?...", strings.Repeat("?, ", n-1)+"?")
+}
