@@ -6,17 +6,22 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
 	"github.com/holdfast-go/holdfast/ext/pglock"
 	"github.com/holdfast-go/holdfast/fence"
 )
 
 // The rest of the check is tested in ext/internal/fences.
 func TestCheckFence(t *testing.T) {
-	pool := openPool(t)
+	pool := connect(t, servers.StartPostgres(t))
 	fences := fence.SQL{Table: "fences_of_pgx"}
 	makeFences(t, pool, fences)
 	check := func(token uint64) error {
-		tx := begin(t, pool)
+		tx, err := pool.Begin(t.Context())
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback(t.Context())
 		if err := pglock.CheckFence(t.Context(), tx, fences, "a\x00b", token); err != nil {
 			return err
 		}
