@@ -3,6 +3,7 @@ package servers
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"os/user"
 	"path/filepath"
 	"strings"
@@ -47,4 +48,22 @@ func (a *account) own(path string) error {
 		}
 	}
 	return os.Chown(path, a.uid, a.gid)
+}
+
+// write writes a file for a server of the account.
+func (a *account) write(path string, lines ...string) error {
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+		return err
+	}
+	return a.own(path)
+}
+
+// tool runs a program that ends by itself as the account, in a folder that the
+// account may enter.
+func (a *account) tool(dir, path string, args ...string) error {
+	cmd := exec.Command(path, args...)
+	cmd.Dir = dir
+	a.run(cmd)
+	_, err := query(cmd, "")
+	return err
 }

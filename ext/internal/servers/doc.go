@@ -12,7 +12,8 @@
 //
 // A server that is not installed fails the test, which then names the package
 // to install; scripts/servers installs them all. What a server has said is
-// logged if its test fails.
+// logged if its test fails. When root runs the tests, servers that refuse to run
+// as root run as a plain user.
 //
 // The methods may be called from several goroutines. What goes wrong in them
 // ends the test by Fatalf, so that only the calling goroutine stops at once.

@@ -21,6 +21,7 @@ type Postgres struct {
 
 	bin   string // the folder of its programs
 	owner *account
+	data  string // the folder, "" until it is filled
 	port  int
 }
 
@@ -44,49 +45,45 @@ func PostgresURL(tb TB) string {
 	return StartPostgres(tb).URL()
 }
 
-// start starts a server on the data that fill puts into a new folder.
+// start starts a server on the data with which fill creates a folder.
 func (p *Postgres) start(tb TB, options []string, fill func(data string) error) {
 	tb.Helper()
-	var data string
 	p.Process = start(tb, program{
 		name:  "postgres",
 		path:  p.program("postgres"),
 		owner: p.owner,
 		quit:  syscall.SIGINT, // SIGTERM waits until all clients have left
-		setup: func(dir string) ([]string, error) {
-			data = dataFolder(dir)
-			if _, err := os.Stat(data); errors.Is(err, os.ErrNotExist) {
+		setup: func(dir string) (args []string, err error) {
+			if p.data == "" {
+				data := filepath.Join(dir, "data")
 				if err := fill(data); err != nil {
 					return nil, err
 				}
+				p.data = data
 			}
-			return []string{"-D", data}, p.configure(data, options)
+			return []string{"-D", p.data}, p.configure(options)
 		},
-		ready:  func(pid int) error { return postgresReady(data, pid) },
-		forget: forgetSegment,
+		ready:  p.ready,
+		forget: p.forget,
 	})
 }
-
-func dataFolder(dir string) string { return filepath.Join(dir, "data") }
 
 // initialize makes an empty database. It need not reach the disk: no test goes
 // on after a crash of the machine.
 func (p *Postgres) initialize(data string) error {
-	password := filepath.Join(filepath.Dir(data), "password")
-	if err := os.WriteFile(password, []byte(postgresPassword+"\n"), 0o600); err != nil {
+	dir := filepath.Dir(data)
+	password := filepath.Join(dir, "password")
+	if err := p.owner.write(password, postgresPassword); err != nil {
 		return err
 	}
-	if err := p.owner.own(password); err != nil {
-		return err
-	}
-	return p.tool("initdb", "--pgdata="+data, "--no-sync",
+	return p.owner.tool(dir, p.program("initdb"), "--pgdata="+data, "--no-sync",
 		"--username="+postgresUser, "--pwfile="+password, "--auth=scram-sha-256",
 		"--no-locale", "--encoding=UTF8")
 }
 
 // configure picks a port and adds lines to postgresql.conf. Of lines that
 // contradict each other, the last counts.
-func (p *Postgres) configure(data string, options []string) (err error) {
+func (p *Postgres) configure(options []string) (err error) {
 	if p.port, err = freePort(); err != nil {
 		return err
 	}
@@ -98,7 +95,7 @@ func (p *Postgres) configure(data string, options []string) (err error) {
 		"shared_buffers = 16MB",
 		"dynamic_shared_memory_type = mmap", // goes with the folder of a killed server
 	}, options...)
-	file, err := os.OpenFile(filepath.Join(data, "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
+	file, err := os.OpenFile(filepath.Join(p.data, "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		return err
 	}
@@ -106,22 +103,20 @@ func (p *Postgres) configure(data string, options []string) (err error) {
 	return errors.Join(err, file.Close())
 }
 
-// pidFile returns the lines of the file in which a server tells of itself, with
-// numbers as in its documentation. It is left behind by a killed server.
-func pidFile(data string) (lines [9]string, err error) {
-	text, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
-	number := 1
-	for line := range strings.Lines(string(text)) {
-		if number < len(lines) {
-			lines[number] = strings.TrimSpace(line)
+// pidFile returns the lines of the file in which the server tells of itself,
+// counted from 1 as in its documentation. A killed server leaves it behind.
+func (p *Postgres) pidFile() (lines [9]string, err error) {
+	text, err := os.ReadFile(filepath.Join(p.data, "postmaster.pid"))
+	for i, line := range strings.Split(string(text), "\n") {
+		if i+1 < len(lines) {
+			lines[i+1] = strings.TrimSpace(line)
 		}
-		number++
 	}
 	return lines, err
 }
 
-func postgresReady(data string, pid int) error {
-	lines, err := pidFile(data)
+func (p *Postgres) ready(pid int) error {
+	lines, err := p.pidFile()
 	if err != nil {
 		return err
 	}
@@ -134,10 +129,10 @@ func postgresReady(data string, pid int) error {
 	return nil
 }
 
-// forgetSegment removes the little shared memory that a killed server leaves,
-// of which a system has a limited number.
-func forgetSegment(dir string) {
-	if lines, err := pidFile(dataFolder(dir)); err == nil {
+// forget removes the little shared memory that a killed server leaves, of which
+// a system has a limited number.
+func (p *Postgres) forget() {
+	if lines, err := p.pidFile(); err == nil {
 		if segment := strings.Fields(lines[7]); len(segment) == 2 {
 			exec.Command("ipcrm", "-m", segment[1]).Run() // no harm if it is gone
 		}
@@ -148,11 +143,13 @@ func forgetSegment(dir string) {
 func (p *Postgres) Addr() string { return address(p.port) }
 
 // URL returns the address with the name and the password of the superuser.
-func (p *Postgres) URL() string {
+func (p *Postgres) URL() string { return postgresURL(p.Addr()) }
+
+func postgresURL(addr string) string {
 	u := url.URL{
 		Scheme:   "postgres",
 		User:     url.UserPassword(postgresUser, postgresPassword),
-		Host:     p.Addr(),
+		Host:     addr,
 		Path:     "/postgres",
 		RawQuery: "sslmode=disable",
 	}
@@ -163,8 +160,16 @@ func (p *Postgres) URL() string {
 // its own, and stops at the first that fails. It returns the rows as lines, the
 // values of each separated by "|". An error shows what the server has said.
 func (p *Postgres) Do(sql string) (string, error) {
-	return query(exec.Command(p.program("psql"), "--no-psqlrc", "--quiet",
-		"--no-align", "--tuples-only", "--set=ON_ERROR_STOP=1", p.URL()), sql)
+	cmd := p.psql(p.URL())
+	cmd.Args = append(cmd.Args, "--set=ON_ERROR_STOP=1")
+	return query(cmd, sql)
+}
+
+// psql is the client program, as it talks to a server at a URL.
+func (p *Postgres) psql(at string) *exec.Cmd {
+	cmd := exec.Command(p.program("psql"), "--no-psqlrc", "--quiet", "--no-align", "--tuples-only", "--dbname="+at)
+	cmd.Env = append(os.Environ(), "LC_ALL=C") // for its messages
+	return cmd
 }
 
 // Must is Do for statements that cannot fail.
@@ -178,12 +183,6 @@ func (p *Postgres) Must(sql string) string {
 }
 
 func (p *Postgres) program(name string) string { return filepath.Join(p.bin, name) }
-
-func (p *Postgres) tool(name string, args ...string) error {
-	cmd := exec.Command(p.program(name), args...)
-	p.owner.run(cmd)
-	return runTool(cmd)
-}
 
 // postgresFolder returns the folder with the programs of PostgreSQL:
 // $HOLDFAST_POSTGRES, else that of the first in PATH, else the newest of

@@ -1,63 +1,12 @@
 package servers
 
 import (
-	"bufio"
-	"io"
 	"net"
 	"net/url"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 )
-
-// A psql is an open session.
-type psql struct {
-	t     *testing.T
-	input io.Writer
-	lines *bufio.Scanner
-}
-
-// openPsql starts a session, through a proxy at addr perhaps.
-func openPsql(t *testing.T, p *Postgres, addr string) *psql {
-	t.Helper()
-	cmd := exec.Command(p.program("psql"), "--no-psqlrc", "--quiet", "--no-align", "--tuples-only",
-		strings.Replace(p.URL(), p.Addr(), addr, 1))
-	input, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	output, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.Stderr = cmd.Stdout
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cmd.Process.Kill()
-		cmd.Wait()
-	})
-	return &psql{t: t, input: input, lines: bufio.NewScanner(output)}
-}
-
-func (s *psql) send(sql string) {
-	s.t.Helper()
-	if _, err := io.WriteString(s.input, sql+"\n"); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
-func (s *psql) wantLine(want string) {
-	s.t.Helper()
-	if !s.lines.Scan() {
-		s.t.Fatalf("psql ended before %q: %v", want, s.lines.Err())
-	}
-	if got := s.lines.Text(); !strings.Contains(got, want) {
-		s.t.Errorf("psql said %q, want %q", got, want)
-	}
-}
 
 func TestPostgres(t *testing.T) {
 	p := StartPostgres(t, "max_connections = 17")
@@ -87,7 +36,7 @@ func TestPostgresPassword(t *testing.T) {
 		t.Fatal(err)
 	}
 	u.User = url.UserPassword("postgres", "wrong")
-	_, err = query(exec.Command(p.program("psql"), u.String()), "SELECT 1")
+	_, err = query(p.psql(u.String()), "SELECT 1")
 	if err == nil || !strings.Contains(err.Error(), "password authentication failed") {
 		t.Errorf("with a wrong password: %v", err)
 	}

@@ -35,7 +35,7 @@ type program struct {
 
 	// forget removes what a killed server has left outside of its folder. It is
 	// nil for most.
-	forget func(dir string)
+	forget func()
 }
 
 // A Process is a server that runs for a test.
@@ -230,7 +230,7 @@ func (p *Process) Stall(d time.Duration) {
 func (p *Process) end() {
 	p.Kill()
 	if p.program.forget != nil {
-		p.program.forget(p.dir)
+		p.program.forget()
 	}
 	if p.tb.Failed() {
 		p.tb.Logf("%s in %s said last:\n%s", p.program.name, p.dir, tail(p.log()))

@@ -2,25 +2,35 @@ package servers
 
 import (
 	"bufio"
-	"net"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
 
-// TestOrphan kills a test binary. Its server has to go with it, though it was
-// paused.
+// TestOrphan kills a test binary. Its servers have to go with it, and all that
+// they have started, though they were paused.
 func TestOrphan(t *testing.T) {
 	const child = "HOLDFAST_TEST_ORPHAN"
 	if os.Getenv(child) != "" {
-		r := StartRedis(t)
+		r, p := StartRedis(t), StartPostgres(t)
 		r.Pause()
-		os.Stdout.WriteString("\n" + child + " " + r.Addr() + "\n")
+		p.Pause()
+		fmt.Println("\n"+child, r.cmd.Process.Pid, p.cmd.Process.Pid, strings.Trim(fmt.Sprint(family(t, p)), "[]"))
 		select {}
 	}
+	dir := filepath.Join(t.TempDir(), "tmp") // it has no time to clean up
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := plainAccount(t, "postgres").own(dir); err != nil {
+		t.Fatal(err)
+	}
 	cmd := exec.Command(os.Args[0], "-test.run=^TestOrphan$")
-	cmd.Env = append(os.Environ(), child+"=1", "TMPDIR="+t.TempDir()) // it has no time to clean up
+	cmd.Env = append(os.Environ(), child+"=1", "TMPDIR="+dir)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -28,23 +38,24 @@ func TestOrphan(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	addr, lines := "", bufio.NewScanner(out)
-	for addr == "" && lines.Scan() {
-		addr, _ = strings.CutPrefix(lines.Text(), child+" ")
+	text, lines := "", bufio.NewScanner(out)
+	for text == "" && lines.Scan() {
+		if line, ok := strings.CutPrefix(lines.Text(), child+" "); ok {
+			text = line
+		}
 	}
 	cmd.Process.Kill()
 	cmd.Wait()
-	if addr == "" {
+	if text == "" {
 		t.Fatal("the child started no server")
 	}
-	err = await(func() error {
-		conn, err := net.Dial("tcp", addr)
+	for _, field := range strings.Fields(text) {
+		pid, err := strconv.Atoi(field)
 		if err != nil {
-			return nil
+			t.Fatal(err)
 		}
-		return conn.Close()
-	}, nil)
-	if err != nil {
-		t.Error(err)
+		if err := awaitState(pid, "Z"); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -75,14 +74,7 @@ func redisBinary(tb TB) string {
 	if chosen := os.Getenv("HOLDFAST_REDIS"); chosen != "" {
 		names = []string{chosen}
 	}
-	for _, name := range names {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	tb.Fatalf("%s is not installed: install the Debian package redis-server or valkey-server, for which scripts/servers is there",
-		strings.Join(names, " or "))
-	return ""
+	return installed(tb, "redis-server or valkey-server", names...)
 }
 
 // inMemory is the configuration of all servers but Sentinels.

@@ -9,15 +9,26 @@ import (
 	"time"
 )
 
-// runTool runs a program that ends by itself. Its error shows what the program
-// has said.
-func runTool(cmd *exec.Cmd) error {
-	_, err := query(cmd, "")
-	return err
+// installed returns the path of the first of the programs that is there, as
+// which the package would be installed. Plain users of Debian do not have the
+// folder of its servers in their PATH.
+func installed(tb TB, pkg string, names ...string) string {
+	tb.Helper()
+	for _, name := range names {
+		for _, candidate := range []string{name, filepath.Join("/usr/sbin", name)} {
+			if path, err := exec.LookPath(candidate); err == nil {
+				return path
+			}
+		}
+	}
+	tb.Fatalf("%s is not installed: install the Debian package %s, for which scripts/servers is there",
+		strings.Join(names, " or "), pkg)
+	return ""
 }
 
 // query gives a program its input, and returns the output without the last end
-// of line. A program that hangs is killed.
+// of line. Its error shows what the program has said. A program that hangs is
+// killed.
 func query(cmd *exec.Cmd, input string) (string, error) {
 	var output, complaint bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(input), &output, &complaint

@@ -1,0 +1,45 @@
+package servers
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// StartStandby starts a server that follows another and is read-only, and
+// returns when it has caught up. It begins with the configuration of the other;
+// options are further lines.
+func StartStandby(tb TB, of *Postgres, options ...string) *Postgres {
+	tb.Helper()
+	p := &Postgres{bin: of.bin, owner: of.owner}
+	p.start(tb, options, func(data string) error {
+		return p.owner.tool(of.dir, p.program("pg_basebackup"), "--pgdata="+data, "--dbname="+of.URL(),
+			"--checkpoint=fast", "--no-sync", "--write-recovery-conf")
+	})
+	of.AwaitStandbys(1)
+	return p
+}
+
+// Promote makes a standby a primary by hand, without asking the one that is. It
+// returns when the server takes writes.
+func (p *Postgres) Promote() {
+	p.tb.Helper()
+	if done := p.Must("SELECT pg_promote()"); done != "t" {
+		p.tb.Fatalf("promote %s: it does not take writes", p.Addr())
+	}
+}
+
+// AwaitStandbys returns when n standbys show all that was committed so far.
+func (p *Postgres) AwaitStandbys(n int) {
+	p.tb.Helper()
+	position := p.Must("SELECT pg_current_wal_lsn()")
+	mustAwait(p.tb, "the standbys of "+p.Addr(), func() error {
+		got, err := p.Do("SELECT count(*) FROM pg_stat_replication WHERE replay_lsn >= '" + position + "'")
+		if err != nil {
+			return err
+		}
+		if count, err := strconv.Atoi(got); err != nil || count < n {
+			return fmt.Errorf("%s of %d keep up", got, n)
+		}
+		return nil
+	})
+}
