@@ -1,0 +1,152 @@
+package servers
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+const (
+	mariaUser, mariaPassword = "root", "secret"
+	mariaDatabase            = "holdfast"
+	mariaPackage             = "mariadb-server"
+)
+
+// A MariaDB is a MariaDB server. Its superuser is "root" with the password
+// "secret", and its database "holdfast" is empty.
+type MariaDB struct {
+	*Process
+
+	client, install string // programs
+	owner           *account
+	data            string // the folder, "" until initialize has filled it
+	port            int
+}
+
+// StartMariaDB starts a server that listens on TCP only. Options are further
+// lines of the section [mariadbd] of its configuration, such as "wait_timeout =
+// 5". It is as durable as the defaults make it.
+func StartMariaDB(tb TB, options ...string) *MariaDB {
+	tb.Helper()
+	m := &MariaDB{
+		client:  installed(tb, mariaPackage, "mariadb"),
+		install: installed(tb, mariaPackage, "mariadb-install-db"),
+		owner:   plainAccount(tb, "mysql"),
+	}
+	m.Process = start(tb, program{
+		name:  "mariadb",
+		path:  installed(tb, mariaPackage, "mariadbd"),
+		owner: m.owner,
+		setup: func(dir string) ([]string, error) { return m.configure(dir, options) },
+		ready: func(int) error { return m.ready() },
+	})
+	return m
+}
+
+// MySQLURL returns $HOLDFAST_TEST_MYSQL, which names a server for tests that are
+// content with any MySQL or MariaDB, or starts one. What others have left may be
+// there.
+func MySQLURL(tb TB) string {
+	tb.Helper()
+	if at := os.Getenv("HOLDFAST_TEST_MYSQL"); at != "" {
+		return at
+	}
+	return StartMariaDB(tb).URL()
+}
+
+// configure picks a port, writes the configuration and returns the argument that
+// names it. Of lines that contradict each other, the last counts.
+func (m *MariaDB) configure(dir string, options []string) (args []string, err error) {
+	if m.port, err = freePort(); err != nil {
+		return nil, err
+	}
+	data, file := filepath.Join(dir, "data"), filepath.Join(dir, "my.cnf")
+	lines := append([]string{
+		"[mariadbd]",
+		"datadir = " + data,
+		"bind_address = " + loopback,
+		"port = " + strconv.Itoa(m.port),
+		"socket = ", // none: its path could be too long
+		"pid_file = " + filepath.Join(dir, "pid"),
+		"skip_name_resolve",
+		"innodb_buffer_pool_size = 16M",
+		"innodb_log_file_size = 16M",
+		"key_buffer_size = 1M",
+		"aria_pagecache_buffer_size = 4M",
+	}, options...)
+	args = []string{"--defaults-file=" + file}
+	if err = m.owner.write(file, lines...); err == nil && m.data == "" {
+		err = m.initialize(dir, args[0])
+		m.data = data
+	}
+	return args, err
+}
+
+// initialize makes the database and a superuser who may come by TCP.
+func (m *MariaDB) initialize(dir, config string) error {
+	first := filepath.Join(dir, "first.sql")
+	err := m.owner.write(first,
+		"DELETE FROM mysql.global_priv WHERE User = 'root';", // those without a password
+		"FLUSH PRIVILEGES;",
+		fmt.Sprintf("CREATE USER %s@'%%' IDENTIFIED BY '%s';", mariaUser, mariaPassword),
+		fmt.Sprintf("GRANT ALL ON *.* TO %s@'%%' WITH GRANT OPTION;", mariaUser),
+		fmt.Sprintf("CREATE DATABASE %s;", mariaDatabase))
+	if err != nil {
+		return err
+	}
+	return m.owner.tool(dir, m.install, config, "--extra-file="+first, "--skip-test-db",
+		"--auth-root-authentication-method=normal")
+}
+
+// ready returns nil once the server that has the data answers.
+func (m *MariaDB) ready() error {
+	data, err := m.Do("SELECT @@datadir")
+	if err == nil && filepath.Clean(data) != m.data {
+		err = fmt.Errorf("a server with the data %s answers at %s instead", data, m.Addr())
+	}
+	return err
+}
+
+// Addr returns the host and port.
+func (m *MariaDB) Addr() string { return address(m.port) }
+
+// URL returns the address with the name and the password of the superuser, and
+// the database.
+func (m *MariaDB) URL() string {
+	u := url.URL{
+		Scheme: "mysql",
+		User:   url.UserPassword(mariaUser, mariaPassword),
+		Host:   m.Addr(),
+		Path:   "/" + mariaDatabase,
+	}
+	return u.String()
+}
+
+// Do runs SQL statements over a connection of its own, each in a transaction of
+// its own, and stops at the first that fails. It returns the rows as lines, the
+// values of each separated by tabs. An error shows what the server has said.
+func (m *MariaDB) Do(sql string) (string, error) {
+	return query(m.console(m.Addr(), mariaPassword), sql)
+}
+
+// console is the client program, as it talks to an address.
+func (m *MariaDB) console(addr, password string) *exec.Cmd {
+	_, port, _ := strings.Cut(addr, ":")
+	return exec.Command(m.client, "--no-defaults", "--protocol=tcp", "--host="+loopback, "--port="+port,
+		"--user="+mariaUser, "--password="+password, "--database="+mariaDatabase,
+		"--batch", "--raw", "--skip-column-names", "--unbuffered", "--connect-timeout=5")
+}
+
+// Must is Do for statements that cannot fail.
+func (m *MariaDB) Must(sql string) string {
+	m.tb.Helper()
+	rows, err := m.Do(sql)
+	if err != nil {
+		m.tb.Fatalf("%s: %s: %v", m.Addr(), sql, err)
+	}
+	return rows
+}
