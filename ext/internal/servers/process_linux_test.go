@@ -58,4 +58,9 @@ func TestOrphan(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	left, err := filepath.Glob(filepath.Join(dir, "*", "*", "data"))
+	if err != nil || len(left) != 1 {
+		t.Fatalf("the child left the databases %q, %v", left, err)
+	}
+	(&Postgres{data: left[0]}).forget()
 }
