@@ -31,7 +31,7 @@ var (
 	ErrDeadlock = driver.ErrDeadlock
 
 	// ErrNotFenced: Fenced was asked for, but the store has no fencing tokens.
-	ErrNotFenced = driver.ErrNotFenced
+	ErrNotFenced = errors.New("store has no fencing tokens")
 )
 
 // An Error is a failed operation on a key.

@@ -47,6 +47,7 @@ var walls = map[string]string{
 	"ext/schedlock":    ". driver internal/... ext/internal/...",
 	"ext/internal/...": "driver internal/... ext/internal/...",
 	"ext/all":          "...",
+	"ext/examples/...": "...",
 	"ext/cmd/...":      "...",
 }
 
@@ -84,6 +85,11 @@ var clients = map[string]string{
 
 	// What every application with MySQL or MariaDB has already.
 	"github.com/go-sql-driver/mysql": "ext/...",
+
+	// What many applications wrap around their transactions, in which locks and
+	// fences must work. Only shown, never shipped.
+	"gorm.io/gorm":            "ext/examples/...",
+	"gorm.io/driver/postgres": "ext/examples/...",
 }
 
 func TestWalls(t *testing.T) {

@@ -11,9 +11,8 @@ import (
 // transaction of the caller, returns them too. No Store does: its refusal is
 // the zero [Grant].
 var (
-	ErrHeld      = errors.New("held by another")
-	ErrDeadlock  = errors.New("would wait for itself")
-	ErrNotFenced = errors.New("store has no fencing tokens")
+	ErrHeld     = errors.New("held by another")
+	ErrDeadlock = errors.New("would wait for itself")
 )
 
 // CheckKey says what is wrong with a key, for packages that take keys from

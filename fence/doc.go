@@ -5,21 +5,31 @@
 // that another holds the lock now, and goes on to write. But its token is smaller
 // than that of the other. So whoever stores what the lock guards keeps the highest
 // token that it has seen, and refuses smaller ones. [SQL] does so in a table next
-// to the data, inside the transaction that writes them:
+// to the data:
 //
 //	var fences = fence.SQL{Dialect: fence.Postgres}
 //
+//	token := lock.Fence()
+//	err = fences.Check(ctx, db, lock.Key(), token)
+//	// Read, and do what takes its time.
 //	tx, err := db.BeginTx(ctx, nil)
-//	...
-//	err = fences.Check(ctx, tx, lock.Key(), lock.Fence())
+//	err = fences.Check(ctx, tx, lock.Key(), token)
 //	if errors.Is(err, fence.ErrOutdated) {
 //		// Another has had the lock since: roll back.
 //	}
 //	_, err = tx.ExecContext(ctx, `UPDATE account SET ...`)
 //	err = tx.Commit()
 //
+// The second check is one with the write: it refuses it once another has had the
+// lock. The first one is for what the write depends on: from then on nobody with
+// a smaller token can write, so what is read after it stays true until a larger
+// one comes. Without it, one who was paused could still write after the read and
+// before the write of the next holder, who would overwrite it. Where the
+// transaction reads what it needs after its own check, that one is enough.
+//
 // Where a lock guards one row, a column of that row does without the table:
 //
+//	UPDATE account SET fence = $1 WHERE id = $2 AND fence <= $1 RETURNING balance
 //	UPDATE account SET balance = $1, fence = $2 WHERE id = $3 AND fence <= $2
 //
 // A token that is equal passes, so that one holder may write many times.

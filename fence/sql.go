@@ -23,9 +23,9 @@ type SQL struct {
 	Dialect Dialect
 }
 
-// A Tx is a transaction: a *sql.Tx, or a *sql.Conn with one in it. A *sql.DB fits
-// too, but then the check is not part of any transaction, and a write after it
-// may come too late.
+// A Tx is a transaction: a *sql.Tx, a *sql.Conn with one in it, or what a library
+// like GORM makes of one. A *sql.DB fits too, for a check before one reads, which
+// is not part of a transaction.
 type Tx interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
@@ -65,10 +65,10 @@ func (s SQL) Create(ctx context.Context, db *sql.DB) error {
 // the check and the writes of tx. Roll tx back after any error.
 //
 // The key has 1 to 512 bytes of UTF-8; it is usually that of the lock, but may
-// name what is written. The token is that of [holdfast.Lock.Fence]; 0 is refused
-// with an error that matches holdfast.ErrNotFenced, since it comes of a store
-// that has no tokens. Check several keys of one transaction in sorted order,
-// since two transactions that wait for each other fail with a deadlock.
+// name what is written. The token is that of [holdfast.Lock.Fence], which is 0
+// when the lock has ended or its store has no tokens; 0 is refused with an error.
+// Check several keys of one transaction in sorted order, since two transactions
+// that wait for each other fail with a deadlock.
 //
 // If ctx ends meanwhile, database/sql gives up the statement, and its error is
 // returned.
@@ -114,7 +114,7 @@ func (s SQL) begin(key string, token uint64) (statements, error) {
 	}
 	switch {
 	case token == 0:
-		return statements{}, fmt.Errorf("fence: check %q: the token is 0: %w", key, driver.ErrNotFenced)
+		return statements{}, fmt.Errorf("fence: check %q: the token is 0: the lock has ended, or its store has no tokens", key)
 	case token > math.MaxInt64:
 		return statements{}, fmt.Errorf("fence: check %q: the token is %d, and no engine has integers beyond %d", key, token, math.MaxInt64)
 	}

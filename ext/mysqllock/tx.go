@@ -49,6 +49,16 @@ func insertRows() string {
 FROM ` + digit + ` a, ` + digit + ` b, ` + digit + ` c, ` + digit + ` d`
 }
 
+// A Tx is a *sql.Tx, or what a library like GORM makes of one. A *sql.DB is none:
+// the lock would end with the statement that takes it.
+type Tx interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+	Commit() error
+	Rollback() error
+}
+
+var _ Tx = (*sql.Tx)(nil)
+
 // LockTx takes the lock on a key for the rest of the transaction tx, and waits
 // for as long as another transaction has it. It ends with the transaction,
 // however that ends: there is no TTL, no token and nothing to unlock, and the
@@ -77,7 +87,7 @@ FROM ` + digit + ` a, ` + digit + ` b, ` + digit + ` c, ` + digit + ` d`
 //
 // Servers that take writes next to each other, as in Galera or a group with
 // several primaries, do not see each other's locks: use one of them.
-func LockTx(ctx context.Context, tx *sql.Tx, key string) error {
+func LockTx(ctx context.Context, tx Tx, key string) error {
 	err := driver.CheckKey(key)
 	if err == nil {
 		err = lockRow(ctx, tx, key, `SELECT id FROM holdfast_tx_locks WHERE id = ? FOR UPDATE`)
@@ -97,7 +107,7 @@ func LockTx(ctx context.Context, tx *sql.Tx, key string) error {
 // for whole seconds only, and some roll back a transaction that has waited in
 // vain. So whoever waits in LockTx comes first. A row that was deleted by hand
 // counts as held. MySQL must be of version 8, MariaDB of 10.6, or later.
-func TryLockTx(ctx context.Context, tx *sql.Tx, key string, wait time.Duration) error {
+func TryLockTx(ctx context.Context, tx Tx, key string, wait time.Duration) error {
 	err := driver.CheckKey(key)
 	if err == nil {
 		err = askAgain(ctx, tx, key, wait)
@@ -105,7 +115,7 @@ func TryLockTx(ctx context.Context, tx *sql.Tx, key string, wait time.Duration) 
 	return explain(key, err)
 }
 
-func askAgain(ctx context.Context, tx *sql.Tx, key string, wait time.Duration) error {
+func askAgain(ctx context.Context, tx Tx, key string, wait time.Duration) error {
 	until := time.Now().Add(wait)
 	for pause := time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
 		err := lockRow(ctx, tx, key, `SELECT id FROM holdfast_tx_locks WHERE id = ? FOR UPDATE SKIP LOCKED`)
@@ -124,7 +134,7 @@ func askAgain(ctx context.Context, tx *sql.Tx, key string, wait time.Duration) e
 	}
 }
 
-func lockRow(ctx context.Context, tx *sql.Tx, key, query string) error {
+func lockRow(ctx context.Context, tx Tx, key, query string) error {
 	sum := sha256.Sum256([]byte(key))
 	var id uint16
 	return tx.QueryRowContext(ctx, query, binary.BigEndian.Uint16(sum[:])).Scan(&id)

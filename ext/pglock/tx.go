@@ -52,13 +52,24 @@ func TryLockTx(ctx context.Context, tx pgx.Tx, key string, wait time.Duration) e
 	return tryLock(ctx, pgxTx{tx}, key, wait)
 }
 
+// A SQLTx is a *sql.Tx, or what a library like GORM makes of one. A *sql.DB is
+// none: the lock would end with the statement that takes it.
+type SQLTx interface {
+	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+	Commit() error
+	Rollback() error
+}
+
+var _ SQLTx = (*sql.Tx)(nil)
+
 // LockSQLTx is [LockTx] for database/sql with pgx or lib/pq.
-func LockSQLTx(ctx context.Context, tx *sql.Tx, key string) error {
+func LockSQLTx(ctx context.Context, tx SQLTx, key string) error {
 	return lock(ctx, sqlTx{tx}, key)
 }
 
 // TryLockSQLTx is [TryLockTx] for database/sql with pgx or lib/pq.
-func TryLockSQLTx(ctx context.Context, tx *sql.Tx, key string, wait time.Duration) error {
+func TryLockSQLTx(ctx context.Context, tx SQLTx, key string, wait time.Duration) error {
 	return tryLock(ctx, sqlTx{tx}, key, wait)
 }
 
@@ -70,7 +81,7 @@ type transaction interface {
 
 type (
 	pgxTx struct{ pgx.Tx }
-	sqlTx struct{ *sql.Tx }
+	sqlTx struct{ SQLTx }
 )
 
 func (tx pgxTx) exec(ctx context.Context, query string) error {

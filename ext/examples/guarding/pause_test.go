@@ -1,0 +1,104 @@
+package guarding
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fence"
+	"github.com/holdfast-go/holdfast/filelock"
+)
+
+const pausedTTL = time.Second
+
+// A process holds the lock on an account and is stopped for longer than its TTL.
+// Another withdraws meanwhile. The first one goes on: it has been told, and what
+// it writes all the same is refused.
+func TestPausedHolderIsRefused(t *testing.T) {
+	dir, id := t.TempDir(), account(t, 100)
+	first := worker(t, "pause", server.URL(), dir, fmt.Sprint(id))
+	input, err := first.StdinPipe()
+	must(t, err)
+	output, err := first.StdoutPipe()
+	must(t, err)
+	must(t, first.Start())
+	lines := bufio.NewScanner(output)
+	expect := func(want string) {
+		t.Helper()
+		if !lines.Scan() || lines.Text() != want {
+			t.Fatalf("the worker says %q, want %q", lines.Text(), want)
+		}
+	}
+	expect("balance 100")
+	must(t, stop(first.Process))
+
+	locks := holdfast.New(filelock.New(dir, nil), nil)
+	defer locks.Close()
+	_, sql, _, err := clients(t.Context(), server.URL(), 2, locks)
+	must(t, err)
+	must(t, sql.Lease(t.Context(), id, 30)) // waits until the lease of the first has run out
+
+	must(t, carryOn(first.Process))
+	_, err = io.WriteString(input, "write\n")
+	must(t, err)
+	expect("lost: true, outdated: true")
+	must(t, first.Wait())
+	if left := balanceOf(id); left != "70" {
+		t.Errorf("the balance is %q, want 70", left)
+	}
+}
+
+// writeAfterPause is the worker: it reads the balance, waits for a line, and
+// writes as one would who had not looked whether the lock is still held.
+func writeAfterPause(args []string) error {
+	url, dir, id := args[0], args[1], int64(number(args[2]))
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	locks := holdfast.New(filelock.New(dir, nil), &holdfast.Options{TTL: pausedTTL})
+	defer locks.Close()
+	_, sql, _, err := clients(ctx, url, 1, locks)
+	if err != nil {
+		return err
+	}
+	lock, err := locks.Lock(ctx, accountKey(id))
+	if err != nil {
+		return err
+	}
+	token := lock.Fence() // as long as it is not lost
+	var balance int64
+	if err := sql.DB.QueryRowContext(ctx, `SELECT balance FROM accounts WHERE id = $1`, id).Scan(&balance); err != nil {
+		return err
+	}
+	fmt.Println("balance", balance)
+	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil {
+		return err
+	}
+	lost := errors.Is(lock.Err(), holdfast.ErrLost)
+	tx, err := sql.DB.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	err = fences.Check(ctx, tx, lock.Key(), token)
+	if err == nil {
+		_, err = tx.ExecContext(ctx, `UPDATE accounts SET balance = $1 WHERE id = $2`, balance-50, id)
+	}
+	if err == nil {
+		err = tx.Commit()
+	}
+	fmt.Printf("lost: %v, outdated: %v\n", lost, errors.Is(err, fence.ErrOutdated))
+	return nil
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,11 @@
+//go:build unix
+
+package guarding
+
+import (
+	"os"
+	"syscall"
+)
+
+func stop(p *os.Process) error    { return p.Signal(syscall.SIGSTOP) }
+func carryOn(p *os.Process) error { return p.Signal(syscall.SIGCONT) }
