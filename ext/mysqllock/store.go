@@ -1,0 +1,55 @@
+package mysqllock
+
+import (
+	"database/sql"
+	"errors"
+	"strconv"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/sqllock"
+)
+
+// Options say how a Store keeps its claims.
+type Options struct {
+	// Table is the table, or schema.table; the default is sqllock.DefaultTable.
+	Table string
+}
+
+// A Store keeps claims in a table. Make one with [New].
+type Store struct {
+	*sqllock.Store
+	close func() error // what Open has made
+}
+
+var (
+	_ driver.Store     = (*Store)(nil)
+	_ driver.Inspector = (*Store)(nil)
+	_ driver.Checker   = (*Store)(nil)
+)
+
+// New returns a store in a table of db, a database of this package's client
+// go-sql-driver/mysql, which [sqllock.Store.Create] makes. It does no I/O, and
+// never closes db. opts may be nil.
+func New(db *sql.DB, opts *Options) *Store {
+	if opts == nil {
+		opts = &Options{}
+	}
+	return &Store{
+		Store: sqllock.New(db, sqllock.MySQL, &sqllock.Options{Table: opts.Table, Code: code}),
+		close: func() error { return nil },
+	}
+}
+
+// Close gives back what the store holds of its own. Claims stand until they run
+// out.
+func (s *Store) Close() error { return errors.Join(s.Store.Close(), s.close()) }
+
+// code is the number of an error of the server.
+func code(err error) string {
+	if e := (*mysql.MySQLError)(nil); errors.As(err, &e) {
+		return strconv.Itoa(int(e.Number))
+	}
+	return ""
+}
