@@ -2,7 +2,6 @@ package sqllock
 
 import (
 	"context"
-	"database/sql"
 	"math/bits"
 	"sync"
 	"time"
@@ -42,9 +41,9 @@ func (s *Store) renewSole(ctx context.Context, cs []driver.Claim, ttl time.Durat
 	sent := time.Now()
 	args := append([]any{micros(ttl)}, lists(cs)...)
 	if s.dialect.returning {
-		return s.named(ctx, expand(renewRows, width(cs))+" RETURNING name", len(cs) == 1, args)
+		return s.named(ctx, expand(renewRows, width(cs))+" RETURNING name", args)
 	}
-	n, err := s.exec(ctx, expand(renewRows, width(cs)), len(cs) == 1, args...)
+	n, err := s.exec(ctx, expand(renewRows, width(cs)), false, args...)
 	if err != nil || n == 0 {
 		return nil, err
 	}
@@ -53,10 +52,10 @@ func (s *Store) renewSole(ctx context.Context, cs []driver.Claim, ttl time.Durat
 	}
 	// Some are not alone. The others stand for a full TTL since.
 	kept = make(map[string]bool)
-	err = s.query(ctx, expand(leftRows, width(cs)), false, lists(cs), func(rows *sql.Rows) error {
+	err = s.query(ctx, expand(leftRows, width(cs)), false, lists(cs), func(scan Scan) error {
 		var name string
 		var left int64
-		err := rows.Scan(&name, &left)
+		err := scan(&name, &left)
 		if span(left)+time.Since(sent) >= ttl {
 			kept[unescape(name)] = true
 		}
@@ -69,11 +68,11 @@ func (s *Store) renewSole(ctx context.Context, cs []driver.Claim, ttl time.Durat
 // were. An engine that would not tell is asked for each.
 func (s *Store) releaseSole(ctx context.Context, cs []driver.Claim) (ended map[string]bool, err error) {
 	if s.dialect.returning {
-		return s.named(ctx, expand(releaseRows, width(cs))+" RETURNING name", len(cs) == 1, lists(cs))
+		return s.named(ctx, expand(releaseRows, width(cs))+" RETURNING name", lists(cs))
 	}
 	ended = make(map[string]bool)
 	for i := range cs {
-		n, err := s.exec(ctx, expand(releaseRows, 1), true, lists(cs[i:i+1])...)
+		n, err := s.exec(ctx, expand(releaseRows, 1), false, lists(cs[i:i+1])...)
 		if err != nil {
 			return ended, err
 		}
@@ -83,11 +82,11 @@ func (s *Store) releaseSole(ctx context.Context, cs []driver.Claim) (ended map[s
 }
 
 // named runs a statement that returns names, and returns these.
-func (s *Store) named(ctx context.Context, text string, keep bool, args []any) (map[string]bool, error) {
+func (s *Store) named(ctx context.Context, text string, args []any) (map[string]bool, error) {
 	found := make(map[string]bool)
-	err := s.query(ctx, text, keep, args, func(rows *sql.Rows) error {
+	err := s.query(ctx, text, false, args, func(scan Scan) error {
 		var name string
-		err := rows.Scan(&name)
+		err := scan(&name)
 		found[unescape(name)] = true
 		return err
 	})

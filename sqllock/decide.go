@@ -59,10 +59,10 @@ func (s *Store) decide(ctx context.Context, key string, r rule) error {
 // load reads a row, and the engine's clock.
 func (s *Store) load(ctx context.Context, key string) (m book.Moment, floor int64, r row, err error) {
 	var now int64
-	err = s.query(ctx, loadRow, true, []any{escape(key)}, func(rows *sql.Rows) error {
+	err = s.query(ctx, loadRow, false, []any{escape(key)}, func(scan Scan) error {
 		var lowest, version, fence, since, until sql.NullInt64
 		var sole, claims sql.NullString
-		err := rows.Scan(&now, &lowest, &version, &fence, &sole, &since, &until, &claims)
+		err := scan(&now, &lowest, &version, &fence, &sole, &since, &until, &claims)
 		floor = lowest.Int64
 		r = row{version.Int64, fence.Int64, sole.String, since.Int64, until.Int64, claims.String}
 		return err
@@ -76,7 +76,7 @@ func (s *Store) save(ctx context.Context, key string, m book.Moment, r row, mess
 	if r.version == 0 {
 		// Versions begin with the time, so that none comes twice when a row is
 		// deleted and made again.
-		n, err := s.exec(ctx, s.dialect.insert, true, escape(key), m.Wall, r.fence, r.sole, r.since, r.until, r.claims)
+		n, err := s.exec(ctx, s.dialect.insert, false, escape(key), m.Wall, r.fence, r.sole, r.since, r.until, r.claims)
 		if err != nil && s.dialect.duplicate != "" && s.opts.Code(err) == s.dialect.duplicate {
 			return false, nil
 		}
@@ -87,7 +87,7 @@ func (s *Store) save(ctx context.Context, key string, m book.Moment, r row, mess
 	}
 	args := []any{r.fence, r.sole, r.since, r.until, r.claims, escape(key), r.version}
 	if len(messages) == 0 {
-		n, err := s.exec(ctx, updateRow, true, args...)
+		n, err := s.exec(ctx, updateRow, false, args...)
 		return n == 1, err
 	}
 	text, err := json.Marshal(messages)
@@ -95,8 +95,8 @@ func (s *Store) save(ctx context.Context, key string, m book.Moment, r row, mess
 		return false, err
 	}
 	sent := 0
-	err = s.query(ctx, s.dialect.publish, true, append(args, string(text)), func(rows *sql.Rows) error {
-		return rows.Scan(&sent)
+	err = s.query(ctx, s.dialect.publish, false, append(args, string(text)), func(scan Scan) error {
+		return scan(&sent)
 	})
 	return sent > 0, err
 }

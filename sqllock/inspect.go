@@ -2,7 +2,6 @@ package sqllock
 
 import (
 	"context"
-	"database/sql"
 	"iter"
 	"strings"
 
@@ -50,10 +49,10 @@ func (s *Store) Keys(ctx context.Context, prefix string) iter.Seq2[string, error
 // page returns the names of live keys in order, and the name at which it
 // stopped, "" if that was the end.
 func (s *Store) page(ctx context.Context, from string) (live []string, last string, err error) {
-	err = s.query(ctx, listRows, true, []any{from}, func(rows *sql.Rows) error {
+	err = s.query(ctx, listRows, false, []any{from}, func(scan Scan) error {
 		var now int64
 		var r row
-		if err := rows.Scan(&now, &last, &r.version, &r.fence, &r.sole, &r.since, &r.until, &r.claims); err != nil {
+		if err := scan(&now, &last, &r.version, &r.fence, &r.sole, &r.since, &r.until, &r.claims); err != nil {
 			return err
 		}
 		b, err := r.book(0)

@@ -2,7 +2,6 @@ package sqllock
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 )
 
@@ -11,11 +10,11 @@ import (
 // first lock.
 func (s *Store) Create(ctx context.Context) error {
 	for _, text := range s.dialect.create {
-		if _, err := s.exec(ctx, text, false); err != nil {
+		if _, err := s.exec(ctx, text, true); err != nil {
 			return err
 		}
 	}
-	_, err := s.exec(ctx, s.dialect.insert, false, "", 1, 0, "", 0, 0, "{}")
+	_, err := s.exec(ctx, s.dialect.insert, true, "", 1, 0, "", 0, 0, "{}")
 	if err != nil && s.dialect.duplicate != "" && s.opts.Code(err) == s.dialect.duplicate {
 		return nil
 	}
@@ -31,9 +30,9 @@ func (s *Store) Check(ctx context.Context) ([]string, error) {
 	var warnings []string
 	var errs []error
 	for _, text := range s.dialect.checks {
-		errs = append(errs, s.query(ctx, text, false, nil, func(rows *sql.Rows) error {
+		errs = append(errs, s.query(ctx, text, true, nil, func(scan Scan) error {
 			var warning string
-			err := rows.Scan(&warning)
+			err := scan(&warning)
 			warnings = append(warnings, warning)
 			return err
 		}))
@@ -52,18 +51,18 @@ const (
 func (s *Store) tidy(ctx context.Context) {
 	var idle []any
 	var highest int64
-	err := s.query(ctx, idleRows, true, nil, func(rows *sql.Rows) error {
+	err := s.query(ctx, idleRows, false, nil, func(scan Scan) error {
 		var name string
 		var fence int64
-		err := rows.Scan(&name, &fence)
+		err := scan(&name, &fence)
 		idle, highest = append(idle, name), max(highest, fence)
 		return err
 	})
 	if err != nil || len(idle) == 0 {
 		return
 	}
-	if n, err := s.exec(ctx, raiseFloor, true, highest); err != nil || n != 1 {
+	if n, err := s.exec(ctx, raiseFloor, false, highest); err != nil || n != 1 {
 		return
 	}
-	s.exec(ctx, expand(deleteRows, len(idle)), false, append(idle, highest)...)
+	s.exec(ctx, expand(deleteRows, len(idle)), true, append(idle, highest)...)
 }

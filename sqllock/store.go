@@ -34,14 +34,14 @@ type Options struct {
 
 // A Store keeps claims in a table. Make one with [New].
 type Store struct {
-	db      *sql.DB
+	client  Client
 	dialect *Dialect
 	opts    Options
 	wrong   error // what is wrong with the options
 	compile func(string) string
 	to      string // where this client listens, "" if it does not
 
-	prepared sync.Map // *sql.Stmt by text
+	texts    sync.Map // what compile has made of them
 	inserted atomic.Uint64
 	closed   atomic.Bool
 }
@@ -61,7 +61,12 @@ var errClosed = errors.New("SQL store is closed")
 // for a lock has none. If db limits its connections, leave one to spare beyond
 // those that are held by transactions which wait for a lock.
 func New(db *sql.DB, d *Dialect, opts *Options) *Store {
-	s := &Store{db: db, dialect: d}
+	return NewClient(&database{db: db, prepares: d.prepares}, d, opts)
+}
+
+// NewClient is New for a client that is no *sql.DB. The store closes it.
+func NewClient(client Client, d *Dialect, opts *Options) *Store {
+	s := &Store{client: client, dialect: d}
 	if opts != nil {
 		s.opts = *opts
 	}
@@ -124,15 +129,8 @@ func (s *Store) take(ctx context.Context, c driver.Claim) (driver.Grant, error) 
 	return driver.Grant{OK: true, Fence: uint64(last - int64(tokens) + 1), Span: tokens, TTL: c.TTL}, nil
 }
 
-// Close gives back the statements that were prepared. It leaves db open, and
-// claims alone.
+// Close closes the client. It leaves a database open, and claims alone.
 func (s *Store) Close() error {
 	s.closed.Store(true)
-	var errs []error
-	s.prepared.Range(func(text, stmt any) bool {
-		s.prepared.Delete(text)
-		errs = append(errs, stmt.(*sql.Stmt).Close())
-		return true
-	})
-	return errors.Join(errs...)
+	return s.client.Close()
 }

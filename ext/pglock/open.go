@@ -47,8 +47,7 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 		return nil, err
 	}
 	s := New(pool, opts)
-	closing := s.close
-	s.close = func() { closing(); pool.Close() }
+	s.close = pool.Close
 	return s, nil
 }
 

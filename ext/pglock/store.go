@@ -5,7 +5,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/sqllock"
@@ -51,12 +50,8 @@ func New(pool *pgxpool.Pool, opts *Options) *Store {
 	if at == nil {
 		at = pool.Config().ConnConfig
 	}
-	db := stdlib.OpenDBFromPool(pool)
-	rows := sqllock.New(db, sqllock.Postgres, &sqllock.Options{Table: opts.Table})
-	return &Store{
-		Pushing: rows.Pushing(newListener(at)),
-		close:   func() { db.Close() },
-	}
+	rows := sqllock.NewClient(client{pool}, sqllock.Postgres, &sqllock.Options{Table: opts.Table})
+	return &Store{Pushing: rows.Pushing(newListener(at)), close: func() {}}
 }
 
 // Close ends the connection that listens. Claims stand until they run out.

@@ -11,12 +11,20 @@ import (
 // BenchmarkRedisOneKeyProcesses has four processes of eight goroutines on one
 // key.
 func BenchmarkRedisOneKeyProcesses(b *testing.B) {
-	const processes, goroutines, rounds, each = 4, 8, 5, time.Second
 	s := startServer(b)
+	t := oneKey(b, sides, s.Addr(), "commands/lock", func(i int) int { return s.commands(sides[i].sends) })
+	b.ReportMetric(t.most("locks/s"), "x-best-peer")
+	b.ReportMetric(t.least("p99-us"), "p99/best-peer")
+}
+
+// oneKey has four processes of eight goroutines of each side on one key. count
+// counts what a side has cost the server so far.
+func oneKey(b *testing.B, sides []side, server, cost string, count func(i int) int) *table {
+	const processes, goroutines, rounds, each = 4, 8, 5, time.Second
 	workers := make([][]*worker, len(sides))
 	for i, side := range sides {
 		for range processes {
-			workers[i] = append(workers[i], startWorker(b, side, s.Addr()))
+			workers[i] = append(workers[i], startWorker(b, side, server))
 		}
 	}
 	run := func(i int, d time.Duration) (y tally) {
@@ -28,33 +36,37 @@ func BenchmarkRedisOneKeyProcesses(b *testing.B) {
 		}
 		return y
 	}
-	tallies, commands := make([]tally, len(sides)), make([]int, len(sides))
+	tallies, costs := make([]tally, len(sides)), make([]int, len(sides))
 	turns(1, len(sides), func(i int) { run(i, each/4) })
 	turns(rounds, len(sides), func(i int) {
-		before := s.commands(sides[i].sends)
+		before := count(i)
 		tallies[i].add(run(i, each))
-		commands[i] += s.commands(sides[i].sends) - before
+		costs[i] += count(i) - before
 	})
-	t := tabulate(tallies, rounds*each)
-	t.names = append(t.names, "commands/lock")
+	t := tabulate(sides, tallies, rounds*each)
+	t.names = append(t.names, cost)
 	for i, y := range tallies {
-		t.rows[i] = append(t.rows[i], float64(commands[i])/float64(len(y.Waits)))
+		t.rows[i] = append(t.rows[i], float64(costs[i])/float64(len(y.Waits)))
 	}
 	t.log(b)
-	t.report(b, "locks/s", "min/max", "p99-us", "commands/lock")
-	b.ReportMetric(t.most("locks/s"), "x-best-peer")
-	b.ReportMetric(t.least("p99-us"), "p99/best-peer")
+	t.report(b, "locks/s", "min/max", "p99-us", cost)
 	b.ReportMetric(0, "ns/op")
+	return t
 }
 
-// BenchmarkRedisHandOff measures from before the unlock in one process to
-// holding in another that has waited for a while.
+// BenchmarkRedisHandOff compares how soon the next has the lock.
 func BenchmarkRedisHandOff(b *testing.B) {
+	t := handOff(b, sides, startServer(b).Addr())
+	b.ReportMetric(t.least("p50-us"), "p50/best-peer")
+}
+
+// handOff measures from before the unlock in one process to holding in another
+// that has waited for a while.
+func handOff(b *testing.B, sides []side, server string) *table {
 	const rounds, some = 10, 50
-	s := startServer(b)
 	pairs := make([][2]*worker, len(sides))
 	for i, side := range sides {
-		pairs[i] = [2]*worker{startWorker(b, side, s.Addr()), startWorker(b, side, s.Addr())}
+		pairs[i] = [2]*worker{startWorker(b, side, server), startWorker(b, side, server)}
 	}
 	spent, hung := make([][]time.Duration, len(sides)), make([]int, len(sides))
 	turns(rounds, len(sides), func(i int) {
@@ -78,6 +90,6 @@ func BenchmarkRedisHandOff(b *testing.B) {
 	}
 	t.log(b)
 	t.report(b, "p50-us", "p99-us")
-	b.ReportMetric(t.least("p50-us"), "p50/best-peer")
 	b.ReportMetric(0, "ns/op")
+	return t
 }

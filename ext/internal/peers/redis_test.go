@@ -66,7 +66,7 @@ func BenchmarkRedisManyKeys1000(b *testing.B) { manyKeys(b, 1000) }
 // counts apart: it is what a lock costs without renewal, tokens and waiting.
 func manyKeys(b *testing.B, n int) {
 	const rounds, each = 10, 300 * time.Millisecond
-	t := tabulate(crowds(b, n, rounds, each, func(g int) string { return fmt.Sprint("key", g) }), rounds*each)
+	t := tabulate(sides, crowds(b, n, rounds, each, func(g int) string { return fmt.Sprint("key", g) }), rounds*each)
 	t.log(b)
 	t.report(b, "locks/s")
 	byHand := func(s side) bool { return strings.HasPrefix(s.name, "bare/") }
@@ -78,7 +78,7 @@ func manyKeys(b *testing.B, n int) {
 // BenchmarkRedisOneKey64 has 64 goroutines of one process on one key.
 func BenchmarkRedisOneKey64(b *testing.B) {
 	const rounds, each = 5, time.Second
-	t := tabulate(crowds(b, 64, rounds, each, func(int) string { return "key" }), rounds*each)
+	t := tabulate(sides, crowds(b, 64, rounds, each, func(int) string { return "key" }), rounds*each)
 	t.log(b)
 	t.report(b, "locks/s", "min/max")
 	b.ReportMetric(t.most("locks/s"), "x-best-peer")
@@ -104,7 +104,7 @@ func crowds(b *testing.B, n, rounds int, each time.Duration, key func(g int) str
 }
 
 // tabulate shows what each side has got in so long.
-func tabulate(tallies []tally, d time.Duration) *table {
+func tabulate(sides []side, tallies []tally, d time.Duration) *table {
 	t := newTable(sides, "locks/s", "min/max", "p50-us", "p99-us", "hung")
 	for _, y := range tallies {
 		t.add(float64(sum(y.Counts))/d.Seconds(), y.fairness(),

@@ -16,7 +16,7 @@ import (
 
 const ttl = 15 * time.Second
 
-// A side is one way to lock keys on Redis. Each has the settings that are best
+// A side is one way to lock keys on a server. Each has the settings that are best
 // for it in these benchmarks.
 type side struct {
 	name string
@@ -47,7 +47,7 @@ var sides = []side{
 
 // sideNamed returns the side of this name.
 func sideNamed(name string) (side, error) {
-	all := slices.Concat(sides, heldSides)
+	all := slices.Concat(sides, heldSides, tableSides)
 	i := slices.IndexFunc(all, func(s side) bool { return s.name == name })
 	if i < 0 {
 		return side{}, fmt.Errorf("no side is called %q", name)

@@ -1,0 +1,123 @@
+package sqllock
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"sync"
+	"sync/atomic"
+)
+
+// A Client runs statements, each of which commits by itself. [New] makes one of
+// a database; others make their own where that is faster.
+type Client interface {
+	// Query runs a statement and calls each for every row that it returns.
+	Query(ctx context.Context, st Statement, each func(Scan) error) error
+
+	// Exec runs a statement that returns no rows.
+	Exec(ctx context.Context, st Statement) (Result, error)
+
+	Close() error
+}
+
+// Scan copies the values of a row.
+type Scan func(dest ...any) error
+
+// A Statement is SQL as the engine understands it.
+type Statement struct {
+	Text string
+	Args []any
+	Once bool // it will hardly be sent again, so that there is no use in preparing it
+}
+
+// A Result tells what a statement has changed.
+type Result struct {
+	Rows int64
+	ID   int64 // the last that was inserted, if the engine says so
+}
+
+// A database is the Client of a *sql.DB.
+type database struct {
+	db       *sql.DB
+	prepares bool
+	prepared sync.Map // *sql.Stmt by text
+	closed   atomic.Bool
+}
+
+func (d *database) Query(ctx context.Context, st Statement, each func(Scan) error) error {
+	stmt, err := d.prepare(ctx, st)
+	if err != nil {
+		return err
+	}
+	var rows *sql.Rows
+	if stmt != nil {
+		rows, err = stmt.QueryContext(ctx, st.Args...)
+	} else {
+		rows, err = d.db.QueryContext(ctx, st.Text, st.Args...)
+	}
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := each(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return errors.Join(rows.Err(), rows.Close())
+}
+
+func (d *database) Exec(ctx context.Context, st Statement) (Result, error) {
+	stmt, err := d.prepare(ctx, st)
+	if err != nil {
+		return Result{}, err
+	}
+	var result sql.Result
+	if stmt != nil {
+		result, err = stmt.ExecContext(ctx, st.Args...)
+	} else {
+		result, err = d.db.ExecContext(ctx, st.Text, st.Args...)
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	var r Result
+	if r.Rows, err = result.RowsAffected(); err != nil {
+		return r, err
+	}
+	r.ID, _ = result.LastInsertId() // Postgres has none.
+	return r, nil
+}
+
+// prepare returns a statement that is prepared once, nil if it need not be.
+func (d *database) prepare(ctx context.Context, st Statement) (*sql.Stmt, error) {
+	if !d.prepares || st.Once {
+		return nil, nil
+	}
+	known, ok := d.prepared.Load(st.Text)
+	if !ok {
+		stmt, err := d.db.PrepareContext(ctx, st.Text)
+		if err != nil {
+			return nil, err
+		}
+		var loaded bool
+		if known, loaded = d.prepared.LoadOrStore(st.Text, stmt); loaded {
+			stmt.Close()
+		} else if d.closed.Load() {
+			return nil, errors.Join(errClosed, d.Close())
+		}
+	}
+	return known.(*sql.Stmt), nil
+}
+
+// Close gives back what was prepared. The database stays open.
+func (d *database) Close() error {
+	d.closed.Store(true)
+	var errs []error
+	d.prepared.Range(func(text, stmt any) bool {
+		d.prepared.Delete(text)
+		errs = append(errs, stmt.(*sql.Stmt).Close())
+		return true
+	})
+	return errors.Join(errs...)
+}
