@@ -1,10 +1,9 @@
 package mysqllock
 
 import (
-	"fmt"
+	"crypto/rand"
 	"os"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -12,20 +11,19 @@ import (
 	"github.com/holdfast-go/holdfast/ext/internal/servers"
 )
 
-var url string
+var server string // its URL
 
 func TestMain(m *testing.M) {
-	os.Exit(servers.Main(m, func(tb servers.TB) { url = servers.MySQLURL(tb) }))
+	os.Exit(servers.Main(m, func(tb servers.TB) { server = servers.MySQLURL(tb) }))
 }
 
 func TestContract(t *testing.T) {
 	var tables sync.Map
-	var n atomic.Int64
 	drivertest.Run(t, drivertest.Harness{
 		Lacks: drivertest.Watch | drivertest.Notify,
 		Open: func(t testing.TB) driver.Store {
-			f, _ := tables.LoadOrStore(t, fmt.Sprintf("t%d", n.Add(1)))
-			s, err := driver.Open(t.Context(), url+"?table="+f.(string))
+			f, _ := tables.LoadOrStore(t, "t_"+rand.Text())
+			s, err := driver.Open(t.Context(), server+"?table="+f.(string))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,11 +1,9 @@
 package pglock
 
 import (
-	"context"
-	"fmt"
+	"crypto/rand"
 	"os"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -21,15 +19,14 @@ func TestMain(m *testing.M) {
 
 func TestContract(t *testing.T) {
 	var tables sync.Map
-	var n atomic.Int64
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Store {
-			f, _ := tables.LoadOrStore(t, fmt.Sprintf("t%d", n.Add(1)))
+			f, _ := tables.LoadOrStore(t, "t_"+rand.Text())
 			s, err := driver.Open(t.Context(), server.URL()+"&table="+f.(string))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := s.(*Store).Create(context.Background()); err != nil {
+			if err := s.(*Store).Create(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			return s
