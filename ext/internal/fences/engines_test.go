@@ -3,11 +3,13 @@ package fences
 import (
 	"context"
 	"database/sql"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/go-sql-driver/mysql"
 	_ "github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite"
 
@@ -15,10 +17,15 @@ import (
 	"github.com/holdfast-go/holdfast/fence"
 )
 
-var postgresURL string
+var (
+	postgres *servers.Postgres
+	mariadb  *servers.MariaDB
+)
 
 func TestMain(m *testing.M) {
-	os.Exit(servers.Main(m, func(tb servers.TB) { postgresURL = servers.StartPostgres(tb).URL() }))
+	os.Exit(servers.Main(m, func(tb servers.TB) {
+		postgres, mariadb = servers.StartPostgres(tb), servers.StartMariaDB(tb)
+	}))
 }
 
 // An engine is a database with a table of fences in it.
@@ -30,7 +37,7 @@ type engine struct {
 
 // each runs a test on every engine.
 func each(t *testing.T, test func(e *engine)) {
-	for _, dialect := range []fence.Dialect{fence.Postgres, fence.SQLite} {
+	for _, dialect := range []fence.Dialect{fence.Postgres, fence.MySQL, fence.SQLite} {
 		t.Run(dialect.String(), func(t *testing.T) {
 			t.Parallel()
 			test(start(t, dialect))
@@ -44,7 +51,9 @@ func start(t *testing.T, dialect fence.Dialect) *engine {
 	var driver, source string
 	switch dialect {
 	case fence.Postgres:
-		driver, source = "pgx", postgresURL
+		driver, source = "pgx", postgres.URL()
+	case fence.MySQL:
+		driver, source = "mysql", mariadbSource()
 	case fence.SQLite:
 		driver = "sqlite"
 		source = "file:" + filepath.Join(t.TempDir(), "db") + "?_txlock=immediate&_pragma=busy_timeout(60000)&_pragma=journal_mode(wal)"
@@ -59,6 +68,19 @@ func start(t *testing.T, dialect fence.Dialect) *engine {
 	return e
 }
 
+// mariadbSource says to the client how to reach the server, with the settings
+// that it has by default.
+func mariadbSource() string {
+	u, err := url.Parse(mariadb.URL())
+	if err != nil {
+		panic(err)
+	}
+	config := mysql.NewConfig()
+	config.User, config.Net, config.Addr, config.DBName = u.User.Username(), "tcp", u.Host, strings.TrimPrefix(u.Path, "/")
+	config.Passwd, _ = u.User.Password()
+	return config.FormatDSN()
+}
+
 func (e *engine) must(err error) {
 	e.Helper()
 	if err != nil {
@@ -67,7 +89,12 @@ func (e *engine) must(err error) {
 }
 
 // quoted returns the name of the table for statements.
-func (e *engine) quoted() string { return `"` + e.fences.Table + `"` }
+func (e *engine) quoted() string {
+	if e.fences.Dialect == fence.MySQL {
+		return "`" + e.fences.Table + "`"
+	}
+	return `"` + e.fences.Table + `"`
+}
 
 func (e *engine) begin() *sql.Tx {
 	e.Helper()
