@@ -30,11 +30,11 @@ type node struct {
 	open    opener // nil if it was given open
 
 	mu      sync.Mutex
-	inner   driver.Store // nil until it is open
-	unheard func()       // ends the notices
-	opening bool
-	failure error     // of the last try to open it
-	retry   time.Time // when to try again
+	inner   driver.Store  // nil until it is open
+	unheard func()        // ends the notices
+	opening chan struct{} // closed when a try to open it has ended, nil if there is none
+	failure error         // of the last try
+	retry   time.Time     // when to try again
 
 	silent  bool
 	probing bool
@@ -96,18 +96,22 @@ func (n *node) leave(probe, silent bool) {
 // reach returns the node's store, which is opened if it is not yet.
 func (n *node) reach(ctx context.Context) (driver.Store, error) {
 	n.mu.Lock()
-	switch {
-	case n.inner != nil:
-		defer n.mu.Unlock()
-		return n.inner, nil
-	case n.opening:
-		defer n.mu.Unlock()
-		return nil, errOpening
-	case n.failure != nil && time.Now().Before(n.retry):
-		defer n.mu.Unlock()
-		return nil, n.failure
+	for n.opening != nil {
+		opened := n.opening
+		n.mu.Unlock()
+		select {
+		case <-opened:
+		case <-ctx.Done():
+			return nil, errOpening
+		}
+		n.mu.Lock()
 	}
-	n.opening = true
+	if n.inner != nil || n.failure != nil && time.Now().Before(n.retry) {
+		defer n.mu.Unlock()
+		return n.inner, n.failure
+	}
+	opened := make(chan struct{})
+	n.opening = opened
 	n.mu.Unlock()
 	inner, err := n.open(ctx)
 	if err == nil {
@@ -115,7 +119,8 @@ func (n *node) reach(ctx context.Context) (driver.Store, error) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.opening = false
+	n.opening = nil
+	close(opened)
 	n.failure, n.retry = err, time.Now().Add(reopening)
 	return inner, err
 }

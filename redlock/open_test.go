@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -115,6 +116,32 @@ func TestOpensLater(t *testing.T) {
 	if err := s.nodes[1].call(t.Context(), func(driver.Store) error { return nil }); err != nil {
 		t.Errorf("the node that is up now: %v", err)
 	}
+}
+
+// A call that comes while a node is being opened waits for it, within its limit.
+func TestWaitsForTheOpening(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(-1)
+		n := s.add("a", func(context.Context) (driver.Store, error) {
+			time.Sleep(20 * time.Millisecond)
+			return memlock.New(), nil
+		})
+		defer s.Close()
+		ask := func(limit time.Duration) error {
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			return n.call(ctx, func(driver.Store) error { return nil })
+		}
+		first := make(chan error, 1)
+		go func() { first <- ask(time.Second) }()
+		synctest.Wait()
+		if err := ask(10 * time.Millisecond); !errors.Is(err, errOpening) {
+			t.Errorf("within half of the time that it takes: %v, want %v", err, errOpening)
+		}
+		if err := errors.Join(ask(time.Second), <-first); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 var errDown = errors.New("connection refused")
