@@ -53,10 +53,12 @@
 //     forgotten who holds what. It does not count for a grant until it has run
 //     for the quarantine (15 s), which must not be shorter than the longest
 //     TTL; claims with a longer one are refused, those that [driver.Claim].Leave
-//     leaves behind included. Without quarantine every node must write each claim to disk
-//     before it answers (appendfsync always). So a new set of nodes gives its
-//     first grant after the quarantine. Claims that are flushed or evicted
-//     while the node runs go unnoticed: set maxmemory-policy to noeviction.
+//     leaves behind included. Without quarantine every node must write each
+//     claim to disk before it answers (appendfsync always). So a new set of
+//     nodes gives its first grant after the quarantine. Redis counts how long it
+//     has run by its wall clock: one that is set forward meanwhile counts too
+//     soon. Claims that are flushed or evicted while the node runs go unnoticed:
+//     set maxmemory-policy to noeviction.
 //   - The tokens of a node that has forgotten them go on from its clock. When it
 //     counts again that must be past all tokens that were given before, so no
 //     other clock may be ahead of it by nine tenths of the quarantine; what
