@@ -64,7 +64,7 @@ var acquireRules = []rule{
 			grants := make([]driver.Grant, 8)
 			var calls []func()
 			for i := range grants {
-				calls = append(calls, func() { grants[i] = []*client{a, b}[i%2].ask(claim) })
+				calls = append(calls, func() { grants[i] = []*client{a, e.either(a, b)}[i%2].ask(claim) })
 			}
 			e.together(calls...)
 			for _, g := range grants {
@@ -170,7 +170,7 @@ func askingTwice(e *env) {
 	claim := e.exclusive("twice")
 	claim.Span = 16
 	first := a.granted(claim)
-	for _, c := range []*client{a, a, b} {
+	for _, c := range []*client{a, a, e.either(a, b)} {
 		again := c.granted(claim)
 		if again.Fence != first.Fence {
 			e.failf("asking again gave token %d, the first time %d", again.Fence, first.Fence)

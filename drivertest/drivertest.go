@@ -28,12 +28,13 @@ const (
 	Watch                          // the store is a driver.Watcher
 	Notify                         // the store is a driver.Notifier
 	Inspect                        // the store is a driver.Inspector
+	Roam                           // a claim is not bound to its client: another can ask for it again, and Leave keeps it; without it Leave is ErrInvalid
 
 	end
 )
 
 var featureNames = []string{
-	"Readers", "Slots", "Tokens", "Raise", "Queue", "Tombstones", "Details", "Reasons", "Expiry", "Outlive", "Watch", "Notify", "Inspect",
+	"Readers", "Slots", "Tokens", "Raise", "Queue", "Tombstones", "Details", "Reasons", "Expiry", "Outlive", "Watch", "Notify", "Inspect", "Roam",
 }
 
 func (f Feature) String() string {

@@ -115,6 +115,14 @@ func (e *env) client() *client {
 
 func (e *env) has(f Feature) bool { return e.harness.Lacks&f == 0 }
 
+// either is another client if that can ask for a claim of the one that has it.
+func (e *env) either(has, other *client) *client {
+	if e.has(Roam) {
+		return other
+	}
+	return has
+}
+
 // short is the TTL of claims that shall run out. Real stores share a machine
 // with other tests: a TTL that a busy scheduler may miss would prove nothing. If
 // it was missed, the next is longer.

@@ -1,6 +1,8 @@
 package drivertest
 
 import (
+	"errors"
+
 	"github.com/holdfast-go/holdfast/driver"
 )
 
@@ -61,6 +63,23 @@ var featureRules = []rule{
 			if g := e.client().granted(claim); g.Fence != 0 || g.Span > 1 {
 				e.failf("granted token %d and %d of them", g.Fence, g.Span)
 			}
+		},
+	},
+	{
+		name:  "feature/no-roam",
+		words: "A store whose claims are bound to their clients says ErrInvalid to Leave, and keeps the claim as it is.",
+		when:  func(h Harness) bool { return h.Lacks&Roam != 0 },
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			claim := e.exclusive("would be left")
+			a.granted(claim)
+			if err := a.renew(leave(claim))[0]; !errors.Is(err, driver.ErrInvalid) {
+				e.failf("Renew of %s with Leave returned %v, not ErrInvalid", show(claim), told(err))
+			}
+			a.kept(claim)
+			b.refused(e.exclusive("other"))
+			a.ended(claim)
+			b.granted(e.exclusive("next"))
 		},
 	},
 	{

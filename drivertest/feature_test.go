@@ -80,6 +80,15 @@ var limited = map[Feature]func(*ways){
 			}{c, c, c}
 		}
 	},
+	Roam: func(w *ways) {
+		renew := w.renew
+		w.renew = func(b *book.Book, m book.Moment, c driver.Claim) error {
+			if c.Leave && holds(b, c.ID) {
+				return fmt.Errorf("%w: want one that stays with its client", driver.ErrInvalid)
+			}
+			return renew(b, m, c)
+		}
+	},
 	Inspect: func(w *ways) {
 		w.wrap = func(c clerk) driver.Store {
 			return struct {
@@ -113,7 +122,7 @@ func TestLimited(t *testing.T) {
 func TestLeast(t *testing.T) {
 	w := right()
 	for feature := Readers; feature < end; feature <<= 1 {
-		if feature < Watch {
+		if feature < Watch || feature == Roam {
 			limited[feature](&w)
 		}
 		w.lacks |= feature

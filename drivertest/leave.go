@@ -6,7 +6,7 @@ var leaveRules = []rule{
 	{
 		name:  "leave/stands",
 		words: "After a Renew with Leave a claim stands for its TTL from then, though its client is closed.",
-		needs: Expiry,
+		needs: Expiry | Roam,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
 			claim := e.exclusive("left")
@@ -20,7 +20,7 @@ var leaveRules = []rule{
 	{
 		name:  "leave/longer",
 		words: "After a Renew with Leave a claim stands for its TTL from then, also if it had less left.",
-		needs: Expiry,
+		needs: Expiry | Roam,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
 			e.undisturbed(func() bool {
@@ -39,7 +39,7 @@ var leaveRules = []rule{
 	{
 		name:  "leave/shortens",
 		words: "After a Renew with Leave a claim stands no longer than its TTL from then, however long it was.",
-		needs: Expiry,
+		needs: Expiry | Roam,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
 			claim := e.exclusive("left")
@@ -52,7 +52,7 @@ var leaveRules = []rule{
 	{
 		name:  "leave/is-the-last",
 		words: "A Renew with Leave is the last: a later Renew does not prolong the claim.",
-		needs: Expiry,
+		needs: Expiry | Roam,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
 			claim := e.exclusive("left")

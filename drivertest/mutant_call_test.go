@@ -125,6 +125,16 @@ var callMutants = []mutant{
 	{"has readers that it says it lacks", "feature/no-readers", func(w *ways) { w.lacks = Readers }},
 	{"has slots that it says it lacks", "feature/no-slots", func(w *ways) { w.lacks = Slots }},
 	{"has tokens that it says it lacks", "feature/no-tokens", func(w *ways) { w.lacks = Tokens }},
+	{"lets claims be left that it says cannot be", "feature/no-roam", func(w *ways) { w.lacks = Roam }},
+	{"takes a claim that cannot be left for lost", "feature/no-roam", func(w *ways) {
+		w.renewed(func(_ *book.Book, _ book.Moment, c driver.Claim, err error) error {
+			if c.Leave {
+				return driver.ErrLost
+			}
+			return err
+		})
+		w.lacks = Roam
+	}},
 	{"ends claims that it says do not run out", "feature/no-expiry", func(w *ways) { w.lacks = Expiry }},
 	{"keeps claims that it says end with their client", "close/ends-claims", func(w *ways) { w.lacks = Outlive }},
 	{"takes its time whatever the context says", "context/acquire", func(w *ways) {
