@@ -25,9 +25,12 @@ var libpq = []string{"sslmode", "sslrootcert", "sslcert", "sslkey", "connect_tim
 
 // open connects to the server that a URL names.
 func open(ctx context.Context, u *url.URL) (driver.Store, error) {
-	config, opts, err := parse(u)
+	config, opts, session, err := parse(u)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", driver.ErrURL, err)
+	}
+	if session != nil {
+		return openSession(ctx, config.ConnConfig, session)
 	}
 	conn, err := pgx.ConnectConfig(ctx, config.ConnConfig)
 	if err != nil {
@@ -51,12 +54,18 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 	return s, nil
 }
 
-// parse reads a URL.
-func parse(u *url.URL) (*pgxpool.Config, *Options, error) {
+// parse reads a URL. The options of a session are nil in lease mode.
+func parse(u *url.URL) (*pgxpool.Config, *Options, *SessionOptions, error) {
 	p := driver.NewParams(u)
-	opts := &Options{Table: p.String("table", "")}
-	conns := p.Int("conns", 4, 1, 100)
-	listen := p.String("listen", "")
+	var session *SessionOptions
+	opts, conns, listen := &Options{}, 1, ""
+	if p.OneOf("mode", "lease", "session") == "session" {
+		session = &SessionOptions{Sequence: p.String("sequence", "")}
+	} else {
+		opts.Table = p.String("table", "")
+		conns = p.Int("conns", 4, 1, 100)
+		listen = p.String("listen", "")
+	}
 	rest := url.Values{}
 	for _, name := range libpq {
 		if value := p.String(name, ""); value != "" {
@@ -64,10 +73,10 @@ func parse(u *url.URL) (*pgxpool.Config, *Options, error) {
 		}
 	}
 	if err := p.Err(); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if u.Opaque != "" || u.Fragment != "" {
-		return nil, nil, errors.New("want postgres://user:password@host:port/database")
+		return nil, nil, nil, errors.New("want postgres://user:password@host:port/database")
 	}
 	if strings.Contains(u.Host, ",") && !rest.Has("target_session_attrs") {
 		rest.Set("target_session_attrs", "read-write")
@@ -79,7 +88,7 @@ func parse(u *url.URL) (*pgxpool.Config, *Options, error) {
 	at.RawQuery = rest.Encode()
 	config, err := pgxpool.ParseConfig(at.String())
 	if err != nil {
-		return nil, nil, withoutURL(err)
+		return nil, nil, nil, withoutURL(err)
 	}
 	config.MaxConns = int32(conns)
 	config.ConnConfig.RuntimeParams["application_name"] = "holdfast"
@@ -87,12 +96,12 @@ func parse(u *url.URL) (*pgxpool.Config, *Options, error) {
 		at.Host = listen
 		direct, err := pgx.ParseConfig(at.String())
 		if err != nil {
-			return nil, nil, fmt.Errorf("listen=%s: %w", listen, withoutURL(err))
+			return nil, nil, nil, fmt.Errorf("listen=%s: %w", listen, withoutURL(err))
 		}
 		direct.RuntimeParams["application_name"] = "holdfast"
 		opts.Listen = direct
 	}
-	return config, opts, nil
+	return config, opts, session, nil
 }
 
 // withoutURL is what was wrong with a URL, without repeating it.

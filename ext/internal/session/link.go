@@ -1,0 +1,237 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// A link is a session from its opening to its end. The fields but gone and kick
+// are guarded by Store.mu.
+type link struct {
+	conn  Conn
+	limit time.Duration // of silence, after which the server ends it, as last told
+	sure  time.Duration // the limit is no less, whatever has not been answered
+	heard time.Time     // when the latest request was sent that has been answered
+	sent  time.Time     // when the last ping was
+	pings int           // so far
+	armed time.Time     // when the keeper looks next
+	kick  chan struct{} // it is to look now
+	gone  chan struct{} // closed when the session has ended
+	err   error         // why it has
+}
+
+// An opening is an attempt to open a session, on behalf of all who wait for it.
+type opening struct {
+	done chan struct{}
+	err  error
+}
+
+// openLimit bounds an attempt to open a session. It is not that of one call: it
+// goes on for the next if the first has given up.
+const openLimit = 10 * time.Second
+
+// session returns the session, and opens it if there is none.
+func (s *Store) session(ctx context.Context, c driver.Claim) (*link, error) {
+	for {
+		s.mu.Lock()
+		k, o := s.link, s.opening
+		switch {
+		case s.closed:
+			s.mu.Unlock()
+			return nil, errClosed
+		case k == nil && o == nil:
+			o = &opening{done: make(chan struct{})}
+			s.opening = o
+			s.background.Go(func() { s.open(o, c.Owner, silence(s.granted(c))) })
+		}
+		s.mu.Unlock()
+		if k != nil {
+			return k, nil
+		}
+		select {
+		case <-o.done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		if o.err != nil {
+			return nil, o.err
+		}
+	}
+}
+
+// open opens a session and keeps it until it has ended.
+func (s *Store) open(o *opening, owner string, limit time.Duration) {
+	ctx, cancel := context.WithTimeout(s.closing, openLimit)
+	defer cancel()
+	k := &link{limit: limit, sure: limit, heard: time.Now(), kick: make(chan struct{}, 1), gone: make(chan struct{})}
+	k.sent = k.heard
+	conn, err := s.server.Open(ctx, owner, limit, Events{
+		Lost: func(err error) { s.lose(k, err) },
+		Free: s.wake,
+	})
+	s.mu.Lock()
+	k.conn = conn
+	switch {
+	case err != nil:
+	case k.err != nil:
+		err = k.err
+	case s.closed:
+		conn.Close(errClosed)
+		err = errClosed
+	default:
+		s.link = k
+	}
+	s.opening, o.err = nil, err
+	close(o.done)
+	s.mu.Unlock()
+	if conn != nil {
+		s.keep(k)
+	}
+}
+
+// lose ends the claims of a session that has ended.
+func (s *Store) lose(k *link, err error) {
+	s.mu.Lock()
+	k.err = err
+	if s.link == k {
+		s.link = nil
+	}
+	why := fmt.Errorf("%w: the session with the server has ended: %w", driver.ErrLost, err)
+	var lost []*lock
+	for _, l := range s.locks {
+		switch {
+		case l.link != k:
+		case l.state == asking && !l.cancelled:
+			l.failed = err
+			s.drop(l, why)
+		default:
+			if l.state == held {
+				l.changed = make(chan struct{})
+				lost = append(lost, l)
+			}
+			s.drop(l, why)
+		}
+	}
+	notices := s.notices
+	var wakes []func(driver.Grant)
+	for name := range s.watches {
+		wakes = append(wakes, s.watching(name)...)
+	}
+	s.mu.Unlock()
+	// The losers first, so that they hear of it before anyone else begins.
+	for _, n := range notices {
+		for _, l := range lost {
+			n.lost(l.claim.Key, l.claim.ID, why)
+		}
+	}
+	ring(wakes)
+	close(k.gone)
+}
+
+// hear notes that a request that was sent then has been answered.
+func (k *link) hear(sent time.Time) {
+	if sent.After(k.heard) {
+		k.heard = sent
+	}
+}
+
+// hurry wakes the keeper if it would look too late.
+func (k *link) hurry(next time.Time) {
+	if !next.Before(k.armed) {
+		return
+	}
+	k.armed = next
+	select {
+	case k.kick <- struct{}{}:
+	default:
+	}
+}
+
+// ping sends one ping, and tells the server how long the session may be silent.
+// Call it with mu held.
+func (s *Store) ping(k *link, now time.Time, limit time.Duration, done func(error)) {
+	k.pings++
+	n := k.pings
+	k.sent, k.limit, k.sure = now, limit, min(k.sure, limit)
+	k.conn.Ping(limit, func(err error) {
+		if err == nil {
+			s.mu.Lock()
+			k.hear(now)
+			if n == k.pings {
+				k.sure = limit
+			}
+			s.mu.Unlock()
+		}
+		done(err)
+	})
+}
+
+// keep looks after a session until it has ended: it pings for all claims, gives
+// back those that have run out, and closes a session that is over for certain.
+func (s *Store) keep(k *link) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		timer.Reset(time.Until(s.tend(k)))
+		select {
+		case <-timer.C:
+		case <-k.kick:
+		case <-k.gone:
+			return
+		}
+	}
+}
+
+// errSilent is why a session ends whose server does not answer.
+var errSilent = errors.New("the server has not answered for as long as it keeps a silent session")
+
+// tend does what is due and returns when to look next.
+func (s *Store) tend(k *link) (next time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	next = now.Add(time.Hour)
+	var longest time.Duration
+	for _, l := range s.locks {
+		if l.link != k {
+			continue
+		}
+		longest = max(longest, l.claim.TTL)
+		switch {
+		case l.state != held:
+		case !l.until.After(now):
+			s.free(l)
+		case l.until.Before(next):
+			next = l.until
+		}
+	}
+	over := k.heard.Add(k.limit)
+	if !over.After(now) {
+		k.conn.Close(errSilent)
+		k.armed = next
+		return next
+	}
+	last := k.heard
+	if k.sent.After(last) {
+		last = k.sent
+	}
+	if !last.Add(pause(k.limit)).After(now) {
+		limit := k.limit
+		if longest > 0 {
+			limit = silence(longest)
+		}
+		s.ping(k, now, limit, func(error) {})
+		last = now
+	}
+	for _, due := range []time.Time{over, last.Add(pause(k.limit))} {
+		if due.Before(next) {
+			next = due
+		}
+	}
+	k.armed = next
+	return next
+}

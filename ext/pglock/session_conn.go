@@ -1,0 +1,124 @@
+package pglock
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast/ext/internal/session"
+)
+
+// A sessionConn is a session with PostgreSQL. The name of a lock is the 8 bytes
+// of an advisory lock's number; who waits for it holds the lock of the inverted
+// number, shared with others who wait.
+type sessionConn struct {
+	wire  *wire
+	limit time.Duration // as the server was last told
+}
+
+var _ session.Pusher = (*sessionConn)(nil)
+
+// channel is where those who free a lock tell those who wait.
+const channel = "holdfast_session"
+
+// statements are what a session sends, by name. They are prepared when it is
+// opened, %s being the sequence.
+//
+// try draws the token after it has the lock: the arms of a CASE are evaluated
+// when they are chosen. free gives the lock back before it looks whether anybody
+// waits, and who waits says so before looking again, so one of them sees the
+// other.
+var statements = map[string]string{
+	"try": `SELECT CASE WHEN pg_try_advisory_lock($1) THEN nextval('%s') END`,
+	"free": `SELECT CASE WHEN pg_advisory_unlock($1) THEN
+		CASE WHEN pg_try_advisory_xact_lock($2) THEN '' ELSE pg_notify('` + channel + `', to_hex($1))::text END END`,
+	"wait":   `SELECT 0 FROM pg_advisory_lock_shared($1)`,
+	"unwait": `SELECT pg_advisory_unlock_shared($1)`,
+
+	// The server must not take the client for dead before the limit either.
+	"limit": `SELECT set_config('idle_session_timeout', $1::bigint::text, false),
+		set_config('tcp_user_timeout', $1::bigint::text, false),
+		set_config('tcp_keepalives_idle', least($1::bigint / 1000 + 1, 32767)::text, false)`,
+}
+
+// waiting is the name of the lock that is held by those who wait for another.
+func waiting(name string) []byte {
+	return binary.BigEndian.AppendUint64(nil, ^binary.BigEndian.Uint64([]byte(name)))
+}
+
+// Ping implements [session.Conn].
+func (c *sessionConn) Ping(limit time.Duration, done func(error)) {
+	ended := func(_ []byte, err error) {
+		if err != nil {
+			c.wire.close(err)
+		}
+		done(err)
+	}
+	if limit == c.limit {
+		c.wire.send("", ended)
+		return
+	}
+	c.limit = limit
+	c.wire.send("limit", ended, milliseconds(limit))
+}
+
+func milliseconds(d time.Duration) []byte {
+	return binary.BigEndian.AppendUint64(nil, uint64(min(d.Milliseconds(), math.MaxInt32)))
+}
+
+// Try implements [session.Conn].
+func (c *sessionConn) Try(name string, done func(token uint64, err error)) {
+	c.wire.send("try", func(value []byte, err error) {
+		switch {
+		case err != nil:
+			// The token may have failed while the lock was taken.
+			c.wire.send("free", func([]byte, error) { done(0, err) }, []byte(name), waiting(name))
+		case value == nil:
+			done(0, nil)
+		default:
+			done(binary.BigEndian.Uint64(value), nil)
+		}
+	}, []byte(name))
+}
+
+// errNotHeld is why a session ends whose locks are not what we take them for.
+var errNotHeld = errors.New("the server says that a lock was not held")
+
+// Free implements [session.Conn].
+func (c *sessionConn) Free(name string, done func(error)) {
+	c.wire.send("free", func(value []byte, err error) {
+		if err == nil && value == nil {
+			err = errNotHeld
+		}
+		if err != nil {
+			c.wire.close(err)
+		}
+		done(err)
+	}, []byte(name), waiting(name))
+}
+
+// Watch implements [session.Pusher]. It may wait for the short time that a
+// release takes to look for those who wait.
+func (c *sessionConn) Watch(name string, done func(error)) {
+	c.wire.send("wait", func(_ []byte, err error) { done(err) }, waiting(name))
+}
+
+// Unwatch implements [session.Pusher].
+func (c *sessionConn) Unwatch(name string) {
+	c.wire.send("unwait", func([]byte, error) {}, waiting(name))
+}
+
+// Help implements [session.Conn].
+func (c *sessionConn) Help(ctx context.Context, until <-chan struct{}) { c.wire.help(ctx, until) }
+
+// Close implements [session.Conn].
+func (c *sessionConn) Close(why error) { c.wire.close(why) }
+
+// freed returns the name of the lock that a notification is about.
+func freed(payload string) (name string, ok bool) {
+	n, err := strconv.ParseUint(payload, 16, 64)
+	return string(binary.BigEndian.AppendUint64(nil, n)), err == nil
+}

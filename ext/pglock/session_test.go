@@ -1,0 +1,245 @@
+package pglock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
+)
+
+// patience is how long a test waits for what happens at once on a healthy
+// machine.
+const patience = 30 * time.Second
+
+func config(t testing.TB, url string) *pgx.ConnConfig {
+	t.Helper()
+	c, err := pgx.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func expectInvalid(t *testing.T, err error, words string) {
+	t.Helper()
+	if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), words) {
+		t.Errorf("got the error %v, want an ErrInvalid with %q", err, words)
+	}
+}
+
+// locker opens a locker in session mode that is closed when the test ends.
+func locker(t *testing.T, url string, opts *holdfast.Options) *holdfast.Locker {
+	t.Helper()
+	lk := holdfast.New(newSession(t, url), opts)
+	t.Cleanup(func() { lk.Close() })
+	return lk
+}
+
+func bounded(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func locked(t *testing.T, lk *holdfast.Locker, key string) *holdfast.Lock {
+	t.Helper()
+	l, err := lk.Lock(bounded(t), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// ends waits until a lock is lost.
+func ends(t *testing.T, l *holdfast.Lock) {
+	t.Helper()
+	select {
+	case <-l.Done():
+	case <-time.After(patience):
+		t.Fatalf("the lock on %s was not lost within %v", l.Key(), patience)
+	}
+	if !errors.Is(l.Err(), holdfast.ErrLost) {
+		t.Errorf("the lock on %s ended with %v, want ErrLost", l.Key(), l.Err())
+	}
+}
+
+func TestSessionRefusesPooler(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"transaction", "session"} {
+		bouncer := servers.StartPgBouncer(t, server, mode)
+		_, err := driver.Open(t.Context(), bouncer.URL()+"&mode=session")
+		expectInvalid(t, err, "connect to the server itself, or use lease mode")
+		if strings.Contains(fmt.Sprint(err), "secret") {
+			t.Errorf("the error shows the password: %v", err)
+		}
+	}
+}
+
+func TestSessionRefusesStandby(t *testing.T) {
+	t.Parallel()
+	primary := servers.StartPostgres(t)
+	newSession(t, primary.URL()).Close()
+	standby := servers.StartStandby(t, primary)
+	_, err := driver.Open(t.Context(), standby.URL()+"&mode=session")
+	if err == nil || !strings.Contains(err.Error(), "standby") {
+		t.Errorf("got the error %v, want one that names the standby", err)
+	}
+}
+
+// TestSessionOwner looks at what an operator sees in pg_stat_activity.
+func TestSessionOwner(t *testing.T) {
+	t.Parallel()
+	lk := locker(t, server.URL(), &holdfast.Options{Owner: "owner of TestSessionOwner"})
+	locked(t, lk, "owner")
+	got := server.Must(`SELECT application_name FROM pg_stat_activity JOIN pg_locks USING (pid)
+		WHERE locktype = 'advisory' AND application_name LIKE 'owner of%' AND mode = 'ExclusiveLock'`)
+	if strings.TrimSpace(got) != "owner of TestSessionOwner" {
+		t.Errorf("the holder is shown as %q", got)
+	}
+}
+
+// TestSessionCrash kills the server while locks are held and waited for. All
+// holders are told, all waiters get on once it is back, no key has two holders,
+// and tokens grow though their last ones never reached the disk.
+func TestSessionCrash(t *testing.T) {
+	t.Parallel()
+	const held, waiters = 200, 50
+	pg := servers.StartPostgres(t)
+	direct := pg.URL()
+	proxy := servers.StartProxy(t, pg.Addr())
+	url := strings.Replace(direct, pg.Addr(), proxy.Addr(), 1)
+	a := locker(t, url, &holdfast.Options{TTL: patience})
+	b := locker(t, url, &holdfast.Options{TTL: patience})
+
+	var before []*holdfast.Lock
+	for i := range held {
+		before = append(before, locked(t, a, fmt.Sprint("crash/", i)))
+	}
+	var wg sync.WaitGroup
+	after := make([]*holdfast.Lock, waiters)
+	for i := range waiters {
+		wg.Go(func() {
+			l, err := b.Lock(bounded(t), fmt.Sprint("crash/", i))
+			if err != nil {
+				t.Errorf("a waiter got %v", err)
+				return
+			}
+			if before[i].Err() == nil {
+				t.Errorf("%s is held twice", l.Key())
+			}
+			after[i] = l
+		})
+	}
+	pg.Kill()
+	for _, l := range before {
+		ends(t, l)
+	}
+	pg.Restart()
+	proxy.Redirect(pg.Addr())
+	wg.Wait()
+	highest := slices.MaxFunc(before, func(x, y *holdfast.Lock) int { return int(int64(x.Fence()) - int64(y.Fence())) })
+	for _, l := range after {
+		if l != nil && l.Fence() <= highest.Fence() {
+			t.Errorf("%s has token %d after the crash, and %d was given before", l.Key(), l.Fence(), highest.Fence())
+		}
+	}
+}
+
+// TestSessionSilent cuts a holder off without a word, as a pause of its process
+// or a broken network does. The server lets another in, the first one is told
+// before, and its token is the smaller one.
+func TestSessionSilent(t *testing.T) {
+	t.Parallel()
+	const ttl = 2 * time.Second
+	proxy := servers.StartProxy(t, server.Addr())
+	url := strings.Replace(server.URL(), server.Addr(), proxy.Addr(), 1)
+	first := locked(t, locker(t, url, &holdfast.Options{TTL: ttl}), "silent")
+	proxy.Blackhole(true)
+	began := time.Now()
+	second := locked(t, locker(t, server.URL(), &holdfast.Options{TTL: ttl}), "silent")
+	if err := first.Err(); !errors.Is(err, holdfast.ErrLost) {
+		t.Errorf("another has the lock, and the first holder sees %v", err)
+	}
+	if took := time.Since(began); took < ttl/2 {
+		t.Errorf("another got in %v after the holder fell silent, whose TTL is %v", took, ttl)
+	}
+	if second.Fence() <= first.Fence() {
+		t.Errorf("the later token is %d, the earlier one %d", second.Fence(), first.Fence())
+	}
+}
+
+// TestSessionEnded ends a session as an operator would: its holders are told at
+// once, and the next claim opens another.
+func TestSessionEnded(t *testing.T) {
+	t.Parallel()
+	lk := locker(t, server.URL(), &holdfast.Options{Owner: "TestSessionEnded", TTL: time.Hour})
+	l := locked(t, lk, "ended")
+	server.Must(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'TestSessionEnded'`)
+	ends(t, l)
+	if !strings.Contains(l.Err().Error(), "terminating connection due to administrator command") {
+		t.Errorf("the reason is %v", l.Err())
+	}
+	if next := locked(t, lk, "ended"); next.Fence() <= l.Fence() {
+		t.Errorf("token %d came after %d", next.Fence(), l.Fence())
+	}
+}
+
+// TestSessionWaiters counts the connections of 1,000 waiters.
+func TestSessionWaiters(t *testing.T) {
+	t.Parallel()
+	const waiters = 1000
+	pg := servers.StartPostgres(t)
+	holder, lk := locker(t, pg.URL(), nil), locker(t, pg.URL(), nil)
+	var held []*holdfast.Lock
+	for i := range waiters {
+		held = append(held, locked(t, holder, fmt.Sprint("waiters/", i)))
+	}
+	var wg sync.WaitGroup
+	for i := range waiters {
+		wg.Go(func() {
+			l, err := lk.Lock(bounded(t), fmt.Sprint("waiters/", i))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := l.Unlock(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	within(t, "all wait", func() bool {
+		marks := pg.Must(`SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock'`)
+		return strings.TrimSpace(marks) == fmt.Sprint(waiters+2) // and one of each session
+	})
+	if n := pg.Must(`SELECT count(*) FROM pg_stat_activity WHERE client_port IS NOT NULL AND pid <> pg_backend_pid()`); strings.TrimSpace(n) != "2" {
+		t.Errorf("two processes, one with %d waiters, have %s connections", waiters, n)
+	}
+	for _, l := range held {
+		if err := l.Unlock(); err != nil {
+			t.Error(err)
+		}
+	}
+	wg.Wait()
+}
+
+// within waits for something to become true.
+func within(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !is(); {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not within %v", what, patience)
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+}
