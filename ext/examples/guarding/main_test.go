@@ -2,7 +2,7 @@ package guarding
 
 import (
 	"context"
-	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/ext/internal/servers"
+	"github.com/holdfast-go/holdfast/ext/pglock"
 	"github.com/holdfast-go/holdfast/fence"
 )
 
@@ -39,11 +40,9 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(servers.Main(m, func(tb servers.TB) {
 		server = servers.StartPostgres(tb, "synchronous_commit = off", "max_connections = 200")
-		statement, err := fences.Schema()
-		if err != nil {
+		if err := createTables(context.Background(), server.URL()); err != nil {
 			tb.Fatalf("%v", err)
 		}
-		server.Must(Schema + ";" + statement)
 	}))
 }
 
@@ -60,20 +59,50 @@ func worker(t *testing.T, name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// clients returns the examples, with a pool of so many connections in all.
-func clients(ctx context.Context, url string, conns int, locks *holdfast.Locker) (PGX, SQL, GORM, error) {
-	pool, err := pgxpool.New(ctx, fmt.Sprintf("%s&pool_max_conns=%d", url, conns))
-	if err != nil {
-		return PGX{}, SQL{}, GORM{}, err
-	}
-	context.AfterFunc(ctx, pool.Close)
-	db := stdlib.OpenDBFromPool(pool)
-	orm, err := openGORM(db)
-	return PGX{pool, locks, fences}, SQL{db, locks, fences}, GORM{orm, locks, fences}, err
+// A process is the examples as one process has them: with a pool of connections,
+// and locks in the same database.
+type process struct {
+	pool  *pgxpool.Pool
+	store *pglock.Store
+	locks *holdfast.Locker
+	pgx   PGX
+	sql   SQL
+	gorm  GORM
 }
 
-func openGORM(db *sql.DB) (*gorm.DB, error) {
-	return gorm.Open(postgres.New(postgres.Config{Conn: db}), &gorm.Config{Logger: logger.Discard, SkipDefaultTransaction: true})
+func start(ctx context.Context, url string, conns int, opts *holdfast.Options) (*process, error) {
+	pool, err := pgxpool.New(ctx, fmt.Sprintf("%s&pool_max_conns=%d", url, conns))
+	if err != nil {
+		return nil, err
+	}
+	db := stdlib.OpenDBFromPool(pool)
+	orm, err := gorm.Open(postgres.New(postgres.Config{Conn: db}), &gorm.Config{Logger: logger.Discard, SkipDefaultTransaction: true})
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	p := &process{pool: pool, store: pglock.New(pool, nil)}
+	p.locks = holdfast.New(p.store, opts)
+	p.pgx, p.sql, p.gorm = PGX{pool, p.locks, fences}, SQL{db, p.locks, fences}, GORM{orm, p.locks, fences}
+	return p, nil
+}
+
+func (p *process) end() {
+	p.locks.Close()
+	p.pool.Close()
+}
+
+// createTables makes all that the examples need.
+func createTables(ctx context.Context, url string) error {
+	p, err := start(ctx, url, 2, nil)
+	if err != nil {
+		return err
+	}
+	defer p.end()
+	if _, err := p.pool.Exec(ctx, Schema); err != nil {
+		return err
+	}
+	return errors.Join(p.store.Create(ctx), fences.Create(ctx, p.sql.DB))
 }
 
 // account makes an account of its own for a test.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fence"
-	"github.com/holdfast-go/holdfast/filelock"
 )
 
 const pausedTTL = time.Second
@@ -21,8 +20,8 @@ const pausedTTL = time.Second
 // Another withdraws meanwhile. The first one goes on: it has been told, and what
 // it writes all the same is refused.
 func TestPausedHolderIsRefused(t *testing.T) {
-	dir, id := t.TempDir(), account(t, 100)
-	first := worker(t, "pause", server.URL(), dir, fmt.Sprint(id))
+	id := account(t, 100)
+	first := worker(t, "pause", server.URL(), fmt.Sprint(id))
 	input, err := first.StdinPipe()
 	must(t, err)
 	output, err := first.StdoutPipe()
@@ -38,11 +37,10 @@ func TestPausedHolderIsRefused(t *testing.T) {
 	expect("balance 100")
 	must(t, stop(first.Process))
 
-	locks := holdfast.New(filelock.New(dir, nil), nil)
-	defer locks.Close()
-	_, sql, _, err := clients(t.Context(), server.URL(), 2, locks)
+	p, err := start(t.Context(), server.URL(), 2, nil)
 	must(t, err)
-	must(t, sql.Lease(t.Context(), id, 30)) // waits until the lease of the first has run out
+	defer p.end()
+	must(t, p.sql.Lease(t.Context(), id, 30)) // waits until the lease of the first has run out
 
 	must(t, carryOn(first.Process))
 	_, err = io.WriteString(input, "write\n")
@@ -57,22 +55,19 @@ func TestPausedHolderIsRefused(t *testing.T) {
 // writeAfterPause is the worker: it reads the balance, waits for a line, and
 // writes as one would who had not looked whether the lock is still held.
 func writeAfterPause(args []string) error {
-	url, dir, id := args[0], args[1], int64(number(args[2]))
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	locks := holdfast.New(filelock.New(dir, nil), &holdfast.Options{TTL: pausedTTL})
-	defer locks.Close()
-	_, sql, _, err := clients(ctx, url, 1, locks)
+	ctx, id := context.Background(), int64(number(args[1]))
+	p, err := start(ctx, args[0], 2, &holdfast.Options{TTL: pausedTTL})
 	if err != nil {
 		return err
 	}
-	lock, err := locks.Lock(ctx, accountKey(id))
+	defer p.end()
+	lock, err := p.locks.Lock(ctx, accountKey(id))
 	if err != nil {
 		return err
 	}
 	token := lock.Fence() // as long as it is not lost
 	var balance int64
-	if err := sql.DB.QueryRowContext(ctx, `SELECT balance FROM accounts WHERE id = $1`, id).Scan(&balance); err != nil {
+	if err := p.sql.DB.QueryRowContext(ctx, `SELECT balance FROM accounts WHERE id = $1`, id).Scan(&balance); err != nil {
 		return err
 	}
 	fmt.Println("balance", balance)
@@ -80,7 +75,7 @@ func writeAfterPause(args []string) error {
 		return err
 	}
 	lost := errors.Is(lock.Err(), holdfast.ErrLost)
-	tx, err := sql.DB.BeginTx(ctx, nil)
+	tx, err := p.sql.DB.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}

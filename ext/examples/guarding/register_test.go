@@ -54,18 +54,18 @@ func phone(n int) string { return fmt.Sprintf("+49 30 90%02d", n) }
 func registerMany(args []string) error {
 	url, process := args[0], args[1]
 	goroutines, times, phones := number(args[2]), number(args[3]), number(args[4])
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	pgx, _, gorm, err := clients(ctx, url, goroutines, nil)
+	ctx := context.Background()
+	p, err := start(ctx, url, goroutines, nil)
 	if err != nil {
 		return err
 	}
+	defer p.end()
 	var mu sync.Mutex
 	tallies, failures := make(map[string]tally), error(nil)
 	count := func(n, attempt int) {
-		register := pgx.Register
+		register := p.pgx.Register
 		if attempt%2 == 1 {
-			register = gorm.Register
+			register = p.gorm.Register
 		}
 		err := register(ctx, phone(n), fmt.Sprintf("user %s/%d", process, attempt))
 		mu.Lock()

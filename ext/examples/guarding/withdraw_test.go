@@ -6,30 +6,24 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-
-	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/memlock"
 )
 
 // A thousand withdraw 1 of 300 at the same time: 300 get it.
 func TestWithdrawRace(t *testing.T) {
-	locks := holdfast.New(memlock.New(), nil)
-	defer locks.Close()
-	pgx, sql, gorm, err := clients(t.Context(), server.URL(), 12, locks)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p, err := start(t.Context(), server.URL(), 12, nil)
+	must(t, err)
+	defer p.end()
 	for name, withdraw := range map[string]func(ctx context.Context, id, amount int64) error{
-		"pgx/row lock":      pgx.RowLock,
-		"pgx/lease":         pgx.Lease,
-		"pgx/version":       pgx.Version,
-		"sql/row lock":      sql.RowLock,
-		"sql/lease":         sql.Lease,
-		"sql/lease, column": sql.LeaseColumn,
-		"sql/version":       sql.Version,
-		"gorm/row lock":     gorm.RowLock,
-		"gorm/lease":        gorm.Lease,
-		"gorm/version":      gorm.Version,
+		"pgx/row lock":      p.pgx.RowLock,
+		"pgx/lease":         p.pgx.Lease,
+		"pgx/version":       p.pgx.Version,
+		"sql/row lock":      p.sql.RowLock,
+		"sql/lease":         p.sql.Lease,
+		"sql/lease, column": p.sql.LeaseColumn,
+		"sql/version":       p.sql.Version,
+		"gorm/row lock":     p.gorm.RowLock,
+		"gorm/lease":        p.gorm.Lease,
+		"gorm/version":      p.gorm.Version,
 	} {
 		t.Run(name, func(t *testing.T) {
 			const buyers, balance = 1000, 300
