@@ -29,6 +29,9 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", driver.ErrURL, err)
 	}
+	if settings.session != nil {
+		return openSession(ctx, settings.config, settings.session)
+	}
 	connector, err := mysql.NewConnector(settings.config)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", driver.ErrURL, err)
@@ -55,13 +58,21 @@ type settings struct {
 	config *mysql.Config
 	conns  int
 	opts   *Options
+
+	session *SessionOptions // nil in lease mode
 }
 
 // parse reads a URL.
 func parse(u *url.URL) (*settings, error) {
 	p := driver.NewParams(u)
-	s := &settings{config: mysql.NewConfig(), opts: &Options{Table: p.String("table", "")}}
-	s.conns = p.Int("conns", 4, 1, 100)
+	s := &settings{config: mysql.NewConfig()}
+	table := p.String("table", "")
+	if p.OneOf("mode", "lease", "session") == "session" {
+		s.session = &SessionOptions{Table: table}
+	} else {
+		s.opts = &Options{Table: table}
+		s.conns = p.Int("conns", 4, 1, 100)
+	}
 	mode := p.OneOf("tls", "", "true", "false", "preferred", "skip-verify")
 	ca, cert, key := p.String("ca", ""), p.String("cert", ""), p.String("key", "")
 	socket := p.String("socket", "")

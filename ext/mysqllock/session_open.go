@@ -1,0 +1,184 @@
+package mysqllock
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/ext/internal/session"
+)
+
+// A sessionServer opens sessions with MySQL or MariaDB.
+type sessionServer struct {
+	config *mysql.Config
+	table  string
+}
+
+// Name implements [session.Server]. Locks are those of the whole server, so the
+// name of the database is part of it; which may be the same in other letters.
+func (s *sessionServer) Name(key string) string {
+	sum := sha256.Sum256([]byte("holdfast session\x00" + strings.ToLower(s.config.DBName) + "\x00" + key))
+	return hex.EncodeToString(sum[:24])
+}
+
+// rows is how many rows give tokens: those of a key come from one of them, and
+// only who uses the same waits for another's commit.
+const rows = 64
+
+// row is which of them is for the lock of this name.
+func row(name string) int {
+	b, _ := hex.DecodeString(name[:2]) // as Name has made it
+	return int(b[0]) % rows
+}
+
+// Open implements [session.Server].
+func (s *sessionServer) Open(ctx context.Context, owner string, limit time.Duration, events session.Events) (session.Conn, error) {
+	c := newSessionConn(events)
+	table, err := quoted(s.table)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := s.connect(ctx, owner, func(err error) { c.end(err) })
+	if err != nil {
+		return nil, err
+	}
+	if err := setWaitTimeout(ctx, conn, limit); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	c.conn, c.table, c.limit = conn, table, limit
+	go c.run()
+	return c, nil
+}
+
+// A conn is one connection, and the pool of database/sql around it.
+type conn struct {
+	*sql.Conn
+	db *sql.DB
+}
+
+func (c *conn) Close() error { return errors.Join(c.Conn.Close(), c.db.Close()) }
+
+// connect connects and makes sure that the server serves. hungUp is called, if
+// it is not nil, when the server has ended the connection.
+func (s *sessionServer) connect(ctx context.Context, owner string, hungUp func(error)) (*conn, error) {
+	c, err := s.dial(ctx, owner, hungUp)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.inspect(ctx, c); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+func (s *sessionServer) dial(ctx context.Context, owner string, hungUp func(error)) (*conn, error) {
+	config := s.config.Clone()
+	config.MultiStatements = true // a lock and its token are one round trip
+	config.ReadTimeout = 0        // it is the keeper's to say when it is over
+	if owner != "" {
+		config.ConnectionAttributes = "holdfast_owner:" + strings.ReplaceAll(owner, ",", " ")
+	}
+	if dial := dialer(config); hungUp != nil && dial != nil {
+		config.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := dial(ctx, network, addr)
+			if err != nil {
+				return nil, err
+			}
+			return newPump(conn, hungUp), nil
+		}
+	}
+	connector, err := mysql.NewConnector(config)
+	if err != nil {
+		return nil, err
+	}
+	db := sql.OpenDB(connector)
+	only, err := db.Conn(ctx)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return &conn{only, db}, nil
+}
+
+// dialer is how config connects, nil if only the client knows.
+func dialer(config *mysql.Config) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	switch {
+	case config.DialFunc != nil:
+		return config.DialFunc
+	case config.Net == "tcp" || config.Net == "unix":
+		return (&net.Dialer{Timeout: config.Timeout}).DialContext
+	}
+	return nil
+}
+
+const noSuchTable = 1146
+
+// inspect makes sure that the session can have several locks, and that the table
+// is as create makes it.
+func (s *sessionServer) inspect(ctx context.Context, c *conn) error {
+	name, err := quoted(s.table)
+	if err != nil {
+		return err
+	}
+	var several bool
+	probe := func(n int) string { return fmt.Sprintf("CONCAT('holdfast probe %d ', CONNECTION_ID())", n) }
+	err = c.QueryRowContext(ctx, fmt.Sprintf(`SET SESSION innodb_lock_wait_timeout = 1, SESSION autocommit = 1;
+		SET @one = GET_LOCK(%[1]s, 0), @two = GET_LOCK(%[2]s, 0);
+		SELECT @one = 1 AND @two = 1 AND RELEASE_LOCK(%[1]s) = 1 AND RELEASE_LOCK(%[2]s) = 1`, probe(1), probe(2))).Scan(&several)
+	if err == nil && !several {
+		err = fmt.Errorf("%w: session mode needs MySQL 5.7.5 or MariaDB 10.0.2 or newer, where a session can have several locks", driver.ErrInvalid)
+	}
+	if err != nil {
+		return err
+	}
+	var n int
+	err = c.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+name).Scan(&n)
+	if e := (*mysql.MySQLError)(nil); errors.As(err, &e) && e.Number == noSuchTable || err == nil && n != rows {
+		return fmt.Errorf("%w: the table %s, which gives tokens, is missing or incomplete: run holdfast init --store URL once, or Session.Create", driver.ErrInvalid, s.table)
+	}
+	return err
+}
+
+// setWaitTimeout has the server end the session when it is silent for so long.
+func setWaitTimeout(ctx context.Context, c *conn, limit time.Duration) error {
+	_, err := c.ExecContext(ctx, fmt.Sprintf("SET SESSION wait_timeout = %d", int64((limit+time.Second-1)/time.Second)))
+	return err
+}
+
+// create makes the table and its rows.
+func (s *sessionServer) create(ctx context.Context) error {
+	name, err := quoted(s.table)
+	if err != nil {
+		return err
+	}
+	c, err := s.dial(ctx, "", nil)
+	if err != nil {
+		return err
+	}
+	values := make([]string, rows)
+	for i := range values {
+		values[i] = fmt.Sprintf("(%d, 0)", i)
+	}
+	_, err = c.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS "+name+" (id SMALLINT PRIMARY KEY, fence BIGINT NOT NULL) ENGINE = InnoDB; "+
+		"INSERT IGNORE INTO "+name+" VALUES "+strings.Join(values, ", "))
+	return errors.Join(err, c.Close())
+}
+
+var identifiers = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]{0,47}\.)?[A-Za-z_][A-Za-z0-9_]{0,47}$`)
+
+// quoted is the table's name for SQL.
+func quoted(name string) (string, error) {
+	if !identifiers.MatchString(name) {
+		return "", fmt.Errorf("%w: a table named %q (want name or schema.name, each of up to 48 letters, digits and _)", driver.ErrInvalid, name)
+	}
+	return "`" + strings.ReplaceAll(name, ".", "`.`") + "`", nil
+}

@@ -1,0 +1,156 @@
+package mysqllock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/drivertest"
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
+)
+
+// patience is how long a test waits for what happens at once on a healthy
+// machine.
+const patience = 30 * time.Second
+
+func newSession(t testing.TB, config *mysql.Config) *Session {
+	t.Helper()
+	s := NewSession(config, nil)
+	if err := s.Create(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestSessionContract(t *testing.T) {
+	t.Parallel()
+	drivertest.Run(t, drivertest.Harness{
+		MinTTL: time.Second,
+		Open:   func(t testing.TB) driver.Store { return newSession(t, config(t, server)) },
+		Lacks: drivertest.Readers | drivertest.Slots | drivertest.Raise | drivertest.Queue |
+			drivertest.Tombstones | drivertest.Details | drivertest.Reasons |
+			drivertest.Outlive | drivertest.Roam | drivertest.Watch | drivertest.Inspect,
+	})
+}
+
+func config(t testing.TB, at string) *mysql.Config {
+	t.Helper()
+	u, err := url.Parse(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := parse(u)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.config
+}
+
+// locker opens a locker in session mode that is closed when the test ends.
+func locker(t *testing.T, url string, ttl time.Duration) *holdfast.Locker {
+	t.Helper()
+	lk := holdfast.New(newSession(t, config(t, url)), &holdfast.Options{TTL: ttl})
+	t.Cleanup(func() { lk.Close() })
+	return lk
+}
+
+func bounded(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func locked(t *testing.T, lk *holdfast.Locker, key string) *holdfast.Lock {
+	t.Helper()
+	l, err := lk.Lock(bounded(t), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// TestSessionCrash kills the server while locks are held and waited for. All
+// holders are told, all waiters get on once it is back, no key has two holders,
+// and tokens grow.
+func TestSessionCrash(t *testing.T) {
+	t.Parallel()
+	const held, waiters = 200, 50
+	maria := servers.StartMariaDB(t)
+	proxy := servers.StartProxy(t, maria.Addr())
+	url := strings.Replace(maria.URL(), maria.Addr(), proxy.Addr(), 1)
+	a, b := locker(t, url, patience), locker(t, url, patience)
+	var before []*holdfast.Lock
+	for i := range held {
+		before = append(before, locked(t, a, fmt.Sprint("crash/", i)))
+	}
+	var wg sync.WaitGroup
+	for i := range waiters {
+		wg.Go(func() {
+			l, err := b.Lock(bounded(t), fmt.Sprint("crash/", i))
+			switch {
+			case err != nil:
+				t.Errorf("a waiter got %v", err)
+			case before[i].Err() == nil:
+				t.Errorf("%s is held twice", l.Key())
+			case l.Fence() <= before[i].Fence():
+				t.Errorf("%s has token %d after the crash, and %d before", l.Key(), l.Fence(), before[i].Fence())
+			}
+		})
+	}
+	maria.Kill()
+	for _, l := range before {
+		select {
+		case <-l.Done():
+		case <-time.After(patience):
+			t.Fatalf("the lock on %s was not lost within %v", l.Key(), patience)
+		}
+	}
+	maria.Restart()
+	proxy.Redirect(maria.Addr())
+	wg.Wait()
+}
+
+// TestSessionSilent cuts a holder off without a word, as a pause of its process
+// or a broken network does. The server lets another in, the first one is told
+// before, and its token is the smaller one.
+func TestSessionSilent(t *testing.T) {
+	t.Parallel()
+	const ttl = 2 * time.Second
+	at, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := servers.StartProxy(t, at.Host)
+	first := locked(t, locker(t, strings.Replace(server, at.Host, proxy.Addr(), 1), ttl), "silent")
+	proxy.Blackhole(true)
+	second := locked(t, locker(t, server, ttl), "silent")
+	if err := first.Err(); !errors.Is(err, holdfast.ErrLost) {
+		t.Errorf("another has the lock, and the first holder sees %v", err)
+	}
+	if second.Fence() <= first.Fence() {
+		t.Errorf("the later token is %d, the earlier one %d", second.Fence(), first.Fence())
+	}
+}
+
+func TestSessionWithoutTable(t *testing.T) {
+	t.Parallel()
+	for table, words := range map[string]string{
+		"absent": "the table absent, which gives tokens, is missing",
+		"a%60b":  "letters, digits",
+	} {
+		_, err := driver.Open(t.Context(), server+"?mode=session&table="+table)
+		if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), words) {
+			t.Errorf("got the error %v, want an ErrInvalid with %q", err, words)
+		}
+	}
+}
