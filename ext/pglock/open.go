@@ -32,26 +32,37 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 	if session != nil {
 		return openSession(ctx, config.ConnConfig, session)
 	}
-	conn, err := pgx.ConnectConfig(ctx, config.ConnConfig)
-	if err != nil {
-		return nil, err
-	}
-	between, err := pooled(ctx, conn)
-	conn.Close(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if between {
-		// What one connection prepares, the next may not know.
-		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
-	}
-	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
+	pool, err := connect(ctx, config)
 	if err != nil {
 		return nil, err
 	}
 	s := New(pool, opts)
 	s.close = pool.Close
 	return s, nil
+}
+
+// connect makes a pool with one connection to begin with.
+func connect(ctx context.Context, config *pgxpool.Config) (*pgxpool.Pool, error) {
+	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
+	if err != nil {
+		return nil, err
+	}
+	var between bool
+	err = pool.AcquireFunc(ctx, func(c *pgxpool.Conn) (err error) {
+		between, err = pooled(ctx, c.Conn())
+		return err
+	})
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	if between && config.ConnConfig.DefaultQueryExecMode != pgx.QueryExecModeExec {
+		// What one connection prepares, the next may not know.
+		pool.Close()
+		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+		return connect(ctx, config)
+	}
+	return pool, nil
 }
 
 // parse reads a URL. The options of a session are nil in lease mode.
