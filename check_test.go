@@ -3,6 +3,7 @@ package holdfast
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/url"
 	"strings"
@@ -14,25 +15,29 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// A checked store is a memlock whose engine has warnings, or hangs.
+// A checked store is a memlock whose engine has warnings, hangs, or is not
+// prepared, as the host of its URL says.
 type checked struct {
 	*memlock.Store
-	hung bool
+	host string
 }
 
 var _ driver.Checker = checked{}
 
 func (c checked) Check(ctx context.Context) ([]string, error) {
-	if c.hung {
+	switch c.host {
+	case "hung":
 		<-ctx.Done()
 		return nil, ctx.Err()
+	case "bare":
+		return nil, fmt.Errorf("%w: there is no table", driver.ErrInvalid)
 	}
 	return []string{"it evicts", "it forgets"}, errors.New("that was not all")
 }
 
 func init() {
 	driver.Register("checked", func(_ context.Context, u *url.URL) (driver.Store, error) {
-		return checked{memlock.New(), u.Host == "hung"}, nil
+		return checked{memlock.New(), u.Host}, nil
 	})
 }
 
@@ -55,9 +60,20 @@ func TestOpenWarns(t *testing.T) {
 	}
 }
 
-// An engine that does not answer costs what Open says, and nothing if nobody
-// would hear of it.
-func TestOpenDoesNotWaitForChecks(t *testing.T) {
+// A store that cannot keep any lock is not opened, whether or not anybody reads
+// the log.
+func TestOpenFailsOnWhatIsNotPrepared(t *testing.T) {
+	lk, err := Open(t.Context(), "checked://me:secret@bare", nil)
+	if lk != nil || !errors.Is(err, driver.ErrInvalid) {
+		t.Fatalf("Open returned %v and %v, want an error that matches ErrInvalid", lk, err)
+	}
+	if got := err.Error(); !strings.Contains(got, "open checked://me:xxxxx@bare: ") || !strings.Contains(got, "there is no table") {
+		t.Errorf("the error is %q", got)
+	}
+}
+
+// An engine that does not answer costs what Open says, and fails nothing.
+func TestOpenDoesNotWaitForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		if got := logOfOpen(t, "checked://hung", slog.LevelDebug); !strings.Contains(got, context.DeadlineExceeded.Error()) || strings.Contains(got, "WARN") {
@@ -65,12 +81,6 @@ func TestOpenDoesNotWaitForChecks(t *testing.T) {
 		}
 		if took := time.Since(start); took != checkLimit {
 			t.Errorf("Open took %v, want %v", took, checkLimit)
-		}
-		start = time.Now()
-		if lk, err := Open(t.Context(), "checked://hung", nil); err != nil || time.Since(start) != 0 {
-			t.Errorf("Open without a Logger took %v and returned %v", time.Since(start), err)
-		} else if err := lk.Close(); err != nil {
-			t.Error(err)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"log/slog"
 	mathrand "math/rand/v2"
 	"net/url"
@@ -65,8 +66,11 @@ func New(store driver.Store, opts *Options) *Locker {
 // file:///var/lib/app/locks. The package of the store must be imported. An
 // unknown scheme or parameter is an error; errors never show a password.
 //
-// If the store can tell of settings that weaken what it promises, Open warns
-// of each in the log. This takes two seconds at most and never fails Open.
+// A store may be able to tell how its engine is set up. Open then warns in the
+// log of each setting that weakens what the store promises, and fails if no lock
+// can be taken before somebody has prepared the engine, as "holdfast init" makes
+// the table in a database: such an error matches [driver.ErrInvalid]. This takes
+// two seconds at most; that the store does not answer in time never fails Open.
 func Open(ctx context.Context, rawURL string, opts *Options) (*Locker, error) {
 	if _, err := opts.resolve(); err != nil {
 		return nil, err
@@ -75,9 +79,13 @@ func Open(ctx context.Context, rawURL string, opts *Options) (*Locker, error) {
 	if err != nil {
 		return nil, err
 	}
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
 	lk := New(store, opts)
-	if u, err := url.Parse(rawURL); err == nil { // as it was a moment ago
-		lk.check(ctx, driver.Redact(u))
+	if err := lk.check(ctx, driver.Redact(u)); err != nil {
+		return nil, errors.Join(err, lk.Close())
 	}
 	return lk, nil
 }
@@ -85,11 +93,12 @@ func Open(ctx context.Context, rawURL string, opts *Options) (*Locker, error) {
 // checkLimit bounds how long a store may take to tell of its settings.
 const checkLimit = 2 * time.Second
 
-// check logs what weakens the promises of the store with this name.
-func (lk *Locker) check(ctx context.Context, name string) {
+// check logs what weakens the promises of the store with this name. It returns
+// why the store cannot keep any lock as its engine is set up.
+func (lk *Locker) check(ctx context.Context, name string) error {
 	checker, ok := lk.store.(driver.Checker)
-	if !ok || !lk.log().Enabled(ctx, slog.LevelWarn) {
-		return
+	if !ok {
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkLimit)
 	defer cancel()
@@ -97,9 +106,13 @@ func (lk *Locker) check(ctx context.Context, name string) {
 	for _, w := range warnings {
 		lk.log().Warn("a setting of the store weakens its promises", "store", name, "warning", w)
 	}
+	if errors.Is(err, driver.ErrInvalid) {
+		return fmt.Errorf("open %s: %w", name, err)
+	}
 	if err != nil {
 		lk.log().Debug("cannot check the settings of the store", "store", name, "error", err)
 	}
+	return nil
 }
 
 // Close ends all waits with [ErrClosed], unlocks every lock, and closes the

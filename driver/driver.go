@@ -230,9 +230,28 @@ type Inspector interface {
 type Checker interface {
 	// Check looks for settings of the engine that weaken what the store
 	// promises, and returns a sentence for people about each: what is set, what
-	// may happen, and what would be right. An error says that it could not
-	// look, not that anything is wrong.
+	// may happen, and what would be right.
+	//
+	// An error that matches ErrInvalid says that the store can keep no claim at
+	// all before somebody changes the engine, for example because a Creator has
+	// not been created; it says what to do. Any other error says that Check
+	// could not look, not that anything is wrong.
 	Check(ctx context.Context) (warnings []string, err error)
+}
+
+// A Creator is a Store whose engine has to be prepared once, before its first
+// claim, for example by making a table. Check tells if that has not been done.
+type Creator interface {
+	Checker
+
+	// Create prepares the engine. What is there already stays, claims included:
+	// to create twice, or by many at once, is to create once. It may need rights
+	// that claims do not need.
+	Create(ctx context.Context) error
+
+	// Schema returns what Create does, as statements of the engine without
+	// their end marks, for whoever would rather read and run them by hand.
+	Schema() []string
 }
 
 // An Ager is a Store whose engine may come back from a restart without the

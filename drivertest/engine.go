@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// engineRules are for the stores that are a driver.Checker or a driver.Ager.
+// engineRules are for the stores that are a driver.Checker, Creator or Ager.
 // Most need not be, so no Feature says so.
 var engineRules = []rule{
 	{
@@ -28,6 +28,30 @@ var engineRules = []rule{
 				if strings.TrimSpace(w) == "" {
 					e.failf("Check warns of %q", w)
 				}
+			}
+		},
+	},
+	{
+		name:  "engine/create",
+		words: "A store whose engine is prepared may be prepared again: claims stand, tokens go on, and it is not without statements.",
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			creator, ok := a.store.(driver.Creator)
+			if !ok {
+				return
+			}
+			holder, next := e.exclusive("holder"), e.exclusive("next")
+			before := a.granted(holder).Fence
+			a.created(creator)
+			b.refused(next)
+			a.kept(holder)
+			a.ended(holder)
+			a.created(creator)
+			if after := b.granted(next).Fence; after <= before && e.has(Tokens) {
+				e.failf("token %d before it was prepared again, %d after", before, after)
+			}
+			if len(creator.Schema()) == 0 {
+				e.failf("Schema has no statements")
 			}
 		},
 	},
@@ -53,6 +77,14 @@ var engineRules = []rule{
 			}
 		},
 	},
+}
+
+func (c *client) created(creator driver.Creator) {
+	ctx, cancel := c.bounded()
+	defer cancel()
+	if err := creator.Create(ctx); err != nil {
+		c.failf("Create returned %v", told(err))
+	}
 }
 
 func (c *client) age(ager driver.Ager) time.Duration {

@@ -43,6 +43,8 @@ type ways struct {
 	close   func(books map[string]*book.Book, clerk string)
 	heeds   func(ctx context.Context) error
 	check   func() (warnings []string, err error)
+	create  func(books map[string]*book.Book) error
+	schema  []string
 	age     func(passed time.Duration) time.Duration
 	minTTL  time.Duration
 	wrap    func(clerk) driver.Store
@@ -75,6 +77,8 @@ func right() ways {
 		close:  func(map[string]*book.Book, string) {},
 		heeds:  context.Context.Err,
 		check:  func() ([]string, error) { return []string{"all is forgotten with the test: want a disk"}, nil },
+		create: func(map[string]*book.Book) error { return nil },
+		schema: []string{"take a new ledger"},
 		age:    func(passed time.Duration) time.Duration { return passed },
 		minTTL: time.Millisecond,
 		wrap:   func(c clerk) driver.Store { return c },
@@ -105,7 +109,7 @@ var (
 	_ driver.Watcher   = clerk{}
 	_ driver.Notifier  = clerk{}
 	_ driver.Inspector = clerk{}
-	_ driver.Checker   = clerk{}
+	_ driver.Creator   = clerk{}
 	_ driver.Ager      = clerk{}
 )
 
@@ -263,5 +267,13 @@ func (c clerk) Notify(lost func(key, id string, err error)) (stop func()) {
 }
 
 func (c clerk) Check(context.Context) ([]string, error) { return c.check() }
+
+func (c clerk) Create(context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.create(c.books)
+}
+
+func (c clerk) Schema() []string { return c.schema }
 
 func (c clerk) Age(context.Context) (time.Duration, error) { return c.age(time.Since(c.start)), nil }

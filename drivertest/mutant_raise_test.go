@@ -143,6 +143,15 @@ var raiseMutants = []mutant{
 	{"warns of nothing in particular", "engine/check", func(w *ways) {
 		w.check = func() ([]string, error) { return []string{""}, nil }
 	}},
+	{"is made a second time", "engine/create", func(w *ways) {
+		w.create = func(books map[string]*book.Book) error { clear(books); return nil }
+	}},
+	{"cannot be made a second time", "engine/create", func(w *ways) {
+		w.create = func(map[string]*book.Book) error { return errReset }
+	}},
+	{"hides how it is made", "engine/create", func(w *ways) {
+		w.schema = nil
+	}},
 	{"is not born yet", "engine/age", func(w *ways) {
 		w.age = func(passed time.Duration) time.Duration { return passed - time.Second }
 	}},
