@@ -30,9 +30,13 @@ type Dialect struct {
 	// not do so by itself.
 	prepares bool
 
-	create  []string // makes the table and the view, unless they are there
+	create  []string // makes the table, the view and the row without a name, unless they are there
 	insert  string   // makes a row, or changes none if it is there
 	publish string   // as updateRow, and sends messages; "" if the engine cannot
+
+	// together is a statement that runs those of create, in {create}; "" if they
+	// may be run one by one.
+	together string
 
 	// duplicate is the code of the error by which insert says that the row is
 	// there, "" if it says it without.

@@ -43,6 +43,7 @@ SELECT CONVERT(t.name USING utf8mb4), l.id, 1, l.place, l.owner, l.note, NULL,
 	from_unixtime(l.since / 1000000), from_unixtime(l.until / 1000000), l.weight, l.capacity
 FROM {table} t CROSS JOIN json_table(t.claims, '$.line[*]' COLUMNS (` + claimColumns + `)) l
 WHERE t.name <> '' AND l.until > {now}`,
+		floorRow + ` ON DUPLICATE KEY UPDATE version = version`,
 	},
 	insert:    insertRow,
 	duplicate: "1062",
@@ -57,6 +58,7 @@ FROM dual WHERE @@innodb_flush_log_at_trx_commit <> 1`,
 		"1205": {again: true}, // lock wait timeout
 		"1020": {again: true}, // MariaDB: the row has changed since the snapshot
 		"1146": {final: missing},
+		"1049": {final: homeless},
 		"1142": {final: forbidden},
 		"1044": {final: forbidden},
 		"1054": {final: other},

@@ -44,7 +44,13 @@ FROM {table} t CROSS JOIN LATERAL (
 	SELECT claim, true, place FROM jsonb_array_elements(t.claims -> 'line') WITH ORDINALITY AS l (claim, place)
 ) c
 WHERE t.name <> '' AND coalesce(CAST(c.claim ->> 'until' AS bigint), t.until) > {now}`,
+		floorRow + ` ON CONFLICT (name) DO NOTHING`,
 	},
+	// IF NOT EXISTS does not keep two who create at once apart.
+	together: `DO $holdfast$ BEGIN
+PERFORM pg_advisory_xact_lock(hashtext('holdfast create'));
+{create};
+END $holdfast$`,
 	insert: insertRow + ` ON CONFLICT (name) DO NOTHING`,
 	publish: `WITH won AS (` + updateRow + ` RETURNING 1)
 SELECT count(pg_notify(m ->> 'to', m ->> 'text')) FROM won, jsonb_array_elements(CAST(? AS jsonb)) AS m`,
@@ -62,6 +68,7 @@ FROM pg_class WHERE oid = CAST('{table}' AS regclass) AND relpersistence = 'u'`,
 		"40001": {again: true}, // serialization failure
 		"40P01": {again: true}, // deadlock
 		"42P01": {final: missing},
+		"3F000": {final: homeless},
 		"42501": {final: forbidden},
 		"42703": {final: other},
 		"42883": {final: old},

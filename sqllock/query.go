@@ -13,8 +13,9 @@ import (
 // Why an error is final.
 const (
 	missing   = "there is no table %s as this version needs it: make it once with \"holdfast init --store URL\" or Store.Create"
+	homeless  = "there is no schema, or database, in which the table %s could be: create that first"
 	other     = "the table %s is not one of this package's: choose another name"
-	forbidden = "the database does not let this user write the table %s: grant it SELECT, INSERT, UPDATE and DELETE on it"
+	forbidden = "this user may not do that with the table %s: locks need SELECT, INSERT, UPDATE and DELETE on it, and to make it takes the right to create tables and views"
 	old       = "the database does not understand what the table %s needs: is its version one that the documentation names?"
 )
 

@@ -3,22 +3,36 @@ package sqllock
 import (
 	"context"
 	"errors"
+	"strings"
 )
 
-// Create makes the table, and the view of its claims that people may read, if
-// they are not there. Run it once, as a user who may create tables, before the
-// first lock.
+// Create implements [driver.Creator]. It makes the table, and the view of its
+// claims that people may read, if they are not there, and brings the view up to
+// date. Run it once, as a user who may create tables, before the first lock.
 func (s *Store) Create(ctx context.Context) error {
-	for _, text := range s.dialect.create {
+	texts := s.dialect.create
+	if s.dialect.together != "" {
+		texts = []string{strings.ReplaceAll(s.dialect.together, "{create}", strings.Join(texts, ";"))}
+	}
+	for _, text := range texts {
 		if _, err := s.exec(ctx, text, true); err != nil {
 			return err
 		}
 	}
-	_, err := s.exec(ctx, s.dialect.insert, true, "", 1, 0, "", 0, 0, "{}")
-	if err != nil && s.dialect.duplicate != "" && s.opts.Code(err) == s.dialect.duplicate {
+	return nil
+}
+
+// Schema implements [driver.Creator]. It returns nothing if the name of the table
+// is wrong, as all else then tells.
+func (s *Store) Schema() []string {
+	if s.wrong != nil {
 		return nil
 	}
-	return err
+	texts := make([]string, len(s.dialect.create))
+	for i, text := range s.dialect.create {
+		texts[i] = strings.TrimSpace(s.compile(text))
+	}
+	return texts
 }
 
 // Check implements [driver.Checker]. An error that matches [driver.ErrInvalid]

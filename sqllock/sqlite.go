@@ -40,6 +40,7 @@ SELECT name AS key, c ->> 'public' AS id, waiting, place, c ->> 'owner' AS owner
 	c ->> 'weight' AS weight, c ->> 'limit' AS capacity
 FROM claim
 WHERE name <> '' AND coalesce(c ->> 'until', until) > CAST(strftime('%s', 'now') AS INTEGER) * 1000000`,
+		floorRow + ` ON CONFLICT (name) DO NOTHING`,
 	},
 	insert: insertRow + ` ON CONFLICT (name) DO NOTHING`,
 

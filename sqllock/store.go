@@ -49,7 +49,7 @@ type Store struct {
 var (
 	_ driver.Store     = (*Store)(nil)
 	_ driver.Inspector = (*Store)(nil)
-	_ driver.Checker   = (*Store)(nil)
+	_ driver.Creator   = (*Store)(nil)
 )
 
 var errClosed = errors.New("SQL store is closed")

@@ -23,6 +23,7 @@ WHERE name IN (?...) AND sole IN (?...) AND until > {now}`
 	loadRow = `SELECT {now}, f.fence, l.version, l.fence, l.sole, l.since, l.until, l.claims
 FROM (SELECT 1 AS one) o LEFT JOIN {table} f ON f.name = '' LEFT JOIN {table} l ON l.name = ?`
 
+	floorRow  = `INSERT INTO {table} (name, version, fence, sole, since, until, claims) VALUES ('', 1, 0, '', 0, 0, '{}')`
 	insertRow = `INSERT INTO {table} (name, version, fence, sole, since, until, claims) VALUES (?, ?, ?, ?, ?, ?, ?)`
 	updateRow = `UPDATE {table} SET version = version + 1, fence = ?, sole = ?, since = ?, until = ?, claims = ? WHERE name = ? AND version = ?`
 

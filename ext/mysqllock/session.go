@@ -77,6 +77,7 @@ type claims = *session.Store
 var (
 	_ driver.Store    = (*Session)(nil)
 	_ driver.Notifier = (*Session)(nil)
+	_ driver.Creator  = (*Session)(nil)
 )
 
 // span is how many tokens come with each grant, for hand-offs within a process.
@@ -102,13 +103,34 @@ func NewSession(config *mysql.Config, opts *SessionOptions) *Session {
 // there and serves.
 func openSession(ctx context.Context, config *mysql.Config, opts *SessionOptions) (*Session, error) {
 	s := NewSession(config, opts)
-	conn, err := s.server.connect(ctx, "", nil)
+	conn, err := s.server.dial(ctx, "", nil)
 	if err != nil {
 		return nil, err
 	}
 	return s, conn.Close()
 }
 
-// Create makes the table, unless it is there. Run it once, as a user who may
-// create it, before the first lock. Whoever locks needs SELECT and UPDATE on it.
+// Create implements [driver.Creator]. It makes the table, unless it is there. Run
+// it once, as a user who may create it, before the first lock. Whoever locks
+// needs SELECT and UPDATE on it.
 func (s *Session) Create(ctx context.Context) error { return s.server.create(ctx) }
+
+// Schema implements [driver.Creator]. It returns nothing if the name of the table
+// is wrong, as all else then tells.
+func (s *Session) Schema() []string {
+	texts, err := s.server.schema()
+	if err != nil {
+		return nil
+	}
+	return texts
+}
+
+// Check implements [driver.Checker]. An error that matches [driver.ErrInvalid]
+// says that the table is missing or incomplete, or the server too old.
+func (s *Session) Check(ctx context.Context) ([]string, error) {
+	conn, err := s.server.connect(ctx, "", nil)
+	if err != nil {
+		return nil, err
+	}
+	return nil, conn.Close()
+}

@@ -156,7 +156,7 @@ func setWaitTimeout(ctx context.Context, c *conn, limit time.Duration) error {
 
 // create makes the table and its rows.
 func (s *sessionServer) create(ctx context.Context) error {
-	name, err := quoted(s.table)
+	texts, err := s.schema()
 	if err != nil {
 		return err
 	}
@@ -164,13 +164,21 @@ func (s *sessionServer) create(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	_, err = c.ExecContext(ctx, strings.Join(texts, "; "))
+	return errors.Join(err, c.Close())
+}
+
+// schema is what makes the table and its rows.
+func (s *sessionServer) schema() ([]string, error) {
+	name, err := quoted(s.table)
 	values := make([]string, rows)
 	for i := range values {
 		values[i] = fmt.Sprintf("(%d, 0)", i)
 	}
-	_, err = c.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS "+name+" (id SMALLINT PRIMARY KEY, fence BIGINT NOT NULL) ENGINE = InnoDB; "+
-		"INSERT IGNORE INTO "+name+" VALUES "+strings.Join(values, ", "))
-	return errors.Join(err, c.Close())
+	return []string{
+		"CREATE TABLE IF NOT EXISTS " + name + " (id SMALLINT PRIMARY KEY, fence BIGINT NOT NULL) ENGINE = InnoDB",
+		"INSERT IGNORE INTO " + name + " VALUES " + strings.Join(values, ", "),
+	}, err
 }
 
 var identifiers = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]{0,47}\.)?[A-Za-z_][A-Za-z0-9_]{0,47}$`)

@@ -148,7 +148,7 @@ func TestSessionWithoutTable(t *testing.T) {
 		"absent": "the table absent, which gives tokens, is missing",
 		"a%60b":  "letters, digits",
 	} {
-		_, err := driver.Open(t.Context(), server+"?mode=session&table="+table)
+		_, err := holdfast.Open(t.Context(), server+"?mode=session&table="+table, nil)
 		if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), words) {
 			t.Errorf("got the error %v, want an ErrInvalid with %q", err, words)
 		}

@@ -26,7 +26,7 @@ type Store struct {
 var (
 	_ driver.Store     = (*Store)(nil)
 	_ driver.Inspector = (*Store)(nil)
-	_ driver.Checker   = (*Store)(nil)
+	_ driver.Creator   = (*Store)(nil)
 )
 
 // New returns a store in a table of db, a database of this package's client

@@ -84,6 +84,7 @@ var (
 	_ driver.Store    = (*Session)(nil)
 	_ driver.Watcher  = (*Session)(nil)
 	_ driver.Notifier = (*Session)(nil)
+	_ driver.Creator  = (*Session)(nil)
 )
 
 // span is the increment of the sequence: how many tokens come with each grant,
@@ -112,13 +113,34 @@ func NewSession(config *pgx.ConnConfig, opts *SessionOptions) *Session {
 // there and serves.
 func openSession(ctx context.Context, config *pgx.ConnConfig, opts *SessionOptions) (*Session, error) {
 	s := NewSession(config, opts)
-	conn, err := s.server.connect(ctx, "")
+	conn, err := s.server.dial(ctx, "")
 	if err != nil {
 		return nil, err
 	}
 	return s, conn.Close(ctx)
 }
 
-// Create makes the sequence, unless it is there. Run it once, as a user who may
-// create it, before the first lock. Whoever locks needs ALL on it.
+// Create implements [driver.Creator]. It makes the sequence, unless it is there.
+// Run it once, as a user who may create it, before the first lock. Whoever locks
+// needs ALL on it.
 func (s *Session) Create(ctx context.Context) error { return s.server.create(ctx) }
+
+// Schema implements [driver.Creator]. It returns nothing if the name of the
+// sequence is wrong, as all else then tells.
+func (s *Session) Schema() []string {
+	text, err := s.server.schema()
+	if err != nil {
+		return nil
+	}
+	return []string{text}
+}
+
+// Check implements [driver.Checker]. An error that matches [driver.ErrInvalid]
+// says that the sequence is missing, or not as Create makes it.
+func (s *Session) Check(ctx context.Context) ([]string, error) {
+	conn, err := s.server.connect(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	return nil, conn.Close(ctx)
+}

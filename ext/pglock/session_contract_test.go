@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/drivertest"
 )
@@ -40,15 +41,15 @@ func BenchmarkSession(b *testing.B) { drivertest.Bench(b, sessions(server.URL())
 func TestSessionWithoutSequence(t *testing.T) {
 	t.Parallel()
 	url := server.URL() + "&mode=session&sequence=elsewhere.missing"
-	_, err := driver.Open(t.Context(), url)
+	_, err := holdfast.Open(t.Context(), url, nil)
 	expectInvalid(t, err, "elsewhere.missing is missing: run holdfast init")
 }
 
 func TestSessionWithWrongSequence(t *testing.T) {
 	t.Parallel()
 	server.Must("CREATE SEQUENCE cached INCREMENT 64 CACHE 20")
-	_, err := driver.Open(t.Context(), server.URL()+"&mode=session&sequence=cached")
+	_, err := holdfast.Open(t.Context(), server.URL()+"&mode=session&sequence=cached", nil)
 	expectInvalid(t, err, "CACHE 1")
-	_, err = driver.Open(t.Context(), server.URL()+"&mode=session&sequence=a%22b")
+	_, err = holdfast.Open(t.Context(), server.URL()+"&mode=session&sequence=a%22b", nil)
 	expectInvalid(t, err, "letters, digits")
 }

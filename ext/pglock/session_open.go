@@ -175,7 +175,7 @@ func number(of string) string {
 
 // create makes the sequence.
 func (s *sessionServer) create(ctx context.Context) error {
-	sequence, err := quoted(s.sequence)
+	text, err := s.schema()
 	if err != nil {
 		return err
 	}
@@ -184,9 +184,14 @@ func (s *sessionServer) create(ctx context.Context) error {
 		return err
 	}
 	// Through a pooler too: both statements are one transaction.
-	_, err = conn.Exec(ctx, `SELECT pg_advisory_xact_lock(`+openers+`);
-		CREATE SEQUENCE IF NOT EXISTS `+sequence+` INCREMENT BY `+strconv.Itoa(span)+` MAXVALUE `+strconv.Itoa(1<<53-span)).ReadAll()
+	_, err = conn.Exec(ctx, `SELECT pg_advisory_xact_lock(`+openers+`); `+text).ReadAll()
 	return errors.Join(err, conn.Close(ctx))
+}
+
+// schema is what makes the sequence.
+func (s *sessionServer) schema() (string, error) {
+	sequence, err := quoted(s.sequence)
+	return `CREATE SEQUENCE IF NOT EXISTS ` + sequence + ` INCREMENT BY ` + strconv.Itoa(span) + ` MAXVALUE ` + strconv.Itoa(1<<53-span), err
 }
 
 var identifiers = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]{0,47}\.)?[A-Za-z_][A-Za-z0-9_]{0,47}$`)

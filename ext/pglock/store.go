@@ -32,7 +32,7 @@ var (
 	_ driver.Watcher   = (*Store)(nil)
 	_ driver.Notifier  = (*Store)(nil)
 	_ driver.Inspector = (*Store)(nil)
-	_ driver.Checker   = (*Store)(nil)
+	_ driver.Creator   = (*Store)(nil)
 )
 
 // New returns a store in a table of the database of pool, which
