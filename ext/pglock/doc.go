@@ -51,9 +51,14 @@
 //	sslmode, sslrootcert, sslcert, sslkey, connect_timeout, target_session_attrs
 //	                 as libpq has them. Without sslmode, a server that is not on
 //	                 this machine must prove its name (verify-full), unless
-//	                 PGSSLMODE says otherwise.
+//	                 PGSSLMODE says otherwise. connect_timeout is 5 seconds for
+//	                 each host.
 //
-// Several hosts may be given, separated by commas; target_session_attrs is then
-// read-write, so that a promoted standby is found. What the URL leaves out is
+// A primary and its standbys are given as libpq has them too:
+//
+//	postgres://user:password@/database?host=db1,db2&port=5432,5433
+//
+// target_session_attrs is then read-write, so that a promoted standby is found;
+// a host that does not answer costs connect_timeout. What the URL leaves out is
 // taken from the PG* environment variables and ~/.pgpass, as psql does.
 package pglock

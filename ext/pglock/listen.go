@@ -1,6 +1,7 @@
 package pglock
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -40,6 +41,8 @@ func newListener(config *pgx.ConnConfig) *listener {
 		channel: "holdfast_" + strings.ToLower(rand.Text()),
 		tried:   make(chan struct{}),
 	}
+	// A host that does not answer leaves time for the next.
+	l.config.ConnectTimeout = cmp.Or(l.config.ConnectTimeout, dialLimit)
 	l.ctx, l.stop = context.WithCancel(context.Background())
 	return l
 }
@@ -77,7 +80,7 @@ func (l *listener) Close() error {
 }
 
 const (
-	dialLimit  = 5 * time.Second
+	dialLimit  = 5 * time.Second // for one host
 	firstPause = 10 * time.Millisecond
 	lastPause  = time.Second
 
@@ -143,7 +146,8 @@ func (l *listener) session(hear func(string)) error {
 }
 
 func (l *listener) connect() (*pgx.Conn, error) {
-	ctx, cancel := context.WithTimeout(l.ctx, dialLimit)
+	hosts := time.Duration(1 + len(l.config.Fallbacks))
+	ctx, cancel := context.WithTimeout(l.ctx, hosts*l.config.ConnectTimeout+answer)
 	defer cancel()
 	conn, err := pgx.ConnectConfig(ctx, l.config)
 	if err != nil {

@@ -1,12 +1,15 @@
 package pglock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -21,7 +24,7 @@ func init() {
 }
 
 // libpq lists the parameters that mean what libpq says.
-var libpq = []string{"sslmode", "sslrootcert", "sslcert", "sslkey", "connect_timeout", "target_session_attrs"}
+var libpq = []string{"host", "port", "sslmode", "sslrootcert", "sslcert", "sslkey", "connect_timeout", "target_session_attrs"}
 
 // open connects to the server that a URL names.
 func open(ctx context.Context, u *url.URL) (driver.Store, error) {
@@ -89,30 +92,49 @@ func parse(u *url.URL) (*pgxpool.Config, *Options, *SessionOptions, error) {
 	if u.Opaque != "" || u.Fragment != "" {
 		return nil, nil, nil, errors.New("want postgres://user:password@host:port/database")
 	}
-	if strings.Contains(u.Host, ",") && !rest.Has("target_session_attrs") {
-		rest.Set("target_session_attrs", "read-write")
-	}
-	if !rest.Has("sslmode") && os.Getenv("PGSSLMODE") == "" && !local(u) {
-		rest.Set("sslmode", "verify-full")
-	}
-	at := *u
-	at.RawQuery = rest.Encode()
-	config, err := pgxpool.ParseConfig(at.String())
+	config, err := configure(u, rest)
 	if err != nil {
-		return nil, nil, nil, withoutURL(err)
+		return nil, nil, nil, err
 	}
 	config.MaxConns = int32(conns)
-	config.ConnConfig.RuntimeParams["application_name"] = "holdfast"
 	if listen != "" {
+		at := *u
 		at.Host = listen
-		direct, err := pgx.ParseConfig(at.String())
+		rest.Del("host")
+		rest.Del("port")
+		direct, err := configure(&at, rest)
 		if err != nil {
-			return nil, nil, nil, fmt.Errorf("listen=%s: %w", listen, withoutURL(err))
+			return nil, nil, nil, fmt.Errorf("listen=%s: %w", listen, err)
 		}
-		direct.RuntimeParams["application_name"] = "holdfast"
-		opts.Listen = direct
+		opts.Listen = direct.ConnConfig
 	}
 	return config, opts, session, nil
+}
+
+// configure says how to connect to the hosts of a URL, which may be among the
+// parameters.
+func configure(u *url.URL, params url.Values) (*pgxpool.Config, error) {
+	at, params := *u, maps.Clone(params)
+	otherwise := func(name, variable, value string) {
+		if !params.Has(name) && os.Getenv(variable) == "" {
+			params.Set(name, value)
+		}
+	}
+	names := strings.Split(cmp.Or(params.Get("host"), u.Host, os.Getenv("PGHOST")), ",")
+	if len(names) > 1 {
+		otherwise("target_session_attrs", "PGTARGETSESSIONATTRS", "read-write")
+	}
+	if slices.ContainsFunc(names, remote) {
+		otherwise("sslmode", "PGSSLMODE", "verify-full")
+	}
+	otherwise("connect_timeout", "PGCONNECT_TIMEOUT", "5")
+	at.RawQuery = params.Encode()
+	config, err := pgxpool.ParseConfig(at.String())
+	if err != nil {
+		return nil, withoutURL(err)
+	}
+	config.ConnConfig.RuntimeParams["application_name"] = "holdfast"
+	return config, nil
 }
 
 // withoutURL is what was wrong with a URL, without repeating it.
@@ -123,17 +145,12 @@ func withoutURL(err error) error {
 	return err
 }
 
-// local reports whether all servers are on this machine.
-func local(u *url.URL) bool {
-	for host := range strings.SplitSeq(u.Host, ",") {
-		name, _, err := net.SplitHostPort(host)
-		if err != nil {
-			name = strings.Trim(host, "[]")
-		}
-		ip := net.ParseIP(name)
-		if name != "" && name != "localhost" && !strings.HasPrefix(name, "/") && (ip == nil || !ip.IsLoopback()) {
-			return false
-		}
+// remote reports whether a host, with or without its port, is not this machine.
+func remote(host string) bool {
+	name, _, err := net.SplitHostPort(host)
+	if err != nil {
+		name = strings.Trim(host, "[]")
 	}
-	return u.Host != "" || !strings.Contains(os.Getenv("PGHOST"), ".")
+	ip := net.ParseIP(name)
+	return name != "" && name != "localhost" && !strings.HasPrefix(name, "/") && (ip == nil || !ip.IsLoopback())
 }
