@@ -80,6 +80,7 @@ func parse(u *url.URL) (*settings, error) {
 	if err := p.Err(); err != nil {
 		return nil, err
 	}
+	s.config.Logger = &mysql.NopLogger{} // What it would say, the errors say.
 	if u.Opaque != "" || u.Fragment != "" || (u.Host == "") == (socket == "") {
 		return nil, errors.New("want mysql://user:password@host:port/database, or mysql:///database?socket=/path")
 	}
