@@ -1,0 +1,149 @@
+package leases
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
+)
+
+// A cutter is a client behind a proxy, and one beside it.
+type cutter struct {
+	*testing.T
+	store  store // behind the proxy
+	beside store
+	proxy  *servers.Proxy
+
+	lost    int // answers
+	dropped int // bytes
+}
+
+// lose makes a call whose answer gets lost after the server has done what it
+// asks for, as seen tells. On a machine that is too slow for that the call gets
+// its answer; what is true of the one is true of the other.
+func (c *cutter) lose(call func(ctx context.Context) error, seen func() bool) {
+	c.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	c.proxy.Replies.Delay(300 * time.Millisecond)
+	done := make(chan error, 1)
+	go func() { done <- call(ctx) }()
+	until(c, "the server to have done it", seen)
+	c.proxy.Replies.Drop(true)
+	c.proxy.Replies.Delay(0)
+	until(c, "the answer", func() bool { return c.proxy.Replies.Dropped() > c.dropped || len(done) > 0 })
+	c.proxy.Replies.Drop(false)
+	err := <-done
+	if errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrInvalid) {
+		c.Errorf("the answer was lost, and the call says %v", err)
+	}
+	if err != nil {
+		c.lost++
+	}
+	c.dropped = c.proxy.Replies.Dropped()
+}
+
+// holder returns what people see of a claim, the zero Holder if it is not there.
+func (c *cutter) holder(claim driver.Claim) driver.Holder {
+	holders, err := c.beside.Holders(c.Context(), claim.Key)
+	must(c, err)
+	for _, h := range holders {
+		if h.ID == driver.PublicID(claim.ID) {
+			return h
+		}
+	}
+	return driver.Holder{}
+}
+
+func (c *cutter) acquire(s store, claim driver.Claim) driver.Grant {
+	c.Helper()
+	g, err := s.Acquire(c.Context(), claim)
+	must(c, err)
+	return g
+}
+
+// The connection is cut after the server has committed and before it has said
+// so. Asked again, the server tells the same.
+func TestLostAnswers(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		at := create(t, e.shared.URL())
+		c := &cutter{T: t, proxy: servers.StartProxy(t, e.shared.Addr()), beside: open(t, at)}
+		c.store = open(t, with(through(at, c.proxy.Addr()), "conns", "1"))
+		a, b, next := exclusive("key", "a"), exclusive("key", "b"), exclusive("key", "next")
+		b.Wait, next.Wait = true, true
+		acquire := func(claim driver.Claim) func(context.Context) error {
+			return func(ctx context.Context) error { _, err := c.store.Acquire(ctx, claim); return err }
+		}
+		for _, round := range []string{"a key that is new", "a key that is free"} {
+			c.lose(acquire(a), func() bool { return c.holder(a).Fence > 0 })
+			fence := c.holder(a).Fence
+			if g := c.acquire(c.store, a); !g.OK || g.Fence != fence {
+				t.Errorf("%s: asked again: %+v, want token %d", round, g, fence)
+			}
+			c.lose(acquire(b), func() bool { return c.holder(b).Waiting })
+			c.acquire(c.beside, next)
+			if g := c.acquire(c.store, b); g.OK {
+				t.Errorf("%s: b passes a", round)
+			}
+			renewed := a
+			renewed.TTL = time.Hour
+			c.lose(func(ctx context.Context) error { return c.store.Renew(ctx, []driver.Claim{renewed})[0] },
+				func() bool { return c.holder(a).Left > a.TTL })
+			must(t, c.store.Renew(t.Context(), []driver.Claim{a})[0])
+
+			// The release lets b in, once.
+			c.lose(func(ctx context.Context) error { return c.store.Release(ctx, []driver.Claim{a})[0] },
+				func() bool { return c.holder(a) == driver.Holder{} })
+			if err := c.store.Release(t.Context(), []driver.Claim{a})[0]; !errors.Is(err, driver.ErrLost) {
+				t.Errorf("%s: released again: %v, want ErrLost", round, err)
+			}
+			if g := c.acquire(c.beside, next); g.OK {
+				t.Errorf("%s: next passes b, who came first", round)
+			}
+			if g := c.acquire(c.store, b); !g.OK || g.Fence <= fence {
+				t.Errorf("%s: b after a's release: %+v; token %d was before", round, g, fence)
+			}
+			must(t, c.store.Release(t.Context(), []driver.Claim{b})[0])
+			must(t, c.beside.Release(t.Context(), []driver.Claim{next})[0])
+			a.ID, b.ID, next.ID = a.ID+"2", b.ID+"2", next.ID+"2"
+		}
+		if c.lost == 0 {
+			t.Error("no answer was lost")
+		}
+	})
+}
+
+// What a client took without learning of it, and never asks for again, is in
+// nobody's way for longer than its TTL. A request that gets lost does nothing.
+func TestOrphans(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		at := create(t, e.shared.URL())
+		c := &cutter{T: t, proxy: servers.StartProxy(t, e.shared.Addr()), beside: open(t, at)}
+		c.store = open(t, with(through(at, c.proxy.Addr()), "conns", "1"))
+		orphan, late := exclusive("key", "orphan"), exclusive("key", "late")
+		orphan.TTL = 2 * time.Second
+		c.lose(func(ctx context.Context) error { _, err := c.store.Acquire(ctx, orphan); return err },
+			func() bool { return c.holder(orphan).Fence > 0 })
+		c.acquire(c.store, exclusive("other", "other")) // connects again
+
+		c.proxy.Requests.Drop(true)
+		done := make(chan error)
+		go func() {
+			_, err := c.store.Acquire(t.Context(), late)
+			done <- err
+		}()
+		until(t, "the request to be lost", func() bool { return c.proxy.Requests.Dropped() > 0 })
+		c.proxy.Requests.Drop(false)
+		if err := <-done; err == nil {
+			t.Error("the request was lost, and the call says that nothing is wrong")
+		}
+		var g driver.Grant
+		until(t, "the orphan's end", func() bool { g = c.acquire(c.beside, exclusive("key", "next")); return g.OK })
+		if c.holder(late) != (driver.Holder{}) {
+			t.Error("what got lost on its way was done")
+		}
+	})
+}

@@ -1,0 +1,94 @@
+package leases
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
+)
+
+// several is the URL of a database on several hosts.
+func several(at string, addrs ...string) string {
+	u, err := url.Parse(at)
+	if err != nil {
+		panic(err)
+	}
+	var hosts, ports []string
+	for _, addr := range addrs {
+		host, port, err := net.SplitHostPort(addr)
+		if err != nil {
+			panic(err)
+		}
+		hosts, ports = append(hosts, host), append(ports, port)
+	}
+	u.Host = ""
+	return with(u.String(), "host", strings.Join(hosts, ","), "port", strings.Join(ports, ","))
+}
+
+// A primary falls silent, as a machine does whose network is gone, and its
+// standby is promoted. What the standby knows stays held, its owners go on, and
+// those who wait do, woken by the new primary.
+func TestPromotion(t *testing.T) {
+	t.Parallel()
+	primary := servers.StartPostgres(t)
+	front := servers.StartProxy(t, primary.Addr())
+	at := create(t, primary.URL())
+	standby := servers.StartStandby(t, primary)
+	at = with(several(at, front.Addr(), standby.Addr()), "connect_timeout", "1")
+
+	const held, waited, ttl = 20, 5, 20 * time.Second
+	a := locker(t, at, &holdfast.Options{TTL: ttl})
+	b := locker(t, at, &holdfast.Options{TTL: ttl})
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	defer cancel()
+	var locks []*holdfast.Lock
+	for i := range held {
+		locks = append(locks, lock(t, a, fmt.Sprint("key", i)))
+	}
+	granted := make(chan *holdfast.Lock, waited)
+	for i := range waited {
+		go func() {
+			l, err := b.Lock(ctx, fmt.Sprint("key", i))
+			if err != nil {
+				t.Errorf("the one who waits for key%d: %v", i, err)
+			}
+			granted <- l
+		}()
+		until(t, "the one who waits to stand in line", func() bool { return line(t, a, fmt.Sprint("key", i)) == 1 })
+	}
+	primary.AwaitStandbys(1)
+	front.Blackhole(true)
+	standby.Promote()
+
+	other := locker(t, with(through(at, standby.Addr()), "host", "", "port", ""), nil)
+	for i, l := range locks {
+		if _, err := other.TryLock(ctx, fmt.Sprint("key", i)); !errors.Is(err, holdfast.ErrHeld) {
+			t.Errorf("key%d, which the standby knew: %v; want ErrHeld", i, err)
+		}
+		if err := l.Err(); err != nil {
+			t.Errorf("key%d, which the standby knew: %v", i, err)
+		}
+	}
+	until(t, "an unlock that reaches the new primary", func() bool { return locks[0].Unlock() == nil || locks[0].Err() != nil })
+	for i, l := range locks[1:] {
+		if err := l.Unlock(); err != nil {
+			t.Errorf("unlock of key%d: %v", i+1, err)
+		}
+	}
+	for range waited {
+		if l := <-granted; l != nil {
+			if l.Fence() <= locks[0].Fence() {
+				t.Errorf("token %d after %d", l.Fence(), locks[0].Fence())
+			}
+			must(t, l.Unlock())
+		}
+	}
+	front.Blackhole(false)
+}
