@@ -58,9 +58,9 @@ var (
 	ErrBroken = fmt.Errorf("%w: broken by an operator", ErrLost)
 
 	// ErrInvalid says that this store can never keep the claim as it is, for
-	// example because its TTL is too short. Wrap it with what would be right.
-	// The core does not try again.
-	ErrInvalid = errors.New("store cannot keep such a claim")
+	// example because its TTL is too short, or none before somebody changes the
+	// engine. Wrap it with what would be right. The core does not try again.
+	ErrInvalid = errors.New("store cannot do this")
 )
 
 // A Claim says who wants how much of a key.

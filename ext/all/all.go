@@ -8,6 +8,8 @@
 package all
 
 import (
+	_ "github.com/holdfast-go/holdfast/ext/mysqllock"
+	_ "github.com/holdfast-go/holdfast/ext/pglock"
 	_ "github.com/holdfast-go/holdfast/ext/redislock"
 	_ "github.com/holdfast-go/holdfast/filelock"
 	_ "github.com/holdfast-go/holdfast/memlock"

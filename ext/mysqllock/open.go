@@ -26,7 +26,10 @@ func init() {
 // open connects to the server that a URL names.
 func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 	settings, err := parse(u)
-	if err != nil {
+	switch {
+	case errors.Is(err, driver.ErrURL): // as what Params finds wrong
+		return nil, err
+	case err != nil:
 		return nil, fmt.Errorf("%w: %w", driver.ErrURL, err)
 	}
 	if settings.session != nil {

@@ -29,7 +29,10 @@ var libpq = []string{"host", "port", "sslmode", "sslrootcert", "sslcert", "sslke
 // open connects to the server that a URL names.
 func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 	config, opts, session, err := parse(u)
-	if err != nil {
+	switch {
+	case errors.Is(err, driver.ErrURL): // as what Params finds wrong
+		return nil, err
+	case err != nil:
 		return nil, fmt.Errorf("%w: %w", driver.ErrURL, err)
 	}
 	if session != nil {

@@ -28,7 +28,10 @@ func init() {
 // open connects to the servers that a URL names.
 func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 	client, opts, err := parse(u)
-	if err != nil {
+	switch {
+	case errors.Is(err, driver.ErrURL): // as what Params finds wrong
+		return nil, err
+	case err != nil:
 		return nil, fmt.Errorf("%w: %w", driver.ErrURL, err)
 	}
 	dials := new(atomic.Uint64)

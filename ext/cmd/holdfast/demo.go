@@ -30,7 +30,8 @@ write, until another has got the lock and sold the item. Its late write lands,
 and in a second take is refused, because there the database checks the fencing
 token.
 
-It needs nothing installed, and leaves nothing behind. It succeeds if Holdfast
+It needs nothing installed, and leaves nothing behind; with --store, a database
+has to be prepared by init, and no lock is left in the store. It succeeds if Holdfast
 sold what there was, and fails with 1 if not.`,
 		Example: `  holdfast demo
   holdfast demo --pause

@@ -52,6 +52,7 @@ holdfast or its machine dies, the lock is free again by itself.`,
 		lsCommand(store),
 		showCommand(store),
 		breakCommand(store),
+		initCommand(store),
 		demoCommand(),
 		versionCommand(),
 	)

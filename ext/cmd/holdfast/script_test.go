@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -50,17 +51,17 @@ const noSleep = "atexit_sleep_ms=0"
 //	dead FILE                    wait until the process with the number in FILE is gone
 //	together N COMMAND...        start a command N times at once, and wait until all have succeeded
 //
-// and the programs worker, seize and ailing. $REDIS is the URL of a Redis server
-// that they share, $REDLOCK of three.
+// and the programs worker, seize and ailing, and in the environment the URLs of
+// stores that they share, as [stores] has them.
 func TestScript(t *testing.T) {
-	redis := servers.StartMasters(t, 3)
-	redlock := fmt.Sprintf("redlock://%s,%s,%s?quarantine=0", redis[0].Addr(), redis[1].Addr(), redis[2].Addr())
+	urls := stores(t)
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("HOLDFAST_STORE", "file://"+filepath.Join(env.WorkDir, "locks"))
-			env.Setenv("REDIS", redis[0].URL())
-			env.Setenv("REDLOCK", redlock)
+			for name, url := range urls {
+				env.Setenv(name, url)
+			}
 			env.Setenv("GORACE", noSleep)
 			env.Values["launched"] = make(launched)
 			return nil
@@ -77,6 +78,35 @@ func TestScript(t *testing.T) {
 		},
 		RequireUniqueNames: true,
 	})
+}
+
+// stores starts the servers and returns their URLs: $REDIS of one Redis server,
+// $REDLOCK of three, and of the databases $POSTGRES and $MYSQL that of a user who
+// may do anything, $POSTGRES_VIEWER that of one who may only read, by the password
+// looks, and $POSTGRES_WRONG the same with the wrong password moonlight.
+func stores(t *testing.T) map[string]string {
+	redis := servers.StartMasters(t, 3)
+	postgres := servers.StartPostgres(t)
+	postgres.Must(`CREATE ROLE viewer LOGIN PASSWORD 'looks'; ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO viewer`)
+	mysql := servers.StartMariaDB(t)
+	mysql.Must(`CREATE USER viewer@'%' IDENTIFIED BY 'looks'; GRANT SELECT ON holdfast.* TO viewer@'%'`)
+	urls := map[string]string{
+		"REDIS":    redis[0].URL(),
+		"REDLOCK":  fmt.Sprintf("redlock://%s,%s,%s?quarantine=0", redis[0].Addr(), redis[1].Addr(), redis[2].Addr()),
+		"POSTGRES": postgres.URL(),
+		"MYSQL":    mysql.URL(),
+	}
+	for _, name := range []string{"POSTGRES", "MYSQL"} {
+		u, err := url.Parse(urls[name])
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.User = url.UserPassword("viewer", "looks")
+		urls[name+"_VIEWER"] = u.String()
+		u.User = url.UserPassword("viewer", "moonlight")
+		urls[name+"_WRONG"] = u.String()
+	}
+	return urls
 }
 
 // launched are the commands that a script has started, by name.

@@ -27,8 +27,9 @@ const checkLimit = 2 * time.Second
 
 // A site is the store that the user has named.
 type site struct {
-	root  *cobra.Command
-	quiet bool // no warnings of the store, or no more
+	root    *cobra.Command
+	quiet   bool // no warnings of the store
+	checked bool // it has been asked for them
 }
 
 func (s *site) register(cmd *cobra.Command) {
@@ -71,43 +72,68 @@ func defaultStore() (string, error) {
 
 // open opens the store, and tells what it warns of. Its errors have exit codes.
 func (s *site) open(ctx context.Context, opts *holdfast.Options) (*holdfast.Locker, error) {
-	where, err := s.url()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	store, name, err := s.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if strings.HasPrefix(where, "mem:") {
-		return nil, failure(exitUsage, errors.New("mem:// is a store within one process, so it would lock nobody out: use file:// or a server"))
+	locks := holdfast.New(store, opts)
+	if checker, ok := store.(driver.Checker); ok {
+		err = s.check(ctx, checker, name)
 	}
-	if err := knownStore(where); err != nil {
+	if err != nil {
+		locks.Close()
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	store, err := driver.Open(ctx, where)
-	switch {
-	case errors.Is(err, driver.ErrURL):
-		return nil, failure(exitUsage, err)
-	case err != nil:
-		return nil, storeFailure(err)
-	}
-	s.warn(ctx, store)
-	return holdfast.New(store, opts), nil
+	return locks, nil
 }
 
-// warn tells, once, which settings of a store weaken what it promises. If they
-// cannot be looked at, that is no news: the store's other answers say more.
-func (s *site) warn(ctx context.Context, store driver.Store) {
-	checker, ok := store.(driver.Checker)
-	if !ok || s.quiet {
-		return
+// connect opens the store as it is, and returns it with its URL for people.
+func (s *site) connect(ctx context.Context) (store driver.Store, name string, err error) {
+	where, err := s.url()
+	if err != nil {
+		return nil, "", err
 	}
-	s.quiet = true
+	if strings.HasPrefix(where, "mem:") {
+		return nil, "", failure(exitUsage, errors.New("mem:// is a store within one process, so it would lock nobody out: use file:// or a server"))
+	}
+	if err := knownStore(where); err != nil {
+		return nil, "", err
+	}
+	store, err = driver.Open(ctx, where)
+	switch {
+	case errors.Is(err, driver.ErrURL):
+		return nil, "", failure(exitUsage, err)
+	case err != nil:
+		return nil, "", storeFailure(err)
+	}
+	if u, err := url.Parse(where); err == nil { // as it was a moment ago
+		name = driver.Redact(u)
+	}
+	return store, name, nil
+}
+
+// check tells, once, which settings of a store weaken what it promises, and
+// returns why it can keep no lock, if it cannot. If the settings cannot be looked
+// at, that is no news: the store's other answers say more.
+func (s *site) check(ctx context.Context, store driver.Checker, name string) error {
+	if s.checked {
+		return nil
+	}
+	s.checked = true
 	ctx, cancel := context.WithTimeout(ctx, checkLimit)
 	defer cancel()
-	warnings, _ := checker.Check(ctx)
+	warnings, err := store.Check(ctx)
 	for _, w := range warnings {
-		say(s.root.ErrOrStderr(), "warning: %s", w)
+		if !s.quiet {
+			say(s.root.ErrOrStderr(), "warning: %s", w)
+		}
 	}
+	if errors.Is(err, driver.ErrInvalid) {
+		return storeFailure(fmt.Errorf("open %s: %w", name, err))
+	}
+	return nil
 }
 
 // knownStore refuses a URL of a store that is not built in. The library would

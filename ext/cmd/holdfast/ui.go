@@ -72,8 +72,12 @@ func report(w io.Writer, err error) int {
 
 // say writes one line for a person.
 func say(w io.Writer, format string, args ...any) {
-	line := strings.TrimPrefix(fmt.Sprintf(format, args...), "holdfast: ")
-	line = strings.ReplaceAll(strings.TrimSpace(line), "\n", "; ")
+	text := strings.TrimPrefix(fmt.Sprintf(format, args...), "holdfast: ")
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	line := strings.ReplaceAll(strings.Join(lines, "; "), ":; ", ": ")
 	fmt.Fprintf(w, "holdfast: %s\n", escape(line, unprintable))
 }
 
