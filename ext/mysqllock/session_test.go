@@ -56,9 +56,9 @@ func config(t testing.TB, at string) *mysql.Config {
 }
 
 // locker opens a locker in session mode that is closed when the test ends.
-func locker(t *testing.T, url string, ttl time.Duration) *holdfast.Locker {
+func locker(t *testing.T, url string, opts holdfast.Options) *holdfast.Locker {
 	t.Helper()
-	lk := holdfast.New(newSession(t, config(t, url)), &holdfast.Options{TTL: ttl})
+	lk := holdfast.New(newSession(t, config(t, url)), &opts)
 	t.Cleanup(func() { lk.Close() })
 	return lk
 }
@@ -88,10 +88,19 @@ func TestSessionCrash(t *testing.T) {
 	maria := servers.StartMariaDB(t)
 	proxy := servers.StartProxy(t, maria.Addr())
 	url := strings.Replace(maria.URL(), maria.Addr(), proxy.Addr(), 1)
-	a, b := locker(t, url, patience), locker(t, url, patience)
+	refused := make(chan string, 1000)
+	a := locker(t, url, holdfast.Options{TTL: patience})
+	b := locker(t, url, holdfast.Options{TTL: patience, Trace: &holdfast.Trace{Tried: func(e holdfast.Event) {
+		select {
+		case refused <- e.Key:
+		default:
+		}
+	}}})
 	var before []*holdfast.Lock
+	var tokens []uint64
 	for i := range held {
-		before = append(before, locked(t, a, fmt.Sprint("crash/", i)))
+		l := locked(t, a, fmt.Sprint("crash/", i))
+		before, tokens = append(before, l), append(tokens, l.Fence())
 	}
 	var wg sync.WaitGroup
 	for i := range waiters {
@@ -102,10 +111,13 @@ func TestSessionCrash(t *testing.T) {
 				t.Errorf("a waiter got %v", err)
 			case before[i].Err() == nil:
 				t.Errorf("%s is held twice", l.Key())
-			case l.Fence() <= before[i].Fence():
-				t.Errorf("%s has token %d after the crash, and %d before", l.Key(), l.Fence(), before[i].Fence())
+			case l.Fence() <= tokens[i]:
+				t.Errorf("%s has token %d after the crash, and %d before", l.Key(), l.Fence(), tokens[i])
 			}
 		})
+	}
+	for wait := make(map[string]bool); len(wait) < waiters; {
+		wait[<-refused] = true
 	}
 	maria.Kill()
 	for _, l := range before {
@@ -131,14 +143,15 @@ func TestSessionSilent(t *testing.T) {
 		t.Fatal(err)
 	}
 	proxy := servers.StartProxy(t, at.Host)
-	first := locked(t, locker(t, strings.Replace(server, at.Host, proxy.Addr(), 1), ttl), "silent")
+	first := locked(t, locker(t, strings.Replace(server, at.Host, proxy.Addr(), 1), holdfast.Options{TTL: ttl}), "silent")
+	earlier := first.Fence()
 	proxy.Blackhole(true)
-	second := locked(t, locker(t, server, ttl), "silent")
+	second := locked(t, locker(t, server, holdfast.Options{TTL: ttl}), "silent")
 	if err := first.Err(); !errors.Is(err, holdfast.ErrLost) {
 		t.Errorf("another has the lock, and the first holder sees %v", err)
 	}
-	if second.Fence() <= first.Fence() {
-		t.Errorf("the later token is %d, the earlier one %d", second.Fence(), first.Fence())
+	if second.Fence() <= earlier {
+		t.Errorf("the later token is %d, the earlier one %d", second.Fence(), earlier)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/ext/internal/servers"
+	"github.com/holdfast-go/holdfast/fence"
 )
 
 // patience is how long a test waits for what happens at once on a healthy
@@ -115,7 +115,7 @@ func TestSessionOwner(t *testing.T) {
 func TestSessionCrash(t *testing.T) {
 	t.Parallel()
 	const held, waiters = 200, 50
-	pg := servers.StartPostgres(t)
+	pg := servers.StartPostgres(t, "wal_writer_delay = 10s")
 	direct := pg.URL()
 	proxy := servers.StartProxy(t, pg.Addr())
 	url := strings.Replace(direct, pg.Addr(), proxy.Addr(), 1)
@@ -123,24 +123,26 @@ func TestSessionCrash(t *testing.T) {
 	b := locker(t, url, &holdfast.Options{TTL: patience})
 
 	var before []*holdfast.Lock
+	var highest uint64
 	for i := range held {
-		before = append(before, locked(t, a, fmt.Sprint("crash/", i)))
+		l := locked(t, a, fmt.Sprint("crash/", i))
+		before, highest = append(before, l), max(highest, l.Fence())
 	}
 	var wg sync.WaitGroup
-	after := make([]*holdfast.Lock, waiters)
 	for i := range waiters {
 		wg.Go(func() {
 			l, err := b.Lock(bounded(t), fmt.Sprint("crash/", i))
-			if err != nil {
+			switch {
+			case err != nil:
 				t.Errorf("a waiter got %v", err)
-				return
-			}
-			if before[i].Err() == nil {
+			case before[i].Err() == nil:
 				t.Errorf("%s is held twice", l.Key())
+			case l.Fence() <= highest:
+				t.Errorf("%s has token %d after the crash, and %d was given before", l.Key(), l.Fence(), highest)
 			}
-			after[i] = l
 		})
 	}
+	waited(t, pg, waiters)
 	pg.Kill()
 	for _, l := range before {
 		ends(t, l)
@@ -148,12 +150,6 @@ func TestSessionCrash(t *testing.T) {
 	pg.Restart()
 	proxy.Redirect(pg.Addr())
 	wg.Wait()
-	highest := slices.MaxFunc(before, func(x, y *holdfast.Lock) int { return int(int64(x.Fence()) - int64(y.Fence())) })
-	for _, l := range after {
-		if l != nil && l.Fence() <= highest.Fence() {
-			t.Errorf("%s has token %d after the crash, and %d was given before", l.Key(), l.Fence(), highest.Fence())
-		}
-	}
 }
 
 // TestSessionSilent cuts a holder off without a word, as a pause of its process
@@ -165,6 +161,7 @@ func TestSessionSilent(t *testing.T) {
 	proxy := servers.StartProxy(t, server.Addr())
 	url := strings.Replace(server.URL(), server.Addr(), proxy.Addr(), 1)
 	first := locked(t, locker(t, url, &holdfast.Options{TTL: ttl}), "silent")
+	earlier := first.Fence()
 	proxy.Blackhole(true)
 	began := time.Now()
 	second := locked(t, locker(t, server.URL(), &holdfast.Options{TTL: ttl}), "silent")
@@ -174,9 +171,36 @@ func TestSessionSilent(t *testing.T) {
 	if took := time.Since(began); took < ttl/2 {
 		t.Errorf("another got in %v after the holder fell silent, whose TTL is %v", took, ttl)
 	}
-	if second.Fence() <= first.Fence() {
-		t.Errorf("the later token is %d, the earlier one %d", second.Fence(), first.Fence())
+	fences := fence.SQL{Table: "fences_of_sessions"}
+	conn := guarded(t, fences)
+	for _, write := range []struct {
+		token   uint64
+		refused bool
+	}{{second.Fence(), false}, {earlier, true}} {
+		err := CheckFence(bounded(t), conn, fences, "silent", write.token)
+		if refused := errors.Is(err, fence.ErrOutdated); refused != write.refused || !refused && err != nil {
+			t.Errorf("a write with token %d of %d and %d: %v", write.token, earlier, second.Fence(), err)
+		}
 	}
+}
+
+// guarded makes the table of fences and returns a connection to check them by.
+func guarded(t *testing.T, fences fence.SQL) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.ConnectConfig(bounded(t), config(t, server.URL()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close(context.Background()) })
+	fences.Dialect = fence.Postgres
+	statement, err := fences.Schema()
+	if err == nil {
+		_, err = conn.Exec(bounded(t), statement)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
 }
 
 // TestSessionEnded ends a session as an operator would: its holders are told at
@@ -185,13 +209,14 @@ func TestSessionEnded(t *testing.T) {
 	t.Parallel()
 	lk := locker(t, server.URL(), &holdfast.Options{Owner: "TestSessionEnded", TTL: time.Hour})
 	l := locked(t, lk, "ended")
+	earlier := l.Fence()
 	server.Must(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'TestSessionEnded'`)
 	ends(t, l)
 	if !strings.Contains(l.Err().Error(), "terminating connection due to administrator command") {
 		t.Errorf("the reason is %v", l.Err())
 	}
-	if next := locked(t, lk, "ended"); next.Fence() <= l.Fence() {
-		t.Errorf("token %d came after %d", next.Fence(), l.Fence())
+	if next := locked(t, lk, "ended"); next.Fence() <= earlier {
+		t.Errorf("token %d came after %d", next.Fence(), earlier)
 	}
 }
 
@@ -218,10 +243,7 @@ func TestSessionWaiters(t *testing.T) {
 			}
 		})
 	}
-	within(t, "all wait", func() bool {
-		marks := pg.Must(`SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock'`)
-		return strings.TrimSpace(marks) == fmt.Sprint(waiters+2) // and one of each session
-	})
+	waited(t, pg, waiters)
 	if n := pg.Must(`SELECT count(*) FROM pg_stat_activity WHERE client_port IS NOT NULL AND pid <> pg_backend_pid()`); strings.TrimSpace(n) != "2" {
 		t.Errorf("two processes, one with %d waiters, have %s connections", waiters, n)
 	}
@@ -233,13 +255,18 @@ func TestSessionWaiters(t *testing.T) {
 	wg.Wait()
 }
 
-// within waits for something to become true.
-func within(t *testing.T, what string, is func() bool) {
+// waited returns once so many wait in two sessions, by the locks that say so.
+// Each session has one besides.
+func waited(t *testing.T, pg *servers.Postgres, waiters int) {
 	t.Helper()
-	for end := time.Now().Add(patience); !is(); {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not within %v", what, patience)
+	want := fmt.Sprint(waiters + 2)
+	for end := time.Now().Add(patience); ; {
+		marks := strings.TrimSpace(pg.Must(`SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock'`))
+		switch {
+		case marks == want:
+			return
+		case time.Now().After(end):
+			t.Fatalf("%s shared locks after %v, want %s", marks, patience, want)
 		}
-		<-time.After(10 * time.Millisecond)
 	}
 }
