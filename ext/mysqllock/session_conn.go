@@ -157,7 +157,7 @@ func (c *sessionConn) Free(name string, done func(error)) {
 }
 
 // Help implements [session.Conn]. Here callers have nothing to do.
-func (c *sessionConn) Help(context.Context, <-chan struct{}) {}
+func (c *sessionConn) Help(<-chan struct{}) {}
 
 // Close implements [session.Conn].
 func (c *sessionConn) Close(why error) { c.end(why) }

@@ -40,8 +40,8 @@ type SessionOptions struct {
 //     without a clock: the server's may step as it likes.
 //   - A process that dies gives its locks back at once. One that is paused or
 //     cut off gives them back when the server has not heard of it for the TTL
-//     and a tenth of it, or a second if that is less, and its own locks have
-//     ended by then.
+//     and a tenth of it, or a second if that is less, in all a second at least. Its
+//     own locks have ended by then.
 //   - Fencing tokens that grow over all keys, with every grant, also over a crash
 //     of the server. They begin at the microseconds of its clock, so they also
 //     survive a failover or a restore from a dump, unless the clock is behind by

@@ -1,7 +1,6 @@
 package pglock
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -112,7 +111,7 @@ func (c *sessionConn) Unwatch(name string) {
 }
 
 // Help implements [session.Conn].
-func (c *sessionConn) Help(ctx context.Context, until <-chan struct{}) { c.wire.help(ctx, until) }
+func (c *sessionConn) Help(until <-chan struct{}) { c.wire.help(until) }
 
 // Close implements [session.Conn].
 func (c *sessionConn) Close(why error) { c.wire.close(why) }

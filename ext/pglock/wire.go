@@ -1,7 +1,6 @@
 package pglock
 
 import (
-	"context"
 	"errors"
 	"net"
 	"os"
@@ -34,9 +33,10 @@ type wire struct {
 	more    chan struct{} // there is something to write
 	ended   chan struct{}
 
-	reading bool        // somebody does
-	idle    *time.Timer // when it fires, the wire's own goroutine reads
-	reader  reader      // belongs to who reads
+	reading bool          // somebody does
+	leads   uint64        // how often a caller has begun to
+	turn    chan struct{} // the wire's own goroutine is to read
+	reader  reader        // belongs to who reads
 }
 
 // A reply takes the first column of the row that a request was answered with,
@@ -63,7 +63,8 @@ const (
 	// so that no caller is held up. More are written together, by the wire.
 	direct = 16
 
-	// linger is how long an idle connection is left to the next caller to read.
+	// linger is how long an idle connection is left to the next caller to read,
+	// and about how long one does before it leaves that to the wire.
 	linger = time.Millisecond
 
 	// farewell bounds what is still written when a connection is closed.
@@ -73,8 +74,8 @@ const (
 // newWire takes over a connection that is idle.
 func newWire(conn net.Conn, front *pgproto3.Frontend, events wireEvents) *wire {
 	w := &wire{
-		conn: conn, events: events, reader: reader{front: front}, idle: time.NewTimer(0),
-		more: make(chan struct{}, 1), ended: make(chan struct{}),
+		conn: conn, events: events, reader: reader{front: front},
+		more: make(chan struct{}, 1), turn: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	go w.write()
 	go w.read()
@@ -162,60 +163,72 @@ func (w *wire) write() {
 	}
 }
 
-// read reads while nobody else does, until the connection ends.
+// read reads while no caller does, until the connection ends.
 func (w *wire) read() {
-	defer w.idle.Stop()
+	tick := time.NewTimer(0)
+	defer tick.Stop()
+	var seen uint64
 	for {
 		select {
-		case <-w.idle.C:
+		case <-tick.C:
+		case <-w.turn:
 		case <-w.ended:
 			return
 		}
-		if !w.lead() {
-			continue
-		}
-		for {
+		for reads := w.overlook(&seen); reads; {
 			answered, err := w.receive()
 			if err != nil {
 				w.end(err)
 				return
 			}
-			if answered && w.rest() {
-				break
+			if answered {
+				w.follow()
+				reads = false
 			}
 		}
+		tick.Reset(linger)
 	}
 }
 
-// help reads, unless somebody does, until the channel is closed or ctx ends.
-func (w *wire) help(ctx context.Context, until <-chan struct{}) {
+// overlook reports whether the wire is to read from now on: if there are answers
+// to come, or no caller has begun to read since it looked last. One who reads all
+// that time is interrupted, so that it can look after its context.
+func (w *wire) overlook(seen *uint64) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	quiet := w.leads == *seen
+	*seen = w.leads
+	switch {
+	case w.reading && quiet:
+		_ = w.conn.SetReadDeadline(time.Unix(1, 0)) // If it fails, so does the read.
+	case !w.reading && (quiet || len(w.asked) > 0):
+		_ = w.conn.SetReadDeadline(time.Time{})
+		w.reading = true
+		return true
+	}
+	return false
+}
+
+// help reads, unless somebody does, until the channel is closed or it takes long.
+func (w *wire) help(until <-chan struct{}) {
 	if !w.lead() {
 		return
 	}
-	interrupted := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		_ = w.conn.SetReadDeadline(time.Unix(1, 0)) // If it fails, so does the read.
-		close(interrupted)
-	})
-	var failed error
-	for failed == nil {
+	for {
 		select {
 		case <-until:
+			w.follow()
+			return
 		default:
-			_, failed = w.receive()
-			continue
 		}
-		break
+		if _, err := w.receive(); errors.Is(err, os.ErrDeadlineExceeded) {
+			w.follow()
+			return
+		} else if err != nil {
+			w.end(err)
+			return
+		}
 	}
-	if !stop() {
-		<-interrupted
-		_ = w.conn.SetReadDeadline(time.Time{})
-	}
-	if failed != nil && !errors.Is(failed, os.ErrDeadlineExceeded) {
-		w.end(failed)
-		return
-	}
-	w.follow()
 }
 
 // lead reports whether the caller is to read from now on.
@@ -226,32 +239,22 @@ func (w *wire) lead() bool {
 		return false
 	}
 	w.reading = true
+	w.leads++
 	return true
 }
 
-// follow leaves the reading to others: at once to the wire if there are answers
-// to come, otherwise to the next caller if that comes soon.
+// follow leaves the reading to others: to the wire if there are answers to come,
+// otherwise to the next caller if that comes soon.
 func (w *wire) follow() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.reading = false
 	if len(w.asked) > 0 {
-		w.idle.Reset(0)
-	} else {
-		w.idle.Reset(linger)
+		select {
+		case w.turn <- struct{}{}:
+		default:
+		}
 	}
-}
-
-// rest is follow unless there are answers to come.
-func (w *wire) rest() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.asked) > 0 {
-		return false
-	}
-	w.reading = false
-	w.idle.Reset(linger)
-	return true
 }
 
 // receive reads one message. It reports whether that ended an answer, which the

@@ -15,6 +15,7 @@ type link struct {
 	conn  Conn
 	limit time.Duration // of silence, after which the server ends it, as last told
 	sure  time.Duration // the limit is no less, whatever has not been answered
+	began time.Time     // when it was open
 	heard time.Time     // when the latest request was sent that has been answered
 	sent  time.Time     // when the last ping was
 	pings int           // so far
@@ -83,7 +84,7 @@ func (s *Store) open(o *opening, owner string, limit time.Duration) {
 		conn.Close(errClosed)
 		err = errClosed
 	default:
-		s.link = k
+		s.link, k.began = k, time.Now()
 	}
 	s.opening, o.err = nil, err
 	close(o.done)
@@ -132,12 +133,31 @@ func (s *Store) lose(k *link, err error) {
 	close(k.gone)
 }
 
-// hear notes that a request that was sent then has been answered.
-func (k *link) hear(sent time.Time) {
-	if sent.After(k.heard) {
-		k.heard = sent
+// await waits until the channel is closed by an answer, or ctx ends.
+func (k *link) await(ctx context.Context, changed <-chan struct{}) error {
+	k.conn.Help(changed)
+	select {
+	case <-changed:
+		return nil // Mostly; and to wait for a context costs more.
+	default:
+	}
+	select {
+	case <-changed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// hear notes that a request that was sent then has been answered.
+func (k *link) hear(sent time.Time) { k.heard = later(k.heard, sent) }
 
 // hurry wakes the keeper if it would look too late.
 func (k *link) hurry(next time.Time) {
@@ -209,16 +229,13 @@ func (s *Store) tend(k *link) (next time.Time) {
 			next = l.until
 		}
 	}
-	over := k.heard.Add(k.limit)
+	over := later(k.heard, k.began).Add(k.limit)
 	if !over.After(now) {
 		k.conn.Close(errSilent)
 		k.armed = next
 		return next
 	}
-	last := k.heard
-	if k.sent.After(last) {
-		last = k.sent
-	}
+	last := later(k.heard, k.sent)
 	if !last.Add(pause(k.limit)).After(now) {
 		limit := k.limit
 		if longest > 0 {

@@ -70,10 +70,10 @@ type Conn interface {
 	// Free gives back a lock. An error ends the session.
 	Free(name string, done func(error))
 
-	// Help may put the caller's goroutine to use until the channel is closed or
-	// ctx ends: it waits for an answer anyway. Unlike the other methods it is
-	// called at any time, and may block as long.
-	Help(ctx context.Context, until <-chan struct{})
+	// Help may put the caller's goroutine to use until the channel is closed, as
+	// it waits for that anyway, but for a few milliseconds at most. Unlike the
+	// other methods it is called at any time.
+	Help(until <-chan struct{})
 
 	// Close ends the session. It does not wait for that; Lost tells it and why.
 	Close(why error)
@@ -94,9 +94,12 @@ type Pusher interface {
 // errClosed is what calls to a closed Store return.
 var errClosed = errors.New("session store is closed")
 
-// Silence is the limit that covers claims of this TTL. The margin spares the
-// renewals of many claims a ping each: one serves all that follow soon.
-func silence(ttl time.Duration) time.Duration { return ttl + min(ttl/10, time.Second) }
+// silence is the limit that covers claims of this TTL. The margin spares the
+// renewals of many claims a ping each: one serves all that follow soon. The least
+// is what a busy machine keeps to.
+func silence(ttl time.Duration) time.Duration {
+	return max(ttl+min(ttl/10, time.Second), time.Second)
+}
 
 // pause is how long a session of this limit goes without a ping.
 func pause(limit time.Duration) time.Duration { return min(limit/3, 10*time.Second) }

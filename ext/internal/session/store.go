@@ -88,11 +88,8 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 		}
 		changed := l.changed
 		s.mu.Unlock()
-		k.conn.Help(ctx, changed)
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return driver.Grant{}, ctx.Err()
+		if err := k.await(ctx, changed); err != nil {
+			return driver.Grant{}, err
 		}
 		if g, done, err := s.answer(l, c); done {
 			return g, err
@@ -222,13 +219,10 @@ func wait(ctx context.Context, l *lock, changed chan struct{}) error {
 	if l == nil {
 		return driver.ErrLost
 	}
-	l.link.conn.Help(ctx, changed)
-	select {
-	case <-changed:
-		return l.ended
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := l.link.await(ctx, changed); err != nil {
+		return err
 	}
+	return l.ended
 }
 
 // Close ends the session, and with it all claims. Calls fail from then on. A
