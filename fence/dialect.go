@@ -2,8 +2,9 @@ package fence
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
+
+	"github.com/holdfast-go/holdfast/internal/identifier"
 )
 
 // A Dialect is the SQL of an engine.
@@ -71,10 +72,6 @@ ON CONFLICT (name) DO UPDATE SET fence = max(f.fence, excluded.fence) RETURNING 
 	},
 }
 
-// identifier is what a name may be. Quotes would allow more, but nobody needs
-// it, and what is not allowed cannot be quoted wrongly.
-var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,47}$`)
-
 // compile puts the name of a table, perhaps after that of a schema and a dot,
 // into the statements.
 func (d Dialect) compile(table string) (statements, error) {
@@ -82,14 +79,10 @@ func (d Dialect) compile(table string) (statements, error) {
 	if !ok {
 		return st, fmt.Errorf("fence: %v is no engine: set SQL.Dialect to Postgres, MySQL or SQLite", d)
 	}
-	parts := strings.Split(table, ".")
-	for i, part := range parts {
-		if len(parts) > 2 || !identifier.MatchString(part) {
-			return st, fmt.Errorf("fence: SQL.Table %.60q must be a name of up to 48 letters, digits and _, the first no digit, or two of these as schema.name", table)
-		}
-		parts[i] = st.quote + part + st.quote
+	name, err := identifier.Table(table, "", st.quote)
+	if err != nil {
+		return st, fmt.Errorf("fence: SQL.Table: %w", err)
 	}
-	name := strings.Join(parts, ".")
 	for _, text := range []*string{&st.create, &st.raise, &st.read} {
 		*text = strings.Replace(*text, "%s", name, 1)
 	}

@@ -42,8 +42,8 @@ import (
 	"fmt"
 )
 
-// ErrOutdated: a larger token has been seen, so whoever has this one no longer
-// holds the lock. [OutdatedError] has the facts.
+// ErrOutdated says that a larger token has been seen, so that whoever has this
+// one no longer holds the lock. [OutdatedError] has the facts.
 var ErrOutdated = errors.New("token is outdated")
 
 // An OutdatedError says which token was refused. It matches [ErrOutdated].

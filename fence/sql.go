@@ -62,7 +62,8 @@ func (s SQL) Create(ctx context.Context, db *sql.DB) error {
 // Check refuses a token of a key, with an [OutdatedError], if a larger one has
 // been seen. Otherwise it remembers the token when tx commits, and keeps others
 // that check the key waiting until tx has ended: no larger token can come between
-// the check and the writes of tx. Roll tx back after any error.
+// the check and the writes of tx. Roll tx back after any error. In MySQL, check
+// before the first SELECT of tx: later ones see what that one saw.
 //
 // The key has 1 to 512 bytes of UTF-8; it is usually that of the lock, but may
 // name what is written. The token is that of [holdfast.Lock.Fence], which is 0

@@ -2,10 +2,10 @@ package sqllock
 
 import (
 	"errors"
-	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/holdfast-go/holdfast/internal/identifier"
 )
 
 // A Dialect is what one engine does in its own way. There are three: [Postgres],
@@ -57,23 +57,9 @@ type verdict struct {
 // String returns the name of the engine.
 func (d *Dialect) String() string { return d.name }
 
-// identifier is what a name may be. Quoting would allow more; but nobody needs
-// it, and what is not allowed cannot be quoted wrongly.
-var identifier = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,47}$`)
-
 // table quotes a name, which that of a schema and a dot may precede.
 func (d *Dialect) table(name, suffix string) (string, error) {
-	parts := strings.Split(name, ".")
-	for i, part := range parts {
-		if len(parts) > 2 || !identifier.MatchString(part) {
-			return "", fmt.Errorf("%q cannot be the name of a table here: want up to 48 letters, digits and _, the first not a digit, or two of these as schema.name", name)
-		}
-		if i == len(parts)-1 {
-			part += suffix
-		}
-		parts[i] = d.quote + part + d.quote
-	}
-	return strings.Join(parts, "."), nil
+	return identifier.Table(name, suffix, d.quote)
 }
 
 // compiler returns what makes statements of texts.

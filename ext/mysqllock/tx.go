@@ -95,7 +95,7 @@ func LockTx(ctx context.Context, tx Tx, key string) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		err = errors.New("a row of holdfast_tx_locks is missing: call CreateTxLocks")
 	}
-	return explain(key, err)
+	return explain(ctx, key, err)
 }
 
 // TryLockTx is [LockTx], but gives up when another transaction has the lock for
@@ -112,7 +112,7 @@ func TryLockTx(ctx context.Context, tx Tx, key string, wait time.Duration) error
 	if err == nil {
 		err = askAgain(ctx, tx, key, wait)
 	}
-	return explain(key, err)
+	return explain(ctx, key, err)
 }
 
 func askAgain(ctx context.Context, tx Tx, key string, wait time.Duration) error {
@@ -140,9 +140,13 @@ func lockRow(ctx context.Context, tx Tx, key, query string) error {
 	return tx.QueryRowContext(ctx, query, binary.BigEndian.Uint16(sum[:])).Scan(&id)
 }
 
-func explain(key string, err error) error {
+func explain(ctx context.Context, key string, err error) error {
 	if err == nil {
 		return nil
+	}
+	// The client may tell of the connection that it has closed instead.
+	if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
+		err = fmt.Errorf("%w: %w", ended, err)
 	}
 	var answer *mysql.MySQLError
 	if errors.As(err, &answer) {

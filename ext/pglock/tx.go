@@ -22,10 +22,10 @@ import (
 // Rolling back to a savepoint set before it ends it too. A transaction may take
 // the same key again.
 //
-// The key has 1 to 512 bytes of UTF-8. Other keys of other transactions are
-// independent, except that keys become numbers of 64 bits, the beginning of a
-// SHA-256: two of 100 million keys collide with a probability of 0.03 per cent,
-// and then exclude each other. Locks of a Locker on the same key are others.
+// The key has 1 to 512 bytes of UTF-8. It becomes a number of 64 bits, the
+// beginning of a SHA-256. Two keys with the same number exclude each other, too;
+// the probability that there are such among 100 million keys is 0.03 per cent.
+// Locks of a Locker on the same key are others.
 //
 // The transaction must be read committed. At a higher level it would see the
 // database as it was before the wait, not what the last holder has written, so

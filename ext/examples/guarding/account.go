@@ -26,10 +26,10 @@ CREATE TABLE accounts (
 CREATE TABLE registrations (phone text NOT NULL, owner text NOT NULL);
 CREATE INDEX ON registrations (phone)`
 
-// ErrFunds: the balance is less than what is to be withdrawn.
+// ErrFunds says that the balance is less than what is to be withdrawn.
 var ErrFunds = errors.New("insufficient funds")
 
-// ErrOutdated: another has held the lock since the balance was read.
+// ErrOutdated says that another has held the lock since the balance was read.
 var ErrOutdated = errors.New("the lock has gone to another")
 
 // A TakenError says whose a phone number is already.
