@@ -68,6 +68,7 @@ func (m *MariaDB) configure(dir string, options []string) (args []string, err er
 	lines := append([]string{
 		"[mariadbd]",
 		"datadir = " + data,
+		"tmpdir = " + dir, // servers with the same process id, in containers, would share files
 		"bind_address = " + loopback,
 		"port = " + strconv.Itoa(m.port),
 		"socket = ", // none: its path could be too long
