@@ -49,6 +49,8 @@ WHERE t.name <> '' AND l.until > {now}`,
 	duplicate: "1062",
 
 	checks: []string{
+		`SELECT 'autocommit is off: no lock is kept until its connection commits, and none can be taken meanwhile; set it on for these connections'
+FROM dual WHERE @@autocommit = 0`,
 		`SELECT 'innodb_flush_log_at_trx_commit is not 1: a crash of the server loses the last locks that it granted; set it to 1'
 FROM dual WHERE @@innodb_flush_log_at_trx_commit <> 1`,
 	},

@@ -79,6 +79,8 @@ func parse(u *url.URL) (*settings, error) {
 	mode := p.OneOf("tls", "", "true", "false", "preferred", "skip-verify")
 	ca, cert, key := p.String("ca", ""), p.String("cert", ""), p.String("key", "")
 	socket := p.String("socket", "")
+	// A server may be set up to commit nothing by itself.
+	s.config.Params = map[string]string{"autocommit": "1"}
 	s.config.Timeout = p.Duration("connect_timeout", 5*time.Second, 100*time.Millisecond, time.Hour)
 	if err := p.Err(); err != nil {
 		return nil, err
