@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"time"
 
 	"github.com/holdfast-go/holdfast/internal/book"
 )
@@ -50,7 +49,7 @@ func (s *Store) decide(ctx context.Context, key string, r rule) error {
 		if won {
 			return err
 		}
-		if tries > 2 && !sleep(ctx, time.Millisecond) {
+		if tries > 2 && !sleep(ctx, s.dialect.pauses.least, s.dialect.pauses.most) {
 			return ctx.Err()
 		}
 	}
