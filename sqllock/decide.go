@@ -4,7 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"fmt"
+	"time"
 
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/book"
 )
 
@@ -49,23 +52,28 @@ func (s *Store) decide(ctx context.Context, key string, r rule) error {
 		if won {
 			return err
 		}
-		if tries > 2 && !sleep(ctx, s.dialect.pauses.least, s.dialect.pauses.most) {
+		if tries > 2 && !sleep(ctx, time.Millisecond) {
 			return ctx.Err()
 		}
 	}
 }
 
+var errOpen = fmt.Errorf("%w: autocommit is off, so that no lock would be kept until its connection commits: set it on for these connections", driver.ErrInvalid)
+
 // load reads a row, and the engine's clock.
 func (s *Store) load(ctx context.Context, key string) (m book.Moment, floor int64, r row, err error) {
-	var now int64
+	var now, commits int64
 	err = s.query(ctx, loadRow, false, []any{escape(key)}, func(scan Scan) error {
 		var lowest, version, fence, since, until sql.NullInt64
 		var sole, claims sql.NullString
-		err := scan(&now, &lowest, &version, &fence, &sole, &since, &until, &claims)
+		err := scan(&now, &commits, &lowest, &version, &fence, &sole, &since, &until, &claims)
 		floor = lowest.Int64
 		r = row{version.Int64, fence.Int64, sole.String, since.Int64, until.Int64, claims.String}
 		return err
 	})
+	if err == nil && commits == 0 {
+		err = errOpen
+	}
 	return book.Moment{Now: span(now), Wall: now}, floor, r, err
 }
 

@@ -46,16 +46,17 @@ WHERE t.name <> '' AND l.until > {now}`,
 		floorRow + ` ON DUPLICATE KEY UPDATE version = version`,
 	},
 	insert:    insertRow,
+	commits:   "@@autocommit = 1",
 	duplicate: "1062",
 
+	version: `SELECT version()`,
+	needs:   needs{{"MariaDB", "10.6"}, {"", "8.0"}},
+
 	checks: []string{
-		`SELECT 'autocommit is off: no lock is kept until its connection commits, and none can be taken meanwhile; set it on for these connections'
-FROM dual WHERE @@autocommit = 0`,
 		`SELECT 'innodb_flush_log_at_trx_commit is not 1: a crash of the server loses the last locks that it granted; set it to 1'
 FROM dual WHERE @@innodb_flush_log_at_trx_commit <> 1`,
 	},
-	code:   mysqlCode,
-	pauses: patient,
+	code: mysqlCode,
 	errors: map[string]verdict{
 		"1213": {again: true}, // deadlock
 		"1205": {again: true}, // lock wait timeout

@@ -55,6 +55,11 @@ END $holdfast$`,
 	publish: `WITH won AS (` + updateRow + ` RETURNING 1)
 SELECT count(pg_notify(m ->> 'to', m ->> 'text')) FROM won, jsonb_array_elements(CAST(? AS jsonb)) AS m`,
 
+	commits: "true", // Whoever begins a transaction begins it by a statement.
+
+	version: `SELECT current_setting('server_version')`,
+	needs:   needs{{"", "12"}},
+
 	checks: []string{
 		`SELECT 'fsync is off: a crash of the server may bring back locks that were released, and lose some that are held; set it on'
 WHERE current_setting('fsync') = 'off'`,
@@ -63,12 +68,13 @@ WHERE current_setting('synchronous_commit') = 'off'`,
 		`SELECT 'the table is UNLOGGED: a crash of the server loses all locks; ALTER TABLE ... SET LOGGED'
 FROM pg_class WHERE oid = CAST('{table}' AS regclass) AND relpersistence = 'u'`,
 	},
-	code:   sqlState,
-	pauses: patient,
+	code: sqlState,
 	errors: map[string]verdict{
 		"40001": {again: true}, // serialization failure
 		"40P01": {again: true}, // deadlock
 		"42P01": {final: missing},
+		"22P05": {final: encoding},
+		"22021": {final: encoding},
 		"3F000": {final: homeless},
 		"42501": {final: forbidden},
 		"42703": {final: other},

@@ -3,7 +3,6 @@ package sqllock
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,11 +59,10 @@ type Listener interface {
 	// same.
 	To() string
 
-	// Listen calls hear, which may take a second, with each message that comes,
-	// and with "" when some may have been missed, until Close. It returns when
-	// it listens, or why it cannot. It is called for each claim that waits;
-	// hear reports whether any still does.
-	Listen(ctx context.Context, hear func(text string) (waited bool)) error
+	// Listen calls hear with each message that comes, and with "" when some may
+	// have been missed, until Close. It returns when it listens, or why it
+	// cannot. Once it listens it need not be called again.
+	Listen(ctx context.Context, hear func(text string)) error
 
 	Close() error
 }
@@ -83,11 +81,7 @@ type Pushing struct {
 
 type watched struct{ key, id string }
 
-type watcher struct {
-	at      watched
-	wake    func(driver.Grant)
-	refused time.Time // when the claim was last; guarded by Pushing.mu
-}
+type watcher struct{ wake func(driver.Grant) }
 
 var (
 	_ driver.Watcher  = (*Pushing)(nil)
@@ -107,40 +101,30 @@ const firstListen = 200 * time.Millisecond
 
 // Acquire implements [driver.Store].
 func (p *Pushing) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	if p.dialect.publish != "" && !p.listens.Swap(true) {
+	if !p.listens.Swap(true) {
 		bounded, cancel := context.WithTimeout(ctx, min(firstListen, c.TTL/24))
 		p.listener.Listen(bounded, p.hear) // Watch says why it cannot.
 		cancel()
 	}
-	g, err := p.Store.Acquire(ctx, c)
-	if err == nil && !g.OK {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if w := p.watchers[watched{c.Key, c.ID}]; w != nil {
-			w.refused = time.Now()
-		}
-	}
-	return g, err
+	return p.Store.Acquire(ctx, c)
 }
 
 // Watch implements [driver.Watcher].
 func (p *Pushing) Watch(ctx context.Context, c driver.Claim, wake func(driver.Grant)) (stop func(), err error) {
-	w := &watcher{at: watched{c.Key, c.ID}, wake: wake}
-	p.mu.Lock()
-	p.watchers[w.at] = w
-	p.mu.Unlock()
-	stop = func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if p.watchers[w.at] == w {
-			delete(p.watchers, w.at)
-		}
-	}
 	if err := p.listener.Listen(ctx, p.hear); err != nil {
-		stop()
 		return nil, err
 	}
-	return stop, nil
+	at, w := watched{c.Key, c.ID}, &watcher{wake}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.watchers[at] = w
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.watchers[at] == w {
+			delete(p.watchers, at)
+		}
+	}, nil
 }
 
 // Notify implements [driver.Notifier].
@@ -162,42 +146,39 @@ func (p *Pushing) Notify(lost func(key, id string, err error)) (stop func()) {
 
 // hear passes a message on. Of one that makes no sense, nobody is told: whoever
 // it was for asks again.
-func (p *Pushing) hear(text string) (waited bool) {
+func (p *Pushing) hear(text string) {
 	if text == "" {
-		p.look()
-	} else {
-		p.pass(text)
+		for _, w := range p.all() {
+			w.wake(driver.Grant{})
+		}
+		return
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.watchers) > 0
-}
-
-func (p *Pushing) pass(text string) {
 	var n news
 	if json.Unmarshal([]byte(text), &n) != nil {
 		return
 	}
 	at := watched{unescape(n.Key), unescape(n.ID)}
 	p.mu.Lock()
-	w := p.watchers[at]
+	w, lost := p.watchers[at], p.lost
 	p.mu.Unlock()
 	switch {
 	case n.Broken:
-		p.broken(at)
+		for _, tell := range lost {
+			(*tell)(at.key, at.id, driver.ErrBroken)
+		}
 	case w != nil:
 		w.wake(driver.Grant{OK: n.Fence > 0, Fence: n.Fence, Span: n.Span, TTL: span(n.TTL)})
 	}
 }
 
-// broken tells that an operator has ended a claim.
-func (p *Pushing) broken(at watched) {
+func (p *Pushing) all() []*watcher {
 	p.mu.Lock()
-	lost := slices.Clone(p.lost)
-	p.mu.Unlock()
-	for _, tell := range lost {
-		(*tell)(at.key, at.id, driver.ErrBroken)
+	defer p.mu.Unlock()
+	var list []*watcher
+	for _, w := range p.watchers {
+		list = append(list, w)
 	}
+	return list
 }
 
 // Close closes the listener, and what [Store.Close] does.

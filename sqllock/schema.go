@@ -10,6 +10,9 @@ import (
 // claims that people may read, if they are not there, and brings the view up to
 // date. Run it once, as a user who may create tables, before the first lock.
 func (s *Store) Create(ctx context.Context) error {
+	if err := s.old(ctx); err != nil {
+		return err
+	}
 	texts := s.dialect.create
 	if s.dialect.together != "" {
 		texts = []string{strings.ReplaceAll(s.dialect.together, "{create}", strings.Join(texts, ";"))}
@@ -36,8 +39,12 @@ func (s *Store) Schema() []string {
 }
 
 // Check implements [driver.Checker]. An error that matches [driver.ErrInvalid]
-// says that there is no table, or none that this user may read.
+// says that there is no table, or none that this user may read, or that the
+// server is too old.
 func (s *Store) Check(ctx context.Context) ([]string, error) {
+	if err := s.old(ctx); err != nil {
+		return nil, err
+	}
 	if _, _, _, err := s.load(ctx, ""); err != nil {
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import "strings"
 const (
 	// acquireRow takes a row in which nothing stands any more.
 	acquireRow = `UPDATE {table} SET version = version + 1, fence = {keep}({greatest}(fence + 1, {now}) + ?), sole = ?, since = {now}, until = {now} + ?, claims = ?
-WHERE name = ? AND until <= {now} AND fence < 9007199254740000`
+WHERE name = ? AND until <= {now} AND {commits} AND fence < 9007199254740000`
 
 	// renewRows and releaseRows are about rows whose claim is alone.
 	renewRows = `UPDATE {table} SET version = version + 1, until = {now} + ?
@@ -20,7 +20,7 @@ WHERE name IN (?...) AND sole IN (?...) AND until > {now}`
 
 	// loadRow always returns one row. The row without a name has the highest
 	// token of all keys that have no row any more.
-	loadRow = `SELECT {now}, f.fence, l.version, l.fence, l.sole, l.since, l.until, l.claims
+	loadRow = `SELECT {now}, CASE WHEN {commits} THEN 1 ELSE 0 END, f.fence, l.version, l.fence, l.sole, l.since, l.until, l.claims
 FROM (SELECT 1 AS one) o LEFT JOIN {table} f ON f.name = '' LEFT JOIN {table} l ON l.name = ?`
 
 	floorRow  = `INSERT INTO {table} (name, version, fence, sole, since, until, claims) VALUES ('', 1, 0, '', 0, 0, '{}')`
@@ -29,13 +29,6 @@ FROM (SELECT 1 AS one) o LEFT JOIN {table} f ON f.name = '' LEFT JOIN {table} l 
 
 	listRows = `SELECT {now}, name, version, fence, sole, since, until, claims FROM {table}
 WHERE name >= ? AND name <> '' AND until > {now} ORDER BY name LIMIT 500`
-
-	someRows = `SELECT {now}, name, version, fence, sole, since, until, claims FROM {table} WHERE name IN (?...)`
-
-	// The row of a boot has the time of its beginning in since, see now.
-	readBoot  = `SELECT since FROM {table} WHERE name = ?`
-	writeBoot = `INSERT INTO {table} (name, version, fence, sole, since, until, claims)
-SELECT ?, 1, 0, '', max(?, coalesce(max(since), 0)) - ?, 9223372036854775807, '{}' FROM {table} WHERE true ON CONFLICT (name) DO NOTHING`
 
 	// Rows that nobody has wanted for an hour go; a token of theirs stays.
 	idleRows   = `SELECT name, fence FROM {table} WHERE until < {now} - 3600000000 AND name <> '' LIMIT 1000`

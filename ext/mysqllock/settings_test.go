@@ -9,11 +9,12 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/ext/internal/servers"
 )
 
 // TestAutocommit: on a server that commits nothing by itself, a lock is seen by
-// all, and a database that somebody else has opened is warned of.
+// all, and a database that somebody else has opened is refused.
 func TestAutocommit(t *testing.T) {
 	t.Parallel()
 	server := servers.StartMariaDB(t, "autocommit = 0", "innodb_flush_log_at_trx_commit = 2")
@@ -35,6 +36,13 @@ func TestAutocommit(t *testing.T) {
 		t.Errorf("the second lock returned %v, want ErrHeld", err)
 	}
 
+	free, err := lockers[0].TryLock(t.Context(), "free")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := free.Unlock(); err != nil {
+		t.Fatal(err)
+	}
 	their := config(t, server.URL())
 	their.Params = nil
 	connector, err := mysql.NewConnector(their)
@@ -43,8 +51,19 @@ func TestAutocommit(t *testing.T) {
 	}
 	db := sql.OpenDB(connector)
 	defer db.Close()
-	warnings, err := New(db, nil).Check(t.Context())
-	if err != nil || len(warnings) != 2 || !strings.HasPrefix(warnings[0], "autocommit is off") || !strings.HasPrefix(warnings[1], "innodb_flush_log_at_trx_commit is not 1") {
-		t.Errorf("Check returned %q and %v, want a warning of autocommit and one of the log", warnings, err)
+	s := New(db, nil)
+	if _, err := s.Check(t.Context()); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "autocommit is off") {
+		t.Errorf("Check returned %v, want an ErrInvalid of autocommit", err)
+	}
+	for _, key := range []string{"key", "new", "free"} {
+		if _, err := holdfast.New(s, nil).TryLock(t.Context(), key); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "autocommit is off") {
+			t.Errorf("TryLock of %s returned %v, want an ErrInvalid of autocommit", key, err)
+		}
+	}
+
+	s = opened(t, server.URL()).(*Store)
+	warnings, err := s.Check(t.Context())
+	if err != nil || len(warnings) != 1 || !strings.HasPrefix(warnings[0], "innodb_flush_log_at_trx_commit is not 1") {
+		t.Errorf("Check returned %q and %v, want a warning of the log", warnings, err)
 	}
 }
