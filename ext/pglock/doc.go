@@ -4,8 +4,7 @@
 //
 //	locks, err := holdfast.Open(ctx, "postgres://app@db.example.com/app", nil)
 //
-// With a pool of your own: [New]. Locks that end with their connection: [Session].
-// Inside a transaction of your own: [LockTx] and
+// With a pool of your own: [New]. Inside a transaction of your own: [LockTx] and
 // [LockSQLTx] take a lock that ends with it, and [CheckFence] refuses what the
 // holder of a lost lock would still write. docs/guarding.md says when to use
 // which.
@@ -34,14 +33,14 @@
 //   - A pooler in transaction mode, such as PgBouncer, does not pass notifications
 //     on. [New] and the URL notice one by the process id, which differs from the
 //     server's. Waiters then ask every few milliseconds up to half a second,
-//     unless ?listen= names the server itself. Locks work the same.
+//     unless ?listen= or Options.Listen names the server itself. Locks work the
+//     same: where there is a pooler, statements are not prepared.
 //   - NOTIFY takes a lock of the whole cluster until the commit is on disk, so a
 //     busy queue slows other users of NOTIFY.
 //
 // # Permissions
 //
-// SELECT, INSERT, UPDATE and DELETE on the table; nothing else. [Store.Create]
-// needs CREATE on the schema.
+// SELECT, INSERT, UPDATE and DELETE on the table; nothing else.
 //
 // # URL
 //
@@ -50,7 +49,6 @@
 //	table=holdfast   the table, or schema.table
 //	listen=host:port the server to listen at, if host is a pooler
 //	conns=4          the most connections for statements, 1 to 100
-//	mode=session     see [Session]
 //	sslmode, sslrootcert, sslcert, sslkey, connect_timeout, target_session_attrs
 //	                 as libpq has them. Without sslmode, a server that is not on
 //	                 this machine must prove its name (verify-full), unless

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -53,20 +52,9 @@ func connect(ctx context.Context, config *pgxpool.Config) (*pgxpool.Pool, error)
 	if err != nil {
 		return nil, err
 	}
-	var between bool
-	err = pool.AcquireFunc(ctx, func(c *pgxpool.Conn) (err error) {
-		between, err = pooled(ctx, c.Conn())
-		return err
-	})
-	if err != nil {
+	if err := pool.Ping(ctx); err != nil {
 		pool.Close()
 		return nil, err
-	}
-	if between && config.ConnConfig.DefaultQueryExecMode != pgx.QueryExecModeExec {
-		// What one connection prepares, the next may not know.
-		pool.Close()
-		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
-		return connect(ctx, config)
 	}
 	return pool, nil
 }
@@ -137,6 +125,7 @@ func configure(u *url.URL, params url.Values) (*pgxpool.Config, error) {
 		return nil, withoutURL(err)
 	}
 	config.ConnConfig.RuntimeParams["application_name"] = "holdfast"
+	config.ConnConfig.RuntimeParams["client_encoding"] = "UTF8" // else it is the database's
 	return config, nil
 }
 

@@ -50,7 +50,7 @@ func New(pool *pgxpool.Pool, opts *Options) *Store {
 	if at == nil {
 		at = pool.Config().ConnConfig
 	}
-	rows := sqllock.NewClient(client{pool}, sqllock.Postgres, &sqllock.Options{Table: opts.Table})
+	rows := sqllock.NewClient(&client{pool: pool}, sqllock.Postgres, &sqllock.Options{Table: opts.Table})
 	return &Store{Pushing: rows.Pushing(newListener(at)), close: func() {}}
 }
 
@@ -67,6 +67,6 @@ func (s *Store) Close() error {
 func pooled(ctx context.Context, conn *pgx.Conn) (bool, error) {
 	var pid uint32
 	// Not prepared: a pooler may pass the next statement to another server.
-	err := conn.QueryRow(ctx, "SELECT pg_backend_pid()", pgx.QueryExecModeSimpleProtocol).Scan(&pid)
+	err := conn.QueryRow(ctx, "SELECT pg_backend_pid()", pgx.QueryExecModeExec).Scan(&pid)
 	return pid != conn.PgConn().PID(), err
 }
