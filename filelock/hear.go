@@ -11,7 +11,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/book"
-	"github.com/holdfast-go/holdfast/internal/dirwatch"
 )
 
 // start begins to listen or to look, once. Call it with mu held.
@@ -21,7 +20,7 @@ func (w *watcher) start() {
 	}
 	w.started = true
 	if !w.store.deaf.Load() {
-		if events, err := dirwatch.New(w.store.dir, dirwatch.Closed); err == nil {
+		if events, err := listen(w.store.dir); err == nil {
 			w.events = events
 			w.stopped.Go(func() { w.hear(events) })
 			return
@@ -54,7 +53,7 @@ func (w *watcher) restart() {
 		w.mu.Unlock()
 		return
 	}
-	w.events.Close()
+	w.events.close()
 	w.events, w.started = nil, false
 	w.start()
 	w.mu.Unlock()
@@ -69,16 +68,16 @@ func (w *watcher) close() {
 	}
 	close(w.quit)
 	if w.events != nil {
-		w.events.Close()
+		w.events.close()
 	}
 	w.mu.Unlock()
 	w.stopped.Wait()
 }
 
 // hear acts on events until they end.
-func (w *watcher) hear(events *dirwatch.Watch) {
+func (w *watcher) hear(events *events) {
 	for {
-		batch, err := events.Next()
+		batch, err := events.next()
 		if errors.Is(err, os.ErrClosed) {
 			return
 		}

@@ -5,6 +5,7 @@ package leases
 import (
 	"context"
 	"crypto/rand"
+	"flag"
 	"net/url"
 	"os"
 	"strings"
@@ -44,8 +45,13 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	// These tests wait for servers most of the time, not for the processor.
+	flag.Parse()
+	if err := flag.Set("test.parallel", "12"); err != nil {
+		panic(err)
+	}
 	os.Exit(servers.Main(m, func(tb servers.TB) {
-		postgres.shared, mariadb.shared = postgres.start(tb), mariadb.start(tb)
+		postgres.shared, mariadb.shared = postgres.start(tb, "max_connections = 500"), mariadb.start(tb)
 	}))
 }
 

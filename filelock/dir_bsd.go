@@ -1,16 +1,16 @@
 //go:build darwin || freebsd
 
-package netfs
+package filelock
 
 import "syscall"
 
 const mountedLocally = 0x1000 // MNT_LOCAL
 
-// Kind returns the kind of network file system on which a directory is, or
+// network returns the kind of network file system on which a directory is, or
 // nothing if it is local.
-func Kind(dir string) string {
+func network(dir string) string {
 	var st syscall.Statfs_t
-	if err := statfs(dir, &st); err != nil {
+	if err := retry(func() error { return syscall.Statfs(dir, &st) }); err != nil {
 		return "unknown: " + err.Error()
 	}
 	if st.Flags&mountedLocally != 0 {

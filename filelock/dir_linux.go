@@ -1,4 +1,4 @@
-package netfs
+package filelock
 
 import "syscall"
 
@@ -26,11 +26,11 @@ var networks = map[uint32]string{
 	0xaad7aaea: "panfs",
 }
 
-// Kind returns the kind of network file system on which a directory is, or
+// network returns the kind of network file system on which a directory is, or
 // nothing if it is local.
-func Kind(dir string) string {
+func network(dir string) string {
 	var st syscall.Statfs_t
-	if err := statfs(dir, &st); err != nil {
+	if err := retry(func() error { return syscall.Statfs(dir, &st) }); err != nil {
 		return "unknown: " + err.Error()
 	}
 	return networks[uint32(st.Type)] //nolint:unconvert // int32 on some, int64 on others
