@@ -26,7 +26,7 @@ func initCommand(store *site) *cobra.Command {
 		Short: "Prepare a store, once, by making its table in a database",
 		Long: `Init makes what a store needs before the first lock: in a database, the table of
 locks and the view of it that people may read. Other stores need nothing, and
-init says so. No other command makes anything.
+init says so. No other command makes a table on a server.
 
 What is there already stays, locks included, so init may be run at every
 deployment, and on many machines at once. It needs a user who may create tables;
