@@ -79,7 +79,7 @@ func (d Dialect) compile(table string) (statements, error) {
 	if !ok {
 		return st, fmt.Errorf("fence: %v is no engine: set SQL.Dialect to Postgres, MySQL or SQLite", d)
 	}
-	name, err := identifier.Table(table, "", st.quote)
+	name, err := identifier.Quote(table, "", st.quote)
 	if err != nil {
 		return st, fmt.Errorf("fence: SQL.Table: %w", err)
 	}

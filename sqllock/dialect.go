@@ -65,7 +65,7 @@ func (d *Dialect) String() string { return d.name }
 
 // table quotes a name, which that of a schema and a dot may precede.
 func (d *Dialect) table(name, suffix string) (string, error) {
-	return identifier.Table(name, suffix, d.quote)
+	return identifier.Quote(name, suffix, d.quote)
 }
 
 // compiler returns what makes statements of texts.

@@ -157,7 +157,7 @@ func TestTableNames(t *testing.T) {
 		if name == "" {
 			continue // the default
 		}
-		if err := s.Create(t.Context()); err == nil || !strings.Contains(err.Error(), "cannot be the name") {
+		if err := s.Create(t.Context()); err == nil || !strings.Contains(err.Error(), "cannot be a name") {
 			t.Errorf("%q: %v, want an error that says what a name may be", name, err)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"regexp"
 	"strings"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/ext/internal/session"
+	"github.com/holdfast-go/holdfast/internal/identifier"
 )
 
 // A sessionServer opens sessions with MySQL or MariaDB.
@@ -181,12 +181,11 @@ func (s *sessionServer) schema() ([]string, error) {
 	}, err
 }
 
-var identifiers = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]{0,47}\.)?[A-Za-z_][A-Za-z0-9_]{0,47}$`)
-
 // quoted is the table's name for SQL.
 func quoted(name string) (string, error) {
-	if !identifiers.MatchString(name) {
-		return "", fmt.Errorf("%w: a table named %q (want name or schema.name, each of up to 48 letters, digits and _)", driver.ErrInvalid, name)
+	name, err := identifier.Quote(name, "", "`")
+	if err != nil {
+		return "", fmt.Errorf("%w: table %w", driver.ErrInvalid, err)
 	}
-	return "`" + strings.ReplaceAll(name, ".", "`.`") + "`", nil
+	return name, nil
 }

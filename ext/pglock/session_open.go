@@ -6,16 +6,15 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/ext/internal/session"
+	"github.com/holdfast-go/holdfast/internal/identifier"
 )
 
 // A sessionServer opens sessions with PostgreSQL.
@@ -194,14 +193,13 @@ func (s *sessionServer) schema() (string, error) {
 	return `CREATE SEQUENCE IF NOT EXISTS ` + sequence + ` INCREMENT BY ` + strconv.Itoa(span) + ` MAXVALUE ` + strconv.Itoa(1<<53-span), err
 }
 
-var identifiers = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]{0,47}\.)?[A-Za-z_][A-Za-z0-9_]{0,47}$`)
-
 // quoted is the sequence's name for SQL.
 func quoted(name string) (string, error) {
-	if !identifiers.MatchString(name) {
-		return "", fmt.Errorf("%w: a sequence named %q (want name or schema.name, each of up to 48 letters, digits and _)", driver.ErrInvalid, name)
+	name, err := identifier.Quote(name, "", `"`)
+	if err != nil {
+		return "", fmt.Errorf("%w: sequence %w", driver.ErrInvalid, err)
 	}
-	return pgx.Identifier(strings.Split(name, ".")).Sanitize(), nil
+	return name, nil
 }
 
 var errNoRow = errors.New("the query has no row")

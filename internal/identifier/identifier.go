@@ -1,4 +1,4 @@
-// Package identifier puts the names of tables into SQL.
+// Package identifier puts names into SQL.
 package identifier
 
 import (
@@ -11,14 +11,14 @@ import (
 // be quoted wrongly.
 var valid = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,47}$`)
 
-// Table quotes the name of a table, which that of a schema and a dot may
-// precede, and adds a suffix to it. Each name has up to 48 letters, digits and
+// Quote quotes a name, which that of a schema and a dot may precede, and adds a
+// suffix to it. Each name has up to 48 letters, digits and
 // _, and does not begin with a digit.
-func Table(name, suffix, quote string) (string, error) {
+func Quote(name, suffix, quote string) (string, error) {
 	parts := strings.Split(name, ".")
 	for i, part := range parts {
 		if len(parts) > 2 || !valid.MatchString(part) {
-			return "", fmt.Errorf("%.99q cannot be the name of a table here: want up to 48 letters, digits and _, the first not a digit, or two of these as schema.name", name)
+			return "", fmt.Errorf("%.99q cannot be a name in SQL here: want up to 48 letters, digits and _, the first not a digit, or two of these as schema.name", name)
 		}
 		if i == len(parts)-1 {
 			part += suffix

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestTable(t *testing.T) {
+func TestQuote(t *testing.T) {
 	for name, want := range map[string]string{
 		"fences":                   "`fences_2`",
 		"App.Fences_2":             "`App`.`Fences_2_2`",
@@ -22,7 +22,7 @@ func TestTable(t *testing.T) {
 		"fénces":                   "",
 		"%s":                       "",
 	} {
-		if got, err := Table(name, "_2", "`"); got != want || (err == nil) != (want != "") {
+		if got, err := Quote(name, "_2", "`"); got != want || (err == nil) != (want != "") {
 			t.Errorf("%q: %s, %v; want %s", name, got, err, want)
 		}
 	}
