@@ -32,7 +32,7 @@ func (c *contest) run(g driver.Grant, sent time.Duration, err error) (*Lock, err
 			again = c.stale < maxLate
 		case err == nil:
 			c.refuse(g, sent)
-			again = c.subscribe()
+			again = c.subscribe() || c.superseded()
 		}
 		if !again {
 			if lock, err := c.rest(g, err); lock != nil || err != nil {
@@ -120,6 +120,17 @@ func (c *contest) subscribe() bool {
 	}
 	c.stop, c.wake, c.watched = stop, wake, id
 	return true
+}
+
+// superseded reports whether a wake-up came before the refusal did. A grant in it
+// may have run out before the store refused, so another look tells.
+func (c *contest) superseded() bool {
+	select {
+	case <-c.wake:
+		return true
+	default:
+		return false
+	}
 }
 
 // push never blocks: one wake-up stands for many, and a grant for a wake-up.

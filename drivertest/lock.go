@@ -33,11 +33,23 @@ func (c *client) lock(ctx context.Context, claim driver.Claim) (t tenure, ok boo
 		return t, true
 	}
 	var wakes chan driver.Grant
+	// A wake that came before a refusal did may tell of a grant that had run
+	// out by then.
+	asks := func() bool {
+		for !c.tries(&t) {
+			select {
+			case <-wakes:
+			default:
+				return false
+			}
+		}
+		return true
+	}
 	if c.has(Watch) {
 		w := c.watch(claim)
 		defer w.stop()
 		wakes = w.wakes
-		if c.tries(&t) {
+		if asks() {
 			return t, true
 		}
 	}
@@ -45,12 +57,15 @@ func (c *client) lock(ctx context.Context, claim driver.Claim) (t tenure, ok boo
 		beat := time.NewTimer(c.heartbeat(claim))
 		select {
 		case g := <-wakes:
-			if g.OK && c.confirms(&t, g) || c.tries(&t) {
+			if g.OK && c.confirms(&t, g) || asks() {
 				return t, true
 			}
 		case <-beat.C:
 			if c.tries(&t) {
 				t.found = c.has(Watch) && len(wakes) == 0
+				return t, true
+			}
+			if len(wakes) > 0 && asks() {
 				return t, true
 			}
 		case <-ctx.Done():

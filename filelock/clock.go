@@ -2,25 +2,24 @@ package filelock
 
 import (
 	"crypto/sha256"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/book"
+	"github.com/holdfast-go/holdfast/internal/boottime"
 )
 
 // A clockID names the clock that times in a record were read from. Two
 // processes with the same one can compare their times.
 type clockID [16]byte
 
-func nameClock(parts ...string) clockID {
-	h := sha256.New()
-	for _, part := range parts {
-		h.Write([]byte(part))
-		h.Write([]byte{0})
-	}
-	return clockID(h.Sum(nil)[:16])
-}
+var ownClock = sync.OnceValue(func() clockID {
+	name, _ := boottime.Machine()
+	sum := sha256.Sum256([]byte(name))
+	return clockID(sum[:16])
+})
 
 func now() book.Moment {
 	t := time.Now()
-	return book.Moment{Now: lease(t), Wall: t.UnixMicro()}
+	return book.Moment{Now: boottime.SinceBoot(t), Wall: t.UnixMicro()}
 }

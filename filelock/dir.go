@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+
+	"github.com/holdfast-go/holdfast/internal/netfs"
 )
 
 // Options say who may share the locks of a directory. The zero value means
@@ -41,6 +43,10 @@ func checkMode(mode fs.FileMode) error {
 	}
 	return nil
 }
+
+// network tells the kind of network file system that a directory is on, if any.
+// A test has another.
+var network = netfs.Kind
 
 // prepareDir makes the directory of a store if it is missing, and refuses one
 // in which locks would not be safe. It also returns the kind of network file

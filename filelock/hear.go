@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/book"
+	"github.com/holdfast-go/holdfast/internal/dirwatch"
 )
 
 // start begins to listen or to look, once. Call it with mu held.
@@ -20,7 +21,7 @@ func (w *watcher) start() {
 	}
 	w.started = true
 	if !w.store.deaf.Load() {
-		if events, err := listen(w.store.dir); err == nil {
+		if events, err := dirwatch.New(w.store.dir, dirwatch.Closed); err == nil {
 			w.events = events
 			w.stopped.Go(func() { w.hear(events) })
 			return
@@ -53,7 +54,7 @@ func (w *watcher) restart() {
 		w.mu.Unlock()
 		return
 	}
-	w.events.close()
+	w.events.Close()
 	w.events, w.started = nil, false
 	w.start()
 	w.mu.Unlock()
@@ -68,16 +69,16 @@ func (w *watcher) close() {
 	}
 	close(w.quit)
 	if w.events != nil {
-		w.events.close()
+		w.events.Close()
 	}
 	w.mu.Unlock()
 	w.stopped.Wait()
 }
 
 // hear acts on events until they end.
-func (w *watcher) hear(events *events) {
+func (w *watcher) hear(events *dirwatch.Watch) {
 	for {
-		batch, err := events.next()
+		batch, err := events.Next()
 		if errors.Is(err, os.ErrClosed) {
 			return
 		}

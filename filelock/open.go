@@ -2,22 +2,19 @@ package filelock
 
 import (
 	"context"
-	"fmt"
 	"io/fs"
 	"net/url"
-	"path/filepath"
-	"runtime"
 	"strconv"
-	"strings"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/fileurl"
 )
 
 func init() { driver.Register("file", openURL) }
 
 // openURL makes the Store of a URL, and its directory if that is missing.
 func openURL(ctx context.Context, u *url.URL) (driver.Store, error) {
-	dir, err := dirOf(u)
+	dir, err := fileurl.Path(u, "file:///var/lib/app/locks")
 	if err != nil {
 		return nil, err
 	}
@@ -42,34 +39,4 @@ func parseMode(text string) (fs.FileMode, error) {
 		return 0, err
 	}
 	return fs.FileMode(mode), checkMode(fs.FileMode(mode))
-}
-
-// dirOf returns the directory that a URL names: absolute, as a relative one
-// would move with the process.
-func dirOf(u *url.URL) (string, error) {
-	path := u.Path
-	switch {
-	case u.User != nil:
-		return "", wrong("it names a user")
-	case u.Fragment != "":
-		return "", wrong("a # in a path is written %%23")
-	case u.Host != "" && u.Host != "localhost":
-		return "", wrong("it names the host %q: write file:///%[1]s%[2]s for a path from the root, file:%[1]s%[2]s for a relative one", u.Host, u.Path)
-	case u.Opaque != "":
-		var err error
-		if path, err = url.PathUnescape(u.Opaque); err != nil {
-			return "", wrong("%w", err)
-		}
-	}
-	if runtime.GOOS == "windows" && len(path) > 2 && path[0] == '/' && path[2] == ':' {
-		path = path[1:] // /C:/dir
-	}
-	if path == "" || strings.ContainsRune(path, 0) {
-		return "", wrong("it names no directory, as file:///var/lib/app/locks does")
-	}
-	return filepath.Abs(filepath.FromSlash(path))
-}
-
-func wrong(format string, args ...any) error {
-	return fmt.Errorf("%w: %w", driver.ErrURL, fmt.Errorf(format, args...))
 }

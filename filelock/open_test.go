@@ -49,9 +49,9 @@ func TestWrongURL(t *testing.T) {
 	root := filepath.ToSlash(t.TempDir())
 	t.Chdir(root)
 	for url, want := range map[string]string{
-		"file:":                             "names no directory",
-		"file://":                           "names no directory",
-		"file:///a%00b":                     "names no directory",
+		"file:":                             "names no path",
+		"file://":                           "names no path",
+		"file:///a%00b":                     "names no path",
 		"file:a%zzb":                        "invalid URL escape",
 		"file://locks/a":                    `file:///locks/a`,
 		"file://me:secret@localhost/a":      "names a user",

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/dirwatch"
 )
 
 // A watcher tells the waiting claims of a Store that they have been granted,
@@ -26,9 +27,9 @@ type watcher struct {
 	listeners []*listener
 	started   bool
 	closed    bool
-	late      *time.Timer   // starts it for those who hold; nil: nobody does
-	events    *events       // nil: look
-	kick      chan struct{} // look soon
+	late      *time.Timer     // starts it for those who hold; nil: nobody does
+	events    *dirwatch.Watch // nil: look
+	kick      chan struct{}   // look soon
 	quit      chan struct{}
 	stopped   sync.WaitGroup
 }

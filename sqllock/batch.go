@@ -41,9 +41,9 @@ func (s *Store) renewSole(ctx context.Context, cs []driver.Claim, ttl time.Durat
 	sent := time.Now()
 	args := append([]any{micros(ttl)}, lists(cs)...)
 	if s.dialect.returning {
-		return s.named(ctx, expand(renewRows, width(cs))+" RETURNING name", args)
+		return s.named(ctx, expand(renewRows, width(len(cs)))+" RETURNING name", args)
 	}
-	n, err := s.exec(ctx, expand(renewRows, width(cs)), false, args...)
+	n, err := s.exec(ctx, expand(renewRows, width(len(cs))), false, args...)
 	if err != nil || n == 0 {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func (s *Store) renewSole(ctx context.Context, cs []driver.Claim, ttl time.Durat
 	}
 	// Some are not alone. The others stand for a full TTL since.
 	kept = make(map[string]bool)
-	err = s.query(ctx, expand(leftRows, width(cs)), false, lists(cs), func(scan Scan) error {
+	err = s.query(ctx, expand(leftRows, width(len(cs))), false, lists(cs), func(scan Scan) error {
 		var name string
 		var left int64
 		err := scan(&name, &left)
@@ -68,7 +68,7 @@ func (s *Store) renewSole(ctx context.Context, cs []driver.Claim, ttl time.Durat
 // were. An engine that would not tell is asked for each.
 func (s *Store) releaseSole(ctx context.Context, cs []driver.Claim) (ended map[string]bool, err error) {
 	if s.dialect.returning {
-		return s.named(ctx, expand(releaseRows, width(cs))+" RETURNING name", lists(cs))
+		return s.named(ctx, expand(releaseRows, width(len(cs)))+" RETURNING name", lists(cs))
 	}
 	ended = make(map[string]bool)
 	for i := range cs {
@@ -93,13 +93,13 @@ func (s *Store) named(ctx context.Context, text string, args []any) (map[string]
 	return found, err
 }
 
-// width is how many parameters a list for cs has: a power of two, since clients
+// width is how many parameters a list of n has: a power of two, since clients
 // keep each text that they have sent.
-func width(cs []driver.Claim) int { return 1 << bits.Len(uint(len(cs)-1)) }
+func width(n int) int { return 1 << bits.Len(uint(n-1)) }
 
 // lists returns the keys and the ids, the last of each repeated up to width.
 func lists(cs []driver.Claim) []any {
-	n := width(cs)
+	n := width(len(cs))
 	args := make([]any, 2*n)
 	for i := range n {
 		c := &cs[min(i, len(cs)-1)]

@@ -44,6 +44,9 @@ type database struct {
 	closed   atomic.Bool
 }
 
+// Client returns what runs statements on db, and never closes it.
+func (d *Dialect) Client(db *sql.DB) Client { return &database{db: db, prepares: d.prepares} }
+
 func (d *database) Query(ctx context.Context, st Statement, each func(Scan) error) error {
 	stmt, err := d.prepare(ctx, st)
 	if err != nil {

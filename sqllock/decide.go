@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/book"
@@ -52,7 +51,7 @@ func (s *Store) decide(ctx context.Context, key string, r rule) error {
 		if won {
 			return err
 		}
-		if tries > 2 && !sleep(ctx, time.Millisecond) {
+		if tries > 2 && !sleep(ctx, s.dialect.pauses.least, s.dialect.pauses.most) {
 			return ctx.Err()
 		}
 	}

@@ -2,9 +2,12 @@ package sqllock
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/identifier"
 )
 
@@ -30,6 +33,10 @@ type Dialect struct {
 	// not do so by itself.
 	prepares bool
 
+	// oneWriter says that writers do not wait for each other, but fail. Those
+	// of one process then take turns, first come first, instead of all trying.
+	oneWriter bool
+
 	create  []string // makes the table, the view and the row without a name, unless they are there
 	insert  string   // makes a row, or changes none if it is there
 	publish string   // as updateRow, and sends messages; "" if the engine cannot
@@ -51,13 +58,45 @@ type Dialect struct {
 	checks []string // each returns sentences for people about a setting, or nothing
 	code   func(error) string
 	errors map[string]verdict // by code
+	pauses pauses
 }
+
+// Pauses are how long to wait after another was in the way: a random time from
+// least to most, and most doubles each time up to longest.
+type pauses struct{ least, most, longest time.Duration }
+
+// patient is for engines whose own locks make most of those wait who would be
+// in each other's way.
+var patient = pauses{500 * time.Microsecond, 1500 * time.Microsecond, 48 * time.Millisecond}
 
 // A verdict says what is to be done about an error of the engine. Others may
 // pass, and are the core's to try again.
 type verdict struct {
-	again bool   // at once: another was in the way, and nothing has changed
+	again bool   // soon: another was in the way, and nothing has changed
 	final string // never, before this is done
+	hint  string // this may be wrong
+}
+
+// Why an error is final.
+const (
+	missing   = `there is no table {table} as this version needs it: make it once with "holdfast init --store URL" or Store.Create`
+	homeless  = "there is no schema, or database, in which the table {table} could be: create that first"
+	other     = "the table {table} is not one of this package's: choose another name"
+	forbidden = "this user may not do that with the table {table}: locks need SELECT, INSERT, UPDATE and DELETE on it, and to make it takes the right to create tables and views"
+	encoding  = "the encoding of the database has no place in the table {table} for the letters of this key, owner or note: use a database with UTF-8"
+	old       = "the database does not understand what the table {table} needs: is its version one that the documentation names?"
+)
+
+// explain returns err with what is to be done about it.
+func (v verdict) explain(err error, table string) error {
+	name := strings.NewReplacer("{table}", table)
+	switch {
+	case v.final != "":
+		return fmt.Errorf("%w: %s: %w", driver.ErrInvalid, name.Replace(v.final), err)
+	case v.hint != "":
+		return fmt.Errorf("%s: %w", name.Replace(v.hint), err)
+	}
+	return err
 }
 
 // String returns the name of the engine.

@@ -37,6 +37,7 @@
 //
 //	SELECT key, owner, note, fence, since, until FROM holdfast_claims WHERE NOT waiting;
 //
+// In MySQL and MariaDB key is a reserved word and stands in backquotes.
 // Whoever may read the table itself can read the ids of claims, and with one
 // release another's lock; grant people the view.
 //
@@ -63,6 +64,8 @@
 //   - A commit that does not wait for the disk (synchronous_commit = off,
 //     innodb_flush_log_at_trx_commit other than 1): a crash forgets the last
 //     grants. Check, which holdfast.Open asks, warns of it.
+//   - A connection that does not commit by itself (autocommit = 0 in MySQL): its
+//     locks are seen by nobody, and in everybody's way. Check warns of it.
 //   - An open transaction that has changed the row of a key by hand: calls for the
 //     key fail until it ends.
 //   - In PostgreSQL a transaction that stays open for hours keeps old versions of

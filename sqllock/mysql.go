@@ -56,7 +56,8 @@ WHERE t.name <> '' AND l.until > {now}`,
 		`SELECT 'innodb_flush_log_at_trx_commit is not 1: a crash of the server loses the last locks that it granted; set it to 1'
 FROM dual WHERE @@innodb_flush_log_at_trx_commit <> 1`,
 	},
-	code: mysqlCode,
+	code:   mysqlCode,
+	pauses: patient,
 	errors: map[string]verdict{
 		"1213": {again: true}, // deadlock
 		"1205": {again: true}, // lock wait timeout

@@ -68,7 +68,8 @@ WHERE current_setting('synchronous_commit') = 'off'`,
 		`SELECT 'the table is UNLOGGED: a crash of the server loses all locks; ALTER TABLE ... SET LOGGED'
 FROM pg_class WHERE oid = CAST('{table}' AS regclass) AND relpersistence = 'u'`,
 	},
-	code: sqlState,
+	code:   sqlState,
+	pauses: patient,
 	errors: map[string]verdict{
 		"40001": {again: true}, // serialization failure
 		"40P01": {again: true}, // deadlock

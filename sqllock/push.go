@@ -3,6 +3,7 @@ package sqllock
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -59,10 +60,11 @@ type Listener interface {
 	// same.
 	To() string
 
-	// Listen calls hear with each message that comes, and with "" when some may
-	// have been missed, until Close. It returns when it listens, or why it
-	// cannot. Once it listens it need not be called again.
-	Listen(ctx context.Context, hear func(text string)) error
+	// Listen calls hear, which may take a second, with each message that comes,
+	// and with "" when some may have been missed, until Close. It returns when
+	// it listens, or why it cannot. It is called for each claim that waits;
+	// hear reports whether any still does.
+	Listen(ctx context.Context, hear func(text string) (waited bool)) error
 
 	Close() error
 }
@@ -81,7 +83,11 @@ type Pushing struct {
 
 type watched struct{ key, id string }
 
-type watcher struct{ wake func(driver.Grant) }
+type watcher struct {
+	at      watched
+	wake    func(driver.Grant)
+	refused time.Time // when the claim was last; guarded by Pushing.mu
+}
 
 var (
 	_ driver.Watcher  = (*Pushing)(nil)
@@ -101,30 +107,40 @@ const firstListen = 200 * time.Millisecond
 
 // Acquire implements [driver.Store].
 func (p *Pushing) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	if !p.listens.Swap(true) {
+	if p.dialect.publish != "" && !p.listens.Swap(true) {
 		bounded, cancel := context.WithTimeout(ctx, min(firstListen, c.TTL/24))
 		p.listener.Listen(bounded, p.hear) // Watch says why it cannot.
 		cancel()
 	}
-	return p.Store.Acquire(ctx, c)
+	g, err := p.Store.Acquire(ctx, c)
+	if err == nil && !g.OK {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if w := p.watchers[watched{c.Key, c.ID}]; w != nil {
+			w.refused = time.Now()
+		}
+	}
+	return g, err
 }
 
 // Watch implements [driver.Watcher].
 func (p *Pushing) Watch(ctx context.Context, c driver.Claim, wake func(driver.Grant)) (stop func(), err error) {
-	if err := p.listener.Listen(ctx, p.hear); err != nil {
-		return nil, err
-	}
-	at, w := watched{c.Key, c.ID}, &watcher{wake}
+	w := &watcher{at: watched{c.Key, c.ID}, wake: wake}
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.watchers[at] = w
-	return func() {
+	p.watchers[w.at] = w
+	p.mu.Unlock()
+	stop = func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if p.watchers[at] == w {
-			delete(p.watchers, at)
+		if p.watchers[w.at] == w {
+			delete(p.watchers, w.at)
 		}
-	}, nil
+	}
+	if err := p.listener.Listen(ctx, p.hear); err != nil {
+		stop()
+		return nil, err
+	}
+	return stop, nil
 }
 
 // Notify implements [driver.Notifier].
@@ -146,39 +162,42 @@ func (p *Pushing) Notify(lost func(key, id string, err error)) (stop func()) {
 
 // hear passes a message on. Of one that makes no sense, nobody is told: whoever
 // it was for asks again.
-func (p *Pushing) hear(text string) {
+func (p *Pushing) hear(text string) (waited bool) {
 	if text == "" {
-		for _, w := range p.all() {
-			w.wake(driver.Grant{})
-		}
-		return
+		p.look()
+	} else {
+		p.pass(text)
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.watchers) > 0
+}
+
+func (p *Pushing) pass(text string) {
 	var n news
 	if json.Unmarshal([]byte(text), &n) != nil {
 		return
 	}
 	at := watched{unescape(n.Key), unescape(n.ID)}
 	p.mu.Lock()
-	w, lost := p.watchers[at], p.lost
+	w := p.watchers[at]
 	p.mu.Unlock()
 	switch {
 	case n.Broken:
-		for _, tell := range lost {
-			(*tell)(at.key, at.id, driver.ErrBroken)
-		}
+		p.broken(at)
 	case w != nil:
 		w.wake(driver.Grant{OK: n.Fence > 0, Fence: n.Fence, Span: n.Span, TTL: span(n.TTL)})
 	}
 }
 
-func (p *Pushing) all() []*watcher {
+// broken tells that an operator has ended a claim.
+func (p *Pushing) broken(at watched) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	var list []*watcher
-	for _, w := range p.watchers {
-		list = append(list, w)
+	lost := slices.Clone(p.lost)
+	p.mu.Unlock()
+	for _, tell := range lost {
+		(*tell)(at.key, at.id, driver.ErrBroken)
 	}
-	return list
 }
 
 // Close closes the listener, and what [Store.Close] does.

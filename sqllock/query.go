@@ -6,28 +6,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"time"
-
-	"github.com/holdfast-go/holdfast/driver"
 )
-
-// Why an error is final.
-const (
-	missing   = "there is no table %s as this version needs it: make it once with \"holdfast init --store URL\" or Store.Create"
-	homeless  = "there is no schema, or database, in which the table %s could be: create that first"
-	other     = "the table %s is not one of this package's: choose another name"
-	forbidden = "this user may not do that with the table %s: locks need SELECT, INSERT, UPDATE and DELETE on it, and to make it takes the right to create tables and views"
-	encoding  = "the encoding of the database has no place in the table %s for the letters of this key, owner or note: use a database with UTF-8"
-	old       = "the database does not understand what the table %s needs: is its version one that the documentation names?"
-)
-
-// statement makes one of a text, with the time for an engine without a clock.
-func (s *Store) statement(text string, once bool, args []any) Statement {
-	st := Statement{Text: s.compiled(text, once), Args: args, Once: once}
-	if s.dialect.clock != "" && strings.HasPrefix(st.Text, s.dialect.clock) {
-		st.Args = append([]any{s.opts.Clock().UnixMicro()}, args...)
-	}
-	return st
-}
 
 // compiled is compile with a memory, for the texts that come again and again.
 func (s *Store) compiled(text string, once bool) string {
@@ -48,29 +27,55 @@ func (s *Store) run(ctx context.Context, text string, once bool, args []any, do 
 	if s.wrong != nil {
 		return s.wrong
 	}
-	for pause := time.Millisecond; ; pause *= 2 {
-		if s.closed.Load() {
-			return errClosed
-		}
-		err := do(s.statement(text, once, args))
-		if err == nil {
-			return nil
-		}
-		v := s.dialect.errors[s.opts.Code(err)]
-		if v.final != "" {
-			return fmt.Errorf("%w: "+v.final+": %w", driver.ErrInvalid, s.opts.Table, err)
-		}
-		if !v.again || !sleep(ctx, min(pause, maxPause)) {
+	st := Statement{Text: s.compiled(text, once), Args: args, Once: once}
+	timed := s.dialect.clock != "" && strings.HasPrefix(st.Text, s.dialect.clock)
+	if timed {
+		if err := s.startClock(ctx); err != nil {
 			return err
 		}
 	}
+	if s.turn != nil {
+		select {
+		case s.turn <- struct{}{}:
+			defer func() { <-s.turn }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	err := s.retry(ctx, func() error {
+		if s.closed.Load() {
+			return errClosed
+		}
+		if timed {
+			st.Args = append([]any{s.now()}, args...)
+		}
+		return do(st)
+	})
+	if err == nil {
+		return nil
+	}
+	return s.dialect.errors[s.opts.Code(err)].explain(err, s.opts.Table)
 }
 
-const maxPause = 32 * time.Millisecond
+// retry calls do until it returns anything but an error by which the engine says
+// that another is in the way. If ctx ends before, it returns both errors.
+func (s *Store) retry(ctx context.Context, do func() error) error {
+	pause := s.dialect.pauses
+	for {
+		err := do()
+		if err == nil || !s.dialect.errors[s.opts.Code(err)].again {
+			return err
+		}
+		if !sleep(ctx, pause.least, pause.most) {
+			return fmt.Errorf("%w: %w", ctx.Err(), err)
+		}
+		pause.most = min(2*pause.most, pause.longest)
+	}
+}
 
-// sleep sleeps for about d, and reports whether it could.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d/2 + rand.N(d))
+// sleep sleeps for a random time, and reports whether it could.
+func sleep(ctx context.Context, least, most time.Duration) bool {
+	timer := time.NewTimer(least + rand.N(most-least))
 	defer timer.Stop()
 	select {
 	case <-timer.C:

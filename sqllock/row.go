@@ -69,7 +69,10 @@ func (r *row) book(floor int64) (*book.Book, error) {
 	if r.sole != "" {
 		c := &p.Held[0]
 		c.ID, c.Fence = r.sole, uint64(r.fence-int64(c.Span)+1)
-		c.Since, c.Asked, c.Until = r.since, r.since, r.until
+		c.Since, c.Until = r.since, r.until
+		if c.Asked == 0 {
+			c.Asked = r.since
+		}
 		if (driver.Claim{Weight: c.Weight, Limit: c.Limit}).Shared() {
 			b.Phase = c.Fence
 		}
@@ -105,7 +108,10 @@ func (r *row) fill(b *book.Book, now time.Duration) error {
 	if c := alone(b); c != nil {
 		only := p.Held[0]
 		r.sole, r.since = only.ID, only.Since
-		only.ID, only.Fence, only.Since, only.Asked, only.Until = "", 0, 0, 0, 0
+		only.ID, only.Fence, only.Since, only.Until = "", 0, 0, 0
+		if only.Asked == r.since {
+			only.Asked = 0 // as of most, which did not wait
+		}
 		p = page{Held: []claim{only}}
 	}
 	text, err := json.Marshal(p)

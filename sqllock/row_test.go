@@ -171,7 +171,7 @@ func TestNumbers(t *testing.T) {
 
 func TestWidth(t *testing.T) {
 	for n, want := range map[int]int{1: 1, 2: 2, 3: 4, 4: 4, 5: 8, 500: 512} {
-		if got := width(make([]driver.Claim, n)); got != want {
+		if got := width(n); got != want {
 			t.Errorf("%d claims have lists of %d, want %d", n, got, want)
 		}
 	}

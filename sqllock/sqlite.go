@@ -3,6 +3,7 @@ package sqllock
 import (
 	"errors"
 	"strconv"
+	"time"
 )
 
 // SQLite is SQLite 3.38 or later, for the processes of one host. Its clients'
@@ -16,6 +17,7 @@ var SQLite = &Dialect{
 	greatest:  "max",
 	returning: true,
 	prepares:  true,
+	oneWriter: true,
 
 	create: []string{`
 CREATE TABLE IF NOT EXISTS {table} (
@@ -50,18 +52,28 @@ WHERE name <> '' AND coalesce(c ->> 'until', until) > CAST(strftime('%s', 'now')
 	needs:   needs{{"", "3.38"}},
 
 	code: sqliteCode,
+	// Whoever is in the way writes one row. What waits longer each time would
+	// lose against those who come.
+	pauses: pauses{200 * time.Microsecond, 2 * time.Millisecond, 2 * time.Millisecond},
 	errors: map[string]verdict{
-		"5":   {again: true}, // busy: another process writes
-		"517": {again: true}, // busy: another has written since the statement began
-		"6":   {again: true}, // locked: another connection of this process writes
-		"1":   {final: missing},
-		"8":   {final: forbidden},
+		"5":  {again: true}, // busy: another connection writes
+		"6":  {again: true}, // locked: another that shares its cache writes
+		"1":  {final: missing},
+		"3":  {final: unwritable},
+		"8":  {final: unwritable},
+		"11": {final: "the file is damaged: restore it, or remove it while no process has it open"},
+		"13": {hint: "the disk or the user's share of it is full: locks can be neither taken nor kept until there is room"},
+		"14": {hint: "the file cannot be opened: does its folder exist, may this user write there, and are there file descriptors left?"},
+		"26": {final: "the file is not a SQLite database: choose another path"},
 	},
 }
 
+const unwritable = "this user may not write the file, what lies beside it with -wal and -shm at the end of its name, or the folder: let it write all of them"
+
+// sqliteCode is the primary code of an error: the bits above tell more.
 func sqliteCode(err error) string {
 	if coded := (interface{ Code() int })(nil); errors.As(err, &coded) {
-		return strconv.Itoa(coded.Code())
+		return strconv.Itoa(coded.Code() & 0xff)
 	}
 	return ""
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/book"
@@ -22,10 +21,6 @@ type Options struct {
 	// Table is the name of the table, or schema.name, of letters, digits and _.
 	// The view of its claims has the same name with _claims at its end.
 	Table string
-
-	// Clock is the time for SQLite, which has no clock of its own. The default
-	// is time.Now. All processes must count by the same.
-	Clock func() time.Time
 
 	// Code is the engine's code of an error. The default knows the clients that
 	// the dialects name.
@@ -41,8 +36,10 @@ type Store struct {
 	compile func(string) string
 	to      string // where this client listens, "" if it does not
 
-	texts    sync.Map // what compile has made of them
+	texts    sync.Map      // what compile has made of them
+	turn     chan struct{} // has one place, see Dialect.oneWriter; else nil
 	inserted atomic.Uint64
+	began    atomic.Int64 // by the clock, see now
 	closed   atomic.Bool
 }
 
@@ -61,20 +58,20 @@ var errClosed = errors.New("SQL store is closed")
 // for a lock has none. If db limits its connections, leave one to spare beyond
 // those that are held by transactions which wait for a lock.
 func New(db *sql.DB, d *Dialect, opts *Options) *Store {
-	return NewClient(&database{db: db, prepares: d.prepares}, d, opts)
+	return NewClient(d.Client(db), d, opts)
 }
 
 // NewClient is New for a client that is no *sql.DB. The store closes it.
 func NewClient(client Client, d *Dialect, opts *Options) *Store {
 	s := &Store{client: client, dialect: d}
+	if d.oneWriter {
+		s.turn = make(chan struct{}, 1)
+	}
 	if opts != nil {
 		s.opts = *opts
 	}
 	if s.opts.Table == "" {
 		s.opts.Table = DefaultTable
-	}
-	if s.opts.Clock == nil {
-		s.opts.Clock = time.Now
 	}
 	if s.opts.Code == nil {
 		s.opts.Code = d.code

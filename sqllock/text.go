@@ -30,6 +30,13 @@ FROM (SELECT 1 AS one) o LEFT JOIN {table} f ON f.name = '' LEFT JOIN {table} l 
 	listRows = `SELECT {now}, name, version, fence, sole, since, until, claims FROM {table}
 WHERE name >= ? AND name <> '' AND until > {now} ORDER BY name LIMIT 500`
 
+	someRows = `SELECT {now}, name, version, fence, sole, since, until, claims FROM {table} WHERE name IN (?...)`
+
+	// The row of a boot has the time of its beginning in since, see now.
+	readBoot  = `SELECT since FROM {table} WHERE name = ?`
+	writeBoot = `INSERT INTO {table} (name, version, fence, sole, since, until, claims)
+SELECT ?, 1, 0, '', max(?, coalesce(max(since), 0)) - ?, 9223372036854775807, '{}' FROM {table} WHERE true ON CONFLICT (name) DO NOTHING`
+
 	// Rows that nobody has wanted for an hour go; a token of theirs stays.
 	idleRows   = `SELECT name, fence FROM {table} WHERE until < {now} - 3600000000 AND name <> '' LIMIT 1000`
 	raiseFloor = `UPDATE {table} SET version = version + 1, fence = {greatest}(fence, ?) WHERE name = ''`

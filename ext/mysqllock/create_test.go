@@ -92,11 +92,17 @@ func TestNotCreated(t *testing.T) {
 		"CREATE TABLE IF NOT EXISTS strange (name int)",
 		"CREATE TABLE IF NOT EXISTS seen (name int)",
 		"CREATE USER IF NOT EXISTS reader@'%' IDENTIFIED BY 'reads'",
+		"CREATE USER IF NOT EXISTS maker@'%' IDENTIFIED BY 'makes'",
+		"GRANT SELECT, INSERT, UPDATE, DELETE, CREATE, CREATE VIEW, DROP ON " + strings.Trim(at.Path, "/") + ".* TO maker@'%'",
 		"GRANT SELECT ON " + strings.Trim(at.Path, "/") + ".seen TO reader@'%'",
 	} {
 		if _, err := db.ExecContext(t.Context(), text); err != nil {
 			t.Fatal(err)
 		}
+	}
+	at.User = url.UserPassword("maker", "makes")
+	if err := opened(t, at.String()+"?table=made").Create(t.Context()); err != nil {
+		t.Errorf("with the rights that the documentation names, Create returned %v", err)
 	}
 	at.User = url.UserPassword("reader", "reads")
 	reader := at.String()

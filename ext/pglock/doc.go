@@ -4,7 +4,8 @@
 //
 //	locks, err := holdfast.Open(ctx, "postgres://app@db.example.com/app", nil)
 //
-// With a pool of your own: [New]. Inside a transaction of your own: [LockTx] and
+// With a pool of your own: [New]. Locks that end with their connection: [Session].
+// Inside a transaction of your own: [LockTx] and
 // [LockSQLTx] take a lock that ends with it, and [CheckFence] refuses what the
 // holder of a lost lock would still write. docs/guarding.md says when to use
 // which.
@@ -40,7 +41,8 @@
 //
 // # Permissions
 //
-// SELECT, INSERT, UPDATE and DELETE on the table; nothing else.
+// SELECT, INSERT, UPDATE and DELETE on the table; nothing else. [Store.Create]
+// needs CREATE on the schema.
 //
 // # URL
 //
@@ -49,6 +51,7 @@
 //	table=holdfast   the table, or schema.table
 //	listen=host:port the server to listen at, if host is a pooler
 //	conns=4          the most connections for statements, 1 to 100
+//	mode=session     see [Session]
 //	sslmode, sslrootcert, sslcert, sslkey, connect_timeout, target_session_attrs
 //	                 as libpq has them. Without sslmode, a server that is not on
 //	                 this machine must prove its name (verify-full), unless

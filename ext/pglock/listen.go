@@ -51,7 +51,7 @@ func newListener(config *pgx.ConnConfig) *listener {
 func (l *listener) To() string { return l.channel }
 
 // Listen implements sqllock.Listener.
-func (l *listener) Listen(ctx context.Context, hear func(string)) error {
+func (l *listener) Listen(ctx context.Context, hear func(string) bool) error {
 	l.mu.Lock()
 	if !l.started && l.ctx.Err() == nil {
 		l.started = true
@@ -90,7 +90,7 @@ const (
 	answer  = 2 * time.Second
 )
 
-func (l *listener) run(hear func(string)) {
+func (l *listener) run(hear func(string) bool) {
 	for pause := firstPause; l.ctx.Err() == nil; pause = min(2*pause, lastPause) {
 		began := time.Now()
 		err := l.session(hear)
@@ -122,7 +122,7 @@ func (l *listener) settle(ready bool, err error) {
 }
 
 // session listens until the connection ends, and returns why.
-func (l *listener) session(hear func(string)) error {
+func (l *listener) session(hear func(string) bool) error {
 	conn, err := l.connect()
 	if err != nil {
 		return err

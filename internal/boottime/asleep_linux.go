@@ -8,9 +8,10 @@ import (
 
 const trustsWallClock = false
 
+const clockMonotonic, clockBoottime = 1, 7
+
 // asleep is how long the machine has been suspended since it was booted.
 func asleep() time.Duration {
-	const clockMonotonic, clockBoottime = 1, 7
 	mono, boot := gettime(clockMonotonic), gettime(clockBoottime)
 	return boot - mono
 }

@@ -1,4 +1,4 @@
-package filelock
+package netfs
 
 import "syscall"
 
@@ -26,11 +26,11 @@ var networks = map[uint32]string{
 	0xaad7aaea: "panfs",
 }
 
-// network returns the kind of network file system on which a directory is, or
+// Kind returns the kind of network file system on which a directory is, or
 // nothing if it is local.
-func network(dir string) string {
+func Kind(dir string) string {
 	var st syscall.Statfs_t
-	if err := retry(func() error { return syscall.Statfs(dir, &st) }); err != nil {
+	if err := statfs(dir, &st); err != nil {
 		return "unknown: " + err.Error()
 	}
 	return networks[uint32(st.Type)] //nolint:unconvert // int32 on some, int64 on others

@@ -1,16 +1,16 @@
 //go:build darwin || freebsd
 
-package filelock
+package netfs
 
 import "syscall"
 
 const mountedLocally = 0x1000 // MNT_LOCAL
 
-// network returns the kind of network file system on which a directory is, or
+// Kind returns the kind of network file system on which a directory is, or
 // nothing if it is local.
-func network(dir string) string {
+func Kind(dir string) string {
 	var st syscall.Statfs_t
-	if err := retry(func() error { return syscall.Statfs(dir, &st) }); err != nil {
+	if err := statfs(dir, &st); err != nil {
 		return "unknown: " + err.Error()
 	}
 	if st.Flags&mountedLocally != 0 {

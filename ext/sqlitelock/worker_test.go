@@ -1,0 +1,220 @@
+package sqlitelock_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	_ "github.com/holdfast-go/holdfast/ext/sqlitelock"
+)
+
+// Tests of several processes run this test's own binary again.
+const workerVariable = "HOLDFAST_TEST_WORKER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(workerVariable) == "" {
+		os.Exit(m.Run())
+	}
+	if err := work(os.Args[1], os.Args[2]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+const patience = 30 * time.Second // shows what hangs
+
+// An order tells a worker what to do.
+type order struct {
+	Do         string // "count", "lock" or "unlock"
+	Dir        string // count: where the counters are, "" for none
+	Keys       []string
+	Goroutines int           // count: on each key
+	For        time.Duration // count
+}
+
+// A report is what comes of it.
+type report struct {
+	At    time.Time // when it was locked, or the unlocking began
+	Fence uint64
+	Locks int // counted
+	Err   string
+}
+
+// work obeys until there are no more orders.
+func work(url, ttlText string) error {
+	ttl, err := time.ParseDuration(ttlText)
+	if err != nil {
+		return err
+	}
+	lk, err := holdfast.Open(context.Background(), url, &holdfast.Options{TTL: ttl})
+	if err != nil {
+		return err
+	}
+	defer lk.Close()
+	in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
+	held := make(map[string]*holdfast.Lock)
+	for {
+		var o order
+		if err := in.Decode(&o); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		var r report
+		switch o.Do {
+		case "count":
+			r.Locks, err = count(lk, o)
+		case "lock":
+			held[o.Keys[0]], err = lk.Lock(context.Background(), o.Keys[0])
+			r.At = time.Now()
+			if err == nil {
+				r.Fence = held[o.Keys[0]].Fence()
+			}
+		case "unlock":
+			r.At = time.Now()
+			err = held[o.Keys[0]].Unlock()
+		}
+		if err != nil {
+			r.Err = err.Error()
+		}
+		if err := out.Encode(r); err != nil {
+			return err
+		}
+	}
+}
+
+// count locks keys for a while, and counts each time in a file of the key.
+func count(lk *holdfast.Locker, o order) (int, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), o.For)
+	defer cancel()
+	var total atomic.Int64
+	var running sync.WaitGroup
+	errs := make(chan error, len(o.Keys)*o.Goroutines)
+	for _, key := range o.Keys {
+		for range o.Goroutines {
+			running.Go(func() {
+				for ctx.Err() == nil {
+					done, err := countOnce(ctx, lk, o.Dir, key)
+					if done {
+						total.Add(1)
+					}
+					// A machine with too much to do may not answer in time.
+					if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+						errs <- err
+						return
+					}
+				}
+			})
+		}
+	}
+	running.Wait()
+	close(errs)
+	return int(total.Load()), <-errs
+}
+
+func countOnce(ctx context.Context, lk *holdfast.Locker, dir, key string) (done bool, err error) {
+	l, err := lk.Lock(ctx, key)
+	if err != nil {
+		return false, err
+	}
+	if dir != "" {
+		err = increment(filepath.Join(dir, key))
+	}
+	return err == nil, errors.Join(err, l.Unlock())
+}
+
+func increment(path string) error {
+	n, err := counted(path)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, []byte(strconv.Itoa(n+1)), 0o600)
+}
+
+func counted(path string) (int, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(string(text)))
+}
+
+// A worker is another process.
+type worker struct {
+	t   testing.TB
+	cmd *exec.Cmd
+	in  *json.Encoder
+	out *json.Decoder
+}
+
+func hire(t testing.TB, url string, ttl time.Duration) *worker {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], url, ttl.String())
+	// The race detector would make each worker wait for a second at its end.
+	cmd.Env = append(os.Environ(), workerVariable+"=1", "GORACE=atexit_sleep_ms=0")
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		in.Close()
+		hung := time.AfterFunc(patience, func() { cmd.Process.Kill() })
+		defer hung.Stop()
+		cmd.Wait()
+	})
+	return &worker{t, cmd, json.NewEncoder(in), json.NewDecoder(out)}
+}
+
+func (w *worker) order(o order) {
+	w.t.Helper()
+	if err := w.in.Encode(o); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// report waits for the answer.
+func (w *worker) report() report {
+	w.t.Helper()
+	var r report
+	hung := time.AfterFunc(patience, func() { w.cmd.Process.Kill() })
+	defer hung.Stop()
+	if err := w.out.Decode(&r); err != nil {
+		w.t.Fatalf("a worker says nothing: %v", err)
+	}
+	if r.Err != "" {
+		w.t.Fatalf("a worker says: %s", r.Err)
+	}
+	return r
+}
+
+func (w *worker) do(o order) report {
+	w.t.Helper()
+	w.order(o)
+	return w.report()
+}
+
+func lock(key string) order   { return order{Do: "lock", Keys: []string{key}} }
+func unlock(key string) order { return order{Do: "unlock", Keys: []string{key}} }

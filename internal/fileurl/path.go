@@ -1,0 +1,43 @@
+// Package fileurl reads the paths of files and directories from URLs.
+package fileurl
+
+import (
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Path returns the path that a URL names: absolute, as a relative one would
+// move with the process. Errors match [driver.ErrURL]; example is a URL that
+// would be right.
+func Path(u *url.URL, example string) (string, error) {
+	path := u.Path
+	switch {
+	case u.User != nil:
+		return "", wrong("it names a user")
+	case u.Fragment != "":
+		return "", wrong("a # in a path is written %%23")
+	case u.Host != "" && u.Host != "localhost":
+		return "", wrong("it names the host %q: write %[3]s:///%[1]s%[2]s for a path from the root, %[3]s:%[1]s%[2]s for a relative one", u.Host, u.Path, u.Scheme)
+	case u.Opaque != "":
+		var err error
+		if path, err = url.PathUnescape(u.Opaque); err != nil {
+			return "", wrong("%w", err)
+		}
+	}
+	if runtime.GOOS == "windows" && len(path) > 2 && path[0] == '/' && path[2] == ':' {
+		path = path[1:] // /C:/dir
+	}
+	if path == "" || strings.ContainsRune(path, 0) {
+		return "", wrong("it names no path, as %s does", example)
+	}
+	return filepath.Abs(filepath.FromSlash(path))
+}
+
+func wrong(format string, args ...any) error {
+	return fmt.Errorf("%w: %w", driver.ErrURL, fmt.Errorf(format, args...))
+}

@@ -1,0 +1,69 @@
+package sqllock
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/boottime"
+)
+
+// machine names the row of this run of the machine.
+var machine = sync.OnceValues(func() (row string, certain bool) {
+	name, certain := boottime.Machine()
+	return bootPrefix + strings.Join(strings.Fields(strings.ReplaceAll(name, "\x00", " ")), " "), certain
+})
+
+// bootPrefix begins no key: there a backslash stands before another or a 0.
+const bootPrefix = `\boot `
+
+var errNoBoot = errors.New("the row that keeps when this machine was started cannot be written")
+
+// now is the clock of an engine that has none, in microseconds since 1970, once
+// it has been started. All processes are on one machine, so it is the machine's
+// clock that never steps, from where the wall clock stood when the table was
+// first used since the machine was started. A row keeps that. After a restart of
+// the machine leases go on to run out by the wall clock, but time does not go
+// back behind any that was granted.
+//
+// Where a run of the machine has no name, it is the wall clock.
+func (s *Store) now() int64 {
+	t := time.Now()
+	if _, certain := machine(); !certain {
+		return t.UnixMicro()
+	}
+	return s.began.Load() + boottime.SinceBoot(t).Microseconds()
+}
+
+// startClock reads when this run of the machine began, if it has not.
+func (s *Store) startClock(ctx context.Context) error {
+	row, certain := machine()
+	if !certain || s.began.Load() != 0 {
+		return nil
+	}
+	began, err := s.boot(ctx, row)
+	s.began.Store(began)
+	return err
+}
+
+// boot returns the time at which this run of the machine began, as the first to
+// ask has measured it.
+func (s *Store) boot(ctx context.Context, row string) (began int64, err error) {
+	for range 2 {
+		found := false
+		err = s.query(ctx, readBoot, false, []any{row}, func(scan Scan) error {
+			found = true
+			return scan(&began)
+		})
+		if err != nil || found {
+			return began, err
+		}
+		now := time.Now()
+		if _, err = s.exec(ctx, writeBoot, false, row, now.UnixMicro(), boottime.SinceBoot(now).Microseconds()); err != nil {
+			return 0, err
+		}
+	}
+	return 0, errNoBoot
+}

@@ -1,0 +1,129 @@
+package sqllock
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/book"
+)
+
+const (
+	lookLimit = time.Second // how long a look may take
+	lookMost  = 256         // keys of one statement
+)
+
+// look tells those who wait what the table says of their claims. To let them
+// ask instead would write the row for each, and if all look whenever something
+// was written, wake all others again.
+func (p *Pushing) look() {
+	ctx, cancel := context.WithTimeout(context.Background(), lookLimit)
+	defer cancel()
+	all := p.waiting()
+	for len(all) > 0 {
+		some := make(map[string][]*watcher)
+		for name, group := range all {
+			if len(some) == lookMost {
+				break
+			}
+			some[name] = group
+			delete(all, name)
+		}
+		if err := p.lookAt(ctx, some); err != nil {
+			for _, group := range some {
+				for _, w := range group {
+					w.wake(driver.Grant{})
+				}
+			}
+		}
+	}
+}
+
+// waiting returns those who wait, by the name of the row.
+func (p *Pushing) waiting() map[string][]*watcher {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	groups := make(map[string][]*watcher)
+	for at, w := range p.watchers {
+		name := escape(at.key)
+		groups[name] = append(groups[name], w)
+	}
+	return groups
+}
+
+// lookAt tells those who wait for some rows.
+func (p *Pushing) lookAt(ctx context.Context, groups map[string][]*watcher) error {
+	began := time.Now()
+	books := make(map[string]*book.Book, len(groups))
+	var now int64
+	names := rowNames(groups)
+	err := p.query(ctx, expand(someRows, len(names)), len(names) > 1, names, func(scan Scan) error {
+		var name string
+		var r row
+		if err := scan(&now, &name, &r.version, &r.fence, &r.sole, &r.since, &r.until, &r.claims); err != nil {
+			return err
+		}
+		b, err := r.book(0)
+		books[name] = b
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for name, group := range groups {
+		b := books[name]
+		if b == nil {
+			b = new(book.Book)
+		}
+		p.tell(began, book.Moment{Now: span(now), Wall: now}, b, group)
+	}
+	return nil
+}
+
+// tell wakes those who have been let in, and those who have no place any more,
+// or nobody before them, and should ask. So should those who were refused since
+// the look began, as what it has seen may be what had run out by then. The
+// others wait on.
+func (p *Pushing) tell(began time.Time, m book.Moment, b *book.Book, group []*watcher) {
+	grants := make(map[string]driver.Grant)
+	for i := range b.Held {
+		if e := &b.Held[i]; e.Until > m.Now {
+			grants[e.ID] = driver.Grant{OK: true, Fence: e.Fence, Span: e.Span, TTL: e.Until - e.Asked}
+		}
+	}
+	for _, t := range b.Tombs {
+		for _, w := range group {
+			if t.Broken && t.ID == w.at.id {
+				p.broken(w.at)
+			}
+		}
+	}
+	b.Prune(m, func(string) bool { return true }) // lets in who would be if they asked
+	inLine := make(map[string]bool)
+	for i := range b.Queue {
+		inLine[b.Queue[i].ID] = true
+	}
+	for _, w := range group {
+		g := grants[w.at.id]
+		p.mu.Lock()
+		if w.refused.After(began) && g.OK {
+			g = driver.Grant{}
+		}
+		p.mu.Unlock()
+		if g.OK || !inLine[w.at.id] {
+			w.wake(g)
+		}
+	}
+}
+
+// rowNames returns the names of groups, the last repeated up to width.
+func rowNames(groups map[string][]*watcher) []any {
+	list := make([]any, 0, width(len(groups)))
+	for name := range groups {
+		list = append(list, name)
+	}
+	for len(list) < cap(list) {
+		list = append(list, list[len(list)-1])
+	}
+	return list
+}
