@@ -196,33 +196,44 @@ func (s *Store) Break(ctx context.Context, key, id string) error {
 	}))
 }
 
-// Check implements [driver.Checker].
+// A finding is what a node has to tell of its engine.
+type finding struct {
+	warnings []string
+	invalid  error // why it cannot keep any claim
+}
+
+// Check implements [driver.Checker]. What fewer nodes cannot do than would be
+// missed is a warning.
 func (s *Store) Check(ctx context.Context) (warnings []string, err error) {
 	if len(s.nodes)%2 == 0 {
 		warnings = append(warnings, fmt.Sprintf("redlock has %d nodes: with one less, or one more, as many may fail without harm", len(s.nodes)))
 	}
-	answers := each(s, lookLimit, s.nodes, func(ctx context.Context, n *node) (found []string, err error) {
+	answers, err := gather(ctx, s, lookLimit, func(ctx context.Context, n *node) (found finding, err error) {
 		err = n.call(ctx, func(inner driver.Store) (err error) {
 			if checker, ok := inner.(driver.Checker); ok {
-				found, err = checker.Check(ctx)
+				found.warnings, err = checker.Check(ctx)
 			}
 			return err
 		})
+		if errors.Is(err, driver.ErrInvalid) {
+			found.invalid, err = n.named(err), nil
+		}
 		return found, err
 	})
-	var errs []error
-	for range s.nodes {
-		select {
-		case a := <-answers:
-			for _, w := range a.value {
-				warnings = append(warnings, a.name+": "+w)
-			}
-			if a.err != nil {
-				errs = append(errs, a.named(a.err))
-			}
-		case <-ctx.Done():
-			return warnings, errors.Join(append(errs, ctx.Err())...)
+	var invalid []error
+	for _, a := range answers {
+		for _, w := range a.value.warnings {
+			warnings = append(warnings, a.name+": "+w)
+		}
+		if a.value.invalid != nil {
+			invalid = append(invalid, a.value.invalid)
 		}
 	}
-	return warnings, errors.Join(errs...)
+	if len(s.nodes)-len(invalid) < s.majority() {
+		return warnings, errors.Join(invalid...)
+	}
+	for _, why := range invalid {
+		warnings = append(warnings, why.Error())
+	}
+	return warnings, err
 }

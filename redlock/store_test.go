@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/redlock"
 )
 
@@ -317,6 +318,47 @@ func TestCheck(t *testing.T) {
 		warnings, err := s.client().Check(s.Context())
 		if err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "4 nodes") {
 			s.Errorf("Check of four nodes returned %q, %v", warnings, err)
+		}
+	})
+}
+
+// unprepared says that it can keep no claims.
+type unprepared struct{ driver.Store }
+
+func (unprepared) Check(context.Context) ([]string, error) {
+	return nil, fmt.Errorf("%w: no table", driver.ErrInvalid)
+}
+
+// hungCheck does not answer.
+type hungCheck struct{ driver.Store }
+
+func (hungCheck) Check(ctx context.Context) ([]string, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func TestCheckAsksForAMajority(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		good, bad, hung := memlock.New(), unprepared{memlock.New()}, hungCheck{memlock.New()}
+		check := func(nodes ...driver.Store) ([]string, error) {
+			s := redlock.New(nodes, nil)
+			defer s.Close()
+			began := time.Now()
+			defer func() {
+				if took := time.Since(began); took > time.Second {
+					t.Errorf("it took %v", took)
+				}
+			}()
+			return s.Check(t.Context())
+		}
+		if warnings, err := check(good, good, bad); err != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "no table") {
+			t.Errorf("one of three is not prepared: %q, %v; want a warning", warnings, err)
+		}
+		if _, err := check(good, bad, bad); !errors.Is(err, driver.ErrInvalid) {
+			t.Errorf("two of three are not prepared: %v, want ErrInvalid", err)
+		}
+		if warnings, err := check(good, good, hung); err != nil || len(warnings) > 0 {
+			t.Errorf("one of three does not answer: %q, %v", warnings, err)
 		}
 	})
 }
