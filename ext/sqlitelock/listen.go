@@ -32,6 +32,7 @@ const (
 // waits it does nothing.
 type listener struct {
 	file *file
+	deaf bool          // look only, as on systems that do not tell
 	want chan struct{} // has one place: somebody waits
 	quit chan struct{}
 	runs sync.WaitGroup
@@ -78,8 +79,10 @@ func (l *listener) start(ctx context.Context, hear func(string) bool) error {
 	if err != nil {
 		return err
 	}
-	if events, err := dirwatch.New(filepath.Dir(at.path), dirwatch.Written); err == nil {
-		l.events = events
+	if !l.deaf {
+		if events, err := dirwatch.New(filepath.Dir(at.path), dirwatch.Written); err == nil {
+			l.events = events
+		}
 	}
 	l.started = true
 	l.runs.Go(func() {

@@ -28,7 +28,8 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := newStore(&file{db: db, own: path}, opts)
+	f := &file{db: db, own: path}
+	s := newStore(f, newListener(f), opts)
 	s.close = db.Close
 	_, err = s.Check(ctx)
 	if errors.Is(err, driver.ErrInvalid) {

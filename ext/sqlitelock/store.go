@@ -20,6 +20,7 @@ type Options struct {
 // with [New].
 type Store struct {
 	*sqllock.Store
+	file    *file
 	pushing *sqllock.Pushing
 	close   func() error // what Open has made
 }
@@ -39,10 +40,11 @@ var (
 // A call takes a connection of db for the time of a statement. Whoever waits
 // for a lock has none of db: one connection beside it looks for all.
 func New(db *sql.DB, opts *Options) *Store {
-	return newStore(&file{db: db}, opts)
+	f := &file{db: db}
+	return newStore(f, newListener(f), opts)
 }
 
-func newStore(f *file, opts *Options) *Store {
+func newStore(f *file, l *listener, opts *Options) *Store {
 	if opts == nil {
 		opts = &Options{}
 	}
@@ -50,7 +52,8 @@ func newStore(f *file, opts *Options) *Store {
 	rows := sqllock.NewClient(client, sqllock.SQLite, &sqllock.Options{Table: opts.Table})
 	return &Store{
 		Store:   rows,
-		pushing: rows.Pushing(newListener(f)),
+		file:    f,
+		pushing: rows.Pushing(l),
 		close:   func() error { return nil },
 	}
 }
