@@ -38,8 +38,9 @@
 //
 //   - The file is removed or replaced while it is open. Each call looks whether
 //     it is still in its place; if not, it fails with an error that says so, the
-//     locks are lost, and the store has to be opened again. Until its next
-//     renewal the holder does not know.
+//     locks are lost, and the store has to be closed and opened again. Until its
+//     next renewal the holder does not know, and SQLite itself may damage a new
+//     file at the same path meanwhile: replace it while no process has it open.
 //   - What lies beside the file, with -wal and -shm at the end of its name, is
 //     part of the database. Never remove or copy one without the other.
 //   - The disk is full: locks are neither taken nor renewed, and errors say why.

@@ -29,6 +29,7 @@ type file struct {
 	own  string // the path, if this package has opened it
 	mu   sync.Mutex
 	seen atomic.Pointer[place]
+	lost atomic.Bool // it is no longer in its place
 }
 
 type place struct {
@@ -64,8 +65,11 @@ func (f *file) guard(ctx context.Context, run func() error) error {
 		return err
 	}
 	info, err := os.Stat(at.path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(info, at.info) {
+		f.abandon()
+	}
 	switch {
-	case errors.Is(err, fs.ErrNotExist), err == nil && !os.SameFile(info, at.info):
+	case f.lost.Load():
 		return fmt.Errorf("%w: %s: %w", driver.ErrInvalid, at.path, errMoved)
 	case err != nil:
 		return err
@@ -74,6 +78,14 @@ func (f *file) guard(ctx context.Context, run func() error) error {
 		return fmt.Errorf("%s: %w", at.path, err)
 	}
 	return nil
+}
+
+// abandon gives up what this package has opened. Another file at the same path
+// has the same memory beside it, and must not find us there.
+func (f *file) abandon() {
+	if !f.lost.Swap(true) && f.own != "" {
+		f.db.Close()
+	}
 }
 
 // find connects, and returns where the file is.

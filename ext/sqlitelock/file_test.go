@@ -81,6 +81,9 @@ func TestFileRemovedOrReplaced(t *testing.T) {
 					t.Errorf("a call for the claim returned %v, want ErrLost", errs)
 				}
 			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
 			granted(t, opened(t, "sqlite://"+path), exclusive("next"))
 		})
 	}

@@ -68,6 +68,8 @@ func (l *listener) start(ctx context.Context, hear func(string) bool) error {
 	switch {
 	case l.closed:
 		return errClosed
+	case l.file.lost.Load():
+		return errMoved
 	case l.started:
 		return nil
 	}
@@ -115,7 +117,7 @@ func (l *listener) run(v *version, name string, hear func(string) bool) {
 			return
 		}
 		for hear("") {
-			if !w.change(v) {
+			if l.file.lost.Load() || !w.change(v) {
 				return
 			}
 		}
