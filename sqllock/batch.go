@@ -26,6 +26,9 @@ func (s *Store) Renew(ctx context.Context, cs []driver.Claim) []error {
 // Release implements [driver.Store]. Claims that are alone on their key are
 // released in one statement for all.
 func (s *Store) Release(ctx context.Context, cs []driver.Claim) []error {
+	for i := range cs {
+		s.waiting.Delete(cs[i].ID)
+	}
 	b := newBatch(cs)
 	for _, some := range b.alike(func(c driver.Claim) (time.Duration, bool) { return 0, !c.Late }) {
 		b.done(s.releaseSole(ctx, some))

@@ -36,6 +36,7 @@ type Store struct {
 	compile func(string) string
 	to      string // where this client listens, "" if it does not
 
+	waiting  sync.Map      // ids of those in line, which need not try to take the key first
 	texts    sync.Map      // what compile has made of them
 	turn     chan struct{} // has one place, see Dialect.oneWriter; else nil
 	inserted atomic.Uint64
@@ -84,21 +85,21 @@ func NewClient(client Client, d *Dialect, opts *Options) *Store {
 }
 
 // Acquire implements [driver.Store]. A key that nobody wants takes one
-// statement.
+// statement. So does a claim that asks again and still has to wait, mostly.
 func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	if c.Fence == 0 && c.Weight >= 1 && c.Weight <= c.Limit && c.Limit <= driver.MaxWeight && c.TTL > 0 {
+	if _, waits := s.waiting.Load(c.ID); !waits && c.Fence == 0 && c.Weight >= 1 && c.Weight <= c.Limit && c.Limit <= driver.MaxWeight && c.TTL > 0 {
 		if g, err := s.take(ctx, c); g.OK || err != nil {
 			return g, err
 		}
 	}
 	var g driver.Grant
-	err := s.decide(ctx, c.Key, func(m book.Moment, b *book.Book) (change, error) {
-		var err error
-		g, err = b.Acquire(m, c, s.to)
-		return change{keep: g.OK || c.Wait}, err
-	})
-	if err != nil {
+	if err := s.decide(ctx, c.Key, s.ask(c, &g)); err != nil {
 		return driver.Grant{}, err
+	}
+	if c.Wait && !g.OK {
+		s.waiting.Store(c.ID, true)
+	} else {
+		s.waiting.Delete(c.ID)
 	}
 	return g, nil
 }

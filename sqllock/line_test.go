@@ -1,0 +1,60 @@
+package sqllock
+
+import (
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/book"
+)
+
+// A place in line lasts for Alive after the claim was last asked for, also when
+// that was not written down, which happens only soon after it was.
+func TestPlacesAreWrittenSeldom(t *testing.T) {
+	holder, waiter := exclusive("holder"), exclusive("waiter")
+	holder.TTL = time.Hour
+	var b book.Book
+	ask := func(s *Store, c driver.Claim, now time.Duration) (wrote bool) {
+		t.Helper()
+		var g driver.Grant
+		done, err := s.ask(c, &g)(at(now), &b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e := place(&b, c.ID); e != nil && e.Until < at(now).Now+c.Alive() {
+			t.Errorf("at %v the place lasts for %v only", now, e.Until-at(now).Now)
+		}
+		return done.keep
+	}
+	s := &Store{}
+	ask(s, holder, 0)
+	written := b
+	for _, step := range []struct {
+		at     time.Duration
+		change func()
+		wrote  bool
+	}{
+		{at: 0, wrote: true},
+		{at: time.Millisecond},
+		{at: 300 * time.Millisecond},
+		{at: 400 * time.Millisecond, wrote: true},
+		{at: 700 * time.Millisecond},
+		{at: 700 * time.Millisecond, change: func() { waiter.Span = 7 }, wrote: true},
+		{at: 701 * time.Millisecond},
+		{at: 701 * time.Millisecond, change: func() { s.to = "me" }, wrote: true},
+		{at: 702 * time.Millisecond, wrote: true}, // The grant will count from here.
+	} {
+		if step.change != nil {
+			step.change()
+		}
+		if got := ask(s, waiter, step.at); got != step.wrote {
+			t.Errorf("at %v it was written: %t, want %t", step.at, got, step.wrote)
+		}
+		if step.wrote {
+			written = b
+			written.Queue = append([]book.Entry(nil), b.Queue...)
+		}
+		b = written
+		b.Queue = append([]book.Entry(nil), written.Queue...)
+	}
+}
