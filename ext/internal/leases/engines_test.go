@@ -5,6 +5,7 @@ package leases
 import (
 	"context"
 	"crypto/rand"
+	"database/sql"
 	"flag"
 	"net/url"
 	"os"
@@ -12,11 +13,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/ext/internal/servers"
-	_ "github.com/holdfast-go/holdfast/ext/mysqllock"
-	_ "github.com/holdfast-go/holdfast/ext/pglock"
+	"github.com/holdfast-go/holdfast/ext/mysqllock"
+	"github.com/holdfast-go/holdfast/ext/pglock"
 )
 
 // patience bounds every wait. A healthy server needs a thousandth.
@@ -35,14 +39,43 @@ type server interface {
 // An engine starts servers.
 type engine struct {
 	name   string
-	start  func(tb servers.TB, options ...string) server
 	shared server // for the tests that do it no harm
+	start  func(tb servers.TB, options ...string) server
+
+	// pool is a database as users have it, and a store on it.
+	pool func(t *testing.T, at string, conns int) (*sql.DB, store)
 }
 
 var (
-	postgres = &engine{name: "PostgreSQL", start: func(tb servers.TB, options ...string) server { return servers.StartPostgres(tb, options...) }}
-	mariadb  = &engine{name: "MariaDB", start: func(tb servers.TB, options ...string) server { return servers.StartMariaDB(tb, options...) }}
+	postgres = &engine{name: "PostgreSQL", pool: pgxPool, start: func(tb servers.TB, options ...string) server {
+		return servers.StartPostgres(tb, options...)
+	}}
+	mariadb = &engine{name: "MariaDB", pool: mysqlPool, start: func(tb servers.TB, options ...string) server {
+		return servers.StartMariaDB(tb, options...)
+	}}
 )
+
+func pgxPool(t *testing.T, at string, conns int) (*sql.DB, store) {
+	config, err := pgxpool.ParseConfig(without(at, "table"))
+	must(t, err)
+	config.MaxConns = int32(conns)
+	pool, err := pgxpool.NewWithConfig(context.Background(), config)
+	must(t, err)
+	db := stdlib.OpenDBFromPool(pool)
+	s := pglock.New(pool, &pglock.Options{Table: table(at)})
+	t.Cleanup(func() {
+		s.Close()
+		db.Close()
+		pool.Close()
+	})
+	return db, s
+}
+
+func mysqlPool(t *testing.T, at string, conns int) (*sql.DB, store) {
+	db := source(t, without(at, "table"), "")
+	db.SetMaxOpenConns(conns)
+	return db, mysqllock.New(db, &mysqllock.Options{Table: table(at)})
+}
 
 func TestMain(m *testing.M) {
 	// These tests wait for servers most of the time, not for the processor.
@@ -84,6 +117,18 @@ func with(at string, params ...string) string {
 	for i := 0; i < len(params); i += 2 {
 		query.Set(params[i], params[i+1])
 	}
+	u.RawQuery = query.Encode()
+	return u.String()
+}
+
+// without returns a URL without a parameter.
+func without(at, param string) string {
+	u, err := url.Parse(at)
+	if err != nil {
+		panic(err)
+	}
+	query := u.Query()
+	query.Del(param)
 	u.RawQuery = query.Encode()
 	return u.String()
 }
