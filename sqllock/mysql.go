@@ -71,8 +71,9 @@ FROM dual WHERE @@innodb_flush_log_at_trx_commit <> 1`,
 	},
 }
 
+// claimColumns name their character set, since the default is the database's.
 const claimColumns = `place FOR ORDINALITY,
-	id varchar(16) PATH '$.public', owner varchar(1024) PATH '$.owner', note varchar(1024) PATH '$.note',
+	id varchar(16) PATH '$.public', owner varchar(2048) CHARACTER SET utf8mb4 PATH '$.owner', note varchar(2048) CHARACTER SET utf8mb4 PATH '$.note',
 	fence bigint PATH '$.fence', span bigint PATH '$.span', since bigint PATH '$.since', until bigint PATH '$.until',
 	weight bigint PATH '$.weight', capacity bigint PATH '$.limit'`
 
