@@ -72,12 +72,16 @@ func pgxPool(t *testing.T, at string, conns int) (*sql.DB, store) {
 }
 
 func mysqlPool(t *testing.T, at string, conns int) (*sql.DB, store) {
-	db := source(t, without(at, "table"), "")
+	db := source(t, at, "")
 	db.SetMaxOpenConns(conns)
 	return db, mysqllock.New(db, &mysqllock.Options{Table: table(at)})
 }
 
 func TestMain(m *testing.M) {
+	if name := os.Getenv(workerVariable); name != "" {
+		work(name)
+		return
+	}
 	// These tests wait for servers most of the time, not for the processor.
 	flag.Parse()
 	if err := flag.Set("test.parallel", "12"); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/ext/internal/servers"
 )
 
-// clear fails if an error does not say what is wrong, or says too much.
-func clear(t *testing.T, err error, words ...string) {
+// says fails if an error does not say what is wrong, or says too much.
+func says(t *testing.T, err error, words ...string) {
 	t.Helper()
 	if err == nil {
 		t.Errorf("nothing is said to be wrong, want %q", words)
@@ -51,13 +51,13 @@ func TestErrorsOfConnecting(t *testing.T) {
 		}
 		at := e.shared.URL()
 		_, err := driver.Open(t.Context(), as(at, "root", "wr0ng"))
-		clear(t, err, denied)
+		says(t, err, denied)
 		_, err = driver.Open(t.Context(), strings.NewReplacer("/postgres?", "/nowhere?", "/holdfast", "/nowhere").Replace(at))
-		clear(t, err, "nowhere", unknown)
+		says(t, err, "nowhere", unknown)
 		proxy := servers.StartProxy(t, e.shared.Addr())
 		proxy.Refuse(true)
 		_, err = driver.Open(t.Context(), through(at, proxy.Addr()))
-		clear(t, err, "connection refused")
+		says(t, err, "connection refused")
 	})
 }
 
@@ -79,12 +79,12 @@ func TestErrorsOfRights(t *testing.T) {
 		locks := lockerOf(t, looker, nil)
 		for _, key := range []string{"held", "free"} {
 			_, err := locks.Lock(t.Context(), key)
-			clear(t, err, table(at), "INSERT, UPDATE and DELETE")
+			says(t, err, table(at), "INSERT, UPDATE and DELETE")
 			if !errors.Is(err, driver.ErrInvalid) {
 				t.Errorf("%s: %v is tried again and again", key, err)
 			}
 		}
-		clear(t, looker.Create(t.Context()), "the right to create tables")
+		says(t, looker.Create(t.Context()), "the right to create tables")
 	})
 }
 
@@ -125,9 +125,9 @@ func TestErrorsThatPass(t *testing.T) {
 		for ; err == nil; conn, err = db.Conn(t.Context()) {
 			conns = append(conns, conn)
 		}
-		clear(t, err, full)
+		says(t, err, full)
 		_, err = driver.Open(t.Context(), at)
-		clear(t, err, full)
+		says(t, err, full)
 		for _, conn := range conns {
 			conn.Close()
 		}
@@ -199,7 +199,7 @@ func TestErrorsOfTimeouts(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		err := hasty.Renew(ctx, []driver.Claim{claim})[0]
 		cancel()
-		clear(t, err, words)
+		says(t, err, words)
 	}
 	must(t, tx.Rollback())
 }
@@ -216,7 +216,7 @@ func TestErrorsOfStandbys(t *testing.T) {
 		t.Errorf("the standby shows %+v, %v", holders, err)
 	}
 	_, err := s.Acquire(t.Context(), exclusive("new", "a"))
-	clear(t, err, "read-only")
+	says(t, err, "read-only")
 	if errors.Is(err, driver.ErrInvalid) {
 		t.Errorf("%v is not tried again", err)
 	}

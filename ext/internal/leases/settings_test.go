@@ -116,13 +116,23 @@ func TestPostgresEncoding(t *testing.T) {
 	}
 }
 
-// source is how a client of MySQL would be told of a server.
+// dataSource is what a client of database/sql wants instead of a URL.
+func dataSource(at string) string {
+	u, err := url.Parse(without(at, "table"))
+	if err != nil {
+		panic(err)
+	}
+	if u.Scheme != "mysql" {
+		return u.String()
+	}
+	password, _ := u.User.Password()
+	return fmt.Sprintf("%s:%s@tcp(%s)%s?%s", u.User.Username(), password, u.Host, u.Path, u.RawQuery)
+}
+
+// source is a database of MySQL for a client with its own parameters.
 func source(t *testing.T, at, params string) *sql.DB {
 	t.Helper()
-	u, err := url.Parse(at)
-	must(t, err)
-	password, _ := u.User.Password()
-	db, err := sql.Open("mysql", fmt.Sprintf("%s:%s@tcp(%s)%s?%s", u.User.Username(), password, u.Host, u.Path, params))
+	db, err := sql.Open("mysql", dataSource(at)+params)
 	must(t, err)
 	t.Cleanup(func() { db.Close() })
 	return db

@@ -1,0 +1,296 @@
+package leases
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fence"
+)
+
+// Tests of several processes run this test's own binary again, with the name of
+// the work in this variable.
+const workerVariable = "HOLDFAST_TEST_WORKER"
+
+// workers are what the other processes do, until their input ends.
+var workers = map[string]func(p *process, ctx context.Context) error{
+	"count":    (*process).count,
+	"register": (*process).register,
+}
+
+// A process is one of several that share a table of locks and a database.
+type process struct {
+	db     *sql.DB
+	fences fence.SQL
+	locks  *holdfast.Locker
+	place  func(n int) string // of a parameter
+}
+
+const workerTTL = 2 * time.Second
+
+func newProcess(ctx context.Context, at string) (*process, error) {
+	p := &process{fences: fence.SQL{Dialect: fence.Postgres}, place: func(n int) string { return "$" + strconv.Itoa(n) }}
+	client := "pgx"
+	if strings.HasPrefix(at, "mysql") {
+		client, p.fences.Dialect, p.place = "mysql", fence.MySQL, func(int) string { return "?" }
+	}
+	var err error
+	if p.db, err = sql.Open(client, dataSource(at)); err != nil {
+		return nil, err
+	}
+	p.db.SetMaxOpenConns(4)
+	p.locks, err = holdfast.Open(ctx, at, &holdfast.Options{TTL: workerTTL})
+	return p, err
+}
+
+func work(name string) {
+	if err := workUntilTold(name); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func workUntilTold(name string) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	p, err := newProcess(ctx, os.Args[1])
+	if err != nil {
+		return err
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		cancel()
+	}()
+	fmt.Println("ready")
+	return workers[name](p, ctx)
+}
+
+// A worker is another process.
+type worker struct {
+	*exec.Cmd
+	in  io.Closer
+	out *bufio.Reader
+}
+
+// hire starts a worker and returns when it works.
+func hire(t *testing.T, name, at string) *worker {
+	t.Helper()
+	w := &worker{Cmd: exec.CommandContext(t.Context(), os.Args[0], at)}
+	w.Env = append(os.Environ(), workerVariable+"="+name, "GORACE=atexit_sleep_ms=0")
+	w.Stderr = os.Stderr
+	in, err := w.StdinPipe()
+	must(t, err)
+	out, err := w.StdoutPipe()
+	must(t, err)
+	must(t, w.Start())
+	w.in, w.out = in, bufio.NewReader(out)
+	if _, err := w.out.ReadString('\n'); err != nil {
+		t.Fatalf("a worker has not begun: %v", err)
+	}
+	return w
+}
+
+// count adds to a number, under a lock, in steps that only the lock keeps
+// together, and writes down each number with its token in the same commit.
+func (p *process) count(ctx context.Context) error {
+	var all sync.WaitGroup
+	errs := make(chan error, 4)
+	for range cap(errs) {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				if err := p.increment(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, holdfast.ErrLost) {
+					errs <- err
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	select {
+	case err := <-errs:
+		return err
+	default:
+		return p.locks.Close()
+	}
+}
+
+func (p *process) increment(ctx context.Context) (err error) {
+	lock, err := p.locks.Lock(ctx, "number")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	var number int
+	if err := p.db.QueryRowContext(ctx, "SELECT n FROM numbers").Scan(&number); err != nil {
+		return err
+	}
+	token := lock.Fence()
+	if token == 0 {
+		return lock.Err()
+	}
+	tx, err := p.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	if err := p.fences.Check(ctx, tx, "number", token); err != nil {
+		if outdated := (*fence.OutdatedError)(nil); errors.As(err, &outdated) {
+			return holdfast.ErrLost
+		}
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, "UPDATE numbers SET n = "+p.place(1), number+1); err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, "INSERT INTO counted VALUES ("+p.place(1)+", "+p.place(2)+")", number+1, int64(token)); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// Holders and waiters are killed at random, and the number is exact.
+func TestKilledProcesses(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		const processes, kills = 4, 6
+		at, _ := separate(t, e, "killed")
+		db := tables(t, at, "CREATE TABLE numbers (n int)", "INSERT INTO numbers VALUES (0)", "CREATE TABLE counted (n int, token bigint)")
+		count := func() (n int) {
+			must(t, db.QueryRowContext(t.Context(), "SELECT count(*) FROM counted").Scan(&n))
+			return n
+		}
+		var all []*worker
+		for range processes {
+			all = append(all, hire(t, "count", at))
+		}
+		for range kills {
+			before := count()
+			until(t, "some to count", func() bool { return count() > before+rand.IntN(10) })
+			i := rand.IntN(processes)
+			must(t, all[i].Process.Kill())
+			_ = all[i].Wait()
+			all[i] = hire(t, "count", at)
+		}
+		for _, w := range all {
+			must(t, w.in.Close())
+			if err := w.Wait(); err != nil {
+				t.Errorf("a worker ended with %v", err)
+			}
+		}
+		var number, counted, most, outOfOrder int
+		must(t, db.QueryRowContext(t.Context(), "SELECT n FROM numbers").Scan(&number))
+		must(t, db.QueryRowContext(t.Context(), "SELECT count(DISTINCT n), max(n) FROM counted").Scan(&counted, &most))
+		must(t, db.QueryRowContext(t.Context(), "SELECT count(*) FROM counted a JOIN counted b ON a.n < b.n WHERE a.token >= b.token").Scan(&outOfOrder))
+		if n := count(); number != n || counted != n || most != n || outOfOrder > 0 {
+			t.Errorf("counted to %d in %d steps, %d of them different, up to %d, and %d with a token that is not larger", number, n, counted, most, outOfOrder)
+		}
+		t.Logf("counted to %d while %d processes were killed", number, kills)
+	})
+}
+
+// tables makes what a test needs besides the locks.
+func tables(t *testing.T, at string, texts ...string) *sql.DB {
+	t.Helper()
+	p, err := newProcess(t.Context(), at)
+	must(t, err)
+	t.Cleanup(func() {
+		p.locks.Close()
+		p.db.Close()
+	})
+	must(t, p.fences.Create(t.Context(), p.db))
+	for _, text := range texts {
+		_, err := p.db.ExecContext(t.Context(), text)
+		must(t, err)
+	}
+	return p.db
+}
+
+const registrations, registrants = 125, 16 // of each process
+
+// register registers the same phone number again and again, in a table that has
+// no constraint.
+func (p *process) register(ctx context.Context) error {
+	var all sync.WaitGroup
+	answers := make(chan error, registrations)
+	for i := range registrants {
+		all.Go(func() {
+			for n := i; n < registrations; n += registrants {
+				answers <- p.registerOnce(ctx)
+			}
+		})
+	}
+	all.Wait()
+	close(answers)
+	won, taken := 0, 0
+	for err := range answers {
+		switch {
+		case err == nil:
+			won++
+		case errors.Is(err, errTaken):
+			taken++
+		default:
+			return err
+		}
+	}
+	fmt.Println(won, taken)
+	return nil
+}
+
+var errTaken = errors.New("the number is taken")
+
+func (p *process) registerOnce(ctx context.Context) (err error) {
+	lock, err := p.locks.Lock(ctx, "phone/+49 30 9018")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	var n int
+	if err := p.db.QueryRowContext(ctx, "SELECT count(*) FROM phones").Scan(&n); err != nil {
+		return err
+	}
+	if n > 0 {
+		return errTaken
+	}
+	_, err = p.db.ExecContext(ctx, "INSERT INTO phones VALUES ('+49 30 9018')")
+	return err
+}
+
+// 64 goroutines of four processes register the same phone number 500 times.
+func TestRegistrationRace(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		const processes = 4
+		at, _ := separate(t, e, "registered")
+		db := tables(t, at, "CREATE TABLE phones (phone varchar(20))")
+		var all []*worker
+		for range processes {
+			all = append(all, hire(t, "register", at))
+		}
+		won, taken, rows := 0, 0, 0
+		for _, w := range all {
+			var a, b int
+			if _, err := fmt.Fscan(w.out, &a, &b); err != nil {
+				t.Errorf("a worker has not told: %v", err)
+			}
+			must(t, w.in.Close())
+			if err := w.Wait(); err != nil {
+				t.Errorf("a worker ended with %v", err)
+			}
+			won, taken = won+a, taken+b
+		}
+		must(t, db.QueryRowContext(t.Context(), "SELECT count(*) FROM phones").Scan(&rows))
+		if won != 1 || taken != processes*registrations-1 || rows != 1 {
+			t.Errorf("%d won, %d were told that the number is taken, and it is there %d times", won, taken, rows)
+		}
+	})
+}
