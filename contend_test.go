@@ -3,6 +3,7 @@ package holdfast
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -139,5 +140,55 @@ func TestLatePushIsConfirmedFirst(t *testing.T) {
 		}
 		b.store.set(func(f *faulty) { f.acquire = nil })
 		b.unlock(next)
+	})
+}
+
+// A push that came before the store refused tells of a grant that may have run
+// out by then: here because the store had failed for so long.
+func TestPushBeforeARefusalIsNotBelieved(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk, other, third := b.open(nil), b.open(nil), b.open(nil)
+		before := b.lock(other, "k")
+		got := make(chan *Lock, 1)
+		go func() { got <- b.lock(lk, "k") }()
+		synctest.Wait()
+
+		var late func() // delivers the push
+		b.store.set(func(f *faulty) {
+			f.wake = func(g driver.Grant, next func(driver.Grant)) { late = func() { next(g) } }
+		})
+		b.unlock(before)
+		synctest.Wait()
+		if late == nil {
+			b.Fatal("nothing was pushed")
+		}
+		b.store.set(func(f *faulty) {
+			f.acquire = func(ctx context.Context, _ driver.Claim, _ func() (driver.Grant, error)) (driver.Grant, error) {
+				return driver.Grant{}, hang(ctx)
+			}
+		})
+		time.Sleep(4 * time.Second)
+		b.store.set(func(f *faulty) { f.acquire = nil })
+		held, err := third.TryLock(b.Context(), "k")
+		if err != nil {
+			b.Fatalf("the grant that was pushed has not run out: %v", err)
+		}
+		var once sync.Once
+		b.store.set(func(f *faulty) {
+			f.acquire = func(_ context.Context, _ driver.Claim, next func() (driver.Grant, error)) (driver.Grant, error) {
+				once.Do(late)
+				return next()
+			}
+		})
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		select {
+		case <-got:
+			b.Fatal("two hold the key")
+		default:
+		}
+		b.store.set(func(f *faulty) { f.acquire, f.wake = nil, nil })
+		b.unlock(held)
+		b.unlock(<-got)
 	})
 }
