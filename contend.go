@@ -32,7 +32,7 @@ func (c *contest) run(g driver.Grant, sent time.Duration, err error) (*Lock, err
 			again = c.stale < maxLate
 		case err == nil:
 			c.refuse(g, sent)
-			again = c.subscribe() || c.superseded()
+			again = c.subscribe()
 		}
 		if !again {
 			if lock, err := c.rest(g, err); lock != nil || err != nil {
@@ -77,6 +77,7 @@ type contest struct {
 	poll    time.Duration // next sleep without a wake-up
 	trouble time.Duration // next sleep after an error
 	answer  bool          // it has given one
+	floor   uint64        // a grant that is pushed must have a token above it
 	stale   int           // grants in a row that came too late
 }
 
@@ -95,7 +96,7 @@ func (c *contest) close() {
 
 // refuse takes note of a refusal, for this call and for others of this process.
 func (c *contest) refuse(g driver.Grant, sent time.Duration) {
-	c.answered, c.answer = sent, true
+	c.answered, c.answer, c.floor = sent, true, g.Floor
 	c.trouble, c.stale = 0, 0
 	c.refusal = heldError(g)
 	c.lk.mu.Lock()
@@ -120,17 +121,6 @@ func (c *contest) subscribe() bool {
 	}
 	c.stop, c.wake, c.watched = stop, wake, id
 	return true
-}
-
-// superseded reports whether a wake-up came before the refusal did. A grant in it
-// may have run out before the store refused, so another look tells.
-func (c *contest) superseded() bool {
-	select {
-	case <-c.wake:
-		return true
-	default:
-		return false
-	}
 }
 
 // push never blocks: one wake-up stands for many, and a grant for a wake-up.
@@ -233,7 +223,11 @@ func (c *contest) hopeless(now time.Duration, failed error) bool {
 // pushed makes a lock of a grant that came by push. Its TTL counts from the
 // last Acquire that was answered; the renewer confirms it if it is held for a
 // while, or, if too little is left of it, the caller waits for the confirmation.
+// A message may be so late that the grant had run out by the last refusal.
 func (c *contest) pushed(g driver.Grant) (*Lock, error) {
+	if g.Fence <= c.floor {
+		return nil, nil // the next look tells
+	}
 	c.lease.unconfirmed = true
 	lock, err := c.take(g, c.answered)
 	if lock != nil || err != nil {

@@ -135,6 +135,11 @@ type Grant struct {
 	// claim in the way runs out, and whose it is.
 	Retry  time.Duration
 	Holder Holder
+
+	// Floor is the highest token that the store had given, for this key or any,
+	// when it refused. A grant that is pushed with none above it is from before,
+	// and may have run out. 0 if the store pushes no grants.
+	Floor uint64
 }
 
 // A Holder is what people may know of a claim. All fields are hints: the claim
@@ -190,9 +195,10 @@ type Watcher interface {
 	// once more after it.
 	//
 	// wake(Grant{}) means: ask again. A Grant that is OK means that the claim
-	// has been granted; its TTL counts from the sending of the last Acquire of
-	// this claim that the store answered, because the message may be late, and
-	// the core confirms it by Renew.
+	// has been granted, unless its token is not above the Floor of the last
+	// refusal. Its TTL counts from the sending of the last Acquire of this claim
+	// that the store answered, because the message may be late, and the core
+	// confirms it by Renew.
 	//
 	// The watch outlives ctx, which bounds the call only. stop ends it; wake
 	// may be running while stop does.

@@ -17,6 +17,7 @@ type tenure struct {
 	born  time.Time // it first asked
 	lined time.Time // it was first refused, and in line from then on
 	asked time.Time // the grant was not made before
+	floor uint64    // nor was it one with no larger token
 	from  time.Time // the client knew of it
 	until time.Time // the client no longer relied on it
 
@@ -33,23 +34,11 @@ func (c *client) lock(ctx context.Context, claim driver.Claim) (t tenure, ok boo
 		return t, true
 	}
 	var wakes chan driver.Grant
-	// A wake that came before a refusal did may tell of a grant that had run
-	// out by then.
-	asks := func() bool {
-		for !c.tries(&t) {
-			select {
-			case <-wakes:
-			default:
-				return false
-			}
-		}
-		return true
-	}
 	if c.has(Watch) {
 		w := c.watch(claim)
 		defer w.stop()
 		wakes = w.wakes
-		if asks() {
+		if c.tries(&t) {
 			return t, true
 		}
 	}
@@ -57,15 +46,12 @@ func (c *client) lock(ctx context.Context, claim driver.Claim) (t tenure, ok boo
 		beat := time.NewTimer(c.heartbeat(claim))
 		select {
 		case g := <-wakes:
-			if g.OK && c.confirms(&t, g) || asks() {
+			if g.Fence > t.floor && c.confirms(&t, g) || c.tries(&t) {
 				return t, true
 			}
 		case <-beat.C:
 			if c.tries(&t) {
 				t.found = c.has(Watch) && len(wakes) == 0
-				return t, true
-			}
-			if len(wakes) > 0 && asks() {
 				return t, true
 			}
 		case <-ctx.Done():
@@ -99,7 +85,7 @@ func (c *client) tries(t *tenure) bool {
 		} else {
 			t.gap = max(t.gap, time.Since(t.asked))
 		}
-		t.asked = sent
+		t.asked, t.floor = sent, g.Floor
 		return false
 	}
 	t.begin(g, sent)

@@ -161,6 +161,15 @@ var lineMutants = []mutant{
 	{"pushes another token than it gives", "push/is-the-grant", func(w *ways) {
 		w.pushing(func(_ *book.Book, p book.Push) driver.Grant { p.Grant.Fence++; return p.Grant })
 	}},
+	{"does not say up to where its tokens go", "push/floor", func(w *ways) {
+		w.after(func(_ *book.Book, _ driver.Claim, g *driver.Grant) error { g.Floor = 0; return nil })
+	}},
+	{"takes the token of the claim in the way for its last", "push/floor", func(w *ways) {
+		w.after(func(_ *book.Book, _ driver.Claim, g *driver.Grant) error { g.Floor = g.Holder.Fence; return nil })
+	}},
+	{"says that it will give tokens that it gives", "push/floor", func(w *ways) {
+		w.after(func(_ *book.Book, _ driver.Claim, g *driver.Grant) error { g.Floor += 1 << 40; return nil })
+	}},
 	{"wakes who has stopped listening", "watch/stop", wrapped(func(c clerk) driver.Store { return deaf{c} })},
 	{"cannot close while somebody listens", "watch/close", wrapped(func(c clerk) driver.Store { return clinging{c} })},
 }

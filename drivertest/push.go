@@ -34,6 +34,37 @@ var pushRules = []rule{
 			}
 		}),
 	},
+	{
+		name:  "push/floor",
+		words: "If grants come with wakes, the Floor of a refusal is no less than any token given before, and less than the one that comes.",
+		needs: Watch | Tokens,
+		check: swift(func(e *env) {
+			a, b := e.client(), e.client()
+			holder, waiter := e.exclusive("holder"), waiting(e.exclusive("waiter"))
+			holder.Span = 8
+			given := last(a.granted(holder))
+			if e.has(Slots) {
+				a.ended(holder)
+				holder = e.slot("second", 1, 2)
+				a.granted(lasting(e.slot("first", 1, 2), holder.TTL/2))
+				given = last(a.granted(holder))
+				waiter = waiting(e.slot("waiter", 1, 2))
+			}
+			b.refused(waiter)
+			w := b.watch(waiter)
+			defer w.stop()
+			floor := b.refused(waiter).Floor
+			a.ended(holder)
+			select {
+			case g := <-w.wakes:
+				if g.OK && (floor < given || floor >= g.Fence) {
+					e.failf("after token %d, %s was refused with floor %d; the wake brought token %d", given, show(waiter), floor, g.Fence)
+				}
+			case <-time.After(patience):
+				e.failf("%s was not woken by the release", show(waiter))
+			}
+		}),
+	},
 }
 
 func pushedGrant(e *env) {

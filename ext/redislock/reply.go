@@ -41,14 +41,12 @@ func granted(r Reply, c driver.Claim) (driver.Grant, error) {
 		return driver.Grant{OK: true, Fence: uint64(n[1]), Span: int(n[2]), TTL: duration(n[3])}, nil
 	case len(n) == 1 && n[0] == -1:
 		return driver.Grant{}, outOfBounds(c)
-	case len(n) == 0 || n[0] != 0:
+	case len(n) < 3 || n[0] != 0:
 		return driver.Grant{}, errReply
-	case len(n) == 1:
-		return driver.Grant{}, nil
 	}
-	g := driver.Grant{Retry: duration(n[1])}
-	if list := r.Value.([]any); len(list) > 2 {
-		holder, ok := holder(list[2:])
+	g := driver.Grant{Floor: uint64(n[1]), Retry: duration(n[2])}
+	if list := r.Value.([]any); len(list) > 3 {
+		holder, ok := holder(list[3:])
 		if !ok {
 			return driver.Grant{}, errReply
 		}

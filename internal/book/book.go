@@ -109,7 +109,7 @@ func (b *Book) Acquire(m Moment, c driver.Claim, session string) (driver.Grant, 
 		return driver.Grant{}, err
 	}
 	if i := b.tomb(c.ID); i >= 0 {
-		return driver.Grant{Retry: b.Tombs[i].Until - m.Now}, nil
+		return driver.Grant{Retry: b.Tombs[i].Until - m.Now, Floor: b.Floor}, nil
 	}
 
 	e := Entry{

@@ -78,9 +78,9 @@ func (b *Book) refusal(now time.Duration) driver.Grant {
 		}
 	}
 	if first == nil {
-		return driver.Grant{}
+		return driver.Grant{Floor: b.Floor}
 	}
-	return driver.Grant{Retry: first.Until - now, Holder: first.holder(now)}
+	return driver.Grant{Retry: first.Until - now, Holder: first.holder(now), Floor: b.Floor}
 }
 
 // remove ends the claim with this id and reports whether there was one.

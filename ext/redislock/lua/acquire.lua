@@ -3,9 +3,9 @@
 --   ARGV  id, weight, limit, ttl, alive, wait ("1" or ""), span, least, push, details
 --
 -- It returns the token if the claim holds with the span and the TTL that were
--- asked for, {1, token, span, ttl} if with others; {0} or {0, retry} if not, or
--- {0, retry, id, ends in, weight, limit, token, since, details} of a claim in the
--- way; {-1} if the token would be out of bounds. Readers ask for a span of 1.
+-- asked for, {1, token, span, ttl} if with others; {0, floor, retry} if not, or
+-- {0, floor, retry, id, ends in, weight, limit, token, since, details} of a claim
+-- in the way; {-1} if the token would be out of bounds. Readers ask for a span of 1.
 
 -- The usual case: nobody else wants the key. What book.lua says of tokens holds
 -- here too.
@@ -40,8 +40,9 @@ local function grant(all)
 end
 
 local function refuse(all)
+  local last = tonumber(call('GET', floor) or 0)
   if all.sum == 0 then
-    return { 0 }
+    return { 0, last, 0 }
   end
   local way = all.only
   if not way then
@@ -52,7 +53,7 @@ local function refuse(all)
     end
     way = read_claim(value)
   end
-  return { 0, way.ends - now, all.first:sub(2), way.ends - now, way.weight, way.limit, way.fence, way.since, way.details }
+  return { 0, last, way.ends - now, all.first:sub(2), way.ends - now, way.weight, way.limit, way.fence, way.since, way.details }
 end
 
 -- enqueue gives the claim a place in line, or lets it keep the one it has. A
@@ -79,7 +80,7 @@ if fence then
   return { 1, fence, span, stands }
 end
 if call('EXISTS', tomb) == 1 then
-  return { 0, call('PTTL', tomb) * 1000 }
+  return { 0, tonumber(call('GET', floor) or 0), call('PTTL', tomb) * 1000 }
 end
 local all = load(now)
 if call('LLEN', line) == 0 and all.sum <= c.limit - c.weight then
