@@ -54,16 +54,20 @@ func (s *Store) renewSole(ctx context.Context, cs []driver.Claim, ttl time.Durat
 		return names(cs), nil
 	}
 	// Some are not alone. The others stand for a full TTL since.
-	kept = make(map[string]bool)
-	err = s.query(ctx, expand(leftRows, width(len(cs))), false, lists(cs), func(scan Scan) error {
-		var name string
-		var left int64
-		err := scan(&name, &left)
-		if span(left)+time.Since(sent) >= ttl {
-			kept[unescape(name)] = true
-		}
-		return err
+	type standing struct {
+		name string
+		left int64
+	}
+	rows, err := query(ctx, s, expand(leftRows, width(len(cs))), false, lists(cs), func(scan Scan) (r standing, err error) {
+		err = scan(&r.name, &r.left)
+		return r, err
 	})
+	kept = make(map[string]bool)
+	for _, r := range rows {
+		if span(r.left)+time.Since(sent) >= ttl {
+			kept[unescape(r.name)] = true
+		}
+	}
 	return kept, err
 }
 
@@ -86,14 +90,15 @@ func (s *Store) releaseSole(ctx context.Context, cs []driver.Claim) (ended map[s
 
 // named runs a statement that returns names, and returns these.
 func (s *Store) named(ctx context.Context, text string, args []any) (map[string]bool, error) {
-	found := make(map[string]bool)
-	err := s.query(ctx, text, false, args, func(scan Scan) error {
-		var name string
-		err := scan(&name)
+	names, err := query(ctx, s, text, false, args, column[string])
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[string]bool, len(names))
+	for _, name := range names {
 		found[unescape(name)] = true
-		return err
-	})
-	return found, err
+	}
+	return found, nil
 }
 
 // width is how many parameters a list of n has: a power of two, since clients

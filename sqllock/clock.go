@@ -52,13 +52,12 @@ func (s *Store) startClock(ctx context.Context) error {
 // ask has measured it.
 func (s *Store) boot(ctx context.Context, row string) (began int64, err error) {
 	for range 2 {
-		found := false
-		err = s.query(ctx, readBoot, false, []any{row}, func(scan Scan) error {
-			found = true
-			return scan(&began)
-		})
-		if err != nil || found {
-			return began, err
+		known, err := query(ctx, s, readBoot, false, []any{row}, column[int64])
+		if err != nil {
+			return 0, err
+		}
+		if len(known) > 0 {
+			return known[0], nil
 		}
 		now := time.Now()
 		if _, err = s.exec(ctx, writeBoot, false, row, now.UnixMicro(), boottime.SinceBoot(now).Microseconds()); err != nil {

@@ -62,13 +62,12 @@ var errOpen = fmt.Errorf("%w: autocommit is off, so that no lock would be kept u
 // load reads a row, and the engine's clock.
 func (s *Store) load(ctx context.Context, key string) (m book.Moment, floor int64, r row, err error) {
 	var now, commits int64
-	err = s.query(ctx, loadRow, false, []any{escape(key)}, func(scan Scan) error {
+	r, err = only(ctx, s, loadRow, false, []any{escape(key)}, func(scan Scan) (row, error) {
 		var lowest, version, fence, since, until sql.NullInt64
 		var sole, claims sql.NullString
 		err := scan(&now, &commits, &lowest, &version, &fence, &sole, &since, &until, &claims)
 		floor = lowest.Int64
-		r = row{version.Int64, fence.Int64, sole.String, since.Int64, until.Int64, claims.String}
-		return err
+		return row{version.Int64, fence.Int64, sole.String, since.Int64, until.Int64, claims.String}, err
 	})
 	if err == nil && commits == 0 {
 		err = errOpen
@@ -100,9 +99,6 @@ func (s *Store) save(ctx context.Context, key string, m book.Moment, r row, mess
 	if err != nil {
 		return false, err
 	}
-	sent := 0
-	err = s.query(ctx, s.dialect.publish, false, append(args, string(text)), func(scan Scan) error {
-		return scan(&sent)
-	})
+	sent, err := only(ctx, s, s.dialect.publish, false, append(args, string(text)), column[int])
 	return sent > 0, err
 }

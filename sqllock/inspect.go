@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"strings"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/book"
@@ -49,19 +50,32 @@ func (s *Store) Keys(ctx context.Context, prefix string) iter.Seq2[string, error
 // page returns the names of live keys in order, and the name at which it
 // stopped, "" if that was the end.
 func (s *Store) page(ctx context.Context, from string) (live []string, last string, err error) {
-	err = s.query(ctx, listRows, false, []any{from}, func(scan Scan) error {
-		var now int64
-		var r row
-		if err := scan(&now, &last, &r.version, &r.fence, &r.sole, &r.since, &r.until, &r.claims); err != nil {
-			return err
+	rows, err := query(ctx, s, listRows, false, []any{from}, readEntry)
+	for _, e := range rows {
+		last = e.name
+		if e.book.Live(e.now) {
+			live = append(live, e.name)
 		}
-		b, err := r.book(0)
-		if err == nil && b.Live(span(now)) {
-			live = append(live, last)
-		}
-		return err
-	})
+	}
 	return live, last, err
+}
+
+// An entry is a row with its name, as of now.
+type entry struct {
+	now  time.Duration
+	name string
+	book *book.Book
+}
+
+func readEntry(scan Scan) (e entry, err error) {
+	var now int64
+	var r row
+	if err := scan(&now, &e.name, &r.version, &r.fence, &r.sole, &r.since, &r.until, &r.claims); err != nil {
+		return e, err
+	}
+	e.now = span(now)
+	e.book, err = r.book(0)
+	return e, err
 }
 
 // Break implements [driver.Inspector].

@@ -7,20 +7,27 @@ import (
 	"github.com/holdfast-go/holdfast/internal/book"
 )
 
+// An answer is that to a claim which was asked for.
+type answer struct {
+	grant driver.Grant
+	lined bool // it stands in line
+}
+
 // ask is the rule of Acquire. Who waits without being woken asks again and again,
 // at first after milliseconds. So that most of that writes nothing, a place in
 // line is given for a little longer than it must last.
-func (s *Store) ask(c driver.Claim, g *driver.Grant) rule {
+func (s *Store) ask(c driver.Claim, a *answer) rule {
 	return func(m book.Moment, b *book.Book) (change, error) {
 		var before book.Entry
 		if e := place(b, c.ID); e != nil {
 			before = *e
 		}
 		var err error
-		*g, err = b.Acquire(m, c, s.to)
+		a.grant, err = b.Acquire(m, c, s.to)
 		now := place(b, c.ID)
-		if now == nil || s.to != "" { // Whoever is woken counts from when it asked last.
-			return change{keep: g.OK || c.Wait}, err
+		a.lined = now != nil
+		if now == nil || s.woken { // Whoever is told of its grant counts from when it asked last.
+			return change{keep: a.grant.OK || c.Wait}, err
 		}
 		if before.Until >= now.Until && unchanged(before, *now) {
 			return change{}, err

@@ -16,8 +16,8 @@ func TestPlacesAreWrittenSeldom(t *testing.T) {
 	var b book.Book
 	ask := func(s *Store, c driver.Claim, now time.Duration) (wrote bool) {
 		t.Helper()
-		var g driver.Grant
-		done, err := s.ask(c, &g)(at(now), &b)
+		var a answer
+		done, err := s.ask(c, &a)(at(now), &b)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +41,7 @@ func TestPlacesAreWrittenSeldom(t *testing.T) {
 		{at: 700 * time.Millisecond},
 		{at: 700 * time.Millisecond, change: func() { waiter.Span = 7 }, wrote: true},
 		{at: 701 * time.Millisecond},
-		{at: 701 * time.Millisecond, change: func() { s.to = "me" }, wrote: true},
+		{at: 701 * time.Millisecond, change: func() { s.woken = true }, wrote: true},
 		{at: 702 * time.Millisecond, wrote: true}, // The grant will count from here.
 	} {
 		if step.change != nil {

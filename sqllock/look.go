@@ -53,38 +53,28 @@ func (p *Pushing) waiting() map[string][]*watcher {
 
 // lookAt tells those who wait for some rows.
 func (p *Pushing) lookAt(ctx context.Context, groups map[string][]*watcher) error {
-	began := time.Now()
-	books := make(map[string]*book.Book, len(groups))
-	var now int64
+	books := make(map[string]entry, len(groups))
 	names := rowNames(groups)
-	err := p.query(ctx, expand(someRows, len(names)), len(names) > 1, names, func(scan Scan) error {
-		var name string
-		var r row
-		if err := scan(&now, &name, &r.version, &r.fence, &r.sole, &r.since, &r.until, &r.claims); err != nil {
-			return err
-		}
-		b, err := r.book(0)
-		books[name] = b
-		return err
-	})
+	rows, err := query(ctx, p.Store, expand(someRows, len(names)), len(names) > 1, names, readEntry)
 	if err != nil {
 		return err
 	}
+	for _, e := range rows {
+		books[e.name] = e
+	}
 	for name, group := range groups {
-		b := books[name]
-		if b == nil {
-			b = new(book.Book)
+		e, ok := books[name]
+		if !ok {
+			e.book = new(book.Book)
 		}
-		p.tell(began, book.Moment{Now: span(now), Wall: now}, b, group)
+		p.tell(book.Moment{Now: e.now, Wall: micros(e.now)}, e.book, group)
 	}
 	return nil
 }
 
 // tell wakes those who have been let in, and those who have no place any more,
-// or nobody before them, and should ask. So should those who were refused since
-// the look began, as what it has seen may be what had run out by then. The
-// others wait on.
-func (p *Pushing) tell(began time.Time, m book.Moment, b *book.Book, group []*watcher) {
+// or nobody before them, and should ask. The others wait on.
+func (p *Pushing) tell(m book.Moment, b *book.Book, group []*watcher) {
 	grants := make(map[string]driver.Grant)
 	for i := range b.Held {
 		if e := &b.Held[i]; e.Until > m.Now {
@@ -104,13 +94,7 @@ func (p *Pushing) tell(began time.Time, m book.Moment, b *book.Book, group []*wa
 		inLine[b.Queue[i].ID] = true
 	}
 	for _, w := range group {
-		g := grants[w.at.id]
-		p.mu.Lock()
-		if w.refused.After(began) && g.OK {
-			g = driver.Grant{}
-		}
-		p.mu.Unlock()
-		if g.OK || !inLine[w.at.id] {
+		if g := grants[w.at.id]; g.OK || !inLine[w.at.id] {
 			w.wake(g)
 		}
 	}

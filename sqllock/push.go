@@ -84,9 +84,8 @@ type Pushing struct {
 type watched struct{ key, id string }
 
 type watcher struct {
-	at      watched
-	wake    func(driver.Grant)
-	refused time.Time // when the claim was last; guarded by Pushing.mu
+	at   watched
+	wake func(driver.Grant)
 }
 
 var (
@@ -97,7 +96,7 @@ var (
 // Pushing returns s with wakes through l, which it closes. Use only one of the
 // two stores.
 func (s *Store) Pushing(l Listener) *Pushing {
-	s.to = l.To()
+	s.to, s.woken = l.To(), true
 	return &Pushing{Store: s, listener: l, watchers: make(map[watched]*watcher)}
 }
 
@@ -112,15 +111,7 @@ func (p *Pushing) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, er
 		p.listener.Listen(bounded, p.hear) // Watch says why it cannot.
 		cancel()
 	}
-	g, err := p.Store.Acquire(ctx, c)
-	if err == nil && !g.OK {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if w := p.watchers[watched{c.Key, c.ID}]; w != nil {
-			w.refused = time.Now()
-		}
-	}
-	return g, err
+	return p.Store.Acquire(ctx, c)
 }
 
 // Watch implements [driver.Watcher].

@@ -61,13 +61,17 @@ func (s *Store) run(ctx context.Context, text string, once bool, args []any, do 
 // that another is in the way. If ctx ends before, it returns both errors.
 func (s *Store) retry(ctx context.Context, do func() error) error {
 	pause := s.dialect.pauses
+	var busy error
 	for {
 		err := do()
-		if err == nil || !s.dialect.errors[s.opts.Code(err)].again {
+		switch {
+		case err != nil && s.dialect.errors[s.opts.Code(err)].again:
+			busy = err
+		case err == nil || busy == nil || ctx.Err() == nil:
 			return err
 		}
 		if !sleep(ctx, pause.least, pause.most) {
-			return fmt.Errorf("%w: %w", ctx.Err(), err)
+			return fmt.Errorf("%w: %w", ctx.Err(), busy)
 		}
 		pause.most = min(2*pause.most, pause.longest)
 	}
@@ -95,20 +99,47 @@ func (s *Store) exec(ctx context.Context, text string, once bool, args ...any) (
 	return n, err
 }
 
-// query runs a query and calls each for every row.
-func (s *Store) query(ctx context.Context, text string, once bool, args []any, each func(scan Scan) error) error {
-	return s.run(ctx, text, once, args, func(st Statement) error { return s.client.Query(ctx, st, each) })
+// query runs a query and returns what read makes of its rows. Those of a try
+// that failed in the end are void.
+func query[T any](ctx context.Context, s *Store, text string, once bool, args []any, read func(Scan) (T, error)) (rows []T, err error) {
+	err = s.run(ctx, text, once, args, func(st Statement) error {
+		rows = rows[:0]
+		return s.client.Query(ctx, st, func(scan Scan) error {
+			row, err := read(scan)
+			rows = append(rows, row)
+			return err
+		})
+	})
+	return rows, err
+}
+
+// only is query for a statement that always returns one row.
+func only[T any](ctx context.Context, s *Store, text string, once bool, args []any, read func(Scan) (T, error)) (row T, err error) {
+	rows, err := query(ctx, s, text, once, args, read)
+	switch {
+	case err != nil:
+		return row, err
+	case len(rows) != 1:
+		return row, fmt.Errorf("the server has returned %d rows, want 1", len(rows))
+	}
+	return rows[0], nil
+}
+
+// column reads a row of one value.
+func column[T any](scan Scan) (value T, err error) {
+	err = scan(&value)
+	return value, err
 }
 
 // mint runs a statement that changes at most one row, and returns its new
 // token.
 func (s *Store) mint(ctx context.Context, text string, args ...any) (token int64, ok bool, err error) {
 	if s.dialect.returning {
-		err = s.query(ctx, text+" RETURNING fence", false, args, func(scan Scan) error {
-			ok = true
-			return scan(&token)
-		})
-		return token, ok, err
+		tokens, err := query(ctx, s, text+" RETURNING fence", false, args, column[int64])
+		if err != nil || len(tokens) == 0 {
+			return 0, false, err
+		}
+		return tokens[0], true, nil
 	}
 	err = s.run(ctx, text, false, args, func(st Statement) error {
 		result, err := s.client.Exec(ctx, st)

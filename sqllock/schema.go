@@ -51,12 +51,8 @@ func (s *Store) Check(ctx context.Context) ([]string, error) {
 	var warnings []string
 	var errs []error
 	for _, text := range s.dialect.checks {
-		errs = append(errs, s.query(ctx, text, true, nil, func(scan Scan) error {
-			var warning string
-			err := scan(&warning)
-			warnings = append(warnings, warning)
-			return err
-		}))
+		found, err := query(ctx, s, text, true, nil, column[string])
+		warnings, errs = append(warnings, found...), append(errs, err)
 	}
 	return warnings, errors.Join(errs...)
 }
@@ -70,20 +66,24 @@ const (
 // goes to the row without a name first, so that it is there by the time that a
 // row is gone. What fails is left for the next time.
 func (s *Store) tidy(ctx context.Context) {
-	var idle []any
-	var highest int64
-	err := s.query(ctx, idleRows, false, nil, func(scan Scan) error {
-		var name string
-		var fence int64
-		err := scan(&name, &fence)
-		idle, highest = append(idle, name), max(highest, fence)
-		return err
+	type idle struct {
+		name  string
+		fence int64
+	}
+	rows, err := query(ctx, s, idleRows, false, nil, func(scan Scan) (r idle, err error) {
+		err = scan(&r.name, &r.fence)
+		return r, err
 	})
-	if err != nil || len(idle) == 0 {
+	if err != nil || len(rows) == 0 {
 		return
+	}
+	var names []any
+	var highest int64
+	for _, r := range rows {
+		names, highest = append(names, r.name), max(highest, r.fence)
 	}
 	if n, err := s.exec(ctx, raiseFloor, false, highest); err != nil || n != 1 {
 		return
 	}
-	s.exec(ctx, expand(deleteRows, len(idle)), true, append(idle, highest)...)
+	s.exec(ctx, expand(deleteRows, len(names)), true, append(names, highest)...)
 }

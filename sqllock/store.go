@@ -35,6 +35,7 @@ type Store struct {
 	wrong   error // what is wrong with the options
 	compile func(string) string
 	to      string // where this client listens, "" if it does not
+	woken   bool   // those in line are told of their grants
 
 	waiting  sync.Map      // ids of those in line, which need not try to take the key first
 	texts    sync.Map      // what compile has made of them
@@ -92,16 +93,16 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 			return g, err
 		}
 	}
-	var g driver.Grant
-	if err := s.decide(ctx, c.Key, s.ask(c, &g)); err != nil {
+	var a answer
+	if err := s.decide(ctx, c.Key, s.ask(c, &a)); err != nil {
 		return driver.Grant{}, err
 	}
-	if c.Wait && !g.OK {
+	if a.lined {
 		s.waiting.Store(c.ID, true)
 	} else {
 		s.waiting.Delete(c.ID)
 	}
-	return g, nil
+	return a.grant, nil
 }
 
 // take takes a key that nobody wants.

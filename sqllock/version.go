@@ -15,8 +15,7 @@ type needs []struct{ product, oldest string }
 
 // old fails if the server is too old.
 func (s *Store) old(ctx context.Context) error {
-	var version string
-	err := s.query(ctx, s.dialect.version, true, nil, func(scan Scan) error { return scan(&version) })
+	version, err := only(ctx, s, s.dialect.version, true, nil, column[string])
 	if err != nil {
 		return err
 	}
