@@ -220,7 +220,7 @@ func TestBusy(t *testing.T) {
 	if _, err := db.Exec("BEGIN IMMEDIATE"); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	if _, err := s.Acquire(ctx, exclusive("a")); !errors.Is(err, ctx.Err()) || !strings.Contains(err.Error(), "database is locked") {
 		t.Errorf("Acquire returned %v", err)

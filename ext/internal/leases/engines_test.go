@@ -84,7 +84,7 @@ func TestMain(m *testing.M) {
 	}
 	// These tests wait for servers most of the time, not for the processor.
 	flag.Parse()
-	if err := flag.Set("test.parallel", "12"); err != nil {
+	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
 	}
 	os.Exit(servers.Main(m, func(tb servers.TB) {

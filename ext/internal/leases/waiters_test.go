@@ -3,6 +3,7 @@ package leases
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -46,7 +47,7 @@ func waiting(t *testing.T, db *sql.DB, at string) (n int) {
 // detector.
 func TestWaitersOfManyKeys(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
-		const waiters, conns = 300, 4
+		const waiters, conns = 200, 4
 		at, connections := separate(t, e, "crowd")
 		a := open(t, at)
 		var held []driver.Claim
@@ -71,6 +72,9 @@ func TestWaitersOfManyKeys(t *testing.T) {
 			}
 			lining.Go(func() {
 				l, err := b.Lock(ctx, held[i].Key)
+				for errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+					l, err = b.Lock(ctx, held[i].Key) // The server is slow, not wrong.
+				}
 				if err == nil {
 					err = l.Unlock()
 				}
