@@ -7,32 +7,39 @@ import (
 	"github.com/holdfast-go/holdfast/internal/book"
 )
 
-// An answer is that to a claim which was asked for.
-type answer struct {
-	grant driver.Grant
-	lined bool // it stands in line
+// An asking is a claim that is asked for.
+type asking struct {
+	claim   driver.Claim
+	from    string // where its client listens, "" if it does not
+	watched bool   // its owner is told of a grant, which counts from when it asked last
 }
 
-// ask is the rule of Acquire. Who waits without being woken asks again and again,
-// at first after milliseconds. So that most of that writes nothing, a place in
-// line is given for a little longer than it must last.
-func (s *Store) ask(c driver.Claim, a *answer) rule {
+// An answer is that to an asking.
+type answer struct {
+	grant driver.Grant
+	lined bool // the claim stands in line
+}
+
+// rule is that of Acquire. Who waits without being woken asks again and again, at
+// first after milliseconds. So that most of that writes nothing, a place in line
+// is given for a little longer than it must last.
+func (a *asking) rule(got *answer) rule {
 	return func(m book.Moment, b *book.Book) (change, error) {
 		var before book.Entry
-		if e := place(b, c.ID); e != nil {
+		if e := place(b, a.claim.ID); e != nil {
 			before = *e
 		}
 		var err error
-		a.grant, err = b.Acquire(m, c, s.to)
-		now := place(b, c.ID)
-		a.lined = now != nil
-		if now == nil || s.woken { // Whoever is told of its grant counts from when it asked last.
-			return change{keep: a.grant.OK || c.Wait}, err
+		got.grant, err = b.Acquire(m, a.claim, a.from)
+		now := place(b, a.claim.ID)
+		got.lined = now != nil
+		if now == nil || a.watched {
+			return change{keep: got.grant.OK || a.claim.Wait}, err
 		}
 		if before.Until >= now.Until && unchanged(before, *now) {
 			return change{}, err
 		}
-		now.Until += c.Alive() / 8
+		now.Until += a.claim.Alive() / 8
 		return change{keep: true}, err
 	}
 }

@@ -14,10 +14,11 @@ func TestPlacesAreWrittenSeldom(t *testing.T) {
 	holder, waiter := exclusive("holder"), exclusive("waiter")
 	holder.TTL = time.Hour
 	var b book.Book
-	ask := func(s *Store, c driver.Claim, now time.Duration) (wrote bool) {
+	watched := false
+	ask := func(c driver.Claim, now time.Duration) (wrote bool) {
 		t.Helper()
-		var a answer
-		done, err := s.ask(c, &a)(at(now), &b)
+		a := asking{claim: c, watched: watched}
+		done, err := a.rule(new(answer))(at(now), &b)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -26,8 +27,7 @@ func TestPlacesAreWrittenSeldom(t *testing.T) {
 		}
 		return done.keep
 	}
-	s := &Store{}
-	ask(s, holder, 0)
+	ask(holder, 0)
 	written := b
 	for _, step := range []struct {
 		at     time.Duration
@@ -41,13 +41,13 @@ func TestPlacesAreWrittenSeldom(t *testing.T) {
 		{at: 700 * time.Millisecond},
 		{at: 700 * time.Millisecond, change: func() { waiter.Span = 7 }, wrote: true},
 		{at: 701 * time.Millisecond},
-		{at: 701 * time.Millisecond, change: func() { s.woken = true }, wrote: true},
+		{at: 701 * time.Millisecond, change: func() { watched = true }, wrote: true},
 		{at: 702 * time.Millisecond, wrote: true}, // The grant will count from here.
 	} {
 		if step.change != nil {
 			step.change()
 		}
-		if got := ask(s, waiter, step.at); got != step.wrote {
+		if got := ask(waiter, step.at); got != step.wrote {
 			t.Errorf("at %v it was written: %t, want %t", step.at, got, step.wrote)
 		}
 		if step.wrote {

@@ -95,7 +95,7 @@ func (p *Pushing) tell(m book.Moment, b *book.Book, group []*watcher) {
 	}
 	for _, w := range group {
 		if g := grants[w.at.id]; g.OK || !inLine[w.at.id] {
-			w.wake(g)
+			p.wake(w, g)
 		}
 	}
 }

@@ -56,8 +56,8 @@ func (s *Store) messages(key string, b *book.Book, broken *book.Entry) []message
 
 // A Listener brings what others send to this process.
 type Listener interface {
-	// To is where others send to it, by the engine's own means. It stays the
-	// same.
+	// To is where others send to it, by the engine's own means. It is "" while it
+	// does not listen, and if what it hears is meant for everybody.
 	To() string
 
 	// Listen calls hear, which may take a second, with each message that comes,
@@ -86,6 +86,10 @@ type watched struct{ key, id string }
 type watcher struct {
 	at   watched
 	wake func(driver.Grant)
+
+	// The claim was refused since the watch began, and what was written then is
+	// what a grant counts from. Guarded by Pushing.mu.
+	counts bool
 }
 
 var (
@@ -96,7 +100,6 @@ var (
 // Pushing returns s with wakes through l, which it closes. Use only one of the
 // two stores.
 func (s *Store) Pushing(l Listener) *Pushing {
-	s.to, s.woken = l.To(), true
 	return &Pushing{Store: s, listener: l, watchers: make(map[watched]*watcher)}
 }
 
@@ -111,7 +114,28 @@ func (p *Pushing) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, er
 		p.listener.Listen(bounded, p.hear) // Watch says why it cannot.
 		cancel()
 	}
-	return p.Store.Acquire(ctx, c)
+	at := watched{c.Key, c.ID}
+	p.mu.Lock()
+	w := p.watchers[at]
+	p.mu.Unlock()
+	g, err := p.Store.acquire(ctx, asking{claim: c, from: p.listener.To(), watched: w != nil})
+	if w != nil && err == nil && !g.OK {
+		p.mu.Lock()
+		w.counts = true
+		p.mu.Unlock()
+	}
+	return g, err
+}
+
+// wake tells of a grant, or that asking may pay.
+func (p *Pushing) wake(w *watcher, g driver.Grant) {
+	p.mu.Lock()
+	counts := w.counts
+	p.mu.Unlock()
+	if !counts {
+		g = driver.Grant{}
+	}
+	w.wake(g)
 }
 
 // Watch implements [driver.Watcher].
@@ -177,7 +201,7 @@ func (p *Pushing) pass(text string) {
 	case n.Broken:
 		p.broken(at)
 	case w != nil:
-		w.wake(driver.Grant{OK: n.Fence > 0, Fence: n.Fence, Span: n.Span, TTL: span(n.TTL)})
+		p.wake(w, driver.Grant{OK: n.Fence > 0, Fence: n.Fence, Span: n.Span, TTL: span(n.TTL)})
 	}
 }
 

@@ -34,8 +34,6 @@ type Store struct {
 	opts    Options
 	wrong   error // what is wrong with the options
 	compile func(string) string
-	to      string // where this client listens, "" if it does not
-	woken   bool   // those in line are told of their grants
 
 	waiting  sync.Map      // ids of those in line, which need not try to take the key first
 	texts    sync.Map      // what compile has made of them
@@ -88,31 +86,37 @@ func NewClient(client Client, d *Dialect, opts *Options) *Store {
 // Acquire implements [driver.Store]. A key that nobody wants takes one
 // statement. So does a claim that asks again and still has to wait, mostly.
 func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	return s.acquire(ctx, asking{claim: c})
+}
+
+func (s *Store) acquire(ctx context.Context, a asking) (driver.Grant, error) {
+	c := &a.claim
 	if _, waits := s.waiting.Load(c.ID); !waits && c.Fence == 0 && c.Weight >= 1 && c.Weight <= c.Limit && c.Limit <= driver.MaxWeight && c.TTL > 0 {
-		if g, err := s.take(ctx, c); g.OK || err != nil {
+		if g, err := s.take(ctx, a); g.OK || err != nil {
 			return g, err
 		}
 	}
-	var a answer
-	if err := s.decide(ctx, c.Key, s.ask(c, &a)); err != nil {
+	var got answer
+	if err := s.decide(ctx, c.Key, a.rule(&got)); err != nil {
 		return driver.Grant{}, err
 	}
-	if a.lined {
+	if got.lined {
 		s.waiting.Store(c.ID, true)
 	} else {
 		s.waiting.Delete(c.ID)
 	}
-	return a.grant, nil
+	return got.grant, nil
 }
 
 // take takes a key that nobody wants.
-func (s *Store) take(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+func (s *Store) take(ctx context.Context, a asking) (driver.Grant, error) {
+	c := &a.claim
 	tokens := min(max(c.Span, 1), driver.MaxSpan)
 	if c.Shared() {
 		tokens = 1
 	}
 	e := write(&book.Entry{
-		ID: c.ID, Owner: c.Owner, Note: c.Note, Session: s.to,
+		ID: c.ID, Owner: c.Owner, Note: c.Note, Session: a.from,
 		Weight: c.Weight, Limit: c.Limit, TTL: c.TTL, Span: tokens,
 	})
 	id := e.ID

@@ -47,8 +47,15 @@ func newListener(config *pgx.ConnConfig) *listener {
 	return l
 }
 
-// To is the channel of this process.
-func (l *listener) To() string { return l.channel }
+// To implements sqllock.Listener.
+func (l *listener) To() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.ready {
+		return ""
+	}
+	return l.channel
+}
 
 // Listen implements sqllock.Listener.
 func (l *listener) Listen(ctx context.Context, hear func(string) bool) error {
