@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -140,4 +141,50 @@ func BenchmarkPostgresRenew(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(statements(b, pool)-before)/float64(n), "statements/500")
+}
+
+// BenchmarkPostgresHolder renews a lock for which 32 wait, in four clients, and
+// beside it one for which nobody does.
+func BenchmarkPostgresHolder(b *testing.B) {
+	url, pool := startPostgres(b)
+	store := pglock.New(pool, nil)
+	b.Cleanup(func() { store.Close() })
+	var claims []driver.Claim
+	for _, key := range []string{"wanted", "unwanted"} {
+		c := driver.Claim{Key: key, ID: rand.Text(), Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: time.Minute}
+		if g, err := store.Acquire(b.Context(), c); err != nil || !g.OK {
+			b.Fatalf("%s: %+v, %v", key, g, err)
+		}
+		claims = append(claims, c)
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	var waiting sync.WaitGroup
+	b.Cleanup(func() { cancel(); waiting.Wait() })
+	refused := make(chan struct{}, 1)
+	for range 4 {
+		lk, err := holdfast.Open(ctx, url, &holdfast.Options{Trace: &holdfast.Trace{Tried: func(holdfast.Event) {
+			select {
+			case refused <- struct{}{}:
+			default:
+			}
+		}}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { lk.Close() })
+		for range 8 {
+			waiting.Go(func() { lk.Lock(ctx, "wanted") })
+		}
+		<-refused
+	}
+	renew := func(c driver.Claim) func(int) {
+		return func(n int) {
+			for range n {
+				if errs := store.Renew(b.Context(), []driver.Claim{c}); errs != nil && errs[0] != nil {
+					b.Fatal(errs[0])
+				}
+			}
+		}
+	}
+	compare(b, renew(claims[0]), renew(claims[1]))
 }
