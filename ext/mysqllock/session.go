@@ -16,7 +16,9 @@ const DefaultSessionTable = "holdfast_fence"
 // SessionOptions say how a [Session] keeps its claims.
 type SessionOptions struct {
 	// Table is the name of the table that gives the fencing tokens, or
-	// schema.table, of letters, digits and _. All processes must use the same.
+	// schema.table, of letters, digits and _. The default is DefaultSessionTable.
+	// The keys of two tables are apart, as they are in lease mode: processes that
+	// are to exclude each other must use the same.
 	Table string
 }
 
@@ -26,7 +28,7 @@ type SessionOptions struct {
 // # How it works
 //
 // The first claim opens the connection. A claim is GET_LOCK of a hash of the
-// database's name and the key, and in the same round trip an update of one of 64
+// table's name and the key, and in the same round trip an update of one of 64
 // small rows that gives the fencing token. The server ends the connection when
 // it has been silent for the longest TTL of the locks that are held and a little
 // more, in whole seconds (wait_timeout), and one ping for all of them keeps it.
@@ -64,7 +66,7 @@ type SessionOptions struct {
 //
 //	mysql://user:password@host:port/database?mode=session
 //
-//	table=holdfast_fence   the table, or schema.table
+//	table=holdfast_fence   the table, or schema.table; each has keys of its own
 //	tls and its like       as in lease mode
 type Session struct {
 	claims

@@ -25,9 +25,14 @@ type sessionServer struct {
 }
 
 // Name implements [session.Server]. Locks are those of the whole server, so the
-// name of the database is part of it; which may be the same in other letters.
+// name of the table and its database is part of it: what one table gives says
+// nothing about the tokens of another. Either may be the same in other letters.
 func (s *sessionServer) Name(key string) string {
-	sum := sha256.Sum256([]byte("holdfast session\x00" + strings.ToLower(s.config.DBName) + "\x00" + key))
+	table := s.table
+	if !strings.Contains(table, ".") {
+		table = s.config.DBName + "." + table
+	}
+	sum := sha256.Sum256([]byte("holdfast session\x00" + strings.ToLower(table) + "\x00" + key))
 	return hex.EncodeToString(sum[:24])
 }
 

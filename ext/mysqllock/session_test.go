@@ -72,15 +72,22 @@ func bounded(t *testing.T) context.Context {
 
 func locked(t *testing.T, lk *holdfast.Locker, key string) *holdfast.Lock {
 	t.Helper()
-	ctx := bounded(t)
-	l, err := lk.Lock(ctx, key)
-	for errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		l, err = lk.Lock(ctx, key) // The server is slow, not wrong.
-	}
+	l, err := patient(t, lk.Lock, key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return l
+}
+
+// patient asks for a lock again as long as the server is slow, which is not wrong.
+func patient(t *testing.T, ask func(context.Context, string, ...holdfast.LockOption) (*holdfast.Lock, error), key string) (*holdfast.Lock, error) {
+	t.Helper()
+	ctx := bounded(t)
+	l, err := ask(ctx, key)
+	for errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		l, err = ask(ctx, key)
+	}
+	return l, err
 }
 
 // TestSessionCrash kills the server while locks are held and waited for. All
@@ -169,5 +176,29 @@ func TestSessionWithoutTable(t *testing.T) {
 		if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), words) {
 			t.Errorf("got the error %v, want an ErrInvalid with %q", err, words)
 		}
+	}
+}
+
+// TestSessionTables takes one key through three names, two of which are of the
+// same table.
+func TestSessionTables(t *testing.T) {
+	t.Parallel()
+	at := config(t, server)
+	take := func(table string) (*holdfast.Lock, error) {
+		s := NewSession(at, &SessionOptions{Table: table})
+		lk := holdfast.New(s, nil)
+		t.Cleanup(func() { lk.Close() })
+		if err := s.Create(bounded(t)); err != nil {
+			t.Fatal(err)
+		}
+		return patient(t, lk.TryLock, "key of tables")
+	}
+	for _, name := range []string{"one_fence", "other_fence"} {
+		if _, err := take(name); err != nil {
+			t.Errorf("%s: %v, want the key, as tables are apart", name, err)
+		}
+	}
+	if _, err := take(at.DBName + ".one_fence"); !errors.Is(err, holdfast.ErrHeld) {
+		t.Errorf("the same table under its full name: %v, want ErrHeld", err)
 	}
 }

@@ -16,7 +16,9 @@ const DefaultSequence = "holdfast_fence"
 // SessionOptions say how a [Session] keeps its claims.
 type SessionOptions struct {
 	// Sequence is the name of the sequence that gives the fencing tokens, or
-	// schema.name, of letters, digits and _. All processes must use the same.
+	// schema.name, of letters, digits and _. The default is DefaultSequence. The
+	// keys of two sequences are apart, as those of two tables are in lease mode:
+	// processes that are to exclude each other must use the same.
 	Sequence string
 }
 
@@ -25,9 +27,9 @@ type SessionOptions struct {
 //
 // # How it works
 //
-// The first claim opens the connection. A claim is pg_try_advisory_lock on the
-// first 8 bytes of a SHA-256 of the key, and the same statement draws the
-// fencing token from a sequence. A process that waits listens on the same
+// The first claim opens the connection. A claim is pg_try_advisory_lock on 8
+// bytes of hashes of the key and the sequence, and the same statement draws the
+// fencing token from the sequence. A process that waits listens on the same
 // connection, and holds a shared advisory lock beside the key's, by which the
 // one who unlocks knows whether to notify anybody. The server ends the
 // connection when it has been silent for the longest TTL of the locks that are
@@ -42,10 +44,10 @@ type SessionOptions struct {
 //     cut off gives them back when the server has not heard of it for the TTL
 //     and a tenth of it, or a second if that is less, in all a second at least. Its
 //     own locks have ended by then.
-//   - Fencing tokens that grow over all keys, with every grant, also over a crash
-//     of the server. They begin at the microseconds of its clock, so they also
-//     survive a failover or a restore from a dump, unless the clock is behind by
-//     then.
+//   - Fencing tokens that grow over all keys of a sequence, with every grant,
+//     also over a crash of the server. They begin at the microseconds of its
+//     clock, so they also survive a failover or a restore from a dump, unless the
+//     clock is behind by then.
 //   - No rows, no dead rows, and nothing that waits for a disk.
 //
 // # What can go wrong
@@ -70,7 +72,7 @@ type SessionOptions struct {
 //
 //	postgres://user:password@host:port/database?mode=session
 //
-//	sequence=holdfast_fence   the sequence, or schema.name
+//	sequence=holdfast_fence   the sequence, or schema.name; each has keys of its own
 //	sslmode and its like      as in lease mode
 type Session struct {
 	claims
@@ -138,7 +140,7 @@ func (s *Session) Schema() []string {
 // Check implements [driver.Checker]. An error that matches [driver.ErrInvalid]
 // says that the sequence is missing, or not as Create makes it.
 func (s *Session) Check(ctx context.Context) ([]string, error) {
-	conn, err := s.server.connect(ctx, "")
+	conn, _, err := s.server.connect(ctx, "")
 	if err != nil {
 		return nil, err
 	}

@@ -10,12 +10,13 @@ import (
 	"github.com/holdfast-go/holdfast/ext/internal/session"
 )
 
-// A sessionConn is a session with PostgreSQL. The name of a lock is the 8 bytes
-// of an advisory lock's number; who waits for it holds the lock of the inverted
-// number, shared with others who wait.
+// A sessionConn is a session with PostgreSQL. The name of a lock, of 8 bytes,
+// mixed with the sequence's own is the number of an advisory lock; who waits for
+// it holds the lock of the inverted number, shared with others who wait.
 type sessionConn struct {
 	wire  *wire
 	limit time.Duration // as the server was last told
+	apart uint64        // what is mixed into the numbers, see sequence.apart
 }
 
 var _ session.Pusher = (*sessionConn)(nil)
@@ -24,7 +25,7 @@ var _ session.Pusher = (*sessionConn)(nil)
 const channel = "holdfast_session"
 
 // statements are what a session sends, by name. They are prepared when it is
-// opened, %s being the sequence.
+// opened, %s being the sequence's OID.
 //
 // try draws the token after it has the lock: the arms of a CASE are evaluated
 // when they are chosen. free gives the lock back before it looks whether anybody
@@ -43,9 +44,14 @@ var statements = map[string]string{
 		set_config('tcp_keepalives_idle', least($1::bigint / 1000 + 1, 32767)::text, false)`,
 }
 
-// waiting is the name of the lock that is held by those who wait for another.
-func waiting(name string) []byte {
-	return binary.BigEndian.AppendUint64(nil, ^binary.BigEndian.Uint64([]byte(name)))
+// number is that of the advisory lock of this name.
+func (c *sessionConn) number(name string) []byte {
+	return binary.BigEndian.AppendUint64(nil, binary.BigEndian.Uint64([]byte(name))^c.apart)
+}
+
+// waiting is the number of the lock that is held by those who wait for another.
+func (c *sessionConn) waiting(name string) []byte {
+	return binary.BigEndian.AppendUint64(nil, ^binary.BigEndian.Uint64(c.number(name)))
 }
 
 // Ping implements [session.Conn].
@@ -74,13 +80,13 @@ func (c *sessionConn) Try(name string, done func(token uint64, err error)) {
 		switch {
 		case err != nil:
 			// The token may have failed while the lock was taken.
-			c.wire.send("free", func([]byte, error) { done(0, err) }, []byte(name), waiting(name))
+			c.wire.send("free", func([]byte, error) { done(0, err) }, c.number(name), c.waiting(name))
 		case value == nil:
 			done(0, nil)
 		default:
 			done(binary.BigEndian.Uint64(value), nil)
 		}
-	}, []byte(name))
+	}, c.number(name))
 }
 
 // errNotHeld is why a session ends whose locks are not what we take them for.
@@ -96,18 +102,18 @@ func (c *sessionConn) Free(name string, done func(error)) {
 			c.wire.close(err)
 		}
 		done(err)
-	}, []byte(name), waiting(name))
+	}, c.number(name), c.waiting(name))
 }
 
 // Watch implements [session.Pusher]. It may wait for the short time that a
 // release takes to look for those who wait.
 func (c *sessionConn) Watch(name string, done func(error)) {
-	c.wire.send("wait", func(_ []byte, err error) { done(err) }, waiting(name))
+	c.wire.send("wait", func(_ []byte, err error) { done(err) }, c.waiting(name))
 }
 
 // Unwatch implements [session.Pusher].
 func (c *sessionConn) Unwatch(name string) {
-	c.wire.send("unwait", func([]byte, error) {}, waiting(name))
+	c.wire.send("unwait", func([]byte, error) {}, c.waiting(name))
 }
 
 // Help implements [session.Conn].
@@ -117,7 +123,7 @@ func (c *sessionConn) Help(until <-chan struct{}) { c.wire.help(until) }
 func (c *sessionConn) Close(why error) { c.wire.close(why) }
 
 // freed returns the name of the lock that a notification is about.
-func freed(payload string) (name string, ok bool) {
+func (c *sessionConn) freed(payload string) (name string, ok bool) {
 	n, err := strconv.ParseUint(payload, 16, 64)
-	return string(binary.BigEndian.AppendUint64(nil, n)), err == nil
+	return string(binary.BigEndian.AppendUint64(nil, n^c.apart)), err == nil
 }

@@ -54,15 +54,22 @@ func bounded(t *testing.T) context.Context {
 
 func locked(t *testing.T, lk *holdfast.Locker, key string) *holdfast.Lock {
 	t.Helper()
-	ctx := bounded(t)
-	l, err := lk.Lock(ctx, key)
-	for errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		l, err = lk.Lock(ctx, key) // The server is slow, not wrong.
-	}
+	l, err := patient(t, lk.Lock, key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return l
+}
+
+// patient asks for a lock again as long as the server is slow, which is not wrong.
+func patient(t *testing.T, ask func(context.Context, string, ...holdfast.LockOption) (*holdfast.Lock, error), key string) (*holdfast.Lock, error) {
+	t.Helper()
+	ctx := bounded(t)
+	l, err := ask(ctx, key)
+	for errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		l, err = ask(ctx, key)
+	}
+	return l, err
 }
 
 // ends waits until a lock is lost.

@@ -1,0 +1,65 @@
+package pglock
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
+)
+
+// lockerOn opens a locker whose tokens come from a sequence, which it makes.
+func lockerOn(t *testing.T, at *pgx.ConnConfig, sequence string) *holdfast.Locker {
+	t.Helper()
+	s := NewSession(at, &SessionOptions{Sequence: sequence})
+	lk := holdfast.New(s, &holdfast.Options{TTL: patience})
+	t.Cleanup(func() { lk.Close() })
+	if err := s.Create(bounded(t)); err != nil {
+		t.Fatal(err)
+	}
+	return lk
+}
+
+// TestSessionSequences has two sequences in one database, one of which is always
+// in use. The other gives tokens that grow all the same, also over a crash after
+// which the first is in use again before it.
+func TestSessionSequences(t *testing.T) {
+	t.Parallel()
+	pg := servers.StartPostgres(t, "wal_writer_delay = 10s")
+	earlier := uint64(time.Now().UnixMicro())
+	for range 2 {
+		at := config(t, pg.URL())
+		locked(t, lockerOn(t, at, "first"), "key")
+		other := lockerOn(t, at, "second")
+		for range 100 {
+			l := locked(t, other, "key") // The other key of this name is held.
+			if l.Fence() <= earlier {
+				t.Fatalf("token %d came after %d", l.Fence(), earlier)
+			}
+			earlier = l.Fence()
+			if err := l.Unlock(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		pg.Kill()
+		pg.Restart()
+	}
+}
+
+// TestSessionSequenceNames gives one sequence several names.
+func TestSessionSequenceNames(t *testing.T) {
+	t.Parallel()
+	server.Must("CREATE SCHEMA names")
+	at := config(t, server.URL())
+	at.RuntimeParams["search_path"] = "names"
+	key := "names of sequences"
+	locked(t, lockerOn(t, at, "numbers"), key)
+	full := lockerOn(t, config(t, server.URL()), "names.numbers")
+	if _, err := patient(t, full.TryLock, key); !errors.Is(err, holdfast.ErrHeld) {
+		t.Errorf("the same sequence under its full name: %v, want ErrHeld", err)
+	}
+	locked(t, lockerOn(t, config(t, server.URL()), "numbers"), key) // in another schema, so another
+}
