@@ -38,8 +38,11 @@
 //   - A database that you have opened yourself must commit by itself. Where the
 //     server is set to autocommit=0, set it to 1 in your DSN, as the URL here does;
 //     Check, which holdfast.Open asks, warns of it.
-//   - A server in read-only mode (super_read_only, a replica) refuses every call,
-//     and who waits rides that out for up to the TTL.
+//   - A server in read-only mode (read_only, super_read_only, a replica) grants and
+//     renews nothing. Its connections are dropped then, so that the next call goes
+//     where its name leads to by then, as after a switch-over; who waits rides that
+//     out for up to the TTL. A database that you have opened yourself needs
+//     rejectReadOnly=true for it, see [New].
 //
 // The statements are the same for MySQL and MariaDB. Its tests run with MariaDB
 // 10.11; HOLDFAST_TEST_MYSQL points them at another server.

@@ -43,6 +43,7 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 	db.SetMaxOpenConns(settings.conns)
 	db.SetMaxIdleConns(settings.conns)
 	db.SetConnMaxIdleTime(idle)
+	db.SetConnMaxLifetime(lifetime)
 	if err := db.PingContext(ctx); err != nil {
 		db.Close()
 		return nil, err
@@ -55,6 +56,10 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 // idle is how long a connection without use is kept: less than any server
 // waits.
 const idle = 30 * time.Second
+
+// lifetime is how long any connection is kept, so that those who only read
+// follow the address of the server, too, when another has it.
+const lifetime = 3 * time.Minute
 
 // settings are what a URL says.
 type settings struct {
@@ -81,6 +86,8 @@ func parse(u *url.URL) (*settings, error) {
 	socket := p.String("socket", "")
 	// A server may be set up to commit nothing by itself.
 	s.config.Params = map[string]string{"autocommit": "1"}
+	// A primary that another has replaced may stay up and refuse to write.
+	s.config.RejectReadOnly = true
 	s.config.Timeout = p.Duration("connect_timeout", 5*time.Second, 100*time.Millisecond, time.Hour)
 	if err := p.Err(); err != nil {
 		return nil, err

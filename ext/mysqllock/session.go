@@ -55,7 +55,9 @@ type SessionOptions struct {
 //   - The locks live in the memory of the server. When it restarts, or another
 //     takes over, all of them end: holders learn that from the closed
 //     connection, and until they have, another may get in. Their tokens tell
-//     them apart.
+//     them apart. If a primary stays up when another takes over, but is made
+//     read-only, they learn it from the next ping or request, which is a third
+//     of the TTL later at most; so setting read_only for a moment ends all locks.
 //   - Galera has no GET_LOCK across its nodes: let all processes use the same
 //     node, or use lease mode. A proxy that lends connections for a statement
 //     (ProxySQL and its like) must not stand between.

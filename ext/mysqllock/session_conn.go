@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/go-sql-driver/mysql"
 
 	"github.com/holdfast-go/holdfast/ext/internal/session"
 )
@@ -17,6 +20,7 @@ type sessionConn struct {
 	table  string // quoted
 	events session.Events
 	limit  time.Duration // as the server was last told
+	role   string        // as the server had it at first
 
 	life context.Context // ends with the session, and says why
 	end  context.CancelCauseFunc
@@ -81,17 +85,21 @@ func (c *sessionConn) ask(r request) {
 	}
 }
 
-// Ping implements [session.Conn].
+// Ping implements [session.Conn]. A primary that another has replaced may stay up
+// as a server that only reads, and its locks mean nothing to the other.
 func (c *sessionConn) Ping(limit time.Duration, done func(error)) {
 	told := limit == c.limit
 	c.limit = limit
 	c.ask(func(err error) {
-		switch {
-		case err != nil:
-		case told:
-			err = c.conn.PingContext(c.life)
-		default:
+		if err == nil && !told {
 			err = setWaitTimeout(c.life, c.conn, limit)
+		}
+		var role string
+		if err == nil {
+			role, err = readOnly(c.life, c.conn)
+		}
+		if err == nil && role != c.role {
+			err = fmt.Errorf("read_only of the server was %s and is %s: another may have taken over", c.role, role)
 		}
 		c.endIf(err)
 		done(err)
@@ -129,6 +137,11 @@ func (c *sessionConn) try(name string) (token uint64, err error) {
 	case err == nil && drawn != 1:
 		err = errors.New("the table " + c.table + " has lost the row that gives tokens")
 	}
+	if e := (*mysql.MySQLError)(nil); errors.As(err, &e) && slices.Contains(writeless, e.Number) {
+		err = fmt.Errorf("%w: %w", errWriteless, err)
+		c.end(err)
+		return 0, err
+	}
 	if err != nil {
 		// The token may have failed while the lock was taken.
 		_, failed := c.conn.ExecContext(c.life, "DO RELEASE_LOCK('"+name+"')")
@@ -137,6 +150,14 @@ func (c *sessionConn) try(name string) (token uint64, err error) {
 	}
 	return token, nil
 }
+
+// writeless are the numbers of the errors of a server that takes no writes.
+var writeless = []uint16{1290, 1792, readOnlyMode}
+
+const readOnlyMode = 1836
+
+// errWriteless is why a session ends whose server is no longer the one that counts.
+var errWriteless = errors.New("the server takes no writes, as a primary does that another replaces")
 
 // errNotHeld is why a session ends whose locks are not what we take them for.
 var errNotHeld = errors.New("the server says that a lock was not held")

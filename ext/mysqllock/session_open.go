@@ -60,6 +60,9 @@ func (s *sessionServer) Open(ctx context.Context, owner string, limit time.Durat
 	if err := setWaitTimeout(ctx, conn, limit); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
+	if c.role, err = readOnly(ctx, conn); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
 	c.conn, c.table, c.limit = conn, table, limit
 	go c.run()
 	return c, nil
@@ -90,6 +93,7 @@ func (s *sessionServer) dial(ctx context.Context, owner string, hungUp func(erro
 	config := s.config.Clone()
 	config.MultiStatements = true // a lock and its token are one round trip
 	config.ReadTimeout = 0        // it is the keeper's to say when it is over
+	config.RejectReadOnly = false // the session ends by itself then, and says why
 	if owner != "" {
 		config.ConnectionAttributes = "holdfast_owner:" + strings.ReplaceAll(owner, ",", " ")
 	}
@@ -157,6 +161,12 @@ func (s *sessionServer) inspect(ctx context.Context, c *conn) error {
 func setWaitTimeout(ctx context.Context, c *conn, limit time.Duration) error {
 	_, err := c.ExecContext(ctx, fmt.Sprintf("SET SESSION wait_timeout = %d", int64((limit+time.Second-1)/time.Second)))
 	return err
+}
+
+// readOnly is the setting of the server that says whether it takes writes.
+func readOnly(ctx context.Context, c *conn) (setting string, err error) {
+	err = c.QueryRowContext(ctx, "SELECT @@global.read_only").Scan(&setting)
+	return setting, err
 }
 
 // create makes the table and its rows.

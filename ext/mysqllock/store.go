@@ -2,6 +2,7 @@ package mysqllock
 
 import (
 	"database/sql"
+	sqldriver "database/sql/driver"
 	"errors"
 	"strconv"
 
@@ -32,6 +33,10 @@ var (
 // New returns a store in a table of db, a database of this package's client
 // go-sql-driver/mysql, which [sqllock.Store.Create] makes. It does no I/O, and
 // never closes db. opts may be nil.
+//
+// Where another server may take over, open db with rejectReadOnly=true in its DSN,
+// and give its connections a lifetime of some minutes (db.SetConnMaxLifetime).
+// Otherwise they stay with a primary that was made read-only but still runs.
 func New(db *sql.DB, opts *Options) *Store {
 	if opts == nil {
 		opts = &Options{}
@@ -46,8 +51,12 @@ func New(db *sql.DB, opts *Options) *Store {
 // out.
 func (s *Store) Close() error { return errors.Join(s.Store.Close(), s.close()) }
 
-// code is the number of an error of the server.
+// code is the number of an error of the server. RejectReadOnly hides it; that a
+// new connection fails before anything was sent has hardly another reason.
 func code(err error) string {
+	if errors.Is(err, sqldriver.ErrBadConn) {
+		return strconv.Itoa(readOnlyMode)
+	}
 	if e := (*mysql.MySQLError)(nil); errors.As(err, &e) {
 		return strconv.Itoa(int(e.Number))
 	}

@@ -86,10 +86,16 @@ func (p *Proxy) Reset() {
 // Redirect makes target the server behind the proxy, and breaks the connections
 // to the one that was.
 func (p *Proxy) Redirect(target string) {
-	p.mu.Lock()
-	p.target = target
-	p.mu.Unlock()
+	p.Lead(target)
 	p.Reset()
+}
+
+// Lead makes target the server behind the proxy for new connections. Those that
+// are open stay with the one that was, as after a change of a name's address.
+func (p *Proxy) Lead(target string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target = target
 }
 
 // serve accepts connections until l is closed. The caller holds the mutex, or

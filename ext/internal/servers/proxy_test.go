@@ -163,6 +163,9 @@ func TestRedirect(t *testing.T) {
 	s.send("PING")
 	s.wantReply("+PONG")
 	other := StartRedis(t)
+	p.Lead(other.Addr())
+	s.send("PING") // on a connection that stays
+	s.wantReply("+PONG")
 	p.Redirect(other.Addr())
 	if got, err := s.receive(); err == nil {
 		t.Errorf("received %q on a connection to the server that was", got)
