@@ -87,6 +87,15 @@ const (
 	old       = "the database does not understand what the table {table} needs: is its version one that the documentation names?"
 )
 
+// What may be wrong. All of it may pass.
+const (
+	writeless = "the server takes no writes, as a standby does, or a primary that another replaces: locks need one that does"
+	ending    = "the server goes down or comes up, or somebody has ended the connection"
+	crowded   = "the server has no connection left for this user: let it have more, or others fewer"
+	full      = "the disk of the server, or the room that it may use there, is full: locks can be neither taken nor kept until there is more"
+	exhausted = "the server has no memory left for this"
+)
+
 // explain returns err with what is to be done about it.
 func (v verdict) explain(err error, table string) error {
 	name := strings.NewReplacer("{table}", table)

@@ -75,9 +75,10 @@
 //
 // Deadlocks and serialization failures are tried again at once. A table that is
 // missing or may not be written, and an engine that is too old, match
-// driver.ErrInvalid and say what would be right. Anything else, such as a lost
-// connection or a standby that only reads, is returned as the client made it,
-// and who waits rides it out for up to the TTL.
+// driver.ErrInvalid and say what would be right. Anything else is returned as the
+// client made it, and who waits rides it out for up to the TTL: a lost connection,
+// a standby that only reads, a failover, a full disk, too many connections. Of
+// those that the server tells, the error says in words what they mean.
 //
 // # The table
 //

@@ -68,6 +68,19 @@ FROM dual WHERE @@innodb_flush_log_at_trx_commit <> 1`,
 		"1044": {final: forbidden},
 		"1054": {final: other},
 		"1064": {final: old},
+		"1290": {hint: writeless}, // read_only, and what else an option prevents
+		"1836": {hint: writeless}, // super_read_only, innodb_read_only
+		"1792": {hint: writeless}, // the transaction is READ ONLY
+		"1053": {hint: ending},    // shutdown
+		"1927": {hint: ending},    // MariaDB: the connection was killed
+		"1317": {hint: ending},    // the statement was
+		"1040": {hint: crowded},   // max_connections
+		"1203": {hint: crowded},   // max_user_connections
+		"1226": {hint: crowded},   // as the user was made
+		"1114": {hint: full},      // the table or its space
+		"1021": {hint: full},      // the disk
+		"1037": {hint: exhausted},
+		"1041": {hint: exhausted},
 	},
 }
 

@@ -81,5 +81,12 @@ FROM pg_class WHERE oid = CAST('{table}' AS regclass) AND relpersistence = 'u'`,
 		"42703": {final: other},
 		"42883": {final: old},
 		"42601": {final: old},
+		"25006": {hint: writeless}, // a standby, or default_transaction_read_only
+		"57P01": {hint: ending},    // shutdown, or pg_terminate_backend
+		"57P02": {hint: ending},    // a crash of another connection
+		"57P03": {hint: ending},    // it cannot connect now
+		"53300": {hint: crowded},
+		"53100": {hint: full},
+		"53200": {hint: exhausted},
 	},
 }

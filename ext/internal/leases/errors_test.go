@@ -216,7 +216,7 @@ func TestErrorsOfStandbys(t *testing.T) {
 		t.Errorf("the standby shows %+v, %v", holders, err)
 	}
 	_, err := s.Acquire(t.Context(), exclusive("new", "a"))
-	says(t, err, "read-only")
+	says(t, err, "read-only", "takes no writes")
 	if errors.Is(err, driver.ErrInvalid) {
 		t.Errorf("%v is not tried again", err)
 	}

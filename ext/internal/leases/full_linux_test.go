@@ -28,7 +28,7 @@ func TestFullDisk(t *testing.T) {
 			}
 			says(t, err, "is full")
 		}
-		full(t, at, "is full", fill, nil) // It cannot even drop a table then.
+		full(t, at, "until there is more", fill, nil) // It cannot even drop a table then.
 	})
 	t.Run(postgres.name, func(t *testing.T) {
 		t.Parallel()
