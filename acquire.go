@@ -16,7 +16,7 @@ import (
 // A wait that is cut short returns an error that matches both [ErrHeld] and the
 // error of ctx; with [Wait] and [Retry], ErrHeld alone once they give up. While
 // it waits, Lock rides out a store that fails for up to the TTL; if the store
-// has never answered, for up to a second. If an operator breaks its place in
+// has never answered, for up to three seconds of it. If an operator breaks its place in
 // line (see [Locker.Break]), the error matches [ErrLost]. A context that carries
 // a lock on the same key (see [Lock.Context]) gets [ErrDeadlock], or enters it
 // again with [Reenter].

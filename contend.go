@@ -211,9 +211,13 @@ func (c *contest) pause(g driver.Grant, failed error) time.Duration {
 	return pause
 }
 
+// longestSilence is how long a store may fail that has never answered: longer
+// than it takes to open a connection, or to take over from a server that died.
+const longestSilence = 3 * time.Second
+
 // hopeless reports whether the store has failed for too long, or for good.
 func (c *contest) hopeless(now time.Duration, failed error) bool {
-	patience := min(c.ttl/3, time.Second)
+	patience := min(c.ttl, longestSilence)
 	if c.answer {
 		patience = c.ttl
 	}

@@ -53,7 +53,7 @@ var acquireRules = []rule{
 	{
 		name:  "acquire/twice-is-once",
 		words: "Asking again with the id of a live claim grants it again, with the same fence, and it is still one claim.",
-		check: askingTwice,
+		check: promptly(askingTwice),
 	},
 	{
 		name:  "acquire/twice-at-the-same-time",

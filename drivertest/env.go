@@ -224,6 +224,22 @@ func (e *env) undisturbed(steps func() (inTime bool)) {
 	e.failf("no answer: each time this machine was too slow to keep a claim alive")
 }
 
+// promptly is a check of what holds as long as every node of a store gets each
+// request in its time: one that came late somewhere would be the first there.
+func promptly(check func(*env)) func(*env) {
+	return func(e *env) {
+		e.undisturbed(func() (inTime bool) {
+			start := now()
+			e.key = e.anotherKey()
+			seen := caught(func() { check(e) })
+			if seen != nil && e.last.Sub(start) < 100*time.Millisecond {
+				panic(broken{seen})
+			}
+			return seen == nil
+		})
+	}
+}
+
 // swift is a check with claims that wait and say nothing meanwhile. After Alive
 // a store may forget them. So what the check saw counts only if all its calls
 // were done by then; otherwise it is repeated, with another key.
