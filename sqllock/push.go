@@ -56,8 +56,8 @@ func (s *Store) messages(key string, b *book.Book, broken *book.Entry) []message
 
 // A Listener brings what others send to this process.
 type Listener interface {
-	// To is where others send to it, by the engine's own means. It is "" while it
-	// does not listen, and if what it hears is meant for everybody.
+	// To is where others send to it, by the engine's own means. It is "" if it
+	// cannot listen, or what it hears is meant for everybody.
 	To() string
 
 	// Listen calls hear, which may take a second, with each message that comes,

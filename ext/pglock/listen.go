@@ -31,6 +31,7 @@ type listener struct {
 	mu      sync.Mutex
 	started bool
 	ready   bool          // the server has confirmed
+	heard   bool          // it has been ready
 	err     error         // why it is not, as of the last try
 	tried   chan struct{} // closed after the first try
 }
@@ -47,11 +48,12 @@ func newListener(config *pgx.ConnConfig) *listener {
 	return l
 }
 
-// To implements sqllock.Listener.
+// To implements sqllock.Listener. A connection that is being made, or has been
+// cut off, will listen again.
 func (l *listener) To() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.ready {
+	if !l.heard && l.err != nil {
 		return ""
 	}
 	return l.channel
@@ -120,7 +122,7 @@ func (l *listener) run(hear func(string) bool) {
 func (l *listener) settle(ready bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.ready, l.err = ready, err
+	l.ready, l.err, l.heard = ready, err, l.heard || ready
 	select {
 	case <-l.tried:
 	default:
