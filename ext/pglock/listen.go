@@ -22,6 +22,7 @@ var (
 // It connects when it is first needed, and again whenever it is cut off.
 type listener struct {
 	config  *pgx.ConnConfig
+	before  beforeConnect
 	channel string
 
 	ctx  context.Context // ends with close
@@ -36,9 +37,10 @@ type listener struct {
 	tried   chan struct{} // closed after the first try
 }
 
-func newListener(config *pgx.ConnConfig) *listener {
+func newListener(config *pgx.ConnConfig, before beforeConnect) *listener {
 	l := &listener{
 		config:  config.Copy(),
+		before:  before,
 		channel: "holdfast_" + strings.ToLower(rand.Text()),
 		tried:   make(chan struct{}),
 	}
@@ -158,7 +160,11 @@ func (l *listener) connect() (*pgx.Conn, error) {
 	hosts := time.Duration(1 + len(l.config.Fallbacks))
 	ctx, cancel := context.WithTimeout(l.ctx, hosts*l.config.ConnectTimeout+answer)
 	defer cancel()
-	conn, err := pgx.ConnectConfig(ctx, l.config)
+	config, err := l.before.copy(ctx, l.config)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package pglock
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -20,6 +21,11 @@ type SessionOptions struct {
 	// keys of two sequences are apart, as those of two tables are in lease mode:
 	// processes that are to exclude each other must use the same.
 	Sequence string
+
+	// BeforeConnect, if it is not nil, may change a copy of the configuration
+	// before each connection, for example set a password that changes with time.
+	// It is to end with ctx. An error fails the connection.
+	BeforeConnect func(ctx context.Context, config *pgx.ConnConfig) error
 }
 
 // A Session is a store whose claims are advisory locks of one connection. Make
@@ -104,9 +110,12 @@ var terms = session.Terms{
 // [pgx.ParseConfig], or from a pool's Config().ConnConfig. It does no I/O.
 // [Session.Create] makes the sequence. opts may be nil.
 func NewSession(config *pgx.ConnConfig, opts *SessionOptions) *Session {
-	s := &sessionServer{config: &config.Copy().Config, sequence: DefaultSequence}
-	if opts != nil && opts.Sequence != "" {
-		s.sequence = opts.Sequence
+	if opts == nil {
+		opts = &SessionOptions{}
+	}
+	s := &sessionServer{
+		config: config.Copy(), before: opts.BeforeConnect,
+		sequence: cmp.Or(opts.Sequence, DefaultSequence),
 	}
 	return &Session{session.Watcher{Store: session.New(s, terms)}, s}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -17,7 +18,8 @@ import (
 
 // A sessionServer opens sessions with PostgreSQL.
 type sessionServer struct {
-	config   *pgconn.Config
+	config   *pgx.ConnConfig
+	before   beforeConnect
 	sequence string
 }
 
@@ -67,12 +69,15 @@ func (s *sessionServer) connect(ctx context.Context, owner string) (*pgconn.PgCo
 
 // dial connects and makes sure that it is the server itself.
 func (s *sessionServer) dial(ctx context.Context, owner string) (*pgconn.PgConn, error) {
-	config := s.config.Copy()
+	config, err := s.before.copy(ctx, s.config)
+	if err != nil {
+		return nil, err
+	}
 	if owner != "" {
 		// A zero byte would end it, and the message.
 		config.RuntimeParams["application_name"] = strings.ReplaceAll(owner, "\x00", "?")
 	}
-	conn, err := pgconn.ConnectConfig(ctx, config)
+	conn, err := pgconn.ConnectConfig(ctx, &config.Config)
 	if err != nil {
 		return nil, err
 	}

@@ -86,7 +86,11 @@ func (s *sessionServer) create(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	conn, err := pgconn.ConnectConfig(ctx, s.config.Copy())
+	config, err := s.before.copy(ctx, s.config)
+	if err != nil {
+		return err
+	}
+	conn, err := pgconn.ConnectConfig(ctx, &config.Config)
 	if err != nil {
 		return err
 	}

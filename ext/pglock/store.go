@@ -16,7 +16,9 @@ type Options struct {
 	Table string
 
 	// Listen is how to connect for notifications. The default is as the pool
-	// connects. Set it if the pool connects to a pooler.
+	// connects. Set it if the pool connects to a pooler. The pool's BeforeConnect
+	// may change a copy of either, for example the password, before each
+	// connection.
 	Listen *pgx.ConnConfig
 }
 
@@ -46,12 +48,26 @@ func New(pool *pgxpool.Pool, opts *Options) *Store {
 	if opts == nil {
 		opts = &Options{}
 	}
+	config := pool.Config()
 	at := opts.Listen
 	if at == nil {
-		at = pool.Config().ConnConfig
+		at = config.ConnConfig
 	}
 	rows := sqllock.NewClient(&client{pool: pool}, sqllock.Postgres, &sqllock.Options{Table: opts.Table})
-	return &Store{Pushing: rows.Pushing(newListener(at)), close: func() {}}
+	return &Store{Pushing: rows.Pushing(newListener(at, config.BeforeConnect)), close: func() {}}
+}
+
+// A beforeConnect changes how to connect, as [pgxpool.Config.BeforeConnect] does.
+// It may be nil.
+type beforeConnect func(context.Context, *pgx.ConnConfig) error
+
+// copy returns a changed copy of config.
+func (before beforeConnect) copy(ctx context.Context, config *pgx.ConnConfig) (*pgx.ConnConfig, error) {
+	config = config.Copy()
+	if before == nil {
+		return config, nil
+	}
+	return config, before(ctx, config)
 }
 
 // Close ends the connection that listens. Claims stand until they run out.
