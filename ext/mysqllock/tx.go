@@ -82,7 +82,7 @@ var _ Tx = (*sql.Tx)(nil)
 // holdfast.ErrHeld; the transaction goes on unless innodb_rollback_on_timeout is
 // set.
 //
-// If ctx ends during the wait, the client closes the connection, and the
+// If ctx ends meanwhile, the client closes the connection, and the
 // transaction is over; [TryLockTx] waits for a while and leaves it as it was.
 //
 // Servers that take writes next to each other, as in Galera or a group with
@@ -99,9 +99,12 @@ func LockTx(ctx context.Context, tx Tx, key string) error {
 }
 
 // TryLockTx is [LockTx], but gives up when another transaction has the lock for
-// longer than wait, at once if that is 0, or when ctx ends, with an error that
-// matches holdfast.ErrHeld. The transaction is then as it was before and can be
-// used further.
+// longer than wait, at once if that is 0, with an error that matches
+// holdfast.ErrHeld. The transaction is then as it was before and can be used
+// further. It is the wait that bounds TryLockTx gently, not ctx: if that ends
+// first, the error matches holdfast.ErrHeld only if it was refused before, and if
+// a statement was under way the client closes the connection, and the transaction
+// is over, as in LockTx.
 //
 // It asks again and again, with pauses of up to 20 ms, because the engines wait
 // for whole seconds only, and some roll back a transaction that has waited in

@@ -13,7 +13,7 @@ import (
 
 // The rest of the check is tested in ext/internal/fences.
 func TestCheckFence(t *testing.T) {
-	pool := connect(t, servers.StartPostgres(t))
+	pool := connect(t, servers.StartPostgres(t).URL())
 	fences := fence.SQL{Table: "fences_of_pgx"}
 	makeFences(t, pool, fences)
 	check := func(token uint64) error {

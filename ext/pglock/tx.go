@@ -29,7 +29,7 @@ import (
 //
 // The transaction must be read committed. At a higher level it would see the
 // database as it was before the wait, not what the last holder has written, so
-// LockTx refuses.
+// LockTx refuses at once, and the transaction is as it was.
 //
 // If transactions wait for each other in a circle, the server ends the wait of
 // one after deadlock_timeout, usually a second, with an error that matches
@@ -38,8 +38,11 @@ import (
 // session has a lock_timeout that runs out, the error matches holdfast.ErrHeld,
 // and the transaction can only be rolled back as well.
 //
-// If ctx ends during the wait, pgx closes the connection, and the transaction
-// is over; [TryLockTx] waits for a while and leaves it as it was.
+// If ctx ends meanwhile, pgx closes the connection, and the transaction is over;
+// [TryLockTx] waits for a while and leaves it as it was.
+//
+// A pooler in transaction mode may stand between, such as PgBouncer: the lock is
+// the transaction's, not the session's.
 func LockTx(ctx context.Context, tx pgx.Tx, key string) error {
 	return lock(ctx, pgxTx{tx}, key)
 }
@@ -47,7 +50,9 @@ func LockTx(ctx context.Context, tx pgx.Tx, key string) error {
 // TryLockTx is [LockTx], but gives up when another transaction has the lock for
 // longer than wait, at once if that is 0, with an error that matches
 // holdfast.ErrHeld. The transaction is then as it was before and can be used
-// further. A wait is counted in milliseconds, from 1 on.
+// further. A wait is counted in milliseconds, from 1 on. It is the wait that
+// bounds TryLockTx gently, not ctx: if that ends first, the connection is closed,
+// and the transaction is over, as in LockTx.
 func TryLockTx(ctx context.Context, tx pgx.Tx, key string, wait time.Duration) error {
 	return tryLock(ctx, pgxTx{tx}, key, wait)
 }
@@ -118,29 +123,37 @@ func tryLock(ctx context.Context, tx transaction, key string, patience time.Dura
 	return explain(key, err)
 }
 
+// allowed is true at the levels at which a transaction sees what the last holder
+// has written. An arm of a CASE is evaluated when it is chosen, so that a
+// transaction of another level neither waits nor gets the lock.
+const allowed = `current_setting('transaction_isolation') IN ('read committed', 'read uncommitted')`
+
 func wait(ctx context.Context, tx transaction, id int64) error {
+	var ok *bool
 	var isolation string
-	err := tx.row(ctx, `SELECT current_setting('transaction_isolation') FROM pg_advisory_xact_lock($1::bigint)`, id).Scan(&isolation)
-	if err != nil {
-		return err
+	err := tx.row(ctx, `SELECT CASE WHEN `+allowed+` THEN pg_advisory_xact_lock($1::bigint) IS NOT NULL END,
+current_setting('transaction_isolation')`, id).Scan(&ok, &isolation)
+	if err == nil && ok == nil {
+		err = refused(isolation)
 	}
-	return checkIsolation(isolation)
+	return err
 }
 
 // try asks once, which costs one round trip and can fail no transaction. Only
 // if that is refused it stands in line: asking again and again would be passed
 // over for as long as there is a line.
 func try(ctx context.Context, tx transaction, id int64, patience time.Duration) error {
-	var ok bool
+	var ok *bool
 	var isolation, timeout string
-	err := tx.row(ctx, `SELECT ok, current_setting('transaction_isolation'), current_setting('lock_timeout')
-FROM pg_try_advisory_xact_lock($1::bigint) AS ok`, id).Scan(&ok, &isolation, &timeout)
-	if err == nil {
-		err = checkIsolation(isolation)
-	}
+	err := tx.row(ctx, `SELECT CASE WHEN `+allowed+` THEN pg_try_advisory_xact_lock($1::bigint) END,
+current_setting('transaction_isolation'), current_setting('lock_timeout')`, id).Scan(&ok, &isolation, &timeout)
 	switch {
-	case err != nil || ok:
+	case err != nil:
 		return err
+	case ok == nil:
+		return refused(isolation)
+	case *ok:
+		return nil
 	case patience <= 0:
 		return driver.ErrHeld
 	}
@@ -165,10 +178,7 @@ func waitBriefly(ctx context.Context, tx transaction, id int64, patience time.Du
 	return tx.exec(ctx, `RELEASE SAVEPOINT holdfast`)
 }
 
-func checkIsolation(level string) error {
-	if level == "read committed" || level == "read uncommitted" {
-		return nil
-	}
+func refused(level string) error {
 	return fmt.Errorf("the transaction is %s, so it does not see what the last holder has written; it must be read committed", level)
 }
 

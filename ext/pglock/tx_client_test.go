@@ -85,8 +85,8 @@ type bench struct {
 }
 
 // clients returns how each of them begins a transaction.
-func clients(t *testing.T, server *servers.Postgres) map[string]func(level string) (session, error) {
-	pool := connect(t, server)
+func clients(t *testing.T, url string) map[string]func(level string) (session, error) {
+	pool := connect(t, url)
 	db := stdlib.OpenDBFromPool(pool)
 	t.Cleanup(func() { db.Close() })
 	levels := map[string]sql.IsolationLevel{"": 0, "repeatable read": sql.LevelRepeatableRead, "serializable": sql.LevelSerializable}
