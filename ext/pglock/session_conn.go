@@ -80,7 +80,12 @@ func (c *sessionConn) Try(name string, done func(token uint64, err error)) {
 		switch {
 		case err != nil:
 			// The token may have failed while the lock was taken.
-			c.wire.send("free", func([]byte, error) { done(0, err) }, c.number(name), c.waiting(name))
+			c.wire.send("free", func(_ []byte, failed error) {
+				if failed != nil {
+					c.wire.close(failed)
+				}
+				done(0, err)
+			}, c.number(name), c.waiting(name))
 		case value == nil:
 			done(0, nil)
 		default:

@@ -83,7 +83,7 @@ func (s *sessionServer) dial(ctx context.Context, owner string) (*pgconn.PgConn,
 	}
 	row, err := one(ctx, conn, `SELECT pg_backend_pid(), current_setting('server_version_num'), pg_is_in_recovery()`)
 	if err == nil {
-		err = serves(conn, row)
+		err = serves(conn.PID(), row)
 	}
 	if err != nil {
 		return nil, errors.Join(err, conn.Close(ctx))
@@ -91,15 +91,16 @@ func (s *sessionServer) dial(ctx context.Context, owner string) (*pgconn.PgConn,
 	return conn, nil
 }
 
-// serves says why a server cannot keep sessions, from what it says of itself.
-func serves(conn *pgconn.PgConn, row []string) error {
+// serves says why a server cannot keep sessions, from what it says of itself. pid
+// is who has answered when the connection was made.
+func serves(pid uint32, row []string) error {
 	version, err := strconv.Atoi(row[1])
 	switch {
 	case err != nil:
 		return err
-	case row[0] != strconv.FormatUint(uint64(conn.PID()), 10):
+	case row[0] != strconv.FormatUint(uint64(pid), 10):
 		return fmt.Errorf("%w: a pooler such as PgBouncer is between here and PostgreSQL (its process is %s, not %d), and would spread one session over several: connect to the server itself, or use lease mode, without mode=session",
-			driver.ErrInvalid, row[0], conn.PID())
+			driver.ErrInvalid, row[0], pid)
 	case version < 14_00_00:
 		return fmt.Errorf("%w: session mode needs PostgreSQL 14 or newer, which can end a silent session; this one has the version number %d", driver.ErrInvalid, version)
 	case row[2] == "t":

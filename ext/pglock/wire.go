@@ -52,8 +52,8 @@ type wireEvents struct {
 // A reader is what has been read of the next answer.
 type reader struct {
 	front  *pgproto3.Frontend
-	row    []byte
-	some   bool // there is a row, and its first column is not NULL
+	row    []byte // not nil, as an empty value is not NULL
+	some   bool   // there is a row, and its first column is not NULL
 	failed error
 }
 
@@ -74,7 +74,7 @@ const (
 // newWire takes over a connection that is idle.
 func newWire(conn net.Conn, front *pgproto3.Frontend, events wireEvents) *wire {
 	w := &wire{
-		conn: conn, events: events, reader: reader{front: front},
+		conn: conn, events: events, reader: reader{front: front, row: []byte{}},
 		more: make(chan struct{}, 1), turn: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	go w.write()
