@@ -2,6 +2,7 @@ package mysqllock
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"net/url"
@@ -200,5 +201,33 @@ func TestSessionTables(t *testing.T) {
 	}
 	if _, err := take(at.DBName + ".one_fence"); !errors.Is(err, holdfast.ErrHeld) {
 		t.Errorf("the same table under its full name: %v, want ErrHeld", err)
+	}
+}
+
+// TestSessionRefusesOldServer has the second lock of a session refused, as if it
+// could have one only: another has taken that of all sessions to come.
+func TestSessionRefusesOldServer(t *testing.T) {
+	t.Parallel()
+	at := config(t, servers.StartMariaDB(t).URL())
+	if err := NewSession(at, nil).Create(bounded(t)); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("mysql", at.FormatDSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	other, err := db.Conn(bounded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 100 {
+		if _, err := other.ExecContext(bounded(t), fmt.Sprintf("DO GET_LOCK(CONCAT('holdfast probe 2 ', CONNECTION_ID() + %d), 0)", n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err = NewSession(at, nil).Check(bounded(t))
+	if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "session mode needs MySQL 5.7.5 or MariaDB 10.0.2 or newer") {
+		t.Errorf("got the error %v, want an ErrInvalid that names versions", err)
 	}
 }
