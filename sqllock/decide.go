@@ -26,7 +26,15 @@ type change struct {
 // which read and write the row, it holds no lock in the database, so whoever
 // pauses there keeps nobody waiting. If another has written the row in between,
 // it begins again.
+//
+// Where there is one writer, those of this process decide one after the other: if
+// they came between each other's two statements, most would write in vain, and
+// some of many for so long that they lose their place in line.
 func (s *Store) decide(ctx context.Context, key string, r rule) error {
+	if err := s.deciding.take(ctx); err != nil {
+		return err
+	}
+	defer s.deciding.end()
 	for tries := 0; ; tries++ {
 		m, floor, from, err := s.load(ctx, key)
 		if err != nil {

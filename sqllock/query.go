@@ -21,6 +21,27 @@ func (s *Store) compiled(text string, once bool) string {
 	return compiled
 }
 
+// A turn is taken by one at a time, first come first served; nil by all at once.
+type turn chan struct{}
+
+func (t turn) take(ctx context.Context) error {
+	if t == nil {
+		return nil
+	}
+	select {
+	case t <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (t turn) end() {
+	if t != nil {
+		<-t
+	}
+}
+
 // run runs a statement, again if another was in the way. What it says about an
 // error is for people.
 func (s *Store) run(ctx context.Context, text string, once bool, args []any, do func(Statement) error) error {
@@ -34,14 +55,10 @@ func (s *Store) run(ctx context.Context, text string, once bool, args []any, do 
 			return err
 		}
 	}
-	if s.turn != nil {
-		select {
-		case s.turn <- struct{}{}:
-			defer func() { <-s.turn }()
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	if err := s.writing.take(ctx); err != nil {
+		return err
 	}
+	defer s.writing.end()
 	err := s.retry(ctx, func() error {
 		if s.closed.Load() {
 			return errClosed

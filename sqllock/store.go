@@ -35,9 +35,10 @@ type Store struct {
 	wrong   error // what is wrong with the options
 	compile func(string) string
 
-	waiting  sync.Map      // ids of those in line, which need not try to take the key first
-	texts    sync.Map      // what compile has made of them
-	turn     chan struct{} // has one place, see Dialect.oneWriter; else nil
+	waiting  sync.Map // ids of those in line, which need not try to take the key first
+	texts    sync.Map // what compile has made of them
+	deciding turn     // see Dialect.oneWriter; else nil
+	writing  turn     // the same, for one statement
 	inserted atomic.Uint64
 	began    atomic.Int64 // by the clock, see now
 	closed   atomic.Bool
@@ -65,7 +66,7 @@ func New(db *sql.DB, d *Dialect, opts *Options) *Store {
 func NewClient(client Client, d *Dialect, opts *Options) *Store {
 	s := &Store{client: client, dialect: d}
 	if d.oneWriter {
-		s.turn = make(chan struct{}, 1)
+		s.deciding, s.writing = make(turn, 1), make(turn, 1)
 	}
 	if opts != nil {
 		s.opts = *opts
