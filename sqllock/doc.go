@@ -37,7 +37,11 @@
 //
 //	SELECT key, owner, note, fence, since, until FROM holdfast_claims WHERE NOT waiting;
 //
-// In MySQL and MariaDB key is a reserved word and stands in backquotes.
+// In MySQL and MariaDB key is a reserved word and stands in backquotes. In SQLite
+// the view goes by the wall clock, and leases by that of the machine: if the wall
+// clock was set since the table was first used after the machine's start, the view
+// is off by as much, and leaves out claims that stand or shows some that have run
+// out. Locker.Holders and "holdfast ls" are right.
 // Whoever may read the table itself can read the ids of claims, and with one
 // release another's lock; grant people the view.
 //

@@ -8,7 +8,8 @@ import (
 
 // Create implements [driver.Creator]. It makes the table, and the view of its
 // claims that people may read, if they are not there, and brings the view up to
-// date. Run it once, as a user who may create tables, before the first lock.
+// date; in SQLite there is none for a moment then. Run it once, as a user who may
+// create tables, before the first lock.
 func (s *Store) Create(ctx context.Context) error {
 	if err := s.old(ctx); err != nil {
 		return err

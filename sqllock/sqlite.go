@@ -19,6 +19,8 @@ var SQLite = &Dialect{
 	prepares:  true,
 	oneWriter: true,
 
+	// There is no way to replace a view but to drop it; whoever reads it between
+	// the two finds none. SQL has the wall clock only.
 	create: []string{`
 CREATE TABLE IF NOT EXISTS {table} (
 	name    TEXT    NOT NULL PRIMARY KEY,
@@ -29,6 +31,7 @@ CREATE TABLE IF NOT EXISTS {table} (
 	until   INTEGER NOT NULL,
 	claims  TEXT    NOT NULL
 ) WITHOUT ROWID`, `
+DROP VIEW IF EXISTS {view}`, `
 CREATE VIEW IF NOT EXISTS {view} AS
 WITH claim AS (
 	SELECT t.*, 0 AS waiting, j.key + 1 AS place, j.value AS c FROM {table} t, json_each(t.claims, '$.held') j
@@ -37,11 +40,11 @@ WITH claim AS (
 )
 SELECT name AS key, c ->> 'public' AS id, waiting, place, c ->> 'owner' AS owner, c ->> 'note' AS note,
 	CASE waiting WHEN 0 THEN coalesce(c ->> 'fence', fence - (c ->> 'span') + 1) END AS fence,
-	datetime(coalesce(c ->> 'since', since) / 1000000, 'unixepoch') AS since,
-	datetime(coalesce(c ->> 'until', until) / 1000000, 'unixepoch') AS until,
+	strftime('%Y-%m-%d %H:%M:%f', coalesce(c ->> 'since', since) / 1000000.0, 'unixepoch') AS since,
+	strftime('%Y-%m-%d %H:%M:%f', coalesce(c ->> 'until', until) / 1000000.0, 'unixepoch') AS until,
 	c ->> 'weight' AS weight, c ->> 'limit' AS capacity
 FROM claim
-WHERE name <> '' AND coalesce(c ->> 'until', until) > CAST(strftime('%s', 'now') AS INTEGER) * 1000000`,
+WHERE name <> '' AND coalesce(c ->> 'until', until) > (julianday('now') - 2440587.5) * 86400000000`,
 		floorRow + ` ON CONFLICT (name) DO NOTHING`,
 	},
 	insert: insertRow + ` ON CONFLICT (name) DO NOTHING`,

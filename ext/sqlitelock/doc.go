@@ -5,7 +5,8 @@
 //
 //	locks, err := holdfast.Open(ctx, "sqlite:///var/lib/app/locks.db", nil)
 //
-// With a database of your own, whose tables the locks guard: [New].
+// With a database of your own, whose tables the locks guard: [New]. It needs the same
+// client, which docs/design.md gives the reasons for.
 //
 // # How it works
 //
@@ -22,7 +23,8 @@
 //
 // Leases are counted by the clock of the machine since it was started, its sleep
 // included, from where the wall clock stood when the table was first used since.
-// To set the clock changes nothing. Where the system has no such clock that all
+// To set the clock changes nothing, but the times in the view holdfast_claims, as
+// package sqllock says. Where the system has no such clock that all
 // processes share, as outside Linux, it is the wall clock.
 //
 // # What it promises
