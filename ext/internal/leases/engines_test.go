@@ -1,5 +1,6 @@
 // Tests of the leases in tables, which packages sqllock, pglock and mysqllock
-// keep together: what befalls a server, its network and its users.
+// keep together: what befalls a server, its network and its users. What must be
+// the same for locks of sessions is tested with these, too.
 package leases
 
 import (

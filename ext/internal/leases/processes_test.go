@@ -165,7 +165,7 @@ func TestKilledProcesses(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		const processes, kills = 4, 6
 		at, _ := separate(t, e, "killed")
-		db := tables(t, at, "CREATE TABLE numbers (n int)", "INSERT INTO numbers VALUES (0)", "CREATE TABLE counted (n int, token bigint)")
+		db := tables(t, at, "CREATE TABLE numbers (n int)", "INSERT INTO numbers VALUES (0)", "CREATE TABLE counted (n int, token bigint)").db
 		count := func() (n int) {
 			must(t, db.QueryRowContext(t.Context(), "SELECT count(*) FROM counted").Scan(&n))
 			return n
@@ -199,8 +199,8 @@ func TestKilledProcesses(t *testing.T) {
 	})
 }
 
-// tables makes what a test needs besides the locks.
-func tables(t *testing.T, at string, texts ...string) *sql.DB {
+// tables makes what a test needs besides the locks. The process is the test's own.
+func tables(t *testing.T, at string, texts ...string) *process {
 	t.Helper()
 	p, err := newProcess(t.Context(), at)
 	must(t, err)
@@ -213,7 +213,7 @@ func tables(t *testing.T, at string, texts ...string) *sql.DB {
 		_, err := p.db.ExecContext(t.Context(), text)
 		must(t, err)
 	}
-	return p.db
+	return p
 }
 
 const registrations, registrants = 125, 16 // of each process
@@ -271,7 +271,7 @@ func TestRegistrationRace(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		const processes = 4
 		at, _ := separate(t, e, "registered")
-		db := tables(t, at, "CREATE TABLE phones (phone varchar(20))")
+		db := tables(t, at, "CREATE TABLE phones (phone varchar(20))").db
 		var all []*worker
 		for range processes {
 			all = append(all, hire(t, "register", at))

@@ -118,7 +118,7 @@ func TestPostgresEncoding(t *testing.T) {
 
 // dataSource is what a client of database/sql wants instead of a URL.
 func dataSource(at string) string {
-	u, err := url.Parse(without(at, "table"))
+	u, err := url.Parse(without(without(at, "table"), "mode"))
 	if err != nil {
 		panic(err)
 	}
