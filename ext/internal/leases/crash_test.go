@@ -129,7 +129,8 @@ func TestCrash(t *testing.T) {
 		began := time.Now()
 		s.Kill()
 		s.Restart()
-		down := time.Since(began)
+		served := time.Now()
+		down := served.Sub(began)
 		t.Logf("the server was down for %v", down)
 		other := locker(t, at, opts)
 		for i, m := range mine[dead:] {
@@ -147,6 +148,11 @@ func TestCrash(t *testing.T) {
 			}
 		}
 		waiting.Wait()
+		if took := time.Since(served); took > ttl+10*time.Second {
+			t.Errorf("those who waited got on %v after the server was back, the TTL being %v", took, ttl)
+		} else {
+			t.Logf("those who waited got on %v after the server was back", took)
+		}
 		close(stop)
 		churning.Wait()
 		for i := range held {
