@@ -35,7 +35,7 @@ func (c *client) lock(ctx context.Context, claim driver.Claim) (t tenure, ok boo
 	}
 	var wakes chan driver.Grant
 	if c.has(Watch) {
-		w := c.watch(claim)
+		w := c.watchOn(claim)
 		defer w.stop()
 		wakes = w.wakes
 		if c.tries(&t) {

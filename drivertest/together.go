@@ -57,7 +57,7 @@ func hammer(e *env) {
 				claim.Late = true
 				t := tenure{claim: claim}
 				if c.has(Watch) {
-					c.watch(claim).stop()
+					c.watchOn(claim).stop()
 				}
 				c.tries(&t)
 				c.renew(claim, e.exclusive("stranger"))
@@ -119,7 +119,7 @@ func (e *env) visit(clients []*client) {
 
 // joins waits in line for a claim that was refused.
 func (c *client) joins(claim driver.Claim) {
-	w := c.watch(claim)
+	w := c.watchOn(claim)
 	if c.ask(claim).OK {
 		w.stop()
 		return

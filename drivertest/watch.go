@@ -17,6 +17,29 @@ type watch struct {
 
 // watch begins to listen for a claim that was refused.
 func (c *client) watch(claim driver.Claim) *watch {
+	w, err := c.listen(claim)
+	if err != nil {
+		c.failf("Watch of %s returned %v", show(claim), told(err))
+	}
+	return w
+}
+
+// watchOn is watch by many at once: what they do to a store may end what it
+// watches by, so it tries again.
+func (c *client) watchOn(claim driver.Claim) *watch {
+	for start := time.Now(); ; {
+		w, err := c.listen(claim)
+		if err == nil {
+			return w
+		}
+		if time.Since(start) > patience {
+			c.failf("Watch of %s returned errors for %v, the last one: %v", show(claim), patience, err)
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+}
+
+func (c *client) listen(claim driver.Claim) (*watch, error) {
 	ctx, cancel := c.bounded()
 	defer cancel()
 	watcher, ok := c.store.(driver.Watcher)
@@ -30,11 +53,8 @@ func (c *client) watch(claim driver.Claim) *watch {
 		default: // It asks for those that it has not looked at yet.
 		}
 	})
-	if err != nil {
-		c.failf("Watch of %s returned %v", show(claim), told(err))
-	}
 	w.stop = stop
-	return w
+	return w, err
 }
 
 // line lets a claim wait in line: it asks, watches, and asks once more. The
