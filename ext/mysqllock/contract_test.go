@@ -14,7 +14,7 @@ import (
 var server string // its URL
 
 func TestMain(m *testing.M) {
-	os.Exit(servers.Main(m, func(tb servers.TB) { server = servers.MySQLURL(tb) }))
+	os.Exit(servers.Main(m, func(tb servers.TB) { server = servers.AnyMariaDB(tb).URL() }))
 }
 
 func TestContract(t *testing.T) {

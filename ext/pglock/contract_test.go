@@ -14,7 +14,7 @@ import (
 var server *servers.Postgres
 
 func TestMain(m *testing.M) {
-	os.Exit(servers.Main(m, func(tb servers.TB) { server = servers.StartPostgres(tb, "max_connections = 400") }))
+	os.Exit(servers.Main(m, func(tb servers.TB) { server = servers.AnyPostgres(tb, "max_connections = 400") }))
 }
 
 func TestContract(t *testing.T) {

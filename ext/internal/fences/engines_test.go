@@ -24,7 +24,7 @@ var (
 
 func TestMain(m *testing.M) {
 	os.Exit(servers.Main(m, func(tb servers.TB) {
-		postgres, mariadb = servers.StartPostgres(tb), servers.StartMariaDB(tb)
+		postgres, mariadb = servers.AnyPostgres(tb), servers.AnyMariaDB(tb)
 	}))
 }
 

@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"flag"
+	"fmt"
 	"net/url"
 	"os"
 	"strings"
@@ -89,7 +90,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	os.Exit(servers.Main(m, func(tb servers.TB) {
-		postgres.shared, mariadb.shared = postgres.start(tb, "max_connections = 500"), mariadb.start(tb)
+		postgres.shared, mariadb.shared = servers.AnyPostgres(tb, "max_connections = 500"), servers.AnyMariaDB(tb)
 	}))
 }
 
@@ -124,6 +125,28 @@ func with(at string, params ...string) string {
 	}
 	u.RawQuery = query.Encode()
 	return u.String()
+}
+
+// within returns the URL of another database.
+func within(at, database string) string {
+	u, err := url.Parse(at)
+	if err != nil {
+		panic(err)
+	}
+	u.Path = "/" + database
+	return u.String()
+}
+
+// unique makes a name that nobody else has for what a server keeps, until drop,
+// a statement with %[1]s for the name, removes it when the test ends.
+func unique(t *testing.T, s server, name, drop string) string {
+	name += "_" + strings.ToLower(rand.Text()[:10])
+	t.Cleanup(func() {
+		if _, err := s.Do(fmt.Sprintf(drop, name)); err != nil {
+			t.Logf("%s stays: %v", name, err)
+		}
+	})
+	return name
 }
 
 // without returns a URL without a parameter.

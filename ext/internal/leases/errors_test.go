@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"net/url"
 	"strings"
 	"testing"
@@ -43,6 +44,8 @@ func as(at, user, password string) string {
 	return u.String()
 }
 
+const dropRole = "DROP OWNED BY %[1]s; DROP ROLE %[1]s"
+
 func TestErrorsOfConnecting(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		denied, unknown := "password authentication failed", "does not exist"
@@ -52,7 +55,7 @@ func TestErrorsOfConnecting(t *testing.T) {
 		at := e.shared.URL()
 		_, err := driver.Open(t.Context(), as(at, "root", "wr0ng"))
 		says(t, err, denied)
-		_, err = driver.Open(t.Context(), strings.NewReplacer("/postgres?", "/nowhere?", "/holdfast", "/nowhere").Replace(at))
+		_, err = driver.Open(t.Context(), within(at, "nowhere"))
 		says(t, err, "nowhere", unknown)
 		proxy := servers.StartProxy(t, e.shared.Addr())
 		proxy.Refuse(true)
@@ -66,13 +69,16 @@ func TestErrorsOfConnecting(t *testing.T) {
 func TestErrorsOfRights(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		at := create(t, e.shared.URL())
+		var user string
 		if e == postgres {
-			e.shared.Must("CREATE ROLE looker LOGIN PASSWORD 's3same'; GRANT SELECT ON " + table(at) + " TO looker")
+			user = unique(t, e.shared, "looker", dropRole)
+			e.shared.Must("CREATE ROLE " + user + " LOGIN PASSWORD 's3same'; GRANT SELECT ON " + table(at) + " TO " + user)
 		} else {
-			e.shared.Must("CREATE USER looker@'%' IDENTIFIED BY 's3same'; GRANT SELECT ON " + table(at) + " TO looker@'%'")
+			user = unique(t, e.shared, "looker", "DROP USER %[1]s")
+			e.shared.Must("CREATE USER " + user + "@'%' IDENTIFIED BY 's3same'; GRANT SELECT ON " + table(at) + " TO " + user)
 		}
 		held := lock(t, locker(t, at, nil), "held")
-		looker := open(t, as(at, "looker", "s3same"))
+		looker := open(t, as(at, user, "s3same"))
 		if holders, err := looker.Holders(t.Context(), "held"); err != nil || len(holders) != 1 || holders[0].Fence != held.Fence() {
 			t.Errorf("who may read sees %+v, %v", holders, err)
 		}
@@ -183,7 +189,8 @@ func TestErrorsOfRowLocks(t *testing.T) {
 func TestErrorsOfTimeouts(t *testing.T) {
 	t.Parallel()
 	at := create(t, postgres.shared.URL())
-	postgres.shared.Must("CREATE ROLE hasty LOGIN PASSWORD 's3same'; GRANT ALL ON " + table(at) + " TO hasty")
+	hasty := unique(t, postgres.shared, "hasty", dropRole)
+	postgres.shared.Must("CREATE ROLE " + hasty + " LOGIN PASSWORD 's3same'; GRANT ALL ON " + table(at) + " TO " + hasty)
 	s := open(t, at)
 	claim := exclusive("key", "a")
 	_, err := s.Acquire(t.Context(), claim)
@@ -194,10 +201,10 @@ func TestErrorsOfTimeouts(t *testing.T) {
 	_, err = tx.ExecContext(t.Context(), "UPDATE "+table(at)+" SET since = since WHERE name <> ''")
 	must(t, err)
 	for setting, words := range map[string]string{"statement_timeout": "57014", "lock_timeout": "55P03"} {
-		postgres.shared.Must("ALTER ROLE hasty RESET ALL; ALTER ROLE hasty SET " + setting + " = '50ms'")
-		hasty := open(t, as(at, "hasty", "s3same"))
+		postgres.shared.Must(fmt.Sprintf("ALTER ROLE %s RESET ALL; ALTER ROLE %[1]s SET %s = '50ms'", hasty, setting))
+		ended := open(t, as(at, hasty, "s3same"))
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		err := hasty.Renew(ctx, []driver.Claim{claim})[0]
+		err := ended.Renew(ctx, []driver.Claim{claim})[0]
 		cancel()
 		says(t, err, words)
 	}

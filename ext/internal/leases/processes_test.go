@@ -26,8 +26,7 @@ const workerVariable = "HOLDFAST_TEST_WORKER"
 
 // workers are what the other processes do, until their input ends.
 var workers = map[string]func(p *process, ctx context.Context) error{
-	"count":    (*process).count,
-	"register": (*process).register,
+	"count": (*process).count,
 }
 
 // A process is one of several that share a table of locks and a database.
@@ -214,83 +213,4 @@ func tables(t *testing.T, at string, texts ...string) *process {
 		must(t, err)
 	}
 	return p
-}
-
-const registrations, registrants = 125, 16 // of each process
-
-// register registers the same phone number again and again, in a table that has
-// no constraint.
-func (p *process) register(ctx context.Context) error {
-	var all sync.WaitGroup
-	answers := make(chan error, registrations)
-	for i := range registrants {
-		all.Go(func() {
-			for n := i; n < registrations; n += registrants {
-				answers <- p.registerOnce(ctx)
-			}
-		})
-	}
-	all.Wait()
-	close(answers)
-	won, taken := 0, 0
-	for err := range answers {
-		switch {
-		case err == nil:
-			won++
-		case errors.Is(err, errTaken):
-			taken++
-		default:
-			return err
-		}
-	}
-	fmt.Println(won, taken)
-	return nil
-}
-
-var errTaken = errors.New("the number is taken")
-
-func (p *process) registerOnce(ctx context.Context) (err error) {
-	lock, err := p.locks.Lock(ctx, "phone/+49 30 9018")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, lock.Unlock()) }()
-	var n int
-	if err := p.db.QueryRowContext(ctx, "SELECT count(*) FROM phones").Scan(&n); err != nil {
-		return err
-	}
-	if n > 0 {
-		return errTaken
-	}
-	_, err = p.db.ExecContext(ctx, "INSERT INTO phones VALUES ('+49 30 9018')")
-	return err
-}
-
-// 64 goroutines of four processes register the same phone number 500 times.
-func TestRegistrationRace(t *testing.T) {
-	each(t, func(t *testing.T, e *engine) {
-		const processes = 4
-		at, _ := separate(t, e, "registered")
-		db := tables(t, at, "CREATE TABLE phones (phone varchar(20))").db
-		var all []*worker
-		for range processes {
-			all = append(all, hire(t, "register", at))
-		}
-		won, taken, rows := 0, 0, 0
-		for _, w := range all {
-			var a, b int
-			if _, err := fmt.Fscan(w.out, &a, &b); err != nil {
-				t.Errorf("a worker has not told: %v", err)
-			}
-			must(t, w.in.Close())
-			if err := w.Wait(); err != nil {
-				t.Errorf("a worker ended with %v", err)
-			}
-			won, taken = won+a, taken+b
-		}
-		must(t, db.QueryRowContext(t.Context(), "SELECT count(*) FROM phones").Scan(&rows))
-		if won != 1 || taken != processes*registrations-1 || rows != 1 {
-			t.Errorf("%d won, %d were told that the number is taken, and it is there %d times", won, taken, rows)
-		}
-	})
 }

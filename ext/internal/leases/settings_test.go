@@ -47,14 +47,12 @@ func contract(t *testing.T, lacks drivertest.Feature, open func(t testing.TB, ta
 // database makes a database on a server of Postgres and returns its URL.
 func database(t *testing.T, s server, name, options string, settings ...string) string {
 	t.Helper()
+	name = unique(t, s, name, "DROP DATABASE %[1]s WITH (FORCE)")
 	s.Must(fmt.Sprintf("CREATE DATABASE %s %s", name, options))
 	for _, setting := range settings {
 		s.Must(fmt.Sprintf("ALTER DATABASE %s SET %s", name, setting))
 	}
-	u, err := url.Parse(s.URL())
-	must(t, err)
-	u.Path = "/" + name
-	return u.String()
+	return within(s.URL(), name)
 }
 
 // A database of Postgres with all the settings that others might like.

@@ -2,6 +2,7 @@ package leases
 
 import (
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -210,8 +211,11 @@ func shell(t *testing.T, e *engine, at, program, from, to string) {
 			args = append(args, "--quiet", "--no-psqlrc", "--set=ON_ERROR_STOP=1")
 		}
 	} else {
-		host, port, _ := strings.Cut(e.shared.Addr(), ":")
-		args = []string{"--no-defaults", "--protocol=tcp", "--host=" + host, "--port=" + port, "--user=root", "--password=secret", "dumped"}
+		u, err := url.Parse(at)
+		must(t, err)
+		password, _ := u.User.Password()
+		args = []string{"--no-defaults", "--protocol=tcp", "--host=" + u.Hostname(), "--port=" + u.Port(),
+			"--user=" + u.User.Username(), "--password=" + password, strings.Trim(u.Path, "/")}
 	}
 	cmd := exec.CommandContext(t.Context(), path, args...)
 	var complaint strings.Builder

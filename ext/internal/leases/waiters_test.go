@@ -20,8 +20,13 @@ import (
 // table in it. connections counts those who are connected to it.
 func separate(t *testing.T, e *engine, name string) (at string, connections func() int) {
 	t.Helper()
+	drop := "DROP DATABASE %[1]s"
+	if e == postgres {
+		drop += " WITH (FORCE)"
+	}
+	name = unique(t, e.shared, name, drop)
 	e.shared.Must("CREATE DATABASE " + name)
-	at = strings.NewReplacer("/postgres?", "/"+name+"?", "/holdfast", "/"+name).Replace(e.shared.URL())
+	at = within(e.shared.URL(), name)
 	count := "SELECT count(*) FROM pg_stat_activity WHERE datname = '" + name + "'"
 	if e == mariadb {
 		count = "SELECT count(*) FROM information_schema.processlist WHERE db = '" + name + "'"

@@ -17,7 +17,7 @@ import (
 // beside a bare advisory lock on one connection, which has no token, no waiters
 // to wake and no end.
 func BenchmarkPostgresSession(b *testing.B) {
-	config, err := pgx.ParseConfig(servers.PostgresURL(b))
+	config, err := pgx.ParseConfig(servers.AnyPostgres(b).URL())
 	if err != nil {
 		b.Fatal(err)
 	}

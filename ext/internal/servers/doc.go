@@ -10,8 +10,9 @@
 //	r.Kill()
 //	r.Restart()
 //
-// A server that is not installed fails the test, which then names the package
-// to install; scripts/servers installs them all. What a server has said is
+// A test whose server is not installed is skipped, and fails with
+// HOLDFAST_TEST_ALL; it names the package to install. scripts/servers installs them
+// all, or lists what is not tested. What a server has said is
 // logged if its test fails. When root runs the tests, servers that refuse to run
 // as root run as a plain user.
 //
@@ -25,6 +26,7 @@ type TB interface {
 	Helper()
 	Logf(format string, args ...any)
 	Fatalf(format string, args ...any)
+	Skipf(format string, args ...any)
 	Failed() bool
 	Cleanup(func())
 	TempDir() string

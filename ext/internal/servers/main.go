@@ -14,14 +14,34 @@ import (
 //	}
 //
 // No single test stands for what goes wrong with such a server, so that Main,
-// or whoever uses the server, panics.
+// or whoever uses the server, panics. If one is not installed, no test runs.
 func Main(tests interface{ Run() int }, start func(TB)) (code int) {
 	p := &pkg{failed: true} // unless the tests end and pass
 	defer p.cleanup()
-	start(p)
+	if !p.started(start) {
+		return 0
+	}
 	code = tests.Run()
 	p.failed = code != 0
 	return code
+}
+
+// A skipped is why a package is not tested.
+type skipped string
+
+// started starts the servers, and reports whether all are installed.
+func (p *pkg) started(start func(TB)) (all bool) {
+	defer func() {
+		switch seen := recover().(type) {
+		case nil:
+		case skipped:
+			p.Logf("SKIP: all tests of this package: %s", seen)
+		default:
+			panic(seen)
+		}
+	}()
+	start(p)
+	return true
 }
 
 // A pkg is the TB of a whole package.
@@ -38,6 +58,8 @@ func (p *pkg) Failed() bool { return p.failed }
 func (p *pkg) Logf(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
 func (p *pkg) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+
+func (p *pkg) Skipf(format string, args ...any) { panic(skipped(fmt.Sprintf(format, args...))) }
 
 func (p *pkg) Cleanup(f func()) {
 	p.mu.Lock()

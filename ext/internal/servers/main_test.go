@@ -27,6 +27,17 @@ func TestMainFunction(t *testing.T) {
 	}
 }
 
+func TestMainSkips(t *testing.T) {
+	t.Setenv("HOLDFAST_TEST_ALL", "")
+	code := Main(run(func() int {
+		t.Error("the tests run without a server")
+		return 1
+	}), func(tb TB) { installed(tb, "of-servers", "no-such-server") })
+	if code != 0 {
+		t.Errorf("the exit code is %d, want 0", code)
+	}
+}
+
 func TestMainWithoutServer(t *testing.T) {
 	t.Setenv("HOLDFAST_REDIS", "no-such-server")
 	defer func() {

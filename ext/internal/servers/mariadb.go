@@ -2,8 +2,8 @@ package servers
 
 import (
 	"fmt"
+	"net"
 	"net/url"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -25,6 +25,8 @@ type MariaDB struct {
 	owner           *account
 	data            string // the folder, "" until initialize has filled it
 	port            int
+
+	at *url.URL // of a server that was there already, else nil
 }
 
 // StartMariaDB starts a server that listens on TCP only. Options are further
@@ -45,17 +47,6 @@ func StartMariaDB(tb TB, options ...string) *MariaDB {
 		ready: func(int) error { return m.ready() },
 	})
 	return m
-}
-
-// MySQLURL returns $HOLDFAST_TEST_MYSQL, which names a server for tests that are
-// content with any MySQL or MariaDB, or starts one. What others have left may be
-// there.
-func MySQLURL(tb TB) string {
-	tb.Helper()
-	if at := os.Getenv("HOLDFAST_TEST_MYSQL"); at != "" {
-		return at
-	}
-	return StartMariaDB(tb).URL()
 }
 
 // configure picks a port, writes the configuration and returns the argument that
@@ -113,32 +104,38 @@ func (m *MariaDB) ready() error {
 }
 
 // Addr returns the host and port.
-func (m *MariaDB) Addr() string { return address(m.port) }
+func (m *MariaDB) Addr() string { return m.location().Host }
 
 // URL returns the address with the name and the password of the superuser, and
 // the database.
-func (m *MariaDB) URL() string {
-	u := url.URL{
+func (m *MariaDB) URL() string { return m.location().String() }
+
+func (m *MariaDB) location() *url.URL {
+	if m.at != nil {
+		return m.at
+	}
+	return &url.URL{
 		Scheme: "mysql",
 		User:   url.UserPassword(mariaUser, mariaPassword),
-		Host:   m.Addr(),
+		Host:   address(m.port),
 		Path:   "/" + mariaDatabase,
 	}
-	return u.String()
 }
 
 // Do runs SQL statements over a connection of its own, each in a transaction of
 // its own, and stops at the first that fails. It returns the rows as lines, the
 // values of each separated by tabs. An error shows what the server has said.
 func (m *MariaDB) Do(sql string) (string, error) {
-	return query(m.console(m.Addr(), mariaPassword), sql)
+	password, _ := m.location().User.Password()
+	return query(m.console(m.Addr(), password), sql)
 }
 
 // console is the client program, as it talks to an address.
 func (m *MariaDB) console(addr, password string) *exec.Cmd {
-	_, port, _ := strings.Cut(addr, ":")
-	return exec.Command(m.client, "--no-defaults", "--protocol=tcp", "--host="+loopback, "--port="+port,
-		"--user="+mariaUser, "--password="+password, "--database="+mariaDatabase,
+	host, port, _ := net.SplitHostPort(addr)
+	at := m.location()
+	return exec.Command(m.client, "--no-defaults", "--protocol=tcp", "--host="+host, "--port="+port,
+		"--user="+at.User.Username(), "--password="+password, "--database="+strings.Trim(at.Path, "/"),
 		"--batch", "--raw", "--skip-column-names", "--unbuffered", "--connect-timeout=5")
 }
 

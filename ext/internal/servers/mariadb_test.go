@@ -59,10 +59,3 @@ func TestMariaDBPause(t *testing.T) {
 		t.Errorf("the server was not asked to end; its log says\n%s", m.log())
 	}
 }
-
-func TestMySQLURL(t *testing.T) {
-	t.Setenv("HOLDFAST_TEST_MYSQL", "mysql://elsewhere")
-	if got := MySQLURL(t); got != "mysql://elsewhere" {
-		t.Errorf("got %s", got)
-	}
-}

@@ -23,6 +23,8 @@ type Postgres struct {
 	owner *account
 	data  string // the folder, "" until it is filled
 	port  int
+
+	at *url.URL // of a server that was there already, else nil
 }
 
 // StartPostgres starts a server that listens on TCP only. Options are further
@@ -33,16 +35,6 @@ func StartPostgres(tb TB, options ...string) *Postgres {
 	p := &Postgres{bin: postgresFolder(tb), owner: plainAccount(tb, "postgres")}
 	p.start(tb, options, p.initialize)
 	return p
-}
-
-// PostgresURL returns $HOLDFAST_TEST_POSTGRES, which names a server for tests
-// that are content with any, or starts one. What others have left may be there.
-func PostgresURL(tb TB) string {
-	tb.Helper()
-	if at := os.Getenv("HOLDFAST_TEST_POSTGRES"); at != "" {
-		return at
-	}
-	return StartPostgres(tb).URL()
 }
 
 // start starts a server on the data with which fill creates a folder.
@@ -140,10 +132,20 @@ func (p *Postgres) forget() {
 }
 
 // Addr returns the host and port.
-func (p *Postgres) Addr() string { return address(p.port) }
+func (p *Postgres) Addr() string {
+	if p.at != nil {
+		return p.at.Host
+	}
+	return address(p.port)
+}
 
 // URL returns the address with the name and the password of the superuser.
-func (p *Postgres) URL() string { return postgresURL(p.Addr()) }
+func (p *Postgres) URL() string {
+	if p.at != nil {
+		return p.at.String()
+	}
+	return postgresURL(p.Addr())
+}
 
 func postgresURL(addr string) string {
 	u := url.URL{
@@ -207,7 +209,7 @@ func postgresFolder(tb TB) string {
 		}
 	}
 	if folder == "" {
-		tb.Fatalf("PostgreSQL is not installed: install the Debian package postgresql, for which scripts/servers is there")
+		missing(tb, "PostgreSQL", "postgresql")
 	}
 	return folder
 }

@@ -1,7 +1,6 @@
 package servers
 
 import (
-	"net"
 	"net/url"
 	"os"
 	"strings"
@@ -53,23 +52,6 @@ func TestPostgresStop(t *testing.T) {
 	}
 	p.Restart()
 	p.Must("SELECT 1")
-}
-
-func TestPostgresURL(t *testing.T) {
-	t.Setenv("HOLDFAST_TEST_POSTGRES", "postgres://elsewhere")
-	if got := PostgresURL(t); got != "postgres://elsewhere" {
-		t.Errorf("got %s", got)
-	}
-	t.Setenv("HOLDFAST_TEST_POSTGRES", "")
-	u, err := url.Parse(PostgresURL(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := net.Dial("tcp", u.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn.Close()
 }
 
 func TestMissingPostgres(t *testing.T) {

@@ -128,6 +128,7 @@ func TestTakenPort(t *testing.T) {
 type verdict struct {
 	*testing.T
 	fatal, logged string
+	skipped       bool
 }
 
 func (v *verdict) Failed() bool { return v.fatal != "" }
@@ -154,13 +155,33 @@ func failing(t *testing.T, test func(TB)) (v *verdict) {
 	return v
 }
 
+func (v *verdict) Skipf(format string, args ...any) {
+	v.skipped = true
+	v.Fatalf(format, args...)
+}
+
 func TestMissingBinary(t *testing.T) {
+	for _, all := range []string{"", "1"} {
+		t.Setenv("HOLDFAST_TEST_ALL", all)
+		v := failing(t, func(tb TB) { installed(tb, "of-servers", "no-such-server") })
+		for _, want := range []string{"no-such-server", "Debian package of-servers", "scripts/servers", "not tested"} {
+			if !strings.Contains(v.fatal, want) {
+				t.Errorf("the test ended with %q, which does not tell of %q", v.fatal, want)
+			}
+		}
+		if v.skipped != (all == "") {
+			t.Errorf("HOLDFAST_TEST_ALL=%s: skipped: %t", all, v.skipped)
+		}
+	}
+}
+
+// Who chooses a server means that one.
+func TestMissingChoice(t *testing.T) {
+	t.Setenv("HOLDFAST_TEST_ALL", "")
 	t.Setenv("HOLDFAST_REDIS", "no-such-server")
 	v := failing(t, func(tb TB) { StartRedis(tb) })
-	for _, want := range []string{"no-such-server", "Debian package redis-server", "scripts/servers"} {
-		if !strings.Contains(v.fatal, want) {
-			t.Errorf("the test failed with %q, which does not tell of %q", v.fatal, want)
-		}
+	if v.skipped || !strings.Contains(v.fatal, "no-such-server") {
+		t.Errorf("the test ended with %q, skipped: %t", v.fatal, v.skipped)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -70,11 +71,14 @@ func StartMasters(tb TB, n int, options ...string) []*Redis {
 // installed.
 func redisBinary(tb TB) string {
 	tb.Helper()
-	names := []string{"redis-server", "valkey-server"}
 	if chosen := os.Getenv("HOLDFAST_REDIS"); chosen != "" {
-		names = []string{chosen}
+		path, err := exec.LookPath(chosen)
+		if err != nil {
+			tb.Fatalf("HOLDFAST_REDIS: %v", err)
+		}
+		return path
 	}
-	return installed(tb, "redis-server or valkey-server", names...)
+	return installed(tb, "redis-server or valkey-server", "redis-server", "valkey-server")
 }
 
 // inMemory is the configuration of all servers but Sentinels.
