@@ -2,6 +2,7 @@ package fences
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
 	"net/url"
 	"os"
@@ -47,38 +48,56 @@ func each(t *testing.T, test func(e *engine)) {
 
 func start(t *testing.T, dialect fence.Dialect) *engine {
 	test, _, _ := strings.Cut(t.Name(), "/")
-	e := &engine{T: t, fences: fence.SQL{Table: "of_" + test, Dialect: dialect}}
-	var driver, source string
-	switch dialect {
-	case fence.Postgres:
-		driver, source = "pgx", postgres.URL()
-	case fence.MySQL:
-		driver, source = "mysql", mariadbSource()
-	case fence.SQLite:
-		driver = "sqlite"
-		source = "file:" + filepath.Join(t.TempDir(), "db") + "?_txlock=immediate&_pragma=busy_timeout(60000)&_pragma=journal_mode(wal)"
-	}
-	var err error
-	if e.db, err = sql.Open(driver, source); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { e.db.Close() })
+	e := &engine{T: t, fences: fence.SQL{Table: "of_" + test + "_" + rand.Text()[:8], Dialect: dialect}}
+	e.db = e.open(e.addr())
 	e.db.SetMaxOpenConns(8)
 	e.must(e.fences.Create(t.Context(), e.db))
 	return e
 }
 
-// mariadbSource says to the client how to reach the server, with the settings
-// that it has by default.
-func mariadbSource() string {
-	u, err := url.Parse(mariadb.URL())
-	if err != nil {
-		panic(err)
+// addr is that of the server, if there is one.
+func (e *engine) addr() string {
+	switch e.fences.Dialect {
+	case fence.Postgres:
+		return postgres.Addr()
+	case fence.MySQL:
+		return mariadb.Addr()
 	}
-	config := mysql.NewConfig()
-	config.User, config.Net, config.Addr, config.DBName = u.User.Username(), "tcp", u.Host, strings.TrimPrefix(u.Path, "/")
-	config.Passwd, _ = u.User.Password()
-	return config.FormatDSN()
+	return ""
+}
+
+// open opens the database of the server, as it is reached at an address, with the
+// settings that a client has by default.
+func (e *engine) open(addr string) *sql.DB {
+	e.Helper()
+	var driver, source string
+	switch e.fences.Dialect {
+	case fence.Postgres:
+		u := e.parse(postgres.URL())
+		u.Host = addr
+		driver, source = "pgx", u.String()
+	case fence.MySQL:
+		u := e.parse(mariadb.URL())
+		config := mysql.NewConfig()
+		config.User, config.Net, config.Addr, config.DBName = u.User.Username(), "tcp", addr, strings.TrimPrefix(u.Path, "/")
+		config.Passwd, _ = u.User.Password()
+		config.Logger = &mysql.NopLogger{}
+		driver, source = "mysql", config.FormatDSN()
+	case fence.SQLite:
+		driver = "sqlite"
+		source = "file:" + filepath.Join(e.TempDir(), "db") + "?_txlock=immediate&_pragma=busy_timeout(60000)&_pragma=journal_mode(wal)"
+	}
+	db, err := sql.Open(driver, source)
+	e.must(err)
+	e.Cleanup(func() { db.Close() })
+	return db
+}
+
+func (e *engine) parse(at string) *url.URL {
+	e.Helper()
+	u, err := url.Parse(at)
+	e.must(err)
+	return u
 }
 
 func (e *engine) must(err error) {
