@@ -40,7 +40,14 @@ const lateness = 10 * time.Second
 type Moment struct {
 	Now  time.Duration // by a clock that the store chose and that never goes back
 	Wall int64         // microseconds since 1970
+
+	// Grain is by how much Now may be behind, as the reading of a clock that
+	// ticks in seconds is. Whatever stands until a time stands so much longer.
+	Grain time.Duration
 }
+
+// in returns when so long will surely have passed.
+func (m Moment) in(d time.Duration) time.Duration { return m.Now + m.Grain + d }
 
 // A Book is the state of one key. The zero value is a key that nobody wants.
 type Book struct {
@@ -115,7 +122,7 @@ func (b *Book) Acquire(m Moment, c driver.Claim, session string) (driver.Grant, 
 	e := Entry{
 		ID: c.ID, Owner: c.Owner, Note: c.Note, Session: session,
 		Weight: c.Weight, Limit: c.Limit,
-		TTL: c.TTL, Until: m.Now + c.TTL, Asked: m.Now, Since: m.Wall,
+		TTL: c.TTL, Until: m.in(c.TTL), Asked: m.Now, Since: m.Wall,
 		Span: c.Span,
 	}
 	// Those in line do not fit, else they had been let in; and nobody may
@@ -128,21 +135,21 @@ func (b *Book) Acquire(m Moment, c driver.Claim, session string) (driver.Grant, 
 		return b.grant(m, e)
 	}
 	if c.Wait {
-		b.enqueue(e, m.Now+c.Alive())
+		b.enqueue(e, m.in(c.Alive()))
 	}
-	return b.refusal(m.Now), nil
+	return b.refusal(m.in(0)), nil
 }
 
 // again grants a claim that holds already. If its owner has left, this is an
 // Acquire that was on its way, and changes nothing.
 func (b *Book) again(m Moment, e *Entry, c driver.Claim) driver.Grant {
 	if !e.Left {
-		e.TTL, e.Until, e.Asked = c.TTL, m.Now+c.TTL, m.Now
+		e.TTL, e.Until, e.Asked = c.TTL, m.in(c.TTL), m.Now
 	}
 	if len(b.Pushed) > 0 {
 		b.Pushed = slices.DeleteFunc(b.Pushed, func(p Push) bool { return p.ID == c.ID })
 	}
-	return e.granted(e.Until - m.Now)
+	return e.granted(max(e.Until-m.in(0), 1)) // 0 would be for ever
 }
 
 // enqueue gives e a place in line until then, or lets it keep the one it has.
@@ -174,7 +181,7 @@ func (b *Book) Renew(m Moment, c driver.Claim) error {
 	if e.Left {
 		return nil // A renewal that was on its way, or this one sent again.
 	}
-	e.TTL, e.Until = c.TTL, m.Now+c.TTL
+	e.TTL, e.Until = c.TTL, m.in(c.TTL)
 	if c.Leave {
 		e.Session, e.Left = "", true
 	}
@@ -191,7 +198,7 @@ func (b *Book) Release(m Moment, c driver.Claim) error {
 		err = b.gone(c.ID)
 	}
 	if c.Late {
-		b.bury(Tomb{ID: c.ID, Until: m.Now + lateness})
+		b.bury(Tomb{ID: c.ID, Until: m.in(lateness)})
 	}
 	_ = b.handOff(m)
 	return err
@@ -213,7 +220,7 @@ func (b *Book) Break(m Moment, public string) (Entry, error) {
 		return Entry{}, driver.ErrLost
 	}
 	b.remove(e.ID)
-	b.bury(Tomb{ID: e.ID, Until: max(e.Until, m.Now+lateness), Broken: true})
+	b.bury(Tomb{ID: e.ID, Until: max(e.Until, m.in(lateness)), Broken: true})
 	_ = b.handOff(m)
 	return e, nil
 }

@@ -3,6 +3,7 @@ package book
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -187,4 +188,47 @@ func TestPrune(t *testing.T) {
 	d.Prune(at(0), func(string) bool { return false })
 	d.pushed("r")
 	d.shows(0, "r|")
+}
+
+// A clock that ticks in seconds is read by up to a second too early. What is
+// stamped with it stands so much longer, and nobody is promised the difference.
+func TestGrain(t *testing.T) {
+	var b Book
+	coarse := func(now time.Duration) Moment {
+		m := at(now)
+		m.Grain = sec
+		return m
+	}
+	for range 2 { // taken, and asked for again
+		g, err := b.Acquire(coarse(0), writer("a"), "")
+		if err != nil || !g.OK || g.TTL != 10*sec {
+			t.Fatalf("got %+v and %v, want a grant for 10s", g, err)
+		}
+	}
+	for _, now := range []time.Duration{0, 10 * sec, 11*sec - 1} {
+		g, err := b.Acquire(coarse(now), try(writer("b")), "")
+		if want := max(10*sec-now, 0); err != nil || g.OK || g.Retry != want || g.Holder.Left != want {
+			t.Errorf("at %v: got %+v and %v, want a refusal for another %v", now, g, err, want)
+		}
+	}
+	if g, err := b.Acquire(coarse(11*sec), late(writer("b")), ""); err != nil || !g.OK {
+		t.Errorf("got %+v and %v, want a grant", g, err)
+	}
+	if err := b.Release(coarse(11*sec), late(writer("b"))); err != nil {
+		t.Error(err)
+	}
+	if g, err := b.Acquire(coarse(22*sec-1), writer("b"), ""); err != nil || g.OK {
+		t.Errorf("got %+v and %v, want its late release remembered", g, err)
+	}
+
+	// Of what is left when its owner has gone, the grain is nobody's.
+	b.Acquire(coarse(30*sec), writer("c"), "")
+	if err := b.Renew(coarse(30*sec), leave(lasting(writer("c"), sec))); err != nil {
+		t.Error(err)
+	}
+	for now, want := range map[time.Duration]time.Duration{30 * sec: sec, 31*sec + sec/2: 1} {
+		if g, err := b.Acquire(coarse(now), writer("c"), ""); err != nil || !g.OK || g.TTL != want {
+			t.Errorf("at %v: got %+v and %v, want a grant for %v", now, g, err, want)
+		}
+	}
 }

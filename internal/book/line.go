@@ -34,7 +34,7 @@ func (b *Book) handOff(m Moment) error {
 	for n < len(b.Queue) && b.fits(&b.Queue[n]) {
 		e := b.Queue[n]
 		window := driver.Claim{TTL: e.TTL}.Alive()
-		e.Until = m.Now + window
+		e.Until = m.in(window)
 		var g driver.Grant
 		if g, err = b.grant(m, e); err != nil {
 			break
@@ -69,7 +69,8 @@ func (b *Book) grant(m Moment, e Entry) (driver.Grant, error) {
 	return e.granted(e.TTL), nil
 }
 
-// refusal tells of the claim in the way that runs out first.
+// refusal tells of the claim in the way that runs out first, seen from a time
+// that may be up to a grain late.
 func (b *Book) refusal(now time.Duration) driver.Grant {
 	var first *Entry
 	for i := range b.Held {
@@ -80,7 +81,7 @@ func (b *Book) refusal(now time.Duration) driver.Grant {
 	if first == nil {
 		return driver.Grant{Floor: b.Floor}
 	}
-	return driver.Grant{Retry: first.Until - now, Holder: first.holder(now), Floor: b.Floor}
+	return driver.Grant{Retry: max(first.Until-now, 0), Holder: first.holder(now), Floor: b.Floor}
 }
 
 // remove ends the claim with this id and reports whether there was one.

@@ -56,7 +56,7 @@ func (e *Entry) granted(ttl time.Duration) driver.Grant {
 func (e *Entry) holder(now time.Duration) driver.Holder {
 	return driver.Holder{
 		ID: driver.PublicID(e.ID), Owner: e.Owner, Note: e.Note,
-		Fence: e.Fence, Since: time.UnixMicro(e.Since), Left: e.Until - now,
+		Fence: e.Fence, Since: time.UnixMicro(e.Since), Left: max(e.Until-now, 0),
 		Weight: e.Weight, Limit: e.Limit, Waiting: e.Fence == 0,
 	}
 }
