@@ -81,7 +81,7 @@ func TestScript(t *testing.T) {
 }
 
 // stores starts the servers and returns their URLs: $REDIS of one Redis server,
-// $REDLOCK of three, and of the databases $POSTGRES and $MYSQL that of a user who
+// $REDLOCK of three, $MEMCACHED, and of the databases $POSTGRES and $MYSQL that of a user who
 // may do anything, $POSTGRES_VIEWER that of one who may only read, by the password
 // looks, and $POSTGRES_WRONG the same with the wrong password moonlight.
 func stores(t *testing.T) map[string]string {
@@ -95,6 +95,8 @@ func stores(t *testing.T) map[string]string {
 		"REDLOCK":  fmt.Sprintf("redlock://%s,%s,%s?quarantine=0", redis[0].Addr(), redis[1].Addr(), redis[2].Addr()),
 		"POSTGRES": postgres.URL(),
 		"MYSQL":    mysql.URL(),
+
+		"MEMCACHED": servers.StartMemcached(t).URL(),
 	}
 	for _, name := range []string{"POSTGRES", "MYSQL"} {
 		u, err := url.Parse(urls[name])

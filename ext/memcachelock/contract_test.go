@@ -1,0 +1,35 @@
+package memcachelock
+
+import (
+	"crypto/rand"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/drivertest"
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
+)
+
+var shared *servers.Memcached // for tests that do nothing to it
+
+func TestMain(m *testing.M) {
+	os.Exit(servers.Main(m, func(tb servers.TB) { shared = servers.StartMemcached(tb) }))
+}
+
+func harness() drivertest.Harness {
+	var prefixes sync.Map
+	return drivertest.Harness{
+		MinTTL: time.Second,
+		Lacks:  drivertest.Raise | drivertest.Queue | drivertest.Watch | drivertest.Notify,
+		Open: func(t testing.TB) driver.Store {
+			prefix, _ := prefixes.LoadOrStore(t, rand.Text())
+			return New([]string{shared.Addr()}, &Options{Prefix: prefix.(string)})
+		},
+	}
+}
+
+func TestContract(t *testing.T) { drivertest.Run(t, harness()) }
+
+func BenchmarkContract(b *testing.B) { drivertest.Bench(b, harness()) }

@@ -1,0 +1,164 @@
+package memcachelock
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
+)
+
+// small is a server with hardly any memory, which wants smaller items.
+var small = []string{"-m", "1", "-I", "512k"}
+
+// fill stores a thousand items of each of the sizes that small records have, and
+// reports whether the server has run out of memory for all of them.
+func fill(t *testing.T, m *servers.Memcached, from int) (full bool) {
+	t.Helper()
+	conn, err := net.Dial("tcp", m.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(conn)
+	full = true
+	for size := 20; size < 500; size += 20 {
+		var out []byte
+		for i := range 1000 {
+			out = fmt.Appendf(out, "set fill-%d-%d-%d 0 0 %d\r\n%s\r\n", size, from, i, size, strings.Repeat("x", size))
+		}
+		if _, err := conn.Write(out); err != nil {
+			t.Fatal(err)
+		}
+		last := ""
+		for range 1000 {
+			if last, err = lines.ReadString('\n'); err != nil {
+				t.Fatal(err)
+			}
+		}
+		full = full && strings.Contains(last, "out of memory")
+	}
+	return full
+}
+
+// TestEviction fills a small cache until it evicts the lock.
+func TestEviction(t *testing.T) {
+	t.Parallel()
+	m := servers.StartMemcached(t, small...)
+	lock := taken(t, newLocker(t, &holdfast.Options{TTL: 6 * time.Second}, m), "key")
+	late := time.After(patience)
+	for from := 0; ; from++ {
+		fill(t, m, from)
+		select {
+		case <-lock.Done():
+		case <-late:
+			t.Fatal("the lock was not evicted, or its holder never told")
+		default:
+			continue
+		}
+		break
+	}
+	told(t, lock)
+	other := newLocker(t, nil, m)
+	holdsAlone(t, other, taken(t, other, "key"))
+	if err := lock.Unlock(); !errors.Is(err, holdfast.ErrLost) {
+		t.Errorf("unlock of what was evicted: %v", err)
+	}
+	warned(t, m, true)
+}
+
+// TestFullServer fills the memory of a server that may not evict: what is held
+// is renewed and released, and new locks fail with the error that says why.
+func TestFullServer(t *testing.T) {
+	t.Parallel()
+	m := servers.StartMemcached(t, append(small, "-M")...)
+	var renewals atomic.Int64
+	a := newLocker(t, &holdfast.Options{TTL: 3 * time.Second, Trace: &holdfast.Trace{
+		Renewed: func(holdfast.Event) { renewals.Add(1) },
+	}}, m)
+	b := newLocker(t, nil, m)
+	lock := taken(t, a, "key")
+	for from := 0; !fill(t, m, from); from++ {
+	}
+	if got, err := b.TryLock(t.Context(), "key"); got != nil || !errors.Is(err, holdfast.ErrHeld) {
+		t.Errorf("of what is held a full server says %v", err)
+	}
+	if got, err := b.TryLock(t.Context(), "new"); got != nil || err == nil || !strings.Contains(err.Error(), "out of memory") {
+		t.Errorf("of what is free a full server says %v", err)
+	}
+	for late := time.After(patience); renewals.Load() < 6; {
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-late:
+			t.Fatalf("%d renewals, and the lock says %v", renewals.Load(), lock.Err())
+		}
+	}
+	if err := errors.Join(lock.Err(), lock.Unlock()); err != nil {
+		t.Errorf("the lock on a full server: %v", err)
+	}
+	m.Must("flush_all", "OK")
+	holdsAlone(t, b, taken(t, b, "key"))
+	warned(t, m, false)
+}
+
+// warned checks what is said of a server's memory.
+func warned(t *testing.T, m *servers.Memcached, evicts bool) {
+	t.Helper()
+	warnings, err := newStore(t, nil, m).Check(t.Context())
+	if err != nil || len(warnings) > 1 || (len(warnings) == 1 && strings.Contains(warnings[0], "evict")) != evicts {
+		t.Errorf("warns of %q, %v", warnings, err)
+	}
+}
+
+// TestTooLarge has more on a key than its item can hold. A server that is sent
+// such a value by "ms" deletes the one that was.
+func TestTooLarge(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, nil, shared)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	reader := func(id string) driver.Claim {
+		c := exclusive("too large", id)
+		c.Weight = 1
+		return c
+	}
+	wordy := entry{ID: "wordy", Note: strings.Repeat("x", 1<<20-500), Weight: 1, Limit: driver.MaxWeight}
+	value, err := json.Marshal(record{Key: "too large", Held: []entry{wordy}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared.Must(fmt.Sprintf("set %s 0 60 %d\r\n%s", s.opts.item("too large"), len(value), value), "STORED")
+	held := 1
+	for g := (driver.Grant{OK: true}); g.OK; held++ {
+		if g, err = s.Acquire(ctx, reader(fmt.Sprint("reader ", held))); err != nil && (g.OK || !strings.Contains(err.Error(), "too large")) {
+			t.Fatalf("reader %d: %+v, %v", held, g, err)
+		}
+	}
+	if held--; err == nil || held > 5 {
+		t.Errorf("%d readers had room, and the next got %v", held, err)
+	}
+	if holders, err := s.Holders(ctx, "too large"); err != nil || len(holders) != held {
+		t.Errorf("%d readers are left of %d: %v", len(holders), held, err)
+	}
+	if g, err := s.Acquire(ctx, exclusive("too large", "writer")); err != nil || g.OK {
+		t.Errorf("a writer beside them: %+v, %v", g, err)
+	}
+	if err := first(s.Release(ctx, claims(reader("wordy")))); err != nil {
+		t.Error(err)
+	}
+	if g, err := s.Acquire(ctx, reader("with room again")); err != nil || !g.OK {
+		t.Errorf("with room again: %+v, %v", g, err)
+	}
+}

@@ -1,0 +1,191 @@
+package memcachelock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
+)
+
+func TestURLs(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		url     string
+		servers []string
+		opts    Options
+	}{
+		{"memcached://", []string{"127.0.0.1:11211"}, Options{Prefix: "holdfast:", Conns: 8}},
+		{"memcached://Cache.example.com/", []string{"cache.example.com:11211"}, Options{Prefix: "holdfast:", Conns: 8}},
+		{"memcached://h1:1,h2:2/?prefix=app:&conns=2", []string{"h1:1", "h2:2"}, Options{Prefix: "app:", Conns: 2}},
+		{"memcached://h2,h1", []string{"h2:11211", "h1:11211"}, Options{Prefix: "holdfast:", Conns: 8}},
+		{"memcached://[::1]", []string{"[::1]:11211"}, Options{Prefix: "holdfast:", Conns: 8}},
+		{"memcached://bob:se%20cret@h1", []string{"h1:11211"}, Options{Prefix: "holdfast:", Conns: 8, User: "bob", Password: "se cret"}},
+	} {
+		u, err := url.Parse(test.url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, opts, err := parse(u)
+		if err != nil || !slices.Equal(list, test.servers) || fmt.Sprint(*opts) != fmt.Sprint(test.opts) {
+			t.Errorf("%s: %q, %+v, %v", test.url, list, opts, err)
+		}
+	}
+	for at, says := range map[string]string{
+		"memcached://h1,,h2":                               "empty",
+		"memcached://:11211":                               "empty",
+		"memcached://h1,H1:11211":                          "twice",
+		"memcached://h1/0":                                 "want memcached://host:port",
+		"memcached:h1":                                     "want memcached://host:port",
+		"memcached://h1?prefiks=x":                         `unknown URL parameter "prefiks"`,
+		"memcached://h1?conns=0":                           "conns",
+		"memcached://h1?prefix=a%20b":                      "prefix",
+		"memcached://h1?prefix=" + strings.Repeat("x", 61): "prefix",
+		"memcached://bo%3Ab:secret@h1":                     "colon",
+		"memcached://bob:secret%0Aquit@h1":                 "end of a line",
+	} {
+		_, err := driver.Open(t.Context(), at)
+		if !errors.Is(err, driver.ErrURL) || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v; want an ErrURL that says %s", at, err, says)
+		}
+	}
+}
+
+// TestOpenErrors opens what is no server, or lets nobody in: each says so in
+// time, and shows no password.
+func TestOpenErrors(t *testing.T) {
+	t.Parallel()
+	user, counting := servers.StartMemcachedUser(t, "bob", "secret"), servers.StartMemcached(t, "-C")
+	paused, gone := servers.StartMemcached(t), servers.StartMemcached(t)
+	paused.Pause()
+	gone.Kill()
+	wrong := as(user, "bob", "sekret")
+	for at, want := range map[string]struct {
+		says    string
+		invalid bool
+	}{
+		"memcached://" + user.Addr(): {"wants a user and a password", true},
+		wrong:                        {"wants a user and a password", true},
+		counting.URL():               {"-C", true},
+		gone.URL():                   {"connection refused", false},
+		paused.URL():                 {context.DeadlineExceeded.Error(), false},
+		"memcached://" + other(t, "HTTP/1.1 400 Bad Request\r\n\r\n"):                    {"no Memcached server", false},
+		"memcached://" + other(t, "-ERR unknown command\r\n"):                            {"no Memcached server", false},
+		"memcached://" + other(t, strings.Repeat("x", 100_000)):                          {"no Memcached server", false},
+		"memcached://" + other(t, ""):                                                    {"EOF", false},
+		"memcached://" + other(t, "ERROR\r\nERROR\r\nERROR\r\n"):                         {"1.6 or later", true},
+		"memcached://" + other(t, "STORED\r\nVA 99999999999999 c1 t5\r\n"):               {"99999999999999", false},
+		"memcached://" + other(t, "STORED\r\nVA 1 cx t5\r\nx\r\n"):                       {"cx", false},
+		"memcached://" + other(t, "STORED\r\nVA 1 c1 t-1\r\nx\r\n"):                      {"is not as it was made", false},
+		"memcached://" + other(t, "STORED\r\nVA 1 c1 t5\r\nx\r\nSTAT time x\r\nEND\r\n"): {"stats say", false},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		start := time.Now()
+		s, err := driver.Open(ctx, at)
+		cancel()
+		if err == nil {
+			s.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), want.says) || errors.Is(err, driver.ErrInvalid) != want.invalid {
+			t.Errorf("%s: %v; want %s, ErrInvalid: %v", at, err, want.says, want.invalid)
+		}
+		if err != nil && (strings.Contains(err.Error(), "sekret") || strings.Contains(err.Error(), "secret")) {
+			t.Errorf("a password is shown: %v", err)
+		}
+		if took := time.Since(start); took > patience {
+			t.Errorf("%s: took %v", at, took)
+		}
+	}
+	s, err := driver.Open(t.Context(), user.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	granted(t, s.(*Store), exclusive("key", "mine"))
+}
+
+// TestPasswordIsNotStored gives a password to a server that wants none.
+func TestPasswordIsNotStored(t *testing.T) {
+	t.Parallel()
+	m := servers.StartMemcached(t)
+	s, err := driver.Open(t.Context(), as(m, "bob", "secret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	m.Must("mg user v", "EN")
+	granted(t, s.(*Store), exclusive("key", "mine"))
+}
+
+func as(m *servers.Memcached, user, password string) string {
+	u := url.URL{Scheme: "memcached", Host: m.Addr(), User: url.UserPassword(user, password)}
+	return u.String()
+}
+
+// other listens for those who speak Memcached's protocol, and has one answer.
+func other(t *testing.T, answer string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = conn.Read(make([]byte, 1<<16))
+			_, _ = io.WriteString(conn, answer)
+			conn.Close()
+		}
+	}()
+	return l.Addr().String()
+}
+
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	for _, s := range []*Store{New(nil, nil), New([]string{"h"}, &Options{Prefix: "a b"})} {
+		_, err := s.Acquire(t.Context(), exclusive("key", "id"))
+		errs := []error{err, first(s.Renew(t.Context(), claims(exclusive("key", "id")))), s.Break(t.Context(), "key", "id")}
+		_, err = s.Holders(t.Context(), "key")
+		errs = append(errs, err)
+		_, err = s.Check(t.Context())
+		errs = append(errs, err)
+		for _, err := range s.Keys(t.Context(), "") {
+			errs = append(errs, err)
+		}
+		for i, err := range errs {
+			if !errors.Is(err, driver.ErrInvalid) {
+				t.Errorf("call %d: %v", i, err)
+			}
+		}
+	}
+}
+
+// TestForeignItem finds what somebody else has stored under the name of a lock:
+// it is not trusted, and not touched.
+func TestForeignItem(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, nil, shared)
+	for i, value := range []string{"hello", `{"key":"somebody else's"}`, `{}`} {
+		key := fmt.Sprint("foreign ", i)
+		shared.Must(fmt.Sprintf("set %s 0 60 %d\r\n%s", s.opts.item(key), len(value), value), "STORED")
+		if g, err := s.Acquire(t.Context(), exclusive(key, "id")); err == nil || g.OK || !strings.Contains(err.Error(), "foreign") {
+			t.Errorf("%s: %+v, %v", value, g, err)
+		}
+		shared.Must(fmt.Sprintf("mg %s s", s.opts.item(key)), fmt.Sprintf("HD s%d", len(value)))
+	}
+	for key, err := range s.Keys(t.Context(), "foreign") {
+		t.Errorf("%q is a key (%v)", key, err)
+	}
+}

@@ -1,0 +1,187 @@
+package memcachelock
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/book"
+)
+
+// tick is the grain of the server's clock.
+const tick = time.Second
+
+// A record is the value of a key's item: JSON, so that people can read it.
+type record struct {
+	Key   string  `json:"key"`
+	Held  []entry `json:"held,omitempty"`
+	Phase uint64  `json:"phase,omitempty"`
+	Tombs []tomb  `json:"tombs,omitempty"`
+}
+
+// An entry is a claim that holds.
+type entry struct {
+	ID     string `json:"id"`
+	Owner  string `json:"owner,omitempty"`
+	Note   string `json:"note,omitempty"`
+	Weight int64  `json:"weight"`
+	Limit  int64  `json:"limit"`
+
+	// Until is in milliseconds of the server's clock. 0: as long as the item.
+	Until int64 `json:"until,omitempty"`
+	Since int64 `json:"since"` // microseconds since 1970
+
+	// Token is 0 in a record that the claim has just begun: whoever writes the
+	// record knows its CAS number only afterwards, and that makes the token.
+	Token uint64 `json:"token,omitempty"`
+	Left  bool   `json:"left,omitempty"`
+}
+
+type tomb struct {
+	ID     string `json:"id"`
+	Until  int64  `json:"until"`
+	Broken bool   `json:"broken,omitempty"`
+}
+
+// A state is what we know of a key's item.
+type state struct {
+	value string // "" if there is no item
+	cas   uint64
+	left  int64 // seconds
+	clock int64 // the server's, in seconds since 1970; 0 if we have not asked
+
+	// own, if it is not nil, stands for the value.
+	own *hold
+
+	// What the book has told: whose record it is, and whether that is one claim
+	// and nothing else, for as long as the item stays.
+	key   string
+	alone bool
+}
+
+func (st *state) exists() bool { return st.value != "" || st.own != nil }
+
+// moment is the time of a state. Without the clock only differences count.
+func (st *state) moment() book.Moment {
+	return book.Moment{Now: time.Duration(st.clock) * tick, Grain: tick}
+}
+
+const forever = math.MaxInt64 / 2
+
+// errClock says that a state cannot be understood, or written, without the time.
+var errClock = errors.New("the time is missing")
+
+// A foreignError tells of an item that is none of ours.
+type foreignError struct{ key, value string }
+
+func (e *foreignError) Error() string {
+	return fmt.Sprintf("the item of key %q was not written by holdfast: %.60q", e.key, e.value)
+}
+
+// book reads the state of a key, or of one that is told only by its record if
+// key is "".
+func (st *state) book(c *conn, key string) (*book.Book, error) {
+	b := new(book.Book)
+	if !st.exists() {
+		return b, nil
+	}
+	b.Floor = c.token(st.cas)
+	if st.own != nil {
+		own := st.own.entry
+		own.Until = forever // If it has run out there is no item to be changed.
+		b.Held, b.Phase = []book.Entry{own}, st.own.phase
+		st.key, st.alone = key, true
+		return b, nil
+	}
+	var r record
+	if err := json.Unmarshal([]byte(st.value), &r); err != nil || r.Key == "" {
+		return nil, &foreignError{key, st.value}
+	}
+	if key != "" && r.Key != key {
+		return nil, fmt.Errorf("the item of key %q is about key %q", key, r.Key)
+	}
+	b.Phase = r.Phase
+	st.key = r.Key
+	st.alone = len(r.Held) == 1 && len(r.Tombs) == 0 && r.Held[0].Until == 0
+	for _, e := range r.Held {
+		if e.Until != 0 && st.clock == 0 {
+			return nil, errClock
+		}
+		b.Held = append(b.Held, st.read(e, b))
+	}
+	for _, t := range r.Tombs {
+		if st.clock == 0 {
+			return nil, errClock
+		}
+		b.Tombs = append(b.Tombs, book.Tomb{ID: t.ID, Until: time.Duration(t.Until) * time.Millisecond, Broken: t.Broken})
+	}
+	return b, nil
+}
+
+func (st *state) read(e entry, b *book.Book) book.Entry {
+	out := book.Entry{
+		ID: e.ID, Owner: e.Owner, Note: e.Note, Weight: e.Weight, Limit: e.Limit,
+		Until: time.Duration(e.Until) * time.Millisecond, Since: e.Since,
+		Span: 1, Fence: e.Token, Left: e.Left,
+	}
+	if e.Until == 0 {
+		out.Until = time.Duration(st.clock+st.left) * tick
+	}
+	if e.Token == 0 {
+		out.Fence = b.Floor
+		if (driver.Claim{Weight: e.Weight, Limit: e.Limit}).Shared() {
+			b.Phase = b.Floor
+		}
+	}
+	return out
+}
+
+// write turns the state of a key into an item, and returns for how long that has
+// to stay. fresh is the id of the claim that stands from now on, if one does. It
+// fails with errClock if that needs the time.
+func (st *state) write(b *book.Book, key, fresh string) (value []byte, expiry int64, err error) {
+	r := record{Key: key, Phase: b.Phase}
+	now, last := st.moment().Now, time.Duration(0)
+	alone := len(b.Held) == 1 && len(b.Tombs) == 0 && b.Held[0].ID == fresh
+	for _, e := range b.Held {
+		out := entry{
+			ID: e.ID, Owner: e.Owner, Note: e.Note, Weight: e.Weight, Limit: e.Limit,
+			Until: milliseconds(e.Until), Since: e.Since, Token: e.Fence, Left: e.Left,
+		}
+		if alone {
+			out.Until = 0
+		}
+		if !st.exists() {
+			out.Token, r.Phase = 0, 0
+		}
+		r.Held = append(r.Held, out)
+		last = max(last, e.Until)
+	}
+	for _, t := range b.Tombs {
+		r.Tombs = append(r.Tombs, tomb{ID: t.ID, Until: milliseconds(t.Until), Broken: t.Broken})
+		last = max(last, t.Until)
+	}
+	expiry = max(int64((last-now+tick-1)/tick), 1)
+	switch {
+	case st.clock == 0 && (!alone || expiry > longest):
+		return nil, 0, errClock
+	case st.clock+expiry > horizon:
+		return nil, 0, fmt.Errorf("%w: Memcached cannot count until %v from now", driver.ErrInvalid, last-now)
+	case expiry > longest:
+		expiry += st.clock
+	}
+	value, err = json.Marshal(r)
+	return value, expiry, err
+}
+
+// longest is the longest expiry in seconds that a server takes for a time from
+// now. It takes a larger number for seconds since 1970.
+const longest = 30 * 24 * 60 * 60
+
+// milliseconds rounds up.
+func milliseconds(d time.Duration) int64 {
+	return int64((d + time.Millisecond - 1) / time.Millisecond)
+}

@@ -1,0 +1,156 @@
+package memcachelock
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"regexp"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
+)
+
+// A meter counts what connections send.
+type meter struct {
+	conns, writes, commands atomic.Int64
+}
+
+func (m *meter) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	m.conns.Add(1)
+	c, err := new(net.Dialer).DialContext(ctx, network, addr)
+	return &metered{c, m}, err
+}
+
+type metered struct {
+	net.Conn
+	meter *meter
+}
+
+var commands = regexp.MustCompile(`(^|\r\n)(mg|md|add|cas|stats|set) `)
+
+func (c *metered) Write(b []byte) (int, error) {
+	c.meter.writes.Add(1)
+	c.meter.commands.Add(int64(len(commands.FindAll(bytes.ReplaceAll(b, []byte("\r\n"), []byte("\r\n\r\n")), -1))))
+	return c.Conn.Write(b)
+}
+
+// TestLeavesNothing locks and unlocks many keys, in every way.
+func TestLeavesNothing(t *testing.T) {
+	m := servers.StartMemcached(t)
+	s := newStore(t, nil, m)
+	before := runtime.NumGoroutine()
+	locks := holdfast.New(s, nil)
+	const keys, workers = 10_000, 10
+	var all sync.WaitGroup
+	for w := range workers {
+		all.Go(func() {
+			for i := range keys / workers {
+				kind := [][]holdfast.LockOption{nil, {holdfast.Shared()}, {holdfast.Slots(3)}}[i%3]
+				lock, err := locks.Lock(t.Context(), fmt.Sprint("key ", w, "/", i), kind...)
+				if err == nil {
+					err = lock.Unlock()
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	if n := m.Stat("curr_items"); n != 1 {
+		t.Errorf("%d items are left, want the clock's", n)
+	}
+	if n := len(s.holds.byID); n != 0 {
+		t.Errorf("%d claims are remembered", n)
+	}
+	if n := m.Stat("curr_connections"); n > conns+4 {
+		t.Errorf("%d connections", n)
+	}
+	if err := locks.Close(); err != nil {
+		t.Error(err)
+	}
+	for late := time.After(patience); runtime.NumGoroutine() > before; {
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-late:
+			t.Fatalf("%d goroutines, and before %d", runtime.NumGoroutine(), before)
+		}
+	}
+}
+
+// TestRenewInBatches renews as many claims as the core does at once.
+func TestRenewInBatches(t *testing.T) {
+	t.Parallel()
+	var sent meter
+	s := newStore(t, &Options{Prefix: "batch:", Dial: sent.dial}, shared)
+	var cs []driver.Claim
+	for i := range 500 {
+		c := exclusive(fmt.Sprint("key ", i), fmt.Sprint(i))
+		granted(t, s, c)
+		cs = append(cs, c)
+	}
+	writes, count := sent.writes.Load(), sent.commands.Load()
+	if errs := s.Renew(t.Context(), cs); errs != nil {
+		t.Fatal(errs)
+	}
+	writes, count = sent.writes.Load()-writes, sent.commands.Load()-count
+	t.Logf("%d claims are renewed with %d commands in %d pieces", len(cs), count, writes)
+	if writes > 10 || count > 2*int64(len(cs)) {
+		t.Errorf("%d claims took %d commands in %d pieces", len(cs), count, writes)
+	}
+	if errs := s.Release(t.Context(), cs); errs != nil {
+		t.Fatal(errs)
+	}
+	if n := sent.conns.Load(); n != 1 {
+		t.Errorf("one caller needed %d connections", n)
+	}
+}
+
+// TestWaitersArePatient counts what 32 waiters, each like a process of its own,
+// ask of the server for each lock that one of them gets.
+func TestWaitersArePatient(t *testing.T) {
+	t.Parallel()
+	for name, each := range map[string]int{"once": 1, "again": 20} {
+		t.Run(name, func(t *testing.T) {
+			var sent meter
+			const waiters = 32
+			var all sync.WaitGroup
+			var lockers []*holdfast.Locker
+			for range waiters {
+				s := newStore(t, &Options{Prefix: name + ":", Dial: sent.dial}, shared)
+				lockers = append(lockers, holdfast.New(s, nil))
+			}
+			before, start := sent.commands.Load(), time.Now()
+			for _, locks := range lockers {
+				all.Go(func() {
+					defer locks.Close()
+					for range each {
+						lock, err := locks.Lock(t.Context(), "key")
+						if err == nil {
+							<-time.After(time.Millisecond) // the work
+							err = lock.Unlock()
+						}
+						if err != nil {
+							t.Error(err)
+							return
+						}
+					}
+				})
+			}
+			all.Wait()
+			per := float64(sent.commands.Load()-before) / float64(waiters*each)
+			t.Logf("%.1f commands for each of %d locks, in %v", per, waiters*each, time.Since(start))
+			if per > 60 { // About 5 and 11: how many depends on how fast the machine is.
+				t.Errorf("%.1f commands for each lock", per)
+			}
+		})
+	}
+}

@@ -1,0 +1,268 @@
+package memcachelock
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+var errClosed = errors.New("memcached store is closed")
+
+// A server is one of those that the claims are spread over, and our connections
+// to it.
+type server struct {
+	addr string
+	opts *Options
+	turn chan struct{} // has an element for each connection in use
+
+	mu     sync.Mutex
+	closed bool
+	idle   []*conn
+}
+
+func newServer(addr string, opts *Options) *server {
+	return &server{addr: addr, opts: opts, turn: make(chan struct{}, opts.Conns)}
+}
+
+// with calls f with a connection that is bound to ctx. It calls f a second time,
+// with a new connection, if an old one turns out to be dead, as all are when the
+// server was restarted.
+func (s *server) with(ctx context.Context, f func(*conn) error) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer func() { <-s.turn }()
+	for {
+		c, err := s.take(ctx)
+		if err != nil {
+			return s.explain(ctx, err)
+		}
+		old := c.used
+		err = c.serve(ctx, f)
+		s.give(c)
+		dead := old && c.failed && ctx.Err() == nil && !errors.Is(err, os.ErrDeadlineExceeded)
+		if !dead {
+			return s.explain(ctx, err)
+		}
+		s.drop()
+	}
+}
+
+// serve runs a call, within its context.
+func (c *conn) serve(ctx context.Context, f func(*conn) error) error {
+	free, err := c.bind(ctx)
+	if err != nil {
+		c.failed = true
+		return err
+	}
+	defer free()
+	c.used = true
+	return f(c)
+}
+
+// enter waits for its turn.
+func (s *server) enter(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case s.turn <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case s.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// explain returns the error of the context if that is what ended a call.
+func (s *server) explain(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if cause := ctx.Err(); cause != nil {
+		return fmt.Errorf("%s: %w", s.addr, cause)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return fmt.Errorf("%s: %w", s.addr, context.DeadlineExceeded)
+	}
+	return err
+}
+
+// take returns the connection that was used last, or a new one.
+func (s *server) take(ctx context.Context) (*conn, error) {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil, errClosed
+	}
+	if n := len(s.idle); n > 0 {
+		c := s.idle[n-1]
+		s.idle = s.idle[:n-1]
+		s.mu.Unlock()
+		return c, nil
+	}
+	s.mu.Unlock()
+	return s.dial(ctx)
+}
+
+// give takes a connection back, unless it cannot be used again.
+func (s *server) give(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.failed || s.closed {
+		c.Close()
+		return
+	}
+	s.idle = append(s.idle, c)
+}
+
+// drop closes the connections that are not in use.
+func (s *server) drop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.idle {
+		c.Close()
+	}
+	s.idle = nil
+}
+
+// close lets the calls that have begun come to their end.
+func (s *server) close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.drop()
+}
+
+func (s *server) dial(ctx context.Context) (*conn, error) {
+	dial := s.opts.Dial
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	raw, err := dial(ctx, "tcp", s.addr)
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{Conn: raw, lines: bufio.NewReader(raw)}
+	err = c.serve(ctx, func(c *conn) error { return s.greet(ctx, c) })
+	if err == nil && c.failed { // ctx has ended
+		err = os.ErrDeadlineExceeded
+	}
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	c.used = false
+	return c, nil
+}
+
+// A run of a server has an item that stays as long as the run lasts, unless it
+// is evicted or flushed, and then comes again. It tells the time: the server
+// says how long an item has left, and this one ends at a time that all know, the
+// last one that servers can count to. Its value names the run, so that we never
+// take a CAS number of one run, which each counts from 1, for that of another.
+const horizon = math.MaxInt32
+
+// startClock appends the command that makes the clock if there is none.
+func startClock(out []byte, item string) []byte {
+	return fmt.Appendf(out, "add %s 0 %d 26\r\n%s\r\n", item, horizon, rand.Text())
+}
+
+// greet introduces us to a server, and asks which run of it this is.
+func (s *server) greet(ctx context.Context, c *conn) error {
+	if s.opts.User != "" {
+		// A server that asks for no password takes this for an item to store, which
+		// has run out already.
+		secret := s.opts.User + " " + s.opts.Password
+		answer, err := c.exchange(fmt.Appendf(nil, "set user 0 -1 %d\r\n%s\r\n", len(secret), secret), 1)
+		switch {
+		case err != nil:
+			return s.rejected(err)
+		case answer[0].code != "STORED":
+			return fmt.Errorf("%s: it does not take the password: %s", s.addr, answer[0].code)
+		}
+	}
+	answers, err := c.exchange(fmt.Appendf(startClock(nil, s.opts.clock()), "mg %s v c t\r\n", s.opts.clock()), 2)
+	if err != nil {
+		return s.rejected(err)
+	}
+	clock := answers[1]
+	switch {
+	case answers[0].err != nil:
+		return answers[0].err
+	case clock.code != "VA" || clock.left <= 0:
+		return fmt.Errorf("%s: its item %s is not as it was made", s.addr, s.opts.clock())
+	case clock.cas == 0:
+		return fmt.Errorf("%w: Memcached at %s was started with -C, so it cannot compare and swap; start it without", driver.ErrInvalid, s.addr)
+	}
+	c.run, c.opened, c.wall = clock.value, time.Now(), horizon-clock.left
+	return s.date(ctx, c)
+}
+
+// rejected says what it means that a server does not know our commands.
+func (s *server) rejected(err error) error {
+	var answer ServerError
+	switch {
+	case !errors.As(err, &answer):
+		return err
+	case strings.Contains(string(answer), "authentic"):
+		return fmt.Errorf("%w: Memcached at %s wants a user and a password, and not these: %w", driver.ErrInvalid, s.addr, err)
+	case answer == "ERROR" || strings.HasPrefix(string(answer), "CLIENT_ERROR"):
+		return fmt.Errorf("%w: %s is no Memcached of version 1.6 or later: %w", driver.ErrInvalid, s.addr, err)
+	}
+	return err
+}
+
+// date finds out when the run began. If that was just now it waits for a second,
+// so that another run, should this one end at once, begins later by the same
+// count. Servers say that they have been up for 2 seconds when they begin, and
+// the first second after that may be short.
+func (s *server) date(ctx context.Context, c *conn) error {
+	for {
+		stats, err := c.stats("stats")
+		if err != nil {
+			return err
+		}
+		now, err := strconv.ParseUint(stats["time"], 10, 32)
+		uptime, bad := strconv.ParseUint(stats["uptime"], 10, 32)
+		if err != nil || bad != nil || uptime > now {
+			return fmt.Errorf("%s: stats say time %.30q, uptime %.30q", s.addr, stats["time"], stats["uptime"])
+		}
+		if c.epoch = now - uptime; uptime > 3 {
+			return nil
+		}
+		timer := time.NewTimer(20 * time.Millisecond)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		}
+	}
+}
+
+// token is the fencing token of a write with this CAS number. A run counts its
+// writes, and the next one begins at a later second, a million tokens further
+// for each.
+func (c *conn) token(cas uint64) uint64 { return c.epoch*1e6 + cas }
+
+// now is the time by the server's clock, in microseconds since 1970, to about a
+// second: for people.
+func (c *conn) now() int64 {
+	return (time.Duration(c.wall)*time.Second + time.Since(c.opened)).Microseconds()
+}

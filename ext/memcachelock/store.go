@@ -1,0 +1,232 @@
+package memcachelock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/book"
+)
+
+const (
+	minTTL = time.Second              // the grain of the server's clock
+	maxTTL = 5 * 366 * 24 * time.Hour // far from where servers end to count
+	conns  = 8                        // for each server
+)
+
+// Options say how a Store uses Memcached. nil means the defaults.
+type Options struct {
+	// Prefix stands before the names of all items, up to 60 bytes of printable
+	// ASCII; "" means DefaultPrefix. Stores with the same prefix share their locks.
+	Prefix string
+
+	// User and Password are for servers that were started with -Y.
+	User, Password string
+
+	// Conns is the most connections to each server; 0 means 8.
+	Conns int
+
+	// Dial makes a connection, with TLS for example. nil is a net.Dialer's.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
+// A Store keeps claims in Memcached, which is a cache: it may drop a claim at
+// any time before its TTL has ended, and then another gets the key while the
+// holder does not know until its next renewal. See the package comment for what
+// that is good for. Make one with New.
+type Store struct {
+	opts    Options
+	servers []*server
+	bad     error // what is wrong with the options
+	holds   holds
+}
+
+var (
+	_ driver.Store     = (*Store)(nil)
+	_ driver.Inspector = (*Store)(nil)
+	_ driver.Checker   = (*Store)(nil)
+)
+
+// New returns a Store over servers, each host or host:port. Their order does not
+// matter, but all clients must list the same ones by the same names. It does no
+// I/O. Bad options let every call fail with an error that says what is wrong.
+//
+// It speaks to the servers itself: the client libraries for Memcached take no
+// context, and cannot send in one piece what a lock needs.
+func New(servers []string, opts *Options) *Store {
+	s := &Store{}
+	if opts != nil {
+		s.opts = *opts
+	}
+	if s.opts.Prefix == "" {
+		s.opts.Prefix = DefaultPrefix
+	}
+	if s.opts.Conns <= 0 {
+		s.opts.Conns = conns
+	}
+	s.bad = checkPrefix(s.opts.Prefix)
+	if len(servers) == 0 {
+		s.bad = fmt.Errorf("%w: the store has no Memcached server", driver.ErrInvalid)
+	}
+	for _, addr := range servers {
+		s.servers = append(s.servers, newServer(withPort(addr), &s.opts))
+	}
+	return s
+}
+
+// Acquire asks for a claim, as driver.Store has it.
+func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	if err := s.check(c); err != nil {
+		return driver.Grant{}, err
+	}
+	var g driver.Grant
+	var invalid error
+	j := s.job(c.Key)
+	asked := s.holds.take(c.ID) != nil
+	j.guess, j.short, j.fresh = !asked, asked && c.Exclusive(), c.ID
+	j.decide = func(b *book.Book, m book.Moment, since int64) bool {
+		c := c
+		c.Wait, c.Span = false, 1 // There is no line, and no way to reserve tokens.
+		g, invalid = b.Acquire(m, c, "")
+		g.Floor = 0
+		e := held(b, c.ID)
+		if e == nil || e.Left {
+			return false
+		}
+		if e.Since == 0 {
+			e.Since = since
+		}
+		return true
+	}
+	s.run(ctx, []*job{j})
+	if err := errors.Join(j.err, invalid); err != nil {
+		return driver.Grant{}, err
+	}
+	if j.token != 0 {
+		g.Fence = j.token
+	}
+	switch {
+	case j.wrote && j.hold != nil:
+		s.holds.put(c.ID, j.hold, c.TTL)
+	case c.Wait && !g.OK:
+		s.holds.put(c.ID, &hold{}, c.TTL) // The next time it only looks.
+	}
+	return g, nil
+}
+
+// Renew lets claims stand, as driver.Store has it.
+func (s *Store) Renew(ctx context.Context, cs []driver.Claim) []error {
+	return s.each(ctx, cs, func(c driver.Claim, j *job, err *error) {
+		j.fresh = c.ID
+		j.decide = func(b *book.Book, m book.Moment, _ int64) bool {
+			e := held(b, c.ID)
+			left := e != nil && e.Left
+			*err = b.Renew(m, c)
+			return *err == nil && !left
+		}
+	})
+}
+
+// Release ends claims, as driver.Store has it.
+func (s *Store) Release(ctx context.Context, cs []driver.Claim) []error {
+	return s.each(ctx, cs, func(c driver.Claim, j *job, err *error) {
+		j.decide = func(b *book.Book, m book.Moment, _ int64) bool {
+			*err = b.Release(m, c)
+			write := *err == nil || c.Late
+			if j.unsure != "" && *err != nil {
+				*err = nil // This call has ended it, and did not hear of it.
+			}
+			return write
+		}
+	})
+}
+
+// each makes a job of each claim, and runs all of them.
+func (s *Store) each(ctx context.Context, cs []driver.Claim, prepare func(c driver.Claim, j *job, err *error)) []error {
+	errs := make([]error, len(cs))
+	jobs := make([]*job, len(cs))
+	for i, c := range cs {
+		jobs[i] = s.job(c.Key)
+		prepare(c, jobs[i], &errs[i])
+		if err := s.check(c); err != nil {
+			jobs[i].fail(err)
+			continue
+		}
+		jobs[i].hold = s.holds.take(c.ID)
+	}
+	s.run(ctx, jobs)
+	failed := false
+	for i, j := range jobs {
+		if j.err != nil {
+			errs[i] = j.err
+		}
+		if j.wrote && j.hold != nil {
+			s.holds.put(cs[i].ID, j.hold, cs[i].TTL)
+		}
+		failed = failed || errs[i] != nil
+	}
+	if !failed {
+		return nil
+	}
+	return errs
+}
+
+func (s *Store) job(key string) *job {
+	return &job{key: key, item: s.opts.item(key), clock: s.opts.clock()}
+}
+
+func (s *Store) check(c driver.Claim) error {
+	switch {
+	case s.bad != nil:
+		return s.bad
+	case c.TTL < minTTL || c.TTL > maxTTL:
+		return fmt.Errorf("%w: a TTL of %v (Memcached counts seconds: want %v to five years)", driver.ErrInvalid, c.TTL, minTTL)
+	case c.Key == "" || len(c.Key) > driver.MaxKey:
+		return fmt.Errorf("%w: a key of %d bytes (want 1 to %d)", driver.ErrInvalid, len(c.Key), driver.MaxKey)
+	case c.Fence != 0:
+		return fmt.Errorf("%w: a token that is asked for (Memcached gives those that it counts)", driver.ErrInvalid)
+	}
+	return nil
+}
+
+func held(b *book.Book, id string) *book.Entry {
+	for i := range b.Held {
+		if b.Held[i].ID == id {
+			return &b.Held[i]
+		}
+	}
+	return nil
+}
+
+// Close ends the connections. Claims stand until their TTL ends. Calls that have
+// begun come to their end; later ones fail.
+func (s *Store) Close() error {
+	for _, server := range s.servers {
+		server.close()
+	}
+	return nil
+}
+
+// run runs jobs, those of each server together and the servers at the same time.
+func (s *Store) run(ctx context.Context, jobs []*job) {
+	if len(jobs) == 1 && jobs[0].step != done {
+		choose(s.servers, jobs[0].key).run(ctx, jobs)
+		return
+	}
+	parts := make(map[*server][]*job)
+	for _, j := range jobs {
+		if j.step != done {
+			server := choose(s.servers, j.key)
+			parts[server] = append(parts[server], j)
+		}
+	}
+	var all sync.WaitGroup
+	for server, part := range parts {
+		all.Go(func() { server.run(ctx, part) })
+	}
+	all.Wait()
+}
