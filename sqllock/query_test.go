@@ -18,7 +18,7 @@ func (serialization) Error() string    { return "could not serialize access" }
 func (serialization) SQLState() string { return "40001" }
 
 func (l *loser) Query(_ context.Context, st Statement, each func(Scan) error) error {
-	row := func(dest ...any) error { return nil }
+	var row Scan
 	switch {
 	case strings.Contains(st.Text, "RETURNING fence"):
 		row = func(dest ...any) error { *dest[0].(*int64) = 42; return nil }
