@@ -25,8 +25,10 @@
 //
 // All times are the server's, which counts seconds and does not follow the wall
 // clock. So the shortest TTL is a second, and a lock whose holder died stands up
-// to a second longer than its TTL; never shorter. Where several claims share a
-// record, the time is read from an item that all know the end of.
+// to four seconds longer than its TTL, and mostly two or three: the server looks
+// at the time once a second, and one that is late with that must not end a lock
+// early. Where several claims share a record, the time is read from an item that
+// all know the end of.
 //
 // Those who wait do not stand in line: each asks again and again, at intervals
 // that grow up to half a second (holdfast.Options.Poll), and the first who asks
@@ -62,9 +64,9 @@
 //   - A change of the list of servers moves some keys, whose locks are free there,
 //     and their tokens begin anew. Stop all holders first, or change all clients
 //     at once and wait for the longest TTL.
-//   - A server that was stopped itself (SIGSTOP, a frozen machine) may give a lock
-//     in its first moments by a clock that stands where it was stopped. Such a lock
-//     ends early by as much, unless it is renewed before.
+//   - A server that was stopped itself for more than a second (SIGSTOP, a frozen
+//     machine) may give a lock in its first moments by a clock that stands where
+//     it was stopped. Such a lock ends early by as much, unless it is renewed before.
 //   - An item has at most a megabyte (-I), some thousand holders of one key. The
 //     next one gets an error.
 //   - Whoever reaches the server can do all of this. Keep it in a private network.

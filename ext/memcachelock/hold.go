@@ -30,7 +30,7 @@ const fewHolds = 1000
 
 func (h *holds) put(id string, known *hold, ttl time.Duration) {
 	now := time.Now()
-	known.until = now.Add(ttl + 2*tick)
+	known.until = now.Add(ttl + 2*grain)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.byID == nil {

@@ -25,7 +25,7 @@ func (s *Store) Holders(ctx context.Context, key string) ([]driver.Holder, error
 	}
 	s.run(ctx, []*job{j})
 	for i := range list {
-		list[i].Left = max(list[i].Left-tick, 0) // nobody is promised that second
+		list[i].Left = max(list[i].Left-grain, 0) // nobody is promised the rest
 	}
 	return list, j.err
 }
@@ -36,13 +36,15 @@ func (s *Store) Break(ctx context.Context, key, id string) error {
 		return s.bad
 	}
 	var err error
+	tried := false
 	j := s.job(key)
 	j.decide = func(b *book.Book, m book.Moment, _ int64) bool {
 		_, err = b.Break(m, id)
 		write := err == nil
-		if j.unsure != "" {
-			err = nil // This call has done it.
+		if tried && j.unsure != "" {
+			err = nil // This call has ended it, and did not hear of it.
 		}
+		tried = tried || write
 		return write
 	}
 	s.run(ctx, []*job{j})

@@ -11,8 +11,13 @@ import (
 	"github.com/holdfast-go/holdfast/internal/book"
 )
 
-// tick is the grain of the server's clock.
-const tick = time.Second
+// tick is the unit of the server's clock, and grain by how much a reading of it
+// may be behind: it shows whole seconds, looks at the time once a second, and
+// may be late with that where the machine is busy. It is never ahead.
+const (
+	tick  = time.Second
+	grain = 3 * tick
+)
 
 // A record is the value of a key's item: JSON, so that people can read it.
 type record struct {
@@ -66,7 +71,7 @@ func (st *state) exists() bool { return st.value != "" || st.own != nil }
 
 // moment is the time of a state. Without the clock only differences count.
 func (st *state) moment() book.Moment {
-	return book.Moment{Now: time.Duration(st.clock) * tick, Grain: tick}
+	return book.Moment{Now: time.Duration(st.clock) * tick, Grain: grain}
 }
 
 const forever = math.MaxInt64 / 2

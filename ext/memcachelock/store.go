@@ -120,59 +120,90 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 
 // Renew lets claims stand, as driver.Store has it.
 func (s *Store) Renew(ctx context.Context, cs []driver.Claim) []error {
-	return s.each(ctx, cs, func(c driver.Claim, j *job, err *error) {
-		j.fresh = c.ID
-		j.decide = func(b *book.Book, m book.Moment, _ int64) bool {
-			e := held(b, c.ID)
-			left := e != nil && e.Left
-			*err = b.Renew(m, c)
-			return *err == nil && !left
-		}
-	})
+	renew := func(b *book.Book, m book.Moment, c driver.Claim) (write bool, err error) {
+		e := held(b, c.ID)
+		left := e != nil && e.Left
+		err = b.Renew(m, c)
+		return err == nil && !left, err
+	}
+	return s.each(ctx, cs, renew, false)
 }
 
 // Release ends claims, as driver.Store has it.
 func (s *Store) Release(ctx context.Context, cs []driver.Claim) []error {
-	return s.each(ctx, cs, func(c driver.Claim, j *job, err *error) {
-		j.decide = func(b *book.Book, m book.Moment, _ int64) bool {
-			*err = b.Release(m, c)
-			write := *err == nil || c.Late
-			if j.unsure != "" && *err != nil {
-				*err = nil // This call has ended it, and did not hear of it.
-			}
-			return write
-		}
-	})
+	release := func(b *book.Book, m book.Moment, c driver.Claim) (write bool, err error) {
+		err = b.Release(m, c)
+		return err == nil || c.Late, err
+	}
+	return s.each(ctx, cs, release, true)
 }
 
-// each makes a job of each claim, and runs all of them.
-func (s *Store) each(ctx context.Context, cs []driver.Claim, prepare func(c driver.Claim, j *job, err *error)) []error {
+// A change is what a call does to one claim.
+type change func(b *book.Book, m book.Moment, c driver.Claim) (write bool, err error)
+
+// each changes claims, those on one key together, and returns one error for
+// each of them, or nil. ends says that the change is to end them.
+func (s *Store) each(ctx context.Context, cs []driver.Claim, do change, ends bool) []error {
 	errs := make([]error, len(cs))
-	jobs := make([]*job, len(cs))
+	parts := make(map[string][]int) // by key: which claims
+	var jobs []*job
 	for i, c := range cs {
-		jobs[i] = s.job(c.Key)
-		prepare(c, jobs[i], &errs[i])
-		if err := s.check(c); err != nil {
-			jobs[i].fail(err)
+		if errs[i] = s.check(c); errs[i] != nil {
 			continue
 		}
-		jobs[i].hold = s.holds.take(c.ID)
+		if parts[c.Key] == nil {
+			jobs = append(jobs, s.job(c.Key))
+		}
+		parts[c.Key] = append(parts[c.Key], i)
+	}
+	for _, j := range jobs {
+		s.prepare(j, cs, parts[j.key], errs, do, ends)
 	}
 	s.run(ctx, jobs)
-	failed := false
-	for i, j := range jobs {
-		if j.err != nil {
-			errs[i] = j.err
+	for _, j := range jobs {
+		for _, i := range parts[j.key] {
+			if j.err != nil {
+				errs[i] = j.err
+			}
+			if j.wrote && j.hold != nil { // It is this one's alone.
+				s.holds.put(cs[i].ID, j.hold, cs[i].TTL)
+			}
 		}
-		if j.wrote && j.hold != nil {
-			s.holds.put(cs[i].ID, j.hold, cs[i].TTL)
+	}
+	for _, err := range errs {
+		if err != nil {
+			return errs
 		}
-		failed = failed || errs[i] != nil
 	}
-	if !failed {
-		return nil
+	return nil
+}
+
+// prepare lets a job change some of the claims.
+func (s *Store) prepare(j *job, cs []driver.Claim, part []int, errs []error, do change, ends bool) {
+	tried := make([]bool, len(part)) // to end this claim, and not in vain
+	j.decide = func(b *book.Book, m book.Moment, _ int64) (write bool) {
+		for n, i := range part {
+			var w bool
+			w, errs[i] = do(b, m, cs[i])
+			write = write || w
+			switch {
+			case errs[i] == nil:
+				tried[n] = true
+			case ends && tried[n] && j.unsure != "":
+				errs[i] = nil // This call has ended it, and did not hear of it.
+			}
+		}
+		return write
 	}
-	return errs
+	for _, i := range part {
+		j.hold = s.holds.take(cs[i].ID)
+	}
+	switch {
+	case len(part) > 1:
+		j.hold = nil
+	case !ends:
+		j.fresh = cs[part[0]].ID
+	}
 }
 
 func (s *Store) job(key string) *job {
