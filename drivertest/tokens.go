@@ -127,7 +127,7 @@ var tokenRules = []rule{
 			for i := range 9 {
 				claim := e.slot(fmt.Sprint("slot ", i), 1, 3)
 				if i >= 3 {
-					a.ended(previous)
+					[]*client{b, a}[i%2].ended(previous)
 				}
 				t.grew(claim, []*client{a, b}[i%2].granted(claim))
 				previous = claim

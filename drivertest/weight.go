@@ -34,16 +34,19 @@ var weightRules = []rule{
 		needs: Readers,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
-			var readers []driver.Claim
+			clients := []*client{a, b}
+			readers := make([][]driver.Claim, len(clients))
 			for i := range 40 {
 				r := e.reader(fmt.Sprint("reader ", i))
-				[]*client{a, b}[i%2].granted(r)
-				readers = append(readers, r)
+				clients[i%2].granted(r)
+				readers[i%2] = append(readers[i%2], r)
 			}
 			a.refused(e.exclusive("writer"))
-			for i, err := range a.release(readers...) {
-				if err != nil {
-					e.failf("Release of %s returned %v", show(readers[i]), told(err))
+			for i, c := range clients {
+				for j, err := range c.release(readers[i]...) {
+					if err != nil {
+						e.failf("Release of %s returned %v", show(readers[i][j]), told(err))
+					}
 				}
 			}
 			b.granted(e.exclusive("writer"))
