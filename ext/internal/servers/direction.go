@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"time"
 )
@@ -14,9 +15,10 @@ type Direction struct {
 	delay   time.Duration
 	hold    bool
 	drop    bool
-	dropped int            // bytes
-	robbed  map[*link]bool // connections that have lost some of them
-	changed chan struct{}  // closed, and replaced, when an order changes
+	lies    *strings.Replacer // nil for none
+	dropped int               // bytes
+	robbed  map[*link]bool    // connections that have lost some of them
+	changed chan struct{}     // closed, and replaced, when an order changes
 }
 
 func newDirection() *Direction {
@@ -52,6 +54,12 @@ func (d *Direction) Dropped() int {
 	return d.dropped
 }
 
+// Replace puts text in the place of another of the same length, in whatever is
+// sent at once from now on.
+func (d *Direction) Replace(old, text string) {
+	d.change(func() { d.lies = strings.NewReplacer(old, text) })
+}
+
 func (d *Direction) change(set func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -77,7 +85,7 @@ func (d *Direction) pass(l *link, from, to *net.TCPConn) {
 		}
 	})
 	for p := range queue {
-		if !d.admit(p, l) {
+		if !d.admit(&p, l) {
 			continue
 		}
 		if err := write(to, p); err != nil {
@@ -114,7 +122,7 @@ func write(to *net.TCPConn, p piece) error {
 }
 
 // admit waits until it is time for a piece, and reports whether to pass it on.
-func (d *Direction) admit(p piece, l *link) bool {
+func (d *Direction) admit(p *piece, l *link) bool {
 	for {
 		d.mu.Lock()
 		if d.drop {
@@ -123,9 +131,12 @@ func (d *Direction) admit(p piece, l *link) bool {
 			d.mu.Unlock()
 			return false
 		}
-		hold, rest, changed := d.hold, time.Until(p.came.Add(d.delay)), d.changed
+		hold, rest, changed, lies := d.hold, time.Until(p.came.Add(d.delay)), d.changed, d.lies
 		d.mu.Unlock()
 		if !hold && rest <= 0 {
+			if lies != nil {
+				p.bytes = []byte(lies.Replace(string(p.bytes)))
+			}
 			return true
 		}
 		var due <-chan time.Time
