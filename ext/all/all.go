@@ -13,6 +13,7 @@ import (
 	_ "github.com/holdfast-go/holdfast/ext/pglock"
 	_ "github.com/holdfast-go/holdfast/ext/redislock"
 	_ "github.com/holdfast-go/holdfast/ext/sqlitelock"
+	_ "github.com/holdfast-go/holdfast/ext/zklock"
 	_ "github.com/holdfast-go/holdfast/filelock"
 	_ "github.com/holdfast-go/holdfast/memlock"
 	_ "github.com/holdfast-go/holdfast/redlock"

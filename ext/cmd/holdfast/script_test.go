@@ -81,7 +81,7 @@ func TestScript(t *testing.T) {
 }
 
 // stores starts the servers and returns their URLs: $REDIS of one Redis server,
-// $REDLOCK of three, $MEMCACHED, and of the databases $POSTGRES and $MYSQL that of a user who
+// $REDLOCK of three, $MEMCACHED, $ZOOKEEPER, and of the databases $POSTGRES and $MYSQL that of a user who
 // may do anything, $POSTGRES_VIEWER that of one who may only read, by the password
 // looks, and $POSTGRES_WRONG the same with the wrong password moonlight.
 func stores(t *testing.T) map[string]string {
@@ -97,6 +97,7 @@ func stores(t *testing.T) map[string]string {
 		"MYSQL":    mysql.URL(),
 
 		"MEMCACHED": servers.StartMemcached(t).URL(),
+		"ZOOKEEPER": servers.StartZooKeeper(t).URL(),
 	}
 	for _, name := range []string{"POSTGRES", "MYSQL"} {
 		u, err := url.Parse(urls[name])

@@ -1,0 +1,117 @@
+package zoo
+
+// Operations of the protocol.
+const (
+	opDelete          = 2
+	opExists          = 3
+	opGet             = 4
+	opChildren        = 8
+	opSync            = 9
+	opCheck           = 13
+	opMulti           = 14
+	opCreate          = 15 // the one that answers with a Stat
+	opCreateContainer = 19
+	opAuth            = 100
+	opClose           = -11
+	opError           = -1
+)
+
+// A Request is what a session can ask. Make one with the functions below.
+type Request struct {
+	op   int32
+	body []byte
+}
+
+// A Kind says what becomes of a node.
+type Kind int32
+
+const (
+	Ephemeral Kind = 3 // ends with its session; the server adds a number to its name
+	Member    Kind = 1 // ends with its session
+	Container Kind = 4 // is removed by the servers some time after its last child
+)
+
+// An ACL lets somebody do something with a node.
+type ACL struct {
+	Perms      int32
+	Scheme, ID string
+}
+
+// Permissions of an ACL.
+const (
+	Read, Write, CreateChild, DeleteChild, Admin = 1, 2, 4, 8, 16
+	All                                          = Read | Write | CreateChild | DeleteChild | Admin
+)
+
+// Create makes a node. Its answer has the Path, and the Stat.
+func Create(path, data string, acl []ACL, kind Kind) Request {
+	var w writer
+	w.text(path)
+	w.text(data)
+	w.int(int32(len(acl)))
+	for _, a := range acl {
+		w.int(a.Perms)
+		w.text(a.Scheme)
+		w.text(a.ID)
+	}
+	w.int(int32(kind))
+	if kind == Container {
+		return Request{opCreateContainer, w.buf}
+	}
+	return Request{opCreate, w.buf}
+}
+
+// Delete removes a node.
+func Delete(path string) Request { return versioned(opDelete, path) }
+
+// Check fails if there is no such node. It is for Multi.
+func Check(path string) Request { return versioned(opCheck, path) }
+
+func versioned(op int32, path string) Request {
+	var w writer
+	w.text(path)
+	w.int(-1) // any version
+	return Request{op, w.buf}
+}
+
+// Exists asks for the Stat of a node.
+func Exists(path string) Request { return look(opExists, path, false) }
+
+// Get asks for the Data and the Stat of a node.
+func Get(path string) Request { return look(opGet, path, false) }
+
+// Watch is a Get after which the session tells of the next change of the node. If
+// there is no such node, nothing is watched.
+func Watch(path string) Request { return look(opGet, path, true) }
+
+// List asks for the Children of a node.
+func List(path string) Request { return look(opChildren, path, false) }
+
+func look(op int32, path string, watch bool) Request {
+	var w writer
+	w.text(path)
+	w.bool(watch)
+	return Request{op, w.buf}
+}
+
+// Sync lets what is asked next see all that was done before.
+func Sync(path string) Request {
+	var w writer
+	w.text(path)
+	return Request{opSync, w.buf}
+}
+
+// Multi does all of the requests, or none if one of them fails.
+func Multi(requests ...Request) Request {
+	var w writer
+	for _, r := range requests {
+		w.int(r.op)
+		w.bool(false)
+		w.int(-1)
+		w.buf = append(w.buf, r.body...)
+	}
+	w.int(-1)
+	w.bool(true)
+	w.int(-1)
+	return Request{opMulti, w.buf}
+}

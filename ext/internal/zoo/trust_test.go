@@ -1,0 +1,145 @@
+package zoo
+
+import (
+	"context"
+	"errors"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
+	"github.com/holdfast-go/holdfast/internal/boottime"
+)
+
+// enough is how long a test waits for what happens soon on a healthy machine.
+const enough = 60 * time.Second
+
+var everybody = []ACL{{All, "world", "anyone"}}
+
+// quiet are events that nobody listens to.
+func quiet() Events {
+	return Events{Changed: func(string, bool) {}, Down: func() {}, Up: func() {}, Over: func(error) {}}
+}
+
+func bounded(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), enough)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func open(t *testing.T, timeout time.Duration, events Events, addrs ...string) *Session {
+	t.Helper()
+	s, err := Open(bounded(t), Config{Servers: addrs, Timeout: timeout}, boottime.New(), events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// ask sends one request and waits for the answer, over as many connections as it
+// takes.
+func ask(t *testing.T, s *Session, r Request) *Call {
+	t.Helper()
+	for ctx := bounded(t); ; {
+		calls, err := s.Send(ctx, r)
+		if err == nil {
+			err = calls[0].Wait(ctx)
+		}
+		switch {
+		case err == nil:
+			return calls[0]
+		case !errors.Is(err, ErrUnknown):
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestFollowerWithoutLeader cuts a follower off with a client on it. The leader
+// ends the session and removes its node; the session of this package has stopped
+// trusting itself by then, though the follower has gone on answering. Who takes any
+// answer for a sign of life would have been wrong.
+func TestFollowerWithoutLeader(t *testing.T) {
+	t.Parallel()
+	const timeout = 2 * time.Second
+	e := servers.StartEnsemble(t, "forceSync=no", "syncLimit=60") // a quarter of a minute
+	leader, follower := e.Leader(), e.Followers()[0]
+
+	type end struct {
+		path string
+		at   time.Time
+	}
+	ends := make(chan end, 2)
+	events := quiet()
+	events.Changed = func(path string, _ bool) { ends <- end{path, time.Now()} }
+	observer := open(t, enough, events, leader.Addr())
+
+	over := make(chan time.Time, 1)
+	events = quiet()
+	events.Over = func(error) { over <- time.Now() }
+	s := open(t, timeout, events, follower.Addr())
+	ask(t, s, Create("/ours", "", everybody, Member))
+	ask(t, observer, Watch("/ours"))
+
+	naive := naively(t, follower.Addr(), timeout)
+	ask(t, observer, Watch("/naive"))
+
+	e.CutOff(follower, true)
+	gone := make(map[string]time.Time)
+	for range 2 {
+		last := <-ends
+		gone[last.path] = last.at
+	}
+	if ended := <-over; !ended.Before(gone["/ours"]) {
+		t.Errorf("the session ended %v after its node was gone", ended.Sub(gone["/ours"]))
+	}
+	e.CutOff(follower, false)
+	if last := <-naive; !last.Add(timeout * 2 / 3).After(gone["/naive"]) {
+		t.Errorf("the last answer was to what was sent %v before the node was gone: the follower has not shown what this test is about", gone["/naive"].Sub(last))
+	}
+}
+
+// naively makes a node and reads it again and again over one connection, until the
+// follower does not answer any more or says that the session is over. It tells when
+// the last read was sent that was answered.
+func naively(t *testing.T, addr string, timeout time.Duration) <-chan time.Time {
+	t.Helper()
+	raw, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { raw.Close() })
+	c := newConn(raw, func(string, bool) {})
+	if _, err := c.greet(context.Background(), greeting{timeout: timeout, password: string(make([]byte, 16))}, 0, nil); err != nil {
+		t.Fatal(err)
+	}
+	c.start()
+	read := func(r Request) error {
+		call := &Call{op: r.op, done: make(chan struct{})}
+		if !c.queue([]*Call{call}, []Request{r}) {
+			return ErrUnknown
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
+		defer cancel()
+		return call.Wait(ctx)
+	}
+	if err := read(Create("/naive", "", everybody, Member)); err != nil {
+		t.Fatal(err)
+	}
+	last := make(chan time.Time, 1)
+	go func() {
+		answered := time.Now()
+		tick := time.NewTicker(50 * time.Millisecond)
+		defer tick.Stop()
+		for range tick.C {
+			sent := time.Now()
+			if read(Exists("/naive")) != nil {
+				break
+			}
+			answered = sent
+		}
+		last <- answered
+	}()
+	return last
+}

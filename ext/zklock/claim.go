@@ -1,0 +1,308 @@
+package zklock
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/ext/internal/zoo"
+)
+
+// A claim is one of this process. The fields below busy belong to who has it, the
+// others are guarded by Store.mu.
+type claim struct {
+	driver.Claim // as it was asked for last
+	session      *session
+	dir          string // node of the key
+
+	busy     chan struct{} // held by who talks to the servers about the claim
+	creating *zoo.Call     // not known to be answered
+	joined   bool          // a reader of the phase
+	tried    bool          // to delete the node, with unknown success
+
+	state    state
+	node     string        // name of the node, "" if it is not known
+	token    uint64        // while held
+	until    time.Duration // the owner has to renew, or to ask, before
+	refusal  driver.Grant  // the last
+	why      error         // it is lost
+	freeing  bool          // the keeper gives it back
+	guarding bool          // the keeper has it watched
+	guarded  bool          // its node is watched
+	armed    bool          // and those that block it
+	only     string        // path of the one claim before it, if nothing else need go
+	front    bool          // and that has gone
+	watching []string
+	changes  int // of guarded and armed to false
+}
+
+type state int
+
+const (
+	asking  state = iota // for the first time
+	waiting              // in line
+	held
+	leaving // to be given back
+	lost    // known for a while, so that its id is refused
+	dropped // not in the table any more
+)
+
+func (cl *claim) lock(ctx context.Context) error {
+	select {
+	case cl.busy <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (cl *claim) unlock() { <-cl.busy }
+
+// path is the path of the claim's node.
+func (cl *claim) path() string { return cl.dir + "/" + cl.node }
+
+// member is the node of a reader that holds.
+func (cl *claim) member() string { return cl.dir + "/" + phaseName + "/" + driver.PublicID(cl.ID) }
+
+// facts are what the node of a claim has for people.
+type facts struct {
+	Owner string `json:"owner,omitempty"`
+	Note  string `json:"note,omitempty"`
+	TTL   int64  `json:"ttl"` // milliseconds
+}
+
+func factsOf(c driver.Claim) string {
+	text, _ := json.Marshal(facts{c.Owner, c.Note, c.TTL.Milliseconds()}) // cannot fail
+	return string(text)
+}
+
+// enter returns the claim from the table, or enters it.
+func (s *Store) enter(ctx context.Context, c driver.Claim, begin time.Duration) (*claim, error) {
+	s.mu.Lock()
+	cl := s.claims[nameOf(c)]
+	s.mu.Unlock()
+	if cl != nil {
+		return cl, nil
+	}
+	k, err := s.session(ctx, c.TTL)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return nil, errClosed
+	case k.over != nil:
+		return nil, k.over
+	case s.claims[nameOf(c)] != nil:
+		return s.claims[nameOf(c)], nil
+	}
+	cl = &claim{Claim: c, session: k, dir: s.dir(c.Key), busy: make(chan struct{}, 1), until: begin + c.TTL}
+	s.claims[nameOf(c)] = cl
+	s.keep()
+	return cl, nil
+}
+
+// drop takes a claim out of the table. Call it with mu held.
+func (s *Store) drop(cl *claim) {
+	cl.session.unwatch(cl)
+	cl.state = dropped
+	if s.claims[nameOf(cl.Claim)] == cl {
+		delete(s.claims, nameOf(cl.Claim))
+	}
+}
+
+// remember is how long the id of a lost claim is refused.
+const remember = 11 * time.Second
+
+// lose takes note that a claim has ended without a release. Call it with mu held.
+func (s *Store) lose(cl *claim, why error) (calls calls) {
+	cl.session.unwatch(cl)
+	cl.state, cl.why, cl.until = lost, why, s.clock.Now()+remember
+	for _, n := range s.notices {
+		calls.losses = append(calls.losses, func() { n.lost(cl.Key, cl.ID, why) })
+	}
+	calls.wakes = s.waking(cl)
+	return calls
+}
+
+// acquire asks for a claim. It is not done if that has been dropped meanwhile.
+func (s *Store) acquire(ctx context.Context, cl *claim, c driver.Claim, begin time.Duration) (g driver.Grant, done bool, err error) {
+	s.mu.Lock()
+	state, front := cl.state, cl.front && cl.guarded
+	if state != dropped {
+		cl.Claim = c
+	}
+	if state == asking {
+		cl.until = begin + c.TTL
+	}
+	if state == waiting && cl.armed && s.waking(cl) != nil {
+		cl.until = s.clock.Now() + c.Alive()
+		defer s.mu.Unlock()
+		return cl.refusal, true, nil
+	}
+	s.mu.Unlock()
+	switch {
+	case state == dropped:
+		return g, false, nil
+	case state == leaving || state == lost:
+		return g, true, nil
+	case state == held:
+		answers, err := s.extend(ctx, []*claim{cl}, []driver.Claim{c}, begin)
+		if err != nil || answers[0] != nil {
+			return g, true, err
+		}
+		return s.grant(cl), true, nil
+	case front:
+		g, err = s.hold(ctx, cl, line{places: []place{{}}}, begin)
+		return g, true, err
+	}
+	l, err := s.look(ctx, cl)
+	if err != nil {
+		return g, true, err
+	}
+	g, err = s.judge(ctx, cl, l, begin)
+	return g, true, err
+}
+
+// look returns the line, in which the claim is unless somebody has ended it, or
+// it was refused already.
+func (s *Store) look(ctx context.Context, cl *claim) (line, error) {
+	if err := s.resolve(ctx, cl); err != nil {
+		return line{}, err
+	}
+	if cl.node == "" {
+		return s.create(ctx, cl)
+	}
+	l, _, err := cl.session.list(ctx, cl.dir)
+	return l, err
+}
+
+// list returns the line of a key as it is now, and whether the key has a node.
+func (k *session) list(ctx context.Context, dir string) (l line, there bool, err error) {
+	calls, err := k.zoo.Send(ctx, zoo.Sync(dir), zoo.List(dir))
+	if err != nil {
+		return l, false, err
+	}
+	switch err := calls[1].Wait(ctx); {
+	case errors.Is(err, zoo.NoNode):
+		return l, false, nil
+	case err != nil:
+		return l, false, err
+	}
+	return parseLine(calls[1].Children()), true, nil
+}
+
+// create makes the claim's node. One that would not wait is not made if it would
+// be refused.
+func (s *Store) create(ctx context.Context, cl *claim) (line, error) {
+	there := true // as far as is known
+	if !cl.Wait {
+		var l line
+		var err error
+		l, there, err = cl.session.list(ctx, cl.dir)
+		if err != nil || l.with(cl.Claim).blockers(len(l.places)) != nil {
+			return l, err
+		}
+	}
+	for {
+		if !there {
+			if err := s.makeParents(ctx, cl); err != nil {
+				return line{}, err
+			}
+		}
+		node := zoo.Create(cl.dir+"/"+placeName(cl.Claim), factsOf(cl.Claim), s.acl, zoo.Ephemeral)
+		calls, err := cl.session.zoo.Send(ctx, node, zoo.List(cl.dir))
+		if err != nil {
+			return line{}, err
+		}
+		cl.creating = calls[0]
+		err = s.created(ctx, cl)
+		if errors.Is(err, zoo.NoNode) {
+			there = false
+			continue
+		}
+		if err == nil {
+			err = calls[1].Wait(ctx)
+		}
+		if err != nil {
+			return line{}, err
+		}
+		return parseLine(calls[1].Children()), nil
+	}
+}
+
+// created takes the answer to the making of a node, if it is here by the end of
+// ctx.
+func (s *Store) created(ctx context.Context, cl *claim) error {
+	err := cl.creating.Wait(ctx)
+	var code zoo.Code
+	switch {
+	case err == nil:
+		path, stat := cl.creating.Path()
+		s.mu.Lock()
+		cl.node, cl.token = path[len(cl.dir)+1:], tokenOf(stat.Czxid)
+		s.mu.Unlock()
+	case !errors.As(err, &code):
+		return err // It may still be made, or have been.
+	}
+	cl.creating = nil
+	return err
+}
+
+// resolve finds out whether a node was made whose making was not answered.
+func (s *Store) resolve(ctx context.Context, cl *claim) error {
+	if cl.creating == nil {
+		return nil
+	}
+	err := s.created(ctx, cl)
+	if !errors.Is(err, zoo.ErrUnknown) {
+		return nil
+	}
+	l, _, err := cl.session.list(ctx, cl.dir)
+	if err != nil {
+		return err
+	}
+	for _, p := range l.places {
+		if p.id != driver.PublicID(cl.ID) {
+			continue
+		}
+		calls, err := cl.session.zoo.Send(ctx, zoo.Exists(cl.dir+"/"+p.name))
+		if err == nil {
+			err = calls[0].Wait(ctx)
+		}
+		if err != nil && !errors.Is(err, zoo.NoNode) {
+			return err
+		}
+		if stat := calls[0].Stat(); err == nil && stat.Owner == cl.session.zoo.ID() {
+			s.mu.Lock()
+			cl.node, cl.token = p.name, tokenOf(stat.Czxid)
+			s.mu.Unlock()
+		}
+	}
+	cl.creating = nil
+	return nil
+}
+
+// makeParents makes the node of the key, and those above.
+func (s *Store) makeParents(ctx context.Context, cl *claim) error {
+	var requests []zoo.Request
+	for _, path := range parents(cl.dir + "/") {
+		requests = append(requests, zoo.Create(path, "", s.acl, zoo.Container))
+	}
+	calls, err := cl.session.zoo.Send(ctx, requests...)
+	if err != nil {
+		return err
+	}
+	for i, call := range calls {
+		err := call.Wait(ctx)
+		// Who may not make a node may find it there all the same.
+		if err != nil && !errors.Is(err, zoo.NodeExists) && (i == len(calls)-1 || !errors.Is(err, zoo.NoAuth)) {
+			return err
+		}
+	}
+	return nil
+}

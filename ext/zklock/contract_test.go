@@ -1,0 +1,32 @@
+package zklock
+
+import (
+	"os"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/drivertest"
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
+)
+
+var server *servers.ZooKeeper
+
+func TestMain(m *testing.M) {
+	os.Exit(servers.Main(m, func(tb servers.TB) { server = servers.StartZooKeeper(tb, "forceSync=no") }))
+}
+
+// harness is that of the suite at some servers.
+func harness(addrs ...string) drivertest.Harness {
+	return drivertest.Harness{
+		MinTTL: MinTTL,
+		Open:   func(testing.TB) driver.Store { return New(Options{Servers: addrs}) },
+		Lacks:  drivertest.Raise | drivertest.Tombstones | drivertest.Outlive | drivertest.Roam,
+	}
+}
+
+func TestContract(t *testing.T) {
+	t.Parallel()
+	drivertest.Run(t, harness(server.Addr()))
+}
+
+func BenchmarkStore(b *testing.B) { drivertest.Bench(b, harness(server.Addr())) }

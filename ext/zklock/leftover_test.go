@@ -1,0 +1,74 @@
+package zklock
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
+)
+
+// TestLeavesNothing locks and unlocks 10,000 keys, some of them shared, and some
+// waited for. No node, watch or goroutine is left.
+func TestLeavesNothing(t *testing.T) {
+	const keys, hands = 10_000, 64
+	z := servers.StartZooKeeper(t, "forceSync=no")
+	nodes, watches := z.Count("znode_count"), z.Count("watch_count")
+	lk := holdfast.New(New(Options{Servers: []string{z.Addr()}}), nil)
+	other := holdfast.New(New(Options{Servers: []string{z.Addr()}}), nil)
+	var all sync.WaitGroup
+	for hand := range hands {
+		all.Go(func() {
+			for i := hand; i < keys; i += hands {
+				if err := lockOnce(t, lk, other, i); err != nil {
+					t.Errorf("key %d: %v", i, err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	eventually(t, "no claims are left", func() bool { return z.Count("ephemerals_count") == 0 })
+	eventually(t, "no watches are left", func() bool { return z.Count("watch_count") == watches })
+	eventually(t, "no nodes are left", func() bool { return z.Count("znode_count") == nodes })
+	for _, l := range []*holdfast.Locker{lk, other} {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	eventually(t, "no goroutines are left", func() bool {
+		stacks := make([]byte, 1<<20)
+		stacks = stacks[:runtime.Stack(stacks, true)]
+		return !strings.Contains(string(stacks), "/zklock.(*Store)") && !strings.Contains(string(stacks), "/zoo.(*")
+	})
+}
+
+func lockOnce(t *testing.T, lk, other *holdfast.Locker, i int) error {
+	key := fmt.Sprint("leftover/", i)
+	var opts []holdfast.LockOption
+	if i%5 == 0 {
+		opts = append(opts, holdfast.Shared())
+	}
+	l, err := lk.Lock(bounded(t), key, opts...)
+	if err != nil {
+		return err
+	}
+	if i%10 != 1 {
+		return l.Unlock()
+	}
+	waiter := make(chan error, 1)
+	go func() {
+		l, err := other.Lock(bounded(t), key)
+		if err == nil {
+			err = l.Unlock()
+		}
+		waiter <- err
+	}()
+	if err := l.Unlock(); err != nil {
+		return err
+	}
+	return <-waiter
+}

@@ -1,0 +1,196 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
+)
+
+func TestURLs(t *testing.T) {
+	t.Parallel()
+	for url, words := range map[string]string{
+		"zk://h,,h":                            "one of them is empty",
+		"zk://h/a//b":                          "chroot",
+		"zk://h/zookeeper/x":                   "zookeeper",
+		"zk://h/..":                            "chroot",
+		"zk://h?prefix=a/./b":                  "prefix",
+		"zk://h?prefix=%01":                    "characters",
+		"zk://h?acl=anyone":                    "scheme:id:permissions",
+		"zk://h?acl=world:anyone:x":            "letters of cdrwa",
+		"zk://h?acl=:anyone:r":                 "want scheme:id:permissions",
+		"zk://user@h":                          "a password",
+		"zk://h?ca=/x":                         "for tls=true",
+		"zk://h?tls=true&ca=/no/such/file":     "no such file",
+		"zk://h?session=1s":                    `unknown URL parameter "session"`,
+		"zk:h":                                 "want zk://",
+		"zk://h/app#x":                         "want zk://",
+		"zk://user:moonlight@h?cert=moonlight": "for tls=true",
+	} {
+		_, err := driver.Open(t.Context(), url)
+		if !errors.Is(err, driver.ErrURL) || !strings.Contains(err.Error(), words) || strings.Contains(err.Error(), "moonlight") {
+			t.Errorf("opened %s: %v, want an ErrURL with %q", url, err, words)
+		}
+	}
+}
+
+// TestUnreachable opens what is no ZooKeeper, or not there. The error comes within
+// the caller's deadline and says where.
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	absent := closed.Addr().String()
+	if err := closed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for what, c := range map[string]struct{ addr, words string }{
+		"nothing":     {absent, "refused"},
+		"Redis":       {servers.StartRedis(t).Addr(), ""},
+		"who says hi": {serve(t, "HTTP/1.1 400 Bad Request\r\n\r\n"), "no ZooKeeper"},
+		"silence":     {serve(t, ""), ""},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+			defer cancel()
+			_, err := holdfast.Open(ctx, "zk://user:moonlight@"+c.addr, nil)
+			if err == nil || !strings.Contains(err.Error(), c.words) || !strings.Contains(err.Error(), c.addr) || strings.Contains(err.Error(), "moonlight") {
+				t.Errorf("opened: %v, want an error with %q and %s", err, c.words, c.addr)
+			}
+			s := newStore(t, Options{Servers: []string{c.addr}})
+			brief, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
+			defer cancel()
+			began := time.Now()
+			if g, err := s.Acquire(brief, exclusive("key", "id")); err == nil || time.Since(began) > patience/2 {
+				t.Errorf("after %v: %+v, %v", time.Since(began), g, err)
+			}
+		})
+	}
+}
+
+// serve accepts connections, says something to each, and keeps it.
+func serve(t *testing.T, text string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { conn.Close() })
+			if _, err := conn.Write([]byte(text)); err != nil {
+				return
+			}
+		}
+	}()
+	return l.Addr().String()
+}
+
+// TestPermissions keeps those away who have another password, or none, and lets
+// those look who may.
+func TestPermissions(t *testing.T) {
+	t.Parallel()
+	const acl = "?acl=auth::cdrwa,digest:guest:/wUPS7B9fsp7bPX/tvH3tTUx%2BmM=:r" // guest:looks
+	at := func(user string) string { return "zk://" + user + server.Addr() + "/guarded/app" + acl }
+	owner, err := holdfast.Open(t.Context(), at("app:secret@"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { owner.Close() })
+	l := locked(t, owner, "key")
+	for _, user := range []string{"app:moonlight@", ""} {
+		_, err := holdfast.Open(t.Context(), at(user), nil)
+		if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "permission denied") || strings.Contains(err.Error(), "moonlight") {
+			t.Errorf("opened as %q: %v, want an ErrInvalid: permission denied", user, err)
+		}
+	}
+	guest, err := holdfast.Open(t.Context(), at("guest:looks@"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { guest.Close() })
+	if hs, err := guest.Holders(bounded(t), "key"); err != nil || len(hs) != 1 || hs[0].Fence != l.Fence() {
+		t.Errorf("the guest sees %+v, %v", hs, err)
+	}
+	if _, err := guest.Lock(bounded(t), "key"); !errors.Is(err, driver.ErrInvalid) {
+		t.Errorf("the guest locks: %v", err)
+	}
+	if _, err := guest.Lock(bounded(t), "other"); !errors.Is(err, driver.ErrInvalid) {
+		t.Errorf("the guest locks another key: %v", err)
+	}
+	if err := l.Unlock(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPrefixes keeps the keys of prefixes and chroots apart.
+func TestPrefixes(t *testing.T) {
+	t.Parallel()
+	var all []*Store
+	for _, opts := range []Options{{}, {Prefix: "other"}, {Chroot: "/deep/down"}, {Chroot: "deep", Prefix: "/down/there/"}} {
+		opts.Servers = []string{server.Addr()}
+		all = append(all, newStore(t, opts))
+	}
+	claim := exclusive("prefixes", "one")
+	for _, s := range all {
+		if g, err := s.Acquire(bounded(t), claim); err != nil || !g.OK {
+			t.Errorf("under %s: %+v, %v", s.root, g, err)
+		}
+	}
+	for _, s := range all {
+		var keys []string
+		for key, err := range s.Keys(bounded(t), "prefixes") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			keys = append(keys, key)
+		}
+		if len(keys) != 1 {
+			t.Errorf("under %s are the keys %q", s.root, keys)
+		}
+	}
+	if _, err := newStore(t, Options{Servers: []string{server.Addr()}, Chroot: ".."}).Acquire(bounded(t), claim); !errors.Is(err, driver.ErrInvalid) {
+		t.Errorf("a chroot that cannot be: %v", err)
+	}
+}
+
+// TestTLS proves to the server who we are, and wants the same of it.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	z := servers.StartZooKeeperTLS(t)
+	files := "&ca=" + z.TLS.CA + "&cert=" + z.TLS.Cert + "&key=" + z.TLS.Key
+	lk, err := holdfast.Open(t.Context(), "zk://"+z.SecureAddr()+"?tls=true"+files, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { lk.Close() })
+	if err := locked(t, lk, "key").Unlock(); err != nil {
+		t.Error(err)
+	}
+	for what, query := range map[string]string{
+		"x509":        "?tls=true",
+		"certificate": "?tls=true&ca=" + z.TLS.CA,
+		"not other":   "?tls=true&server_name=other" + files,
+		"":            "",
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		if _, err := holdfast.Open(ctx, "zk://"+z.SecureAddr()+query, nil); err == nil || !strings.Contains(err.Error(), what) {
+			t.Errorf("opened with %q: %v, want an error with %q", query, err, what)
+		}
+	}
+}

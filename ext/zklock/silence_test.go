@@ -1,0 +1,105 @@
+package zklock
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
+)
+
+// TestCutOffClient cuts a holder off from the servers without a word. It is told
+// before another has the lock, and its token is the smaller one.
+func TestCutOffClient(t *testing.T) {
+	t.Parallel()
+	const ttl = 2 * time.Second
+	proxy := servers.StartProxy(t, server.Addr())
+	first := locked(t, locker(t, holdfast.Options{TTL: ttl}, proxy.Addr()), "silence/cut")
+	token := first.Fence()
+	proxy.Blackhole(true)
+	second := locked(t, locker(t, holdfast.Options{TTL: ttl}, server.Addr()), "silence/cut")
+	if err := first.Err(); !errors.Is(err, holdfast.ErrLost) {
+		t.Errorf("another has the lock, and the first holder sees %v", err)
+	}
+	if second.Fence() <= token {
+		t.Errorf("the later token is %d, the earlier one %d", second.Fence(), token)
+	}
+}
+
+// TestSessionEnds tells of a claim whose session ends, with the cause, before the
+// servers let another in, though the claim has a longer TTL than these servers keep
+// sessions for.
+func TestSessionEnds(t *testing.T) {
+	t.Parallel()
+	z := servers.StartZooKeeper(t, "forceSync=no", "maxSessionTimeout=4000")
+	proxy := servers.StartProxy(t, z.Addr())
+	s := newStore(t, Options{Servers: []string{proxy.Addr()}})
+	other := newStore(t, Options{Servers: []string{z.Addr()}})
+	held, next := exclusive("ends", "held"), exclusive("ends", "next")
+	if g, err := s.Acquire(bounded(t), held); err != nil || !g.OK || g.TTL != 2*time.Second {
+		t.Fatalf("got %+v, %v; want a grant for two seconds", g, err)
+	}
+	losses := make(chan error, 9)
+	s.Notify(func(_, _ string, err error) { losses <- err })
+	proxy.Refuse(true)
+	proxy.Reset()
+	eventually(t, "the key is free", func() bool {
+		g, err := other.Acquire(bounded(t), next)
+		return err == nil && g.OK
+	})
+	select {
+	case err := <-losses:
+		if !errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrBroken) {
+			t.Errorf("the loss was told as %v", err)
+		}
+	default:
+		t.Error("another was let in before the loss was told")
+	}
+	proxy.Refuse(false)
+	if errs := s.Renew(bounded(t), []driver.Claim{held}); errs == nil || !errors.Is(errs[0], driver.ErrLost) {
+		t.Errorf("the claim that was lost: %v", errs)
+	}
+	if warnings, err := other.Check(bounded(t)); err != nil || len(warnings) != 1 {
+		t.Errorf("checked the servers: %q, %v", warnings, err)
+	}
+}
+
+// TestReconnect breaks the connections of holders and waiters again and again: the
+// locks stand, and a release that nobody was connected for wakes the next.
+func TestReconnect(t *testing.T) {
+	t.Parallel()
+	proxy := servers.StartProxy(t, server.Addr())
+	a := locker(t, holdfast.Options{TTL: patience}, proxy.Addr())
+	b := locker(t, holdfast.Options{TTL: patience}, server.Addr())
+	for range 5 {
+		first := locked(t, b, "reconnect")
+		waiter := make(chan *holdfast.Lock)
+		go func() {
+			l, err := lockedWithin(bounded(t), a, "reconnect")
+			if err != nil {
+				t.Error(err)
+			}
+			waiter <- l
+		}()
+		eventually(t, "it waits", func() bool {
+			hs, err := b.Holders(bounded(t), "reconnect")
+			return err == nil && len(hs) == 2
+		})
+		proxy.Refuse(true)
+		proxy.Reset()
+		if err := first.Unlock(); err != nil {
+			t.Error(err)
+		}
+		proxy.Refuse(false)
+		second := <-waiter
+		proxy.Reset()
+		if second == nil {
+			return
+		}
+		if err := second.Unlock(); err != nil {
+			t.Errorf("unlocked over another connection: %v", err)
+		}
+	}
+}
