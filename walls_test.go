@@ -65,6 +65,7 @@ var clients = map[string]string{
 	"github.com/go-redsync/redsync/v4":       "ext/internal/...",
 	"github.com/bsm/redislock":               "ext/internal/...",
 	"github.com/redis/rueidis/rueidiscompat": "ext/internal/...", // under redsync
+	"github.com/go-zookeeper/zk":             "ext/internal/...",
 
 	// Pipelines the commands of many goroutines by itself, which makes many
 	// locks cheap, and knows Sentinel and Cluster.
