@@ -226,29 +226,24 @@ func (c *contest) hopeless(now time.Duration, failed error) bool {
 
 // pushed makes a lock of a grant that came by push. Its TTL counts from the
 // last Acquire that was answered; the renewer confirms it if it is held for a
-// while, or, if too little is left of it, the caller waits for the confirmation.
-// A message may be so late that the grant had run out by the last refusal.
+// while. If too little is left of it, the next look tells, as it does of a message
+// so late that the grant had run out by the last refusal, or is another claim's.
 func (c *contest) pushed(g driver.Grant) (*Lock, error) {
-	if g.Fence <= c.floor {
-		return nil, nil // the next look tells
+	if g.Fence <= c.floor || c.watched != c.lease.claim().ID {
+		return nil, nil
 	}
 	c.lease.unconfirmed = true
 	lock, err := c.take(g, c.answered)
-	if lock != nil || err != nil {
-		return lock, err
+	if lock == nil {
+		c.lease.unconfirmed = false
 	}
-	sent := c.lk.now()
-	if err := first(c.lk.renew(c.lease.claims[:], callLimit(c.ttl))); err != nil {
-		return nil, nil // the next look tells
-	}
-	g.TTL = c.ttl
-	c.lease.unconfirmed = false
-	return c.take(g, sent)
+	return lock, err
 }
 
 // giveUp ends the wait. The next in line with the same terms inherits the claim
 // and with it the place in the store's queue; otherwise the claim is released.
 func (c *contest) giveUp(err error) error {
+	c.close() // before another watches for the same claim
 	lk, t := c.lk, c.turn
 	lk.mu.Lock()
 	w := t.line.first

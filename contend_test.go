@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -110,17 +111,20 @@ func TestPushedLockThatIsNotConfirmedIsLostInTime(t *testing.T) {
 }
 
 // A push that was held up tells of a grant that is about to run out: the caller
-// gets the lock only once that is confirmed.
-func TestLatePushIsConfirmedFirst(t *testing.T) {
+// gets the lock only once it was asked for again.
+func TestLatePushIsAskedForAgain(t *testing.T) {
 	simulate(t, func(b *bench) {
 		lk, other := b.open(nil), b.open(nil)
 		l := b.lock(other, "k")
 		delay := 2500 * time.Millisecond
+		var arrived atomic.Bool
 		b.store.set(func(f *faulty) {
-			f.wake = func(g driver.Grant, next func(driver.Grant)) { time.AfterFunc(delay, func() { next(g) }) }
+			f.wake = func(g driver.Grant, next func(driver.Grant)) {
+				time.AfterFunc(delay, func() { arrived.Store(true); next(g) })
+			}
 			n := 0
 			f.acquire = func(_ context.Context, c driver.Claim, next func() (driver.Grant, error)) (driver.Grant, error) {
-				if n++; n > 2 {
+				if n++; n > 2 && !arrived.Load() {
 					return driver.Grant{}, errDown // no heartbeat gets through
 				}
 				return next()
@@ -138,7 +142,6 @@ func TestLatePushIsConfirmedFirst(t *testing.T) {
 		if err := next.Err(); err != nil {
 			b.Errorf("lost: %v", err)
 		}
-		b.store.set(func(f *faulty) { f.acquire = nil })
 		b.unlock(next)
 	})
 }
@@ -190,5 +193,55 @@ func TestPushBeforeARefusalIsNotBelieved(t *testing.T) {
 		b.store.set(func(f *faulty) { f.acquire, f.wake = nil, nil })
 		b.unlock(held)
 		b.unlock(<-got)
+	})
+}
+
+// The refusal after a grant that was never heard of may not be heard of, either.
+// Then a push tells of that grant while the store has made another.
+func TestPushBeforeARefusalThatIsNotHeard(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk, other, third := b.open(nil), b.open(nil), b.open(nil)
+		before := b.lock(other, "k")
+		got := make(chan *Lock, 1)
+		go func() { got <- b.lock(lk, "k") }()
+		synctest.Wait()
+
+		var late func() // delivers the first push
+		away := func(ctx context.Context, _ driver.Claim, _ func() (driver.Grant, error)) (driver.Grant, error) {
+			return driver.Grant{}, hang(ctx)
+		}
+		b.store.set(func(f *faulty) {
+			f.wake = func(g driver.Grant, next func(driver.Grant)) {
+				if late == nil {
+					late = func() { next(g) }
+				}
+			}
+			f.acquire = away
+		})
+		b.unlock(before)
+		time.Sleep(4 * time.Second)
+		b.store.set(func(f *faulty) { f.acquire = nil })
+		held, err := third.TryLock(b.Context(), "k")
+		if err != nil {
+			b.Fatalf("the grant that was pushed has not run out: %v", err)
+		}
+		fence := held.Fence()
+		var once sync.Once
+		b.store.set(func(f *faulty) {
+			f.acquire = func(ctx context.Context, _ driver.Claim, next func() (driver.Grant, error)) (driver.Grant, error) {
+				_, err := next() // It stands in line again,
+				once.Do(func() {
+					b.unlock(held) // and has its turn.
+					b.store.set(func(f *faulty) { f.acquire = nil })
+					late()
+				})
+				return driver.Grant{}, errors.Join(err, errDown)
+			}
+		})
+		l := <-got
+		if l.Fence() <= fence {
+			b.Errorf("token %d after %d", l.Fence(), fence)
+		}
+		b.unlock(l)
 	})
 }

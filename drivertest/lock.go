@@ -3,6 +3,7 @@ package drivertest
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -78,6 +79,7 @@ func (c *client) tries(t *tenure) bool {
 	g, err := c.store.Acquire(ctx, t.claim)
 	switch {
 	case err != nil:
+		t.floor = math.MaxUint64 // It may have been refused, and nobody knows when.
 		return false
 	case !g.OK:
 		if t.lined.IsZero() {

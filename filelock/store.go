@@ -99,11 +99,12 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	if sec.held(c.ID) == nil && !sec.inLine(c.ID) {
 		sec.limit = roomy
 	}
+	floor := sec.Floor
 	g, err := sec.acquire(c)
 	name := sec.file.name
 	switch saved := sec.leave(); {
 	case errors.Is(saved, errTooLong):
-		return driver.Grant{}, nil // No room for it now; there may be soon.
+		return driver.Grant{Floor: floor}, nil // No room for it now; there may be soon.
 	case err != nil || saved != nil:
 		return driver.Grant{}, errors.Join(err, saved)
 	}
