@@ -37,7 +37,8 @@ func newServer(addr string, opts *Options) *server {
 
 // with calls f with a connection that is bound to ctx. It calls f a second time,
 // with a new connection, if an old one turns out to be dead, as all are when the
-// server was restarted.
+// server was restarted. If an old one does not answer in time there is no time
+// for that, but the others may be as dead: the next call does not try them.
 func (s *server) with(ctx context.Context, f func(*conn) error) error {
 	if err := s.enter(ctx); err != nil {
 		return err
@@ -51,11 +52,14 @@ func (s *server) with(ctx context.Context, f func(*conn) error) error {
 		old := c.used
 		err = c.serve(ctx, f)
 		s.give(c)
-		dead := old && c.failed && ctx.Err() == nil && !errors.Is(err, os.ErrDeadlineExceeded)
-		if !dead {
+		cancelled := errors.Is(ctx.Err(), context.Canceled)
+		if err == nil || !old || !c.failed || cancelled {
 			return s.explain(ctx, err)
 		}
 		s.drop()
+		if ctx.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			return s.explain(ctx, err)
+		}
 	}
 }
 
