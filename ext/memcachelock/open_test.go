@@ -177,11 +177,13 @@ func TestOptions(t *testing.T) {
 func TestForeignItem(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, nil, shared)
-	for i, value := range []string{"hello", `{"key":"somebody else's"}`, `{}`} {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for i, value := range []string{"hello", `{"key":"somebody else's"}`, `{}`, ""} {
 		key := fmt.Sprint("foreign ", i)
 		shared.Must(fmt.Sprintf("set %s 0 60 %d\r\n%s", s.opts.item(key), len(value), value), "STORED")
-		if g, err := s.Acquire(t.Context(), exclusive(key, "id")); err == nil || g.OK || !strings.Contains(err.Error(), "foreign") {
-			t.Errorf("%s: %+v, %v", value, g, err)
+		if g, err := s.Acquire(ctx, exclusive(key, "id")); err == nil || g.OK || !strings.Contains(err.Error(), "foreign") {
+			t.Errorf("%q: %+v, %v", value, g, err)
 		}
 		shared.Must(fmt.Sprintf("mg %s s", s.opts.item(key)), fmt.Sprintf("HD s%d", len(value)))
 	}

@@ -53,10 +53,10 @@ type tomb struct {
 
 // A state is what we know of a key's item.
 type state struct {
-	value string // "" if there is no item
-	cas   uint64
-	left  int64 // seconds
-	clock int64 // the server's, in seconds since 1970; 0 if we have not asked
+	value string
+	cas   uint64 // 0 if there is no item
+	left  int64  // seconds
+	clock int64  // the server's, in seconds since 1970; 0 if we have not asked
 
 	// own, if it is not nil, stands for the value.
 	own *hold
@@ -67,7 +67,7 @@ type state struct {
 	alone bool
 }
 
-func (st *state) exists() bool { return st.value != "" || st.own != nil }
+func (st *state) exists() bool { return st.cas != 0 }
 
 // moment is the time of a state. Without the clock only differences count.
 func (st *state) moment() book.Moment {
