@@ -132,9 +132,14 @@ func (j *job) replies(c *conn, rs []reply) {
 			j.short = false
 			break
 		}
-		if j.lost = last.code != "HD"; !j.lost {
-			j.state.clock = horizon - last.left
+		if j.lost = last.code != "HD"; j.lost {
+			break
 		}
+		if last.left <= 0 {
+			j.fail(c.spoiled(j.clock))
+			return
+		}
+		j.state.clock = horizon - last.left
 	case j.step == remove && first.code == "HD":
 		j.wrote, j.hold, j.step = true, nil, done
 		return

@@ -187,6 +187,12 @@ func startClock(out []byte, item string) []byte {
 	return fmt.Appendf(out, "add %s 0 %d 26\r\n%s\r\n", item, horizon, rand.Text())
 }
 
+// spoiled says that a clock does not tell the time. Nothing but to delete it
+// helps, as another cannot be added beside it.
+func (c *conn) spoiled(clock string) error {
+	return fmt.Errorf("%s: its item %s is not as it was made: delete it", c.RemoteAddr(), clock)
+}
+
 // greet introduces us to a server, and asks which run of it this is.
 func (s *server) greet(ctx context.Context, c *conn) error {
 	if s.opts.User != "" {
@@ -210,7 +216,7 @@ func (s *server) greet(ctx context.Context, c *conn) error {
 	case answers[0].err != nil:
 		return answers[0].err
 	case clock.code != "VA" || clock.left <= 0:
-		return fmt.Errorf("%s: its item %s is not as it was made", s.addr, s.opts.clock())
+		return c.spoiled(s.opts.clock())
 	case clock.cas == 0:
 		return fmt.Errorf("%w: Memcached at %s was started with -C, so it cannot compare and swap; start it without", driver.ErrInvalid, s.addr)
 	}

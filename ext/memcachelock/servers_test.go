@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -188,5 +189,32 @@ func TestClockIsLost(t *testing.T) {
 		if h.Left < 5*time.Second || h.Left > 10*time.Second || time.Since(h.Since).Abs() > time.Minute {
 			t.Errorf("%+v", h)
 		}
+	}
+}
+
+// TestClockIsSpoiled lets the item that tells the time stay forever: nobody
+// believes the time that it tells then, and a new one does.
+func TestClockIsSpoiled(t *testing.T) {
+	t.Parallel()
+	m := servers.StartMemcached(t)
+	s := newStore(t, nil, m)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for _, id := range []string{"one", "two"} {
+		reader := exclusive("key", id)
+		reader.Weight = 1
+		granted(t, s, reader)
+	}
+	m.Must("touch "+s.opts.clock()+" 0", "TOUCHED")
+	const says = "is not as it was made"
+	if g, err := s.Acquire(ctx, exclusive("key", "writer")); g.OK || err == nil || !strings.Contains(err.Error(), says) {
+		t.Errorf("a writer beside readers: %+v, %v", g, err)
+	}
+	if holders, err := s.Holders(ctx, "key"); err == nil || !strings.Contains(err.Error(), says) {
+		t.Errorf("%d holders, %v", len(holders), err)
+	}
+	m.Must("md "+s.opts.clock(), "HD")
+	if holders, err := s.Holders(ctx, "key"); err != nil || len(holders) != 2 {
+		t.Errorf("with a new clock: %d holders, %v; want 2", len(holders), err)
 	}
 }
