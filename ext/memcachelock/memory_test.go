@@ -80,14 +80,20 @@ func TestEviction(t *testing.T) {
 }
 
 // TestFullServer fills the memory of a server that may not evict: what is held
-// is renewed and released, and new locks fail with the error that says why.
+// is renewed and released, each time with a new connection, and new locks fail
+// with the error that says why.
 func TestFullServer(t *testing.T) {
 	t.Parallel()
 	m := servers.StartMemcached(t, append(small, "-M")...)
 	var renewals atomic.Int64
-	a := newLocker(t, &holdfast.Options{TTL: 3 * time.Second, Trace: &holdfast.Trace{
-		Renewed: func(holdfast.Event) { renewals.Add(1) },
-	}}, m)
+	s := newStore(t, nil, m)
+	a := holdfast.New(s, &holdfast.Options{TTL: 6 * time.Second, Trace: &holdfast.Trace{
+		Renewed: func(holdfast.Event) {
+			s.servers[0].drop()
+			renewals.Add(1)
+		},
+	}})
+	t.Cleanup(func() { a.Close() })
 	b := newLocker(t, nil, m)
 	lock := taken(t, a, "key")
 	for from := 0; !fill(t, m, from); from++ {
@@ -98,13 +104,21 @@ func TestFullServer(t *testing.T) {
 	if got, err := b.TryLock(t.Context(), "new"); got != nil || err == nil || !strings.Contains(err.Error(), "out of memory") {
 		t.Errorf("of what is free a full server says %v", err)
 	}
-	for late := time.After(patience); renewals.Load() < 6; {
+	for begun, late := renewals.Load(), time.After(patience); renewals.Load() < begun+3; {
 		select {
 		case <-time.After(10 * time.Millisecond):
+		case <-lock.Done():
+			t.Fatalf("after %d renewals the lock says %v", renewals.Load()-begun, lock.Err())
 		case <-late:
-			t.Fatalf("%d renewals, and the lock says %v", renewals.Load(), lock.Err())
+			t.Fatalf("only %d renewals", renewals.Load()-begun)
 		}
 	}
+	holdsAlone(t, newLocker(t, nil, m), lock)
+	opened, err := driver.Open(t.Context(), as(m, "bob", "secret"))
+	if err != nil {
+		t.Fatalf("open a full server that wants no password with one: %v", err)
+	}
+	opened.Close()
 	if err := errors.Join(lock.Err(), lock.Unlock()); err != nil {
 		t.Errorf("the lock on a full server: %v", err)
 	}

@@ -197,13 +197,13 @@ func (c *conn) spoiled(clock string) error {
 func (s *server) greet(ctx context.Context, c *conn) error {
 	if s.opts.User != "" {
 		// A server that asks for no password takes this for an item to store, which
-		// has run out already.
+		// has run out already, and may have no room for it.
 		secret := s.opts.User + " " + s.opts.Password
 		answer, err := c.exchange(fmt.Appendf(nil, "set user 0 -1 %d\r\n%s\r\n", len(secret), secret), 1)
 		switch {
 		case err != nil:
 			return s.rejected(err)
-		case answer[0].code != "STORED":
+		case answer[0].code != "STORED" && answer[0].err != full:
 			return fmt.Errorf("%s: it does not take the password: %s", s.addr, answer[0].code)
 		}
 	}
@@ -213,8 +213,8 @@ func (s *server) greet(ctx context.Context, c *conn) error {
 	}
 	clock := answers[1]
 	switch {
-	case answers[0].err != nil:
-		return answers[0].err
+	case clock.code != "VA" && answers[0].err != nil:
+		return answers[0].err // A full server says so even if it has the clock.
 	case clock.code != "VA" || clock.left <= 0:
 		return c.spoiled(s.opts.clock())
 	case clock.cas == 0:
