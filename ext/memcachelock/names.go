@@ -36,6 +36,10 @@ func (o *Options) item(key string) string {
 // clock is the name of a server's clock. See server.greet.
 func (o *Options) clock() string { return o.Prefix + "@clock" }
 
+// introduction is the name under which a server that asks for no password would
+// store ours. One that asks for it does not look at the name.
+func (o *Options) introduction() string { return o.Prefix + "@user" }
+
 // beginsWith reports whether the key of an item may begin with prefix.
 func (o *Options) beginsWith(item, prefix string) bool {
 	rest, ours := strings.CutPrefix(item, o.Prefix)

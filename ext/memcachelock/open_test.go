@@ -112,16 +112,19 @@ func TestOpenErrors(t *testing.T) {
 	granted(t, s.(*Store), exclusive("key", "mine"))
 }
 
-// TestPasswordIsNotStored gives a password to a server that wants none.
+// TestPasswordIsNotStored gives a password to a server that wants none, and has
+// an item of somebody else.
 func TestPasswordIsNotStored(t *testing.T) {
 	t.Parallel()
 	m := servers.StartMemcached(t)
+	m.Must("set user 0 0 5\r\nalice", "STORED")
 	s, err := driver.Open(t.Context(), as(m, "bob", "secret"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	m.Must("mg user v", "EN")
+	m.Must("mg user s t", "HD s5 t-1")
+	m.Must("mg "+s.(*Store).opts.introduction()+" v", "EN")
 	granted(t, s.(*Store), exclusive("key", "mine"))
 }
 

@@ -199,7 +199,7 @@ func (s *server) greet(ctx context.Context, c *conn) error {
 		// A server that asks for no password takes this for an item to store, which
 		// has run out already, and may have no room for it.
 		secret := s.opts.User + " " + s.opts.Password
-		answer, err := c.exchange(fmt.Appendf(nil, "set user 0 -1 %d\r\n%s\r\n", len(secret), secret), 1)
+		answer, err := c.exchange(fmt.Appendf(nil, "set %s 0 -1 %d\r\n%s\r\n", s.opts.introduction(), len(secret), secret), 1)
 		switch {
 		case err != nil:
 			return s.rejected(err)
