@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -71,12 +70,8 @@ func StartMasters(tb TB, n int, options ...string) []*Redis {
 // installed.
 func redisBinary(tb TB) string {
 	tb.Helper()
-	if chosen := os.Getenv("HOLDFAST_REDIS"); chosen != "" {
-		path, err := exec.LookPath(chosen)
-		if err != nil {
-			tb.Fatalf("HOLDFAST_REDIS: %v", err)
-		}
-		return path
+	if named := os.Getenv("HOLDFAST_REDIS"); named != "" {
+		return chosen(tb, "HOLDFAST_REDIS", named)
 	}
 	return installed(tb, "redis-server or valkey-server", "redis-server", "valkey-server")
 }

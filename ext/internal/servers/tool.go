@@ -26,6 +26,17 @@ func installed(tb TB, pkg string, names ...string) string {
 	return ""
 }
 
+// chosen returns the path of the program that a variable names. It is not another
+// that is wanted then.
+func chosen(tb TB, variable, name string) string {
+	tb.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		tb.Fatalf("%s: %v", variable, err)
+	}
+	return path
+}
+
 // missing ends a test whose server is not installed. It says what was not tested
 // for that, which is a failure with HOLDFAST_TEST_ALL, as in CI.
 func missing(tb TB, name, pkg string) {
