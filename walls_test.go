@@ -87,6 +87,15 @@ var clients = map[string]string{
 	// What every application with MySQL or MariaDB has already.
 	"github.com/go-sql-driver/mysql": "ext/...",
 
+	// What every application with etcd has already, and the recipe to compare with:
+	// the protocol is gRPC. The newest of v3.6 that does with Go 1.25. From its
+	// modules: the stream that keeps leases alive, errors by their codes, how to
+	// connect again, and silence on stderr.
+	"go.etcd.io/etcd/client/v3": "ext/etcdlock ext/internal/...",
+	"go.etcd.io/etcd/api/v3":    "ext/etcdlock",
+	"google.golang.org/grpc":    "ext/etcdlock",
+	"go.uber.org/zap":           "ext/etcdlock ext/internal/...",
+
 	// What many applications wrap around their transactions, in which locks and
 	// fences must work. Only shown, never shipped.
 	"gorm.io/gorm":            "ext/examples/...",

@@ -8,6 +8,7 @@
 package all
 
 import (
+	_ "github.com/holdfast-go/holdfast/ext/etcdlock"
 	_ "github.com/holdfast-go/holdfast/ext/memcachelock"
 	_ "github.com/holdfast-go/holdfast/ext/mysqllock"
 	_ "github.com/holdfast-go/holdfast/ext/pglock"

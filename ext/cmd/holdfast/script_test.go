@@ -81,9 +81,10 @@ func TestScript(t *testing.T) {
 }
 
 // stores starts the servers and returns their URLs: $REDIS of one Redis server,
-// $REDLOCK of three, $MEMCACHED, $ZOOKEEPER, and of the databases $POSTGRES and $MYSQL that of a user who
-// may do anything, $POSTGRES_VIEWER that of one who may only read, by the password
-// looks, and $POSTGRES_WRONG the same with the wrong password moonlight.
+// $REDLOCK of three, $MEMCACHED, $ZOOKEEPER, $ETCD of one member alone, and of the
+// databases $POSTGRES and $MYSQL that of a user who may do anything,
+// $POSTGRES_VIEWER that of one who may only read, by the password looks, and
+// $POSTGRES_WRONG the same with the wrong password moonlight.
 func stores(t *testing.T) map[string]string {
 	redis := servers.StartMasters(t, 3)
 	postgres := servers.StartPostgres(t)
@@ -98,6 +99,7 @@ func stores(t *testing.T) map[string]string {
 
 		"MEMCACHED": servers.StartMemcached(t).URL(),
 		"ZOOKEEPER": servers.StartZooKeeper(t).URL(),
+		"ETCD":      servers.StartEtcd(t).URL(),
 	}
 	for _, name := range []string{"POSTGRES", "MYSQL"} {
 		u, err := url.Parse(urls[name])

@@ -1,0 +1,222 @@
+package etcdlock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// An ask is one Acquire.
+type ask struct {
+	driver.Claim
+	*Store
+	began   time.Time
+	name    string // of the claim in etcd
+	lease   *lease // for a claim that holds
+	waiting *lease // for one in line, whose client may die; nil unless it gets there
+}
+
+// Acquire implements [driver.Store].
+func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	if err := cmp.Or(s.usable(), check(c), ctx.Err()); err != nil {
+		return driver.Grant{}, err
+	}
+	ctx, cancel := limited(ctx)
+	defer cancel()
+	defer s.attend(c.Key)()
+	s.listen(ctx)
+	a := ask{Claim: c, Store: s, began: time.Now()}
+	g, err := a.ask(ctx)
+	if errors.Is(err, rpctypes.ErrLeaseNotFound) && a.recheck(ctx) {
+		a.began = time.Now()
+		g, err = a.ask(ctx)
+	}
+	return g, err
+}
+
+// recheck lets the leases be looked at of which etcd says that one is gone, and
+// reports whether that was done.
+func (a *ask) recheck(ctx context.Context) bool {
+	for _, l := range []*lease{a.lease, a.waiting} {
+		if l == nil {
+			continue
+		}
+		a.mu.Lock()
+		l.hurry() // If it is over already, so is the round.
+		round := l.round
+		a.mu.Unlock()
+		select {
+		case <-round:
+		case <-ctx.Done():
+			return false
+		case <-a.ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+func (a *ask) ask(ctx context.Context) (g driver.Grant, err error) {
+	if a.lease, err = a.cover(ctx, a.TTL, a.began.Add(a.TTL)); err != nil {
+		return g, err
+	}
+	stands := a.TTL
+	if a.Wait {
+		stands = a.Alive()
+	}
+	a.mu.Lock()
+	c, was := a.table[a.ID], asking
+	switch {
+	case c == nil:
+		c = a.enter(a.Claim, a.lease)
+	case c.state == ending:
+		a.mu.Unlock()
+		return driver.Grant{Retry: pause}, nil
+	default:
+		was = c.state
+	}
+	a.stand(c, later(c.until, a.began.Add(stands)))
+	a.name = c.name
+	a.mu.Unlock()
+
+	if was == held {
+		err := a.extend(ctx, a.Claim, a.began)
+		if !errors.Is(err, driver.ErrLost) {
+			return a.answer(), err
+		}
+		was = asking
+	}
+	v, mine, err := a.look(ctx, was)
+	if err == nil && !mine {
+		mine, err = a.join(ctx, &v)
+	}
+	if err == nil && mine {
+		err = a.agree(ctx, &v)
+	}
+	g, moves, err := a.settle(v, mine, err)
+	if !moves {
+		return g, err
+	}
+	if err := a.extend(ctx, a.Claim, a.began); err != nil {
+		return driver.Grant{}, unsure(err)
+	}
+	return a.answer(), nil
+}
+
+// answer is the grant of a claim that has just been extended.
+func (a *ask) answer() driver.Grant {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c := a.table[a.ID]
+	if c == nil || c.state != held {
+		return driver.Grant{}
+	}
+	c.asked = a.began
+	return c.granted(a.TTL)
+}
+
+// settle takes what came of it into the table, and makes an answer of it. The
+// claim moves if it holds now, but not yet under the lease of those that do.
+func (a *ask) settle(v view, mine bool, err error) (g driver.Grant, moves bool, _ error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c := a.table[a.ID]
+	switch {
+	case err != nil:
+		if c != nil && c.state == asking {
+			// What was refused for good has left nothing on its way.
+			if c.loose = c.loose || !final(err); !c.loose {
+				a.drop(c)
+			}
+		}
+		return g, false, err
+	case c != nil && c.state == ending:
+		return g, false, nil
+	case !mine:
+		if c != nil && !c.loose { // else the reaper sees to what may still come
+			a.drop(c)
+		}
+		return v.refusal(), false, nil
+	case c == nil: // another call of the same claim was refused meanwhile
+		c = a.enter(a.Claim, a.lease)
+	}
+	i := v.index(a.ID)
+	c.Span, c.asked = a.Span, a.began
+	holds := a.learn(c, v, i)
+	switch {
+	case v.line[i].Left:
+		g = c.granted(c.TTL)
+		a.drop(c) // It is nobody's to renew.
+	case holds && c.lease == a.lease:
+		g = c.granted(a.TTL)
+		a.stand(c, a.began.Add(a.TTL))
+	case !holds:
+		g = v.line[:i].refusal()
+		g.Floor = c.token() - 1
+		a.stand(c, a.began.Add(a.Alive()))
+	default:
+		moves = true
+	}
+	return g, moves, nil
+}
+
+// learn takes what etcd says of a claim, and reports whether it holds. Call it
+// with mu held.
+func (s *Store) learn(c *claim, v view, i int) (holds bool) {
+	p := &v.line[i]
+	if c.rev > p.rev {
+		return c.state == held // What is known is newer.
+	}
+	if c.name != p.name { // Another client has made it.
+		delete(s.named, c.name)
+		c.name, s.named[p.name] = p.name, c
+	}
+	if c.rev < p.rev {
+		c.rev, c.state = p.rev, waiting
+	}
+	if c.state == held {
+		return true
+	}
+	c.phase = p.Phase
+	c.hang(s.leaseOf(p.lease))
+	c.ahead = s.remaining(c.Key, v.rev, v.line[:i])
+	if i < v.held() || c.turn() {
+		c.hold()
+	}
+	return c.state == held
+}
+
+// turn reports whether a claim in line holds by what is known of those before it.
+// Of a reader behind others that is not enough: they have to have the same token,
+// and another client may have seen to that.
+func (c *claim) turn() bool {
+	return c.ahead.fits(c.Weight, c.Limit) && c.ahead.discord() < 0 && (!c.Shared() || c.ahead.reader() < 0)
+}
+
+func (c *claim) hold() { c.state, c.span, c.ahead = held, span(c.Claim), nil }
+
+// leaseOf returns the lease of this Store with an id, nil if it has none such.
+// Call it with mu held.
+func (s *Store) leaseOf(id clientv3.LeaseID) *lease {
+	for _, l := range s.leases {
+		if l.id == id {
+			return l
+		}
+	}
+	return nil
+}
+
+// unsure is the error of an Acquire whose claim was lost while it was being
+// granted: asking again may succeed.
+func unsure(err error) error {
+	if errors.Is(err, driver.ErrLost) {
+		return errors.New("the claim was gone before it could be granted")
+	}
+	return err
+}

@@ -1,0 +1,311 @@
+package etcdlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/ext/etcdlock"
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
+)
+
+// under returns the keys of etcd with a prefix.
+func under(t *testing.T, c *clientv3.Client, prefix string) *clientv3.GetResponse {
+	t.Helper()
+	r, err := c.Get(t.Context(), prefix, clientv3.WithPrefix())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestLeaseRevoked ends a lease behind the back of a client: exactly the claims
+// under it are lost, and told.
+func TestLeaseRevoked(t *testing.T) {
+	t.Parallel()
+	c := admin(t, shared.Addr())
+	s := openStore(t, shared.URL()+"?prefix=revoked/")
+	lost := make(chan string, 10)
+	defer s.Notify(func(_, id string, err error) {
+		if !errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrBroken) {
+			t.Errorf("%s: told of %v", id, err)
+		}
+		lost <- id
+	})()
+	short, other, long := exclusive("short", "short"), exclusive("other", "other"), exclusive("long", "long")
+	long.TTL = time.Minute
+	for _, claim := range []driver.Claim{short, other, long} {
+		granted(t, s, claim)
+	}
+	on := make(map[string]clientv3.LeaseID)
+	for _, kv := range under(t, c, "revoked/claims/").Kvs {
+		on[strings.Split(string(kv.Key), "/")[2]] = clientv3.LeaseID(kv.Lease)
+	}
+	if on["short"] != on["other"] || on["short"] == on["long"] {
+		t.Fatalf("the leases are %v, want one for each TTL", on)
+	}
+	if _, err := c.Revoke(t.Context(), on["short"]); err != nil {
+		t.Fatal(err)
+	}
+	told := make(map[string]bool)
+	for range 2 {
+		select {
+		case id := <-lost:
+			told[id] = true
+		case <-time.After(patience):
+			t.Fatalf("told of %v only", told)
+		}
+	}
+	errs := s.Renew(t.Context(), []driver.Claim{short, other, long})
+	if !told["short"] || !told["other"] || !errors.Is(errs[0], driver.ErrLost) || !errors.Is(errs[1], driver.ErrLost) || errs[2] != nil {
+		t.Errorf("told of %v, renewal says %v; want short and other to be lost", told, errs)
+	}
+	next := exclusive("short", "next")
+	granted(t, s, next) // under a new lease
+	for _, claim := range []driver.Claim{next, long} {
+		if err := s.Release(t.Context(), []driver.Claim{claim})[0]; err != nil {
+			t.Errorf("%s: %v", claim.ID, err)
+		}
+	}
+}
+
+// TestDeletedByHand: the holder learns of it when it renews, and what it then
+// releases is not another's.
+func TestDeletedByHand(t *testing.T) {
+	t.Parallel()
+	c := admin(t, shared.Addr())
+	s := openStore(t, shared.URL()+"?prefix=deleted/")
+	holder, next := exclusive("key", "holder"), exclusive("key", "next")
+	first := granted(t, s, holder)
+	if _, err := c.Delete(t.Context(), "deleted/claims/", clientv3.WithPrefix()); err != nil {
+		t.Fatal(err)
+	}
+	other := openStore(t, shared.URL()+"?prefix=deleted/")
+	if second := granted(t, other, next); second.Fence <= first.Fence {
+		t.Errorf("token %d after %d", second.Fence, first.Fence)
+	}
+	if err := s.Renew(t.Context(), []driver.Claim{holder})[0]; !errors.Is(err, driver.ErrLost) {
+		t.Errorf("renewal says %v, want ErrLost", err)
+	}
+	if err := s.Release(t.Context(), []driver.Claim{holder})[0]; !errors.Is(err, driver.ErrLost) {
+		t.Errorf("release says %v, want ErrLost", err)
+	}
+	if err := other.Renew(t.Context(), []driver.Claim{next})[0]; err != nil {
+		t.Errorf("the next one: %v", err)
+	}
+}
+
+// TestCompaction forgets the past under those who hold and wait.
+func TestCompaction(t *testing.T) {
+	t.Parallel()
+	e := servers.StartEtcd(t)
+	c := admin(t, e.Addr())
+	a, b := locker(t, e.URL(), nil), locker(t, e.URL(), nil)
+	for range 5 {
+		l, err := a.Lock(t.Context(), "key")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := make(chan *holdfast.Lock, 1)
+		go func() {
+			l, err := b.Lock(t.Context(), "key")
+			if err != nil {
+				t.Error(err)
+			}
+			got <- l
+		}()
+		eventually(t, "waiter", func() error {
+			hs, err := a.Holders(t.Context(), "key")
+			if err == nil && len(hs) < 2 {
+				err = errors.New("nobody waits")
+			}
+			return err
+		})
+		// A watch that has to begin again finds that its past is gone.
+		e.Clients.Refuse(true)
+		e.Clients.Reset()
+		local := admin(t, e.Direct())
+		for range 3 {
+			r, err := local.Put(t.Context(), "else", "")
+			if err == nil {
+				_, err = local.Compact(t.Context(), r.Header.Revision, clientv3.WithCompactPhysical())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		e.Clients.Refuse(false)
+		if _, err := c.Get(t.Context(), "else"); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Unlock(); err != nil {
+			t.Error(err)
+		}
+		select {
+		case next := <-got:
+			if next != nil && next.Fence() <= l.Fence() {
+				t.Errorf("token %d after %d", next.Fence(), l.Fence())
+			}
+			_ = next.Unlock()
+		case <-time.After(patience):
+			t.Fatal("the waiter was not woken")
+		}
+	}
+}
+
+// TestAnotherCluster lets another cluster answer at the address of the first, as
+// after a restore: it knows nothing of the locks, and its revisions are smaller.
+func TestAnotherCluster(t *testing.T) {
+	t.Parallel()
+	first, second := servers.StartEtcd(t), servers.StartEtcd(t)
+	s := openStore(t, first.URL())
+	claim := exclusive("key", "id")
+	granted(t, s, claim)
+	first.Clients.Redirect(second.Direct())
+	eventually(t, "refusal", func() error {
+		_, err := s.Acquire(t.Context(), exclusive("other", "other"))
+		if err == nil {
+			t.Fatal("a lock was granted by another cluster")
+		}
+		if !strings.Contains(err.Error(), "another etcd cluster") && !errors.Is(err, driver.ErrLost) {
+			return err
+		}
+		return nil
+	})
+}
+
+// TestNothingIsLeft locks and unlocks ten thousand keys, some of them with others
+// waiting, and counts what etcd and this process still have of it.
+func TestNothingIsLeft(t *testing.T) { // alone, because it counts goroutines
+	e := servers.StartEtcd(t)
+	c := admin(t, e.Addr())
+	under(t, c, etcdlock.DefaultPrefix) // It has what it needs by now.
+	before := runtime.NumGoroutine()
+	const n, lanes = 10_000, 50
+	a, err := holdfast.Open(t.Context(), e.URL(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := holdfast.Open(t.Context(), e.URL(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for lane := range lanes {
+		all.Go(func() {
+			for i := lane; i < n; i += lanes {
+				if err := pass(t.Context(), a, b, fmt.Sprint("key", i), i%100 < lanes && i/100%10 == 0); err != nil {
+					t.Errorf("no. %d: %v", i, err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	if err := errors.Join(a.Close(), b.Close()); err != nil {
+		t.Error(err)
+	}
+	if r := under(t, c, etcdlock.DefaultPrefix+"claims/"); r.Count != 0 {
+		t.Errorf("%d claims are left, such as %s", r.Count, r.Kvs[0].Key)
+	}
+	eventually(t, "end of all leases, watches and goroutines", func() error {
+		if r, err := c.Leases(t.Context()); err != nil || len(r.Leases) > 0 {
+			return fmt.Errorf("leases are left: %v, %w", r.Leases, err)
+		}
+		if w := e.Metric("etcd_debugging_mvcc_watcher_total"); w != 0 {
+			return fmt.Errorf("%v watches are left", w)
+		}
+		if now := runtime.NumGoroutine(); now > before {
+			return fmt.Errorf("%d goroutines are left, and %d were there before", now, before)
+		}
+		return nil
+	})
+}
+
+// pass locks a key in a, and hands it over to b if somebody is to wait.
+func pass(ctx context.Context, a, b *holdfast.Locker, key string, contended bool) error {
+	l, err := patiently(ctx, a, key)
+	if err != nil {
+		return err
+	}
+	if !contended {
+		return l.Unlock()
+	}
+	done := make(chan error, 1)
+	go func() {
+		l, err := patiently(ctx, b, key)
+		if err == nil {
+			err = l.Unlock()
+		}
+		done <- err
+	}()
+	for {
+		hs, err := a.Holders(ctx, key)
+		if err != nil || len(hs) == 2 {
+			return errors.Join(err, l.Unlock(), <-done)
+		}
+	}
+}
+
+// patiently locks, and asks again if the server is slow.
+func patiently(ctx context.Context, lk *holdfast.Locker, key string) (*holdfast.Lock, error) {
+	for {
+		l, err := lk.Lock(ctx, key)
+		if err == nil || !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+			return l, err
+		}
+	}
+}
+
+// TestTenThousandHeld holds as many locks, and counts what that costs: one lease,
+// one stream that keeps it alive, and no goroutine each.
+func TestTenThousandHeld(t *testing.T) {
+	t.Parallel()
+	e := servers.StartEtcd(t)
+	c := admin(t, e.Addr())
+	lk := locker(t, e.URL(), &holdfast.Options{TTL: 15 * time.Second})
+	const n, lanes = 10_000, 50
+	var all sync.WaitGroup
+	before := runtime.NumGoroutine()
+	held := make([]*holdfast.Lock, n)
+	for lane := range lanes {
+		all.Go(func() {
+			for i := lane; i < n; i += lanes {
+				var err error
+				if held[i], err = patiently(t.Context(), lk, fmt.Sprint("key", i)); err != nil {
+					t.Errorf("no. %d: %v", i, err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	if t.Failed() {
+		return
+	}
+	if more := runtime.NumGoroutine() - before; more > n/10 { // other tests have some
+		t.Errorf("%d goroutines for %d locks", more, n)
+	}
+	if r, err := c.Leases(t.Context()); err != nil || len(r.Leases) != 1 {
+		t.Errorf("leases: %v, %v; want one", r, err)
+	}
+	<-time.After(16 * time.Second) // They have been renewed by then, or are lost.
+	lost := 0
+	for _, l := range held {
+		if l.Err() != nil {
+			lost++
+		}
+	}
+	if lost > n/2 { // and not one, on a machine that is slow
+		t.Errorf("%d of %d locks were lost in time, such as by %v", lost, n, held[0].Err())
+	}
+}

@@ -1,0 +1,174 @@
+package etcdlock
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+func init() {
+	driver.Register("etcd", open)
+	driver.Register("etcds", open)
+}
+
+// open connects to the members that a URL names.
+func open(ctx context.Context, u *url.URL) (driver.Store, error) {
+	config, opts, err := parse(u)
+	switch {
+	case errors.Is(err, driver.ErrURL): // as what Params finds wrong
+		return nil, err
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", driver.ErrURL, err)
+	}
+	ctx, cancel := limited(ctx)
+	defer cancel()
+	client, err := connect(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	s := New(client, opts)
+	s.owns = true
+	// The client connects in the background: one question tells whether anybody
+	// is there who answers it.
+	if err := s.probe(ctx); err != nil && !errors.Is(err, driver.ErrInvalid) { // Check says that.
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// connect makes a client. If there is a password, it logs in.
+func connect(ctx context.Context, config clientv3.Config) (*clientv3.Client, error) {
+	deadline, _ := ctx.Deadline()
+	config.DialTimeout = time.Until(deadline)
+	life, end := context.WithCancel(context.Background())
+	stop := context.AfterFunc(ctx, end)
+	config.Context = life
+	client, err := clientv3.New(config)
+	if !stop() || err != nil {
+		end()
+		if err == nil {
+			client.Close()
+		}
+		if ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)) {
+			err = ctx.Err()
+		}
+		return nil, err
+	}
+	return client, nil
+}
+
+// parse reads a URL.
+func parse(u *url.URL) (config clientv3.Config, opts *Options, err error) {
+	p := driver.NewParams(u)
+	opts = &Options{Prefix: p.String("prefix", DefaultPrefix)}
+	ca, cert, key := p.String("ca", ""), p.String("cert", ""), p.String("key", "")
+	if err := p.Err(); err != nil {
+		return config, nil, err
+	}
+	if err := checkPrefix(opts.Prefix); err != nil {
+		return config, nil, err
+	}
+	if u.Opaque != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "" {
+		return config, nil, errors.New("want etcd://host:port,host:port and, if you like, user:password@ before them")
+	}
+	config = clientv3.Config{
+		// A member that hangs is given up after this. gRPC does not look sooner,
+		// nor do members let it.
+		DialKeepAliveTime:    10 * time.Second,
+		DialKeepAliveTimeout: 3 * time.Second,
+		DialOptions: []grpc.DialOption{
+			grpc.WithConnectParams(grpc.ConnectParams{
+				Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
+				MinConnectTimeout: 3 * time.Second,
+			}),
+			grpc.WithChainUnaryInterceptor(tellAtOnce),
+		},
+		MaxUnaryRetries: 2,            // one for a new login; the rest is ours
+		Logger:          zap.NewNop(), // What matters is in the errors.
+	}
+	if config.Endpoints, err = endpoints(u); err != nil {
+		return config, nil, err
+	}
+	if u.User != nil {
+		config.Username = u.User.Username()
+		config.Password, _ = u.User.Password()
+		if config.Username == "" || config.Password == "" {
+			return config, nil, errors.New("a user has a password: etcd://user:password@host")
+		}
+	}
+	if u.Scheme == "etcds" {
+		config.TLS, err = tlsConfig(ca, cert, key)
+	} else if ca+cert+key != "" {
+		err = errors.New("ca, cert and key are for etcds://")
+	}
+	return config, opts, err
+}
+
+// tellAtOnce lets calls fail that find no connection. The client lets them wait
+// for one, and then nobody learns why there is none.
+func tellAtOnce(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	return invoke(ctx, method, req, reply, conn, append(opts, grpc.WaitForReady(false))...)
+}
+
+// endpoints are the members of a URL: h1:2379,h2:2379.
+func endpoints(u *url.URL) ([]string, error) {
+	const port = "2379"
+	scheme := "http://"
+	if u.Scheme == "etcds" {
+		scheme = "https://"
+	}
+	if u.Host == "" {
+		return []string{scheme + "127.0.0.1:" + port}, nil
+	}
+	var all []string
+	for host := range strings.SplitSeq(u.Host, ",") {
+		if host == "" {
+			return nil, fmt.Errorf("hosts %q: one of them is empty", u.Host)
+		}
+		if _, _, err := net.SplitHostPort(host); err != nil {
+			host = net.JoinHostPort(strings.Trim(host, "[]"), port)
+		}
+		all = append(all, scheme+host)
+	}
+	return all, nil
+}
+
+// tlsConfig reads the files that a URL names.
+func tlsConfig(ca, cert, key string) (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if ca != "" {
+		pem, err := os.ReadFile(ca)
+		if err != nil {
+			return nil, err
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("%s has no certificate in PEM", ca)
+		}
+	}
+	if (cert == "") != (key == "") {
+		return nil, errors.New("cert and key go together")
+	}
+	if cert != "" {
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			return nil, err
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
+}

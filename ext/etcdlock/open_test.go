@@ -1,0 +1,216 @@
+package etcdlock_test
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/ext/etcdlock"
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
+)
+
+func TestOpenWrongURL(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{
+		"etcd://h/database", "etcd://h,,h", "etcd://h?perfix=a/", "etcd://h?prefix=locks", "etcd://user@h",
+		"etcd://user:moonlight@h?prefix=a/&prefix=b/", "etcd://h?ca=ca.pem", "etcds://h?ca=/nowhere/ca.pem",
+		"etcds://h?cert=cert.pem", "etcd:h", "etcd://h#a",
+	} {
+		_, err := driver.Open(t.Context(), at)
+		if !errors.Is(err, driver.ErrURL) || strings.Contains(err.Error(), "moonlight") {
+			t.Errorf("%s: %v, want a wrong store URL, without the password", at, err)
+		}
+	}
+}
+
+func TestOpenTLS(t *testing.T) {
+	t.Parallel()
+	e := servers.StartEtcdTLS(t, "--client-cert-auth")
+	q := url.Values{"ca": {e.TLS.CA}, "cert": {e.TLS.Cert}, "key": {e.TLS.Key}}
+	works(t, e.URL()+"?"+q.Encode())
+	fails(t, e.URL(), "certificate")
+	fails(t, "etcd://"+e.Addr())
+}
+
+// protect lets a server ask for passwords: "secret" of the users root, locks who
+// may do what the documentation says, and other who may not.
+func protect(t *testing.T, addr string) *clientv3.Client {
+	t.Helper()
+	c := admin(t, addr)
+	ctx := t.Context()
+	must := func(_ any, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	end := clientv3.GetPrefixRangeEnd(etcdlock.DefaultPrefix)
+	must(c.RoleAdd(ctx, "locks"))
+	must(c.RoleGrantPermission(ctx, "locks", etcdlock.DefaultPrefix, end, clientv3.PermissionType(clientv3.PermReadWrite)))
+	for _, user := range []string{"root", "locks", "other"} {
+		must(c.UserAdd(ctx, user, "secret"))
+	}
+	must(c.UserGrantRole(ctx, "root", "root"))
+	must(c.UserGrantRole(ctx, "locks", "locks"))
+	must(c.AuthEnable(ctx))
+	return c
+}
+
+func TestOpenWithPassword(t *testing.T) {
+	t.Parallel()
+	e := servers.StartEtcd(t)
+	works(t, "etcd://locks:any@"+e.Addr()) // It does not ask.
+	protect(t, e.Addr())
+	works(t, "etcd://locks:secret@"+e.Addr())
+	works(t, "etcd://root:secret@"+e.Addr()+"?prefix=elsewhere/")
+	fails(t, "etcd://locks:moonlight@"+e.Addr(), "authentication failed")
+	fails(t, e.URL(), "wants a user and a password")
+	fails(t, "etcd://other:secret@"+e.Addr(), "permission denied", "readwrite holdfast/")
+	fails(t, "etcd://locks:secret@"+e.Addr()+"?prefix=elsewhere/", "permission denied", "elsewhere/")
+
+	s := openStore(t, "etcd://other:secret@"+e.Addr())
+	_, err := s.Acquire(t.Context(), exclusive("key", "id"))
+	if err == nil || !strings.Contains(err.Error(), "etcdctl role grant-permission") {
+		t.Errorf("%v, want an error that says what to do", err)
+	}
+	if _, err := s.Check(t.Context()); !errors.Is(err, driver.ErrInvalid) {
+		t.Errorf("Check returned %v, want ErrInvalid", err)
+	}
+}
+
+// TestLoginExpires lets the tokens of logins run out again and again, while claims
+// are taken, watched for and kept alive.
+func TestLoginExpires(t *testing.T) {
+	t.Parallel()
+	e := servers.StartEtcd(t, "--auth-token-ttl=1")
+	protect(t, e.Addr())
+	at := "etcd://locks:secret@" + e.Addr()
+	a, b := openStore(t, at), openStore(t, at)
+	holder := exclusive("key", "holder")
+	first := granted(t, a, holder)
+	for round := range 3 {
+		waiter := waiting("key", "waiter")
+		waiter.ID += string(rune('0' + round))
+		refused(t, b, waiter)
+		wakes := make(chan driver.Grant, 8)
+		stop, err := b.Watch(t.Context(), waiter, func(g driver.Grant) { wakes <- g })
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 5 { // It expires meanwhile.
+			<-time.After(500 * time.Millisecond)
+			refused(t, b, waiter)
+			eventually(t, "renewal", func() error { return a.Renew(t.Context(), []driver.Claim{holder})[0] })
+		}
+		eventually(t, "release", func() error { return a.Release(t.Context(), []driver.Claim{holder})[0] })
+		select {
+		case g := <-wakes:
+			if g.OK && g.Fence <= first.Fence {
+				t.Errorf("token %d after %d", g.Fence, first.Fence)
+			}
+		case <-time.After(patience):
+			t.Fatal("the waiter was not woken")
+		}
+		stop()
+		eventually(t, "release", func() error {
+			granted(t, b, waiter)
+			return b.Release(t.Context(), []driver.Claim{waiter})[0]
+		})
+		holder.ID += "'"
+		first = granted(t, a, holder)
+	}
+}
+
+// TestOpenFails has nobody at the port, somebody else, or a server that hangs.
+func TestOpenFails(t *testing.T) {
+	t.Parallel()
+	fails(t, "etcd://127.0.0.1:1", "connection refused")
+	fails(t, "etcd://user:moonlight@127.0.0.1:1", "connection refused")
+	fails(t, "etcd://"+servers.StartRedis(t).Addr(), "server preface")
+	e := servers.StartEtcd(t)
+	e.Pause()
+	defer e.Resume()
+	for _, at := range []string{e.URL(), "etcd://user:moonlight@" + e.Addr()} {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		began := time.Now()
+		_, err := driver.Open(ctx, at)
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 5*time.Second {
+			t.Errorf("%v after %v, want that the deadline has passed", err, time.Since(began))
+		}
+	}
+}
+
+// TestHungServer expects calls to end with their context, and Close before long.
+func TestHungServer(t *testing.T) {
+	t.Parallel()
+	e := servers.StartEtcd(t)
+	s := openStore(t, e.URL())
+	granted(t, s, exclusive("key", "holder"))
+	granted(t, s, exclusive("key 2", "released"))
+	e.Pause()
+	defer e.Resume()
+	for name, call := range map[string]func(context.Context) error{
+		"Acquire": func(ctx context.Context) error { _, err := s.Acquire(ctx, waiting("key", "id")); return err },
+		"new lease": func(ctx context.Context) error {
+			c := exclusive("new", "id")
+			c.TTL = time.Hour
+			_, err := s.Acquire(ctx, c)
+			return err
+		},
+		"Renew": func(ctx context.Context) error { return s.Renew(ctx, []driver.Claim{exclusive("key", "holder")})[0] },
+		"Release": func(ctx context.Context) error {
+			return s.Release(ctx, []driver.Claim{exclusive("key 2", "released")})[0]
+		},
+		"Release all": func(ctx context.Context) error { return s.Release(ctx, []driver.Claim{exclusive("key", "else")})[0] },
+		"Watch": func(ctx context.Context) error {
+			_, err := s.Watch(ctx, waiting("key", "id"), func(driver.Grant) {})
+			return err
+		},
+		"Holders": func(ctx context.Context) error { _, err := s.Holders(ctx, "key"); return err },
+		"Break":   func(ctx context.Context) error { return s.Break(ctx, "key", "id") },
+		"Check":   func(ctx context.Context) error { _, err := s.Check(ctx); return err },
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		began := time.Now()
+		err := call(ctx)
+		cancel()
+		if took := time.Since(began); err == nil || errors.Is(err, driver.ErrLost) || took > 5*time.Second {
+			t.Errorf("%s returned %v after %v, want an error when the context had ended", name, err, took)
+		}
+	}
+	began := time.Now()
+	if err := s.Close(); err != nil || time.Since(began) > 5*time.Second {
+		t.Errorf("Close returned %v after %v", err, time.Since(began))
+	}
+}
+
+func TestCheckWarns(t *testing.T) {
+	t.Parallel()
+	c := servers.StartEtcdCluster(t)
+	s := openStore(t, c.URL())
+	if w, err := s.Check(t.Context()); err != nil || len(w) != 0 {
+		t.Fatalf("of a cluster that is well: %q, %v", w, err)
+	}
+	down := c.Followers()[0]
+	down.Kill()
+	w, err := s.Check(t.Context())
+	if err != nil || len(w) != 1 || !strings.Contains(w[0], down.Addr()) {
+		t.Errorf("of one with a dead member: %q, %v", w, err)
+	}
+}
+
+func TestBadPrefix(t *testing.T) {
+	t.Parallel()
+	s := etcdlock.New(admin(t, shared.Addr()), &etcdlock.Options{Prefix: "locks"})
+	defer s.Close()
+	if _, err := s.Acquire(t.Context(), exclusive("key", "id")); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "slash") {
+		t.Errorf("%v, want ErrInvalid", err)
+	}
+}

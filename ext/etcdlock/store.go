@@ -1,0 +1,185 @@
+package etcdlock
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// DefaultPrefix stands before all keys of a Store in etcd unless its Options say
+// otherwise.
+const DefaultPrefix = "holdfast/"
+
+// MinTTL is the shortest TTL of a claim. etcd counts leases in whole seconds, of
+// which two are the fewest that a member grants.
+const MinTTL = 2 * time.Second
+
+// hangUpLimit bounds the closing of a client.
+const hangUpLimit = time.Second
+
+var (
+	errClosed = errors.New("etcd store is closed")
+	errRaise  = fmt.Errorf("%w: etcd gives tokens by its own order, and none that is asked for", driver.ErrInvalid)
+)
+
+// Options say how a Store uses etcd. nil means the defaults.
+type Options struct {
+	// Prefix stands before every key in etcd; "" means DefaultPrefix. It ends
+	// with a slash. Stores with the same prefix share their locks.
+	Prefix string
+}
+
+// A Store keeps claims in etcd. Make one with New.
+type Store struct {
+	client    *clientv3.Client
+	owns      bool // the client was made for this Store
+	beats     etcdserverpb.LeaseClient
+	names     names
+	id        string        // names this Store in etcd
+	bad       error         // what is wrong with the options
+	clusterID atomic.Uint64 // 0 before the first answer
+	tombs     tombs
+
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	kick    chan struct{} // the reaper is to look now
+
+	mu       sync.Mutex
+	closed   bool
+	table    map[string]*claim // by id
+	named    map[string]*claim // by name
+	epoch    int               // of names
+	schedule schedule
+	armed    time.Time       // when the reaper looks next
+	dying    map[*claim]bool // that the reaper removes from etcd
+	leases   map[int64]*lease
+	folders  map[string]*folder
+	mail     *mailbox // nil before the first Notify
+	notices  map[*notice]bool
+}
+
+var (
+	_ driver.Store     = (*Store)(nil)
+	_ driver.Watcher   = (*Store)(nil)
+	_ driver.Notifier  = (*Store)(nil)
+	_ driver.Inspector = (*Store)(nil)
+	_ driver.Checker   = (*Store)(nil)
+)
+
+// New returns a Store on a client of the caller's. It does no I/O, and Close
+// leaves the client alone. Bad options are reported by the first call. A member
+// that hangs is noticed soon only if the client has DialKeepAliveTime set.
+func New(client *clientv3.Client, opts *Options) *Store {
+	prefix := DefaultPrefix
+	if opts != nil && opts.Prefix != "" {
+		prefix = opts.Prefix
+	}
+	s := &Store{
+		client:  client,
+		beats:   etcdserverpb.NewLeaseClient(client.ActiveConnection()),
+		names:   names{prefix},
+		bad:     checkPrefix(prefix),
+		id:      rand.Text(),
+		tombs:   tombs{turn: make(chan struct{}, 1)},
+		kick:    make(chan struct{}, 1),
+		table:   make(map[string]*claim),
+		named:   make(map[string]*claim),
+		dying:   make(map[*claim]bool),
+		leases:  make(map[int64]*lease),
+		folders: make(map[string]*folder),
+		notices: make(map[*notice]bool),
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.running.Go(s.reap)
+	return s
+}
+
+func checkPrefix(prefix string) error {
+	if !strings.HasSuffix(prefix, "/") || len(prefix) > 256 {
+		return fmt.Errorf("prefix %q: want up to 256 bytes that end with a slash", prefix)
+	}
+	return nil
+}
+
+// usable says why the Store cannot be used.
+func (s *Store) usable() error {
+	if s.bad != nil {
+		return fmt.Errorf("%w: %w", driver.ErrInvalid, s.bad)
+	}
+	if s.ctx.Err() != nil {
+		return errClosed
+	}
+	return nil
+}
+
+// check refuses claims that this Store cannot keep.
+func check(c driver.Claim) error {
+	switch {
+	case c.Weight < 1 || c.Weight > c.Limit || c.Limit > driver.MaxWeight:
+		return fmt.Errorf("%w: weight %d of %d (want a weight from 1 to the limit, a limit up to %d)", driver.ErrInvalid, c.Weight, c.Limit, int64(driver.MaxWeight))
+	case c.TTL < MinTTL:
+		return fmt.Errorf("%w: a TTL of %v is shorter than %v, the least for etcd", driver.ErrInvalid, c.TTL, MinTTL)
+	case c.Fence != 0:
+		return errRaise
+	}
+	return nil
+}
+
+// Close ends the watches of this Store and makes its later calls fail. Claims
+// stay until they run out, which those that still wait do as well. A client that
+// was given to New stays open. A second Close does nothing.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	closed := s.closed
+	s.closed = true
+	var unused []*lease
+	for _, l := range s.leases {
+		if l.claims == 0 && l.id != 0 {
+			unused = append(unused, l)
+		}
+	}
+	for _, f := range s.folders {
+		if f.linger != nil {
+			f.linger.Stop()
+		}
+	}
+	s.mu.Unlock()
+	if closed {
+		return nil
+	}
+	s.cancel()
+	s.running.Wait()
+	var revoking sync.WaitGroup
+	for _, l := range unused {
+		revoking.Go(func() { s.revoke(l) })
+	}
+	revoking.Wait()
+	if !s.owns {
+		return nil
+	}
+	return hangUp(s.client)
+}
+
+// hangUp closes a client. Version 3.6 of it hangs if it is closed just when etcd
+// has refused a watch, such as for a missing right.
+func hangUp(client *clientv3.Client) error {
+	done := make(chan error, 1)
+	go func() { done <- client.Close() }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(hangUpLimit):
+		return client.ActiveConnection().Close()
+	}
+}

@@ -1,0 +1,51 @@
+package etcdlock
+
+import (
+	"context"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+const (
+	// lateness is for how long an Acquire may be on its way after its Release.
+	lateness = 10 * time.Second
+
+	released = "released"
+	broken   = "broken"
+)
+
+// tombs are under a lease of their own, which nobody keeps alive: that of the
+// first one in a while serves all that follow soon.
+type tombs struct {
+	turn  chan struct{} // has one place, for whoever asks for a lease
+	lease *lease        // guarded by turn
+}
+
+// bury returns an operation that keeps an id from coming back for ten seconds, or
+// twice as long at most.
+func (s *Store) bury(ctx context.Context, id, why string) (clientv3.Op, error) {
+	l, err := s.grave(ctx)
+	if err != nil {
+		return clientv3.Op{}, err
+	}
+	return clientv3.OpPut(s.names.tomb(id), why, clientv3.WithLease(l)), nil
+}
+
+func (s *Store) grave(ctx context.Context) (clientv3.LeaseID, error) {
+	select {
+	case s.tombs.turn <- struct{}{}:
+		defer func() { <-s.tombs.turn }()
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	if l := s.tombs.lease; l != nil && time.Until(l.end()) > lateness+time.Second {
+		return l.id, nil
+	}
+	l := &lease{class: int64(2 * lateness / time.Second)}
+	if err := s.grant(ctx, l); err != nil {
+		return 0, err
+	}
+	s.tombs.lease = l
+	return l.id, nil
+}

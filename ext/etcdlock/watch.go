@@ -1,0 +1,256 @@
+package etcdlock
+
+import (
+	"context"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// A folder is what a Store hears of the claims on one key: who leaves. All its
+// claims that wait there share it. The watches of all folders share one stream.
+// The fields but ready are guarded by Store.mu.
+type folder struct {
+	key     string
+	ready   chan struct{} // closed when etcd has confirmed the watch
+	cancel  context.CancelFunc
+	users   int
+	linger  *time.Timer                 // ends the watch; nil while there are users
+	wakeups map[string]map[*wakeup]bool // by the id of the claim
+
+	// looks is how many requests that read the line are on their way, and left
+	// who has left meanwhile and since: the answer may be older than that.
+	looks int
+	left  map[string]int64 // revision in which it left, by name
+}
+
+const (
+	// linger is how long a folder stays open for the next who waits.
+	linger = 5 * time.Second
+
+	// watchLimit is how long etcd may take to confirm a watch. Whoever has none
+	// asks again and again instead.
+	watchLimit = time.Second
+
+	// rewatch is the pause before a watch that has ended is made again.
+	rewatch = 200 * time.Millisecond
+)
+
+// Watch implements [driver.Watcher].
+func (s *Store) Watch(ctx context.Context, c driver.Claim, wake func(driver.Grant)) (stop func(), err error) {
+	if err := s.usable(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, watchLimit)
+	defer cancel()
+	f, err := s.enlist(c.Key)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-f.ready:
+	case <-ctx.Done():
+		s.leave(f)
+		return nil, ctx.Err()
+	}
+	w := &wakeup{wake}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.wakeups[c.ID] == nil {
+		f.wakeups[c.ID] = make(map[*wakeup]bool, 1)
+	}
+	f.wakeups[c.ID][w] = true
+	return func() { s.unwatch(f, c.ID, w) }, nil
+}
+
+// A wakeup waits for one claim to hold, or to be worth asking for again.
+type wakeup struct{ wake func(driver.Grant) }
+
+func (s *Store) unwatch(f *folder, id string, w *wakeup) {
+	s.mu.Lock()
+	there := f.wakeups[id][w]
+	delete(f.wakeups[id], w)
+	if len(f.wakeups[id]) == 0 {
+		delete(f.wakeups, id)
+	}
+	s.mu.Unlock()
+	if there {
+		s.leave(f)
+	}
+}
+
+// enlist returns the folder of a key, with one more user.
+func (s *Store) enlist(key string) (*folder, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errClosed
+	}
+	f := s.folders[key]
+	if f == nil {
+		ctx, cancel := context.WithCancel(s.ctx)
+		f = &folder{key: key, ready: make(chan struct{}), cancel: cancel, wakeups: make(map[string]map[*wakeup]bool)}
+		s.folders[key] = f
+		s.running.Go(func() { s.follow(ctx, f) })
+	}
+	f.users++
+	if f.linger != nil {
+		f.linger.Stop()
+		f.linger = nil
+	}
+	return f, nil
+}
+
+// leave ends what enlist has begun.
+func (s *Store) leave(f *folder) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.users--; f.users > 0 || s.closed {
+		return
+	}
+	var timer *time.Timer
+	timer = time.AfterFunc(linger, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if f.linger == timer && s.folders[f.key] == f {
+			delete(s.folders, f.key)
+			f.cancel()
+		}
+	})
+	f.linger = timer
+}
+
+// follow hears who leaves until ctx ends. It begins with what happens from now
+// on, which etcd sends at once. A watch that begins with the past has to wait for
+// the next tick of a tenth of a second.
+func (s *Store) follow(ctx context.Context, f *folder) {
+	open := false
+	s.watch(ctx, s.names.folder(f.key), []clientv3.OpOption{clientv3.WithFilterPut()}, func() {
+		if !open {
+			open = true
+			close(f.ready)
+			return
+		}
+		s.wake(f) // They may have missed something.
+	}, func(e *clientv3.Event) { s.departed(f, string(e.Kv.Key), e.Kv.ModRevision) })
+}
+
+// watch calls begin when etcd has confirmed a watch of all keys with a prefix,
+// and hear with what happens to them. It makes the watch again, and calls begin
+// again, when it has ended; it returns when ctx has.
+func (s *Store) watch(ctx context.Context, prefix string, options []clientv3.OpOption, begin func(), hear func(*clientv3.Event)) {
+	options = append(options, clientv3.WithPrefix(), clientv3.WithCreatedNotify())
+	for ctx.Err() == nil {
+		once, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
+		for r := range s.client.Watch(once, prefix, options...) {
+			if r.Created {
+				begin()
+			}
+			for _, e := range r.Events {
+				hear(e)
+			}
+		}
+		cancel()
+		select {
+		case <-time.After(rewatch):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// attend begins a look at the line of a key, and returns what ends it.
+func (s *Store) attend(key string) (done func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.folders[key]
+	if f == nil {
+		return func() {}
+	}
+	f.looks++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if f.looks--; f.looks == 0 {
+			f.left = nil
+		}
+	}
+}
+
+// remaining are those of a line, read at a revision, that have not left since, as
+// far as it is known. Call it with mu held.
+func (s *Store) remaining(key string, rev int64, l line) line {
+	f := s.folders[key]
+	rest := make(line, 0, len(l))
+	for _, p := range l {
+		if f == nil || f.left[p.name] <= rev {
+			rest = append(rest, p)
+		}
+	}
+	return rest
+}
+
+// departed takes the news that a claim has left, and wakes who holds now.
+func (s *Store) departed(f *folder, name string, rev int64) {
+	var calls []func()
+	s.mu.Lock()
+	if f.looks > 0 {
+		if f.left == nil {
+			f.left = make(map[string]int64)
+		}
+		f.left[name] = rev
+	}
+	for id, wakeups := range f.wakeups {
+		c := s.table[id]
+		if c == nil || c.state != waiting {
+			continue
+		}
+		var g driver.Grant // that is to ask again, such as one that has lost its place
+		if c.name != name {
+			if !c.ahead.without(name, rev) {
+				continue
+			}
+			if !c.ahead.fits(c.Weight, c.Limit) {
+				continue
+			}
+			if c.turn() {
+				c.hold()
+				g = s.pushed(c)
+			}
+		}
+		for w := range wakeups {
+			calls = append(calls, func() { w.wake(g) })
+		}
+	}
+	s.mu.Unlock()
+	for _, call := range calls {
+		call()
+	}
+}
+
+// pushed is the grant of a claim whose turn has come. It stands until its owner
+// confirms it, but no longer than it may be silent. Call it with mu held.
+func (s *Store) pushed(c *claim) driver.Grant {
+	until := time.Now().Add(c.Alive())
+	if c.lease != nil && c.lease.end().Before(until) {
+		until = c.lease.end()
+	}
+	s.stand(c, until)
+	return c.granted(until.Sub(c.asked))
+}
+
+// wake lets all who wait in a folder ask again.
+func (s *Store) wake(f *folder) {
+	var calls []func(driver.Grant)
+	s.mu.Lock()
+	for _, wakeups := range f.wakeups {
+		for w := range wakeups {
+			calls = append(calls, w.wake)
+		}
+	}
+	s.mu.Unlock()
+	for _, call := range calls {
+		call(driver.Grant{})
+	}
+}
