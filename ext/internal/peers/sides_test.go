@@ -47,7 +47,7 @@ var sides = []side{
 
 // sideNamed returns the side of this name.
 func sideNamed(name string) (side, error) {
-	all := slices.Concat(sides, heldSides, tableSides, sessionSides, zooKeeperSides)
+	all := slices.Concat(sides, heldSides, tableSides, sessionSides, etcdSides, zooKeeperSides)
 	i := slices.IndexFunc(all, func(s side) bool { return s.name == name })
 	if i < 0 {
 		return side{}, fmt.Errorf("no side is called %q", name)
