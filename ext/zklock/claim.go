@@ -259,29 +259,45 @@ func (s *Store) resolve(ctx context.Context, cl *claim) error {
 		return nil
 	}
 	err := s.created(ctx, cl)
-	if !errors.Is(err, zoo.ErrUnknown) {
-		return nil
+	switch {
+	case cl.creating == nil:
+		return nil // answered, one way or the other
+	case !errors.Is(err, zoo.ErrUnknown):
+		return err
 	}
+	return s.find(ctx, cl)
+}
+
+// find looks for the node of a claim by its name and its session. The first in
+// line is the claim's; there should be no others, for one would wait for the other.
+func (s *Store) find(ctx context.Context, cl *claim) error {
 	l, _, err := cl.session.list(ctx, cl.dir)
 	if err != nil {
 		return err
 	}
+	var name string
+	var token uint64
 	for _, p := range l.places {
 		if p.id != driver.PublicID(cl.ID) {
 			continue
 		}
-		calls, err := cl.session.zoo.Send(ctx, zoo.Exists(cl.dir+"/"+p.name))
-		if err == nil {
-			err = calls[0].Wait(ctx)
+		path := cl.dir + "/" + p.name
+		call, err := cl.session.ask(ctx, zoo.Exists(path))
+		if err == nil && call.Stat().Owner == cl.session.zoo.ID() {
+			if name == "" {
+				name, token = p.name, tokenOf(call.Stat().Czxid)
+				continue
+			}
+			_, err = cl.session.ask(ctx, zoo.Delete(path))
 		}
 		if err != nil && !errors.Is(err, zoo.NoNode) {
 			return err
 		}
-		if stat := calls[0].Stat(); err == nil && stat.Owner == cl.session.zoo.ID() {
-			s.mu.Lock()
-			cl.node, cl.token = p.name, tokenOf(stat.Czxid)
-			s.mu.Unlock()
-		}
+	}
+	if name != "" {
+		s.mu.Lock()
+		cl.node, cl.token = name, token
+		s.mu.Unlock()
 	}
 	cl.creating = nil
 	return nil

@@ -110,6 +110,15 @@ func (s *Store) open(o *opening, class time.Duration) {
 	}
 }
 
+// ask sends one request and waits for the answer.
+func (k *session) ask(ctx context.Context, r zoo.Request) (*zoo.Call, error) {
+	calls, err := k.zoo.Send(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return calls[0], calls[0].Wait(ctx)
+}
+
 // watch lets a claim hear of a change of a node. Call it with mu held, before the
 // server is told.
 func (k *session) watch(cl *claim, path string) {

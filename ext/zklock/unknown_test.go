@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/ext/internal/servers"
+	"github.com/holdfast-go/holdfast/ext/internal/zoo"
 )
 
 // TestAnswerToCreateIsLost loses the answer to the making of a node, and with it
@@ -48,35 +49,118 @@ func TestAnswerToCreateIsLost(t *testing.T) {
 	}
 }
 
-// TestNobodyAsksAgain is the same for a claim that its owner gives up: its node is
-// found and removed.
-func TestNobodyAsksAgain(t *testing.T) {
+// TestGivenUpUnanswered gives up a claim whose node is made, with the answer still on
+// its way. The release waits for that, and removes the node.
+func TestGivenUpUnanswered(t *testing.T) {
 	t.Parallel()
-	proxy := servers.StartProxy(t, server.Addr())
-	s := newStore(t, Options{Servers: []string{proxy.Addr()}})
-	if _, err := s.session(bounded(t), patience); err != nil {
-		t.Fatal(err)
+	u := leaveUnanswered(t, "answer/given-up")
+	u.claim.Late = true
+	release := func(ctx context.Context) error { return only(u.store.Release(ctx, []driver.Claim{u.claim})) }
+	if err := u.briefly(release); err == nil || errors.Is(err, driver.ErrLost) {
+		t.Fatalf("released without an answer: %v", err)
 	}
-	observer := newStore(t, Options{Servers: []string{server.Addr()}})
-	claim := beside(t, observer, "answer/given-up")
-
-	proxy.Replies.Drop(true)
-	ctx, cancel := context.WithTimeout(bounded(t), 300*time.Millisecond)
-	defer cancel()
-	if g, err := s.Acquire(ctx, claim); err == nil {
-		t.Fatalf("got %+v without an answer", g)
-	}
-	claim.Late = true
-	if errs := s.Release(ctx, []driver.Claim{claim}); errs == nil || errors.Is(errs[0], driver.ErrLost) {
-		t.Fatalf("released without an answer: %v", errs)
-	}
-	proxy.Replies.Drop(false)
-	if err := patiently(t, func(ctx context.Context) error { return only(s.Release(ctx, []driver.Claim{claim})) }); err != nil {
+	u.proxy.Replies.Hold(false)
+	if err := patiently(t, release); err != nil {
 		t.Errorf("released: %v", err)
 	}
-	if all, err := observer.Holders(bounded(t), claim.Key); err != nil || len(all) != 1 {
-		t.Errorf("%+v stand in line, %v; want only the other", all, err)
+	if all := u.holders(); len(all) != 1 {
+		t.Errorf("%+v stand in line, want only the other", all)
 	}
+}
+
+// TestAskedAgainUnanswered asks again for a claim whose node is made, with the answer
+// still on its way: no second node is made.
+func TestAskedAgainUnanswered(t *testing.T) {
+	t.Parallel()
+	u := leaveUnanswered(t, "answer/asked-again")
+	acquire := func(ctx context.Context) (err error) {
+		_, err = u.store.Acquire(ctx, u.claim)
+		return err
+	}
+	if err := u.briefly(acquire); err == nil {
+		t.Fatal("got an answer that was held back")
+	}
+	u.proxy.Replies.Hold(false)
+	if err := patiently(t, acquire); err != nil {
+		t.Fatal(err)
+	}
+	if all := u.holders(); len(all) != 2 {
+		t.Errorf("%+v stand in line, want the other and the claim", all)
+	}
+}
+
+// TestFindsOne loses the answer for a claim that has two nodes: one of them stays.
+func TestFindsOne(t *testing.T) {
+	t.Parallel()
+	u := leaveUnanswered(t, "answer/twice")
+	k, err := u.store.session(bounded(t), u.claim.TTL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := zoo.Create(u.store.dir(u.claim.Key)+"/"+placeName(u.claim), "", u.store.acl, zoo.Ephemeral)
+	if _, err := k.zoo.Send(bounded(t), again); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the second node", func() bool { return len(u.holders()) == 3 })
+	u.proxy.Reset()
+	u.proxy.Replies.Hold(false)
+	var g driver.Grant
+	if err := patiently(t, func(ctx context.Context) (err error) { g, err = u.store.Acquire(ctx, u.claim); return err }); err != nil || !g.OK {
+		t.Fatalf("asked again: %+v, %v", g, err)
+	}
+	if all := u.holders(); len(all) != 2 || all[1].Fence != g.Fence {
+		t.Errorf("%+v stand in line, want as the second the one with token %d", all, g.Fence)
+	}
+}
+
+// An unanswered is a claim beside another whose node is made, while the store has not
+// heard of that: its server's answers are held back.
+type unanswered struct {
+	t        *testing.T
+	proxy    *servers.Proxy
+	store    *Store
+	observer *Store
+	claim    driver.Claim
+}
+
+func leaveUnanswered(t *testing.T, key string) *unanswered {
+	t.Helper()
+	u := &unanswered{t: t, proxy: servers.StartProxy(t, server.Addr())}
+	u.store = newStore(t, Options{Servers: []string{u.proxy.Addr()}})
+	if _, err := u.store.session(bounded(t), patience); err != nil {
+		t.Fatal(err)
+	}
+	u.observer = newStore(t, Options{Servers: []string{server.Addr()}})
+	u.claim = beside(t, u.observer, key)
+	u.proxy.Replies.Hold(true)
+	ctx, cancel := context.WithCancel(bounded(t))
+	acquired := make(chan error, 1)
+	go func() {
+		_, err := u.store.Acquire(ctx, u.claim)
+		acquired <- err
+	}()
+	eventually(t, "the node that nobody knows of", func() bool { return len(u.holders()) == 2 })
+	cancel()
+	if err := <-acquired; err == nil {
+		t.Fatal("got an answer that was held back")
+	}
+	return u
+}
+
+// briefly makes a call that is given up before there is an answer.
+func (u *unanswered) briefly(call func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(bounded(u.t), 300*time.Millisecond)
+	defer cancel()
+	return call(ctx)
+}
+
+func (u *unanswered) holders() []driver.Holder {
+	u.t.Helper()
+	all, err := u.observer.Holders(bounded(u.t), u.claim.Key)
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	return all
 }
 
 // beside is a claim of a slot beside another that is held, so that the node of the

@@ -109,8 +109,11 @@ func (s *Session) Close() {
 }
 
 // Send sends requests together as soon as there is a connection. An error means
-// that nothing was sent.
+// that nothing was sent; it is that of ctx if that has ended.
 func (s *Session) Send(ctx context.Context, requests ...Request) ([]*Call, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	calls := make([]*Call, len(requests))
 	for i, r := range requests {
 		calls[i] = &Call{op: r.op, done: make(chan struct{})}
