@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -49,6 +50,7 @@ var ErrUnknown = errors.New("zookeeper: connection lost")
 // A Call is a request on its way.
 type Call struct {
 	op   int32
+	path string
 	xid  int32
 	done chan struct{}
 	then func(*Call) // nil, or called before done is closed
@@ -79,6 +81,25 @@ func (c *Call) Wait(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// complete reports whether an answer has all that is to be in it.
+func (c *Call) complete(reply []byte) bool {
+	r := reader{buf: reply}
+	switch c.op {
+	case opCreate:
+		if path, stat := r.text(), r.stat(); !strings.HasPrefix(path, c.path) || stat.Czxid <= 0 {
+			return false
+		}
+	case opGet:
+		r.text()
+		r.stat()
+	case opExists:
+		r.stat()
+	case opChildren:
+		r.texts()
+	}
+	return !r.short
 }
 
 // finish enters the answer.

@@ -161,6 +161,10 @@ func (c *conn) answer(xid int32, zxid int64, code int32, reply []byte) error {
 		return fmt.Errorf("an answer with the number %d, which is not the next", xid)
 	}
 	call := c.pending[0]
+	if code == 0 && !call.complete(reply) {
+		c.mu.Unlock()
+		return errForeign // the call is not answered
+	}
 	c.pending[0] = nil
 	c.pending = c.pending[1:]
 	c.seen = max(c.seen, zxid)
@@ -176,6 +180,9 @@ func (c *conn) answer(xid int32, zxid int64, code int32, reply []byte) error {
 // errForeign is the error of who speaks another protocol.
 var errForeign = errors.New("what answers there is no ZooKeeper")
 
+// step is how much memory is taken for what has been announced, and not come yet.
+const step = 1 << 20
+
 func (c *conn) read(most uint32) ([]byte, error) {
 	var head [4]byte
 	if _, err := io.ReadFull(c.in, head[:]); err != nil {
@@ -185,9 +192,16 @@ func (c *conn) read(most uint32) ([]byte, error) {
 	if n > most {
 		return nil, errForeign
 	}
-	message := make([]byte, n)
-	_, err := io.ReadFull(c.in, message)
-	return message, err
+	var message []byte
+	for left := int(n); left > 0; {
+		some := min(left, step)
+		left -= some
+		message = append(message, make([]byte, some)...)
+		if _, err := io.ReadFull(c.in, message[len(message)-some:]); err != nil {
+			return nil, err
+		}
+	}
+	return message, nil
 }
 
 func (c *conn) write(w writer) error {
@@ -206,6 +220,7 @@ type greeting struct {
 // greet opens the session, or goes on with it if it has an id. seen keeps away
 // from servers that lag behind what this client has seen.
 func (c *conn) greet(ctx context.Context, g greeting, seen int64, auth []Auth) (greeting, error) {
+	before := g
 	if limit, ok := ctx.Deadline(); ok {
 		if err := c.SetDeadline(limit); err != nil {
 			return greeting{}, err
@@ -235,6 +250,8 @@ func (c *conn) greet(ctx context.Context, g greeting, seen int64, auth []Auth) (
 		return greeting{}, errForeign
 	case g.timeout <= 0 || g.id == 0:
 		return greeting{}, Expired
+	case before.id != 0 && (g.id != before.id || g.timeout != before.timeout):
+		return greeting{}, errAltered // it no longer lasts for what was promised
 	}
 	for _, a := range auth {
 		if err := c.prove(a); err != nil {

@@ -19,6 +19,7 @@ const (
 // A Request is what a session can ask. Make one with the functions below.
 type Request struct {
 	op   int32
+	path string // of the node
 	body []byte
 }
 
@@ -56,9 +57,9 @@ func Create(path, data string, acl []ACL, kind Kind) Request {
 	}
 	w.int(int32(kind))
 	if kind == Container {
-		return Request{opCreateContainer, w.buf}
+		return Request{opCreateContainer, path, w.buf}
 	}
-	return Request{opCreate, w.buf}
+	return Request{opCreate, path, w.buf}
 }
 
 // Delete removes a node.
@@ -71,7 +72,7 @@ func versioned(op int32, path string) Request {
 	var w writer
 	w.text(path)
 	w.int(-1) // any version
-	return Request{op, w.buf}
+	return Request{op, path, w.buf}
 }
 
 // Exists asks for the Stat of a node.
@@ -91,14 +92,14 @@ func look(op int32, path string, watch bool) Request {
 	var w writer
 	w.text(path)
 	w.bool(watch)
-	return Request{op, w.buf}
+	return Request{op, path, w.buf}
 }
 
 // Sync lets what is asked next see all that was done before.
 func Sync(path string) Request {
 	var w writer
 	w.text(path)
-	return Request{opSync, w.buf}
+	return Request{opSync, path, w.buf}
 }
 
 // Multi does all of the requests, or none if one of them fails.
@@ -113,5 +114,5 @@ func Multi(requests ...Request) Request {
 	w.int(-1)
 	w.bool(true)
 	w.int(-1)
-	return Request{opMulti, w.buf}
+	return Request{op: opMulti, body: w.buf}
 }

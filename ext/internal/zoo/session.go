@@ -55,6 +55,8 @@ type Session struct {
 // ErrClosed is why a session ends that is closed.
 var ErrClosed = errors.New("zookeeper: the session was closed")
 
+var errAltered = errors.New("zookeeper: the server goes on with the session on other terms: have all the same minSessionTimeout and maxSessionTimeout?")
+
 var errSilent = errors.New("zookeeper: no server has answered for as long as they keep a silent session for certain")
 
 // Open begins a session with the first server that can be reached. It tries each
@@ -116,7 +118,7 @@ func (s *Session) Send(ctx context.Context, requests ...Request) ([]*Call, error
 	}
 	calls := make([]*Call, len(requests))
 	for i, r := range requests {
-		calls[i] = &Call{op: r.op, done: make(chan struct{})}
+		calls[i] = &Call{op: r.op, path: r.path, done: make(chan struct{})}
 	}
 	for {
 		c, err := s.connection(ctx)
@@ -185,24 +187,51 @@ func (s *Session) reconnect() *conn {
 			s.end(errSilent)
 			return nil
 		}
-		ctx, cancel := context.WithTimeout(s.closed, left)
-		c, err := s.connect(ctx, math.MaxInt)
-		cancel()
+		c, err := s.reconnectWithin(left)
 		switch {
 		case err == nil:
 			s.events.Up()
 			return c
 		case errors.Is(err, Expired):
 			s.end(Expired)
+		case errors.Is(err, errAltered):
+			s.end(errAltered)
 		}
 	}
 	return nil
 }
 
+// reconnectWithin tries for so long, or until a server refuses. It does not return
+// at once then, since a server may refuse for a while.
+func (s *Session) reconnectWithin(left time.Duration) (*conn, error) {
+	ctx, cancel := context.WithTimeout(s.closed, left)
+	defer cancel()
+	c, err := s.connect(ctx, math.MaxInt)
+	if err != nil && !final(err) {
+		rest(ctx, lastPause)
+	}
+	return c, err
+}
+
+// final reports whether an attempt to connect has shown that the session is over.
+func final(err error) bool { return errors.Is(err, Expired) || errors.Is(err, errAltered) }
+
+// Pauses between attempts to connect to all servers.
+const firstPause, lastPause = 20 * time.Millisecond, 500 * time.Millisecond
+
+// rest waits, at most until ctx ends.
+func rest(ctx context.Context, pause time.Duration) {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
 // connect tries one server after the other, so many times or until ctx ends.
 func (s *Session) connect(ctx context.Context, times int) (*conn, error) {
-	const first, last = 20 * time.Millisecond, 500 * time.Millisecond
-	pause := first
+	pause := firstPause
 	for n := 1; ; n++ {
 		s.server = (s.server + 1) % len(s.config.Servers)
 		c, err := s.try(ctx, s.config.Servers[s.server])
@@ -210,19 +239,14 @@ func (s *Session) connect(ctx context.Context, times int) (*conn, error) {
 			return c, nil
 		}
 		var code Code
-		if errors.As(err, &code) || n == times || ctx.Err() != nil {
+		if errors.As(err, &code) || final(err) || n == times || ctx.Err() != nil {
 			return nil, fmt.Errorf("%s: %w", s.config.Servers[s.server], err)
 		}
 		if n%len(s.config.Servers) != 0 {
 			continue
 		}
-		timer := time.NewTimer(pause/2 + rand.N(pause/2))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-		}
-		pause = min(2*pause, last)
+		rest(ctx, pause/2+rand.N(pause/2))
+		pause = min(2*pause, lastPause)
 	}
 }
 

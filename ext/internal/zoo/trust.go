@@ -39,6 +39,9 @@ const (
 	half     = 5. / 16 // a tick at most, and some for a leader that is late
 )
 
+// brief bounds the pause of a call that waits for proof.
+const brief = 50 * time.Millisecond
+
 // errMute is why a connection ends whose server does not answer.
 var errMute = errors.New("the server does not answer")
 
@@ -128,10 +131,9 @@ func (s *Session) Prove(ctx context.Context, until time.Duration) error {
 		if s.Trust() >= until {
 			return nil
 		}
-		select {
-		case <-time.After(s.Timeout() / pauses):
-		case <-ctx.Done():
-			return ctx.Err()
+		rest(ctx, min(s.Timeout()/pauses, brief))
+		if err := ctx.Err(); err != nil {
+			return err
 		}
 	}
 }

@@ -1,0 +1,158 @@
+package zoo
+
+import (
+	"context"
+	"errors"
+	"net"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
+	"github.com/holdfast-go/holdfast/internal/boottime"
+)
+
+// bytes are numbers as a server sends them.
+func bytes(numbers ...int32) string {
+	var w writer
+	for _, n := range numbers {
+		w.int(n)
+	}
+	return string(w.buf)
+}
+
+// TestOtherTerms reconnects to a server that has other bounds for the timeout of a
+// session. The session ends, and tells why: its owner counts on what was granted.
+func TestOtherTerms(t *testing.T) {
+	t.Parallel()
+	z := servers.StartZooKeeper(t, "forceSync=no")
+	for what, timeout := range map[string]int32{"shorter": 2000, "longer": 32_000} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			proxy := servers.StartProxy(t, z.Addr())
+			over := make(chan error, 1)
+			events := quiet()
+			events.Over = func(err error) { over <- err }
+			const granted = 16_000
+			s := open(t, granted*time.Millisecond, events, proxy.Addr())
+			if got := s.Timeout(); got != granted*time.Millisecond {
+				t.Fatalf("the timeout is %v", got)
+			}
+			proxy.Replies.Replace(bytes(0, granted), bytes(0, timeout))
+			proxy.Reset()
+			if err := <-over; !errors.Is(err, errAltered) {
+				t.Errorf("the session ended with: %v", err)
+			}
+		})
+	}
+}
+
+// TestRefusedAgain has a server refuse the password of a session each time that it
+// reconnects. It does not ask without a pause.
+func TestRefusedAgain(t *testing.T) {
+	t.Parallel()
+	z := servers.StartZooKeeper(t, "forceSync=no")
+	proxy := servers.StartProxy(t, z.Addr())
+	over := make(chan error, 1)
+	events := quiet()
+	events.Over = func(err error) { over <- err }
+	config := Config{Servers: []string{proxy.Addr()}, Timeout: 4 * time.Second, Auth: []Auth{{"digest", "a:b"}}}
+	s, err := Open(bounded(t), config, boottime.New(), events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	proxy.Replies.Replace(bytes(xidAuth, 0, 0, 0), bytes(xidAuth, 0, 0, int32(AuthFailed)))
+	before := z.Count("packets_received")
+	proxy.Reset()
+	if err := <-over; !errors.Is(err, errSilent) {
+		t.Errorf("the session ended with: %v", err)
+	}
+	if asked := z.Count("packets_received") - before; asked < 2 || asked > 100 {
+		t.Errorf("the server was sent %d messages until the session was over", asked)
+	}
+}
+
+// TestForeignAnswer gets the answer to the making of another node. It is taken for
+// none, and the connection ends.
+func TestForeignAnswer(t *testing.T) {
+	t.Parallel()
+	z := servers.StartZooKeeper(t, "forceSync=no")
+	proxy := servers.StartProxy(t, z.Addr())
+	s := open(t, enough, quiet(), proxy.Addr())
+	proxy.Replies.Replace("/right", "/wrong")
+	calls, err := s.Send(bounded(t), Create("/right", "", everybody, Ephemeral))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := calls[0].Wait(bounded(t)); !errors.Is(err, ErrUnknown) || !errors.Is(err, errForeign) {
+		path, _ := calls[0].Path()
+		t.Errorf("made %s: %v", path, err)
+	}
+}
+
+func TestComplete(t *testing.T) {
+	t.Parallel()
+	var w writer
+	w.text("/a/b-1")
+	w.long(1)
+	for len(w.buf) < 10+68 {
+		w.bool(false)
+	}
+	create := &Call{op: opCreate, path: "/a/b-"}
+	if !create.complete(w.buf) {
+		t.Fatal("an answer is not complete")
+	}
+	for n := range w.buf {
+		if create.complete(w.buf[:n]) || (&Call{op: opGet}).complete(w.buf[:n]) {
+			t.Errorf("%d bytes of %d are complete", n, len(w.buf))
+		}
+	}
+	if (&Call{op: opExists}).complete(nil) || (&Call{op: opChildren}).complete(nil) || (&Call{op: opCreate}).complete(make([]byte, 72)) {
+		t.Error("nothing is complete")
+	}
+}
+
+// TestAnnounced announces a large message and sends none. No memory is taken for it.
+func TestAnnounced(t *testing.T) {
+	client, other := net.Pipe()
+	go func() {
+		_, _ = other.Write([]byte(bytes(maxMessage))) // the error shows at the reader
+		other.Close()
+	}()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if _, err := newConn(client, nil).read(maxMessage); err == nil {
+		t.Error("read what was not sent")
+	}
+	runtime.ReadMemStats(&after)
+	if taken := after.TotalAlloc - before.TotalAlloc; taken > maxMessage/8 {
+		t.Errorf("took %d bytes", taken)
+	}
+}
+
+// TestReadLong reads a message of several steps.
+func TestReadLong(t *testing.T) {
+	t.Parallel()
+	client, other := net.Pipe()
+	text := strings.Repeat("0123456789", step/4)
+	go func() {
+		_, _ = other.Write([]byte(bytes(int32(len(text))) + text)) // the error shows at the reader
+		other.Close()
+	}()
+	if got, err := newConn(client, nil).read(maxMessage); err != nil || string(got) != text {
+		t.Errorf("read %d bytes of %d, %v", len(got), len(text), err)
+	}
+}
+
+// TestSendTooLate sends nothing for a context that has ended.
+func TestSendTooLate(t *testing.T) {
+	t.Parallel()
+	s := open(t, enough, quiet(), servers.StartZooKeeper(t, "forceSync=no").Addr())
+	ctx, cancel := context.WithCancel(bounded(t))
+	cancel()
+	if calls, err := s.Send(ctx, Sync("/")); calls != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("sent: %v", err)
+	}
+}
