@@ -49,8 +49,11 @@ func (s *Store) probe(ctx context.Context) error {
 		then: []clientv3.Op{clientv3.OpPut(name, "")},
 		els:  []clientv3.Op{clientv3.OpGet(name, clientv3.WithPrefix())},
 	})
-	if errors.Is(err, rpctypes.ErrPermissionDenied) || errors.Is(err, rpctypes.ErrUserEmpty) {
+	switch {
+	case errors.Is(err, rpctypes.ErrPermissionDenied), errors.Is(err, rpctypes.ErrUserEmpty):
 		return fmt.Errorf("%w: %w", driver.ErrInvalid, err)
+	case errors.Is(err, rpctypes.ErrNoSpace): // It would have written.
+		return nil
 	}
 	return err
 }

@@ -1,0 +1,96 @@
+package etcdlock_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
+)
+
+// TestFull fills etcd until it takes no more writes: what is held can be renewed and
+// released, and nothing new is granted.
+func TestFull(t *testing.T) {
+	t.Parallel()
+	e := servers.StartEtcd(t, "--quota-backend-bytes=4194304")
+	c := admin(t, e.Addr())
+	s := openStore(t, e.URL())
+	holder, late := exclusive("key", "holder"), exclusive("late", "late")
+	granted(t, s, holder)
+	granted(t, s, late)
+	eventually(t, "end of the space", func() error {
+		_, err := c.Put(t.Context(), fmt.Sprint("filler", time.Now().UnixNano()), strings.Repeat("x", 1<<20))
+		if !errors.Is(err, rpctypes.ErrNoSpace) {
+			return fmt.Errorf("there is more: %w", errors.Join(err, errors.New("the write was taken")))
+		}
+		return nil
+	})
+	if g, err := s.Acquire(t.Context(), exclusive("other", "other")); g.OK || !errors.Is(err, rpctypes.ErrNoSpace) || !strings.Contains(err.Error(), "compacted") {
+		t.Errorf("a new lock: %v, %v; want an error that says what to do", g, err)
+	}
+	if w, err := s.Check(t.Context()); err != nil || len(w) != 1 || !strings.Contains(w[0], "alarm") {
+		t.Errorf("Check returned %q, %v; want a warning", w, err)
+	}
+	late.Late = true
+	if errs := s.Renew(t.Context(), []driver.Claim{holder}); errs[0] != nil {
+		t.Errorf("renewal: %v", errs)
+	}
+	for _, claim := range []driver.Claim{holder, late} {
+		if err := s.Release(t.Context(), []driver.Claim{claim})[0]; err != nil {
+			t.Errorf("release of %s: %v", claim.ID, err)
+		}
+	}
+	if r := under(t, c, "holdfast/claims/"); r.Count != 0 {
+		t.Errorf("%d claims are left", r.Count)
+	}
+}
+
+// TestRestart kills the only member and starts it again, while a lock is held and
+// waited for: leases begin anew, and nobody gets what is held.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	e := servers.StartEtcd(t)
+	a, b := locker(t, e.URL(), &holdfast.Options{TTL: time.Minute}), locker(t, e.URL(), &holdfast.Options{TTL: time.Minute})
+	held, err := a.Lock(t.Context(), "key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan *holdfast.Lock, 1)
+	go func() { got <- lockAgain(t.Context(), t, b, "key") }()
+	for range 3 {
+		e.Restart()
+		eventually(t, "look", func() error {
+			hs, err := b.Holders(t.Context(), "key")
+			if err == nil && (len(hs) < 1 || hs[0].Fence != held.Fence()) {
+				t.Fatalf("after a restart the key has %+v", hs)
+			}
+			return err
+		})
+	}
+	if held.Err() != nil {
+		t.Errorf("the lock was lost: %v", held.Err())
+	}
+	select {
+	case l := <-got:
+		t.Fatalf("the lock with token %d was given to another, with %d", held.Fence(), l.Fence())
+	default:
+	}
+	if err := held.Unlock(); err != nil {
+		t.Error(err)
+	}
+	select {
+	case l := <-got:
+		if l.Fence() <= held.Fence() {
+			t.Errorf("token %d after %d", l.Fence(), held.Fence())
+		}
+		_ = l.Unlock()
+	case <-time.After(patience):
+		t.Fatal("the waiter was not let in")
+	}
+}
