@@ -31,10 +31,10 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	defer cancel()
 	defer s.attend(c.Key)()
 	s.listen(ctx)
-	a := ask{Claim: c, Store: s, began: time.Now()}
+	a := ask{Claim: c, Store: s, began: s.now()}
 	g, err := a.ask(ctx)
 	if errors.Is(err, rpctypes.ErrLeaseNotFound) && a.recheck(ctx) {
-		a.began = time.Now()
+		a.began = s.now()
 		g, err = a.ask(ctx)
 	}
 	return g, err
@@ -87,10 +87,10 @@ func (a *ask) ask(ctx context.Context) (g driver.Grant, err error) {
 
 	if was == held {
 		err := a.extend(ctx, a.Claim, a.began)
-		if !errors.Is(err, driver.ErrLost) {
-			return a.answer(), err
+		if errors.Is(err, driver.ErrLost) {
+			return driver.Grant{Retry: pause}, nil // until it is removed
 		}
-		was = asking
+		return a.answer(), err
 	}
 	v, mine, err := a.look(ctx, was)
 	if err == nil && !mine {

@@ -75,7 +75,7 @@ func (s *Store) cover(ctx context.Context, ttl time.Duration, until time.Time) (
 			s.leases[l.class] = l
 			s.running.Go(func() { s.keep(l) })
 		}
-		l.used = time.Now()
+		l.used = s.now()
 		if !l.end().Before(until) {
 			s.mu.Unlock()
 			return l, nil
@@ -112,7 +112,7 @@ func (l *lease) hurry() {
 // grant has etcd grant a lease of l's class.
 func (s *Store) grant(ctx context.Context, l *lease) error {
 	return s.attempts(ctx, func(ctx context.Context, _ int) error {
-		sent := time.Now()
+		sent := s.now()
 		r, err := s.client.Grant(ctx, l.class)
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -154,7 +154,7 @@ func (s *Store) keep(l *lease) {
 			return
 		}
 		switch err := s.beat(l); {
-		case errors.Is(err, rpctypes.ErrLeaseNotFound), !l.end().After(time.Now()):
+		case errors.Is(err, rpctypes.ErrLeaseNotFound), !l.end().After(s.now()):
 			s.lose(l, err)
 			return
 		case err != nil:
@@ -167,7 +167,7 @@ func (s *Store) keep(l *lease) {
 
 // beat keeps a lease alive for its TTL from now.
 func (s *Store) beat(l *lease) error {
-	sent := time.Now()
+	sent := s.now()
 	ttl, err := l.stream.beat(s.ctx, s.beats, l.id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,7 +194,7 @@ func (l *lease) turn() {
 // dismiss gives up a lease that nobody has needed for a while.
 func (s *Store) dismiss(l *lease) bool {
 	s.mu.Lock()
-	if l.claims > 0 || time.Since(l.used) < idle {
+	if l.claims > 0 || s.now().Sub(l.used) < idle {
 		s.mu.Unlock()
 		return false
 	}

@@ -3,6 +3,7 @@ package etcdlock
 import (
 	"context"
 	"slices"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -79,7 +80,7 @@ func (a *ask) put(l *lease, phase int64) clientv3.Op {
 
 // place is the claim as etcd has it once it is made.
 func (a *ask) place(rev int64, l *lease) place {
-	c := claim{Claim: a.Claim, since: a.began.UnixMicro(), span: span(a.Claim)}
+	c := claim{Claim: a.Claim, since: time.Now().UnixMicro(), span: span(a.Claim)}
 	return place{record: a.record(&c), name: a.name, rev: rev, mod: rev, lease: l.id}
 }
 

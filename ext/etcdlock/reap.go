@@ -44,7 +44,7 @@ func (s *Store) reap() {
 func (s *Store) due() (c *claim, next time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := time.Now()
+	now := s.now()
 	for len(s.schedule) > 0 && !s.schedule[0].until.After(now) {
 		s.condemn(s.schedule[0])
 	}

@@ -25,7 +25,7 @@ func (s *Store) Renew(ctx context.Context, cs []driver.Claim) []error {
 	}
 	ctx, cancel := limited(ctx)
 	defer cancel()
-	errs, began := make([]error, len(cs)), time.Now()
+	errs, began := make([]error, len(cs)), s.now()
 	var stay []int
 	var others sync.WaitGroup
 	for i, c := range cs {
@@ -165,7 +165,7 @@ func (s *Store) extend(ctx context.Context, c driver.Claim, began time.Time) err
 		s.mu.Unlock()
 		return driver.ErrLost
 	}
-	if !e.until.After(time.Now()) {
+	if !e.until.After(s.now()) {
 		s.condemn(e)
 		s.mu.Unlock()
 		return driver.ErrLost

@@ -14,6 +14,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/boottime"
 )
 
 // DefaultPrefix stands before all keys of a Store in etcd unless its Options say
@@ -49,6 +50,8 @@ type Store struct {
 	bad       error         // what is wrong with the options
 	clusterID atomic.Uint64 // 0 before the first answer
 	tombs     tombs
+	born      time.Time
+	clock     *boottime.Clock
 
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
@@ -92,6 +95,8 @@ func New(client *clientv3.Client, opts *Options) *Store {
 		bad:     checkPrefix(prefix),
 		id:      rand.Text(),
 		tombs:   tombs{turn: make(chan struct{}, 1)},
+		born:    time.Now(),
+		clock:   boottime.New(),
 		kick:    make(chan struct{}, 1),
 		table:   make(map[string]*claim),
 		named:   make(map[string]*claim),
@@ -111,6 +116,10 @@ func checkPrefix(prefix string) error {
 	}
 	return nil
 }
+
+// now is the time by which leases are counted, here as in etcd: nobody can set it,
+// and it goes on while this machine is suspended.
+func (s *Store) now() time.Time { return s.born.Add(s.clock.Now()) }
 
 // usable says why the Store cannot be used.
 func (s *Store) usable() error {

@@ -39,7 +39,7 @@ func (s *Store) grave(ctx context.Context) (clientv3.LeaseID, error) {
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
-	if l := s.tombs.lease; l != nil && time.Until(l.end()) > lateness+time.Second {
+	if l := s.tombs.lease; l != nil && l.end().Sub(s.now()) > lateness+time.Second {
 		return l.id, nil
 	}
 	l := &lease{class: int64(2 * lateness / time.Second)}

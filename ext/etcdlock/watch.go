@@ -202,25 +202,11 @@ func (s *Store) departed(f *folder, name string, rev int64) {
 		f.left[name] = rev
 	}
 	for id, wakeups := range f.wakeups {
-		c := s.table[id]
-		if c == nil || c.state != waiting {
-			continue
-		}
-		var g driver.Grant // that is to ask again, such as one that has lost its place
-		if c.name != name {
-			if !c.ahead.without(name, rev) {
-				continue
-			}
-			if !c.ahead.fits(c.Weight, c.Limit) {
-				continue
-			}
-			if c.turn() {
-				c.hold()
-				g = s.pushed(c)
-			}
-		}
+		g, wakes := s.strike(s.table[id], name, rev)
 		for w := range wakeups {
-			calls = append(calls, func() { w.wake(g) })
+			if wakes {
+				calls = append(calls, func() { w.wake(g) })
+			}
 		}
 	}
 	s.mu.Unlock()
@@ -229,10 +215,28 @@ func (s *Store) departed(f *folder, name string, rev int64) {
 	}
 }
 
+// strike takes who has left out of the way of a claim. It reports whether the claim
+// holds now, by a grant, or is to ask again. Call it with mu held.
+func (s *Store) strike(c *claim, name string, rev int64) (g driver.Grant, wakes bool) {
+	switch {
+	case c == nil || c.state != waiting:
+		return g, false
+	case c.name == name && c.rev < rev:
+		c.state = asking // It has lost its own place.
+		return g, true
+	case !c.ahead.without(name, rev) || !c.ahead.fits(c.Weight, c.Limit):
+		return g, false
+	case c.turn():
+		c.hold()
+		return s.pushed(c), true
+	}
+	return g, true
+}
+
 // pushed is the grant of a claim whose turn has come. It stands until its owner
 // confirms it, but no longer than it may be silent. Call it with mu held.
 func (s *Store) pushed(c *claim) driver.Grant {
-	until := time.Now().Add(c.Alive())
+	until := s.now().Add(c.Alive())
 	if c.lease != nil && c.lease.end().Before(until) {
 		until = c.lease.end()
 	}
