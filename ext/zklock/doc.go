@@ -24,7 +24,7 @@
 //
 // The fencing token is 64 times the number of the transaction that made the node,
 // so there are 64 for hand-offs within a process. Readers that hold together share
-// that of the first of them.
+// that of the first of them, as far as no slot of a semaphore came between.
 //
 // The node of a key is a container, which the servers remove a minute or so after
 // its last claim. So is every node above that was not there before.
@@ -67,8 +67,8 @@
 //
 // Nodes are made with all permissions for the user of the URL, or for everybody if
 // there is none: then whoever reaches the servers can break locks. Everybody who
-// locks needs the permissions to create, delete and read (cdr) on the node of the
-// prefix, and those who only look, to read. The password goes over the network as it
+// locks needs the permissions to create, delete, read and write (cdrw) on the node of
+// the prefix and those below, and those who only look, to read. The password goes over the network as it
 // is: use tls.
 //
 // # URL

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -46,10 +45,10 @@ func (s *Store) holders(ctx context.Context, key string) ([]driver.Holder, error
 	if err != nil {
 		return nil, err
 	}
-	var phase uint64
+	var phase phase
 	if err := calls[0].Wait(ctx); err == nil {
 		text, _ := calls[0].Data()
-		phase, _ = strconv.ParseUint(text, 10, 64) // it is for people
+		phase, _ = parsePhase(text) // it is for people
 	}
 	var all []driver.Holder
 	granted := l.granted()
@@ -66,7 +65,7 @@ func (s *Store) holders(ctx context.Context, key string) ([]driver.Holder, error
 		_ = json.Unmarshal([]byte(text), &f) // of whatever else is there, nothing is told
 		h := p.holder(f, stat)
 		if p.shared() {
-			h.Fence = phase
+			h.Fence = phase.token
 		}
 		if h.Waiting = i >= granted; h.Waiting {
 			h.Fence = 0

@@ -15,6 +15,7 @@ type Code int32
 const (
 	NoNode        Code = -101
 	NoAuth        Code = -102
+	BadVersion    Code = -103
 	NodeExists    Code = -110
 	NotEmpty      Code = -111
 	Expired       Code = -112
@@ -28,6 +29,7 @@ const (
 var words = map[Code]string{
 	NoNode:        "no such node",
 	NoAuth:        "permission denied",
+	BadVersion:    "the node has changed",
 	NodeExists:    "the node is there already",
 	NotEmpty:      "the node has children",
 	Expired:       "the session has expired",
@@ -63,6 +65,7 @@ type Call struct {
 type Stat struct {
 	Czxid    int64 // number of the transaction that made it
 	Created  time.Time
+	Version  int32 // of the data
 	Owner    int64 // session that it ends with, 0 for none
 	Children int32
 }
@@ -160,8 +163,8 @@ func (r *reader) stat() (s Stat) {
 	r.long() // of the last change
 	s.Created = time.UnixMilli(r.long())
 	r.long() // last change
-	r.int()  // versions
-	r.int()
+	s.Version = r.int()
+	r.int() // other versions
 	r.int()
 	s.Owner = r.long()
 	r.int() // length

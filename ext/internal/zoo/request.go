@@ -5,6 +5,7 @@ const (
 	opDelete          = 2
 	opExists          = 3
 	opGet             = 4
+	opSet             = 5
 	opChildren        = 8
 	opSync            = 9
 	opCheck           = 13
@@ -73,6 +74,15 @@ func versioned(op int32, path string) Request {
 	w.text(path)
 	w.int(-1) // any version
 	return Request{op, path, w.buf}
+}
+
+// Set replaces the data of a node that has this version.
+func Set(path, data string, version int32) Request {
+	var w writer
+	w.text(path)
+	w.text(data)
+	w.int(version)
+	return Request{opSet, path, w.buf}
 }
 
 // Exists asks for the Stat of a node.

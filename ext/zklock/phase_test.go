@@ -1,0 +1,97 @@
+package zklock
+
+import (
+	"testing"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// A mixture is a key that readers and slots hold together.
+type mixture struct {
+	t     *testing.T
+	store *Store
+	key   string
+}
+
+func (m mixture) claim(id string, limit int64) driver.Claim {
+	c := exclusive(m.key, id)
+	c.Weight, c.Limit, c.Wait = 1, limit, true
+	return c
+}
+
+func (m mixture) take(c driver.Claim) uint64 {
+	m.t.Helper()
+	g, err := m.store.Acquire(bounded(m.t), c)
+	if err != nil || !g.OK {
+		m.t.Fatalf("%s got %+v, %v", c.ID, g, err)
+	}
+	return g.Fence
+}
+
+func (m mixture) wait(c driver.Claim) {
+	m.t.Helper()
+	if g, err := m.store.Acquire(bounded(m.t), c); err != nil || g.OK {
+		m.t.Fatalf("%s got %+v, %v", c.ID, g, err)
+	}
+}
+
+func (m mixture) reader(id string) driver.Claim { return m.claim(id, driver.MaxWeight) }
+func (m mixture) slot(id string) driver.Claim   { return m.claim(id, 100) }
+
+// TestReadersBesideSlots lets readers and slots hold together. Readers that come
+// after a slot have a token above that of the slot, and share it.
+func TestReadersBesideSlots(t *testing.T) {
+	t.Parallel()
+	m := mixture{t, newStore(t, Options{Servers: []string{server.Addr()}}), "mixed/beside"}
+	var last uint64
+	var all []driver.Claim
+	for _, round := range []string{"a", "b", "c"} {
+		first, second, slot, other := m.reader("1"+round), m.reader("2"+round), m.slot("3"+round), m.slot("4"+round)
+		token := m.take(first)
+		if token <= last {
+			t.Errorf("a reader got %d after %d", token, last)
+		}
+		if got := m.take(second); got != token {
+			t.Errorf("readers got %d and %d", token, got)
+		}
+		for _, c := range []driver.Claim{slot, other} {
+			if last = m.take(c); last <= token {
+				t.Errorf("a slot got %d after %d", last, token)
+			}
+			token = last
+		}
+		all = append(all, first, second, slot, other)
+	}
+	if errs := m.store.Release(bounded(t), all); errs != nil {
+		t.Error(errs)
+	}
+	if got := m.take(exclusive(m.key, "writer")); got <= last {
+		t.Errorf("a writer got %d after %d", got, last)
+	}
+}
+
+// TestReaderIsLate lets a slot hold before the reader that stood in line before it.
+// Who comes later has a larger token all the same.
+func TestReaderIsLate(t *testing.T) {
+	t.Parallel()
+	m := mixture{t, newStore(t, Options{Servers: []string{server.Addr()}}), "mixed/late"}
+	writer := exclusive(m.key, "writer")
+	before := m.take(writer)
+	early, late, slot := m.reader("early"), m.reader("late"), m.slot("slot")
+	m.wait(early)
+	m.wait(late)
+	m.wait(slot)
+	if errs := m.store.Release(bounded(t), []driver.Claim{writer}); errs != nil {
+		t.Fatal(errs)
+	}
+	token := m.take(slot)
+	for _, c := range []driver.Claim{early, late} {
+		if got := m.take(c); got <= before || got >= token {
+			t.Errorf("a reader that stood between %d and %d got %d", before, token, got)
+		}
+	}
+	first := m.take(m.reader("first"))
+	if second := m.take(m.reader("second")); first <= token || second != first {
+		t.Errorf("readers got %d and %d after %d", first, second, token)
+	}
+}
