@@ -126,6 +126,9 @@ func (s *Store) lose(cl *claim, why error) (calls calls) {
 		calls.losses = append(calls.losses, func() { n.lost(cl.Key, cl.ID, why) })
 	}
 	calls.wakes = s.waking(cl)
+	if cl.Shared() && cl.session.over == nil && !s.closed {
+		s.background.Go(func() { s.leavePhase(cl.session, cl.member()) })
+	}
 	return calls
 }
 
@@ -138,6 +141,9 @@ func (s *Store) acquire(ctx context.Context, cl *claim, c driver.Claim, begin ti
 	}
 	if state == asking {
 		cl.until = begin + c.TTL
+	}
+	if state == waiting { // who asks is there, however the answer fails
+		cl.until = max(cl.until, begin+c.Alive())
 	}
 	if state == waiting && cl.armed && s.waking(cl) != nil {
 		cl.until = s.clock.Now() + c.Alive()

@@ -100,6 +100,15 @@ func (k *session) enterPhase(ctx context.Context, cl *claim, read *zoo.Call, our
 	return cl.token, err
 }
 
+// leavePhase removes the node of a reader whose place in line somebody else has
+// removed. It keeps writers out otherwise, for as long as the session lives.
+func (s *Store) leavePhase(k *session, member string) {
+	_ = insist(s.closing, func() error { // what fails for good, ends with the session
+		_, err := k.ask(s.closing, zoo.Delete(member))
+		return err
+	})
+}
+
 // endPhase removes the phase, or closes it. Readers may stay in it whom the claim
 // tolerates; if it tolerates none, somebody has removed the place of a reader by
 // hand, and its process has not noticed yet.

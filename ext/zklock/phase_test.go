@@ -1,9 +1,12 @@
 package zklock
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/ext/internal/zoo"
 )
 
 // A mixture is a key that readers and slots hold together.
@@ -93,5 +96,49 @@ func TestReaderIsLate(t *testing.T) {
 	first := m.take(m.reader("first"))
 	if second := m.take(m.reader("second")); first <= token || second != first {
 		t.Errorf("readers got %d and %d after %d", first, second, token)
+	}
+}
+
+// TestReaderRemovedByHand removes the place of a reader, as somebody may with the
+// tools of ZooKeeper. The reader is told, and a writer gets in though the reader's
+// session lives.
+func TestReaderRemovedByHand(t *testing.T) {
+	t.Parallel()
+	for what, end := range map[string]func(*Store, driver.Claim) error{
+		"held": func(s *Store, c driver.Claim) (err error) {
+			eventually(t, "the reader is told", func() bool {
+				err = only(s.Renew(bounded(t), []driver.Claim{c}))
+				return errors.Is(err, driver.ErrLost)
+			})
+			return err
+		},
+		"released": func(s *Store, c driver.Claim) error {
+			return patiently(t, func(ctx context.Context) error { return only(s.Release(ctx, []driver.Claim{c})) })
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			m := mixture{t, newStore(t, Options{Servers: []string{server.Addr()}}), "removed/" + what}
+			observer := newStore(t, Options{Servers: []string{server.Addr()}})
+			k, err := observer.session(bounded(t), patience)
+			if err != nil {
+				t.Fatal(err)
+			}
+			reader := m.reader("reader")
+			m.take(reader)
+			m.store.mu.Lock()
+			path := m.store.claims[nameOf(reader)].path()
+			m.store.mu.Unlock()
+			if _, err := k.ask(bounded(t), zoo.Delete(path)); err != nil {
+				t.Fatal(err)
+			}
+			if err := end(m.store, reader); !errors.Is(err, driver.ErrLost) {
+				t.Errorf("the reader was told: %v", err)
+			}
+			eventually(t, "a writer gets in", func() bool {
+				g, err := observer.Acquire(bounded(t), exclusive(m.key, "writer"))
+				return err == nil && g.OK
+			})
+		})
 	}
 }

@@ -237,29 +237,35 @@ func (s *Store) release(ctx context.Context, cl *claim) error {
 
 // remove removes a node that is known, and with it that of a reader in the phase.
 func (s *Store) remove(ctx context.Context, cl *claim) error {
-	remove := zoo.Delete(cl.path())
-	for {
-		if cl.joined {
-			remove = zoo.Multi(zoo.Delete(cl.path()), zoo.Delete(cl.member()))
-		}
-		calls, err := cl.session.zoo.Send(ctx, remove)
-		if err != nil {
+	if cl.joined {
+		err := cl.removeBy(ctx, zoo.Multi(zoo.Delete(cl.path()), zoo.Delete(cl.member())))
+		if !errors.Is(err, zoo.NoNode) {
 			return err
 		}
-		err = calls[0].Wait(ctx)
-		switch {
-		case errors.Is(err, zoo.NoNode) && cl.joined:
-			cl.joined = false // it had not been let in, or all is gone
-			remove = zoo.Delete(cl.path())
-		case errors.Is(err, zoo.NoNode) && !cl.tried:
-			return driver.ErrLost
-		case errors.Is(err, zoo.NoNode):
-			return nil // the try whose answer was lost has done it
-		case err != nil:
-			cl.tried = true
+		// It had not been let in, or somebody has removed one of the two.
+		if err := cl.removeBy(ctx, zoo.Delete(cl.member())); err != nil && !errors.Is(err, zoo.NoNode) {
 			return err
-		default:
-			return nil
 		}
 	}
+	err := cl.removeBy(ctx, zoo.Delete(cl.path()))
+	switch {
+	case errors.Is(err, zoo.NoNode) && !cl.tried:
+		return driver.ErrLost
+	case errors.Is(err, zoo.NoNode):
+		return nil // the try whose answer was lost has done it
+	}
+	return err
+}
+
+// removeBy takes note of a try of which it is not known what it has done.
+func (cl *claim) removeBy(ctx context.Context, r zoo.Request) error {
+	calls, err := cl.session.zoo.Send(ctx, r)
+	if err != nil {
+		return err
+	}
+	err = calls[0].Wait(ctx)
+	if err != nil && !errors.Is(err, zoo.NoNode) {
+		cl.tried = true
+	}
+	return err
 }

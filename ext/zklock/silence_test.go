@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -63,6 +64,48 @@ func TestSessionEnds(t *testing.T) {
 	}
 	if warnings, err := other.Check(bounded(t)); err != nil || len(warnings) != 1 {
 		t.Errorf("checked the servers: %q, %v", warnings, err)
+	}
+}
+
+// TestWaiterInOutage cuts a waiter off for longer than it keeps its place without
+// asking. It goes on asking, without an answer, and has its place when that comes.
+func TestWaiterInOutage(t *testing.T) {
+	t.Parallel()
+	proxy := servers.StartProxy(t, server.Addr())
+	s := newStore(t, Options{Servers: []string{proxy.Addr()}})
+	other := newStore(t, Options{Servers: []string{server.Addr()}})
+	holder, waiter := exclusive("outage", "holder"), exclusive("outage", "waiter")
+	waiter.Wait = true
+	if g, err := other.Acquire(bounded(t), holder); err != nil || !g.OK {
+		t.Fatalf("got %+v, %v", g, err)
+	}
+	if g, err := s.Acquire(bounded(t), waiter); err != nil || g.OK {
+		t.Fatalf("got %+v, %v", g, err)
+	}
+	place := func() string {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if cl := s.claims[nameOf(waiter)]; cl != nil && cl.state == waiting {
+			return cl.node
+		}
+		return "none"
+	}
+	before := place()
+	proxy.Refuse(true)
+	proxy.Reset()
+	for began := s.clock.Now(); s.clock.Now() < began+waiter.Alive()+time.Second; {
+		ctx, cancel := context.WithTimeout(bounded(t), 200*time.Millisecond)
+		if g, err := s.Acquire(ctx, waiter); err == nil && place() != before {
+			t.Fatalf("got %+v in an outage, and its place is %q", g, place())
+		}
+		cancel()
+	}
+	proxy.Refuse(false)
+	if err := patiently(t, func(ctx context.Context) error { _, err := s.Acquire(ctx, waiter); return err }); err != nil {
+		t.Fatal(err)
+	}
+	if now := place(); now != before {
+		t.Errorf("its place was %q, and is %q", before, now)
 	}
 }
 
