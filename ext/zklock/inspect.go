@@ -136,24 +136,38 @@ func (s *Store) names(ctx context.Context, prefix string) (*session, []string, e
 
 // Break implements [driver.Inspector]. Its owner is told by the watch on its node.
 func (s *Store) Break(ctx context.Context, key, id string) error {
-	return insist(ctx, func() error { return s.breakOnce(ctx, key, id) })
+	tried := false // with unknown success
+	return insist(ctx, func() error {
+		k, p, err := s.placeOf(ctx, key, id)
+		if err == nil {
+			err = k.breakPlace(ctx, s.dir(key), p)
+			tried = tried || errors.Is(err, zoo.ErrUnknown)
+		}
+		if tried && errors.Is(err, driver.ErrLost) {
+			return nil // the try whose answer was lost has done it
+		}
+		return err
+	})
 }
 
-func (s *Store) breakOnce(ctx context.Context, key, id string) error {
+// placeOf returns the place of a claim, and a session to deal with it.
+func (s *Store) placeOf(ctx context.Context, key, id string) (*session, place, error) {
 	k, err := s.session(ctx, usual)
 	if err != nil {
-		return err
+		return nil, place{}, err
 	}
-	dir := s.dir(key)
-	l, _, err := k.list(ctx, dir)
+	l, _, err := k.list(ctx, s.dir(key))
 	if err != nil {
-		return err
+		return nil, place{}, err
 	}
 	at := l.find(id)
 	if at < 0 {
-		return driver.ErrLost
+		return nil, place{}, driver.ErrLost
 	}
-	p := l.places[at]
+	return k, l.places[at], nil
+}
+
+func (k *session) breakPlace(ctx context.Context, dir string, p place) error {
 	remove := []zoo.Request{zoo.Delete(dir + "/" + p.name)}
 	if p.shared() {
 		remove = append(remove, zoo.Multi(remove[0], zoo.Delete(dir+"/"+phaseName+"/"+p.id)))

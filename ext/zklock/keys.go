@@ -70,7 +70,7 @@ func parents(path string) (all []string) {
 // checkPath says what is wrong with a path of nodes.
 func checkPath(what, path string) error {
 	for part := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
-		if part == "" && path != "" && path != "/" || part == "." || part == ".." || part == "zookeeper" {
+		if part == "" || part == "." || part == ".." || part == "zookeeper" {
 			return fmt.Errorf("the %s %q cannot be: no part of it may be empty, a dot, two, or the word zookeeper", what, path)
 		}
 		for _, r := range part {

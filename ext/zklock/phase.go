@@ -103,7 +103,7 @@ func (k *session) enterPhase(ctx context.Context, cl *claim, read *zoo.Call, our
 // leavePhase removes the node of a reader whose place in line somebody else has
 // removed. It keeps writers out otherwise, for as long as the session lives.
 func (s *Store) leavePhase(k *session, member string) {
-	_ = insist(s.closing, func() error { // what fails for good, ends with the session
+	_ = insist(s.closing, func() error { // what fails for good ends with the session
 		_, err := k.ask(s.closing, zoo.Delete(member))
 		return err
 	})

@@ -29,7 +29,7 @@ type Options struct {
 	Chroot string
 
 	// Prefix is the node below Chroot under which the keys are; the default is
-	// DefaultPrefix. All processes must use the same.
+	// DefaultPrefix, and "/" is refused. All processes must use the same.
 	Prefix string
 
 	// User and Password are for the digest scheme. The password goes over the
@@ -106,7 +106,10 @@ func New(opts Options) *Store {
 	if len(opts.Servers) == 0 {
 		err = errors.New("no servers")
 	}
-	s.bad = errors.Join(err, checkPath("chroot", opts.Chroot), checkPath("prefix", opts.Prefix))
+	s.bad = errors.Join(err, checkPath("prefix", opts.Prefix))
+	if opts.Chroot != "" && opts.Chroot != "/" {
+		s.bad = errors.Join(s.bad, checkPath("chroot", opts.Chroot))
+	}
 	return s
 }
 

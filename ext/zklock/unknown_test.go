@@ -207,6 +207,37 @@ func TestAnswerToDeleteIsLost(t *testing.T) {
 	}
 }
 
+// TestAnswerToBreakIsLost loses the answer to an operator's break: it was this one
+// that ended the claim.
+func TestAnswerToBreakIsLost(t *testing.T) {
+	t.Parallel()
+	proxy := servers.StartProxy(t, server.Addr())
+	s := newStore(t, Options{Servers: []string{proxy.Addr()}})
+	if _, err := s.session(bounded(t), usual); err != nil {
+		t.Fatal(err)
+	}
+	owner := newStore(t, Options{Servers: []string{server.Addr()}})
+	claim := exclusive("answer/break", "one")
+	if g, err := owner.Acquire(bounded(t), claim); err != nil || !g.OK {
+		t.Fatalf("got %+v, %v", g, err)
+	}
+	proxy.Replies.Delay(time.Second)
+	broken := make(chan error, 1)
+	go func() { broken <- s.Break(bounded(t), claim.Key, driver.PublicID(claim.ID)) }()
+	eventually(t, "the claim is gone", func() bool {
+		all, err := owner.Holders(bounded(t), claim.Key)
+		return err == nil && len(all) == 0
+	})
+	proxy.Reset()
+	proxy.Replies.Delay(0)
+	if err := <-broken; err != nil {
+		t.Errorf("broken: %v", err)
+	}
+	if err := s.Break(bounded(t), claim.Key, driver.PublicID(claim.ID)); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("broken again: %v", err)
+	}
+}
+
 // TestSecondSession ends a session, and asks again with the id of a claim that was
 // never answered: what the old session has left is not taken for the claim's.
 func TestSecondSession(t *testing.T) {
