@@ -2,13 +2,9 @@ package etcdlock
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -18,6 +14,7 @@ import (
 	"google.golang.org/grpc/backoff"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/ext/internal/hosturl"
 )
 
 func init() {
@@ -111,7 +108,7 @@ func parse(u *url.URL) (config clientv3.Config, opts *Options, err error) {
 		}
 	}
 	if u.Scheme == "etcds" {
-		config.TLS, err = tlsConfig(ca, cert, key)
+		config.TLS, err = hosturl.TLS(ca, cert, key, "")
 	} else if ca+cert+key != "" {
 		err = errors.New("ca, cert and key are for etcds://")
 	}
@@ -126,49 +123,13 @@ func tellAtOnce(ctx context.Context, method string, req, reply any, conn *grpc.C
 
 // endpoints are the members of a URL: h1:2379,h2:2379.
 func endpoints(u *url.URL) ([]string, error) {
-	const port = "2379"
 	scheme := "http://"
 	if u.Scheme == "etcds" {
 		scheme = "https://"
 	}
-	if u.Host == "" {
-		return []string{scheme + "127.0.0.1:" + port}, nil
+	all, err := hosturl.Addresses(u.Host, "2379")
+	for i := range all {
+		all[i] = scheme + all[i]
 	}
-	var all []string
-	for host := range strings.SplitSeq(u.Host, ",") {
-		if host == "" {
-			return nil, fmt.Errorf("hosts %q: one of them is empty", u.Host)
-		}
-		if _, _, err := net.SplitHostPort(host); err != nil {
-			host = net.JoinHostPort(strings.Trim(host, "[]"), port)
-		}
-		all = append(all, scheme+host)
-	}
-	return all, nil
-}
-
-// tlsConfig reads the files that a URL names.
-func tlsConfig(ca, cert, key string) (*tls.Config, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if ca != "" {
-		pem, err := os.ReadFile(ca)
-		if err != nil {
-			return nil, err
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s has no certificate in PEM", ca)
-		}
-	}
-	if (cert == "") != (key == "") {
-		return nil, errors.New("cert and key go together")
-	}
-	if cert != "" {
-		pair, err := tls.LoadX509KeyPair(cert, key)
-		if err != nil {
-			return nil, err
-		}
-		config.Certificates = []tls.Certificate{pair}
-	}
-	return config, nil
+	return all, err
 }

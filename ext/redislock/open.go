@@ -3,12 +3,10 @@ package redislock
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -17,6 +15,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/ext/internal/hosturl"
 )
 
 func init() {
@@ -169,7 +168,7 @@ func parse(u *url.URL) (client rueidis.ClientOption, opts *Options, err error) {
 		client.Password, _ = u.User.Password()
 	}
 	if u.Scheme == "rediss" {
-		client.TLSConfig, err = tlsConfig(ca, cert, key, name)
+		client.TLSConfig, err = hosturl.TLS(ca, cert, key, name)
 		client.Sentinel.TLSConfig = client.TLSConfig
 	} else if ca+cert+key+name != "" {
 		err = errors.New("ca, cert, key and server_name are for rediss://")
@@ -194,44 +193,5 @@ func addresses(u *url.URL, sentinel bool) ([]string, error) {
 	if sentinel {
 		port = "26379"
 	}
-	if u.Host == "" {
-		return []string{"127.0.0.1:" + port}, nil
-	}
-	var all []string
-	for host := range strings.SplitSeq(u.Host, ",") {
-		if host == "" {
-			return nil, fmt.Errorf("hosts %q: one of them is empty", u.Host)
-		}
-		if _, _, err := net.SplitHostPort(host); err != nil {
-			host = net.JoinHostPort(strings.Trim(host, "[]"), port)
-		}
-		all = append(all, host)
-	}
-	return all, nil
-}
-
-// tlsConfig reads the files that a URL names.
-func tlsConfig(ca, cert, key, name string) (*tls.Config, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: name}
-	if ca != "" {
-		pem, err := os.ReadFile(ca)
-		if err != nil {
-			return nil, err
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s has no certificate in PEM", ca)
-		}
-	}
-	if (cert == "") != (key == "") {
-		return nil, errors.New("cert and key go together")
-	}
-	if cert != "" {
-		pair, err := tls.LoadX509KeyPair(cert, key)
-		if err != nil {
-			return nil, err
-		}
-		config.Certificates = []tls.Certificate{pair}
-	}
-	return config, nil
+	return hosturl.Addresses(u.Host, port)
 }

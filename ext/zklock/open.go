@@ -2,16 +2,13 @@ package zklock
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
-	"os"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/ext/internal/hosturl"
 )
 
 func init() { driver.Register("zk", open) }
@@ -49,7 +46,7 @@ func parse(u *url.URL) (opts Options, err error) {
 		return opts, errors.New("want zk://host:port,host:port and, if you like, user:password@ before them and /chroot after them")
 	}
 	opts.Chroot = strings.TrimSuffix(u.Path, "/")
-	if opts.Servers, err = addresses(u.Host); err != nil {
+	if opts.Servers, err = hosturl.Addresses(u.Host, "2181"); err != nil {
 		return opts, err
 	}
 	if u.User != nil {
@@ -63,29 +60,11 @@ func parse(u *url.URL) (opts Options, err error) {
 		return opts, err
 	}
 	if encrypted {
-		opts.TLS, err = tlsConfig(ca, cert, key, name)
+		opts.TLS, err = hosturl.TLS(ca, cert, key, name)
 	} else if ca+cert+key+name != "" {
 		err = errors.New("ca, cert, key and server_name are for tls=true")
 	}
 	return opts, err
-}
-
-// addresses are the servers of a URL: h1:2181,h2:2181.
-func addresses(hosts string) (all []string, err error) {
-	const port = "2181"
-	if hosts == "" {
-		return []string{"127.0.0.1:" + port}, nil
-	}
-	for host := range strings.SplitSeq(hosts, ",") {
-		if host == "" {
-			return nil, fmt.Errorf("hosts %q: one of them is empty", hosts)
-		}
-		if _, _, err := net.SplitHostPort(host); err != nil {
-			host = net.JoinHostPort(strings.Trim(host, "[]"), port)
-		}
-		all = append(all, host)
-	}
-	return all, nil
 }
 
 // parseACL reads scheme:id:permissions, separated by commas. An id may have colons
@@ -103,30 +82,4 @@ func parseACL(text string) (all []ACL, err error) {
 		all = append(all, ACL{Scheme: scheme, ID: rest[:at], Perms: rest[at+1:]})
 	}
 	return all, nil
-}
-
-// tlsConfig reads the files that a URL names.
-func tlsConfig(ca, cert, key, name string) (*tls.Config, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: name}
-	if ca != "" {
-		pem, err := os.ReadFile(ca)
-		if err != nil {
-			return nil, err
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s has no certificate in PEM", ca)
-		}
-	}
-	if (cert == "") != (key == "") {
-		return nil, errors.New("cert and key go together")
-	}
-	if cert != "" {
-		pair, err := tls.LoadX509KeyPair(cert, key)
-		if err != nil {
-			return nil, err
-		}
-		config.Certificates = []tls.Certificate{pair}
-	}
-	return config, nil
 }
