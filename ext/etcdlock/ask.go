@@ -17,6 +17,7 @@ type ask struct {
 	driver.Claim
 	*Store
 	began   time.Time
+	entered *claim // in the table
 	name    string // of the claim in etcd
 	lease   *lease // for a claim that holds
 	waiting *lease // for one in line, whose client may die; nil unless it gets there
@@ -82,7 +83,7 @@ func (a *ask) ask(ctx context.Context) (g driver.Grant, err error) {
 		was = c.state
 	}
 	a.stand(c, later(c.until, a.began.Add(stands)))
-	a.name = c.name
+	a.entered, a.name = c, c.name
 	a.mu.Unlock()
 
 	if was == held {
@@ -126,25 +127,26 @@ func (a *ask) answer() driver.Grant {
 func (a *ask) settle(v view, mine bool, err error) (g driver.Grant, moves bool, _ error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	c := a.table[a.ID]
+	c := a.entered
 	switch {
+	case a.table[a.ID] != c:
+		a.disown(mine, err)
+		return g, false, cmp.Or(err, errEnded)
 	case err != nil:
-		if c != nil && c.state == asking {
+		if c.state == asking {
 			// What was refused for good has left nothing on its way.
 			if c.loose = c.loose || !final(err); !c.loose {
 				a.drop(c)
 			}
 		}
 		return g, false, err
-	case c != nil && c.state == ending:
-		return g, false, nil
+	case c.state == ending:
+		return driver.Grant{Retry: pause}, false, nil
 	case !mine:
-		if c != nil && !c.loose { // else the reaper sees to what may still come
+		if !c.loose { // else the reaper sees to what may still come
 			a.drop(c)
 		}
 		return v.refusal(), false, nil
-	case c == nil: // another call of the same claim was refused meanwhile
-		c = a.enter(a.Claim, a.lease)
 	}
 	i := v.index(a.ID)
 	c.Span, c.asked = a.Span, a.began
@@ -159,6 +161,9 @@ func (a *ask) settle(v view, mine bool, err error) (g driver.Grant, moves bool, 
 	case !holds:
 		g = v.line[:i].refusal()
 		g.Floor = c.token() - 1
+		if c.state == asking || c.ahead.fits(c.Weight, c.Limit) {
+			g.Retry = pause // The line has changed since it was read.
+		}
 		a.stand(c, a.began.Add(a.Alive()))
 	default:
 		moves = true
@@ -166,11 +171,31 @@ func (a *ask) settle(v view, mine bool, err error) (g driver.Grant, moves bool, 
 	return g, moves, nil
 }
 
+// errEnded is why an Acquire fails whose claim has ended meanwhile: by a release,
+// because it has run out, or because another call of the same was refused.
+var errEnded = errors.New("the claim was ended while it was asked for")
+
+// disown sees to what an Acquire has made, or may have, whose claim is not in the
+// table any more: nobody would renew or remove it. Call it with mu held.
+func (a *ask) disown(mine bool, err error) {
+	unknown := a.entered.loose || err != nil && !final(err)
+	c := a.table[a.ID]
+	switch {
+	case !mine && !unknown:
+	case c != nil:
+		c.loose = true // Whoever ends it sees to this, too.
+	default:
+		c = a.enter(a.Claim, nil)
+		c.state, c.loose = waiting, unknown
+		a.condemn(c)
+	}
+}
+
 // learn takes what etcd says of a claim, and reports whether it holds. Call it
 // with mu held.
 func (s *Store) learn(c *claim, v view, i int) (holds bool) {
 	p := &v.line[i]
-	if c.rev > p.rev {
+	if c.rev > p.rev || c.seen > v.rev {
 		return c.state == held // What is known is newer.
 	}
 	if c.name != p.name { // Another client has made it.
@@ -180,12 +205,17 @@ func (s *Store) learn(c *claim, v view, i int) (holds bool) {
 	if c.rev < p.rev {
 		c.rev, c.state = p.rev, waiting
 	}
+	c.seen, c.phase = v.rev, p.Phase
 	if c.state == held {
 		return true
 	}
-	c.phase = p.Phase
 	c.hang(s.leaseOf(p.lease))
-	c.ahead = s.remaining(c.Key, v.rev, v.line[:i])
+	if s.goneSince(c.Key, p.name, v.rev) {
+		c.state, c.ahead = asking, nil
+		return false
+	}
+	c.state = waiting
+	c.ahead, c.joins = s.remaining(c.Key, v.rev, v.line[:i]), v.line[:i].reader() >= 0
 	if i < v.held() || c.turn() {
 		c.hold()
 	}
@@ -193,10 +223,10 @@ func (s *Store) learn(c *claim, v view, i int) (holds bool) {
 }
 
 // turn reports whether a claim in line holds by what is known of those before it.
-// Of a reader behind others that is not enough: they have to have the same token,
-// and another client may have seen to that.
+// Of a reader that came behind others that is not enough: they have to have the
+// same token, and another client may have seen to that, before they left.
 func (c *claim) turn() bool {
-	return c.ahead.fits(c.Weight, c.Limit) && c.ahead.discord() < 0 && (!c.Shared() || c.ahead.reader() < 0)
+	return c.ahead.fits(c.Weight, c.Limit) && c.ahead.discord() < 0 && (!c.Shared() || !c.joins)
 }
 
 func (c *claim) hold() { c.state, c.span, c.ahead = held, span(c.Claim), nil }

@@ -26,10 +26,12 @@ type claim struct {
 
 	// Of one that is known to be in etcd:
 	rev   int64 // in which it was made
+	seen  int64 // in which the line was read of which the following tells
 	phase int64
 	span  int
 	asked time.Time // the sending of the last Acquire that was answered
 	ahead line      // those before it in line, as far as they have not left
+	joins bool      // readers were before it, which may have left since
 }
 
 type state int

@@ -1,6 +1,7 @@
 package etcdlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,6 +57,10 @@ func class(ttl time.Duration) int64 {
 
 // end is when etcd may let the lease go.
 func (l *lease) end() time.Time { return l.heard.Add(l.ttl) }
+
+// lasts reports whether something may hang on it at a time. Call it with Store.mu
+// held.
+func (l *lease) lasts(now time.Time) bool { return l != nil && !l.over && l.end().After(now) }
 
 // pause is how long it is between two beats.
 func (l *lease) pause() time.Duration { return margin(l.ttl*5/6) / 2 }
@@ -211,10 +216,13 @@ func (s *Store) revoke(l *lease) {
 	_, _ = s.client.Revoke(ctx, l.id)
 }
 
+// errLate is why a lease has ended that was kept alive again, but not in time.
+var errLate = errors.New("it was not kept alive in time")
+
 // lose ends the claims of a lease that etcd has let go, or may have by now because
 // it has not answered for so long.
 func (s *Store) lose(l *lease, err error) {
-	why := fmt.Errorf("%w: the lease in etcd has ended: %w", driver.ErrLost, err)
+	why := fmt.Errorf("%w: the lease in etcd has ended: %w", driver.ErrLost, cmp.Or(err, errLate))
 	s.mu.Lock()
 	s.discard(l)
 	var lost []driver.Claim
@@ -223,10 +231,13 @@ func (s *Store) lose(l *lease, err error) {
 			if c.state == held || c.state == waiting {
 				lost = append(lost, c.Claim)
 			}
-			if c.astray {
+			switch {
+			case c.astray:
 				c.hang(nil)
 				s.condemn(c)
-			} else {
+			case c.state == asking: // It may be under another, by what is on its way.
+				c.hang(nil)
+			default:
 				s.drop(c)
 			}
 		}

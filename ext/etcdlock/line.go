@@ -1,6 +1,7 @@
 package etcdlock
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -61,7 +62,7 @@ func readLine(kvs []*mvccpb.KeyValue) (line, error) {
 		}
 		l = append(l, p)
 	}
-	slices.SortFunc(l, func(a, b place) int { return int(a.rev - b.rev) })
+	slices.SortFunc(l, func(a, b place) int { return cmp.Compare(a.rev, b.rev) })
 	return l, nil
 }
 
@@ -131,13 +132,12 @@ func (l line) reader() int {
 	return -1
 }
 
-// without removes who has left in a revision, and reports whether it was there.
-func (l *line) without(name string, rev int64) bool {
-	i := slices.IndexFunc(*l, func(p place) bool { return p.name == name && p.rev < rev })
-	if i >= 0 {
-		*l = slices.Delete(*l, i, i+1)
-	}
-	return i >= 0
+// without removes those who have left, each in a revision, and reports whether any
+// was there.
+func (l *line) without(left map[string]int64) bool {
+	before := len(*l)
+	*l = slices.DeleteFunc(*l, func(p place) bool { return p.rev < left[p.name] })
+	return len(*l) < before
 }
 
 func (l line) index(id string) int {

@@ -66,32 +66,60 @@ func TestClass(t *testing.T) {
 }
 
 // TestStrike tells a claim in line of those who leave: it holds when all before it
-// have, and never after it has lost its own place.
+// have, and never after it has lost its own place, or if somebody may have been
+// missed, or its lease may have ended.
 func TestStrike(t *testing.T) {
 	t.Parallel()
 	whole := record{Weight: driver.MaxWeight, Limit: driver.MaxWeight}
-	for _, lost := range []bool{false, true} {
+	type leaves map[string]int64
+	for _, test := range []struct {
+		name  string
+		since int64
+		over  bool
+		left  []leaves
+		wakes []int // 0 for not at all, 1 to ask again, 2 with a grant
+	}{
+		{"all before it", 0, false, []leaves{{"b": 15}, {"own": 29}, {"b": 31}, {"a": 33}, {"a": 34}}, []int{0, 0, 0, 2, 0}},
+		{"its own first", 0, false, []leaves{{"b": 31}, {"own": 32}, {"a": 33}}, []int{0, 1, 0}},
+		{"all at once", 0, false, []leaves{{"a": 31, "b": 31, "own": 31}, {"b": 32}}, []int{1, 0}},
+		{"both before it", 0, false, []leaves{{"a": 31, "b": 31}}, []int{2}},
+		{"a gap", 31, false, []leaves{{"a": 32, "b": 32}}, []int{1}},
+		{"no lease", 0, true, []leaves{{"a": 32, "b": 32}}, []int{1}},
+	} {
 		s := New(&clientv3.Client{}, nil)
 		defer s.Close()
 		s.mu.Lock()
-		l := &lease{ttl: time.Hour, heard: s.now()}
+		l := &lease{ttl: time.Hour, heard: s.now(), over: test.over}
 		c := s.enter(driver.Claim{ID: "c", Weight: whole.Weight, Limit: whole.Limit, TTL: time.Minute}, l)
-		c.state, c.rev, c.asked = waiting, 30, s.now()
+		c.name, c.state, c.rev, c.seen, c.asked = "own", waiting, 30, 30, s.now()
 		c.ahead = line{{record: whole, name: "a", rev: 10}, {record: whole, name: "b", rev: 20}}
-		strike := func(name string, rev int64, wakes, grants bool) {
-			t.Helper()
-			if g, woken := s.strike(c, name, rev); woken != wakes || g.OK != grants {
-				t.Errorf("when %s left in %d it was woken: %v, with %+v", name, rev, woken, g)
+		for i, left := range test.left {
+			g, woken := s.strike(&folder{since: test.since}, c, left)
+			if want := test.wakes[i]; woken != (want > 0) || g.OK != (want > 1) {
+				t.Errorf("%s: when %v left it was woken: %v, with %+v", test.name, left, woken, g)
 			}
 		}
-		strike("b", 15, false, false) // another of the same name, before
-		strike(c.name, 29, false, false)
-		strike("b", 31, false, false)
-		if lost {
-			strike(c.name, 32, true, false)
-		}
-		strike("a", 33, !lost, !lost)
-		strike("a", 34, false, false)
 		s.mu.Unlock()
+	}
+}
+
+// TestEndedMeanwhile ends a claim while it is asked for: it is not granted, and what
+// was made of it is removed.
+func TestEndedMeanwhile(t *testing.T) {
+	t.Parallel()
+	s := New(&clientv3.Client{}, nil)
+	s.Close() // Nothing is removed before the test has looked.
+	a := ask{Claim: driver.Claim{ID: "c", Key: "key", Weight: 1, Limit: 1, TTL: time.Minute}, Store: s}
+	a.lease = &lease{ttl: time.Hour, heard: s.now()}
+	a.entered = s.enter(a.Claim, a.lease)
+	a.name = a.entered.name
+	v := view{line: line{a.place(10, a.lease)}, rev: 10}
+	s.drop(a.entered)
+	g, moves, err := a.settle(v, true, nil)
+	if g.OK || moves || err == nil {
+		t.Errorf("granted %+v, %v, %v; want an error", g, moves, err)
+	}
+	if c := s.table["c"]; c == nil || c.state != ending || c.loose || !s.dying[c] {
+		t.Errorf("what is left of it is %+v, want it to be removed", c)
 	}
 }

@@ -37,11 +37,11 @@ func (a *ask) look(ctx context.Context, was state) (v view, mine bool, err error
 		then: []clientv3.Op{a.put(a.lease, 0)},
 		els:  look,
 	})
-	switch {
-	case err != nil:
-		return v, false, err
-	case r.again:
+	if r.again {
 		a.blur()
+	}
+	if err != nil {
+		return v, false, err
 	}
 	if r.Succeeded {
 		v.rev = r.Header.Revision
@@ -89,9 +89,7 @@ func (a *ask) place(rev int64, l *lease) place {
 func (a *ask) blur() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if c := a.table[a.ID]; c != nil {
-		c.loose = true
-	}
+	a.entered.loose = true
 }
 
 // join makes the claim if it holds then, or waits in line. Where the line matters
@@ -126,11 +124,11 @@ func (a *ask) join(ctx context.Context, v *view) (mine bool, err error) {
 		}
 		t.then = append([]clientv3.Op{a.put(l, phase)}, a.looks()...)
 		r, err := a.do(ctx, t)
-		if err != nil {
-			return false, err
-		}
 		if r.again {
 			a.blur()
+		}
+		if err != nil {
+			return false, err
 		}
 		if r.Succeeded {
 			r.Responses = r.Responses[1:]
@@ -186,7 +184,7 @@ func (a *ask) avoid(l line) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if c := a.table[a.ID]; c != nil && c.name == a.name {
+	if c := a.entered; a.table[a.ID] == c && c.name == a.name {
 		a.Store.rename(c)
 		a.name = c.name
 	}

@@ -104,6 +104,39 @@ func TestDeletedByHand(t *testing.T) {
 	}
 }
 
+// TestFolderDeleted deletes the places of one who holds and two who wait at once:
+// nobody is told that it holds now, because nobody has a place.
+func TestFolderDeleted(t *testing.T) {
+	t.Parallel()
+	c := admin(t, shared.Addr())
+	a, b := openStore(t, shared.URL()+"?prefix=folder/"), openStore(t, shared.URL()+"?prefix=folder/")
+	granted(t, a, exclusive("key", "holder"))
+	wakes := make(chan driver.Grant, 8)
+	for _, id := range []string{"first", "second"} {
+		stop, err := b.Watch(t.Context(), waiting("key", id), func(g driver.Grant) { wakes <- g })
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stop()
+		refused(t, b, waiting("key", id))
+	}
+	if _, err := c.Delete(t.Context(), "folder/claims/", clientv3.WithPrefix()); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		select {
+		case g := <-wakes:
+			if g.OK {
+				t.Errorf("a claim without a place was pushed %+v", g)
+			}
+		case <-time.After(patience):
+			t.Fatal("who waits was not told")
+		}
+	}
+	granted(t, b, waiting("key", "second"))
+	refused(t, b, waiting("key", "first"))
+}
+
 // TestCompaction forgets the past under those who hold and wait.
 func TestCompaction(t *testing.T) {
 	t.Parallel()
@@ -172,9 +205,12 @@ func TestAnotherCluster(t *testing.T) {
 	granted(t, s, claim)
 	first.Clients.Redirect(second.Direct())
 	eventually(t, "refusal", func() error {
-		_, err := s.Acquire(t.Context(), exclusive("other", "other"))
-		if err == nil {
+		g, err := s.Acquire(t.Context(), exclusive("other", "other"))
+		if g.OK {
 			t.Fatal("a lock was granted by another cluster")
+		}
+		if err == nil {
+			return errors.New("it is to be asked for again")
 		}
 		if !strings.Contains(err.Error(), "another etcd cluster") && !errors.Is(err, driver.ErrLost) {
 			return err

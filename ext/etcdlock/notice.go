@@ -67,14 +67,16 @@ func (s *Store) listen(ctx context.Context) {
 // collect takes what comes in the mail.
 func (s *Store) collect(m *mailbox) {
 	open := false
-	s.watch(s.ctx, s.names.post(s.id), nil, func() {
+	s.watch(s.ctx, s.names.post(s.id), nil, func(int64) {
 		if !open {
 			open = true
 			close(m.ready)
 		}
-	}, func(e *clientv3.Event) {
-		if e.Type == clientv3.EventTypePut {
-			s.broken(strings.TrimPrefix(string(e.Kv.Key), s.names.post(s.id)))
+	}, func(events []*clientv3.Event) {
+		for _, e := range events {
+			if e.Type == clientv3.EventTypePut {
+				s.broken(strings.TrimPrefix(string(e.Kv.Key), s.names.post(s.id)))
+			}
 		}
 	})
 }

@@ -2,6 +2,7 @@ package etcdlock
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -24,6 +25,10 @@ type folder struct {
 	// who has left meanwhile and since: the answer may be older than that.
 	looks int
 	left  map[string]int64 // revision in which it left, by name
+
+	// since is the revision after which all who leave are heard of. Whoever has
+	// not looked at the line since then may have missed somebody.
+	since int64
 }
 
 const (
@@ -127,29 +132,33 @@ func (s *Store) leave(f *folder) {
 // the next tick of a tenth of a second.
 func (s *Store) follow(ctx context.Context, f *folder) {
 	open := false
-	s.watch(ctx, s.names.folder(f.key), []clientv3.OpOption{clientv3.WithFilterPut()}, func() {
+	s.watch(ctx, s.names.folder(f.key), []clientv3.OpOption{clientv3.WithFilterPut()}, func(rev int64) {
+		s.mu.Lock()
+		f.since = rev
+		s.mu.Unlock()
 		if !open {
 			open = true
 			close(f.ready)
 			return
 		}
 		s.wake(f) // They may have missed something.
-	}, func(e *clientv3.Event) { s.departed(f, string(e.Kv.Key), e.Kv.ModRevision) })
+	}, func(events []*clientv3.Event) { s.departed(f, events) })
 }
 
 // watch calls begin when etcd has confirmed a watch of all keys with a prefix,
-// and hear with what happens to them. It makes the watch again, and calls begin
+// with the revision after which it begins, and hear with what happens to them,
+// all of one step of etcd's together. It makes the watch again, and calls begin
 // again, when it has ended; it returns when ctx has.
-func (s *Store) watch(ctx context.Context, prefix string, options []clientv3.OpOption, begin func(), hear func(*clientv3.Event)) {
+func (s *Store) watch(ctx context.Context, prefix string, options []clientv3.OpOption, begin func(rev int64), hear func([]*clientv3.Event)) {
 	options = append(options, clientv3.WithPrefix(), clientv3.WithCreatedNotify())
 	for ctx.Err() == nil {
 		once, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 		for r := range s.client.Watch(once, prefix, options...) {
 			if r.Created {
-				begin()
+				begin(r.Header.Revision)
 			}
-			for _, e := range r.Events {
-				hear(e)
+			if len(r.Events) > 0 {
+				hear(r.Events)
 			}
 		}
 		cancel()
@@ -181,28 +190,38 @@ func (s *Store) attend(key string) (done func()) {
 // remaining are those of a line, read at a revision, that have not left since, as
 // far as it is known. Call it with mu held.
 func (s *Store) remaining(key string, rev int64, l line) line {
-	f := s.folders[key]
 	rest := make(line, 0, len(l))
 	for _, p := range l {
-		if f == nil || f.left[p.name] <= rev {
+		if !s.goneSince(key, p.name, rev) {
 			rest = append(rest, p)
 		}
 	}
 	return rest
 }
 
-// departed takes the news that a claim has left, and wakes who holds now.
-func (s *Store) departed(f *folder, name string, rev int64) {
+// goneSince reports whether a place that was in the line at a revision has left
+// since, as far as it is known. Call it with mu held.
+func (s *Store) goneSince(key, name string, rev int64) bool {
+	f := s.folders[key]
+	return f != nil && f.left[name] > rev
+}
+
+// departed takes the news that claims have left, and wakes who holds now.
+func (s *Store) departed(f *folder, events []*clientv3.Event) {
+	left := make(map[string]int64, len(events))
+	for _, e := range events {
+		left[string(e.Kv.Key)] = e.Kv.ModRevision
+	}
 	var calls []func()
 	s.mu.Lock()
 	if f.looks > 0 {
 		if f.left == nil {
 			f.left = make(map[string]int64)
 		}
-		f.left[name] = rev
+		maps.Copy(f.left, left)
 	}
 	for id, wakeups := range f.wakeups {
-		g, wakes := s.strike(s.table[id], name, rev)
+		g, wakes := s.strike(f, s.table[id], left)
 		for w := range wakeups {
 			if wakes {
 				calls = append(calls, func() { w.wake(g) })
@@ -215,18 +234,19 @@ func (s *Store) departed(f *folder, name string, rev int64) {
 	}
 }
 
-// strike takes who has left out of the way of a claim. It reports whether the claim
-// holds now, by a grant, or is to ask again. Call it with mu held.
-func (s *Store) strike(c *claim, name string, rev int64) (g driver.Grant, wakes bool) {
+// strike takes who has left, each in a revision, out of the way of a claim. It
+// reports whether the claim holds now, by a grant, or is to ask again. Call it with
+// mu held.
+func (s *Store) strike(f *folder, c *claim, left map[string]int64) (g driver.Grant, wakes bool) {
 	switch {
 	case c == nil || c.state != waiting:
 		return g, false
-	case c.name == name && c.rev < rev:
-		c.state = asking // It has lost its own place.
+	case left[c.name] > c.rev:
+		c.state, c.ahead = asking, nil // It has lost its own place.
 		return g, true
-	case !c.ahead.without(name, rev) || !c.ahead.fits(c.Weight, c.Limit):
+	case !c.ahead.without(left) || !c.ahead.fits(c.Weight, c.Limit):
 		return g, false
-	case c.turn():
+	case c.turn() && c.seen >= f.since && c.lease.lasts(s.now()):
 		c.hold()
 		return s.pushed(c), true
 	}
@@ -237,8 +257,8 @@ func (s *Store) strike(c *claim, name string, rev int64) (g driver.Grant, wakes 
 // confirms it, but no longer than it may be silent. Call it with mu held.
 func (s *Store) pushed(c *claim) driver.Grant {
 	until := s.now().Add(c.Alive())
-	if c.lease != nil && c.lease.end().Before(until) {
-		until = c.lease.end()
+	if end := c.lease.end(); end.Before(until) {
+		until = end
 	}
 	s.stand(c, until)
 	return c.granted(until.Sub(c.asked))
