@@ -205,7 +205,7 @@ func (s *Store) learn(c *claim, v view, i int) (holds bool) {
 	if c.rev < p.rev {
 		c.rev, c.state = p.rev, waiting
 	}
-	c.seen, c.phase = v.rev, p.Phase
+	c.seen, c.mod, c.phase = v.rev, p.mod, p.Phase
 	if c.state == held {
 		return true
 	}

@@ -26,6 +26,7 @@ type claim struct {
 
 	// Of one that is known to be in etcd:
 	rev   int64 // in which it was made
+	mod   int64 // in which it was last written
 	seen  int64 // in which the line was read of which the following tells
 	phase int64
 	span  int

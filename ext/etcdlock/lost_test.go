@@ -137,6 +137,42 @@ func TestFolderDeleted(t *testing.T) {
 	refused(t, b, waiting("key", "first"))
 }
 
+// TestWrittenAnew renews a claim that was written since it was last heard of, as by
+// a request of the past, or by another client: it stays, and goes under its lease.
+func TestWrittenAnew(t *testing.T) {
+	t.Parallel()
+	c := admin(t, shared.Addr())
+	s := openStore(t, shared.URL()+"?prefix=anew/")
+	holder := exclusive("key", "holder")
+	granted(t, s, holder)
+	write := func() (before int64) {
+		t.Helper()
+		kv := under(t, c, "anew/claims/").Kvs[0]
+		if _, err := c.Put(t.Context(), string(kv.Key), string(kv.Value)); err != nil { // under no lease
+			t.Fatal(err)
+		}
+		return kv.Lease
+	}
+	was := write()
+	eventually(t, "renewal", func() error { return s.Renew(t.Context(), []driver.Claim{holder})[0] })
+	if kv := under(t, c, "anew/claims/").Kvs[0]; kv.Lease != was {
+		t.Errorf("after a renewal it is under lease %x, want %x", kv.Lease, was)
+	}
+	for _, long := range []bool{true, false} {
+		write()
+		if holder.TTL = 15 * time.Second; long {
+			holder.TTL = time.Minute
+		}
+		holder.Leave = !long
+		if err := s.Renew(t.Context(), []driver.Claim{holder})[0]; err != nil {
+			t.Fatal(err)
+		}
+		if kv := under(t, c, "anew/claims/").Kvs[0]; kv.Lease == 0 || strings.Contains(string(kv.Value), "left") == long {
+			t.Errorf("after a renewal it is %s, under lease %x", kv.Value, kv.Lease)
+		}
+	}
+}
+
 // TestCompaction forgets the past under those who hold and wait.
 func TestCompaction(t *testing.T) {
 	t.Parallel()

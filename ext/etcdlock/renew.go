@@ -116,6 +116,7 @@ func (s *Store) prolonged(c driver.Claim, began time.Time, rev int64, on clientv
 	case e.rev != rev || e.state != held:
 		return driver.ErrLost
 	case e.lease == nil || e.lease.id != on:
+		e.astray = true // The next renewal puts it where it belongs.
 		return errMoved
 	}
 	e.TTL = c.TTL
@@ -171,28 +172,25 @@ func (s *Store) extend(ctx context.Context, c driver.Claim, began time.Time) err
 		return driver.ErrLost
 	}
 	s.stand(e, later(e.until, began.Add(c.TTL)))
-	e.TTL, e.astray = c.TTL, true // until the answer tells under which lease it is
-	name, rev, text := e.name, e.rev, s.record(e).String()
+	e.TTL = c.TTL
 	s.mu.Unlock()
 
-	a, err := s.do(ctx, txn{
-		when: []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(name), "=", rev)},
-		then: []clientv3.Op{clientv3.OpPut(name, text, clientv3.WithLease(l.id))},
-	})
-	switch {
+	switch err := s.rewrite(ctx, e, l, false); {
 	case errors.Is(err, rpctypes.ErrLeaseNotFound):
 		l.hurry()
 		return err
+	case errors.Is(err, errLeft):
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.table[c.ID] == e {
+			s.drop(e)
+		}
+		return nil
 	case err != nil:
 		return err
-	case !a.Succeeded:
-		return s.gone(ctx, c)
 	}
 	s.mu.Lock()
-	if s.table[c.ID] == e && e.state == held {
-		e.hang(l)
-		e.astray = false
-	}
+	rev := e.rev
 	s.mu.Unlock()
 	return s.prolonged(c, began, rev, l.id)
 }
@@ -232,44 +230,6 @@ func (s *Store) adopt(ctx context.Context, c driver.Claim, began time.Time) erro
 	}
 	if e.state == ending || !s.learn(e, v, i) {
 		return driver.ErrLost
-	}
-	return nil
-}
-
-// errLeft says that a claim was renewed for the last time, and stands.
-var errLeft = errors.New("the claim was left")
-
-// bequeath puts a claim under a lease of its own, which nobody keeps alive.
-func (s *Store) bequeath(ctx context.Context, c driver.Claim) error {
-	l := &lease{class: int64((c.TTL + time.Second - 1) / time.Second)}
-	if err := s.grant(ctx, l); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	e := s.table[c.ID]
-	if e == nil || e.state != held {
-		s.mu.Unlock()
-		return driver.ErrLost
-	}
-	e.TTL, e.astray = c.TTL, true
-	r := s.record(e)
-	r.Left = true
-	name, rev := e.name, e.rev
-	s.mu.Unlock()
-	a, err := s.do(ctx, txn{
-		when: []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(name), "=", rev)},
-		then: []clientv3.Op{clientv3.OpPut(name, r.String(), clientv3.WithLease(l.id))},
-	})
-	switch {
-	case err != nil:
-		return err
-	case !a.Succeeded:
-		return s.gone(ctx, c)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.table[c.ID] == e {
-		s.drop(e)
 	}
 	return nil
 }
