@@ -101,6 +101,9 @@ func (a *ask) ask(ctx context.Context) (g driver.Grant, err error) {
 		err = a.agree(ctx, &v)
 	}
 	g, moves, err := a.settle(v, mine, err)
+	if g.OK && v.line[v.index(a.ID)].Left {
+		return a.rest(ctx, v.line[v.index(a.ID)], g)
+	}
 	if !moves {
 		return g, err
 	}
@@ -108,6 +111,19 @@ func (a *ask) ask(ctx context.Context) (g driver.Grant, err error) {
 		return driver.Grant{}, unsure(err)
 	}
 	return a.answer(), nil
+}
+
+// rest is the grant of a claim that was left, for as long as it still has.
+func (a *ask) rest(ctx context.Context, p place, g driver.Grant) (driver.Grant, error) {
+	left, err := a.left(ctx, line{p})
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	g.TTL = min(g.TTL, left[p.lease])
+	if g.TTL <= 0 {
+		return driver.Grant{Retry: pause}, nil
+	}
+	return g, nil
 }
 
 // answer is the grant of a claim that has just been extended.

@@ -21,7 +21,8 @@ func TestFull(t *testing.T) {
 	e := servers.StartEtcd(t, "--quota-backend-bytes=4194304")
 	c := admin(t, e.Addr())
 	s := openStore(t, e.URL())
-	holder, late := exclusive("key", "holder"), exclusive("late", "late")
+	holder, late, unknown := exclusive("key", "holder"), exclusive("late", "late"), exclusive("unknown", "unknown")
+	granted(t, s, unknown)
 	granted(t, s, holder)
 	granted(t, s, late)
 	eventually(t, "end of the space", func() error {
@@ -37,9 +38,13 @@ func TestFull(t *testing.T) {
 	if w, err := s.Check(t.Context()); err != nil || len(w) != 1 || !strings.Contains(w[0], "alarm") {
 		t.Errorf("Check returned %q, %v; want a warning", w, err)
 	}
-	late.Late = true
+	late.Late, unknown.Late = true, true
 	if errs := s.Renew(t.Context(), []driver.Claim{holder}); errs[0] != nil {
 		t.Errorf("renewal: %v", errs)
+	}
+	other := openStore(t, e.URL()) // which has to look for it
+	if err := other.Release(t.Context(), []driver.Claim{unknown})[0]; err != nil {
+		t.Errorf("release by another client: %v", err)
 	}
 	for _, claim := range []driver.Claim{holder, late} {
 		if err := s.Release(t.Context(), []driver.Claim{claim})[0]; err != nil {

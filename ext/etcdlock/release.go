@@ -114,6 +114,10 @@ func (s *Store) find(ctx context.Context, r release) error {
 	defer s.mu.Unlock()
 	switch {
 	case err != nil:
+		if r.ours == nil && s.table[r.ID] == nil {
+			r.ours = s.enter(r.Claim, nil)
+			r.ours.loose = true
+		}
 		if r.ours != nil {
 			s.condemn(r.ours)
 		}
@@ -128,8 +132,17 @@ func (s *Store) find(ctx context.Context, r release) error {
 }
 
 // erase looks for a claim and removes it, if it may, and buries its id in the
-// same step. It reports whether it was there.
+// same step, unless etcd is full. It reports whether it was there.
 func (s *Store) erase(ctx context.Context, key, id string, bury bool, may func(place) bool) (there bool, err error) {
+	there, err = s.seek(ctx, key, id, bury, may)
+	if bury && errors.Is(err, rpctypes.ErrNoSpace) {
+		// What is on its way is refused for the same reason.
+		there, err = s.seek(ctx, key, id, false, may)
+	}
+	return there, err
+}
+
+func (s *Store) seek(ctx context.Context, key, id string, bury bool, may func(place) bool) (there bool, err error) {
 	var tombs []clientv3.Op
 	if bury {
 		tomb, err := s.bury(ctx, id, released)
