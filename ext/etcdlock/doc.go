@@ -4,7 +4,9 @@
 //
 //	locks, err := holdfast.Open(ctx, "etcd://h1:2379,h2:2379,h3:2379", nil)
 //
-// With a client of your own: [New].
+// With a client of your own: [New]. If that logs in with a password, etcd 3.4 locks it
+// out when it has asked nothing for as long as a login lasts, five minutes; Open does
+// not suffer from that.
 //
 // # How it works
 //

@@ -33,18 +33,27 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 	}
 	ctx, cancel := limited(ctx)
 	defer cancel()
-	client, err := connect(ctx, config)
+	clients, err := dial(ctx, config)
 	if err != nil {
 		return nil, err
 	}
-	s := New(client, opts)
-	s.owns = true
+	s := New(clients[0], opts)
+	s.owned = clients
 	// The client connects in the background: one question tells whether anybody
 	// is there who answers it.
 	if err := s.probe(ctx); err != nil && !errors.Is(err, driver.ErrInvalid) { // Check says that.
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// dial makes the clients that a Store needs, the one that does the work first.
+func dial(ctx context.Context, config clientv3.Config) ([]*clientv3.Client, error) {
+	if config.Username != "" {
+		return login(ctx, config)
+	}
+	client, err := connect(ctx, config)
+	return []*clientv3.Client{client}, err
 }
 
 // connect makes a client. If there is a password, it logs in.

@@ -43,7 +43,7 @@ type Options struct {
 // A Store keeps claims in etcd. Make one with New.
 type Store struct {
 	client    *clientv3.Client
-	owns      bool // the client was made for this Store
+	owned     []*clientv3.Client // those that were made for this Store
 	beats     etcdserverpb.LeaseClient
 	names     names
 	id        string        // names this Store in etcd
@@ -174,10 +174,11 @@ func (s *Store) Close() error {
 		revoking.Go(func() { s.revoke(l) })
 	}
 	revoking.Wait()
-	if !s.owns {
-		return nil
+	var errs []error
+	for _, client := range s.owned {
+		errs = append(errs, hangUp(client))
 	}
-	return hangUp(s.client)
+	return errors.Join(errs...)
 }
 
 // hangUp closes a client. Version 3.6 of it hangs if it is closed just when etcd
