@@ -127,6 +127,31 @@ func TestLoginExpires(t *testing.T) {
 	}
 }
 
+// TestWatchAfterLogin begins a watch when the token has run out with which another
+// began that still lasts: the client has one stream for both.
+func TestWatchAfterLogin(t *testing.T) {
+	t.Parallel()
+	e := servers.StartEtcd(t, "--auth-token-ttl=1")
+	protect(t, e.Addr())
+	s := openStore(t, "etcd://locks:secret@"+e.Addr())
+	stop, err := s.Watch(t.Context(), waiting("one", "id"), func(driver.Grant) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	<-time.After(4 * time.Second) // It expires meanwhile.
+	eventually(t, "watch", func() error {
+		if _, err := s.Acquire(t.Context(), exclusive("else", "id")); err != nil { // with a new token
+			return err
+		}
+		stop, err := s.Watch(t.Context(), waiting("two", "id"), func(driver.Grant) {})
+		if err == nil {
+			stop()
+		}
+		return err
+	})
+}
+
 // TestOpenFails has nobody at the port, somebody else, or a server that hangs.
 func TestOpenFails(t *testing.T) {
 	t.Parallel()

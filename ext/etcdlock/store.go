@@ -49,6 +49,7 @@ type Store struct {
 	id        string        // names this Store in etcd
 	bad       error         // what is wrong with the options
 	clusterID atomic.Uint64 // 0 before the first answer
+	stream    atomic.Int64  // of the watches that begin now
 	tombs     tombs
 	born      time.Time
 	clock     *boottime.Clock

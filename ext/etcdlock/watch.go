@@ -3,9 +3,11 @@ package etcdlock
 import (
 	"context"
 	"maps"
+	"strconv"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -41,6 +43,12 @@ const (
 
 	// rewatch is the pause before a watch that has ended is made again.
 	rewatch = 200 * time.Millisecond
+
+	// streamName is what tells streams of watches apart: the client has one for
+	// all whose metadata are the same. A stream goes on with the token of its
+	// user with which it began, and when that has run out, etcd refuses new
+	// watches in it, which the client may try without end. They need another stream.
+	streamName = "holdfast-stream"
 )
 
 // Watch implements [driver.Watcher].
@@ -152,16 +160,25 @@ func (s *Store) follow(ctx context.Context, f *folder) {
 func (s *Store) watch(ctx context.Context, prefix string, options []clientv3.OpOption, begin func(rev int64), hear func([]*clientv3.Event)) {
 	options = append(options, clientv3.WithPrefix(), clientv3.WithCreatedNotify())
 	for ctx.Err() == nil {
-		once, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
+		stream, created := s.stream.Load(), false
+		once, cancel := context.WithCancel(clientv3.WithRequireLeader(
+			metadata.AppendToOutgoingContext(ctx, streamName, strconv.FormatInt(stream, 10))))
+		late := time.AfterFunc(2*watchLimit, cancel)
 		for r := range s.client.Watch(once, prefix, options...) {
 			if r.Created {
+				late.Stop()
+				created = true
 				begin(r.Header.Revision)
 			}
 			if len(r.Events) > 0 {
 				hear(r.Events)
 			}
 		}
+		late.Stop()
 		cancel()
+		if !created {
+			s.stream.CompareAndSwap(stream, stream+1)
+		}
 		select {
 		case <-time.After(rewatch):
 		case <-ctx.Done():
