@@ -73,20 +73,11 @@ func bounded(t *testing.T) context.Context {
 
 func locked(t *testing.T, lk *holdfast.Locker, key string) *holdfast.Lock {
 	t.Helper()
-	l, err := patient(bounded(t), lk.Lock, key)
+	l, err := servers.Patient(bounded(t), lk.Lock, key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return l
-}
-
-// patient asks for a lock again as long as the server is slow, which is not wrong.
-func patient(ctx context.Context, ask func(context.Context, string, ...holdfast.LockOption) (*holdfast.Lock, error), key string) (*holdfast.Lock, error) {
-	l, err := ask(ctx, key)
-	for errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		l, err = ask(ctx, key)
-	}
-	return l, err
 }
 
 // TestSessionCrash kills the server while locks are held and waited for. All
@@ -119,7 +110,7 @@ func TestSessionCrash(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range waiters {
 		wg.Go(func() {
-			l, err := patient(ctx, b.Lock, fmt.Sprint("crash/", i))
+			l, err := servers.Patient(ctx, b.Lock, fmt.Sprint("crash/", i))
 			if err != nil {
 				t.Errorf("a waiter got %v", err)
 				return
@@ -202,7 +193,7 @@ func TestSessionTables(t *testing.T) {
 		if err := s.Create(bounded(t)); err != nil {
 			t.Fatal(err)
 		}
-		return patient(bounded(t), lk.TryLock, "key of tables")
+		return servers.Patient(bounded(t), lk.TryLock, "key of tables")
 	}
 	for _, name := range []string{"one_fence", "other_fence"} {
 		if _, err := take(name); err != nil {

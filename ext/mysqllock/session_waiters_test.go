@@ -38,7 +38,7 @@ func TestSessionWaiters(t *testing.T) {
 	var all sync.WaitGroup
 	for _, before := range held {
 		all.Go(func() {
-			l, err := patient(ctx, lk.Lock, before.Key())
+			l, err := servers.Patient(ctx, lk.Lock, before.Key())
 			if err == nil {
 				err = l.Unlock()
 			}

@@ -58,7 +58,7 @@ func TestSessionSequenceNames(t *testing.T) {
 	key := "names of sequences"
 	locked(t, lockerOn(t, at, "numbers"), key)
 	full := lockerOn(t, config(t, server.URL()), "names.numbers")
-	if _, err := patient(bounded(t), full.TryLock, key); !errors.Is(err, holdfast.ErrHeld) {
+	if _, err := servers.Patient(bounded(t), full.TryLock, key); !errors.Is(err, holdfast.ErrHeld) {
 		t.Errorf("the same sequence under its full name: %v, want ErrHeld", err)
 	}
 	locked(t, lockerOn(t, config(t, server.URL()), "numbers"), key) // in another schema, so another

@@ -54,20 +54,11 @@ func bounded(t *testing.T) context.Context {
 
 func locked(t *testing.T, lk *holdfast.Locker, key string) *holdfast.Lock {
 	t.Helper()
-	l, err := patient(bounded(t), lk.Lock, key)
+	l, err := servers.Patient(bounded(t), lk.Lock, key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return l
-}
-
-// patient asks for a lock again as long as the server is slow, which is not wrong.
-func patient(ctx context.Context, ask func(context.Context, string, ...holdfast.LockOption) (*holdfast.Lock, error), key string) (*holdfast.Lock, error) {
-	l, err := ask(ctx, key)
-	for errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		l, err = ask(ctx, key)
-	}
-	return l, err
 }
 
 // ends waits until a lock is lost.
@@ -140,7 +131,7 @@ func TestSessionCrash(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range waiters {
 		wg.Go(func() {
-			l, err := patient(ctx, b.Lock, fmt.Sprint("crash/", i))
+			l, err := servers.Patient(ctx, b.Lock, fmt.Sprint("crash/", i))
 			if err != nil {
 				t.Errorf("a waiter got %v", err)
 				return

@@ -57,10 +57,7 @@ func (l *ledger) leave(key string, lock *holdfast.Lock) {
 
 // once locks and unlocks a key. An unlock may fail while the server is down.
 func (l *ledger) once(ctx context.Context, locks *holdfast.Locker, key string) error {
-	lock, err := locks.Lock(ctx, key)
-	for errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		lock, err = locks.Lock(ctx, key) // The server is slow, not wrong.
-	}
+	lock, err := servers.Patient(ctx, locks.Lock, key)
 	if err != nil {
 		return err
 	}

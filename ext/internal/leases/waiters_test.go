@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
 )
 
 // separate makes a database of its own on a server that others use too, with a
@@ -76,10 +77,7 @@ func TestWaitersOfManyKeys(t *testing.T) {
 				return err
 			}
 			lining.Go(func() {
-				l, err := b.Lock(ctx, held[i].Key)
-				for errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-					l, err = b.Lock(ctx, held[i].Key) // The server is slow, not wrong.
-				}
+				l, err := servers.Patient(ctx, b.Lock, held[i].Key)
 				if err == nil {
 					err = l.Unlock()
 				}
