@@ -39,7 +39,7 @@ func (lk *Locker) Lock(ctx context.Context, key string, opts ...LockOption) (*Lo
 func (lk *Locker) TryLock(ctx context.Context, key string, opts ...LockOption) (*Lock, error) {
 	s, err := lk.settings(opts)
 	if err == nil && (s.tries > 0 || s.limited && s.wait > 0) {
-		err = errors.New("TryLock does not wait: use Lock with Wait or Retry")
+		err = invalid(ErrInvalid, errors.New("TryLock does not wait: use Lock with Wait or Retry"))
 	}
 	if err != nil {
 		return nil, wrap("trylock", key, err)

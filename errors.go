@@ -30,6 +30,13 @@ var (
 	// its transaction for one that in turn waits for it.
 	ErrDeadlock = driver.ErrDeadlock
 
+	// ErrInvalid: an option is wrong, or the store can never do what was asked of
+	// it. To ask again is in vain.
+	ErrInvalid = driver.ErrInvalid
+
+	// ErrKey is the ErrInvalid of a key that is empty, too long or not UTF-8.
+	ErrKey = fmt.Errorf("%w: not a key", ErrInvalid)
+
 	// ErrNotFenced: Fenced was asked for, but the store has no fencing tokens.
 	ErrNotFenced = errors.New("store has no fencing tokens")
 )
@@ -52,6 +59,23 @@ func wrap(op, key string, err error) error {
 		return nil
 	}
 	return &Error{Op: op, Key: key, Err: err}
+}
+
+// An inputError is what is wrong with an argument, in words of its own.
+type inputError struct {
+	error
+	kind error // ErrInvalid or ErrKey
+}
+
+func (e inputError) Is(target error) bool { return errors.Is(e.kind, target) }
+
+func (e inputError) Unwrap() error { return e.error }
+
+func invalid(kind, err error) error {
+	if err == nil {
+		return nil
+	}
+	return inputError{err, kind}
 }
 
 // A HeldError says who holds a lock that was refused, as far as the store

@@ -25,7 +25,7 @@ type Group struct {
 func (lk *Locker) LockAll(ctx context.Context, keys []string, opts ...LockOption) (*Group, error) {
 	sorted := slices.Compact(slices.Sorted(slices.Values(keys)))
 	if len(sorted) == 0 || len(sorted) > MaxKeys {
-		return nil, fmt.Errorf("holdfast: lockall: %d keys; it must be from 1 to %d", len(sorted), MaxKeys)
+		return nil, invalid(ErrInvalid, fmt.Errorf("holdfast: lockall: %d keys; it must be from 1 to %d", len(sorted), MaxKeys))
 	}
 	s, err := lk.settings(opts)
 	if err != nil {

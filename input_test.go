@@ -52,16 +52,19 @@ func TestBadInput(t *testing.T) {
 				if !errors.As(err, &e) || e.Key != c.key || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 					b.Errorf("key %.20q: error %v, want one that names the key and says %q", c.key, err, c.want)
 				}
+				if !errors.Is(err, ErrInvalid) || errors.Is(err, ErrKey) != (c.key != "k") {
+					b.Errorf("key %.20q: error %v matches ErrInvalid: %v, ErrKey: %v", c.key, err, errors.Is(err, ErrInvalid), errors.Is(err, ErrKey))
+				}
 			}
 		}
 		if c := b.store.seen(); c.acquire != 0 {
 			b.Errorf("bad input reached the store %d times", c.acquire)
 		}
-		if _, err := lk.TryLock(b.Context(), "k", Wait(time.Second)); err == nil || errors.Is(err, ErrHeld) {
+		if _, err := lk.TryLock(b.Context(), "k", Wait(time.Second)); !errors.Is(err, ErrInvalid) || errors.Is(err, ErrHeld) {
 			b.Errorf("TryLock with Wait: %v", err)
 		}
 		for _, keys := range [][]string{nil, manyKeys(65)} {
-			if _, err := lk.LockAll(b.Context(), keys); err == nil || !strings.Contains(err.Error(), "from 1 to 64") {
+			if _, err := lk.LockAll(b.Context(), keys); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "from 1 to 64") {
 				b.Errorf("LockAll of %d keys: %v", len(keys), err)
 			}
 		}
@@ -84,7 +87,7 @@ func TestBadOptions(t *testing.T) {
 			"Options.Owner":  {Owner: "\xff"},
 			"Options.Prefix": {Prefix: strings.Repeat("p", 512)},
 		} {
-			if _, err := b.open(opts).TryLock(b.Context(), "k"); err == nil || !strings.Contains(err.Error(), want) {
+			if _, err := b.open(opts).TryLock(b.Context(), "k"); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), want) {
 				b.Errorf("%+v: %v, want an error about %s", opts, err, want)
 			}
 			if _, err := Open(b.Context(), "mem://", opts); err == nil || !strings.Contains(err.Error(), want) {

@@ -77,7 +77,7 @@ func (o *Options) resolve() (Options, error) {
 	if r.Trace == nil {
 		r.Trace = &Trace{}
 	}
-	return r, errors.Join(errs...)
+	return r, invalid(ErrInvalid, errors.Join(errs...))
 }
 
 func defaultOwner() string {
@@ -274,7 +274,7 @@ func (lk *Locker) settings(opts []LockOption) (settings, error) {
 	if s.errs == nil {
 		return s, lk.bad
 	}
-	return s, errors.Join(append(s.errs, lk.bad)...)
+	return s, invalid(ErrInvalid, errors.Join(append(s.errs, lk.bad)...))
 }
 
 // weigh turns the kind of lock into the numbers of the one rule of package
@@ -299,10 +299,10 @@ func (s *settings) weigh() {
 // storedKey checks a caller's key and puts the prefix before it.
 func (lk *Locker) storedKey(key string) (string, error) {
 	if err := driver.CheckKey(key); err != nil {
-		return "", err
+		return "", invalid(ErrKey, err)
 	}
 	if n := len(lk.opts.Prefix) + len(key); n > driver.MaxKey {
-		return "", fmt.Errorf("the key has %d bytes with its prefix; it must have at most %d", n, driver.MaxKey)
+		return "", invalid(ErrKey, fmt.Errorf("the key has %d bytes with its prefix; it must have at most %d", n, driver.MaxKey))
 	}
 	return lk.opts.Prefix + key, nil
 }
