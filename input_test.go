@@ -40,6 +40,9 @@ func TestBadInput(t *testing.T) {
 			{"k", []LockOption{Weight(3)}, "needs Slots"},
 			{"k", []LockOption{Weight(3), Shared()}, "needs Slots"},
 			{"k", []LockOption{Slots(2), Shared()}, "exclude"},
+			{"k", []LockOption{Exclusive(), Shared()}, "exclude"},
+			{"k", []LockOption{Slots(2), Exclusive()}, "exclude"},
+			{"k", []LockOption{Exclusive(), Reenter()}, "exclude"},
 			{"k", []LockOption{Note("\xff")}, "Note"},
 			{"k", []LockOption{Note(strings.Repeat("n", 1025))}, "Note"},
 		}

@@ -107,7 +107,7 @@ type settings struct {
 	every   time.Duration
 	fenced  bool
 	reenter bool
-	kind    string // Shared, Slots, or "" for exclusive
+	kind    string // Shared, Slots, Exclusive, or "" for exclusive too
 	errs    []error
 }
 
@@ -144,6 +144,14 @@ func Slots(n int) LockOption {
 		}
 		s.is("Slots", int64(n))
 	})
+}
+
+// Exclusive says what a lock is without [Shared] and [Slots]: at most one holds
+// the key. It is for those who pass on the options of others: with it, Shared,
+// Slots and [Reenter] are refused as bad input, because with each of them the key
+// could serve two at a time.
+func Exclusive() LockOption {
+	return option(func(s *settings) { s.is("Exclusive", driver.MaxWeight) })
 }
 
 // Weight makes a lock take w of the key's Slots, from 1 to their number,
@@ -267,6 +275,9 @@ func (lk *Locker) settings(opts []LockOption) (settings, error) {
 	s.weigh()
 	if s.ttl != lk.opts.TTL {
 		s.fail(within("TTL", s.ttl, MinTTL, MaxTTL))
+	}
+	if s.reenter && s.kind == "Exclusive" {
+		s.fail(errors.New("Reenter and Exclusive exclude each other"))
 	}
 	if s.tries > 0 && s.limited {
 		s.fail(errors.New("Retry and Wait exclude each other"))

@@ -31,7 +31,8 @@ var walls = map[string]string{
 	"redlock":  "driver internal/...",
 
 	"fence":        "driver internal/...", // not the engine: stores use it
-	"httplock":     ". driver fence internal/...",
+	"httplock":     ". driver fence once internal/...",
+	"once/...":     ". driver fence once internal/...",
 	"examples/...": "...",
 
 	"ext/redislock/...": "driver internal/... ext/internal/... ext/redislock",

@@ -1,0 +1,20 @@
+package once
+
+import "errors"
+
+var (
+	// ErrMismatch: the key was begun, or is done, with another fingerprint: it
+	// was used again for something else.
+	ErrMismatch = errors.New("key was used with another fingerprint")
+
+	// ErrUnrecorded: the effect has run, but its result could not be remembered,
+	// so it may run again. The error says why; one that also matches
+	// [fence.ErrOutdated] says that another has begun since, after the lock was
+	// lost.
+	ErrUnrecorded = errors.New("effect has run but is not remembered")
+
+	// ErrTooLarge: the result has more than [MaxResult] bytes.
+	ErrTooLarge = errors.New("result is too large")
+
+	errNotOwned = errors.New("effect is done or closed, so it cannot be finished")
+)

@@ -1,0 +1,4 @@
+package once
+
+// Size returns how many records m keeps.
+func Size(m *Memory) int { return len(m.records) }

@@ -1,0 +1,101 @@
+package once
+
+import (
+	"bytes"
+	"context"
+	"sync"
+	"time"
+)
+
+// Memory keeps records in the memory of one process, for tests and for programs
+// of one process that may forget when they end. The zero value is ready to use.
+// Its methods never block or fail but by a token.
+type Memory struct {
+	mu      sync.Mutex
+	records map[string]kept
+	sweepAt int
+}
+
+// A kept record ends at its time.
+type kept struct {
+	Record
+	until time.Time
+}
+
+var _ Records = (*Memory)(nil)
+
+// Load implements [Records].
+func (m *Memory) Load(_ context.Context, key string) (Record, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.load(key, time.Now()).copy(), nil
+}
+
+// Begin implements [Records].
+func (m *Memory) Begin(_ context.Context, key string, token uint64, fingerprint string, keep time.Duration) (Record, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	r, err := m.load(key, now).begin(key, token, fingerprint)
+	if err == nil && r.State == Begun && r.Token == token {
+		m.sweep(now)
+		m.records[key] = kept{r, now.Add(keep)}
+	}
+	return r.copy(), err
+}
+
+// Finish implements [Records].
+func (m *Memory) Finish(_ context.Context, key string, token uint64, result []byte, keep time.Duration) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := time.Now()
+	before := m.load(key, now)
+	r, err := before.finish(key, token, bytes.Clone(result))
+	if err == nil && before.State != Done {
+		m.records[key] = kept{r, now.Add(keep)}
+	}
+	return err
+}
+
+// Forget implements [Records].
+func (m *Memory) Forget(_ context.Context, key string, token uint64) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before := m.load(key, time.Now())
+	r, err := before.forget(key, token)
+	if err == nil && before.Token != 0 {
+		m.records[key] = kept{r, m.records[key].until}
+	}
+	return err
+}
+
+// load returns a record whose time is not over. Call it with mu held.
+func (m *Memory) load(key string, now time.Time) Record {
+	k, ok := m.records[key]
+	if !ok || !now.Before(k.until) {
+		return Record{}
+	}
+	return k.Record
+}
+
+// sweep removes the records whose time is over once there are twice as many as
+// were left the last time. Call it with mu held.
+func (m *Memory) sweep(now time.Time) {
+	const few = 64
+	if len(m.records) < m.sweepAt {
+		return
+	}
+	live := make(map[string]kept, len(m.records)) // a map never shrinks
+	for key, k := range m.records {
+		if now.Before(k.until) {
+			live[key] = k
+		}
+	}
+	m.records, m.sweepAt = live, max(2*len(live), few)
+}
+
+// copy returns a record that shares no memory with r.
+func (r Record) copy() Record {
+	r.Result = bytes.Clone(r.Result)
+	return r
+}
