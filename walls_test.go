@@ -33,6 +33,7 @@ var walls = map[string]string{
 	"fence":        "driver internal/...", // not the engine: stores use it
 	"httplock":     ". driver fence once internal/...",
 	"once/...":     ". driver fence once internal/...",
+	"elect":        ".",
 	"examples/...": "...",
 
 	"ext/redislock/...": "driver internal/... ext/internal/... ext/redislock",

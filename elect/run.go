@@ -1,0 +1,126 @@
+package elect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// Why a term ended, besides the loss of the lock, whose error matches
+// [holdfast.ErrLost].
+var (
+	// ErrStepDown: the leader hands over. The function of a leader returns it, and
+	// it is the cause of its context when MaxTerm is over.
+	ErrStepDown = errors.New("leader steps down")
+
+	// ErrUnfit: the Check of the leader has failed.
+	ErrUnfit = errors.New("leader is not fit to lead")
+
+	// ErrStuck: the function of a leader did not return within its Grace. It is
+	// only reported.
+	ErrStuck = errors.New("leader does not stop")
+)
+
+// Pauses between two campaigns of a process.
+const (
+	shortest = 100 * time.Millisecond // at first, and twice as long after each failure
+	patience = time.Second            // at most, so that a job is not without a leader for long
+	aside    = 2 * time.Second        // after a hand-over: all who wait for a lock have asked within one
+)
+
+// Run campaigns for a job, calls fn while this process leads, and campaigns again
+// when its term has ended (see the package comment). The context of fn carries the
+// lock (see [holdfast.FromContext]), and ends before another can lead; its cause
+// says why. The job is the key of the lock. Run calls fn in its own goroutine.
+//
+// Run returns what fn returned, if that is not [ErrStepDown] and fn returned before
+// its context ended, or if ctx has ended. If ctx ends while another leads, the error
+// matches that of ctx. While the store fails, Run asks again; it returns an error
+// only if asking again would not help: [holdfast.ErrInvalid], for bad input or a
+// store that can never grant the lock, [holdfast.ErrDeadlock] if ctx carries the lock of the job already, or
+// [holdfast.ErrClosed] once the Locker is closed.
+func Run(ctx context.Context, locks *holdfast.Locker, job string, fn func(ctx context.Context) error, opts ...Option) error {
+	s := resolve(opts)
+	if fn == nil {
+		s.require(errors.New("Run needs a function"))
+	}
+	if err := errors.Join(s.errs...); err != nil {
+		return fmt.Errorf("elect: %q: %w", job, err)
+	}
+	c := &candidate{settings: s, locks: locks, job: job, fn: fn}
+	for {
+		over, err := c.campaign(ctx)
+		if over {
+			return err
+		}
+		s.report(fmt.Errorf("elect: %q: %w", job, err))
+		if err := sleep(ctx, c.pause(err)); err != nil {
+			return fmt.Errorf("elect: %q: %w", job, err)
+		}
+	}
+}
+
+// A candidate is one call of Run.
+type candidate struct {
+	settings
+	locks    *holdfast.Locker
+	job      string
+	fn       func(context.Context) error
+	failures int // campaigns in a row that led to no term worth the name
+}
+
+// campaign stands in line and leads for a term. It reports whether that was the
+// last, and then what Run returns, or else why it has to go on.
+func (c *candidate) campaign(ctx context.Context) (over bool, err error) {
+	lock, err := c.locks.Lock(ctx, c.job, c.lock...)
+	if err != nil {
+		c.failures++
+		return ctx.Err() != nil || final(err), err
+	}
+	began := time.Now()
+	result, ended := c.lead(ctx, lock)
+	if c.failures++; time.Since(began) > patience {
+		c.failures = 1
+	}
+	switch {
+	case ctx.Err() != nil, ended == nil && !errors.Is(result, ErrStepDown):
+		return true, result
+	case ended == nil:
+		return false, result
+	case result == nil:
+		return false, ended
+	}
+	return false, fmt.Errorf("%w; the leader returned: %w", ended, result)
+}
+
+// final reports whether asking again cannot help.
+func final(err error) bool {
+	return errors.Is(err, holdfast.ErrClosed) || errors.Is(err, holdfast.ErrDeadlock) || errors.Is(err, holdfast.ErrInvalid)
+}
+
+// pause returns how long to wait after a campaign that ended like this.
+func (c *candidate) pause(why error) time.Duration {
+	switch {
+	case errors.Is(why, ErrUnfit):
+		return max(aside, c.check.every)
+	case errors.Is(why, ErrStepDown):
+		return aside
+	}
+	d := min(shortest<<min(c.failures-1, 10), patience)
+	return d/2 + rand.N(d/2)
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,96 @@
+package elect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// A term is the time for which a candidate leads.
+type term struct {
+	*candidate
+	lock     *holdfast.Lock
+	ctx      context.Context // of fn
+	end      context.CancelCauseFunc
+	returned chan struct{} // closed when fn has
+	guarded  sync.WaitGroup
+}
+
+// lead calls fn, unless the check fails before. It returns what fn returned, and
+// why the term had ended before that, nil if it had not.
+func (c *candidate) lead(ctx context.Context, lock *holdfast.Lock) (result, ended error) {
+	t := &term{candidate: c, lock: lock, returned: make(chan struct{})}
+	t.ctx, t.end = context.WithCancelCause(lock.Context(ctx))
+	defer func() { ended = t.finish() }() // also if fn panics
+	if err := c.check.fit(t.ctx); err != nil {
+		t.end(err)
+	}
+	if t.ctx.Err() != nil {
+		return ctx.Err(), nil
+	}
+	t.guarded.Go(t.guard)
+	return c.fn(t.ctx), nil
+}
+
+// finish gives the lock back, and returns why the term had ended before.
+func (t *term) finish() error {
+	ended := context.Cause(t.ctx)
+	close(t.returned)
+	t.end(nil)
+	t.guarded.Wait()
+	err := t.lock.Unlock()
+	switch {
+	case ended == nil && errors.Is(err, holdfast.ErrLost):
+		return err
+	case err != nil && !errors.Is(err, holdfast.ErrLost) && !errors.Is(err, holdfast.ErrReleased):
+		t.report(fmt.Errorf("elect: %q: %w", t.job, err)) // the release goes on in the background
+	}
+	return ended
+}
+
+// guard ends the context of fn when the term is over, and then the lock, if fn does
+// not return: others need not wait for one who is stuck.
+func (t *term) guard() {
+	if why := t.watch(); why != nil {
+		t.end(why)
+	}
+	timer := time.NewTimer(t.grace)
+	defer timer.Stop()
+	select {
+	case <-t.returned:
+	case <-timer.C:
+		t.report(fmt.Errorf("elect: %q: %w: it has not returned %v after its context ended", t.job, ErrStuck, t.grace))
+		_ = t.lock.Unlock() // it ends with its TTL if this fails
+	}
+}
+
+// watch returns why the term is over, nil if its context has ended already.
+func (t *term) watch() error {
+	var over, due <-chan time.Time
+	if t.maxTerm > 0 {
+		timer := time.NewTimer(t.maxTerm)
+		defer timer.Stop()
+		over = timer.C
+	}
+	if t.check != nil {
+		ticker := time.NewTicker(t.check.every)
+		defer ticker.Stop()
+		due = ticker.C
+	}
+	for {
+		select {
+		case <-t.ctx.Done():
+			return nil
+		case <-over:
+			return fmt.Errorf("%w: it has led for %v", ErrStepDown, t.maxTerm)
+		case <-due:
+			if err := t.check.fit(t.ctx); err != nil {
+				return err
+			}
+		}
+	}
+}
