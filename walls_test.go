@@ -44,7 +44,7 @@ var walls = map[string]string{
 	"ext/mysqllock":     "driver sqllock internal/... ext/internal/...",
 	"ext/sqlitelock":    "driver sqllock internal/... ext/internal/...",
 
-	"ext/grpclock":     ". driver internal/... ext/internal/...",
+	"ext/grpclock":     ". driver fence internal/... ext/internal/...",
 	"ext/otellock":     ". driver internal/... ext/internal/...",
 	"ext/schedlock":    ". driver internal/... ext/internal/...",
 	"ext/internal/...": "driver internal/... ext/internal/...",
@@ -95,8 +95,12 @@ var clients = map[string]string{
 	// connect again, and silence on stderr.
 	"go.etcd.io/etcd/client/v3": "ext/etcdlock ext/internal/...",
 	"go.etcd.io/etcd/api/v3":    "ext/etcdlock",
-	"google.golang.org/grpc":    "ext/etcdlock",
+	"google.golang.org/grpc":    "ext/etcdlock ext/grpclock",
 	"go.uber.org/zap":           "ext/etcdlock ext/internal/...",
+
+	// What every gRPC server has already: the details of a status, and their types.
+	"google.golang.org/genproto/googleapis/rpc": "ext/grpclock",
+	"google.golang.org/protobuf":                "ext/grpclock",
 
 	// What many applications wrap around their transactions, in which locks and
 	// fences must work. Only shown, never shipped.

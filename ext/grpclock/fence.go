@@ -1,0 +1,163 @@
+package grpclock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/fence"
+)
+
+// The entries of the metadata in which clients send what they hold. Values of
+// entries in -bin may be any bytes.
+const (
+	keyEntry   = "holdfast-key-bin"
+	tokenEntry = "holdfast-token"
+)
+
+// UnaryClientFence is a client interceptor that sends the key and the fencing
+// token of the lock in the context ([holdfast.Lock.Context]), the innermost if
+// there are several. Without a lock, or with one whose store has no tokens,
+// nothing is sent. The call of one who has lost the lock is not sent at all: its
+// error has the reason [LockLost].
+func UnaryClientFence(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	ctx, err := withToken(ctx)
+	if err != nil {
+		return err
+	}
+	return invoker(ctx, method, req, reply, cc, opts...)
+}
+
+// StreamClientFence is [UnaryClientFence] for streams. They send the token once,
+// at their beginning.
+func StreamClientFence(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	ctx, err := withToken(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return streamer(ctx, desc, cc, method, opts...)
+}
+
+// withToken puts the lock in the context into the metadata of the call, in place
+// of one that was passed on from another's call.
+func withToken(ctx context.Context) (context.Context, error) {
+	lock, ok := holdfast.FromContext(ctx)
+	if !ok {
+		return ctx, nil
+	}
+	token := lock.Fence()
+	if err := lock.Err(); err != nil {
+		return nil, refuse(Refusal{Reason: LockLost, Key: lock.Key()}, err, "the lock was lost before the call")
+	}
+	if token == 0 {
+		return ctx, nil
+	}
+	md, _ := metadata.FromOutgoingContext(ctx) // a copy
+	if md == nil {
+		md = metadata.MD{}
+	}
+	md.Set(keyEntry, lock.Key())
+	md.Set(tokenEntry, strconv.FormatUint(token, 10))
+	return metadata.NewOutgoingContext(ctx, md), nil
+}
+
+// Token returns the key and the fencing token that a call carries; "" and 0 if it
+// carries none. An error says what is wrong with them.
+func Token(ctx context.Context) (key string, token uint64, err error) {
+	key, err = entry(ctx, keyEntry)
+	if err != nil {
+		return "", 0, err
+	}
+	text, err := entry(ctx, tokenEntry)
+	if err != nil || key == "" && text == "" {
+		return "", 0, err
+	}
+	token, err = strconv.ParseUint(text, 10, 64)
+	if err != nil || token == 0 || key == "" {
+		return "", 0, fmt.Errorf("a fencing token %.20q for the key %.40q; it must be a decimal number above 0, and have a key", text, key)
+	}
+	return key, token, nil
+}
+
+// TokenKey is the [KeyFunc] of the key that the call's own token is for: it checks
+// the token of every call that carries one. [Required] of it refuses all others.
+func TokenKey(ctx context.Context, _ string, _ any) (string, error) {
+	key, _, err := Token(ctx)
+	return key, err
+}
+
+// Fences remember the highest token of each key and refuse smaller ones with an
+// error that matches [fence.ErrOutdated]. Otherwise they call write, which is the
+// handler, and return its error.
+type Fences interface {
+	Check(ctx context.Context, key string, token uint64, write func() error) error
+}
+
+// UnaryServerFence returns an interceptor that lets a call pass only with the
+// fencing token of its key, and only if no larger one has been seen. Calls whose
+// key is "" need none.
+func UnaryServerFence(fences Fences, key KeyFunc) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (reply any, err error) {
+		err = check(ctx, fences, key, info.FullMethod, req, func() (err error) {
+			reply, err = handler(ctx, req)
+			return err
+		})
+		return reply, err
+	}
+}
+
+// StreamServerFence is [UnaryServerFence] for streams. They are checked once, at
+// their beginning.
+func StreamServerFence(fences Fences, key KeyFunc) grpc.StreamServerInterceptor {
+	return func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+		return check(ss.Context(), fences, key, info.FullMethod, nil, func() error { return handler(srv, ss) })
+	}
+}
+
+func check(ctx context.Context, fences Fences, key KeyFunc, method string, req any, handle func() error) error {
+	want, err := key(ctx, method, req)
+	if err != nil {
+		return badKey(err)
+	}
+	if want == "" {
+		return handle()
+	}
+	if err := driver.CheckKey(want); err != nil {
+		return badKey(err)
+	}
+	sent, token, err := Token(ctx)
+	switch {
+	case err != nil:
+		return refuse(Refusal{Reason: TokenInvalid, Key: want}, err, err.Error())
+	case token == 0:
+		return refuse(Refusal{Reason: TokenMissing, Key: want}, nil, "the call needs the fencing token of its lock")
+	case sent != want:
+		return refuse(Refusal{Reason: TokenInvalid, Key: want}, nil, "the fencing token is for another key")
+	}
+	passed := false
+	err = fences.Check(ctx, want, token, func() error {
+		passed = true
+		return handle()
+	})
+	if err == nil || passed {
+		return err
+	}
+	return outdated(ctx, want, err)
+}
+
+// outdated is the answer to a call that the fences did not let pass.
+func outdated(ctx context.Context, key string, err error) error {
+	switch {
+	case errors.Is(err, fence.ErrOutdated):
+		return refuse(Refusal{Reason: TokenOutdated, Key: key}, err, "a later holder of the lock has called before")
+	case ctx.Err() != nil:
+		return cut(ctx.Err(), err)
+	}
+	return refuse(Refusal{Reason: StoreUnreachable, Key: key}, err, "the store of the fences cannot be asked")
+}

@@ -1,0 +1,62 @@
+package grpclock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// A KeyFunc says which key a call needs for itself; "" leaves it unguarded. The
+// method is the full one, such as "/bank.Bank/Withdraw"; the request is nil for a
+// stream. An error refuses the call, with InvalidArgument unless it carries a
+// status of its own. It may be called from many goroutines at once.
+type KeyFunc func(ctx context.Context, method string, req any) (string, error)
+
+// Metadata takes the key from an entry of the call's metadata. It is "" without
+// one; two are refused. It is for callers that are trusted with the keys of all
+// locks: for others, put a word before it in a KeyFunc of your own.
+func Metadata(name string) KeyFunc {
+	return func(ctx context.Context, _ string, _ any) (string, error) {
+		return entry(ctx, name)
+	}
+}
+
+// Required refuses calls for which key says "".
+func Required(key KeyFunc) KeyFunc {
+	return func(ctx context.Context, method string, req any) (string, error) {
+		name, err := key(ctx, method, req)
+		if name == "" && err == nil {
+			err = errors.New("the call has to name what it is about, and does not")
+		}
+		return name, err
+	}
+}
+
+// entry returns the one value of an entry of the call's metadata, "" if it has none.
+func entry(ctx context.Context, name string) (string, error) {
+	switch values := metadata.ValueFromIncomingContext(ctx, name); len(values) {
+	case 0:
+		return "", nil
+	case 1:
+		return values[0], nil
+	default:
+		return "", fmt.Errorf("%d values of %s in the metadata; it must be one", len(values), name)
+	}
+}
+
+// badKey refuses a call for which there is no key to guard.
+func badKey(err error) error {
+	if _, own := status.FromError(err); own {
+		return err
+	}
+	var bad *holdfast.Error
+	if errors.As(err, &bad) {
+		err = bad.Err // without the key, which may be long
+	}
+	return refuse(Refusal{Reason: KeyInvalid}, err, err.Error())
+}

@@ -1,0 +1,168 @@
+package grpclock
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// Domain is that of the ErrorInfo in refusals.
+const Domain = "holdfast"
+
+// A Reason is why a call was refused.
+type Reason string
+
+// The reasons for a refusal.
+const (
+	LockHeld         Reason = "LOCK_HELD"         // another has the lock
+	LockLost         Reason = "LOCK_LOST"         // the lock ended while it was needed
+	LockInvalid      Reason = "LOCK_INVALID"      // what the server asks for cannot be had
+	KeyInvalid       Reason = "KEY_INVALID"       // missing, too long, or not UTF-8
+	StoreUnreachable Reason = "STORE_UNREACHABLE" // of the locks, or of the fences
+	TokenMissing     Reason = "TOKEN_MISSING"     // the call has to carry a fencing token
+	TokenInvalid     Reason = "TOKEN_INVALID"     // the token is none, or for another key
+	TokenOutdated    Reason = "TOKEN_OUTDATED"    // a later holder's has been seen
+)
+
+// answers are what the reasons are in gRPC.
+var answers = map[Reason]codes.Code{
+	LockHeld:         codes.Aborted,
+	LockLost:         codes.Aborted,
+	LockInvalid:      codes.Internal,
+	KeyInvalid:       codes.InvalidArgument,
+	StoreUnreachable: codes.Unavailable,
+	TokenMissing:     codes.InvalidArgument,
+	TokenInvalid:     codes.InvalidArgument,
+	TokenOutdated:    codes.FailedPrecondition,
+}
+
+// A Refusal is what the interceptors of this package say about a call that they
+// have refused.
+type Refusal struct {
+	Reason Reason
+	Key    string        // "" if there is none
+	Retry  time.Duration // when the holder's lease runs out unless it is renewed; 0 if unknown
+
+	// Who holds the lock: for servers with Options.ShowHolder.
+	Owner, Note string
+	Since       time.Time
+}
+
+// RefusalOf returns what the error of a call says about its refusal; false if it
+// says nothing of that kind.
+func RefusalOf(err error) (Refusal, bool) {
+	var r Refusal
+	for _, detail := range status.Convert(err).Details() {
+		switch d := detail.(type) {
+		case *errdetails.ErrorInfo:
+			if d.GetDomain() == Domain {
+				r.read(d)
+			}
+		case *errdetails.RetryInfo:
+			r.Retry = d.GetRetryDelay().AsDuration()
+		}
+	}
+	if r.Reason == "" {
+		return Refusal{}, false
+	}
+	return r, true
+}
+
+func (r *Refusal) read(d *errdetails.ErrorInfo) {
+	m := d.GetMetadata()
+	r.Reason, r.Key = Reason(d.GetReason()), m["key"]
+	r.Owner, r.Note = m["owner"], m["note"]
+	if since, err := time.Parse(time.RFC3339Nano, m["since"]); err == nil {
+		r.Since = since
+	}
+}
+
+// details are what RefusalOf reads.
+func (r Refusal) details() []protoadapt.MessageV1 {
+	m := make(map[string]string)
+	for name, text := range map[string]string{"key": r.Key, "owner": r.Owner, "note": r.Note} {
+		if text != "" {
+			m[name] = text
+		}
+	}
+	if !r.Since.IsZero() {
+		m["since"] = r.Since.Format(time.RFC3339Nano)
+	}
+	all := []protoadapt.MessageV1{&errdetails.ErrorInfo{Reason: string(r.Reason), Domain: Domain, Metadata: m}}
+	if r.Retry > 0 {
+		all = append(all, &errdetails.RetryInfo{RetryDelay: durationpb.New(r.Retry)})
+	}
+	return all
+}
+
+// A refusal is a status for the caller. The cause is for interceptors around this
+// one: it may tell of the inside of the server.
+type refusal struct {
+	status *status.Status
+	cause  error
+}
+
+// GRPCStatus returns what the caller is told.
+func (e *refusal) GRPCStatus() *status.Status { return e.status }
+
+func (e *refusal) Error() string {
+	if e.cause == nil {
+		return e.status.String()
+	}
+	return fmt.Sprintf("%v: %v", e.status, e.cause)
+}
+
+func (e *refusal) Unwrap() error { return e.cause }
+
+func refuse(r Refusal, cause error, message string) error {
+	s := status.New(answers[r.Reason], "grpclock: "+strings.ToValidUTF8(message, "?"))
+	if detailed, err := s.WithDetails(r.details()...); err == nil {
+		s = detailed
+	}
+	return &refusal{s, cause}
+}
+
+// cut refuses a call whose context has ended.
+func cut(ended, cause error) error {
+	return &refusal{status.FromContextError(ended), cause}
+}
+
+// notLocked refuses a call that could not get its lock.
+func notLocked(key string, showHolder bool, err error) error {
+	var held *holdfast.HeldError
+	switch {
+	case errors.Is(err, holdfast.ErrKey):
+		return badKey(err)
+	case errors.As(err, &held):
+		r := Refusal{Reason: LockHeld, Key: key, Retry: held.Retry}
+		if showHolder {
+			r.Owner, r.Note, r.Since = held.Owner, held.Note, held.Since
+		}
+		return refuse(r, err, "another call has the lock")
+	case errors.Is(err, holdfast.ErrLost):
+		return refuse(Refusal{Reason: LockLost, Key: key}, err, "an operator has ended the wait for the lock")
+	case unreachable(err), errors.Is(err, holdfast.ErrClosed):
+		return refuse(Refusal{Reason: StoreUnreachable, Key: key}, err, "the store of the locks cannot be asked")
+	}
+	return refuse(Refusal{Reason: LockInvalid, Key: key}, err, "the server asks for a lock that cannot be had")
+}
+
+// unreachable reports whether the store is to blame for the error of a Lock, and
+// not the caller or this program.
+func unreachable(err error) bool {
+	return !slices.ContainsFunc(otherErrors, func(other error) bool { return errors.Is(err, other) })
+}
+
+var otherErrors = []error{
+	holdfast.ErrHeld, holdfast.ErrLost, holdfast.ErrClosed, holdfast.ErrInvalid, holdfast.ErrNotFenced, holdfast.ErrDeadlock,
+}
