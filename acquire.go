@@ -332,6 +332,12 @@ func (a *attempt) discard() {
 	a.lk.cleaner.add(claim)
 }
 
+// spread is more jitter, for those who wait for the same thing: if they began
+// together they would all ask again together, and all but one in vain.
+func spread(d time.Duration) time.Duration {
+	return d - time.Duration(rand.Int64N(int64(d)/2+1))
+}
+
 // jitter spreads d over 80 to 100 per cent of it.
 func jitter(d time.Duration) time.Duration {
 	return d - time.Duration(rand.Int64N(int64(d)/5+1))

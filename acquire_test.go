@@ -3,6 +3,7 @@ package holdfast
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -260,7 +261,7 @@ func TestPollingWhereNothingPushes(t *testing.T) {
 		go func() { got <- b.lock(lk, "k") }()
 		time.Sleep(10 * time.Second)
 		if c := b.store.seen(); c.acquire < 50 || c.acquire > 80 {
-			b.Errorf("asked %d times in 10s, want once in 160 to 200ms", c.acquire)
+			b.Errorf("asked %d times in 10s, want once in 100 to 200ms", c.acquire)
 		}
 		b.unlock(l)
 		start := time.Now()
@@ -269,6 +270,55 @@ func TestPollingWhereNothingPushes(t *testing.T) {
 			b.Errorf("slept %v past a release", d)
 		}
 	})
+}
+
+// Many who come at the same moment, each for one lock, come apart soon: where the
+// store asks for a pause each of them asks a few times before it has its turn.
+func TestPollersComeApart(t *testing.T) {
+	const pollers, pause = 32, 50 * time.Millisecond
+	for _, test := range []struct {
+		hold time.Duration
+		most float64
+	}{
+		{0, 2.4},
+		{time.Millisecond, 3.2},
+		{10 * time.Millisecond, 4.8},
+	} {
+		simulate(t, func(b *bench) {
+			start := time.Now()
+			var all sync.WaitGroup
+			for range pollers {
+				lk := New(crowd{mute{b.store}, pause}, nil)
+				defer lk.Close()
+				all.Go(func() {
+					l := b.lock(lk, "k")
+					time.Sleep(test.hold)
+					b.unlock(l)
+				})
+			}
+			all.Wait()
+			per := float64(b.store.seen().acquire) / pollers
+			b.Logf("held for %v: asked %.1f times a lock, in %v", test.hold, per, since(start))
+			if per > test.most {
+				b.Errorf("held for %v: asked %.1f times a lock, want %v at most", test.hold, per, test.most)
+			}
+		})
+	}
+}
+
+// A crowd is a store in which nobody stands in line.
+type crowd struct {
+	mute
+	pause time.Duration
+}
+
+func (s crowd) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	c.Wait = false
+	time.Sleep(100 * time.Microsecond) // there, and back again
+	g, err := s.mute.Acquire(ctx, c)
+	g.Pause = s.pause
+	time.Sleep(100 * time.Microsecond)
+	return g, err
 }
 
 // mute is a store with the bare contract only.

@@ -202,8 +202,8 @@ func (c *contest) pause(g driver.Grant, failed error) time.Duration {
 	}
 	pause := jitter(min(c.ttl/3, time.Second))
 	if c.stop == nil {
-		c.poll = min(max(2*c.poll, firstPoll), c.lk.opts.Poll)
-		pause = min(pause, jitter(c.poll))
+		c.poll = min(max(2*c.poll, firstPoll, g.Pause), c.lk.opts.Poll)
+		pause = min(pause, spread(c.poll))
 	}
 	if g.Retry > 0 {
 		pause = min(pause, g.Retry+time.Millisecond)

@@ -136,6 +136,12 @@ type Grant struct {
 	Retry  time.Duration
 	Holder Holder
 
+	// Pause asks, in a refusal, for about so long a pause before the first time
+	// that the caller asks again without a wake-up. Later pauses are longer, and
+	// none is longer than the caller likes. 0 where asking is cheap, and where it
+	// is somebody's turn who should find out soon.
+	Pause time.Duration
+
 	// Floor is the highest token that the store had given, for this key or any,
 	// when it refused. A grant that is pushed with none above it is from before,
 	// and may have run out. 0 if the store pushes no grants.

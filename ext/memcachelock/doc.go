@@ -31,8 +31,8 @@
 // all know the end of.
 //
 // Those who wait do not stand in line: each asks again and again, at intervals
-// that grow up to half a second (holdfast.Options.Poll), and the first who asks
-// after a release has the lock. With holdfast.Shared and many readers a writer may
+// that grow from 50 ms to half a second (holdfast.Options.Poll), and the first who
+// asks after a release has the lock. With holdfast.Shared and many readers a writer may
 // wait for long.
 //
 // Of several servers each has some of the keys. Which one follows from the names
