@@ -7,6 +7,7 @@ import (
 	"net"
 	"regexp"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -114,28 +115,118 @@ func TestRenewInBatches(t *testing.T) {
 	}
 }
 
+// TestTenThousandHeld holds as many locks until each has been renewed, and counts
+// what that costs: two commands for each, many of them in one piece, and no
+// goroutine.
+func TestTenThousandHeld(t *testing.T) {
+	t.Parallel()
+	m := servers.StartMemcached(t)
+	var sent meter
+	var renewals atomic.Int64
+	s := newStore(t, &Options{Dial: sent.dial}, m)
+	locks := holdfast.New(s, &holdfast.Options{TTL: 30 * time.Second, Trace: &holdfast.Trace{
+		Renewed: func(holdfast.Event) { renewals.Add(1) },
+	}})
+	const n, lanes = 10_000, 20
+	before := runtime.NumGoroutine()
+	var all sync.WaitGroup
+	held := make([]*holdfast.Lock, n)
+	for lane := range lanes {
+		all.Go(func() {
+			for i := lane; i < n; i += lanes {
+				held[i] = taken(t, locks, fmt.Sprint("key ", i))
+			}
+		})
+	}
+	all.Wait()
+	if more := runtime.NumGoroutine() - before; more > n/2 { // other tests have some
+		t.Errorf("%d goroutines for %d locks", more, n)
+	}
+	begun, writes, count := renewals.Load(), sent.writes.Load(), sent.commands.Load()
+	for late := time.After(patience); renewals.Load() < begun+n; {
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-late:
+			t.Fatalf("only %d renewals of %d", renewals.Load()-begun, n)
+		}
+	}
+	begun, writes, count = renewals.Load()-begun, sent.writes.Load()-writes, sent.commands.Load()-count
+	t.Logf("%d renewals took %d commands in %d pieces", begun, count, writes)
+	if count > 4*begun || writes > begun/10 {
+		t.Errorf("%d renewals took %d commands in %d pieces", begun, count, writes)
+	}
+	for _, lock := range held {
+		if err := lock.Err(); err != nil {
+			t.Fatalf("%s: %v", lock.Key(), err)
+		}
+	}
+	if err := locks.Close(); err != nil {
+		t.Error(err)
+	}
+	if n := m.Stat("curr_items"); n != 1 {
+		t.Errorf("%d items are left, want the clock's", n)
+	}
+}
+
+// TestCommands counts the commands of one who has a key for itself, and of one who
+// is refused twice before it gets it.
+func TestCommands(t *testing.T) {
+	t.Parallel()
+	var sent meter
+	s := newStore(t, &Options{Prefix: "commands:", Dial: sent.dial}, shared)
+	cost := func(what string, want int64, call func()) {
+		t.Helper()
+		before := sent.commands.Load()
+		if call(); sent.commands.Load()-before != want {
+			t.Errorf("%s takes %d commands, want %d", what, sent.commands.Load()-before, want)
+		}
+	}
+	release := func(c driver.Claim) {
+		if err := first(s.Release(t.Context(), claims(c))); err != nil {
+			t.Error(err)
+		}
+	}
+	refused := func(c driver.Claim) {
+		if g, err := s.Acquire(t.Context(), c); err != nil || g.OK || g.Pause != firstPause {
+			t.Errorf("%+v, %v; want a refusal, and a pause", g, err)
+		}
+	}
+	holder, waiter := exclusive("key", "holder"), exclusive("key", "waiter")
+	waiter.Wait = true
+	cost("a lock", 2, func() { granted(t, s, holder) })
+	cost("the first refusal", 2, func() { refused(waiter) })
+	cost("the second", 1, func() { refused(waiter) })
+	cost("a release", 1, func() { release(holder) })
+	cost("the lock after refusals", 3, func() { granted(t, s, waiter) })
+	cost("its release", 1, func() { release(waiter) })
+}
+
 // TestWaitersArePatient counts what 32 waiters, each like a process of its own,
 // ask of the server for each lock that one of them gets.
 func TestWaitersArePatient(t *testing.T) {
 	t.Parallel()
-	for name, each := range map[string]int{"once": 1, "again": 20} {
+	for _, test := range []struct {
+		each int
+		hold time.Duration
+	}{{1, 0}, {1, time.Millisecond}, {1, 10 * time.Millisecond}, {20, time.Millisecond}} {
+		name := fmt.Sprint(test.each, " for ", test.hold)
 		t.Run(name, func(t *testing.T) {
 			var sent meter
 			const waiters = 32
 			var all sync.WaitGroup
 			var lockers []*holdfast.Locker
 			for range waiters {
-				s := newStore(t, &Options{Prefix: name + ":", Dial: sent.dial}, shared)
+				s := newStore(t, &Options{Prefix: strings.ReplaceAll(name, " ", "-") + ":", Dial: sent.dial}, shared)
 				lockers = append(lockers, holdfast.New(s, nil))
 			}
 			before, start := sent.commands.Load(), time.Now()
 			for _, locks := range lockers {
 				all.Go(func() {
 					defer locks.Close()
-					for range each {
+					for range test.each {
 						lock, err := locks.Lock(t.Context(), "key")
 						if err == nil {
-							<-time.After(time.Millisecond) // the work
+							<-time.After(test.hold) // the work
 							err = lock.Unlock()
 						}
 						if err != nil {
@@ -146,9 +237,9 @@ func TestWaitersArePatient(t *testing.T) {
 				})
 			}
 			all.Wait()
-			per := float64(sent.commands.Load()-before) / float64(waiters*each)
-			t.Logf("%.1f commands for each of %d locks, in %v", per, waiters*each, time.Since(start))
-			if per > 60 { // About 5 and 11: how many depends on how fast the machine is.
+			per := float64(sent.commands.Load()-before) / float64(waiters*test.each)
+			t.Logf("%.1f commands for each of %d locks, in %v", per, waiters*test.each, time.Since(start))
+			if per > 60 { // 4 to 9: how many depends on how fast the machine is.
 				t.Errorf("%.1f commands for each lock", per)
 			}
 		})

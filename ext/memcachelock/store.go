@@ -16,6 +16,11 @@ const (
 	minTTL = time.Second              // the grain of the server's clock
 	maxTTL = 5 * 366 * 24 * time.Hour // far from where servers end to count
 	conns  = 8                        // for each server
+
+	// firstPause is how long those who are refused wait before they ask again. Since
+	// nobody has a place in line, whoever asks gets the key, and to ask soon helps
+	// one of them and costs all.
+	firstPause = 50 * time.Millisecond
 )
 
 // Options say how a Store uses Memcached. nil means the defaults.
@@ -93,6 +98,9 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 		c.Wait, c.Span = false, 1 // There is no line, and no way to reserve tokens.
 		g, invalid = b.Acquire(m, c, "")
 		g.Floor = 0
+		if !g.OK {
+			g.Pause = firstPause
+		}
 		e := held(b, c.ID)
 		if e == nil || e.Left {
 			return false
