@@ -139,7 +139,10 @@ func (j *job) replies(c *conn, rs []reply) {
 			j.fail(c.spoiled(j.clock))
 			return
 		}
-		j.state.clock = horizon - last.left
+		if j.state.clock = horizon - last.left; !c.believes(j.state.clock) {
+			c.failed = true // Another connection finds out what is wrong.
+			return
+		}
 	case j.step == remove && first.code == "HD":
 		j.wrote, j.hold, j.step = true, nil, done
 		return

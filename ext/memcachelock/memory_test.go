@@ -104,14 +104,25 @@ func TestFullServer(t *testing.T) {
 	if got, err := b.TryLock(t.Context(), "new"); got != nil || err == nil || !strings.Contains(err.Error(), "out of memory") {
 		t.Errorf("of what is free a full server says %v", err)
 	}
-	for begun, late := renewals.Load(), time.After(patience); renewals.Load() < begun+3; {
-		select {
-		case <-time.After(10 * time.Millisecond):
-		case <-lock.Done():
-			t.Fatalf("after %d renewals the lock says %v", renewals.Load()-begun, lock.Err())
-		case <-late:
-			t.Fatalf("only %d renewals", renewals.Load()-begun)
+	for _, clock := range []bool{true, false} {
+		if !clock { // It was deleted, and there is no room for another.
+			m.Must("md "+s.opts.clock(), "HD")
+			for from := 0; !fill(t, m, -from); from++ {
+			}
+			m.Must("mg "+s.opts.clock()+" v", "EN")
 		}
+		for begun, late := renewals.Load(), time.After(patience); renewals.Load() < begun+3; {
+			select {
+			case <-time.After(10 * time.Millisecond):
+			case <-lock.Done():
+				t.Fatalf("with clock %v, after %d renewals the lock says %v", clock, renewals.Load()-begun, lock.Err())
+			case <-late:
+				t.Fatalf("with clock %v only %d renewals", clock, renewals.Load()-begun)
+			}
+		}
+	}
+	if got, err := b.TryLock(t.Context(), "key"); got != nil || !errors.Is(err, holdfast.ErrHeld) {
+		t.Errorf("of what is held a full server without a clock says %v", err)
 	}
 	holdsAlone(t, newLocker(t, nil, m), lock)
 	opened, err := driver.Open(t.Context(), as(m, "bob", "secret"))

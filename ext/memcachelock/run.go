@@ -87,5 +87,8 @@ func (c *conn) advance(jobs []*job) (n int, err error) {
 		j.replies(c, replies[:counts[i]])
 		replies = replies[counts[i]:]
 	}
+	if c.failed {
+		return 0, c.spoiled(jobs[0].clock)
+	}
 	return n, nil
 }

@@ -3,10 +3,8 @@ package memcachelock
 import (
 	"bufio"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"math"
 	"net"
 	"os"
 	"strconv"
@@ -175,24 +173,6 @@ func (s *server) dial(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
-// A run of a server has an item that stays as long as the run lasts, unless it
-// is evicted or flushed, and then comes again. It tells the time: the server
-// says how long an item has left, and this one ends at a time that all know, the
-// last one that servers can count to. Its value names the run, so that we never
-// take a CAS number of one run, which each counts from 1, for that of another.
-const horizon = math.MaxInt32
-
-// startClock appends the command that makes the clock if there is none.
-func startClock(out []byte, item string) []byte {
-	return fmt.Appendf(out, "add %s 0 %d 26\r\n%s\r\n", item, horizon, rand.Text())
-}
-
-// spoiled says that a clock does not tell the time. Nothing but to delete it
-// helps, as another cannot be added beside it.
-func (c *conn) spoiled(clock string) error {
-	return fmt.Errorf("%s: its item %s is not as it was made: delete it", c.RemoteAddr(), clock)
-}
-
 // greet introduces us to a server, and asks which run of it this is.
 func (s *server) greet(ctx context.Context, c *conn) error {
 	if s.opts.User != "" {
@@ -213,14 +193,17 @@ func (s *server) greet(ctx context.Context, c *conn) error {
 	}
 	clock := answers[1]
 	switch {
+	case clock.code != "VA" && answers[0].err == full:
+		return s.date(ctx, c) // It has no room for the clock that it has lost.
 	case clock.code != "VA" && answers[0].err != nil:
-		return answers[0].err // A full server says so even if it has the clock.
+		return answers[0].err
 	case clock.code != "VA" || clock.left <= 0:
 		return c.spoiled(s.opts.clock())
 	case clock.cas == 0:
 		return fmt.Errorf("%w: Memcached at %s was started with -C, so it cannot compare and swap; start it without", driver.ErrInvalid, s.addr)
 	}
-	c.run, c.opened, c.wall = clock.value, time.Now(), horizon-clock.left
+	c.run = clock.value
+	c.open(horizon - clock.left)
 	return s.date(ctx, c)
 }
 
@@ -253,7 +236,15 @@ func (s *server) date(ctx context.Context, c *conn) error {
 		if err != nil || bad != nil || uptime > now {
 			return fmt.Errorf("%s: stats say time %.30q, uptime %.30q", s.addr, stats["time"], stats["uptime"])
 		}
-		if c.epoch = now - uptime; uptime > 3 {
+		c.epoch = now - uptime
+		if c.run == "" {
+			c.run = fmt.Sprintf("%s of %d", stats["pid"], c.epoch)
+			c.open(int64(now))
+		}
+		if !c.believes(int64(now)) {
+			return c.spoiled(s.opts.clock())
+		}
+		if uptime > 3 {
 			return nil
 		}
 		timer := time.NewTimer(20 * time.Millisecond)
@@ -264,15 +255,4 @@ func (s *server) date(ctx context.Context, c *conn) error {
 			return ctx.Err()
 		}
 	}
-}
-
-// token is the fencing token of a write with this CAS number. A run counts its
-// writes, and the next one begins at a later second, a million tokens further
-// for each.
-func (c *conn) token(cas uint64) uint64 { return c.epoch*1e6 + cas }
-
-// now is the time by the server's clock, in microseconds since 1970, to about a
-// second: for people.
-func (c *conn) now() int64 {
-	return (time.Duration(c.wall)*time.Second + time.Since(c.opened)).Microseconds()
 }

@@ -192,10 +192,19 @@ func TestClockIsLost(t *testing.T) {
 	}
 }
 
-// TestClockIsSpoiled lets the item that tells the time stay forever: nobody
-// believes the time that it tells then, and a new one does.
+// TestClockIsSpoiled lets the item that tells the time stay forever, or to another
+// end than it has: nobody believes the time that it tells then, and a new one does.
 func TestClockIsSpoiled(t *testing.T) {
 	t.Parallel()
+	for _, expiry := range []string{"0", "3600", "30"} {
+		t.Run(expiry, func(t *testing.T) {
+			t.Parallel()
+			spoil(t, expiry)
+		})
+	}
+}
+
+func spoil(t *testing.T, expiry string) {
 	m := servers.StartMemcached(t)
 	s := newStore(t, nil, m)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -205,13 +214,16 @@ func TestClockIsSpoiled(t *testing.T) {
 		reader.Weight = 1
 		granted(t, s, reader)
 	}
-	m.Must("touch "+s.opts.clock()+" 0", "TOUCHED")
+	m.Must("touch "+s.opts.clock()+" "+expiry, "TOUCHED")
 	const says = "is not as it was made"
 	if g, err := s.Acquire(ctx, exclusive("key", "writer")); g.OK || err == nil || !strings.Contains(err.Error(), says) {
 		t.Errorf("a writer beside readers: %+v, %v", g, err)
 	}
 	if holders, err := s.Holders(ctx, "key"); err == nil || !strings.Contains(err.Error(), says) {
 		t.Errorf("%d holders, %v", len(holders), err)
+	}
+	if err := New([]string{m.Addr()}, nil).reach(ctx); err == nil || !strings.Contains(err.Error(), says) {
+		t.Errorf("a new client: %v", err)
 	}
 	m.Must("md "+s.opts.clock(), "HD")
 	if holders, err := s.Holders(ctx, "key"); err != nil || len(holders) != 2 {

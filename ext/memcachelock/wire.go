@@ -37,10 +37,12 @@ type conn struct {
 	failed bool // it cannot be used again
 	used   bool // it has served a call
 
-	run    string    // names the run
-	epoch  uint64    // when the run began, in seconds since 1970 by its clock
-	opened time.Time // by our clock
-	wall   int64     // by the server's clock, in seconds since 1970, when opened
+	run    string        // names the run
+	epoch  uint64        // when the run began, in seconds since 1970 by its clock
+	opened time.Time     // by our clock
+	wall   int64         // by the server's clock, in seconds since 1970, when opened
+	late   time.Duration // how old that may have been
+	asked  time.Time     // when the last commands were sent
 }
 
 // bind lets what is read and written fail when ctx ends, and returns how to end
@@ -63,6 +65,7 @@ func (c *conn) bind(ctx context.Context) (free func(), err error) {
 
 // exchange sends commands in one piece, and reads so many replies.
 func (c *conn) exchange(commands []byte, n int) ([]reply, error) {
+	c.asked = time.Now()
 	if _, err := c.Write(commands); err != nil {
 		c.failed = true
 		return nil, err
@@ -161,6 +164,7 @@ func (c *conn) stats(command string) (map[string]string, error) {
 
 // list sends a command and reads lines until the one that says END.
 func (c *conn) list(command string, take func(line string)) error {
+	c.asked = time.Now()
 	_, err := c.Write([]byte(command + "\r\n"))
 	for err == nil {
 		var line string
