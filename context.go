@@ -9,35 +9,93 @@ import (
 // cause is then [Lock.Err]. Pass it to the work that the lock guards.
 func (l *Lock) Context(parent context.Context) context.Context {
 	r := l.root()
-	lk := r.lease.lk
 	ctx, cancel := context.WithCancelCause(parent)
-	r.attach(ctx, &cancel)
-	ctx = context.WithValue(ctx, lk, &carried{r, carriedBy(parent, lk)})
-	return context.WithValue(ctx, current{}, l)
+	return r.attach(holding{Context: ctx, cancel: cancel, entered: l, carried: carried{r, carriedBy(parent, r.lease.lk)}})
 }
 
-// attach ends a context with the lock, and forgets it when it ends before.
-func (l *Lock) attach(ctx context.Context, cancel *context.CancelCauseFunc) {
+// A holding is a context that a lock has made. It is one value for all that the
+// context carries, and the first is part of its lock, since requests are served
+// under locks.
+type holding struct {
+	context.Context
+	cancel  context.CancelCauseFunc
+	entered *Lock // the handle
+	carried carried
+	cause   Error
+	next    *holding
+}
+
+func (h *holding) Value(key any) any {
+	switch key {
+	case current{}:
+		return h.entered
+	case h.carried.lock.lease.lk:
+		return &h.carried
+	}
+	return h.Context.Value(key)
+}
+
+// end cancels the context because its lock has ended.
+func (h *holding) end(e *ending) {
+	h.cause = Error{"hold", h.carried.lock.Key(), e.err}
+	h.cancel(&h.cause)
+}
+
+// attach ends a context with the lock.
+func (l *Lock) attach(made holding) context.Context {
 	lk := l.lease.lk
 	lk.mu.Lock()
+	h := &l.first
+	if h.Context != nil {
+		h = new(holding)
+	}
+	*h = made
 	e := l.end.Load()
 	if e == nil {
-		if l.contexts == nil {
-			l.contexts = make(map[*context.CancelCauseFunc]struct{})
-		}
-		l.contexts[cancel] = struct{}{}
+		l.contexts.add(h)
 		l.lease.tighten(l)
 	}
 	lk.mu.Unlock()
 	if e != nil {
-		(*cancel)(wrap("hold", l.Key(), e.err))
-		return
+		h.end(e)
 	}
-	context.AfterFunc(ctx, func() {
-		lk.mu.Lock()
-		defer lk.mu.Unlock()
-		delete(l.contexts, cancel)
-	})
+	return h
+}
+
+// holdings are the contexts of a lock. Those that have ended before it are
+// forgotten when there are more to come, and when the lock is renewed: that costs
+// less than to watch each of them.
+type holdings struct {
+	last  *holding // and from it to the first
+	count int
+	most  int // to keep before ended ones are looked for
+}
+
+func (hs *holdings) add(h *holding) {
+	if hs.count >= hs.most {
+		hs.forgetEnded()
+		hs.most = 2*hs.count + 1
+	}
+	h.next, hs.last = hs.last, h
+	hs.count++
+}
+
+func (hs *holdings) forgetEnded() {
+	at := &hs.last
+	for *at != nil {
+		if (*at).Err() == nil {
+			at = &(*at).next
+			continue
+		}
+		*at = (*at).next
+		hs.count--
+	}
+}
+
+func (hs holdings) end(e *ending) {
+	for h := hs.last; h != nil; h = h.next {
+		h.end(e)
+	}
 }
 
 // current is the context key of the innermost lock.

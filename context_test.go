@@ -115,15 +115,28 @@ func TestContextsThatEndFirstAreForgotten(t *testing.T) {
 	simulate(t, func(b *bench) {
 		lk := b.open(nil)
 		l := b.lock(lk, "leader")
+		live := l.Context(b.Context())
 		for range 1000 {
 			ctx, cancel := context.WithCancel(b.Context())
 			l.Context(ctx)
 			cancel()
 		}
+		count := func() int {
+			lk.mu.Lock()
+			defer lk.mu.Unlock()
+			return l.contexts.count
+		}
+		if n := count(); n > 4 {
+			b.Errorf("the lock keeps %d contexts that have ended", n-1)
+		}
+		time.Sleep(6 * time.Second) // past the first renewal
 		synctest.Wait()
-		if n := len(l.contexts); n != 0 {
-			b.Errorf("the lock keeps %d contexts that have ended", n)
+		if n := count(); n != 1 || live.Err() != nil {
+			b.Errorf("after a renewal the lock keeps %d contexts, want the one that lives (%v)", n, live.Err())
 		}
 		b.unlock(l)
+		if !errors.Is(context.Cause(live), ErrReleased) {
+			b.Errorf("the cause of the end is %v, want ErrReleased", context.Cause(live))
+		}
 	})
 }

@@ -117,7 +117,11 @@ func (l *lease) holder() *Lock {
 
 // loosen lets the lock be collected if its owner drops it.
 func (l *lease) loosen() {
-	if l.lock != nil && l.lock.done == nil && len(l.lock.contexts) == 0 {
+	if l.lock == nil || l.lock.done != nil {
+		return
+	}
+	l.lock.contexts.forgetEnded()
+	if l.lock.contexts.last == nil {
 		l.weak, l.lock = weak.Make(l.lock), nil
 	}
 }

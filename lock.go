@@ -1,7 +1,6 @@
 package holdfast
 
 import (
-	"context"
 	"sync/atomic"
 	"time"
 
@@ -28,7 +27,8 @@ type Lock struct {
 	// Guarded by Locker.mu.
 	entries  int32 // handles that have not been unlocked
 	done     chan struct{}
-	contexts cancels
+	contexts holdings
+	first    holding // of them, with a nil Context until it is used
 }
 
 // An ending is why a lock is no longer held.
@@ -160,33 +160,25 @@ func (l *Lock) finish(e *ending) bool {
 	lk := l.lease.lk
 	lk.mu.Lock()
 	first := l.end.Load() == nil
-	var contexts cancels
+	var contexts holdings
 	if first {
 		contexts = l.close(e)
 		lk.renewer.remove(l.lease)
 	}
 	lk.mu.Unlock()
-	contexts.cancel(l, e)
+	contexts.end(e)
 	return first
-}
-
-type cancels map[*context.CancelCauseFunc]struct{}
-
-func (c cancels) cancel(l *Lock, e *ending) {
-	for cancel := range c {
-		(*cancel)(wrap("hold", l.Key(), e.err))
-	}
 }
 
 // close ends a lock that has not ended, and returns the contexts to cancel once
 // Locker.mu, which must be held, is free.
-func (l *Lock) close(e *ending) cancels {
+func (l *Lock) close(e *ending) holdings {
 	l.end.Store(e)
 	if l.done != nil {
 		close(l.done)
 	}
 	contexts := l.contexts
-	l.contexts = nil
+	l.contexts = holdings{}
 	return contexts
 }
 
@@ -273,9 +265,9 @@ func (l *Lock) Unlock() error {
 		return wrap("unlock", l.Key(), r.unlockLost(why))
 	}
 	contexts := r.close(released)
-	if contexts != nil { // they end before anyone else gets the key
+	if contexts.last != nil { // they end before anyone else gets the key
 		lk.mu.Unlock()
-		contexts.cancel(r, released)
+		contexts.end(released)
 		lk.mu.Lock()
 	}
 	handed := lk.handOver(r, now)
