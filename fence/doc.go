@@ -32,6 +32,9 @@
 //	UPDATE account SET fence = $1 WHERE id = $2 AND fence <= $1 RETURNING balance
 //	UPDATE account SET balance = $1, fence = $2 WHERE id = $3 AND fence <= $2
 //
+// What is guarded by a single process may keep its tokens there ([Memory]), and
+// package httplock checks those that come with requests.
+//
 // A token that is equal passes, so that one holder may write many times.
 // Exclusive locks and writers fit; all readers of one phase share a token, and
 // holders of slots have tokens that say nothing about each other.

@@ -110,16 +110,23 @@ func (s SQL) statements() (statements, error) {
 
 // begin checks what the caller gives.
 func (s SQL) begin(key string, token uint64) (statements, error) {
+	if err := checkArguments(key, token); err != nil {
+		return statements{}, err
+	}
+	return s.statements()
+}
+
+func checkArguments(key string, token uint64) error {
 	if err := driver.CheckKey(key); err != nil {
-		return statements{}, fmt.Errorf("fence: check %.40q: %w", key, err)
+		return fmt.Errorf("fence: check %.40q: %w", key, err)
 	}
 	switch {
 	case token == 0:
-		return statements{}, fmt.Errorf("fence: check %q: the token is 0: the lock has ended, or its store has no tokens", key)
+		return fmt.Errorf("fence: check %q: the token is 0: the lock has ended, or its store has no tokens", key)
 	case token > math.MaxInt64:
-		return statements{}, fmt.Errorf("fence: check %q: the token is %d, and no engine has integers beyond %d", key, token, math.MaxInt64)
+		return fmt.Errorf("fence: check %q: the token is %d, and no engine has integers beyond %d", key, token, math.MaxInt64)
 	}
-	return s.statements()
+	return nil
 }
 
 // judge compares a token with the highest, which the row has.

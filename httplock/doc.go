@@ -1,0 +1,50 @@
+// Package httplock guards the handlers of a web service by locks that hold over
+// all its servers. It needs net/http only, and serves whatever takes a
+// func(http.Handler) http.Handler: the standard mux, chi, echo, gin and others.
+//
+//	guard := httplock.Middleware(locks, httplock.User(userOf), nil)
+//	mux.Handle("POST /orders", guard(orders))
+//
+// # Which middleware
+//
+//   - Requests that must not overlap, such as two orders of one user: [Middleware].
+//     The second gets 409, or waits for its turn.
+//   - Requests that come from holders of locks elsewhere, which may have lost them:
+//     [Transport] in the client, [Fenced] in the server. Who is outdated gets 412.
+//
+// # Keys
+//
+// A [KeyFunc] says which requests exclude each other: those of one [User], with the
+// same [Header], hidden field of a [Form] or [PathValue], or any combination
+// ([Join]). The key of a request must come from what the client cannot choose
+// freely, or be joined with that: otherwise one client can keep another waiting.
+//
+//	key := httplock.Join(httplock.User(userOf), httplock.Route)
+//	key := httplock.Required(httplock.Form("token"), "Load the form again.")
+//
+// # Inside a handler
+//
+// The request's context ends when the lock is lost, with the reason as its cause:
+// pass it on to all that the handler calls. It carries the lock:
+//
+//	lock, ok := holdfast.FromContext(r.Context())
+//
+// whose fencing token lets a database refuse a handler that was paused for longer
+// than its lease (see package fence).
+//
+// # Answers
+//
+// Refused requests are answered with problem details (RFC 9457), or by a [Responder]
+// of yours:
+//
+//	400  a required key is missing, or no key
+//	409  another request for the same is being worked on; Retry-After says for how
+//	     long its lease runs, though it may end sooner, or later if it is renewed
+//	412  the fencing token is outdated
+//	413  the form is too large to be searched for its key
+//	428  the fencing token is missing
+//	500  the server is not set up for this: the log says what is wrong
+//	503  the store of the locks does not answer
+//
+// What a client is told never names the holder or the store.
+package httplock

@@ -1,0 +1,115 @@
+package httplock
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// Options are the settings of [Middleware]. The zero value is ready to use.
+type Options struct {
+	// Lock says how the lock is taken. A request that finds it held is refused
+	// at once unless there is a [holdfast.Wait] here, which should be shorter
+	// than the server's and the client's timeouts. [holdfast.MaxHold] ends the
+	// context of a handler that hangs, and frees the key soon after.
+	// [holdfast.Shared] and [holdfast.Slots] work as well.
+	Lock []holdfast.LockOption
+
+	// FailOpen calls the handler without a lock if the store cannot be reached,
+	// for what should rather run twice than not at all. The handler's context
+	// then carries no lock (see [holdfast.FromContext]).
+	FailOpen bool
+
+	// Respond answers requests that are refused. Default: problem details in JSON.
+	Respond Responder
+
+	// Logger is told of requests that are refused for no fault of the client, and
+	// of those that FailOpen lets through. Default: nothing is logged.
+	Logger *slog.Logger
+}
+
+// Middleware lets one request per key through at a time, over all servers that
+// use the same store. The others get 409 with Retry-After, at once or after
+// waiting (see [Options].Lock).
+//
+// The handler's context carries the lock, and ends when the lock is lost. The
+// lock is given back when the handler returns or panics, before the response of
+// a handler that does not flush is sent: a client that has its answer can ask
+// again. A handler that hijacks the connection keeps the lock until it returns,
+// not until the connection ends. If the client disconnects, the context ends as
+// usual, a request that waits leaves the line, and a handler that runs keeps the
+// lock until it returns.
+//
+// The ResponseWriter is passed on as it is. nil means the default options. What
+// is wrong with an argument is answered to every request with 500 and logged.
+func Middleware(locks *holdfast.Locker, key KeyFunc, opts *Options) func(http.Handler) http.Handler {
+	if opts == nil {
+		opts = &Options{}
+	}
+	g := guard{
+		answers:  newAnswers(opts.Respond, opts.Logger),
+		locks:    locks,
+		key:      key,
+		lock:     atOnceUnless(opts.Lock),
+		failOpen: opts.FailOpen,
+	}
+	if locks == nil || key == nil {
+		return g.broken(errors.New("httplock.Middleware needs a Locker and a KeyFunc"))
+	}
+	return func(next http.Handler) http.Handler {
+		g := g
+		g.next = next
+		return &g
+	}
+}
+
+// atOnceUnless puts Wait(0) before the options of a caller, which override it.
+func atOnceUnless(opts []holdfast.LockOption) []holdfast.LockOption {
+	return append([]holdfast.LockOption{holdfast.Wait(0)}, opts...)
+}
+
+// broken is a middleware that lets nothing through.
+func (a answers) broken(err error) func(http.Handler) http.Handler {
+	return func(http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			a.refuse(w, r, serverError(err))
+		})
+	}
+}
+
+type guard struct {
+	answers
+	locks    *holdfast.Locker
+	key      KeyFunc
+	lock     []holdfast.LockOption
+	failOpen bool
+	next     http.Handler
+}
+
+func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	key, err := g.key(r)
+	if err != nil {
+		g.refuseKey(w, r, err)
+		return
+	}
+	if key == "" {
+		g.next.ServeHTTP(w, r)
+		return
+	}
+	ctx := r.Context()
+	lock, err := g.locks.Lock(ctx, key, g.lock...)
+	switch {
+	case err == nil:
+	case g.failOpen && ProblemOf(err).Status == http.StatusServiceUnavailable && ctx.Err() == nil:
+		g.log(r, "request runs without its lock", err)
+		g.next.ServeHTTP(w, r)
+		return
+	default:
+		g.refuse(w, r, err)
+		return
+	}
+	defer lock.Unlock() // what goes wrong with it goes on in the background
+	g.next.ServeHTTP(w, r.WithContext(lock.Context(ctx)))
+}

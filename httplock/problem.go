@@ -1,0 +1,151 @@
+package httplock
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fence"
+)
+
+// A Problem is why a request is refused. As a handler, it answers with the
+// problem details of RFC 9457 in JSON.
+type Problem struct {
+	Status     int           // such as 409
+	Detail     string        // a sentence for the client
+	RetryAfter time.Duration // when it may pay to ask again; 0: unknown
+	Err        error         // for logs, not for clients; may be nil
+}
+
+// ProblemOf says how to answer an error of this module, also for handlers that
+// take locks themselves:
+//
+//   - [holdfast.ErrHeld]: 409, with RetryAfter
+//   - [holdfast.ErrLost]: 409
+//   - [fence.ErrOutdated]: 412
+//   - an [http.MaxBytesError]: 413
+//   - a Problem: as it is
+//   - [holdfast.ErrKey]: 400
+//   - any other [holdfast.ErrInvalid], [holdfast.ErrDeadlock], [holdfast.ErrNotFenced]: 500,
+//     since it is the program that asks for what cannot be
+//   - anything else: 503, since a store did not answer
+func ProblemOf(err error) *Problem {
+	var problem *Problem
+	var held *holdfast.HeldError
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &problem):
+		return problem
+	case errors.Is(err, holdfast.ErrHeld):
+		retry := time.Second
+		if errors.As(err, &held) {
+			retry = max(retry, held.Retry)
+		}
+		return &Problem{Status: http.StatusConflict, Detail: "Another request for the same is being worked on.", RetryAfter: retry, Err: err}
+	case errors.Is(err, holdfast.ErrLost):
+		return &Problem{Status: http.StatusConflict, Detail: "The lock of this request was taken from it.", RetryAfter: time.Second, Err: err}
+	case errors.Is(err, fence.ErrOutdated):
+		return &Problem{Status: http.StatusPreconditionFailed, Detail: "The lock of this request has gone to another.", Err: err}
+	case errors.As(err, &large):
+		p := tooLarge(large.Limit)
+		p.Err = err
+		return p
+	case errors.Is(err, holdfast.ErrKey):
+		return &Problem{Status: http.StatusBadRequest, Detail: "The key of this request is too long, or not UTF-8.", Err: err}
+	case misconfigured(err):
+		return serverError(err)
+	}
+	return &Problem{Status: http.StatusServiceUnavailable, Detail: "Locks cannot be taken at the moment.", Err: err}
+}
+
+func misconfigured(err error) bool {
+	return errors.Is(err, holdfast.ErrInvalid) || errors.Is(err, holdfast.ErrDeadlock) || errors.Is(err, holdfast.ErrNotFenced)
+}
+
+func serverError(err error) *Problem {
+	return &Problem{Status: http.StatusInternalServerError, Detail: "The server is not set up for this request.", Err: err}
+}
+
+func badRequest(detail string) *Problem {
+	return &Problem{Status: http.StatusBadRequest, Detail: detail}
+}
+
+func (p *Problem) Error() string {
+	text := fmt.Sprintf("httplock: %d: %s", p.Status, p.Detail)
+	if p.Err != nil {
+		text += " (" + p.Err.Error() + ")"
+	}
+	return text
+}
+
+// Unwrap returns Err.
+func (p *Problem) Unwrap() error { return p.Err }
+
+// ServeHTTP answers with the problem.
+func (p *Problem) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	text, _ := json.Marshal(struct { // which cannot fail
+		Title  string `json:"title"`
+		Status int    `json:"status"`
+		Detail string `json:"detail"`
+	}{http.StatusText(p.Status), p.Status, p.Detail})
+	p.setRetryAfter(w.Header())
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(p.Status)
+	w.Write(text)
+}
+
+func (p *Problem) setRetryAfter(h http.Header) {
+	if p.RetryAfter > 0 {
+		seconds := (p.RetryAfter + time.Second - 1) / time.Second
+		h.Set("Retry-After", strconv.FormatInt(int64(seconds), 10))
+	}
+}
+
+// A Responder answers a request that is refused. It may call [Problem.ServeHTTP]
+// for those that it leaves to it. Set Retry-After as it does.
+type Responder func(w http.ResponseWriter, r *http.Request, p *Problem)
+
+// answers are how a middleware refuses.
+type answers struct {
+	respond Responder
+	logger  *slog.Logger
+}
+
+func newAnswers(respond Responder, logger *slog.Logger) answers {
+	if respond == nil {
+		respond = func(w http.ResponseWriter, r *http.Request, p *Problem) { p.ServeHTTP(w, r) }
+	}
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	return answers{respond, logger}
+}
+
+// refuse answers with what an error stands for.
+func (a answers) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	p := ProblemOf(err)
+	if p.Status >= 500 {
+		a.log(r, "request is refused", err)
+	}
+	a.respond(w, r, p)
+}
+
+// refuseKey answers for a KeyFunc that has failed.
+func (a answers) refuseKey(w http.ResponseWriter, r *http.Request, err error) {
+	var p *Problem
+	if !errors.As(err, &p) {
+		err = serverError(fmt.Errorf("find the key: %w", err))
+	}
+	a.refuse(w, r, err)
+}
+
+func (a answers) log(r *http.Request, text string, err error) {
+	// The client's departure ends the request, not what is to be told of it.
+	a.logger.ErrorContext(context.WithoutCancel(r.Context()), text, "method", r.Method, "path", r.URL.Path, "error", err)
+}

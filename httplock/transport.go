@@ -1,0 +1,92 @@
+package httplock
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// The headers that carry a lock: its key, percent-encoded, and its fencing token
+// in decimal.
+const (
+	KeyHeader   = "Holdfast-Key"
+	FenceHeader = "Holdfast-Fence"
+)
+
+// A Transport sends key and fencing token of the lock that a request's context
+// carries, so that the server can refuse those who have lost theirs (see
+// [Fenced]). Requests whose context carries no lock are sent as they are.
+type Transport struct {
+	base    http.RoundTripper
+	origins []string
+}
+
+// NewTransport returns a Transport over base, or over [http.DefaultTransport] if
+// that is nil. Only requests to these origins, such as "https://api.example.com"
+// or "http://localhost:8080", carry key and token: a redirect to elsewhere takes
+// them nowhere, since keys may name people.
+func NewTransport(base http.RoundTripper, origins ...string) (*Transport, error) {
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	t := &Transport{base: base}
+	for _, text := range origins {
+		u, err := url.Parse(text)
+		if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" || text != u.Scheme+"://"+u.Host {
+			return nil, fmt.Errorf("httplock: origin %q must be http:// or https:// and a host, perhaps with a port, and nothing after it", text)
+		}
+		t.origins = append(t.origins, origin(u))
+	}
+	if len(t.origins) == 0 {
+		return nil, fmt.Errorf("httplock: the Transport has no origin to send tokens to")
+	}
+	return t, nil
+}
+
+// origin returns scheme, host and port in one way of several.
+func origin(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return u.Scheme + "://" + strings.ToLower(u.Hostname()) + ":" + port
+}
+
+// RoundTrip sends a request. If the lock in its context is lost, the request is
+// not sent: the error then matches [holdfast.ErrLost]. It matches
+// [holdfast.ErrNotFenced] if the lock's store has no tokens.
+func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	lock, ok := holdfast.FromContext(r.Context())
+	if !ok || !slices.Contains(t.origins, origin(r.URL)) {
+		return t.base.RoundTrip(r)
+	}
+	token := lock.Fence()
+	if token == 0 {
+		if r.Body != nil {
+			r.Body.Close()
+		}
+		if err := lock.Err(); err != nil {
+			return nil, err
+		}
+		return nil, fmt.Errorf("httplock: lock on %q: %w", lock.Key(), holdfast.ErrNotFenced)
+	}
+	r = r.Clone(r.Context())
+	if r.Header == nil {
+		r.Header = make(http.Header)
+	}
+	r.Header.Set(KeyHeader, url.PathEscape(lock.Key()))
+	r.Header.Set(FenceHeader, strconv.FormatUint(token, 10))
+	return t.base.RoundTrip(r)
+}
+
+// CloseIdleConnections closes those of the Transport below.
+func (t *Transport) CloseIdleConnections() {
+	if c, ok := t.base.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
