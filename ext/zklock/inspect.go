@@ -18,7 +18,8 @@ import (
 const usual = 15 * time.Second
 
 // Holders implements [driver.Inspector]. How long a claim has left only its owner
-// knows.
+// knows. Readers are shown with the token of their phase as it is now: one who has
+// held since before a slot came may have a smaller one.
 func (s *Store) Holders(ctx context.Context, key string) (all []driver.Holder, err error) {
 	err = insist(ctx, func() (err error) {
 		all, err = s.holders(ctx, key)
@@ -45,11 +46,7 @@ func (s *Store) holders(ctx context.Context, key string) ([]driver.Holder, error
 	if err != nil {
 		return nil, err
 	}
-	var phase phase
-	if err := calls[0].Wait(ctx); err == nil {
-		text, _ := calls[0].Data()
-		phase, _ = parsePhase(text) // it is for people
-	}
+	phase, _, _ := tokenIn(ctx, calls[0]) // it is for people
 	var all []driver.Holder
 	granted := l.granted()
 	for i, p := range l.places {
@@ -65,7 +62,7 @@ func (s *Store) holders(ctx context.Context, key string) ([]driver.Holder, error
 		_ = json.Unmarshal([]byte(text), &f) // of whatever else is there, nothing is told
 		h := p.holder(f, stat)
 		if p.shared() {
-			h.Fence = phase.token
+			h.Fence = phase
 		}
 		if h.Waiting = i >= granted; h.Waiting {
 			h.Fence = 0

@@ -61,8 +61,10 @@ func (s *Store) hold(ctx context.Context, cl *claim, l line, begin time.Duration
 	switch {
 	case cl.Shared():
 		token, err = s.join(ctx, cl, l)
-	case l.phase:
-		err = s.endPhase(ctx, cl)
+	case cl.Exclusive() && l.phase:
+		err = cl.endPhase(ctx)
+	case !cl.Exclusive() && l.readers(cl.node):
+		err = cl.mark(ctx)
 	}
 	if err != nil {
 		return driver.Grant{}, err

@@ -70,6 +70,13 @@ func (l line) find(id string) int {
 	return slices.IndexFunc(l.places, func(p place) bool { return p.id == id })
 }
 
+// readers reports whether a reader may hold, or join others, before the node of
+// this name.
+func (l line) readers(name string) bool {
+	before := l.places[:max(l.index(name), 0)]
+	return l.phase || slices.ContainsFunc(before, place.shared)
+}
+
 // with returns the line as it would be if a claim came.
 func (l line) with(c driver.Claim) line {
 	l.places = append(slices.Clone(l.places), place{weight: c.Weight, limit: c.Limit})

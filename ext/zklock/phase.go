@@ -4,56 +4,50 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/holdfast-go/holdfast/ext/internal/zoo"
 )
 
 // Readers that hold at the same time share a token: that of the phase, a node
 // beside theirs. The first of them makes it, with its own token, and each has a
-// node below it while it holds. A claim that is no reader removes the phase before
-// it holds. So the token is above those of all who held before, and below those of
-// all who come later: they stood behind its maker in line, or have come since.
+// node below it while it holds. An exclusive claim removes the phase before it holds.
+// So the token is above those of all who held before, and below those of all who come
+// later: they stood behind its maker in line, or have come since.
 //
-// A slot may hold beside readers, who keep the phase. It closes that with its token:
-// the next reader behind it in line gives the phase its own. A reader with slots
-// behind it makes a phase that is closed already, since one of those may hold by then.
+// A slot may hold beside readers, who keep the phase. So it writes its token to the
+// node of the key before it holds, if a reader stands before it in line or there is
+// a phase. A phase whose token is not above that is over: the next reader behind the
+// slot gives it its own token, which those after it share. The node of the key is
+// there as long as anyone is in line: no phase is made from what was known before
+// the slot came.
 //
 // Who makes or enters the phase proves, in the same transaction, that it still
 // stands in line: one who is late would leave a phase for readers to come.
 const phaseName = "phase"
 
-// A phase is what its node says. It is closed unless its token is the larger one.
-type phase struct{ token, closer uint64 }
-
-func (p phase) String() string { return fmt.Sprint(p.token, " ", p.closer) }
-
-func parsePhase(text string) (p phase, err error) {
-	_, err = fmt.Sscan(text, &p.token, &p.closer)
-	return p, err
-}
-
-// phaseOf is the phase that a reader makes.
-func phaseOf(cl *claim, l line) phase {
-	p := phase{token: cl.token}
-	for _, behind := range l.places[max(l.index(cl.node), 0):] {
-		if !behind.shared() && !behind.exclusive() {
-			p.closer = cl.token
-		}
+// parseToken reads what the node of a phase or of a key says, 0 if nothing.
+func parseToken(text string) (token uint64, err error) {
+	if text == "" {
+		return 0, nil
 	}
-	return p
+	if token, err = strconv.ParseUint(text, 10, 64); err != nil {
+		err = fmt.Errorf("a node that has a token says %q: %w", text, err)
+	}
+	return token, err
 }
 
 // join lets a reader enter the phase, and returns its token.
 func (s *Store) join(ctx context.Context, cl *claim, l line) (uint64, error) {
-	path, ours := cl.dir+"/"+phaseName, phaseOf(cl, l)
+	path, ours := cl.dir+"/"+phaseName, fmt.Sprint(cl.token)
 	there := l.phase
 	for {
 		enter := []zoo.Request{zoo.Check(cl.path())}
 		if !there {
-			enter = append(enter, zoo.Create(path, ours.String(), s.acl, zoo.Container))
+			enter = append(enter, zoo.Create(path, ours, s.acl, zoo.Container))
 		}
 		enter = append(enter, zoo.Create(cl.member(), "", s.acl, zoo.Member))
-		calls, err := cl.session.zoo.Send(ctx, zoo.Multi(enter...), zoo.Get(path))
+		calls, err := cl.session.zoo.Send(ctx, zoo.Multi(enter...), zoo.Get(path), zoo.Get(cl.dir))
 		if err != nil {
 			return 0, err
 		}
@@ -74,7 +68,7 @@ func (s *Store) join(ctx context.Context, cl *claim, l line) (uint64, error) {
 		case errors.Is(err, zoo.NoNode):
 			return 0, err // our place in line: the next look tells
 		}
-		token, err := cl.session.enterPhase(ctx, cl, calls[1], ours)
+		token, err := cl.phaseToken(ctx, calls[1], calls[2])
 		if errors.Is(err, zoo.BadVersion) {
 			there = true
 			continue
@@ -83,21 +77,35 @@ func (s *Store) join(ctx context.Context, cl *claim, l line) (uint64, error) {
 	}
 }
 
-// enterPhase returns the token of a reader in the phase that was read, and opens
-// that anew if it was closed. The error is BadVersion if it has changed since.
-func (k *session) enterPhase(ctx context.Context, cl *claim, read *zoo.Call, ours phase) (uint64, error) {
-	text, stat := read.Data()
-	p, err := parsePhase(text)
+// phaseToken returns the token of a reader that has entered the phase, of which the
+// node was read, and then that of the key. It begins the phase anew if that is over.
+// The error is BadVersion if it has changed since.
+func (cl *claim) phaseToken(ctx context.Context, phase, key *zoo.Call) (uint64, error) {
+	token, version, err := tokenIn(ctx, phase)
+	if err != nil {
+		return 0, err
+	}
+	slot, _, err := tokenIn(ctx, key)
 	switch {
 	case err != nil:
-		return 0, fmt.Errorf("the phase of readers is %q: %w", text, err)
-	case p.closer < p.token:
-		return p.token, nil
-	case cl.token <= p.closer: // it stood in line before who closed it
+		return 0, err
+	case token > slot:
+		return token, nil
+	case cl.token <= slot: // it stood in line before the slot
 		return cl.token, nil
 	}
-	_, err = k.ask(ctx, zoo.Multi(zoo.Check(cl.path()), zoo.Set(cl.dir+"/"+phaseName, ours.String(), stat.Version)))
+	_, err = cl.session.ask(ctx, zoo.Multi(zoo.Check(cl.path()), zoo.Set(cl.dir+"/"+phaseName, fmt.Sprint(cl.token), version)))
 	return cl.token, err
+}
+
+// tokenIn returns what the node of a phase or of a key says.
+func tokenIn(ctx context.Context, call *zoo.Call) (token uint64, version int32, err error) {
+	if err := call.Wait(ctx); err != nil {
+		return 0, 0, err
+	}
+	text, stat := call.Data()
+	token, err = parseToken(text)
+	return token, stat.Version, err
 }
 
 // leavePhase removes the node of a reader whose place in line somebody else has
@@ -109,43 +117,30 @@ func (s *Store) leavePhase(k *session, member string) {
 	})
 }
 
-// endPhase removes the phase, or closes it. Readers may stay in it whom the claim
-// tolerates; if it tolerates none, somebody has removed the place of a reader by
-// hand, and its process has not noticed yet.
-func (s *Store) endPhase(ctx context.Context, cl *claim) error {
-	path := cl.dir + "/" + phaseName
-	for {
-		calls, err := cl.session.zoo.Send(ctx, zoo.Delete(path), zoo.Get(path))
-		if err == nil {
-			err = calls[0].Wait(ctx)
-		}
-		if errors.Is(err, zoo.NotEmpty) && !cl.Exclusive() {
-			if err = calls[1].Wait(ctx); err == nil {
-				err = cl.session.closePhase(ctx, cl, calls[1])
-			}
-		}
-		switch {
-		case errors.Is(err, zoo.BadVersion):
-			continue
-		case errors.Is(err, zoo.NoNode):
-			return nil
-		}
-		return err
-	}
-}
-
-// closePhase closes the phase that was read, unless its token is above the claim's
-// anyway. The error is BadVersion if it has changed since.
-func (k *session) closePhase(ctx context.Context, cl *claim, read *zoo.Call) error {
-	text, stat := read.Data()
-	p, err := parsePhase(text)
-	if err != nil {
-		return fmt.Errorf("the phase of readers is %q: %w", text, err)
-	}
-	if max(p.token, p.closer) >= cl.token {
+// endPhase removes the phase, for a claim that tolerates no readers. If there is one
+// in it, somebody has removed its place by hand, and its process has not noticed yet.
+func (cl *claim) endPhase(ctx context.Context) error {
+	_, err := cl.session.ask(ctx, zoo.Delete(cl.dir+"/"+phaseName))
+	if errors.Is(err, zoo.NoNode) {
 		return nil
 	}
-	p.closer = cl.token
-	_, err = k.ask(ctx, zoo.Set(cl.dir+"/"+phaseName, p.String(), stat.Version))
 	return err
+}
+
+// mark writes the token of a slot to the node of its key, unless there is a larger.
+func (cl *claim) mark(ctx context.Context) error {
+	for {
+		key, err := cl.session.ask(ctx, zoo.Get(cl.dir))
+		if err != nil {
+			return err
+		}
+		token, version, err := tokenIn(ctx, key)
+		if err != nil || token >= cl.token {
+			return err
+		}
+		_, err = cl.session.ask(ctx, zoo.Set(cl.dir, fmt.Sprint(cl.token), version))
+		if !errors.Is(err, zoo.BadVersion) {
+			return err
+		}
+	}
 }

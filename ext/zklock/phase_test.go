@@ -3,6 +3,7 @@ package zklock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -36,6 +37,26 @@ func (m mixture) wait(c driver.Claim) {
 	if g, err := m.store.Acquire(bounded(m.t), c); err != nil || g.OK {
 		m.t.Fatalf("%s got %+v, %v", c.ID, g, err)
 	}
+}
+
+func (m mixture) end(c driver.Claim) {
+	m.t.Helper()
+	if errs := m.store.Release(bounded(m.t), []driver.Claim{c}); errs != nil {
+		m.t.Fatalf("%s was released: %v", c.ID, errs)
+	}
+}
+
+// forgetPhase waits until the servers have removed a phase that nobody is in.
+func (m mixture) forgetPhase() {
+	m.t.Helper()
+	eventually(m.t, "there is no phase", func() bool {
+		k, err := m.store.session(bounded(m.t), patience)
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		l, _, err := k.list(bounded(m.t), m.store.dir(m.key))
+		return err == nil && !l.phase
+	})
 }
 
 func (m mixture) reader(id string) driver.Claim { return m.claim(id, driver.MaxWeight) }
@@ -84,9 +105,7 @@ func TestReaderIsLate(t *testing.T) {
 	m.wait(early)
 	m.wait(late)
 	m.wait(slot)
-	if errs := m.store.Release(bounded(t), []driver.Claim{writer}); errs != nil {
-		t.Fatal(errs)
-	}
+	m.end(writer)
 	token := m.take(slot)
 	for _, c := range []driver.Claim{early, late} {
 		if got := m.take(c); got <= before || got >= token {
@@ -140,5 +159,48 @@ func TestReaderRemovedByHand(t *testing.T) {
 				return err == nil && g.OK
 			})
 		})
+	}
+}
+
+// TestReaderWithOldNews lets a reader go on with what it saw before a slot came, held,
+// and went or stayed. Who comes later has a larger token than the slot all the same.
+func TestReaderWithOldNews(t *testing.T) {
+	t.Parallel()
+	for stay, ends := range map[string]bool{"slot stays": false, "slot has gone": true} {
+		for with, others := range map[string]int{"first": 0, "after others": 2} {
+			t.Run(stay+", "+with, func(t *testing.T) {
+				t.Parallel()
+				m := mixture{t, newStore(t, Options{Servers: []string{server.Addr()}}), "mixed/" + stay + with}
+				for i := range others {
+					m.take(m.reader(fmt.Sprint("other", i)))
+				}
+				late := m.reader("late")
+				begin := m.store.clock.Now()
+				cl, err := m.store.enter(bounded(t), late, begin)
+				if err != nil {
+					t.Fatal(err)
+				}
+				old, err := m.store.look(bounded(t), cl)
+				if err != nil {
+					t.Fatal(err)
+				}
+				slot := m.slot("slot")
+				token := m.take(slot)
+				for i := range others {
+					m.end(m.reader(fmt.Sprint("other", i)))
+				}
+				if ends {
+					m.end(slot)
+				}
+				m.forgetPhase()
+				if g, err := m.store.judge(bounded(t), cl, old, begin); err != nil || !g.OK || g.Fence >= token {
+					t.Fatalf("the late reader got %+v, %v", g, err)
+				}
+				first := m.take(m.reader("first"))
+				if second := m.take(m.reader("second")); first <= token || second != first {
+					t.Errorf("readers got %d and %d after %d", first, second, token)
+				}
+			})
+		}
 	}
 }
