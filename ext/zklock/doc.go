@@ -51,7 +51,9 @@
 //   - A process that dies or is paused keeps its locks until its session ends: after
 //     two to three TTLs, and up to a tick. The servers have bounds for sessions, from 2
 //     to 20 ticks (4 s to 40 s). Where they allow less than a TTL wants, it is granted
-//     for half of what they allow, and renewed more often; Check warns of that.
+//     for half of what they allow, and renewed more often; Check warns of that. All
+//     servers should have the same bounds: a session does not go on over one that has
+//     others.
 //   - A lock ends with its process: one that is to outlive it (holdfast.AtLeast) is
 //     refused. Nor can a token be asked for, as Redlock does.
 //   - Without a majority nothing can be locked or renewed. Held locks end when their

@@ -180,6 +180,8 @@ func (c *conn) answer(xid int32, zxid int64, code int32, reply []byte) error {
 // errForeign is the error of who speaks another protocol.
 var errForeign = errors.New("what answers there is no ZooKeeper")
 
+var errNone = errors.New("the server opens no session")
+
 // step is how much memory is taken for what has been announced, and not come yet.
 const step = 1 << 20
 
@@ -217,6 +219,9 @@ type greeting struct {
 	password string
 }
 
+// nobody is the password with which a session is opened.
+var nobody = string(make([]byte, 16))
+
 // greet opens the session, or goes on with it if it has an id. seen keeps away
 // from servers that lag behind what this client has seen.
 func (c *conn) greet(ctx context.Context, g greeting, seen int64, auth []Auth) (greeting, error) {
@@ -248,6 +253,8 @@ func (c *conn) greet(ctx context.Context, g greeting, seen int64, auth []Auth) (
 	switch {
 	case r.short || len(r.buf) > 1:
 		return greeting{}, errForeign
+	case before.id == 0 && (g.timeout <= 0 || g.id == 0):
+		return greeting{}, errNone
 	case g.timeout <= 0 || g.id == 0:
 		return greeting{}, Expired
 	case before.id != 0 && (g.id != before.id || g.timeout != before.timeout):

@@ -4,10 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
-	"net"
 	"sync"
 	"time"
 
@@ -46,8 +44,9 @@ type Session struct {
 	mu       sync.Mutex
 	greeting greeting
 	conn     *conn
-	up       chan struct{} // closed while there is a connection
-	server   int           // of Config.Servers, that was tried last
+	up       chan struct{}   // closed while there is a connection
+	server   int             // of Config.Servers, that was tried last
+	alike    map[string]bool // servers that keep a session for the same timeout
 	seen     int64
 	proven   time.Duration
 }
@@ -64,10 +63,11 @@ var errSilent = errors.New("zookeeper: no server has answered for as long as the
 func Open(ctx context.Context, config Config, clock *boottime.Clock, events Events) (*Session, error) {
 	s := &Session{
 		config: config, events: events, clock: clock,
-		greeting: greeting{timeout: config.Timeout, password: string(make([]byte, 16))},
+		greeting: greeting{timeout: config.Timeout, password: nobody},
 		up:       make(chan struct{}),
 		over:     make(chan struct{}),
 		server:   rand.IntN(len(config.Servers)),
+		alike:    make(map[string]bool),
 	}
 	s.closed, s.end = context.WithCancelCause(context.Background())
 	c, err := s.connect(ctx, len(config.Servers))
@@ -181,13 +181,15 @@ func (s *Session) run(c *conn) {
 
 // reconnect returns a connection with the same session, nil if that is over.
 func (s *Session) reconnect() *conn {
+	var last error
 	for s.closed.Err() == nil {
 		left := s.Trust() - s.clock.Now()
 		if left <= 0 {
-			s.end(errSilent)
+			s.end(joined([]error{errSilent, last}))
 			return nil
 		}
 		c, err := s.reconnectWithin(left)
+		last = err
 		switch {
 		case err == nil:
 			s.events.Up()
@@ -211,86 +213,4 @@ func (s *Session) reconnectWithin(left time.Duration) (*conn, error) {
 		rest(ctx, lastPause)
 	}
 	return c, err
-}
-
-// final reports whether an attempt to connect has shown that the session is over.
-func final(err error) bool { return errors.Is(err, Expired) || errors.Is(err, errAltered) }
-
-// Pauses between attempts to connect to all servers.
-const firstPause, lastPause = 20 * time.Millisecond, 500 * time.Millisecond
-
-// rest waits, at most until ctx ends.
-func rest(ctx context.Context, pause time.Duration) {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
-
-// connect tries one server after the other, so many times or until ctx ends.
-func (s *Session) connect(ctx context.Context, times int) (*conn, error) {
-	pause := firstPause
-	for n := 1; ; n++ {
-		s.server = (s.server + 1) % len(s.config.Servers)
-		c, err := s.try(ctx, s.config.Servers[s.server])
-		if err == nil {
-			return c, nil
-		}
-		var code Code
-		if errors.As(err, &code) || final(err) || n == times || ctx.Err() != nil {
-			return nil, fmt.Errorf("%s: %w", s.config.Servers[s.server], err)
-		}
-		if n%len(s.config.Servers) != 0 {
-			continue
-		}
-		rest(ctx, pause/2+rand.N(pause/2))
-		pause = min(2*pause, lastPause)
-	}
-}
-
-// try connects to one server.
-func (s *Session) try(ctx context.Context, server string) (*conn, error) {
-	s.mu.Lock()
-	g, seen := s.greeting, s.seen
-	s.mu.Unlock()
-	limit := 2 * time.Second
-	if g.id != 0 { // There is a session to be lost.
-		limit = min(limit, max(g.timeout/8, 200*time.Millisecond))
-	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	raw, err := s.dial(ctx, server)
-	if err != nil {
-		return nil, err
-	}
-	stop := context.AfterFunc(ctx, func() { raw.Close() })
-	c := newConn(raw, s.events.Changed)
-	sent := s.clock.Now()
-	g, err = c.greet(ctx, g, seen, s.config.Auth)
-	if !stop() && err == nil {
-		err = ctx.Err()
-	}
-	if err != nil {
-		_ = raw.Close() // what went wrong is known
-		return nil, err
-	}
-	c.heard = sent
-	c.start()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	// To open a session, or to go on with it over another connection, takes the
-	// leader, who counts the silence anew.
-	s.greeting, s.proven = g, sent
-	s.conn = c
-	close(s.up)
-	return c, nil
-}
-
-func (s *Session) dial(ctx context.Context, server string) (net.Conn, error) {
-	if s.config.TLS == nil {
-		return new(net.Dialer).DialContext(ctx, "tcp", server)
-	}
-	return (&tls.Dialer{Config: s.config.TLS}).DialContext(ctx, "tcp", server)
 }

@@ -156,3 +156,84 @@ func TestSendTooLate(t *testing.T) {
 		t.Errorf("sent: %v", err)
 	}
 }
+
+// TestOtherServer loses the connection to one server, while the next has a smaller
+// maximum for the timeout of a session. Asked to go on with the session, that would
+// make it shorter; its answers are lost, though, so nobody would know. The session is
+// over no later than it stops being trusted.
+func TestOtherServer(t *testing.T) {
+	t.Parallel()
+	z := servers.StartZooKeeper(t, "forceSync=no")
+	const granted, less = 6173, 1000
+	first, second := servers.StartProxy(t, z.Addr()), servers.StartProxy(t, z.Addr())
+	second.Refuse(true)
+	over := make(chan error, 1)
+	events := quiet()
+	events.Over = func(err error) { over <- err }
+	s := open(t, granted*time.Millisecond, events, first.Addr(), second.Addr())
+	ask(t, s, Create("/ours", "", everybody, Member))
+
+	gone := make(chan string, 1)
+	events = quiet()
+	events.Changed = func(path string, _ bool) { gone <- path }
+	ask(t, open(t, enough, events, z.Addr()), Watch("/ours"))
+
+	second.Requests.Replace(bytes(granted), bytes(less))
+	second.Replies.Drop(true)
+	second.Refuse(false)
+	first.Refuse(true)
+	first.Reset()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for second.Replies.Dropped() == 0 { // it has answered
+		<-tick.C
+	}
+	second.Refuse(true) // or it would be asked again and again, for a little longer each time
+	select {
+	case <-over:
+	case <-gone:
+		t.Error("the node is gone, and the session is still trusted")
+	}
+}
+
+// TestServersAreCompared goes on with a session over another server, but not over one
+// with other bounds.
+func TestServersAreCompared(t *testing.T) {
+	t.Parallel()
+	const granted = 6173
+	for what, want := range map[string]struct {
+		timeout int32
+		last    error
+	}{"other bounds": {1000, errUnlike}, "the same": {granted, nil}} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			z := servers.StartZooKeeper(t, "forceSync=no")
+			first, second := servers.StartProxy(t, z.Addr()), servers.StartProxy(t, z.Addr())
+			second.Refuse(true)
+			ends, up := make(chan error, 1), make(chan bool, 1)
+			events := quiet()
+			events.Over = func(err error) { ends <- err }
+			events.Up = func() { up <- true }
+			s := open(t, granted*time.Millisecond, events, first.Addr(), second.Addr())
+			id := s.ID()
+			second.Requests.Replace(bytes(granted), bytes(want.timeout))
+			second.Refuse(false)
+			first.Refuse(true)
+			first.Reset()
+			select {
+			case <-up:
+				if want.last != nil || s.ID() != id {
+					t.Errorf("it went on, with the session %d after %d", s.ID(), id)
+				}
+				ask(t, s, Sync("/"))
+				if n := z.Count("global_sessions"); n != 1 {
+					t.Errorf("there are %d sessions", n)
+				}
+			case err := <-ends:
+				if want.last == nil || !errors.Is(err, errSilent) || !errors.Is(err, want.last) {
+					t.Errorf("the session ended with: %v", err)
+				}
+			}
+		})
+	}
+}

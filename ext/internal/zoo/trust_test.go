@@ -2,9 +2,12 @@ package zoo
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"io"
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/ext/internal/servers"
@@ -111,7 +114,7 @@ func naively(t *testing.T, addr string, timeout time.Duration) <-chan time.Time 
 	}
 	t.Cleanup(func() { raw.Close() })
 	c := newConn(raw, func(string, bool) {})
-	if _, err := c.greet(context.Background(), greeting{timeout: timeout, password: string(make([]byte, 16))}, 0, nil); err != nil {
+	if _, err := c.greet(context.Background(), greeting{timeout: timeout, password: nobody}, 0, nil); err != nil {
 		t.Fatal(err)
 	}
 	c.start()
@@ -142,4 +145,55 @@ func naively(t *testing.T, addr string, timeout time.Duration) <-chan time.Time 
 		last <- answered
 	}()
 	return last
+}
+
+// TestProveLooksAgain waits for proof that needs more than one sync. It asks again
+// within a few hundredths of a second, however long the timeout is, and no more often.
+func TestProveLooksAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const timeout = 120 * time.Second
+		client, server := net.Pipe()
+		s := &Session{
+			clock:    boottime.Simulated(func() time.Duration { return 0 }),
+			closed:   t.Context(),
+			greeting: greeting{timeout: timeout, id: 1},
+			conn:     newConn(client, nil),
+		}
+		const most = 2 * timeout / brief
+		asked := make(chan int)
+		go func() { asked <- answer(server, int(most)) }()
+		s.conn.start()
+		err := s.Prove(t.Context(), s.Trust()+1)
+		took := s.clock.Now()
+		s.conn.fail(ErrClosed)
+		<-s.conn.ended
+		soonest := time.Duration(half * float64(timeout))
+		if err != nil || took < soonest || took > soonest+4*brief {
+			t.Errorf("it took %v until there was proof, %v; want %v or a little more", took, err, soonest)
+		}
+		if n := time.Duration(<-asked); n > took/brief+2 {
+			t.Errorf("it asked %d times in %v", n, took)
+		}
+	})
+}
+
+// answer says yes to whatever comes over a connection, at most so many times, and
+// returns how often it did.
+func answer(c net.Conn, most int) (n int) {
+	defer c.Close()
+	for ; n < most; n++ {
+		var head [4]byte
+		if _, err := io.ReadFull(c, head[:]); err != nil {
+			break
+		}
+		request := make([]byte, binary.BigEndian.Uint32(head[:]))
+		if _, err := io.ReadFull(c, request); err != nil {
+			break
+		}
+		xid := int32(binary.BigEndian.Uint32(request))
+		if _, err := io.WriteString(c, bytes(16, xid, 0, 1, 0)); err != nil {
+			break
+		}
+	}
+	return n
 }
