@@ -21,11 +21,11 @@ func StartEnsemble(tb TB, options ...string) *Ensemble {
 	tb.Helper()
 	const n = 3
 	e := &Ensemble{tb: tb, links: make(map[[2]int][]*Proxy)}
-	var ports [n][2]int // where a server is followed, and elected
+	var ports [n][2]int // where a server is followed, once it leads, and elected
 	for i := range ports {
 		for k := range ports[i] {
 			var err error
-			if ports[i][k], err = freePort(); err != nil {
+			if ports[i][k], err = reserve(tb); err != nil {
 				tb.Fatalf("start an ensemble: %v", err)
 			}
 		}

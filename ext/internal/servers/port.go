@@ -17,11 +17,41 @@ const firstPort, lastPort = 10000, 29999
 // listen listens on a free loopback port.
 func listen() (l net.Listener, err error) {
 	for range 100 {
-		if l, err = net.Listen("tcp", address(firstPort+rand.IntN(lastPort-firstPort+1))); err == nil {
+		if l, err = listenAt(firstPort + rand.IntN(lastPort-firstPort+1)); err == nil {
 			return l, nil
 		}
 	}
 	return nil, fmt.Errorf("no free port: %w", err)
+}
+
+// listenAt listens on a port unless it is reserved.
+func listenAt(port int) (net.Listener, error) {
+	l, err := net.Listen("tcp", address(port))
+	if err != nil {
+		return nil, err
+	}
+	mark, err := net.ListenPacket("udp", address(port))
+	if err != nil {
+		l.Close()
+		return nil, err
+	}
+	mark.Close()
+	return l, nil
+}
+
+// reserve returns a free port that nobody who asks for one gets until the test
+// ends, in this process or another. The same port of UDP is the mark of that.
+func reserve(tb TB) (int, error) {
+	for {
+		port, err := freePort()
+		if err != nil {
+			return 0, err
+		}
+		if mark, err := net.ListenPacket("udp", address(port)); err == nil {
+			tb.Cleanup(func() { mark.Close() })
+			return port, nil
+		}
+	}
 }
 
 // freePort returns a port that was free a moment ago. If another has taken it

@@ -1,0 +1,24 @@
+package servers
+
+import "testing"
+
+// TestReserve keeps a port from everybody else until the test has ended.
+func TestReserve(t *testing.T) {
+	t.Parallel()
+	var port int
+	t.Run("reserved", func(t *testing.T) {
+		var err error
+		if port, err = reserve(t); err != nil {
+			t.Fatal(err)
+		}
+		if l, err := listenAt(port); err == nil {
+			l.Close()
+			t.Errorf("port %d is reserved, and another got it", port)
+		}
+	})
+	l, err := listenAt(port)
+	if err != nil {
+		t.Fatalf("port %d is still reserved: %v", port, err)
+	}
+	l.Close()
+}
