@@ -1,0 +1,139 @@
+//go:build unix
+
+package elections
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/elect"
+	_ "github.com/holdfast-go/holdfast/ext/etcdlock"
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
+	_ "github.com/holdfast-go/holdfast/ext/redislock"
+)
+
+// The candidates run this test's own binary again, with this variable set.
+const candidateVariable = "HOLDFAST_TEST_CANDIDATE"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(candidateVariable) == "" {
+		os.Exit(m.Run())
+	}
+	if err := campaign(os.Args[1], os.Args[2]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// campaign is what a candidate does, until its input ends.
+func campaign(url, ttl string) error {
+	d, err := time.ParseDuration(ttl)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		cancel()
+	}()
+	locks, err := holdfast.Open(ctx, url, &holdfast.Options{TTL: d})
+	if err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	err = elect.Run(ctx, locks, "job", lead)
+	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)) {
+		return locks.Close()
+	}
+	return err
+}
+
+// lead writes with the token of the lock. Between the look at the lock and the
+// write there is work, in which the leader may be paused.
+func lead(ctx context.Context) error {
+	lock, _ := holdfast.FromContext(ctx)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		at := time.Now()
+		token := lock.Fence()
+		if token == 0 {
+			return lock.Err()
+		}
+		<-tick.C
+		if _, err := fmt.Println(token, at.UnixNano()); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// A candidate is another process, as seen from the test.
+type candidate struct {
+	*exec.Cmd
+	e     *election
+	name  string
+	proxy *servers.Proxy // its network
+	in    io.Closer
+	read  chan struct{} // closed when all it has said is in the log
+}
+
+func (e *election) start(name string, proxy *servers.Proxy) *candidate {
+	e.Helper()
+	c := &candidate{e: e, name: name, proxy: proxy, read: make(chan struct{})}
+	c.Cmd = exec.CommandContext(e.Context(), os.Args[0], fmt.Sprintf(e.url, proxy.Addr()), e.ttl.String())
+	c.Env = append(os.Environ(), candidateVariable+"=1", "GORACE=atexit_sleep_ms=0")
+	c.Stderr = os.Stderr
+	in, err := c.StdinPipe()
+	e.must(err)
+	out, err := c.StdoutPipe()
+	e.must(err)
+	e.must(c.Start())
+	c.in = in
+	lines := bufio.NewScanner(out)
+	if !lines.Scan() || lines.Text() != "ready" {
+		e.Fatalf("%s has not begun: %q, %v", name, lines.Text(), lines.Err())
+	}
+	go func() {
+		defer close(c.read)
+		for lines.Scan() {
+			c.note(lines.Text())
+		}
+	}()
+	return c
+}
+
+// note takes down what the candidate writes.
+func (c *candidate) note(line string) {
+	var nanos int64
+	w := entry{who: c.name}
+	if _, err := fmt.Sscan(strings.TrimSpace(line), &w.token, &nanos); err != nil {
+		c.e.Errorf("%s says %q: %v", c.name, line, err)
+		return
+	}
+	w.at = time.Unix(0, nanos)
+	c.e.log.write(w)
+}
+
+// finish lets the candidate end by itself.
+func (c *candidate) finish() {
+	c.e.Helper()
+	c.e.must(c.in.Close())
+	<-c.read
+	if err := c.Wait(); err != nil {
+		c.e.Errorf("%s: %v", c.name, err)
+	}
+}
