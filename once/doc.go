@@ -38,7 +38,7 @@
 //   - An owner that dies, or loses its lock, after the effect and before the
 //     result is remembered leaves an effect that has happened and that runs again.
 //     No lock can prevent that. What does is to let effect and result commit
-//     together, or to give what the effect reaches the key, as most
+//     together (see [SQL]), or to give what the effect reaches the key, as most
 //     payment services take one, or the token, which refuses the outdated owner.
 //   - A Finish that cannot reach the records leaves the same; its error matches
 //     [ErrUnrecorded].

@@ -57,10 +57,9 @@ type Effect struct {
 	result    []byte
 	lock      *holdfast.Lock // nil if it was done before
 
-	mu       sync.Mutex
-	settled  bool // Finish has been tried: only the records know how that ended
-	recorded bool // it has succeeded
-	closed   bool
+	mu      sync.Mutex
+	settled bool // Finish has been tried: only the records know how that ended
+	closed  bool
 }
 
 // Begin returns the effect of a key: done, with its result, or else owned by
@@ -90,7 +89,8 @@ type Effect struct {
 // as "once/" + key. Options are those of Lock; [holdfast.Shared],
 // [holdfast.Slots] and [holdfast.Reenter] are refused, because with them an
 // effect could have two owners. A lock store without fencing tokens is refused
-// with [holdfast.ErrNotFenced].
+// with [holdfast.ErrNotFenced], a bad key with [holdfast.ErrKey], and other bad
+// input with [holdfast.ErrInvalid].
 func Begin(ctx context.Context, locks *holdfast.Locker, records Records, key string, opts Options, lockOpts ...holdfast.LockOption) (*Effect, error) {
 	e := &Effect{key: key, records: records, retention: opts.Retention}
 	if e.retention == 0 {
@@ -143,17 +143,20 @@ func (e *Effect) begin(ctx context.Context, lock *holdfast.Lock, fingerprint str
 
 func (e *Effect) check(opts Options) error {
 	if err := driver.CheckKey(e.key); err != nil {
-		return err
+		return &inputError{holdfast.ErrKey, err}
 	}
+	var words error
 	switch {
 	case len(e.key) > MaxKey:
-		return fmt.Errorf("the key has %d bytes; it must have at most %d", len(e.key), MaxKey)
+		return &inputError{holdfast.ErrKey, fmt.Errorf("the key has %d bytes; it must have at most %d", len(e.key), MaxKey)}
 	case len(opts.Fingerprint) > MaxFingerprint:
-		return fmt.Errorf("the fingerprint has %d bytes; it must have at most %d, such as a hash", len(opts.Fingerprint), MaxFingerprint)
+		words = fmt.Errorf("the fingerprint has %d bytes; it must have at most %d, such as a hash", len(opts.Fingerprint), MaxFingerprint)
 	case e.retention < time.Millisecond || e.retention > MaxRetention:
-		return fmt.Errorf("the retention is %v; it must be from 1ms to %v", e.retention, MaxRetention)
+		words = fmt.Errorf("the retention is %v; it must be from 1ms to %v", e.retention, MaxRetention)
+	default:
+		return nil
 	}
-	return nil
+	return &inputError{holdfast.ErrInvalid, words}
 }
 
 // alone adds to the options what an effect needs.
@@ -204,7 +207,6 @@ func (e *Effect) Finish(ctx context.Context, result []byte) error {
 	if err != nil {
 		return e.failed("finish", e.unrecorded(err))
 	}
-	e.recorded = true
 	return nil
 }
 
@@ -248,12 +250,12 @@ func persist(ctx context.Context, call func(context.Context) error) error {
 	}
 }
 
-// Close gives the key back. Unless the effect was finished, nothing is
-// remembered, and the next who asks may run it. Close takes no context: a
-// cancelled request still gives its key back. It takes a few seconds at most.
+// Close gives the key back. Unless Finish was called, nothing is remembered, and
+// the next who asks may run the effect. Close takes no context: a cancelled request
+// still gives its key back. It takes a few seconds at most.
 //
 // It returns an error that matches [holdfast.ErrLost] if the lock was lost before
-// and nothing is recorded: then the effect may not have been alone. A second
+// and Finish was not called: then the effect may not have been alone. A second
 // Close does nothing.
 func (e *Effect) Close() error {
 	e.mu.Lock()
@@ -262,17 +264,14 @@ func (e *Effect) Close() error {
 		return nil
 	}
 	e.closed = true
-	var err error
-	if !e.settled {
-		ctx, cancel := context.WithTimeout(context.Background(), bound)
-		err = e.failed("close", e.records.Forget(ctx, e.key, e.token))
-		cancel()
+	if e.settled {
+		_ = e.lock.Unlock() // Finish has said what there is to say.
+		return nil
 	}
-	lost := e.lock.Unlock()
-	if e.recorded {
-		return nil // whatever becomes of the lock
-	}
-	return errors.Join(err, lost)
+	ctx, cancel := context.WithTimeout(context.Background(), bound)
+	defer cancel()
+	err := e.failed("close", e.records.Forget(ctx, e.key, e.token))
+	return errors.Join(err, e.lock.Unlock())
 }
 
 func (e *Effect) failed(op string, err error) error {

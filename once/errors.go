@@ -16,5 +16,17 @@ var (
 	// ErrTooLarge: the result has more than [MaxResult] bytes.
 	ErrTooLarge = errors.New("result is too large")
 
+	errRecords = errors.New("effect was begun in other records")
+
 	errNotOwned = errors.New("effect is done or closed, so it cannot be finished")
 )
+
+// An inputError is what is wrong with an argument, in words of its own.
+type inputError struct {
+	kind  error // holdfast.ErrInvalid or holdfast.ErrKey
+	words error
+}
+
+func (e *inputError) Error() string { return e.words.Error() }
+
+func (e *inputError) Is(target error) bool { return errors.Is(e.kind, target) }

@@ -36,8 +36,8 @@ func (m *Memory) Begin(_ context.Context, key string, token uint64, fingerprint 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
-	r, err := m.load(key, now).begin(key, token, fingerprint)
-	if err == nil && r.State == Begun && r.Token == token {
+	r, changed, err := m.load(key, now).begin(key, token, fingerprint)
+	if changed {
 		m.sweep(now)
 		m.records[key] = kept{r, now.Add(keep)}
 	}
@@ -49,9 +49,8 @@ func (m *Memory) Finish(_ context.Context, key string, token uint64, result []by
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
-	before := m.load(key, now)
-	r, err := before.finish(key, token, bytes.Clone(result))
-	if err == nil && before.State != Done {
+	r, changed, err := m.load(key, now).finish(key, token, bytes.Clone(result))
+	if changed {
 		m.records[key] = kept{r, now.Add(keep)}
 	}
 	return err
@@ -61,9 +60,8 @@ func (m *Memory) Finish(_ context.Context, key string, token uint64, result []by
 func (m *Memory) Forget(_ context.Context, key string, token uint64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	before := m.load(key, time.Now())
-	r, err := before.forget(key, token)
-	if err == nil && before.Token != 0 {
+	r, changed, err := m.load(key, time.Now()).forget(key, token)
+	if changed {
 		m.records[key] = kept{r, m.records[key].until}
 	}
 	return err

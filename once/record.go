@@ -27,8 +27,9 @@ type Record struct {
 	Result      []byte // only if it is Done
 }
 
-// Records remember what was begun and what is done. All methods may be called at
-// the same time, and each is atomic for its key.
+// Records remember what was begun and what is done. [Memory] and [SQL] are some;
+// package oncetest holds the suite that all pass. All methods may be called at the
+// same time, and each is atomic for its key.
 //
 // Tokens decide: they are those of the locks that [Begin] takes, larger for each
 // later owner of a key. A method that is given a smaller token than the one
@@ -58,40 +59,42 @@ type Records interface {
 	Forget(ctx context.Context, key string, token uint64) error
 }
 
-// begin is what Begin makes of a record. It changes nothing if the result is not
-// Begun with this token.
-func (r Record) begin(key string, token uint64, fingerprint string) (Record, error) {
+// begin is what Begin makes of a record, and whether that is a change.
+func (r Record) begin(key string, token uint64, fingerprint string) (next Record, changed bool, err error) {
 	switch {
 	case r.State == Done:
-		return r, nil
+		return r, false, nil
 	case r.Token > token:
-		return r, &fence.OutdatedError{Key: key, Token: token, Highest: r.Token}
+		return r, false, &fence.OutdatedError{Key: key, Token: token, Highest: r.Token}
 	case r.State == Begun && r.Fingerprint != fingerprint:
-		return r, nil
+		return r, false, nil
 	}
-	return Record{State: Begun, Token: token, Fingerprint: fingerprint}, nil
+	return Record{State: Begun, Token: token, Fingerprint: fingerprint}, true, nil
 }
 
-// finish is what Finish makes of a record. It changes nothing if that was Done.
-func (r Record) finish(key string, token uint64, result []byte) (Record, error) {
+// finish is what Finish makes of a record, and whether that is a change.
+func (r Record) finish(key string, token uint64, result []byte) (next Record, changed bool, err error) {
 	switch {
 	case r.Token > token:
-		return r, &fence.OutdatedError{Key: key, Token: token, Highest: r.Token}
+		return r, false, &fence.OutdatedError{Key: key, Token: token, Highest: r.Token}
 	case r.Token < token || r.State == Free:
-		return r, unbegun(token)
+		return r, false, unbegun(token)
 	case r.State == Done:
-		return r, nil
+		return r, false, nil
 	}
 	r.State, r.Result = Done, result
-	return r, nil
+	return r, true, nil
 }
 
-// forget is what Forget makes of a record.
-func (r Record) forget(key string, token uint64) (Record, error) {
-	if r.Token > token {
-		return r, &fence.OutdatedError{Key: key, Token: token, Highest: r.Token}
+// forget is what Forget makes of a record, and whether that is a change.
+func (r Record) forget(key string, token uint64) (next Record, changed bool, err error) {
+	switch {
+	case r.Token > token:
+		return r, false, &fence.OutdatedError{Key: key, Token: token, Highest: r.Token}
+	case r.Token == 0:
+		return r, false, nil
 	}
-	return Record{Token: token}, nil
+	return Record{Token: token}, true, nil
 }
 
 // unbegun is the error of Finish where nobody has begun.

@@ -1,4 +1,5 @@
-// Tests of package fence, which may not know the clients of its engines.
+// Tests of package fence, and of records of package once in a database: neither may
+// know the clients of its engines.
 package fences
 
 import (

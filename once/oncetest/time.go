@@ -1,0 +1,80 @@
+package oncetest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/fence"
+	"github.com/holdfast-go/holdfast/once"
+)
+
+var timeRules = []rule{
+	{"time/begun", "What was begun is remembered until its time is over, and then nothing is.", func(e *env) {
+		e.begin(7, "print", long)
+		e.awhile(short)
+		e.stands(once.Record{State: once.Begun, Token: 7, Fingerprint: "print"})
+
+		other := e.on(e.key + "/other")
+		other.begins(7, "print", short, once.Record{State: once.Begun, Token: 7, Fingerprint: "print"})
+		other.ends()
+		other.unbegun(7, once.Record{})
+		other.begin(6, "other", long)
+	}},
+	{"time/begun-again", "Begin counts its time anew.", func(e *env) {
+		e.begins(7, "", short, once.Record{State: once.Begun, Token: 7})
+		e.begin(8, "", long)
+		e.awhile(short)
+		e.stands(once.Record{State: once.Begun, Token: 8})
+	}},
+	{"time/done", "The time of a result counts from Finish, and when it is over nothing is remembered.", func(e *env) {
+		e.quickly(func(e *env, keep time.Duration) bool {
+			e.begins(7, "", keep, once.Record{State: once.Begun, Token: 7})
+			if errors.Is(e.client().Finish(e.Context(), e.key, 7, nil, long), fence.ErrOutdated) {
+				return false
+			}
+			e.awhile(keep)
+			e.stands(once.Record{State: once.Done, Token: 7})
+			return true
+		})
+		other := e.on(e.key + "/other")
+		other.begin(7, "", long)
+		e.succeeds("Finish", other.client().Finish(e.Context(), other.key, 7, []byte("result"), short))
+		other.ends()
+		other.begin(6, "", long)
+		other.finish(6, "", "another", long)
+	}},
+	{"time/forgotten", "What was forgotten is remembered for what is left of its time.", func(e *env) {
+		e.begin(7, "", long)
+		e.forget(7)
+		e.awhile(short)
+		e.stands(once.Record{Token: 7})
+
+		other := e.on(e.key + "/other")
+		other.begins(7, "", short, once.Record{State: once.Begun, Token: 7})
+		e.succeeds("Forget", other.client().Forget(e.Context(), other.key, 7))
+		other.ends()
+	}},
+	{"time/left-alone", "Begin that leaves a record leaves its time too.", func(e *env) {
+		e.quickly(func(e *env, keep time.Duration) bool {
+			begun := once.Record{State: once.Begun, Token: 7, Fingerprint: "print"}
+			e.begins(7, "print", keep, begun)
+			r, err := e.client().Begin(e.Context(), e.key, 7, "other", long)
+			e.succeeds("Begin", err)
+			if same(r, begun) {
+				e.ends()
+			}
+			return same(r, begun)
+		})
+	}},
+}
+
+// quickly lets a check do something while what it keeps is there. On a machine
+// that was too slow for that, which the check reports as false, it tries again
+// with more time.
+func (e *env) quickly(check func(e *env, keep time.Duration) bool) {
+	for keep := short; !check(e.on(e.key+"/"+keep.String()), keep); keep *= 2 {
+		if keep > patience {
+			e.failf("what is kept for %v is not there right after it", keep)
+		}
+	}
+}

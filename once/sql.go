@@ -1,0 +1,292 @@
+package once
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fence"
+)
+
+// SQL keeps records in a table of a database: PostgreSQL, MySQL, MariaDB or
+// SQLite. The database's clock counts their time. Set DB and Dialect, and make the
+// table once, by [SQL.Create] or by what [SQL.Schema] says.
+//
+// If what the effect changes is in the same database, effect and record can commit
+// together, by [SQL.Do] or [SQL.FinishTx]. Then no crash, pause or lost answer makes
+// the effect run again once it has happened.
+//
+// With SQLite give the client a time to wait for other writers, and begin
+// transactions that write by BEGIN IMMEDIATE: as _pragma=busy_timeout(10000) and
+// _txlock=immediate do for modernc.org/sqlite.
+type SQL struct {
+	// DB is the database. It must be set.
+	DB *sql.DB
+
+	// Dialect says which engine it is. It must be set.
+	Dialect fence.Dialect
+
+	// Table is the table's name, "holdfast_once" unless set: up to 48 letters,
+	// digits and _, and before it, if it has one, its schema and a dot.
+	Table string
+}
+
+var _ Records = (*SQL)(nil)
+
+// Schema returns the statements that make the table unless it is there, for a
+// migration.
+func (s *SQL) Schema() ([]string, error) {
+	st, err := s.statements()
+	return st.create, err
+}
+
+// Create makes the table unless it is there. It needs the right to make tables;
+// all else needs the rights to read, insert, update and delete in this one.
+func (s *SQL) Create(ctx context.Context) error {
+	statements, err := s.Schema()
+	if err != nil {
+		return err
+	}
+	for _, statement := range statements {
+		if _, err := s.DB.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("once: create the table: %w", err)
+		}
+	}
+	return nil
+}
+
+// Load implements [Records].
+func (s *SQL) Load(ctx context.Context, key string) (Record, error) {
+	st, err := s.statements()
+	if err != nil {
+		return Record{}, err
+	}
+	return load(ctx, s.DB, st.load, key)
+}
+
+func load(ctx context.Context, tx fence.Tx, query, key string) (Record, error) {
+	var r Record
+	err := tx.QueryRowContext(ctx, query, []byte(key)).Scan(&r.State, &r.Token, &r.Fingerprint, &r.Result)
+	if errors.Is(err, sql.ErrNoRows) {
+		return Record{}, nil
+	}
+	return r, err
+}
+
+// again is how often a statement is tried that finds a record neither there nor
+// gone, because it ends or begins just then.
+const again = 10
+
+var errRestless = errors.New("the record has changed with each look")
+
+// Begin implements [Records]. Each of its statements commits by itself.
+func (s *SQL) Begin(ctx context.Context, key string, token uint64, fingerprint string, keep time.Duration) (Record, error) {
+	st, err := s.statements()
+	if err != nil {
+		return Record{}, err
+	}
+	name, print, mine := []byte(key), []byte(fingerprint), Record{State: Begun, Token: token, Fingerprint: fingerprint}
+	for range again {
+		made, err := changes(ctx, s.DB, st.insert, name, token, print, keep.Microseconds())
+		if err != nil {
+			return Record{}, err
+		}
+		if made {
+			s.sweep(ctx, st)
+			return mine, nil
+		}
+		taken, err := changes(ctx, s.DB, st.take, token, print, keep.Microseconds(), name, token, print)
+		if err != nil || taken {
+			return mine, err
+		}
+		r, err := load(ctx, s.DB, st.load, key)
+		if err != nil || r.State == Begun && r.Token == token && r.Fingerprint == fingerprint {
+			return r, err
+		}
+		if r, changed, err := r.begin(key, token, fingerprint); !changed {
+			return r, err
+		}
+	}
+	return Record{}, errRestless
+}
+
+// sweep removes some of the records whose time is over: more than are made, if
+// one in eight that makes a record does it.
+func (s *SQL) sweep(ctx context.Context, st statements) {
+	if rand.IntN(8) > 0 {
+		return
+	}
+	rows, err := s.DB.QueryContext(ctx, st.over)
+	if err != nil {
+		return // Another will, and the caller's record is made.
+	}
+	var names [][]byte
+	for rows.Next() {
+		var name []byte
+		if rows.Scan(&name) == nil {
+			names = append(names, name)
+		}
+	}
+	_ = rows.Close()
+	// One by one: those who remove several at once may wait for each other.
+	for _, name := range names {
+		if _, err := s.DB.ExecContext(ctx, st.remove, name); err != nil {
+			return
+		}
+	}
+}
+
+// Finish implements [Records].
+func (s *SQL) Finish(ctx context.Context, key string, token uint64, result []byte, keep time.Duration) error {
+	return s.finish(ctx, s.DB, key, token, result, keep)
+}
+
+func (s *SQL) finish(ctx context.Context, tx fence.Tx, key string, token uint64, result []byte, keep time.Duration) error {
+	st, err := s.statements()
+	if err != nil {
+		return err
+	}
+	if result == nil {
+		result = []byte{} // some clients take nil for NULL
+	}
+	for range again {
+		done, err := changes(ctx, tx, st.finish, result, keep.Microseconds(), []byte(key), token)
+		if err != nil || done {
+			return err
+		}
+		r, err := load(ctx, tx, st.judge, key)
+		if err != nil {
+			return err
+		}
+		if _, changed, err := r.finish(key, token, result); !changed {
+			return err
+		}
+	}
+	return errRestless
+}
+
+// Forget implements [Records].
+func (s *SQL) Forget(ctx context.Context, key string, token uint64) error {
+	st, err := s.statements()
+	if err != nil {
+		return err
+	}
+	freed, err := changes(ctx, s.DB, st.forget, token, []byte(key), token)
+	if err != nil || freed {
+		return err
+	}
+	r, err := load(ctx, s.DB, st.load, key)
+	if err != nil {
+		return err
+	}
+	_, _, err = r.forget(key, token)
+	return err
+}
+
+// changes reports whether a statement has changed its row. False may also mean
+// that the row was that way before.
+func changes(ctx context.Context, tx fence.Tx, query string, args ...any) (bool, error) {
+	for i, arg := range args {
+		if token, ok := arg.(uint64); ok {
+			args[i] = int64(token)
+		}
+	}
+	result, err := tx.ExecContext(ctx, query, args...)
+	if err != nil {
+		return false, err
+	}
+	n, err := result.RowsAffected()
+	return n > 0, err
+}
+
+// FinishTx remembers the result of an effect in the caller's transaction: it is
+// remembered when that commits, together with what the effect has changed. The
+// effect must have begun with s as its records, and tx must be of the same
+// database. FinishTx keeps others that ask for the key waiting until tx has ended.
+//
+//	effect, err := once.Begin(ctx, locks, records, key, once.Options{})
+//	// As always; then, in a transaction, the effect, and:
+//	if err := records.FinishTx(ctx, tx, effect, result); err != nil {
+//		return err // and roll back
+//	}
+//	return tx.Commit()
+//
+// Roll tx back after any error. One that matches [fence.ErrOutdated] says that
+// another has begun since, after the lock was lost. If Commit returns an error,
+// ask for the key again: it says whether it was done.
+func (s *SQL) FinishTx(ctx context.Context, tx fence.Tx, e *Effect, result []byte) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.records != Records(s) {
+		return e.failed("finish", errRecords)
+	}
+	if err := e.settle(result); err != nil {
+		return e.failed("finish", err)
+	}
+	if err := s.finish(ctx, tx, e.key, e.token, result, e.retention); err != nil {
+		return e.failed("finish", errors.Join(err, e.lock.Err()))
+	}
+	return nil
+}
+
+// Do is [Do] with s for the records and a transaction for fn: what fn does with tx
+// and its result commit together, or neither does. So even a crash, a pause or a
+// connection that breaks at the worst moment never lets it happen twice. fn must
+// neither commit nor roll back. An error of fn, or of the commit, rolls back, and
+// the next may try.
+func (s *SQL) Do(ctx context.Context, locks *holdfast.Locker, key string, retention time.Duration, fn func(ctx context.Context, tx *sql.Tx) ([]byte, error), opts ...holdfast.LockOption) (result []byte, err error) {
+	e, err := Begin(ctx, locks, s, key, Options{Retention: retention}, opts...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	if result, done := e.Result(); done {
+		return result, nil
+	}
+	result, err = s.transact(e.Context(ctx), e, fn)
+	if err != nil && e.settled {
+		return s.outcome(ctx, e, err)
+	}
+	return result, err
+}
+
+func (s *SQL) transact(ctx context.Context, e *Effect, fn func(ctx context.Context, tx *sql.Tx) ([]byte, error)) ([]byte, error) {
+	tx, err := s.DB.BeginTx(ctx, nil)
+	if err != nil {
+		return nil, e.failed("begin a transaction for", err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	result, err := fn(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.FinishTx(ctx, tx, e, result); err != nil {
+		return nil, err
+	}
+	return result, e.failed("commit", tx.Commit())
+}
+
+// outcome finds out what a commit that has failed has done. To begin again with
+// the same token waits until the transaction has ended, one way or the other.
+func (s *SQL) outcome(ctx context.Context, e *Effect, why error) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	var r Record
+	err := persist(ctx, func(ctx context.Context) (err error) {
+		r, err = s.Begin(ctx, e.key, e.token, "", max(e.retention, unfinished))
+		return err
+	})
+	if err == nil && r.State == Done {
+		return r.Result, nil
+	}
+	return nil, errors.Join(why, e.failed("commit", err))
+}
+
+func (s *SQL) statements() (statements, error) {
+	return compile(s.Dialect, cmp.Or(s.Table, "holdfast_once"))
+}

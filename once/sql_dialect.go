@@ -1,0 +1,122 @@
+package once
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/fence"
+	"github.com/holdfast-go/holdfast/internal/identifier"
+)
+
+// statements are those of a dialect. Keys and fingerprints are bytes, because some
+// texts cannot hold every character, and some collations take Job and job for the
+// same. Times are microseconds since 1970.
+type statements struct {
+	create []string
+	load   string // the record of a name
+	judge  string // as load, as of now and not of the start of a transaction
+	insert string // from name, token, fingerprint and microseconds, unless there is a row
+	take   string // from token, fingerprint, microseconds, name, token and fingerprint
+	finish string // from result, microseconds, name and token
+	forget string // from token, name and token
+	over   string // some of the names whose time is over
+	remove string // one of them
+}
+
+// A dialect is what an engine does in its own way.
+type dialect struct {
+	quote  string
+	now    string // the clock as of when the statement began
+	insert string // with what stands before and after VALUES of an insert that leaves what is there
+	create []string
+	latest string // after a SELECT that is to see what others have committed
+}
+
+var dialects = map[fence.Dialect]dialect{
+	fence.Postgres: {
+		quote:  `"`,
+		now:    `CAST(extract(epoch FROM statement_timestamp()) * 1000000 AS bigint)`,
+		insert: `INSERT INTO {table} (name, state, token, fingerprint, expires) VALUES {values} ON CONFLICT (name) DO NOTHING`,
+		// Two sessions cannot both create what does not exist: one fails. So they
+		// take turns.
+		create: []string{`DO $$ BEGIN
+PERFORM pg_advisory_xact_lock(8749283740199283347);
+CREATE TABLE IF NOT EXISTS {table} (name bytea PRIMARY KEY, state smallint NOT NULL, token bigint NOT NULL,
+	fingerprint bytea NOT NULL, result bytea, expires bigint NOT NULL);
+CREATE INDEX IF NOT EXISTS {bare_index} ON {table} (expires);
+END $$`},
+	},
+	fence.MySQL: {
+		quote:  "`",
+		now:    `timestampdiff(MICROSECOND, '1970-01-01', utc_timestamp(6))`,
+		insert: `INSERT IGNORE INTO {table} (name, state, token, fingerprint, expires) VALUES {values}`,
+		create: []string{`CREATE TABLE IF NOT EXISTS {table} (name varbinary(512) NOT NULL PRIMARY KEY, state smallint NOT NULL, token bigint NOT NULL,
+	fingerprint varbinary(256) NOT NULL, result longblob, expires bigint NOT NULL, INDEX {bare_index} (expires)) ENGINE = InnoDB`},
+		latest: ` FOR UPDATE`,
+	},
+	fence.SQLite: {
+		quote:  `"`,
+		now:    `CAST((julianday('now') - 2440587.5) * 86400000000 AS integer)`,
+		insert: `INSERT INTO {table} (name, state, token, fingerprint, expires) VALUES {values} ON CONFLICT (name) DO NOTHING`,
+		create: []string{
+			`CREATE TABLE IF NOT EXISTS {table} (name blob NOT NULL PRIMARY KEY, state integer NOT NULL, token integer NOT NULL,
+	fingerprint blob NOT NULL, result blob, expires integer NOT NULL)`,
+			`CREATE INDEX IF NOT EXISTS {index} ON {bare_table} (expires)`,
+		},
+	},
+}
+
+// compile puts the name of a table, perhaps after that of a schema and a dot,
+// into the statements.
+func compile(engine fence.Dialect, table string) (statements, error) {
+	d, ok := dialects[engine]
+	if !ok {
+		return statements{}, fmt.Errorf("once: %v is no engine: set SQL.Dialect to fence.Postgres, fence.MySQL or fence.SQLite", engine)
+	}
+	words := []string{"{now}", d.now, "{values}", "(?, 1, ?, ?, " + d.now + " + ?)"}
+	bare := table[strings.LastIndex(table, ".")+1:]
+	for _, name := range []struct{ word, table, suffix string }{
+		{"{table}", table, ""}, {"{bare_table}", bare, ""}, {"{index}", table, "_expires"}, {"{bare_index}", bare, "_expires"},
+	} {
+		quoted, err := identifier.Quote(name.table, name.suffix, d.quote)
+		if err != nil {
+			return statements{}, fmt.Errorf("once: SQL.Table: %w", err)
+		}
+		words = append(words, name.word, quoted)
+	}
+	fill := strings.NewReplacer(words...)
+	text := func(text string) string {
+		if text = fill.Replace(text); engine == fence.Postgres {
+			text = number(text)
+		}
+		return text
+	}
+	st := statements{
+		load:   text(`SELECT state, token, fingerprint, result FROM {table} WHERE name = ? AND expires > {now}`),
+		insert: text(d.insert),
+		take: text(`UPDATE {table} SET state = 1, token = ?, fingerprint = ?, result = NULL, expires = {now} + ?
+WHERE name = ? AND (expires <= {now} OR state <> 2 AND token <= ? AND (state = 0 OR fingerprint = ?))`),
+		finish: text(`UPDATE {table} SET state = 2, result = ?, expires = {now} + ? WHERE name = ? AND token = ? AND state = 1 AND expires > {now}`),
+		forget: text(`UPDATE {table} SET state = 0, token = ?, fingerprint = '', result = NULL WHERE name = ? AND token <= ? AND expires > {now}`),
+		over:   text(`SELECT name FROM {table} WHERE expires <= {now} ORDER BY expires LIMIT 16`),
+		remove: text(`DELETE FROM {table} WHERE name = ? AND expires <= {now}`),
+	}
+	st.judge = st.load + d.latest
+	for _, statement := range d.create {
+		st.create = append(st.create, text(statement))
+	}
+	return st, nil
+}
+
+// number gives each ? its number.
+func number(text string) string {
+	var b strings.Builder
+	for n, part := range strings.Split(text, "?") {
+		if n > 0 {
+			b.WriteString("$" + strconv.Itoa(n))
+		}
+		b.WriteString(part)
+	}
+	return b.String()
+}
