@@ -9,6 +9,9 @@
 //
 //   - Requests that must not overlap, such as two orders of one user: [Middleware].
 //     The second gets 409, or waits for its turn.
+//   - Requests that must take effect once, however often they are sent, such as a
+//     form that is submitted twice or a payment that is tried again: [Once]. The
+//     repeats get the response of the first, also long after it has ended.
 //   - Requests that come from holders of locks elsewhere, which may have lost them:
 //     [Transport] in the client, [Fenced] in the server. Who is outdated gets 412.
 //
@@ -41,10 +44,12 @@
 //	409  another request for the same is being worked on; Retry-After says for how
 //	     long its lease runs, though it may end sooner, or later if it is renewed
 //	412  the fencing token is outdated
-//	413  the form is too large to be searched for its key
+//	413  the body is too large, for a repeat to be told from another request or to
+//	     be searched for its key
+//	422  the key of a repeat was used before, with another request
 //	428  the fencing token is missing
 //	500  the server is not set up for this: the log says what is wrong
-//	503  the store of the locks does not answer
+//	503  the store of the locks, or the records, do not answer
 //
 // What a client is told never names the holder or the store.
 package httplock

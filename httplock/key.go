@@ -71,19 +71,24 @@ func named(kind, value string) string {
 func Join(parts ...KeyFunc) KeyFunc {
 	return func(r *http.Request) (string, error) {
 		joined := ""
-		for i, part := range parts {
+		for _, part := range parts {
 			key, err := part(r)
 			if key == "" || err != nil {
 				return "", err
 			}
-			if key = unbarred.Replace(key); i == 0 {
-				joined = key
-			} else {
-				joined += "|" + key
-			}
+			joined = join(joined, key)
 		}
 		return joined, nil
 	}
+}
+
+// join adds a part to those before it.
+func join(parts, key string) string {
+	key = unbarred.Replace(key)
+	if parts == "" {
+		return key
+	}
+	return parts + "|" + key
 }
 
 // unbarred makes room for | between parts.

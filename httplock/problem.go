@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fence"
+	"github.com/holdfast-go/holdfast/once"
 )
 
 // A Problem is why a request is refused. As a handler, it answers with the
@@ -30,6 +31,7 @@ type Problem struct {
 //   - [holdfast.ErrLost]: 409
 //   - [fence.ErrOutdated]: 412
 //   - an [http.MaxBytesError]: 413
+//   - [once.ErrMismatch]: 422
 //   - a Problem: as it is
 //   - [holdfast.ErrKey]: 400
 //   - any other [holdfast.ErrInvalid], [holdfast.ErrDeadlock], [holdfast.ErrNotFenced]: 500,
@@ -47,7 +49,7 @@ func ProblemOf(err error) *Problem {
 		if errors.As(err, &held) {
 			retry = max(retry, held.Retry)
 		}
-		return &Problem{Status: http.StatusConflict, Detail: "Another request for the same is being worked on.", RetryAfter: retry, Err: err}
+		return &Problem{Status: http.StatusConflict, Detail: heldDetail, RetryAfter: retry, Err: err}
 	case errors.Is(err, holdfast.ErrLost):
 		return &Problem{Status: http.StatusConflict, Detail: "The lock of this request was taken from it.", RetryAfter: time.Second, Err: err}
 	case errors.Is(err, fence.ErrOutdated):
@@ -56,8 +58,10 @@ func ProblemOf(err error) *Problem {
 		p := tooLarge(large.Limit)
 		p.Err = err
 		return p
+	case errors.Is(err, once.ErrMismatch):
+		return &Problem{Status: http.StatusUnprocessableEntity, Detail: "This key was used before, with another request.", Err: err}
 	case errors.Is(err, holdfast.ErrKey):
-		return &Problem{Status: http.StatusBadRequest, Detail: "The key of this request is too long, or not UTF-8.", Err: err}
+		return unfitKey(err)
 	case misconfigured(err):
 		return serverError(err)
 	}
@@ -70,6 +74,12 @@ func misconfigured(err error) bool {
 
 func serverError(err error) *Problem {
 	return &Problem{Status: http.StatusInternalServerError, Detail: "The server is not set up for this request.", Err: err}
+}
+
+const heldDetail = "Another request for the same is being worked on."
+
+func unfitKey(err error) *Problem {
+	return &Problem{Status: http.StatusBadRequest, Detail: "The key of this request is too long, or not UTF-8.", Err: err}
 }
 
 func badRequest(detail string) *Problem {
