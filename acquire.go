@@ -60,17 +60,33 @@ func (lk *Locker) lock(ctx context.Context, key string, s settings) (*Lock, erro
 	if lock, err := lk.enterAgain(ctx, stored, s); lock != nil || err != nil {
 		return lock, err
 	}
-	if s.tries == 0 {
-		a := attempt{lk: lk, ctx: ctx, key: stored, settings: s, try: s.limited && s.wait == 0}
+	a := attempt{lk: lk, ctx: ctx, key: stored, settings: s, try: s.tries > 0 || s.limited && s.wait == 0}
+	if s.limited || lk.opts.Trace.timed() {
+		a.began = lk.now()
+	}
+	if lk.opts.Trace.lasts() {
+		a.term.ctx = ctx
+	}
+	a.wanted()
+	lock, err := a.repeat()
+	if err != nil {
+		a.gaveUp(err)
+	}
+	return lock, err
+}
+
+// repeat makes the tries of a call: one, unless there is a Retry.
+func (a *attempt) repeat() (*Lock, error) {
+	if a.tries == 0 {
 		return a.run()
 	}
 	for n := 1; ; n++ {
-		a := attempt{lk: lk, ctx: ctx, key: stored, settings: s, try: true}
-		lock, err := a.run()
-		if n == s.tries || !errors.Is(err, ErrHeld) {
+		try := *a
+		lock, err := try.run()
+		if n == a.tries || !errors.Is(err, ErrHeld) {
 			return lock, err
 		}
-		if cut := lk.sleep(ctx, s.every); cut != nil {
+		if cut := a.lk.sleep(a.ctx, a.every); cut != nil {
 			return nil, cutShort(cut, err)
 		}
 	}
@@ -116,9 +132,6 @@ type attempt struct {
 }
 
 func (a *attempt) run() (*Lock, error) {
-	if a.limited || a.lk.opts.Trace.timed() {
-		a.began = a.lk.now()
-	}
 	if err := a.enter(); err != nil {
 		return nil, err
 	}
@@ -238,17 +251,10 @@ func (a *attempt) acquire(wait bool) (driver.Grant, time.Duration, error) {
 	if err != nil {
 		a.late = true
 	}
-	if a.lk.opts.Trace.Tried != nil && !g.OK {
+	if !g.OK {
 		a.tried(g, err)
 	}
 	return g, sent, err
-}
-
-func (a *attempt) tried(g driver.Grant, err error) {
-	if err == nil {
-		err = heldError(g)
-	}
-	a.lk.opts.Trace.Tried(Event{Key: a.lk.shown(a.key), Owner: a.lk.opts.Owner, Waited: a.lk.now() - a.began, Err: err})
 }
 
 // take makes a lock of a grant. It returns neither lock nor error if the grant

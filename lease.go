@@ -21,11 +21,12 @@ type lease struct {
 	claims  [1]driver.Claim // an array, because stores take claims in slices
 	noRenew bool
 
-	granted bool          // the store has granted it
-	ttl     time.Duration // as granted; 0: no end
-	fence   uint64        // token of the present lock
-	spare   int           // tokens left for hand-offs
-	taken   time.Duration // when the grant arrived
+	granted bool            // the store has granted it
+	ttl     time.Duration   // as granted; 0: no end
+	fence   uint64          // token of the present lock
+	spare   int             // tokens left for hand-offs
+	taken   time.Duration   // when the grant arrived
+	ctx     context.Context // of the present lock's call, for the Trace; else nil
 
 	// deadline is when the lock is lost if no renewal succeeds from now on,
 	// by the Locker's clock; 0 if never. It can be read at any time.

@@ -79,6 +79,7 @@ func (a *attempt) stand() (*Lock, error) {
 	}
 	a.waiter = nil
 	lock, claim, closed := w.lock, w.claim, w.closed
+	w.ctx = nil
 	a.lk.waiters.Put(w)
 	switch {
 	case closed:
@@ -86,7 +87,9 @@ func (a *attempt) stand() (*Lock, error) {
 	case lock != nil && lock.Err() == nil:
 		return lock, nil
 	case lock != nil: // we were paused for longer than it lasts
+		lock.locked(a.began)
 		_ = lock.Unlock()
+		a.wanted()
 		return nil, a.rejoin()
 	}
 	a.contender, a.answered = true, a.lk.now()

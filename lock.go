@@ -38,6 +38,7 @@ var released = &ending{ErrReleased}
 
 // newLock returns a lock that uses the lease from now on.
 func (l *lease) newLock(held term, now time.Duration) *Lock {
+	l.ctx = held.ctx
 	lock := &Lock{lease: l, fence: l.fence, since: now, atLeast: held.atLeast, entries: 1}
 	if held.maxHold > 0 {
 		lock.until = now + held.maxHold
@@ -270,6 +271,11 @@ func (l *Lock) Unlock() error {
 		contexts.end(released)
 		lk.mu.Lock()
 	}
+	hook := lk.opts.Trace.Unlocked
+	var e Event
+	if hook != nil { // before the lease is another's
+		e = r.event()
+	}
 	handed := lk.handOver(r, now)
 	if !handed {
 		lk.renewer.remove(r.lease)
@@ -279,9 +285,8 @@ func (l *Lock) Unlock() error {
 	if !handed {
 		err = r.giveBack(now)
 	}
-	if hook := lk.opts.Trace.Unlocked; hook != nil {
-		e := r.event()
-		e.Held, e.Err = lk.clock.At(now)-r.since, err
+	if hook != nil {
+		e.Err = err
 		hook(e)
 	}
 	return wrap("unlock", l.Key(), err)
@@ -324,18 +329,4 @@ func (l *Lock) giveBack(now time.Time) error {
 	err := l.lease.lk.settle(l, now)
 	l.lease.lk.drop(l.lease)
 	return err
-}
-
-func (l *Lock) event() Event {
-	lk := l.lease.lk
-	return Event{Key: l.Key(), Owner: lk.opts.Owner, Fence: l.fence, Held: lk.now() - l.since}
-}
-
-// locked tells the trace that a caller has got the lock.
-func (l *Lock) locked(began time.Duration) {
-	if hook := l.lease.lk.opts.Trace.Locked; hook != nil {
-		e := l.event()
-		e.Waited, e.Held = l.since-began, 0
-		hook(e)
-	}
 }

@@ -1,6 +1,7 @@
 package holdfast
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -123,6 +124,7 @@ type terms struct {
 type term struct {
 	maxHold time.Duration
 	atLeast time.Duration
+	ctx     context.Context // for a Trace that sees the lock end; else nil
 }
 
 func (t terms) exclusive() bool { return t.weight == driver.MaxWeight }

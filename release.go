@@ -101,9 +101,11 @@ func (lk *Locker) unlockAll(locks []*Lock) error {
 		lk.cleaner.add(claim)
 	}
 	lk.cleaner.finish()
-	if failed := len(left) + len(held); failed > 0 {
+	failed, err := append(left, held...), cmp.Or(err, errLeft)
+	lk.unlocked(locks, failed, err)
+	if len(failed) > 0 {
 		return fmt.Errorf("holdfast: close: %d of %d locks not released, they end with their TTL: %w",
-			failed, len(locks), cmp.Or(err, errLeft))
+			len(failed), len(locks), err)
 	}
 	return nil
 }

@@ -44,6 +44,7 @@ type world struct {
 	*bench
 	lockers [2]*Locker
 	keys    [3]*modelKey
+	told    counts
 	log     []string
 }
 
@@ -91,7 +92,7 @@ var (
 func newWorld(b *bench) *world {
 	w := &world{bench: b}
 	for i := range w.lockers {
-		w.lockers[i] = b.open(nil)
+		w.lockers[i] = w.open()
 	}
 	for i := range w.keys {
 		w.keys[i] = &modelKey{name: fmt.Sprint("key", i)}
@@ -215,9 +216,11 @@ func (w *world) fault(k *modelKey, from int, arg byte) {
 		if err := w.lockers[from].Close(); err != nil {
 			w.fail("Close: %v", err)
 		}
-		w.lockers[from] = w.open(nil)
+		w.lockers[from] = w.open()
 	}
 }
+
+func (w *world) open() *Locker { return w.bench.open(&Options{Trace: w.told.trace()}) }
 
 // settle waits until nothing moves, and brings the model up to date: first what
 // has ended, then what has begun.
@@ -257,6 +260,27 @@ func (w *world) settle() {
 		for _, m := range granted {
 			w.admitUnlessOver(k, m)
 		}
+	}
+	w.compare()
+}
+
+// compare sees to it that the trace has told of all.
+func (w *world) compare() {
+	synctest.Wait()
+	held, waiting := 0, 0
+	for _, k := range w.keys {
+		held += len(k.held)
+		for _, m := range k.waiting {
+			select {
+			case <-m.done:
+				held++ // just now: the next settle admits it
+			default:
+				waiting++
+			}
+		}
+	}
+	if h, n := w.told.held.Load(), w.told.waiting.Load(); int(h) != held || int(n) != waiting {
+		w.fail("the trace tells of %d that hold and %d that wait; want %d and %d", h, n, held, waiting)
 	}
 }
 

@@ -115,10 +115,10 @@ func (s *sweep) act() {
 	}
 	for _, l := range s.dropped {
 		s.lk.drop(l)
-		key := s.lk.shown(l.claim().Key)
-		s.lk.log().Error("lock was dropped without Unlock and is no longer renewed", "key", key, "fence", l.fence)
-		emit(s.lk.opts.Trace.Lost, Event{Key: key, Owner: s.lk.opts.Owner, Fence: l.fence,
-			Err: &LostError{Reason: LossDropped}})
+		e := l.event(l.taken)
+		e.Err = &LostError{Reason: LossDropped}
+		s.lk.log().Error("lock was dropped without Unlock and is no longer renewed", "key", e.Key, "fence", e.Fence)
+		emit(s.lk.opts.Trace.Lost, e)
 	}
 	for _, e := range s.atRisk {
 		emit(s.lk.opts.Trace.AtRisk, e)

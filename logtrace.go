@@ -1,0 +1,50 @@
+package holdfast
+
+import "log/slog"
+
+// LogTrace returns a Trace that logs each event with its key, its owner and, once
+// there is one, its token. What goes wrong with a lock that is held is a warning;
+// that it is locked, given up and unlocked is info; the rest is debug. The
+// handler gets the context of the call that wanted the lock. nil logs nothing.
+//
+// [Options].Logger is told of losses, too, and of what concerns no lock.
+func LogTrace(log *slog.Logger) *Trace {
+	if log == nil {
+		return &Trace{}
+	}
+	on := func(message string, level slog.Level) func(Event) {
+		return func(e Event) {
+			if log.Enabled(e.Context, level) {
+				log.LogAttrs(e.Context, level, message, e.attributes()...)
+			}
+		}
+	}
+	return &Trace{
+		Wanted:   on("lock is wanted", slog.LevelDebug),
+		Tried:    on("lock is refused", slog.LevelDebug),
+		Locked:   on("lock is held", slog.LevelInfo),
+		GaveUp:   on("lock is given up", slog.LevelInfo),
+		Renewed:  on("lock is renewed", slog.LevelDebug),
+		AtRisk:   on("lock is at risk", slog.LevelWarn),
+		Lost:     on("lock is lost", slog.LevelWarn),
+		Unlocked: on("lock is unlocked", slog.LevelInfo),
+	}
+}
+
+// attributes are what is known of an event.
+func (e Event) attributes() []slog.Attr {
+	attrs := []slog.Attr{slog.String("key", e.Key), slog.String("owner", e.Owner)}
+	if e.Fence > 0 {
+		attrs = append(attrs, slog.Uint64("fence", e.Fence))
+	}
+	if e.Waited > 0 {
+		attrs = append(attrs, slog.Duration("waited", e.Waited))
+	}
+	if e.Held > 0 {
+		attrs = append(attrs, slog.Duration("held", e.Held))
+	}
+	if e.Err != nil {
+		attrs = append(attrs, slog.Any("error", e.Err))
+	}
+	return attrs
+}
