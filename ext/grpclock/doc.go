@@ -39,8 +39,8 @@
 // holder's lease. It is an upper bound for one who crashed; a holder that lives may
 // be ready at any moment, or renew. Clients in Go read all of it by [RefusalOf].
 // Interceptors outside of these, such as one that logs, find the cause in the
-// error by errors.Is and errors.As; callers are not told it, nor by whom the lock
-// is held, unless [Options].ShowHolder says so.
+// error by errors.Is and errors.As. What a client is told never names the holder or
+// the store.
 //
 // # While the handler runs
 //
@@ -68,7 +68,7 @@
 //
 // and [UnaryServerFence] and [StreamServerFence] check them:
 //
-//	server := grpc.NewServer(grpc.ChainUnaryInterceptor(grpclock.UnaryServerFence(fences, key)))
+//	server := grpc.NewServer(grpc.ChainUnaryInterceptor(grpclock.UnaryServerFence(&fence.Memory{}, key)))
 //
 // A call with a smaller token than one that was seen before is answered with
 // FailedPrecondition (TOKEN_OUTDATED); without a token for the key that it needs,
@@ -76,9 +76,11 @@
 // context, the innermost counts. Exclusive and shared locks fit; the tokens of
 // slots say nothing about each other.
 //
-// Where several processes write, or a restart must not forget, the write itself has
-// to check, as by fence.SQL in its transaction: the handler gets key and token from
-// [Token].
+// [fence.Memory] serves a server that is the only process that writes: it remembers
+// tokens until the process ends, and lets a call with a larger token wait until the
+// handlers of smaller ones have returned. Where several processes write, or a
+// restart must not forget, the write itself has to check, as by fence.SQL in its
+// transaction: the handler gets key and token from [Token].
 //
 // Whoever may call can send a token, also one that is much too large and shuts out
 // everybody else. So fences are for callers that are trusted, as are the locks.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/ext/grpclock"
+	"github.com/holdfast-go/holdfast/fence"
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
@@ -30,7 +31,7 @@ func Example() {
 		}
 		return "", nil
 	}
-	opts := &grpclock.Options{Wait: 10 * time.Millisecond}
+	opts := &grpclock.Options{Lock: []holdfast.LockOption{holdfast.Wait(10 * time.Millisecond)}}
 	server := grpc.NewServer(
 		grpc.ChainUnaryInterceptor(grpclock.UnaryServerInterceptor(locks, key, opts)),
 		grpc.ChainStreamInterceptor(grpclock.StreamServerInterceptor(locks, key, opts)),
@@ -105,4 +106,28 @@ func ExampleKeyFunc() {
 	// Output:
 	// account/42 <nil>
 	//  rpc error: code = InvalidArgument desc = no account
+}
+
+// A lock that the client holds guards what the server does: the server refuses the
+// calls of those who have lost it.
+func ExampleUnaryServerFence() {
+	locks := holdfast.New(memlock.New(), nil)
+	defer locks.Close()
+	var fences fence.Memory
+	server := grpc.NewServer(grpc.ChainUnaryInterceptor(grpclock.UnaryServerFence(&fences, nil)))
+	grpc_health_v1.RegisterHealthServer(server, health.NewServer())
+	client := grpc_health_v1.NewHealthClient(connect(server))
+	defer server.Stop()
+
+	call := func(ctx context.Context) error {
+		_, err := client.Check(ctx, &grpc_health_v1.HealthCheckRequest{})
+		return err
+	}
+	err := locks.Do(context.Background(), "account/42", call)
+	fmt.Println("with the lock:", status.Code(err))
+	err = call(context.Background())
+	fmt.Println("without:", status.Code(err))
+	// Output:
+	// with the lock: OK
+	// without: InvalidArgument
 }

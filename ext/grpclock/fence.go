@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 
 	"google.golang.org/grpc"
@@ -23,9 +24,10 @@ const (
 
 // UnaryClientFence is a client interceptor that sends the key and the fencing
 // token of the lock in the context ([holdfast.Lock.Context]), the innermost if
-// there are several. Without a lock, or with one whose store has no tokens,
-// nothing is sent. The call of one who has lost the lock is not sent at all: its
-// error has the reason [LockLost].
+// there are several. Calls whose context carries no lock are sent as they are. The
+// call of one who has lost the lock is not sent: its error matches
+// [holdfast.ErrLost]; nor is that of one whose lock is in a store without tokens:
+// [holdfast.ErrNotFenced].
 func UnaryClientFence(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	ctx, err := withToken(ctx)
 	if err != nil {
@@ -56,7 +58,7 @@ func withToken(ctx context.Context) (context.Context, error) {
 		return nil, refuse(Refusal{Reason: LockLost, Key: lock.Key()}, err, "the lock was lost before the call")
 	}
 	if token == 0 {
-		return ctx, nil
+		return nil, refuse(Refusal{Reason: LockInvalid, Key: lock.Key()}, holdfast.ErrNotFenced, "the store of the lock has no fencing tokens")
 	}
 	md, _ := metadata.FromOutgoingContext(ctx) // a copy
 	if md == nil {
@@ -79,29 +81,28 @@ func Token(ctx context.Context) (key string, token uint64, err error) {
 		return "", 0, err
 	}
 	token, err = strconv.ParseUint(text, 10, 64)
-	if err != nil || token == 0 || key == "" {
-		return "", 0, fmt.Errorf("a fencing token %.20q for the key %.40q; it must be a decimal number above 0, and have a key", text, key)
+	if err != nil || token == 0 || token > math.MaxInt64 {
+		return "", 0, fmt.Errorf("%s is %.20q; it must be a number from 1 to %d", tokenEntry, text, math.MaxInt64)
+	}
+	if err := driver.CheckKey(key); err != nil {
+		return "", 0, fmt.Errorf("%s: %w", keyEntry, err)
 	}
 	return key, token, nil
 }
 
-// TokenKey is the [KeyFunc] of the key that the call's own token is for: it checks
-// the token of every call that carries one. [Required] of it refuses all others.
-func TokenKey(ctx context.Context, _ string, _ any) (string, error) {
-	key, _, err := Token(ctx)
-	return key, err
-}
-
 // Fences remember the highest token of each key and refuse smaller ones with an
 // error that matches [fence.ErrOutdated]. Otherwise they call write, which is the
-// handler, and return its error.
+// handler, and return its error. [fence.Memory] are some.
 type Fences interface {
 	Check(ctx context.Context, key string, token uint64, write func() error) error
 }
 
+var _ Fences = (*fence.Memory)(nil)
+
 // UnaryServerFence returns an interceptor that lets a call pass only with the
 // fencing token of its key, and only if no larger one has been seen. Calls whose
-// key is "" need none.
+// key is "" need none. A nil key takes the client's word for it, which protects
+// what its lock is for and nothing else.
 func UnaryServerFence(fences Fences, key KeyFunc) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (reply any, err error) {
 		err = check(ctx, fences, key, info.FullMethod, req, func() (err error) {
@@ -121,34 +122,34 @@ func StreamServerFence(fences Fences, key KeyFunc) grpc.StreamServerInterceptor 
 }
 
 func check(ctx context.Context, fences Fences, key KeyFunc, method string, req any, handle func() error) error {
-	want, err := key(ctx, method, req)
-	if err != nil {
-		return badKey(err)
-	}
-	if want == "" {
-		return handle()
-	}
-	if err := driver.CheckKey(want); err != nil {
-		return badKey(err)
+	want := ""
+	if key != nil {
+		var err error
+		if want, err = key(ctx, method, req); err != nil {
+			return badKey(err)
+		}
+		if want == "" {
+			return handle()
+		}
 	}
 	sent, token, err := Token(ctx)
 	switch {
 	case err != nil:
-		return refuse(Refusal{Reason: TokenInvalid, Key: want}, err, err.Error())
+		return refuse(Refusal{Reason: TokenInvalid}, err, err.Error())
 	case token == 0:
-		return refuse(Refusal{Reason: TokenMissing, Key: want}, nil, "the call needs the fencing token of its lock")
-	case sent != want:
-		return refuse(Refusal{Reason: TokenInvalid, Key: want}, nil, "the fencing token is for another key")
+		return refuse(Refusal{Reason: TokenMissing}, nil, "the call needs the fencing token of its lock")
+	case key != nil && sent != want:
+		return refuse(Refusal{Reason: TokenInvalid, Key: sent}, nil, "the fencing token is for another key")
 	}
 	passed := false
-	err = fences.Check(ctx, want, token, func() error {
+	err = fences.Check(ctx, sent, token, func() error {
 		passed = true
 		return handle()
 	})
 	if err == nil || passed {
 		return err
 	}
-	return outdated(ctx, want, err)
+	return outdated(ctx, sent, err)
 }
 
 // outdated is the answer to a call that the fences did not let pass.

@@ -26,12 +26,13 @@ func Metadata(name string) KeyFunc {
 	}
 }
 
-// Required refuses calls for which key says "".
-func Required(key KeyFunc) KeyFunc {
+// Required refuses calls without a key. The detail tells the client what is
+// missing, such as "set order-id in the metadata".
+func Required(key KeyFunc, detail string) KeyFunc {
 	return func(ctx context.Context, method string, req any) (string, error) {
 		name, err := key(ctx, method, req)
 		if name == "" && err == nil {
-			err = errors.New("the call has to name what it is about, and does not")
+			err = errors.New(detail)
 		}
 		return name, err
 	}

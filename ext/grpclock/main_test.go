@@ -95,6 +95,10 @@ func guarded(locks *holdfast.Locker, key KeyFunc, opts *Options) []grpc.ServerOp
 	}
 }
 
+func waiting(d time.Duration) *Options {
+	return &Options{Lock: []holdfast.LockOption{holdfast.Wait(d)}}
+}
+
 func inMemory(t *testing.T, opts *holdfast.Options) *holdfast.Locker {
 	return closing(t, holdfast.New(memlock.New(), opts))
 }

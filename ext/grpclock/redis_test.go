@@ -3,6 +3,8 @@ package grpclock
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -42,7 +44,7 @@ func TestServersTakeTurns(t *testing.T) {
 	}}
 	var clients []*client
 	for range 3 {
-		clients = append(clients, serve(t, s, guarded(inRedis(t, r.Addr()), byBody, &Options{Wait: patience})...))
+		clients = append(clients, serve(t, s, guarded(inRedis(t, r.Addr()), byBody, waiting(patience))...))
 	}
 	var wg sync.WaitGroup
 	for _, c := range clients {
@@ -62,6 +64,24 @@ func TestServersTakeTurns(t *testing.T) {
 	}
 }
 
+// logged is a log that handlers write at the same time.
+type logged struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
 func TestStoreUnreachable(t *testing.T) {
 	t.Parallel()
 	r := servers.StartRedis(t)
@@ -72,17 +92,21 @@ func TestStoreUnreachable(t *testing.T) {
 		return nil
 	}}
 	locks := inRedis(t, r.Addr())
-	var told atomic.Value
-	closed := serve(t, s, guarded(locks, byBody, nil)...)
-	open := serve(t, s, guarded(locks, byBody, &Options{FailOpen: func(_ context.Context, method string, err error) bool {
-		told.Store(err)
-		return method == pb.TestService_UnaryCall_FullMethodName
-	}})...)
+	var text logged
+	opts := Options{Logger: slog.New(slog.NewTextHandler(&text, nil))}
+	closed := serve(t, s, guarded(locks, byBody, &opts)...)
+	opts.FailOpen = true
+	open := serve(t, s, guarded(locks, byBody, &opts)...)
 	ctx := background(t)
 	r.Kill()
 	refused(t, closed.call(ctx, "k"), codes.Unavailable, StoreUnreachable)
-	if err := open.call(ctx, "k"); err != nil || told.Load() == nil {
-		t.Errorf("a server that goes on without: %v, told %v", err, told.Load())
+	refused(t, closed.talkOnce(ctx, "k"), codes.Unavailable, StoreUnreachable)
+	if err := open.call(ctx, "k"); err != nil {
+		t.Errorf("a server that goes on without: %v", err)
 	}
-	refused(t, open.talkOnce(ctx, "k"), codes.Unavailable, StoreUnreachable)
+	for _, want := range []string{"call is refused", "call runs without its lock", pb.TestService_UnaryCall_FullMethodName} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the log does not say %q: %s", want, text.String())
+		}
+	}
 }

@@ -52,10 +52,6 @@ type Refusal struct {
 	Reason Reason
 	Key    string        // "" if there is none
 	Retry  time.Duration // when the holder's lease runs out unless it is renewed; 0 if unknown
-
-	// Who holds the lock: for servers with Options.ShowHolder.
-	Owner, Note string
-	Since       time.Time
 }
 
 // RefusalOf returns what the error of a call says about its refusal; false if it
@@ -66,7 +62,7 @@ func RefusalOf(err error) (Refusal, bool) {
 		switch d := detail.(type) {
 		case *errdetails.ErrorInfo:
 			if d.GetDomain() == Domain {
-				r.read(d)
+				r.Reason, r.Key = Reason(d.GetReason()), d.GetMetadata()["key"]
 			}
 		case *errdetails.RetryInfo:
 			r.Retry = d.GetRetryDelay().AsDuration()
@@ -78,27 +74,13 @@ func RefusalOf(err error) (Refusal, bool) {
 	return r, true
 }
 
-func (r *Refusal) read(d *errdetails.ErrorInfo) {
-	m := d.GetMetadata()
-	r.Reason, r.Key = Reason(d.GetReason()), m["key"]
-	r.Owner, r.Note = m["owner"], m["note"]
-	if since, err := time.Parse(time.RFC3339Nano, m["since"]); err == nil {
-		r.Since = since
-	}
-}
-
 // details are what RefusalOf reads.
 func (r Refusal) details() []protoadapt.MessageV1 {
-	m := make(map[string]string)
-	for name, text := range map[string]string{"key": r.Key, "owner": r.Owner, "note": r.Note} {
-		if text != "" {
-			m[name] = text
-		}
+	info := &errdetails.ErrorInfo{Reason: string(r.Reason), Domain: Domain}
+	if r.Key != "" {
+		info.Metadata = map[string]string{"key": r.Key}
 	}
-	if !r.Since.IsZero() {
-		m["since"] = r.Since.Format(time.RFC3339Nano)
-	}
-	all := []protoadapt.MessageV1{&errdetails.ErrorInfo{Reason: string(r.Reason), Domain: Domain, Metadata: m}}
+	all := []protoadapt.MessageV1{info}
 	if r.Retry > 0 {
 		all = append(all, &errdetails.RetryInfo{RetryDelay: durationpb.New(r.Retry)})
 	}
@@ -138,17 +120,13 @@ func cut(ended, cause error) error {
 }
 
 // notLocked refuses a call that could not get its lock.
-func notLocked(key string, showHolder bool, err error) error {
+func notLocked(key string, err error) error {
 	var held *holdfast.HeldError
 	switch {
 	case errors.Is(err, holdfast.ErrKey):
 		return badKey(err)
 	case errors.As(err, &held):
-		r := Refusal{Reason: LockHeld, Key: key, Retry: held.Retry}
-		if showHolder {
-			r.Owner, r.Note, r.Since = held.Owner, held.Note, held.Since
-		}
-		return refuse(r, err, "another call has the lock")
+		return refuse(Refusal{Reason: LockHeld, Key: key, Retry: held.Retry}, err, "another call has the lock")
 	case errors.Is(err, holdfast.ErrLost):
 		return refuse(Refusal{Reason: LockLost, Key: key}, err, "an operator has ended the wait for the lock")
 	case unreachable(err), errors.Is(err, holdfast.ErrClosed):

@@ -3,10 +3,12 @@ package grpclock
 import (
 	"context"
 	"errors"
-	"slices"
-	"time"
+	"fmt"
+	"log/slog"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/holdfast-go/holdfast"
 )
@@ -14,29 +16,26 @@ import (
 // Options are the settings of the interceptors that lock. The zero value is ready
 // to use.
 type Options struct {
-	// Wait is how long a call waits for its turn, besides its own deadline.
-	// Default 0: it is refused at once.
-	Wait time.Duration
-
-	// Lock has further options of each lock, such as TTL, MaxHold, Slots or Note;
-	// not Wait or Retry.
+	// Lock says how the lock is taken. A call that finds it held is refused at
+	// once unless there is a [holdfast.Wait] here. [holdfast.MaxHold] ends the
+	// context of a handler that hangs, and frees the key soon after.
+	// [holdfast.Shared] and [holdfast.Slots] work as well.
 	Lock []holdfast.LockOption
 
-	// FailOpen decides, for a call that got no lock because the store cannot be
-	// asked, whether it goes on without: its context then carries no lock. Log
-	// it there. Default: no call does. A call that is refused for another
-	// reason, such as a key that is too long, is not asked about.
-	FailOpen func(ctx context.Context, method string, err error) bool
+	// FailOpen calls the handler without a lock if the store cannot be reached,
+	// for what should rather run twice than not at all. The handler's context
+	// then carries no lock (see [holdfast.FromContext]).
+	FailOpen bool
 
-	// ShowHolder tells callers who are refused who holds the lock, by its owner,
-	// its note and since when. The owner names a user, a host and a process: leave
-	// it off where strangers call.
-	ShowHolder bool
+	// Logger is told of calls that are refused for no fault of the client, and of
+	// those that FailOpen lets through. Default: nothing is logged.
+	Logger *slog.Logger
 }
 
 // UnaryServerInterceptor returns an interceptor that runs one call per key at a
-// time. nil means the default options. A wrong one is told by every call, with
-// Internal. The package comment says what callers are told.
+// time. nil means the default options. What is wrong with an argument is answered
+// to every call with Internal, and logged. The package comment says what callers
+// are told.
 func UnaryServerInterceptor(locks *holdfast.Locker, key KeyFunc, opts *Options) grpc.UnaryServerInterceptor {
 	g := newGuard(locks, key, opts)
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (reply any, err error) {
@@ -71,11 +70,17 @@ func newGuard(locks *holdfast.Locker, key KeyFunc, opts *Options) *guard {
 	if opts != nil {
 		g.opts = *opts
 	}
-	g.opts.Lock = append(slices.Clone(g.opts.Lock), holdfast.Wait(g.opts.Wait))
+	g.opts.Lock = append([]holdfast.LockOption{holdfast.Wait(0)}, g.opts.Lock...)
+	if g.opts.Logger == nil {
+		g.opts.Logger = slog.New(slog.DiscardHandler)
+	}
 	return g
 }
 
 func (g *guard) run(ctx context.Context, method string, req any, handle func(context.Context) error) error {
+	if g.locks == nil || g.key == nil {
+		return g.refuse(ctx, method, "", errArguments)
+	}
 	key, err := g.key(ctx, method, req)
 	if err != nil {
 		return badKey(err)
@@ -89,11 +94,28 @@ func (g *guard) run(ctx context.Context, method string, req any, handle func(con
 		return hold(ctx, lock, handle)
 	case ctx.Err() != nil:
 		return cut(ctx.Err(), err)
-	case g.opts.FailOpen != nil && unreachable(err) && g.opts.FailOpen(ctx, method, err):
+	case g.opts.FailOpen && unreachable(err):
+		g.log(ctx, "call runs without its lock", method, err)
 		return handle(ctx)
 	}
-	return notLocked(key, g.opts.ShowHolder, err)
+	return g.refuse(ctx, method, key, err)
 }
+
+// refuse answers a call that could not get its lock, and logs what is the
+// server's fault.
+func (g *guard) refuse(ctx context.Context, method, key string, err error) error {
+	answer := notLocked(key, err)
+	if code := status.Code(answer); code == codes.Internal || code == codes.Unavailable {
+		g.log(ctx, "call is refused", method, err)
+	}
+	return answer
+}
+
+func (g *guard) log(ctx context.Context, text, method string, err error) {
+	g.opts.Logger.ErrorContext(ctx, text, "method", method, "error", err)
+}
+
+var errArguments = fmt.Errorf("%w: grpclock needs a Locker and a KeyFunc", holdfast.ErrInvalid)
 
 // hold calls the handler and gives the lock back. That the store has not confirmed
 // that is no business of the caller's.
