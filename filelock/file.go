@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"path/filepath"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/flock"
 )
 
 // A file is the lock file of a key, as one Store uses it. Its descriptor stays
@@ -118,7 +120,7 @@ func (s *Store) lock(ctx context.Context, f *file, create bool) (anchor, error) 
 
 func (f *file) unlock() {
 	if f.h != noHandle {
-		unlock(f.h)
+		flock.Unlock(uintptr(f.h))
 	}
 	<-f.turn
 }
@@ -180,7 +182,7 @@ func (f *file) await(ctx context.Context) error {
 	const shortest, longest = 50 * time.Microsecond, 4 * time.Millisecond
 	pause := shortest
 	for try := 0; ; try++ {
-		if ok, err := tryLock(f.h, true); ok || err != nil {
+		if ok, err := flock.Try(uintptr(f.h), true); ok || err != nil {
 			return of(f.path, err)
 		}
 		if try < 60 {

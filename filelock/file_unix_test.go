@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/flock"
 )
 
 // after makes it seem that so much time has passed since a Store has looked
@@ -138,7 +139,7 @@ func TestSectionThatIsBusy(t *testing.T) {
 	h, err := openFile(u.path("key"), true)
 	u.must(err)
 	defer closeFile(h)
-	if ok, err := tryLock(h, true); !ok {
+	if ok, err := flock.Try(uintptr(h), true); !ok {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
@@ -155,7 +156,7 @@ func TestSectionThatIsBusy(t *testing.T) {
 	if list, err := u.Holders(t.Context(), "key"); err != nil || len(list) != 1 {
 		t.Errorf("Holders waits for nobody, but says %v, %v", list, err)
 	}
-	unlock(h)
+	flock.Unlock(uintptr(h))
 	u.must(u.renew(c))
 }
 
@@ -169,7 +170,7 @@ func TestBusySectionDelaysNoOtherKey(t *testing.T) {
 	h, err := openFile(u.path("busy"), true)
 	u.must(err)
 	defer closeFile(h)
-	if ok, err := tryLock(h, true); !ok {
+	if ok, err := flock.Try(uintptr(h), true); !ok {
 		t.Fatal(err)
 	}
 	// Long enough for a slow machine; the busy file takes all of it.

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/internal/filename"
 )
 
 func TestFileName(t *testing.T) {
@@ -45,7 +47,7 @@ func FuzzFileName(f *testing.F) {
 		if (name == other) != (a == b) {
 			t.Errorf("%q and %q are both %q", a, b, name)
 		}
-		if name != strings.ToLower(name) || len(name) > maxName || !strings.HasPrefix(name, lockPrefix) {
+		if name != strings.ToLower(name) || len(name) > filename.Max || !strings.HasPrefix(name, lockPrefix) {
 			t.Errorf("%q is no good name", name)
 		}
 		if filepath.Base(name) != name || !filepath.IsLocal(name) || strings.ContainsAny(name, "./\\:\x00") {

@@ -63,27 +63,6 @@ func open(path string, mode int, perm uint32) (handle, error) {
 
 func closeFile(h handle) { _ = syscall.Close(int(h)) }
 
-// tryLock locks a file, or reports that another has a lock in the way.
-func tryLock(h handle, exclusive bool) (bool, error) {
-	how := syscall.LOCK_SH
-	if exclusive {
-		how = syscall.LOCK_EX
-	}
-	for {
-		switch err := syscall.Flock(int(h), how|syscall.LOCK_NB); err {
-		case nil:
-			return true, nil
-		case syscall.EWOULDBLOCK:
-			return false, nil
-		case syscall.EINTR:
-		default:
-			return false, os.NewSyscallError("flock", err)
-		}
-	}
-}
-
-func unlock(h handle) { _ = syscall.Flock(int(h), syscall.LOCK_UN) }
-
 // readAt reads what there is, which is less than asked at the end of a file.
 func readAt(h handle, p []byte, offset int64) (n int, err error) {
 	for n < len(p) {

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
-	"unsafe"
 )
 
 // A handle is an open file.
@@ -16,17 +15,7 @@ const noHandle = ^handle(0)
 
 type identity struct{ volume, high, low uint32 }
 
-var (
-	kernel32     = syscall.NewLazyDLL("kernel32.dll")
-	lockFileEx   = kernel32.NewProc("LockFileEx")
-	unlockFileEx = kernel32.NewProc("UnlockFileEx")
-)
-
 const (
-	lockFailImmediately = 1
-	lockExclusive       = 2
-
-	errLockViolation    = syscall.Errno(33)
 	errSharingViolation = syscall.Errno(32)
 	errDeletePending    = syscall.Errno(303)
 )
@@ -70,30 +59,6 @@ func long(path string) string {
 }
 
 func closeFile(h handle) { _ = syscall.CloseHandle(syscall.Handle(h)) }
-
-// lockRange is where a file is locked: far behind its end, because the locks
-// here also keep others from reading and writing what they cover.
-func lockRange() *syscall.Overlapped { return &syscall.Overlapped{OffsetHigh: 1 << 30} }
-
-// tryLock locks a file, or reports that another has a lock in the way.
-func tryLock(h handle, exclusive bool) (bool, error) {
-	flags := uintptr(lockFailImmediately)
-	if exclusive {
-		flags |= lockExclusive
-	}
-	ok, _, err := lockFileEx.Call(uintptr(h), flags, 0, 1, 0, uintptr(unsafe.Pointer(lockRange())))
-	switch {
-	case ok != 0:
-		return true, nil
-	case errors.Is(err, errLockViolation), errors.Is(err, syscall.ERROR_IO_PENDING):
-		return false, nil
-	}
-	return false, os.NewSyscallError("LockFileEx", err)
-}
-
-func unlock(h handle) {
-	_, _, _ = unlockFileEx.Call(uintptr(h), 0, 1, 0, uintptr(unsafe.Pointer(lockRange())))
-}
 
 // readAt reads what there is, which is less than asked at the end of a file.
 func readAt(h handle, p []byte, offset int64) (n int, err error) {

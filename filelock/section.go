@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-go/holdfast/internal/book"
+	"github.com/holdfast-go/holdfast/internal/flock"
 )
 
 // A section is a critical section on the lock file of one key: enter reads its
@@ -94,7 +95,7 @@ func (sec *section) leave() error {
 	if bell {
 		// Closing the descriptor is the bell: those who watch the directory
 		// hear it, and only then.
-		unlock(sec.file.h)
+		flock.Unlock(uintptr(sec.file.h))
 		sec.file.close()
 	}
 	store, name, pushed := sec.store, sec.file.name, slices.Clone(sec.pushed)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/flock"
 )
 
 // A session is the life of a Store, which others can see: a file that stays
@@ -82,7 +84,7 @@ func (s *Store) beginSession() (*session, error) {
 			closeFile(h)
 			return nil, err
 		}
-		free, err := tryLock(h, true)
+		free, err := flock.Try(uintptr(h), true)
 		if err != nil {
 			closeFile(h)
 			os.Remove(path)
@@ -155,7 +157,7 @@ func (s *Store) alive(id string) bool {
 	}
 	defer closeFile(h)
 	// Shared, so that two who look at the same time both find it dead.
-	if free, err := tryLock(h, false); err != nil || !free {
+	if free, err := flock.Try(uintptr(h), false); err != nil || !free {
 		return true
 	}
 	if at, err := inspect(h, path, true); err == nil && at.stillAt(path) {

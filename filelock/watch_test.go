@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/flock"
 )
 
 // pair returns two Stores over one directory, as two processes have; both are
@@ -193,7 +194,7 @@ func TestSweep(t *testing.T) {
 	dead.granted(exclusive("key"))
 	// As if its process had been killed: the lock is gone, the file is not.
 	session := dead.session.Load()
-	unlock(session.h)
+	flock.Unlock(uintptr(session.h))
 	u := in(t, dead.dir, nil)
 	u.granted(exclusive("unrelated"))
 	u.background.Wait()

@@ -27,9 +27,9 @@ type Record struct {
 	Result      []byte // only if it is Done
 }
 
-// Records remember what was begun and what is done. [Memory] and [SQL] are some;
-// package oncetest holds the suite that all pass. All methods may be called at the
-// same time, and each is atomic for its key.
+// Records remember what was begun and what is done. [Memory], [File] and [SQL]
+// are some; package oncetest holds the suite that all pass. All methods may be
+// called at the same time, and each is atomic for its key.
 //
 // Tokens decide: they are those of the locks that [Begin] takes, larger for each
 // later owner of a key. A method that is given a smaller token than the one
