@@ -46,11 +46,12 @@ var walls = map[string]string{
 
 	"ext/grpclock":     ". driver fence internal/... ext/internal/...",
 	"ext/otellock":     ". driver internal/... ext/internal/...",
-	"ext/schedlock":    ". driver internal/... ext/internal/...",
 	"ext/internal/...": "driver internal/... ext/internal/...",
 	"ext/all":          "...",
 	"ext/examples/...": "...",
 	"ext/cmd/...":      "...",
+
+	"ext/schedlock/...": ". elect internal/... ext/internal/... ext/schedlock",
 }
 
 // clients says which folders of ext may import a module of others, tests
@@ -101,6 +102,12 @@ var clients = map[string]string{
 	// What every gRPC server has already: the details of a status, and their types.
 	"google.golang.org/genproto/googleapis/rpc": "ext/grpclock",
 	"google.golang.org/protobuf":                "ext/grpclock",
+
+	// The schedulers that most applications have. gocron's interface is that of its
+	// Locker; clockwork is its clock, in tests.
+	"github.com/go-co-op/gocron/v2":  "ext/schedlock/... ext/examples/...",
+	"github.com/robfig/cron/v3":      "ext/schedlock/... ext/examples/...",
+	"github.com/jonboulle/clockwork": "ext/schedlock/...",
 
 	// What many applications wrap around their transactions, in which locks and
 	// fences must work. Only shown, never shipped.

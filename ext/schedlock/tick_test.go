@@ -1,0 +1,85 @@
+package schedlock
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/robfig/cron/v3"
+)
+
+var (
+	_ Schedule = cron.Schedule(nil)
+	_ Schedule = Every(time.Second)
+)
+
+func parse(t *testing.T, spec string) Schedule {
+	t.Helper()
+	s, err := cron.ParseStandard(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func at(t *testing.T, text string) time.Time {
+	t.Helper()
+	when, err := time.Parse(timestamp, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return when
+}
+
+func TestDue(t *testing.T) {
+	weekly, daily := parse(t, "CRON_TZ=Europe/Berlin 30 3 * * MON"), parse(t, "@daily")
+	leap := parse(t, "0 0 29 2 *")
+	for _, test := range []struct {
+		name      string
+		schedule  Schedule
+		now, want string
+	}{
+		{"on it", Every(time.Minute), "2026-11-21T20:05:00Z", "2026-11-21T20:05:00Z"},
+		{"long after", Every(time.Minute), "2026-11-21T20:05:58.9Z", "2026-11-21T20:05:00Z"},
+		{"a timer is early", Every(time.Minute), "2026-11-21T20:05:59.1Z", "2026-11-21T20:06:00Z"},
+		{"a short interval", Every(200 * time.Millisecond), "2026-11-21T20:05:00.379Z", "2026-11-21T20:05:00.2Z"},
+		{"a short interval, early", Every(200 * time.Millisecond), "2026-11-21T20:05:00.381Z", "2026-11-21T20:05:00.4Z"},
+		{"another zone", Every(time.Hour), "2026-11-21T20:05:00+01:00", "2026-11-21T19:00:00Z"},
+		{"each day", daily, "2026-11-21T20:05:00Z", "2026-11-21T00:00:00Z"},
+		{"a week ago", weekly, "2026-11-23T02:29:58Z", "2026-11-16T02:30:00Z"},
+		{"this week", weekly, "2026-11-23T02:30:00Z", "2026-11-23T02:30:00Z"},
+		{"in summer", weekly, "2026-06-29T01:30:00Z", "2026-06-29T01:30:00Z"},
+		{"a second a minute", parse(t, "@every 1s"), "2026-11-21T20:05:00.5Z", "2026-11-21T20:05:00Z"},
+		{"years ago", leap, "2027-11-21T20:05:00Z", "2024-02-29T00:00:00Z"},
+	} {
+		got, err := due(test.schedule, at(t, test.now), time.Minute)
+		if err != nil || !got.at.Equal(at(t, test.want)) {
+			t.Errorf("%s: at %s the tick %v is due, %v; want %s", test.name, test.now, got.at, err, test.want)
+		}
+	}
+}
+
+// A schedule that replicas cannot agree about is refused.
+func TestDueRefuses(t *testing.T) {
+	for want, s := range map[string]Schedule{
+		"use Every":    parse(t, "@every 5m"),
+		"has no tick":  parse(t, "0 0 30 2 *"),
+		"no tick afte": Every(0),
+		"no tick befo": newYear{},
+	} {
+		if got, err := due(s, at(t, "2026-11-21T20:05:07.3Z"), time.Minute); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, %v; want an error with %q", got, err, want)
+		}
+	}
+}
+
+// newYear has ticks in days to come only.
+type newYear struct{}
+
+func (newYear) Next(t time.Time) time.Time {
+	first := time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)
+	if t.Before(first) {
+		return first
+	}
+	return t.Truncate(time.Hour).Add(time.Hour)
+}
