@@ -62,6 +62,10 @@ var clients = map[string]string{
 	"github.com/spf13/pflag":          "ext/cmd/...", // cobra's flags
 	"github.com/rogpeppe/go-internal": "ext/cmd/...",
 
+	// Whether a history is linearizable is a search in which it is easy to err, and
+	// a sceptic knows this one.
+	"github.com/anishathalye/porcupine": "ext/cmd/...",
+
 	// What people use today, to compare with. Newer than v4.17 of redsync needs
 	// Go 1.26.
 	"github.com/moby/locker":                 "ext/internal/...",

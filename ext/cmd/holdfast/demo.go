@@ -1,13 +1,8 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"fmt"
-	"io"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -81,26 +76,15 @@ func runDemo(cmd *cobra.Command, c demo.Config, asJSON bool) error {
 	}
 	c.Command = []string{program, "demo", "serve"}
 	c.Stderr = cmd.ErrOrStderr()
-	if terminal(c.Stderr) {
-		c.Progress = func(line string) { fmt.Fprintf(c.Stderr, "\r\x1b[K%s", line) }
-	}
+	c.Progress = progress(c.Stderr)
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
 	report, err := demo.Run(ctx, c)
-	if c.Progress != nil {
-		c.Progress("")
-	}
+	c.Progress("")
 	if err != nil {
 		return demoFailure(err)
 	}
-	write := report.Print
-	if asJSON {
-		write = func(w io.Writer) error { return writeJSON(w, report) }
-	}
-	if err := errors.Join(write(cmd.OutOrStdout()), report.Err()); err != nil {
-		return failure(exitFailed, err)
-	}
-	return nil
+	return present(cmd, report, asJSON)
 }
 
 // demoFailure is the exit of a demo that could not be played.
@@ -115,23 +99,4 @@ func demoFailure(err error) error {
 		return storeFailure(err)
 	}
 	return failure(exitFailed, err)
-}
-
-// untilSignal returns a context that ends with a signal. Its cause is then the
-// exit that the signal asks for.
-func untilSignal(parent context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(parent)
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		select {
-		case s := <-signals:
-			cancel(failure(exitSignal+signalNumber(s), nil))
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, func() {
-		signal.Stop(signals)
-		cancel(nil)
-	}
 }

@@ -54,6 +54,7 @@ holdfast or its machine dies, the lock is free again by itself.`,
 		breakCommand(store),
 		initCommand(store),
 		demoCommand(),
+		verifyCommand(),
 		versionCommand(),
 	)
 	refuseUnknown(cmd)

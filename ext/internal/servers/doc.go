@@ -20,8 +20,7 @@
 // ends the test by Fatalf, so that only the calling goroutine stops at once.
 package servers
 
-// TB is what the servers need of a testing.TB. [Main] has one for servers that
-// the tests of a package share.
+// TB is what the servers need of a testing.TB. A [Host] is one without a test.
 type TB interface {
 	Helper()
 	Logf(format string, args ...any)

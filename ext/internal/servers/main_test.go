@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -35,6 +36,26 @@ func TestMainSkips(t *testing.T) {
 	}), func(tb TB) { installed(tb, "of-servers", "no-such-server") })
 	if code != 0 {
 		t.Errorf("the exit code is %d, want 0", code)
+	}
+}
+
+func TestHost(t *testing.T) {
+	t.Setenv("HOLDFAST_TEST_ALL", "")
+	h := &Host{}
+	defer h.Close()
+	if err := h.Try(func() { installed(h, "of-servers", "no-such-server") }); !errors.Is(err, ErrMissing) {
+		t.Errorf("a missing server: %v", err)
+	}
+	var r *Redis
+	if err := h.Try(func() { r = StartRedis(h) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Try(func() { r.Must("NONSENSE") }); err == nil || errors.Is(err, ErrMissing) {
+		t.Errorf("a command that fails: %v", err)
+	}
+	h.Close()
+	if _, err := r.Do("PING"); err == nil {
+		t.Error("the server outlives its host")
 	}
 }
 

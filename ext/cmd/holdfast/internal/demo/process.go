@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/child"
 )
 
 // A process is a server process, as the parent sees it.
@@ -28,23 +30,12 @@ const (
 // start starts a server process and gives it its job. It is killed when ctx
 // ends. await must follow.
 func (c Config) start(ctx context.Context, j job) (*process, error) {
-	cmd := exec.CommandContext(ctx, c.Command[0], c.Command[1:]...)
-	cmd.Stderr = c.Stderr
-	cmd.WaitDelay = time.Second
-	bindToParent(cmd)
-	stdin, err := cmd.StdinPipe()
+	started, err := child.Start(ctx, c.Command, c.Stderr)
 	if err != nil {
 		return nil, err
 	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	p := &process{name: j.Name, cmd: cmd, stdin: stdin, out: bufio.NewReader(stdout)}
-	if err := json.NewEncoder(stdin).Encode(j); err != nil {
+	p := &process{name: j.Name, cmd: started.Cmd, stdin: started.In, out: started.Out}
+	if err := json.NewEncoder(started.In).Encode(j); err != nil {
 		p.stop()
 		return nil, fmt.Errorf("%s takes no job: %w", j.Name, err)
 	}

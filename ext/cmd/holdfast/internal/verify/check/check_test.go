@@ -1,0 +1,301 @@
+package check
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/history"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/register"
+)
+
+// A story is a history that is written down by hand. Times are milliseconds.
+type story struct{ events []history.Event }
+
+func (s *story) add(worker int, at int64, e history.Event) {
+	e.Worker, e.Life, e.Client, e.At = worker, 1, 1, at*ms
+	if e.Op == 0 {
+		e.Op = 1
+	}
+	if e.Key == "" {
+		e.Key = "k"
+	}
+	e.Until, e.Since = e.Until*ms, e.Since*ms
+	s.events = append(s.events, e)
+}
+
+const ms = int64(time.Millisecond)
+
+// lock tells of a lock, up to when it is given back; 0 for never.
+func (s *story) lock(worker, op int, asked, got, until, unlocked int64, token uint64) {
+	s.terms(worker, op, asked, got, until, unlocked, token, driver.MaxWeight, driver.MaxWeight)
+}
+
+func (s *story) terms(worker, op int, asked, got, until, unlocked int64, token uint64, weight, limit int64) {
+	s.add(worker, asked, history.Event{Kind: history.Asked, Op: op, Weight: weight, Limit: limit})
+	s.add(worker, got, history.Event{Kind: history.Got, Op: op, Token: token, Until: until})
+	if unlocked > 0 {
+		s.add(worker, unlocked, history.Event{Kind: history.Held, Op: op, Until: until})
+		s.add(worker, unlocked, history.Event{Kind: history.Unlocked, Op: op})
+		s.add(worker, unlocked+1, history.Event{Kind: history.Freed, Op: op})
+	}
+}
+
+// judge runs all checks of a history.
+func (s *story) judge() (all []Violation) {
+	r := Of(s.events)
+	_, stuck := r.Progress(time.Second, 10*time.Second)
+	return slices.Concat(r.Exclusion(false), r.Belief(), r.Losses(), r.Tokens(), r.Fence(), stuck, r.Left(nil))
+}
+
+// wants fails unless the checks find these promises broken, and no others.
+func (s *story) wants(t *testing.T, want ...Promise) {
+	t.Helper()
+	all := s.judge()
+	for _, v := range all {
+		if !slices.Contains(want, v.Check) {
+			t.Errorf("%s: %s", v.Check, v.Text)
+		}
+	}
+	for _, p := range want {
+		if !slices.ContainsFunc(all, func(v Violation) bool { return v.Check == p }) {
+			t.Errorf("%s is not found broken", p)
+		}
+	}
+}
+
+func TestOneAfterTheOther(t *testing.T) {
+	var s story
+	s.lock(1, 1, 0, 1, 1001, 10, 5)
+	s.lock(2, 1, 2, 11, 1011, 20, 6)
+	s.lock(1, 2, 12, 21, 1021, 30, 9)
+	s.wants(t)
+}
+
+func TestTwoHolders(t *testing.T) {
+	var s story
+	s.lock(1, 1, 0, 1, 1001, 10, 5)
+	s.lock(2, 1, 2, 8, 1008, 20, 6)
+	s.wants(t, Exclusive, Told)
+}
+
+// A process that is stopped, or killed, leaves its lease in the store.
+func TestGrantBeforeTheDeadline(t *testing.T) {
+	var s story
+	s.lock(1, 1, 0, 1, 1001, 0, 5)
+	s.lock(2, 1, 2, 900, 1900, 950, 6)
+	s.wants(t, Exclusive)
+}
+
+func TestGrantAfterTheDeadline(t *testing.T) {
+	var s story
+	s.lock(1, 1, 0, 1, 1001, 0, 5)
+	s.lock(2, 1, 2, 1002, 2002, 1010, 6)
+	s.wants(t)
+}
+
+// Who has renewed keeps the key for longer.
+func TestGrantBeforeTheRenewedDeadline(t *testing.T) {
+	var s story
+	s.lock(1, 1, 0, 1, 1001, 0, 5)
+	s.add(1, 700, history.Event{Kind: history.Held, Until: 1600})
+	s.lock(2, 1, 2, 1100, 2002, 1110, 6)
+	s.wants(t, Exclusive)
+}
+
+func TestFreedByDeath(t *testing.T) {
+	var s story
+	s.lock(1, 1, 0, 1, 1001, 0, 5)
+	s.add(1, 20, history.Event{Kind: history.Died, Since: 10, Note: Killed})
+	s.lock(2, 1, 2, 15, 1015, 30, 6)
+	r := Of(s.events)
+	if len(r.Exclusion(true)) > 0 || len(r.Exclusion(false)) != 1 {
+		t.Error("the death of a holder counts where it should not, or not where it should")
+	}
+}
+
+// A holder that asks its lock after the next grant hears that it is lost.
+func TestBelievesTooLong(t *testing.T) {
+	var s story
+	s.lock(1, 1, 0, 1, 1001, 0, 5)
+	s.lock(2, 1, 2, 1100, 2100, 1300, 6)
+	s.add(1, 1200, history.Event{Kind: history.Held, Until: 1001})
+	s.add(1, 1210, history.Event{Kind: history.Lost})
+	s.wants(t, Told)
+}
+
+func TestToldTooLate(t *testing.T) {
+	var s story
+	s.lock(1, 1, 0, 1, 1001, 0, 5)
+	s.lock(2, 1, 2, 1100, 2100, 1900, 6)
+	s.add(1, 1800, history.Event{Kind: history.Lost})
+	s.wants(t, Told)
+}
+
+// Nobody can be told while it does not run.
+func TestToldAfterAPause(t *testing.T) {
+	var s story
+	s.lock(1, 1, 0, 1, 1001, 0, 5)
+	s.lock(2, 1, 2, 1100, 2100, 1900, 6)
+	s.add(1, 1800, history.Event{Kind: history.Stall, Since: 500})
+	s.add(1, 1801, history.Event{Kind: history.Lost})
+	s.add(1, 1900, history.Event{Kind: history.Bye})
+	s.wants(t)
+}
+
+// A process that is stopped between the grant and its first look at it may see it
+// when another has come and gone.
+func TestStoppedAtTheGrant(t *testing.T) {
+	var s story
+	s.add(1, 0, history.Event{Kind: history.Asked, Weight: driver.MaxWeight, Limit: driver.MaxWeight})
+	s.lock(2, 1, 2, 1100, 2100, 1900, 6)
+	s.add(1, 1500, history.Event{Kind: history.Got, No: true})
+	s.wants(t)
+}
+
+func TestTokenGoesBack(t *testing.T) {
+	for _, token := range []uint64{5, 4} {
+		var s story
+		s.lock(1, 1, 0, 1, 1001, 10, 5)
+		s.lock(2, 1, 11, 12, 1011, 20, token)
+		s.wants(t, Growing)
+	}
+}
+
+func TestReaders(t *testing.T) {
+	var s story
+	s.lock(1, 1, 0, 1, 1001, 10, 5)
+	s.terms(2, 1, 11, 12, 1012, 30, 6, 1, driver.MaxWeight)
+	s.terms(3, 1, 13, 14, 1014, 30, 6, 1, driver.MaxWeight)
+	s.lock(1, 2, 13, 40, 1040, 50, 7)
+	s.wants(t)
+	s.terms(2, 2, 51, 52, 1052, 60, 7, 1, driver.MaxWeight)
+	s.wants(t, Growing)
+}
+
+func TestReaderBesideAWriter(t *testing.T) {
+	var s story
+	s.terms(2, 1, 0, 1, 1012, 30, 6, 1, driver.MaxWeight)
+	s.lock(1, 1, 2, 20, 1040, 50, 7)
+	s.wants(t, Exclusive, Told)
+}
+
+func TestSlots(t *testing.T) {
+	var s story
+	for worker := range 3 {
+		s.terms(worker, 1, 0, 1, 1001, 30, uint64(9-worker), 1, 3)
+	}
+	s.terms(4, 1, 2, 31, 1040, 50, 4, 1, 3)
+	s.wants(t)
+	s.terms(5, 1, 2, 20, 1040, 50, 3, 1, 3)
+	s.wants(t, Exclusive, Told)
+}
+
+func TestStuck(t *testing.T) {
+	var s story
+	s.lock(1, 1, 0, 1, 1001, 10, 5)
+	s.lock(2, 1, 2, 12_000, 13_000, 12_500, 6)
+	s.wants(t, Lively)
+}
+
+func TestWaitsForADeadHolder(t *testing.T) {
+	var s story
+	s.lock(1, 1, 0, 1, 1001, 0, 5)
+	s.lock(2, 1, 2, 2000, 3000, 2500, 6)
+	s.wants(t)
+}
+
+func TestReenteredWithAnotherToken(t *testing.T) {
+	var s story
+	s.lock(1, 1, 0, 1, 1001, 0, 5)
+	s.add(1, 2, history.Event{Kind: history.Entered, Token: 6})
+	s.wants(t, Growing)
+}
+
+func TestLeftBehind(t *testing.T) {
+	var s story
+	s.add(1, 1, history.Event{Kind: history.Bye, Note: "3 goroutines more than before"})
+	s.wants(t, Tidy)
+	s = story{}
+	s.add(1, 1, history.Event{Kind: history.Died, Note: "exit status 2"})
+	s.wants(t, Tidy)
+	s = story{}
+	s.add(1, 1, history.Event{Kind: history.Died, Note: Killed})
+	s.wants(t)
+	if len(Of(nil).Left(map[string][]driver.Holder{"k": {{Owner: "worker 1.1"}}})) != 1 {
+		t.Error("a claim that is left is not found")
+	}
+}
+
+// access tells of an operation on the fenced register; back is 0 if it has no
+// answer.
+func (s *story) access(worker int, call, back int64, kind history.Kind, token, value uint64, no bool) {
+	s.add(worker, call, history.Event{Kind: kind, Token: token, Value: value})
+	answer := map[history.Kind]history.Kind{history.Looks: history.Looked, history.Writes: history.Wrote}[kind]
+	if back > 0 {
+		s.add(worker, back, history.Event{Kind: answer, Token: token, Value: value, No: no})
+	}
+}
+
+func TestFencedRegister(t *testing.T) {
+	var s story
+	s.access(1, 1, 2, history.Looks, 5, 0, false)
+	s.access(1, 3, 4, history.Writes, 5, 50, false)
+	s.access(2, 5, 6, history.Looks, 6, 50, false)
+	s.access(1, 7, 8, history.Writes, 5, 51, true)
+	s.access(2, 7, 9, history.Writes, 6, 60, false)
+	s.add(3, 11, history.Event{Kind: history.Viewed, Since: 10, Value: 60})
+	s.wants(t)
+	s.add(3, 13, history.Event{Kind: history.Viewed, Since: 12, Value: 50})
+	s.wants(t, Fenced)
+}
+
+func TestFenceLetsAnOldTokenPass(t *testing.T) {
+	var s story
+	s.access(2, 1, 2, history.Looks, 6, 0, false)
+	s.access(1, 3, 4, history.Writes, 5, 50, false)
+	s.wants(t, Fenced)
+}
+
+// The last write of a process that was killed may count or not.
+func TestFenceUnknown(t *testing.T) {
+	for _, value := range []uint64{0, 50} {
+		var s story
+		s.access(1, 1, 0, history.Writes, 5, 50, false)
+		s.add(1, 10, history.Event{Kind: history.Died, Since: 9, Note: Killed})
+		s.add(3, 12, history.Event{Kind: history.Viewed, Since: 11, Value: value})
+		s.wants(t)
+	}
+}
+
+// What is wrong is found in any window.
+func TestFenceWindows(t *testing.T) {
+	var s story
+	for i := range int64(3 * window) {
+		s.access(1, 10*i+1, 10*i+2, history.Looks, uint64(i+1), uint64(i), false)
+		s.access(1, 10*i+3, 10*i+4, history.Writes, uint64(i+1), uint64(i+1), false)
+	}
+	s.wants(t)
+	s.add(2, 10_016, history.Event{Kind: history.Viewed, Since: 10_015, Value: 7})
+	s.wants(t, Fenced)
+}
+
+func TestChain(t *testing.T) {
+	good := []register.Record{{Token: 5}, {Token: 5, Value: 50}, {Token: 6}, {Token: 5, Value: 51, Seen: 50}, {Token: 6, Value: 60, Seen: 50}}
+	if all := Chain("k", good); len(all) > 0 {
+		t.Errorf("%v", all)
+	}
+	bad := append(good, register.Record{Token: 7, Value: 70, Seen: 50})
+	if all := Chain("k", bad); len(all) != 1 || !strings.Contains(all[0].Text, "70") && !strings.Contains(all[0].Text, "token 7") {
+		t.Errorf("%v", all)
+	}
+}
+
+func TestHurt(t *testing.T) {
+	stale, lost := Hurt([]register.Record{{Token: 5, Value: 50}, {Token: 6, Value: 60, Seen: 50}, {Token: 5, Value: 51, Seen: 50}, {Token: 6, Value: 61, Seen: 51}})
+	if stale != 1 || lost != 1 {
+		t.Errorf("%d stale writes and %d lost updates, want 1 and 1", stale, lost)
+	}
+}

@@ -1,0 +1,57 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Exclusion checks [Exclusive]: the store never has two holders that exclude each
+// other. A lock counts from when it was got until it was given back, or its
+// loss was told, or its last known deadline has passed: until then it stands in
+// the store, whatever has become of its process. A store that knows when
+// processes end frees their locks then.
+func (r *Run) Exclusion(freesOnDeath bool) []Violation {
+	return r.exclusion(Exclusive, "the store has granted both at once", func(h *Hold) Span {
+		end := min(h.Unlocked, h.Lost, h.Until)
+		if h.Until == Never {
+			end = min(h.Unlocked, h.Lost, max(h.Got, h.Held))
+		}
+		if freesOnDeath {
+			end = min(end, h.Dying)
+		}
+		return Span{h.Got, end}
+	})
+}
+
+// Belief checks [Told], as a holder can see it: when it asks its lock whether it
+// is held, and hears yes, nobody else has it. This counts for processes that
+// were stopped as well.
+func (r *Run) Belief() []Violation {
+	return r.exclusion(Told, "both locks said that they were held", func(h *Hold) Span {
+		return Span{h.Got, max(h.Got, h.Held)}
+	})
+}
+
+// exclusion finds locks on a key that exceed its limit together at some moment.
+func (r *Run) exclusion(check Promise, text string, span func(*Hold) Span) (all []Violation) {
+	for key, holds := range r.granted() {
+		var live []*Hold
+		for _, h := range holds {
+			now := span(h).From
+			live = slices.DeleteFunc(live, func(other *Hold) bool { return span(other).To <= now })
+			sum := h.Weight
+			for _, other := range live {
+				sum += other.Weight
+			}
+			if span(h).To > now && sum > h.Limit {
+				all = append(all, Violation{check, key, now, fmt.Sprintf("%s: %s and %s", text, live[0], h)})
+			}
+			live = append(live, h)
+		}
+	}
+	return all
+}
+
+func (h *Hold) String() string {
+	return fmt.Sprintf("%s, %s with token %d", h.Who, h.Mode, h.Token)
+}

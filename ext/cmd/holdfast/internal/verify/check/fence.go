@@ -1,0 +1,185 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/register"
+)
+
+const (
+	// window is how many operations Porcupine gets at once at least, if there
+	// are so many. A window ends when no operation is under way.
+	window = 500
+
+	// windowTime is how long it may think about one. That it is not done by then
+	// is a fault of the run: it has proved nothing.
+	windowTime = 30 * time.Second
+)
+
+// Fence checks [Fenced]: the fenced registers are linearizable, and have accepted no
+// token after a larger one.
+func (r *Run) Fence() (all []Violation) {
+	for key, accesses := range byKey(r.Accesses, func(a *Access) string { return a.Key }) {
+		slices.SortFunc(accesses, func(a, b *Access) int { return cmp.Compare(a.Call, b.Call) })
+		all = append(all, accepted(key, accesses)...)
+		for i, some := range windows(accesses) {
+			all = append(all, linearizable(key, i == 0, some)...)
+		}
+	}
+	return all
+}
+
+// accepted finds tokens that came, for certain, after a larger one.
+func accepted(key string, byCall []*Access) (all []Violation) {
+	counted := slices.DeleteFunc(slices.Clone(byCall), func(a *Access) bool { return a.No || a.Unknown || !a.Look && !a.Write })
+	byReturn := slices.Clone(counted)
+	slices.SortFunc(byReturn, func(a, b *Access) int { return cmp.Compare(a.Return, b.Return) })
+	var largest *Access
+	for _, a := range counted {
+		for len(byReturn) > 0 && byReturn[0].Return < a.Call {
+			if largest == nil || byReturn[0].Token > largest.Token {
+				largest = byReturn[0]
+			}
+			byReturn = byReturn[1:]
+		}
+		if largest != nil && a.Token < largest.Token {
+			all = append(all, Violation{Fenced, key, a.Call, fmt.Sprintf(
+				"the register has accepted token %d of %s after token %d of %s", a.Token, a.Who, largest.Token, largest.Who)})
+		}
+	}
+	return all
+}
+
+// windows divides accesses, which are in order of their calls.
+func windows(accesses []*Access) (all [][]*Access) {
+	from, last := 0, int64(0)
+	for i, a := range accesses {
+		if i-from >= window && a.Call > last {
+			all = append(all, accesses[from:i])
+			from = i
+		}
+		last = max(last, a.Return)
+	}
+	return append(all, accesses[from:])
+}
+
+// linearizable asks Porcupine.
+func linearizable(key string, first bool, accesses []*Access) []Violation {
+	model := fenced(first)
+	switch porcupine.CheckOperationsTimeout(model, operations(accesses), windowTime) {
+	case porcupine.Ok:
+		return nil
+	case porcupine.Unknown:
+		return []Violation{{Fenced, key, accesses[0].Call, fmt.Sprintf("not known: Porcupine is not done with %d operations after %v", len(accesses), windowTime)}}
+	}
+	return []Violation{{Fenced, key, accesses[0].Call, fmt.Sprintf("the fenced register is not linearizable within these %d operations", len(accesses))}}
+}
+
+func operations(accesses []*Access) []porcupine.Operation {
+	all := make([]porcupine.Operation, len(accesses))
+	for i, a := range accesses {
+		all[i] = porcupine.Operation{ClientId: a.Who.Worker, Input: *a, Output: *a, Call: a.Call, Return: a.Return}
+	}
+	return all
+}
+
+// A state is what Porcupine thinks of a register. At the start of a window its
+// past is unknown.
+type state struct {
+	known bool
+	value uint64
+	token uint64
+}
+
+// fenced is a register that refuses tokens smaller than it has seen.
+func fenced(first bool) porcupine.Model {
+	model := porcupine.NondeterministicModel{
+		Init: func() []any { return []any{state{known: first}} },
+		Step: func(s, input, _ any) []any { return s.(state).after(input.(Access)) },
+	}
+	return model.ToModel()
+}
+
+// after returns what the register may have become, nothing if that cannot be.
+func (s state) after(a Access) []any {
+	next := state{known: true, value: a.Value, token: a.Token}
+	fits := !s.known || a.Token >= s.token
+	switch {
+	case !a.Look && !a.Write: // a read
+		if s.known && s.value == a.Value {
+			return []any{s}
+		}
+		if !s.known {
+			return []any{s} // it might know the value, but not the token
+		}
+		return nil
+	case a.Unknown && a.Look:
+		next.value = s.value
+		if !s.known {
+			return []any{s}
+		}
+	case a.Look && fits && !a.No:
+		if s.known && s.value != a.Value {
+			return nil
+		}
+		return []any{next}
+	case a.Look && a.No, a.Write && a.No:
+		if s.known && a.Token >= s.token {
+			return nil
+		}
+		return []any{s}
+	}
+	switch {
+	case a.Unknown && fits:
+		return []any{s, next}
+	case a.Unknown:
+		return []any{s}
+	case fits:
+		return []any{next}
+	}
+	return nil
+}
+
+// Chain checks the rest of [Fenced] by what the register has on disk: each write that
+// counted follows the one before it, so that no update was lost.
+func Chain(key string, records []register.Record) (all []Violation) {
+	var last register.Record // that counted
+	var token uint64
+	for _, r := range records {
+		if r.Token < token {
+			continue
+		}
+		token = r.Token
+		if r.Value == 0 {
+			continue
+		}
+		if r.Seen != last.Value {
+			all = append(all, Violation{Fenced, key, 0, fmt.Sprintf(
+				"an update is lost: token %d has written over that of token %d without having seen it", r.Token, last.Token)})
+		}
+		last = r
+	}
+	return all
+}
+
+// Hurt counts what exclusion by lease alone has let happen: the writes to a plain register that a fence would have
+// refused, because their token was smaller than one before, and the updates that
+// were lost, because a write followed another than the one before it.
+func Hurt(records []register.Record) (stale, lost int) {
+	var last, token uint64
+	for _, r := range records {
+		if r.Token < token {
+			stale++
+		}
+		if r.Seen != last {
+			lost++
+		}
+		token, last = max(token, r.Token), r.Value
+	}
+	return stale, lost
+}

@@ -1,0 +1,189 @@
+package check
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/history"
+)
+
+// Read puts together what the files of a run tell.
+func Read(paths []string) (*Run, error) {
+	b := newBuilder()
+	for _, path := range paths {
+		for e, err := range history.Read(path) {
+			if err != nil {
+				return nil, err
+			}
+			b.add(e)
+		}
+	}
+	return b.done(), nil
+}
+
+// Of puts together a history that is at hand. Events of one process are in order.
+func Of(events []history.Event) *Run {
+	b := newBuilder()
+	for _, e := range events {
+		b.add(e)
+	}
+	return b.done()
+}
+
+type holdID struct {
+	who Who
+	op  int
+	key string
+}
+
+type builder struct {
+	run    *Run
+	holds  map[holdID]*Hold
+	asking map[Who][]*Hold  // of the current operation
+	open   map[Who]*Access  // called, not answered
+	lives  map[[2]int]*Life // by worker and life
+	faults map[int]*Fault   // by number
+	order  []int            // of their numbers
+}
+
+func newBuilder() *builder {
+	return &builder{
+		run:    &Run{},
+		holds:  make(map[holdID]*Hold),
+		asking: make(map[Who][]*Hold),
+		open:   make(map[Who]*Access),
+		lives:  make(map[[2]int]*Life),
+		faults: make(map[int]*Fault),
+	}
+}
+
+func (b *builder) add(e history.Event) {
+	who := Who{e.Worker, e.Life, e.Client}
+	switch e.Kind {
+	case history.Asked:
+		b.ask(who, e)
+	case history.Refused:
+		for _, h := range b.asking[who] {
+			if h.Op == e.Op {
+				h.Refused, h.Note = e.At, e.Note
+			}
+		}
+	case history.Looks, history.Writes, history.Looked, history.Wrote, history.Viewed:
+		b.access(who, e)
+	case history.Fault:
+		b.faults[e.Op] = &Fault{Span{e.At, Never}, e.Mode, e.Worker}
+		b.order = append(b.order, e.Op)
+	case history.Heal:
+		b.faults[e.Op].To = e.At
+	case history.Born, history.Died, history.Bye, history.Stall:
+		b.life(e)
+	default:
+		if h := b.holds[holdID{who, e.Op, e.Key}]; h != nil {
+			h.add(e)
+		}
+	}
+}
+
+func (b *builder) ask(who Who, e history.Event) {
+	h := &Hold{
+		Who: who, Op: e.Op, Key: e.Key, Mode: e.Mode, Weight: e.Weight, Limit: e.Limit,
+		Asked: e.At, Got: Never, Until: Never, Lost: Never, Unlocked: Never, Freed: Never,
+		Refused: Never, Dying: Never, Died: Never,
+	}
+	if now := b.asking[who]; len(now) > 0 && now[0].Op != e.Op {
+		b.asking[who] = nil
+	}
+	b.asking[who] = append(b.asking[who], h)
+	b.holds[holdID{who, e.Op, e.Key}] = h
+	b.run.Holds = append(b.run.Holds, h)
+}
+
+func (h *Hold) add(e history.Event) {
+	switch e.Kind {
+	case history.Got:
+		h.Got, h.Token, h.Late = e.At, e.Token, e.No
+		h.extend(e.Until)
+	case history.Held:
+		h.Held = e.At
+		h.extend(e.Until)
+	case history.Entered:
+		h.Entered = append(h.Entered, e)
+	case history.Lost:
+		h.Lost, h.Note = e.At, e.Note
+	case history.Unlocked:
+		h.Unlocked = e.At
+	case history.Freed:
+		h.Freed = e.At
+		if e.Note != "" {
+			h.Note = e.Note
+		}
+	}
+}
+
+func (h *Hold) extend(until int64) {
+	if until != 0 {
+		h.Until = until
+	}
+}
+
+func (b *builder) access(who Who, e history.Event) {
+	switch e.Kind {
+	case history.Looks, history.Writes:
+		a := &Access{
+			Who: who, Key: e.Key, Token: e.Token, Value: e.Value, Seen: e.Seen,
+			Look: e.Kind == history.Looks, Write: e.Kind == history.Writes,
+			Call: e.At, Return: Never,
+		}
+		b.open[who] = a
+		b.run.Accesses = append(b.run.Accesses, a)
+	case history.Viewed:
+		b.run.Accesses = append(b.run.Accesses, &Access{Who: who, Key: e.Key, Value: e.Value, Call: e.Since, Return: e.At})
+	default:
+		if a := b.open[who]; a != nil {
+			a.Return, a.No = e.At, e.No
+			if a.Look {
+				a.Value = e.Value
+			}
+			delete(b.open, who)
+		}
+	}
+}
+
+func (b *builder) life(e history.Event) {
+	at := [2]int{e.Worker, e.Life}
+	l := b.lives[at]
+	if l == nil {
+		l = &Life{Worker: e.Worker, Life: e.Life, Dying: Never, Died: Never}
+		b.lives[at] = l
+		b.run.Lives = append(b.run.Lives, l)
+	}
+	switch e.Kind {
+	case history.Born:
+		l.Born = e.At
+	case history.Died:
+		l.Died, l.Dying, l.End = e.At, cmp.Or(e.Since, e.At), e.Note
+	case history.Bye:
+		l.Bye, l.Remains = true, e.Note
+	case history.Stall:
+		l.Stalls = append(l.Stalls, Span{e.Since, e.At})
+	}
+}
+
+// done tells holds of the deaths of their processes.
+func (b *builder) done() *Run {
+	for _, h := range b.run.Holds {
+		if l := b.lives[[2]int{h.Who.Worker, h.Who.Life}]; l != nil {
+			h.Dying, h.Died = l.Dying, l.Died
+		}
+	}
+	for _, a := range b.open { // whose process is gone has no effect after that
+		if l := b.lives[[2]int{a.Who.Worker, a.Who.Life}]; l != nil {
+			a.Return, a.Unknown = l.Died, true
+		}
+	}
+	for _, n := range b.order {
+		b.run.Faults = append(b.run.Faults, *b.faults[n])
+	}
+	slices.SortFunc(b.run.Faults, func(a, b Fault) int { return int(a.From - b.From) })
+	return b.run
+}

@@ -1,0 +1,34 @@
+package check
+
+import (
+	"fmt"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Left checks [Tidy]: processes have ended as they should, with nothing left of
+// their Lockers, and the store shows no claims any more.
+func (r *Run) Left(claims map[string][]driver.Holder) (all []Violation) {
+	for _, l := range r.Lives {
+		name := fmt.Sprintf("worker %d.%d", l.Worker, l.Life)
+		switch {
+		case l.Bye && l.Remains != "":
+			all = append(all, Violation{Tidy, "", l.Died, name + " has closed its Locker: " + l.Remains})
+		case !l.Bye && l.End != Killed:
+			all = append(all, Violation{Tidy, "", l.Died, name + " has not ended as it should: " + l.End})
+		}
+	}
+	for key, holders := range claims {
+		for _, h := range holders {
+			what := "holds"
+			if h.Waiting {
+				what = "waits for"
+			}
+			all = append(all, Violation{Tidy, key, 0, fmt.Sprintf("%s still %s the key", h.Owner, what)})
+		}
+	}
+	return all
+}
+
+// Killed is the end of a process that was ended by kill -9.
+const Killed = "killed"

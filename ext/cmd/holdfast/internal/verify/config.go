@@ -1,0 +1,97 @@
+package verify
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/plan"
+)
+
+// defaultEngine needs nothing but a file system.
+const defaultEngine = "file"
+
+// Bounds keep a run within what one machine can do.
+const (
+	minTTL     = 500 * time.Millisecond // less, and a busy machine loses locks by itself
+	maxTTL     = time.Minute
+	minLength  = time.Second
+	maxLength  = 24 * time.Hour
+	maxWorkers = 32
+	maxClients = 64
+	maxKeys    = 64
+)
+
+// A Config says what to do. Start from [Default].
+type Config struct {
+	Store   string         // URL of the store; "" for one that the run starts
+	Start   string         // what to start, as Engines has it; "" means files
+	Seed    uint64         // of the operations and the faults
+	Nemeses []plan.Nemesis // nil for all that this store can meet with
+	Length  time.Duration  // how long faults are done, 1s to 24h
+	TTL     time.Duration  // of the locks, 500ms to 1m
+	Workers int            // processes, 2 to 32
+	Clients int            // goroutines in each, 1 to 64
+	Keys    int            // of each kind, 1 to 64
+
+	// Out is the folder for the history, which stays. "" means one that stays
+	// only if something was wrong.
+	Out string
+
+	// Command starts this program so that it calls Work.
+	Command []string
+
+	// Progress is told now and then how far the run is; nil means nobody.
+	Progress func(line string)
+
+	// Stderr is where workers complain; nil means nowhere.
+	Stderr io.Writer
+}
+
+// Default returns a run that needs nothing but this program.
+func Default() Config {
+	return Config{Length: 20 * time.Second, TTL: 2 * time.Second, Workers: 4, Clients: 4, Keys: 8}
+}
+
+// Validate says what is wrong with a Config before anything is started.
+func (c Config) Validate() error {
+	for _, n := range []struct {
+		name         string
+		value, least int
+		most         int
+	}{
+		{"workers", c.Workers, 2, maxWorkers},
+		{"clients", c.Clients, 1, maxClients},
+		{"keys", c.Keys, 1, maxKeys},
+	} {
+		if n.value < n.least || n.value > n.most {
+			return fmt.Errorf("%s is %d; it must be from %d to %d", n.name, n.value, n.least, n.most)
+		}
+	}
+	if c.TTL < minTTL || c.TTL > maxTTL {
+		return fmt.Errorf("ttl is %v; it must be from %v to %v", c.TTL, minTTL, maxTTL)
+	}
+	if c.Length < minLength || c.Length > maxLength {
+		return fmt.Errorf("for is %v; it must be from %v to %v", c.Length, minLength, maxLength)
+	}
+	if c.Store != "" && c.Start != "" {
+		return errors.New("a store is either there, or to be started: leave out one of store and start")
+	}
+	if _, _, err := parseEngine(cmp.Or(c.Start, defaultEngine)); err != nil {
+		return err
+	}
+	for _, n := range c.Nemeses {
+		if n == plan.Pause && !canPause {
+			return errors.New("pause stops a worker with SIGSTOP, which this system does not have: leave it out")
+		}
+	}
+	return nil
+}
+
+func (c Config) progress(format string, args ...any) {
+	if c.Progress != nil {
+		c.Progress(fmt.Sprintf(format, args...))
+	}
+}

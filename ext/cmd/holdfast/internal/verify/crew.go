@@ -1,0 +1,156 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/history"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/plan"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/worker"
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
+)
+
+// A place is where one worker after the other works.
+type place struct {
+	crew    *crew
+	number  int
+	link    *link
+	life    int
+	process *process
+}
+
+// A crew is all workers of a run. No two faults befall a place at the same time,
+// so that places need no lock.
+type crew struct {
+	Config
+	folder  string
+	prefix  string
+	kinds   []plan.Kind
+	history *history.Writer // of the parent
+	places  []*place
+}
+
+// hire starts all workers, and returns when they are ready.
+func (c *crew) hire(ctx context.Context, h *servers.Host, t *target) error {
+	errs := make([]error, c.Workers)
+	var all sync.WaitGroup
+	for n := range c.Workers {
+		link, err := newLink(h, t)
+		if err != nil {
+			return err
+		}
+		p := &place{crew: c, number: n, link: link}
+		c.places = append(c.places, p)
+		all.Go(func() { errs[n] = p.fill(ctx) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// fill starts the next worker of a place.
+func (p *place) fill(ctx context.Context) (err error) {
+	c := p.crew
+	p.life++
+	p.process, err = c.start(ctx, c.history, worker.Job{
+		Worker:    p.number,
+		Life:      p.life,
+		Clients:   c.Clients,
+		Store:     p.link.url,
+		Prefix:    c.prefix,
+		History:   filepath.Join(c.folder, fmt.Sprintf("worker%d.%d.jsonl", p.number, p.life)),
+		Registers: c.folder,
+		Workload:  plan.Workload{Seed: c.Seed, Kinds: c.kinds, Keys: c.Keys, TTL: c.TTL},
+	})
+	return err
+}
+
+// begin lets all workers begin.
+func (c *crew) begin() error {
+	for _, p := range c.places {
+		if err := p.process.begin(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// suffer does the faults at their times, until ctx ends, and returns when all
+// harm is over.
+func (c *crew) suffer(ctx context.Context, faults []plan.Fault) error {
+	began := time.Now()
+	errs := make([]error, len(faults))
+	var all sync.WaitGroup
+	for i, f := range faults {
+		all.Go(func() {
+			if !sleep(ctx, time.Until(began.Add(f.At))) {
+				return
+			}
+			harm := history.Event{Kind: history.Fault, Worker: f.Worker, Op: i + 1, Mode: string(f.Nemesis), Note: f.For.String()}
+			harm.At = history.Now()
+			c.history.Add(harm)
+			errs[i] = c.places[f.Worker].suffer(ctx, f)
+			c.history.Add(history.Event{At: history.Now(), Kind: history.Heal, Worker: f.Worker, Op: i + 1})
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// suffer does one fault.
+func (p *place) suffer(ctx context.Context, f plan.Fault) error {
+	switch f.Nemesis {
+	case plan.Kill:
+		p.process.kill()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err := p.fill(context.WithoutCancel(ctx)); err != nil {
+			return err
+		}
+		return p.process.begin()
+	case plan.Pause:
+		if err := p.process.pause(); err != nil {
+			return fmt.Errorf("pause %s: %w", p.process, err)
+		}
+		sleep(ctx, f.For)
+		return p.process.resume()
+	case plan.Partition:
+		p.link.cut(true)
+		defer p.link.cut(false)
+	case plan.DropReply:
+		p.link.dropReplies(true)
+		defer p.link.dropReplies(false)
+	case plan.Slow:
+		p.link.delay(f.Delay)
+		defer p.link.delay(0)
+	}
+	sleep(ctx, f.For)
+	return nil
+}
+
+// sleep reports whether it has slept so long before ctx ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// dismiss lets all workers end. How they have ended is in the history.
+func (c *crew) dismiss() {
+	var all sync.WaitGroup
+	for _, p := range c.places {
+		if p.process != nil {
+			all.Go(func() { p.process.end() })
+		}
+	}
+	all.Wait()
+}

@@ -1,0 +1,140 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/check"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/plan"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/register"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/worker"
+)
+
+const (
+	// slack is what everything may take on a busy machine, besides what the
+	// protocol says.
+	slack = 10 * time.Second
+
+	// fewest is how many locks a run must have granted to have shown anything.
+	fewest = 100
+)
+
+// judge reads the history and looks at what is left.
+func (s *scene) judge(ctx context.Context) (*Report, error) {
+	s.progress("%s: looking for what is left", s.target.name)
+	left, err := s.target.remains(ctx, s.locks, 2*s.TTL+slack)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrStore, err)
+	}
+	s.progress("%s: checking the history", s.target.name)
+	files, err := filepath.Glob(filepath.Join(s.dir, "*.jsonl"))
+	if err != nil {
+		return nil, err
+	}
+	run, err := check.Read(files)
+	if err != nil {
+		return nil, err
+	}
+	r := s.report()
+	if err := r.checks(run, s, left); err != nil {
+		return nil, err
+	}
+	r.count(run)
+	r.Invalid = r.lacks()
+	return r, nil
+}
+
+// checks does all checks.
+func (r *Report) checks(run *check.Run, s *scene, left map[string][]driver.Holder) error {
+	gap, stuck := run.Progress(s.TTL, 2*s.TTL+longest(s.faults)+slack)
+	r.Longest = Gap{Key: gap.Key, Seconds: gap.Length().Seconds()}
+	found := slices.Concat(run.Exclusion(s.target.freesOnDeath), run.Fence(), run.Tokens(),
+		run.Belief(), run.Losses(), stuck, run.Left(left))
+	for n := range s.Keys {
+		key := fmt.Sprintf("key%d", n)
+		fenced, err := register.Records(filepath.Join(s.dir, worker.FencedFile(key)))
+		if err != nil {
+			return err
+		}
+		found = append(found, check.Chain(key, fenced)...)
+		plain, err := register.Records(filepath.Join(s.dir, worker.PlainFile(key)))
+		if err != nil {
+			return err
+		}
+		stale, lost := check.Hurt(plain)
+		r.Plain.Writes += len(plain)
+		r.Plain.Stale += stale
+		r.Plain.Lost += lost
+	}
+	for _, v := range found {
+		r.Violations[v.Check]++
+	}
+	r.Found = found[:min(len(found), mostShown)]
+	return nil
+}
+
+// longest is how long the longest fault takes.
+func longest(faults []plan.Fault) (most time.Duration) {
+	for _, f := range faults {
+		most = max(most, f.For)
+	}
+	return most
+}
+
+// count adds up what there was.
+func (r *Report) count(run *check.Run) {
+	type operation struct {
+		who check.Who
+		op  int
+	}
+	all := make(map[operation]bool)
+	for _, h := range run.Holds {
+		all[operation{h.Who, h.Op}] = true
+		if h.Got != check.Never {
+			r.Grants++
+		}
+		if h.Lost != check.Never {
+			r.Losses++
+		}
+	}
+	r.Operations = len(all)
+	for _, a := range run.Accesses {
+		if a.No && !a.Unknown {
+			r.Refused++
+		}
+	}
+	for i, n := range r.Nemeses {
+		for _, f := range run.Faults {
+			if f.Nemesis == n.Name {
+				r.Nemeses[i].Faults++
+				if slices.ContainsFunc(run.Holds, func(h *check.Hold) bool { return hits(f, h) }) {
+					r.Nemeses[i].Hits++
+				}
+			}
+		}
+	}
+}
+
+// hits reports whether a fault came while its worker asked for a lock or held it.
+func hits(f check.Fault, h *check.Hold) bool {
+	return h.Who.Worker == f.Worker && check.Span{From: h.Asked, To: min(h.Freed, h.Refused, h.Died)}.Overlaps(f.Span)
+}
+
+// lacks says why a run has shown nothing, "" if it has.
+func (r *Report) lacks() string {
+	var all []string
+	if r.Grants < fewest {
+		all = append(all, fmt.Sprintf("only %d locks were granted (want %d)", r.Grants, fewest))
+	}
+	for _, n := range r.Nemeses {
+		if n.Hits == 0 {
+			all = append(all, fmt.Sprintf("no %s came while its worker was at work", n.Name))
+		}
+	}
+	return strings.Join(all, "; ")
+}

@@ -1,0 +1,127 @@
+// Package plan says what the workers of a run do, and what is done to them. All
+// of it follows from a seed: the same seed, and the same settings, give the
+// same operations and the same faults at the same times. What comes of them
+// does not, for processes and networks have a will of their own.
+package plan
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// A Kind is what an operation asks for.
+type Kind string
+
+// The kinds of operations.
+const (
+	Exclusive Kind = "exclusive" // a key whose registers are read and written
+	Try       Kind = "try"       // the same without waiting
+	Reenter   Kind = "reenter"   // enters the lock a second time under the first
+	Many      Kind = "many"      // several keys at once
+	Shared    Kind = "shared"    // reads the register beside other readers
+	Slots     Kind = "slots"     // one of a few places, on keys of their own
+)
+
+// SlotLimit is how many may have a slot of a key at once.
+const SlotLimit = 3
+
+// Kinds returns all kinds, in order.
+func Kinds() []Kind {
+	return []Kind{Exclusive, Try, Reenter, Many, Shared, Slots}
+}
+
+// shares are how often a kind comes among all.
+var shares = map[Kind]int{Exclusive: 50, Try: 10, Reenter: 5, Many: 5, Shared: 15, Slots: 15}
+
+// An Operation is one lock and what is done under it.
+type Operation struct {
+	Kind Kind
+	Keys []string      // more than one for Many
+	Wait time.Duration // how long to wait; 0 for as long as it takes
+	Hold time.Duration // how long the work takes
+	Rest time.Duration // how long to do nothing afterwards
+}
+
+// Workload are the settings of the operations.
+type Workload struct {
+	Seed  uint64
+	Kinds []Kind // those that the store can do
+	Keys  int
+	TTL   time.Duration
+}
+
+// Operations is the endless series of one client.
+type Operations struct {
+	Workload
+	rand    *rand.Rand
+	bag     []Kind
+	patient bool
+}
+
+// Client returns the operations of one goroutine of one process, counted from 1.
+// The first of each process waits for as long as it takes. The others mostly
+// give up before long: a worker that is stopped blocks a few keys for seconds,
+// and if all waited for those, nothing else would happen meanwhile.
+func (w Workload) Client(worker, life, client int) *Operations {
+	stream := uint64(worker)<<40 | uint64(life)<<20 | uint64(client)
+	o := &Operations{Workload: w, rand: rand.New(rand.NewPCG(w.Seed, stream)), patient: client == 1}
+	for _, kind := range w.Kinds {
+		o.bag = append(o.bag, slices.Repeat([]Kind{kind}, shares[kind])...)
+	}
+	return o
+}
+
+// Next returns the next operation.
+func (o *Operations) Next() Operation {
+	op := Operation{
+		Kind: o.bag[o.rand.IntN(len(o.bag))],
+		Hold: o.hold(),
+		Rest: o.upTo(2 * time.Millisecond),
+	}
+	switch op.Kind {
+	case Slots:
+		op.Keys = []string{o.key("slots")}
+	case Many:
+		op.Keys = o.keys()
+	default:
+		op.Keys = []string{o.key("key")}
+	}
+	if wait := time.Millisecond + o.upTo(50*time.Millisecond); !o.patient && o.rand.IntN(100) > 0 {
+		op.Wait = wait
+	}
+	return op
+}
+
+// hold is short for most, since a run is to have many operations, and so long
+// for some that the lock has to be renewed.
+func (o *Operations) hold() time.Duration {
+	switch n := o.rand.IntN(1000); {
+	case n < 998 && o.patient: // so that most harm meets with a lock that is held
+		return o.upTo(50 * time.Millisecond)
+	case n < 900:
+		return o.upTo(time.Millisecond)
+	case n < 998:
+		return o.upTo(20 * time.Millisecond)
+	}
+	return o.TTL/3 + o.upTo(o.TTL)
+}
+
+func (o *Operations) upTo(d time.Duration) time.Duration {
+	return time.Duration(o.rand.Int64N(int64(d)))
+}
+
+func (o *Operations) key(stem string) string {
+	return fmt.Sprintf("%s%d", stem, o.rand.IntN(o.Workload.Keys))
+}
+
+// keys returns some different keys, in a random order: it is for LockAll to sort
+// them.
+func (o *Operations) keys() (keys []string) {
+	all := o.rand.Perm(o.Workload.Keys)
+	for _, n := range all[:min(len(all), 2+o.rand.IntN(2))] {
+		keys = append(keys, fmt.Sprintf("key%d", n))
+	}
+	return keys
+}

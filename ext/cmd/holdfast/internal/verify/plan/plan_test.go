@@ -1,0 +1,103 @@
+package plan
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+)
+
+func workload(seed uint64) Workload {
+	return Workload{Seed: seed, Kinds: Kinds(), Keys: 4, TTL: time.Second}
+}
+
+func series(o *Operations, n int) (all []Operation) {
+	for range n {
+		all = append(all, o.Next())
+	}
+	return all
+}
+
+func TestOperationsFollowFromTheSeed(t *testing.T) {
+	a, b := series(workload(1).Client(2, 1, 3), 1000), series(workload(1).Client(2, 1, 3), 1000)
+	if !reflect.DeepEqual(a, b) {
+		t.Error("the same seed gave other operations")
+	}
+	for name, other := range map[string]*Operations{
+		"seed":   workload(2).Client(2, 1, 3),
+		"worker": workload(1).Client(1, 1, 3),
+		"life":   workload(1).Client(2, 2, 3),
+		"client": workload(1).Client(2, 1, 4),
+	} {
+		if reflect.DeepEqual(a, series(other, 1000)) {
+			t.Errorf("another %s gave the same operations", name)
+		}
+	}
+}
+
+func TestOperationsHaveEveryKind(t *testing.T) {
+	count := make(map[Kind]int)
+	for _, op := range series(workload(1).Client(0, 1, 1), 2000) {
+		count[op.Kind]++
+		if slices.Sort(op.Keys); len(slices.Compact(op.Keys)) != len(op.Keys) {
+			t.Errorf("%s of equal keys: %v", op.Kind, op.Keys)
+		}
+	}
+	for _, kind := range Kinds() {
+		if count[kind] == 0 {
+			t.Errorf("no operation is %s", kind)
+		}
+	}
+}
+
+func TestFaultsFollowFromTheSeed(t *testing.T) {
+	f := Faults{Seed: 7, Nemeses: Nemeses(), Workers: 4, TTL: 2 * time.Second, Length: time.Minute}
+	all := f.Schedule()
+	if !reflect.DeepEqual(all, f.Schedule()) {
+		t.Error("the same seed gave other faults")
+	}
+	other := f
+	other.Seed++
+	if reflect.DeepEqual(all, other.Schedule()) {
+		t.Error("another seed gave the same faults")
+	}
+	for _, n := range f.Nemeses {
+		if !slices.ContainsFunc(all, func(fault Fault) bool { return fault.Nemesis == n }) {
+			t.Errorf("no fault is %s", n)
+		}
+	}
+}
+
+// One worker at least is left alone, so that there is someone to be kept out.
+func TestFaultsLeaveOneAlone(t *testing.T) {
+	for seed := range uint64(50) {
+		f := Faults{Seed: seed, Nemeses: Nemeses(), Workers: 3, TTL: time.Second, Length: time.Minute}
+		all := f.Schedule()
+		for i, fault := range all {
+			harmed := map[int]bool{fault.Worker: true}
+			for _, before := range all[:i] {
+				if before.At+before.For > fault.At {
+					if harmed[before.Worker] && before.Worker == fault.Worker {
+						t.Fatalf("seed %d: two faults at once for worker %d", seed, fault.Worker)
+					}
+					harmed[before.Worker] = true
+				}
+			}
+			if len(harmed) == f.Workers {
+				t.Fatalf("seed %d: all workers are harmed at %v", seed, fault.At)
+			}
+		}
+	}
+}
+
+func TestParseNemeses(t *testing.T) {
+	got, err := ParseNemeses("kill, drop-reply,kill")
+	if err != nil || !slices.Equal(got, []Nemesis{Kill, DropReply}) {
+		t.Errorf("got %v, %v", got, err)
+	}
+	for _, wrong := range []string{"", "kill,", "fire"} {
+		if _, err := ParseNemeses(wrong); err == nil {
+			t.Errorf("%q is accepted", wrong)
+		}
+	}
+}

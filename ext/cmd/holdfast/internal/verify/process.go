@@ -1,0 +1,96 @@
+package verify
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/child"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/check"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/history"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/worker"
+)
+
+const (
+	startTime = 30 * time.Second // for a worker to be ready
+	stopTime  = 90 * time.Second // for a worker to end by itself
+)
+
+// A process is one life of a worker, as the parent sees it.
+type process struct {
+	job     worker.Job
+	history *history.Writer // of the parent
+	*child.Process
+}
+
+// start starts a worker, and returns when it is ready. It is killed when ctx
+// ends.
+func (c Config) start(ctx context.Context, parent *history.Writer, j worker.Job) (*process, error) {
+	born := history.Event{At: history.Now(), Kind: history.Born}
+	started, err := child.Start(ctx, c.Command, c.Stderr)
+	if err != nil {
+		return nil, err
+	}
+	p := &process{job: j, history: parent, Process: started}
+	p.tell(born)
+	if err := p.await(); err != nil {
+		return nil, errors.Join(err, p.end())
+	}
+	return p, nil
+}
+
+// await gives the worker its job and waits until it is ready for it.
+func (p *process) await() error {
+	timer := time.AfterFunc(startTime, func() { p.Cmd.Process.Kill() })
+	defer timer.Stop()
+	err := json.NewEncoder(p.In).Encode(p.job)
+	if err == nil {
+		_, err = p.Out.ReadString('\n')
+	}
+	if err != nil {
+		return fmt.Errorf("%s did not start: %w", p, err)
+	}
+	return nil
+}
+
+func (p *process) String() string { return fmt.Sprintf("worker %d.%d", p.job.Worker, p.job.Life) }
+
+func (p *process) tell(e history.Event) {
+	e.Worker, e.Life = p.job.Worker, p.job.Life
+	if e.At == 0 {
+		e.At = history.Now()
+	}
+	p.history.Add(e)
+}
+
+// begin lets the worker begin.
+func (p *process) begin() error {
+	_, err := io.WriteString(p.In, "go\n")
+	return err
+}
+
+// kill ends the worker as kill -9 does, and returns when it is gone.
+func (p *process) kill() {
+	before := history.Now()
+	p.Cmd.Process.Kill()
+	p.Wait()
+	p.tell(history.Event{Kind: history.Died, Since: before, Note: check.Killed})
+}
+
+// end lets the worker end by itself, and waits for that.
+func (p *process) end() error {
+	p.In.Close()
+	timer := time.AfterFunc(stopTime, func() { p.Cmd.Process.Kill() })
+	defer timer.Stop()
+	err := p.Wait()
+	note := ""
+	if err != nil {
+		note = err.Error()
+		err = fmt.Errorf("%s: %w", p, err)
+	}
+	p.tell(history.Event{Kind: history.Died, Note: note})
+	return err
+}

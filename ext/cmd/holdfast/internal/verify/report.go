@@ -1,0 +1,136 @@
+package verify
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/check"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/plan"
+)
+
+// mostShown is how many violations are told in words.
+const mostShown = 20
+
+// A Report is what came of a run.
+type Report struct {
+	Store   string  `json:"store"`
+	Seed    uint64  `json:"seed,string"`
+	Seconds float64 `json:"seconds"`
+	TTL     float64 `json:"ttl_seconds"`
+	Workers int     `json:"workers"`
+	Clients int     `json:"clients"`
+	Keys    int     `json:"keys"`
+
+	Kinds      []plan.Kind           `json:"kinds"`
+	Nemeses    []Nemesis             `json:"nemeses"`
+	Operations int                   `json:"operations"`
+	Grants     int                   `json:"grants"`
+	Losses     int                   `json:"losses"`  // locks that were lost, and told so
+	Refused    int                   `json:"refused"` // accesses to the fenced register that were refused
+	Plain      Plain                 `json:"plain"`
+	Longest    Gap                   `json:"longest_unavailable"`
+	Violations map[check.Promise]int `json:"violations"`
+	Found      []check.Violation     `json:"found,omitempty"` // the first of them
+	Invalid    string                `json:"invalid,omitempty"`
+	History    string                `json:"history,omitempty"` // the folder, if it stays
+}
+
+// A Nemesis is how often a fault was done, and how often while its victim was at
+// work.
+type Nemesis struct {
+	Name   string `json:"name"`
+	Faults int    `json:"faults"`
+	Hits   int    `json:"hits"`
+}
+
+// Plain is what happened to the registers without a fence.
+type Plain struct {
+	Writes int `json:"writes"`
+	Stale  int `json:"stale"` // that a fence would have refused
+	Lost   int `json:"lost"`  // updates that another write has undone
+}
+
+// A Gap is how long nobody could have a key though somebody waited for it.
+type Gap struct {
+	Key     string  `json:"key"`
+	Seconds float64 `json:"seconds"`
+}
+
+func (s *scene) report() *Report {
+	r := &Report{
+		Store: s.target.name, Seed: s.Seed, Seconds: s.Length.Seconds(), TTL: s.TTL.Seconds(),
+		Workers: s.Workers, Clients: s.Clients, Keys: s.Keys,
+		Kinds: s.kinds, Violations: make(map[check.Promise]int), History: s.dir,
+	}
+	for _, n := range s.Nemeses {
+		r.Nemeses = append(r.Nemeses, Nemesis{Name: string(n)})
+	}
+	for _, p := range check.Promises() {
+		r.Violations[p] = 0
+	}
+	return r
+}
+
+// Err says what was wrong; nil means that all promises were kept, and put to the
+// proof.
+func (r *Report) Err() error {
+	n := 0
+	for _, of := range r.Violations {
+		n += of
+	}
+	switch {
+	case n > 0:
+		return fmt.Errorf("promises were broken %d times: see the history in %s", n, r.History)
+	case r.Invalid != "":
+		return errors.New("nothing is proved: " + r.Invalid)
+	}
+	return nil
+}
+
+// Print writes the report for people.
+func (r *Report) Print(out io.Writer) error {
+	fmt.Fprintf(out, "%s, %d workers of %d goroutines, %d keys, TTL %gs, %gs: %s\n", r.Store, r.Workers, r.Clients, r.Keys, r.TTL, r.Seconds, plan.List(r.Kinds))
+	fmt.Fprintf(out, "faults: %s\n\n", r.faults())
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(w, "operations\tgrants\tlosses\t")
+	for _, p := range check.Promises() {
+		fmt.Fprintf(w, "%s\t", p)
+	}
+	fmt.Fprintf(w, "longest gap\t\n%d\t%d\t%d\t", r.Operations, r.Grants, r.Losses)
+	for _, p := range check.Promises() {
+		fmt.Fprintf(w, "%s\t", verdict(r.Violations[p]))
+	}
+	fmt.Fprintf(w, "%v\t\n", time.Duration(r.Longest.Seconds*float64(time.Second)).Round(time.Millisecond))
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\nThe fence has refused %d of the accesses that came too late. Without one, %d of %d writes were\nstale and %d updates were lost.\n",
+		r.Refused, r.Plain.Stale, r.Plain.Writes, r.Plain.Lost)
+	for _, v := range r.Found {
+		fmt.Fprintf(out, "%s: %s: %s\n", v.Check, v.Key, v.Text)
+	}
+	_, err := fmt.Fprintf(out, "The same operations and faults again: --seed %d\n", r.Seed)
+	return err
+}
+
+func verdict(violations int) string {
+	if violations == 0 {
+		return "ok"
+	}
+	return fmt.Sprintf("%d BROKEN", violations)
+}
+
+func (r *Report) faults() string {
+	var all []string
+	for _, n := range r.Nemeses {
+		all = append(all, fmt.Sprintf("%d %s", n.Faults, n.Name))
+	}
+	if len(all) == 0 {
+		return "none"
+	}
+	return strings.Join(all, ", ")
+}

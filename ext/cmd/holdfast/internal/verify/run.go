@@ -1,0 +1,156 @@
+package verify
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/history"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/plan"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/worker"
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
+)
+
+// Run does a run and judges it. An error says why it could not be done; what it
+// has shown is for [Report.Err]. When ctx ends, the workers are killed and Run
+// returns its cause.
+func Run(ctx context.Context, c Config) (*Report, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	report, err := c.run(ctx)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx) // all else follows from it
+	}
+	return report, err
+}
+
+// Work is the life of one worker process, which reads from in what to do.
+func Work(ctx context.Context, in io.Reader, out io.Writer) error { return worker.Run(ctx, in, out) }
+
+func (c Config) run(ctx context.Context) (report *Report, err error) {
+	folder, err := c.folder()
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if c.Out == "" && (report == nil || report.Err() == nil) {
+			err = errors.Join(err, os.RemoveAll(folder))
+		}
+	}()
+	h := &servers.Host{}
+	defer h.Close()
+	c.progress("starting %s", cmp.Or(c.Start, "workers"))
+	t, err := c.newTarget(ctx, h, folder)
+	if err != nil {
+		return nil, err
+	}
+	if c.Nemeses, err = t.suffers(c.Nemeses); err != nil {
+		return nil, err
+	}
+	locks, err := t.open(ctx, c.TTL)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, locks.Close()) }()
+	s := &scene{Config: c, dir: folder, host: h, target: t, locks: locks}
+	if err := s.play(ctx); err != nil {
+		return nil, err
+	}
+	return s.judge(ctx)
+}
+
+// folder makes the folder of the run.
+func (c Config) folder() (string, error) {
+	if c.Out == "" {
+		return os.MkdirTemp("", "holdfast-verify-")
+	}
+	if err := os.MkdirAll(c.Out, 0o700); err != nil {
+		return "", err
+	}
+	if all, err := os.ReadDir(c.Out); err != nil || len(all) > 0 {
+		return "", errors.Join(err, fmt.Errorf("%s is not empty: name a new folder for the history", c.Out))
+	}
+	return filepath.Abs(c.Out)
+}
+
+// A scene is a run while it is played.
+type scene struct {
+	Config
+	dir    string
+	host   *servers.Host
+	target *target
+	locks  *holdfast.Locker
+	kinds  []plan.Kind
+	faults []plan.Fault
+}
+
+// play lets the workers work while they are harmed.
+func (s *scene) play(ctx context.Context) (err error) {
+	if s.kinds, err = s.target.kinds(ctx, s.locks); err != nil {
+		return err
+	}
+	parent, err := history.Create(filepath.Join(s.dir, "parent.jsonl"), 0, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, parent.Close()) }()
+	s.faults = plan.Faults{Seed: s.Seed, Nemeses: s.Nemeses, Workers: s.Workers, TTL: s.TTL, Length: s.Length}.Schedule()
+	c := &crew{Config: s.Config, folder: s.dir, prefix: s.target.prefix, kinds: s.kinds, history: parent}
+	defer c.dismiss()
+	s.progress("%s: starting %d workers", s.target.name, s.Workers)
+	if err := c.hire(ctx, s.host, s.target); err != nil {
+		return err
+	}
+	if err := c.begin(); err != nil {
+		return err
+	}
+	stop := s.watch()
+	defer stop()
+	length, cancel := context.WithTimeout(ctx, s.Length)
+	defer cancel()
+	if err := c.suffer(length, s.faults); err != nil {
+		return err
+	}
+	<-length.Done()
+	return ctx.Err()
+}
+
+// watch tells of the progress until stop is called.
+func (s *scene) watch() (stop func()) {
+	began, done := time.Now(), make(chan struct{})
+	tick := time.NewTicker(200 * time.Millisecond)
+	go func() {
+		defer tick.Stop()
+		for {
+			past := time.Since(began)
+			if past > s.Length {
+				s.progress("%s: waiting for the workers to end", s.target.name)
+			} else {
+				s.progress("%s: %v of %v, %d of %d faults", s.target.name, past.Round(time.Second), s.Length, s.begun(past), len(s.faults))
+			}
+			select {
+			case <-tick.C:
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() { close(done) }
+}
+
+// begun counts the faults until a time.
+func (s *scene) begun(past time.Duration) (n int) {
+	for _, f := range s.faults {
+		if f.At <= past {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,184 @@
+package verify
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/plan"
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
+)
+
+// ErrStore says that nothing can be shown with this store.
+var ErrStore = errors.New("the store cannot serve")
+
+// ErrNemesis says that a fault cannot be done to this store.
+var ErrNemesis = errors.New("wrong nemesis")
+
+// A target is the store that is put to the proof.
+type target struct {
+	engine       *engine
+	url          *url.URL
+	name         string // for people, without a password
+	freesOnDeath bool
+	prefix       string // of the keys of this run
+}
+
+// ports are those that a server has unless its URL says so. A scheme that is not
+// among them has no network, or one that a proxy cannot stand in: the
+// certificates of TLS name a host.
+var ports = map[string]string{
+	"redis": "6379", "redlock": "6379", "etcd": "2379", "memcached": "11211", "zk": "2181",
+	"postgres": "5432", "postgresql": "5432", "mysql": "3306", "mariadb": "3306",
+}
+
+// newTarget finds the store of a run, or starts it.
+func (c Config) newTarget(ctx context.Context, h *servers.Host, folder string) (t *target, err error) {
+	t = &target{engine: &engine{url: c.Store}, prefix: "holdfast-verify/" + rand.Text() + "/"}
+	if c.Store == "" {
+		t.name = cmp.Or(c.Start, defaultEngine)
+		if t.engine, err = c.startEngine(ctx, h, t.name, folder); err != nil {
+			return nil, err
+		}
+	}
+	if t.url, err = url.Parse(t.engine.url); err != nil {
+		return nil, fmt.Errorf("%w: %w", driver.ErrURL, err)
+	}
+	if t.url.Scheme == "mem" {
+		return nil, fmt.Errorf("%w: mem:// is the memory of one process, which workers do not share", driver.ErrURL)
+	}
+	if c.Store != "" {
+		t.name = driver.Redact(t.url)
+	}
+	t.freesOnDeath = t.url.Scheme == "file" || t.url.Query().Get("mode") == "session"
+	return t, nil
+}
+
+// fileURL is the URL of file locks in a folder. On Windows a path begins with
+// a letter, and a URL path with a slash.
+func fileURL(folder string) string {
+	path := filepath.ToSlash(folder)
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path
+	}
+	return (&url.URL{Scheme: "file", Path: path}).String()
+}
+
+// networked reports whether a proxy can stand before the store.
+func (t *target) networked() bool { return ports[t.url.Scheme] != "" }
+
+// suffers returns which of the nemeses the store can meet with, all that it can
+// if none are named. It is an error to name one that it cannot.
+func (t *target) suffers(named []plan.Nemesis) ([]plan.Nemesis, error) {
+	can := slices.DeleteFunc(plan.Nemeses(), func(n plan.Nemesis) bool {
+		return n.Network() && !t.networked() || n == plan.Pause && !canPause
+	})
+	for _, n := range named {
+		if !slices.Contains(can, n) {
+			return nil, fmt.Errorf("%w: %s cannot befall %s, where no proxy can stand between (possible: %s)", ErrNemesis, n, t.name, plan.List(can))
+		}
+	}
+	if named != nil {
+		return named, nil
+	}
+	return can, nil
+}
+
+// open opens the store as somebody who is not harmed.
+func (t *target) open(ctx context.Context, ttl time.Duration) (*holdfast.Locker, error) {
+	locks, err := holdfast.Open(ctx, t.url.String(), &holdfast.Options{Prefix: t.prefix, TTL: ttl, Owner: "verify"})
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrStore, err)
+	}
+	return locks, nil
+}
+
+// kinds tries which kinds of locks the store can keep.
+func (t *target) kinds(ctx context.Context, locks *holdfast.Locker) (all []plan.Kind, err error) {
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	var reason error
+	for _, kind := range plan.Kinds() {
+		var opts []holdfast.LockOption
+		switch kind {
+		case plan.Shared:
+			opts = append(opts, holdfast.Shared())
+		case plan.Slots:
+			opts = append(opts, holdfast.Slots(plan.SlotLimit))
+		}
+		err := t.try(ctx, locks, opts)
+		switch {
+		case err == nil:
+			all = append(all, kind)
+		case errors.Is(err, driver.ErrInvalid), errors.Is(err, errors.ErrUnsupported):
+			reason = err
+		default:
+			return nil, fmt.Errorf("%w: %w", ErrStore, err)
+		}
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%w: %w", ErrStore, reason)
+	}
+	return all, nil
+}
+
+// try takes a lock. Servers that have just started may need a while.
+func (t *target) try(ctx context.Context, locks *holdfast.Locker, opts []holdfast.LockOption) error {
+	for {
+		lock, err := locks.Lock(ctx, "try", opts...)
+		if err == nil {
+			return lock.Unlock()
+		}
+		hopeless := errors.Is(err, driver.ErrInvalid) || errors.Is(err, errors.ErrUnsupported)
+		if hopeless || t.engine.nodes == nil || !sleep(ctx, 100*time.Millisecond) {
+			return err
+		}
+	}
+}
+
+// remains returns the claims that the store still shows, by key, when it is to
+// show none any more; nil if it cannot show any.
+func (t *target) remains(ctx context.Context, locks *holdfast.Locker, patience time.Duration) (map[string][]driver.Holder, error) {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for late := time.After(patience); ; {
+		left, err := claims(ctx, locks)
+		if len(left) == 0 && err == nil || errors.Is(err, errors.ErrUnsupported) {
+			return nil, nil
+		}
+		select {
+		case <-tick.C:
+		case <-late:
+			return left, err
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// claims returns who holds or waits for keys of the run.
+func claims(ctx context.Context, locks *holdfast.Locker) (map[string][]driver.Holder, error) {
+	all := make(map[string][]driver.Holder)
+	for key, err := range locks.Keys(ctx, "") {
+		if err != nil {
+			return nil, err
+		}
+		holders, err := locks.Holders(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		if len(holders) > 0 {
+			all[key] = holders
+		}
+	}
+	return all, nil
+}

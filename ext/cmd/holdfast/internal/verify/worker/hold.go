@@ -1,0 +1,189 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/history"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/plan"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/register"
+)
+
+// A held is a lock that a client has, or has had.
+type held struct {
+	*client
+	lock  *holdfast.Lock
+	key   string
+	token uint64 // as it was when the lock was granted
+	op    int    // of the client, which may be further on when a loss is told
+}
+
+// hold works under the locks that it has got, and gives them back.
+func (c *client) hold(op plan.Operation, locks []*holdfast.Lock, unlock func() error) {
+	all := make([]*held, len(locks))
+	for i, lock := range locks {
+		at := history.Now()
+		h := &held{client: c, lock: lock, key: lock.Key(), token: lock.Fence(), op: c.op}
+		h.tell(history.Event{At: at, Kind: history.Got, Token: h.token, Until: h.until(), No: lock.Err() != nil})
+		defer h.watch()()
+		all[i] = h
+	}
+	if op.Kind == plan.Reenter {
+		all[0].enter()
+	}
+	switch op.Kind {
+	case plan.Slots:
+		c.spend(op.Hold, all)
+	case plan.Shared:
+		all[0].view()
+		c.spend(op.Hold, all)
+		all[0].view()
+	default:
+		c.change(op.Hold, all)
+	}
+	for _, h := range all {
+		h.sample()
+		h.tell(history.Event{Kind: history.Unlocked})
+	}
+	err := unlock()
+	for _, h := range all {
+		e := history.Event{Kind: history.Freed}
+		if err != nil {
+			e.Note = note(err)
+		}
+		h.tell(e)
+	}
+}
+
+// change reads what the locks guard, takes its time, and writes.
+func (c *client) change(hold time.Duration, all []*held) {
+	type seen struct{ fenced, plain register.State }
+	looked := make([]seen, len(all))
+	for i, h := range all {
+		looked[i].fenced = h.look()
+		looked[i].plain = h.read()
+	}
+	c.spend(hold, all)
+	for i, h := range all {
+		value := h.value()
+		h.writeFenced(value, looked[i].fenced)
+		h.writePlain(value, looked[i].plain.Value)
+	}
+}
+
+// spend sleeps in parts, unless the run is over, and asks the locks after each
+// whether they are held.
+func (c *client) spend(hold time.Duration, all []*held) {
+	const part = 25 * time.Millisecond
+	for {
+		for _, h := range all {
+			h.sample()
+		}
+		if hold <= 0 || c.over() {
+			return
+		}
+		c.sleep(min(hold, part))
+		hold -= part
+	}
+}
+
+func (h *held) tell(e history.Event) {
+	e.Key = h.key
+	h.client.write(h.op, e)
+}
+
+// sample asks whether the lock is held. The time is from before, so if it says
+// yes, it was held then.
+func (h *held) sample() {
+	at := history.Now()
+	if h.lock.Err() == nil {
+		h.tell(history.Event{At: at, Kind: history.Held, Until: h.until()})
+	}
+}
+
+// until is when the lock is lost unless it is renewed, 0 if it has no such end.
+func (h *held) until() int64 {
+	if deadline, ok := h.lock.Deadline(); ok {
+		return history.At(deadline)
+	}
+	return 0
+}
+
+// watch writes down the loss of the lock when its context ends.
+func (h *held) watch() (stop func() bool) {
+	return context.AfterFunc(h.lock.Context(context.Background()), func() {
+		at := history.Now()
+		if err := h.lock.Err(); errors.Is(err, holdfast.ErrLost) {
+			h.tell(history.Event{At: at, Kind: history.Lost, Note: note(err)})
+		}
+	})
+}
+
+// enter enters the lock a second time, and leaves it again.
+func (h *held) enter() {
+	ctx := h.lock.Context(context.Background())
+	inner, err := h.locks.Lock(ctx, h.key, holdfast.Reenter())
+	if err != nil {
+		h.tell(history.Event{Kind: history.Entered, No: true, Note: note(err)})
+		return
+	}
+	h.tell(history.Event{Kind: history.Entered, Token: inner.Fence()})
+	if err := inner.Unlock(); err != nil && !errors.Is(err, holdfast.ErrLost) {
+		h.tell(history.Event{Kind: history.Entered, No: true, Note: note(err)})
+	}
+}
+
+// value is a number that no other write has.
+func (h *held) value() uint64 {
+	return uint64(h.Worker+1)<<56 | uint64(h.Life)<<44 | uint64(h.number)<<36 | uint64(h.op)
+}
+
+// look reads the fenced register and raises its token to that of the lock, so
+// that no write of an earlier holder can come between this look and our write.
+func (h *held) look() register.State {
+	h.tell(history.Event{Kind: history.Looks, Token: h.token})
+	state, err := h.registers.pairs[h.key].fenced.Append(register.Record{Token: h.token})
+	h.report(history.Event{Kind: history.Looked, Token: h.token, Value: state.Value, No: state.Refused}, err)
+	return state
+}
+
+// view reads the fenced register as those do who may not write.
+func (h *held) view() {
+	since := history.Now()
+	state, err := h.registers.pairs[h.key].fenced.Read()
+	h.report(history.Event{Kind: history.Viewed, Since: since, Value: state.Value}, err)
+}
+
+// read reads the plain register.
+func (h *held) read() register.State {
+	state, err := h.registers.pairs[h.key].plain.Read()
+	h.fail(err)
+	return state
+}
+
+// writeFenced writes what follows from what was seen, with the token that was
+// granted, whether or not the lock is still held.
+func (h *held) writeFenced(value uint64, seen register.State) {
+	if seen.Refused {
+		return // nothing was seen
+	}
+	h.tell(history.Event{Kind: history.Writes, Token: h.token, Value: value, Seen: seen.Value})
+	state, err := h.registers.pairs[h.key].fenced.Append(register.Record{Token: h.token, Value: value, Seen: seen.Value})
+	h.report(history.Event{Kind: history.Wrote, Token: h.token, Value: value, No: state.Refused}, err)
+}
+
+func (h *held) writePlain(value, seen uint64) {
+	_, err := h.registers.pairs[h.key].plain.Append(register.Record{Token: h.token, Value: value, Seen: seen})
+	h.fail(err)
+}
+
+// report writes down what a register has answered.
+func (h *held) report(e history.Event, err error) {
+	if err != nil {
+		h.fail(err)
+		return
+	}
+	h.tell(e)
+}

@@ -1,0 +1,157 @@
+// Package worker is one process of a run: it takes locks in a store as its plan
+// says, works under them, and writes down all that happens.
+//
+// It is heedless on purpose. It goes on to write when its lock is lost, as a
+// program does whose write is on its way already, so that the fence has
+// something to refuse.
+package worker
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/history"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/plan"
+)
+
+// A Job is what the parent tells a worker on its standard input, in a line of
+// JSON. Another line says that it may begin, and the end of the input that it
+// is to come to its end.
+type Job struct {
+	Worker, Life int
+	Clients      int    // goroutines
+	Store        string // URL
+	Prefix       string // of all keys
+	History      string // path of the file to make
+	Registers    string // folder
+	Workload     plan.Workload
+}
+
+const (
+	// lastWait bounds the waits that go on when the run is over. What holds the
+	// keys then is given back within moments, or at the end of a TTL.
+	lastWait = 30 * time.Second
+
+	// tidyTime is how long goroutines and files may take to go after Close.
+	tidyTime = 5 * time.Second
+)
+
+// A worker is the process.
+type worker struct {
+	Job
+	history   *history.Writer
+	locks     *holdfast.Locker
+	registers *registers
+	finish    chan struct{} // closed when no operation is to begin any more
+
+	mu     sync.Mutex
+	failed error // the first thing that went wrong with a register
+}
+
+// fail ends the run in the end: the registers are its own, and prove nothing if
+// they do not work.
+func (w *worker) fail(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.failed == nil {
+		w.failed = err
+	}
+}
+
+// Run is the life of a worker, until in ends.
+func Run(ctx context.Context, in io.Reader, out io.Writer) (err error) {
+	signal.Ignore(os.Interrupt) // it goes to the whole process group; the parent decides
+	lines := bufio.NewReader(in)
+	w := &worker{finish: make(chan struct{})}
+	text, err := lines.ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(text, &w.Job)
+	}
+	if err != nil {
+		return fmt.Errorf("a worker reads its job from the run that starts it: %w", err)
+	}
+	if w.history, err = history.Create(w.History, w.Worker, w.Life); err != nil {
+		return err
+	}
+	begin := runtime.NumGoroutine()
+	files := openFiles()
+	if err := w.open(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintln(out, "ready")
+	if _, err := lines.ReadString('\n'); err != nil {
+		return w.close(begin, files)
+	}
+	go func() {
+		io.Copy(io.Discard, lines)
+		close(w.finish)
+	}()
+	w.run(ctx)
+	return errors.Join(w.close(begin+1, files), w.failed)
+}
+
+func (w *worker) open(ctx context.Context) (err error) {
+	owner := fmt.Sprintf("worker %d.%d", w.Worker, w.Life)
+	w.locks, err = holdfast.Open(ctx, w.Store, &holdfast.Options{Prefix: w.Prefix, TTL: w.Workload.TTL, Owner: owner})
+	if err != nil {
+		return err
+	}
+	w.registers, err = openRegisters(w.Job)
+	return err
+}
+
+// close ends the worker, and writes down what is left of it.
+func (w *worker) close(goroutines, files int) error {
+	err := w.locks.Close()
+	if err := w.registers.close(); err != nil {
+		return err
+	}
+	w.history.Add(history.Event{At: history.Now(), Kind: history.Bye, Note: remains(err, goroutines, files)})
+	return w.history.Close()
+}
+
+// remains says what a closed Locker has left behind in its process, "" for
+// nothing.
+func remains(closing error, goroutines, files int) string {
+	if closing != nil {
+		return fmt.Sprintf("close: %v", closing)
+	}
+	left := func() string {
+		if n := runtime.NumGoroutine(); n > goroutines {
+			return fmt.Sprintf("%d goroutines more than before", n-goroutines)
+		}
+		if n := openFiles(); n > files {
+			return fmt.Sprintf("%d files or connections more than before", n-files)
+		}
+		return ""
+	}
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for late := time.After(tidyTime); ; {
+		if left() == "" {
+			return ""
+		}
+		select {
+		case <-tick.C:
+		case <-late:
+			return left()
+		}
+	}
+}
+
+// openFiles is how many files and connections the process has, where the
+// system tells.
+func openFiles() int {
+	all, _ := os.ReadDir("/proc/self/fd")
+	return len(all)
+}

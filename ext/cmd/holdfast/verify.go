@@ -1,0 +1,114 @@
+package main
+
+import (
+	"errors"
+	"math/rand/v2"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/plan"
+)
+
+func verifyCommand() *cobra.Command {
+	c := verify.Default()
+	var nemeses string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "verify",
+		Short: "Put a store to the proof with processes that are killed, stopped and cut off",
+		Long: `Verify starts worker processes that lock, work and unlock on shared keys, does
+harm to them, and checks what they have written down: that no two held a key at
+once, that tokens grow, that a holder knew of its loss before the next grant,
+that no free key was waited for, and that nothing is left.
+
+In a store that you name, it uses keys of its own, and harms only its own
+processes and its own connections. It fails with 1 if a promise was broken, or if
+there was too little to prove anything.`,
+		Example: `  holdfast verify
+  holdfast verify --store redis://localhost --for 1m
+  holdfast verify --nemesis kill,pause --seed 7 --json`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if nemeses != "" {
+				if c.Nemeses, err = plan.ParseNemeses(nemeses); err != nil {
+					return usage(cmd.CommandPath(), "%w", err)
+				}
+			}
+			if !cmd.Flags().Changed("seed") {
+				c.Seed = uint64(rand.Uint32())
+			}
+			return runVerify(cmd, c, asJSON)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&c.Store, "store", "", "`URL` of the store (default files that are removed at the end)")
+	flags.StringVar(&c.Start, "start", "", "start a store of this `kind` for the run:\n"+verify.Engines())
+	flags.Uint64Var(&c.Seed, "seed", 0, "do the operations and faults of the run that has told this `number`")
+	flags.StringVar(&nemeses, "nemesis", "", "do only these faults, `names` with commas between them:\n"+plan.List(plan.Nemeses()))
+	flags.DurationVar(&c.Length, "for", c.Length, "how long")
+	flags.DurationVar(&c.TTL, "ttl", c.TTL, "how long a silent worker keeps a lock")
+	flags.IntVar(&c.Workers, "workers", c.Workers, "worker processes")
+	flags.IntVar(&c.Clients, "clients", c.Clients, "goroutines in each")
+	flags.IntVar(&c.Keys, "keys", c.Keys, "keys that they share")
+	flags.StringVar(&c.Out, "out", "", "keep the history in this new `folder` (default only if a promise was broken)")
+	flags.BoolVar(&asJSON, "json", false, "write JSON")
+	cmd.AddCommand(verifyWorkerCommand())
+	return cmd
+}
+
+// verifyWorkerCommand is what verify starts.
+func verifyWorkerCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "work",
+		Short:  "Be one worker of a run, which says on stdin what to do",
+		Hidden: true,
+		Args:   noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := verify.Work(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout()); err != nil {
+				return failure(exitFailed, err)
+			}
+			return nil
+		},
+	}
+}
+
+func runVerify(cmd *cobra.Command, c verify.Config, asJSON bool) error {
+	if err := c.Validate(); err != nil {
+		return usage(cmd.CommandPath(), "%w", err)
+	}
+	if err := knownStore(c.Store); err != nil {
+		return err
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return failure(exitFailed, err)
+	}
+	c.Command = []string{program, "verify", "work"}
+	c.Stderr = cmd.ErrOrStderr()
+	c.Progress = progress(c.Stderr)
+	ctx, stop := untilSignal(cmd.Context())
+	defer stop()
+	report, err := verify.Run(ctx, c)
+	c.Progress("")
+	if err != nil {
+		return verifyFailure(err)
+	}
+	return present(cmd, report, asJSON)
+}
+
+// verifyFailure is the exit of a run that could not be done.
+func verifyFailure(err error) error {
+	if broken := (*exit)(nil); errors.As(err, &broken) {
+		return broken
+	}
+	switch {
+	case errors.Is(err, driver.ErrURL), errors.Is(err, verify.ErrNemesis), errors.Is(err, verify.ErrEngine):
+		return failure(exitUsage, err)
+	case errors.Is(err, verify.ErrStore):
+		return storeFailure(err)
+	}
+	return failure(exitFailed, err)
+}
