@@ -37,6 +37,7 @@ var walls = map[string]string{
 	"examples/...": "...",
 
 	"ext/redislock/...": "driver internal/... ext/internal/... ext/redislock",
+	"ext/redisonce":     ". driver fence once internal/... ext/internal/...",
 	"ext/memcachelock":  "driver internal/... ext/internal/...",
 	"ext/etcdlock":      "driver internal/... ext/internal/...",
 	"ext/zklock":        "driver internal/... ext/internal/...",

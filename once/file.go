@@ -55,7 +55,7 @@ func (f *File) Load(ctx context.Context, key string) (Record, error) {
 // Begin implements [Records].
 func (f *File) Begin(ctx context.Context, key string, token uint64, fingerprint string, keep time.Duration) (Record, error) {
 	return f.change(ctx, key, func(before kept, now time.Time) (kept, bool, error) {
-		r, changed, err := before.begin(key, token, fingerprint)
+		r, changed, err := before.AfterBegin(key, token, fingerprint)
 		return kept{r, now.Add(keep)}, changed, err
 	})
 }
@@ -63,7 +63,7 @@ func (f *File) Begin(ctx context.Context, key string, token uint64, fingerprint 
 // Finish implements [Records].
 func (f *File) Finish(ctx context.Context, key string, token uint64, result []byte, keep time.Duration) error {
 	_, err := f.change(ctx, key, func(before kept, now time.Time) (kept, bool, error) {
-		r, changed, err := before.finish(key, token, result)
+		r, changed, err := before.AfterFinish(key, token, result)
 		return kept{r, now.Add(keep)}, changed, err
 	})
 	return err
@@ -72,7 +72,7 @@ func (f *File) Finish(ctx context.Context, key string, token uint64, result []by
 // Forget implements [Records].
 func (f *File) Forget(ctx context.Context, key string, token uint64) error {
 	_, err := f.change(ctx, key, func(before kept, _ time.Time) (kept, bool, error) {
-		r, changed, err := before.forget(key, token)
+		r, changed, err := before.AfterForget(key, token)
 		return kept{r, before.until}, changed, err
 	})
 	return err

@@ -36,7 +36,7 @@ func (m *Memory) Begin(_ context.Context, key string, token uint64, fingerprint 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
-	r, changed, err := m.load(key, now).begin(key, token, fingerprint)
+	r, changed, err := m.load(key, now).AfterBegin(key, token, fingerprint)
 	if changed {
 		m.sweep(now)
 		m.records[key] = kept{r, now.Add(keep)}
@@ -49,7 +49,7 @@ func (m *Memory) Finish(_ context.Context, key string, token uint64, result []by
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
-	r, changed, err := m.load(key, now).finish(key, token, bytes.Clone(result))
+	r, changed, err := m.load(key, now).AfterFinish(key, token, bytes.Clone(result))
 	if changed {
 		m.records[key] = kept{r, now.Add(keep)}
 	}
@@ -60,7 +60,7 @@ func (m *Memory) Finish(_ context.Context, key string, token uint64, result []by
 func (m *Memory) Forget(_ context.Context, key string, token uint64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r, changed, err := m.load(key, time.Now()).forget(key, token)
+	r, changed, err := m.load(key, time.Now()).AfterForget(key, token)
 	if changed {
 		m.records[key] = kept{r, m.records[key].until}
 	}

@@ -59,8 +59,9 @@ type Records interface {
 	Forget(ctx context.Context, key string, token uint64) error
 }
 
-// begin is what Begin makes of a record, and whether that is a change.
-func (r Record) begin(key string, token uint64, fingerprint string) (next Record, changed bool, err error) {
+// AfterBegin is what Begin makes of a record, and whether that is a change. It is
+// for those who write Records, as are AfterFinish and AfterForget.
+func (r Record) AfterBegin(key string, token uint64, fingerprint string) (next Record, changed bool, err error) {
 	switch {
 	case r.State == Done:
 		return r, false, nil
@@ -72,13 +73,13 @@ func (r Record) begin(key string, token uint64, fingerprint string) (next Record
 	return Record{State: Begun, Token: token, Fingerprint: fingerprint}, true, nil
 }
 
-// finish is what Finish makes of a record, and whether that is a change.
-func (r Record) finish(key string, token uint64, result []byte) (next Record, changed bool, err error) {
+// AfterFinish is what Finish makes of a record, and whether that is a change.
+func (r Record) AfterFinish(key string, token uint64, result []byte) (next Record, changed bool, err error) {
 	switch {
 	case r.Token > token:
 		return r, false, &fence.OutdatedError{Key: key, Token: token, Highest: r.Token}
 	case r.Token < token || r.State == Free:
-		return r, false, unbegun(token)
+		return r, false, fmt.Errorf("%w: nothing is remembered of token %d: it has not begun, was forgotten, or its time is over", fence.ErrOutdated, token)
 	case r.State == Done:
 		return r, false, nil
 	}
@@ -86,8 +87,8 @@ func (r Record) finish(key string, token uint64, result []byte) (next Record, ch
 	return r, true, nil
 }
 
-// forget is what Forget makes of a record, and whether that is a change.
-func (r Record) forget(key string, token uint64) (next Record, changed bool, err error) {
+// AfterForget is what Forget makes of a record, and whether that is a change.
+func (r Record) AfterForget(key string, token uint64) (next Record, changed bool, err error) {
 	switch {
 	case r.Token > token:
 		return r, false, &fence.OutdatedError{Key: key, Token: token, Highest: r.Token}
@@ -95,9 +96,4 @@ func (r Record) forget(key string, token uint64) (next Record, changed bool, err
 		return r, false, nil
 	}
 	return Record{Token: token}, true, nil
-}
-
-// unbegun is the error of Finish where nobody has begun.
-func unbegun(token uint64) error {
-	return fmt.Errorf("%w: nothing is remembered of token %d: it has not begun, was forgotten, or its time is over", fence.ErrOutdated, token)
 }

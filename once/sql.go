@@ -108,7 +108,7 @@ func (s *SQL) Begin(ctx context.Context, key string, token uint64, fingerprint s
 		if err != nil || r.State == Begun && r.Token == token && r.Fingerprint == fingerprint {
 			return r, err
 		}
-		if r, changed, err := r.begin(key, token, fingerprint); !changed {
+		if r, changed, err := r.AfterBegin(key, token, fingerprint); !changed {
 			return r, err
 		}
 	}
@@ -163,7 +163,7 @@ func (s *SQL) finish(ctx context.Context, tx fence.Tx, key string, token uint64,
 		if err != nil {
 			return err
 		}
-		if _, changed, err := r.finish(key, token, result); !changed {
+		if _, changed, err := r.AfterFinish(key, token, result); !changed {
 			return err
 		}
 	}
@@ -184,7 +184,7 @@ func (s *SQL) Forget(ctx context.Context, key string, token uint64) error {
 	if err != nil {
 		return err
 	}
-	_, _, err = r.forget(key, token)
+	_, _, err = r.AfterForget(key, token)
 	return err
 }
 

@@ -1,0 +1,17 @@
+-- begin remembers that an effect was begun, unless it is done, a larger token has
+-- begun, or it was begun with another fingerprint.
+--
+--   KEYS  record
+--   ARGV  token, fingerprint, milliseconds to keep it
+--
+-- It returns the record as it was: state, token, fingerprint and result.
+
+-- include older
+
+local was = redis.call('HMGET', KEYS[1], 'state', 'token', 'print', 'result')
+local state, token, print = was[1], was[2], was[3]
+if not state or state ~= '2' and not older(ARGV[1], token) and (state == '0' or print == ARGV[2]) then
+  redis.call('HSET', KEYS[1], 'state', '1', 'token', ARGV[1], 'print', ARGV[2])
+  redis.call('PEXPIRE', KEYS[1], ARGV[3])
+end
+return was

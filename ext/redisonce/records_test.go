@@ -1,0 +1,114 @@
+package redisonce_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
+	"github.com/holdfast-go/holdfast/ext/redisonce"
+	"github.com/holdfast-go/holdfast/once"
+	"github.com/holdfast-go/holdfast/once/oncetest"
+)
+
+func connect(t testing.TB, addrs ...string) rueidis.Client {
+	t.Helper()
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: addrs, DisableCache: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return client
+}
+
+func TestContract(t *testing.T) {
+	t.Parallel()
+	server := servers.StartRedis(t)
+	oncetest.Run(t, oncetest.Harness{Open: func(t testing.TB) once.Records {
+		return redisonce.New(connect(t, server.Addr()), nil)
+	}})
+	// What the suite has left goes by itself.
+	keys := server.Must("KEYS", "*").([]any)
+	for _, key := range keys {
+		name := fmt.Sprint(key)
+		if left := server.Must("PTTL", name); fmt.Sprint(left) == "-1" || !strings.HasPrefix(name, redisonce.DefaultPrefix) {
+			t.Errorf("%q stays forever, or is not ours", name)
+		}
+	}
+	if len(keys) == 0 {
+		t.Error("the suite has left nothing")
+	}
+}
+
+func TestContractInACluster(t *testing.T) {
+	t.Parallel()
+	cluster := servers.StartCluster(t)
+	oncetest.Run(t, oncetest.Harness{Open: func(t testing.TB) once.Records {
+		return redisonce.New(connect(t, cluster.Addrs()...), &redisonce.Options{Prefix: "{app}:"})
+	}})
+}
+
+// A server that has forgotten the scripts gets them again.
+func TestScriptsAreForgotten(t *testing.T) {
+	t.Parallel()
+	server := servers.StartRedis(t)
+	records := redisonce.New(connect(t, server.Addr()), &redisonce.Options{Prefix: "p:"})
+	for token := range uint64(3) {
+		server.FlushScripts()
+		if r, err := records.Begin(t.Context(), "key", token+1, "", time.Nanosecond+time.Hour); err != nil || r.Token != token+1 {
+			t.Fatal(r, err)
+		}
+		server.FlushScripts()
+		if err := records.Finish(t.Context(), "key", token+1, []byte("result"), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		server.FlushScripts()
+		if err := records.Forget(t.Context(), "key", token+1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left := server.Must("PTTL", "p:key").(int64); left < 3_000_000 || left > 3_600_001 {
+		t.Errorf("the record lives for another %d ms, want an hour", left)
+	}
+}
+
+// Each call is one request.
+func TestCallsAreOneRequest(t *testing.T) {
+	t.Parallel()
+	server := servers.StartRedis(t)
+	records := redisonce.New(connect(t, server.Addr()), nil)
+	calls := func(token uint64) {
+		_, loaded := records.Load(t.Context(), "key")
+		_, begun := records.Begin(t.Context(), "key", token, "", time.Hour)
+		forgotten := records.Forget(t.Context(), "key", token)
+		for _, err := range []error{loaded, begun, forgotten} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	calls(1) // with the scripts
+	server.Must("CONFIG", "RESETSTAT")
+	calls(2)
+	stats := fmt.Sprint(server.Must("INFO", "commandstats"))
+	if strings.Count(stats, "cmdstat_evalsha:calls=2,") != 1 || strings.Contains(stats, "cmdstat_eval:") {
+		t.Errorf("want two scripts by their names, and no other: %s", stats)
+	}
+}
+
+func TestForeignKey(t *testing.T) {
+	t.Parallel()
+	server := servers.StartRedis(t)
+	records := redisonce.New(connect(t, server.Addr()), &redisonce.Options{Prefix: "p:"})
+	server.Must("HSET", "p:hash", "state", "9", "token", "x")
+	server.Must("SET", "p:text", "hello")
+	for key, want := range map[string]string{"hash": "no record", "text": "WRONGTYPE"} {
+		_, loaded := records.Load(t.Context(), key)
+		if loaded == nil || !strings.Contains(loaded.Error(), want) {
+			t.Errorf("%s: %v, want it to say %q", key, loaded, want)
+		}
+	}
+}
