@@ -3,6 +3,7 @@ package holdfast
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -138,5 +139,27 @@ func TestContextsThatEndFirstAreForgotten(t *testing.T) {
 		if !errors.Is(context.Cause(live), ErrReleased) {
 			b.Errorf("the cause of the end is %v, want ErrReleased", context.Cause(live))
 		}
+	})
+}
+
+func TestContextCarriesTheLock(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk, other := b.open(nil), b.open(nil)
+		type key struct{}
+		outer, inner := b.lock(lk, "outer"), b.lock(other, "inner")
+		ctx := inner.Context(outer.Context(context.WithValue(b.Context(), key{}, "value")))
+		if l, ok := FromContext(ctx); !ok || l != inner || ctx.Value(key{}) != "value" {
+			b.Errorf("the context carries %v, %v, %v", l, ok, ctx.Value(key{}))
+		}
+		below, cancel := context.WithTimeout(ctx, time.Hour)
+		defer cancel()
+		b.unlock(outer)
+		if err := context.Cause(below); !errors.Is(err, ErrReleased) || !strings.Contains(err.Error(), `"outer"`) || below.Err() != context.Canceled {
+			b.Errorf("a context below ended with %v: %v, want the end of the outer lock", below.Err(), err)
+		}
+		if late := outer.Context(b.Context()); !errors.Is(context.Cause(late), ErrReleased) {
+			b.Errorf("the context of a lock that has ended: %v", context.Cause(late))
+		}
+		b.unlock(inner)
 	})
 }

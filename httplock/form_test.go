@@ -21,7 +21,7 @@ func post(contentType, body string) *http.Request {
 	return r
 }
 
-// upload makes a multipart form: fields, and a file that is named after them.
+// upload makes a multipart form of fields, and of files where a name begins so.
 func upload(t *testing.T, fields [][2]string) (contentType, body string) {
 	t.Helper()
 	var b bytes.Buffer
@@ -29,8 +29,8 @@ func upload(t *testing.T, fields [][2]string) (contentType, body string) {
 	for _, f := range fields {
 		var part io.Writer
 		var err error
-		if f[0] == "file" {
-			part, err = w.CreateFormFile("file", "token")
+		if name, ok := strings.CutPrefix(f[0], "file "); ok {
+			part, err = w.CreateFormFile(name, "photo")
 		} else {
 			part, err = w.CreateFormField(f[0])
 		}
@@ -54,9 +54,10 @@ func TestForm(t *testing.T) {
 		{"", "token=7f", ""},
 	}
 	for want, fields := range map[string][][2]string{
-		"form/token/first":  {{"token", "first"}, {"file", big}},
-		"form/token/second": {{"a", "1"}, {"file", "small"}, {"token", "second"}},
-		"":                  {{"a", "1"}, {"file", "small"}},
+		"form/token/third":  {{"file token", "a file is no token"}, {"token", "third"}},
+		"form/token/first":  {{"token", "first"}, {"file photo", big}},
+		"form/token/second": {{"a", "1"}, {"file photo", "small"}, {"token", "second"}},
+		"":                  {{"a", "1"}, {"file photo", "small"}},
 	} {
 		contentType, body := upload(t, fields)
 		forms = append(forms, form{contentType, body, want})
@@ -90,7 +91,7 @@ func TestForm(t *testing.T) {
 
 func TestBadForms(t *testing.T) {
 	big := strings.Repeat("x", httplock.MaxForm)
-	late, lateBody := upload(t, [][2]string{{"file", big}, {"token", "7"}})
+	late, lateBody := upload(t, [][2]string{{"file photo", big}, {"token", "7"}})
 	short, shortBody := upload(t, [][2]string{{"token", "7"}})
 	limited := post(urlencoded, "token=7&more="+big[:100])
 	limited.Body = http.MaxBytesReader(nil, limited.Body, 10)

@@ -362,3 +362,32 @@ func TestOnceFingerprint(t *testing.T) {
 	wantOrder(t, serve(h, submit("a", "tea 2")), 1, "tea 1", true)
 	wantProblem(t, serve(h, submit("a", "milk")), http.StatusUnprocessableEntity, "another request")
 }
+
+// Whoever has seen a response can repeat the request.
+func TestOnceRemembersBeforeItAnswers(t *testing.T) {
+	shop := new(shop)
+	h := newOnce(t, httplock.OnceOptions{})(shop)
+	w := &answered{ResponseRecorder: httptest.NewRecorder()}
+	w.then = func() { wantOrder(t, serve(h, submit("a", "tea")), 1, "tea", true) }
+	h.ServeHTTP(w, submit("a", "tea"))
+	wantOrder(t, w.ResponseRecorder, 1, "tea", false)
+	w = &answered{ResponseRecorder: httptest.NewRecorder()}
+	fails := newOnce(t, httplock.OnceOptions{})(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusBadGateway) }))
+	w.then = func() {
+		if again := serve(fails, submit("a", "tea")); again.Code != http.StatusBadGateway {
+			t.Errorf("a request that may be served anew: %d", again.Code)
+		}
+	}
+	fails.ServeHTTP(w, submit("a", "tea"))
+}
+
+// An answered calls a function when the response begins.
+type answered struct {
+	*httptest.ResponseRecorder
+	then func()
+}
+
+func (a *answered) WriteHeader(status int) {
+	a.then()
+	a.ResponseRecorder.WriteHeader(status)
+}
