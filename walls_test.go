@@ -118,6 +118,12 @@ var clients = map[string]string{
 	// fences must work. Only shown, never shipped.
 	"gorm.io/gorm":            "ext/examples/...",
 	"gorm.io/driver/postgres": "ext/examples/...",
+
+	// The routers of many web services, around whose routes httplock must fit. Only
+	// shown, never shipped. Newer than v1.10 of gin pulls in QUIC and MongoDB.
+	"github.com/go-chi/chi/v5":    "ext/examples/...",
+	"github.com/labstack/echo/v4": "ext/examples/...",
+	"github.com/gin-gonic/gin":    "ext/examples/...",
 }
 
 func TestWalls(t *testing.T) {

@@ -41,7 +41,7 @@ func Header(name string) KeyFunc {
 // PathValue is the key in a wildcard of the route's pattern, as
 // [http.Request.PathValue] has it. Routers other than that of net/http may not
 // set it, or not yet when the middleware runs; chi does for a middleware of the
-// route itself (see the examples for chi, echo and gin).
+// route itself (ext/examples/http has chi, echo and gin).
 func PathValue(name string) KeyFunc {
 	kind := "path/" + name + "/"
 	return func(r *http.Request) (string, error) {
