@@ -53,6 +53,7 @@ var walls = map[string]string{
 	"ext/cmd/...":      "...",
 
 	"ext/schedlock/...": ". elect internal/... ext/internal/... ext/schedlock",
+	"ext/certlock":      ".",
 }
 
 // clients says which folders of ext may import a module of others, tests
@@ -102,7 +103,7 @@ var clients = map[string]string{
 	"go.etcd.io/etcd/client/v3": "ext/etcdlock ext/internal/...",
 	"go.etcd.io/etcd/api/v3":    "ext/etcdlock",
 	"google.golang.org/grpc":    "ext/etcdlock ext/grpclock",
-	"go.uber.org/zap":           "ext/etcdlock ext/internal/...",
+	"go.uber.org/zap":           "ext/etcdlock ext/certlock ext/internal/...",
 
 	// What every gRPC server has already: the details of a status, and their types.
 	"google.golang.org/genproto/googleapis/rpc": "ext/grpclock",
@@ -113,6 +114,9 @@ var clients = map[string]string{
 	"github.com/go-co-op/gocron/v2":  "ext/schedlock/... ext/examples/...",
 	"github.com/robfig/cron/v3":      "ext/schedlock/... ext/examples/...",
 	"github.com/jonboulle/clockwork": "ext/schedlock/...",
+
+	// Whose storages get other locks. Newer than v0.25.4 needs Go 1.26.
+	"github.com/caddyserver/certmagic": "ext/certlock",
 
 	// What many applications wrap around their transactions, in which locks and
 	// fences must work. Only shown, never shipped.
