@@ -52,8 +52,10 @@ var walls = map[string]string{
 	"ext/examples/...": "...",
 	"ext/cmd/...":      "...",
 
-	"ext/schedlock/...": ". elect internal/... ext/internal/... ext/schedlock",
-	"ext/certlock":      ".",
+	"ext/schedlock/...":   ". elect internal/... ext/internal/... ext/schedlock",
+	"ext/certlock":        ".",
+	"ext/schedlock/...":   ". elect internal/... ext/internal/... ext/schedlock",
+	"ext/internal/outage": ". driver", // what tests of several stores share
 }
 
 // clients says which folders of ext may import a module of others, tests

@@ -2,16 +2,15 @@ package etcdlock_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/drivertest"
+	"github.com/holdfast-go/holdfast/ext/internal/outage"
 	"github.com/holdfast-go/holdfast/ext/internal/servers"
 )
 
@@ -25,78 +24,26 @@ var harms = []struct {
 	{"cut off", func(e *servers.Etcd) func() { e.CutOff(true); return func() { e.CutOff(false) } }},
 }
 
-// TestMemberFails has a hundred locks held and a hundred waited for when a member
+// TestMemberFails has a hundred locks held, waited for and asked for when a member
 // fails, first the leader, then one that follows.
 func TestMemberFails(t *testing.T) {
 	t.Parallel()
 	c := servers.StartEtcdCluster(t)
-	const ttl = 4 * time.Second
-	a := locker(t, c.URL(), &holdfast.Options{TTL: ttl, Owner: "a"})
-	b := locker(t, c.URL(), &holdfast.Options{TTL: ttl, Owner: "b"})
+	opts := &holdfast.Options{TTL: 15 * time.Second}
+	s := outage.Scene{TTL: opts.TTL, Holders: locker(t, c.URL(), opts), Waiters: locker(t, c.URL(), opts), Late: locker(t, c.URL(), opts)}
 	for _, harm := range harms {
-		t.Run("leader "+harm.name, func(t *testing.T) {
-			handOverAll(t, harm.name, a, b, func() func() { return harm.do(c.Leader()) })
-		})
-		c.Leader()
-		t.Run("follower "+harm.name, func(t *testing.T) {
-			handOverAll(t, "other "+harm.name, b, a, func() func() { return harm.do(c.Followers()[0]) })
-		})
-		c.Leader()
-	}
-}
-
-// handOverAll takes a hundred locks, has another process wait for them, lets harm
-// be done, and hands the locks over while it lasts.
-func handOverAll(t *testing.T, name string, from, to *holdfast.Locker, harm func() (undo func())) {
-	const n = 100
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
-	defer cancel()
-	var holders [n]*holdfast.Lock
-	for i := range holders {
-		holders[i] = lockAgain(ctx, t, from, fmt.Sprint(name, i))
-		if holders[i] == nil {
-			return
+		for _, who := range []string{"leader", "follower"} {
+			s.Name = who + " " + harm.name
+			s.Harm = func() func() {
+				if who == "leader" {
+					return harm.do(c.Leader())
+				}
+				return harm.do(c.Followers()[0])
+			}
+			t.Run(s.Name, s.Play)
+			c.Leader()
 		}
 	}
-	var freed [n]atomic.Bool
-	var waiters sync.WaitGroup
-	for i, held := range holders {
-		waiters.Go(func() {
-			l := lockAgain(ctx, t, to, held.Key())
-			if l == nil {
-				return
-			}
-			if !freed[i].Load() && held.Err() == nil {
-				t.Errorf("%s has two holders", held.Key())
-			}
-			if l.Fence() <= held.Fence() {
-				t.Errorf("%s: token %d after %d", held.Key(), l.Fence(), held.Fence())
-			}
-			if err := l.Unlock(); err != nil && !errors.Is(err, holdfast.ErrLost) {
-				t.Logf("%s: unlock: %v", held.Key(), err)
-			}
-		})
-	}
-	eventually(t, "hundred who wait", func() error {
-		hs, err := to.Holders(ctx, fmt.Sprint(name, n-1))
-		if err == nil && len(hs) < 2 {
-			err = fmt.Errorf("there are %d", len(hs))
-		}
-		return err
-	})
-	undo := harm()
-	defer undo()
-	began := time.Now()
-	lost := 0
-	for i, l := range holders {
-		if l.Err() != nil {
-			lost++
-		}
-		freed[i].Store(true)
-		go l.Unlock() // It may take as long as the election.
-	}
-	waiters.Wait()
-	t.Logf("%d of %d had been lost; the others had them all %v later", lost, n, time.Since(began).Round(time.Millisecond))
 }
 
 // lockAgain waits for a lock, also if the cluster has no leader for a while.

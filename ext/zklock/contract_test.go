@@ -12,6 +12,10 @@ import (
 var server *servers.ZooKeeper
 
 func TestMain(m *testing.M) {
+	if key := os.Getenv(workerVariable); key != "" {
+		work(key)
+		return
+	}
 	os.Exit(servers.Main(m, func(tb servers.TB) { server = servers.StartZooKeeper(tb, "forceSync=no") }))
 }
 

@@ -1,14 +1,15 @@
 package zklock
 
 import (
+	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/drivertest"
+	"github.com/holdfast-go/holdfast/ext/internal/outage"
 	"github.com/holdfast-go/holdfast/ext/internal/servers"
 )
 
@@ -21,12 +22,10 @@ func TestEnsembleContract(t *testing.T) {
 }
 
 // TestEnsembleFaults kills, pauses and cuts off the leader and a follower in turn,
-// while 100 locks are held and 100 waited for. The holders let go while the fault
-// lasts. Nobody loses a lock or has one that another has, all waiters get their
-// turn, and tokens grow.
+// while 100 locks are held, waited for and asked for.
 func TestEnsembleFaults(t *testing.T) {
 	t.Parallel()
-	for name, fault := range map[string]func(e *servers.Ensemble, z *servers.ZooKeeper) (end func()){
+	for name, harm := range map[string]func(e *servers.Ensemble, z *servers.ZooKeeper) (undo func()){
 		"kill": func(e *servers.Ensemble, z *servers.ZooKeeper) func() {
 			z.Kill()
 			return z.Restart
@@ -43,76 +42,151 @@ func TestEnsembleFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := servers.StartEnsemble(t, "forceSync=no")
-			f := &outage{t: t, ensemble: e, inflict: fault}
-			f.holders = locker(t, holdfast.Options{TTL: patience / 2}, e.Addrs()...)
-			f.waiters = locker(t, holdfast.Options{TTL: patience / 2, Trace: &holdfast.Trace{Tried: f.tried}}, e.Addrs()...)
-			f.run("leader", e.Leader())
-			f.run("follower", e.Followers()[0])
+			opts := holdfast.Options{TTL: 20 * time.Second}
+			s := outage.Scene{
+				TTL:     opts.TTL,
+				Holders: locker(t, opts, e.Addrs()...),
+				Waiters: locker(t, opts, e.Addrs()...),
+				Late:    locker(t, opts, e.Addrs()...),
+			}
+			for _, who := range []string{"leader", "follower"} {
+				s.Name = who
+				s.Harm = func() func() {
+					z := e.Leader()
+					if who == "follower" {
+						z = e.Followers()[0]
+					}
+					return harm(e, z)
+				}
+				s.Play(t)
+				e.Await()
+			}
 		})
 	}
 }
 
-// A outage is what befalls an ensemble while locks are held and waited for.
-type outage struct {
-	t                *testing.T
-	ensemble         *servers.Ensemble
-	inflict          func(*servers.Ensemble, *servers.ZooKeeper) (end func())
-	holders, waiters *holdfast.Locker
-
-	refused sync.Map // keys of those that wait
-	waiting atomic.Int32
-}
-
-func (f *outage) tried(e holdfast.Event) {
-	if _, again := f.refused.LoadOrStore(e.Key, true); !again {
-		f.waiting.Add(1)
+// TestEnsembleCutsClientOff cuts a holder off from all servers of an ensemble, without
+// a word. It ends its locks before those who wait for them have them.
+func TestEnsembleCutsClientOff(t *testing.T) {
+	t.Parallel()
+	e := servers.StartEnsemble(t, "forceSync=no")
+	var links []*servers.Proxy
+	var addrs []string
+	for _, addr := range e.Addrs() {
+		p := servers.StartProxy(t, addr)
+		links, addrs = append(links, p), append(addrs, p.Addr())
 	}
-}
-
-func (f *outage) run(who string, z *servers.ZooKeeper) {
-	const n = 100
-	f.waiting.Store(0)
-	held := make([]*holdfast.Lock, n)
-	var locks sync.WaitGroup
+	const n, ttl = 20, 2 * time.Second
+	holder := locker(t, holdfast.Options{TTL: ttl}, addrs...)
+	waiter := locker(t, holdfast.Options{TTL: ttl}, e.Addrs()...)
+	var waiters sync.WaitGroup
 	for i := range n {
-		locks.Go(func() { held[i] = locked(f.t, f.holders, fmt.Sprint(who, "/", i)) })
-	}
-	locks.Wait()
-	if f.t.Failed() {
-		f.t.FailNow()
-	}
-	var free [n]atomic.Bool
-	var turns sync.WaitGroup
-	for i, before := range held {
-		turns.Go(func() {
-			l, err := lockedWithin(bounded(f.t), f.waiters, before.Key())
+		held := locked(t, holder, fmt.Sprint("cut/", i))
+		token := held.Fence()
+		waiters.Go(func() {
+			l, err := lockedWithin(bounded(t), waiter, held.Key())
 			switch {
 			case err != nil:
-				f.t.Errorf("the waiter for %s got %v", before.Key(), err)
-			case !free[i].Load():
-				f.t.Errorf("%s is held twice", before.Key())
-			case l.Fence() <= before.Fence():
-				f.t.Errorf("%s has token %d after %d", l.Key(), l.Fence(), before.Fence())
+				t.Errorf("%s: the waiter got %v", held.Key(), err)
+				return
+			case held.Err() == nil:
+				t.Errorf("%s was given to another while its holder, who was cut off, believed to have it", held.Key())
+			case l.Fence() <= token:
+				t.Errorf("%s: token %d after %d", held.Key(), l.Fence(), token)
 			}
-			if err == nil {
-				_ = l.Unlock() // it may be at a server that is gone
-			}
+			_ = l.Unlock() // the session is closed with the test
 		})
 	}
-	eventually(f.t, "all wait", func() bool { return f.waiting.Load() == n })
-	end := f.inflict(f.ensemble, z)
-	began := time.Now()
-	for i, l := range held {
-		turns.Go(func() {
-			if err := l.Err(); err != nil {
-				f.t.Errorf("the holder of %s lost it: %v", l.Key(), err)
-			}
-			free[i].Store(true)
-			_ = l.Unlock() // what is not answered is tried again in the background
-		})
+	for _, p := range links {
+		p.Blackhole(true)
 	}
-	turns.Wait()
-	f.t.Logf("with the %s: all had their turn %v later", who, time.Since(began).Round(time.Millisecond))
-	end()
-	f.ensemble.Await()
+	waiters.Wait()
+}
+
+// TestMajorityIsLost kills two of three servers. Locks are lost when their sessions
+// are, and nobody gets them before the servers are back, with larger tokens.
+func TestMajorityIsLost(t *testing.T) {
+	t.Parallel()
+	e := servers.StartEnsemble(t, "forceSync=no")
+	opts := holdfast.Options{TTL: 2 * time.Second}
+	held := locked(t, locker(t, opts, e.Addrs()...), "majority")
+	token := held.Fence()
+	next := make(chan *holdfast.Lock, 1)
+	other := locker(t, opts, e.Addrs()...)
+	go func() {
+		l, err := lockedWithin(bounded(t), other, "majority")
+		if err != nil {
+			t.Error(err)
+		}
+		next <- l
+	}()
+	down := e.Nodes[:2]
+	for _, z := range down {
+		z.Kill()
+	}
+	<-held.Done()
+	select {
+	case l := <-next:
+		t.Errorf("got %v of one server alone", l)
+		return
+	default:
+	}
+	if err := held.Err(); !errors.Is(err, holdfast.ErrLost) {
+		t.Errorf("the lock ended with: %v", err)
+	}
+	for _, z := range down {
+		z.Restart()
+	}
+	if l := <-next; l != nil && l.Fence() <= token {
+		t.Errorf("the later token is %d, the earlier one %d", l.Fence(), token)
+	}
+}
+
+// TestServersRestart kills all servers at once. When they are back, locks stand, and
+// who waited has its place.
+func TestServersRestart(t *testing.T) {
+	t.Parallel()
+	e := servers.StartEnsemble(t)
+	opts := holdfast.Options{TTL: 20 * time.Second}
+	a := locker(t, opts, e.Addrs()...)
+	held := locked(t, a, "restart")
+	next := make(chan *holdfast.Lock, 1)
+	b := locker(t, opts, e.Addrs()...)
+	go func() {
+		l, err := lockedWithin(bounded(t), b, "restart")
+		if err != nil {
+			t.Error(err)
+		}
+		next <- l
+	}()
+	line := func() []holdfast.Holder {
+		hs, err := a.Holders(bounded(t), "restart")
+		if err != nil {
+			return nil
+		}
+		return hs
+	}
+	eventually(t, "it waits", func() bool { return len(line()) == 2 })
+	before := line()
+	for _, z := range e.Nodes {
+		z.Kill()
+	}
+	for _, z := range e.Nodes {
+		z.Restart()
+	}
+	var after []holdfast.Holder
+	eventually(t, "the servers are back", func() bool { after = line(); return after != nil })
+	if len(after) != 2 || after[0].ID != before[0].ID || after[1].ID != before[1].ID {
+		t.Errorf("in line were %v, and are %v", before, after)
+	}
+	if err := held.Err(); err != nil {
+		t.Errorf("the lock is lost: %v", err)
+	}
+	token := held.Fence()
+	if err := held.Unlock(); err != nil {
+		t.Logf("unlock: %v", err) // it goes on in the background
+	}
+	if l := <-next; l != nil && l.Fence() <= token {
+		t.Errorf("the later token is %d, the earlier one %d", l.Fence(), token)
+	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // TestLeavesNothing locks and unlocks 10,000 keys, some of them shared, and some
-// waited for. No node, watch or goroutine is left.
+// waited for. No node, watch, session or goroutine is left.
 func TestLeavesNothing(t *testing.T) {
 	const keys, hands = 10_000, 64
 	z := servers.StartZooKeeper(t, "forceSync=no")
@@ -39,6 +39,7 @@ func TestLeavesNothing(t *testing.T) {
 			t.Error(err)
 		}
 	}
+	eventually(t, "no sessions are left", func() bool { return z.Count("global_sessions") == 0 })
 	eventually(t, "no goroutines are left", func() bool {
 		stacks := make([]byte, 1<<20)
 		stacks = stacks[:runtime.Stack(stacks, true)]

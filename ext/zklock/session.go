@@ -3,6 +3,7 @@ package zklock
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -76,7 +77,7 @@ func (s *Store) session(ctx context.Context, ttl time.Duration) (*session, error
 	case <-o.done:
 		return o.session, o.err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, fmt.Errorf("no session with %s: %w", strings.Join(s.config.Servers, ","), ctx.Err())
 	}
 }
 

@@ -1,0 +1,129 @@
+package outage
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// A baton is a key that goes from hand to hand.
+type baton struct {
+	t   *testing.T
+	key string
+
+	begun  *holdfast.Lock // the first has it
+	mu     sync.Mutex
+	lock   *holdfast.Lock // of who has the key now
+	token  uint64         // the largest so far
+	passed bool           // the second has had its turn
+	loose  bool           // somebody had to ask again, and may have lost its place
+}
+
+// first takes the key before anything fails.
+func (b *baton) first(ctx context.Context, lk *holdfast.Locker) {
+	if b.begun = b.ask(ctx, lk, b.key); b.begun != nil {
+		b.take(b.begun)
+	}
+}
+
+// second stands in line when it fails.
+func (b *baton) second(ctx context.Context, lk *holdfast.Locker) {
+	l := b.ask(ctx, lk, b.key)
+	if l == nil {
+		return
+	}
+	b.take(l)
+	b.mu.Lock()
+	b.passed = true
+	b.mu.Unlock()
+	b.handOn(l)
+}
+
+// third comes later.
+func (b *baton) third(ctx context.Context, lk *holdfast.Locker) {
+	l := b.ask(ctx, lk, b.key)
+	if l == nil {
+		return
+	}
+	b.take(l)
+	b.mu.Lock()
+	if !b.passed && !b.loose {
+		b.t.Errorf("%s: who came last passed who stood in line", b.key)
+	}
+	b.mu.Unlock()
+	b.handOn(l)
+}
+
+// alone comes later, and takes a key that nobody else wants.
+func (b *baton) alone(ctx context.Context, lk *holdfast.Locker) {
+	if l := b.ask(ctx, lk, b.key+"/alone"); l != nil {
+		_ = l.Unlock() // see handOn
+	}
+}
+
+// ask waits for a lock. It returns nil if it has none when ctx ends.
+func (b *baton) ask(ctx context.Context, lk *holdfast.Locker, key string) *holdfast.Lock {
+	for {
+		l, err := lk.Lock(ctx, key)
+		switch {
+		case err == nil:
+			return l
+		case ctx.Err() != nil || errors.Is(err, driver.ErrInvalid):
+			b.t.Errorf("%s: had no turn in time: %v", key, err)
+			return nil
+		}
+		b.mu.Lock()
+		b.loose = true
+		b.mu.Unlock()
+		<-time.After(50 * time.Millisecond)
+	}
+}
+
+// take takes note of who has the key now.
+func (b *baton) take(l *holdfast.Lock) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.lock != nil && b.lock.Err() == nil {
+		b.t.Errorf("%s is held twice", b.key)
+	}
+	if l.Fence() <= b.token {
+		b.t.Errorf("%s: token %d after %d", b.key, l.Fence(), b.token)
+	}
+	b.lock, b.token = l, l.Fence()
+}
+
+// handOn lets go of the key, which must not have been lost.
+func (b *baton) handOn(l *holdfast.Lock) {
+	b.mu.Lock()
+	if b.lock == l {
+		b.lock = nil
+	}
+	b.mu.Unlock()
+	if err := l.Err(); err != nil {
+		b.t.Errorf("%s was lost: %v", b.key, err)
+	}
+	_ = l.Unlock() // what is not answered is tried again in the background
+}
+
+// awaitSecond returns when two stand in line.
+func (b *baton) awaitSecond(ctx context.Context, lk *holdfast.Locker) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		line, err := lk.Holders(ctx, b.key)
+		if err == nil && len(line) == 2 {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			b.t.Errorf("%s: want two in line, there are %v, %v", b.key, line, err)
+			return
+		}
+	}
+}

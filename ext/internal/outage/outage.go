@@ -1,0 +1,75 @@
+// Package outage is the test of locks that change hands while a part of the cluster
+// behind them fails.
+package outage
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// keys is how many locks are held when something fails, and waited for.
+const keys = 100
+
+// grace is what may pass, beside a TTL, until all who wait have had their turn: an
+// election takes a second or three, the rest is for a machine that is busy.
+const grace = 30 * time.Second
+
+// patience bounds what has to happen before anything fails.
+const patience = 60 * time.Second
+
+// A Scene is three processes that want the same keys, and what befalls the cluster.
+type Scene struct {
+	Name string        // the keys begin with it
+	TTL  time.Duration // of the locks
+
+	Holders *holdfast.Locker // has the keys when the cluster is harmed
+	Waiters *holdfast.Locker // stands in line behind it
+	Late    *holdfast.Locker // comes while the harm lasts
+	Harm    func() (undo func())
+}
+
+// Play lets everybody have every key while the harm lasts: the holders let go, those
+// who waited come next, and last those who came during it, who also take keys that
+// nobody else wants. Nobody loses a lock, or has one that another has. Tokens grow,
+// and all is over within the TTL and half a minute.
+func (s Scene) Play(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	soon := time.AfterFunc(patience, cancel)
+	var all sync.WaitGroup
+	batons := make([]*baton, keys)
+	for i := range batons {
+		batons[i] = &baton{t: t, key: fmt.Sprint(s.Name, "/", i)}
+		all.Go(func() { batons[i].first(ctx, s.Holders) })
+	}
+	all.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	for _, b := range batons {
+		all.Go(func() { b.second(ctx, s.Waiters) })
+	}
+	for _, b := range batons {
+		b.awaitSecond(ctx, s.Holders)
+	}
+	undo := s.Harm()
+	began := time.Now()
+	if !soon.Reset(s.TTL + grace) {
+		t.Errorf("%s: it took more than %v to begin", s.Name, patience)
+	}
+	for _, b := range batons {
+		all.Go(func() { b.third(ctx, s.Late) })
+		all.Go(func() { b.alone(ctx, s.Late) })
+		all.Go(func() { b.handOn(b.begun) })
+	}
+	all.Wait()
+	soon.Stop()
+	t.Logf("%s: all had their turns %v later", s.Name, time.Since(began).Round(time.Millisecond))
+	undo()
+}
