@@ -52,7 +52,6 @@ var walls = map[string]string{
 	"ext/examples/...": "...",
 	"ext/cmd/...":      "...",
 
-	"ext/schedlock/...":   ". elect internal/... ext/internal/... ext/schedlock",
 	"ext/certlock":        ".",
 	"ext/schedlock/...":   ". elect internal/... ext/internal/... ext/schedlock",
 	"ext/internal/outage": ". driver", // what tests of several stores share
