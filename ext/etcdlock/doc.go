@@ -56,9 +56,9 @@
 //   - A cluster that was restored from a snapshot knows neither the locks nor the
 //     tokens that were given since: use a new prefix, or restore with a revision
 //     bump. A Store that meets another cluster than before refuses to go on.
-//   - Space: when etcd has raised its NOSPACE alarm, new locks fail, and so does
-//     handing over to those who wait; held ones can be renewed and released. etcd
-//     keeps every write until it is compacted; let it do so by itself
+//   - Space: when etcd has raised its NOSPACE alarm, new locks fail, and those who
+//     wait already get theirs for three seconds at most; held ones can be renewed and
+//     released. etcd keeps every write until it is compacted; let it do so by itself
 //     (--auto-compaction-retention). Open warns of the alarm.
 //   - Keys that are deleted by hand, and leases that are revoked.
 //

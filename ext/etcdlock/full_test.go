@@ -15,7 +15,7 @@ import (
 )
 
 // TestFull fills etcd until it takes no more writes: what is held can be renewed and
-// released, and nothing new is granted.
+// released, who waits is let in but not for long, and nothing new is granted.
 func TestFull(t *testing.T) {
 	t.Parallel()
 	e := servers.StartEtcd(t, "--quota-backend-bytes=4194304")
@@ -25,6 +25,27 @@ func TestFull(t *testing.T) {
 	granted(t, s, unknown)
 	granted(t, s, holder)
 	granted(t, s, late)
+	lk := locker(t, e.URL(), &holdfast.Options{TTL: 4 * time.Second})
+	before, err := locker(t, e.URL(), nil).Lock(t.Context(), "waited for")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type result struct {
+		lock *holdfast.Lock
+		err  error
+	}
+	got := make(chan result, 1)
+	go func() {
+		l, err := lk.Lock(t.Context(), "waited for")
+		got <- result{l, err}
+	}()
+	eventually(t, "waiter", func() error {
+		hs, err := lk.Holders(t.Context(), "waited for")
+		if err == nil && len(hs) < 2 {
+			err = errors.New("nobody waits")
+		}
+		return err
+	})
 	eventually(t, "end of the space", func() error {
 		_, err := c.Put(t.Context(), fmt.Sprint("filler", time.Now().UnixNano()), strings.Repeat("x", 1<<20))
 		if !errors.Is(err, rpctypes.ErrNoSpace) {
@@ -37,6 +58,22 @@ func TestFull(t *testing.T) {
 	}
 	if w, err := s.Check(t.Context()); err != nil || len(w) != 1 || !strings.Contains(w[0], "alarm") {
 		t.Errorf("Check returned %q, %v; want a warning", w, err)
+	}
+	// The next in line is let in, but cannot be confirmed.
+	if err := before.Unlock(); err != nil {
+		t.Errorf("unlock: %v", err)
+	}
+	select {
+	case r := <-got:
+		if r.err == nil {
+			<-r.lock.Done()
+			r.err = r.lock.Err()
+		}
+		if !errors.Is(r.err, rpctypes.ErrNoSpace) {
+			t.Errorf("the next in line was told %v", r.err)
+		}
+	case <-time.After(patience):
+		t.Error("the next in line was not let in")
 	}
 	late.Late, unknown.Late = true, true
 	if errs := s.Renew(t.Context(), []driver.Claim{holder}); errs[0] != nil {
@@ -51,9 +88,12 @@ func TestFull(t *testing.T) {
 			t.Errorf("release of %s: %v", claim.ID, err)
 		}
 	}
-	if r := under(t, c, "holdfast/claims/"); r.Count != 0 {
-		t.Errorf("%d claims are left", r.Count)
-	}
+	eventually(t, "end of all claims", func() error {
+		if r := under(t, c, "holdfast/claims/"); r.Count != 0 {
+			return fmt.Errorf("there are %d, such as %s", r.Count, r.Kvs[0].Key)
+		}
+		return nil
+	})
 }
 
 // TestRestart kills the only member and starts it again, while a lock is held and
