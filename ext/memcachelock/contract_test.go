@@ -30,7 +30,10 @@ func harness() drivertest.Harness {
 	}
 }
 
-func TestContract(t *testing.T) { drivertest.Run(t, harness()) }
+func TestContract(t *testing.T) {
+	t.Parallel()
+	drivertest.Run(t, harness())
+}
 
 func BenchmarkContract(b *testing.B) {
 	newStore(b, nil, shared) // Its first second is over.

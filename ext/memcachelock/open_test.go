@@ -77,6 +77,7 @@ func TestOpenErrors(t *testing.T) {
 		counting.URL():               {"-C", true},
 		gone.URL():                   {"connection refused", false},
 		paused.URL():                 {context.DeadlineExceeded.Error(), false},
+		"memcached://" + servers.StartRedis(t).Addr():                                    {"no Memcached", false},
 		"memcached://" + other(t, "HTTP/1.1 400 Bad Request\r\n\r\n"):                    {"no Memcached server", false},
 		"memcached://" + other(t, "-ERR unknown command\r\n"):                            {"no Memcached server", false},
 		"memcached://" + other(t, strings.Repeat("x", 100_000)):                          {"no Memcached server", false},
