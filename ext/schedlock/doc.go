@@ -23,7 +23,8 @@
 // schedule's interval, at most a second, because timers are not exact. The tick is a
 // key of the store, "report@2026-11-21T20:00:00Z". Whoever takes it first runs the
 // job. It stays taken, so that a replica whose clock is behind finds that out when
-// it comes; it gives way to nobody, also if the replica that has taken it dies.
+// it comes; it gives way to nobody, also if the replica that has taken it dies. [Tick]
+// tells the job which one it runs.
 //
 // # What is promised
 //

@@ -77,7 +77,8 @@ const (
 )
 
 // Run runs the tick that is due now, unless another replica does. The context of fn
-// carries the lock and ends when it is lost; with [Allow] it is just ctx. Run returns
+// carries the [Tick] and the lock, and ends when that is lost; with [Allow] there is no
+// lock. Run returns
 // what fn returned, with an error that matches [holdfast.ErrLost] if the lock was lost
 // before, or why fn was not called: [ErrTaken], [ErrOverlap], [ErrLate], an error of
 // the store, or [holdfast.ErrInvalid] for a Job that is not well described. If ctx

@@ -69,21 +69,16 @@ func kind(err error) string {
 }
 
 // run notes which tick is run by whom.
-func (c *cluster) run(who string, j Job, takes time.Duration) func(context.Context) error {
+func (c *cluster) run(who string) func(context.Context) error {
 	return func(ctx context.Context) error {
-		t, err := due(j.Schedule, j.now(), j.tolerance())
-		if err != nil {
-			c.Error(err)
+		tick, ok := Tick(ctx)
+		if !ok {
+			c.Error("the context has no tick")
 		}
 		c.mu.Lock()
-		c.runs[t.at] = append(c.runs[t.at], who)
-		c.mu.Unlock()
-		select {
-		case <-time.After(takes):
-			return nil
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+		defer c.mu.Unlock()
+		c.runs[tick] = append(c.runs[tick], who)
+		return nil
 	}
 }
 
@@ -104,7 +99,7 @@ func TestSkewedReplicas(t *testing.T) {
 			for i, skew := range []time.Duration{0, 150 * time.Millisecond, -300 * time.Millisecond, 29 * time.Second, -29 * time.Second} {
 				j := c.replica(Every(interval), skew)
 				j.Overlap = Allow // fast clocks and slow ones begin with different ticks
-				go j.Loop(c.ctx, c.run(fmt.Sprint(i), j, time.Millisecond))
+				go j.Loop(c.ctx, c.run(fmt.Sprint(i)))
 			}
 			const ticks = 20
 			first := Every(interval).Next(time.Now())
@@ -178,7 +173,7 @@ func TestLate(t *testing.T) {
 	simulate(t, func(c *cluster) {
 		j := c.replica(Every(24*time.Hour), 0)
 		time.Sleep(time.Until(j.Schedule.Next(j.now())) + 2*time.Minute)
-		if err := j.Run(c.ctx, c.run("late", j, 0)); !errors.Is(err, ErrLate) {
+		if err := j.Run(c.ctx, c.run("late")); !errors.Is(err, ErrLate) {
 			c.Errorf("two minutes after the tick: %v, want ErrLate", err)
 		}
 		c.expect("two minutes after the tick", 1, ErrLate)
@@ -195,7 +190,7 @@ func TestLate(t *testing.T) {
 			}
 			return time.Now()
 		}
-		if err := j.Run(c.ctx, c.run("late", j, 0)); !errors.Is(err, ErrLate) {
+		if err := j.Run(c.ctx, c.run("late")); !errors.Is(err, ErrLate) {
 			c.Errorf("two minutes after it was asked for: %v, want ErrLate", err)
 		}
 	})
@@ -206,7 +201,7 @@ func TestSlowClock(t *testing.T) {
 	simulate(t, func(c *cluster) {
 		j, began := c.replica(Every(time.Minute), 0), time.Now()
 		j.Clock = func() time.Time { return began.Add(time.Since(began) * 995 / 1000) }
-		go j.Loop(c.ctx, c.run("one", j, 0))
+		go j.Loop(c.ctx, c.run("one"))
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		c.expect("a slow clock", 0, ErrTaken)
@@ -225,7 +220,7 @@ func TestTakenForGood(t *testing.T) {
 		}
 		dies.Locks.Close()
 		for range 59 {
-			if err := other.Run(c.ctx, c.run("other", other, 0)); !errors.Is(err, ErrTaken) || !errors.Is(err, holdfast.ErrHeld) {
+			if err := other.Run(c.ctx, c.run("other")); !errors.Is(err, ErrTaken) || !errors.Is(err, holdfast.ErrHeld) {
 				c.Errorf("the other: %v, want ErrTaken", err)
 			}
 			time.Sleep(time.Second)
@@ -238,18 +233,18 @@ func TestMissed(t *testing.T) {
 	simulate(t, func(c *cluster) {
 		j := c.replica(Every(time.Hour), 0)
 		ctx, stop := context.WithCancel(c.ctx)
-		go j.Loop(ctx, c.run("one", j, 0))
+		go j.Loop(ctx, c.run("one"))
 		time.Sleep(5*time.Hour + time.Minute)
 		c.expect("the first is one that none has run", 1, ErrMissed)
 		stop()
 		time.Sleep(time.Hour)
-		go j.Loop(c.ctx, c.run("one", j, 0))
+		go j.Loop(c.ctx, c.run("one"))
 		time.Sleep(5 * time.Hour)
 		c.expect("after a pause", 2, ErrMissed)
 
 		weekly := c.replica(Every(7*24*time.Hour), 0)
 		weekly.Name = "weekly"
-		go weekly.Loop(c.ctx, c.run("one", weekly, 0))
+		go weekly.Loop(c.ctx, c.run("one"))
 		time.Sleep(3 * 7 * 24 * time.Hour)
 		c.expect("nobody remembers for a week", 2, ErrMissed)
 	})

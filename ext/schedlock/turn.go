@@ -97,13 +97,24 @@ func (j Job) report(tick time.Time, err error) {
 	}
 }
 
-// Context returns a copy of parent that carries the lock of the run and ends with it;
-// with [Allow] there is none, and it returns parent.
+// Context returns a copy of parent that carries the tick, and the lock of the run, with
+// which it ends; with [Allow] there is none.
 func (t *Turn) Context(parent context.Context) context.Context {
+	ctx := context.WithValue(parent, current{}, t.Tick)
 	if t.lock == nil {
-		return parent
+		return ctx
 	}
-	return t.lock.Context(parent)
+	return t.lock.Context(ctx)
+}
+
+// current is the context key of a tick.
+type current struct{}
+
+// Tick returns the tick that is run under ctx: not when the run began, but when it was
+// due, which is the same whoever runs it.
+func Tick(ctx context.Context) (time.Time, bool) {
+	tick, ok := ctx.Value(current{}).(time.Time)
+	return tick, ok
 }
 
 // Unlock ends the run. It returns an error that matches [holdfast.ErrLost] if the lock
