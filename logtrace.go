@@ -19,15 +19,22 @@ func LogTrace(log *slog.Logger) *Trace {
 			}
 		}
 	}
+	unlocked, unsure := on("lock is unlocked", slog.LevelInfo), on("lock may not be unlocked", slog.LevelWarn)
 	return &Trace{
-		Wanted:   on("lock is wanted", slog.LevelDebug),
-		Tried:    on("lock is refused", slog.LevelDebug),
-		Locked:   on("lock is held", slog.LevelInfo),
-		GaveUp:   on("lock is given up", slog.LevelInfo),
-		Renewed:  on("lock is renewed", slog.LevelDebug),
-		AtRisk:   on("lock is at risk", slog.LevelWarn),
-		Lost:     on("lock is lost", slog.LevelWarn),
-		Unlocked: on("lock is unlocked", slog.LevelInfo),
+		Wanted:  on("lock is wanted", slog.LevelDebug),
+		Tried:   on("lock is refused", slog.LevelDebug),
+		Locked:  on("lock is held", slog.LevelInfo),
+		GaveUp:  on("lock is given up", slog.LevelInfo),
+		Renewed: on("lock is renewed", slog.LevelDebug),
+		AtRisk:  on("lock is at risk", slog.LevelWarn),
+		Lost:    on("lock is lost", slog.LevelWarn),
+		Unlocked: func(e Event) {
+			if e.Err != nil {
+				unsure(e)
+				return
+			}
+			unlocked(e)
+		},
 	}
 }
 

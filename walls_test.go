@@ -119,6 +119,16 @@ var clients = map[string]string{
 	// Whose storages get other locks. Newer than v0.25.4 needs Go 1.26.
 	"github.com/caddyserver/certmagic": "ext/certlock",
 
+	// What programs in Go are observed by. The newest that do with Go 1.25. What
+	// collects and exports is shown, never shipped.
+	"go.opentelemetry.io/otel":                      "ext/otellock",
+	"go.opentelemetry.io/otel/metric":               "ext/otellock",
+	"go.opentelemetry.io/otel/trace":                "ext/otellock",
+	"go.opentelemetry.io/otel/sdk":                  "ext/otellock ext/examples/...",
+	"go.opentelemetry.io/otel/sdk/metric":           "ext/otellock ext/examples/...",
+	"go.opentelemetry.io/otel/exporters/prometheus": "ext/examples/...",
+	"github.com/prometheus/client_golang":           "ext/examples/...",
+
 	// What many applications wrap around their transactions, in which locks and
 	// fences must work. Only shown, never shipped.
 	"gorm.io/gorm":            "ext/examples/...",
