@@ -122,7 +122,10 @@ func TestWait(t *testing.T) {
 // and does not give it the lock.
 func TestCancelledWait(t *testing.T) {
 	t.Parallel()
-	locks := inMemory(t, nil)
+	wanted := make(chan struct{}, 10)
+	locks := inMemory(t, &holdfast.Options{Trace: &holdfast.Trace{
+		Wanted: func(holdfast.Event) { wanted <- struct{}{} },
+	}})
 	over := make(chan error, 1)
 	outer := func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		reply, err := handler(ctx, req)
@@ -135,13 +138,17 @@ func TestCancelledWait(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(background(t), 50*time.Millisecond)
-	defer cancel()
-	if err := c.call(ctx, "k"); status.Code(err) != codes.DeadlineExceeded {
+	<-wanted
+	ctx, cancel := context.WithCancel(background(t))
+	called := make(chan error, 1)
+	go func() { called <- c.call(ctx, "k") }()
+	await(t, "wait", wanted)
+	cancel()
+	if err := await(t, "answer", called); status.Code(err) != codes.Canceled {
 		t.Errorf("%v", err)
 	}
 	err = await(t, "end of the wait", over)
-	if code := status.Code(err); code != codes.DeadlineExceeded && code != codes.Canceled || !errors.Is(err, holdfast.ErrHeld) {
+	if status.Code(err) != codes.Canceled || !errors.Is(err, holdfast.ErrHeld) {
 		t.Errorf("an interceptor outside sees %v; want the end of the call, and ErrHeld", err)
 	}
 	if err := lock.Unlock(); err != nil {
