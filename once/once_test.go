@@ -28,7 +28,7 @@ type desk struct {
 // bubble runs a test with a desk of its own, in fake time.
 func bubble(t *testing.T, test func(d *desk)) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &desk{T: t, locks: holdfast.New(memlock.New(), nil), records: &once.Memory{}}
+		d := &desk{T: t, locks: holdfast.New(memlock.New(), nil), records: &faulty{lose: never}}
 		defer d.locks.Close()
 		test(d)
 	})

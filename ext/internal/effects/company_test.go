@@ -1,0 +1,126 @@
+package effects
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/once"
+)
+
+// A company is the processes of a test, and the place where they meet.
+type company struct {
+	*testing.T
+	at      string
+	records once.Records
+	hands   []*hand
+	lines   chan line
+}
+
+// A hand is one of the processes.
+type hand struct {
+	*exec.Cmd
+	in io.WriteCloser
+}
+
+// A line is what one of them has said.
+type line struct {
+	from *hand
+	text string
+}
+
+// found makes what the place needs.
+func found(t *testing.T, at string) *company {
+	t.Helper()
+	c := &company{T: t, at: at, lines: make(chan line, 10_000)}
+	store, err := driver.Open(t.Context(), at)
+	c.must(err)
+	if creator, ok := store.(driver.Creator); ok {
+		c.must(creator.Create(t.Context()))
+	}
+	c.must(store.Close())
+	c.records, err = recordsAt(at)
+	c.must(err)
+	if table, ok := c.records.(*once.SQL); ok {
+		t.Cleanup(func() { table.DB.Close() })
+		c.must(table.Create(t.Context()))
+	}
+	return c
+}
+
+func (c *company) must(err error) {
+	c.Helper()
+	if err != nil {
+		c.Fatal(err)
+	}
+}
+
+// hire starts a process.
+func (c *company) hire() *hand {
+	c.Helper()
+	h := &hand{Cmd: exec.CommandContext(c.Context(), os.Args[0], workerArgument, c.at)}
+	h.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0")
+	h.Stderr = os.Stderr
+	var err error
+	h.in, err = h.StdinPipe()
+	c.must(err)
+	out, err := h.StdoutPipe()
+	c.must(err)
+	c.must(h.Start())
+	c.Cleanup(func() {
+		_ = h.Process.Kill()
+		_ = h.Wait()
+	})
+	go func() {
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			c.lines <- line{h, lines.Text()}
+		}
+	}()
+	c.hands = append(c.hands, h)
+	return h
+}
+
+// tell gives orders to a process.
+func (h *hand) tell(c *company, orders ...string) {
+	c.Helper()
+	_, err := fmt.Fprintln(h.in, strings.Join(orders, "\n"))
+	c.must(err)
+}
+
+// next returns the next line that one of them says.
+func (c *company) next() line {
+	c.Helper()
+	select {
+	case l := <-c.lines:
+		return l
+	case <-time.After(patience):
+		c.Fatalf("nobody has said anything for %v", patience)
+		return line{}
+	}
+}
+
+// runs expects that one of them runs the effect of a key next.
+func (c *company) runs(key string) *hand {
+	c.Helper()
+	l := c.next()
+	if l.text != "running "+key {
+		c.Fatalf("got %q, want somebody to run", l.text)
+	}
+	return l.from
+}
+
+// agree expects that the others get the result of one next, and nobody else runs.
+func (c *company) agree(key string, of *hand, others int) {
+	c.Helper()
+	for range others {
+		if l, want := c.next(), fmt.Sprint(key, " result of ", of.Process.Pid); l.text != want {
+			c.Fatalf("got %q, want %q", l.text, want)
+		}
+	}
+}
