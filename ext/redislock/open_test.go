@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -224,18 +226,15 @@ func TestForgottenScripts(t *testing.T) {
 // count is how often the server has run a command.
 func count(t *testing.T, server *servers.Redis, command string) int {
 	t.Helper()
+	return calls(server)[command]
+}
+
+// calls is how often the server has run each command, those in scripts included.
+func calls(server *servers.Redis) map[string]int {
+	all := make(map[string]int)
 	text, _ := server.Must("INFO", "commandstats").(string)
-	for line := range strings.Lines(text) {
-		if rest, ok := strings.CutPrefix(line, "cmdstat_"+command+":calls="); ok {
-			n := 0
-			for _, digit := range rest {
-				if digit < '0' || digit > '9' {
-					break
-				}
-				n = 10*n + int(digit-'0')
-			}
-			return n
-		}
+	for _, match := range regexp.MustCompile(`cmdstat_(\S+?):calls=(\d+)`).FindAllStringSubmatch(text, -1) {
+		all[match[1]], _ = strconv.Atoi(match[2])
 	}
-	return 0
+	return all
 }
