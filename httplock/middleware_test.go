@@ -211,7 +211,7 @@ func TestStoreIsUnreachable(t *testing.T) {
 	locks := newLocks(t, outage{memlock.New()})
 	opts := httplock.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}
 	w := serve(httplock.Middleware(locks, order, &opts)(work), newRequest("7"))
-	wantProblem(t, w, http.StatusServiceUnavailable, "cannot be taken")
+	wantProblem(t, w, http.StatusServiceUnavailable, "at the moment")
 	if strings.Contains(w.Body.String(), "secret") || !strings.Contains(log.String(), "secret.example") || served != 0 {
 		t.Errorf("the client was told %s, the log %s, and %d were served", w.Body, log.String(), served)
 	}

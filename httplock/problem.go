@@ -65,7 +65,7 @@ func ProblemOf(err error) *Problem {
 	case misconfigured(err):
 		return serverError(err)
 	}
-	return &Problem{Status: http.StatusServiceUnavailable, Detail: "Locks cannot be taken at the moment.", Err: err}
+	return &Problem{Status: http.StatusServiceUnavailable, Detail: "The server cannot do this at the moment.", Err: err}
 }
 
 func misconfigured(err error) bool {

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
+)
+
+// redis serves all tests.
+var redis *servers.Redis
+
+// The servers of the tests are this test's own binary.
+const workerVariable = "HOLDFAST_TEST_WORKER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(workerVariable) == "" {
+		os.Exit(servers.Main(m, func(tb servers.TB) { redis = servers.StartRedis(tb) }))
+	}
+	if err := serveForTests(os.Args[1], os.Args[2], os.Args[3]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+const ttl = 2 * time.Second
+
+// serveForTests serves orders whose work says that it has begun, and ends when it is
+// told to.
+func serveForTests(redis, orders, wait string) error {
+	limit, err := time.ParseDuration(wait)
+	if err != nil {
+		return err
+	}
+	told := bufio.NewReader(os.Stdin)
+	work := func(context.Context) error {
+		fmt.Println("working")
+		_, err := told.ReadString('\n')
+		return err
+	}
+	return run(context.Background(), config{redis: redis, orders: orders, listen: "127.0.0.1:0", ttl: ttl, wait: limit}, work)
+}
+
+// A server is a process.
+type server struct {
+	*exec.Cmd
+	url  string
+	told io.Writer
+}
+
+// finish tells the server to end its work.
+func (s *server) finish(t *testing.T) {
+	t.Helper()
+	if _, err := io.WriteString(s.told, "finish\n"); err != nil {
+		t.Error(err)
+	}
+}
+
+// A fleet is several servers with one file of orders.
+type fleet struct {
+	servers []*server
+	file    string
+	working chan *server // each that has begun to work
+}
+
+func startFleet(t *testing.T, size int, wait time.Duration) *fleet {
+	t.Helper()
+	f := &fleet{file: filepath.Join(t.TempDir(), "orders.db"), working: make(chan *server, 100)}
+	for range size {
+		f.servers = append(f.servers, f.start(t, wait))
+	}
+	return f
+}
+
+func (f *fleet) start(t *testing.T, wait time.Duration) *server {
+	t.Helper()
+	s := &server{Cmd: exec.Command(os.Args[0], redis.URL(), f.file, wait.String())}
+	s.Env = append(os.Environ(), workerVariable+"=1", "GORACE=atexit_sleep_ms=0")
+	s.Stderr = os.Stderr
+	in, err := s.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := s.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	s.told = in
+	lines := bufio.NewScanner(out)
+	listening := make(chan struct{})
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		lines.Scan()
+		s.url = lines.Text()
+		close(listening)
+		for lines.Scan() {
+			f.working <- s
+		}
+	}()
+	t.Cleanup(func() {
+		s.Process.Kill()
+		<-read
+		s.Wait()
+	})
+	if <-listening; s.url == "" {
+		t.Fatal("a server does not start")
+	}
+	return s
+}
+
+// works returns a server that has begun to work.
+func (f *fleet) works(t *testing.T) *server {
+	t.Helper()
+	select {
+	case s := <-f.working:
+		return s
+	case <-time.After(time.Minute):
+		t.Fatal("no server works")
+		return nil
+	}
+}
+
+// taken is how many orders there are.
+func (f *fleet) taken(t *testing.T) (n int) {
+	t.Helper()
+	o, err := openOrders(t.Context(), f.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.db.Close()
+	if err := o.db.QueryRowContext(t.Context(), `SELECT count(*) FROM orders`).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
