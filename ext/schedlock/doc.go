@@ -26,6 +26,15 @@
 // it comes; it gives way to nobody, also if the replica that has taken it dies. [Tick]
 // tells the job which one it runs.
 //
+// # Which stores
+//
+// The key of a tick has to outlive the process that took it. Redis, etcd, the tables of
+// databases and Memcached can do that. ZooKeeper and the sessions of databases cannot,
+// and Redlock only for as long as its quarantine: there a Job fails with an error that
+// matches [holdfast.ErrInvalid]. Files can, but one of 4 KiB stays for each tick, so
+// that they suit jobs that run once a day; for the processes of one host, SQLite does
+// without.
+//
 // # What is promised
 //
 // No tick is run twice as long as the clocks of the replicas are no further apart than

@@ -19,12 +19,12 @@ import (
 	"github.com/holdfast-go/holdfast"
 	_ "github.com/holdfast-go/holdfast/ext/redislock"
 	"github.com/holdfast-go/holdfast/ext/schedlock"
-	_ "github.com/holdfast-go/holdfast/filelock"
+	_ "github.com/holdfast-go/holdfast/ext/sqlitelock"
 )
 
 func main() {
 	flags := flag.NewFlagSet("cron", flag.ExitOnError)
-	store := flags.String("store", "file:"+filepath.Join(os.TempDir(), "invoice-locks"), "where the replicas meet, such as redis://localhost:6379")
+	store := flags.String("store", "sqlite://"+filepath.Join(os.TempDir(), "invoice-locks.db"), "where the replicas meet, such as redis://localhost:6379")
 	spec := flags.String("schedule", "*/2 * * * * *", "seconds, minutes, hours, days, months and weekdays of the ticks")
 	_ = flags.Parse(os.Args[1:])
 
@@ -41,7 +41,7 @@ func run(ctx context.Context, store, spec string) error {
 	if err != nil {
 		return err
 	}
-	locks, err := holdfast.Open(ctx, store, nil)
+	locks, err := holdfast.Open(ctx, store, &holdfast.Options{TTL: 5 * time.Second})
 	if err != nil {
 		return err
 	}

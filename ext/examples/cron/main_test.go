@@ -78,14 +78,14 @@ func TestCronOnEveryReplica(t *testing.T) {
 // start starts replicas, and returns them by their pid, and what they do until all of
 // them have ended.
 func start(t *testing.T, n int) (map[int]*exec.Cmd, <-chan sending) {
-	store := "file:" + filepath.Join(t.TempDir(), "locks")
+	store := "sqlite://" + filepath.Join(t.TempDir(), "locks.db")
 	replicas := make(map[int]*exec.Cmd)
 	sendings := make(chan sending)
 	var done sync.WaitGroup
 	for range n {
 		r := exec.CommandContext(t.Context(), os.Args[0], "-store", store, "-schedule", "* * * * * *")
 		r.Env = append(os.Environ(), replicaVariable+"=1", "GORACE=atexit_sleep_ms=0")
-		r.Stderr = os.Stderr
+		r.Stderr = t.Output()
 		out, err := r.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)
