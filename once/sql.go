@@ -284,7 +284,7 @@ func (s *SQL) outcome(ctx context.Context, e *Effect, why error) ([]byte, error)
 	if err == nil && r.State == Done {
 		return r.Result, nil
 	}
-	return nil, errors.Join(why, e.failed("commit", err))
+	return nil, errors.Join(why, e.failed("commit", err), e.lock.Err())
 }
 
 func (s *SQL) statements() (statements, error) {

@@ -280,3 +280,29 @@ func TestRecordsInSchema(t *testing.T) {
 		t.Errorf("%v, want it to name the table", err)
 	}
 }
+
+// A lock that is lost in the middle ends the transaction, and Do says so.
+func TestDoThatLosesItsLock(t *testing.T) {
+	each(t, func(e *engine) {
+		l := e.ledger()
+		for _, late := range []bool{false, true} {
+			_, err := l.records.Do(e.Context(), l.locks, "key", time.Hour, func(ctx context.Context, tx *sql.Tx) ([]byte, error) {
+				result, err := l.write(1)(ctx, tx)
+				<-ctx.Done()
+				if late { // It does not look.
+					return result, err
+				}
+				return nil, errors.Join(err, ctx.Err())
+			}, holdfast.NoRenew(), holdfast.TTL(2*time.Second))
+			if !errors.Is(err, holdfast.ErrLost) {
+				e.Errorf("got %v, want ErrLost", err)
+			}
+		}
+		l.wrote()
+		result, err := l.records.Do(e.Context(), l.locks, "key", time.Hour, l.write(2))
+		if err != nil || string(result) != "entry 2" {
+			e.Errorf("got %q, %v", result, err)
+		}
+		l.wrote(2)
+	})
+}
