@@ -36,9 +36,12 @@ func Do(ctx context.Context, locks *holdfast.Locker, records Records, key string
 // begun. It waits for an owner at work to give the key back. Options are those of
 // [Begin].
 func Forget(ctx context.Context, locks *holdfast.Locker, records Records, key string, opts ...holdfast.LockOption) error {
+	e := &Effect{key: key, retention: usual}
+	if err := e.check(Options{}); err != nil {
+		return e.failed("forget", err)
+	}
 	return locks.Do(ctx, lockPrefix+key, func(ctx context.Context) error {
 		lock, _ := holdfast.FromContext(ctx)
-		e := &Effect{key: key}
 		return e.failed("forget", records.Forget(ctx, key, lock.Fence()))
 	}, alone(opts)...)
 }

@@ -109,12 +109,21 @@ func (f *File) prepare() error {
 	if f.Dir == "" {
 		return errors.New("File.Dir is not set: name a folder")
 	}
-	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
-		return err
-	}
 	info, err := os.Stat(f.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := os.MkdirAll(f.Dir, 0o700); err != nil {
+			return err
+		}
+		if err := syncDir(filepath.Dir(f.Dir)); err != nil {
+			return err
+		}
+		info, err = os.Stat(f.Dir)
+	}
 	if err != nil {
 		return err
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s is not a folder", f.Dir)
 	}
 	if filepath.Separator == '/' && info.Mode().Perm()&0o022 != 0 {
 		return fmt.Errorf("others may write to %s: use a folder of this user alone (chmod go-w)", f.Dir)
@@ -183,6 +192,9 @@ func openLock(dir string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+		if err := syncDir(filepath.Dir(dir)); err != nil {
 			return nil, err
 		}
 		return os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)

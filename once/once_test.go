@@ -285,6 +285,9 @@ func TestBadInput(t *testing.T) {
 				d.Errorf("%v, want it to say %q", err, want)
 			}
 		}
+		if err := once.Forget(d.Context(), d.locks, d.records, long); !errors.Is(err, holdfast.ErrKey) {
+			d.Errorf("Forget says %v, want ErrKey", err)
+		}
 		for want, opt := range map[string]holdfast.LockOption{
 			"Exclusive and Shared exclude each other":  holdfast.Shared(),
 			"Exclusive and Slots exclude each other":   holdfast.Slots(2),

@@ -106,7 +106,7 @@ func TestFolderThatIsRefused(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	refused(&once.File{Dir: file}, "not a directory")
+	refused(&once.File{Dir: file}, "is not a folder")
 	if runtime.GOOS == "windows" {
 		return // Permissions are others there.
 	}
