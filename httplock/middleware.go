@@ -25,8 +25,8 @@ type Options struct {
 	// Respond answers requests that are refused. Default: problem details in JSON.
 	Respond Responder
 
-	// Logger is told of requests that are refused for no fault of the client, and
-	// of those that FailOpen lets through. Default: nothing is logged.
+	// Logger is told of requests that are refused for no fault of the client, that
+	// FailOpen lets through, or that have lost their lock. Default: nothing is logged.
 	Logger *slog.Logger
 }
 
@@ -100,16 +100,25 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx := r.Context()
 	lock, err := g.locks.Lock(ctx, key, g.lock...)
-	switch {
-	case err == nil:
-	case g.failOpen && ProblemOf(err).Status == http.StatusServiceUnavailable && ctx.Err() == nil:
-		g.log(r, "request runs without its lock", err)
-		g.next.ServeHTTP(w, r)
+	if err != nil {
+		g.without(w, r, err)
 		return
-	default:
+	}
+	defer func() { // after a panic too
+		if err := lock.Unlock(); err != nil {
+			g.log(r, "request has lost its lock, or cannot give it back", err)
+		}
+	}()
+	g.next.ServeHTTP(w, r.WithContext(lock.Context(ctx)))
+}
+
+// without answers a request that has not got its lock, or serves it all the same.
+func (g *guard) without(w http.ResponseWriter, r *http.Request, err error) {
+	unreachable := ProblemOf(err).Status == http.StatusServiceUnavailable && !errors.Is(err, holdfast.ErrClosed)
+	if !g.failOpen || !unreachable || r.Context().Err() != nil {
 		g.refuse(w, r, err)
 		return
 	}
-	defer lock.Unlock() // what goes wrong with it goes on in the background
-	g.next.ServeHTTP(w, r.WithContext(lock.Context(ctx)))
+	g.log(r, "request runs without its lock", err)
+	g.next.ServeHTTP(w, r)
 }

@@ -124,6 +124,8 @@ func TestHeldIsRefused(t *testing.T) {
 		if retry := second.Header().Get("Retry-After"); retry != "12" {
 			t.Errorf("Retry-After is %q, want 12: what the holder has left, rounded up", retry)
 		}
+		time.Sleep(time.Hour) // the lock is renewed
+		wantProblem(t, serve(h, newRequest("7")), http.StatusConflict, "Another request")
 		for _, other := range []string{"8", ""} {
 			all.Go(func() { serve(h, newRequest(other)) })
 			<-work.begun
@@ -184,9 +186,16 @@ func TestLostLockEndsTheContext(t *testing.T) {
 					t.Errorf("the context ended with %v, want %s", context.Cause(r.Context()), want)
 				}
 			})
-			opts := &httplock.Options{Lock: []holdfast.LockOption{holdfast.MaxHold(time.Minute), holdfast.Wait(time.Minute)}}
+			var log bytes.Buffer
+			opts := &httplock.Options{
+				Lock:   []holdfast.LockOption{holdfast.MaxHold(time.Minute), holdfast.Wait(time.Minute)},
+				Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			}
 			if serve(httplock.Middleware(locks, order, opts)(hang), newRequest("7")); lost == nil {
 				t.Errorf("%s: the handler was not called", want)
+			}
+			if !strings.Contains(log.String(), "has lost its lock") || !strings.Contains(log.String(), string(want)) {
+				t.Errorf("%s: the log has %s", want, log.String())
 			}
 		}
 	})
@@ -228,7 +237,7 @@ func TestStoreIsUnreachable(t *testing.T) {
 	}
 }
 
-// FailOpen is for stores, not for programs.
+// FailOpen is for stores, not for programs, nor for their end.
 func TestMisuse(t *testing.T) {
 	locks := newLocks(t, memlock.New())
 	work := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the handler was called") })
@@ -250,6 +259,8 @@ func TestMisuse(t *testing.T) {
 			t.Errorf("%s: told the client %s and the log %s", want, w.Body, log.String())
 		}
 	}
+	locks.Close()
+	wantProblem(t, serve(httplock.Middleware(locks, order, opts)(work), newRequest("7")), http.StatusServiceUnavailable, "at the moment")
 }
 
 func TestResponder(t *testing.T) {

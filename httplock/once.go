@@ -90,7 +90,7 @@ const ReplayedHeader = "Idempotent-Replayed"
 //
 // The response is sent once it is remembered, so a handler can neither flush nor
 // hijack: the ResponseWriter has no such methods, and [http.ResponseController]
-// returns [http.ErrNotSupported]. If the body grows beyond MaxResponse, it is
+// returns [http.ErrNotSupported]. Trailers are dropped. If the body grows beyond MaxResponse, it is
 // passed on from then on, and only the fact is remembered: repeats get 409 with the
 // status that the first has had. If remembering fails, the response is sent all the
 // same, and logged; a repeat may then be served anew. For what must not happen

@@ -43,6 +43,9 @@ func TestPausedServer(t *testing.T) {
 	if code := <-status; code != http.StatusConflict {
 		t.Errorf("the paused server answered with %d, want 409, so that the client asks again", code)
 	}
+	over := make(chan struct{})
+	defer close(over)
+	go f.finishOthers(t, over)
 	b.submit(0)
 	if b.replays != 1 {
 		t.Error("when asked again, it does not give the answer of the other")
