@@ -29,8 +29,9 @@
 // After a hand-over the next in line leads at once, on stores that wake those who
 // wait, and within a second on others. A leader that dies, is paused, or is cut
 // off from the store, has a successor when its TTL is over, which is 15 seconds
-// unless [TTL] or the options of the Locker say otherwise. After it was lost, or
-// could not be had, Run waits for up to a second, at random, before it asks again.
+// unless [TTL] or the options of the Locker say otherwise; etcd and ZooKeeper take
+// longer, as docs/guarantees.md says. After it was lost, or could not be had, Run waits
+// for up to a second, at random, before it asks again.
 //
 // # What is not promised
 //

@@ -41,3 +41,24 @@ func Example() {
 	_ = scheduler.Shutdown()
 	// Output: true
 }
+
+// Every replica does this, and the one that leads runs all jobs.
+func Example_elector() {
+	locks := holdfast.New(memlock.New(), nil)
+	defer locks.Close()
+	ran := make(chan bool, 100)
+
+	elector := schedlock.NewElector(locks, "scheduler")
+	defer elector.Close()
+	scheduler, err := gocron.NewScheduler(gocron.WithDistributedElector(elector))
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err = scheduler.NewJob(gocron.DurationJob(10*time.Millisecond), gocron.NewTask(func() { ran <- true })); err != nil {
+		log.Fatal(err)
+	}
+	scheduler.Start()
+	fmt.Println(<-ran)
+	_ = scheduler.Shutdown()
+	// Output: true
+}
