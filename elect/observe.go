@@ -28,7 +28,7 @@ func Observe(ctx context.Context, locks *holdfast.Locker, job string, every time
 	return func(yield func(holdfast.Holder, error) bool) {
 		every = cmp.Or(every, time.Second)
 		if err := bounds("every", every, shortestEvery); err != nil {
-			yield(holdfast.Holder{}, fmt.Errorf("elect: observe %q: %w", job, err))
+			yield(holdfast.Holder{}, fmt.Errorf("elect: observe %q: %w: %w", job, err, holdfast.ErrInvalid))
 			return
 		}
 		o := observer{locks: locks, job: job}

@@ -40,16 +40,16 @@ const (
 // Run returns what fn returned, if that is not [ErrStepDown] and fn returned before
 // its context ended, or if ctx has ended. If ctx ends while another leads, the error
 // matches that of ctx. While the store fails, Run asks again; it returns an error
-// only if asking again would not help: [holdfast.ErrInvalid], for bad input or a
-// store that can never grant the lock, [holdfast.ErrDeadlock] if ctx carries the lock of the job already, or
-// [holdfast.ErrClosed] once the Locker is closed.
+// only if asking again would not help: [holdfast.ErrInvalid] for bad input or a store
+// that can never grant the lock, [holdfast.ErrDeadlock] if ctx carries the lock of the
+// job already, or [holdfast.ErrClosed] once the Locker is closed.
 func Run(ctx context.Context, locks *holdfast.Locker, job string, fn func(ctx context.Context) error, opts ...Option) error {
 	s := resolve(opts)
 	if fn == nil {
 		s.require(errors.New("Run needs a function"))
 	}
 	if err := errors.Join(s.errs...); err != nil {
-		return fmt.Errorf("elect: %q: %w", job, err)
+		return fmt.Errorf("elect: %q: %w: %w", job, err, holdfast.ErrInvalid)
 	}
 	c := &candidate{settings: s, locks: locks, job: job, fn: fn}
 	for {
@@ -105,7 +105,7 @@ func final(err error) bool {
 // pause returns how long to wait after a campaign that ended like this.
 func (c *candidate) pause(why error) time.Duration {
 	switch {
-	case errors.Is(why, ErrUnfit):
+	case c.check != nil && errors.Is(why, ErrUnfit):
 		return max(aside, c.check.every)
 	case errors.Is(why, ErrStepDown):
 		return aside

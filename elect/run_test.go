@@ -79,7 +79,7 @@ func TestResultEndsRun(t *testing.T) {
 func TestLossCampaignsAgain(t *testing.T) {
 	simulate(t, func(b *bench) {
 		boom := errors.New("boom")
-		answers := []error{nil, boom, ErrStepDown}
+		answers := []error{nil, errors.Join(boom, ErrUnfit), ErrStepDown} // that of another election
 		r := b.run(func(ctx context.Context) error {
 			<-ctx.Done()
 			if !errors.Is(context.Cause(ctx), holdfast.ErrLost) && b.ctx.Err() == nil {
@@ -266,8 +266,8 @@ func TestInput(t *testing.T) {
 			"Check needs a fun": func() error { return Run(b.ctx, b.locks, job, lead, Check(time.Second, nil)) },
 			"Run needs a fun":   func() error { return Run(b.ctx, b.locks, job, nil) },
 		} {
-			if err := run(); err == nil || !strings.Contains(err.Error(), want) {
-				b.Errorf("got %v, want an error about %q", err, want)
+			if err := run(); !errors.Is(err, holdfast.ErrInvalid) || !strings.Contains(err.Error(), want) {
+				b.Errorf("got %v, want an ErrInvalid about %q", err, want)
 			}
 		}
 	})
