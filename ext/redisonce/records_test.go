@@ -1,6 +1,7 @@
 package redisonce_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -8,8 +9,10 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/ext/internal/servers"
 	"github.com/holdfast-go/holdfast/ext/redisonce"
+	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/once"
 	"github.com/holdfast-go/holdfast/once/oncetest"
 )
@@ -109,6 +112,53 @@ func TestForeignKey(t *testing.T) {
 		_, loaded := records.Load(t.Context(), key)
 		if loaded == nil || !strings.Contains(loaded.Error(), want) {
 			t.Errorf("%s: %v, want it to say %q", key, loaded, want)
+		}
+	}
+}
+
+// The request of a Finish is lost, or its answer. Do asks again, and nothing runs
+// twice.
+func TestFinishIsLost(t *testing.T) {
+	t.Parallel()
+	server := servers.StartRedis(t)
+	proxy := servers.StartProxy(t, server.Addr())
+	near, far := redisonce.New(connect(t, server.Addr()), nil), redisonce.New(connect(t, proxy.Addr()), nil)
+	locks := holdfast.New(memlock.New(), nil)
+	defer locks.Close()
+	for name, direction := range map[string]*servers.Direction{"request": proxy.Requests, "answer": proxy.Replies} {
+		before, runs := direction.Dropped(), 0
+		done := make(chan error, 1)
+		go func() {
+			result, err := once.Do(t.Context(), locks, far, name, time.Hour, func(context.Context) ([]byte, error) {
+				runs++
+				direction.Drop(true)
+				return []byte("result"), nil
+			})
+			if err == nil && string(result) != "result" {
+				err = fmt.Errorf("result %q", result)
+			}
+			done <- err
+		}()
+		want := map[string]once.State{"request": once.Begun, "answer": once.Done}[name]
+		lost := func() bool {
+			r, err := near.Load(t.Context(), name)
+			return err == nil && r.State == want && direction.Dropped() > before
+		}
+		tick := time.NewTicker(5 * time.Millisecond)
+		defer tick.Stop()
+		for late := time.After(time.Minute); !lost(); {
+			select {
+			case <-tick.C:
+			case <-late:
+				t.Fatalf("the %s was not lost", name)
+			}
+		}
+		direction.Drop(false)
+		if err := <-done; err != nil || runs != 1 {
+			t.Errorf("the %s was lost: %v after %d runs", name, err, runs)
+		}
+		if r, err := near.Load(t.Context(), name); err != nil || r.State != once.Done {
+			t.Errorf("the state is %d, %v", r.State, err)
 		}
 	}
 }

@@ -60,9 +60,13 @@ func workUntilTold(at string) (err error) {
 		case "finish":
 			close(w.finish)
 		case "do":
-			all.Go(func() { w.report(key)(once.Do(ctx, w.locks, w.records, key, time.Hour, w.effect(key))) })
+			all.Go(func() {
+				report(key, func() ([]byte, error) {
+					return once.Do(ctx, w.locks, w.records, key, time.Hour, w.effect(key))
+				})
+			})
 		case "tx":
-			all.Go(func() { w.report(key)(w.transact(ctx, key)) })
+			all.Go(func() { report(key, func() ([]byte, error) { return w.transact(ctx, key) }) })
 		default:
 			return fmt.Errorf("unknown order %q", words.Text())
 		}
@@ -110,16 +114,19 @@ func (w *worker) transact(ctx context.Context, key string) ([]byte, error) {
 	return result, tx.Commit()
 }
 
-// report writes down how it ended.
-func (w *worker) report(key string) func([]byte, error) {
-	return func(result []byte, err error) {
-		switch {
-		case errors.Is(err, fence.ErrOutdated) && errors.Is(err, holdfast.ErrLost):
-			fmt.Println(key, "error outdated")
-		case err != nil:
-			fmt.Println(key, "error", strings.ReplaceAll(err.Error(), "\n", "; "))
-		default:
-			fmt.Println(key, "result", string(result))
-		}
+// report asks until it is answered, since a slow machine is not wrong, and writes
+// down what.
+func report(key string, ask func() ([]byte, error)) {
+	result, err := ask()
+	for errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, once.ErrUnrecorded) {
+		result, err = ask()
+	}
+	switch {
+	case errors.Is(err, fence.ErrOutdated) && errors.Is(err, holdfast.ErrLost):
+		fmt.Println(key, "error outdated")
+	case err != nil:
+		fmt.Println(key, "error", strings.ReplaceAll(err.Error(), "\n", "; "))
+	default:
+		fmt.Println(key, "result", string(result))
 	}
 }
