@@ -17,7 +17,7 @@ import (
 	"testing"
 )
 
-// These tests read the source of both modules: each is a rule of the house
+// These tests read the source of all modules: each is a rule of the house
 // that a machine can check. See CONTRIBUTING.md.
 
 // A source is one file of the repository.

@@ -51,6 +51,7 @@ var walls = map[string]string{
 	"ext/all":          "...",
 	"ext/examples/...": "...",
 	"ext/cmd/...":      "...",
+	"ext/bench/...":    "...",
 
 	"ext/certlock":        ".",
 	"ext/schedlock/...":   ". elect internal/... ext/internal/... ext/schedlock",
@@ -69,13 +70,15 @@ var clients = map[string]string{
 	// a sceptic knows this one.
 	"github.com/anishathalye/porcupine": "ext/cmd/...",
 
-	// What people use today, to compare with. Newer than v4.17 of redsync needs
-	// Go 1.26.
-	"github.com/moby/locker":                 "ext/internal/...",
-	"github.com/go-redsync/redsync/v4":       "ext/internal/...",
-	"github.com/bsm/redislock":               "ext/internal/...",
-	"github.com/redis/rueidis/rueidiscompat": "ext/internal/...", // under redsync
-	"github.com/go-zookeeper/zk":             "ext/internal/...",
+	// What people use today, to compare with. In a module of its own, so that ext
+	// does not require it. Newer than v4.17 of redsync needs Go 1.26.
+	"github.com/moby/locker":                 "ext/bench/...",
+	"github.com/gofrs/flock":                 "ext/bench/...",
+	"github.com/go-redsync/redsync/v4":       "ext/bench/...",
+	"github.com/bsm/redislock":               "ext/bench/...",
+	"github.com/redis/rueidis/rueidiscompat": "ext/bench/...", // under redsync
+	"github.com/bradfitz/gomemcache":         "ext/bench/...",
+	"github.com/go-zookeeper/zk":             "ext/bench/...",
 
 	// Pipelines the commands of many goroutines by itself, which makes many
 	// locks cheap, and knows Sentinel and Cluster.
@@ -83,7 +86,7 @@ var clients = map[string]string{
 
 	// What most applications with Redis have already, and what redsync and
 	// bsm/redislock use. Newer than v9.22 needs Go 1.26.
-	"github.com/redis/go-redis/v9": "ext/redislock/goredis ext/internal/...",
+	"github.com/redis/go-redis/v9": "ext/redislock/goredis ext/bench/...",
 
 	// Several processes write one database, which the standard library cannot
 	// do, and bbolt only one process at a time. Without cgo. Newer than v1.59
@@ -101,10 +104,10 @@ var clients = map[string]string{
 	// the protocol is gRPC. The newest of v3.6 that does with Go 1.25. From its
 	// modules: the stream that keeps leases alive, errors by their codes, how to
 	// connect again, and silence on stderr.
-	"go.etcd.io/etcd/client/v3": "ext/etcdlock ext/internal/...",
+	"go.etcd.io/etcd/client/v3": "ext/etcdlock ext/bench/...",
 	"go.etcd.io/etcd/api/v3":    "ext/etcdlock",
 	"google.golang.org/grpc":    "ext/etcdlock ext/grpclock",
-	"go.uber.org/zap":           "ext/etcdlock ext/certlock ext/internal/...",
+	"go.uber.org/zap":           "ext/etcdlock ext/certlock ext/bench/...",
 
 	// What every gRPC server has already: the details of a status, and their types.
 	"google.golang.org/genproto/googleapis/rpc": "ext/grpclock",
@@ -261,31 +264,41 @@ func TestRootRequiresNothing(t *testing.T) {
 	}
 }
 
-func TestExtRequiresWhatIsMeant(t *testing.T) {
-	m := readModfile(t, "mod", "edit", "-json", "ext/go.mod")
-	known := append(slices.Collect(maps.Keys(clients)), module)
-	for _, r := range m.Require {
-		if !r.Indirect && !slices.Contains(known, r.Path) {
-			t.Errorf("ext/go.mod: requires %s: a dependency is a decision, written down in walls_test.go", r.Path)
+func TestOthersRequireWhatIsMeant(t *testing.T) {
+	known := append(slices.Collect(maps.Keys(clients)), module, module+"/ext")
+	for name, want := range map[string]map[string]string{
+		"ext/go.mod":       {module: "../"},
+		"ext/bench/go.mod": {module: "../../", module + "/ext": "../"},
+	} {
+		m := readModfile(t, "mod", "edit", "-json", name)
+		for _, r := range m.Require {
+			if !r.Indirect && !slices.Contains(known, r.Path) {
+				t.Errorf("%s: requires %s: a dependency is a decision, written down in walls_test.go", name, r.Path)
+			}
 		}
-	}
-	if len(m.Replace) != 1 || m.Replace[0].Old.Path != module || m.Replace[0].New.Path != "../" || len(m.Exclude) != 0 {
-		t.Errorf("ext/go.mod: replaces more than %s by ../, or excludes: those who import ext would not get that", module)
+		replaced := make(map[string]string)
+		for _, r := range m.Replace {
+			replaced[r.Old.Path] = r.New.Path
+		}
+		if !maps.Equal(replaced, want) || len(m.Exclude) != 0 {
+			t.Errorf("%s: replaces %v, want %v, or excludes: those who import it would not get that", name, replaced, want)
+		}
 	}
 }
 
 func TestGoVersion(t *testing.T) {
 	const oldest = "1.25.0" // newer would shut out users; older lacks testing/synctest
 	for name, m := range map[string]modfile{
-		"go.mod":     readModfile(t, "mod", "edit", "-json", "go.mod"),
-		"ext/go.mod": readModfile(t, "mod", "edit", "-json", "ext/go.mod"),
-		"go.work":    readModfile(t, "work", "edit", "-json", "go.work"),
+		"go.mod":           readModfile(t, "mod", "edit", "-json", "go.mod"),
+		"ext/go.mod":       readModfile(t, "mod", "edit", "-json", "ext/go.mod"),
+		"ext/bench/go.mod": readModfile(t, "mod", "edit", "-json", "ext/bench/go.mod"),
+		"go.work":          readModfile(t, "work", "edit", "-json", "go.work"),
 	} {
 		if m.Go != oldest || m.Toolchain != "" {
 			t.Errorf("%s: go %s, toolchain %q: must stay at go %s without a toolchain line", name, m.Go, m.Toolchain, oldest)
 		}
-		if name == "go.work" && len(m.Use) != 2 {
-			t.Errorf("go.work: uses %d modules, want . and ./ext", len(m.Use))
+		if name == "go.work" && len(m.Use) != 3 {
+			t.Errorf("go.work: uses %d modules, want ., ./ext and ./ext/bench", len(m.Use))
 		}
 	}
 }

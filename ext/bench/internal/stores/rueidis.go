@@ -1,6 +1,4 @@
-//go:build unix
-
-package peers
+package stores
 
 import (
 	"context"
@@ -15,20 +13,16 @@ import (
 	"github.com/redis/rueidis/rueidislock"
 )
 
-func newRueidis(server string) (rueidis.Client, error) {
-	return rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{server}, DisableCache: true})
+func newRueidis(addr string) (rueidis.Client, error) {
+	return rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true})
 }
 
-func openBareRueidis(servers ...string) (*library, error) {
-	client, err := newRueidis(servers[0])
+// openBareRueidis is the lock that people write by hand.
+func openBareRueidis(at []string, ttl time.Duration) (*Library, error) {
+	client, err := newRueidis(at[0])
 	if err != nil {
 		return nil, err
 	}
-	return bareRueidis(client), nil
-}
-
-// bareRueidis is the lock that people write by hand.
-func bareRueidis(client rueidis.Client) *library {
 	release := rueidis.NewLuaScript(compareAndDelete)
 	lock := func(ctx context.Context, key string) (func() error, error) {
 		value := rand.Text()
@@ -44,34 +38,27 @@ func bareRueidis(client rueidis.Client) *library {
 		}
 		return func() error {
 			n, err := release.Exec(context.Background(), client, []string{key}, []string{value}).AsInt64()
-			if err == nil && n != 1 {
-				err = errGone
-			}
-			return err
+			return gone(n == 1, err)
 		}, nil
 	}
-	return &library{lock, client.Close}
+	return &Library{lock, client.Close}, nil
 }
 
 // openRueidislock lets it wait for a second where it would for 20 ms: with many
 // at once it gives up otherwise.
-func openRueidislock(servers ...string) (*library, error) {
-	return newRueidislock(rueidislock.LockerOption{
-		ClientOption:   rueidis.ClientOption{InitAddress: servers},
+func openRueidislock(at []string, ttl time.Duration) (*Library, error) {
+	locks, err := rueidislock.NewLocker(rueidislock.LockerOption{
+		ClientOption:   rueidis.ClientOption{InitAddress: at},
 		KeyMajority:    1,
 		KeyValidity:    ttl,
 		NoLoopTracking: true,
 		TryNextAfter:   time.Second,
 	})
-}
-
-func newRueidislock(option rueidislock.LockerOption) (*library, error) {
-	lk, err := rueidislock.NewLocker(option)
 	if err != nil {
 		return nil, err
 	}
 	lock := func(ctx context.Context, key string) (func() error, error) {
-		held, cancel, err := lk.WithContext(ctx, key)
+		held, cancel, err := locks.WithContext(ctx, key)
 		if err != nil {
 			return nil, err
 		}
@@ -80,28 +67,28 @@ func newRueidislock(option rueidislock.LockerOption) (*library, error) {
 			return held.Err()
 		}, nil
 	}
-	return &library{lock, lk.Close}, nil
+	return &Library{lock, locks.Close}, nil
 }
 
-func openRedsyncRueidis(servers ...string) (*library, error) {
+func openRedsyncRueidis(at []string, ttl time.Duration) (*Library, error) {
 	var pools []pool.Pool
 	var clients []rueidis.Client
-	for _, server := range servers {
-		client, err := newRueidis(server)
+	for _, addr := range at {
+		client, err := newRueidis(addr)
 		if err != nil {
 			return nil, err
 		}
 		clients = append(clients, client)
 		pools = append(pools, rueidispool.NewPool(rueidiscompat.NewAdapter(client)))
 	}
-	return redsyncOn(redsync.New(pools...), func() {
+	return redsyncOn(redsync.New(pools...), ttl, func() {
 		for _, client := range clients {
 			client.Close()
 		}
 	}), nil
 }
 
-func redsyncOn(rs *redsync.Redsync, end func()) *library {
+func redsyncOn(rs *redsync.Redsync, ttl time.Duration, end func()) *Library {
 	const forEver = 1 << 30
 	lock := func(ctx context.Context, key string) (func() error, error) {
 		m := rs.NewMutex(key, redsync.WithExpiry(ttl), redsync.WithFailFast(true),
@@ -109,16 +96,7 @@ func redsyncOn(rs *redsync.Redsync, end func()) *library {
 		if err := m.LockContext(ctx); err != nil {
 			return nil, err
 		}
-		return func() error {
-			ok, err := m.UnlockContext(context.Background())
-			if ok {
-				return nil
-			}
-			if err == nil {
-				err = errGone
-			}
-			return err
-		}, nil
+		return func() error { return gone(m.UnlockContext(context.Background())) }, nil
 	}
-	return &library{lock, end}
+	return &Library{lock, end}
 }

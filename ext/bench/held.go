@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/ext/bench/internal/stores"
+	"github.com/holdfast-go/holdfast/ext/bench/internal/worker"
+)
+
+// A holding is what it costs a side to hold many locks.
+type holding struct {
+	side       stores.Side
+	lost       int
+	memory     float64 // bytes for each lock
+	goroutines int
+	cpu        float64 // of one processor, 0 to 1 and more
+	cost       float64 // a second, for the server
+}
+
+// hold lets the sides that renew hold many locks for a while, one side after
+// another, each in a fresh process: what this costs is not told by turns.
+func (f *field) hold(ctx context.Context) (all []holding, err error) {
+	for i, side := range f.store.Sides {
+		if !side.Renews {
+			continue
+		}
+		h, err := f.holdAs(ctx, i)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, h)
+	}
+	return all, nil
+}
+
+func (f *field) holdAs(ctx context.Context, i int) (h holding, err error) {
+	h.side = f.store.Sides[i]
+	w, err := f.start(h.side)
+	if err != nil {
+		return h, err
+	}
+	defer func() {
+		if end := w.Stop(); err == nil {
+			err = end
+		}
+	}()
+	orders := []worker.Order{{Do: worker.Measure}, {Do: worker.Hold, Locks: f.scale.held}, {Do: worker.Measure}}
+	var reports []worker.Report
+	for _, o := range orders {
+		r, err := w.Do(o)
+		if err != nil {
+			return h, err
+		}
+		reports = append(reports, r)
+	}
+	before, start := reports[0].Use, reports[2].Use
+	began, count := time.Now(), f.count(i)
+	select {
+	case <-time.After(f.scale.heldFor):
+	case <-ctx.Done():
+		return h, ctx.Err()
+	}
+	spent := time.Since(began).Seconds()
+	h.cost = float64(f.count(i)-count) / spent
+	end, err := w.Do(worker.Order{Do: worker.Measure})
+	if err != nil {
+		return h, err
+	}
+	freed, err := w.Do(worker.Order{Do: worker.Free})
+	h.lost = freed.Lost
+	h.memory = float64(start.Memory-before.Memory) / float64(f.scale.held)
+	h.goroutines = end.Use.Goroutines - before.Goroutines
+	h.cpu = (end.Use.CPU - start.CPU).Seconds() / spent
+	return h, err
+}
+
+// title says what is done.
+func (s scale) title() string {
+	return fmt.Sprintf("Held: %s locks for %v, with a TTL of %v, one side after another", thousands(float64(s.held)), s.heldFor, s.ttl)
+}

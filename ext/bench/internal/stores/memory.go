@@ -1,0 +1,58 @@
+package stores
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/moby/locker"
+
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
+)
+
+func memory() Store {
+	return Store{
+		Name: "memory", Title: "Memory", OneProcess: true,
+		Sides: []Side{
+			{Name: "Holdfast", Open: holdfastAt, Renews: true},
+			{Name: "moby/locker", Kind: Peer, Open: openLocker},
+			{Name: "map of channels", Kind: Bare, Open: openChannels},
+		},
+		Start: func(servers.TB, time.Duration) *Server { return &Server{At: []string{"mem://"}} },
+	}
+}
+
+func openLocker([]string, time.Duration) (*Library, error) {
+	names := locker.New()
+	return &Library{
+		Lock: func(_ context.Context, key string) (func() error, error) {
+			names.Lock(key)
+			return func() error { return names.Unlock(key) }, nil
+		},
+		Close: func() {},
+	}, nil
+}
+
+// openChannels has the plainest lock that goes from hand to hand, first come first
+// served: a channel with one token, whose blocked receivers Go serves in order.
+func openChannels([]string, time.Duration) (*Library, error) {
+	var tokens sync.Map
+	return &Library{
+		Lock: func(ctx context.Context, key string) (func() error, error) {
+			token, ok := tokens.Load(key)
+			if !ok {
+				full := make(chan struct{}, 1)
+				full <- struct{}{}
+				token, _ = tokens.LoadOrStore(key, full)
+			}
+			c := token.(chan struct{})
+			select {
+			case <-c:
+				return func() error { c <- struct{}{}; return nil }, nil
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		},
+		Close: func() {},
+	}, nil
+}

@@ -1,0 +1,98 @@
+package stores
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
+)
+
+var zooKeeperSides = []Side{
+	{Name: "Holdfast", Open: openZooKeeper, Renews: true},
+	{Name: "zk.Lock of go-zookeeper", Kind: Peer, Open: openRecipe},
+	{Name: "Create, Delete on go-zookeeper, 5 ms", Kind: Bare, Open: openNode},
+}
+
+func zooKeeper() Store {
+	return Store{
+		Name: "zookeeper", Title: "ZooKeeper", Cost: "packets", Sides: zooKeeperSides,
+		Start: func(tb servers.TB, _ time.Duration) *Server {
+			z := servers.StartZooKeeper(tb)
+			return &Server{
+				At:    []string{z.Addr()},
+				Count: func(Side) int { return z.Count("packets_received") },
+			}
+		},
+	}
+}
+
+func ensemble() Store {
+	return Store{
+		Name: "zookeeper-ensemble", Title: "ZooKeeper, three servers", Sides: zooKeeperSides,
+		Start: func(tb servers.TB, _ time.Duration) *Server {
+			return &Server{At: servers.StartEnsemble(tb).Addrs()}
+		},
+	}
+}
+
+func openZooKeeper(at []string, ttl time.Duration) (*Library, error) {
+	return holdfastAt([]string{join("zk://", at)}, ttl)
+}
+
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
+
+// newZooKeeper returns a connection that has a session, as long as ours would be.
+func newZooKeeper(at []string, ttl time.Duration) (*zk.Conn, error) {
+	conn, events, err := zk.Connect(at, 2*ttl, zk.WithLogger(silent{}))
+	if err != nil {
+		return nil, err
+	}
+	for e := range events {
+		if e.State == zk.StateHasSession {
+			return conn, nil
+		}
+	}
+	return nil, errors.New("no session")
+}
+
+// openRecipe lists the line once its node is made, and once more when the node
+// ahead is gone. It takes no context and cannot give up.
+func openRecipe(at []string, ttl time.Duration) (*Library, error) {
+	conn, err := newZooKeeper(at, ttl)
+	if err != nil {
+		return nil, err
+	}
+	return &Library{
+		Lock: func(_ context.Context, key string) (func() error, error) {
+			l := zk.NewLock(conn, "/lock-"+key, zk.WorldACL(zk.PermAll))
+			return l.Unlock, l.Lock()
+		},
+		Close: conn.Close,
+	}, nil
+}
+
+func openNode(at []string, ttl time.Duration) (*Library, error) {
+	conn, err := newZooKeeper(at, ttl)
+	if err != nil {
+		return nil, err
+	}
+	return &Library{
+		Lock: func(ctx context.Context, key string) (func() error, error) {
+			path := "/node-" + key
+			err := poll(ctx, longPause, func() (bool, error) {
+				_, err := conn.Create(path, nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
+				if errors.Is(err, zk.ErrNodeExists) {
+					return false, nil
+				}
+				return err == nil, err
+			})
+			return func() error { return conn.Delete(path, -1) }, err
+		},
+		Close: conn.Close,
+	}, nil
+}

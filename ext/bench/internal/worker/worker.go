@@ -1,0 +1,178 @@
+// Package worker has the processes that lock. Each serves one side of a store, so
+// that none shares its memory, its connections or its garbage collector with
+// another, and does what it is told through its standard input.
+package worker
+
+import (
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/holdfast-go/holdfast/ext/bench/internal/stores"
+)
+
+// An Order tells a worker what to do.
+type Order struct {
+	Do         Deed
+	Key        string
+	OwnKeys    bool // of Crowd: each goroutine has a key of its own
+	Goroutines int  // of Crowd
+	Locks      int  // of Hold
+	For        time.Duration
+}
+
+// A Deed is what workers can do.
+type Deed string
+
+// What workers can do.
+const (
+	Ready   Deed = "ready"   // answer
+	Alone   Deed = "alone"   // lock and unlock in one goroutine, for a while
+	Crowd   Deed = "crowd"   // lock and unlock in many goroutines, for a while
+	Lock    Deed = "lock"    // lock, and tell when
+	Unlock  Deed = "unlock"  // unlock, and tell from when
+	Hold    Deed = "hold"    // lock many keys
+	Free    Deed = "free"    // unlock them
+	Measure Deed = "measure" // tell what the process uses
+)
+
+// A Report is what comes of an Order.
+type Report struct {
+	At    time.Time // when a lock was held, or the unlocking of it began
+	Tally Tally
+	Use   Usage
+	Lost  int // of Free: locks that had ended before
+	Err   string
+}
+
+// patience is how long a waiter may wait after all others have stopped.
+const patience = 10 * time.Second
+
+// A Task says which side of which store a worker serves, and where.
+type Task struct {
+	Store, Side string
+	At          []string
+	TTL         time.Duration
+}
+
+// variable is set in the environment of workers.
+const variable = "HOLDFAST_BENCH_WORKER"
+
+// A Worker is a process that works.
+type Worker struct {
+	task Task
+	cmd  *exec.Cmd
+	in   io.Closer
+	send *gob.Encoder
+	recv *gob.Decoder
+}
+
+// Start starts a worker, which is this program again, and returns once it has
+// opened its side.
+func Start(t Task) (*Worker, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), variable+"=1")
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	w := &Worker{t, cmd, in, gob.NewEncoder(in), gob.NewDecoder(out)}
+	err = w.send.Encode(t)
+	if err == nil {
+		_, err = w.Do(Order{Do: Ready})
+	}
+	if err != nil {
+		return nil, errors.Join(err, w.Stop())
+	}
+	return w, nil
+}
+
+// Order gives an order. Its Report has to be read before the next one.
+func (w *Worker) Order(o Order) error { return w.name(w.send.Encode(o)) }
+
+// Report waits until the order is done.
+func (w *Worker) Report() (r Report, err error) {
+	err = w.recv.Decode(&r)
+	if err == nil && r.Err != "" {
+		err = errors.New(r.Err)
+	}
+	return r, w.name(err)
+}
+
+// Do gives an order and waits until it is done.
+func (w *Worker) Do(o Order) (Report, error) {
+	if err := w.Order(o); err != nil {
+		return Report{}, err
+	}
+	return w.Report()
+}
+
+// Stop ends the process, which closes its side first.
+func (w *Worker) Stop() error {
+	_ = w.in.Close()
+	late := time.AfterFunc(patience, func() { _ = w.cmd.Process.Kill() })
+	defer late.Stop()
+	return w.name(w.cmd.Wait())
+}
+
+// name says whose an error is.
+func (w *Worker) name(err error) error {
+	if err != nil {
+		err = fmt.Errorf("worker of %s, %s: %w", w.task.Store, w.task.Side, err)
+	}
+	return err
+}
+
+// Serve works until there are no more orders, if this process was started as a
+// worker, and says whether it was.
+func Serve() (worked bool, err error) {
+	if os.Getenv(variable) == "" {
+		return false, nil
+	}
+	orders, reports := gob.NewDecoder(os.Stdin), gob.NewEncoder(os.Stdout)
+	var t Task
+	if err := orders.Decode(&t); err != nil {
+		return true, err
+	}
+	side, ok := stores.Find(t.Store, t.Side)
+	if !ok {
+		return true, fmt.Errorf("no store %q has a side %q", t.Store, t.Side)
+	}
+	lib, err := side.Open(t.At, t.TTL)
+	if err != nil {
+		return true, fmt.Errorf("open %s of %s: %w", t.Side, t.Store, err)
+	}
+	defer lib.Close()
+	b := &bench{lib: lib}
+	for {
+		var o Order
+		if err := orders.Decode(&o); errors.Is(err, io.EOF) {
+			return true, nil
+		} else if err != nil {
+			return true, err
+		}
+		r, err := b.obey(o)
+		if err != nil {
+			r.Err = err.Error()
+		}
+		if err := reports.Encode(r); err != nil {
+			return true, err
+		}
+	}
+}

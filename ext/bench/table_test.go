@@ -1,0 +1,58 @@
+package main
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/ext/bench/internal/stores"
+	"github.com/holdfast-go/holdfast/ext/bench/internal/worker"
+)
+
+func TestNumbers(t *testing.T) {
+	for want, got := range map[string]string{
+		"0":         thousands(0),
+		"999":       thousands(999.4),
+		"1,000":     thousands(999.5),
+		"-12,345":   thousands(-12345),
+		"1,234,567": thousands(1234567),
+		"250 ns":    duration(250),
+		"1.50 µs":   duration(1500),
+		"12.3 ms":   duration(12345 * time.Microsecond),
+		"123 s":     duration(123 * time.Second),
+		"0.00885":   ratio(0.008853),
+		"127":       ratio(127.4),
+		"–":         ratio(math.NaN()),
+	} {
+		if got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// TestTable has two sides, of which the other is twice as fast and unfair.
+func TestTable(t *testing.T) {
+	s := scale{rounds: 2, each: time.Second}
+	b := bench{name: "one-key", processes: 1, goroutines: 2, times: "wait"}
+	ours := result{side: stores.Side{Name: "ours"}}
+	theirs := result{side: stores.Side{Name: "theirs"}}
+	for range s.rounds {
+		ours.add(b, worker.Tally{Counts: []int{50, 50}, Times: []time.Duration{time.Millisecond}}, 300, s)
+		theirs.add(b, worker.Tally{Counts: []int{190, 10}, Times: []time.Duration{time.Second}, Lost: 1}, 200, s)
+	}
+	var out bytes.Buffer
+	printResults(&out, b, stores.Store{Cost: "commands"}, []result{ours, theirs})
+	for _, want := range []string{
+		"One key: 2 goroutines in one process.",
+		"|  | locks/s | quartiles of the rounds | × Holdfast | wait p50 | p99 | longest | min/max | commands/lock |",
+		"| ours | 100 | 100 – 100 | 1.00 | 1.00 ms | 1.00 ms | 1.00 ms | 1.0 | 3.00 |",
+		"| theirs | 200 | 200 – 200 | 2.00 | 1.00 s | 1.00 s | 1.00 s | 0.053 | 1.00 |",
+		"theirs: of 400 locks, 2 could not be given back, because they were gone.",
+	} {
+		if !strings.Contains(out.String(), want+"\n") {
+			t.Errorf("the table lacks %q:\n%s", want, out.String())
+		}
+	}
+}
