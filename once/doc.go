@@ -26,7 +26,7 @@
 //
 //   - While records and locks keep what they were given, nobody runs the effect
 //     of a key once its result is remembered, until the retention is over.
-//   - Everyone who gets a result gets the same. A former owner that was paused or
+//   - Everyone who gets a result without an error gets the same. A former owner that was paused or
 //     cut off can neither overwrite the result of a later one nor add one where
 //     another has begun: the records refuse its token.
 //   - An error or a panic of the effect is not remembered. The next may try.

@@ -41,18 +41,18 @@ var _ Records = (*SQL)(nil)
 // Schema returns the statements that make the table unless it is there, for a
 // migration.
 func (s *SQL) Schema() ([]string, error) {
-	st, err := s.statements()
+	st, err := compile(s.Dialect, cmp.Or(s.Table, "holdfast_once"))
 	return st.create, err
 }
 
 // Create makes the table unless it is there. It needs the right to make tables;
 // all else needs the rights to read, insert, update and delete in this one.
 func (s *SQL) Create(ctx context.Context) error {
-	statements, err := s.Schema()
+	st, err := s.statements()
 	if err != nil {
 		return err
 	}
-	for _, statement := range statements {
+	for _, statement := range st.create {
 		if _, err := s.DB.ExecContext(ctx, statement); err != nil {
 			return fmt.Errorf("once: create the table: %w", err)
 		}
@@ -287,6 +287,10 @@ func (s *SQL) outcome(ctx context.Context, e *Effect, why error) ([]byte, error)
 	return nil, errors.Join(why, e.failed("commit", err), e.lock.Err())
 }
 
+// statements are those for calls of the database.
 func (s *SQL) statements() (statements, error) {
+	if s.DB == nil {
+		return statements{}, errors.New("once: SQL.DB is not set: open a database")
+	}
 	return compile(s.Dialect, cmp.Or(s.Table, "holdfast_once"))
 }
