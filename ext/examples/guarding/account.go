@@ -2,7 +2,9 @@
 // others at the same time, each with pgx, with database/sql and with GORM: a row
 // lock in a transaction, a lease with a fencing token, and a version that is
 // compared. [PGX.Register] and [GORM.Register] guard what has no row yet.
-// docs/guarding.md compares them.
+// docs/guarding.md compares them. [PGX.Unguarded] and [PGX.RegisterUnguarded] show
+// what they are for; the programs in ext/examples/withdrawal and
+// ext/examples/registration let you try it.
 package guarding
 
 import (
@@ -17,14 +19,14 @@ import (
 // falling below zero, or a phone number from being registered twice, so that only
 // the guards do; in earnest, let the database check that as well.
 const Schema = `
-CREATE TABLE accounts (
+CREATE TABLE IF NOT EXISTS accounts (
 	id      bigint PRIMARY KEY,
 	balance bigint NOT NULL,
 	version bigint NOT NULL DEFAULT 0, -- for Version
 	fence   bigint NOT NULL DEFAULT 0  -- for LeaseColumn
 );
-CREATE TABLE registrations (phone text NOT NULL, owner text NOT NULL);
-CREATE INDEX ON registrations (phone)`
+CREATE TABLE IF NOT EXISTS registrations (phone text NOT NULL, owner text NOT NULL);
+CREATE INDEX IF NOT EXISTS registrations_phone ON registrations (phone)`
 
 // ErrFunds says that the balance is less than what is to be withdrawn.
 var ErrFunds = errors.New("insufficient funds")

@@ -83,7 +83,7 @@ func start(ctx context.Context, url string, conns int, opts *holdfast.Options) (
 	}
 	p := &process{pool: pool, store: pglock.New(pool, nil)}
 	p.locks = holdfast.New(p.store, opts)
-	p.pgx, p.sql, p.gorm = PGX{pool, p.locks, fences}, SQL{db, p.locks, fences}, GORM{orm, p.locks, fences}
+	p.pgx, p.sql, p.gorm = PGX{Pool: pool, Locks: p.locks, Fences: fences}, SQL{db, p.locks, fences}, GORM{orm, p.locks, fences}
 	return p, nil
 }
 

@@ -17,6 +17,17 @@ type PGX struct {
 	Pool   *pgxpool.Pool
 	Locks  *holdfast.Locker
 	Fences fence.SQL
+
+	// Work is what Lease, Register and the unguarded ones do between what they
+	// read and what they write. nil is for nothing.
+	Work func(context.Context) error
+}
+
+func (p PGX) work(ctx context.Context) error {
+	if p.Work == nil {
+		return nil
+	}
+	return p.Work(ctx)
 }
 
 // RowLock locks the row of the account for the length of a transaction.
@@ -53,6 +64,9 @@ func (p PGX) Lease(ctx context.Context, id, amount int64) error {
 			return ErrFunds
 		}
 		// Here may be slow work: no transaction is open meanwhile.
+		if err := p.work(ctx); err != nil {
+			return err
+		}
 		return pgx.BeginFunc(ctx, p.Pool, func(tx pgx.Tx) error {
 			if err := pglock.CheckFence(ctx, tx, p.Fences, key, token); err != nil {
 				return err
@@ -98,6 +112,9 @@ func (p PGX) Register(ctx context.Context, phone, owner string) error {
 			return &TakenError{Phone: phone, Owner: first}
 		}
 		if !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+		if err := p.work(ctx); err != nil {
 			return err
 		}
 		_, err = tx.Exec(ctx, `INSERT INTO registrations (phone, owner) VALUES ($1, $2)`, phone, owner)
