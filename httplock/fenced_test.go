@@ -115,69 +115,91 @@ func TestFencedWaitsForFormerHolders(t *testing.T) {
 	})
 }
 
-func TestTransport(t *testing.T) {
-	var fences fence.Memory
-	var elsewhere []http.Header
-	foreign := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { elsewhere = append(elsewhere, r.Header) }))
-	defer foreign.Close()
+// A sender is a client that sends fencing tokens to a server that checks them.
+type sender struct {
+	t         *testing.T
+	client    *http.Client
+	url       string
+	fences    fence.Memory
+	elsewhere []http.Header // of requests that were redirected to another origin
+}
+
+func newSender(t *testing.T) *sender {
+	s := &sender{t: t}
+	foreign := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { s.elsewhere = append(s.elsewhere, r.Header) }))
+	t.Cleanup(foreign.Close)
 	mux := http.NewServeMux()
-	mux.Handle("POST /write", httplock.Fenced(&fences, nil, nil)(created))
+	mux.Handle("POST /write", httplock.Fenced(&s.fences, nil, nil)(created))
 	mux.Handle("POST /moved", http.RedirectHandler("/write", http.StatusTemporaryRedirect))
 	mux.Handle("POST /away", http.RedirectHandler(foreign.URL, http.StatusTemporaryRedirect))
 	server := httptest.NewServer(mux)
-	defer server.Close()
+	t.Cleanup(server.Close)
 	transport, err := httplock.NewTransport(nil, server.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := &http.Client{Transport: transport}
-	defer client.CloseIdleConnections()
-	send := func(ctx context.Context, path string) (int, error) {
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+path, strings.NewReader("body"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		response, err := client.Do(r)
-		if len(r.Header) != 0 {
-			t.Errorf("the caller's request has %v", r.Header)
-		}
-		if err != nil {
-			return 0, err
-		}
-		return response.StatusCode, response.Body.Close()
+	s.client, s.url = &http.Client{Transport: transport}, server.URL
+	t.Cleanup(s.client.CloseIdleConnections)
+	return s
+}
+
+func (s *sender) send(ctx context.Context, path string) (int, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+path, strings.NewReader("body"))
+	if err != nil {
+		s.t.Fatal(err)
 	}
-	want := func(ctx context.Context, path string, status int) {
-		t.Helper()
-		if got, err := send(ctx, path); got != status || err != nil {
-			t.Errorf("%s: %d, %v; want %d", path, got, err, status)
-		}
+	response, err := s.client.Do(r)
+	if len(r.Header) != 0 {
+		s.t.Errorf("the caller's request has %v", r.Header)
 	}
-	locks := newLocks(t, memlock.New())
-	lock, err := locks.Lock(t.Context(), "account/ä 7")
+	if err != nil {
+		return 0, err
+	}
+	return response.StatusCode, response.Body.Close()
+}
+
+func TestTransport(t *testing.T) {
+	s := newSender(t)
+	lock, err := newLocks(t, memlock.New()).Lock(t.Context(), "account/ä 7")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx := lock.Context(t.Context())
+	want := func(ctx context.Context, path string, status int) {
+		t.Helper()
+		if got, err := s.send(ctx, path); got != status || err != nil {
+			t.Errorf("%s: %d, %v; want %d", path, got, err, status)
+		}
+	}
 	want(ctx, "/write", http.StatusCreated)
 	want(ctx, "/moved", http.StatusCreated)
 	want(t.Context(), "/write", http.StatusPreconditionRequired)
 	want(ctx, "/away", http.StatusOK)
-	if len(elsewhere) != 1 || elsewhere[0].Get(httplock.KeyHeader)+elsewhere[0].Get(httplock.FenceHeader) != "" {
-		t.Errorf("the redirect told another origin %v", elsewhere)
+	if len(s.elsewhere) != 1 || s.elsewhere[0].Get(httplock.KeyHeader)+s.elsewhere[0].Get(httplock.FenceHeader) != "" {
+		t.Errorf("the redirect told another origin %v", s.elsewhere)
 	}
-	if err := fences.Check(t.Context(), "account/ä 7", lock.Fence()+1, func() error { return nil }); err != nil {
+	if err := s.fences.Check(t.Context(), "account/ä 7", lock.Fence()+1, func() error { return nil }); err != nil {
 		t.Error(err)
 	}
 	want(ctx, "/write", http.StatusPreconditionFailed)
+}
+
+func TestTransportWithoutToken(t *testing.T) {
+	s := newSender(t)
+	lock, err := newLocks(t, memlock.New()).Lock(t.Context(), "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.WithoutCancel(lock.Context(t.Context()))
 	lock.Unlock()
-	if _, err := send(context.WithoutCancel(ctx), "/write"); !errors.Is(err, holdfast.ErrReleased) {
+	if _, err := s.send(ctx, "/write"); !errors.Is(err, holdfast.ErrReleased) {
 		t.Errorf("with a lock that has ended: %v", err)
 	}
 	tokenless, err := newLocks(t, noTokens{memlock.New()}).Lock(t.Context(), "k")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := send(tokenless.Context(t.Context()), "/write"); !errors.Is(err, holdfast.ErrNotFenced) {
+	if _, err := s.send(tokenless.Context(t.Context()), "/write"); !errors.Is(err, holdfast.ErrNotFenced) {
 		t.Errorf("with a store without tokens: %v", err)
 	}
 }

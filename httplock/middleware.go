@@ -34,13 +34,16 @@ type Options struct {
 // use the same store. The others get 409 with Retry-After, at once or after
 // waiting (see [Options].Lock).
 //
-// The handler's context carries the lock, and ends when the lock is lost. The
-// lock is given back when the handler returns or panics, before the response of
-// a handler that does not flush is sent: a client that has its answer can ask
-// again. A handler that hijacks the connection keeps the lock until it returns,
-// not until the connection ends. If the client disconnects, the context ends as
-// usual, a request that waits leaves the line, and a handler that runs keeps the
-// lock until it returns.
+// The handler's context carries the lock, and ends when the lock is lost. The lock
+// is given back when the handler returns or panics, which is before the end of the
+// response is sent unless the handler flushes or sets Content-Length: a client that
+// has its answer can ask again. A handler that hijacks the connection keeps the lock
+// until it returns, not until the connection ends. If the client disconnects, the
+// context ends as usual, a request that waits leaves the line, and a handler that
+// runs keeps the lock until it returns.
+//
+// An [http.TimeoutHandler] belongs around the middleware: inside of it, it would
+// return, and the key be free, while the handler still works.
 //
 // The ResponseWriter is passed on as it is. nil means the default options. What
 // is wrong with an argument is answered to every request with 500 and logged.

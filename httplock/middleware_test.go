@@ -150,7 +150,11 @@ func TestWaitHasALimit(t *testing.T) {
 		all.Go(func() { serve(h, newRequest("7")) })
 		<-work.begun
 		began := time.Now()
-		wantProblem(t, serve(h, newRequest("7")), http.StatusConflict, "Another request")
+		second := serve(h, newRequest("7"))
+		wantProblem(t, second, http.StatusConflict, "Another request")
+		if retry := second.Header().Get("Retry-After"); retry != "13" {
+			t.Errorf("Retry-After is %q, want 13: what the holder has left, rounded up", retry)
+		}
 		if waited := time.Since(began); waited != 2*time.Second {
 			t.Errorf("waited for %v, want 2s", waited)
 		}

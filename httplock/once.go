@@ -96,6 +96,7 @@ const ReplayedHeader = "Idempotent-Replayed"
 // same, and logged; a repeat may then be served anew. For what must not happen
 // twice even then, see package once on effects that commit with their records.
 //
+// An [http.TimeoutHandler] belongs around the middleware, as with [Middleware].
 // Requests by GET, HEAD, OPTIONS and TRACE are served as usual, since they may be
 // repeated. Others that would switch protocols get 400, except to h2c, which a
 // server may ignore.
