@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"flag"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -24,6 +25,11 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	// These tests wait for servers most of the time, not for the processor.
+	flag.Parse()
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
 	os.Exit(servers.Main(m, func(tb servers.TB) {
 		postgres, mariadb = servers.AnyPostgres(tb), servers.AnyMariaDB(tb)
 	}))
