@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fence"
 )
 
@@ -151,11 +150,8 @@ func (s *SQL) finish(ctx context.Context, tx fence.Tx, key string, token uint64,
 	if err != nil {
 		return err
 	}
-	if result == nil {
-		result = []byte{} // some clients take nil for NULL
-	}
 	for range again {
-		done, err := changes(ctx, tx, st.finish, result, keep.Microseconds(), []byte(key), token)
+		done, err := changes(ctx, tx, st.finish, notNull(result), keep.Microseconds(), []byte(key), token)
 		if err != nil || done {
 			return err
 		}
@@ -168,6 +164,15 @@ func (s *SQL) finish(ctx context.Context, tx fence.Tx, key string, token uint64,
 		}
 	}
 	return errRestless
+}
+
+// notNull returns the bytes as a value that is not NULL, which some clients take nil
+// for.
+func notNull(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
 }
 
 // Forget implements [Records].
@@ -202,89 +207,6 @@ func changes(ctx context.Context, tx fence.Tx, query string, args ...any) (bool,
 	}
 	n, err := result.RowsAffected()
 	return n > 0, err
-}
-
-// FinishTx remembers the result of an effect in the caller's transaction: it is
-// remembered when that commits, together with what the effect has changed. The
-// effect must have begun with s as its records, and tx must be of the same
-// database. FinishTx keeps others that ask for the key waiting until tx has ended.
-//
-//	effect, err := once.Begin(ctx, locks, records, key, once.Options{})
-//	// As always; then, in a transaction, the effect, and:
-//	if err := records.FinishTx(ctx, tx, effect, result); err != nil {
-//		return err // and roll back
-//	}
-//	return tx.Commit()
-//
-// Roll tx back after any error. One that matches [fence.ErrOutdated] says that
-// another has begun since, after the lock was lost. If Commit returns an error,
-// ask for the key again: it says whether it was done.
-func (s *SQL) FinishTx(ctx context.Context, tx fence.Tx, e *Effect, result []byte) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.records != Records(s) {
-		return e.failed("finish", errRecords)
-	}
-	if err := e.settle(result); err != nil {
-		return e.failed("finish", err)
-	}
-	if err := s.finish(ctx, tx, e.key, e.token, result, e.retention); err != nil {
-		return e.failed("finish", errors.Join(err, e.lock.Err()))
-	}
-	return nil
-}
-
-// Do is [Do] with s for the records and a transaction for fn: what fn does with tx
-// and its result commit together, or neither does. So even a crash, a pause or a
-// connection that breaks at the worst moment never lets it happen twice. fn must
-// neither commit nor roll back. An error of fn, or of the commit, rolls back, and
-// the next may try.
-func (s *SQL) Do(ctx context.Context, locks *holdfast.Locker, key string, retention time.Duration, fn func(ctx context.Context, tx *sql.Tx) ([]byte, error), opts ...holdfast.LockOption) (result []byte, err error) {
-	e, err := Begin(ctx, locks, s, key, Options{Retention: retention}, opts...)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, e.Close()) }()
-	if result, done := e.Result(); done {
-		return result, nil
-	}
-	result, err = s.transact(e.Context(ctx), e, fn)
-	if err != nil && e.settled {
-		return s.outcome(ctx, e, err)
-	}
-	return result, err
-}
-
-func (s *SQL) transact(ctx context.Context, e *Effect, fn func(ctx context.Context, tx *sql.Tx) ([]byte, error)) ([]byte, error) {
-	tx, err := s.DB.BeginTx(ctx, nil)
-	if err != nil {
-		return nil, e.failed("begin a transaction for", err)
-	}
-	defer func() { _ = tx.Rollback() }()
-	result, err := fn(ctx, tx)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.FinishTx(ctx, tx, e, result); err != nil {
-		return nil, err
-	}
-	return result, e.failed("commit", tx.Commit())
-}
-
-// outcome finds out what a commit that has failed has done. To begin again with
-// the same token waits until the transaction has ended, one way or the other.
-func (s *SQL) outcome(ctx context.Context, e *Effect, why error) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
-	defer cancel()
-	var r Record
-	err := persist(ctx, func(ctx context.Context) (err error) {
-		r, err = s.Begin(ctx, e.key, e.token, "", max(e.retention, unfinished))
-		return err
-	})
-	if err == nil && r.State == Done {
-		return r.Result, nil
-	}
-	return nil, errors.Join(why, e.failed("commit", err), e.lock.Err())
 }
 
 // statements are those for calls of the database.

@@ -20,6 +20,12 @@ type statements struct {
 	take   string // from token, fingerprint, microseconds, name, token and fingerprint
 	finish string // from result, microseconds, name and token
 	forget string // from token, name and token
+
+	// The same as finish and judge, but always with one row: how many were
+	// changed, and state and token. "" where that takes more than a statement.
+	finishRow string
+	judgeRow  string
+
 	over   string // some of the names whose time is over
 	remove string // one of them
 }
@@ -31,6 +37,7 @@ type dialect struct {
 	insert string // with what stands before and after VALUES of an insert that leaves what is there
 	create []string
 	latest string // after a SELECT that is to see what others have committed
+	count  string // around an UPDATE, to return how many rows it has changed
 }
 
 var dialects = map[fence.Dialect]dialect{
@@ -46,6 +53,7 @@ CREATE TABLE IF NOT EXISTS {table} (name bytea PRIMARY KEY, state smallint NOT N
 	fingerprint bytea NOT NULL, result bytea, expires bigint NOT NULL);
 CREATE INDEX IF NOT EXISTS {bare_index} ON {table} (expires);
 END $$`},
+		count: `WITH changed AS ({update} RETURNING name) SELECT count(*) FROM changed`,
 	},
 	fence.MySQL: {
 		quote:  "`",
@@ -103,6 +111,10 @@ WHERE name = ? AND (expires <= {now} OR state <> 2 AND token <= ? AND (state = 0
 		remove: text(`DELETE FROM {table} WHERE name = ? AND expires <= {now}`),
 	}
 	st.judge = st.load + d.latest
+	if d.count != "" {
+		st.finishRow = strings.Replace(d.count, "{update}", st.finish, 1)
+		st.judgeRow = text(`SELECT coalesce(max(state), 0), coalesce(max(token), 0) FROM {table} WHERE name = ? AND expires > {now}`)
+	}
 	for _, statement := range d.create {
 		st.create = append(st.create, text(statement))
 	}

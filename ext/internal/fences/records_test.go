@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/ext/internal/servers"
 	"github.com/holdfast-go/holdfast/fence"
@@ -308,4 +311,45 @@ func TestDoThatLosesItsLock(t *testing.T) {
 		}
 		l.wrote(2)
 	})
+}
+
+// FinishRow does in a transaction of pgx what FinishTx does in others.
+func TestFinishRow(t *testing.T) {
+	e := start(t, fence.Postgres)
+	l := e.ledger()
+	pool, err := pgxpool.New(t.Context(), postgres.URL())
+	e.must(err)
+	t.Cleanup(pool.Close)
+	finish := func(effect *once.Effect, entry int) error {
+		return pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(t.Context(), fmt.Sprintf("INSERT INTO %s VALUES (%d)", l.journal, entry)); err != nil {
+				return err
+			}
+			for range 2 { // again is once
+				err := l.records.FinishRow(effect, nil, func(query string, args ...any) fence.Row {
+					return tx.QueryRow(t.Context(), query, args...)
+				})
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	former := l.begin(holdfast.NoRenew(), holdfast.TTL(time.Second))
+	later := l.begin(holdfast.TTL(time.Minute))
+	l.outdated(finish(former, 1))
+	e.must(finish(later, 2))
+	l.outdated(finish(former, 3))
+	e.must(errors.Join(former.Close(), later.Close()))
+	l.wrote(2)
+	if result, done := l.begin().Result(); !done || len(result) > 0 {
+		t.Errorf("got %q, %t", result, done)
+	}
+
+	other := start(t, fence.MySQL).ledger()
+	err = other.records.FinishRow(other.begin(), nil, func(string, ...any) fence.Row { panic("a statement was sent") })
+	if err == nil || !strings.Contains(err.Error(), "use FinishTx") {
+		t.Errorf("%v, want it to name FinishTx", err)
+	}
 }

@@ -1,0 +1,128 @@
+package once
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fence"
+)
+
+// FinishTx remembers the result of an effect in the caller's transaction: it is
+// remembered when that commits, together with what the effect has changed. The
+// effect must have begun with s as its records, and tx must be of the same
+// database. FinishTx keeps others that ask for the key waiting until tx has ended.
+//
+//	effect, err := once.Begin(ctx, locks, records, key, once.Options{})
+//	// As always; then, in a transaction, the effect, and:
+//	if err := records.FinishTx(ctx, tx, effect, result); err != nil {
+//		return err // and roll back
+//	}
+//	return tx.Commit()
+//
+// Roll tx back after any error. One that matches [fence.ErrOutdated] says that
+// another has begun since, after the lock was lost. If Commit returns an error,
+// ask for the key again: it says whether it was done.
+func (s *SQL) FinishTx(ctx context.Context, tx fence.Tx, e *Effect, result []byte) error {
+	return s.finishIn(e, result, func() error { return s.finish(ctx, tx, e.key, e.token, result, e.retention) })
+}
+
+// FinishRow is [SQL.FinishTx] for other clients of Postgres than database/sql: query
+// runs a statement in their transaction and returns its row.
+//
+//	err := records.FinishRow(effect, result, func(query string, args ...any) fence.Row {
+//		return tx.QueryRow(ctx, query, args...) // with pgx
+//	})
+func (s *SQL) FinishRow(e *Effect, result []byte, query func(query string, args ...any) fence.Row) error {
+	return s.finishIn(e, result, func() error {
+		st, err := s.statements()
+		if err != nil {
+			return err
+		}
+		if st.finishRow == "" {
+			return fmt.Errorf("%v needs more than statements with a row: use FinishTx", s.Dialect)
+		}
+		var changed, state, token int64
+		row := query(st.finishRow, notNull(result), e.retention.Microseconds(), []byte(e.key), int64(e.token))
+		if err := row.Scan(&changed); err != nil || changed > 0 {
+			return err
+		}
+		if err := query(st.judgeRow, []byte(e.key)).Scan(&state, &token); err != nil {
+			return err
+		}
+		_, _, err = Record{State: State(state), Token: uint64(token)}.AfterFinish(e.key, e.token, result)
+		return err
+	})
+}
+
+// finishIn finishes an effect in a transaction, by what finish does there.
+func (s *SQL) finishIn(e *Effect, result []byte, finish func() error) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.records != Records(s) {
+		return e.failed("finish", errRecords)
+	}
+	if err := e.settle(result); err != nil {
+		return e.failed("finish", err)
+	}
+	if err := finish(); err != nil {
+		return e.failed("finish", errors.Join(err, e.lock.Err()))
+	}
+	return nil
+}
+
+// Do is [Do] with s for the records and a transaction for fn: what fn does with tx
+// and its result commit together, or neither does. So even a crash, a pause or a
+// connection that breaks at the worst moment never lets it happen twice. fn must
+// neither commit nor roll back. An error of fn, or of the commit, rolls back, and
+// the next may try.
+func (s *SQL) Do(ctx context.Context, locks *holdfast.Locker, key string, retention time.Duration, fn func(ctx context.Context, tx *sql.Tx) ([]byte, error), opts ...holdfast.LockOption) (result []byte, err error) {
+	e, err := Begin(ctx, locks, s, key, Options{Retention: retention}, opts...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, e.Close()) }()
+	if result, done := e.Result(); done {
+		return result, nil
+	}
+	result, err = s.transact(e.Context(ctx), e, fn)
+	if err != nil && e.settled {
+		return s.outcome(ctx, e, err)
+	}
+	return result, err
+}
+
+func (s *SQL) transact(ctx context.Context, e *Effect, fn func(ctx context.Context, tx *sql.Tx) ([]byte, error)) ([]byte, error) {
+	tx, err := s.DB.BeginTx(ctx, nil)
+	if err != nil {
+		return nil, e.failed("begin a transaction for", err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	result, err := fn(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.FinishTx(ctx, tx, e, result); err != nil {
+		return nil, err
+	}
+	return result, e.failed("commit", tx.Commit())
+}
+
+// outcome finds out what a commit that has failed has done. To begin again with
+// the same token waits until the transaction has ended, one way or the other.
+func (s *SQL) outcome(ctx context.Context, e *Effect, why error) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	var r Record
+	err := persist(ctx, func(ctx context.Context) (err error) {
+		r, err = s.Begin(ctx, e.key, e.token, "", max(e.retention, unfinished))
+		return err
+	})
+	if err == nil && r.State == Done {
+		return r.Result, nil
+	}
+	return nil, errors.Join(why, e.failed("commit", err), e.lock.Err())
+}
