@@ -3,11 +3,14 @@
 // func(http.Handler) http.Handler: the standard mux, chi, echo, gin and others.
 //
 //	guard := httplock.Middleware(locks, httplock.User(userOf), nil)
-//	mux.Handle("POST /orders", guard(orders))
+//	mux.Handle("POST /exports", guard(exports))
+//
+//	idempotent := httplock.Once(locks, records, &httplock.OnceOptions{Scope: httplock.User(userOf)})
+//	mux.Handle("POST /payments", idempotent(payments))
 //
 // # Which middleware
 //
-//   - Requests that must not overlap, such as two orders of one user: [Middleware].
+//   - Requests that must not overlap, such as two exports of one user: [Middleware].
 //     The second gets 409, or waits for its turn.
 //   - Requests that must take effect once, however often they are sent, such as a
 //     form that is submitted twice or a payment that is tried again: [Once]. The

@@ -66,22 +66,23 @@ func (s *server) finish(t *testing.T) {
 // A fleet is several servers with one file of orders.
 type fleet struct {
 	servers []*server
+	wait    time.Duration
 	file    string
 	working chan *server // each that has begun to work
 }
 
 func startFleet(t *testing.T, size int, wait time.Duration) *fleet {
 	t.Helper()
-	f := &fleet{file: filepath.Join(t.TempDir(), "orders.db"), working: make(chan *server, 100)}
+	f := &fleet{wait: wait, file: filepath.Join(t.TempDir(), "orders.db"), working: make(chan *server, 100)}
 	for range size {
-		f.servers = append(f.servers, f.start(t, wait))
+		f.servers = append(f.servers, f.start(t))
 	}
 	return f
 }
 
-func (f *fleet) start(t *testing.T, wait time.Duration) *server {
+func (f *fleet) start(t *testing.T) *server {
 	t.Helper()
-	s := &server{Cmd: exec.Command(os.Args[0], redis.URL(), f.file, wait.String())}
+	s := &server{Cmd: exec.Command(os.Args[0], redis.URL(), f.file, f.wait.String())}
 	s.Env = append(os.Environ(), workerVariable+"=1", "GORACE=atexit_sleep_ms=0")
 	s.Stderr = os.Stderr
 	in, err := s.StdinPipe()

@@ -4,7 +4,6 @@ package main
 
 import (
 	"net/http"
-	"net/url"
 	"syscall"
 	"testing"
 	"time"
@@ -15,38 +14,34 @@ import (
 func TestPausedServer(t *testing.T) {
 	f := startFleet(t, 2, time.Minute)
 	b := newBrowser(t, f)
-	status := make(chan int)
-	submit := func(s *server) {
-		response, err := b.client.PostForm(s.url+"/orders", url.Values{"token": {b.token}, "item": {"tea"}})
+	first := make(chan *http.Response)
+	go func() {
+		response, _, err := b.post(f.servers[0])
 		if err != nil {
 			t.Error(err)
-			status <- 0
-			return
+			response = new(http.Response)
 		}
-		response.Body.Close()
-		status <- response.StatusCode
-	}
-	go submit(f.servers[0])
+		first <- response
+	}()
 	paused := f.works(t)
 	if err := paused.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	go submit(f.servers[1])
-	f.works(t).finish(t) // once the lease has run out
-	if code := <-status; code != http.StatusCreated {
-		t.Errorf("the second server answered with %d", code)
+	over := make(chan struct{})
+	defer close(over)
+	go f.finishOthers(t, over)
+	b.submitTo(f.servers[1]) // which waits until the lease has run out
+	if b.fresh != 1 {
+		t.Error("the second server has not taken the order")
 	}
 	if err := paused.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
 	paused.finish(t)
-	if code := <-status; code != http.StatusConflict {
-		t.Errorf("the paused server answered with %d, want 409, so that the client asks again", code)
+	if response := <-first; !b.again(response) {
+		t.Errorf("the paused server answered with %s, want 409, so that the client asks again", response.Status)
 	}
-	over := make(chan struct{})
-	defer close(over)
-	go f.finishOthers(t, over)
-	b.submit(0)
+	b.submitTo(f.servers[0])
 	if b.replays != 1 {
 		t.Error("when asked again, it does not give the answer of the other")
 	}
