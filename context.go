@@ -35,6 +35,12 @@ func (h *holding) Value(key any) any {
 	return h.Context.Value(key)
 }
 
+// String names the context in the manner of package context. Without it, whoever
+// prints a context would look into a lock that others use.
+func (h *holding) String() string {
+	return fmt.Sprintf("%v.WithLock(%q)", h.Context, h.entered.Key())
+}
+
 // end cancels the context because its lock has ended.
 func (h *holding) end(e *ending) {
 	h.cause = Error{"hold", h.carried.lock.Key(), e.err}

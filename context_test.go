@@ -3,6 +3,7 @@ package holdfast
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -150,6 +151,9 @@ func TestContextCarriesTheLock(t *testing.T) {
 		ctx := inner.Context(outer.Context(context.WithValue(b.Context(), key{}, "value")))
 		if l, ok := FromContext(ctx); !ok || l != inner || ctx.Value(key{}) != "value" {
 			b.Errorf("the context carries %v, %v, %v", l, ok, ctx.Value(key{}))
+		}
+		if text := fmt.Sprint(ctx); !strings.HasSuffix(text, `.WithLock("inner")`) {
+			b.Errorf("the context is called %s", text)
 		}
 		below, cancel := context.WithTimeout(ctx, time.Hour)
 		defer cancel()
