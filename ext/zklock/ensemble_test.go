@@ -42,21 +42,23 @@ func TestEnsembleFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			e := servers.StartEnsemble(t, "forceSync=no")
-			opts := holdfast.Options{TTL: 20 * time.Second}
+			opts := holdfast.Options{TTL: patience / 2}
 			s := outage.Scene{
 				TTL:     opts.TTL,
+				Order:   true,
 				Holders: locker(t, opts, e.Addrs()...),
 				Waiters: locker(t, opts, e.Addrs()...),
 				Late:    locker(t, opts, e.Addrs()...),
 			}
 			for _, who := range []string{"leader", "follower"} {
 				s.Name = who
-				s.Harm = func() func() {
-					z := e.Leader()
-					if who == "follower" {
-						z = e.Followers()[0]
-					}
-					return harm(e, z)
+				harmed := e.Leader()
+				if who == "follower" {
+					harmed = e.Followers()[0]
+				}
+				s.Harm = func() func() { return harm(e, harmed) }
+				s.Elected = func() {
+					eventually(t, "there is another leader", func() bool { return e.Leader() != harmed })
 				}
 				s.Play(t)
 				e.Await()
@@ -147,7 +149,7 @@ func TestMajorityIsLost(t *testing.T) {
 func TestServersRestart(t *testing.T) {
 	t.Parallel()
 	e := servers.StartEnsemble(t)
-	opts := holdfast.Options{TTL: 20 * time.Second}
+	opts := holdfast.Options{TTL: patience / 2}
 	a := locker(t, opts, e.Addrs()...)
 	held := locked(t, a, "restart")
 	next := make(chan *holdfast.Lock, 1)
