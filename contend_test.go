@@ -146,6 +146,29 @@ func TestLatePushIsAskedForAgain(t *testing.T) {
 	})
 }
 
+// A clock of the store that was set may make a grant look as if it had run out
+// before it was made. The caller asks again.
+func TestPushedGrantThatHasRunOut(t *testing.T) {
+	for _, ttl := range []time.Duration{-3 * time.Second, -1, 1, 14} {
+		simulate(t, func(b *bench) {
+			lk, other := b.open(nil), b.open(nil)
+			b.store.set(func(f *faulty) {
+				f.wake = func(g driver.Grant, next func(driver.Grant)) {
+					if g.OK {
+						g.TTL = ttl
+					}
+					next(g)
+				}
+			})
+			l := b.pushed(lk, other)
+			if left, _ := l.lease.remaining(lk.now()); left < 7*time.Second {
+				b.Errorf("after a push with a TTL of %v, handed over with %v left of 15s", ttl, left)
+			}
+			b.unlock(l)
+		})
+	}
+}
+
 // A push that came before the store refused tells of a grant that may have run
 // out by then: here because the store had failed for so long.
 func TestPushBeforeARefusalIsNotBelieved(t *testing.T) {

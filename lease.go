@@ -82,6 +82,9 @@ func (l *lease) grant(g driver.Grant, sent, now time.Duration) {
 	l.granted = true
 	l.fence, l.spare = g.Fence, max(g.Span-1, 0)
 	l.ttl, l.taken = g.TTL, now
+	if g.TTL < 0 {
+		l.ttl = 1 // it ran out before it was here, by the clock of a store that was set
+	}
 	l.extend(sent)
 }
 
@@ -92,7 +95,7 @@ func (l *lease) extend(sent time.Duration) {
 		return
 	}
 	l.deadline.Store(int64(sent + l.ttl - margin(l.ttl)))
-	l.due = sent + l.ttl/3 - l.ttl/30 + rand.N(l.ttl/15)
+	l.due = sent + l.ttl/3 - l.ttl/30 + rand.N(max(l.ttl/15, 1))
 	l.open = l.due - l.ttl/10
 	l.risk = sent + l.ttl/2
 	l.backoff, l.failure = 0, nil

@@ -35,6 +35,7 @@ func (b *Book) handOff(m Moment) error {
 		e := b.Queue[n]
 		window := driver.Claim{TTL: e.TTL}.Alive()
 		e.Until = m.in(window)
+		e.Asked = min(e.Asked, m.Now) // by a clock that was set back since, for all we know
 		var g driver.Grant
 		if g, err = b.grant(m, e); err != nil {
 			break

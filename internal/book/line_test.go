@@ -133,6 +133,18 @@ func TestPushedGrant(t *testing.T) {
 		}
 		d.refused(16*sec-1, try(writer("x")))
 	})
+	t.Run("the clock was set back", func(t *testing.T) {
+		d := &desk{T: t}
+		d.granted(100*sec, writer("a"))
+		d.refused(100*sec, writer("b"))
+		d.release(10*sec, writer("a"))
+		if g := d.Pushed[0].Grant; g.TTL != 3*sec {
+			t.Errorf("pushed a TTL of %v, want the 3 s that it stands", g.TTL)
+		}
+		if held := d.Held[0]; held.Until-held.Asked != 3*sec {
+			t.Errorf("it stands for %v from when it asked, want 3 s", held.Until-held.Asked)
+		}
+	})
 	t.Run("short TTL", func(t *testing.T) {
 		d := &desk{T: t}
 		d.granted(0, writer("a"))

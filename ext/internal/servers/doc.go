@@ -20,7 +20,8 @@
 // ends the test by Fatalf, so that only the calling goroutine stops at once.
 package servers
 
-// TB is what the servers need of a testing.TB. A [Host] is one without a test.
+// TB is what the servers need of a testing.TB. A [Host] is one without a test, a
+// [Clock] one that gives them a clock of their own.
 type TB interface {
 	Helper()
 	Logf(format string, args ...any)

@@ -98,6 +98,9 @@ func (p *Process) spawn() error {
 	defer log.Close()
 	cmd := exec.Command(p.program.path, p.args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = p.dir, log, log
+	if tb, ok := p.tb.(interface{ Environ() []string }); ok {
+		cmd.Env = append(os.Environ(), tb.Environ()...)
+	}
 	bindToParent(cmd)
 	p.program.owner.run(cmd)
 

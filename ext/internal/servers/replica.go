@@ -19,6 +19,18 @@ func StartReplica(tb TB, of string, options ...string) *Redis {
 	return r
 }
 
+// Follow makes a server a replica of the one at an address, and returns when it has
+// caught up. It forgets what it had.
+func (r *Redis) Follow(of string) {
+	r.tb.Helper()
+	host, port, err := net.SplitHostPort(of)
+	if err != nil {
+		r.tb.Fatalf("follow: %v", err)
+	}
+	r.Must("REPLICAOF", host, port)
+	mustAwait(r.tb, "a replica", r.linked)
+}
+
 // Promote makes a replica a primary by hand, without asking anyone.
 func (r *Redis) Promote() {
 	r.tb.Helper()

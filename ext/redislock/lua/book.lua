@@ -146,12 +146,13 @@ local function absent(p)
   return type(facts) == 'string' and facts:find('connected_slaves:0', 1, true) ~= nil
 end
 
--- push tells the owner of a place of its grant. Where publishing is forbidden,
--- it finds out when it asks again.
+-- push tells the owner of a place of its grant, whose time counts from when it
+-- asked: now at the latest, though the clock may have been set back since. Where
+-- publishing is forbidden, it finds out when it asks again.
 local function push(p, id, fence, span, now)
   if p.push ~= '' then
     local how = p.push:sub(1, 1) == 's' and 'SPUBLISH' or 'PUBLISH'
-    local message = table.concat({ 'g', text(fence), span, text(now - p.asked + p.alive), id }, ' ')
+    local message = table.concat({ 'g', text(fence), span, text(math.max(now - p.asked, 0) + p.alive), id }, ' ')
     redis.pcall(how, p.push:sub(2), message)
   end
 end
