@@ -18,8 +18,9 @@ var clockSource string
 //	r := servers.StartRedis(c)
 //	c.Step(time.Hour)
 //
-// It works for programs that are linked with the C library of a Linux system:
-// Redis, PostgreSQL and MariaDB, but not etcd.
+// It works for programs that are linked with the C library of a Linux system, such
+// as Redis and PostgreSQL, but not for etcd. MariaDB aborts when its clock goes
+// back.
 type Clock struct {
 	TB
 	library string

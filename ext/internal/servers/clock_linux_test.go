@@ -17,10 +17,6 @@ func TestClock(t *testing.T) {
 			p := StartPostgres(tb)
 			return func() int64 { return seconds(t, p.Must("SELECT extract(epoch from clock_timestamp())::bigint")) }
 		},
-		"mariadb": func(tb TB) func() int64 {
-			m := StartMariaDB(tb)
-			return func() int64 { return seconds(t, m.Must("SELECT UNIX_TIMESTAMP()")) }
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -28,18 +28,19 @@ type place struct {
 type crew struct {
 	Config
 	folder  string
-	prefix  string
+	host    *servers.Host
+	target  *target
 	kinds   []plan.Kind
 	history *history.Writer // of the parent
 	places  []*place
 }
 
 // hire starts all workers, and returns when they are ready.
-func (c *crew) hire(ctx context.Context, h *servers.Host, t *target) error {
+func (c *crew) hire(ctx context.Context) error {
 	errs := make([]error, c.Workers)
 	var all sync.WaitGroup
 	for n := range c.Workers {
-		link, err := newLink(h, t)
+		link, err := newLink(c.host, c.target)
 		if err != nil {
 			return err
 		}
@@ -60,7 +61,7 @@ func (p *place) fill(ctx context.Context) (err error) {
 		Life:      p.life,
 		Clients:   c.Clients,
 		Store:     p.link.url,
-		Prefix:    c.prefix,
+		Prefix:    c.target.prefix,
 		History:   filepath.Join(c.folder, fmt.Sprintf("worker%d.%d.jsonl", p.number, p.life)),
 		Registers: c.folder,
 		Workload:  plan.Workload{Seed: c.Seed, Kinds: c.kinds, Keys: c.Keys, TTL: c.TTL},
@@ -92,7 +93,7 @@ func (c *crew) suffer(ctx context.Context, faults []plan.Fault) error {
 			harm := history.Event{Kind: history.Fault, Worker: f.Worker, Op: i + 1, Mode: string(f.Nemesis), Note: f.For.String()}
 			harm.At = history.Now()
 			c.history.Add(harm)
-			errs[i] = c.places[f.Worker].suffer(ctx, f)
+			errs[i] = c.harm(ctx, f)
 			c.history.Add(history.Event{At: history.Now(), Kind: history.Heal, Worker: f.Worker, Op: i + 1})
 		})
 	}
@@ -100,7 +101,15 @@ func (c *crew) suffer(ctx context.Context, faults []plan.Fault) error {
 	return errors.Join(errs...)
 }
 
-// suffer does one fault.
+// harm does one fault.
+func (c *crew) harm(ctx context.Context, f plan.Fault) error {
+	if f.Nemesis.Server() {
+		return c.target.suffer(ctx, c.host, f)
+	}
+	return c.places[f.Worker].suffer(ctx, f)
+}
+
+// suffer does one fault to a worker.
 func (p *place) suffer(ctx context.Context, f plan.Fault) error {
 	switch f.Nemesis {
 	case plan.Kill:

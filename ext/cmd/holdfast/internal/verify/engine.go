@@ -8,8 +8,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/plan"
 	"github.com/holdfast-go/holdfast/ext/internal/servers"
 )
 
@@ -21,6 +23,12 @@ var ErrEngine = errors.New("wrong servers")
 type engine struct {
 	url   string
 	nodes []node
+
+	// What can befall the servers besides; nil if it cannot.
+	cut      func(n int, on bool)          // one of them off from the others
+	failover func()                        // to another server
+	step     func(n int, by time.Duration) // its clock, away from the right time
+	evict    func(n int)                   // all that it has in memory
 }
 
 // A node is one server.
@@ -35,73 +43,119 @@ type node interface {
 type starter struct {
 	name   string
 	counts []int // of servers that it can have; the first is the default
-	start  func(tb servers.TB, run Config, folder string, n int) *engine
+	start  func(r *room, n int) *engine
 }
 
 var starters = []starter{
-	{"file", []int{1}, func(_ servers.TB, _ Config, folder string, _ int) *engine {
-		return &engine{url: fileURL(filepath.Join(folder, "locks"))}
+	{"file", []int{1}, func(r *room, _ int) *engine {
+		return &engine{url: fileURL(filepath.Join(r.folder, "locks"))}
 	}},
-	{"sqlite", []int{1}, func(_ servers.TB, _ Config, folder string, _ int) *engine {
-		return &engine{url: "sqlite://" + filepath.ToSlash(filepath.Join(folder, "locks.db"))}
+	{"sqlite", []int{1}, func(r *room, _ int) *engine {
+		return &engine{url: "sqlite://" + filepath.ToSlash(filepath.Join(r.folder, "locks.db"))}
 	}},
-	{"redis", []int{1, 3, 5, 7}, startRedis},
-	{"memcached", []int{1}, func(tb servers.TB, _ Config, _ string, _ int) *engine {
-		m := servers.StartMemcached(tb)
-		return &engine{m.URL(), []node{m}}
+	{"redis", []int{1, 2, 3, 5, 7}, startRedis},
+	{"memcached", []int{1}, func(r *room, _ int) *engine {
+		m := servers.StartMemcached(r)
+		return &engine{url: m.URL(), nodes: []node{m}, evict: func(int) { m.Must("flush_all", "OK") }}
 	}},
-	{"postgres", []int{1}, func(tb servers.TB, _ Config, _ string, _ int) *engine {
-		p := servers.StartPostgres(tb, "max_connections = 500")
-		return &engine{p.URL(), []node{p}}
+	{"postgres", []int{1}, func(r *room, _ int) *engine {
+		p := servers.StartPostgres(r.clocked(), "max_connections = 500")
+		return &engine{url: p.URL(), nodes: []node{p}, step: r.step}
 	}},
-	{"mariadb", []int{1}, func(tb servers.TB, _ Config, _ string, _ int) *engine {
-		m := servers.StartMariaDB(tb, "max_connections = 500")
-		return &engine{m.URL(), []node{m}}
+	{"mariadb", []int{1}, func(r *room, _ int) *engine {
+		m := servers.StartMariaDB(r, "max_connections = 500") // aborts if its clock goes back
+		return &engine{url: m.URL(), nodes: []node{m}}
 	}},
 	{"etcd", []int{1, 3}, startEtcd},
 	{"zookeeper", []int{1, 3}, startZooKeeper},
 }
 
+// A room is where servers are started.
+type room struct {
+	servers.TB
+	Config
+	folder string
+	clocks []*servers.Clock
+}
+
+// clocked gives the next server a clock of its own, if that is to be set. A
+// program whose clock may be set does not run quite as users have it.
+func (r *room) clocked() servers.TB {
+	if !slices.Contains(r.Nemeses, plan.Clock) {
+		return r.TB
+	}
+	c := servers.StartClock(r.TB)
+	r.clocks = append(r.clocks, c)
+	return c
+}
+
+// step sets the clock of a server.
+func (r *room) step(n int, by time.Duration) { r.clocks[n].Step(by) }
+
 // durable are the settings with which Redis keeps what it has acknowledged.
 var durable = []string{"appendonly yes", "appendfsync always", "maxmemory-policy noeviction"}
 
-// startRedis starts one Redis, or several for Redlock.
-func startRedis(tb servers.TB, run Config, _ string, n int) *engine {
-	e := &engine{}
+// startRedis starts one Redis, one with a replica, or several for Redlock.
+func startRedis(r *room, n int) *engine {
+	if n == 2 {
+		return startPair(r)
+	}
+	var all []*servers.Redis
+	e := &engine{step: r.step, evict: func(n int) { all[n].Must("FLUSHALL") }}
 	var hosts []string
-	for _, r := range servers.StartMasters(tb, n, durable...) {
-		e.nodes, hosts, e.url = append(e.nodes, r), append(hosts, r.Addr()), r.URL()
+	for range n {
+		one := servers.StartRedis(r.clocked(), durable...)
+		all, e.nodes, hosts = append(all, one), append(e.nodes, one), append(hosts, one.Addr())
+		e.url = one.URL()
 	}
 	if n > 1 {
-		e.url = fmt.Sprintf("redlock://%s?quarantine=%s", strings.Join(hosts, ","), run.TTL)
+		e.url = fmt.Sprintf("redlock://%s?quarantine=%s", strings.Join(hosts, ","), r.TTL)
 	}
 	return e
 }
 
-func startEtcd(tb servers.TB, _ Config, _ string, n int) *engine {
-	if n == 1 {
-		e := servers.StartEtcd(tb)
-		return &engine{e.URL(), []node{e}}
+// startPair starts a Redis and a replica of it, behind an address that always
+// leads to the one that takes writes.
+func startPair(r *room) *engine {
+	primary := servers.StartRedis(r, durable...)
+	replica := servers.StartReplica(r, primary.Addr(), durable...)
+	front := servers.StartProxy(r, primary.Addr())
+	return &engine{
+		url: "redis://" + front.Addr(),
+		failover: func() {
+			primary.Kill()
+			replica.Promote()
+			front.Redirect(replica.Addr())
+			primary.Restart()
+			primary, replica = replica, primary
+			replica.Follow(primary.Addr())
+		},
 	}
-	c := servers.StartEtcdCluster(tb)
-	e := &engine{url: c.URL()}
+}
+
+func startEtcd(r *room, n int) *engine {
+	if n == 1 {
+		e := servers.StartEtcd(r)
+		return &engine{url: e.URL(), nodes: []node{e}}
+	}
+	c := servers.StartEtcdCluster(r)
+	e := &engine{url: c.URL(), cut: func(n int, on bool) { c.Nodes[n].CutOff(on) }}
 	for _, member := range c.Nodes {
 		e.nodes = append(e.nodes, member)
 	}
 	return e
 }
 
-func startZooKeeper(tb servers.TB, _ Config, _ string, n int) *engine {
+func startZooKeeper(r *room, n int) *engine {
 	if n == 1 {
-		z := servers.StartZooKeeper(tb)
-		return &engine{z.URL(), []node{z}}
+		z := servers.StartZooKeeper(r)
+		return &engine{url: z.URL(), nodes: []node{z}}
 	}
-	e := &engine{}
-	var hosts []string
-	for _, z := range servers.StartEnsemble(tb).Nodes {
-		e.nodes, hosts = append(e.nodes, z), append(hosts, z.Addr())
+	c := servers.StartEnsemble(r)
+	e := &engine{url: c.URL(), cut: func(n int, on bool) { c.CutOff(c.Nodes[n], on) }}
+	for _, z := range c.Nodes {
+		e.nodes = append(e.nodes, z)
 	}
-	e.url = "zk://" + strings.Join(hosts, ",")
 	return e
 }
 
@@ -143,7 +197,7 @@ func (c Config) startEngine(ctx context.Context, h *servers.Host, text, folder s
 	if err != nil {
 		return nil, err
 	}
-	if err := h.Try(func() { e = s.start(h, c, folder, n) }); err != nil {
+	if err := h.Try(func() { e = s.start(&room{TB: h, Config: c, folder: folder}, n) }); err != nil {
 		return nil, fmt.Errorf("start %s: %w", text, err)
 	}
 	store, err := driver.Open(ctx, e.url)

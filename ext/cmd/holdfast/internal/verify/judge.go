@@ -10,7 +10,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/check"
-	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/plan"
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/register"
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/worker"
 )
@@ -27,7 +26,7 @@ const (
 // judge reads the history and looks at what is left.
 func (s *scene) judge(ctx context.Context) (*Report, error) {
 	s.progress("%s: looking for what is left", s.target.name)
-	left, err := s.target.remains(ctx, s.locks, 2*s.TTL+slack)
+	left, err := s.target.remains(ctx, s.locks, lapse(s.TTL)+slack)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrStore, err)
 	}
@@ -51,7 +50,7 @@ func (s *scene) judge(ctx context.Context) (*Report, error) {
 
 // checks does all checks.
 func (r *Report) checks(run *check.Run, s *scene, left map[string][]driver.Holder) error {
-	gap, stuck := run.Progress(s.TTL, 2*s.TTL+longest(s.faults)+slack)
+	gap, stuck := run.Progress(s.TTL, lapse(s.TTL), slack)
 	r.Longest = Gap{Key: gap.Key, Seconds: gap.Length().Seconds()}
 	found := slices.Concat(run.Exclusion(s.target.freesOnDeath), run.Fence(), run.Tokens(),
 		run.Belief(), run.Losses(), stuck, run.Left(left))
@@ -71,20 +70,28 @@ func (r *Report) checks(run *check.Run, s *scene, left map[string][]driver.Holde
 		r.Plain.Stale += stale
 		r.Plain.Lost += lost
 	}
-	for _, v := range found {
-		r.Violations[v.Check]++
-	}
-	r.Found = found[:min(len(found), mostShown)]
+	s.hold(r, found)
 	return nil
 }
 
-// longest is how long the longest fault takes.
-func longest(faults []plan.Fault) (most time.Duration) {
-	for _, f := range faults {
-		most = max(most, f.For)
+// hold holds violations against the store, as far as it has promised.
+func (s *scene) hold(r *Report, found []check.Violation) {
+	for _, v := range found {
+		if !s.target.promises(v.Check, s.Nemeses) {
+			r.Waived[v.Check]++
+			continue
+		}
+		r.Violations[v.Check]++
+		if len(r.Found) < mostShown {
+			r.Found = append(r.Found, v)
+		}
 	}
-	return most
 }
+
+// lapse is how long a store may keep the claims of a process that is silent.
+// ZooKeeper does so for up to three TTLs, and every store lets a place in line
+// stand for three seconds more.
+func lapse(ttl time.Duration) time.Duration { return 3*ttl + 4*time.Second }
 
 // count adds up what there was.
 func (r *Report) count(run *check.Run) {
@@ -120,9 +127,10 @@ func (r *Report) count(run *check.Run) {
 	}
 }
 
-// hits reports whether a fault came while its worker asked for a lock or held it.
+// hits reports whether a fault came while its worker, or any if it harmed a
+// server, asked for a lock or held it.
 func hits(f check.Fault, h *check.Hold) bool {
-	return h.Who.Worker == f.Worker && check.Span{From: h.Asked, To: min(h.Freed, h.Refused, h.Died)}.Overlaps(f.Span)
+	return (f.Worker < 0 || h.Who.Worker == f.Worker) && check.Span{From: h.Asked, To: min(h.Freed, h.Refused, h.Died)}.Overlaps(f.Span)
 }
 
 // lacks says why a run has shown nothing, "" if it has.

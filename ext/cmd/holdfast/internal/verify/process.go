@@ -16,7 +16,7 @@ import (
 
 const (
 	startTime = 30 * time.Second // for a worker to be ready
-	stopTime  = 90 * time.Second // for a worker to end by itself
+	stopTime  = 5 * time.Minute  // for a worker to end by itself
 )
 
 // A process is one life of a worker, as the parent sees it.

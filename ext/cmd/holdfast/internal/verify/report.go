@@ -34,7 +34,8 @@ type Report struct {
 	Plain      Plain                 `json:"plain"`
 	Longest    Gap                   `json:"longest_unavailable"`
 	Violations map[check.Promise]int `json:"violations"`
-	Found      []check.Violation     `json:"found,omitempty"` // the first of them
+	Waived     map[check.Promise]int `json:"not_promised"`    // what the store does not promise to stand, and has not
+	Found      []check.Violation     `json:"found,omitempty"` // the first of the violations
 	Invalid    string                `json:"invalid,omitempty"`
 	History    string                `json:"history,omitempty"` // the folder, if it stays
 }
@@ -64,7 +65,7 @@ func (s *scene) report() *Report {
 	r := &Report{
 		Store: s.target.name, Seed: s.Seed, Seconds: s.Length.Seconds(), TTL: s.TTL.Seconds(),
 		Workers: s.Workers, Clients: s.Clients, Keys: s.Keys,
-		Kinds: s.kinds, Violations: make(map[check.Promise]int), History: s.dir,
+		Kinds: s.kinds, Violations: make(map[check.Promise]int), Waived: make(map[check.Promise]int), History: s.dir,
 	}
 	for _, n := range s.Nemeses {
 		r.Nemeses = append(r.Nemeses, Nemesis{Name: string(n)})
@@ -102,7 +103,7 @@ func (r *Report) Print(out io.Writer) error {
 	}
 	fmt.Fprintf(w, "longest gap\t\n%d\t%d\t%d\t", r.Operations, r.Grants, r.Losses)
 	for _, p := range check.Promises() {
-		fmt.Fprintf(w, "%s\t", verdict(r.Violations[p]))
+		fmt.Fprintf(w, "%s\t", r.verdict(p))
 	}
 	fmt.Fprintf(w, "%v\t\n", time.Duration(r.Longest.Seconds*float64(time.Second)).Round(time.Millisecond))
 	if err := w.Flush(); err != nil {
@@ -110,6 +111,9 @@ func (r *Report) Print(out io.Writer) error {
 	}
 	fmt.Fprintf(out, "\nThe fence has refused %d of the accesses that came too late. Without one, %d of %d writes were\nstale and %d updates were lost.\n",
 		r.Refused, r.Plain.Stale, r.Plain.Writes, r.Plain.Lost)
+	if len(r.Waived) > 0 {
+		fmt.Fprintln(out, "Numbers in brackets are of what this store does not promise in the face of these faults.")
+	}
 	for _, v := range r.Found {
 		fmt.Fprintf(out, "%s: %s: %s\n", v.Check, v.Key, v.Text)
 	}
@@ -117,11 +121,14 @@ func (r *Report) Print(out io.Writer) error {
 	return err
 }
 
-func verdict(violations int) string {
-	if violations == 0 {
-		return "ok"
+func (r *Report) verdict(p check.Promise) string {
+	switch {
+	case r.Violations[p] > 0:
+		return fmt.Sprintf("%d BROKEN", r.Violations[p])
+	case r.Waived[p] > 0:
+		return fmt.Sprintf("(%d)", r.Waived[p])
 	}
-	return fmt.Sprintf("%d BROKEN", violations)
+	return "ok"
 }
 
 func (r *Report) faults() string {

@@ -101,11 +101,11 @@ func (s *scene) play(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, parent.Close()) }()
-	s.faults = plan.Faults{Seed: s.Seed, Nemeses: s.Nemeses, Workers: s.Workers, TTL: s.TTL, Length: s.Length}.Schedule()
-	c := &crew{Config: s.Config, folder: s.dir, prefix: s.target.prefix, kinds: s.kinds, history: parent}
+	s.faults = plan.Faults{Seed: s.Seed, Nemeses: s.Nemeses, Workers: s.Workers, Nodes: len(s.target.engine.nodes), TTL: s.TTL, Length: s.Length}.Schedule()
+	c := &crew{Config: s.Config, folder: s.dir, host: s.host, target: s.target, kinds: s.kinds, history: parent}
 	defer c.dismiss()
 	s.progress("%s: starting %d workers", s.target.name, s.Workers)
-	if err := c.hire(ctx, s.host, s.target); err != nil {
+	if err := c.hire(ctx); err != nil {
 		return err
 	}
 	if err := c.begin(); err != nil {

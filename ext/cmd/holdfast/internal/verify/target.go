@@ -27,6 +27,7 @@ var ErrNemesis = errors.New("wrong nemesis")
 // A target is the store that is put to the proof.
 type target struct {
 	engine       *engine
+	started      bool // by the run, which may harm it
 	url          *url.URL
 	name         string // for people, without a password
 	freesOnDeath bool
@@ -45,7 +46,7 @@ var ports = map[string]string{
 func (c Config) newTarget(ctx context.Context, h *servers.Host, folder string) (t *target, err error) {
 	t = &target{engine: &engine{url: c.Store}, prefix: "holdfast-verify/" + rand.Text() + "/"}
 	if c.Store == "" {
-		t.name = cmp.Or(c.Start, defaultEngine)
+		t.name, t.started = cmp.Or(c.Start, defaultEngine), true
 		if t.engine, err = c.startEngine(ctx, h, t.name, folder); err != nil {
 			return nil, err
 		}
@@ -76,21 +77,56 @@ func fileURL(folder string) string {
 // networked reports whether a proxy can stand before the store.
 func (t *target) networked() bool { return ports[t.url.Scheme] != "" }
 
-// suffers returns which of the nemeses the store can meet with, all that it can
-// if none are named. It is an error to name one that it cannot.
+// suffers returns which of the nemeses the store can meet with. If none are
+// named, these are all that it promises to stand. It is an error to name one that
+// it cannot meet with.
 func (t *target) suffers(named []plan.Nemesis) ([]plan.Nemesis, error) {
-	can := slices.DeleteFunc(plan.Nemeses(), func(n plan.Nemesis) bool {
-		return n.Network() && !t.networked() || n == plan.Pause && !canPause
-	})
+	var can, stands []plan.Nemesis
+	for _, n := range plan.Nemeses() {
+		if t.can(n) {
+			can = append(can, n)
+			if len(t.waived(n)) == 0 {
+				stands = append(stands, n)
+			}
+		}
+	}
 	for _, n := range named {
-		if !slices.Contains(can, n) {
-			return nil, fmt.Errorf("%w: %s cannot befall %s, where no proxy can stand between (possible: %s)", ErrNemesis, n, t.name, plan.List(can))
+		switch {
+		case n.Server() && !t.started:
+			return nil, fmt.Errorf("%w: %s harms a server, which has to be one that --start has started (possible: %s)", ErrNemesis, n, plan.List(can))
+		case !slices.Contains(can, n):
+			return nil, fmt.Errorf("%w: %s cannot befall %s (possible: %s)", ErrNemesis, n, t.name, plan.List(can))
 		}
 	}
 	if named != nil {
 		return named, nil
 	}
-	return can, nil
+	return stands, nil
+}
+
+// can reports whether a nemesis can befall the store.
+func (t *target) can(n plan.Nemesis) bool {
+	switch n {
+	case plan.Kill:
+		return true
+	case plan.Pause:
+		return canPause
+	case plan.Partition, plan.Slow, plan.DropReply:
+		return t.networked()
+	case plan.Restart, plan.KillStore:
+		return len(t.engine.nodes) > 0
+	case plan.PauseStore:
+		return len(t.engine.nodes) > 0 && canPause
+	case plan.CutStore:
+		return t.engine.cut != nil
+	case plan.Failover:
+		return t.engine.failover != nil
+	case plan.Clock:
+		return t.engine.step != nil
+	case plan.Evict:
+		return t.engine.evict != nil
+	}
+	return false
 }
 
 // open opens the store as somebody who is not harmed.
@@ -139,7 +175,7 @@ func (t *target) try(ctx context.Context, locks *holdfast.Locker, opts []holdfas
 			return lock.Unlock()
 		}
 		hopeless := errors.Is(err, driver.ErrInvalid) || errors.Is(err, errors.ErrUnsupported)
-		if hopeless || t.engine.nodes == nil || !sleep(ctx, 100*time.Millisecond) {
+		if hopeless || !t.started || !sleep(ctx, 100*time.Millisecond) {
 			return err
 		}
 	}

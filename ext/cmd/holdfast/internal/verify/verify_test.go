@@ -12,7 +12,7 @@ import (
 )
 
 func TestParseEngine(t *testing.T) {
-	for text, want := range map[string]int{"redis": 1, "redis:5": 5, "etcd:3": 3, "file": 1} {
+	for text, want := range map[string]int{"redis": 1, "redis:2": 2, "redis:5": 5, "etcd:3": 3, "file": 1} {
 		if _, n, err := parseEngine(text); err != nil || n != want {
 			t.Errorf("%s: %d, %v", text, n, err)
 		}
@@ -31,6 +31,9 @@ func TestSuffers(t *testing.T) {
 			t.Fatal(err)
 		}
 		return &target{url: u, engine: &engine{}}
+	}
+	if _, err := at("redis://h").suffers([]plan.Nemesis{plan.KillStore}); !errors.Is(err, ErrNemesis) {
+		t.Errorf("a server of a user is killed: %v", err)
 	}
 	if all, err := at("redis://h").suffers(nil); err != nil || !slices.Contains(all, plan.DropReply) {
 		t.Errorf("redis: %v, %v", all, err)
@@ -77,5 +80,27 @@ func TestReportLacks(t *testing.T) {
 	}
 	if lacks := (&Report{Grants: fewest - 1}).lacks(); !strings.Contains(lacks, "99") {
 		t.Error(lacks)
+	}
+}
+
+// What a store does not promise is counted, and not held against it.
+func TestWaived(t *testing.T) {
+	u, err := url.Parse("redis://h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &engine{nodes: []node{nil}, evict: func(int) {}}
+	s := &scene{
+		Config: Config{Nemeses: []plan.Nemesis{plan.Kill, plan.Evict}},
+		target: &target{url: u, engine: e, started: true},
+	}
+	r := s.report()
+	s.hold(r, []check.Violation{{Check: check.Exclusive}, {Check: check.Exclusive}, {Check: check.Growing}})
+	if r.Waived[check.Exclusive] != 2 || r.Violations[check.Exclusive] != 0 || r.Violations[check.Growing] != 1 || len(r.Found) != 1 {
+		t.Errorf("waived %v, violations %v, found %v", r.Waived, r.Violations, r.Found)
+	}
+	all, err := s.target.suffers(nil)
+	if err != nil || slices.Contains(all, plan.Evict) || !slices.Contains(all, plan.Restart) {
+		t.Errorf("what it promises to stand is %v, %v", all, err)
 	}
 }

@@ -46,7 +46,7 @@ func (s *story) terms(worker, op int, asked, got, until, unlocked int64, token u
 // judge runs all checks of a history.
 func (s *story) judge() (all []Violation) {
 	r := Of(s.events)
-	_, stuck := r.Progress(time.Second, 10*time.Second)
+	_, stuck := r.Progress(time.Second, 3*time.Second, 10*time.Second)
 	return slices.Concat(r.Exclusion(false), r.Belief(), r.Losses(), r.Tokens(), r.Fence(), stuck, r.Left(nil))
 }
 
@@ -197,6 +197,19 @@ func TestStuck(t *testing.T) {
 	var s story
 	s.lock(1, 1, 0, 1, 1001, 10, 5)
 	s.lock(2, 1, 2, 12_000, 13_000, 12_500, 6)
+	s.wants(t, Lively)
+}
+
+// A fault is a reason, for as long as what it has left may stand.
+func TestStuckAfterAFault(t *testing.T) {
+	var s story
+	s.lock(1, 1, 0, 1, 1001, 10, 5)
+	s.lock(2, 1, 2, 15_000, 16_000, 15_500, 6)
+	s.add(1, 5, history.Event{Kind: history.Fault, Mode: "kill"})
+	s.add(1, 2500, history.Event{Kind: history.Heal})
+	s.wants(t)
+	s.lock(2, 2, 15_501, 15_502, 17_000, 15_503, 7)
+	s.lock(2, 3, 15_600, 27_000, 29_000, 27_500, 8)
 	s.wants(t, Lively)
 }
 

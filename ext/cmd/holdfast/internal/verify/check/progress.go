@@ -17,23 +17,53 @@ type Gap struct {
 func (g Gap) Length() time.Duration { return time.Duration(g.To - g.From) }
 
 // Progress checks [Lively]: the longest time in which a key was free, or held by a
-// lock that had ended, and somebody waited for it. It is a violation if it is
-// longer than bound. ttl is that of the locks: a lock whose holder is silent may
-// stand so long after the last that is known of it.
-func (r *Run) Progress(ttl, bound time.Duration) (longest Gap, all []Violation) {
+// lock that had ended, and somebody waited for it. It is a violation if more than
+// bound of it is not excused by a fault: whoever is silent keeps a key, or its
+// place in line, for up to lapse after the fault. ttl is that of the locks.
+func (r *Run) Progress(ttl, lapse, bound time.Duration) (longest Gap, all []Violation) {
+	excuses := r.excuses(int64(lapse))
 	for key, holds := range byKey(r.Holds, func(h *Hold) string { return h.Key }) {
 		for _, span := range idle(holds, int64(ttl)) {
 			g := Gap{key, span}
 			if g.Length() > longest.Length() {
 				longest = g
 			}
-			if g.Length() > bound {
+			if rest := time.Duration(unexcused(span, excuses)); rest > bound {
 				all = append(all, Violation{Lively, key, g.From, fmt.Sprintf(
-					"nobody has got the key for %v, though somebody waited and nobody held it", g.Length().Round(time.Millisecond))})
+					"nobody has got the key for %v, for %v of that without a reason, though somebody waited and nobody held it",
+					g.Length().Round(time.Millisecond), rest.Round(time.Millisecond))})
 			}
 		}
 	}
 	return longest, all
+}
+
+// excuses are the times in which a fault, or what it has left, may keep a key
+// from those who wait. They do not overlap, and are in order.
+func (r *Run) excuses(lapse int64) (all []Span) {
+	for _, f := range r.Faults { // which are in order
+		span := Span{f.From, Never}
+		if f.To < Never-lapse {
+			span.To = f.To + lapse
+		}
+		if last := len(all) - 1; last >= 0 && span.From <= all[last].To {
+			all[last].To = max(all[last].To, span.To)
+		} else {
+			all = append(all, span)
+		}
+	}
+	return all
+}
+
+// unexcused is how much of a span no excuse covers.
+func unexcused(span Span, excuses []Span) (rest int64) {
+	rest = span.To - span.From
+	for _, e := range excuses {
+		if e.Overlaps(span) {
+			rest -= min(e.To, span.To) - max(e.From, span.From)
+		}
+	}
+	return rest
 }
 
 // A step changes how many wait for a key, and the weight that is held.

@@ -11,8 +11,7 @@ import (
 // A Nemesis is a kind of fault.
 type Nemesis string
 
-// The nemeses. The first four harm one worker, or what is between it and the
-// store; the others harm a server of the store.
+// The nemeses of workers, and of what is between them and the store.
 const (
 	Kill      Nemesis = "kill"       // end a worker by kill -9, and start another
 	Pause     Nemesis = "pause"      // stop a worker by SIGSTOP, longer than the TTL
@@ -21,13 +20,27 @@ const (
 	DropReply Nemesis = "drop-reply" // the store does as told, and the answer is lost
 )
 
+// The nemeses of the store's servers.
+const (
+	Restart    Nemesis = "restart"     // end a server by kill -9, and start it again at once
+	KillStore  Nemesis = "kill-store"  // the same, but it stays away for a while
+	PauseStore Nemesis = "pause-store" // stop a server by SIGSTOP
+	CutStore   Nemesis = "cut-store"   // nothing passes between a server and the others
+	Failover   Nemesis = "failover"    // end the first server, and promote its replica
+	Clock      Nemesis = "clock"       // set the clock of a server forward, and later back
+	Evict      Nemesis = "evict"       // let a server forget all that it has in memory
+)
+
 // Nemeses returns all nemeses, in order.
 func Nemeses() []Nemesis {
-	return []Nemesis{Kill, Pause, Partition, Slow, DropReply}
+	return []Nemesis{Kill, Pause, Partition, Slow, DropReply, Restart, KillStore, PauseStore, CutStore, Failover, Clock, Evict}
 }
 
 // Network reports whether a nemesis needs a network between worker and store.
 func (n Nemesis) Network() bool { return n == Partition || n == Slow || n == DropReply }
+
+// Server reports whether a nemesis harms a server, and not a worker.
+func (n Nemesis) Server() bool { return slices.Contains(Nemeses()[5:], n) }
 
 // ParseNemeses reads names with commas between them.
 func ParseNemeses(text string) (all []Nemesis, err error) {
@@ -56,9 +69,11 @@ func List[T ~string](all []T) string {
 type Fault struct {
 	At      time.Duration // after the start of the run
 	Nemesis Nemesis
-	Worker  int           // whom it harms
-	For     time.Duration // how long; 0 for a kill
+	Worker  int           // whom it harms, -1 for a server
+	Node    int           // the server, if it harms one
+	For     time.Duration // how long; 0 for what is over at once
 	Delay   time.Duration // of all that passes, for Slow
+	Step    time.Duration // of a clock
 }
 
 // Faults are the settings of the faults.
@@ -66,45 +81,76 @@ type Faults struct {
 	Seed    uint64
 	Nemeses []Nemesis
 	Workers int
+	Nodes   int // servers of the store
 	TTL     time.Duration
 	Length  time.Duration // of the run
 }
 
 // Schedule returns the faults in order of time. Every nemesis comes equally
-// often, one worker at least is always left alone, and nobody suffers two
-// faults at once.
+// often. One worker at least is always left alone, nobody suffers two faults at
+// once, and only one server suffers at a time. The end of the run is left in
+// peace.
 func (f Faults) Schedule() (all []Fault) {
-	random := rand.New(rand.NewPCG(f.Seed, 1<<63))
-	between := func(low, high float64) time.Duration {
-		return time.Duration((low + (high-low)*random.Float64()) * float64(f.TTL))
-	}
-	free := make([]time.Duration, f.Workers) // when the last harm to each is over
-	var turn []Nemesis
 	if len(f.Nemeses) == 0 {
 		return nil
 	}
-	for at := between(0.2, 0.6); at < f.Length-f.TTL/2; at += between(0.4, 1.2) {
+	d := &dice{Faults: f, Rand: rand.New(rand.NewPCG(f.Seed, 1<<63))}
+	free := make([]time.Duration, f.Workers) // when the last harm to each is over
+	var calm time.Duration                   // the same of the servers
+	var turn []Nemesis
+	for at := d.between(0.2, 0.6); at < f.Length*4/5; at += d.between(0.4, 1.2) {
 		if len(turn) == 0 {
 			turn = slices.Clone(f.Nemeses)
-			random.Shuffle(len(turn), func(i, j int) { turn[i], turn[j] = turn[j], turn[i] })
+			d.Shuffle(len(turn), func(i, j int) { turn[i], turn[j] = turn[j], turn[i] })
 		}
-		next := Fault{At: at, Nemesis: turn[0], Worker: random.IntN(f.Workers)}
-		switch next.Nemesis {
-		case Pause:
-			next.For = between(1.1, 2.2)
-		case Partition:
-			next.For = between(0.2, 2.0)
-		case DropReply:
-			next.For = between(0.05, 1.2)
-		case Slow:
-			next.For, next.Delay = between(0.5, 2.0), between(0.005, 0.25)
+		next := d.fault(at, turn[0])
+		over := at + next.For + f.TTL/10
+		switch {
+		case next.Nemesis.Server() && calm <= at:
+			calm = over
+		case !next.Nemesis.Server() && free[next.Worker] <= at && busy(free, at) < max(1, f.Workers-1):
+			free[next.Worker] = over
+		default:
+			continue // that nemesis has its turn later
 		}
-		if busy(free, at) < max(1, f.Workers-1) && free[next.Worker] <= at {
-			free[next.Worker] = at + next.For + f.TTL/10
-			all, turn = append(all, next), turn[1:]
-		}
+		all, turn = append(all, next), turn[1:]
 	}
 	return all
+}
+
+// A dice draws faults.
+type dice struct {
+	Faults
+	*rand.Rand
+}
+
+// between draws a time, in parts of the TTL.
+func (d *dice) between(low, high float64) time.Duration {
+	return time.Duration((low + (high-low)*d.Float64()) * float64(d.TTL))
+}
+
+func (d *dice) fault(at time.Duration, n Nemesis) Fault {
+	f := Fault{At: at, Nemesis: n, Worker: -1}
+	if n.Server() {
+		f.Node = d.IntN(max(1, d.Nodes))
+	} else {
+		f.Worker = d.IntN(d.Workers)
+	}
+	switch n {
+	case Pause:
+		f.For = d.between(1.1, 2.2)
+	case Partition:
+		f.For = d.between(0.2, 2.0)
+	case DropReply:
+		f.For = d.between(0.05, 1.2)
+	case Slow:
+		f.For, f.Delay = d.between(0.5, 2.0), d.between(0.005, 0.25)
+	case KillStore, PauseStore, CutStore:
+		f.For = d.between(0.1, 1.5)
+	case Clock:
+		f.For, f.Step = d.between(0.5, 1.5), d.between(-3, 3)
+	}
+	return f
 }
 
 // busy counts who is still harmed.

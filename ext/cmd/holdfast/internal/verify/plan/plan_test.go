@@ -51,7 +51,7 @@ func TestOperationsHaveEveryKind(t *testing.T) {
 }
 
 func TestFaultsFollowFromTheSeed(t *testing.T) {
-	f := Faults{Seed: 7, Nemeses: Nemeses(), Workers: 4, TTL: 2 * time.Second, Length: time.Minute}
+	f := Faults{Seed: 7, Nemeses: Nemeses(), Workers: 4, Nodes: 3, TTL: 2 * time.Second, Length: time.Minute}
 	all := f.Schedule()
 	if !reflect.DeepEqual(all, f.Schedule()) {
 		t.Error("the same seed gave other faults")
@@ -71,7 +71,7 @@ func TestFaultsFollowFromTheSeed(t *testing.T) {
 // One worker at least is left alone, so that there is someone to be kept out.
 func TestFaultsLeaveOneAlone(t *testing.T) {
 	for seed := range uint64(50) {
-		f := Faults{Seed: seed, Nemeses: Nemeses(), Workers: 3, TTL: time.Second, Length: time.Minute}
+		f := Faults{Seed: seed, Nemeses: Nemeses()[:5], Workers: 3, TTL: time.Second, Length: time.Minute}
 		all := f.Schedule()
 		for i, fault := range all {
 			harmed := map[int]bool{fault.Worker: true}
@@ -86,6 +86,20 @@ func TestFaultsLeaveOneAlone(t *testing.T) {
 			if len(harmed) == f.Workers {
 				t.Fatalf("seed %d: all workers are harmed at %v", seed, fault.At)
 			}
+		}
+	}
+}
+
+// One server at a time suffers, and the end of a run is left in peace.
+func TestFaultsOfServers(t *testing.T) {
+	for seed := range uint64(50) {
+		f := Faults{Seed: seed, Nemeses: Nemeses()[5:], Workers: 3, Nodes: 3, TTL: time.Second, Length: time.Minute}
+		var calm time.Duration
+		for _, fault := range f.Schedule() {
+			if fault.Worker != -1 || fault.Node < 0 || fault.Node > 2 || fault.At < calm || fault.At > 48*time.Second {
+				t.Fatalf("seed %d: %+v", seed, fault)
+			}
+			calm = fault.At + fault.For
 		}
 	}
 }

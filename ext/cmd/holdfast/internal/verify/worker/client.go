@@ -37,7 +37,7 @@ func (w *worker) run(ctx context.Context) {
 	<-w.finish
 	select {
 	case <-done:
-	case <-time.After(lastWait):
+	case <-time.After(lastWait + 3*w.Workload.TTL):
 		stop()
 		<-done
 	}

@@ -38,8 +38,8 @@ type Job struct {
 }
 
 const (
-	// lastWait bounds the waits that go on when the run is over. What holds the
-	// keys then is given back within moments, or at the end of a TTL.
+	// lastWait bounds the waits that go on when the run is over, besides some TTLs:
+	// what holds the keys then is given back within moments, or runs out.
 	lastWait = 30 * time.Second
 
 	// tidyTime is how long goroutines and files may take to go after Close.

@@ -1,0 +1,30 @@
+package verify
+
+import (
+	"slices"
+
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/check"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/plan"
+)
+
+// overlap are the promises that fail together when a store forgets a lock, or
+// ends it early: another may get the key while the first holder does not know.
+var overlap = []check.Promise{check.Exclusive, check.Told}
+
+// waivers says what a store does not promise, by its scheme. All else it
+// promises. docs/guarantees.md has the reasons.
+var waivers = map[string]map[plan.Nemesis][]check.Promise{
+	"redis":     {plan.Failover: overlap, plan.Clock: overlap, plan.Evict: overlap},
+	"redlock":   {plan.Clock: overlap, plan.Evict: append([]check.Promise{check.Growing, check.Fenced}, overlap...)},
+	"memcached": {plan.Restart: overlap, plan.KillStore: overlap, plan.PauseStore: overlap, plan.Evict: overlap},
+	"postgres":  {plan.Clock: overlap},
+}
+
+// waived are the promises that the store does not make for a nemesis.
+func (t *target) waived(n plan.Nemesis) []check.Promise { return waivers[t.url.Scheme][n] }
+
+// promises reports whether the store makes a promise in a run with these
+// nemeses.
+func (t *target) promises(p check.Promise, nemeses []plan.Nemesis) bool {
+	return !slices.ContainsFunc(nemeses, func(n plan.Nemesis) bool { return slices.Contains(t.waived(n), p) })
+}
