@@ -222,15 +222,31 @@ func (w *world) fault(k *modelKey, from int, arg byte) {
 
 func (w *world) open() *Locker { return w.bench.open(&Options{Trace: w.told.trace()}) }
 
-// settle waits until nothing moves, and brings the model up to date: first what
-// has ended, then what has begun.
+// settle waits until nothing moves, and brings the model up to date.
 func (w *world) settle() {
+	for w.update() {
+	}
+	held, waiting := 0, 0
+	for _, k := range w.keys {
+		held += len(k.held)
+		waiting += len(k.waiting)
+	}
+	if h, n := w.told.held.Load(), w.told.waiting.Load(); int(h) != held || int(n) != waiting {
+		w.fail("the trace tells of %d that hold and %d that wait; want %d and %d", h, n, held, waiting)
+	}
+}
+
+// update enters first what has ended, then what has begun. It reports whether
+// something may move again: a lock that was lost is unlocked, so that another can
+// have it.
+func (w *world) update() (moved bool) {
 	time.Sleep(time.Nanosecond) // past the timers that fire at this very instant
 	synctest.Wait()
 	for _, k := range w.keys {
 		k.held = slices.DeleteFunc(k.held, func(l *modelLock) bool {
 			err := l.Err()
 			if errors.Is(err, ErrLost) {
+				moved = true
 				k.dirty = time.Now().Add(16 * time.Second)
 				_ = l.Unlock()
 			}
@@ -239,62 +255,51 @@ func (w *world) settle() {
 	}
 	synctest.Wait()
 	for _, k := range w.keys {
-		var granted []*modelWait
-		k.waiting = slices.DeleteFunc(k.waiting, func(m *modelWait) bool {
-			select {
-			case <-m.done:
-			default:
-				return false
-			}
-			if m.err == nil {
-				granted = append(granted, m)
-			} else if !errors.Is(m.err, context.Canceled) && !errors.Is(m.err, ErrClosed) {
-				w.fail("Lock: %v", m.err)
-			}
-			return true
-		})
-		slices.SortFunc(granted, func(a, b *modelWait) int { return int(a.lock.since - b.lock.since) })
-		slices.SortStableFunc(granted, func(a, b *modelWait) int {
-			return int(int64(a.lock.fence) - int64(b.lock.fence))
-		})
-		for _, m := range granted {
-			w.admitUnlessOver(k, m)
-		}
-	}
-	w.compare()
-}
-
-// compare sees to it that the trace has told of all.
-func (w *world) compare() {
-	synctest.Wait()
-	held, waiting := 0, 0
-	for _, k := range w.keys {
-		held += len(k.held)
-		for _, m := range k.waiting {
-			select {
-			case <-m.done:
-				held++ // just now: the next settle admits it
-			default:
-				waiting++
+		for _, m := range w.granted(k) {
+			if !w.admitUnlessOver(k, m) {
+				moved = true
 			}
 		}
 	}
-	if h, n := w.told.held.Load(), w.told.waiting.Load(); int(h) != held || int(n) != waiting {
-		w.fail("the trace tells of %d that hold and %d that wait; want %d and %d", h, n, held, waiting)
-	}
+	return moved
 }
 
-// admitUnlessOver skips a lock that was granted and has ended since.
-func (w *world) admitUnlessOver(k *modelKey, m *modelWait) {
+// granted takes those who wait no longer off the list, and returns the ones that
+// have got the lock, in their order.
+func (w *world) granted(k *modelKey) (granted []*modelWait) {
+	k.waiting = slices.DeleteFunc(k.waiting, func(m *modelWait) bool {
+		select {
+		case <-m.done:
+		default:
+			return false
+		}
+		if m.err == nil {
+			granted = append(granted, m)
+		} else if !errors.Is(m.err, context.Canceled) && !errors.Is(m.err, ErrClosed) {
+			w.fail("Lock: %v", m.err)
+		}
+		return true
+	})
+	slices.SortFunc(granted, func(a, b *modelWait) int { return int(a.lock.since - b.lock.since) })
+	slices.SortStableFunc(granted, func(a, b *modelWait) int {
+		return int(int64(a.lock.fence) - int64(b.lock.fence))
+	})
+	return granted
+}
+
+// admitUnlessOver reports whether it has not skipped a lock that was granted and has
+// ended since.
+func (w *world) admitUnlessOver(k *modelKey, m *modelWait) bool {
 	if m.lock.Err() != nil {
 		k.dirty = time.Now().Add(16 * time.Second)
 		if m.kind.weight == driver.MaxWeight {
 			k.fence = max(k.fence, m.lock.fence)
 		}
 		_ = m.lock.Unlock()
-		return
+		return false
 	}
 	w.admit(k, m.lock, m.locker, m.kind)
+	return true
 }
 
 // drain unlocks until nobody waits: everybody must get a turn.
@@ -304,6 +309,7 @@ func (w *world) drain() {
 		for _, k := range w.keys {
 			for len(k.held) > 0 {
 				w.unlockModel(k, k.held[0])
+				w.settle() // an Unlock may take a while, and another lock end meanwhile
 			}
 			left += len(k.waiting)
 		}
