@@ -291,7 +291,8 @@ func TestSuspendEndsOverdueLeasesAtOnce(t *testing.T) {
 // between the hand that gives and the hand that takes.
 func TestHandOverNeverReturnsALostLock(t *testing.T) {
 	simulate(t, func(b *bench) {
-		lk := b.open(nil)
+		var told counts
+		lk := b.open(&Options{Trace: told.trace()})
 		var looks, asleepFrom atomic.Int64
 		lk.clock = boottime.Simulated(func() time.Duration {
 			if from := asleepFrom.Load(); from > 0 && looks.Add(1) > from {
@@ -307,7 +308,7 @@ func TestHandOverNeverReturnsALostLock(t *testing.T) {
 		}
 		b.unlock(first)
 		second := <-got
-		asleepFrom.Store(2) // Unlock looks at the clock twice, then the waiter
+		asleepFrom.Store(3) // Unlock looks at the clock three times, then the waiter
 		b.unlock(second)
 		for range 2 {
 			l := <-got
@@ -315,6 +316,10 @@ func TestHandOverNeverReturnsALostLock(t *testing.T) {
 				b.Errorf("handed over: %v, token %d after %d", err, l.fence, second.fence)
 			}
 			b.unlock(l)
+		}
+		synctest.Wait()
+		if told.held.Load() != 0 || told.waiting.Load() != 0 {
+			b.Errorf("the trace tells of %d that hold and %d that wait; want none", told.held.Load(), told.waiting.Load())
 		}
 	})
 }
