@@ -1,6 +1,7 @@
 package boottime
 
 import (
+	"math"
 	"syscall"
 	"time"
 	"unsafe"
@@ -11,9 +12,27 @@ const trustsWallClock = false
 const clockMonotonic, clockBoottime = 1, 7
 
 // asleep is how long the machine has been suspended since it was booted.
-func asleep() time.Duration {
-	mono, boot := gettime(clockMonotonic), gettime(clockBoottime)
-	return boot - mono
+func asleep() time.Duration { return between(gettime) }
+
+// between returns how far one clock is ahead of the other. Whoever is made to
+// pause between two readings would take that for a suspend, and be ahead of all
+// other processes from then on. So it takes the closest of several readings, and
+// of what that allows the least.
+func between(gettime func(clock uintptr) time.Duration) (ahead time.Duration) {
+	const near = 5 * time.Microsecond
+	closest := time.Duration(math.MaxInt64)
+	for range 8 {
+		before := gettime(clockMonotonic)
+		boot := gettime(clockBoottime)
+		after := gettime(clockMonotonic)
+		if after-before < closest {
+			closest, ahead = after-before, boot-after
+		}
+		if closest < near {
+			break
+		}
+	}
+	return ahead
 }
 
 func gettime(clock uintptr) time.Duration {
