@@ -114,7 +114,8 @@ func UnaryServerFence(fences Fences, key KeyFunc) grpc.UnaryServerInterceptor {
 }
 
 // StreamServerFence is [UnaryServerFence] for streams. They are checked once, at
-// their beginning.
+// their beginning; [fence.Memory] keeps those of later holders waiting until they
+// end.
 func StreamServerFence(fences Fences, key KeyFunc) grpc.StreamServerInterceptor {
 	return func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 		return check(ss.Context(), fences, key, info.FullMethod, nil, func() error { return handler(srv, ss) })

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"testing"
 	"time"
@@ -201,7 +200,7 @@ func TestBadKeys(t *testing.T) {
 // TestGivenBack ends calls in every way.
 func TestGivenBack(t *testing.T) {
 	t.Parallel()
-	locks := inMemory(t, nil)
+	locks := inMemory(t, &holdfast.Options{TTL: time.Hour}) // not given back by itself
 	h := holding()
 	hold := h.unary
 	h.unary = func(ctx context.Context, req *pb.SimpleRequest) error {
@@ -252,45 +251,24 @@ func TestGivenBack(t *testing.T) {
 	}
 }
 
-func TestStream(t *testing.T) {
+// A handler that works for longer than the TTL keeps its lock.
+func TestLongHandler(t *testing.T) {
 	t.Parallel()
-	locks := inMemory(t, nil)
-	c := serve(t, &service{stream: func(s chat) error {
-		for {
-			if _, err := s.Recv(); err == io.EOF {
-				return nil
-			} else if err != nil {
-				return err
-			}
-			if err := s.Send(&pb.StreamingOutputCallResponse{}); err != nil {
-				return err
-			}
-		}
-	}}, guarded(locks, byBody, nil)...)
+	renewed := make(chan struct{}, 100)
+	locks := inMemory(t, &holdfast.Options{TTL: 2 * time.Second, Trace: &holdfast.Trace{
+		Renewed: func(holdfast.Event) { renewed <- struct{}{} },
+	}})
+	h := holding()
+	c := serve(t, h.service, guarded(locks, byBody, nil)...)
 	ctx := background(t)
-	for range 2 {
-		stream, err := c.talk(ctx, "k")
-		for range 3 {
-			if err == nil {
-				err = stream.Send(&pb.StreamingOutputCallRequest{})
-			}
-			if err == nil {
-				_, err = stream.Recv()
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := locks.TryLock(ctx, "k"); !errors.Is(err, holdfast.ErrHeld) {
-				t.Errorf("in the middle of a stream: %v", err)
-			}
-		}
-		if err := stream.CloseSend(); err != nil {
-			t.Error(err)
-		}
-		if _, err := stream.Recv(); err != io.EOF {
-			t.Errorf("the end of the stream: %v", err)
-		}
-		free(t, locks, "k")
+	_, done := h.begin(t, func() error { return c.call(ctx, "k") })
+	for range 5 { // one after each third of the TTL
+		await(t, "renewal", renewed)
+		refused(t, c.call(ctx, "k"), codes.Aborted, LockHeld)
+	}
+	close(h.end)
+	if err := await(t, "answer", done); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -332,36 +310,6 @@ func TestLost(t *testing.T) {
 	await(t, "loss", inside.Done())
 	close(h.end)
 	refused(t, await(t, "answer", done), codes.Aborted, LockLost)
-}
-
-func TestLostInAStream(t *testing.T) {
-	t.Parallel()
-	locks := inMemory(t, nil)
-	inside, sent := make(chan context.Context, 1), make(chan error, 2)
-	c := serve(t, &service{stream: func(s chat) error {
-		inside <- s.Context()
-		_, err := s.Recv() // the context has ended by then
-		sent <- err
-		sent <- s.Send(&pb.StreamingOutputCallResponse{})
-		return nil
-	}}, guarded(locks, byBody, nil)...)
-	stream, err := c.talk(background(t), "k")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx := await(t, "stream", inside)
-	breakLock(t, locks, "k")
-	await(t, "loss", ctx.Done())
-	if err := stream.Send(&pb.StreamingOutputCallRequest{}); err != nil {
-		t.Fatal(err)
-	}
-	for _, what := range []string{"receive", "send"} {
-		if err := await(t, what, sent); !errors.Is(err, holdfast.ErrLost) {
-			t.Errorf("%s after the loss: %v", what, err)
-		}
-	}
-	_, err = stream.Recv()
-	refused(t, err, codes.Aborted, LockLost)
 }
 
 // TestClosed closes the Locker below a handler.
