@@ -54,6 +54,7 @@ there was too little to prove anything.`,
 	flags.IntVar(&c.Clients, "clients", c.Clients, "goroutines in each")
 	flags.IntVar(&c.Keys, "keys", c.Keys, "keys that they share")
 	flags.StringVar(&c.Out, "out", "", "keep the history in this new `folder` (default only if a promise was broken)")
+	flags.StringVar(&c.HTML, "html", "", "write a page that shows the run to this `file`")
 	flags.BoolVar(&asJSON, "json", false, "write JSON")
 	cmd.AddCommand(verifyWorkerCommand())
 	return cmd

@@ -40,6 +40,9 @@ type Config struct {
 	// only if something was wrong.
 	Out string
 
+	// HTML is the file for a page that shows the run; "" means none.
+	HTML string
+
 	// Command starts this program so that it calls Work.
 	Command []string
 

@@ -16,15 +16,16 @@ import (
 
 // A place is where one worker after the other works.
 type place struct {
-	crew    *crew
-	number  int
-	link    *link
+	crew   *crew
+	number int
+	link   *link
+
+	mu      sync.Mutex // held while a fault is done: to start a worker may take long
 	life    int
 	process *process
 }
 
-// A crew is all workers of a run. No two faults befall a place at the same time,
-// so that places need no lock.
+// A crew is all workers of a run.
 type crew struct {
 	Config
 	folder  string
@@ -53,10 +54,10 @@ func (c *crew) hire(ctx context.Context) error {
 }
 
 // fill starts the next worker of a place.
-func (p *place) fill(ctx context.Context) (err error) {
+func (p *place) fill(ctx context.Context) error {
 	c := p.crew
 	p.life++
-	p.process, err = c.start(ctx, c.history, worker.Job{
+	next, err := c.start(ctx, c.history, worker.Job{
 		Worker:    p.number,
 		Life:      p.life,
 		Clients:   c.Clients,
@@ -66,7 +67,11 @@ func (p *place) fill(ctx context.Context) (err error) {
 		Registers: c.folder,
 		Workload:  plan.Workload{Seed: c.Seed, Kinds: c.kinds, Keys: c.Keys, TTL: c.TTL},
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	p.process = next
+	return nil
 }
 
 // begin lets all workers begin.
@@ -111,6 +116,8 @@ func (c *crew) harm(ctx context.Context, f plan.Fault) error {
 
 // suffer does one fault to a worker.
 func (p *place) suffer(ctx context.Context, f plan.Fault) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	switch f.Nemesis {
 	case plan.Kill:
 		p.process.kill()

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	startTime = 30 * time.Second // for a worker to be ready
-	stopTime  = 5 * time.Minute  // for a worker to end by itself
+	startTime = time.Minute     // for a worker to be ready
+	stopTime  = 5 * time.Minute // for a worker to end by itself
 )
 
 // A process is one life of a worker, as the parent sees it.

@@ -51,6 +51,7 @@ func (c Config) run(ctx context.Context) (report *Report, err error) {
 	if err != nil {
 		return nil, err
 	}
+	named := c.Nemeses != nil
 	if c.Nemeses, err = t.suffers(c.Nemeses); err != nil {
 		return nil, err
 	}
@@ -59,7 +60,7 @@ func (c Config) run(ctx context.Context) (report *Report, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, locks.Close()) }()
-	s := &scene{Config: c, dir: folder, host: h, target: t, locks: locks}
+	s := &scene{Config: c, named: named, dir: folder, host: h, target: t, locks: locks}
 	if err := s.play(ctx); err != nil {
 		return nil, err
 	}
@@ -83,6 +84,7 @@ func (c Config) folder() (string, error) {
 // A scene is a run while it is played.
 type scene struct {
 	Config
+	named  bool // the nemeses: all of them have to come
 	dir    string
 	host   *servers.Host
 	target *target

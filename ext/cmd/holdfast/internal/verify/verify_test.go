@@ -71,14 +71,21 @@ func TestReportErr(t *testing.T) {
 // A run has to have met somebody at work.
 func TestReportLacks(t *testing.T) {
 	r := &Report{Grants: fewest, Nemeses: []Nemesis{{Name: "kill", Faults: 2, Hits: 1}}}
-	if lacks := r.lacks(); lacks != "" {
+	if lacks := r.lacks(true); lacks != "" {
 		t.Error(lacks)
 	}
 	r.Nemeses = append(r.Nemeses, Nemesis{Name: "pause", Faults: 2})
-	if lacks := r.lacks(); !strings.Contains(lacks, "pause") {
+	if lacks := r.lacks(true); !strings.Contains(lacks, "pause") {
 		t.Error(lacks)
 	}
-	if lacks := (&Report{Grants: fewest - 1}).lacks(); !strings.Contains(lacks, "99") {
+	if lacks := r.lacks(false); lacks != "" {
+		t.Error(lacks)
+	}
+	r.Nemeses = r.Nemeses[1:]
+	if lacks := r.lacks(false); lacks == "" {
+		t.Error("a run without a fault is valid")
+	}
+	if lacks := (&Report{Grants: fewest - 1}).lacks(true); !strings.Contains(lacks, "99") {
 		t.Error(lacks)
 	}
 }

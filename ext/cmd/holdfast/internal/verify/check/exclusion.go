@@ -44,7 +44,7 @@ func (r *Run) exclusion(check Promise, text string, span func(*Hold) Span) (all 
 				sum += other.Weight
 			}
 			if span(h).To > now && sum > h.Limit {
-				all = append(all, Violation{check, key, now, fmt.Sprintf("%s: %s and %s", text, live[0], h)})
+				all = append(all, Violation{Check: check, Key: key, At: now, Text: fmt.Sprintf("%s: %s and %s", text, live[0], h)})
 			}
 			live = append(live, h)
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -48,7 +49,7 @@ func accepted(key string, byCall []*Access) (all []Violation) {
 			byReturn = byReturn[1:]
 		}
 		if largest != nil && a.Token < largest.Token {
-			all = append(all, Violation{Fenced, key, a.Call, fmt.Sprintf(
+			all = append(all, Violation{Check: Fenced, Key: key, At: a.Call, Text: fmt.Sprintf(
 				"the register has accepted token %d of %s after token %d of %s", a.Token, a.Who, largest.Token, largest.Who)})
 		}
 	}
@@ -71,13 +72,21 @@ func windows(accesses []*Access) (all [][]*Access) {
 // linearizable asks Porcupine.
 func linearizable(key string, first bool, accesses []*Access) []Violation {
 	model := fenced(first)
+	v := Violation{Check: Fenced, Key: key, At: accesses[0].Call}
 	switch porcupine.CheckOperationsTimeout(model, operations(accesses), windowTime) {
 	case porcupine.Ok:
 		return nil
 	case porcupine.Unknown:
-		return []Violation{{Fenced, key, accesses[0].Call, fmt.Sprintf("not known: Porcupine is not done with %d operations after %v", len(accesses), windowTime)}}
+		v.Text = fmt.Sprintf("not known: Porcupine is not done with %d operations after %v", len(accesses), windowTime)
+		return []Violation{v}
 	}
-	return []Violation{{Fenced, key, accesses[0].Call, fmt.Sprintf("the fenced register is not linearizable within these %d operations", len(accesses))}}
+	v.Text = fmt.Sprintf("the fenced register is not linearizable within these %d operations", len(accesses))
+	_, info := porcupine.CheckOperationsVerbose(model, operations(accesses), windowTime)
+	var view strings.Builder
+	if err := porcupine.Visualize(model, info, &view); err == nil { // without it, the verdict stands
+		v.View = view.String()
+	}
+	return []Violation{v}
 }
 
 func operations(accesses []*Access) []porcupine.Operation {
@@ -102,7 +111,26 @@ func fenced(first bool) porcupine.Model {
 		Init: func() []any { return []any{state{known: first}} },
 		Step: func(s, input, _ any) []any { return s.(state).after(input.(Access)) },
 	}
-	return model.ToModel()
+	m := model.ToModel()
+	m.DescribeOperation = func(input, _ any) string { return input.(Access).String() }
+	return m
+}
+
+func (a Access) String() string {
+	text := fmt.Sprintf("read: %x", a.Value)
+	switch {
+	case a.Look:
+		text = fmt.Sprintf("look with %d: %x", a.Token, a.Value)
+	case a.Write:
+		text = fmt.Sprintf("write %x with %d", a.Value, a.Token)
+	}
+	switch {
+	case a.Unknown:
+		text += " (not known)"
+	case a.No:
+		text += " (refused)"
+	}
+	return text
 }
 
 // after returns what the register may have become, nothing if that cannot be.
@@ -159,7 +187,7 @@ func Chain(key string, records []register.Record) (all []Violation) {
 			continue
 		}
 		if r.Seen != last.Value {
-			all = append(all, Violation{Fenced, key, 0, fmt.Sprintf(
+			all = append(all, Violation{Check: Fenced, Key: key, Text: fmt.Sprintf(
 				"an update is lost: token %d has written over that of token %d without having seen it", r.Token, last.Token)})
 		}
 		last = r

@@ -29,7 +29,7 @@ func (r *Run) Progress(ttl, lapse, bound time.Duration) (longest Gap, all []Viol
 				longest = g
 			}
 			if rest := time.Duration(unexcused(span, excuses)); rest > bound {
-				all = append(all, Violation{Lively, key, g.From, fmt.Sprintf(
+				all = append(all, Violation{Check: Lively, Key: key, At: g.From, Text: fmt.Sprintf(
 					"nobody has got the key for %v, for %v of that without a reason, though somebody waited and nobody held it",
 					g.Length().Round(time.Millisecond), rest.Round(time.Millisecond))})
 			}

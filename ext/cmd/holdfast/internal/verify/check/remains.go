@@ -13,9 +13,9 @@ func (r *Run) Left(claims map[string][]driver.Holder) (all []Violation) {
 		name := fmt.Sprintf("worker %d.%d", l.Worker, l.Life)
 		switch {
 		case l.Bye && l.Remains != "":
-			all = append(all, Violation{Tidy, "", l.Died, name + " has closed its Locker: " + l.Remains})
+			all = append(all, Violation{Check: Tidy, At: l.Died, Text: name + " has closed its Locker: " + l.Remains})
 		case !l.Bye && l.End != Killed:
-			all = append(all, Violation{Tidy, "", l.Died, name + " has not ended as it should: " + l.End})
+			all = append(all, Violation{Check: Tidy, At: l.Died, Text: name + " has not ended as it should: " + l.End})
 		}
 	}
 	for key, holders := range claims {
@@ -24,7 +24,7 @@ func (r *Run) Left(claims map[string][]driver.Holder) (all []Violation) {
 			if h.Waiting {
 				what = "waits for"
 			}
-			all = append(all, Violation{Tidy, key, 0, fmt.Sprintf("%s still %s the key", h.Owner, what)})
+			all = append(all, Violation{Check: Tidy, Key: key, Text: fmt.Sprintf("%s still %s the key", h.Owner, what)})
 		}
 	}
 	return all

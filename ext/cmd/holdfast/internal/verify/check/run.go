@@ -114,6 +114,7 @@ type Violation struct {
 	Key   string  `json:"key,omitempty"`
 	At    int64   `json:"at"` // nanoseconds, by the clock of the history; 0 if it is no moment
 	Text  string  `json:"text"`
+	View  string  `json:"-"` // a page of Porcupine's, of what is not linearizable
 }
 
 // Overlaps reports whether two spans have a moment in common.

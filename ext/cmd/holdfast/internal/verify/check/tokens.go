@@ -54,7 +54,7 @@ func (h *Hold) slot() bool { return h.Limit < driver.MaxWeight }
 func (h *Hold) reader() bool { return h.Weight < h.Limit && !h.slot() }
 
 func (h *Hold) notLarger(key string, than *Hold) Violation {
-	return Violation{Growing, key, h.Got, fmt.Sprintf("%s was asked for after %s had been got", h, than)}
+	return Violation{Check: Growing, Key: key, At: h.Got, Text: fmt.Sprintf("%s was asked for after %s had been got", h, than)}
 }
 
 // distinct finds locks that share a token, though they are no readers.
@@ -63,7 +63,7 @@ func distinct(key string, holds []*Hold) (all []Violation) {
 	for _, h := range holds {
 		other := seen[h.Token]
 		if other != nil && !(h.reader() && other.reader()) {
-			all = append(all, Violation{Growing, key, h.Got, fmt.Sprintf("the same token twice: %s and %s", other, h)})
+			all = append(all, Violation{Check: Growing, Key: key, At: h.Got, Text: fmt.Sprintf("the same token twice: %s and %s", other, h)})
 		}
 		seen[h.Token] = h
 	}
@@ -76,10 +76,10 @@ func entered(holds []*Hold) (all []Violation) {
 	for _, h := range holds {
 		for _, e := range h.Entered {
 			if !e.No && e.Token != 0 && e.Token != h.Token {
-				all = append(all, Violation{Growing, h.Key, e.At, fmt.Sprintf("%s was entered again with token %d", h, e.Token)})
+				all = append(all, Violation{Check: Growing, Key: h.Key, At: e.At, Text: fmt.Sprintf("%s was entered again with token %d", h, e.Token)})
 			}
 			if e.No && e.At < min(h.Lost, h.Until) {
-				all = append(all, Violation{Growing, h.Key, e.At, fmt.Sprintf("%s cannot be entered again: %s", h, e.Note)})
+				all = append(all, Violation{Check: Growing, Key: h.Key, At: e.At, Text: fmt.Sprintf("%s cannot be entered again: %s", h, e.Note)})
 			}
 		}
 	}

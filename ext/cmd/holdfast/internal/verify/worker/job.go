@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/history"
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/plan"
 )
@@ -41,6 +42,9 @@ const (
 	// lastWait bounds the waits that go on when the run is over, besides some TTLs:
 	// what holds the keys then is given back within moments, or runs out.
 	lastWait = 30 * time.Second
+
+	// openTime is how long the store may be away when the worker starts.
+	openTime = 40 * time.Second
 
 	// tidyTime is how long goroutines and files may take to go after Close.
 	tidyTime = 5 * time.Second
@@ -83,8 +87,7 @@ func Run(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 	if w.history, err = history.Create(w.History, w.Worker, w.Life); err != nil {
 		return err
 	}
-	begin := runtime.NumGoroutine()
-	files := openFiles()
+	begin, files := runtime.NumGoroutine(), openFiles()
 	if err := w.open(ctx); err != nil {
 		return err
 	}
@@ -100,14 +103,30 @@ func Run(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 	return errors.Join(w.close(begin+1, files), w.failed)
 }
 
+// open opens what the worker needs. A store that is being harmed may need several
+// tries.
 func (w *worker) open(ctx context.Context) (err error) {
-	owner := fmt.Sprintf("worker %d.%d", w.Worker, w.Life)
-	w.locks, err = holdfast.Open(ctx, w.Store, &holdfast.Options{Prefix: w.Prefix, TTL: w.Workload.TTL, Owner: owner})
-	if err != nil {
+	if w.registers, err = openRegisters(w.Job); err != nil {
 		return err
 	}
-	w.registers, err = openRegisters(w.Job)
-	return err
+	ctx, cancel := context.WithTimeout(ctx, openTime)
+	defer cancel()
+	opts := &holdfast.Options{
+		Prefix: w.Prefix,
+		TTL:    w.Workload.TTL,
+		Owner:  fmt.Sprintf("worker %d.%d", w.Worker, w.Life),
+	}
+	for {
+		w.locks, err = holdfast.Open(ctx, w.Store, opts)
+		if err == nil || errors.Is(err, driver.ErrURL) || errors.Is(err, driver.ErrInvalid) {
+			return err
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
 
 // close ends the worker, and writes down what is left of it.

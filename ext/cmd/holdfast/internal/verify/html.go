@@ -1,0 +1,161 @@
+package verify
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/check"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/page"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/plan"
+)
+
+const (
+	mostBars  = 40_000 // that a browser draws at once
+	mostViews = 3      // of Porcupine
+)
+
+// writePage writes the page of a run to the file that the user has named.
+func (s *scene) writePage(r *Report, run *check.Run) (err error) {
+	if s.HTML == "" {
+		return nil
+	}
+	file, err := os.Create(s.HTML)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	return r.page(run).Write(file)
+}
+
+// page puts together what the page of a run shows.
+func (r *Report) page(run *check.Run) *page.Page {
+	p := &page.Page{
+		Title: r.Store,
+		Facts: []page.Fact{
+			{Name: "workers", Value: fmt.Sprintf("%d of %d goroutines", r.Workers, r.Clients)},
+			{Name: "TTL", Value: fmt.Sprintf("%gs", r.TTL)},
+			{Name: "kinds", Value: plan.List(r.Kinds)},
+			{Name: "faults", Value: r.faults()},
+			{Name: "operations", Value: strconv.Itoa(r.Operations)},
+			{Name: "grants", Value: strconv.Itoa(r.Grants)},
+			{Name: "losses", Value: strconv.Itoa(r.Losses)},
+			{Name: "stale writes without a fence", Value: fmt.Sprintf("%d of %d", r.Plain.Stale, r.Plain.Writes)},
+			{Name: "seed", Value: strconv.FormatUint(r.Seed, 10)},
+		},
+		Keys: []string{}, Holds: []page.Hold{}, Faults: []page.Fault{}, Violations: []page.Violation{}, // no nulls
+	}
+	for _, promise := range check.Promises() {
+		p.Checks = append(p.Checks, page.Fact{Name: string(promise), Value: r.verdict(promise)})
+	}
+	if err := r.Err(); err != nil {
+		p.Verdict = err.Error()
+	}
+	d := &drawing{Page: p, keys: make(map[string]int), began: began(run)}
+	d.holds(run)
+	d.faults(run)
+	d.violations(r.Found)
+	return p
+}
+
+// began is when the first lock was asked for.
+func began(run *check.Run) int64 {
+	first := int64(check.Never)
+	for _, h := range run.Holds {
+		first = min(first, h.Asked)
+	}
+	return first
+}
+
+// A drawing is a page while it is put together.
+type drawing struct {
+	*page.Page
+	keys  map[string]int
+	began int64
+}
+
+// ms is a time as the page has it.
+func (d *drawing) ms(at int64) float64 { return float64((at-d.began)/1000) / 1000 }
+
+// holds adds the locks that were granted, in order of time, or as many as a
+// browser can draw.
+func (d *drawing) holds(run *check.Run) {
+	var granted []*check.Hold
+	for _, h := range run.Holds {
+		if h.Got != check.Never {
+			granted = append(granted, h)
+		}
+	}
+	slices.SortFunc(granted, func(a, b *check.Hold) int { return cmp.Compare(a.Got, b.Got) })
+	if len(granted) > mostBars {
+		d.Note = fmt.Sprintf("Shown are the first %d of %d locks.", mostBars, len(granted))
+		granted = granted[:mostBars]
+	}
+	for _, h := range granted {
+		if _, known := d.keys[h.Key]; !known {
+			d.Keys = append(d.Keys, h.Key)
+			d.keys[h.Key] = -1
+		}
+	}
+	slices.Sort(d.Keys)
+	for i, key := range d.Keys {
+		d.keys[key] = i
+	}
+	for _, h := range granted {
+		bar := d.bar(h)
+		d.Holds = append(d.Holds, bar)
+		d.End = max(d.End, bar.To)
+	}
+}
+
+// bar is one lock.
+func (d *drawing) bar(h *check.Hold) page.Hold {
+	end, how := h.Freed, "unlocked"
+	switch {
+	case h.Lost != check.Never:
+		end, how = h.Lost, "lost"
+	case h.Freed == check.Never && h.Died != check.Never:
+		end, how = h.Died, "its process ended"
+	case h.Freed == check.Never:
+		end, how = max(h.Got, h.Held), "last seen"
+	}
+	bar := page.Hold{
+		Key: d.keys[h.Key], Worker: h.Who.Worker, Who: h.Who.String(), Mode: h.Mode,
+		Asked: d.ms(h.Asked), From: d.ms(h.Got), Until: d.ms(min(h.Until, max(end, h.Got))), To: d.ms(max(end, h.Got)),
+		End: how, Lost: how != "unlocked",
+	}
+	if h.Token > 0 {
+		bar.Token = strconv.FormatUint(h.Token, 10)
+	}
+	return bar
+}
+
+func (d *drawing) faults(run *check.Run) {
+	for _, f := range run.Faults {
+		to := f.To
+		if to == check.Never {
+			to = f.From
+		}
+		d.Faults = append(d.Faults, page.Fault{Nemesis: f.Nemesis, Worker: f.Worker, From: d.ms(f.From), To: d.ms(to)})
+	}
+}
+
+func (d *drawing) violations(found []check.Violation) {
+	for _, v := range found {
+		key, known := d.keys[v.Key]
+		if !known {
+			key = -1
+		}
+		at := -1.0
+		if v.At > 0 {
+			at = d.ms(v.At)
+		}
+		d.Violations = append(d.Violations, page.Violation{Check: string(v.Check), Key: key, At: at, Text: v.Text})
+		if v.View != "" && len(d.Views) < mostViews {
+			d.Views = append(d.Views, v.View)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package page
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
+)
+
+// sample is a page with something of everything, and with names that would break
+// one that is put together carelessly.
+func sample() *Page {
+	p := &Page{
+		Title:   "redis <b>",
+		Facts:   []Fact{{"seed", "7"}},
+		Checks:  []Fact{{"exclusion", "1 BROKEN"}},
+		Verdict: "promises were broken",
+		Views:   []string{"<!DOCTYPE html><p>a view</p>"},
+		Keys:    []string{"key0", "</script><script>document.title = 'wrong'</script>"},
+		End:     1000,
+		Faults:  []Fault{{"pause", 1, 100, 400}, {"evict", -1, 500, 500}},
+		Violations: []Violation{
+			{"exclusion", 1, 300, "both at once </script>"},
+			{"tidy", -1, -1, "something is left"},
+		},
+	}
+	for i := range 50 {
+		from := float64(20 * i)
+		p.Holds = append(p.Holds, Hold{
+			Key: i % 2, Worker: i % 4, Who: fmt.Sprintf("worker %d.1/1", i%4), Mode: "exclusive",
+			Token: fmt.Sprint(1000 + i), Asked: from, From: from + 1, Until: from + 10, To: from + 15, End: "unlocked", Lost: i%7 == 0,
+		})
+	}
+	return p
+}
+
+func TestWrite(t *testing.T) {
+	var out strings.Builder
+	if err := sample().Write(&out); err != nil {
+		t.Fatal(err)
+	}
+	for _, never := range []string{"<b>", "document.title = 'wrong'<", "both at once <"} {
+		if strings.Contains(out.String(), never) {
+			t.Errorf("the page has %q as it is", never)
+		}
+	}
+	for _, pattern := range []string{`(src|href)="`, `https?://`, `url\(`} {
+		if found := regexp.MustCompile(pattern).FindString(out.String()); found != "" {
+			t.Errorf("the page needs something else: %s", found)
+		}
+	}
+}
+
+// TestInABrowser opens the page in a real one, which says what it has drawn.
+func TestInABrowser(t *testing.T) {
+	t.Parallel()
+	browser := servers.Browser(t)
+	dir := t.TempDir()
+	file, err := os.Create(filepath.Join(dir, "page.html"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sample().Write(file); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+		"--user-data-dir="+filepath.Join(dir, "profile"), "--enable-logging=stderr", "--dump-dom", "file://"+file.Name())
+	var complaints strings.Builder
+	cmd.Stderr = &complaints
+	late := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
+	defer late.Stop()
+	dom, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, complaints.String())
+	}
+	for _, want := range []string{
+		`data-drawn="50"`, "<title>holdfast verify: redis &lt;b&gt;</title>", "worker 3</span>",
+		"exclusion, &lt;/script&gt;", "<li>tidy: something is left</li>", "a view",
+	} {
+		if !strings.Contains(string(dom), want) {
+			t.Errorf("the browser does not show %q", want)
+		}
+	}
+	if strings.Contains(complaints.String(), "Uncaught") {
+		t.Errorf("the script fails: %s", complaints.String())
+	}
+}
