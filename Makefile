@@ -4,7 +4,7 @@ RACE  = $(shell go list -race errors >/dev/null 2>&1 && echo -race)
 # Most tests wait, for servers and for time to pass, and more of them may do so
 # at once than there are processors.
 TESTS ?= -timeout=5m -parallel=8
-BENCH ?= -svg=docs/bench.svg
+BENCH ?= -save=docs
 
 .PHONY: help
 help: ## show this list

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -122,6 +123,20 @@ func TestWholeRun(t *testing.T) {
 	}
 }
 
+func TestSave(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var out bytes.Buffer
+	if err := execute(t.Context(), []string{"-short", "-run", "^memory/alone", "-save", dir}, &out); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"bench-tables.md": out.String(), "bench.svg": "</svg>\n"} {
+		if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !strings.HasSuffix(string(text), want) {
+			t.Errorf("%s ends with %.80q, %v; want %.80q", name, text, err, want)
+		}
+	}
+}
+
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -162,6 +177,7 @@ func TestArguments(t *testing.T) {
 		{"-run (", "-run: error parsing regexp"},
 		{"-run nothing/at-all", "-list shows what there is"},
 		{"redis", `unexpected argument "redis"`},
+		{"-save nowhere/at-all", "-save: stat nowhere/at-all: no such file"},
 		{"-held -3", "-held -3: want a number of locks"},
 	} {
 		err := execute(t.Context(), strings.Fields(test.args), &bytes.Buffer{})

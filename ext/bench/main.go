@@ -11,6 +11,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -45,7 +46,7 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 	match := flags.String("run", "", "run only what matches this `regexp`, of the form store/bench")
 	brief := flags.Bool("short", false, "take three minutes, for a first impression")
 	list := flags.Bool("list", false, "list what there is")
-	file := flags.String("svg", "", "draw a picture into this `file`")
+	save := flags.String("save", "", "write the tables and a picture of them into this `folder`, too")
 	locks := flags.Int("held", 0, "hold so many `locks`, in place of 10,000, or of 500 with -short")
 	if flags.Parse(args) != nil {
 		return flag.ErrHelp // it has said what is wrong
@@ -71,14 +72,24 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 		fmt.Fprintln(out, strings.Join(p.names(), "\n"))
 		return nil
 	}
-	if *file != "" { // said now, and not after all the work
-		if _, err := os.Stat(filepath.Dir(*file)); err != nil {
-			return fmt.Errorf("-svg: %w", err)
-		}
+	if *save == "" {
+		return p.runAll(ctx, out)
 	}
-	err = p.runAll(ctx, out)
-	if *file != "" && ctx.Err() == nil {
-		err = errors.Join(err, os.WriteFile(*file, p.picture.Draw(), 0o644))
+	if _, err := os.Stat(*save); err != nil { // said now, and not after all the work
+		return fmt.Errorf("-save: %w", err)
 	}
-	return err
+	var tables bytes.Buffer
+	tables.WriteString(tablesHead)
+	if err := p.runAll(ctx, io.MultiWriter(out, &tables)); err != nil {
+		return err
+	}
+	return errors.Join(
+		os.WriteFile(filepath.Join(*save, "bench-tables.md"), tables.Bytes(), 0o644),
+		os.WriteFile(filepath.Join(*save, "bench.svg"), p.picture.Draw(), 0o644))
 }
+
+const tablesHead = `# Tables of the benchmarks
+
+"make bench" has written this file. [bench.md](bench.md) says what the figures mean.
+
+`

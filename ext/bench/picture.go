@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"runtime"
 	"slices"
 
 	"github.com/holdfast-go/holdfast/ext/bench/internal/chart"
@@ -14,8 +16,8 @@ var drawn = []string{"alone", "hand-off", "one-key"}
 func newPicture() *chart.Chart {
 	return &chart.Chart{
 		Title: "How long a lock takes",
-		Subtitle: "Dot: median. Bar: up to the 99th percentile. Further left is better; the axes are logarithmic. " +
-			"Sides of a store took turns.",
+		Subtitle: fmt.Sprintf("Dot and number: median. Bar: up to the 99th percentile. Further left is better; the axes are "+
+			"logarithmic. One machine with %d processors.", runtime.NumCPU()),
 		Legend: [3]string{"Holdfast", "library", "by hand"},
 		Panels: []string{"alone: lock and unlock", "hand-off to another process", "32 on one key: wait"},
 		Facts:  []string{"locks/s", "min/max"},
@@ -37,7 +39,7 @@ func paint(c *chart.Chart, b bench, st stores.Store, results []result) {
 	}
 	rows := c.Groups[len(c.Groups)-1].Rows
 	for i, r := range results {
-		p50 := r.quantile(0.5)
+		p50 := r.p50(b)
 		rows[i].Bars[panel] = chart.Bar{P50: p50, P99: r.quantile(0.99), Label: duration(p50)}
 		if b.contended() {
 			rate := figures.Quartiles(r.rounds).Median

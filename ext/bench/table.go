@@ -75,7 +75,7 @@ func (r result) cells(b bench, st stores.Store, reference result) []string {
 		ratio(figures.Ratio(r.rounds, reference.rounds)),
 	}
 	if !b.timed {
-		cells = append(cells, duration(r.quantile(0.5)))
+		cells = append(cells, duration(r.p50(b)))
 	}
 	cells = append(cells, duration(r.quantile(0.99)), duration(r.quantile(1)))
 	if b.contended() {
@@ -85,6 +85,14 @@ func (r result) cells(b bench, st stores.Store, reference result) []string {
 		cells = append(cells, significant(float64(r.cost)/float64(max(r.locks(), 1)), 3))
 	}
 	return cells
+}
+
+// p50 returns the median that the table tells.
+func (r result) p50(b bench) time.Duration {
+	if b.timed {
+		return time.Duration(figures.Quartiles(r.rounds).Median * float64(time.Second))
+	}
+	return r.quantile(0.5)
 }
 
 // quantile returns a quantile of the times of all rounds.

@@ -59,9 +59,7 @@ const (
 	padding = 4
 )
 
-func (c Chart) width() int {
-	return 2*margin + names + len(c.Panels)*(panel+gap) + len(c.Facts)*fact
-}
+func (c Chart) width() int { return int(c.fact(len(c.Facts)-1)) + margin }
 
 func (c Chart) height() int {
 	h := head + margin
@@ -106,7 +104,7 @@ func (c Chart) Draw() []byte {
 }
 
 // fact returns where a column of text ends.
-func (c Chart) fact(i int) float64 { return left(len(c.Panels)) - gap + float64((i+1)*fact) }
+func (c Chart) fact(i int) float64 { return left(len(c.Panels)) - gap/2 + float64((i+1)*fact) }
 
 func (c Chart) legend(d *drawing) {
 	x := float64(c.width() - margin)
@@ -118,12 +116,18 @@ func (c Chart) legend(d *drawing) {
 	}
 }
 
-// grid draws a line for each power of ten, and its name.
+// grid draws a line for each power of ten, and names those for which there is room.
 func (c Chart) grid(d *drawing, i int, s scale) {
-	for _, at := range s.decades() {
+	every := 1
+	if s.high-s.low > 4 {
+		every = 2
+	}
+	for n, at := range s.decades() {
 		x := left(i) + s.place(at)
 		d.put(`<line class="grid" x1="%.1f" x2="%.1f" y1="%d" y2="%d"/>`, x, x, head, c.height()-margin)
-		d.put(`<text class="axis" x="%.1f" y="%d">%s</text>`, x, head-6, text(brief(at)))
+		if n%every == 0 {
+			d.put(`<text class="axis" x="%.1f" y="%d">%s</text>`, x, head-6, text(brief(at)))
+		}
 	}
 }
 

@@ -33,13 +33,9 @@ func (s scale) place(d time.Duration) float64 {
 	return panel * (math.Log10(float64(d)) - float64(s.low)) / float64(s.high-s.low)
 }
 
-// decades returns the powers of ten, of which there may be too many to name all.
+// decades returns the powers of ten.
 func (s scale) decades() (all []time.Duration) {
-	step := 1
-	if s.high-s.low > 5 {
-		step = 2
-	}
-	for power := s.low; power <= s.high; power += step {
+	for power := s.low; power <= s.high; power++ {
 		all = append(all, time.Duration(math.Round(math.Pow10(power))))
 	}
 	return all

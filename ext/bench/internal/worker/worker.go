@@ -49,8 +49,14 @@ type Report struct {
 	Err   string
 }
 
-// patience is how long a waiter may wait after all others have stopped.
-const patience = 10 * time.Second
+const (
+	// patience is how long a waiter may wait after all others have stopped.
+	patience = 10 * time.Second
+
+	// endless is when a worker is given up, because it hangs in a side that heeds no
+	// context.
+	endless = 5 * time.Minute
+)
 
 // A Task says which side of which store a worker serves, and where.
 type Task struct {
@@ -108,6 +114,8 @@ func (w *Worker) Order(o Order) error { return w.name(w.send.Encode(o)) }
 
 // Report waits until the order is done.
 func (w *Worker) Report() (r Report, err error) {
+	late := time.AfterFunc(endless, func() { _ = w.cmd.Process.Kill() })
+	defer late.Stop()
 	err = w.recv.Decode(&r)
 	if err == nil && r.Err != "" {
 		err = errors.New(r.Err)
