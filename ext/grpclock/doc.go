@@ -57,7 +57,8 @@
 //
 // A lock that the client holds guards what the server does only if the server
 // refuses the calls of those who have lost it. [UnaryClientFence] and
-// [StreamClientFence] send the key and the token of the lock in the context:
+// [StreamClientFence] send the key and the token of the lock in the context, as
+// holdfast-key-bin and holdfast-fence in the metadata:
 //
 //	conn, err := grpc.NewClient(target, grpc.WithUnaryInterceptor(grpclock.UnaryClientFence))
 //

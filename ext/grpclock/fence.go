@@ -19,7 +19,7 @@ import (
 // entries in -bin may be any bytes.
 const (
 	keyEntry   = "holdfast-key-bin"
-	tokenEntry = "holdfast-token"
+	tokenEntry = "holdfast-fence"
 )
 
 // UnaryClientFence is a client interceptor that sends the key and the fencing
@@ -123,6 +123,9 @@ func StreamServerFence(fences Fences, key KeyFunc) grpc.StreamServerInterceptor 
 }
 
 func check(ctx context.Context, fences Fences, key KeyFunc, method string, req any, handle func() error) error {
+	if fences == nil {
+		return refuse(Refusal{Reason: LockInvalid}, errArguments, "the server has no fences")
+	}
 	want := ""
 	if key != nil {
 		var err error

@@ -120,6 +120,8 @@ func TestWrongTokens(t *testing.T) {
 	if err := c.call(one, ""); err != nil {
 		t.Error(err)
 	}
+	none, _ := fenced(t, nil, nil)
+	refused(t, none.call(one, ""), codes.Internal, LockInvalid)
 	broken, _ := fenced(t, outage{}, nil)
 	err := broken.call(one, "")
 	refused(t, err, codes.Unavailable, StoreUnreachable)

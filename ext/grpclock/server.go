@@ -115,7 +115,7 @@ func (g *guard) log(ctx context.Context, text, method string, err error) {
 	g.opts.Logger.ErrorContext(ctx, text, "method", method, "error", err)
 }
 
-var errArguments = fmt.Errorf("%w: grpclock needs a Locker and a KeyFunc", holdfast.ErrInvalid)
+var errArguments = fmt.Errorf("%w: grpclock needs a Locker and a KeyFunc, or Fences", holdfast.ErrInvalid)
 
 // hold calls the handler and gives the lock back. That the store has not confirmed
 // that is no business of the caller's.
