@@ -41,6 +41,28 @@ func TestDroppedLockIsLoggedAndNotRenewed(t *testing.T) {
 	})
 }
 
+// Close may come before anybody has noticed.
+func TestDroppedLockIsToldByClose(t *testing.T) {
+	simulate(t, func(b *bench) {
+		var told counts
+		var lost []Event
+		lk := b.open(&Options{Trace: JoinTraces(told.trace(), &Trace{Lost: func(e Event) { lost = append(lost, e) }})})
+		b.lock(lk, "dropped")
+		time.Sleep(6 * time.Second) // past the first renewal
+		synctest.Wait()
+		runtime.GC()
+		runtime.GC()
+		if err := lk.Close(); err != nil {
+			b.Error(err)
+		}
+		synctest.Wait()
+		var why *LostError
+		if len(lost) != 1 || !errors.As(lost[0].Err, &why) || why.Reason != LossDropped || told.held.Load() != 0 {
+			b.Errorf("Close told of %+v, and leaves %d that hold", lost, told.held.Load())
+		}
+	})
+}
+
 // Whoever waits for the end of a lock still uses it, though the lock itself is
 // out of sight.
 func TestWaitingForTheEndKeepsTheLock(t *testing.T) {

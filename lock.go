@@ -198,13 +198,29 @@ func (l *Lock) lose(why *LostError) {
 	lk.log().Warn("lock is lost", "key", e.Key, "fence", e.Fence, "reason", string(why.Reason), "error", why.Err)
 }
 
-// drop forgets a lease and lets the next in line contend.
-func (lk *Locker) drop(l *lease) {
+// dropped tells, once, that the holder of a lease is gone without an Unlock. What it
+// did may go on: the key stays taken until the TTL is over.
+func (l *lease) dropped() {
+	lk := l.lk
+	if !lk.drop(l) {
+		return
+	}
+	e := l.event(l.taken)
+	e.Err = &LostError{Reason: LossDropped}
+	lk.log().Error("lock was dropped without Unlock and is no longer renewed", "key", e.Key, "fence", e.Fence)
+	emit(lk.opts.Trace.Lost, e)
+}
+
+// drop forgets a lease and lets the next in line contend. It reports whether it was
+// the call that did.
+func (lk *Locker) drop(l *lease) bool {
 	lk.mu.Lock()
 	defer lk.mu.Unlock()
-	if l.turn.dismiss(l) {
+	first := l.turn.dismiss(l)
+	if first {
 		lk.pump(l.turn)
 	}
+	return first
 }
 
 // notified is told by the store of a loss.

@@ -120,9 +120,12 @@ func (lk *Locker) check(ctx context.Context, name string) error {
 // takes a few seconds at most, also if the store does not answer; a lock that
 // could not be released ends with its TTL.
 func (lk *Locker) Close() error {
-	locks, ok := lk.shut()
+	locks, dropped, ok := lk.shut()
 	if !ok {
 		return nil
+	}
+	for _, l := range dropped {
+		l.dropped()
 	}
 	err := lk.unlockAll(locks)
 	lk.busy.Wait()
@@ -134,16 +137,16 @@ func (lk *Locker) Close() error {
 }
 
 // shut refuses new calls, sends those in line away, and returns the locks that
-// are held. It reports false if the Locker was closed before.
-func (lk *Locker) shut() ([]*Lock, bool) {
+// are held, and the leases of those that were dropped. It reports false if the
+// Locker was closed before.
+func (lk *Locker) shut() (held []*Lock, dropped []*lease, ok bool) {
 	lk.mu.Lock()
 	defer lk.mu.Unlock()
 	if lk.closed {
-		return nil, false
+		return nil, nil, false
 	}
 	lk.closed = true
 	close(lk.closing)
-	var held []*Lock
 	for _, t := range lk.turns {
 		for w := t.line.first; w != nil; w = t.line.first {
 			t.line.remove(w)
@@ -153,10 +156,12 @@ func (lk *Locker) shut() ([]*Lock, bool) {
 		for _, l := range t.leases {
 			if lock := l.holder(); lock != nil {
 				held = append(held, lock)
+			} else {
+				dropped = append(dropped, l)
 			}
 		}
 	}
-	return held, true
+	return held, dropped, true
 }
 
 // now is the time since the Locker was made, time asleep included.

@@ -114,11 +114,7 @@ func (s *sweep) act() {
 		l.lock.lose(l.why)
 	}
 	for _, l := range s.dropped {
-		s.lk.drop(l)
-		e := l.event(l.taken)
-		e.Err = &LostError{Reason: LossDropped}
-		s.lk.log().Error("lock was dropped without Unlock and is no longer renewed", "key", e.Key, "fence", e.Fence)
-		emit(s.lk.opts.Trace.Lost, e)
+		l.dropped()
 	}
 	for _, e := range s.atRisk {
 		emit(s.lk.opts.Trace.AtRisk, e)
