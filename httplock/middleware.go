@@ -1,6 +1,7 @@
 package httplock
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -34,13 +35,14 @@ type Options struct {
 // use the same store. The others get 409 with Retry-After, at once or after
 // waiting (see [Options].Lock).
 //
-// The handler's context carries the lock, and ends when the lock is lost. The lock
-// is given back when the handler returns or panics, which is before the end of the
-// response is sent unless the handler flushes or sets Content-Length: a client that
-// has its answer can ask again. A handler that hijacks the connection keeps the lock
-// until it returns, not until the connection ends. If the client disconnects, the
-// context ends as usual, a request that waits leaves the line, and a handler that
-// runs keeps the lock until it returns.
+// The handler's context carries the lock, and ends when the lock is lost: answer with
+// an error then, since net/http makes an empty 200 of no answer. The lock is given
+// back when the handler returns or panics, which is before the end of the response is
+// sent unless the handler flushes or sets Content-Length: a client that has its answer
+// can ask again. A handler that hijacks the connection keeps the lock until it returns,
+// not until the connection ends. If the client disconnects, the context ends as usual,
+// a request that waits leaves the line, and a handler that runs keeps the lock until
+// it returns.
 //
 // An [http.TimeoutHandler] belongs around the middleware: inside of it, it would
 // return, and the key be free, while the handler still works.
@@ -112,7 +114,15 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			g.log(r, "request has lost its lock, or cannot give it back", err)
 		}
 	}()
-	g.next.ServeHTTP(w, r.WithContext(lock.Context(ctx)))
+	serve(lock.Context(ctx), g.next, w, r)
+}
+
+// serve lets a handler answer under another context. The files of a form that it has
+// left on disk are then those of r, with which the server removes them.
+func serve(ctx context.Context, h http.Handler, w http.ResponseWriter, r *http.Request) {
+	copied := r.WithContext(ctx)
+	h.ServeHTTP(w, copied)
+	r.MultipartForm = copied.MultipartForm
 }
 
 // without answers a request that has not got its lock, or serves it all the same.

@@ -236,8 +236,12 @@ func TestStoreIsUnreachable(t *testing.T) {
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
+	log.Reset()
 	if serve(h, newRequest("7").WithContext(gone)); served != 1 {
 		t.Error("FailOpen runs what nobody waits for")
+	}
+	if log.Len() > 0 {
+		t.Errorf("the log has what is no fault of the server: %s", log.String())
 	}
 }
 

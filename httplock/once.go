@@ -1,6 +1,7 @@
 package httplock
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -48,7 +49,8 @@ type OnceOptions struct {
 	MaxResponse int
 
 	// Keep says whether a response is remembered. Default: status 200 to 499, except
-	// those that ask to try again, which are 408, 425, 429 and all with Retry-After.
+	// those that ask to try again, which are 408, 425, 429 and all with Retry-After, and
+	// 499 itself, which is for clients that have left.
 	// If it is not, the next request with the key is served anew.
 	Keep func(status int, header http.Header) bool
 
@@ -86,7 +88,9 @@ const ReplayedHeader = "Idempotent-Replayed"
 // [ReplayedHeader]. While the first is at work it gets 409, or waits for it. With
 // another [OnceOptions].Fingerprint it gets 422. If the server of the first dies,
 // a repeat is served anew one TTL after that. A response that is not to be kept, or
-// a panic, lets the next request with the key be served anew.
+// a panic, lets the next request with the key be served anew. So does a handler that
+// returns without a response because its context has ended: it is answered for as
+// [ProblemOf] does for the cause, which is 409 if the lock was lost.
 //
 // The response is sent once it is remembered, so a handler can neither flush nor
 // hijack: the ResponseWriter has no such methods, and [http.ResponseController]
@@ -159,9 +163,12 @@ func (o *OnceOptions) resolve() error {
 	return nil
 }
 
+// clientClosedRequest is what many servers answer to nobody.
+const clientClosedRequest = 499
+
 func worthKeeping(status int, header http.Header) bool {
 	switch status {
-	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests, clientClosedRequest:
 		return false
 	}
 	return status >= 200 && status < 500 && header.Get("Retry-After") == ""
@@ -246,7 +253,13 @@ func repeatable(err error) error {
 // run serves the request and has its response remembered before it is sent.
 func (s *single) run(w http.ResponseWriter, r *http.Request, effect *once.Effect) {
 	rec := newRecorder(w, s.opts.MaxResponse)
-	s.next.ServeHTTP(rec, r.WithContext(effect.Context(r.Context())))
+	ctx := effect.Context(r.Context())
+	serve(ctx, s.next, rec, r)
+	if rec.status == 0 && ctx.Err() != nil { // not the empty 200 that it would be otherwise
+		s.close(effect, r)
+		s.refuse(w, r, context.Cause(ctx))
+		return
+	}
 	rec.end()
 	if s.opts.Keep(rec.status, rec.sent) {
 		err := effect.Finish(r.Context(), keep(rec, s.opts.Headers).encode())

@@ -106,52 +106,128 @@ func TestOnceMisuse(t *testing.T) {
 
 // What a ResponseWriter can do besides, in a real server.
 func TestOnceResponseWriter(t *testing.T) {
-	server := httptest.NewServer(newOnce(t, httplock.OnceOptions{})(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c := http.NewResponseController(w)
-		for name, err := range map[string]error{
-			"read deadline":  c.SetReadDeadline(time.Now().Add(time.Minute)),
-			"write deadline": c.SetWriteDeadline(time.Now().Add(time.Minute)),
-			"full duplex":    c.EnableFullDuplex(),
-		} {
-			if err != nil {
-				t.Errorf("%s: %v", name, err)
+	for _, protocol := range protocols {
+		t.Run(protocol, func(t *testing.T) {
+			server := listen(t, protocol, newOnce(t, httplock.OnceOptions{})(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				controls(t, w)
+				w.Header().Set("Link", "</style.css>")
+				w.WriteHeader(http.StatusEarlyHints)
+				w.WriteHeader(http.StatusCreated)
+				w.WriteHeader(http.StatusTeapot) // in vain
+				io.WriteString(w, "done")
+			})))
+			for _, replayed := range []string{"", "true"} {
+				response, body, hints := askOnce(t, server)
+				if body != "done" || response.StatusCode != http.StatusCreated || response.Header.Get(httplock.ReplayedHeader) != replayed ||
+					response.ContentLength != 4 || (hints == 1) != (replayed == "") {
+					t.Errorf("%d %v %q, %d hints", response.StatusCode, response.Header, body, hints)
+				}
 			}
-		}
-		if err := c.Flush(); !errors.Is(err, http.ErrNotSupported) {
-			t.Errorf("flush: %v", err)
-		}
-		if _, _, err := c.Hijack(); !errors.Is(err, http.ErrNotSupported) {
-			t.Errorf("hijack: %v", err)
-		}
-		if _, ok := w.(http.Flusher); ok {
-			t.Error("it pretends to flush")
-		}
-		w.Header().Set("Link", "</style.css>")
-		w.WriteHeader(http.StatusEarlyHints)
-		w.WriteHeader(http.StatusCreated)
-		w.WriteHeader(http.StatusTeapot) // in vain
-		io.WriteString(w, "done")
-	})))
-	defer server.Close()
-	for _, replayed := range []string{"", "true"} {
-		var hints []int
-		ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
-			Got1xxResponse: func(code int, _ textproto.MIMEHeader) error { hints = append(hints, code); return nil },
 		})
-		r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, strings.NewReader("tea"))
+	}
+}
+
+// controls checks what a handler under Once can do with its connection.
+func controls(t *testing.T, w http.ResponseWriter) {
+	c := http.NewResponseController(w)
+	for name, err := range map[string]error{
+		"read deadline":  c.SetReadDeadline(time.Now().Add(time.Minute)),
+		"write deadline": c.SetWriteDeadline(time.Now().Add(time.Minute)),
+		"full duplex":    c.EnableFullDuplex(),
+	} {
 		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set(httplock.IdempotencyHeader, "a")
-		response, err := server.Client().Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body, err := io.ReadAll(response.Body)
-		response.Body.Close()
-		if string(body) != "done" || err != nil || response.StatusCode != http.StatusCreated || response.Header.Get(httplock.ReplayedHeader) != replayed ||
-			response.ContentLength != 4 || (len(hints) == 1) != (replayed == "") {
-			t.Errorf("%d %v %q, %v; hints %v", response.StatusCode, response.Header, body, err, hints)
+			t.Errorf("%s: %v", name, err)
 		}
 	}
+	if err := c.Flush(); !errors.Is(err, http.ErrNotSupported) {
+		t.Errorf("flush: %v", err)
+	}
+	if _, _, err := c.Hijack(); !errors.Is(err, http.ErrNotSupported) {
+		t.Errorf("hijack: %v", err)
+	}
+	if _, ok := w.(http.Flusher); ok {
+		t.Error("it pretends to flush")
+	}
+}
+
+// askOnce sends a request with a key. It returns how many hints came before the
+// response.
+func askOnce(t *testing.T, server *httptest.Server) (response *http.Response, body string, hints int) {
+	t.Helper()
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
+		Got1xxResponse: func(int, textproto.MIMEHeader) error { hints++; return nil },
+	})
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, strings.NewReader("tea"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set(httplock.IdempotencyHeader, "a")
+	response, err = server.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response, string(text), hints
+}
+
+// A handler that stops because its context ends has no response to be remembered:
+// not even the empty one of status 200 that net/http would send.
+func TestOnceOfAHandlerThatStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		shop := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if calls++; calls == 1 {
+				<-r.Context().Done()
+				return
+			}
+			w.WriteHeader(http.StatusCreated)
+		})
+		for name, c := range map[string]struct {
+			opts    httplock.OnceOptions
+			around  func(http.Handler) http.Handler
+			patient time.Duration // the client
+			want    int
+			log     bool
+		}{
+			"client leaves": {patient: time.Second, want: http.StatusServiceUnavailable},
+			"time limit": {
+				around: func(h http.Handler) http.Handler { return http.TimeoutHandler(h, time.Second, "too slow") },
+				want:   http.StatusServiceUnavailable,
+				log:    true,
+			},
+			"lock is lost": {
+				opts: httplock.OnceOptions{Lock: []holdfast.LockOption{holdfast.MaxHold(time.Second)}},
+				want: http.StatusConflict,
+				log:  true,
+			},
+		} {
+			calls = 0
+			var log bytes.Buffer
+			c.opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			h := newOnce(t, c.opts)(shop)
+			if c.around != nil {
+				h = c.around(h)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			if c.patient > 0 {
+				time.AfterFunc(c.patient, cancel)
+			}
+			if w := serve(h, submit("a", "tea").WithContext(ctx)); w.Code != c.want {
+				t.Errorf("%s: answered with %d %s, want %d", name, w.Code, w.Body, c.want)
+			}
+			cancel()
+			synctest.Wait()
+			time.Sleep(time.Minute) // what was lost is free
+			if w := serve(h, submit("a", "tea")); w.Code != http.StatusCreated || w.Header().Get(httplock.ReplayedHeader) != "" || calls != 2 {
+				t.Errorf("%s: the repeat was answered with %d %v; %d calls", name, w.Code, w.Header(), calls)
+			}
+			if (log.Len() > 0) != c.log {
+				t.Errorf("%s: the log has %q", name, log.String())
+			}
+		}
+	})
 }

@@ -165,6 +165,7 @@ func TestOnceKeeps(t *testing.T) {
 		"404":             {kept: true, reply: http.NotFound},
 		"500":             {reply: func(w http.ResponseWriter, r *http.Request) { http.Error(w, "broken", http.StatusInternalServerError) }},
 		"429":             {reply: func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusTooManyRequests) }},
+		"499":             {reply: func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(499) }},
 		"Retry-After": {reply: func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Retry-After", "1")
 			w.WriteHeader(http.StatusConflict)

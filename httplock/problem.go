@@ -97,8 +97,12 @@ func (p *Problem) Error() string {
 // Unwrap returns Err.
 func (p *Problem) Unwrap() error { return p.Err }
 
-// ServeHTTP answers with the problem.
+// ServeHTTP answers with the problem, in place of a response whose headers may have
+// been set already, as [http.Error] does.
 func (p *Problem) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	for _, ofAnother := range []string{"Content-Length", "Content-Encoding", "Etag", "Last-Modified"} {
+		w.Header().Del(ofAnother)
+	}
 	text, _ := json.Marshal(struct { // which cannot fail
 		Title  string `json:"title"`
 		Status int    `json:"status"`
@@ -140,7 +144,8 @@ func newAnswers(respond Responder, logger *slog.Logger) answers {
 // refuse answers with what an error stands for.
 func (a answers) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	p := ProblemOf(err)
-	if p.Status >= 500 {
+	left := r.Context().Err() != nil && errors.Is(err, context.Canceled)
+	if p.Status >= 500 && !left { // that a client leaves is no fault of ours
 		a.log(r, "request is refused", err)
 	}
 	a.respond(w, r, p)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -40,10 +41,15 @@ func TestProblemOf(t *testing.T) {
 	} {
 		err := fmt.Errorf("wrapped: %w", c.err)
 		p := httplock.ProblemOf(err)
-		w := serve(p, newRequest(""))
+		w := httptest.NewRecorder()
+		w.Header().Set("Content-Length", "1") // of the response that was meant to be
+		p.ServeHTTP(w, newRequest(""))
 		wantProblem(t, w, c.status, p.Detail)
 		if got := w.Header().Get("Retry-After"); got != c.retry {
 			t.Errorf("%v: Retry-After %q, want %q", err, got, c.retry)
+		}
+		if length := w.Header().Get("Content-Length"); length != "" {
+			t.Errorf("%v: Content-Length %s", err, length)
 		}
 		if p.Err != nil && (!errors.Is(p, c.err) || !strings.Contains(p.Error(), c.err.Error())) {
 			t.Errorf("%v does not tell of %v", p, c.err)
