@@ -128,7 +128,11 @@ func create(tb servers.TB, url string) {
 		tb.Fatalf("%v", err)
 	}
 	defer store.Close()
-	if err := store.(interface{ Create(context.Context) error }).Create(ctx); err != nil {
+	tables, ok := store.(driver.Creator)
+	if !ok {
+		tb.Fatalf("%s has no tables to create", url)
+	}
+	if err := tables.Create(ctx); err != nil {
 		tb.Fatalf("%v", err)
 	}
 }
