@@ -32,6 +32,10 @@ bench: ## measure it beside what others use, in 20 minutes; BENCH=-short takes t
 	@scripts/servers
 	go run ./ext/bench $(BENCH)
 
+.PHONY: torture
+torture: ## put every store to the proof for TORTURE each, 5m unless set
+	scripts/torture
+
 .PHONY: fuzz
 fuzz: ## fuzz each target for FUZZTIME, 10s unless set
 	scripts/fuzz

@@ -82,3 +82,16 @@ func (h *Host) TempDir() string {
 	h.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
 }
+
+// Missing ends a test whose server is not installed, as a Host has found out, just
+// as a server that is started for the test alone does.
+func Missing(tb TB, err error) {
+	tb.Helper()
+	switch {
+	case !errors.Is(err, ErrMissing):
+	case os.Getenv("HOLDFAST_TEST_ALL") != "":
+		tb.Fatalf("%v", err)
+	default:
+		tb.Skipf("%v", err)
+	}
+}

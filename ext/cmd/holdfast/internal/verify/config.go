@@ -36,6 +36,9 @@ type Config struct {
 	Clients int            // goroutines in each, 1 to 64
 	Keys    int            // of each kind, 1 to 64
 
+	// Fewest is how many locks a run must grant to have shown anything.
+	Fewest int
+
 	// Out is the folder for the history, which stays. "" means one that stays
 	// only if something was wrong.
 	Out string
@@ -55,7 +58,7 @@ type Config struct {
 
 // Default returns a run that needs nothing but this program.
 func Default() Config {
-	return Config{Length: 20 * time.Second, TTL: 2 * time.Second, Workers: 4, Clients: 4, Keys: 8}
+	return Config{Length: 20 * time.Second, TTL: 2 * time.Second, Workers: 4, Clients: 4, Keys: 8, Fewest: 100}
 }
 
 // Validate says what is wrong with a Config before anything is started.

@@ -62,12 +62,28 @@ var starters = []starter{
 		p := servers.StartPostgres(r.clocked(), "max_connections = 500")
 		return &engine{url: p.URL(), nodes: []node{p}, step: r.step}
 	}},
+	{"postgres-session", []int{1}, func(r *room, _ int) *engine {
+		p := servers.StartPostgres(r, "max_connections = 500")
+		return &engine{url: inSessions(p.URL()), nodes: []node{p}}
+	}},
 	{"mariadb", []int{1}, func(r *room, _ int) *engine {
 		m := servers.StartMariaDB(r, "max_connections = 500") // aborts if its clock goes back
 		return &engine{url: m.URL(), nodes: []node{m}}
 	}},
+	{"mariadb-session", []int{1}, func(r *room, _ int) *engine {
+		m := servers.StartMariaDB(r, "max_connections = 500")
+		return &engine{url: inSessions(m.URL()), nodes: []node{m}}
+	}},
 	{"etcd", []int{1, 3}, startEtcd},
 	{"zookeeper", []int{1, 3}, startZooKeeper},
+}
+
+// inSessions returns the URL of a database for locks in its sessions.
+func inSessions(at string) string {
+	if strings.Contains(at, "?") {
+		return at + "&mode=session"
+	}
+	return at + "?mode=session"
 }
 
 // A room is where servers are started.

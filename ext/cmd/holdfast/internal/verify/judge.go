@@ -14,14 +14,9 @@ import (
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/worker"
 )
 
-const (
-	// slack is what everything may take on a busy machine, besides what the
-	// protocol says.
-	slack = 10 * time.Second
-
-	// fewest is how many locks a run must have granted to have shown anything.
-	fewest = 100
-)
+// slack is what everything may take on a busy machine, besides what the protocol
+// says.
+const slack = 10 * time.Second
 
 // judge reads the history and looks at what is left.
 func (s *scene) judge(ctx context.Context) (*Report, error) {
@@ -44,7 +39,7 @@ func (s *scene) judge(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	r.count(run)
-	r.Invalid = r.lacks(s.named)
+	r.Invalid = r.lacks(s.Fewest, s.named)
 	return r, s.writePage(r, run)
 }
 
@@ -135,7 +130,7 @@ func hits(f check.Fault, h *check.Hold) bool {
 
 // lacks says why a run has shown nothing, "" if it has. Nemeses that the user has
 // named have to come, each at least once.
-func (r *Report) lacks(named bool) string {
+func (r *Report) lacks(fewest int, named bool) string {
 	var all []string
 	if r.Grants < fewest {
 		all = append(all, fmt.Sprintf("only %d locks were granted (want %d)", r.Grants, fewest))

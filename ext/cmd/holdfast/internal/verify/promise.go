@@ -20,8 +20,16 @@ var waivers = map[string]map[plan.Nemesis][]check.Promise{
 	"postgres":  {plan.Clock: overlap},
 }
 
+// sessionWaivers are those of locks that end with the sessions of a server.
+var sessionWaivers = map[plan.Nemesis][]check.Promise{plan.Restart: overlap, plan.KillStore: overlap}
+
 // waived are the promises that the store does not make for a nemesis.
-func (t *target) waived(n plan.Nemesis) []check.Promise { return waivers[t.url.Scheme][n] }
+func (t *target) waived(n plan.Nemesis) []check.Promise {
+	if t.sessions() {
+		return sessionWaivers[n]
+	}
+	return waivers[t.url.Scheme][n]
+}
 
 // promises reports whether the store makes a promise in a run with these
 // nemeses.

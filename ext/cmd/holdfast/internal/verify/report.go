@@ -134,7 +134,9 @@ func (r *Report) verdict(p check.Promise) string {
 func (r *Report) faults() string {
 	var all []string
 	for _, n := range r.Nemeses {
-		all = append(all, fmt.Sprintf("%d %s", n.Faults, n.Name))
+		if n.Faults > 0 {
+			all = append(all, fmt.Sprintf("%d %s", n.Faults, n.Name))
+		}
 	}
 	if len(all) == 0 {
 		return "none"

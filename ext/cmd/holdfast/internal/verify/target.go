@@ -60,9 +60,12 @@ func (c Config) newTarget(ctx context.Context, h *servers.Host, folder string) (
 	if c.Store != "" {
 		t.name = driver.Redact(t.url)
 	}
-	t.freesOnDeath = t.url.Scheme == "file" || t.url.Query().Get("mode") == "session"
+	t.freesOnDeath = t.url.Scheme == "file" || t.sessions()
 	return t, nil
 }
+
+// sessions reports whether locks are those of a database's sessions.
+func (t *target) sessions() bool { return t.url.Query().Get("mode") == "session" }
 
 // fileURL is the URL of file locks in a folder. On Windows a path begins with
 // a letter, and a URL path with a slash.

@@ -1,0 +1,70 @@
+//go:build unix
+
+package verify
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	_ "github.com/holdfast-go/holdfast/ext/all"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/plan"
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
+)
+
+// The workers of these tests are their own binary.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == "work" {
+		if err := Work(context.Background(), os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	// These tests wait most of the time, not for the processor.
+	flag.Parse()
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+// TestStores puts every store to the proof for a short while. "make torture" does
+// so for longer, with everything that the stores promise to stand.
+func TestStores(t *testing.T) {
+	for _, name := range []string{
+		"file", "sqlite", "redis", "redis:3", "memcached", "postgres", "mariadb", "etcd", "zookeeper",
+		"postgres-session", "mariadb-session",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := Default()
+			c.Start, c.Seed, c.Length = name, 1, 10*time.Second
+			c.Workers, c.Clients, c.Fewest = 3, 3, 10 // for a busy machine
+			c.Command = []string{os.Args[0], "work"}
+			c.Stderr = os.Stderr
+			c.Out = t.TempDir()
+			c.Nemeses = []plan.Nemesis{plan.Kill, plan.Pause}
+			if name != "file" && name != "sqlite" {
+				c.Nemeses = append(c.Nemeses, plan.DropReply)
+			}
+			report, err := Run(t.Context(), c)
+			servers.Missing(t, err)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var out strings.Builder
+			if err := report.Print(&out); err != nil {
+				t.Fatal(err)
+			}
+			t.Log(out.String())
+			if err := report.Err(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
