@@ -177,6 +177,18 @@ func TestGrace(t *testing.T) {
 	})
 }
 
+// A function that returns in time is not stuck, though it has no grace at all.
+func TestNoGrace(t *testing.T) {
+	for range 20 {
+		simulate(t, func(b *bench) {
+			r := b.run(func(context.Context) error { return nil }, Grace(0))
+			if err := <-r.result; err != nil || len(r.reports) > 0 {
+				b.Fatalf("Run returned %v and has reported %v", err, <-r.reports)
+			}
+		})
+	}
+}
+
 func TestStepDown(t *testing.T) {
 	simulate(t, func(b *bench) {
 		r := b.run(func(context.Context) error { return ErrStepDown })

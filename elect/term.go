@@ -58,13 +58,27 @@ func (t *term) guard() {
 	if why := t.watch(); why != nil {
 		t.end(why)
 	}
-	timer := time.NewTimer(t.grace)
+	if t.returns(t.grace) {
+		return
+	}
+	t.report(fmt.Errorf("elect: %q: %w: it has not returned %v after its context ended", t.job, ErrStuck, t.grace))
+	_ = t.lock.Unlock() // it ends with its TTL if this fails
+}
+
+// returns reports whether fn returns within d.
+func (t *term) returns(d time.Duration) bool {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-t.returned:
+		return true
 	case <-timer.C:
-		t.report(fmt.Errorf("elect: %q: %w: it has not returned %v after its context ended", t.job, ErrStuck, t.grace))
-		_ = t.lock.Unlock() // it ends with its TTL if this fails
+	}
+	select {
+	case <-t.returned: // just then, or before a time of 0
+		return true
+	default:
+		return false
 	}
 }
 
