@@ -53,7 +53,7 @@ type Job struct {
 	// Tolerance is how far the clocks of the replicas may be apart, and by how
 	// much a replica may come late to a tick and still run it. Default: a minute.
 	// At most a day. The key of a tick stays in the store for three times as long,
-	// and for the interval of the schedule, if that is no longer than a day.
+	// and until the next tick, if that is no further away than a day.
 	Tolerance time.Duration
 
 	// Clock tells the time to this replica. Default: time.Now. It must be that of

@@ -250,6 +250,18 @@ func TestMissed(t *testing.T) {
 	})
 }
 
+// Nights and weekends are not ticks that nobody has run.
+func TestMissedNoneOfOfficeHours(t *testing.T) {
+	simulate(t, func(c *cluster) {
+		j := c.replica(parse(c.T, "CRON_TZ=UTC 0 9-17 * * MON-FRI"), 0)
+		go j.Loop(c.ctx, c.run("one"))
+		time.Sleep(14 * 24 * time.Hour)
+		synctest.Wait()
+		c.expect("two weeks", 10*9, nil)
+		c.expect("two weeks", 0, ErrMissed)
+	})
+}
+
 // The run is told that its lock is lost.
 func TestLost(t *testing.T) {
 	simulate(t, func(c *cluster) {

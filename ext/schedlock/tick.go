@@ -32,7 +32,7 @@ const (
 // A tick is one time at which a job is due.
 type tick struct {
 	at  time.Time
-	gap time.Duration // to the next but one, as seen from now
+	gap time.Duration // to the next
 }
 
 // due returns the tick that is due, seen by a clock that says now: timers may be a
@@ -51,7 +51,7 @@ func due(s Schedule, now time.Time, tolerance time.Duration) (tick, error) {
 	if at.IsZero() {
 		return tick{}, fmt.Errorf("the schedule has no tick before %v", now)
 	}
-	return tick{at: at, gap: gap}, nil
+	return tick{at: at, gap: s.Next(at).Sub(at)}, nil
 }
 
 // last returns the last tick that is not after t; zero if there is none for years. It
