@@ -49,7 +49,8 @@
 //
 // While a run takes longer than the interval, the next ticks are skipped, unless
 // [Job].Overlap says otherwise; also when a replica has died in a run, until the TTL of
-// its lock is over. [Job].Report is told of each tick what became of it.
+// its lock is over. A run that hangs, in a process that lives, is ended by
+// [Job].MaxHold. [Job].Report is told of each tick what became of it.
 //
 // A replica that is paused in the middle of a run knows nothing, and when it goes on
 // another may be running a later tick. The context of the run has ended then. What

@@ -56,6 +56,12 @@ type Job struct {
 	// and until the next tick, if that is no further away than a day.
 	Tolerance time.Duration
 
+	// MaxHold is how long a run may take. After that its lock is lost, as by
+	// [holdfast.MaxHold]: its context ends, and later ticks are run though it may
+	// not have returned. Default: as long as it wants. [Allow] takes no lock, and
+	// none of these.
+	MaxHold time.Duration
+
 	// Clock tells the time to this replica. Default: time.Now. It must be that of
 	// the scheduler.
 	Clock func() time.Time
@@ -78,11 +84,10 @@ const (
 
 // Run runs the tick that is due now, unless another replica does. The context of fn
 // carries the [Tick] and the lock, and ends when that is lost; with [Allow] there is no
-// lock. Run returns
-// what fn returned, with an error that matches [holdfast.ErrLost] if the lock was lost
-// before, or why fn was not called: [ErrTaken], [ErrOverlap], [ErrLate], an error of
-// the store, or [holdfast.ErrInvalid] for a Job that is not well described. If ctx
-// ends before the tick is taken, nobody has run it.
+// lock. Run returns what fn returned, with an error that matches [holdfast.ErrLost] if
+// the lock was lost before, or why fn was not called: [ErrTaken], [ErrOverlap],
+// [ErrLate], an error of the store, or [holdfast.ErrInvalid] for a Job that is not well
+// described. If ctx ends before the tick is taken, nobody has run it.
 func (j Job) Run(ctx context.Context, fn func(ctx context.Context) error) (err error) {
 	turn, err := j.Take(ctx)
 	if err != nil {
@@ -166,6 +171,10 @@ func (j Job) check() error {
 		wrong = fmt.Sprintf("Tolerance is %v; it must be from 0 to %v", j.Tolerance, day)
 	case j.Overlap < Skip || j.Overlap > Allow:
 		wrong = fmt.Sprintf("Overlap is %d; it must be Skip, Delay or Allow", j.Overlap)
+	case j.MaxHold < 0:
+		wrong = fmt.Sprintf("MaxHold is %v; it must be above 0, or 0 for no limit", j.MaxHold)
+	case j.MaxHold > 0 && j.Overlap == Allow:
+		wrong = "MaxHold limits a lock, and Allow takes none"
 	default:
 		return nil
 	}

@@ -262,6 +262,34 @@ func TestMissedNoneOfOfficeHours(t *testing.T) {
 	})
 }
 
+// A run that hangs, and does not heed its context, holds up the others for no longer
+// than it may.
+func TestMaxHold(t *testing.T) {
+	simulate(t, func(c *cluster) {
+		hung, other := c.replica(Every(time.Minute), 0), c.replica(Every(time.Minute), 0)
+		hung.MaxHold, other.MaxHold = 150*time.Second, 150*time.Second
+		let, result := make(chan struct{}), make(chan error)
+		time.Sleep(time.Until(hung.Schedule.Next(hung.now())))
+		go func() {
+			result <- hung.Run(c.ctx, func(ctx context.Context) error {
+				<-let
+				return context.Cause(ctx)
+			})
+		}()
+		synctest.Wait()
+		go other.Loop(c.ctx, c.run("other"))
+		time.Sleep(5*time.Minute + time.Second)
+		synctest.Wait()
+		c.expect("one run of five hangs", 2, ErrOverlap)
+		c.expect("one run of five hangs", 3, nil)
+		close(let)
+		var lost *holdfast.LostError
+		if err := <-result; !errors.As(err, &lost) || lost.Reason != holdfast.LossMaxHold {
+			c.Errorf("the run that hung returned %v, want what became of its lock", err)
+		}
+	})
+}
+
 // The run is told that its lock is lost.
 func TestLost(t *testing.T) {
 	simulate(t, func(c *cluster) {
@@ -308,6 +336,8 @@ func TestInput(t *testing.T) {
 			"use Every": func(j *Job) { j.Schedule = parse(c.T, "@every 7m") },
 			"Tolerance": func(j *Job) { j.Tolerance = -1 },
 			"Overlap":   func(j *Job) { j.Overlap = 7 },
+			"MaxHold":   func(j *Job) { j.MaxHold = -1 },
+			"Allow":     func(j *Job) { j.MaxHold, j.Overlap = 1, Allow },
 			"bytes":     func(j *Job) { j.Name = strings.Repeat("n", 500) },
 		} {
 			j := c.replica(Every(time.Minute), 0)

@@ -48,12 +48,16 @@ func (j Job) take(ctx context.Context, t tick) (*Turn, error) {
 		return nil, ErrLate
 	}
 	turn := &Turn{Tick: t.at, job: j}
+	var limit []holdfast.LockOption
+	if j.MaxHold > 0 {
+		limit = append(limit, holdfast.MaxHold(j.MaxHold))
+	}
 	var err error
 	switch j.Overlap {
 	case Skip:
-		turn.lock, err = j.Locks.TryLock(ctx, j.Name)
+		turn.lock, err = j.Locks.TryLock(ctx, j.Name, limit...)
 	case Delay:
-		turn.lock, err = j.Locks.Lock(ctx, j.Name)
+		turn.lock, err = j.Locks.Lock(ctx, j.Name, limit...)
 	}
 	if j.Overlap == Skip && errors.Is(err, holdfast.ErrHeld) {
 		err = fmt.Errorf("%w: %w", ErrOverlap, err)
