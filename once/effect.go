@@ -196,12 +196,16 @@ func (e *Effect) Token() uint64 { return e.token }
 func (e *Effect) Finish(ctx context.Context, result []byte) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err := e.settle(result); err != nil {
+	err := e.settle(result)
+	switch {
+	case errors.Is(err, ErrTooLarge):
+		return e.failed("finish", e.unrecorded(err))
+	case err != nil:
 		return e.failed("finish", err)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
-	err := persist(ctx, func(ctx context.Context) error {
+	err = persist(ctx, func(ctx context.Context) error {
 		return e.records.Finish(ctx, e.key, e.token, result, e.retention)
 	})
 	if err != nil {
@@ -216,7 +220,7 @@ func (e *Effect) settle(result []byte) error {
 	case e.lock == nil || e.closed:
 		return errNotOwned
 	case len(result) > MaxResult:
-		return fmt.Errorf("%w: %w: it has %d bytes; keep up to %d, and more elsewhere", ErrUnrecorded, ErrTooLarge, len(result), MaxResult)
+		return fmt.Errorf("%w: it has %d bytes; keep up to %d, and more elsewhere", ErrTooLarge, len(result), MaxResult)
 	}
 	e.settled = true
 	return nil

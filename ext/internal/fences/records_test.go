@@ -189,6 +189,27 @@ func TestFinishThatRollsBack(t *testing.T) {
 	})
 }
 
+// A result that is too large rolls back: the effect has not happened, so that it is
+// not one whose result could not be remembered.
+func TestLargeResultRollsBack(t *testing.T) {
+	each(t, func(e *engine) {
+		l := e.ledger()
+		_, err := l.records.Do(e.Context(), l.locks, "key", 0, func(ctx context.Context, tx *sql.Tx) ([]byte, error) {
+			_, err := l.write(1)(ctx, tx)
+			return make([]byte, once.MaxResult+1), err
+		})
+		if !errors.Is(err, once.ErrTooLarge) || errors.Is(err, once.ErrUnrecorded) {
+			e.Errorf("got %v, want ErrTooLarge and not ErrUnrecorded", err)
+		}
+		l.wrote()
+		result, err := l.records.Do(e.Context(), l.locks, "key", 0, l.write(2), holdfast.Wait(0))
+		if err != nil || string(result) != "entry 2" {
+			e.Errorf("got %q, %v", result, err)
+		}
+		l.wrote(2)
+	})
+}
+
 // The connection is cut in the middle of the COMMIT. Do finds out what has become
 // of it.
 func TestDoWithCutCommit(t *testing.T) {
