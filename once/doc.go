@@ -26,12 +26,12 @@
 //
 //   - While records and locks keep what they were given, nobody runs the effect
 //     of a key once its result is remembered, until the retention is over.
-//   - Everyone who gets a result without an error gets the same. A former owner that was paused or
-//     cut off can neither overwrite the result of a later one nor add one where
-//     another has begun: the records refuse its token.
+//   - Everyone who gets a result without an error gets the same. A former owner that
+//     was paused or cut off can neither overwrite the result of a later one nor add
+//     one where another has begun: the records refuse its token.
 //   - An error or a panic of the effect is not remembered. The next may try.
 //   - A key that was begun with one [Options.Fingerprint] is refused with another,
-//     while it is begun and when it is done.
+//     while it is begun, also by an owner that has died, and when it is done.
 //
 // # What can go wrong
 //

@@ -194,6 +194,21 @@ func TestFingerprint(t *testing.T) {
 	})
 }
 
+// Whoever asks for something else under the key of an owner that has died is refused,
+// since that may have happened, until somebody forgets it.
+func TestFingerprintOfTheDead(t *testing.T) {
+	bubble(t, func(d *desk) {
+		_, err := d.begin("a", holdfast.NoRenew())
+		d.must(err)
+		time.Sleep(time.Hour)
+		if _, err := d.begin("b"); !errors.Is(err, once.ErrMismatch) {
+			d.Errorf("got %v, want ErrMismatch", err)
+		}
+		d.must(once.Forget(d.Context(), d.locks, d.records, "key"))
+		d.must(d.owned("b").Close())
+	})
+}
+
 // An owner that dies leaves what it has begun, and is followed after one TTL.
 func TestOwnerDies(t *testing.T) {
 	bubble(t, func(d *desk) {
@@ -229,6 +244,34 @@ func TestFormerOwner(t *testing.T) {
 		d.must(later.Close())
 		result, err := d.do(d.Context(), "key")
 		d.want("later", result, err)
+	})
+}
+
+// A function that hangs, in a process that lives, holds up the others for no longer
+// than it may.
+func TestHangingEffect(t *testing.T) {
+	bubble(t, func(d *desk) {
+		let, hung := make(chan struct{}), make(chan error)
+		go func() {
+			_, err := once.Do(d.Context(), d.locks, d.records, "key", time.Hour, func(context.Context) ([]byte, error) {
+				<-let
+				return []byte("too late"), nil
+			}, holdfast.MaxHold(10*time.Minute))
+			hung <- err
+		}()
+		synctest.Wait()
+		began := time.Now()
+		result, err := d.do(d.Context(), "key")
+		d.want("run 1", result, err)
+		if took := time.Since(began); took < 11*time.Minute || took > 12*time.Minute {
+			d.Errorf("it took %v, want ten minutes, a TTL at most, and a minute", took)
+		}
+		close(let)
+		if err := <-hung; !errors.Is(err, once.ErrUnrecorded) || !errors.Is(err, fence.ErrOutdated) {
+			d.Errorf("the one that hung got %v, want ErrUnrecorded and ErrOutdated", err)
+		}
+		result, err = d.do(d.Context(), "key")
+		d.want("run 1", result, err)
 	})
 }
 
