@@ -33,13 +33,25 @@ type guard struct {
 // while a machine sleeps, but the lock's own clock does not.
 const glance = time.Second
 
-// ready waits until the lock is good for longer than the grace, since one that
-// came to us while we stood in line is short until its first renewal. It
+// ready waits until the lock is good for longer than the grace, also when its next
+// renewal is due: one that came to us while we stood in line is short until its
+// first. A store that grants less than the TTL leaves less for the grace. It
 // returns an error if the lock is lost instead.
 func (g *guard) ready() error {
-	for {
-		if left, err := g.left(); left > 0 || err != nil {
+	for renewed := false; ; renewed = true {
+		if err := g.lock.Err(); err != nil {
 			return err
+		}
+		deadline, ends := g.lock.Deadline()
+		lasts := time.Until(deadline)
+		switch {
+		case !ends || lasts*2/3 > g.grace:
+			return nil
+		case renewed:
+			say(g.stderr, "the store grants %q for less than its TTL: the command gets %s between TERM and KILL, not %s",
+				g.lock.Key(), short((lasts / 3).Truncate(time.Millisecond)), short(g.grace))
+			g.grace = lasts / 3
+			return nil
 		}
 		select {
 		case <-g.events.renewed:
