@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/check"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/plan"
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/register"
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/worker"
 )
@@ -48,9 +49,8 @@ func (r *Report) checks(run *check.Run, s *scene, left map[string][]driver.Holde
 	gap, stuck := run.Progress(s.TTL, lapse(s.TTL), slack)
 	r.Longest = Gap{Key: gap.Key, Seconds: gap.Length().Seconds()}
 	found := slices.Concat(run.Exclusion(s.target.freesOnDeath), run.Fence(), run.Tokens(),
-		run.Belief(), run.Losses(), stuck, run.Left(left))
-	for n := range s.Keys {
-		key := fmt.Sprintf("key%d", n)
+		run.Belief(), run.Losses(), stuck, run.Once(), run.Left(left))
+	for _, key := range (plan.Workload{Keys: s.Keys}).Guarded() {
 		fenced, err := register.Records(filepath.Join(s.dir, worker.FencedFile(key)))
 		if err != nil {
 			return err
@@ -104,7 +104,7 @@ func (r *Report) count(run *check.Run) {
 			r.Losses++
 		}
 	}
-	r.Operations = len(all)
+	r.Operations, r.Effects = len(all)+len(run.Results), len(run.Effects)
 	for _, a := range run.Accesses {
 		if a.No && !a.Unknown {
 			r.Refused++

@@ -29,6 +29,7 @@ type Report struct {
 	Nemeses    []Nemesis             `json:"nemeses"`
 	Operations int                   `json:"operations"`
 	Grants     int                   `json:"grants"`
+	Effects    int                   `json:"effects"` // that began, each to happen once
 	Losses     int                   `json:"losses"`  // locks that were lost, and told so
 	Refused    int                   `json:"refused"` // accesses to the fenced register that were refused
 	Plain      Plain                 `json:"plain"`

@@ -40,9 +40,13 @@ func (c Config) run(ctx context.Context) (report *Report, err error) {
 		return nil, err
 	}
 	defer func() {
-		if c.Out == "" && (report == nil || report.Err() == nil) {
-			err = errors.Join(err, os.RemoveAll(folder))
+		if c.Out != "" || report != nil && report.Err() != nil {
+			return
 		}
+		if report != nil {
+			report.History = ""
+		}
+		err = errors.Join(err, os.RemoveAll(folder))
 	}()
 	h := &servers.Host{}
 	defer h.Close()

@@ -47,7 +47,7 @@ func (s *story) terms(worker, op int, asked, got, until, unlocked int64, token u
 func (s *story) judge() (all []Violation) {
 	r := Of(s.events)
 	_, stuck := r.Progress(time.Second, 3*time.Second, 10*time.Second)
-	return slices.Concat(r.Exclusion(false), r.Belief(), r.Losses(), r.Tokens(), r.Fence(), stuck, r.Left(nil))
+	return slices.Concat(r.Exclusion(false), r.Belief(), r.Losses(), r.Tokens(), r.Fence(), stuck, r.Once(), r.Left(nil))
 }
 
 // wants fails unless the checks find these promises broken, and no others.
@@ -311,4 +311,19 @@ func TestHurt(t *testing.T) {
 	if stale != 1 || lost != 1 {
 		t.Errorf("%d stale writes and %d lost updates, want 1 and 1", stale, lost)
 	}
+}
+
+func TestOnce(t *testing.T) {
+	var s story
+	s.add(1, 1, history.Event{Kind: history.Effect, Token: 5, Value: 50})
+	s.add(2, 3, history.Event{Kind: history.Effect, Token: 6, Value: 60}) // the first was killed
+	s.add(2, 4, history.Event{Kind: history.Result, Value: 60})
+	s.add(3, 5, history.Event{Kind: history.Result, Value: 60})
+	s.add(1, 6, history.Event{Kind: history.Effect, Token: 5, Value: 51, No: true}) // it was only stopped, and is no owner any more
+	s.wants(t)
+	again := s
+	again.add(3, 7, history.Event{Kind: history.Effect, Token: 7, Value: 70})
+	again.wants(t, Single)
+	s.add(3, 7, history.Event{Kind: history.Result, Value: 70})
+	s.wants(t, Single)
 }

@@ -70,6 +70,12 @@ func (b *builder) add(e history.Event) {
 		}
 	case history.Looks, history.Writes, history.Looked, history.Wrote, history.Viewed:
 		b.access(who, e)
+	case history.Effect:
+		if !e.No { // who has lost the lock by then is no owner any more
+			b.run.Effects = append(b.run.Effects, Effect{who, e.Key, e.Token, e.Value, e.At})
+		}
+	case history.Result:
+		b.run.Results = append(b.run.Results, Effect{who, e.Key, 0, e.Value, e.At})
 	case history.Fault:
 		b.faults[e.Op] = &Fault{Span{e.At, Never}, e.Mode, e.Worker}
 		b.order = append(b.order, e.Op)

@@ -82,12 +82,23 @@ type Fault struct {
 	Worker  int
 }
 
+// An Effect is that an effect began under a lock, or that its result was had.
+type Effect struct {
+	Who   Who
+	Key   string
+	Token uint64
+	Value uint64
+	At    int64
+}
+
 // A Run is all that a run has left.
 type Run struct {
 	Holds    []*Hold
 	Accesses []*Access
 	Lives    []*Life
 	Faults   []Fault
+	Effects  []Effect
+	Results  []Effect
 }
 
 // A Promise is what a check looks at.
@@ -100,12 +111,13 @@ const (
 	Growing   Promise = "tokens"    // each grant has a larger token
 	Told      Promise = "told"      // a holder knows of its loss before the next grant
 	Lively    Promise = "progress"  // a key that is free is had by whoever waits
+	Single    Promise = "once"      // no effect runs again once its result is known
 	Tidy      Promise = "tidy"      // nothing is left at the end
 )
 
 // Promises returns all promises, in order.
 func Promises() []Promise {
-	return []Promise{Exclusive, Fenced, Growing, Told, Lively, Tidy}
+	return []Promise{Exclusive, Fenced, Growing, Told, Lively, Single, Tidy}
 }
 
 // A Violation is a promise that was not kept.

@@ -38,6 +38,12 @@ const (
 	Viewed Kind = "viewed" // has read the fenced register without a token; At is before, Since after
 )
 
+// What workers tell of effects that are to happen once.
+const (
+	Effect Kind = "effect" // begins the effect; No if the lock had been lost by then
+	Result Kind = "result" // has the result, which is Value
+)
+
 // What workers tell of themselves, and the parent of them and of faults.
 const (
 	Stall Kind = "stall" // has not run from Since to At

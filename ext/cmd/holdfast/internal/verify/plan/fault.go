@@ -107,7 +107,7 @@ func (f Faults) Schedule() (all []Fault) {
 		over := at + next.For + f.TTL/10
 		switch {
 		case next.Nemesis.Server() && calm <= at:
-			calm = over
+			calm = over + f.TTL*3/2 // in which the store can be of use
 		case !next.Nemesis.Server() && free[next.Worker] <= at && busy(free, at) < max(1, f.Workers-1):
 			free[next.Worker] = over
 		default:

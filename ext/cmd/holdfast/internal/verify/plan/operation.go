@@ -22,6 +22,8 @@ const (
 	Many      Kind = "many"      // several keys at once
 	Shared    Kind = "shared"    // reads the register beside other readers
 	Slots     Kind = "slots"     // one of a few places, on keys of their own
+	Elect     Kind = "elect"     // an election, and one term of office
+	Once      Kind = "once"      // an effect that is to happen once for its key
 )
 
 // SlotLimit is how many may have a slot of a key at once.
@@ -29,11 +31,11 @@ const SlotLimit = 3
 
 // Kinds returns all kinds, in order.
 func Kinds() []Kind {
-	return []Kind{Exclusive, Try, Reenter, Many, Shared, Slots}
+	return []Kind{Exclusive, Try, Reenter, Many, Shared, Slots, Elect, Once}
 }
 
 // shares are how often a kind comes among all.
-var shares = map[Kind]int{Exclusive: 50, Try: 10, Reenter: 5, Many: 5, Shared: 15, Slots: 15}
+var shares = map[Kind]int{Exclusive: 42, Try: 10, Reenter: 5, Many: 5, Shared: 15, Slots: 13, Elect: 5, Once: 5}
 
 // An Operation is one lock and what is done under it.
 type Operation struct {
@@ -58,6 +60,7 @@ type Operations struct {
 	rand    *rand.Rand
 	bag     []Kind
 	patient bool
+	count   int
 }
 
 // Client returns the operations of one goroutine of one process, counted from 1.
@@ -75,6 +78,7 @@ func (w Workload) Client(worker, life, client int) *Operations {
 
 // Next returns the next operation.
 func (o *Operations) Next() Operation {
+	o.count++
 	op := Operation{
 		Kind: o.bag[o.rand.IntN(len(o.bag))],
 		Hold: o.hold(),
@@ -83,6 +87,10 @@ func (o *Operations) Next() Operation {
 	switch op.Kind {
 	case Slots:
 		op.Keys = []string{o.key("slots")}
+	case Elect:
+		op.Keys = []string{o.key("leader")}
+	case Once:
+		op.Keys = []string{fmt.Sprintf("effect%d", o.count/5+o.rand.IntN(8))} // as the others come to
 	case Many:
 		op.Keys = o.keys()
 	default:
@@ -110,6 +118,14 @@ func (o *Operations) hold() time.Duration {
 
 func (o *Operations) upTo(d time.Duration) time.Duration {
 	return time.Duration(o.rand.Int64N(int64(d)))
+}
+
+// Guarded returns the keys that guard registers.
+func (w Workload) Guarded() (keys []string) {
+	for n := range w.Keys {
+		keys = append(keys, fmt.Sprintf("key%d", n), fmt.Sprintf("leader%d", n))
+	}
+	return keys
 }
 
 func (o *Operations) key(stem string) string {

@@ -100,20 +100,37 @@ func (c *client) write(op int, e history.Event) {
 
 // perform does one operation.
 func (c *client) perform(ctx context.Context, op plan.Operation) {
+	switch op.Kind {
+	case plan.Elect:
+		c.lead(ctx, op)
+	case plan.Once:
+		c.once(ctx, op)
+	default:
+		c.ask(op)
+		if locks, unlock, err := c.take(ctx, op); err != nil {
+			c.refused(op, err)
+		} else {
+			c.hold(op, locks, unlock)
+		}
+	}
+	c.sleep(op.Rest)
+}
+
+// ask tells that it is about to ask for locks.
+func (c *client) ask(op plan.Operation) {
 	weight, limit := terms(op.Kind)
 	for _, key := range op.Keys {
 		c.tell(history.Event{Kind: history.Asked, Key: key, Mode: string(op.Kind), Weight: weight, Limit: limit})
 	}
-	locks, unlock, err := c.take(ctx, op)
-	if err != nil {
-		c.tell(history.Event{Kind: history.Refused, Mode: string(op.Kind), Note: note(err), No: errors.Is(err, holdfast.ErrHeld)})
-		if !errors.Is(err, holdfast.ErrHeld) {
-			c.sleep(20 * time.Millisecond) // the store is in trouble, and need not hear us at once
-		}
-	} else {
-		c.hold(op, locks, unlock)
+}
+
+// refused tells why an operation has come to nothing.
+func (c *client) refused(op plan.Operation, err error) {
+	held := errors.Is(err, holdfast.ErrHeld)
+	c.tell(history.Event{Kind: history.Refused, Mode: string(op.Kind), Note: note(err), No: held})
+	if !held {
+		c.sleep(20 * time.Millisecond) // the store is in trouble, and need not hear us at once
 	}
-	c.sleep(op.Rest)
 }
 
 // take asks for the locks of an operation.

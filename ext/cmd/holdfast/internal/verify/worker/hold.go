@@ -20,18 +20,21 @@ type held struct {
 	op    int    // of the client, which may be further on when a loss is told
 }
 
+// got takes note of a lock. stop ends what watches for its loss.
+func (c *client) got(lock *holdfast.Lock) (h *held, stop func() bool) {
+	at := history.Now()
+	h = &held{client: c, lock: lock, key: lock.Key(), token: lock.Fence(), op: c.op}
+	h.tell(history.Event{At: at, Kind: history.Got, Token: h.token, Until: h.until(), No: lock.Err() != nil})
+	return h, h.watch()
+}
+
 // hold works under the locks that it has got, and gives them back.
 func (c *client) hold(op plan.Operation, locks []*holdfast.Lock, unlock func() error) {
 	all := make([]*held, len(locks))
 	for i, lock := range locks {
-		at := history.Now()
-		h := &held{client: c, lock: lock, key: lock.Key(), token: lock.Fence(), op: c.op}
-		h.tell(history.Event{At: at, Kind: history.Got, Token: h.token, Until: h.until(), No: lock.Err() != nil})
-		defer h.watch()()
+		h, stop := c.got(lock)
+		defer stop()
 		all[i] = h
-	}
-	if op.Kind == plan.Reenter {
-		all[0].enter()
 	}
 	switch op.Kind {
 	case plan.Slots:
@@ -40,21 +43,34 @@ func (c *client) hold(op plan.Operation, locks []*holdfast.Lock, unlock func() e
 		all[0].view()
 		c.spend(op.Hold, all)
 		all[0].view()
+	case plan.Reenter:
+		all[0].enter()
+		fallthrough
 	default:
 		c.change(op.Hold, all)
 	}
 	for _, h := range all {
-		h.sample()
-		h.tell(history.Event{Kind: history.Unlocked})
+		h.leave()
 	}
 	err := unlock()
 	for _, h := range all {
-		e := history.Event{Kind: history.Freed}
-		if err != nil {
-			e.Note = note(err)
-		}
-		h.tell(e)
+		h.freed(err)
 	}
+}
+
+// leave tells that the lock is about to be given back.
+func (h *held) leave() {
+	h.sample()
+	h.tell(history.Event{Kind: history.Unlocked})
+}
+
+// freed tells that it has been given back.
+func (h *held) freed(err error) {
+	e := history.Event{Kind: history.Freed}
+	if err != nil {
+		e.Note = note(err)
+	}
+	h.tell(e)
 }
 
 // change reads what the locks guard, takes its time, and writes.
@@ -135,9 +151,9 @@ func (h *held) enter() {
 	}
 }
 
-// value is a number that no other write has.
-func (h *held) value() uint64 {
-	return uint64(h.Worker+1)<<56 | uint64(h.Life)<<44 | uint64(h.number)<<36 | uint64(h.op)
+// value is a number that no other operation has.
+func (c *client) value() uint64 {
+	return uint64(c.Worker+1)<<56 | uint64(c.Life)<<44 | uint64(c.number)<<36 | uint64(c.op)
 }
 
 // look reads the fenced register and raises its token to that of the lock, so

@@ -1,0 +1,30 @@
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Once checks [Single]: all who get the result of an effect get the same, and no
+// owner begins it after somebody has got that.
+func (r *Run) Once() (all []Violation) {
+	effects := byKey(r.Effects, func(e Effect) string { return e.Key })
+	for key, results := range byKey(r.Results, func(e Effect) string { return e.Key }) {
+		slices.SortFunc(results, func(a, b Effect) int { return cmp.Compare(a.At, b.At) })
+		first := results[0]
+		for _, other := range results[1:] {
+			if other.Value != first.Value {
+				all = append(all, Violation{Check: Single, Key: key, At: other.At, Text: fmt.Sprintf(
+					"%s has got another result than %s before it", other.Who, first.Who)})
+			}
+		}
+		for _, e := range effects[key] {
+			if e.At > first.At {
+				all = append(all, Violation{Check: Single, Key: key, At: e.At, Text: fmt.Sprintf(
+					"%s has begun the effect with token %d after %s had got its result", e.Who, e.Token, first.Who)})
+			}
+		}
+	}
+	return all
+}
