@@ -8,9 +8,8 @@ import (
 // Context returns a copy of parent that carries the lock and ends with it: its
 // cause is then [Lock.Err]. Pass it to the work that the lock guards.
 func (l *Lock) Context(parent context.Context) context.Context {
-	r := l.root()
 	ctx, cancel := context.WithCancelCause(parent)
-	return r.attach(holding{Context: ctx, cancel: cancel, entered: l, carried: carried{r, carriedBy(parent, r.lease.lk)}})
+	return l.root().attach(holding{Context: ctx, cancel: cancel, lock: l, outer: carriedBy(parent, l.lease.lk)})
 }
 
 // A holding is a context that a lock has made. It is one value for all that the
@@ -18,19 +17,20 @@ func (l *Lock) Context(parent context.Context) context.Context {
 // under locks.
 type holding struct {
 	context.Context
-	cancel  context.CancelCauseFunc
-	entered *Lock // the handle
-	carried carried
-	cause   Error
-	next    *holding
+	cancel context.CancelCauseFunc
+	lock   *Lock    // the handle, not its root
+	outer  *holding // with the next lock of the same Locker that the context carries
+	next   *holding // of the same lock
 }
 
+// Value finds the innermost lock of all, and that of each Locker, which itself is
+// the key.
 func (h *holding) Value(key any) any {
 	switch key {
 	case current{}:
-		return h.entered
-	case h.carried.lock.lease.lk:
-		return &h.carried
+		return h.lock
+	case h.lock.lease.lk:
+		return h
 	}
 	return h.Context.Value(key)
 }
@@ -38,14 +38,21 @@ func (h *holding) Value(key any) any {
 // String names the context in the manner of package context. Without it, whoever
 // prints a context would look into a lock that others use.
 func (h *holding) String() string {
-	return fmt.Sprintf("%v.WithLock(%q)", h.Context, h.entered.Key())
+	return fmt.Sprintf("%v.WithLock(%q)", h.Context, h.lock.Key())
+}
+
+// A cause is that of a context that its lock has ended. Most are never asked
+// for, so the error is made when they are.
+type cause holding
+
+func (c *cause) Error() string { return c.Unwrap().Error() }
+
+func (c *cause) Unwrap() error {
+	return &Error{"hold", c.lock.Key(), c.lock.root().end.Load().err}
 }
 
 // end cancels the context because its lock has ended.
-func (h *holding) end(e *ending) {
-	h.cause = Error{"hold", h.carried.lock.Key(), e.err}
-	h.cancel(&h.cause)
-}
+func (h *holding) end() { h.cancel((*cause)(h)) }
 
 // attach ends a context with the lock.
 func (l *Lock) attach(made holding) context.Context {
@@ -56,14 +63,14 @@ func (l *Lock) attach(made holding) context.Context {
 		h = new(holding)
 	}
 	*h = made
-	e := l.end.Load()
-	if e == nil {
+	live := l.end.Load() == nil
+	if live {
 		l.contexts.add(h)
 		l.lease.tighten(l)
 	}
 	lk.mu.Unlock()
-	if e != nil {
-		h.end(e)
+	if !live {
+		h.end()
 	}
 	return h
 }
@@ -73,8 +80,8 @@ func (l *Lock) attach(made holding) context.Context {
 // less than to watch each of them.
 type holdings struct {
 	last  *holding // and from it to the first
-	count int
-	most  int // to keep before ended ones are looked for
+	count int32
+	most  int32 // to keep before ended ones are looked for
 }
 
 func (hs *holdings) add(h *holding) {
@@ -98,9 +105,9 @@ func (hs *holdings) forgetEnded() {
 	}
 }
 
-func (hs holdings) end(e *ending) {
+func (hs holdings) end() {
 	for h := hs.last; h != nil; h = h.next {
-		h.end(e)
+		h.end()
 	}
 }
 
@@ -113,29 +120,22 @@ func FromContext(ctx context.Context) (*Lock, bool) {
 	return l, ok
 }
 
-// carried lists the locks of one Locker that a context carries, innermost
-// first. The Locker itself is the context key.
-type carried struct {
-	lock  *Lock
-	outer *carried
-}
-
-func carriedBy(ctx context.Context, lk *Locker) *carried {
-	c, _ := ctx.Value(lk).(*carried)
-	return c
+func carriedBy(ctx context.Context, lk *Locker) *holding {
+	h, _ := ctx.Value(lk).(*holding)
+	return h
 }
 
 // enterAgain enters a live lock on the key that ctx carries, or refuses. It
 // returns neither lock nor error if ctx carries none.
 func (lk *Locker) enterAgain(ctx context.Context, key string, s settings) (*Lock, error) {
-	c := carriedBy(ctx, lk)
-	for c != nil && c.lock.lease.claim().Key != key {
-		c = c.outer
+	h := carriedBy(ctx, lk)
+	for h != nil && h.lock.lease.claim().Key != key {
+		h = h.outer
 	}
-	if c == nil {
+	if h == nil {
 		return nil, nil
 	}
-	lock := c.lock
+	lock := h.lock.root()
 	lock.check()
 	lk.mu.Lock()
 	defer lk.mu.Unlock()

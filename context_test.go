@@ -126,7 +126,7 @@ func TestContextsThatEndFirstAreForgotten(t *testing.T) {
 		count := func() int {
 			lk.mu.Lock()
 			defer lk.mu.Unlock()
-			return l.contexts.count
+			return int(l.contexts.count)
 		}
 		if n := count(); n > 4 {
 			b.Errorf("the lock keeps %d contexts that have ended", n-1)

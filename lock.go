@@ -167,7 +167,7 @@ func (l *Lock) finish(e *ending) bool {
 		lk.renewer.remove(l.lease)
 	}
 	lk.mu.Unlock()
-	contexts.end(e)
+	contexts.end()
 	return first
 }
 
@@ -284,7 +284,7 @@ func (l *Lock) Unlock() error {
 	contexts := r.close(released)
 	if contexts.last != nil { // they end before anyone else gets the key
 		lk.mu.Unlock()
-		contexts.end(released)
+		contexts.end()
 		lk.mu.Lock()
 	}
 	hook := lk.opts.Trace.Unlocked
