@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -99,6 +100,9 @@ type scene struct {
 
 // play lets the workers work while they are harmed.
 func (s *scene) play(ctx context.Context) (err error) {
+	if err := s.schedule(); err != nil {
+		return err
+	}
 	if s.kinds, err = s.target.kinds(ctx, s.locks); err != nil {
 		return err
 	}
@@ -107,7 +111,6 @@ func (s *scene) play(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, parent.Close()) }()
-	s.faults = plan.Faults{Seed: s.Seed, Nemeses: s.Nemeses, Workers: s.Workers, Nodes: len(s.target.engine.nodes), TTL: s.TTL, Length: s.Length}.Schedule()
 	c := &crew{Config: s.Config, folder: s.dir, host: s.host, target: s.target, kinds: s.kinds, history: parent}
 	defer c.dismiss()
 	s.progress("%s: starting %d workers", s.target.name, s.Workers)
@@ -126,6 +129,17 @@ func (s *scene) play(ctx context.Context) (err error) {
 	}
 	<-length.Done()
 	return ctx.Err()
+}
+
+// schedule plans the faults. Those that the user has named have to fit in.
+func (s *scene) schedule() error {
+	s.faults = plan.Faults{Seed: s.Seed, Nemeses: s.Nemeses, Workers: s.Workers, Nodes: len(s.target.engine.nodes), TTL: s.TTL, Length: s.Length}.Schedule()
+	for _, n := range s.Nemeses {
+		if s.named && !slices.ContainsFunc(s.faults, func(f plan.Fault) bool { return f.Nemesis == n }) {
+			return fmt.Errorf("%w: no %s fits into a run of %v with these TTLs: let it be longer", ErrNemesis, n, s.Length)
+		}
+	}
+	return nil
 }
 
 // watch tells of the progress until stop is called.
