@@ -42,6 +42,8 @@ func Forget(ctx context.Context, locks *holdfast.Locker, records Records, key st
 	}
 	return locks.Do(ctx, lockPrefix+key, func(ctx context.Context) error {
 		lock, _ := holdfast.FromContext(ctx)
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
 		return e.failed("forget", records.Forget(ctx, key, lock.Fence()))
 	}, alone(opts)...)
 }

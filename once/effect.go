@@ -29,7 +29,7 @@ const (
 	// One that takes longer cannot be finished.
 	unfinished = 24 * time.Hour
 
-	patience = 10 * time.Second // of Finish
+	patience = 10 * time.Second // with records that do not answer
 	bound    = 3 * time.Second  // of one call to records whose caller may be gone
 )
 
@@ -83,7 +83,8 @@ type Effect struct {
 // While another owns the effect, Begin waits as [holdfast.Locker.Lock] does:
 // until ctx ends, or for as long as [holdfast.Wait] among opts says, and then
 // returns an error that matches [holdfast.ErrHeld]. An owner that has died is
-// followed after the TTL of its lock by one of those who ask.
+// followed after the TTL of its lock by one of those who ask. Records that do not
+// answer within ten seconds are an error.
 //
 // The key has 1 to 507 bytes of UTF-8, less the Locker's own prefix. It is locked
 // as "once/" + key. Options are those of Lock; [holdfast.Shared],
@@ -99,7 +100,7 @@ func Begin(ctx context.Context, locks *holdfast.Locker, records Records, key str
 	if err := e.check(opts); err != nil {
 		return nil, e.failed("begin", err)
 	}
-	before, err := records.Load(ctx, key) // whoever repeats what is done needs no lock
+	before, err := e.load(ctx) // whoever repeats what is done needs no lock
 	if err != nil {
 		return nil, e.failed("begin", err)
 	}
@@ -120,12 +121,20 @@ func Begin(ctx context.Context, locks *holdfast.Locker, records Records, key str
 	return e, nil
 }
 
+func (e *Effect) load(ctx context.Context) (Record, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return e.records.Load(ctx, e.key)
+}
+
 // begin asks the records whether the holder of the lock owns the effect.
 func (e *Effect) begin(ctx context.Context, lock *holdfast.Lock, fingerprint string) error {
 	e.token = lock.Fence()
 	if e.token == 0 {
 		return lock.Err()
 	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	r, err := e.records.Begin(ctx, e.key, e.token, fingerprint, max(e.retention, unfinished))
 	switch {
 	case err != nil:

@@ -111,6 +111,61 @@ func TestRecordsThatAreGone(t *testing.T) {
 	})
 }
 
+// hanging are records that do not answer one kind of call.
+type hanging struct {
+	once.Memory
+	what string
+}
+
+func (h *hanging) hang(ctx context.Context, what string) error {
+	if what != h.what {
+		return nil
+	}
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (h *hanging) Load(ctx context.Context, key string) (once.Record, error) {
+	if err := h.hang(ctx, "load"); err != nil {
+		return once.Record{}, err
+	}
+	return h.Memory.Load(ctx, key)
+}
+
+func (h *hanging) Begin(ctx context.Context, key string, token uint64, fingerprint string, keep time.Duration) (once.Record, error) {
+	if err := h.hang(ctx, "begin"); err != nil {
+		return once.Record{}, err
+	}
+	return h.Memory.Begin(ctx, key, token, fingerprint, keep)
+}
+
+func (h *hanging) Forget(ctx context.Context, key string, token uint64) error {
+	return errors.Join(h.hang(ctx, "forget"), h.Memory.Forget(ctx, key, token))
+}
+
+// Records that do not answer keep nobody waiting who has no limit of his own.
+func TestRecordsThatHang(t *testing.T) {
+	bubble(t, func(d *desk) {
+		records := new(hanging)
+		d.records = records
+		for _, records.what = range []string{"load", "begin", "forget"} {
+			began := time.Now()
+			_, err := d.do(d.Context(), "key")
+			if records.what == "forget" {
+				d.must(err)
+				began = time.Now()
+				err = once.Forget(d.Context(), d.locks, records, "key")
+			}
+			if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took != 10*time.Second {
+				d.Errorf("%s: %v after %v", records.what, err, took)
+			}
+		}
+		records.what = ""
+		result, err := d.do(d.Context(), "key", holdfast.Wait(0))
+		d.want("run 2", result, err)
+	})
+}
+
 func TestStoreWithoutTokens(t *testing.T) {
 	bubble(t, func(d *desk) {
 		d.locks = holdfast.New(tokenless{memlock.New()}, nil)
