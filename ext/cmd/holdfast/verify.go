@@ -47,7 +47,7 @@ there was too little to prove anything.`,
 	flags.StringVar(&c.Store, "store", "", "`URL` of the store (default files that are removed at the end)")
 	flags.StringVar(&c.Start, "start", "", "start a store of this `kind` for the run:\n"+verify.Engines())
 	flags.Uint64Var(&c.Seed, "seed", 0, "do the operations and faults of the run that has told this `number`")
-	flags.StringVar(&nemeses, "nemesis", "", "do only these faults, `names` with commas between them:\n"+plan.List(plan.Nemeses()))
+	flags.StringVar(&nemeses, "nemesis", "", "do only these faults, `names` with commas between them, or none:\n"+plan.List(plan.Nemeses()))
 	flags.DurationVar(&c.Length, "for", c.Length, "how long")
 	flags.DurationVar(&c.TTL, "ttl", c.TTL, "how long a silent worker keeps a lock")
 	flags.IntVar(&c.Workers, "workers", c.Workers, "worker processes")

@@ -49,7 +49,7 @@ func (r *Report) checks(run *check.Run, s *scene, left map[string][]driver.Holde
 	gap, stuck := run.Progress(s.TTL, lapse(s.TTL), slack)
 	r.Longest = Gap{Key: gap.Key, Seconds: gap.Length().Seconds()}
 	found := slices.Concat(run.Exclusion(s.target.freesOnDeath), run.Fence(), run.Tokens(),
-		run.Belief(), run.Losses(), stuck, run.Once(), run.Left(left))
+		run.Belief(), run.Losses(), run.Kept(s.TTL, slack), stuck, run.Once(), run.Left(left))
 	for _, key := range (plan.Workload{Keys: s.Keys}).Guarded() {
 		fenced, err := register.Records(filepath.Join(s.dir, worker.FencedFile(key)))
 		if err != nil {

@@ -155,6 +155,33 @@ func TestStoppedAtTheGrant(t *testing.T) {
 	s.wants(t)
 }
 
+// A lock is not lost for nothing.
+func TestLostForNothing(t *testing.T) {
+	kept := func(ttl time.Duration, harmed int, more ...history.Event) bool {
+		var s story
+		s.lock(1, 1, 0, 1, 20_000, 0, 5)
+		s.add(1, 20_000, history.Event{Kind: history.Lost})
+		s.add(harmed, 5000, history.Event{Kind: history.Fault, Mode: "drop-reply"})
+		s.add(harmed, 9000, history.Event{Kind: history.Heal})
+		for _, e := range more {
+			s.add(1, e.At, e)
+		}
+		return len(Of(s.events).Kept(ttl, 10*time.Second)) == 0
+	}
+	if kept(20*time.Second, 1) {
+		t.Error("a lock was lost long after the fault")
+	}
+	if !kept(30*time.Second, 1) || kept(30*time.Second, 2) {
+		t.Error("a fault counts for the worker that it harms")
+	}
+	if !kept(19*time.Second, 1) {
+		t.Error("with a short TTL nobody can tell")
+	}
+	if !kept(20*time.Second, 1, history.Event{At: 16_000, Kind: history.Stall, Since: 13_000}, history.Event{At: 20_001, Kind: history.Bye}) {
+		t.Error("the process did not run")
+	}
+}
+
 func TestTokenGoesBack(t *testing.T) {
 	for _, token := range []uint64{5, 4} {
 		var s story

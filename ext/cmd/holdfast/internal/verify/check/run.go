@@ -110,6 +110,7 @@ const (
 	Fenced    Promise = "fence"     // no token is accepted after a larger one
 	Growing   Promise = "tokens"    // each grant has a larger token
 	Told      Promise = "told"      // a holder knows of its loss before the next grant
+	Kept      Promise = "kept"      // a lock is not lost that could be renewed
 	Lively    Promise = "progress"  // a key that is free is had by whoever waits
 	Single    Promise = "once"      // no effect runs again once its result is known
 	Tidy      Promise = "tidy"      // nothing is left at the end
@@ -117,7 +118,7 @@ const (
 
 // Promises returns all promises, in order.
 func Promises() []Promise {
-	return []Promise{Exclusive, Fenced, Growing, Told, Lively, Single, Tidy}
+	return []Promise{Exclusive, Fenced, Growing, Told, Kept, Lively, Single, Tidy}
 }
 
 // A Violation is a promise that was not kept.

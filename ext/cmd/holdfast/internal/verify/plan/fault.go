@@ -42,8 +42,14 @@ func (n Nemesis) Network() bool { return n == Partition || n == Slow || n == Dro
 // Server reports whether a nemesis harms a server, and not a worker.
 func (n Nemesis) Server() bool { return slices.Contains(Nemeses()[5:], n) }
 
-// ParseNemeses reads names with commas between them.
+// None is the name for no nemesis at all.
+const None = "none"
+
+// ParseNemeses reads names with commas between them, or None.
 func ParseNemeses(text string) (all []Nemesis, err error) {
+	if text == None {
+		return []Nemesis{}, nil
+	}
 	for name := range strings.SplitSeq(text, ",") {
 		n := Nemesis(strings.TrimSpace(name))
 		if !slices.Contains(Nemeses(), n) {

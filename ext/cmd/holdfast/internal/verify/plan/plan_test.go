@@ -109,7 +109,10 @@ func TestParseNemeses(t *testing.T) {
 	if err != nil || !slices.Equal(got, []Nemesis{Kill, DropReply}) {
 		t.Errorf("got %v, %v", got, err)
 	}
-	for _, wrong := range []string{"", "kill,", "fire"} {
+	if got, err := ParseNemeses(None); err != nil || got == nil || len(got) > 0 {
+		t.Errorf("none is %v, %v", got, err)
+	}
+	for _, wrong := range []string{"", "kill,", "fire", "kill,none"} {
 		if _, err := ParseNemeses(wrong); err == nil {
 			t.Errorf("%q is accepted", wrong)
 		}
