@@ -81,7 +81,7 @@ func TestOpenErrors(t *testing.T) {
 		"memcached://" + other(t, "HTTP/1.1 400 Bad Request\r\n\r\n"):                    {"no Memcached server", false},
 		"memcached://" + other(t, "-ERR unknown command\r\n"):                            {"no Memcached server", false},
 		"memcached://" + other(t, strings.Repeat("x", 100_000)):                          {"no Memcached server", false},
-		"memcached://" + other(t, ""):                                                    {"EOF", false},
+		"memcached://" + other(t, ""):                                                    {"is it a Memcached", false},
 		"memcached://" + other(t, "ERROR\r\nERROR\r\nERROR\r\n"):                         {"1.6 or later", true},
 		"memcached://" + other(t, "STORED\r\nVA 99999999999999 c1 t5\r\n"):               {"99999999999999", false},
 		"memcached://" + other(t, "STORED\r\nVA 1 cx t5\r\nx\r\n"):                       {"cx", false},

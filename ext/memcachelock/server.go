@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"strconv"
@@ -211,6 +212,8 @@ func (s *server) greet(ctx context.Context, c *conn) error {
 func (s *server) rejected(err error) error {
 	var answer ServerError
 	switch {
+	case errors.Is(err, io.EOF):
+		return fmt.Errorf("%w: is it a Memcached of version 1.6 or later, and without TLS?", err)
 	case !errors.As(err, &answer):
 		return err
 	case strings.Contains(string(answer), "authentic"):

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strconv"
 	"strings"
@@ -74,10 +75,18 @@ func (c *conn) exchange(commands []byte, n int) ([]reply, error) {
 	for i := range replies {
 		if err := c.receive(&replies[i]); err != nil {
 			c.failed = true
-			return nil, err
+			return nil, c.broken(err)
 		}
 	}
 	return replies, nil
+}
+
+// broken says whose connection it is that has ended.
+func (c *conn) broken(err error) error {
+	if errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s has closed the connection: %w", c.RemoteAddr(), err)
+	}
+	return err
 }
 
 func (c *conn) receive(r *reply) error {
@@ -181,5 +190,5 @@ func (c *conn) list(command string, take func(line string)) error {
 		}
 	}
 	c.failed = true
-	return err
+	return c.broken(err)
 }

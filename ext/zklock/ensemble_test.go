@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -153,6 +154,12 @@ func TestServersRestart(t *testing.T) {
 	a := locker(t, opts, e.Addrs()...)
 	held := locked(t, a, "restart")
 	next := make(chan *holdfast.Lock, 1)
+	var refused atomic.Bool // Who has had no answer is not patient.
+	opts.Trace = &holdfast.Trace{Tried: func(e holdfast.Event) {
+		if errors.Is(e.Err, holdfast.ErrHeld) {
+			refused.Store(true)
+		}
+	}}
 	b := locker(t, opts, e.Addrs()...)
 	go func() {
 		l, err := lockedWithin(bounded(t), b, "restart")
@@ -168,7 +175,7 @@ func TestServersRestart(t *testing.T) {
 		}
 		return hs
 	}
-	eventually(t, "it waits", func() bool { return len(line()) == 2 })
+	eventually(t, "it waits", refused.Load)
 	before := line()
 	for _, z := range e.Nodes {
 		z.Kill()
@@ -178,7 +185,7 @@ func TestServersRestart(t *testing.T) {
 	}
 	var after []holdfast.Holder
 	eventually(t, "the servers are back", func() bool { after = line(); return after != nil })
-	if len(after) != 2 || after[0].ID != before[0].ID || after[1].ID != before[1].ID {
+	if len(before) != 2 || len(after) != 2 || after[0].ID != before[0].ID || after[1].ID != before[1].ID {
 		t.Errorf("in line were %v, and are %v", before, after)
 	}
 	if err := held.Err(); err != nil {

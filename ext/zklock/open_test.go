@@ -56,9 +56,11 @@ func TestUnreachable(t *testing.T) {
 	}
 	for what, c := range map[string]struct{ addr, words string }{
 		"nothing":     {absent, "refused"},
-		"Redis":       {servers.StartRedis(t).Addr(), ""},
+		"Redis":       {servers.StartRedis(t).Addr(), "does not answer"},
 		"who says hi": {serve(t, "HTTP/1.1 400 Bad Request\r\n\r\n"), "no ZooKeeper"},
-		"silence":     {serve(t, ""), ""},
+		"silence":     {serve(t, ""), "does not answer"},
+		"etcd":        {servers.StartEtcd(t).Addr(), "does not answer"},
+		"Memcached":   {servers.StartMemcached(t).Addr(), "does not answer"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -204,7 +206,7 @@ func TestTLS(t *testing.T) {
 		"x509":        "?tls=true",
 		"certificate": "?tls=true&ca=" + z.TLS.CA,
 		"not other":   "?tls=true&server_name=other" + files,
-		"":            "",
+		"hangs up":    "",
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()

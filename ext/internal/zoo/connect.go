@@ -5,8 +5,10 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
+	"os"
 	"time"
 )
 
@@ -126,7 +128,7 @@ func (s *Session) compare(ctx context.Context, server string, g greeting) error 
 func (s *Session) meet(ctx context.Context, server string, g greeting) (*conn, greeting, error) {
 	raw, err := s.dial(ctx, server)
 	if err != nil {
-		return nil, g, err
+		return nil, g, unheard(err)
 	}
 	s.mu.Lock()
 	seen := s.seen
@@ -134,13 +136,26 @@ func (s *Session) meet(ctx context.Context, server string, g greeting) (*conn, g
 	stop := context.AfterFunc(ctx, func() { raw.Close() })
 	c := newConn(raw, s.events.Changed)
 	g, err = c.greet(ctx, g, seen, s.config.Auth)
-	if !stop() && err == nil {
-		err = ctx.Err()
+	if !stop() {
+		err = ctx.Err() // and not that the connection was closed for it
 	}
 	if err != nil {
 		_ = raw.Close() // what went wrong is known
 	}
-	return c, g, err
+	return c, g, unheard(err)
+}
+
+var errHungUp = errors.New("the server hangs up: it has no leader, or expects TLS, or another protocol")
+
+// unheard says what it means that a server has not answered a greeting.
+func unheard(err error) error {
+	switch {
+	case errors.Is(err, io.EOF):
+		return fmt.Errorf("%w: %w", errHungUp, err)
+	case errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Errorf("%w: %w", errMute, context.DeadlineExceeded)
+	}
+	return err
 }
 
 func (s *Session) dial(ctx context.Context, server string) (net.Conn, error) {
