@@ -38,10 +38,11 @@
 //     change of the leader makes leases longer, never shorter, and no clock can be
 //     set wrong.
 //   - First come, first served, over all processes; readers do not pass a writer
-//     that waits.
+//     that waits. Who waits and has no answer for three seconds stands in line anew.
 //   - Fencing tokens that grow: the revision in which the claim was made, times
 //     256, so that each has room for hand-offs within a process. They stay below
-//     2^53 for 3*10^13 writes. Readers that hold at the same time share one.
+//     2^53 for 3*10^13 writes. Readers that hold at the same time share one, also
+//     those who come when a slot of a semaphore beside them has got a larger one.
 //   - A lock that vanished is lost to its holder at its next renewal at the latest;
 //     one whose lease has ended at once, within about a second. What it then
 //     releases is never another's.
