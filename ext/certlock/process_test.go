@@ -13,7 +13,6 @@ import (
 	"io"
 	"math/big"
 	"os"
-	"os/exec"
 	"sync"
 	"testing"
 	"time"
@@ -23,20 +22,13 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/ext/internal/servers"
+	"github.com/holdfast-go/holdfast/ext/internal/workers"
 	_ "github.com/holdfast-go/holdfast/ext/redislock"
 )
 
-// The other processes run this test's own binary again, with this variable set.
-const workerVariable = "HOLDFAST_TEST_WORKER"
-
 func TestMain(m *testing.M) {
-	if os.Getenv(workerVariable) == "" {
-		os.Exit(m.Run())
-	}
-	if err := obtain(os.Args[1], os.Args[2]); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	workers.Main(func(args []string) error { return obtain(args[0], args[1]) })
+	os.Exit(m.Run())
 }
 
 const (
@@ -107,15 +99,9 @@ func (issuer) Issue(_ context.Context, request *x509.CertificateRequest) (*certm
 	return &certmagic.IssuedCertificate{Certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}, nil
 }
 
-// A worker is another process.
-type worker struct {
-	*exec.Cmd
-	in io.WriteCloser
-}
-
 // A line is what a worker says.
 type line struct {
-	by   *worker
+	by   *workers.Worker
 	text string
 }
 
@@ -125,17 +111,9 @@ func hire(t *testing.T, n int, args ...string) <-chan line {
 	lines := make(chan line)
 	var all sync.WaitGroup
 	for range n {
-		w := &worker{Cmd: exec.CommandContext(t.Context(), os.Args[0], args...)}
-		w.Env = append(os.Environ(), workerVariable+"=1", "GORACE=atexit_sleep_ms=0")
-		w.Stderr = os.Stderr
-		in, err := w.StdinPipe()
-		must(t, err)
-		out, err := w.StdoutPipe()
-		must(t, err)
-		must(t, w.Start())
-		w.in = in
+		w := workers.Start(t, args...)
 		all.Go(func() {
-			for scanner := bufio.NewScanner(out); scanner.Scan(); {
+			for scanner := bufio.NewScanner(w.Out); scanner.Scan(); {
 				lines <- line{w, scanner.Text()}
 			}
 			if err := w.Wait(); err != nil {
@@ -161,7 +139,7 @@ func TestOneIssues(t *testing.T) {
 	must(t, err)
 	defer locks.Close()
 	lines := hire(t, 4, url, t.TempDir())
-	expect := func(want string) *worker {
+	expect := func(want string) *workers.Worker {
 		t.Helper()
 		select {
 		case l := <-lines:
@@ -181,7 +159,7 @@ func TestOneIssues(t *testing.T) {
 
 	second := expect("issuing")
 	awaitLine(ctx, t, locks, 3)
-	_, err = io.WriteString(second.in, "go on\n")
+	_, err = io.WriteString(second.In, "go on\n")
 	must(t, err)
 	said := make(map[string]int)
 	for l := range lines {

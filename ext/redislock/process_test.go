@@ -4,27 +4,18 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
-	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/ext/internal/workers"
 )
 
-// Tests of several processes run this test's own binary again.
-const workerVariable = "HOLDFAST_TEST_WORKER"
-
 func TestMain(m *testing.M) {
-	if os.Getenv(workerVariable) == "" {
-		os.Exit(m.Run())
-	}
-	if err := countOn(os.Args[1], os.Args[2], os.Args[3]); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	workers.Main(func(args []string) error { return countOn(args[0], args[1], args[2]) })
+	os.Exit(m.Run())
 }
 
 // An event is a line of what a worker has written down.
@@ -89,36 +80,18 @@ func read(t *testing.T, path string) (events []event) {
 
 // A worker is another process.
 type worker struct {
+	*workers.Worker
 	t       *testing.T
 	name    string
 	journal string
-	cmd     *exec.Cmd
-	stdin   io.Closer
 	killed  time.Duration // 0 if it was not
 }
 
 // hire starts a worker and returns when it works.
 func hire(t *testing.T, name, url, dir string) *worker {
 	t.Helper()
-	w := &worker{t: t, name: name, journal: filepath.Join(dir, name)}
-	w.cmd = exec.Command(os.Args[0], url, dir, name)
-	// The race detector would make each worker wait for a second at its end.
-	w.cmd.Env = append(os.Environ(), workerVariable+"=1", "GORACE=atexit_sleep_ms=0")
-	w.cmd.Stderr = os.Stderr
-	in, err := w.cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := w.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	w.stdin = in
-	t.Cleanup(func() { _ = w.cmd.Process.Kill() })
-	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+	w := &worker{Worker: workers.Start(t, url, dir, name), t: t, name: name, journal: filepath.Join(dir, name)}
+	if _, err := bufio.NewReader(w.Out).ReadString('\n'); err != nil {
 		t.Fatalf("%s has not begun: %v", name, err)
 	}
 	return w
@@ -126,16 +99,16 @@ func hire(t *testing.T, name, url, dir string) *worker {
 
 // kill ends the worker in whatever it is doing.
 func (w *worker) kill() {
-	_ = w.cmd.Process.Kill()
-	_ = w.cmd.Wait()
+	_ = w.Process.Kill()
+	_ = w.Wait()
 	w.killed = sinceBoot()
 }
 
 // finish lets the worker end by itself.
 func (w *worker) finish() {
 	w.t.Helper()
-	w.stdin.Close()
-	if err := w.cmd.Wait(); err != nil {
+	w.In.Close()
+	if err := w.Wait(); err != nil {
 		w.t.Errorf("%s: %v", w.name, err)
 	}
 }

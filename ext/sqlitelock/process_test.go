@@ -71,7 +71,7 @@ func TestKilledHolder(t *testing.T) {
 	first := workers[0].do(lock("key"))
 	workers[1].order(lock("key"))
 	inLine(t, url, "key", 1)
-	workers[0].cmd.Process.Kill()
+	workers[0].Process.Kill()
 	if second := workers[1].report(); second.Fence <= first.Fence {
 		t.Errorf("the token fell from %d to %d", first.Fence, second.Fence)
 	}
@@ -87,7 +87,7 @@ func TestKilledWaiter(t *testing.T) {
 		w.order(lock("key"))
 		inLine(t, url, "key", i+1)
 	}
-	workers[1].cmd.Process.Kill()
+	workers[1].Process.Kill()
 	workers[0].do(unlock("key"))
 	if third := workers[2].report(); third.Fence <= first.Fence {
 		t.Errorf("the token fell from %d to %d", first.Fence, third.Fence)

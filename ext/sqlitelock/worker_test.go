@@ -4,10 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -17,20 +15,13 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/ext/internal/workers"
 	_ "github.com/holdfast-go/holdfast/ext/sqlitelock"
 )
 
-// Tests of several processes run this test's own binary again.
-const workerVariable = "HOLDFAST_TEST_WORKER"
-
 func TestMain(m *testing.M) {
-	if os.Getenv(workerVariable) == "" {
-		os.Exit(m.Run())
-	}
-	if err := work(os.Args[1], os.Args[2]); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	workers.Main(func(args []string) error { return work(args[0], args[1]) })
+	os.Exit(m.Run())
 }
 
 const patience = 30 * time.Second // shows what hangs
@@ -156,36 +147,16 @@ func counted(path string) (int, error) {
 
 // A worker is another process.
 type worker struct {
+	*workers.Worker
 	t   testing.TB
-	cmd *exec.Cmd
 	in  *json.Encoder
 	out *json.Decoder
 }
 
 func hire(t testing.TB, url string, ttl time.Duration) *worker {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], url, ttl.String())
-	// The race detector would make each worker wait for a second at its end.
-	cmd.Env = append(os.Environ(), workerVariable+"=1", "GORACE=atexit_sleep_ms=0")
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		in.Close()
-		hung := time.AfterFunc(patience, func() { cmd.Process.Kill() })
-		defer hung.Stop()
-		cmd.Wait()
-	})
-	return &worker{t, cmd, json.NewEncoder(in), json.NewDecoder(out)}
+	w := workers.Start(t, url, ttl.String())
+	return &worker{w, t, json.NewEncoder(w.In), json.NewDecoder(w.Out)}
 }
 
 func (w *worker) order(o order) {
@@ -199,7 +170,7 @@ func (w *worker) order(o order) {
 func (w *worker) report() report {
 	w.t.Helper()
 	var r report
-	hung := time.AfterFunc(patience, func() { w.cmd.Process.Kill() })
+	hung := time.AfterFunc(patience, func() { w.Process.Kill() })
 	defer hung.Stop()
 	if err := w.out.Decode(&r); err != nil {
 		w.t.Fatalf("a worker says nothing: %v", err)

@@ -7,15 +7,13 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/drivertest"
 	"github.com/holdfast-go/holdfast/ext/internal/servers"
+	"github.com/holdfast-go/holdfast/ext/internal/workers"
 )
 
 var server *servers.ZooKeeper
 
 func TestMain(m *testing.M) {
-	if key := os.Getenv(workerVariable); key != "" {
-		work(key)
-		return
-	}
+	workers.Main(func(args []string) error { return holdUntilTold(args[0], args[1]) })
 	os.Exit(servers.Main(m, func(tb servers.TB) { server = servers.StartZooKeeper(tb, "forceSync=no") }))
 }
 

@@ -7,26 +7,15 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/ext/internal/workers"
 )
-
-// Tests of several processes run this test's own binary again, with the key to lock
-// in this variable.
-const workerVariable = "HOLDFAST_TEST_WORKER"
 
 // workerTTL is that of the lock of another process.
 const workerTTL = 2 * time.Second
-
-func work(key string) {
-	if err := holdUntilTold(key, os.Args[1]); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
 
 // holdUntilTold holds a lock until its input ends, and then says what it knows of it.
 func holdUntilTold(key, url string) error {
@@ -48,8 +37,7 @@ func holdUntilTold(key, url string) error {
 
 // A worker is another process that holds a lock.
 type worker struct {
-	*exec.Cmd
-	in    io.Closer
+	*workers.Worker
 	out   *bufio.Reader
 	token uint64
 }
@@ -57,21 +45,8 @@ type worker struct {
 // hire starts a worker and returns when it has the lock.
 func hire(t *testing.T, key string) *worker {
 	t.Helper()
-	w := &worker{Cmd: exec.CommandContext(t.Context(), os.Args[0], server.URL())}
-	w.Env = append(os.Environ(), workerVariable+"="+key, "GORACE=atexit_sleep_ms=0")
-	w.Stderr = os.Stderr
-	in, err := w.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := w.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Start(); err != nil {
-		t.Fatal(err)
-	}
-	w.in, w.out = in, bufio.NewReader(out)
+	w := &worker{Worker: workers.Start(t, key, server.URL())}
+	w.out = bufio.NewReader(w.Out)
 	if _, err := fmt.Fscan(w.out, &w.token); err != nil {
 		t.Fatalf("the worker has no lock: %v", err)
 	}

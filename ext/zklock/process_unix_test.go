@@ -22,7 +22,7 @@ func TestProcessIsStopped(t *testing.T) {
 	if l.Fence() <= w.token {
 		t.Errorf("the later token is %d, the earlier one %d", l.Fence(), w.token)
 	}
-	if err := w.in.Close(); err != nil {
+	if err := w.In.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Process.Signal(syscall.SIGCONT); err != nil {

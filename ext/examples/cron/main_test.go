@@ -4,21 +4,17 @@ import (
 	"bufio"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/ext/internal/workers"
 )
 
-// The replicas run this test's own binary again, with this variable set.
-const replicaVariable = "HOLDFAST_TEST_REPLICA"
-
 func TestMain(m *testing.M) {
-	if os.Getenv(replicaVariable) == "" {
-		os.Exit(m.Run())
-	}
-	main()
+	workers.Main(func([]string) error { main(); return nil })
+	os.Exit(m.Run())
 }
 
 // A sending is what a replica says when it has sent the invoices.
@@ -77,25 +73,16 @@ func TestCronOnEveryReplica(t *testing.T) {
 
 // start starts replicas, and returns them by their pid, and what they do until all of
 // them have ended.
-func start(t *testing.T, n int) (map[int]*exec.Cmd, <-chan sending) {
+func start(t *testing.T, n int) (map[int]*workers.Worker, <-chan sending) {
 	store := "sqlite://" + filepath.Join(t.TempDir(), "locks.db")
-	replicas := make(map[int]*exec.Cmd)
+	replicas := make(map[int]*workers.Worker)
 	sendings := make(chan sending)
 	var done sync.WaitGroup
 	for range n {
-		r := exec.CommandContext(t.Context(), os.Args[0], "-store", store, "-schedule", "* * * * * *")
-		r.Env = append(os.Environ(), replicaVariable+"=1", "GORACE=atexit_sleep_ms=0")
-		r.Stderr = t.Output()
-		out, err := r.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := r.Start(); err != nil {
-			t.Fatal(err)
-		}
+		r := workers.Start(t, "-store", store, "-schedule", "* * * * * *")
 		replicas[r.Process.Pid] = r
 		done.Go(func() {
-			for lines := bufio.NewScanner(out); lines.Scan(); {
+			for lines := bufio.NewScanner(r.Out); lines.Scan(); {
 				var s sending
 				if _, err := fmt.Sscanf(lines.Text(), "%s invoices sent by process %d with token %d", &s.tick, &s.pid, &s.token); err != nil {
 					t.Errorf("%q: %v", lines.Text(), err)

@@ -6,28 +6,20 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/ext/internal/servers"
+	"github.com/holdfast-go/holdfast/ext/internal/workers"
 )
 
 // redis serves all tests.
 var redis *servers.Redis
 
-// The servers of the tests are this test's own binary.
-const workerVariable = "HOLDFAST_TEST_WORKER"
-
 func TestMain(m *testing.M) {
-	if os.Getenv(workerVariable) == "" {
-		os.Exit(servers.Main(m, func(tb servers.TB) { redis = servers.StartRedis(tb) }))
-	}
-	if err := serveForTests(os.Args[1], os.Args[2], os.Args[3]); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	workers.Main(func(args []string) error { return serveForTests(args[0], args[1], args[2]) })
+	os.Exit(servers.Main(m, func(tb servers.TB) { redis = servers.StartRedis(tb) }))
 }
 
 const ttl = 2 * time.Second
@@ -50,15 +42,14 @@ func serveForTests(redis, orders, wait string) error {
 
 // A server is a process.
 type server struct {
-	*exec.Cmd
-	url  string
-	told io.Writer
+	*workers.Worker
+	url string
 }
 
 // finish tells the server to end its work.
 func (s *server) finish(t *testing.T) {
 	t.Helper()
-	if _, err := io.WriteString(s.told, "finish\n"); err != nil {
+	if _, err := io.WriteString(s.In, "finish\n"); err != nil {
 		t.Error(err)
 	}
 }
@@ -82,41 +73,17 @@ func startFleet(t *testing.T, size int, wait time.Duration) *fleet {
 
 func (f *fleet) start(t *testing.T) *server {
 	t.Helper()
-	s := &server{Cmd: exec.Command(os.Args[0], redis.URL(), f.file, f.wait.String())}
-	s.Env = append(os.Environ(), workerVariable+"=1", "GORACE=atexit_sleep_ms=0")
-	s.Stderr = os.Stderr
-	in, err := s.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
+	s := &server{Worker: workers.Start(t, redis.URL(), f.file, f.wait.String())}
+	lines := bufio.NewScanner(s.Out)
+	if !lines.Scan() {
+		t.Fatal("a server does not start")
 	}
-	out, err := s.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Start(); err != nil {
-		t.Fatal(err)
-	}
-	s.told = in
-	lines := bufio.NewScanner(out)
-	listening := make(chan struct{})
-	read := make(chan struct{})
+	s.url = lines.Text()
 	go func() {
-		defer close(read)
-		lines.Scan()
-		s.url = lines.Text()
-		close(listening)
 		for lines.Scan() {
 			f.working <- s
 		}
 	}()
-	t.Cleanup(func() {
-		s.Process.Kill()
-		<-read
-		s.Wait()
-	})
-	if <-listening; s.url == "" {
-		t.Fatal("a server does not start")
-	}
 	return s
 }
 

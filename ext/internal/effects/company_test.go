@@ -3,14 +3,12 @@ package effects
 import (
 	"bufio"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/ext/internal/workers"
 	"github.com/holdfast-go/holdfast/once"
 )
 
@@ -24,10 +22,7 @@ type company struct {
 }
 
 // A hand is one of the processes.
-type hand struct {
-	*exec.Cmd
-	in io.WriteCloser
-}
+type hand struct{ *workers.Worker }
 
 // A line is what one of them has said.
 type line struct {
@@ -64,21 +59,9 @@ func (c *company) must(err error) {
 // hire starts a process.
 func (c *company) hire() *hand {
 	c.Helper()
-	h := &hand{Cmd: exec.CommandContext(c.Context(), os.Args[0], workerArgument, c.at)}
-	h.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0")
-	h.Stderr = os.Stderr
-	var err error
-	h.in, err = h.StdinPipe()
-	c.must(err)
-	out, err := h.StdoutPipe()
-	c.must(err)
-	c.must(h.Start())
-	c.Cleanup(func() {
-		_ = h.Process.Kill()
-		_ = h.Wait()
-	})
+	h := &hand{workers.Start(c, c.at)}
 	go func() {
-		for lines := bufio.NewScanner(out); lines.Scan(); {
+		for lines := bufio.NewScanner(h.Out); lines.Scan(); {
 			c.lines <- line{h, lines.Text()}
 		}
 	}()
@@ -89,7 +72,7 @@ func (c *company) hire() *hand {
 // tell gives orders to a process.
 func (h *hand) tell(c *company, orders ...string) {
 	c.Helper()
-	_, err := fmt.Fprintln(h.in, strings.Join(orders, "\n"))
+	_, err := fmt.Fprintln(h.In, strings.Join(orders, "\n"))
 	c.must(err)
 }
 

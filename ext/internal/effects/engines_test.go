@@ -19,6 +19,7 @@ import (
 
 	_ "github.com/holdfast-go/holdfast/ext/all"
 	"github.com/holdfast-go/holdfast/ext/internal/servers"
+	"github.com/holdfast-go/holdfast/ext/internal/workers"
 	"github.com/holdfast-go/holdfast/ext/redisonce"
 	"github.com/holdfast-go/holdfast/fence"
 	"github.com/holdfast-go/holdfast/once"
@@ -33,10 +34,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	if len(os.Args) == 3 && os.Args[1] == workerArgument {
-		work(os.Args[2])
-		return
-	}
+	workers.Main(func(args []string) error { return workUntilTold(args[0]) })
 	// These tests wait for locks to end most of the time.
 	flag.Parse()
 	if err := flag.Set("test.parallel", "10"); err != nil {

@@ -19,24 +19,6 @@ import (
 // slow machine to keep its locks.
 const ttl = 5 * time.Second
 
-// workerArgument comes before the place of locks and records where the test's own
-// binary runs as one of several processes. It reads words from its input:
-//
-//	do KEY    run the effect of the key, once, or get its result
-//	tx KEY    the same, with the effect in a transaction
-//	finish    let the effects that run come to their end
-//
-// and writes "running KEY" when it runs an effect, and then "KEY result RESULT" or
-// "KEY error WHICH".
-const workerArgument = "worker"
-
-func work(at string) {
-	if err := workUntilTold(at); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
-
 // A worker is this process.
 type worker struct {
 	locks   *holdfast.Locker
@@ -44,6 +26,14 @@ type worker struct {
 	finish  chan struct{}
 }
 
+// workUntilTold works at the place of locks and records. It reads words from its input:
+//
+//	do KEY    run the effect of the key, once, or get its result
+//	tx KEY    the same, with the effect in a transaction
+//	finish    let the effects that run come to their end
+//
+// and writes "running KEY" when it runs an effect, and then "KEY result RESULT" or
+// "KEY error WHICH".
 func workUntilTold(at string) (err error) {
 	ctx := context.Background()
 	w := &worker{finish: make(chan struct{})}

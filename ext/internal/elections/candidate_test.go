@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -18,20 +17,13 @@ import (
 	"github.com/holdfast-go/holdfast/elect"
 	_ "github.com/holdfast-go/holdfast/ext/etcdlock"
 	"github.com/holdfast-go/holdfast/ext/internal/servers"
+	"github.com/holdfast-go/holdfast/ext/internal/workers"
 	_ "github.com/holdfast-go/holdfast/ext/redislock"
 )
 
-// The candidates run this test's own binary again, with this variable set.
-const candidateVariable = "HOLDFAST_TEST_CANDIDATE"
-
 func TestMain(m *testing.M) {
-	if os.Getenv(candidateVariable) == "" {
-		os.Exit(m.Run())
-	}
-	if err := campaign(os.Args[1], os.Args[2]); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	workers.Main(func(args []string) error { return campaign(args[0], args[1]) })
+	os.Exit(m.Run())
 }
 
 // campaign is what a candidate does, until its input ends.
@@ -83,27 +75,18 @@ func lead(ctx context.Context) error {
 
 // A candidate is another process, as seen from the test.
 type candidate struct {
-	*exec.Cmd
+	*workers.Worker
 	e     *election
 	name  string
 	proxy *servers.Proxy // its network
-	in    io.Closer
-	read  chan struct{} // closed when all it has said is in the log
+	read  chan struct{}  // closed when all it has said is in the log
 }
 
 func (e *election) start(name string, proxy *servers.Proxy) *candidate {
 	e.Helper()
-	c := &candidate{e: e, name: name, proxy: proxy, read: make(chan struct{})}
-	c.Cmd = exec.CommandContext(e.Context(), os.Args[0], fmt.Sprintf(e.url, proxy.Addr()), e.ttl.String())
-	c.Env = append(os.Environ(), candidateVariable+"=1", "GORACE=atexit_sleep_ms=0")
-	c.Stderr = os.Stderr
-	in, err := c.StdinPipe()
-	e.must(err)
-	out, err := c.StdoutPipe()
-	e.must(err)
-	e.must(c.Start())
-	c.in = in
-	lines := bufio.NewScanner(out)
+	w := workers.Start(e, fmt.Sprintf(e.url, proxy.Addr()), e.ttl.String())
+	c := &candidate{Worker: w, e: e, name: name, proxy: proxy, read: make(chan struct{})}
+	lines := bufio.NewScanner(c.Out)
 	if !lines.Scan() || lines.Text() != "ready" {
 		e.Fatalf("%s has not begun: %q, %v", name, lines.Text(), lines.Err())
 	}
@@ -131,7 +114,7 @@ func (c *candidate) note(line string) {
 // finish lets the candidate end by itself.
 func (c *candidate) finish() {
 	c.e.Helper()
-	c.e.must(c.in.Close())
+	c.e.must(c.In.Close())
 	<-c.read
 	if err := c.Wait(); err != nil {
 		c.e.Errorf("%s: %v", c.name, err)

@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/ext/internal/servers"
+	"github.com/holdfast-go/holdfast/ext/internal/workers"
 	"github.com/holdfast-go/holdfast/ext/mysqllock"
 	"github.com/holdfast-go/holdfast/ext/pglock"
 )
@@ -80,10 +81,7 @@ func mysqlPool(t *testing.T, at string, conns int) (*sql.DB, store) {
 }
 
 func TestMain(m *testing.M) {
-	if name := os.Getenv(workerVariable); name != "" {
-		work(name)
-		return
-	}
+	workers.Main(func(args []string) error { return workUntilTold(args[0], args[1]) })
 	// These tests wait for servers most of the time, not for the processor.
 	flag.Parse()
 	if err := flag.Set("test.parallel", "6"); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/fence"
 )
 
-func init() { workers["write again"] = (*process).writeAgain }
+func init() { jobs["write again"] = (*process).writeAgain }
 
 // writeAgain locks and writes, and once it is told to end looks at its lock, and
 // tries to write once more.
@@ -83,7 +83,7 @@ func TestPausedHolder(t *testing.T) {
 				t.Logf("another was let in after %v", time.Since(began))
 				token := next.Fence()
 				must(t, p.write(t.Context(), token))
-				must(t, paused.in.Close())
+				must(t, paused.In.Close())
 				must(t, paused.Process.Signal(syscall.SIGCONT))
 
 				var lost, outdated bool

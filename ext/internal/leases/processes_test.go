@@ -9,7 +9,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,15 +16,12 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/ext/internal/workers"
 	"github.com/holdfast-go/holdfast/fence"
 )
 
-// Tests of several processes run this test's own binary again, with the name of
-// the work in this variable.
-const workerVariable = "HOLDFAST_TEST_WORKER"
-
-// workers are what the other processes do, until their input ends.
-var workers = map[string]func(p *process, ctx context.Context) error{
+// jobs are what the other processes do, until their input ends.
+var jobs = map[string]func(p *process, ctx context.Context) error{
 	"count": (*process).count,
 }
 
@@ -54,17 +50,10 @@ func newProcess(ctx context.Context, at string) (*process, error) {
 	return p, err
 }
 
-func work(name string) {
-	if err := workUntilTold(name); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-}
-
-func workUntilTold(name string) error {
+func workUntilTold(name, at string) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	p, err := newProcess(ctx, os.Args[1])
+	p, err := newProcess(ctx, at)
 	if err != nil {
 		return err
 	}
@@ -73,28 +62,20 @@ func workUntilTold(name string) error {
 		cancel()
 	}()
 	fmt.Println("ready")
-	return workers[name](p, ctx)
+	return jobs[name](p, ctx)
 }
 
 // A worker is another process.
 type worker struct {
-	*exec.Cmd
-	in  io.Closer
+	*workers.Worker
 	out *bufio.Reader
 }
 
 // hire starts a worker and returns when it works.
 func hire(t *testing.T, name, at string) *worker {
 	t.Helper()
-	w := &worker{Cmd: exec.CommandContext(t.Context(), os.Args[0], at)}
-	w.Env = append(os.Environ(), workerVariable+"="+name, "GORACE=atexit_sleep_ms=0")
-	w.Stderr = os.Stderr
-	in, err := w.StdinPipe()
-	must(t, err)
-	out, err := w.StdoutPipe()
-	must(t, err)
-	must(t, w.Start())
-	w.in, w.out = in, bufio.NewReader(out)
+	w := &worker{Worker: workers.Start(t, name, at)}
+	w.out = bufio.NewReader(w.Out)
 	if _, err := w.out.ReadString('\n'); err != nil {
 		t.Fatalf("a worker has not begun: %v", err)
 	}
@@ -182,7 +163,7 @@ func TestKilledProcesses(t *testing.T) {
 			all[i] = hire(t, "count", at)
 		}
 		for _, w := range all {
-			must(t, w.in.Close())
+			must(t, w.In.Close())
 			if err := w.Wait(); err != nil {
 				t.Errorf("a worker ended with %v", err)
 			}

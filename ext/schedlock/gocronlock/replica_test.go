@@ -13,22 +13,15 @@ import (
 	"github.com/jonboulle/clockwork"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/ext/internal/workers"
 	_ "github.com/holdfast-go/holdfast/ext/redislock"
 	"github.com/holdfast-go/holdfast/ext/schedlock"
 	"github.com/holdfast-go/holdfast/ext/schedlock/gocronlock"
 )
 
-// The replicas run this test's own binary again, with this variable set.
-const replicaVariable = "HOLDFAST_TEST_REPLICA"
-
 func TestMain(m *testing.M) {
-	if os.Getenv(replicaVariable) == "" {
-		os.Exit(m.Run())
-	}
-	if err := replicate(os.Args[1], os.Args[2]); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	workers.Main(func(args []string) error { return replicate(args[0], args[1]) })
+	os.Exit(m.Run())
 }
 
 const interval = 200 * time.Millisecond

@@ -3,15 +3,13 @@ package gocronlock_test
 import (
 	"bufio"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/ext/internal/servers"
+	"github.com/holdfast-go/holdfast/ext/internal/workers"
 )
 
 // Four replicas, whose clocks are up to 150 ms apart, schedule a job every 200 ms by
@@ -24,27 +22,19 @@ func TestEachTickOnce(t *testing.T) {
 	const length = 30 * time.Second
 	redis := servers.StartRedis(t)
 	s := &said{T: t, ran: make(map[int64]int), failed: make(map[int64]string), asked: make(map[int64]bool)}
-	var replicas []*exec.Cmd
-	var inputs []io.Closer
+	var replicas []*workers.Worker
 	for _, skew := range []string{"0s", "50ms", "100ms", "150ms"} {
-		cmd := exec.CommandContext(t.Context(), os.Args[0], "redis://"+redis.Addr(), skew)
-		cmd.Env = append(os.Environ(), replicaVariable+"=1", "GORACE=atexit_sleep_ms=0")
-		cmd.Stderr = os.Stderr
-		in, err := cmd.StdinPipe()
-		s.must(err)
-		out, err := cmd.StdoutPipe()
-		s.must(err)
-		s.must(cmd.Start())
-		replicas, inputs = append(replicas, cmd), append(inputs, in)
-		s.all.Go(func() { s.listen(bufio.NewScanner(out)) })
+		r := workers.Start(t, "redis://"+redis.Addr(), skew)
+		replicas = append(replicas, r)
+		s.all.Go(func() { s.listen(bufio.NewScanner(r.Out)) })
 	}
 	<-time.After(length)
-	for _, in := range inputs {
-		s.must(in.Close())
+	for _, r := range replicas {
+		s.must(r.In.Close())
 	}
 	s.all.Wait()
-	for _, cmd := range replicas {
-		s.must(cmd.Wait())
+	for _, r := range replicas {
+		s.must(r.Wait())
 	}
 	s.check(int(length / interval))
 }
