@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -56,8 +57,9 @@ func (s shop) order(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		id, err = s.orders.add(r.Context(), key, token, r.FormValue("item"))
 	}
-	if lost := context.Cause(r.Context()); err != nil && lost != nil {
-		err = lost // rather than what came of it
+	// Rather than what came of it. After a pause the lock knows before the context does.
+	if lost := cmp.Or(lock.Err(), context.Cause(r.Context())); err != nil && lost != nil {
+		err = lost
 	}
 	if err != nil {
 		httplock.ProblemOf(err).ServeHTTP(w, r)
