@@ -36,6 +36,11 @@ bench: ## measure it beside what others use, in 20 minutes; BENCH=-short takes t
 torture: ## put every store to the proof for TORTURE each, 5m unless set
 	scripts/torture
 
+.PHONY: mutants
+mutants: ## break it in many ways, and let verify find each; MUTANTS=-run=NAME tries some
+	@scripts/servers
+	go run ./ext/cmd/holdfast/internal/mutants $(MUTANTS)
+
 .PHONY: fuzz
 fuzz: ## fuzz each target for FUZZTIME, 10s unless set
 	scripts/fuzz

@@ -1,0 +1,103 @@
+package main
+
+// engine are the mutants of package holdfast, on stores that are themselves.
+var engine = []mutant{{
+	name:  "deadline-from-reply",
+	wrong: "the deadline of a lock counts from when the grant came, not from before it was asked for",
+	edits: []edit{{
+		file: "acquire.go",
+		old:  "l.grant(g, sent, now)",
+		new:  "l.grant(g, now, now)",
+	}},
+	run:   "--start redis --seed 1 --ttl 1s --for 30s --keys 2 --nemesis pause",
+	finds: "exclusion",
+}, {
+	name:  "deadline-with-grace",
+	wrong: "a lock that cannot be renewed counts as held for half of its TTL longer",
+	edits: []edit{{
+		file: "lease.go",
+		old:  "l.deadline.Store(int64(sent + l.ttl - margin(l.ttl)))",
+		new:  "l.deadline.Store(int64(sent + l.ttl + l.ttl/2))",
+	}},
+	run:   "--start redis --seed 1 --ttl 2s --for 20s --nemesis kill",
+	finds: "exclusion",
+}, {
+	name:  "loss-is-silent",
+	wrong: "the context of a lock that is lost does not end",
+	edits: []edit{{
+		file: "lock.go",
+		old:  "	contexts.end()\n	return first\n",
+		new:  "	_ = contexts\n	return first\n",
+	}},
+	run:   "--start redis --seed 1 --ttl 1s --for 90s --nemesis partition",
+	finds: "told",
+}, {
+	name:  "renewal-gives-up",
+	wrong: "a lock is not renewed any more once a renewal has failed",
+	edits: []edit{{
+		file: "round.go",
+		old:  "l.due = lk.now() + jitter(l.backoff)",
+		new:  "l.due = never",
+	}},
+	run:   "--start redis --seed 15 --ttl 20s --for 45s --nemesis drop-reply",
+	finds: "kept",
+}, {
+	name:  "same-token-in-hand-over",
+	wrong: "a goroutine that gets the lock from another of its process gets its token too",
+	edits: []edit{{
+		file: "lock.go",
+		old:  "	l.fence++\n	l.spare--\n",
+		new:  "	l.spare--\n",
+	}},
+	run:   "--start file --seed 1 --ttl 1s --for 5s --nemesis kill",
+	finds: "tokens",
+}, {
+	name:  "no-second-look",
+	wrong: "who was refused subscribes and sleeps until it is woken, without another look after it has subscribed",
+	edits: []edit{{
+		file: "contend.go",
+		old:  "again = c.subscribe()",
+		new:  "c.subscribe()",
+	}, {
+		file: "contend.go",
+		old:  "pause := jitter(min(c.ttl/3, time.Second))",
+		new:  "pause := time.Hour",
+	}, {
+		file: "contend.go",
+		old:  "if g.Retry > 0 {",
+		new:  "if g.Retry > 0 && c.stop == nil {",
+	}},
+	run:   "--start redis --seed 1 --ttl 2s --for 30s --workers 2 --clients 1 --keys 1 --nemesis none",
+	finds: "progress",
+}, {
+	name:  "cleanup-on-ended-context",
+	wrong: "what a call that has given up may have left is released by the context that has ended it",
+	edits: []edit{{
+		file: "acquire.go",
+		old:  "	a.lk.cleaner.add(claim)\n",
+		new: `	ctx, cancel := context.WithTimeout(a.ctx, a.began+a.wait-a.lk.now())
+	defer cancel()
+	a.lk.store.Release(ctx, []driver.Claim{claim})
+`,
+	}},
+	run:   "--start redis --seed 1 --ttl 40s --for 30s --nemesis none",
+	finds: "progress",
+}, {
+	name:  "renewal-after-release",
+	wrong: "a lock that was given back is renewed all the same, and the store brings it back",
+	edits: []edit{{
+		file: "lock.go",
+		old:  "	if !handed {\n		lk.renewer.remove(r.lease)\n	}\n",
+		new:  "",
+	}, {
+		file: "sqllock/text.go",
+		old:  "until = {now} + ?\nWHERE name IN (?...) AND sole IN (?...) AND until > {now}`",
+		new:  "until = {now} + ?\nWHERE name IN (?...) AND sole IN (?...)`",
+	}, {
+		file: "sqllock/text.go",
+		old:  "sole = '', until = {now}, claims = '{}'",
+		new:  "until = {now}",
+	}},
+	run:   "--start sqlite --seed 1 --ttl 30s --for 30s --nemesis none",
+	finds: "progress",
+}}

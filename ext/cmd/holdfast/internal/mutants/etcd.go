@@ -1,0 +1,14 @@
+package main
+
+// etcd are the mutants of the store in etcd.
+var etcd = []mutant{{
+	name:  "waits-for-the-one-before",
+	wrong: "a claim in line holds when the one just before it has left, which may have given up",
+	edits: []edit{{
+		file: "ext/etcdlock/ask.go",
+		old:  "s.remaining(c.Key, v.rev, v.line[:i]), v.line[:i].reader() >= 0",
+		new:  "s.remaining(c.Key, v.rev, v.line[max(i-1, 0):i]), v.line[:i].reader() >= 0",
+	}},
+	run:   "--start etcd --seed 1 --ttl 2s --for 15s --keys 2 --nemesis kill",
+	finds: "exclusion",
+}}

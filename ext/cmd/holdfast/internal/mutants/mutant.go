@@ -1,0 +1,73 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// A mutant is Holdfast with one thing wrong with it.
+type mutant struct {
+	name  string
+	wrong string // for people
+	edits []edit
+	run   string // flags of the verify that finds it
+	finds string // the check that does
+}
+
+// An edit is what is different in a file, in which the old text stands once.
+type edit struct{ file, old, new string }
+
+// mutants returns all mutants.
+func mutants() []mutant { return slices.Concat(engine, redis, sql, etcd) }
+
+// overlay writes the files that are different into a folder, and returns the path
+// of the one by which the go command knows of them. root is the folder of the
+// repository.
+func (m mutant) overlay(root, folder string) (string, error) {
+	texts := make(map[string]string)
+	for _, e := range m.edits {
+		text, ok := texts[e.file]
+		if !ok {
+			file, err := os.ReadFile(filepath.Join(root, e.file))
+			if err != nil {
+				return "", fmt.Errorf("mutant %s: %w", m.name, err)
+			}
+			text = string(file)
+		}
+		if n := strings.Count(text, e.old); n != 1 {
+			return "", fmt.Errorf("mutant %s: this has to stand once in %s, and is there %d times:\n%s", m.name, e.file, n, e.old)
+		}
+		texts[e.file] = strings.Replace(text, e.old, e.new, 1)
+	}
+	replace := make(map[string]string)
+	for file, text := range texts {
+		path := filepath.Join(folder, m.name+"-"+filepath.Base(file))
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			return "", err
+		}
+		replace[filepath.Join(root, file)] = path
+	}
+	list, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(folder, m.name+".json")
+	return path, os.WriteFile(path, list, 0o600)
+}
+
+// packages are those with a file that is different, as the go command names them
+// in the folder of the repository.
+func (m mutant) packages() (all []string) {
+	for _, e := range m.edits {
+		folder := "./" + filepath.ToSlash(filepath.Dir(e.file))
+		folder = strings.TrimSuffix(folder, "/lua") // which are embedded
+		if !slices.Contains(all, folder) {
+			all = append(all, folder)
+		}
+	}
+	return all
+}

@@ -1,0 +1,59 @@
+package main
+
+// redis are the mutants of the store in Redis, and of Redlock.
+var redis = []mutant{{
+	name:  "release-by-del",
+	wrong: "a release deletes the lock, whosever it is",
+	edits: []edit{{
+		file: "ext/redislock/lua/release.lua",
+		old:  "redis.call('HDEL', KEYS[1], 's' .. ARGV[1]) == 1",
+		new:  "redis.call('DEL', KEYS[1]) == 1",
+	}},
+	run:   "--start redis --seed 1 --ttl 1s --for 10s --nemesis kill",
+	finds: "exclusion",
+}, {
+	name:  "token-from-a-counter",
+	wrong: "tokens are counted from 1 whenever the server has forgotten the last",
+	edits: []edit{{
+		file: "ext/redislock/lua/acquire.lua",
+		old:  "math.max(now, last + 1, least)",
+		new:  "math.max(last + 1, least)",
+	}, {
+		file: "ext/redislock/lua/acquire_many.lua",
+		old:  "math.max(now, last + 1)",
+		new:  "last + 1",
+	}, {
+		file: "ext/redislock/lua/book.lua",
+		old:  "math.max(now, last + 1, least)",
+		new:  "math.max(last + 1, least)",
+	}},
+	run:   "--start redis --seed 1 --ttl 1s --for 10s --nemesis evict",
+	finds: "tokens",
+}, {
+	name:  "slots-by-count",
+	wrong: "who gives a slot back lowers the count, whether or not it had one",
+	edits: []edit{{
+		file: "ext/redislock/lua/book.lua",
+		old:  "  local value = call('HGET', held, 'c' .. id)\n  if not value then\n    local p = standing(id)\n",
+		new: `  local value = call('HGET', held, 'c' .. id)
+  if not value and not all.only and all.sum > 0 and all.sum < 1000 then
+    all.sum = all.sum - 1
+    call('HSET', held, 'all', all_text(all))
+  end
+  if not value then
+    local p = standing(id)
+`,
+	}},
+	run:   "--start redis --seed 1 --ttl 1s --for 15s --keys 2 --nemesis none",
+	finds: "exclusion",
+}, {
+	name:  "half-is-enough",
+	wrong: "Redlock takes half of the nodes for a majority",
+	edits: []edit{{
+		file: "redlock/store.go",
+		old:  "return len(s.nodes)/2 + 1 }",
+		new:  "return len(s.nodes) / 2 }",
+	}},
+	run:   "--start redis:5 --seed 1 --ttl 2s --for 20s --nemesis kill",
+	finds: "exclusion",
+}}

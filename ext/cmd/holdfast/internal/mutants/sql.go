@@ -1,0 +1,38 @@
+package main
+
+// sql are the mutants of the stores in databases.
+var sql = []mutant{{
+	name:  "release-without-owner",
+	wrong: "a release ends what stands in the row, whosever it is",
+	edits: []edit{{
+		file: "sqllock/text.go",
+		old:  "claims = '{}'\nWHERE name IN (?...) AND sole IN (?...) AND until > {now}`",
+		new:  "claims = '{}'\nWHERE name IN (?...) AND (sole IN (?...) OR true) AND until > {now}`",
+	}},
+	run:   "--start sqlite --seed 1 --ttl 2s --for 10s --nemesis kill",
+	finds: "exclusion",
+}, {
+	name:  "write-without-version",
+	wrong: "a row is written back without a look whether another has written it since it was read",
+	edits: []edit{{
+		file: "sqllock/text.go",
+		old:  "WHERE name = ? AND version = ?`",
+		new:  "WHERE name = ? AND version >= ?`",
+	}},
+	run:   "--start postgres --seed 1 --ttl 30s --for 30s --clients 8 --keys 2 --nemesis none",
+	finds: "exclusion",
+}, {
+	name:  "token-of-the-clock",
+	wrong: "tokens are the time by the clock of the server, also when that is behind the last",
+	edits: []edit{{
+		file: "sqllock/text.go",
+		old:  "{keep}({greatest}(fence + 1, {now}) + ?)",
+		new:  "{keep}({now} + ?)",
+	}, {
+		file: "internal/book/token.go",
+		old:  "max(b.Floor+1, uint64(max(m.Wall, 0)), e.Fence)",
+		new:  "max(uint64(max(m.Wall, 0)), e.Fence)",
+	}},
+	run:   "--start postgres --seed 1 --ttl 2s --for 15s --nemesis clock",
+	finds: "tokens",
+}}
