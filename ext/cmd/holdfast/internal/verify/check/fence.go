@@ -9,6 +9,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/plan"
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/register"
 )
 
@@ -89,10 +90,15 @@ func linearizable(key string, first bool, accesses []*Access) []Violation {
 	return []Violation{v}
 }
 
+// operations are accesses as Porcupine has them, each goroutine a client.
 func operations(accesses []*Access) []porcupine.Operation {
 	all := make([]porcupine.Operation, len(accesses))
+	clients := make(map[Who]int)
 	for i, a := range accesses {
-		all[i] = porcupine.Operation{ClientId: a.Who.Worker, Input: *a, Output: *a, Call: a.Call, Return: a.Return}
+		if _, known := clients[a.Who]; !known {
+			clients[a.Who] = len(clients)
+		}
+		all[i] = porcupine.Operation{ClientId: clients[a.Who], Input: *a, Output: *a, Call: a.Call, Return: a.Return}
 	}
 	return all
 }
@@ -116,21 +122,33 @@ func fenced(first bool) porcupine.Model {
 	return m
 }
 
+// String is short, for Porcupine's view: of a token it has the last digits, and of
+// a value where in the plan it comes from.
 func (a Access) String() string {
-	text := fmt.Sprintf("read: %x", a.Value)
+	const digits = 1_000_000
+	text := "reads " + name(a.Value)
 	switch {
 	case a.Look:
-		text = fmt.Sprintf("look with %d: %x", a.Token, a.Value)
+		text = fmt.Sprintf("%06d sees %s", a.Token%digits, name(a.Value))
 	case a.Write:
-		text = fmt.Sprintf("write %x with %d", a.Value, a.Token)
+		text = fmt.Sprintf("%06d writes %s", a.Token%digits, name(a.Value))
 	}
 	switch {
 	case a.Unknown:
-		text += " (not known)"
+		text += ", or not"
 	case a.No:
-		text += " (refused)"
+		text += ": refused"
 	}
 	return text
+}
+
+// name is the value of a register for people.
+func name(value uint64) string {
+	if value == 0 {
+		return "nothing"
+	}
+	worker, life, client, op := plan.Origin(value)
+	return fmt.Sprintf("%d.%d/%d #%d", worker, life, client, op)
 }
 
 // after returns what the register may have become, nothing if that cannot be.

@@ -104,6 +104,15 @@ func TestFaultsOfServers(t *testing.T) {
 	}
 }
 
+func TestValue(t *testing.T) {
+	want := [4]int{31, 4095, 64, 1 << 30}
+	var got [4]int
+	got[0], got[1], got[2], got[3] = Origin(Value(want[0], want[1], want[2], want[3]))
+	if got != want {
+		t.Errorf("the value of %v is from %v", want, got)
+	}
+}
+
 func TestParseNemeses(t *testing.T) {
 	got, err := ParseNemeses("kill, drop-reply,kill")
 	if err != nil || !slices.Equal(got, []Nemesis{Kill, DropReply}) {

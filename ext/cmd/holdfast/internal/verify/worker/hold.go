@@ -153,7 +153,7 @@ func (h *held) enter() {
 
 // value is a number that no other operation has.
 func (c *client) value() uint64 {
-	return uint64(c.Worker+1)<<56 | uint64(c.Life)<<44 | uint64(c.number)<<36 | uint64(c.op)
+	return plan.Value(c.Worker, c.Life, c.number, c.op)
 }
 
 // look reads the fenced register and raises its token to that of the lock, so
