@@ -3,6 +3,7 @@ package httplock
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"math"
 	"net/http"
 	"net/url"
@@ -22,6 +23,16 @@ type Fences interface {
 
 var _ Fences = (*fence.Memory)(nil)
 
+// FencedOptions are the settings of [Fenced]. The zero value is ready to use.
+type FencedOptions struct {
+	// Respond answers requests that are refused. Default: problem details in JSON.
+	Respond Responder
+
+	// Logger is told of requests that are refused for no fault of the client.
+	// Default: nothing is logged.
+	Logger *slog.Logger
+}
+
 // Fenced lets requests through that carry the token of the lock on their key (see
 // [Transport]), unless a larger one has been seen: that is answered with 412.
 // Requests without a token, or with that of another key, get 428, and those that
@@ -36,8 +47,14 @@ var _ Fences = (*fence.Memory)(nil)
 // all others: authenticate first. Where the handler writes to a database, let that
 // remember the tokens ([Token] and [fence.SQL]), and it holds for several servers
 // and over restarts.
-func Fenced(fences Fences, key KeyFunc, respond Responder) func(http.Handler) http.Handler {
-	a := newAnswers(respond, nil)
+//
+// nil means the default options. What is wrong with an argument is answered to every
+// request with 500 and logged.
+func Fenced(fences Fences, key KeyFunc, opts *FencedOptions) func(http.Handler) http.Handler {
+	if opts == nil {
+		opts = &FencedOptions{}
+	}
+	a := newAnswers(opts.Respond, opts.Logger)
 	if fences == nil {
 		return a.broken(errors.New("httplock.Fenced needs Fences"))
 	}

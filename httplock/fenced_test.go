@@ -1,9 +1,11 @@
 package httplock_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -67,7 +69,36 @@ func TestFenced(t *testing.T) {
 		}
 		wantProblem(t, w, c.status, c.detail)
 	}
-	wantProblem(t, serve(httplock.Fenced(nil, nil, nil)(created), newRequest("")), http.StatusInternalServerError, "not set up")
+}
+
+// brokenFences are what a database that does not answer makes of them.
+type brokenFences struct{}
+
+func (brokenFences) Check(context.Context, string, uint64, func() error) error {
+	return errors.New("connection to secret.example refused")
+}
+
+func TestFencedTellsTheLog(t *testing.T) {
+	var log bytes.Buffer
+	opts := &httplock.FencedOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	noKey := func(*http.Request) (string, error) { return "", errors.New("no such order") }
+	for want, c := range map[string]struct {
+		fences httplock.Fences
+		key    httplock.KeyFunc
+		status int
+		detail string
+	}{
+		"needs Fences":   {nil, nil, http.StatusInternalServerError, "not set up"},
+		"no such order":  {new(fence.Memory), noKey, http.StatusInternalServerError, "not set up"},
+		"secret.example": {brokenFences{}, nil, http.StatusServiceUnavailable, "at the moment"},
+	} {
+		log.Reset()
+		w := serve(httplock.Fenced(c.fences, c.key, opts)(created), fencedRequest("a", "7"))
+		wantProblem(t, w, c.status, c.detail)
+		if !strings.Contains(log.String(), want) || strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s: told the client %s and the log %s", want, w.Body, log.String())
+		}
+	}
 }
 
 func TestFencedByTheKeyOfTheRequest(t *testing.T) {
