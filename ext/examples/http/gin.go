@@ -44,8 +44,13 @@ func wrapGin(guard func(http.Handler) http.Handler) gin.HandlerFunc {
 		}
 		passed, outer := false, c.Writer
 		guard(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			passed, c.Request = true, r
+			if w == http.ResponseWriter(outer) { // Middleware passes it on as it is
+				c.Next()
+				return
+			}
 			inner := &ginWriter{ResponseWriter: outer, w: w, status: http.StatusOK, size: -1}
-			passed, c.Request, c.Writer = true, r, inner
+			c.Writer = inner
 			defer func() { c.Writer = outer }() // after a panic too, for gin.Recovery
 			c.Next()
 			inner.WriteHeaderNow()

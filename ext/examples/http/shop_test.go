@@ -1,6 +1,7 @@
 package http
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -19,8 +21,6 @@ import (
 )
 
 var routers = map[string]func(Shop, Guards) http.Handler{"standard": Standard, "chi": Chi, "echo": Echo, "gin": Gin}
-
-func init() { gin.SetMode(gin.TestMode) }
 
 // each runs a test with every router, in a server of its own.
 func each(t *testing.T, shop Shop, test func(t *testing.T, ask asker)) {
@@ -126,4 +126,36 @@ func TestOrdersAreTakenOnce(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A handler of gin under Middleware can flush.
+func TestGinStreams(t *testing.T) {
+	locks := holdfast.New(memlock.New(), nil)
+	defer locks.Close()
+	engine, end := gin.New(), make(chan struct{})
+	engine.GET("/events/:id", wrapGin(NewGuards(locks, new(once.Memory)).Account), func(c *gin.Context) {
+		c.Writer.WriteString("first\n")
+		c.Writer.Flush()
+		select {
+		case <-end:
+		case <-c.Request.Context().Done():
+		}
+	})
+	server := httptest.NewServer(engine)
+	defer server.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/events/7", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := server.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if line, err := bufio.NewReader(response.Body).ReadString('\n'); line != "first\n" {
+		t.Errorf("read %q, %v while the handler runs", line, err)
+	}
+	close(end)
 }
