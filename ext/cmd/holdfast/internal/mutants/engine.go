@@ -67,7 +67,7 @@ var engine = []mutant{{
 		old:  "if g.Retry > 0 {",
 		new:  "if g.Retry > 0 && c.stop == nil {",
 	}},
-	run:   "--start redis --seed 1 --ttl 2s --for 30s --workers 2 --clients 1 --keys 1 --nemesis none",
+	run:   "--start redis --seed 1 --ttl 1s --for 40s --workers 2 --clients 1 --keys 1 --nemesis none",
 	finds: "progress",
 }, {
 	name:  "cleanup-on-ended-context",

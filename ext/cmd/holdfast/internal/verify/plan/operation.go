@@ -106,14 +106,14 @@ func (o *Operations) Next() Operation {
 // for some that the lock has to be renewed, or is lost under them.
 func (o *Operations) hold() time.Duration {
 	switch n := o.rand.IntN(1000); {
-	case n < 990 && o.patient: // so that most harm meets with a lock that is held
+	case n < 970 && o.patient: // so that most harm meets with a lock that is held
 		return o.upTo(50 * time.Millisecond)
 	case n < 900:
 		return o.upTo(time.Millisecond)
 	case n < 998 && !o.patient:
 		return o.upTo(20 * time.Millisecond)
 	}
-	return o.TTL/3 + o.upTo(2*o.TTL)
+	return o.TTL/3 + o.upTo(3*o.TTL)
 }
 
 func (o *Operations) upTo(d time.Duration) time.Duration {
