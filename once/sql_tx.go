@@ -79,6 +79,10 @@ func (s *SQL) finishIn(e *Effect, result []byte, finish func() error) error {
 // connection that breaks at the worst moment never lets it happen twice. fn must
 // neither commit nor roll back. An error of fn, or of the commit, rolls back, and
 // the next may try.
+//
+// The transaction keeps a connection while fn runs. If the locks use the same DB,
+// let that have more connections than effects run at a time: a lock is lost that
+// none is left to renew.
 func (s *SQL) Do(ctx context.Context, locks *holdfast.Locker, key string, retention time.Duration, fn func(ctx context.Context, tx *sql.Tx) ([]byte, error), opts ...holdfast.LockOption) (result []byte, err error) {
 	e, err := Begin(ctx, locks, s, key, Options{Retention: retention}, opts...)
 	if err != nil {

@@ -34,6 +34,9 @@ var (
 // go-sql-driver/mysql, which [sqllock.Store.Create] makes. It does no I/O, and
 // never closes db. opts may be nil.
 //
+// A call takes a connection for the time of a statement. Renewals need one, too: locks
+// are lost if others, such as transactions, keep all that db may have for a TTL.
+//
 // Where another server may take over, open db with rejectReadOnly=true in its DSN,
 // and give its connections a lifetime of some minutes (db.SetConnMaxLifetime).
 // Otherwise they stay with a primary that was made read-only but still runs.

@@ -43,7 +43,8 @@ var (
 //
 // A call takes a connection of the pool for the time of a statement. Whoever
 // waits for a lock has none of the pool's: one connection beside it listens for
-// all.
+// all. Renewals need one, too: locks are lost if others, such as transactions, keep
+// all of them for a TTL.
 func New(pool *pgxpool.Pool, opts *Options) *Store {
 	if opts == nil {
 		opts = &Options{}

@@ -26,7 +26,8 @@ type Elector struct {
 }
 
 // NewElector returns an Elector that campaigns for a job until it is closed. It takes
-// the options of [elect.Run].
+// the options of [elect.Run]. Why it has ended before, such as a wrong option,
+// [Elector.IsLeader] and [Elector.Close] tell.
 func NewElector(locks *holdfast.Locker, job string, opts ...elect.Option) *Elector {
 	ctx, stop := context.WithCancel(context.Background())
 	e := &Elector{stop: stop, ended: make(chan struct{})}

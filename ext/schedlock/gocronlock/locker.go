@@ -33,7 +33,9 @@ type Locker struct {
 var _ gocron.Locker = (*Locker)(nil)
 
 // New returns a Locker. The name that gocron knows the job by is added to the one of
-// the description, which may be empty. If the scheduler has a clock of its own, so
+// the description, which may be empty. Give each job its own by gocron.WithName: unless
+// set, that is the name of its function, and two jobs with one name take each other's
+// ticks. If the scheduler has a clock of its own, so
 // must the description.
 func New(job schedlock.Job) *Locker { return &Locker{job} }
 
