@@ -107,7 +107,8 @@ func (j Job) Func(ctx context.Context, fn func(ctx context.Context) error) func(
 
 // Loop calls Run at each tick, until ctx ends, and returns the error of ctx; or until
 // Run returns [holdfast.ErrInvalid] or [holdfast.ErrClosed]. Other errors only Report
-// tells. Ticks that are due during a run on this replica are left to the others.
+// tells. Ticks that are due during a run on this replica are left to the others, and so
+// are those that a Clock which was set back comes to again.
 func (j Job) Loop(ctx context.Context, fn func(ctx context.Context) error) error {
 	if err := j.check(); err != nil {
 		return err
