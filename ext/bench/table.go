@@ -54,7 +54,7 @@ func printResults(w io.Writer, b bench, st stores.Store, results []result) {
 			text string
 		}{
 			{r.tally.Hung, "waited for ten seconds after all others had stopped"},
-			{r.tally.Lost, "could not be given back, because they were gone"},
+			{r.tally.Lost, "could not be given back"},
 			{r.tally.Twice, "were granted while another held the key"},
 		} {
 			if flaw.n > 0 {
