@@ -1,5 +1,7 @@
 package main
 
+import "github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/check"
+
 // engine are the mutants of package holdfast, on stores that are themselves.
 var engine = []mutant{{
 	name:  "deadline-from-reply",
@@ -10,7 +12,7 @@ var engine = []mutant{{
 		new:  "l.grant(g, now, now)",
 	}},
 	run:   "--start redis --seed 1 --ttl 1s --for 30s --keys 2 --nemesis pause",
-	finds: "exclusion",
+	finds: check.Exclusive,
 }, {
 	name:  "deadline-with-grace",
 	wrong: "a lock that cannot be renewed counts as held for half of its TTL longer",
@@ -20,7 +22,7 @@ var engine = []mutant{{
 		new:  "l.deadline.Store(int64(sent + l.ttl + l.ttl/2))",
 	}},
 	run:   "--start redis --seed 1 --ttl 2s --for 20s --nemesis kill",
-	finds: "exclusion",
+	finds: check.Exclusive,
 }, {
 	name:  "loss-is-silent",
 	wrong: "the context of a lock that is lost does not end",
@@ -30,7 +32,7 @@ var engine = []mutant{{
 		new:  "	_ = contexts\n	return first\n",
 	}},
 	run:   "--start redis --seed 1 --ttl 1s --for 90s --nemesis partition",
-	finds: "told",
+	finds: check.Told,
 }, {
 	name:  "renewal-gives-up",
 	wrong: "a lock is not renewed any more once a renewal has failed",
@@ -40,7 +42,7 @@ var engine = []mutant{{
 		new:  "l.due = never",
 	}},
 	run:   "--start redis --seed 15 --ttl 20s --for 45s --nemesis drop-reply",
-	finds: "kept",
+	finds: check.Kept,
 }, {
 	name:  "same-token-in-hand-over",
 	wrong: "a goroutine that gets the lock from another of its process gets its token too",
@@ -50,7 +52,7 @@ var engine = []mutant{{
 		new:  "	l.spare--\n",
 	}},
 	run:   "--start file --seed 1 --ttl 1s --for 5s --nemesis kill",
-	finds: "tokens",
+	finds: check.Growing,
 }, {
 	name:  "no-second-look",
 	wrong: "who was refused subscribes and sleeps until it is woken, without another look after it has subscribed",
@@ -68,7 +70,7 @@ var engine = []mutant{{
 		new:  "if g.Retry > 0 && c.stop == nil {",
 	}},
 	run:   "--start redis --seed 1 --ttl 1s --for 40s --workers 2 --clients 1 --keys 1 --nemesis none",
-	finds: "progress",
+	finds: check.Lively,
 }, {
 	name:  "cleanup-on-ended-context",
 	wrong: "what a call that has given up may have left is released by the context that has ended it",
@@ -81,7 +83,7 @@ var engine = []mutant{{
 `,
 	}},
 	run:   "--start redis --seed 1 --ttl 40s --for 30s --nemesis none",
-	finds: "progress",
+	finds: check.Lively,
 }, {
 	name:  "renewal-after-release",
 	wrong: "a lock that was given back is renewed all the same, and the store brings it back",
@@ -99,5 +101,5 @@ var engine = []mutant{{
 		new:  "until = {now}",
 	}},
 	run:   "--start sqlite --seed 1 --ttl 30s --for 30s --nemesis none",
-	finds: "progress",
+	finds: check.Lively,
 }}

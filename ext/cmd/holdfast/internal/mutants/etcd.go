@@ -1,5 +1,7 @@
 package main
 
+import "github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/check"
+
 // etcd are the mutants of the store in etcd.
 var etcd = []mutant{{
 	name:  "waits-for-the-one-before",
@@ -10,5 +12,5 @@ var etcd = []mutant{{
 		new:  "s.remaining(c.Key, v.rev, v.line[max(i-1, 0):i]), v.line[:i].reader() >= 0",
 	}},
 	run:   "--start etcd --seed 1 --ttl 2s --for 15s --keys 2 --nemesis kill",
-	finds: "exclusion",
+	finds: check.Exclusive,
 }}

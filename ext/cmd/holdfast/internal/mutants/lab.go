@@ -7,11 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
+
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/check"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/plan"
 )
 
 // limit is how long a run may take to find a mutant.
@@ -29,44 +32,25 @@ func repository(ctx context.Context) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// tryAll tries mutants, writes a table of them, and then tries Holdfast as it is
+// tryAll tries mutants, and writes a table of them. Then it tries Holdfast as it is
 // in the same ways.
-func (l *lab) tryAll(ctx context.Context, pick *regexp.Regexp, out io.Writer) error {
+func (l *lab) tryAll(ctx context.Context, all []mutant, out io.Writer) error {
 	var failed []error
-	var runs []string
 	fmt.Fprint(out, "| mutant | what is wrong with it | `holdfast verify` | found by | after |\n|---|---|---|---|--:|\n")
-	for _, m := range mutants() {
-		if !pick.MatchString(m.name) {
-			continue
-		}
+	for _, m := range all {
 		f, err := l.try(ctx, m)
-		if err != nil {
-			return err
+		if err == nil && f.Violations[m.finds] == 0 {
+			err = fmt.Errorf("mutant %s has survived: verify %s does not find that %q is broken", m.name, m.run, m.finds)
 		}
-		fmt.Fprintf(out, "| %s | %s | `%s` | %s | %.0f s |\n", m.name, m.wrong, m.run, strings.Join(f.broken(), ", "), f.took.Seconds())
-		if f.Violations[m.finds] == 0 {
-			failed = append(failed, fmt.Errorf("mutant %s has survived: %s has found nothing", m.name, m.finds))
-		}
-		runs = append(runs, m.run)
+		failed = append(failed, err)
+		fmt.Fprintf(out, "| %s | %s | `%s` | %s | %.0f s |\n", m.name, m.wrong, m.run, plan.List(f.broken()), f.took.Seconds())
 	}
 	sound, err := l.build(ctx, "sound")
 	if err != nil {
-		return err
+		return errors.Join(append(failed, err)...)
 	}
-	for n, run := range runs {
-		f, err := l.verify(ctx, sound, fmt.Sprintf("sound%d", n), run)
-		if err != nil {
-			return err
-		}
-		for _, check := range f.broken() {
-			failed = append(failed, fmt.Errorf("%s: %s is broken, and there is no mutant", run, check))
-		}
-		if f.Invalid != "" {
-			failed = append(failed, fmt.Errorf("%s: nothing is proved: %s", run, f.Invalid))
-		}
-	}
-	if len(failed) == 0 {
-		fmt.Fprintf(out, "\nNone of these runs has found anything in Holdfast as it is.\n")
+	for _, m := range all {
+		failed = append(failed, l.acquit(ctx, sound, m))
 	}
 	return errors.Join(failed...)
 }
@@ -81,7 +65,22 @@ func (l *lab) try(ctx context.Context, m mutant) (finding, error) {
 	if err != nil {
 		return finding{}, err
 	}
+	defer os.Remove(program)
 	return l.verify(ctx, program, m.name, m.run)
+}
+
+// acquit fails if the run that finds a mutant finds something without it.
+func (l *lab) acquit(ctx context.Context, sound string, m mutant) error {
+	f, err := l.verify(ctx, sound, "no-"+m.name, m.run)
+	switch broken := f.broken(); {
+	case err != nil:
+		return err
+	case len(broken) > 0:
+		return fmt.Errorf("verify %s finds that %s is broken, and there is no mutant", m.run, plan.List(broken))
+	case f.Invalid != "":
+		return fmt.Errorf("verify %s has proved nothing: %s", m.run, f.Invalid)
+	}
+	return nil
 }
 
 // build builds the command, and returns its path.
@@ -103,19 +102,16 @@ func (l *lab) do(ctx context.Context, args ...string) error {
 
 // A finding is what verify has told.
 type finding struct {
-	Violations map[string]int `json:"violations"`
-	Invalid    string         `json:"invalid"`
+	Violations map[check.Promise]int `json:"violations"`
+	Invalid    string                `json:"invalid"`
 	took       time.Duration
 }
 
-// checks are those of verify, in its order.
-var checks = []string{"exclusion", "fence", "tokens", "told", "kept", "progress", "once", "tidy"}
-
-// broken lists the checks that have failed.
-func (f finding) broken() (all []string) {
-	for _, check := range checks {
-		if f.Violations[check] > 0 {
-			all = append(all, check)
+// broken lists the promises that were.
+func (f finding) broken() (all []check.Promise) {
+	for _, p := range check.Promises() {
+		if f.Violations[p] > 0 {
+			all = append(all, p)
 		}
 	}
 	return all
@@ -130,6 +126,8 @@ func (l *lab) verify(ctx context.Context, program, name, flags string) (f findin
 	cmd := exec.CommandContext(ctx, program, args...)
 	var out, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaints
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // so that it ends what it has started
+	cmd.WaitDelay = limit
 	began := time.Now()
 	failed := cmd.Run()
 	f.took = time.Since(began)

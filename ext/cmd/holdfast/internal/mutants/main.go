@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"slices"
 )
 
 func main() {
@@ -46,7 +47,8 @@ func run(ctx context.Context, pattern string) error {
 		return err
 	}
 	l := &lab{root: root, folder: folder}
-	if err := l.tryAll(ctx, pick, os.Stdout); err != nil {
+	all := slices.DeleteFunc(mutants(), func(m mutant) bool { return !pick.MatchString(m.name) })
+	if err := l.tryAll(ctx, all, os.Stdout); err != nil {
 		return fmt.Errorf("%w (see %s)", err, folder)
 	}
 	return os.RemoveAll(folder)

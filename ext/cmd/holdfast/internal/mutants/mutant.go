@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/check"
 )
 
 // A mutant is Holdfast with one thing wrong with it.
@@ -14,8 +16,8 @@ type mutant struct {
 	name  string
 	wrong string // for people
 	edits []edit
-	run   string // flags of the verify that finds it
-	finds string // the check that does
+	run   string        // flags of the verify that finds it
+	finds check.Promise // the check that does, by what it looks at
 }
 
 // An edit is what is different in a file, in which the old text stands once.

@@ -29,9 +29,6 @@ func TestMutantsCompile(t *testing.T) {
 			if err := l.do(t.Context(), append([]string{"build", "-overlay=" + overlay}, m.packages()...)...); err != nil {
 				t.Error(err)
 			}
-			if !slices.Contains(checks, m.finds) {
-				t.Errorf("there is no check %q", m.finds)
-			}
 		})
 	}
 }

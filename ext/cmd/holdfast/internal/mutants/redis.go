@@ -1,5 +1,7 @@
 package main
 
+import "github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/check"
+
 // redis are the mutants of the store in Redis, and of Redlock.
 var redis = []mutant{{
 	name:  "release-by-del",
@@ -10,7 +12,7 @@ var redis = []mutant{{
 		new:  "redis.call('DEL', KEYS[1]) == 1",
 	}},
 	run:   "--start redis --seed 1 --ttl 1s --for 10s --nemesis kill",
-	finds: "exclusion",
+	finds: check.Exclusive,
 }, {
 	name:  "token-from-a-counter",
 	wrong: "tokens are counted from 1 whenever the server has forgotten the last",
@@ -28,7 +30,7 @@ var redis = []mutant{{
 		new:  "math.max(last + 1, least)",
 	}},
 	run:   "--start redis --seed 1 --ttl 1s --for 10s --nemesis evict",
-	finds: "tokens",
+	finds: check.Growing,
 }, {
 	name:  "slots-by-count",
 	wrong: "who gives a slot back lowers the count, whether or not it had one",
@@ -45,7 +47,7 @@ var redis = []mutant{{
 `,
 	}},
 	run:   "--start redis --seed 1 --ttl 1s --for 15s --keys 2 --nemesis none",
-	finds: "exclusion",
+	finds: check.Exclusive,
 }, {
 	name:  "half-is-enough",
 	wrong: "Redlock takes half of the nodes for a majority",
@@ -55,5 +57,5 @@ var redis = []mutant{{
 		new:  "return len(s.nodes) / 2 }",
 	}},
 	run:   "--start redis:5 --seed 1 --ttl 2s --for 20s --nemesis kill",
-	finds: "exclusion",
+	finds: check.Exclusive,
 }}

@@ -1,5 +1,7 @@
 package main
 
+import "github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/check"
+
 // sql are the mutants of the stores in databases.
 var sql = []mutant{{
 	name:  "release-without-owner",
@@ -10,7 +12,7 @@ var sql = []mutant{{
 		new:  "claims = '{}'\nWHERE name IN (?...) AND (sole IN (?...) OR true) AND until > {now}`",
 	}},
 	run:   "--start sqlite --seed 1 --ttl 2s --for 10s --nemesis kill",
-	finds: "exclusion",
+	finds: check.Exclusive,
 }, {
 	name:  "write-without-version",
 	wrong: "a row is written back without a look whether another has written it since it was read",
@@ -20,7 +22,7 @@ var sql = []mutant{{
 		new:  "WHERE name = ? AND version >= ?`",
 	}},
 	run:   "--start postgres --seed 1 --ttl 30s --for 30s --clients 8 --keys 2 --nemesis none",
-	finds: "exclusion",
+	finds: check.Exclusive,
 }, {
 	name:  "token-of-the-clock",
 	wrong: "tokens are the time by the clock of the server, also when that is behind the last",
@@ -34,5 +36,5 @@ var sql = []mutant{{
 		new:  "max(uint64(max(m.Wall, 0)), e.Fence)",
 	}},
 	run:   "--start postgres --seed 1 --ttl 2s --for 15s --nemesis clock",
-	finds: "tokens",
+	finds: check.Growing,
 }}
