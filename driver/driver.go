@@ -83,7 +83,8 @@ type Claim struct {
 
 	// Leave, for Renew: this renewal is the last. The claim stands for TTL
 	// from now, no shorter and, whatever is renewed or asked for after it, no
-	// longer, though its client may end before.
+	// longer, though its client may end before. TTL may be less than the shortest
+	// that the store takes otherwise.
 	Leave bool
 
 	// Span, for Acquire: how many fencing tokens the caller could use for
@@ -119,7 +120,8 @@ type Grant struct {
 	OK bool
 
 	// Fence is the fencing token: larger than every token that the key has
-	// given before, except that all readers of one read phase share one.
+	// given before, except that all readers of one read phase share one. Whether
+	// a slot that is let in beside readers ends their phase, is up to the store.
 	// 0 means that the store has no tokens.
 	Fence uint64
 

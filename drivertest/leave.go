@@ -1,6 +1,10 @@
 package drivertest
 
-import "github.com/holdfast-go/holdfast/driver"
+import (
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
 
 var leaveRules = []rule{
 	{
@@ -47,6 +51,19 @@ var leaveRules = []rule{
 			sent := now()
 			a.kept(leave(lasting(claim, e.short())))
 			b.lapses(e.exclusive("next"), sent, e.short())
+		},
+	},
+	{
+		name:  "leave/briefly",
+		words: "A claim may be left for less than the shortest TTL of the store, since it has stood for a while.",
+		needs: Expiry | Roam,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			claim := e.exclusive("left")
+			a.granted(claim)
+			sent := now()
+			a.kept(leave(lasting(claim, 10*time.Microsecond)))
+			b.lapses(e.exclusive("next"), sent, 10*time.Microsecond)
 		},
 	},
 	{

@@ -223,6 +223,14 @@ var endMutants = []mutant{
 			}
 		})
 	}},
+	{"leaves no claim for less than a TTL", "leave/briefly", func(w *ways) {
+		w.renewed(func(_ *book.Book, _ book.Moment, c driver.Claim, err error) error {
+			if c.Leave && c.TTL < w.minTTL {
+				return driver.ErrInvalid
+			}
+			return err
+		})
+	}},
 	{"renews after Leave", "leave/is-the-last", func(w *ways) {
 		w.renewing(func(_ *book.Book, _ book.Moment, c *driver.Claim) { c.Leave = false })
 	}},

@@ -222,7 +222,7 @@ func (s *Store) check(c driver.Claim) error {
 	switch {
 	case s.bad != nil:
 		return s.bad
-	case c.TTL < minTTL || c.TTL > maxTTL:
+	case c.TTL < minTTL && !c.Leave || c.TTL > maxTTL:
 		return fmt.Errorf("%w: a TTL of %v (Memcached counts seconds: want %v to five years)", driver.ErrInvalid, c.TTL, minTTL)
 	case c.Key == "" || len(c.Key) > driver.MaxKey:
 		return fmt.Errorf("%w: a key of %d bytes (want 1 to %d)", driver.ErrInvalid, len(c.Key), driver.MaxKey)
