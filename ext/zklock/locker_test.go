@@ -46,9 +46,9 @@ func locked(t testing.TB, lk *holdfast.Locker, key string) *holdfast.Lock {
 	return l
 }
 
-func lockedWithin(ctx context.Context, lk *holdfast.Locker, key string) (*holdfast.Lock, error) {
+func lockedWithin(ctx context.Context, lk *holdfast.Locker, key string, opts ...holdfast.LockOption) (*holdfast.Lock, error) {
 	for {
-		l, err := lk.Lock(ctx, key)
+		l, err := lk.Lock(ctx, key, opts...)
 		if err == nil || ctx.Err() != nil || errors.Is(err, driver.ErrInvalid) {
 			return l, err
 		}
