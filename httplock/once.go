@@ -49,8 +49,8 @@ type OnceOptions struct {
 	MaxResponse int
 
 	// Keep says whether a response is remembered. Default: status 200 to 499, except
-	// those that ask to try again, which are 408, 425, 429 and all with Retry-After, and
-	// 499 itself, which is for clients that have left.
+	// those that ask to try again, which are 408, 425, 429 and from 400 on all with
+	// Retry-After, and 499 itself, which is for clients that have left.
 	// If it is not, the next request with the key is served anew.
 	Keep func(status int, header http.Header) bool
 
@@ -171,7 +171,8 @@ func worthKeeping(status int, header http.Header) bool {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests, clientClosedRequest:
 		return false
 	}
-	return status >= 200 && status < 500 && header.Get("Retry-After") == ""
+	again := status >= 400 && header.Get("Retry-After") != "" // elsewhere it says when to look for the result
+	return status >= 200 && status < 500 && !again
 }
 
 // A single serves each key once.

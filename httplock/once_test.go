@@ -170,6 +170,10 @@ func TestOnceKeeps(t *testing.T) {
 			w.Header().Set("Retry-After", "1")
 			w.WriteHeader(http.StatusConflict)
 		}},
+		"202 with Retry-After": {kept: true, reply: func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Retry-After", "1") // to look how far it is
+			w.WriteHeader(http.StatusAccepted)
+		}},
 		"500 by choice": {
 			opts:  httplock.OnceOptions{Keep: func(status int, _ http.Header) bool { return status == http.StatusInternalServerError }},
 			kept:  true,
