@@ -54,8 +54,9 @@ type OnceOptions struct {
 	// If it is not, the next request with the key is served anew.
 	Keep func(status int, header http.Header) bool
 
-	// Headers are the names of those that are remembered. Default: Content-Type,
-	// -Encoding, -Language, -Location, ETag, Last-Modified, Link and Location.
+	// Headers are the names of those that are remembered. Default: Cache-Control,
+	// Content-Type, -Disposition, -Encoding, -Language, -Location, ETag, Last-Modified,
+	// Link, Location, Retry-After and X-Content-Type-Options.
 	Headers []string
 
 	// Fingerprint is what two requests with one key must have in common. Default:
@@ -153,7 +154,10 @@ func (o *OnceOptions) resolve() error {
 		o.Keep = worthKeeping
 	}
 	if o.Headers == nil {
-		o.Headers = []string{"Content-Type", "Content-Encoding", "Content-Language", "Content-Location", "ETag", "Last-Modified", "Link", "Location"}
+		o.Headers = []string{
+			"Cache-Control", "Content-Type", "Content-Disposition", "Content-Encoding", "Content-Language", "Content-Location",
+			"ETag", "Last-Modified", "Link", "Location", "Retry-After", "X-Content-Type-Options",
+		}
 	}
 	if o.Fingerprint == nil {
 		o.Fingerprint = payload

@@ -197,6 +197,11 @@ func TestOnceKeeps(t *testing.T) {
 				return w
 			}
 			first, second := ask(), ask()
+			for name := range first.Header() {
+				if first.Header().Get(name) != second.Header().Get(name) {
+					t.Errorf("%v, then %v", first.Header(), second.Header())
+				}
+			}
 			if first.Code != second.Code || first.Body.String() != second.Body.String() || (calls == 1) != c.kept {
 				t.Errorf("%d %s, then %d %s; %d calls", first.Code, first.Body, second.Code, second.Body, calls)
 			}
