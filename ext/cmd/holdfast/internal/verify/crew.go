@@ -84,21 +84,21 @@ func (c *crew) begin() error {
 	return nil
 }
 
-// suffer does the faults at their times, until ctx ends, and returns when all
-// harm is over.
-func (c *crew) suffer(ctx context.Context, faults []plan.Fault) error {
+// suffer does the faults at their times, until length ends, and returns when all
+// harm is over. Workers that are started meanwhile are killed when ctx ends.
+func (c *crew) suffer(ctx, length context.Context, faults []plan.Fault) error {
 	began := time.Now()
 	errs := make([]error, len(faults))
 	var all sync.WaitGroup
 	for i, f := range faults {
 		all.Go(func() {
-			if !sleep(ctx, time.Until(began.Add(f.At))) {
+			if !sleep(length, time.Until(began.Add(f.At))) {
 				return
 			}
 			harm := history.Event{Kind: history.Fault, Worker: f.Worker, Op: i + 1, Mode: string(f.Nemesis), Note: f.For.String()}
 			harm.At = history.Now()
 			c.history.Add(harm)
-			errs[i] = c.harm(ctx, f)
+			errs[i] = c.harm(ctx, length, f)
 			c.history.Add(history.Event{At: history.Now(), Kind: history.Heal, Worker: f.Worker, Op: i + 1})
 		})
 	}
@@ -107,24 +107,24 @@ func (c *crew) suffer(ctx context.Context, faults []plan.Fault) error {
 }
 
 // harm does one fault.
-func (c *crew) harm(ctx context.Context, f plan.Fault) error {
+func (c *crew) harm(ctx, length context.Context, f plan.Fault) error {
 	if f.Nemesis.Server() {
-		return c.target.suffer(ctx, c.host, f)
+		return c.target.suffer(length, c.host, f)
 	}
-	return c.places[f.Worker].suffer(ctx, f)
+	return c.places[f.Worker].suffer(ctx, length, f)
 }
 
 // suffer does one fault to a worker.
-func (p *place) suffer(ctx context.Context, f plan.Fault) error {
+func (p *place) suffer(ctx, length context.Context, f plan.Fault) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch f.Nemesis {
 	case plan.Kill:
 		p.process.kill()
-		if ctx.Err() != nil {
+		if length.Err() != nil {
 			return nil
 		}
-		if err := p.fill(context.WithoutCancel(ctx)); err != nil {
+		if err := p.fill(ctx); err != nil {
 			return err
 		}
 		return p.process.begin()
@@ -132,7 +132,7 @@ func (p *place) suffer(ctx context.Context, f plan.Fault) error {
 		if err := p.process.pause(); err != nil {
 			return fmt.Errorf("pause %s: %w", p.process, err)
 		}
-		sleep(ctx, f.For)
+		sleep(length, f.For)
 		return p.process.resume()
 	case plan.Partition:
 		p.link.cut(true)
@@ -144,7 +144,7 @@ func (p *place) suffer(ctx context.Context, f plan.Fault) error {
 		p.link.delay(f.Delay)
 		defer p.link.delay(0)
 	}
-	sleep(ctx, f.For)
+	sleep(length, f.For)
 	return nil
 }
 

@@ -206,9 +206,8 @@ func parseEngine(text string) (s starter, n int, err error) {
 	return s, n, nil
 }
 
-// startEngine starts the servers that a text names, and prepares them for the
-// first lock.
-func (c Config) startEngine(ctx context.Context, h *servers.Host, text, folder string) (e *engine, err error) {
+// startEngine starts the servers that a text names.
+func (c Config) startEngine(h *servers.Host, text, folder string) (e *engine, err error) {
 	s, n, err := parseEngine(text)
 	if err != nil {
 		return nil, err
@@ -216,12 +215,17 @@ func (c Config) startEngine(ctx context.Context, h *servers.Host, text, folder s
 	if err := h.Try(func() { e = s.start(&room{TB: h, Config: c, folder: folder}, n) }); err != nil {
 		return nil, fmt.Errorf("start %s: %w", text, err)
 	}
+	return e, nil
+}
+
+// prepare makes what the store needs for its first lock.
+func (e *engine) prepare(ctx context.Context) error {
 	store, err := driver.Open(ctx, e.url)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if creator, ok := store.(driver.Creator); ok {
 		err = creator.Create(ctx)
 	}
-	return e, errors.Join(err, store.Close())
+	return errors.Join(err, store.Close())
 }

@@ -124,7 +124,7 @@ func (s *scene) play(ctx context.Context) (err error) {
 	defer stop()
 	length, cancel := context.WithTimeout(ctx, s.Length)
 	defer cancel()
-	if err := c.suffer(length, s.faults); err != nil {
+	if err := c.suffer(ctx, length, s.faults); err != nil {
 		return err
 	}
 	<-length.Done()

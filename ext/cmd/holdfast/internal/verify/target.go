@@ -47,7 +47,10 @@ func (c Config) newTarget(ctx context.Context, h *servers.Host, folder string) (
 	t = &target{engine: &engine{url: c.Store}, prefix: "holdfast-verify/" + rand.Text() + "/"}
 	if c.Store == "" {
 		t.name, t.started = cmp.Or(c.Start, defaultEngine), true
-		if t.engine, err = c.startEngine(ctx, h, t.name, folder); err != nil {
+		if t.engine, err = c.startEngine(h, t.name, folder); err != nil {
+			return nil, err
+		}
+		if err := t.patiently(ctx, func() error { return t.engine.prepare(ctx) }); err != nil {
 			return nil, err
 		}
 	}
@@ -133,18 +136,33 @@ func (t *target) can(n plan.Nemesis) bool {
 }
 
 // open opens the store as somebody who is not harmed.
-func (t *target) open(ctx context.Context, ttl time.Duration) (*holdfast.Locker, error) {
-	locks, err := holdfast.Open(ctx, t.url.String(), &holdfast.Options{Prefix: t.prefix, TTL: ttl, Owner: "verify"})
+func (t *target) open(ctx context.Context, ttl time.Duration) (locks *holdfast.Locker, err error) {
+	err = t.patiently(ctx, func() error {
+		locks, err = holdfast.Open(ctx, t.url.String(), &holdfast.Options{Prefix: t.prefix, TTL: ttl, Owner: "verify"})
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrStore, err)
 	}
 	return locks, nil
 }
 
-// kinds tries which kinds of locks the store can keep.
-func (t *target) kinds(ctx context.Context, locks *holdfast.Locker) (all []plan.Kind, err error) {
+// patiently tries again if it fails, as servers that have just been started may
+// need a while. Those of a user have to serve at once.
+func (t *target) patiently(ctx context.Context, try func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
+	for {
+		err := try()
+		hopeless := errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrURL) || errors.Is(err, errors.ErrUnsupported)
+		if err == nil || hopeless || !t.started || !sleep(ctx, 100*time.Millisecond) {
+			return err
+		}
+	}
+}
+
+// kinds tries which kinds of locks the store can keep.
+func (t *target) kinds(ctx context.Context, locks *holdfast.Locker) (all []plan.Kind, err error) {
 	var reason error
 	for _, kind := range plan.Kinds() {
 		var opts []holdfast.LockOption
@@ -154,7 +172,13 @@ func (t *target) kinds(ctx context.Context, locks *holdfast.Locker) (all []plan.
 		case plan.Slots:
 			opts = append(opts, holdfast.Slots(plan.SlotLimit))
 		}
-		err := t.try(ctx, locks, opts)
+		err := t.patiently(ctx, func() error {
+			lock, err := locks.Lock(ctx, "try", opts...)
+			if err == nil {
+				err = lock.Unlock()
+			}
+			return err
+		})
 		switch {
 		case err == nil:
 			all = append(all, kind)
@@ -168,20 +192,6 @@ func (t *target) kinds(ctx context.Context, locks *holdfast.Locker) (all []plan.
 		return nil, fmt.Errorf("%w: %w", ErrStore, reason)
 	}
 	return all, nil
-}
-
-// try takes a lock. Servers that have just started may need a while.
-func (t *target) try(ctx context.Context, locks *holdfast.Locker, opts []holdfast.LockOption) error {
-	for {
-		lock, err := locks.Lock(ctx, "try", opts...)
-		if err == nil {
-			return lock.Unlock()
-		}
-		hopeless := errors.Is(err, driver.ErrInvalid) || errors.Is(err, errors.ErrUnsupported)
-		if hopeless || !t.started || !sleep(ctx, 100*time.Millisecond) {
-			return err
-		}
-	}
 }
 
 // remains returns the claims that the store still shows, by key, when it is to
