@@ -99,6 +99,10 @@ func (o *Operations) Next() Operation {
 	if wait := time.Millisecond + o.upTo(50*time.Millisecond); !o.patient && o.rand.IntN(100) > 0 {
 		op.Wait = wait
 	}
+	if op.Kind == Many {
+		// While it waits for one key it has others, which nobody can see to be held.
+		op.Wait = time.Millisecond + o.upTo(time.Second)
+	}
 	return op
 }
 
