@@ -82,7 +82,7 @@ var engine = []mutant{{
 	a.lk.store.Release(ctx, []driver.Claim{claim})
 `,
 	}},
-	run:   "--start redis --seed 1 --ttl 40s --for 30s --nemesis none",
+	run:   "--start redis --seed 1 --ttl 20s --for 20s --nemesis none",
 	finds: check.Lively,
 }, {
 	name:  "renewal-after-release",
@@ -100,6 +100,6 @@ var engine = []mutant{{
 		old:  "sole = '', until = {now}, claims = '{}'",
 		new:  "until = {now}",
 	}},
-	run:   "--start sqlite --seed 1 --ttl 30s --for 30s --nemesis none",
+	run:   "--start sqlite --seed 1 --ttl 24s --for 30s --nemesis none",
 	finds: check.Lively,
 }}

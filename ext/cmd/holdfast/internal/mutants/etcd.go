@@ -13,4 +13,14 @@ var etcd = []mutant{{
 	}},
 	run:   "--start etcd --seed 1 --ttl 2s --for 15s --keys 2 --nemesis kill",
 	finds: check.Exclusive,
+}, {
+	name:  "line-by-name",
+	wrong: "the line is in the order of its keys' names, not in that in which claims came",
+	edits: []edit{{
+		file: "ext/etcdlock/line.go",
+		old:  "cmp.Compare(a.rev, b.rev)",
+		new:  "cmp.Compare(a.name, b.name)",
+	}},
+	run:   "--start etcd --seed 1 --ttl 2s --for 15s --keys 2 --nemesis pause",
+	finds: check.Exclusive,
 }}

@@ -22,7 +22,7 @@ var sql = []mutant{{
 		new:  "WHERE name = ? AND version >= ?`",
 	}},
 	run:   "--start postgres --seed 1 --ttl 30s --for 30s --clients 8 --keys 2 --nemesis none",
-	finds: check.Exclusive,
+	finds: check.Lively,
 }, {
 	name:  "token-of-the-clock",
 	wrong: "tokens are the time by the clock of the server, also when that is behind the last",
