@@ -14,7 +14,8 @@ import (
 // FinishTx remembers the result of an effect in the caller's transaction: it is
 // remembered when that commits, together with what the effect has changed. The
 // effect must have begun with s as its records, and tx must be of the same
-// database. FinishTx keeps others that ask for the key waiting until tx has ended.
+// database. FinishTx keeps others that ask for the key waiting until tx has ended, for
+// ten seconds at most.
 //
 //	effect, err := once.Begin(ctx, locks, records, key, once.Options{})
 //	// As always; then, in a transaction, the effect, and:
