@@ -170,6 +170,27 @@ func TestWaitHasALimit(t *testing.T) {
 	})
 }
 
+// A time limit around the middleware ends the context, and the key is taken until the
+// handler has returned.
+func TestTimeLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		work := newBusy()
+		guarded := httplock.Middleware(newLocks(t, memlock.New()), order, nil)(work)
+		if w := serve(http.TimeoutHandler(guarded, time.Second, "too slow"), newRequest("7")); w.Code != http.StatusServiceUnavailable {
+			t.Errorf("answered with %d", w.Code)
+		}
+		if ctx := <-work.begun; ctx.Err() == nil {
+			t.Error("the context goes on")
+		}
+		wantProblem(t, serve(guarded, newRequest("7")), http.StatusConflict, "Another request")
+		close(work.end)
+		synctest.Wait()
+		if w := serve(guarded, newRequest("7")); w.Code != http.StatusCreated {
+			t.Errorf("after the handler has returned: %d", w.Code)
+		}
+	})
+}
+
 func TestLostLockEndsTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		locks := newLocks(t, memlock.New())

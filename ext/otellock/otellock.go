@@ -67,7 +67,8 @@ func New(opts *Options) (*holdfast.Trace, error) {
 }
 
 // Before returns an [Options].Name: what stands before the first separator of a key,
-// "account" for "account/42". Keys without one are "other".
+// "account" for "account/42". Keys without one are "other". What stands there has to
+// come from the program: clients that choose how keys begin make as many names.
 func Before(separator string) func(key string) string {
 	return func(key string) string {
 		name, _, found := strings.Cut(key, separator)
