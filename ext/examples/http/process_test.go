@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -18,22 +17,15 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/ext/internal/servers"
+	"github.com/holdfast-go/holdfast/ext/internal/workers"
 	_ "github.com/holdfast-go/holdfast/ext/redislock"
 	"github.com/holdfast-go/holdfast/once"
 )
 
-// The servers of TestServersTakeTurns are this test's own binary.
-const workerVariable = "HOLDFAST_TEST_WORKER"
-
 func TestMain(m *testing.M) {
 	gin.SetMode(gin.TestMode)
-	if os.Getenv(workerVariable) == "" {
-		os.Exit(m.Run())
-	}
-	if err := serveForTests(os.Args[1], os.Args[2], os.Args[3], os.Args[4] == "hang"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	workers.Main(func(args []string) error { return serveForTests(args[0], args[1], args[2], args[3] == "hang") })
+	os.Exit(m.Run())
 }
 
 // ttl is long enough for a slow machine to keep its locks.
@@ -71,41 +63,22 @@ func serveForTests(redis, router, journal string, hang bool) error {
 	return http.Serve(listener, routers[router](shop, NewGuards(locks, new(once.Memory))))
 }
 
-// A process is a server.
-type process struct {
-	*exec.Cmd
-	url     string
-	hanging chan struct{} // closed when it says so, or ends
+// A server is a process.
+type server struct {
+	*workers.Worker
+	url   string
+	lines *bufio.Scanner // what else it writes
 }
 
-func start(t *testing.T, redis, router, journal, how string) *process {
+func start(t *testing.T, args ...string) *server {
 	t.Helper()
-	p := &process{Cmd: exec.Command(os.Args[0], redis, router, journal, how), hanging: make(chan struct{})}
-	p.Env = append(os.Environ(), workerVariable+"=1", "GORACE=atexit_sleep_ms=0")
-	p.Stderr = os.Stderr
-	out, err := p.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
+	s := &server{Worker: workers.Start(t, args...)}
+	s.lines = bufio.NewScanner(s.Out)
+	if !s.lines.Scan() {
+		t.Fatal("a server does not start")
 	}
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(out)
-	lines.Scan()
-	p.url = lines.Text()
-	go func() {
-		defer close(p.hanging)
-		lines.Scan()
-	}()
-	t.Cleanup(func() {
-		p.Process.Kill()
-		<-p.hanging
-		p.Wait()
-	})
-	if p.url == "" {
-		t.Fatalf("the server of %s does not start", router)
-	}
-	return p
+	s.url = s.lines.Text()
+	return s
 }
 
 // Servers of all routers withdraw from one account, each from its own process, one at a
@@ -126,7 +99,7 @@ func TestServersTakeTurns(t *testing.T) {
 		_, err := withdraw(ctx, first.url)
 		begun <- err
 	}()
-	<-first.hanging
+	first.lines.Scan() // it hangs
 	if code, err := withdraw(ctx, urls[1]); code != http.StatusConflict {
 		t.Errorf("while another server withdraws: %d, %v", code, err)
 	}
@@ -150,16 +123,21 @@ func TestServersTakeTurns(t *testing.T) {
 	checkJournal(t, journal, clients*each)
 }
 
+// withdraw asks a server, and again while its Redis is too slow.
 func withdraw(ctx context.Context, url string) (status int, err error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/accounts/7/withdraw", nil)
-	if err != nil {
-		return 0, err
+	for {
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/accounts/7/withdraw", nil)
+		if err != nil {
+			return 0, err
+		}
+		response, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return 0, err
+		}
+		if err := response.Body.Close(); err != nil || response.StatusCode != http.StatusServiceUnavailable {
+			return response.StatusCode, err
+		}
 	}
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return 0, err
-	}
-	return response.StatusCode, response.Body.Close()
 }
 
 // withdrawSometime asks one server after the other, and again while another request
@@ -172,7 +150,7 @@ func withdrawSometime(ctx context.Context, urls []string, i int) error {
 			return fmt.Errorf("no withdrawal in time: %d, %w", code, err)
 		case code == http.StatusNoContent:
 			return nil
-		case err == nil && code != http.StatusConflict && code != http.StatusServiceUnavailable: // a slow Redis
+		case err == nil && code != http.StatusConflict:
 			return fmt.Errorf("answered with %d", code)
 		}
 		select {
