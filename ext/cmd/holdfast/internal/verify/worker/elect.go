@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/elect"
@@ -30,7 +31,7 @@ func (c *client) lead(ctx context.Context, op plan.Operation) {
 		c.change(op.Hold, []*held{h})
 		h.leave()
 		return nil
-	})
+	}, elect.Grace(time.Hour)) // The work is heedless, and takes as long as it takes.
 	if last == nil {
 		c.refused(op, err)
 	} else {
