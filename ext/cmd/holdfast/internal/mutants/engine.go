@@ -11,7 +11,7 @@ var engine = []mutant{{
 		old:  "l.grant(g, sent, now)",
 		new:  "l.grant(g, now, now)",
 	}},
-	run:   "--start redis --seed 1 --ttl 1s --for 30s --keys 2 --nemesis pause",
+	run:   "--start redis --seed 1 --ttl 1s --for 60s --clients 8 --keys 2 --nemesis pause",
 	finds: check.Exclusive,
 }, {
 	name:  "deadline-with-grace",
@@ -41,7 +41,7 @@ var engine = []mutant{{
 		old:  "l.due = lk.now() + jitter(l.backoff)",
 		new:  "l.due = never",
 	}},
-	run:   "--start redis --seed 15 --ttl 20s --for 45s --nemesis drop-reply",
+	run:   "--start redis --seed 18 --ttl 20s --for 62s --clients 12 --keys 24 --nemesis drop-reply",
 	finds: check.Kept,
 }, {
 	name:  "same-token-in-hand-over",
@@ -100,6 +100,6 @@ var engine = []mutant{{
 		old:  "sole = '', until = {now}, claims = '{}'",
 		new:  "until = {now}",
 	}},
-	run:   "--start sqlite --seed 1 --ttl 24s --for 30s --nemesis none",
+	run:   "--start sqlite --seed 1 --ttl 16s --for 40s --workers 2 --clients 2 --keys 64 --nemesis none",
 	finds: check.Lively,
 }}

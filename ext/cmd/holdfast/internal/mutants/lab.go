@@ -43,7 +43,7 @@ func (l *lab) tryAll(ctx context.Context, all []mutant, out io.Writer) error {
 			err = fmt.Errorf("mutant %s has survived: verify %s does not find that %q is broken", m.name, m.run, m.finds)
 		}
 		failed = append(failed, err)
-		fmt.Fprintf(out, "| %s | %s | `%s` | %s | %.0f s |\n", m.name, m.wrong, m.run, plan.List(f.broken()), f.took.Seconds())
+		fmt.Fprintf(out, "| %s | %s | `%s` | %s | %.0f s |\n", m.name, m.wrong, m.run, strings.ReplaceAll(plan.List(f.broken()), ",", ", "), f.took.Seconds())
 	}
 	sound, err := l.build(ctx, "sound")
 	if err != nil {

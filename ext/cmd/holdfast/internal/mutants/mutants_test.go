@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -55,5 +57,18 @@ func TestOneIsFound(t *testing.T) {
 	}
 	if !slices.Contains(f.broken(), m.finds) {
 		t.Errorf("%s has survived: %v", name, f.Violations)
+	}
+}
+
+// The documents tell of each.
+func TestMutantsAreInTheDocuments(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(bench(t).root, "docs", "mutants.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range mutants() {
+		if !strings.Contains(string(text), "| "+m.name+" | "+m.wrong+" | `"+m.run+"` |") {
+			t.Errorf("docs/mutants.md does not tell of %s as it is", m.name)
+		}
 	}
 }

@@ -35,6 +35,6 @@ var sql = []mutant{{
 		old:  "max(b.Floor+1, uint64(max(m.Wall, 0)), e.Fence)",
 		new:  "max(uint64(max(m.Wall, 0)), e.Fence)",
 	}},
-	run:   "--start postgres --seed 1 --ttl 2s --for 15s --nemesis clock",
+	run:   "--start postgres --seed 1 --ttl 2s --for 30s --nemesis clock",
 	finds: check.Growing,
 }}
