@@ -38,7 +38,7 @@ func (s *Store) holders(ctx context.Context, key string) ([]driver.Holder, error
 	if err != nil {
 		return nil, err
 	}
-	requests := []zoo.Request{zoo.Get(dir + "/" + phaseName)}
+	requests := []zoo.Request{zoo.Get(dir)}
 	for _, p := range l.places {
 		requests = append(requests, zoo.Get(dir+"/"+p.name))
 	}
@@ -46,7 +46,7 @@ func (s *Store) holders(ctx context.Context, key string) ([]driver.Holder, error
 	if err != nil {
 		return nil, err
 	}
-	phase, _, _ := tokenIn(ctx, calls[0]) // it is for people
+	m, _ := marksIn(ctx, calls[0]) // it is for people
 	var all []driver.Holder
 	granted := l.granted()
 	for i, p := range l.places {
@@ -62,7 +62,7 @@ func (s *Store) holders(ctx context.Context, key string) ([]driver.Holder, error
 		_ = json.Unmarshal([]byte(text), &f) // of whatever else is there, nothing is told
 		h := p.holder(f, stat)
 		if p.shared() {
-			h.Fence = phase
+			h.Fence = m.phase
 		}
 		if h.Waiting = i >= granted; h.Waiting {
 			h.Fence = 0

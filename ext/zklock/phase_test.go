@@ -118,6 +118,45 @@ func TestReaderIsLate(t *testing.T) {
 	}
 }
 
+// TestReaderIsLast lets a reader hold after those that came behind it in line have left,
+// and their phase with them. Its token is no smaller than theirs.
+func TestReaderIsLast(t *testing.T) {
+	t.Parallel()
+	for what, ends := range map[string]func(m mixture) uint64{
+		"readers": func(mixture) uint64 { return 0 },
+		"a slot": func(m mixture) uint64 {
+			slot := m.slot("slot")
+			defer m.end(slot)
+			return m.take(slot)
+		},
+	} {
+		t.Run("behind "+what, func(t *testing.T) {
+			t.Parallel()
+			m := mixture{t, newStore(t, Options{Servers: []string{server.Addr()}}), "late/" + what}
+			writer, last, early := exclusive(m.key, "writer"), m.reader("last"), m.reader("early")
+			m.take(writer)
+			m.wait(last)
+			m.wait(early)
+			m.end(writer)
+			token := m.take(early)
+			slot := ends(m)
+			m.end(early)
+			m.forgetPhase()
+			if got := m.take(last); got < token {
+				t.Errorf("a reader got %d after %d", got, token)
+			}
+			if got := m.take(m.reader("next")); got < token || got <= slot {
+				t.Errorf("the next reader got %d after readers with %d and a slot with %d", got, token, slot)
+			}
+			m.end(last)
+			m.end(m.reader("next"))
+			if next := m.take(exclusive(m.key, "next writer")); next <= token || next <= slot {
+				t.Errorf("a writer got %d after readers with %d and a slot with %d", next, token, slot)
+			}
+		})
+	}
+}
+
 // TestReaderRemovedByHand removes the place of a reader, as somebody may with the
 // tools of ZooKeeper. The reader is told, and a writer gets in though the reader's
 // session lives.
