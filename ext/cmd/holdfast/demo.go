@@ -1,8 +1,8 @@
 package main
 
 import (
+	"context"
 	"errors"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -42,56 +42,24 @@ sold what there was, and fails with 1 if not.`,
 	flags.BoolVar(&c.Pause, "pause", false, "go on to freeze a server in the middle of a sale")
 	flags.DurationVar(&c.TTL, "ttl", c.TTL, "how long a server that is frozen keeps its lock")
 	flags.BoolVar(&asJSON, "json", false, "write JSON")
-	cmd.AddCommand(demoServerCommand())
+	cmd.AddCommand(partCommand("serve", "Be one server of a demo, which says on stdin what to sell", demo.Serve))
 	return cmd
-}
-
-// demoServerCommand is what demo starts.
-func demoServerCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:    "serve",
-		Short:  "Be one server of a demo, which says on stdin what to sell",
-		Hidden: true,
-		Args:   noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			err := demo.Serve(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
-			if err != nil {
-				return failure(exitFailed, err)
-			}
-			return nil
-		},
-	}
 }
 
 func runDemo(cmd *cobra.Command, c demo.Config, asJSON bool) error {
 	if err := c.Validate(); err != nil {
 		return usage(cmd.CommandPath(), "%w", err)
 	}
-	if err := knownStore(c.Store); err != nil {
-		return err
+	p := play{store: c.Store, script: []string{"demo", "serve"}, failed: demoFailure}
+	p.run = func(ctx context.Context, with cast) (finding, error) {
+		c.Command, c.Stderr, c.Progress = with.command, with.stderr, with.progress
+		return demo.Run(ctx, c)
 	}
-	program, err := os.Executable()
-	if err != nil {
-		return failure(exitFailed, err)
-	}
-	c.Command = []string{program, "demo", "serve"}
-	c.Stderr = cmd.ErrOrStderr()
-	c.Progress = progress(c.Stderr)
-	ctx, stop := untilSignal(cmd.Context())
-	defer stop()
-	report, err := demo.Run(ctx, c)
-	c.Progress("")
-	if err != nil {
-		return demoFailure(err)
-	}
-	return present(cmd, report, asJSON)
+	return p.perform(cmd, asJSON)
 }
 
 // demoFailure is the exit of a demo that could not be played.
 func demoFailure(err error) error {
-	if broken := (*exit)(nil); errors.As(err, &broken) {
-		return broken
-	}
 	switch {
 	case errors.Is(err, driver.ErrURL):
 		return failure(exitUsage, err)

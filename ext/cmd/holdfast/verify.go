@@ -1,9 +1,9 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"math/rand/v2"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -56,55 +56,24 @@ there was too little to prove anything.`,
 	flags.StringVar(&c.Out, "out", "", "keep the history in this new `folder` (default only if a promise was broken)")
 	flags.StringVar(&c.HTML, "html", "", "write a page that shows the run to this `file`")
 	flags.BoolVar(&asJSON, "json", false, "write JSON")
-	cmd.AddCommand(verifyWorkerCommand())
+	cmd.AddCommand(partCommand("work", "Be one worker of a run, which says on stdin what to do", verify.Work))
 	return cmd
-}
-
-// verifyWorkerCommand is what verify starts.
-func verifyWorkerCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:    "work",
-		Short:  "Be one worker of a run, which says on stdin what to do",
-		Hidden: true,
-		Args:   noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := verify.Work(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout()); err != nil {
-				return failure(exitFailed, err)
-			}
-			return nil
-		},
-	}
 }
 
 func runVerify(cmd *cobra.Command, c verify.Config, asJSON bool) error {
 	if err := c.Validate(); err != nil {
 		return usage(cmd.CommandPath(), "%w", err)
 	}
-	if err := knownStore(c.Store); err != nil {
-		return err
+	p := play{store: c.Store, script: []string{"verify", "work"}, failed: verifyFailure}
+	p.run = func(ctx context.Context, with cast) (finding, error) {
+		c.Command, c.Stderr, c.Progress = with.command, with.stderr, with.progress
+		return verify.Run(ctx, c)
 	}
-	program, err := os.Executable()
-	if err != nil {
-		return failure(exitFailed, err)
-	}
-	c.Command = []string{program, "verify", "work"}
-	c.Stderr = cmd.ErrOrStderr()
-	c.Progress = progress(c.Stderr)
-	ctx, stop := untilSignal(cmd.Context())
-	defer stop()
-	report, err := verify.Run(ctx, c)
-	c.Progress("")
-	if err != nil {
-		return verifyFailure(err)
-	}
-	return present(cmd, report, asJSON)
+	return p.perform(cmd, asJSON)
 }
 
 // verifyFailure is the exit of a run that could not be done.
 func verifyFailure(err error) error {
-	if broken := (*exit)(nil); errors.As(err, &broken) {
-		return broken
-	}
 	switch {
 	case errors.Is(err, driver.ErrURL), errors.Is(err, verify.ErrNemesis), errors.Is(err, verify.ErrEngine):
 		return failure(exitUsage, err)
