@@ -247,9 +247,16 @@ func (p *Process) log() string {
 	return string(text)
 }
 
-// tail returns the last lines of a text.
-func tail(text string) string {
-	const most = 30
-	lines := strings.SplitAfter(text, "\n")
-	return strings.Join(lines[max(0, len(lines)-most):], "")
+// tail returns the last lines of a log, without the traces of Java and the ends of
+// long lines: they would bury what the test itself says.
+func tail(log string) string {
+	const most, longest = 15, 300
+	var lines []string
+	for line := range strings.Lines(log) {
+		if !strings.HasPrefix(line, "\tat ") {
+			line = strings.TrimSuffix(line, "\n")
+			lines = append(lines, strings.ToValidUTF8(line[:min(len(line), longest)], ""))
+		}
+	}
+	return strings.Join(lines[max(0, len(lines)-most):], "\n")
 }

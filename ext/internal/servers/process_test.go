@@ -196,3 +196,16 @@ func TestLogOfFailure(t *testing.T) {
 		t.Errorf("what the server said was not shown, but %q", v.logged)
 	}
 }
+
+func TestTail(t *testing.T) {
+	log := strings.Repeat("earlier\n", 100) + "what went wrong\n\tat Server.java:1\n\tat Main.java:2\n" +
+		strings.Repeat("long ", 1000) + "\nlast\n"
+	lines := strings.Split(tail(log), "\n")
+	n := len(lines)
+	if n != 15 || lines[n-3] != "what went wrong" || len(lines[n-2]) != 300 || lines[n-1] != "last" {
+		t.Errorf("of %d bytes it shows %q", len(log), lines)
+	}
+	if s := tail(""); s != "" {
+		t.Errorf("of nothing it shows %q", s)
+	}
+}
