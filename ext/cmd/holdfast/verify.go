@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -45,7 +46,7 @@ there was too little to prove anything.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&c.Store, "store", "", "`URL` of the store (default files that are removed at the end)")
-	flags.StringVar(&c.Start, "start", "", "start a store of this `kind` for the run:\n"+verify.Engines())
+	flags.StringVar(&c.Start, "start", "", "start a store of this `kind` for the run:\n"+strings.Join(verify.Engines(), ", "))
 	flags.Uint64Var(&c.Seed, "seed", 0, "do the operations and faults of the run that has told this `number`")
 	flags.StringVar(&nemeses, "nemesis", "", "do only these faults, `names` with commas between them, or none:\n"+plan.List(plan.Nemeses()))
 	flags.DurationVar(&c.Length, "for", c.Length, "how long")

@@ -85,7 +85,7 @@ func (c Config) Validate() error {
 	if c.Store != "" && c.Start != "" {
 		return errors.New("a store is either there, or to be started: leave out one of store and start")
 	}
-	if _, _, err := parseEngine(cmp.Or(c.Start, defaultEngine)); err != nil {
+	if _, err := starterOf(cmp.Or(c.Start, defaultEngine)); err != nil {
 		return err
 	}
 	for _, n := range c.Nemeses {

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -24,7 +24,7 @@ type engine struct {
 	url   string
 	nodes []node
 
-	// What can befall the servers besides; nil if it cannot.
+	// What can befall the servers besides; nil if it cannot, as their starter says.
 	cut      func(n int, on bool)          // one of them off from the others
 	failover func()                        // to another server
 	step     func(n int, by time.Duration) // its clock, away from the right time
@@ -41,41 +41,49 @@ type node interface {
 
 // A starter knows how to start an engine.
 type starter struct {
-	name   string
-	counts []int // of servers that it can have; the first is the default
-	start  func(r *room, n int) *engine
+	name    string         // as --start has it
+	like    string         // a URL of the same kind as the engine's
+	servers int            // 0 for a store without
+	more    []plan.Nemesis // what can befall it, besides what can befall every server
+	start   func(r *room, n int) *engine
 }
 
 var starters = []starter{
-	{"file", []int{1}, func(r *room, _ int) *engine {
+	{"file", "file:", 0, nil, func(r *room, _ int) *engine {
 		return &engine{url: fileURL(filepath.Join(r.folder, "locks"))}
 	}},
-	{"sqlite", []int{1}, func(r *room, _ int) *engine {
+	{"sqlite", "sqlite:", 0, nil, func(r *room, _ int) *engine {
 		return &engine{url: "sqlite://" + filepath.ToSlash(filepath.Join(r.folder, "locks.db"))}
 	}},
-	{"redis", []int{1, 2, 3, 5, 7}, startRedis},
-	{"memcached", []int{1}, func(r *room, _ int) *engine {
+	{"redis", "redis:", 1, []plan.Nemesis{plan.Clock, plan.Evict}, startRedis},
+	{"redis:2", "redis:", 0, []plan.Nemesis{plan.Failover}, startPair},
+	{"redis:3", "redlock:", 3, []plan.Nemesis{plan.Clock, plan.Evict}, startRedis},
+	{"redis:5", "redlock:", 5, []plan.Nemesis{plan.Clock, plan.Evict}, startRedis},
+	{"redis:7", "redlock:", 7, []plan.Nemesis{plan.Clock, plan.Evict}, startRedis},
+	{"memcached", "memcached:", 1, []plan.Nemesis{plan.Evict}, func(r *room, _ int) *engine {
 		m := servers.StartMemcached(r)
 		return &engine{url: m.URL(), nodes: []node{m}, evict: func(int) { m.Must("flush_all", "OK") }}
 	}},
-	{"postgres", []int{1}, func(r *room, _ int) *engine {
+	{"postgres", "postgres:", 1, []plan.Nemesis{plan.Clock}, func(r *room, _ int) *engine {
 		p := servers.StartPostgres(r.clocked(), "max_connections = 500")
 		return &engine{url: p.URL(), nodes: []node{p}, step: r.step}
 	}},
-	{"postgres-session", []int{1}, func(r *room, _ int) *engine {
+	{"postgres-session", "postgres:?mode=session", 1, nil, func(r *room, _ int) *engine {
 		p := servers.StartPostgres(r, "max_connections = 500")
 		return &engine{url: inSessions(p.URL()), nodes: []node{p}}
 	}},
-	{"mariadb", []int{1}, func(r *room, _ int) *engine {
+	{"mariadb", "mysql:", 1, nil, func(r *room, _ int) *engine {
 		m := servers.StartMariaDB(r, "max_connections = 500") // aborts if its clock goes back
 		return &engine{url: m.URL(), nodes: []node{m}}
 	}},
-	{"mariadb-session", []int{1}, func(r *room, _ int) *engine {
+	{"mariadb-session", "mysql:?mode=session", 1, nil, func(r *room, _ int) *engine {
 		m := servers.StartMariaDB(r, "max_connections = 500")
 		return &engine{url: inSessions(m.URL()), nodes: []node{m}}
 	}},
-	{"etcd", []int{1, 3}, startEtcd},
-	{"zookeeper", []int{1, 3}, startZooKeeper},
+	{"etcd", "etcd:", 1, nil, startEtcd},
+	{"etcd:3", "etcd:", 3, []plan.Nemesis{plan.CutStore}, startEtcd},
+	{"zookeeper", "zk:", 1, nil, startZooKeeper},
+	{"zookeeper:3", "zk:", 3, []plan.Nemesis{plan.CutStore}, startZooKeeper},
 }
 
 // inSessions returns the URL of a database for locks in its sessions.
@@ -111,11 +119,8 @@ func (r *room) step(n int, by time.Duration) { r.clocks[n].Step(by) }
 // durable are the settings with which Redis keeps what it has acknowledged.
 var durable = []string{"appendonly yes", "appendfsync always", "maxmemory-policy noeviction"}
 
-// startRedis starts one Redis, one with a replica, or several for Redlock.
+// startRedis starts one Redis, or several for Redlock.
 func startRedis(r *room, n int) *engine {
-	if n == 2 {
-		return startPair(r)
-	}
 	var all []*servers.Redis
 	e := &engine{step: r.step, evict: func(n int) { all[n].Must("FLUSHALL") }}
 	var hosts []string
@@ -132,7 +137,7 @@ func startRedis(r *room, n int) *engine {
 
 // startPair starts a Redis and a replica of it, behind an address that always
 // leads to the one that takes writes.
-func startPair(r *room) *engine {
+func startPair(r *room, _ int) *engine {
 	primary := servers.StartRedis(r, durable...)
 	replica := servers.StartReplica(r, primary.Addr(), durable...)
 	front := servers.StartProxy(r, primary.Addr())
@@ -175,45 +180,42 @@ func startZooKeeper(r *room, n int) *engine {
 	return e
 }
 
-// Engines lists what --start takes.
-func Engines() string {
-	var all []string
+// Engines returns what --start takes.
+func Engines() (names []string) {
 	for _, s := range starters {
-		name := s.name
-		for _, n := range s.counts[1:] {
-			name += fmt.Sprintf(", %s:%d", s.name, n)
-		}
-		all = append(all, name)
+		names = append(names, s.name)
 	}
-	return strings.Join(all, ", ")
+	return names
 }
 
-// parseEngine reads a name, with how many servers there are to be.
-func parseEngine(text string) (s starter, n int, err error) {
-	name, count, many := strings.Cut(text, ":")
+// starterOf finds the starter of a name.
+func starterOf(name string) (starter, error) {
 	i := slices.IndexFunc(starters, func(s starter) bool { return s.name == name })
 	if i < 0 {
-		return s, 0, fmt.Errorf("%w: there is no %q to start (possible: %s)", ErrEngine, text, Engines())
+		return starter{}, fmt.Errorf("%w: there is no %q to start (possible: %s)", ErrEngine, name, strings.Join(Engines(), ", "))
 	}
-	s = starters[i]
-	n = s.counts[0]
-	if many {
-		n, err = strconv.Atoi(count)
-	}
-	if err != nil || !slices.Contains(s.counts, n) {
-		return s, 0, fmt.Errorf("%w: cannot start %q (possible: %s)", ErrEngine, text, Engines())
-	}
-	return s, n, nil
+	return starters[i], nil
 }
 
-// startEngine starts the servers that a text names.
-func (c Config) startEngine(h *servers.Host, text, folder string) (e *engine, err error) {
-	s, n, err := parseEngine(text)
+// Faults returns the nemeses that can befall an engine, and those among them whose
+// harm it promises to stand.
+func Faults(engine string) (can, stands []plan.Nemesis, err error) {
+	s, err := starterOf(engine)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if err := h.Try(func() { e = s.start(&room{TB: h, Config: c, folder: folder}, n) }); err != nil {
-		return nil, fmt.Errorf("start %s: %w", text, err)
+	like, err := url.Parse(s.like)
+	if err != nil {
+		return nil, nil, err
+	}
+	can, stands = (&target{starter: s, url: like}).faults()
+	return can, stands, nil
+}
+
+// startEngine starts the servers of an engine.
+func (c Config) startEngine(h *servers.Host, s starter, folder string) (e *engine, err error) {
+	if err := h.Try(func() { e = s.start(&room{TB: h, Config: c, folder: folder}, s.servers) }); err != nil {
+		return nil, fmt.Errorf("start %s: %w", s.name, err)
 	}
 	return e, nil
 }

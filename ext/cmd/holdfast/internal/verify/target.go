@@ -26,6 +26,7 @@ var ErrNemesis = errors.New("wrong nemesis")
 
 // A target is the store that is put to the proof.
 type target struct {
+	starter      starter // zero if the store is the user's
 	engine       *engine
 	started      bool // by the run, which may harm it
 	url          *url.URL
@@ -47,7 +48,10 @@ func (c Config) newTarget(ctx context.Context, h *servers.Host, folder string) (
 	t = &target{engine: &engine{url: c.Store}, prefix: "holdfast-verify/" + rand.Text() + "/"}
 	if c.Store == "" {
 		t.name, t.started = cmp.Or(c.Start, defaultEngine), true
-		if t.engine, err = c.startEngine(h, t.name, folder); err != nil {
+		if t.starter, err = starterOf(t.name); err != nil {
+			return nil, err
+		}
+		if t.engine, err = c.startEngine(h, t.starter, folder); err != nil {
 			return nil, err
 		}
 		if err := t.patiently(ctx, func() error { return t.engine.prepare(ctx) }); err != nil {
@@ -87,15 +91,7 @@ func (t *target) networked() bool { return ports[t.url.Scheme] != "" }
 // named, these are all that it promises to stand. It is an error to name one that
 // it cannot meet with.
 func (t *target) suffers(named []plan.Nemesis) ([]plan.Nemesis, error) {
-	var can, stands []plan.Nemesis
-	for _, n := range plan.Nemeses() {
-		if t.can(n) {
-			can = append(can, n)
-			if len(t.waived(n)) == 0 {
-				stands = append(stands, n)
-			}
-		}
-	}
+	can, stands := t.faults()
 	for _, n := range named {
 		switch {
 		case n.Server() && !t.started:
@@ -110,6 +106,20 @@ func (t *target) suffers(named []plan.Nemesis) ([]plan.Nemesis, error) {
 	return stands, nil
 }
 
+// faults returns the nemeses that can befall the store, and those among them whose
+// harm it promises to stand.
+func (t *target) faults() (can, stands []plan.Nemesis) {
+	for _, n := range plan.Nemeses() {
+		if t.can(n) {
+			can = append(can, n)
+			if len(t.waived(n)) == 0 {
+				stands = append(stands, n)
+			}
+		}
+	}
+	return can, stands
+}
+
 // can reports whether a nemesis can befall the store.
 func (t *target) can(n plan.Nemesis) bool {
 	switch n {
@@ -120,19 +130,11 @@ func (t *target) can(n plan.Nemesis) bool {
 	case plan.Partition, plan.Slow, plan.DropReply:
 		return t.networked()
 	case plan.Restart, plan.KillStore:
-		return len(t.engine.nodes) > 0
+		return t.starter.servers > 0
 	case plan.PauseStore:
-		return len(t.engine.nodes) > 0 && canPause
-	case plan.CutStore:
-		return t.engine.cut != nil
-	case plan.Failover:
-		return t.engine.failover != nil
-	case plan.Clock:
-		return t.engine.step != nil
-	case plan.Evict:
-		return t.engine.evict != nil
+		return t.starter.servers > 0 && canPause
 	}
-	return false
+	return slices.Contains(t.starter.more, n)
 }
 
 // open opens the store as somebody who is not harmed.

@@ -11,16 +11,27 @@ import (
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/plan"
 )
 
-func TestParseEngine(t *testing.T) {
-	for text, want := range map[string]int{"redis": 1, "redis:2": 2, "redis:5": 5, "etcd:3": 3, "file": 1} {
-		if _, n, err := parseEngine(text); err != nil || n != want {
-			t.Errorf("%s: %d, %v", text, n, err)
+func TestUnknownEngine(t *testing.T) {
+	for _, name := range []string{"", "redis:", "redis:4", "redis:x", "file:3", "abacus"} {
+		if _, _, err := Faults(name); !errors.Is(err, ErrEngine) {
+			t.Errorf("%q: %v", name, err)
 		}
 	}
-	for _, text := range []string{"", "redis:", "redis:4", "redis:x", "file:3", "abacus"} {
-		if _, _, err := parseEngine(text); !errors.Is(err, ErrEngine) {
-			t.Errorf("%q: %v", text, err)
+}
+
+func TestFaults(t *testing.T) {
+	for _, name := range Engines() {
+		can, stands, err := Faults(name)
+		if err != nil || !slices.Contains(stands, plan.Kill) || slices.ContainsFunc(stands, func(n plan.Nemesis) bool { return !slices.Contains(can, n) }) {
+			t.Errorf("%s can meet with %v, and stands %v, %v", name, can, stands, err)
 		}
+	}
+	can, stands, err := Faults("redis:2")
+	if err != nil || !slices.Contains(can, plan.Failover) || slices.Contains(stands, plan.Failover) || slices.Contains(can, plan.Restart) {
+		t.Errorf("redis:2 can meet with %v, and stands %v, %v", can, stands, err)
+	}
+	if _, stands, err = Faults("postgres-session"); err != nil || slices.Contains(stands, plan.Restart) || !slices.Contains(stands, plan.PauseStore) {
+		t.Errorf("postgres-session stands %v, %v", stands, err)
 	}
 }
 
@@ -96,10 +107,9 @@ func TestWaived(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &engine{nodes: []node{nil}, evict: func(int) {}}
 	s := &scene{
 		Config: Config{Nemeses: []plan.Nemesis{plan.Kill, plan.Evict}},
-		target: &target{url: u, engine: e, started: true},
+		target: &target{url: u, starter: starter{servers: 1, more: []plan.Nemesis{plan.Evict}}, started: true},
 	}
 	r := s.report()
 	s.hold(r, []check.Violation{{Check: check.Exclusive}, {Check: check.Exclusive}, {Check: check.Growing}})
