@@ -27,7 +27,7 @@ func Bench(b *testing.B, h Harness) {
 	} {
 		b.Run(bench.name, func(b *testing.B) {
 			b.ReportAllocs()
-			if seen := attempt(b, h, func(e *env) { bench.run(b, e) }); seen != nil {
+			if seen := attempt(b, h, 0, func(e *env) { bench.run(b, e) }); seen != nil {
 				b.Fatal(seen)
 			}
 		})

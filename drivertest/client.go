@@ -31,9 +31,13 @@ func (c *client) close() {
 func (c *client) acquire(claim driver.Claim) driver.Grant {
 	ctx, cancel := c.bounded()
 	defer cancel()
+	sent := now()
 	grant, err := c.store.Acquire(ctx, claim)
 	if err != nil {
 		c.failf("Acquire of %s returned %v", show(claim), told(err))
+	}
+	if grant.OK {
+		c.given(claim, sent)
 	}
 	return grant
 }
@@ -58,9 +62,10 @@ func (c *client) ask(claim driver.Claim) driver.Grant {
 
 // granted asks once and expects a yes.
 func (c *client) granted(claim driver.Claim) driver.Grant {
+	end := c.runsOut(claim)
 	grant := c.acquire(claim)
 	if !grant.OK {
-		c.failf("Acquire of %s was refused%s", show(claim), because(grant))
+		c.fail(now().Before(end), "Acquire of %s was refused%s", show(claim), because(grant))
 	}
 	return grant
 }
@@ -100,9 +105,11 @@ func (c *client) perClaim(call string, n int, errs []error) []error {
 
 // kept renews a claim and expects that it stands.
 func (c *client) kept(claim driver.Claim) {
+	end, sent := c.runsOut(claim), now()
 	if err := c.renew(claim)[0]; err != nil {
-		c.failf("Renew of %s returned %v", show(claim), told(err))
+		c.fail(now().Before(end) && !noAnswer(told(err)), "Renew of %s returned %v", show(claim), told(err))
 	}
+	c.given(claim, sent)
 }
 
 // lost renews a claim and expects that it is gone.
@@ -180,12 +187,23 @@ func because(grant driver.Grant) string {
 	return fmt.Sprintf(", because of %q with %v left", grant.Holder.Note, grant.Holder.Left)
 }
 
-// told is an error in a report.
-func told(err error) string {
-	if err == nil {
+// An outcome is an error in a report.
+type outcome struct{ err error }
+
+func told(err error) outcome { return outcome{err} }
+
+func (o outcome) String() string {
+	if o.err == nil {
 		return "nil"
 	}
-	return fmt.Sprintf("the error %q", err)
+	return fmt.Sprintf("the error %q", o.err)
+}
+
+// noAnswer reports whether part of a report is an error that leaves open what a call
+// has done.
+func noAnswer(part any) bool {
+	o, ok := part.(outcome)
+	return ok && o.err != nil && !errors.Is(o.err, driver.ErrLost) && !errors.Is(o.err, driver.ErrInvalid)
 }
 
 // cut is a text in a report, which need not be all of it.

@@ -26,6 +26,10 @@
 // [Harness.Bubble]: its clock is then that of a synctest bubble, and hours
 // pass in milliseconds.
 //
+// A machine that stalls is not taken for a store that is wrong: where a call had no
+// answer, or a claim may have run out before its time was up for the rule, the check is
+// made again, up to five times. go test -v tells of that.
+//
 // The random workloads print the seed of a failing run. Set DRIVERTEST_SEED to
 // it to make the same choices again, and DRIVERTEST_ROUNDS to make more of
 // them.

@@ -162,9 +162,9 @@ func (r rule) try(t *testing.T, h Harness) *Failure {
 	t.Helper()
 	var seen error
 	if h.Bubble {
-		synctest.Test(t, func(t *testing.T) { seen = attempt(t, h, r.check) })
+		synctest.Test(t, func(t *testing.T) { seen = insist(t, h, r.check) })
 	} else {
-		seen = attempt(t, h, r.check)
+		seen = insist(t, h, r.check)
 	}
 	if seen == nil {
 		return nil

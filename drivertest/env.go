@@ -3,10 +3,7 @@ package drivertest
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
-	"path"
-	"path/filepath"
-	"runtime"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -36,8 +33,9 @@ type env struct {
 // calls is when the calls of a rule were made.
 type calls struct {
 	mu      sync.Mutex
-	last    time.Time     // the end of the latest
-	longest time.Duration // of all
+	last    time.Time            // the end of the latest
+	longest time.Duration        // of all
+	ends    map[string]time.Time // by id: a claim that was given its TTL need not stand after
 }
 
 // done notes a call that began then and ends now.
@@ -48,62 +46,25 @@ func (c *calls) done(began time.Time) {
 	c.longest = max(c.longest, c.last.Sub(began))
 }
 
-// broken carries what a rule saw from deep inside a check to attempt.
-type broken struct{ seen error }
-
-// attempt runs a check with an env of its own and returns what it saw of a
-// broken rule. Other panics go through.
-func attempt(tb testing.TB, h Harness, check func(*env)) (seen error) {
-	e := &env{tb: tb, harness: h, key: "drivertest/" + strings.ToLower(rand.Text())}
-	defer func() {
-		for _, store := range e.opened {
-			if err := store.Close(); err != nil && seen == nil {
-				seen = fmt.Errorf("a client did not close: %w", err)
-			}
-		}
-	}()
-	return caught(func() { check(e) })
-}
-
-// caught turns the failf of a function into an error.
-func caught(f func()) (seen error) {
-	defer func() {
-		switch p := recover().(type) {
-		case nil:
-		case broken:
-			seen = p.seen
-		default:
-			panic(p)
-		}
-	}()
-	f()
-	return nil
-}
-
-// failf ends the check: the store broke the rule, and this is how.
-func (e *env) failf(format string, args ...any) {
-	seen := fmt.Errorf(format, args...)
-	if line := step(); line != "" {
-		seen = fmt.Errorf("%w (%s)", seen, line)
+// given notes that a claim was granted or renewed by a request that was sent then.
+func (c *calls) given(claim driver.Claim, sent time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ends == nil {
+		c.ends = make(map[string]time.Time)
 	}
-	panic(broken{seen})
+	c.ends[claim.ID] = sent.Add(claim.TTL)
 }
 
-// step is the line of the check that is being run. Checks are functions; what
-// they call of their clients are methods.
-func step() string {
-	callers := make([]uintptr, 32)
-	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers)])
-	for {
-		frame, more := frames.Next()
-		name, ours := strings.CutPrefix(path.Base(frame.Function), "drivertest.")
-		if ours && !strings.Contains(name, "(") && name != "caught" {
-			return fmt.Sprintf("%s:%d", filepath.Base(frame.File), frame.Line)
-		}
-		if !more {
-			return ""
-		}
+// runsOut is until when a claim stands that was given its TTL before, or is by a
+// request that is sent now.
+func (c *calls) runsOut(claim driver.Claim) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if end, ok := c.ends[claim.ID]; ok {
+		return end
 	}
+	return now().Add(claim.TTL)
 }
 
 // client opens one more client of the store.
@@ -191,17 +152,20 @@ func on(key string, c driver.Claim) driver.Claim {
 func (e *env) anotherKey() string { return e.key + "/" + strings.ToLower(rand.Text()) }
 
 // together runs functions at the same time, waits for all of them, and fails
-// with what the first of them saw.
+// with what the first of them saw, for certain if one did.
 func (e *env) together(functions ...func()) {
 	var (
 		wg   sync.WaitGroup
-		once sync.Once
+		mu   sync.Mutex
 		seen error
 	)
 	for _, f := range functions {
 		wg.Go(func() {
-			if err := caught(f); err != nil {
-				once.Do(func() { seen = err })
+			err := caught(f)
+			mu.Lock()
+			defer mu.Unlock()
+			if seen == nil || err != nil && errors.As(seen, new(doubt)) {
+				seen = err
 			}
 		})
 	}

@@ -3,6 +3,7 @@ package drivertest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -15,46 +16,73 @@ import (
 // place in line.
 const pause = 4 * time.Second
 
-// A stalling store is sound, but one call takes very long, before the store has
-// it or after.
+// A stalling store is sound, but one call takes very long.
 type stalling struct {
 	clerk
 	calls *atomic.Int64
 	at    int64
-	after bool
+	how   stall
 }
 
-func (s stalling) stall(call func()) {
+// A stall is what becomes of a call that takes very long.
+type stall string
+
+const (
+	doneLate   stall = "the store has it late"
+	answered   stall = "it is answered late"
+	unanswered stall = "it is done and not answered"
+	givenBack  stall = "a claim that ran out meanwhile is given back"
+)
+
+// stalls makes a call, and reports whether it is the one that takes very long.
+func (s stalling) stalls(call func()) bool {
 	if s.calls.Add(1) != s.at {
 		call()
-		return
+		return false
 	}
-	if s.after {
+	if s.how != doneLate {
 		call()
 	}
 	<-time.After(pause)
-	if !s.after {
+	if s.how == doneLate {
 		call()
 	}
+	return true
 }
 
 func (s stalling) Acquire(ctx context.Context, c driver.Claim) (g driver.Grant, err error) {
-	s.stall(func() { g, err = s.clerk.Acquire(ctx, c) })
+	if !s.stalls(func() { g, err = s.clerk.Acquire(ctx, c) }) {
+		return g, err
+	}
+	switch {
+	case s.how == unanswered:
+		return driver.Grant{}, context.DeadlineExceeded
+	case s.how == givenBack && g.OK && c.TTL < pause:
+		c.Late = false
+		s.clerk.Release(context.Background(), []driver.Claim{c})
+		return driver.Grant{}, nil
+	}
 	return g, err
 }
 
 func (s stalling) Renew(ctx context.Context, cs []driver.Claim) (errs []error) {
-	s.stall(func() { errs = s.clerk.Renew(ctx, cs) })
+	if s.stalls(func() { errs = s.clerk.Renew(ctx, cs) }) && s.how == unanswered {
+		errs = slices.Repeat([]error{context.DeadlineExceeded}, len(cs))
+	}
 	return errs
 }
 
 func (s stalling) Release(ctx context.Context, cs []driver.Claim) (errs []error) {
-	s.stall(func() { errs = s.clerk.Release(ctx, cs) })
+	if s.stalls(func() { errs = s.clerk.Release(ctx, cs) }) && s.how == unanswered {
+		errs = slices.Repeat([]error{context.DeadlineExceeded}, len(cs))
+	}
 	return errs
 }
 
 func (s stalling) Break(ctx context.Context, key, id string) (err error) {
-	s.stall(func() { err = s.clerk.Break(ctx, key, id) })
+	if s.stalls(func() { err = s.clerk.Break(ctx, key, id) }) && s.how == unanswered {
+		err = context.DeadlineExceeded
+	}
 	return err
 }
 
@@ -64,11 +92,11 @@ func TestStalledMachine(t *testing.T) {
 	for _, r := range rules {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
-			for _, after := range []bool{false, true} {
+			for _, how := range []stall{doneLate, answered, unanswered, givenBack} {
 				for at := int64(1); ; at++ {
-					calls, failure := r.stalled(t, at, after)
+					calls, failure := r.stalled(t, at, how)
 					if failure != nil {
-						t.Errorf("call %d stalls (after it was done: %v): %v", at, after, failure)
+						t.Errorf("call %d stalls, %s: %v", at, how, failure)
 					}
 					if calls < at || at == 30 {
 						break
@@ -80,16 +108,16 @@ func TestStalledMachine(t *testing.T) {
 }
 
 // stalled tries a rule on real time, as seen from within a bubble.
-func (r rule) stalled(t *testing.T, at int64, after bool) (calls int64, failure error) {
+func (r rule) stalled(t *testing.T, at int64, how stall) (calls int64, failure error) {
 	var n atomic.Int64
 	w := right()
-	w.wrap = func(c clerk) driver.Store { return stalling{c, &n, at, after} }
+	w.wrap = func(c clerk) driver.Store { return stalling{c, &n, at, how} }
 	h := ledgers(w)
 	h.Bubble = false
 	if r.when != nil && !r.when(h) {
 		return 0, nil
 	}
-	synctest.Test(t, func(t *testing.T) { failure = attempt(t, h, r.check) })
+	synctest.Test(t, func(t *testing.T) { failure = insist(t, h, r.check) })
 	if failure != nil {
 		failure = fmt.Errorf("%s: %w", r.words, failure)
 	}

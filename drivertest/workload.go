@@ -164,7 +164,7 @@ func (w *workload) round(c *client, rng *rand.Rand) {
 			c.forfeits(&t)
 		}
 	} else if claim.Wait && !w.crashes && t.patient() {
-		w.failf("%s was not granted within %v", show(claim), patience)
+		w.fail(false, "%s was not granted within %v", show(claim), patience)
 	}
 	if !crash {
 		c.unlocks(&t)

@@ -1,0 +1,97 @@
+package drivertest
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// broken carries what a rule saw from deep inside a check to attempt.
+type broken struct{ seen error }
+
+// A doubt is what a rule saw that may be the fault of a machine that is too slow: a
+// call had no answer, or a claim ran out that should not.
+type doubt struct{ error }
+
+func (d doubt) Unwrap() error { return d.error }
+
+// insist makes attempts until one leaves no doubt.
+func insist(tb testing.TB, h Harness, check func(*env)) (seen error) {
+	for tries := range 5 {
+		seen = attempt(tb, h, tries, check)
+		if h.Bubble || !errors.As(seen, new(doubt)) {
+			break
+		}
+		tb.Logf("attempt %d: %v", tries+1, seen)
+	}
+	return seen
+}
+
+// attempt runs a check with an env of its own and returns what it saw of a
+// broken rule. Other panics go through.
+func attempt(tb testing.TB, h Harness, tries int, check func(*env)) (seen error) {
+	e := &env{tb: tb, harness: h, key: "drivertest/" + strings.ToLower(rand.Text()), tries: tries}
+	defer func() {
+		for _, store := range e.opened {
+			if err := store.Close(); err != nil && seen == nil {
+				seen = fmt.Errorf("a client did not close: %w", err)
+			}
+		}
+	}()
+	return caught(func() { check(e) })
+}
+
+// caught turns the failf of a function into an error.
+func caught(f func()) (seen error) {
+	defer func() {
+		switch p := recover().(type) {
+		case nil:
+		case broken:
+			seen = p.seen
+		default:
+			panic(p)
+		}
+	}()
+	f()
+	return nil
+}
+
+// failf ends the check: the store broke the rule, and this is how.
+func (e *env) failf(format string, args ...any) {
+	e.fail(!slices.ContainsFunc(args, noAnswer), format, args...)
+}
+
+// fail is failf of what is certain, or not.
+func (e *env) fail(certain bool, format string, args ...any) {
+	seen := fmt.Errorf(format, args...)
+	if line := step(); line != "" {
+		seen = fmt.Errorf("%w (%s)", seen, line)
+	}
+	if !certain {
+		seen = doubt{seen}
+	}
+	panic(broken{seen})
+}
+
+// step is the line of the check that is being run. Checks are functions; what
+// they call of their clients are methods.
+func step() string {
+	callers := make([]uintptr, 32)
+	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers)])
+	for {
+		frame, more := frames.Next()
+		name, ours := strings.CutPrefix(path.Base(frame.Function), "drivertest.")
+		if ours && !strings.Contains(name, "(") && name != "caught" {
+			return fmt.Sprintf("%s:%d", filepath.Base(frame.File), frame.Line)
+		}
+		if !more {
+			return ""
+		}
+	}
+}
