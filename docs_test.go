@@ -1,6 +1,7 @@
 package holdfast_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -141,6 +142,35 @@ func TestDocsLinks(t *testing.T) {
 		for _, match := range link.FindAllStringSubmatch(string(s.text), -1) {
 			if _, err := os.Stat(filepath.Join(filepath.FromSlash(s.dir()), filepath.FromSlash(match[1]))); err != nil {
 				t.Errorf("%s: link to %s: %v", s.path, match[1], err)
+			}
+		}
+	}
+}
+
+// TestDocsTests looks for the tests that the documents name: with their folder,
+// as in ext/redislock.TestFailover, or without where a sentence says "are in" and
+// the folder. The root is called holdfast. Rules are those of package drivertest.
+func TestDocsTests(t *testing.T) {
+	test, rule := regexp.MustCompile(`(?m)^func (Test\w+)\(`), regexp.MustCompile(`(?m)^\t\tname:  "(.+)",$`)
+	known := make(map[string]bool)
+	for _, s := range goFiles(t) {
+		for _, match := range test.FindAllStringSubmatch(string(s.text), -1) {
+			known[strings.Replace(s.dir(), ".", "holdfast", 1)+"."+match[1]] = true
+		}
+		for _, match := range rule.FindAllStringSubmatch(string(s.text), -1) {
+			known["rule "+match[1]] = true
+		}
+	}
+	named := regexp.MustCompile("are in\\s`([a-z/]+)`|`(?:([a-z/]+)\\.)?(Test[A-Z]\\w*)(?:/rules/([a-z/-]+))?`")
+	for _, s := range documents(t) {
+		folder := ""
+		for _, match := range named.FindAllStringSubmatch(string(s.text), -1) {
+			if match[1] != "" {
+				folder = match[1]
+				continue
+			}
+			if name := cmp.Or(match[2], folder) + "." + match[3]; !known[name] || match[4] != "" && !known["rule "+match[4]] {
+				t.Errorf("%s: there is no %s", s.path, match[0])
 			}
 		}
 	}
