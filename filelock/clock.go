@@ -19,7 +19,10 @@ var ownClock = sync.OnceValue(func() clockID {
 	return clockID(sum[:16])
 })
 
-func now() book.Moment {
-	t := time.Now()
-	return book.Moment{Now: boottime.SinceBoot(t), Wall: t.UnixMicro()}
+// now is by the machine's clock and by Options.Clock.
+func (s *Store) now() book.Moment {
+	return book.Moment{Now: boottime.SinceBoot(time.Now()), Wall: s.opts.Clock().UnixMicro()}
 }
+
+// here is the anchor of this moment.
+func (s *Store) here() anchor { return anchor{ownClock(), s.now()} }

@@ -30,9 +30,6 @@ type stamp struct {
 	until, asked time.Duration
 }
 
-// here is the anchor of this moment.
-func here() anchor { return anchor{ownClock(), now()} }
-
 const forever = time.Duration(math.MaxInt64)
 
 // An anchor says when a record was written, by two clocks. With it, times of

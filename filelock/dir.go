@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"time"
 
 	"github.com/holdfast-go/holdfast/internal/netfs"
 )
@@ -21,6 +22,11 @@ type Options struct {
 
 	// AllowNetwork accepts a directory on a network file system.
 	AllowNetwork bool
+
+	// Clock tells the wall time. Default: time.Now. No lease depends on it: tokens
+	// are of its microseconds, but larger than all before, and others are told by
+	// it since when a key has been held.
+	Clock func() time.Time
 }
 
 // Reasons for which a file is not taken as a lock file.

@@ -140,7 +140,7 @@ func (s *Store) lockOpen(ctx context.Context, f *file, create bool) (anchor, err
 			}
 		}
 		err := f.await(ctx)
-		at := here()
+		at := s.here()
 		if err == nil {
 			var there bool
 			if there, err = f.inPlace(at.Now); there {
@@ -210,7 +210,7 @@ func (s *Store) open(ctx context.Context, f *file, create bool) error {
 				closeFile(h)
 				return err
 			}
-			f.h, f.id, f.checked = h, id, now().Now
+			f.h, f.id, f.checked = h, id, s.now().Now
 			return nil
 		case try >= 8:
 			return err

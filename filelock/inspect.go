@@ -161,7 +161,7 @@ func (s *Store) peekFile(path string) (st state, at anchor, err error) {
 	for range 3 { // Two writes during one read could spoil both slots.
 		var page [pageSize]byte
 		var from slot
-		at = here()
+		at = s.here()
 		if from, _, err = readRecord(h, &page); err == nil {
 			if from.seq > 0 {
 				err = st.decode(from.text, from.written, at)

@@ -21,7 +21,7 @@ func TestClaimOfAnotherHost(t *testing.T) {
 			version, next, err := readRecord(h, &page)
 			a.must(err)
 			var st state
-			a.must(st.load(version, "key", here()))
+			a.must(st.load(version, "key", a.here()))
 			text := st.encode(make([]byte, headerSize), clockID{9})
 			version.seq++
 			a.must(version.write(h, next, text))

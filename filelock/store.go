@@ -58,6 +58,9 @@ func New(dir string, opts *Options) *Store {
 	if s.opts.Mode == 0 {
 		s.opts.Mode = private
 	}
+	if s.opts.Clock == nil {
+		s.opts.Clock = time.Now
+	}
 	s.watcher.init(s)
 	return s
 }

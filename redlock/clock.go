@@ -16,6 +16,7 @@ const mostLead = 100 * time.Millisecond
 // is enough. A node gives none that is behind its own clock: the lead covers the
 // way to it, and by how much its clock is ahead.
 type clock struct {
+	now  func() time.Time
 	lead time.Duration
 
 	mu   sync.Mutex
@@ -26,9 +27,9 @@ type clock struct {
 // has forgotten its tokens must be past all of them when it counts again.
 func newClock(quarantine time.Duration) clock {
 	if quarantine > 0 {
-		return clock{lead: min(mostLead, quarantine/10)}
+		return clock{now: time.Now, lead: min(mostLead, quarantine/10)}
 	}
-	return clock{lead: mostLead}
+	return clock{now: time.Now, lead: mostLead}
 }
 
 // next returns a token that is at least this one. The span that begins with it
@@ -36,7 +37,7 @@ func newClock(quarantine time.Duration) clock {
 func (c *clock) next(least uint64, span int) uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	ahead := uint64(max(time.Now().Add(c.lead).UnixMicro(), 1))
+	ahead := uint64(max(c.now().Add(c.lead).UnixMicro(), 1))
 	token := max(ahead, c.last+1)
 	if least > token {
 		return least // The nodes judge it.
@@ -51,7 +52,7 @@ func (c *clock) next(least uint64, span int) uint64 {
 func (c *clock) see(token uint64, span int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := uint64(max(time.Now().UnixMicro(), 1))
+	now := uint64(max(c.now().UnixMicro(), 1))
 	if token > max(now, c.last)+driver.MaxLead {
 		return false
 	}

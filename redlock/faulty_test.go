@@ -196,12 +196,14 @@ func bubble(t *testing.T, nodes int, f func(*set)) {
 	})
 }
 
-func (s *set) client() *redlock.Store {
+func (s *set) client() *redlock.Store { return s.clientWith(nil) }
+
+func (s *set) clientWith(opts *redlock.Options) *redlock.Store {
 	var nodes []driver.Store
 	for _, n := range s.nodes {
 		nodes = append(nodes, n)
 	}
-	store := redlock.New(nodes, nil)
+	store := redlock.New(nodes, opts)
 	s.Cleanup(func() { s.must(store.Close()) })
 	return store
 }

@@ -40,6 +40,9 @@ type Options struct {
 	// Names are what errors call the nodes, in order; "node 1" and so on for
 	// those that have none.
 	Names []string
+
+	// Clock tells the wall time, from which tokens are proposed. Default: time.Now.
+	Clock func() time.Time
 }
 
 // A Store keeps claims on a majority of its nodes. Make one with New.
@@ -78,6 +81,9 @@ func New(nodes []driver.Store, opts *Options) *Store {
 		opts = &Options{}
 	}
 	s := newStore(opts.Quarantine)
+	if opts.Clock != nil {
+		s.clock.now = opts.Clock
+	}
 	for i, inner := range nodes {
 		name := fmt.Sprint("node ", i+1)
 		if i < len(opts.Names) {

@@ -114,6 +114,31 @@ func TestFarTokenIsNotCounted(t *testing.T) {
 	})
 }
 
+// Tokens are of the client's clock, and grow though that is set back.
+func TestClock(t *testing.T) {
+	bubble(t, 3, func(s *set) {
+		var ahead time.Duration
+		opts := &redlock.Options{Clock: func() time.Time { return time.Now().Add(ahead) }}
+		wrong, right := s.clientWith(opts), s.client()
+		var last uint64
+		for i, by := range []time.Duration{time.Hour, -time.Hour, 0} {
+			ahead = by
+			for _, store := range []*redlock.Store{wrong, right} {
+				c := s.claim()
+				g := s.granted(store, c)
+				s.released(store, c)
+				if g.Fence <= last {
+					s.Errorf("%v ahead: token %d after %d", by, g.Fence, last)
+				}
+				last = g.Fence
+			}
+			if lead := time.UnixMicro(int64(last)).Sub(time.Now()); i == 0 && lead < time.Hour {
+				s.Errorf("tokens are %v ahead, want an hour", lead)
+			}
+		}
+	})
+}
+
 // Three clients whose requests reach another node first each.
 func TestSplitVotes(t *testing.T) {
 	for _, wait := range []bool{false, true} {

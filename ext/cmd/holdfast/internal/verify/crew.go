@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -62,6 +63,7 @@ func (p *place) fill(ctx context.Context) error {
 		Life:      p.life,
 		Clients:   c.Clients,
 		Store:     p.link.url,
+		Clocked:   slices.Contains(c.Nemeses, plan.WorkerClock),
 		Prefix:    c.target.prefix,
 		History:   filepath.Join(c.folder, fmt.Sprintf("worker%d.%d.jsonl", p.number, p.life)),
 		Registers: c.folder,
@@ -143,6 +145,12 @@ func (p *place) suffer(ctx, length context.Context, f plan.Fault) error {
 	case plan.Slow:
 		p.link.delay(f.Delay)
 		defer p.link.delay(0)
+	case plan.WorkerClock:
+		if err := p.process.setClock(f.Step); err != nil {
+			return fmt.Errorf("set the clock of %s: %w", p.process, err)
+		}
+		sleep(length, f.For)
+		return p.process.setClock(0)
 	}
 	sleep(length, f.For)
 	return nil

@@ -49,7 +49,7 @@ type starter struct {
 }
 
 var starters = []starter{
-	{"file", "file:", 0, nil, func(r *room, _ int) *engine {
+	{"file", "file:", 0, []plan.Nemesis{plan.WorkerClock}, func(r *room, _ int) *engine {
 		return &engine{url: fileURL(filepath.Join(r.folder, "locks"))}
 	}},
 	{"sqlite", "sqlite:", 0, nil, func(r *room, _ int) *engine {
@@ -57,9 +57,9 @@ var starters = []starter{
 	}},
 	{"redis", "redis:", 1, []plan.Nemesis{plan.Clock, plan.Evict}, startRedis},
 	{"redis:2", "redis:", 0, []plan.Nemesis{plan.Failover}, startPair},
-	{"redis:3", "redlock:", 3, []plan.Nemesis{plan.Clock, plan.Evict}, startRedis},
-	{"redis:5", "redlock:", 5, []plan.Nemesis{plan.Clock, plan.Evict}, startRedis},
-	{"redis:7", "redlock:", 7, []plan.Nemesis{plan.Clock, plan.Evict}, startRedis},
+	{"redis:3", "redlock:", 3, []plan.Nemesis{plan.WorkerClock, plan.Clock, plan.Evict}, startRedis},
+	{"redis:5", "redlock:", 5, []plan.Nemesis{plan.WorkerClock, plan.Clock, plan.Evict}, startRedis},
+	{"redis:7", "redlock:", 7, []plan.Nemesis{plan.WorkerClock, plan.Clock, plan.Evict}, startRedis},
 	{"memcached", "memcached:", 1, []plan.Nemesis{plan.Evict}, func(r *room, _ int) *engine {
 		m := servers.StartMemcached(r)
 		return &engine{url: m.URL(), nodes: []node{m}, evict: func(int) { m.Must("flush_all", "OK") }}

@@ -49,6 +49,9 @@ func TestStores(t *testing.T) {
 			c.Stderr = os.Stderr
 			c.Out = t.TempDir()
 			c.Nemeses = []plan.Nemesis{plan.Kill, plan.Pause}
+			if name == "file" || name == "redis:3" {
+				c.Nemeses = append(c.Nemeses, plan.WorkerClock)
+			}
 			if name != "file" && name != "sqlite" {
 				c.Nemeses = append(c.Nemeses, plan.DropReply)
 			}

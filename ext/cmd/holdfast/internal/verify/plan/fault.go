@@ -13,11 +13,12 @@ type Nemesis string
 
 // The nemeses of workers, and of what is between them and the store.
 const (
-	Kill      Nemesis = "kill"       // end a worker by kill -9, and start another
-	Pause     Nemesis = "pause"      // stop a worker by SIGSTOP, longer than the TTL
-	Partition Nemesis = "partition"  // nothing passes between a worker and the store
-	Slow      Nemesis = "slow"       // all that passes is late
-	DropReply Nemesis = "drop-reply" // the store does as told, and the answer is lost
+	Kill        Nemesis = "kill"         // end a worker by kill -9, and start another
+	Pause       Nemesis = "pause"        // stop a worker by SIGSTOP, longer than the TTL
+	Partition   Nemesis = "partition"    // nothing passes between a worker and the store
+	Slow        Nemesis = "slow"         // all that passes is late
+	DropReply   Nemesis = "drop-reply"   // the store does as told, and the answer is lost
+	WorkerClock Nemesis = "worker-clock" // set the clock of a worker forward or back, and later right
 )
 
 // The nemeses of the store's servers.
@@ -27,20 +28,20 @@ const (
 	PauseStore Nemesis = "pause-store" // stop a server by SIGSTOP
 	CutStore   Nemesis = "cut-store"   // nothing passes between a server and the others
 	Failover   Nemesis = "failover"    // end the first server, and promote its replica
-	Clock      Nemesis = "clock"       // set the clock of a server forward, and later back
+	Clock      Nemesis = "clock"       // set the clock of a server forward or back, and later right
 	Evict      Nemesis = "evict"       // let a server forget all that it has in memory
 )
 
 // Nemeses returns all nemeses, in order.
 func Nemeses() []Nemesis {
-	return []Nemesis{Kill, Pause, Partition, Slow, DropReply, Restart, KillStore, PauseStore, CutStore, Failover, Clock, Evict}
+	return []Nemesis{Kill, Pause, Partition, Slow, DropReply, WorkerClock, Restart, KillStore, PauseStore, CutStore, Failover, Clock, Evict}
 }
 
 // Network reports whether a nemesis needs a network between worker and store.
 func (n Nemesis) Network() bool { return n == Partition || n == Slow || n == DropReply }
 
 // Server reports whether a nemesis harms a server, and not a worker.
-func (n Nemesis) Server() bool { return slices.Contains(Nemeses()[5:], n) }
+func (n Nemesis) Server() bool { return slices.Contains(Nemeses()[6:], n) }
 
 // None is the name for no nemesis at all.
 const None = "none"
@@ -153,7 +154,7 @@ func (d *dice) fault(at time.Duration, n Nemesis) Fault {
 		f.For, f.Delay = d.between(0.5, 2.0), d.between(0.005, 0.25)
 	case KillStore, PauseStore, CutStore:
 		f.For = d.between(0.1, 1.5)
-	case Clock:
+	case Clock, WorkerClock:
 		f.For, f.Step = d.between(0.5, 1.5), d.between(-3, 3)
 	}
 	return f

@@ -71,7 +71,7 @@ func TestFaultsFollowFromTheSeed(t *testing.T) {
 // One worker at least is left alone, so that there is someone to be kept out.
 func TestFaultsLeaveOneAlone(t *testing.T) {
 	for seed := range uint64(50) {
-		f := Faults{Seed: seed, Nemeses: Nemeses()[:5], Workers: 3, TTL: time.Second, Length: time.Minute}
+		f := Faults{Seed: seed, Nemeses: Nemeses()[:6], Workers: 3, TTL: time.Second, Length: time.Minute}
 		all := f.Schedule()
 		for i, fault := range all {
 			harmed := map[int]bool{fault.Worker: true}
@@ -93,7 +93,7 @@ func TestFaultsLeaveOneAlone(t *testing.T) {
 // One server at a time suffers, and the end of a run is left in peace.
 func TestFaultsOfServers(t *testing.T) {
 	for seed := range uint64(50) {
-		f := Faults{Seed: seed, Nemeses: Nemeses()[5:], Workers: 3, Nodes: 3, TTL: time.Second, Length: time.Minute}
+		f := Faults{Seed: seed, Nemeses: Nemeses()[6:], Workers: 3, Nodes: 3, TTL: time.Second, Length: time.Minute}
 		var calm time.Duration
 		for _, fault := range f.Schedule() {
 			if fault.Worker != -1 || fault.Node < 0 || fault.Node > 2 || fault.At < calm || fault.At > 48*time.Second {

@@ -26,12 +26,13 @@ import (
 )
 
 // A Job is what the parent tells a worker on its standard input, in a line of
-// JSON. Another line says that it may begin, and the end of the input that it
-// is to come to its end.
+// JSON. Another line says that it may begin, further ones set its clock, and the
+// end of the input says that it is to come to its end.
 type Job struct {
 	Worker, Life int
 	Clients      int    // goroutines
 	Store        string // URL
+	Clocked      bool   // the store is to go by a clock that lines set
 	Prefix       string // of all keys
 	History      string // path of the file to make
 	Registers    string // folder
@@ -56,6 +57,7 @@ type worker struct {
 	history   *history.Writer
 	locks     *holdfast.Locker
 	registers *registers
+	clock     clock
 	finish    chan struct{} // closed when no operation is to begin any more
 
 	mu     sync.Mutex
@@ -96,7 +98,7 @@ func Run(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 		return w.close(begin, files)
 	}
 	go func() {
-		io.Copy(io.Discard, lines)
+		w.clock.obey(lines)
 		close(w.finish)
 	}()
 	w.run(ctx)
@@ -117,7 +119,11 @@ func (w *worker) open(ctx context.Context) (err error) {
 		Owner:  fmt.Sprintf("worker %d.%d", w.Worker, w.Life),
 	}
 	for {
-		w.locks, err = holdfast.Open(ctx, w.Store, opts)
+		if w.Clocked {
+			w.locks, err = w.clocked(ctx, opts)
+		} else {
+			w.locks, err = holdfast.Open(ctx, w.Store, opts)
+		}
 		if err == nil || errors.Is(err, driver.ErrURL) || errors.Is(err, driver.ErrInvalid) {
 			return err
 		}
