@@ -90,7 +90,7 @@ var (
 		"network fails":       {plan.Partition, plan.Slow, plan.DropReply},
 		"server restarts":     {plan.Restart},
 		"server away":         {plan.KillStore, plan.PauseStore, plan.CutStore},
-		"another takes over":  {plan.Failover},
+		"another takes over":  {plan.Failover, plan.StaleFailover},
 		"clock set":           {plan.Clock},
 		"data evicted, lost":  {plan.Evict},
 		"memory or disk full": {},

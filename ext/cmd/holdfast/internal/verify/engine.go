@@ -26,7 +26,7 @@ type engine struct {
 
 	// What can befall the servers besides; nil if it cannot, as their starter says.
 	cut      func(n int, on bool)          // one of them off from the others
-	failover func()                        // to another server
+	failover func()                        // to another server, which is then cut off no more
 	step     func(n int, by time.Duration) // its clock, away from the right time
 	evict    func(n int)                   // all that it has in memory
 }
@@ -56,7 +56,7 @@ var starters = []starter{
 		return &engine{url: "sqlite://" + filepath.ToSlash(filepath.Join(r.folder, "locks.db"))}
 	}},
 	{"redis", "redis:", 1, []plan.Nemesis{plan.Clock, plan.Evict}, startRedis},
-	{"redis:2", "redis:", 0, []plan.Nemesis{plan.Failover}, startPair},
+	{"redis:2", "redis:", 0, []plan.Nemesis{plan.Failover, plan.StaleFailover}, startPair},
 	{"redis:3", "redlock:", 3, []plan.Nemesis{plan.WorkerClock, plan.Clock, plan.Evict}, startRedis},
 	{"redis:5", "redlock:", 5, []plan.Nemesis{plan.WorkerClock, plan.Clock, plan.Evict}, startRedis},
 	{"redis:7", "redlock:", 7, []plan.Nemesis{plan.WorkerClock, plan.Clock, plan.Evict}, startRedis},
@@ -70,7 +70,7 @@ var starters = []starter{
 	}},
 	{"postgres-session", "postgres:?mode=session", 1, nil, func(r *room, _ int) *engine {
 		p := servers.StartPostgres(r, "max_connections = 500")
-		return &engine{url: inSessions(p.URL()), nodes: []node{p}}
+		return &engine{url: withParameters(p.URL(), "mode=session"), nodes: []node{p}}
 	}},
 	{"mariadb", "mysql:", 1, nil, func(r *room, _ int) *engine {
 		m := servers.StartMariaDB(r, "max_connections = 500") // aborts if its clock goes back
@@ -78,7 +78,7 @@ var starters = []starter{
 	}},
 	{"mariadb-session", "mysql:?mode=session", 1, nil, func(r *room, _ int) *engine {
 		m := servers.StartMariaDB(r, "max_connections = 500")
-		return &engine{url: inSessions(m.URL()), nodes: []node{m}}
+		return &engine{url: withParameters(m.URL(), "mode=session"), nodes: []node{m}}
 	}},
 	{"etcd", "etcd:", 1, nil, startEtcd},
 	{"etcd:3", "etcd:", 3, []plan.Nemesis{plan.CutStore}, startEtcd},
@@ -86,12 +86,27 @@ var starters = []starter{
 	{"zookeeper:3", "zk:", 3, []plan.Nemesis{plan.CutStore}, startZooKeeper},
 }
 
-// inSessions returns the URL of a database for locks in its sessions.
-func inSessions(at string) string {
+// withParameters returns a URL with some more parameters.
+func withParameters(at, query string) string {
 	if strings.Contains(at, "?") {
-		return at + "&mode=session"
+		return at + "&" + query
 	}
-	return at + "?mode=session"
+	return at + "?" + query
+}
+
+// with is the starter of an engine whose URL has these parameters.
+func (s starter) with(query string) starter {
+	plain := s.start
+	s.start = func(r *room, n int) *engine {
+		e := plain(r, n)
+		e.url = withParameters(e.url, query)
+		return e
+	}
+	s.like = withParameters(s.like, query)
+	s.more = slices.DeleteFunc(slices.Clone(s.more), func(n plan.Nemesis) bool {
+		return n == plan.WorkerClock // whose workers do not read them
+	})
+	return s
 }
 
 // A room is where servers are started.
@@ -139,17 +154,21 @@ func startRedis(r *room, n int) *engine {
 // leads to the one that takes writes.
 func startPair(r *room, _ int) *engine {
 	primary := servers.StartRedis(r, durable...)
-	replica := servers.StartReplica(r, primary.Addr(), durable...)
+	between := servers.StartProxy(r, primary.Addr())
+	replica := servers.StartReplica(r, between.Addr(), durable...)
 	front := servers.StartProxy(r, primary.Addr())
 	return &engine{
 		url: "redis://" + front.Addr(),
+		cut: func(_ int, on bool) { between.Blackhole(on) },
 		failover: func() {
 			primary.Kill()
 			replica.Promote()
 			front.Redirect(replica.Addr())
+			between.Redirect(replica.Addr()) // and what was held back is lost
+			between.Blackhole(false)
 			primary.Restart()
 			primary, replica = replica, primary
-			replica.Follow(primary.Addr())
+			replica.Follow(between.Addr())
 		},
 	}
 }
@@ -188,11 +207,16 @@ func Engines() (names []string) {
 	return names
 }
 
-// starterOf finds the starter of a name.
-func starterOf(name string) (starter, error) {
+// starterOf finds the starter of a name, which may have parameters of the URL
+// behind it.
+func starterOf(text string) (starter, error) {
+	name, query, more := strings.Cut(text, "?")
 	i := slices.IndexFunc(starters, func(s starter) bool { return s.name == name })
 	if i < 0 {
 		return starter{}, fmt.Errorf("%w: there is no %q to start (possible: %s)", ErrEngine, name, strings.Join(Engines(), ", "))
+	}
+	if more {
+		return starters[i].with(query), nil
 	}
 	return starters[i], nil
 }

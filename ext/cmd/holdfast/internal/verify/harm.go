@@ -29,6 +29,10 @@ func (t *target) suffer(ctx context.Context, h *servers.Host, f plan.Fault) erro
 			e.cut(f.Node, false)
 		case plan.Failover:
 			e.failover()
+		case plan.StaleFailover:
+			e.cut(f.Node, true)
+			sleep(ctx, f.For)
+			e.failover()
 		case plan.Clock:
 			e.step(f.Node, f.Step)
 			sleep(ctx, f.For)

@@ -14,7 +14,7 @@ var overlap = []check.Promise{check.Exclusive, check.Told}
 // waivers says what a store does not promise, by its scheme. All else it
 // promises. docs/guarantees.md has the reasons.
 var waivers = map[string]map[plan.Nemesis][]check.Promise{
-	"redis":     {plan.Failover: overlap, plan.Clock: overlap, plan.Evict: overlap},
+	"redis":     {plan.Failover: overlap, plan.StaleFailover: overlap, plan.Clock: overlap, plan.Evict: overlap},
 	"redlock":   {plan.Clock: overlap, plan.Evict: append([]check.Promise{check.Growing, check.Fenced}, overlap...)},
 	"memcached": {plan.Restart: overlap, plan.KillStore: overlap, plan.PauseStore: overlap, plan.Evict: overlap},
 	"postgres":  {plan.Clock: overlap},

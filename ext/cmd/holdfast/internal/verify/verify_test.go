@@ -30,6 +30,12 @@ func TestFaults(t *testing.T) {
 	if err != nil || !slices.Contains(can, plan.Failover) || slices.Contains(stands, plan.Failover) || slices.Contains(can, plan.Restart) {
 		t.Errorf("redis:2 can meet with %v, and stands %v, %v", can, stands, err)
 	}
+	if can, _, err = Faults("file?mode=0660"); err != nil || slices.Contains(can, plan.WorkerClock) {
+		t.Errorf("with parameters files can meet with %v, %v", can, err)
+	}
+	if _, stands, err = Faults("postgres?mode=session"); err != nil || slices.Contains(stands, plan.Restart) {
+		t.Errorf("with parameters postgres stands %v, %v", stands, err)
+	}
 	if _, stands, err = Faults("postgres-session"); err != nil || slices.Contains(stands, plan.Restart) || !slices.Contains(stands, plan.PauseStore) {
 		t.Errorf("postgres-session stands %v, %v", stands, err)
 	}

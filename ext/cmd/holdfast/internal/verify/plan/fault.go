@@ -23,18 +23,19 @@ const (
 
 // The nemeses of the store's servers.
 const (
-	Restart    Nemesis = "restart"     // end a server by kill -9, and start it again at once
-	KillStore  Nemesis = "kill-store"  // the same, but it stays away for a while
-	PauseStore Nemesis = "pause-store" // stop a server by SIGSTOP
-	CutStore   Nemesis = "cut-store"   // nothing passes between a server and the others
-	Failover   Nemesis = "failover"    // end the first server, and promote its replica
-	Clock      Nemesis = "clock"       // set the clock of a server forward or back, and later right
-	Evict      Nemesis = "evict"       // let a server forget all that it has in memory
+	Restart       Nemesis = "restart"        // end a server by kill -9, and start it again at once
+	KillStore     Nemesis = "kill-store"     // the same, but it stays away for a while
+	PauseStore    Nemesis = "pause-store"    // stop a server by SIGSTOP
+	CutStore      Nemesis = "cut-store"      // nothing passes between a server and the others
+	Failover      Nemesis = "failover"       // end the first server, and promote its replica
+	StaleFailover Nemesis = "stale-failover" // the same, but the replica has heard nothing for a while
+	Clock         Nemesis = "clock"          // set the clock of a server forward or back, and later right
+	Evict         Nemesis = "evict"          // let a server forget all that it has in memory
 )
 
 // Nemeses returns all nemeses, in order.
 func Nemeses() []Nemesis {
-	return []Nemesis{Kill, Pause, Partition, Slow, DropReply, WorkerClock, Restart, KillStore, PauseStore, CutStore, Failover, Clock, Evict}
+	return []Nemesis{Kill, Pause, Partition, Slow, DropReply, WorkerClock, Restart, KillStore, PauseStore, CutStore, Failover, StaleFailover, Clock, Evict}
 }
 
 // Network reports whether a nemesis needs a network between worker and store.
@@ -152,7 +153,7 @@ func (d *dice) fault(at time.Duration, n Nemesis) Fault {
 		f.For = d.between(0.05, 1.2)
 	case Slow:
 		f.For, f.Delay = d.between(0.5, 2.0), d.between(0.005, 0.25)
-	case KillStore, PauseStore, CutStore:
+	case KillStore, PauseStore, CutStore, StaleFailover:
 		f.For = d.between(0.1, 1.5)
 	case Clock, WorkerClock:
 		f.For, f.Step = d.between(0.5, 1.5), d.between(-3, 3)
