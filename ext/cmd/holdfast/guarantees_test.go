@@ -91,7 +91,7 @@ var (
 		"server restarts":     {plan.Restart},
 		"server away":         {plan.KillStore, plan.PauseStore, plan.CutStore},
 		"another takes over":  {plan.Failover, plan.StaleFailover},
-		"clock set":           {plan.Clock},
+		"clock set":           {plan.Clock, plan.WorkerClock},
 		"data evicted, lost":  {plan.Evict},
 		"memory or disk full": {},
 	}
