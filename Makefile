@@ -5,6 +5,7 @@ RACE  = $(shell go list -race errors >/dev/null 2>&1 && echo -race)
 # at once than there are processors.
 TESTS ?= -timeout=5m -parallel=8
 BENCH ?= -save=docs
+TORTURE ?= -save=docs
 
 .PHONY: help
 help: ## show this list
@@ -33,8 +34,9 @@ bench: ## measure it beside what others use, in 20 minutes; BENCH=-short takes t
 	go run ./ext/bench $(BENCH)
 
 .PHONY: torture
-torture: ## put every store to the proof for TORTURE each, 5m unless set
-	scripts/torture
+torture: ## put every store to the proof with every fault, in an hour; TORTURE=-store=NAME picks some
+	@scripts/servers
+	go run ./ext/cmd/holdfast/internal/torture $(TORTURE)
 
 .PHONY: mutants
 mutants: ## break it in many ways, and let verify find each; MUTANTS=-run=NAME tries some

@@ -20,6 +20,13 @@ var waivers = map[string]map[plan.Nemesis][]check.Promise{
 	"postgres":  {plan.Clock: overlap},
 }
 
+// waiversTogether are those for two nemeses that come in one run. A Redis counts
+// tokens on from the last one; if it forgets that while its clock is ahead, they go
+// back with the clock.
+var waiversTogether = map[string]map[[2]plan.Nemesis][]check.Promise{
+	"redis": {{plan.Clock, plan.Evict}: {check.Growing, check.Fenced}},
+}
+
 // sessionWaivers are those of locks that end with the sessions of a server.
 var sessionWaivers = map[plan.Nemesis][]check.Promise{plan.Restart: overlap, plan.KillStore: overlap}
 
@@ -34,5 +41,10 @@ func (t *target) waived(n plan.Nemesis) []check.Promise {
 // promises reports whether the store makes a promise in a run with these
 // nemeses.
 func (t *target) promises(p check.Promise, nemeses []plan.Nemesis) bool {
+	for both, waived := range waiversTogether[t.url.Scheme] {
+		if slices.Contains(nemeses, both[0]) && slices.Contains(nemeses, both[1]) && slices.Contains(waived, p) {
+			return false
+		}
+	}
 	return !slices.ContainsFunc(nemeses, func(n plan.Nemesis) bool { return slices.Contains(t.waived(n), p) })
 }

@@ -27,23 +27,23 @@ func TestMain(m *testing.M) {
 	}
 	// These tests wait most of the time, not for the processor.
 	flag.Parse()
-	if err := flag.Set("test.parallel", "4"); err != nil {
+	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())
 }
 
 // TestStores puts every store to the proof for a short while. "make torture" does
-// so for longer, with everything that the stores promise to stand.
+// so for longer, with every fault that can be done to it.
 func TestStores(t *testing.T) {
 	for _, name := range []string{
-		"file", "sqlite", "redis", "redis:3", "memcached", "postgres", "mariadb", "etcd", "zookeeper",
-		"postgres-session", "mariadb-session",
+		"file", "sqlite", "redis", "redis:2", "redis:3", "memcached", "postgres", "mariadb", "etcd", "etcd:3",
+		"zookeeper", "zookeeper:3", "postgres-session", "mariadb-session",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := Default()
-			c.Start, c.Seed, c.Length = name, 1, 10*time.Second
+			c.Start, c.Seed, c.Length = name, 1, 15*time.Second
 			c.Workers, c.Clients, c.Fewest = 3, 3, 10 // for a busy machine
 			c.Command = []string{os.Args[0], "work"}
 			c.Stderr = os.Stderr

@@ -126,4 +126,10 @@ func TestWaived(t *testing.T) {
 	if err != nil || slices.Contains(all, plan.Evict) || !slices.Contains(all, plan.Restart) {
 		t.Errorf("what it promises to stand is %v, %v", all, err)
 	}
+	together := []plan.Nemesis{plan.Kill, plan.Clock, plan.Evict}
+	for _, nemeses := range [][]plan.Nemesis{together, together[:2], together[1:2], together[2:]} {
+		if got, want := s.target.promises(check.Growing, nemeses), len(nemeses) < 3; got != want {
+			t.Errorf("in the face of %v tokens are promised to grow: %v, want %v", nemeses, got, want)
+		}
+	}
 }

@@ -1,0 +1,89 @@
+// Command torture puts every store to the proof with every fault that can be done
+// to it: by "holdfast verify", first each fault alone, then all together that the
+// store promises to stand, and then all at all. It prints a line for each run, and
+// fails if any has found something wrong, or nothing at all.
+//
+//	go run ./ext/cmd/holdfast/internal/torture -store redis,etcd:3 -for 30s
+//
+// A whole pass takes an hour. docs/torture.md says what its tables mean.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := execute(ctx, os.Args[1:], os.Stdout)
+	if errors.Is(err, flag.ErrHelp) {
+		os.Exit(2)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "torture:", err)
+		os.Exit(1)
+	}
+}
+
+func execute(ctx context.Context, args []string, out io.Writer) error {
+	p := &pass{out: out}
+	flags := flag.NewFlagSet("torture", flag.ContinueOnError)
+	within := flags.Duration("within", time.Hour, "let the whole pass take about this long")
+	flags.DurationVar(&p.length, "for", 0, "how long each fault is done alone; those together take longer (default what fits)")
+	stores := flags.String("store", "", "torment only these stores, `names` with commas between them:\n"+strings.Join(verify.Engines(), ", "))
+	faults := flags.String("nemesis", "", "do only these faults, `names` with commas between them, as verify has them;\npromised and all are those together")
+	flags.Uint64Var(&p.seed, "seed", uint64(rand.Uint32()), "do the operations and faults of the pass that has told this `number`")
+	flags.IntVar(&p.parallel, "parallel", 2, "do so many `runs` at once")
+	flags.StringVar(&p.folder, "out", "", "keep the report of each run in this `folder`; those that it has are not done again")
+	save := flags.String("save", "", "write the tables into this `folder`, too")
+	if flags.Parse(args) != nil {
+		return flag.ErrHelp // it has said what is wrong
+	}
+	switch {
+	case flags.NArg() > 0:
+		return fmt.Errorf("unexpected argument %q: -store and -nemesis choose what to do", flags.Arg(0))
+	case p.parallel < 1:
+		return fmt.Errorf("-parallel %d: at least one run is done at once", p.parallel)
+	}
+	all, err := choose(names(*stores), names(*faults))
+	if err != nil {
+		return err
+	}
+	if p.length == 0 {
+		p.length = fitting(all, *within, p.parallel)
+	}
+	if p.length < shortest {
+		return fmt.Errorf("each of the %d runs would have %v: want %v, so give it more time (-for or -within), or choose fewer (-store, -nemesis)", len(all), p.length, shortest)
+	}
+	if *save != "" {
+		if _, err := os.Stat(*save); err != nil { // said now, and not after all the work
+			return fmt.Errorf("-save: %w", err)
+		}
+	}
+	results, err := p.do(ctx, all)
+	if ctx.Err() != nil || *save == "" {
+		return err
+	}
+	return errors.Join(err, os.WriteFile(filepath.Join(*save, "torture-tables.md"), tables(results), 0o644))
+}
+
+// names divides a list; an empty one has none.
+func names(list string) []string {
+	if list == "" {
+		return nil
+	}
+	return strings.Split(list, ",")
+}

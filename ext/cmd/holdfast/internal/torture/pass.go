@@ -1,0 +1,182 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify"
+)
+
+// patience is how long verify may take besides the time in which it does harm.
+const patience = 10 * time.Minute
+
+// A pass is a run through all trials.
+type pass struct {
+	length   time.Duration // of a trial of one fault
+	seed     uint64
+	parallel int
+	folder   string // for the reports, "" for none
+	out      io.Writer
+	program  func() (path string, err error) // the command holdfast, built when it is needed
+}
+
+// A result is what has come of a trial.
+type result struct {
+	trial   trial
+	Command string         `json:"command"`
+	Report  *verify.Report `json:"report"` // nil if it could not be done
+}
+
+// do does all trials, and returns what has come of each. It is an error if one has
+// found something wrong. When ctx ends, the trials that are under way are given up, and its cause is
+// returned.
+func (p *pass) do(ctx context.Context, trials []trial) ([]result, error) {
+	scratch, err := os.MkdirTemp("", "holdfast-torture-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(scratch)
+	p.program = sync.OnceValues(func() (string, error) { return build(ctx, scratch) })
+	if p.folder != "" {
+		if err := os.MkdirAll(p.folder, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	fmt.Fprintf(p.out, "%d runs, %d at once, of %v for one fault, with the seed %d\n", len(trials), p.parallel, p.length, p.seed)
+	results, errs := make([]result, len(trials)), make([]error, len(trials))
+	next := make(chan int)
+	var done sync.WaitGroup
+	var ended int
+	var mu sync.Mutex // of ended and out
+	for range p.parallel {
+		done.Go(func() {
+			for i := range next {
+				results[i], errs[i] = p.try(ctx, trials[i])
+				if ctx.Err() != nil {
+					continue // it was given up
+				}
+				mu.Lock()
+				ended++
+				fmt.Fprintf(p.out, "%3d/%d %s\n", ended, len(trials), results[i])
+				if results[i].Report == nil {
+					fmt.Fprintln(p.out, errs[i])
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for i := range trials {
+		if ctx.Err() == nil {
+			next <- i
+		}
+	}
+	close(next)
+	done.Wait()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return results, errors.Join(errs...)
+}
+
+// build builds the command in a folder, and returns its path.
+func build(ctx context.Context, folder string) (string, error) {
+	path := filepath.Join(folder, "holdfast")
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", path, "github.com/holdfast-go/holdfast/ext/cmd/holdfast")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s: %w\n%s", cmd, err, out)
+	}
+	return path, nil
+}
+
+// try does one trial, unless its report is there already.
+func (p *pass) try(ctx context.Context, t trial) (result, error) {
+	flags := append([]string{"verify"}, t.flags(p.length, p.seed)...)
+	r := result{trial: t, Command: "holdfast " + strings.Join(flags, " ")}
+	if p.recall(&r) {
+		return r, r.err()
+	}
+	program, err := p.program()
+	if err != nil {
+		return r, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, t.lasts(p.length)+patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, append(flags, "--json")...)
+	var out, complaints bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &complaints
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // so that it ends its servers
+	cmd.WaitDelay = patience
+	failed := cmd.Run()
+	if err := json.Unmarshal(out.Bytes(), &r.Report); err != nil {
+		r.Report = nil
+		return r, fmt.Errorf("%s: %w\n%s", r.Command, errors.Join(ctx.Err(), failed), &complaints)
+	}
+	return r, errors.Join(r.err(), p.keep(r))
+}
+
+// err says what a report has found wrong.
+func (r result) err() error {
+	if err := r.Report.Err(); err != nil {
+		return fmt.Errorf("%s: %w", r.Command, err)
+	}
+	return nil
+}
+
+// path is where a report is kept.
+func (p *pass) path(t trial) string {
+	return filepath.Join(p.folder, strings.ReplaceAll(t.store, ":", "-")+"-"+t.faults+".json")
+}
+
+// keep writes a report into the folder.
+func (p *pass) keep(r result) error {
+	if p.folder == "" {
+		return nil
+	}
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(p.path(r.trial), append(text, '\n'), 0o644)
+}
+
+// recall reads the report of the same command from the folder, if it is there.
+func (p *pass) recall(r *result) bool {
+	if p.folder == "" {
+		return false
+	}
+	text, err := os.ReadFile(p.path(r.trial))
+	if err != nil {
+		return false
+	}
+	var earlier result
+	if json.Unmarshal(text, &earlier) != nil || earlier.Command != r.Command || earlier.Report == nil {
+		return false
+	}
+	r.Report = earlier.Report
+	return true
+}
+
+// String is the line of a trial that has ended.
+func (r result) String() string {
+	name := fmt.Sprintf("%-17s %-12s", r.trial.store, r.trial.faults)
+	if r.Report == nil {
+		return name + " not done"
+	}
+	return fmt.Sprintf("%s %7d operations %7d grants %5d losses  gap %-7v seed %d  %s",
+		name, r.Report.Operations, r.Report.Grants, r.Report.Losses, r.gap(), r.Report.Seed, r.verdict())
+}
+
+// gap is the longest time in which nobody could have a key.
+func (r result) gap() time.Duration {
+	return time.Duration(r.Report.Longest.Seconds * float64(time.Second)).Round(10 * time.Millisecond)
+}

@@ -1,0 +1,197 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/check"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/plan"
+)
+
+// verdict says what the checks have found: what was broken, and in brackets what
+// the store has not promised.
+func (r result) verdict() string {
+	var found []string
+	for _, p := range check.Promises() {
+		if n := r.Report.Violations[p]; n > 0 {
+			found = append(found, fmt.Sprintf("%s %d BROKEN", p, n))
+		}
+		if n := r.Report.Waived[p]; n > 0 {
+			found = append(found, fmt.Sprintf("%s (%d)", p, n))
+		}
+	}
+	if r.Report.Invalid != "" {
+		found = append(found, "nothing is proved: "+r.Report.Invalid)
+	}
+	if len(found) == 0 {
+		return "ok"
+	}
+	return strings.Join(found, ", ")
+}
+
+// cell is the verdict in as few letters as the matrix has room for.
+func (r result) cell() string {
+	switch {
+	case r.Report == nil:
+		return "not done"
+	case r.Report.Err() != nil:
+		return "**BROKEN**"
+	case r.trial.stands:
+		return "held"
+	}
+	seen := 0
+	for _, n := range r.Report.Waived {
+		seen += n
+	}
+	return fmt.Sprintf("(%d)", seen)
+}
+
+// tables writes all that has come of a pass.
+func tables(results []result) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, tablesHead, strings.TrimSpace(runtime.Version()), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+	writeTotals(&b, results)
+	writeMatrix(&b, results)
+	for _, store := range stores(results) {
+		writeRuns(&b, store, results)
+	}
+	return b.Bytes()
+}
+
+const tablesHead = `# Tables of the torture
+
+"make torture" has written this file. [torture.md](torture.md) says what the figures mean.
+
+%s, %s/%s, %d processors.
+
+`
+
+// row writes one line of a table.
+func row(b *bytes.Buffer, cells ...string) { fmt.Fprintf(b, "| %s |\n", strings.Join(cells, " | ")) }
+
+// head writes the first two lines of a table, whose first column is of words.
+func head(b *bytes.Buffer, cells ...string) {
+	row(b, cells...)
+	fmt.Fprintf(b, "|---%s|\n", strings.Repeat("|--:", len(cells)-1))
+}
+
+// stores are those of the results, in order.
+func stores(results []result) (names []string) {
+	for _, r := range results {
+		names = append(names, r.trial.store)
+	}
+	return slices.Compact(names)
+}
+
+// writeTotals adds everything up.
+func writeTotals(b *bytes.Buffer, results []result) {
+	var operations, grants, losses, refused, writes, stale, lost int
+	faults, hits := make(map[string]int), make(map[string]int)
+	for _, r := range results {
+		if r.Report == nil {
+			continue
+		}
+		operations += r.Report.Operations
+		grants += r.Report.Grants
+		losses += r.Report.Losses
+		refused += r.Report.Refused
+		writes += r.Report.Plain.Writes
+		stale += r.Report.Plain.Stale
+		lost += r.Report.Plain.Lost
+		for _, n := range r.Report.Nemeses {
+			faults[n.Name] += n.Faults
+			hits[n.Name] += n.Hits
+		}
+	}
+	fmt.Fprint(b, "## Totals\n\n")
+	head(b, "runs", strconv.Itoa(len(results)))
+	for _, line := range []struct {
+		name  string
+		count int
+	}{
+		{"operations", operations},
+		{"locks that were granted", grants},
+		{"locks that were lost, and told so", losses},
+		{"accesses with an old token, which the fence has refused", refused},
+		{"writes to the registers without a fence", writes},
+		{"of these, stale: a fence would have refused them", stale},
+		{"updates that such writes have undone", lost},
+	} {
+		row(b, line.name, thousands(line.count))
+	}
+	fmt.Fprintln(b)
+	head(b, "fault", "done", "while its victim was at work")
+	for _, n := range plan.Nemeses() {
+		if faults[string(n)] > 0 {
+			row(b, "`"+string(n)+"`", thousands(faults[string(n)]), thousands(hits[string(n)]))
+		}
+	}
+	fmt.Fprintln(b)
+}
+
+// writeMatrix shows the verdict on each store with each fault.
+func writeMatrix(b *bytes.Buffer, results []result) {
+	shown := slices.DeleteFunc(columns(), func(c string) bool {
+		return !slices.ContainsFunc(results, func(r result) bool { return r.trial.faults == c })
+	})
+	fmt.Fprint(b, "## Stores and faults\n\n")
+	head(b, append([]string{""}, shown...)...)
+	for _, store := range stores(results) {
+		cells := []string{store}
+		for _, c := range shown {
+			i := slices.IndexFunc(results, func(r result) bool { return r.trial.store == store && r.trial.faults == c })
+			if i < 0 {
+				cells = append(cells, "–")
+			} else {
+				cells = append(cells, results[i].cell())
+			}
+		}
+		row(b, cells...)
+	}
+	fmt.Fprintln(b)
+}
+
+const runsHead = `| fault | checks | done | hits | operations | grants | losses | refused | writes | stale | lost | longest gap | again |
+|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|
+`
+
+// writeRuns shows all runs of a store.
+func writeRuns(b *bytes.Buffer, store string, results []result) {
+	fmt.Fprintf(b, "## %s\n\n", store)
+	fmt.Fprint(b, runsHead)
+	for _, r := range results {
+		if r.trial.store != store {
+			continue
+		}
+		if r.Report == nil {
+			row(b, r.trial.faults, "not done", "", "", "", "", "", "", "", "", "", "", "`"+r.Command+"`")
+			continue
+		}
+		done, hits := 0, 0
+		for _, n := range r.Report.Nemeses {
+			done, hits = done+n.Faults, hits+n.Hits
+		}
+		cells := []string{r.trial.faults, r.verdict()}
+		for _, n := range []int{
+			done, hits, r.Report.Operations, r.Report.Grants, r.Report.Losses, r.Report.Refused,
+			r.Report.Plain.Writes, r.Report.Plain.Stale, r.Report.Plain.Lost,
+		} {
+			cells = append(cells, thousands(n))
+		}
+		row(b, append(cells, r.gap().String(), "`"+r.Command+"`")...)
+	}
+	fmt.Fprintln(b)
+}
+
+// thousands writes a number so that it can be read.
+func thousands(n int) string {
+	text := strconv.Itoa(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}

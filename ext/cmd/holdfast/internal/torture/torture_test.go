@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/check"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/plan"
+)
+
+// every returns all trials.
+func every(t *testing.T) []trial {
+	t.Helper()
+	trials, err := choose(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return trials
+}
+
+func TestEveryFaultIsDone(t *testing.T) {
+	trials := every(t)
+	for _, store := range verify.Engines() {
+		can, stands, err := verify.Faults(store)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want []string
+		for _, n := range can {
+			want = append(want, string(n))
+		}
+		want = append(want, allPromised)
+		if len(stands) < len(can) {
+			want = append(want, allPossible)
+		}
+		var got []string
+		for _, trial := range trials {
+			if trial.store == store {
+				got = append(got, trial.faults)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s suffers %v, want %v", store, got, want)
+		}
+	}
+}
+
+func TestChoose(t *testing.T) {
+	got, err := choose([]string{"redis", "file"}, []string{"clock", "kill"})
+	if err != nil || len(got) != 3 || got[0].store != "file" || got[2].faults != "clock" || got[2].stands {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := choose([]string{"abacus"}, nil); !errors.Is(err, verify.ErrEngine) {
+		t.Errorf("an unknown store: %v", err)
+	}
+	for _, wrong := range []string{"fire", "clock"} {
+		if _, err := choose([]string{"etcd"}, []string{wrong}); err == nil {
+			t.Errorf("etcd suffers %s", wrong)
+		}
+	}
+}
+
+// Verify refuses a run into which a fault does not fit that it was told to do.
+func TestFaultsFitIn(t *testing.T) {
+	c := verify.Default()
+	for _, trial := range every(t) {
+		if trial.faults == allPromised {
+			continue // not told
+		}
+		for seed := range uint64(200) {
+			f := plan.Faults{Seed: seed, Nemeses: trial.nemeses, Workers: c.Workers, Nodes: 1, TTL: c.TTL, Length: trial.lasts(shortest)}
+			all := f.Schedule()
+			for _, n := range trial.nemeses {
+				if !slices.ContainsFunc(all, func(fault plan.Fault) bool { return fault.Nemesis == n }) {
+					t.Errorf("%s %s with seed %d: no %s within %v", trial.store, trial.faults, seed, n, f.Length)
+				}
+			}
+		}
+	}
+}
+
+func TestAllFitsIntoAnHour(t *testing.T) {
+	all := every(t)
+	two, one := fitting(all, time.Hour, 2), fitting(all, time.Hour, 1)
+	if two < 2*shortest || one >= two {
+		t.Errorf("runs of %v, two at once, and of %v, one at once", two, one)
+	}
+	if short := fitting(all, time.Minute, 2); short >= shortest {
+		t.Errorf("runs of %v fit into a minute", short)
+	}
+}
+
+func TestTables(t *testing.T) {
+	report := func(nemesis string) *verify.Report {
+		return &verify.Report{
+			Operations: 1_234_567, Violations: make(map[check.Promise]int), Waived: make(map[check.Promise]int),
+			Nemeses: []verify.Nemesis{{Name: nemesis, Faults: 3, Hits: 2}},
+		}
+	}
+	results := []result{
+		{trial{"redis", "kill", nil, true}, "holdfast one", report("kill")},
+		{trial{"redis", "evict", nil, false}, "holdfast two", report("evict")},
+		{trial{"etcd", "kill", nil, true}, "holdfast three", report("kill")},
+		{trial{"etcd", "pause", nil, true}, "holdfast four", nil},
+	}
+	results[1].Report.Waived[check.Exclusive] = 11
+	results[1].Report.Waived[check.Told] = 4
+	results[2].Report.Violations[check.Growing] = 1
+	text := string(tables(results))
+	for _, want := range []string{
+		"|  | kill | pause | evict |\n", "| redis | held | – | (15) |\n", "| etcd | **BROKEN** | not done | – |\n",
+		"| operations | 3,703,701 |\n", "| `kill` | 6 | 4 |\n", "| evict | exclusion (11), told (4) | 3 | 2 |", "| kill | tokens 1 BROKEN |", "`holdfast three`",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the tables lack %q:\n%s", want, text)
+		}
+	}
+	for line := range strings.Lines(text[strings.Index(text, "## redis"):strings.Index(text, "## etcd")]) {
+		if n := strings.Count(line, "|"); n != 0 && n != strings.Count(runsHead, "|")/2 {
+			t.Errorf("the line has other columns than the head: %s", line)
+		}
+	}
+}
+
+// A report that is there is used again, if it is of the same command.
+func TestReportsAreKept(t *testing.T) {
+	p := &pass{folder: t.TempDir()}
+	kept := result{trial{store: "redis:3", faults: "kill"}, "holdfast one", &verify.Report{Operations: 7}}
+	if err := p.keep(kept); err != nil {
+		t.Fatal(err)
+	}
+	for command, want := range map[string]bool{"holdfast one": true, "holdfast two": false} {
+		r := result{trial: kept.trial, Command: command}
+		if got := p.recall(&r); got != want || got && r.Report.Operations != 7 {
+			t.Errorf("%s: %v, %+v", command, got, r.Report)
+		}
+	}
+}
+
+// A pass is interrupted in its second run. Nothing of that is left behind, and the
+// report of the first makes the tables.
+func TestPass(t *testing.T) {
+	scratch, reports, docs := t.TempDir(), t.TempDir(), t.TempDir()
+	t.Setenv("TMPDIR", scratch)
+	kill := filepath.Join(reports, "file-kill.json")
+	args := []string{"-store", "file", "-for", "5s", "-seed", "7", "-parallel", "1", "-out", reports, "-save", docs}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- execute(ctx, append(args, "-nemesis", "kill,pause"), io.Discard) }()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	var err error
+	for running := true; running; {
+		select {
+		case err = <-ended:
+			running = false
+		case <-tick.C:
+			_, first := os.Stat(kill)
+			workers, _ := filepath.Glob(filepath.Join(scratch, "holdfast-verify-*", "worker*.jsonl"))
+			if first == nil && len(workers) > 0 {
+				cancel()
+			}
+		}
+	}
+	left, broken := os.ReadDir(scratch)
+	if !errors.Is(err, context.Canceled) || broken != nil || len(left) > 0 {
+		t.Fatalf("it has ended with %v, and left %v, %v", err, left, broken)
+	}
+
+	if err := execute(t.Context(), append(args, "-nemesis", "kill"), io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(docs, "torture-tables.md"))
+	if err != nil || !strings.Contains(string(text), "holdfast verify --start file --nemesis kill --for 5s --clients 16 --keys 32 --seed 7") {
+		t.Errorf("%v\n%s", err, text)
+	}
+}

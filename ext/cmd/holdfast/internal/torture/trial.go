@@ -1,0 +1,129 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/plan"
+)
+
+// What a trial does if it is not one fault alone.
+const (
+	allPromised = "promised" // all together that the store promises to stand
+	allPossible = "all"      // all at all
+)
+
+// The settings of all trials. So many goroutines on so many keys keep two
+// processors busy, and most of the keys free.
+const (
+	clients = "16"
+	keys    = "32"
+)
+
+// shortest is how long a trial has to be for a fault to come, and for the checks to
+// have something to look at.
+const shortest = 5 * time.Second
+
+// A trial is one run of verify.
+type trial struct {
+	store   string
+	faults  string         // a nemesis, allPromised or allPossible
+	nemeses []plan.Nemesis // what is done
+	stands  bool           // the store promises to stand it
+}
+
+// choose returns the trials of all stores and faults that have these names, in
+// order. No names are all names.
+func choose(stores, faults []string) (chosen []trial, err error) {
+	for _, name := range stores {
+		if _, _, err := verify.Faults(name); err != nil {
+			return nil, fmt.Errorf("-store: %w", err)
+		}
+	}
+	for _, name := range faults {
+		if !slices.Contains(columns(), name) {
+			return nil, fmt.Errorf("-nemesis: there is no %q: known are %s", name, plan.List(columns()))
+		}
+	}
+	for _, store := range verify.Engines() {
+		if len(stores) > 0 && !slices.Contains(stores, store) {
+			continue
+		}
+		trials, err := trialsOf(store)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range trials {
+			if len(faults) == 0 || slices.Contains(faults, t.faults) {
+				chosen = append(chosen, t)
+			}
+		}
+	}
+	if len(chosen) == 0 {
+		return nil, fmt.Errorf("none of these faults can be done to these stores: holdfast verify --start STORE --nemesis FAULT says what can")
+	}
+	return chosen, nil
+}
+
+// columns are all kinds of trials, in order.
+func columns() (names []string) {
+	for _, n := range plan.Nemeses() {
+		names = append(names, string(n))
+	}
+	return append(names, allPromised, allPossible)
+}
+
+// trialsOf returns the trials of a store, in order. What it promises to stand is
+// not done twice if that is all.
+func trialsOf(store string) (trials []trial, err error) {
+	can, stands, err := verify.Faults(store)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range can {
+		trials = append(trials, trial{store, string(n), []plan.Nemesis{n}, slices.Contains(stands, n)})
+	}
+	trials = append(trials, trial{store, allPromised, stands, true})
+	if len(stands) < len(can) {
+		trials = append(trials, trial{store, allPossible, can, false})
+	}
+	return trials, nil
+}
+
+// lasts is how long the trial is, if one of a single fault is of this length.
+// Servers that suffer are given time to recover, so that many faults together need
+// longer.
+func (t trial) lasts(single time.Duration) time.Duration {
+	if len(t.nemeses) == 1 {
+		return single
+	}
+	return max(3*single, time.Duration(len(t.nemeses))*8*time.Second)
+}
+
+// fitting returns the length of a trial of a single fault with which all of them
+// are done in a time, so many at once.
+func fitting(trials []trial, within time.Duration, parallel int) (length time.Duration) {
+	const besides = 15 * time.Second // to start servers, to wait for what is left, to check
+	longest := within * time.Duration(parallel)
+	for length = time.Second; ; length += time.Second {
+		var sum time.Duration
+		for _, t := range trials {
+			sum += t.lasts(length) + besides
+		}
+		if sum > longest {
+			return length - time.Second
+		}
+	}
+}
+
+// flags are those of verify.
+func (t trial) flags(single time.Duration, seed uint64) []string {
+	flags := []string{"--start", t.store}
+	if t.faults != allPromised { // which verify does by itself
+		flags = append(flags, "--nemesis", plan.List(t.nemeses))
+	}
+	return append(flags, "--for", t.lasts(single).String(), "--clients", clients, "--keys", keys, "--seed", strconv.FormatUint(seed, 10))
+}
