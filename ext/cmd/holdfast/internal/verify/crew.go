@@ -23,7 +23,7 @@ type place struct {
 
 	mu      sync.Mutex // held while a fault is done: to start a worker may take long
 	life    int
-	process *process
+	process *process // nil after it was killed in the last moment
 }
 
 // A crew is all workers of a run.
@@ -35,6 +35,7 @@ type crew struct {
 	kinds   []plan.Kind
 	history *history.Writer // of the parent
 	places  []*place
+	servers sync.Mutex // held while a fault is done to one of them
 }
 
 // hire starts all workers, and returns when they are ready.
@@ -97,32 +98,43 @@ func (c *crew) suffer(ctx, length context.Context, faults []plan.Fault) error {
 			if !sleep(length, time.Until(began.Add(f.At))) {
 				return
 			}
-			harm := history.Event{Kind: history.Fault, Worker: f.Worker, Op: i + 1, Mode: string(f.Nemesis), Note: f.For.String()}
-			harm.At = history.Now()
-			c.history.Add(harm)
-			errs[i] = c.harm(ctx, length, f)
-			c.history.Add(history.Event{At: history.Now(), Kind: history.Heal, Worker: f.Worker, Op: i + 1})
+			errs[i] = c.harm(ctx, length, i+1, f)
 		})
 	}
 	all.Wait()
 	return errors.Join(errs...)
 }
 
-// harm does one fault.
-func (c *crew) harm(ctx, length context.Context, f plan.Fault) error {
-	if f.Nemesis.Server() {
-		return c.target.suffer(length, c.host, f)
+// harm does one fault, and writes it down. A victim may not have got over the last
+// one yet, on a slow machine; there is no harm any more once length has ended.
+func (c *crew) harm(ctx, length context.Context, number int, f plan.Fault) (err error) {
+	victim := &c.servers
+	if !f.Nemesis.Server() {
+		victim = &c.places[f.Worker].mu
 	}
-	return c.places[f.Worker].suffer(ctx, length, f)
+	victim.Lock()
+	defer victim.Unlock()
+	if length.Err() != nil {
+		return nil
+	}
+	harm := history.Event{Kind: history.Fault, Worker: f.Worker, Op: number, Mode: string(f.Nemesis), Note: f.For.String()}
+	harm.At = history.Now()
+	c.history.Add(harm)
+	if f.Nemesis.Server() {
+		err = c.target.suffer(length, c.host, f)
+	} else {
+		err = c.places[f.Worker].suffer(ctx, length, f)
+	}
+	c.history.Add(history.Event{At: history.Now(), Kind: history.Heal, Worker: f.Worker, Op: number})
+	return err
 }
 
-// suffer does one fault to a worker.
+// suffer does one fault to a worker. It is called with mu held.
 func (p *place) suffer(ctx, length context.Context, f plan.Fault) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	switch f.Nemesis {
 	case plan.Kill:
 		p.process.kill()
+		p.process = nil
 		if length.Err() != nil {
 			return nil
 		}
