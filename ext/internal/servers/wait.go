@@ -3,8 +3,9 @@ package servers
 import "time"
 
 const (
-	// patience bounds every wait for a server. A healthy one needs a hundredth.
-	patience = 20 * time.Second
+	// patience bounds every wait for a server, and for what makes its folder. A
+	// machine that has nothing else to do needs a hundredth.
+	patience = time.Minute
 
 	// glance bounds one look at a server that may be paused, by those who look
 	// again if it does not answer.
