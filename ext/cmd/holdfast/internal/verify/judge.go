@@ -50,6 +50,9 @@ func (r *Report) checks(run *check.Run, s *scene, left map[string][]driver.Holde
 	r.Longest = Gap{Key: gap.Key, Seconds: gap.Length().Seconds()}
 	found := slices.Concat(run.Exclusion(s.target.freesOnDeath), run.Fence(), run.Tokens(),
 		run.Belief(), run.Losses(), run.Kept(s.TTL, slack), stuck, run.Once(), run.Left(left))
+	if s.target.promises(check.Exclusive, s.Nemeses) {
+		found = append(found, run.Succession()...)
+	}
 	for _, key := range (plan.Workload{Keys: s.Keys}).Guarded() {
 		fenced, err := register.Records(filepath.Join(s.dir, worker.FencedFile(key)))
 		if err != nil {

@@ -47,7 +47,7 @@ func (s *story) terms(worker, op int, asked, got, until, unlocked int64, token u
 func (s *story) judge() (all []Violation) {
 	r := Of(s.events)
 	_, stuck := r.Progress(time.Second, 3*time.Second, 10*time.Second)
-	return slices.Concat(r.Exclusion(false), r.Belief(), r.Losses(), r.Tokens(), r.Fence(), stuck, r.Once(), r.Left(nil))
+	return slices.Concat(r.Exclusion(false), r.Belief(), r.Losses(), r.Tokens(), r.Succession(), r.Fence(), stuck, r.Once(), r.Left(nil))
 }
 
 // wants fails unless the checks find these promises broken, and no others.
@@ -189,6 +189,28 @@ func TestTokenGoesBack(t *testing.T) {
 		s.lock(2, 1, 11, 12, 1011, 20, token)
 		s.wants(t, Growing)
 	}
+}
+
+// Of two that were asked for at the same time, the first to hold has the smaller token.
+func TestTokensOfOneMoment(t *testing.T) {
+	for _, weight := range []int64{1, driver.MaxWeight} {
+		for token, want := range map[uint64][]Promise{5: {Growing}, 6: {Growing}, 7: nil} {
+			var s story
+			s.lock(1, 1, 0, 10, 1010, 20, 6)
+			s.terms(2, 1, 1, 30, 1030, 40, token, weight, driver.MaxWeight)
+			s.wants(t, want...)
+		}
+	}
+}
+
+// Readers do not exclude each other, and need not get their answers in order.
+func TestTokensOfReadersAtOneMoment(t *testing.T) {
+	var s story
+	s.terms(1, 1, 0, 10, 1010, 20, 6, 1, driver.MaxWeight)
+	s.terms(2, 1, 1, 30, 1030, 40, 5, 1, driver.MaxWeight)
+	s.wants(t)
+	s.lock(3, 1, 2, 50, 1050, 60, 6)
+	s.wants(t, Growing)
 }
 
 func TestReaders(t *testing.T) {

@@ -47,6 +47,36 @@ func order(key string, got []*Hold) (all []Violation) {
 	return all
 }
 
+// Succession checks [Growing] of locks that were asked for at the same time. Of two
+// that exclude each other, the first to be got was the first to be granted: had
+// the store granted the other before, that would still have been in the way. This
+// says nothing where the store does not promise to exclude.
+func (r *Run) Succession() (all []Violation) {
+	for key, holds := range r.granted() {
+		var writer, any *Hold // with the largest tokens so far
+		for _, h := range holds {
+			if h.Token == 0 || h.slot() {
+				continue
+			}
+			before := any
+			if h.reader() {
+				before = writer
+			}
+			if before != nil && before.Got >= h.Asked && h.Token <= before.Token {
+				all = append(all, Violation{Check: Growing, Key: key, At: h.Got, Text: fmt.Sprintf(
+					"%s was got after %s, which excludes it", h, before)})
+			}
+			if any == nil || h.Token > any.Token {
+				any = h
+			}
+			if !h.reader() && (writer == nil || h.Token > writer.Token) {
+				writer = h
+			}
+		}
+	}
+	return all
+}
+
 // slot reports whether a lock is one of few.
 func (h *Hold) slot() bool { return h.Limit < driver.MaxWeight }
 
