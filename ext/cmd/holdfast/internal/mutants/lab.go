@@ -17,13 +17,16 @@ import (
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/plan"
 )
 
-// limit is how long a run may take to find a mutant.
-const limit = 2 * time.Minute
+// lastTime is how long a run that is interrupted may take to end what it has
+// started.
+const lastTime = time.Minute
 
 // A lab is where mutants are built and tried.
 type lab struct {
-	root   string // folder of the repository
-	folder string // for all that comes of it
+	root     string        // folder of the repository
+	folder   string        // for all that comes of it
+	parallel int           // how many are tried at once
+	limit    time.Duration // how long a run may take
 }
 
 // repository returns the folder of this repository.
@@ -32,27 +35,51 @@ func repository(ctx context.Context) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// tryAll tries mutants, and writes a table of them. Then it tries Holdfast as it is
-// in the same ways.
+// A verdict is what has come of a mutant.
+type verdict struct {
+	finding
+	err error // it has survived, or verify has accused Holdfast as it is
+}
+
+// tryAll tries mutants, and Holdfast as it is in the same ways, and writes a table
+// of them.
 func (l *lab) tryAll(ctx context.Context, all []mutant, out io.Writer) error {
-	var failed []error
-	fmt.Fprint(out, "| mutant | what is wrong with it | `holdfast verify` | found by | after |\n|---|---|---|---|--:|\n")
-	for _, m := range all {
-		f, err := l.try(ctx, m)
-		if err == nil && f.Violations[m.finds] == 0 {
-			err = fmt.Errorf("mutant %s has survived: verify %s does not find that %q is broken", m.name, m.run, m.finds)
-		}
-		failed = append(failed, err)
-		fmt.Fprintf(out, "| %s | %s | `%s` | %s | %.0f s |\n", m.name, m.wrong, m.run, strings.ReplaceAll(plan.List(f.broken()), ",", ", "), f.took.Seconds())
-	}
 	sound, err := l.build(ctx, "sound")
 	if err != nil {
-		return errors.Join(append(failed, err)...)
+		return err
 	}
-	for _, m := range all {
-		failed = append(failed, l.acquit(ctx, sound, m))
+	verdicts := make([]chan verdict, len(all))
+	for i := range all {
+		verdicts[i] = make(chan verdict, 1)
+	}
+	go func() {
+		free := make(chan struct{}, l.parallel)
+		for i, m := range all {
+			free <- struct{}{}
+			go func() {
+				defer func() { <-free }()
+				f, err := l.convict(ctx, m)
+				verdicts[i] <- verdict{f, errors.Join(err, l.acquit(ctx, sound, m))}
+			}()
+		}
+	}()
+	fmt.Fprint(out, tableHead)
+	var failed []error
+	for i, m := range all {
+		v := <-verdicts[i]
+		failed = append(failed, v.err)
+		fmt.Fprint(out, m.row(v.finding))
 	}
 	return errors.Join(failed...)
+}
+
+// convict fails if verify does not find a mutant.
+func (l *lab) convict(ctx context.Context, m mutant) (finding, error) {
+	f, err := l.try(ctx, m)
+	if err == nil && f.Violations[m.finds] == 0 {
+		err = fmt.Errorf("mutant %s has survived: verify %s does not find that %q is broken", m.name, m.run, m.finds)
+	}
+	return f, err
 }
 
 // try lets verify look for a mutant.
@@ -120,17 +147,20 @@ func (f finding) broken() (all []check.Promise) {
 // verify runs the verify of a program. It is an error if that cannot be done, and
 // if it has an end that is not that of its findings.
 func (l *lab) verify(ctx context.Context, program, name, flags string) (f finding, err error) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, l.limit)
 	defer cancel()
 	args := append([]string{"verify", "--json", "--out", filepath.Join(l.folder, name+".history")}, strings.Fields(flags)...)
 	cmd := exec.CommandContext(ctx, program, args...)
 	var out, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaints
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // so that it ends what it has started
-	cmd.WaitDelay = limit
+	cmd.WaitDelay = lastTime
 	began := time.Now()
 	failed := cmd.Run()
 	f.took = time.Since(began)
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return f, fmt.Errorf("%s has not ended within %v: %w", cmd, l.limit, ctx.Err())
+	}
 	if err := json.Unmarshal(out.Bytes(), &f); err != nil {
 		return f, fmt.Errorf("%s: %w\n%s", cmd, errors.Join(ctx.Err(), failed, err), &complaints)
 	}

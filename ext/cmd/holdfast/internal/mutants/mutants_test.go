@@ -1,11 +1,15 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // bench returns a lab for a test.
@@ -15,7 +19,7 @@ func bench(t *testing.T) *lab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &lab{root: root, folder: t.TempDir()}
+	return &lab{root: root, folder: t.TempDir(), parallel: 2, limit: 2 * time.Minute}
 }
 
 // A mutant that does not apply, or does not compile, finds nothing out.
@@ -60,6 +64,50 @@ func TestOneIsFound(t *testing.T) {
 	}
 }
 
+// What takes too long is interrupted, and ends what it has started.
+func TestRunThatHangs(t *testing.T) {
+	own := t.TempDir()
+	t.Setenv("TMPDIR", own)
+	l := bench(t)
+	program, err := l.build(t.Context(), "sound")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.limit = 5 * time.Second
+	f, err := l.verify(t.Context(), program, "long", "--start redis --for 1h")
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "not ended within 5s") {
+		t.Errorf("a run of an hour comes to its end after %v with %v, %v", f.took, f.broken(), err)
+	}
+	if left, err := os.ReadDir(own); len(left) > 0 || err != nil {
+		t.Errorf("it has left %v, %v", left, err)
+	}
+}
+
+func TestTableInAText(t *testing.T) {
+	old := "# Title\n\n" + tableHead + "| a | b |\n| c | d |\n\nThe end.\n"
+	got, err := withTable([]byte(old), []byte(tableHead+"| new |\n"))
+	if want := "# Title\n\n" + tableHead + "| new |\n\nThe end.\n"; string(got) != want || err != nil {
+		t.Errorf("got %q, %v; want %q", got, err, want)
+	}
+	if got, err := withTable([]byte("no table\n"), nil); err == nil {
+		t.Errorf("a text without a table has become %q", got)
+	}
+}
+
+func TestArguments(t *testing.T) {
+	for want, args := range map[string][]string{
+		"-run":                {"-run", "("},
+		"unexpected argument": {"all"},
+		"-parallel 0":         {"-parallel", "0"},
+		"leave out -run":      {"-run", "a", "-save", "mutants.md"},
+		"no such file":        {"-save", filepath.Join(t.TempDir(), "mutants.md")},
+	} {
+		if err := execute(t.Context(), args, io.Discard); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want one that has %q", args, err, want)
+		}
+	}
+}
+
 // The documents tell of each.
 func TestMutantsAreInTheDocuments(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(bench(t).root, "docs", "mutants.md"))
@@ -67,7 +115,7 @@ func TestMutantsAreInTheDocuments(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range mutants() {
-		if !strings.Contains(string(text), "| "+m.name+" | "+m.wrong+" | `"+m.run+"` |") {
+		if !strings.Contains(string(text), m.rowHead()) {
 			t.Errorf("docs/mutants.md does not tell of %s as it is", m.name)
 		}
 	}
