@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // broken carries what a rule saw from deep inside a check to attempt.
@@ -21,16 +22,17 @@ type doubt struct{ error }
 
 func (d doubt) Unwrap() error { return d.error }
 
-// insist makes attempts until one leaves no doubt.
-func insist(tb testing.TB, h Harness, check func(*env)) (seen error) {
-	for tries := range 5 {
-		seen = attempt(tb, h, tries, check)
-		if h.Bubble || !errors.As(seen, new(doubt)) {
-			break
+// insist makes attempts until one leaves no doubt. What is wrong with a machine may
+// take a while to pass, such as the election of a leader.
+func insist(tb testing.TB, h Harness, check func(*env)) error {
+	for tries := 0; ; tries++ {
+		seen := attempt(tb, h, tries, check)
+		if h.Bubble || tries == 4 || !errors.As(seen, new(doubt)) {
+			return seen
 		}
 		tb.Logf("attempt %d: %v", tries+1, seen)
+		<-time.After(time.Second << tries)
 	}
-	return seen
 }
 
 // attempt runs a check with an env of its own and returns what it saw of a

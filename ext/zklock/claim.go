@@ -122,12 +122,14 @@ const remember = 11 * time.Second
 func (s *Store) lose(cl *claim, why error) (calls calls) {
 	cl.session.unwatch(cl)
 	cl.state, cl.why, cl.until = lost, why, s.clock.Now()+remember
+	lost := nameOf(cl.Claim) // Who asks meanwhile replaces the claim.
 	for _, n := range s.notices {
-		calls.losses = append(calls.losses, func() { n.lost(cl.Key, cl.ID, why) })
+		calls.losses = append(calls.losses, func() { n.lost(lost.key, lost.id, why) })
 	}
 	calls.wakes = s.waking(cl)
 	if cl.Shared() && cl.session.over == nil && !s.closed {
-		s.background.Go(func() { s.leavePhase(cl.session, cl.member()) })
+		member := cl.member()
+		s.background.Go(func() { s.leavePhase(cl.session, member) })
 	}
 	return calls
 }

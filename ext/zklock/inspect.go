@@ -186,6 +186,14 @@ func (k *session) breakPlace(ctx context.Context, dir string, p place) error {
 // less long than locks with the usual TTL need, and whether the user may look at
 // the keys.
 func (s *Store) Check(ctx context.Context) (warnings []string, err error) {
+	err = insist(ctx, func() (err error) {
+		warnings, err = s.check(ctx)
+		return err
+	})
+	return warnings, err
+}
+
+func (s *Store) check(ctx context.Context) (warnings []string, err error) {
 	k, err := s.session(ctx, usual)
 	if err != nil {
 		return nil, err
@@ -195,7 +203,7 @@ func (s *Store) Check(ctx context.Context) (warnings []string, err error) {
 		err = calls[0].Wait(ctx)
 	}
 	if err != nil && !errors.Is(err, zoo.NoNode) {
-		return nil, certain(err)
+		return nil, err
 	}
 	if cover := k.cover(); cover < usual {
 		warnings = append(warnings, fmt.Sprintf("the servers end sessions after %v of silence, so that locks are granted for %v at a time, whatever their TTL, "+

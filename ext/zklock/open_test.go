@@ -64,9 +64,7 @@ func TestUnreachable(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
-			defer cancel()
-			_, err := holdfast.Open(ctx, "zk://user:moonlight@"+c.addr, nil)
+			_, err := holdfast.Open(bounded(t), "zk://user:moonlight@"+c.addr, nil)
 			if err == nil || !strings.Contains(err.Error(), c.words) || !strings.Contains(err.Error(), c.addr) || strings.Contains(err.Error(), "moonlight") {
 				t.Errorf("opened: %v, want an error with %q and %s", err, c.words, c.addr)
 			}
@@ -136,7 +134,7 @@ func TestPermissions(t *testing.T) {
 	if _, err := guest.Lock(bounded(t), "other"); !errors.Is(err, driver.ErrInvalid) {
 		t.Errorf("the guest locks another key: %v", err)
 	}
-	if err := l.Unlock(); err != nil {
+	if err := unlock(l); err != nil {
 		t.Error(err)
 	}
 }
@@ -146,7 +144,7 @@ func TestLongKeys(t *testing.T) {
 	t.Parallel()
 	lk := locker(t, holdfast.Options{}, server.Addr())
 	for _, key := range []string{strings.Repeat("/", driver.MaxKey), strings.Repeat("é", driver.MaxKey/2)} {
-		if err := locked(t, lk, key).Unlock(); err != nil {
+		if err := unlock(locked(t, lk, key)); err != nil {
 			t.Error(err)
 		}
 		if _, err := lk.Lock(bounded(t), key+"x"); err == nil || !strings.Contains(err.Error(), "512") {
@@ -199,7 +197,7 @@ func TestTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { lk.Close() })
-	if err := locked(t, lk, "key").Unlock(); err != nil {
+	if err := unlock(locked(t, lk, "key")); err != nil {
 		t.Error(err)
 	}
 	for what, query := range map[string]string{
@@ -208,9 +206,7 @@ func TestTLS(t *testing.T) {
 		"not other":   "?tls=true&server_name=other" + files,
 		"hangs up":    "",
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-		defer cancel()
-		if _, err := holdfast.Open(ctx, "zk://"+z.SecureAddr()+query, nil); err == nil || !strings.Contains(err.Error(), what) {
+		if _, err := holdfast.Open(bounded(t), "zk://"+z.SecureAddr()+query, nil); err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("opened with %q: %v, want an error with %q", query, err, what)
 		}
 	}

@@ -132,7 +132,7 @@ func TestReconnect(t *testing.T) {
 		})
 		proxy.Refuse(true)
 		proxy.Reset()
-		if err := first.Unlock(); err != nil {
+		if err := unlock(first); err != nil {
 			t.Error(err)
 		}
 		proxy.Refuse(false)
@@ -141,8 +141,35 @@ func TestReconnect(t *testing.T) {
 		if second == nil {
 			return
 		}
-		if err := second.Unlock(); err != nil {
+		if err := unlock(second); err != nil {
 			t.Errorf("unlocked over another connection: %v", err)
 		}
 	}
+}
+
+// TestToldWhileAsked tells of the loss of a claim while its owner asks for it again.
+func TestToldWhileAsked(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, Options{Servers: []string{server.Addr()}})
+	c := exclusive("told", "id")
+	s.Notify(func(key, id string, err error) {
+		if key != c.Key || id != c.ID || !errors.Is(err, driver.ErrLost) {
+			t.Errorf("the loss of %s on %s was told, with %v", id, key, err)
+		}
+	})
+	if g, err := s.Acquire(bounded(t), c); err != nil || !g.OK {
+		t.Fatalf("got %+v, %v", g, err)
+	}
+	s.mu.Lock()
+	calls := s.lose(s.claims[nameOf(c)], driver.ErrBroken)
+	s.mu.Unlock()
+	told := make(chan bool)
+	go func() {
+		calls.make()
+		close(told)
+	}()
+	if g, err := s.Acquire(bounded(t), c); err != nil || g.OK {
+		t.Errorf("got %+v, %v", g, err)
+	}
+	<-told
 }

@@ -58,11 +58,11 @@ func startNode(tb TB, options []string) (r *Redis, bus int) {
 	r.Process = start(tb, program{
 		name: "cluster node",
 		path: redisBinary(tb),
-		setup: func(dir string) (args []string, err error) {
-			if bus, err = freePort(); err != nil {
+		setup: func(tb TB, dir string) (args []string, err error) {
+			if bus, err = reserve(tb); err != nil {
 				return nil, err
 			}
-			return r.configure(dir, inMemory, []string{
+			return r.configure(tb, dir, inMemory, []string{
 				"cluster-enabled yes",
 				"cluster-port " + strconv.Itoa(bus),
 				"cluster-node-timeout 2000",

@@ -69,8 +69,8 @@ func (e *Etcd) start(tb TB, members string, options []string) {
 	e.Process = start(tb, program{
 		name: "etcd",
 		path: etcdBinary(tb),
-		setup: func(dir string) ([]string, error) {
-			return e.configure(dir, members, options)
+		setup: func(tb TB, dir string) ([]string, error) {
+			return e.configure(tb, dir, members, options)
 		},
 		ready: func(int) error { return e.ready() },
 	})
@@ -86,11 +86,11 @@ func etcdBinary(tb TB) string {
 }
 
 // configure picks the ports and returns the arguments.
-func (e *Etcd) configure(dir, members string, options []string) (args []string, err error) {
-	if e.port, err = freePort(); err != nil {
+func (e *Etcd) configure(tb TB, dir, members string, options []string) (args []string, err error) {
+	if e.port, err = reserve(tb); err != nil {
 		return nil, err
 	}
-	if e.bus, err = freePort(); err != nil {
+	if e.bus, err = reserve(tb); err != nil {
 		return nil, err
 	}
 	e.Clients.Redirect(address(e.port))

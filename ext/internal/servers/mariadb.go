@@ -43,7 +43,7 @@ func StartMariaDB(tb TB, options ...string) *MariaDB {
 		name:  "mariadb",
 		path:  installed(tb, mariaPackage, "mariadbd"),
 		owner: m.owner,
-		setup: func(dir string) ([]string, error) { return m.configure(dir, options) },
+		setup: func(tb TB, dir string) ([]string, error) { return m.configure(tb, dir, options) },
 		ready: func(int) error { return m.ready() },
 	})
 	return m
@@ -51,8 +51,8 @@ func StartMariaDB(tb TB, options ...string) *MariaDB {
 
 // configure picks a port, writes the configuration and returns the argument that
 // names it. Of lines that contradict each other, the last counts.
-func (m *MariaDB) configure(dir string, options []string) (args []string, err error) {
-	if m.port, err = freePort(); err != nil {
+func (m *MariaDB) configure(tb TB, dir string, options []string) (args []string, err error) {
+	if m.port, err = reserve(tb); err != nil {
 		return nil, err
 	}
 	data, file := filepath.Join(dir, "data"), filepath.Join(dir, "my.cnf")

@@ -48,15 +48,15 @@ func (m *Memcached) start(tb TB, options []string) {
 		name:  "memcached",
 		path:  installed(tb, "memcached", "memcached"),
 		owner: owner,
-		setup: func(dir string) ([]string, error) { return m.arguments(owner, dir, options) },
+		setup: func(tb TB, dir string) ([]string, error) { return m.arguments(tb, owner, dir, options) },
 		ready: m.ready,
 	})
 }
 
 // arguments picks a port and returns the arguments. Of those that contradict
 // each other, the last counts.
-func (m *Memcached) arguments(owner *account, dir string, options []string) (args []string, err error) {
-	if m.port, err = freePort(); err != nil {
+func (m *Memcached) arguments(tb TB, owner *account, dir string, options []string) (args []string, err error) {
+	if m.port, err = reserve(tb); err != nil {
 		return nil, err
 	}
 	args = []string{"-l", loopback, "-p", strconv.Itoa(m.port), "-U", "0"}

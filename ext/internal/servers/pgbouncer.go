@@ -28,7 +28,7 @@ func StartPgBouncer(tb TB, server *Postgres, mode string, options ...string) *Pg
 		name:  "pgbouncer",
 		path:  installed(tb, "pgbouncer", "pgbouncer"),
 		owner: b.owner,
-		setup: func(dir string) ([]string, error) { return b.configure(dir, mode, options) },
+		setup: func(tb TB, dir string) ([]string, error) { return b.configure(tb, dir, mode, options) },
 		ready: func(int) error { return b.ready() },
 	})
 	return b
@@ -36,8 +36,8 @@ func StartPgBouncer(tb TB, server *Postgres, mode string, options ...string) *Pg
 
 // configure picks a port, writes the configuration and returns the argument that
 // names it. Of lines that contradict each other, the last counts.
-func (b *PgBouncer) configure(dir, mode string, options []string) (args []string, err error) {
-	if b.port, err = freePort(); err != nil {
+func (b *PgBouncer) configure(tb TB, dir, mode string, options []string) (args []string, err error) {
+	if b.port, err = reserve(tb); err != nil {
 		return nil, err
 	}
 	// It asks the server for the passwords of all but the superuser.

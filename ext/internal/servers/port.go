@@ -40,29 +40,23 @@ func listenAt(port int) (net.Listener, error) {
 }
 
 // reserve returns a free port that nobody who asks for one gets until the test
-// ends, in this process or another. The same port of UDP is the mark of that.
+// ends, in this process or another: not even while its server is down. The same port
+// of UDP is the mark of that. If anybody else has taken the port since, the server says
+// so, and is started on another; see start.
 func reserve(tb TB) (int, error) {
 	for {
-		port, err := freePort()
+		l, err := listen()
 		if err != nil {
 			return 0, err
 		}
-		if mark, err := net.ListenPacket("udp", address(port)); err == nil {
+		port := l.Addr().(*net.TCPAddr).Port
+		mark, err := net.ListenPacket("udp", address(port))
+		l.Close()
+		if err == nil {
 			tb.Cleanup(func() { mark.Close() })
 			return port, nil
 		}
 	}
-}
-
-// freePort returns a port that was free a moment ago. If another has taken it
-// since, the server says so, and is started on another; see start.
-func freePort() (int, error) {
-	l, err := listen()
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
 func address(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }

@@ -45,7 +45,7 @@ func (p *Postgres) start(tb TB, options []string, fill func(data string) error) 
 		path:  p.program("postgres"),
 		owner: p.owner,
 		quit:  syscall.SIGINT, // SIGTERM waits until all clients have left
-		setup: func(dir string) (args []string, err error) {
+		setup: func(tb TB, dir string) (args []string, err error) {
 			if p.data == "" {
 				data := filepath.Join(dir, "data")
 				if err := fill(data); err != nil {
@@ -53,7 +53,7 @@ func (p *Postgres) start(tb TB, options []string, fill func(data string) error) 
 				}
 				p.data = data
 			}
-			return []string{"-D", p.data}, p.configure(options)
+			return []string{"-D", p.data}, p.configure(tb, options)
 		},
 		ready:  p.ready,
 		forget: p.forget,
@@ -75,8 +75,8 @@ func (p *Postgres) initialize(data string) error {
 
 // configure picks a port and adds lines to postgresql.conf. Of lines that
 // contradict each other, the last counts.
-func (p *Postgres) configure(options []string) (err error) {
-	if p.port, err = freePort(); err != nil {
+func (p *Postgres) configure(tb TB, options []string) (err error) {
+	if p.port, err = reserve(tb); err != nil {
 		return err
 	}
 	lines := append([]string{

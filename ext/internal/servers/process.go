@@ -27,7 +27,7 @@ type program struct {
 
 	// setup picks ports, writes what the server reads into its folder, and
 	// returns the arguments. It is called again if a port was taken meanwhile.
-	setup func(dir string) (args []string, err error)
+	setup func(tb TB, dir string) (args []string, err error)
 
 	// ready returns nil once the server answers and has the process id pid. If
 	// another has taken the port, it is that other who answers.
@@ -61,7 +61,7 @@ func start(tb TB, prog program) *Process {
 	}
 	var err error
 	for range 5 {
-		if p.args, err = prog.setup(p.dir); err != nil {
+		if p.args, err = prog.setup(tb, p.dir); err != nil {
 			break
 		}
 		if err = p.run(); err == nil || !strings.Contains(strings.ToLower(p.log()), "address already in use") {

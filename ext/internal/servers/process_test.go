@@ -109,9 +109,9 @@ func TestTakenPort(t *testing.T) {
 	r.Process = start(t, program{
 		name: "redis",
 		path: redisBinary(t),
-		setup: func(dir string) (args []string, err error) {
+		setup: func(tb TB, dir string) (args []string, err error) {
 			if tries++; tries > 1 {
-				return r.configure(dir)
+				return r.configure(tb, dir)
 			}
 			r.port = other.port
 			return []string{"--port", strconv.Itoa(r.port), "--bind", loopback}, nil

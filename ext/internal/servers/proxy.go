@@ -26,7 +26,11 @@ type Proxy struct {
 // StartProxy starts a proxy before a server at the address target.
 func StartProxy(tb TB, target string) *Proxy {
 	tb.Helper()
-	l, err := listen()
+	port, err := reserve(tb)
+	if err != nil {
+		tb.Fatalf("start a proxy: %v", err)
+	}
+	l, err := net.Listen("tcp", address(port))
 	if err != nil {
 		tb.Fatalf("start a proxy: %v", err)
 	}

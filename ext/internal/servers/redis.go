@@ -51,7 +51,7 @@ func (r *Redis) start(tb TB, options []string) {
 	r.Process = start(tb, program{
 		name:  "redis",
 		path:  redisBinary(tb),
-		setup: func(dir string) ([]string, error) { return r.configure(dir, inMemory, options) },
+		setup: func(tb TB, dir string) ([]string, error) { return r.configure(tb, dir, inMemory, options) },
 		ready: r.ready,
 	})
 }
@@ -87,8 +87,8 @@ var inMemory = []string{
 
 // configure picks a port, writes the configuration and returns the arguments.
 // Of lines that contradict each other, the last counts.
-func (r *Redis) configure(dir string, lines ...[]string) (args []string, err error) {
-	if r.port, err = freePort(); err != nil {
+func (r *Redis) configure(tb TB, dir string, lines ...[]string) (args []string, err error) {
+	if r.port, err = reserve(tb); err != nil {
 		return nil, err
 	}
 	port := strconv.Itoa(r.port)

@@ -43,8 +43,8 @@ func startWatcher(tb TB, primary *Redis) *Redis {
 	r.Process = start(tb, program{
 		name: "sentinel",
 		path: redisBinary(tb),
-		setup: func(dir string) ([]string, error) {
-			args, err := r.configure(dir, []string{
+		setup: func(tb TB, dir string) ([]string, error) {
+			args, err := r.configure(tb, dir, []string{
 				fmt.Sprintf("sentinel monitor %s %s %d 2", MasterName, loopback, primary.port),
 				"sentinel down-after-milliseconds " + MasterName + " 500",
 				"sentinel failover-timeout " + MasterName + " 2000",

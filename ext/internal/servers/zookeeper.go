@@ -1,7 +1,6 @@
 package servers
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -52,11 +51,11 @@ func StartZooKeeperTLS(tb TB, options ...string) *ZooKeeper {
 }
 
 // encrypted picks a port for TLS and returns the lines of the configuration.
-func (z *ZooKeeper) encrypted(dir string) (lines []string, err error) {
+func (z *ZooKeeper) encrypted(tb TB, dir string) (lines []string, err error) {
 	if z.TLS == nil {
 		return nil, nil
 	}
-	if z.secure, err = freePort(); err != nil {
+	if z.secure, err = reserve(tb); err != nil {
 		return nil, err
 	}
 	var both []byte // Java wants them in one file
@@ -92,15 +91,15 @@ func (z *ZooKeeper) start(tb TB, options []string) {
 	z.Process = start(tb, program{
 		name:  "zookeeper",
 		path:  installed(tb, "default-jre-headless", "java"),
-		setup: func(dir string) ([]string, error) { return z.configure(dir, options) },
+		setup: func(tb TB, dir string) ([]string, error) { return z.configure(tb, dir, options) },
 		ready: func(int) error { return z.ready() },
 	})
 }
 
 // configure picks a port, writes the configuration and returns the arguments of
 // Java that name it.
-func (z *ZooKeeper) configure(dir string, options []string) (args []string, err error) {
-	if z.port, err = freePort(); err != nil {
+func (z *ZooKeeper) configure(tb TB, dir string, options []string) (args []string, err error) {
+	if z.port, err = reserve(tb); err != nil {
 		return nil, err
 	}
 	z.home = dir
@@ -123,7 +122,7 @@ func (z *ZooKeeper) configure(dir string, options []string) (args []string, err 
 		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 		"-cp", jars + "zookeeper.jar:" + jars + "slf4j-simple.jar:" + jars + "netty-codec.jar",
 	}
-	encrypted, err := z.encrypted(dir)
+	encrypted, err := z.encrypted(tb, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -197,23 +196,19 @@ func (z *ZooKeeper) Do(command string) (string, error) {
 
 // Count returns a number that the server counts, such as "znode_count",
 // "ephemerals_count" or "watch_count".
-func (z *ZooKeeper) Count(name string) int {
+func (z *ZooKeeper) Count(name string) (n int) {
 	z.tb.Helper()
-	said, err := z.Do("mntr")
-	if err == nil {
-		for line := range bytes.Lines([]byte(said)) {
-			if field, value, _ := strings.Cut(strings.TrimSpace(string(line)), "\t"); field == "zk_"+name {
-				n, err := strconv.Atoi(value)
-				if err != nil {
-					z.tb.Fatalf("%s counts %q of %s", z.Addr(), value, name)
-				}
-				return n
-			}
+	mustAwait(z.tb, "the "+name+" of "+z.Addr(), func() error {
+		said, err := z.Do("mntr")
+		if err != nil {
+			return err
 		}
-		err = errors.New(said)
-	}
-	z.tb.Fatalf("%s does not count %s: %v", z.Addr(), name, err)
-	return 0
+		_, after, _ := strings.Cut(said, "zk_"+name+"\t")
+		value, _, _ := strings.Cut(after, "\n")
+		n, err = strconv.Atoi(value)
+		return err
+	})
+	return n
 }
 
 // mode returns leader, follower or standalone, "" if the server does not serve.

@@ -74,9 +74,9 @@ func (s *Session) try(ctx context.Context, server string) (*conn, error) {
 	s.mu.Lock()
 	g := s.greeting
 	s.mu.Unlock()
-	limit := 2 * time.Second
+	limit := max(2*time.Second, 6*time.Second/time.Duration(len(s.config.Servers)))
 	if g.id != 0 { // There is a session to be lost.
-		limit = min(limit, max(g.timeout/8, 200*time.Millisecond))
+		limit = min(2*time.Second, max(g.timeout/8, 200*time.Millisecond))
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

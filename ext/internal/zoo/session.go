@@ -96,13 +96,16 @@ func (s *Session) Timeout() time.Duration {
 // Ended is closed when the session has ended and every event has been told.
 func (s *Session) Ended() <-chan struct{} { return s.over }
 
-// Close ends the session, and with it all its nodes. It tries for a second to tell
-// the servers.
+// Close ends the session, and with it all its nodes. It tells the servers if there is a
+// connection within a second, and waits for the answer until that connection would be
+// given up: a session that nobody ends may last for long.
 func (s *Session) Close() {
-	ctx, cancel := context.WithTimeout(s.closed, time.Second)
+	soon, cancel := context.WithTimeout(s.closed, time.Second)
 	defer cancel()
 	if s.closed.Err() == nil {
-		if calls, err := s.Send(ctx, Request{op: opClose}); err == nil {
+		if calls, err := s.Send(soon, Request{op: opClose}); err == nil {
+			ctx, cancel := context.WithTimeout(s.closed, max(time.Second, s.Timeout()/patience))
+			defer cancel()
 			_ = calls[0].Wait(ctx) // if it is not answered, the session ends by itself
 		}
 	}
