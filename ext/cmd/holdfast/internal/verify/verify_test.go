@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"context"
 	"errors"
 	"net/url"
 	"slices"
@@ -132,4 +133,17 @@ func TestWaived(t *testing.T) {
 			t.Errorf("in the face of %v tokens are promised to grow: %v, want %v", nemeses, got, want)
 		}
 	}
+}
+
+// On a slow machine a fault may come due when the run is over, and its victim gone.
+func TestNoHarmAfterTheEnd(t *testing.T) {
+	length, end := context.WithCancel(t.Context())
+	end()
+	c := &crew{places: []*place{{}}}
+	for _, n := range []plan.Nemesis{plan.Kill, plan.Pause, plan.Restart} {
+		if err := c.harm(t.Context(), length, 1, plan.Fault{Nemesis: n}); err != nil {
+			t.Errorf("%s: %v", n, err)
+		}
+	}
+	c.dismiss()
 }
