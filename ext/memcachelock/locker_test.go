@@ -194,6 +194,31 @@ func TestDeadServer(t *testing.T) {
 	told(t, held)
 }
 
+// TestServerClock sets the wall clock of the server forward and back, which counts
+// by another.
+func TestServerClock(t *testing.T) {
+	t.Parallel()
+	clock := servers.StartClock(t)
+	m := servers.StartMemcached(clock)
+	a, b := newLocker(t, nil, m), newLocker(t, nil, m)
+	held, last := taken(t, a, "key"), uint64(0)
+	for _, step := range []time.Duration{time.Hour, -time.Hour, 0} {
+		clock.Step(step)
+		if _, err := servers.Patient(t.Context(), b.TryLock, "key"); !errors.Is(err, holdfast.ErrHeld) {
+			t.Errorf("with the clock %v from the right time: %v, want ErrHeld", step, err)
+		}
+		next := taken(t, b, "other")
+		if next.Fence() <= last {
+			t.Errorf("token %d after %d", next.Fence(), last)
+		}
+		last = next.Fence()
+		if err := next.Unlock(); err != nil {
+			t.Error(err)
+		}
+	}
+	holdsAlone(t, a, held)
+}
+
 // TestFenced gets a token, which a cache can count as long as it runs.
 func TestFenced(t *testing.T) {
 	t.Parallel()

@@ -228,6 +228,33 @@ func TestSessionEnded(t *testing.T) {
 	}
 }
 
+// TestSessionClock sets the clock of the server forward and back: sessions do not
+// end by it, and tokens grow.
+func TestSessionClock(t *testing.T) {
+	t.Parallel()
+	clock := servers.StartClock(t)
+	pg := servers.StartPostgres(clock)
+	a, b := locker(t, pg.URL(), nil), locker(t, pg.URL(), nil)
+	held, last := locked(t, a, "held"), uint64(0)
+	for _, step := range []time.Duration{time.Hour, -time.Hour, 0} {
+		clock.Step(step)
+		if _, err := servers.Patient(bounded(t), b.TryLock, "held"); !errors.Is(err, holdfast.ErrHeld) {
+			t.Errorf("with the clock %v from the right time: %v, want ErrHeld", step, err)
+		}
+		next := locked(t, b, "free")
+		if next.Fence() <= last {
+			t.Errorf("token %d after %d", next.Fence(), last)
+		}
+		last = next.Fence()
+		if err := next.Unlock(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := held.Err(); err != nil {
+		t.Errorf("the lock that was held all the time: %v", err)
+	}
+}
+
 // TestSessionWaiters counts the connections of 1,000 waiters.
 func TestSessionWaiters(t *testing.T) {
 	t.Parallel()

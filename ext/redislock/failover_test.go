@@ -160,3 +160,31 @@ func TestWaitForReplica(t *testing.T) {
 		return err == nil && lock.Unlock() == nil
 	})
 }
+
+// TestPrimaryIsCutOff promotes a replica while the primary, which it cannot hear any
+// more, goes on. Both grant the same key. With min-replicas-to-write, the primary
+// soon refuses.
+func TestPrimaryIsCutOff(t *testing.T) {
+	t.Parallel()
+	primary := servers.StartRedis(t)
+	link := servers.StartProxy(t, primary.Addr())
+	replica := servers.StartReplica(t, link.Addr())
+	old, young := openLocker(t, primary.URL()), openLocker(t, replica.URL())
+	primary.AwaitReplicas(1)
+	link.Refuse(true)
+	link.Reset()
+	replica.Promote()
+	for _, locks := range []*holdfast.Locker{old, young} {
+		if err := mustLock(t, locks, "key").Err(); err != nil {
+			t.Errorf("one of two primaries: %v", err)
+		}
+	}
+	primary.Must("CONFIG", "SET", "min-replicas-to-write", "1")
+	until(t, "the primary without a replica to refuse", func() bool {
+		lock, err := old.TryLock(context.Background(), "other")
+		if err == nil {
+			err = lock.Unlock()
+		}
+		return err != nil && strings.Contains(err.Error(), "NOREPLICAS")
+	})
+}
