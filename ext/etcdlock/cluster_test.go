@@ -31,7 +31,7 @@ var harms = []struct {
 func TestMemberFails(t *testing.T) {
 	t.Parallel()
 	c := servers.StartEtcdCluster(t)
-	opts := &holdfast.Options{TTL: patience}
+	opts := &holdfast.Options{TTL: patience / 2}
 	s := outage.Scene{
 		TTL:     opts.TTL,
 		Holders: locker(t, c.URL(), opts),

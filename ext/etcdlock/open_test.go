@@ -134,11 +134,13 @@ func TestWatchAfterLogin(t *testing.T) {
 	e := servers.StartEtcd(t, "--auth-token-ttl=1")
 	protect(t, e.Addr())
 	s := openStore(t, "etcd://locks:secret@"+e.Addr())
-	stop, err := s.Watch(t.Context(), waiting("one", "id"), func(driver.Grant) {})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stop()
+	eventually(t, "watch", func() error {
+		stop, err := s.Watch(t.Context(), waiting("one", "id"), func(driver.Grant) {})
+		if err == nil {
+			t.Cleanup(stop)
+		}
+		return err
+	})
 	<-time.After(4 * time.Second) // It expires meanwhile.
 	eventually(t, "watch", func() error {
 		if _, err := s.Acquire(t.Context(), exclusive("else", "id")); err != nil { // with a new token
