@@ -92,7 +92,7 @@ var (
 		"server away":         {plan.KillStore, plan.PauseStore, plan.CutStore},
 		"another takes over":  {plan.Failover, plan.StaleFailover},
 		"clock set":           {plan.Clock, plan.WorkerClock},
-		"data evicted, lost":  {plan.Evict},
+		"data evicted, lost":  {plan.Evict, plan.Flush},
 		"memory or disk full": {},
 	}
 )

@@ -125,23 +125,36 @@ func (m *Memcached) Stat(name string) int {
 }
 
 func (m *Memcached) stat(command, name string, limit time.Duration) (string, error) {
+	all, err := m.stats(command, limit)
+	value, ok := all[name]
+	if err == nil && !ok {
+		err = fmt.Errorf("%s has no %s", command, name)
+	}
+	return value, err
+}
+
+// stats returns all that a command of that kind tells.
+func (m *Memcached) stats(command string, limit time.Duration) (map[string]string, error) {
 	conn, lines, err := m.ask(command, limit)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer conn.Close()
+	all := make(map[string]string)
 	for {
 		text, err := line(lines)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		rest, stat := strings.CutPrefix(text, "STAT ")
+		if text == "END" {
+			return all, nil
+		}
 		if !stat {
-			return "", fmt.Errorf("%s has no %s: %s", command, name, text)
+			return nil, fmt.Errorf("%s: %s", command, text)
 		}
-		if value, ok := strings.CutPrefix(rest, name+" "); ok {
-			return value, nil
-		}
+		name, value, _ := strings.Cut(rest, " ")
+		all[name] = value
 	}
 }
 

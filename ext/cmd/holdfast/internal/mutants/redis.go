@@ -29,7 +29,7 @@ var redis = []mutant{{
 		old:  "math.max(now, last + 1, least)",
 		new:  "math.max(last + 1, least)",
 	}},
-	run:   "--start redis --seed 1 --ttl 1s --for 10s --nemesis evict",
+	run:   "--start redis --seed 1 --ttl 1s --for 10s --nemesis flush",
 	finds: check.Growing,
 }, {
 	name:  "slots-by-count",

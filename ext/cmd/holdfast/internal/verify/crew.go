@@ -120,12 +120,13 @@ func (c *crew) harm(ctx, length context.Context, number int, f plan.Fault) (err 
 	harm := history.Event{Kind: history.Fault, Worker: f.Worker, Op: number, Mode: string(f.Nemesis), Note: f.For.String()}
 	harm.At = history.Now()
 	c.history.Add(harm)
+	var evicted string
 	if f.Nemesis.Server() {
-		err = c.target.suffer(length, c.host, f)
+		evicted, err = c.target.suffer(length, c.host, f)
 	} else {
 		err = c.places[f.Worker].suffer(ctx, length, f)
 	}
-	c.history.Add(history.Event{At: history.Now(), Kind: history.Heal, Worker: f.Worker, Op: number})
+	c.history.Add(history.Event{At: history.Now(), Kind: history.Heal, Worker: f.Worker, Op: number, Note: evicted})
 	return err
 }
 

@@ -28,7 +28,11 @@ type engine struct {
 	cut      func(n int, on bool)          // one of them off from the others
 	failover func()                        // to another server, which is then cut off no more
 	step     func(n int, by time.Duration) // its clock, away from the right time
-	evict    func(n int)                   // all that it has in memory
+	flush    func(n int)                   // all that it has in memory
+
+	// evict lets one of them run out of memory until gone returns true of a lock
+	// that it has evicted, or ctx ends. The names of locks end with their keys.
+	evict func(ctx context.Context, n int, gone func(lock string) bool)
 }
 
 // A node is one server.
@@ -55,15 +59,12 @@ var starters = []starter{
 	{"sqlite", "sqlite:", 0, nil, func(r *room, _ int) *engine {
 		return &engine{url: "sqlite://" + filepath.ToSlash(filepath.Join(r.folder, "locks.db"))}
 	}},
-	{"redis", "redis:", 1, []plan.Nemesis{plan.Clock, plan.Evict}, startRedis},
+	{"redis", "redis:", 1, []plan.Nemesis{plan.Clock, plan.Evict, plan.Flush}, startRedis},
 	{"redis:2", "redis:", 0, []plan.Nemesis{plan.Failover, plan.StaleFailover}, startPair},
-	{"redis:3", "redlock:", 3, []plan.Nemesis{plan.WorkerClock, plan.Clock, plan.Evict}, startRedis},
-	{"redis:5", "redlock:", 5, []plan.Nemesis{plan.WorkerClock, plan.Clock, plan.Evict}, startRedis},
-	{"redis:7", "redlock:", 7, []plan.Nemesis{plan.WorkerClock, plan.Clock, plan.Evict}, startRedis},
-	{"memcached", "memcached:", 1, []plan.Nemesis{plan.Evict}, func(r *room, _ int) *engine {
-		m := servers.StartMemcached(r)
-		return &engine{url: m.URL(), nodes: []node{m}, evict: func(int) { m.Must("flush_all", "OK") }}
-	}},
+	{"redis:3", "redlock:", 3, []plan.Nemesis{plan.WorkerClock, plan.Clock, plan.Evict, plan.Flush}, startRedis},
+	{"redis:5", "redlock:", 5, []plan.Nemesis{plan.WorkerClock, plan.Clock, plan.Evict, plan.Flush}, startRedis},
+	{"redis:7", "redlock:", 7, []plan.Nemesis{plan.WorkerClock, plan.Clock, plan.Evict, plan.Flush}, startRedis},
+	{"memcached", "memcached:", 1, []plan.Nemesis{plan.Evict, plan.Flush}, startMemcached},
 	{"postgres", "postgres:", 1, []plan.Nemesis{plan.Clock}, func(r *room, _ int) *engine {
 		p := servers.StartPostgres(r.clocked(), "max_connections = 500")
 		return &engine{url: p.URL(), nodes: []node{p}, step: r.step}
@@ -137,7 +138,10 @@ var durable = []string{"appendonly yes", "appendfsync always", "maxmemory-policy
 // startRedis starts one Redis, or several for Redlock.
 func startRedis(r *room, n int) *engine {
 	var all []*servers.Redis
-	e := &engine{step: r.step, evict: func(n int) { all[n].Must("FLUSHALL") }}
+	e := &engine{step: r.step, flush: func(n int) { all[n].Must("FLUSHALL") }}
+	e.evict = func(ctx context.Context, n int, gone func(string) bool) {
+		all[n].Press(ctx, func(key string) bool { return strings.Contains(key, ":held:") && gone(key) })
+	}
 	var hosts []string
 	for range n {
 		one := servers.StartRedis(r.clocked(), durable...)
@@ -170,6 +174,21 @@ func startPair(r *room, _ int) *engine {
 			primary, replica = replica, primary
 			replica.Follow(between.Addr())
 		},
+	}
+}
+
+// startMemcached starts a Memcached, which has hardly any memory if it is to run
+// out of that.
+func startMemcached(r *room, _ int) *engine {
+	var options []string
+	if slices.Contains(r.Nemeses, plan.Evict) {
+		options = []string{"-m", "1", "-I", "512k"}
+	}
+	m := servers.StartMemcached(r, options...)
+	return &engine{
+		url: m.URL(), nodes: []node{m},
+		flush: func(int) { m.Must("flush_all", "OK") },
+		evict: func(ctx context.Context, _ int, gone func(string) bool) { m.Press(ctx, gone) },
 	}
 }
 

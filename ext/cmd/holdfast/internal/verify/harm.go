@@ -3,15 +3,20 @@ package verify
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/plan"
 	"github.com/holdfast-go/holdfast/ext/internal/servers"
 )
 
-// suffer does one fault to a server.
-func (t *target) suffer(ctx context.Context, h *servers.Host, f plan.Fault) error {
+// fewEvicted is of how many locks a server is to run out of memory.
+const fewEvicted = 3
+
+// suffer does one fault to a server, and returns the keys of locks that were
+// evicted, with spaces between them.
+func (t *target) suffer(ctx context.Context, h *servers.Host, f plan.Fault) (evicted string, err error) {
 	e := t.engine
-	err := h.Try(func() {
+	err = h.Try(func() {
 		switch f.Nemesis {
 		case plan.Restart:
 			e.nodes[f.Node].Restart()
@@ -38,11 +43,27 @@ func (t *target) suffer(ctx context.Context, h *servers.Host, f plan.Fault) erro
 			sleep(ctx, f.For)
 			e.step(f.Node, 0)
 		case plan.Evict:
-			e.evict(f.Node)
+			evicted = t.evict(ctx, f)
+		case plan.Flush:
+			e.flush(f.Node)
 		}
 	})
 	if err != nil {
-		return fmt.Errorf("%s of server %d of %s: %w", f.Nemesis, f.Node, t.name, err)
+		err = fmt.Errorf("%s of server %d of %s: %w", f.Nemesis, f.Node, t.name, err)
 	}
-	return nil
+	return evicted, err
+}
+
+// evict lets a server evict some locks.
+func (t *target) evict(ctx context.Context, f plan.Fault) string {
+	ctx, cancel := context.WithTimeout(ctx, f.For)
+	defer cancel()
+	var keys []string
+	t.engine.evict(ctx, f.Node, func(lock string) bool {
+		if _, key, ours := strings.Cut(lock, t.prefix); ours {
+			keys = append(keys, key)
+		}
+		return len(keys) >= fewEvicted
+	})
+	return strings.Join(keys, " ")
 }

@@ -126,9 +126,15 @@ func (r *Report) count(run *check.Run) {
 }
 
 // hits reports whether a fault came while its worker, or any if it harmed a
-// server, asked for a lock or held it.
+// server, asked for a lock or held it. Evictions have to be of what was held.
 func hits(f check.Fault, h *check.Hold) bool {
-	return (f.Worker < 0 || h.Who.Worker == f.Worker) && check.Span{From: h.Asked, To: min(h.Freed, h.Refused, h.Died)}.Overlaps(f.Span)
+	from := h.Asked
+	if f.Nemesis == string(plan.Evict) {
+		if from = h.Got; !slices.Contains(f.Evicted, h.Key) {
+			return false
+		}
+	}
+	return (f.Worker < 0 || h.Who.Worker == f.Worker) && check.Span{From: from, To: min(h.Freed, h.Refused, h.Died)}.Overlaps(f.Span)
 }
 
 // lacks says why a run has shown nothing, "" if it has. Nemeses that the user has

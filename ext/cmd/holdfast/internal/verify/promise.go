@@ -11,12 +11,16 @@ import (
 // ends it early: another may get the key while the first holder does not know.
 var overlap = []check.Promise{check.Exclusive, check.Told}
 
+// forgotten are those of Redlock when a node forgets what it had voted for, and
+// votes again.
+var forgotten = append([]check.Promise{check.Growing, check.Fenced}, overlap...)
+
 // waivers says what a store does not promise, by its scheme. All else it
 // promises. docs/guarantees.md has the reasons.
 var waivers = map[string]map[plan.Nemesis][]check.Promise{
-	"redis":     {plan.Failover: overlap, plan.StaleFailover: overlap, plan.Clock: overlap, plan.Evict: overlap},
-	"redlock":   {plan.Clock: overlap, plan.Evict: append([]check.Promise{check.Growing, check.Fenced}, overlap...)},
-	"memcached": {plan.Restart: overlap, plan.KillStore: overlap, plan.PauseStore: overlap, plan.Evict: overlap},
+	"redis":     {plan.Failover: overlap, plan.StaleFailover: overlap, plan.Clock: overlap, plan.Evict: overlap, plan.Flush: overlap},
+	"redlock":   {plan.Clock: overlap, plan.Evict: forgotten, plan.Flush: forgotten},
+	"memcached": {plan.Restart: overlap, plan.KillStore: overlap, plan.PauseStore: overlap, plan.Evict: overlap, plan.Flush: overlap},
 	"postgres":  {plan.Clock: overlap},
 }
 
@@ -24,7 +28,7 @@ var waivers = map[string]map[plan.Nemesis][]check.Promise{
 // tokens on from the last one; if it forgets that while its clock is ahead, they go
 // back with the clock.
 var waiversTogether = map[string]map[[2]plan.Nemesis][]check.Promise{
-	"redis": {{plan.Clock, plan.Evict}: {check.Growing, check.Fenced}},
+	"redis": {{plan.Clock, plan.Flush}: {check.Growing, check.Fenced}},
 }
 
 // sessionWaivers are those of locks that end with the sessions of a server.

@@ -127,7 +127,7 @@ func TestWaived(t *testing.T) {
 	if err != nil || slices.Contains(all, plan.Evict) || !slices.Contains(all, plan.Restart) {
 		t.Errorf("what it promises to stand is %v, %v", all, err)
 	}
-	together := []plan.Nemesis{plan.Kill, plan.Clock, plan.Evict}
+	together := []plan.Nemesis{plan.Kill, plan.Clock, plan.Flush}
 	for _, nemeses := range [][]plan.Nemesis{together, together[:2], together[1:2], together[2:]} {
 		if got, want := s.target.promises(check.Growing, nemeses), len(nemeses) < 3; got != want {
 			t.Errorf("in the face of %v tokens are promised to grow: %v, want %v", nemeses, got, want)
@@ -146,4 +146,24 @@ func TestNoHarmAfterTheEnd(t *testing.T) {
 		}
 	}
 	c.dismiss()
+}
+
+// An eviction has met somebody at work if the lock was held that it has taken.
+func TestHits(t *testing.T) {
+	h := &check.Hold{Key: "key", Asked: 10, Got: 20, Freed: 30, Refused: check.Never, Died: check.Never}
+	for name, test := range map[string]struct {
+		fault check.Fault
+		want  bool
+	}{
+		"flush while it waits":     {check.Fault{Span: check.Span{From: 5, To: 15}, Nemesis: "flush", Worker: -1}, true},
+		"flush before":             {check.Fault{Span: check.Span{From: 5, To: 9}, Nemesis: "flush", Worker: -1}, false},
+		"evicted while it is held": {check.Fault{Span: check.Span{From: 5, To: 25}, Nemesis: "evict", Worker: -1, Evicted: []string{"key"}}, true},
+		"evicted while it waits":   {check.Fault{Span: check.Span{From: 5, To: 15}, Nemesis: "evict", Worker: -1, Evicted: []string{"key"}}, false},
+		"another is evicted":       {check.Fault{Span: check.Span{From: 5, To: 25}, Nemesis: "evict", Worker: -1, Evicted: []string{"key2"}}, false},
+		"another worker is killed": {check.Fault{Span: check.Span{From: 5, To: 25}, Nemesis: "kill", Worker: 1}, false},
+	} {
+		if got := hits(test.fault, h); got != test.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
 }

@@ -3,6 +3,7 @@ package check
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/history"
 )
@@ -77,10 +78,10 @@ func (b *builder) add(e history.Event) {
 	case history.Result:
 		b.run.Results = append(b.run.Results, Effect{who, e.Key, 0, e.Value, e.At})
 	case history.Fault:
-		b.faults[e.Op] = &Fault{Span{e.At, Never}, e.Mode, e.Worker}
+		b.faults[e.Op] = &Fault{Span: Span{e.At, Never}, Nemesis: e.Mode, Worker: e.Worker}
 		b.order = append(b.order, e.Op)
 	case history.Heal:
-		b.faults[e.Op].To = e.At
+		b.faults[e.Op].To, b.faults[e.Op].Evicted = e.At, strings.Fields(e.Note)
 	case history.Born, history.Died, history.Bye, history.Stall:
 		b.life(e)
 	default:

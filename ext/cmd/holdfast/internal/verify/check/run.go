@@ -80,6 +80,7 @@ type Fault struct {
 	Span
 	Nemesis string
 	Worker  int
+	Evicted []string // keys of locks that the server has evicted
 }
 
 // An Effect is that an effect began under a lock, or that its result was had.

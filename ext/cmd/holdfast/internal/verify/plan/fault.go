@@ -30,12 +30,13 @@ const (
 	Failover      Nemesis = "failover"       // end the first server, and promote its replica
 	StaleFailover Nemesis = "stale-failover" // the same, but the replica has heard nothing for a while
 	Clock         Nemesis = "clock"          // set the clock of a server forward or back, and later right
-	Evict         Nemesis = "evict"          // let a server forget all that it has in memory
+	Evict         Nemesis = "evict"          // let a server run out of memory, so that it forgets some locks
+	Flush         Nemesis = "flush"          // let a server forget all that it has in memory
 )
 
 // Nemeses returns all nemeses, in order.
 func Nemeses() []Nemesis {
-	return []Nemesis{Kill, Pause, Partition, Slow, DropReply, WorkerClock, Restart, KillStore, PauseStore, CutStore, Failover, StaleFailover, Clock, Evict}
+	return []Nemesis{Kill, Pause, Partition, Slow, DropReply, WorkerClock, Restart, KillStore, PauseStore, CutStore, Failover, StaleFailover, Clock, Evict, Flush}
 }
 
 // Network reports whether a nemesis needs a network between worker and store.
@@ -155,6 +156,8 @@ func (d *dice) fault(at time.Duration, n Nemesis) Fault {
 		f.For, f.Delay = d.between(0.5, 2.0), d.between(0.005, 0.25)
 	case KillStore, PauseStore, CutStore, StaleFailover:
 		f.For = d.between(0.1, 1.5)
+	case Evict:
+		f.For = d.between(0.4, 1.2)
 	case Clock, WorkerClock:
 		f.For, f.Step = d.between(0.5, 1.5), d.between(-3, 3)
 	}
