@@ -145,6 +145,15 @@ func TestToldAfterAPause(t *testing.T) {
 	s.wants(t)
 }
 
+// Nor is it told anything from when it is to be killed, which may take long.
+func TestKilledSlowly(t *testing.T) {
+	var s story
+	s.lock(1, 1, 0, 1, 1001, 0, 5)
+	s.lock(2, 1, 2, 1100, 2100, 1900, 6)
+	s.add(1, 1800, history.Event{Kind: history.Died, Since: 500, Note: Killed})
+	s.wants(t)
+}
+
 // A process that is stopped between the grant and its first look at it may see it
 // when another has come and gone.
 func TestStoppedAtTheGrant(t *testing.T) {

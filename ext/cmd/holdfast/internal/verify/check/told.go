@@ -14,7 +14,7 @@ const late = int64(500 * time.Millisecond)
 func (r *Run) Losses() (all []Violation) {
 	for key, holds := range r.granted() {
 		for i, h := range holds {
-			told := min(h.Lost, h.Unlocked, h.Died)
+			told := min(h.Lost, h.Unlocked, h.Dying) // what is being killed is told nothing
 			if told == Never {
 				continue // the history ends before it does
 			}
