@@ -92,3 +92,61 @@ func TestPromotion(t *testing.T) {
 	}
 	front.Blackhole(false)
 }
+
+// A standby that hears nothing from its primary any more is promoted, and the
+// primary goes on. Both grant the key. When the owner's address leads to the new
+// primary, it is told.
+func TestStalePromotion(t *testing.T) {
+	t.Parallel()
+	primary := servers.StartPostgres(t)
+	front := servers.StartProxy(t, primary.Addr())
+	at := create(t, primary.URL())
+	standby := servers.StartStandby(t, primary)
+	separateStandby(t, standby)
+	held := lock(t, locker(t, through(at, front.Addr()), nil), "key")
+	last := held.Fence()
+	standby.Promote()
+
+	next := lock(t, locker(t, through(at, standby.Addr()), nil), "key")
+	if next.Fence() <= last {
+		t.Errorf("token %d after %d", next.Fence(), last)
+	}
+	must(t, held.Err())
+	front.Redirect(standby.Addr())
+	select {
+	case <-held.Done():
+	case <-time.After(patience):
+		t.Fatal("the owner of a lock that the new primary does not know was not told")
+	}
+	must(t, next.Unlock())
+}
+
+// The same with synchronous replication: the primary grants nothing alone.
+func TestSynchronousStandby(t *testing.T) {
+	t.Parallel()
+	primary := servers.StartPostgres(t)
+	at := create(t, primary.URL())
+	standby := servers.StartStandby(t, primary)
+	locks := locker(t, at, nil)
+	primary.Must("ALTER SYSTEM SET synchronous_standby_names = '*'")
+	primary.Must("SELECT pg_reload_conf()")
+	must(t, lock(t, locks, "with a standby").Unlock())
+	separateStandby(t, standby)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if l, err := locks.Lock(ctx, "key"); err == nil {
+		t.Errorf("without its standby the primary has granted token %d", l.Fence())
+	}
+	standby.Promote()
+	must(t, lock(t, locker(t, through(at, standby.Addr()), nil), "key").Unlock())
+}
+
+// separateStandby lets a standby hear no more from its primary.
+func separateStandby(t *testing.T, standby *servers.Postgres) {
+	t.Helper()
+	standby.Must("ALTER SYSTEM SET primary_conninfo = ''")
+	standby.Must("SELECT pg_reload_conf()")
+	until(t, "the standby to hear nothing", func() bool {
+		return strings.TrimSpace(standby.Must("SELECT count(*) FROM pg_stat_wal_receiver")) == "0"
+	})
+}
