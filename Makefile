@@ -4,6 +4,8 @@ RACE  = $(shell go list -race errors >/dev/null 2>&1 && echo -race)
 # Most tests wait, for servers and for time to pass, and more of them may do so
 # at once than there are processors.
 TESTS ?= -timeout=5m -parallel=8
+# Of which packages; work are all of all modules.
+PACKAGES ?= work
 BENCH ?= -save=docs
 TORTURE ?= -save=docs
 
@@ -19,7 +21,7 @@ demo: ## watch a flash sale oversell without locks, and not with them
 test: ## run every test of all modules under the race detector
 	@scripts/servers
 	@$(if $(RACE),,echo 'no C compiler: the tests run without the race detector' >&2)
-	go test $(RACE) $(TESTS) work
+	go test $(RACE) $(TESTS) $(PACKAGES)
 
 .PHONY: lint
 lint: ## run the static checks: format, vet for every system, staticcheck
