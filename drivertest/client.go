@@ -65,7 +65,7 @@ func (c *client) granted(claim driver.Claim) driver.Grant {
 	end := c.runsOut(claim)
 	grant := c.acquire(claim)
 	if !grant.OK {
-		c.fail(now().Before(end), "Acquire of %s was refused%s", show(claim), because(grant))
+		c.fail(c.prompt(end), "Acquire of %s was refused%s", show(claim), because(grant))
 	}
 	return grant
 }
@@ -107,7 +107,7 @@ func (c *client) perClaim(call string, n int, errs []error) []error {
 func (c *client) kept(claim driver.Claim) {
 	end, sent := c.runsOut(claim), now()
 	if err := c.renew(claim)[0]; err != nil {
-		c.fail(now().Before(end) && !noAnswer(told(err)), "Renew of %s returned %v", show(claim), told(err))
+		c.fail(c.prompt(end) && !noAnswer(told(err)), "Renew of %s returned %v", show(claim), told(err))
 	}
 	c.given(claim, sent)
 }

@@ -67,6 +67,14 @@ func (c *calls) runsOut(claim driver.Claim) time.Time {
 	return now().Add(claim.TTL)
 }
 
+// prompt reports whether a claim that stands until end cannot be gone, nor be kept out
+// by a request that was late at some node of the store: no call took long.
+func (c *calls) prompt(end time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return now().Before(end) && c.longest < time.Second
+}
+
 // client opens one more client of the store.
 func (e *env) client() *client {
 	store := e.harness.Open(e.tb)
