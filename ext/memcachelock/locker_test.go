@@ -13,7 +13,7 @@ import (
 )
 
 // patience bounds every wait. A healthy server needs a thousandth.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 func newStore(t testing.TB, opts *Options, all ...*servers.Memcached) *Store {
 	t.Helper()

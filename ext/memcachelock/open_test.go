@@ -88,7 +88,7 @@ func TestOpenErrors(t *testing.T) {
 		"memcached://" + other(t, "STORED\r\nVA 1 c1 t-1\r\nx\r\n"):                      {"is not as it was made", false},
 		"memcached://" + other(t, "STORED\r\nVA 1 c1 t5\r\nx\r\nSTAT time x\r\nEND\r\n"): {"stats say", false},
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), patience/6)
 		start := time.Now()
 		s, err := driver.Open(ctx, at)
 		cancel()

@@ -181,13 +181,13 @@ func handOver(t *testing.T, key string, a, b *holdfast.Locker) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	held, err := a.Lock(ctx, key)
+	held, err := servers.Patient(ctx, a.Lock, key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := make(chan error)
 	go func() {
-		lock, err := b.Lock(ctx, key)
+		lock, err := servers.Patient(ctx, b.Lock, key)
 		if err == nil {
 			err = lock.Unlock()
 		}

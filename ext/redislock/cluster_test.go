@@ -34,7 +34,7 @@ func TestClusterMovesUnderLocks(t *testing.T) {
 		clients.Go(func() {
 			defer locks.Close()
 			for ctx.Err() == nil {
-				lock, err := locks.Lock(ctx, key)
+				lock, err := servers.Patient(ctx, locks.Lock, key)
 				if err != nil {
 					if ctx.Err() == nil {
 						t.Errorf("a turn was missed: %v", err)
@@ -65,7 +65,7 @@ func TestClusterMovesUnderLocks(t *testing.T) {
 		mu.Lock()
 		before := turns
 		mu.Unlock()
-		for deadline := time.Now().Add(20 * time.Second); ; {
+		for deadline := time.Now().Add(time.Minute); ; {
 			mu.Lock()
 			now := turns
 			mu.Unlock()
@@ -73,7 +73,7 @@ func TestClusterMovesUnderLocks(t *testing.T) {
 				return
 			}
 			if time.Now().After(deadline) {
-				t.Errorf("%d turns in 20 s after %s", now-before, what)
+				t.Errorf("%d turns in a minute after %s", now-before, what)
 				return
 			}
 			<-time.After(time.Millisecond)

@@ -50,7 +50,7 @@ func (f *fleet) take(ctx context.Context, n int) {
 	f.t.Helper()
 	for range n {
 		i := len(f.held)
-		lock, err := f.locks.Lock(ctx, f.key(i))
+		lock, err := servers.Patient(ctx, f.locks.Lock, f.key(i))
 		if err != nil {
 			f.t.Fatal(err)
 		}
@@ -67,7 +67,7 @@ func (f *fleet) take(ctx context.Context, n int) {
 func (f *fleet) lost(ctx context.Context, i int, others *holdfast.Locker) {
 	f.t.Helper()
 	for ; i < len(f.held); i++ {
-		next, err := others.Lock(ctx, f.key(i))
+		next, err := servers.Patient(ctx, others.Lock, f.key(i))
 		if err != nil {
 			f.t.Fatalf("%s, which the server does not know any more: %v", f.key(i), err)
 		}
@@ -147,7 +147,7 @@ func TestWaitForReplica(t *testing.T) {
 	locks := openLocker(t, r.URL()+"?wait=1")
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	lock, err := openLocker(t, r.URL()).Lock(ctx, "other") // so that the server knows the script
+	lock, err := servers.Patient(ctx, openLocker(t, r.URL()).Lock, "other") // so that the server knows the script
 	if err != nil || lock.Unlock() != nil {
 		t.Fatal("cannot lock without wait", err)
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // patience bounds every wait. A healthy server needs a thousandth.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 func openStore(t testing.TB, url string) *redislock.Store {
 	t.Helper()

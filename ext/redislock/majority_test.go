@@ -50,7 +50,7 @@ func TestMajorityOutlivesAServer(t *testing.T) {
 	round := func(what string) {
 		t.Helper()
 		for range 100 {
-			lock, err := locks.Lock(t.Context(), "key")
+			lock, err := servers.Patient(t.Context(), locks.Lock, "key")
 			if err != nil {
 				t.Fatalf("with %s: %v", what, err)
 			}
@@ -63,7 +63,7 @@ func TestMajorityOutlivesAServer(t *testing.T) {
 			}
 		}
 	}
-	held, err := locks.Lock(t.Context(), "held")
+	held, err := servers.Patient(t.Context(), locks.Lock, "held")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestMajorityTakesOneRound(t *testing.T) {
 	defer locks.Close()
 	cycle := func(key string) {
 		t.Helper()
-		lock, err := locks.Lock(t.Context(), key)
+		lock, err := servers.Patient(t.Context(), locks.Lock, key)
 		if err != nil {
 			t.Fatal(err)
 		}

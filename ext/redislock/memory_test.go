@@ -30,13 +30,13 @@ func TestFullServer(t *testing.T) {
 	b := openLocker(t, r.URL())
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	held, err := a.Lock(ctx, "held")
+	held, err := servers.Patient(ctx, a.Lock, "held")
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := make(chan error)
 	go func() {
-		lock, err := b.Lock(ctx, "held")
+		lock, err := servers.Patient(ctx, b.Lock, "held")
 		if err == nil {
 			err = lock.Unlock()
 		}
@@ -60,7 +60,7 @@ func TestFullServer(t *testing.T) {
 	}
 
 	r.Must("CONFIG", "SET", "maxmemory", "0")
-	lock, err := b.Lock(ctx, "new")
+	lock, err := servers.Patient(ctx, b.Lock, "new")
 	if err != nil {
 		t.Fatalf("with memory again: %v", err)
 	}
@@ -147,7 +147,7 @@ func TestEviction(t *testing.T) {
 	held := make(map[string]*holdfast.Lock)
 	for i := range 100 {
 		key := fmt.Sprint("key", i)
-		lock, err := locks.Lock(ctx, key)
+		lock, err := servers.Patient(ctx, locks.Lock, key)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -259,7 +259,7 @@ func TestKeysLeaveNothing(t *testing.T) {
 func useOnce(t *testing.T, a, b *holdfast.Locker, key string, contended bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	lock, err := a.Lock(ctx, key)
+	lock, err := servers.Patient(ctx, a.Lock, key)
 	if err != nil {
 		t.Error(err)
 		return

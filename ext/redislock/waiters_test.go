@@ -109,7 +109,7 @@ func TestOneListener(t *testing.T) {
 		key := fmt.Sprint("key", i)
 		held = append(held, mustLock(t, a, key))
 		waiting.Go(func() {
-			lock, err := b.Lock(ctx, key)
+			lock, err := servers.Patient(ctx, b.Lock, key)
 			if err == nil {
 				err = lock.Unlock()
 			}

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-const patience = 30 * time.Second // shows what hangs
+const patience = time.Minute // shows what hangs
 
 // An order tells a worker what to do.
 type order struct {

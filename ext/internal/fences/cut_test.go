@@ -13,7 +13,7 @@ import (
 )
 
 // patience bounds every wait. A healthy server needs a thousandth.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // A cutter writes through a proxy, and looks beside it.
 type cutter struct {

@@ -27,7 +27,7 @@ import (
 )
 
 // patience bounds every wait. A healthy server needs a thousandth.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // A server is what all engines' servers can do.
 type server interface {
@@ -215,7 +215,9 @@ func lock(t testing.TB, locks *holdfast.Locker, key string, opts ...holdfast.Loc
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	l, err := locks.Lock(ctx, key, opts...)
+	l, err := servers.Patient(ctx, func(ctx context.Context, key string, _ ...holdfast.LockOption) (*holdfast.Lock, error) {
+		return locks.Lock(ctx, key, opts...)
+	}, key)
 	must(t, err)
 	return l
 }

@@ -106,7 +106,7 @@ func TestErrorsThatPass(t *testing.T) {
 		go func() {
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
-			l, err := b.Lock(ctx, "held")
+			l, err := servers.Patient(ctx, b.Lock, "held")
 			if err == nil {
 				err = l.Unlock()
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
 	"github.com/holdfast-go/holdfast/fence"
 )
 
@@ -22,7 +23,7 @@ func init() { jobs["write again"] = (*process).writeAgain }
 func (p *process) writeAgain(told context.Context) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	defer cancel()
-	lock, err := p.locks.Lock(ctx, "paused")
+	lock, err := servers.Patient(ctx, p.locks.Lock, "paused")
 	if err != nil {
 		return err
 	}

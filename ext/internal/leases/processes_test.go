@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
 	"github.com/holdfast-go/holdfast/ext/internal/workers"
 	"github.com/holdfast-go/holdfast/fence"
 )
@@ -107,7 +108,7 @@ func (p *process) count(ctx context.Context) error {
 }
 
 func (p *process) increment(ctx context.Context) (err error) {
-	lock, err := p.locks.Lock(ctx, "number")
+	lock, err := servers.Patient(ctx, p.locks.Lock, "number")
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func TestPromotion(t *testing.T) {
 	granted := make(chan *holdfast.Lock, waited)
 	for i := range waited {
 		go func() {
-			l, err := b.Lock(ctx, fmt.Sprint("key", i))
+			l, err := servers.Patient(ctx, b.Lock, fmt.Sprint("key", i))
 			if err != nil {
 				t.Errorf("the one who waits for key%d: %v", i, err)
 			}

@@ -139,7 +139,7 @@ func TestWaitersOfOneKey(t *testing.T) {
 		for i := range waiters {
 			lining.Go(func() {
 				begun.Add(1)
-				l, err := all[i%processes].Lock(ctx, "key")
+				l, err := servers.Patient(ctx, all[i%processes].Lock, "key")
 				if err == nil {
 					if holding.Add(1) > 1 {
 						t.Error("two hold the key")
@@ -175,7 +175,7 @@ func TestWaitersLeaveThePoolAlone(t *testing.T) {
 		go func() {
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
-			l, err := locks.Lock(ctx, "key")
+			l, err := servers.Patient(ctx, locks.Lock, "key")
 			if err == nil {
 				err = l.Unlock()
 			}
