@@ -15,10 +15,15 @@ var overlap = []check.Promise{check.Exclusive, check.Told}
 // votes again.
 var forgotten = append([]check.Promise{check.Growing, check.Fenced}, overlap...)
 
+// stale are those of a server that has missed what was granted for a while. Readers
+// who were there before may still be so for it, and whoever joins them shares their
+// token, which is older than that of a writer who came and went meanwhile.
+var stale = append([]check.Promise{check.Growing}, overlap...)
+
 // waivers says what a store does not promise, by its scheme. All else it
 // promises. docs/guarantees.md has the reasons.
 var waivers = map[string]map[plan.Nemesis][]check.Promise{
-	"redis":     {plan.Failover: overlap, plan.StaleFailover: overlap, plan.Clock: overlap, plan.Evict: overlap, plan.Flush: overlap},
+	"redis":     {plan.Failover: overlap, plan.StaleFailover: stale, plan.Clock: overlap, plan.Evict: overlap, plan.Flush: overlap},
 	"redlock":   {plan.Clock: overlap, plan.Evict: forgotten, plan.Flush: forgotten},
 	"memcached": {plan.Restart: overlap, plan.KillStore: overlap, plan.PauseStore: overlap, plan.Evict: overlap, plan.Flush: overlap},
 	"postgres":  {plan.Clock: overlap},
@@ -28,7 +33,10 @@ var waivers = map[string]map[plan.Nemesis][]check.Promise{
 // tokens on from the last one; if it forgets that while its clock is ahead, they go
 // back with the clock.
 var waiversTogether = map[string]map[[2]plan.Nemesis][]check.Promise{
-	"redis": {{plan.Clock, plan.Flush}: {check.Growing, check.Fenced}},
+	"redis": {
+		{plan.Clock, plan.Evict}: {check.Growing, check.Fenced},
+		{plan.Clock, plan.Flush}: {check.Growing, check.Fenced},
+	},
 }
 
 // sessionWaivers are those of locks that end with the sessions of a server.
