@@ -15,7 +15,7 @@ import (
 
 func verifyCommand() *cobra.Command {
 	c := verify.Default()
-	var nemeses string
+	var kinds, nemeses string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "verify",
@@ -33,6 +33,11 @@ there was too little to prove anything.`,
   holdfast verify --nemesis kill,pause --seed 7 --json`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if kinds != "" {
+				if c.Kinds, err = plan.ParseKinds(kinds); err != nil {
+					return usage(cmd.CommandPath(), "%w", err)
+				}
+			}
 			if nemeses != "" {
 				if c.Nemeses, err = plan.ParseNemeses(nemeses); err != nil {
 					return usage(cmd.CommandPath(), "%w", err)
@@ -48,6 +53,7 @@ there was too little to prove anything.`,
 	flags.StringVar(&c.Store, "store", "", "`URL` of the store (default files that are removed at the end)")
 	flags.StringVar(&c.Start, "start", "", "start a store of this `kind` for the run:\n"+strings.Join(verify.Engines(), ", "))
 	flags.Uint64Var(&c.Seed, "seed", 0, "do the operations and faults of the run that has told this `number`")
+	flags.StringVar(&kinds, "kind", "", "take only locks of these kinds, `names` with commas between them:\n"+plan.List(plan.Kinds()))
 	flags.StringVar(&nemeses, "nemesis", "", "do only these faults, `names` with commas between them, or none:\n"+plan.List(plan.Nemeses()))
 	flags.DurationVar(&c.Length, "for", c.Length, "how long")
 	flags.DurationVar(&c.TTL, "ttl", c.TTL, "how long a silent worker keeps a lock")
@@ -76,7 +82,7 @@ func runVerify(cmd *cobra.Command, c verify.Config, asJSON bool) error {
 // verifyFailure is the exit of a run that could not be done.
 func verifyFailure(err error) error {
 	switch {
-	case errors.Is(err, driver.ErrURL), errors.Is(err, verify.ErrNemesis), errors.Is(err, verify.ErrEngine):
+	case errors.Is(err, driver.ErrURL), errors.Is(err, verify.ErrNemesis), errors.Is(err, verify.ErrEngine), errors.Is(err, verify.ErrKind):
 		return failure(exitUsage, err)
 	case errors.Is(err, verify.ErrStore):
 		return storeFailure(err)

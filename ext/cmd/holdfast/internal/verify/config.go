@@ -29,6 +29,7 @@ type Config struct {
 	Store   string         // URL of the store; "" for one that the run starts
 	Start   string         // what to start, as Engines has it; "" means files
 	Seed    uint64         // of the operations and the faults
+	Kinds   []plan.Kind    // of locks, nil for all that this store can keep
 	Nemeses []plan.Nemesis // nil for all that this store can meet with
 	Length  time.Duration  // how long faults are done, 1s to 24h
 	TTL     time.Duration  // of the locks, 500ms to 1m

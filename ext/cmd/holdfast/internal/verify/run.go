@@ -103,7 +103,7 @@ func (s *scene) play(ctx context.Context) (err error) {
 	if err := s.schedule(); err != nil {
 		return err
 	}
-	if s.kinds, err = s.target.kinds(ctx, s.locks); err != nil {
+	if s.kinds, err = s.target.kinds(ctx, s.locks, s.Kinds); err != nil {
 		return err
 	}
 	parent, err := history.Create(filepath.Join(s.dir, "parent.jsonl"), 0, 0)

@@ -24,6 +24,9 @@ var ErrStore = errors.New("the store cannot serve")
 // ErrNemesis says that a fault cannot be done to this store.
 var ErrNemesis = errors.New("wrong nemesis")
 
+// ErrKind says that this store cannot keep locks of a kind.
+var ErrKind = errors.New("wrong kind")
+
 // A target is the store that is put to the proof.
 type target struct {
 	starter      starter // zero if the store is the user's
@@ -163,10 +166,14 @@ func (t *target) patiently(ctx context.Context, try func() error) error {
 	}
 }
 
-// kinds tries which kinds of locks the store can keep.
-func (t *target) kinds(ctx context.Context, locks *holdfast.Locker) (all []plan.Kind, err error) {
+// kinds tries which kinds of locks the store can keep. It is an error to name one
+// that it cannot keep; nil names none.
+func (t *target) kinds(ctx context.Context, locks *holdfast.Locker, named []plan.Kind) (all []plan.Kind, err error) {
 	var reason error
 	for _, kind := range plan.Kinds() {
+		if named != nil && !slices.Contains(named, kind) {
+			continue
+		}
 		var opts []holdfast.LockOption
 		switch kind {
 		case plan.Shared:
@@ -184,10 +191,12 @@ func (t *target) kinds(ctx context.Context, locks *holdfast.Locker) (all []plan.
 		switch {
 		case err == nil:
 			all = append(all, kind)
-		case errors.Is(err, driver.ErrInvalid), errors.Is(err, errors.ErrUnsupported):
-			reason = err
-		default:
+		case !errors.Is(err, driver.ErrInvalid) && !errors.Is(err, errors.ErrUnsupported):
 			return nil, fmt.Errorf("%w: %w", ErrStore, err)
+		case named != nil:
+			return nil, fmt.Errorf("%w: %s cannot keep %s: %w", ErrKind, t.name, kind, err)
+		default:
+			reason = err
 		}
 	}
 	if len(all) == 0 {

@@ -53,10 +53,15 @@ func ParseNemeses(text string) (all []Nemesis, err error) {
 	if text == None {
 		return []Nemesis{}, nil
 	}
+	return parse(text, "nemesis", Nemeses())
+}
+
+// parse reads names with commas between them, each of something known.
+func parse[T ~string](text, what string, known []T) (all []T, err error) {
 	for name := range strings.SplitSeq(text, ",") {
-		n := Nemesis(strings.TrimSpace(name))
-		if !slices.Contains(Nemeses(), n) {
-			return nil, fmt.Errorf("there is no nemesis %q: known are %s", n, List(Nemeses()))
+		n := T(strings.TrimSpace(name))
+		if !slices.Contains(known, n) {
+			return nil, fmt.Errorf("there is no %s %q: known are %s", what, n, List(known))
 		}
 		if !slices.Contains(all, n) {
 			all = append(all, n)

@@ -34,6 +34,9 @@ func Kinds() []Kind {
 	return []Kind{Exclusive, Try, Reenter, Many, Shared, Slots, Elect, Once}
 }
 
+// ParseKinds reads names with commas between them.
+func ParseKinds(text string) ([]Kind, error) { return parse(text, "kind", Kinds()) }
+
 // shares are how often a kind comes among all.
 var shares = map[Kind]int{Exclusive: 42, Try: 10, Reenter: 5, Many: 5, Shared: 15, Slots: 13, Elect: 5, Once: 5}
 
