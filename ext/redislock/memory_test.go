@@ -75,7 +75,7 @@ func TestFullServerKeepsReaders(t *testing.T) {
 	t.Parallel()
 	r := servers.StartRedis(t)
 	s := openStore(t, r.URL())
-	const short = 100 * time.Millisecond
+	const short = 3 * time.Second
 	brief, long, writer := exclusive("key", "brief"), exclusive("key", "long"), exclusive("key", "writer")
 	brief.Weight, brief.TTL, long.Weight = 1, short, 1
 	asked := time.Now()

@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"errors"
 	"flag"
 	"fmt"
 	"net/url"
@@ -220,6 +221,15 @@ func lock(t testing.TB, locks *holdfast.Locker, key string, opts ...holdfast.Loc
 	}, key)
 	must(t, err)
 	return l
+}
+
+// unlock leaves to the background what is not answered in time.
+func unlock(l *holdfast.Lock) error {
+	err := l.Unlock()
+	if errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, holdfast.ErrLost) {
+		return nil
+	}
+	return err
 }
 
 func must(t testing.TB, err error) {

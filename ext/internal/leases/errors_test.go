@@ -108,7 +108,7 @@ func TestErrorsThatPass(t *testing.T) {
 			defer cancel()
 			l, err := servers.Patient(ctx, b.Lock, "held")
 			if err == nil {
-				err = l.Unlock()
+				err = unlock(l)
 			}
 			got <- err
 		}()
@@ -151,7 +151,7 @@ func TestErrorsThatPass(t *testing.T) {
 			}
 		}
 		must(t, held.Err())
-		must(t, held.Unlock())
+		must(t, unlock(held))
 		must(t, <-got)
 	})
 }

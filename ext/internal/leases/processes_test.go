@@ -112,7 +112,7 @@ func (p *process) increment(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, lock.Unlock()) }()
+	defer func() { err = errors.Join(err, unlock(lock)) }()
 	var number int
 	if err := p.db.QueryRowContext(ctx, "SELECT n FROM numbers").Scan(&number); err != nil {
 		return err

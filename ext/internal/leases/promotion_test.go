@@ -78,7 +78,7 @@ func TestPromotion(t *testing.T) {
 	}
 	until(t, "an unlock that reaches the new primary", func() bool { return locks[0].Unlock() == nil || locks[0].Err() != nil })
 	for i, l := range locks[1:] {
-		if err := l.Unlock(); err != nil {
+		if err := unlock(l); err != nil {
 			t.Errorf("unlock of key%d: %v", i+1, err)
 		}
 	}
@@ -87,7 +87,7 @@ func TestPromotion(t *testing.T) {
 			if l.Fence() <= locks[0].Fence() {
 				t.Errorf("token %d after %d", l.Fence(), locks[0].Fence())
 			}
-			must(t, l.Unlock())
+			must(t, unlock(l))
 		}
 	}
 	front.Blackhole(false)
@@ -118,7 +118,7 @@ func TestStalePromotion(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("the owner of a lock that the new primary does not know was not told")
 	}
-	must(t, next.Unlock())
+	must(t, unlock(next))
 }
 
 // The same with synchronous replication: the primary grants nothing alone.
@@ -130,7 +130,7 @@ func TestSynchronousStandby(t *testing.T) {
 	locks := locker(t, at, nil)
 	primary.Must("ALTER SYSTEM SET synchronous_standby_names = '*'")
 	primary.Must("SELECT pg_reload_conf()")
-	must(t, lock(t, locks, "with a standby").Unlock())
+	must(t, unlock(lock(t, locks, "with a standby")))
 	separateStandby(t, standby)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
@@ -138,7 +138,7 @@ func TestSynchronousStandby(t *testing.T) {
 		t.Errorf("without its standby the primary has granted token %d", l.Fence())
 	}
 	standby.Promote()
-	must(t, lock(t, locker(t, through(at, standby.Addr()), nil), "key").Unlock())
+	must(t, unlock(lock(t, locker(t, through(at, standby.Addr()), nil), "key")))
 }
 
 // separateStandby lets a standby hear no more from its primary.

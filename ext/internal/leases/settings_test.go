@@ -227,7 +227,7 @@ func wakes(t *testing.T, at string) {
 	if g, err := b.Acquire(t.Context(), claim); g.OK || err != nil {
 		t.Fatalf("a key that another holds: %+v, %v", g, err)
 	}
-	must(t, held.Unlock())
+	must(t, unlock(held))
 	for late := time.After(patience); ; {
 		select {
 		case g := <-told:

@@ -79,7 +79,7 @@ func TestWaitersOfManyKeys(t *testing.T) {
 			lining.Go(func() {
 				l, err := servers.Patient(ctx, b.Lock, held[i].Key)
 				if err == nil {
-					err = l.Unlock()
+					err = unlock(l)
 				}
 				if err != nil && (ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded)) && failed.Add(1) < 5 {
 					t.Errorf("%s: %v", held[i].Key, err)
@@ -92,10 +92,9 @@ func TestWaitersOfManyKeys(t *testing.T) {
 				return ctx.Err()
 			}
 		})
-		// Each has one that listens, and the table was made over another.
-		if n := connections(); n > 2*(conns+1)+1 {
-			t.Errorf("two processes with %d waiters have %d connections", waiters, n)
-		}
+		// Each has one that listens, and the table was made over another. One that a
+		// call has broken off, the server knows for a while.
+		until(t, "two processes with many waiters to have few connections", func() bool { return connections() <= 2*(conns+1)+1 })
 		inParallel(t, conns, waiters, func(i int) error { return a.Release(ctx, held[i:i+1])[0] })
 		lining.Wait()
 	})
@@ -145,7 +144,7 @@ func TestWaitersOfOneKey(t *testing.T) {
 						t.Error("two hold the key")
 					}
 					holding.Add(-1)
-					err = l.Unlock()
+					err = unlock(l)
 				}
 				if err != nil && failed.Add(1) < 5 {
 					t.Error(err)
@@ -157,7 +156,7 @@ func TestWaitersOfOneKey(t *testing.T) {
 		if n := connections(); n > 2*(processes+1)+2 {
 			t.Errorf("%d processes with %d waiters have %d connections", processes+1, waiters, n)
 		}
-		must(t, held.Unlock())
+		must(t, unlock(held))
 		lining.Wait()
 	})
 }
@@ -177,7 +176,7 @@ func TestWaitersLeaveThePoolAlone(t *testing.T) {
 			defer cancel()
 			l, err := servers.Patient(ctx, locks.Lock, "key")
 			if err == nil {
-				err = l.Unlock()
+				err = unlock(l)
 			}
 			got <- err
 		}()
@@ -194,7 +193,7 @@ func TestWaitersLeaveThePoolAlone(t *testing.T) {
 		// Its only connection is in use while the lock becomes free.
 		tx, err := user.BeginTx(t.Context(), nil)
 		must(t, err)
-		must(t, held.Unlock())
+		must(t, unlock(held))
 		select {
 		case err := <-got:
 			t.Log("it needed no connection: ", err)
