@@ -56,7 +56,7 @@ func (c *client) ask(claim driver.Claim) driver.Grant {
 		}
 		<-time.After(10 * time.Millisecond)
 	}
-	c.failf("Acquire of %s returned errors for %v, the last one: %v", show(claim), patience, err)
+	c.fail(false, "Acquire of %s returned errors for %v, the last one: %v", show(claim), patience, err)
 	return driver.Grant{}
 }
 

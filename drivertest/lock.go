@@ -154,7 +154,7 @@ func (c *client) settle(claim driver.Claim) {
 			return
 		}
 		if time.Since(start) > patience {
-			c.failf("Release of %s returned errors for %v, the last one: %v", show(claim), patience, err)
+			c.fail(false, "Release of %s returned errors for %v, the last one: %v", show(claim), patience, err)
 		}
 		<-time.After(10 * time.Millisecond)
 	}

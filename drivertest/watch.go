@@ -33,7 +33,7 @@ func (c *client) watchOn(claim driver.Claim) *watch {
 			return w
 		}
 		if time.Since(start) > patience {
-			c.failf("Watch of %s returned errors for %v, the last one: %v", show(claim), patience, err)
+			c.fail(false, "Watch of %s returned errors for %v, the last one: %v", show(claim), patience, err)
 		}
 		<-time.After(10 * time.Millisecond)
 	}

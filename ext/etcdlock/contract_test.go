@@ -7,6 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/drivertest"
 	"github.com/holdfast-go/holdfast/ext/etcdlock"
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
 )
 
 // opening is a harness of a store that a URL names.
@@ -14,11 +15,7 @@ func opening(url string) drivertest.Harness {
 	return drivertest.Harness{
 		MinTTL: etcdlock.MinTTL,
 		Open: func(t testing.TB) driver.Store {
-			store, err := driver.Open(context.Background(), url)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return store
+			return servers.Insist(t, func(ctx context.Context) (driver.Store, error) { return driver.Open(ctx, url) })
 		},
 		Lacks: drivertest.Raise,
 	}

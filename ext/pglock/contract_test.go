@@ -1,6 +1,7 @@
 package pglock
 
 import (
+	"context"
 	"crypto/rand"
 	"os"
 	"sync"
@@ -22,14 +23,10 @@ func TestContract(t *testing.T) {
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Store {
 			f, _ := tables.LoadOrStore(t, "t_"+rand.Text())
-			s, err := driver.Open(t.Context(), server.URL()+"&table="+f.(string))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := s.(*Store).Create(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			return s
+			s := servers.Insist(t, func(ctx context.Context) (driver.Store, error) {
+				return driver.Open(ctx, server.URL()+"&table="+f.(string))
+			})
+			return servers.Insist(t, func(ctx context.Context) (driver.Store, error) { return s, s.(*Store).Create(ctx) })
 		},
 	})
 }

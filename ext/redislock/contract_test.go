@@ -17,11 +17,7 @@ func opening(url string) drivertest.Harness {
 	return drivertest.Harness{
 		MinTTL: time.Millisecond,
 		Open: func(t testing.TB) driver.Store {
-			store, err := driver.Open(context.Background(), url)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return store
+			return servers.Insist(t, func(ctx context.Context) (driver.Store, error) { return driver.Open(ctx, url) })
 		},
 	}
 }

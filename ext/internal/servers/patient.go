@@ -15,3 +15,19 @@ func Patient[L, O any](ctx context.Context, ask func(ctx context.Context, key st
 	}
 	return lock, err
 }
+
+// Insist makes a call to a server, such as the opening of a store, again as long as an
+// answer only fails to come in time, and ends the test if it fails otherwise.
+func Insist[T any](tb TB, call func(ctx context.Context) (T, error)) T {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	got, err := call(ctx)
+	for errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		got, err = call(ctx)
+	}
+	if err != nil {
+		tb.Fatalf("%v", err)
+	}
+	return got
+}
