@@ -73,9 +73,9 @@ var starters = []starter{
 		p := servers.StartPostgres(r, "max_connections = 500")
 		return &engine{url: withParameters(p.URL(), "mode=session"), nodes: []node{p}}
 	}},
-	{"mariadb", "mysql:", 1, nil, func(r *room, _ int) *engine {
-		m := servers.StartMariaDB(r, "max_connections = 500") // aborts if its clock goes back
-		return &engine{url: m.URL(), nodes: []node{m}}
+	{"mariadb", "mysql:", 1, []plan.Nemesis{plan.Clock}, func(r *room, _ int) *engine {
+		m := servers.StartMariaDB(r.clocked(), "max_connections = 500")
+		return &engine{url: m.URL(), nodes: []node{m}, step: r.forward}
 	}},
 	{"mariadb-session", "mysql:?mode=session", 1, nil, func(r *room, _ int) *engine {
 		m := servers.StartMariaDB(r, "max_connections = 500")
@@ -116,6 +116,7 @@ type room struct {
 	Config
 	folder string
 	clocks []*servers.Clock
+	ahead  time.Duration // of a clock that only goes forward
 }
 
 // clocked gives the next server a clock of its own, if that is to be set. A
@@ -131,6 +132,12 @@ func (r *room) clocked() servers.TB {
 
 // step sets the clock of a server.
 func (r *room) step(n int, by time.Duration) { r.clocks[n].Step(by) }
+
+// forward sets the clock of a server that aborts when it goes back: always further.
+func (r *room) forward(n int, by time.Duration) {
+	r.ahead += by.Abs()
+	r.step(n, r.ahead)
+}
 
 // durable are the settings with which Redis keeps what it has acknowledged.
 var durable = []string{"appendonly yes", "appendfsync always", "maxmemory-policy noeviction"}

@@ -27,6 +27,7 @@ var waivers = map[string]map[plan.Nemesis][]check.Promise{
 	"redlock":   {plan.Clock: overlap, plan.Evict: forgotten, plan.Flush: forgotten},
 	"memcached": {plan.Restart: overlap, plan.KillStore: overlap, plan.PauseStore: overlap, plan.Evict: overlap, plan.Flush: overlap},
 	"postgres":  {plan.Clock: overlap},
+	"mysql":     {plan.Clock: overlap},
 }
 
 // waiversTogether are those for two nemeses that come in one run. A Redis counts
