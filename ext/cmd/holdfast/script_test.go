@@ -156,10 +156,11 @@ func launch(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // heed lets the commands that are started before the function is called obey
-// ^C, also if the tests run in the background of a script, and ignore it.
+// ^C and SIGHUP, also if the tests run in the background of a script or under nohup,
+// and ignore them.
 func heed() (done func()) {
 	interrupts := make(chan os.Signal, 1)
-	signal.Notify(interrupts, syscall.SIGINT, syscall.SIGQUIT)
+	signal.Notify(interrupts, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT)
 	return func() { signal.Stop(interrupts) }
 }
 
