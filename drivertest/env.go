@@ -193,7 +193,7 @@ func (e *env) undisturbed(steps func() (inTime bool)) {
 		}
 		e.tries++
 	}
-	e.failf("no answer: each time this machine was too slow to keep a claim alive")
+	e.fail(false, "no answer: each time this machine was too slow to keep a claim alive")
 }
 
 // promptly is a check of what holds as long as every node of a store gets each
