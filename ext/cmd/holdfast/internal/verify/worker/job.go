@@ -48,7 +48,7 @@ const (
 	openTime = 40 * time.Second
 
 	// tidyTime is how long goroutines and files may take to go after Close.
-	tidyTime = 5 * time.Second
+	tidyTime = 20 * time.Second
 )
 
 // A worker is the process.
