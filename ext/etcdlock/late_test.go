@@ -85,10 +85,19 @@ func all(*etcdserverpb.TxnRequest) bool { return true }
 // couriered opens a store whose requests go by a courier, with a prefix of its own.
 func couriered(t *testing.T) (s *etcdlock.Store, c *courier, prefix string) {
 	t.Helper()
-	c, prefix = new(courier), rand.Text()+"/"
+	c = new(courier)
+	s, prefix = intercepted(t, c.carry)
+	return s, c, prefix
+}
+
+// intercepted opens a store whose requests go by a function, with a prefix of its
+// own.
+func intercepted(t *testing.T, carry grpc.UnaryClientInterceptor) (s *etcdlock.Store, prefix string) {
+	t.Helper()
+	prefix = rand.Text() + "/"
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{"http://" + shared.Addr()}, Logger: zap.NewNop(), DialTimeout: patience,
-		DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(c.carry)},
+		DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(carry)},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +108,7 @@ func couriered(t *testing.T) (s *etcdlock.Store, c *courier, prefix string) {
 			t.Error(err)
 		}
 	})
-	return s, c, prefix
+	return s, prefix
 }
 
 // unheard makes a call that etcd never hears of.

@@ -2,6 +2,8 @@ package etcdlock
 
 import (
 	"context"
+	"errors"
+	"sync"
 	"time"
 )
 
@@ -15,8 +17,12 @@ func (s *Store) kickReaper() {
 // retry is how long the reaper waits after a failure.
 const retry = 200 * time.Millisecond
 
-// reap ends the claims that have run out, one after the other: their owners have
-// gone without a release, which is rare.
+// together is how many claims the reaper removes at once. Many have to be when etcd
+// was slow, and those who have given up meanwhile could not take their claims back:
+// one after the other, the last of them would keep its key for long.
+const together = 32
+
+// reap ends the claims that have run out, whose owners have gone without a release.
 func (s *Store) reap() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -27,21 +33,21 @@ func (s *Store) reap() {
 		case <-s.ctx.Done():
 			return
 		}
-		c, next := s.due()
-		for c != nil {
-			if s.remove(c) != nil {
+		some, next := s.due()
+		for len(some) > 0 {
+			if s.removeAll(some) != nil {
 				next = min(next, retry)
 				break
 			}
-			c, next = s.due()
+			some, next = s.due()
 		}
 		timer.Reset(next)
 	}
 }
 
-// due ends what has run out, and returns one of those that have to be removed, or
+// due ends what has run out, and returns some of those that have to be removed, and
 // when to look again.
-func (s *Store) due() (c *claim, next time.Duration) {
+func (s *Store) due() (some []*claim, next time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
@@ -53,9 +59,22 @@ func (s *Store) due() (c *claim, next time.Duration) {
 		s.armed = s.schedule[0].until
 	}
 	for c := range s.dying {
-		return c, s.armed.Sub(now)
+		if some = append(some, c); len(some) == together {
+			break
+		}
 	}
-	return nil, s.armed.Sub(now)
+	return some, s.armed.Sub(now)
+}
+
+// removeAll removes some claims at once.
+func (s *Store) removeAll(some []*claim) error {
+	errs := make([]error, len(some))
+	var all sync.WaitGroup
+	for i, c := range some {
+		all.Go(func() { errs[i] = s.remove(c) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
 }
 
 // remove removes a claim from etcd that is ending, if it is still of this Store.
