@@ -114,6 +114,8 @@ func (c *cutter) loseAll(round, key, try string) (inTime bool) {
 	c.lose(func(ctx context.Context) error { return c.store.Renew(ctx, []driver.Claim{renewed})[0] },
 		func() bool { return c.holder(a).Left > a.TTL })
 	must(c, c.store.Renew(c.Context(), []driver.Claim{a})[0])
+	lined = time.Now()
+	c.acquire(c.store, b) // It keeps its place by that.
 
 	// The release lets b in, once.
 	c.lose(func(ctx context.Context) error { return c.store.Release(ctx, []driver.Claim{a})[0] },
