@@ -105,7 +105,6 @@ func (c *cutter) loseAll(round, key, try string) (inTime bool) {
 	}
 	c.lose(acquire(b), func() bool { return c.holder(b).Waiting })
 	c.acquire(c.beside, next)
-	lined := time.Now()
 	if g := c.acquire(c.store, b); g.OK {
 		c.Errorf("a key that is %s: b passes a", round)
 	}
@@ -114,7 +113,7 @@ func (c *cutter) loseAll(round, key, try string) (inTime bool) {
 	c.lose(func(ctx context.Context) error { return c.store.Renew(ctx, []driver.Claim{renewed})[0] },
 		func() bool { return c.holder(a).Left > a.TTL })
 	must(c, c.store.Renew(c.Context(), []driver.Claim{a})[0])
-	lined = time.Now()
+	lined := time.Now()
 	c.acquire(c.store, b) // It keeps its place by that.
 
 	// The release lets b in, once.
