@@ -40,22 +40,31 @@ func listenAt(port int) (net.Listener, error) {
 }
 
 // reserve returns a free port that nobody who asks for one gets until the test
-// ends, in this process or another: not even while its server is down. The same port
-// of UDP is the mark of that. If anybody else has taken the port since, the server says
-// so, and is started on another; see start.
+// ends, in this process or another: not even while its server is down. If anybody else
+// has taken the port since, the server says so, and is started on another; see start.
 func reserve(tb TB) (int, error) {
+	l, err := occupy(tb)
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// occupy listens on a free port that is reserved until the test ends. The same port
+// of UDP is the mark of that.
+func occupy(tb TB) (net.Listener, error) {
 	for {
 		l, err := listen()
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
-		port := l.Addr().(*net.TCPAddr).Port
-		mark, err := net.ListenPacket("udp", address(port))
-		l.Close()
+		mark, err := net.ListenPacket("udp", l.Addr().String())
 		if err == nil {
 			tb.Cleanup(func() { mark.Close() })
-			return port, nil
+			return l, nil
 		}
+		l.Close()
 	}
 }
 

@@ -26,11 +26,7 @@ type Proxy struct {
 // StartProxy starts a proxy before a server at the address target.
 func StartProxy(tb TB, target string) *Proxy {
 	tb.Helper()
-	port, err := reserve(tb)
-	if err != nil {
-		tb.Fatalf("start a proxy: %v", err)
-	}
-	l, err := net.Listen("tcp", address(port))
+	l, err := occupy(tb) // Who looks for a port may try this one for a moment if it is let go.
 	if err != nil {
 		tb.Fatalf("start a proxy: %v", err)
 	}
