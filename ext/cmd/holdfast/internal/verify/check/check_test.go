@@ -271,6 +271,19 @@ func TestStuckAfterAFault(t *testing.T) {
 	s.wants(t, Lively)
 }
 
+// On a machine that is very busy, nobody runs who could take the key.
+func TestStuckWhileNobodyRuns(t *testing.T) {
+	var s story
+	s.lock(1, 1, 0, 1, 1001, 10, 5)
+	s.lock(2, 1, 2, 30_000, 31_000, 30_500, 6)
+	s.add(1, 30_600, history.Event{Kind: history.Bye})
+	s.add(2, 30_600, history.Event{Kind: history.Bye})
+	s.add(2, 15_000, history.Event{Kind: history.Stall, Since: 3000})
+	s.wants(t, Lively)
+	s.add(1, 26_000, history.Event{Kind: history.Stall, Since: 14_000})
+	s.wants(t)
+}
+
 func TestWaitsForADeadHolder(t *testing.T) {
 	var s story
 	s.lock(1, 1, 0, 1, 1001, 0, 5)

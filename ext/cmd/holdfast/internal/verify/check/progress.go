@@ -18,8 +18,9 @@ func (g Gap) Length() time.Duration { return time.Duration(g.To - g.From) }
 
 // Progress checks [Lively]: the longest time in which a key was free, or held by a
 // lock that had ended, and somebody waited for it. It is a violation if more than
-// bound of it is not excused by a fault: whoever is silent keeps a key, or its
-// place in line, for up to lapse after the fault. ttl is that of the locks.
+// bound of it is not excused: by a fault, since whoever is silent keeps a key, or
+// its place in line, for up to lapse after it, or by a machine so busy that some
+// process has not run. ttl is that of the locks.
 func (r *Run) Progress(ttl, lapse, bound time.Duration) (longest Gap, all []Violation) {
 	excuses := r.excuses(int64(lapse))
 	for key, holds := range byKey(r.Holds, func(h *Hold) string { return h.Key }) {
@@ -39,13 +40,22 @@ func (r *Run) Progress(ttl, lapse, bound time.Duration) (longest Gap, all []Viol
 }
 
 // excuses are the times in which a fault, or what it has left, may keep a key
-// from those who wait. They do not overlap, and are in order.
+// from those who wait, and those in which some process has not run. They do not
+// overlap, and are in order.
 func (r *Run) excuses(lapse int64) (all []Span) {
-	for _, f := range r.Faults { // which are in order
+	var spans []Span
+	for _, f := range r.Faults {
 		span := Span{f.From, Never}
 		if f.To < Never-lapse {
 			span.To = f.To + lapse
 		}
+		spans = append(spans, span)
+	}
+	for _, l := range r.Lives {
+		spans = append(spans, l.Stalls...)
+	}
+	slices.SortFunc(spans, func(a, b Span) int { return cmp.Compare(a.From, b.From) })
+	for _, span := range spans {
 		if last := len(all) - 1; last >= 0 && span.From <= all[last].To {
 			all[last].To = max(all[last].To, span.To)
 		} else {
