@@ -185,13 +185,23 @@ func (s *Store) look(ctx context.Context, cl *claim) (line, error) {
 	if cl.node == "" {
 		return s.create(ctx, cl)
 	}
-	l, _, err := cl.session.list(ctx, cl.dir)
+	l, _, err := cl.session.glance(ctx, cl.dir)
 	return l, err
 }
 
-// list returns the line of a key as it is now, and whether the key has a node.
+// glance returns the line of a key, and whether the key has a node. Who is connected to
+// the leader may see what others know to be gone: see barrier.
+func (k *session) glance(ctx context.Context, dir string) (l line, there bool, err error) {
+	return k.listAfter(ctx, zoo.Sync(dir), dir)
+}
+
+// list is glance that shows all that was done before the call.
 func (k *session) list(ctx context.Context, dir string) (l line, there bool, err error) {
-	calls, err := k.zoo.Send(ctx, zoo.Sync(dir), zoo.List(dir))
+	return k.listAfter(ctx, barrier(dir), dir)
+}
+
+func (k *session) listAfter(ctx context.Context, first zoo.Request, dir string) (l line, there bool, err error) {
+	calls, err := k.zoo.Send(ctx, first, zoo.List(dir))
 	if err != nil {
 		return l, false, err
 	}
@@ -209,16 +219,20 @@ func (k *session) list(ctx context.Context, dir string) (l line, there bool, err
 func (s *Store) create(ctx context.Context, cl *claim) (line, error) {
 	there := true // as far as is known
 	if !cl.Wait {
-		var l line
-		var err error
-		l, there, err = cl.session.list(ctx, cl.dir)
-		if err != nil || l.with(cl.Claim).blockers(len(l.places)) != nil {
+		blocked := func(l line) bool { return l.with(cl.Claim).blockers(len(l.places)) != nil }
+		l, is, err := cl.session.glance(ctx, cl.dir)
+		if err == nil && blocked(l) {
+			l, is, err = cl.session.list(ctx, cl.dir)
+		}
+		if err != nil || blocked(l) {
 			return l, err
 		}
+		there = is
 	}
 	for {
 		if !there {
-			if err := s.makeParents(ctx, cl); err != nil {
+			// The servers may remove a parent, which is empty, in between.
+			if err := s.makeParents(ctx, cl); err != nil && !errors.Is(err, zoo.NoNode) {
 				return line{}, err
 			}
 		}

@@ -17,10 +17,10 @@
 //
 // A process has one session for all claims with TTLs of about the same length: up
 // to one second, one and a half, two, three, four, six, eight and so on. Renewing
-// any number of locks is a sync or two. The session is twice as long as the TTL,
-// because the process must stop believing in it well before the servers do: see
-// below. When it ends, its claims end, their owners are told at once, and the next
-// claim opens another; nothing is taken over.
+// any number of locks is a sync or two, and a transaction that changes nothing. The
+// session is twice as long as the TTL, because the process must stop believing in it
+// well before the servers do: see below. When it ends, its claims end, their owners
+// are told at once, and the next claim opens another; nothing is taken over.
 //
 // The fencing token is 64 times the number of the transaction that made the node,
 // so there are 64 for hand-offs within a process. Readers that hold together share

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/drivertest"
 	"github.com/holdfast-go/holdfast/ext/internal/outage"
 	"github.com/holdfast-go/holdfast/ext/internal/servers"
@@ -21,6 +22,34 @@ func TestEnsembleContract(t *testing.T) {
 	t.Parallel()
 	e := servers.StartEnsemble(t, "forceSync=no", "syncLimit=60")
 	drivertest.Run(t, harness(e.Addrs()...))
+}
+
+// TestFreedElsewhere frees a key at a follower again and again, and asks for it at the
+// leader, which may have applied less than its follower. It is free there, too, and what
+// is broken is lost.
+func TestFreedElsewhere(t *testing.T) {
+	t.Parallel()
+	e := servers.StartEnsemble(t, "forceSync=no", "syncLimit=60")
+	at := newStore(t, Options{Servers: []string{e.Leader().Addr()}})
+	far := newStore(t, Options{Servers: []string{e.Followers()[0].Addr()}})
+	for i := range 300 {
+		first, second := exclusive("elsewhere", fmt.Sprint("first ", i)), exclusive("elsewhere", fmt.Sprint("second ", i))
+		if g, err := far.Acquire(bounded(t), first); err != nil || !g.OK {
+			t.Fatalf("no. %d: the first got %+v, %v", i, g, err)
+		}
+		if err := only(far.Release(bounded(t), []driver.Claim{first})); err != nil {
+			t.Fatalf("no. %d: %v", i, err)
+		}
+		if g, err := at.Acquire(bounded(t), second); err != nil || !g.OK {
+			t.Fatalf("no. %d: the second got %+v, %v", i, g, err)
+		}
+		if err := far.Break(bounded(t), second.Key, driver.PublicID(second.ID)); err != nil {
+			t.Fatalf("no. %d: break: %v", i, err)
+		}
+		if err := only(at.Renew(bounded(t), []driver.Claim{second})); !errors.Is(err, driver.ErrLost) {
+			t.Fatalf("no. %d: what was broken was renewed, %v", i, err)
+		}
+	}
 }
 
 // TestEnsembleFaults kills, pauses and cuts off the leader and a follower in turn,

@@ -115,7 +115,7 @@ func (s *Store) names(ctx context.Context, prefix string) (*session, []string, e
 	if err != nil {
 		return nil, nil, err
 	}
-	calls, err := k.zoo.Send(ctx, zoo.Sync(s.root), zoo.List(s.root))
+	calls, err := k.zoo.Send(ctx, barrier(s.root), zoo.List(s.root))
 	if err == nil {
 		err = calls[1].Wait(ctx)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
 )
 
 // patience is how long a test waits for what happens soon on a healthy machine.
@@ -32,6 +33,14 @@ func newStore(t testing.TB, opts Options) *Store {
 func locker(t testing.TB, opts holdfast.Options, addrs ...string) *holdfast.Locker {
 	t.Helper()
 	lk := holdfast.New(New(Options{Servers: addrs}), &opts)
+	t.Cleanup(func() { lk.Close() })
+	return lk
+}
+
+// opened returns the locker of a URL, which is closed when the test ends.
+func opened(t testing.TB, url string) *holdfast.Locker {
+	t.Helper()
+	lk := servers.Insist(t, func(ctx context.Context) (*holdfast.Locker, error) { return holdfast.Open(ctx, url, nil) })
 	t.Cleanup(func() { lk.Close() })
 	return lk
 }

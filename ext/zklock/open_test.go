@@ -108,11 +108,7 @@ func TestPermissions(t *testing.T) {
 	t.Parallel()
 	const acl = "?acl=auth::cdrwa,digest:guest:/wUPS7B9fsp7bPX/tvH3tTUx%2BmM=:r" // guest:looks
 	at := func(user string) string { return "zk://" + user + server.Addr() + "/guarded/app" + acl }
-	owner, err := holdfast.Open(t.Context(), at("app:secret@"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { owner.Close() })
+	owner := opened(t, at("app:secret@"))
 	l := locked(t, owner, "key")
 	for _, user := range []string{"app:moonlight@", ""} {
 		_, err := holdfast.Open(t.Context(), at(user), nil)
@@ -120,11 +116,7 @@ func TestPermissions(t *testing.T) {
 			t.Errorf("opened as %q: %v, want an ErrInvalid: permission denied", user, err)
 		}
 	}
-	guest, err := holdfast.Open(t.Context(), at("guest:looks@"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { guest.Close() })
+	guest := opened(t, at("guest:looks@"))
 	if hs, err := guest.Holders(bounded(t), "key"); err != nil || len(hs) != 1 || hs[0].Fence != l.Fence() {
 		t.Errorf("the guest sees %+v, %v", hs, err)
 	}
@@ -192,11 +184,7 @@ func TestTLS(t *testing.T) {
 	t.Parallel()
 	z := servers.StartZooKeeperTLS(t)
 	files := "&ca=" + z.TLS.CA + "&cert=" + z.TLS.Cert + "&key=" + z.TLS.Key
-	lk, err := holdfast.Open(t.Context(), "zk://"+z.SecureAddr()+"?tls=true"+files, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { lk.Close() })
+	lk := opened(t, "zk://"+z.SecureAddr()+"?tls=true"+files)
 	if err := unlock(locked(t, lk, "key")); err != nil {
 		t.Error(err)
 	}

@@ -15,8 +15,8 @@ import (
 var errWaiting = errors.New("zklock: the claim still waits in line")
 
 // Renew implements [driver.Store]. One sync for all claims of a session proves that
-// it lives and that nobody has removed their nodes; those that are not watched yet
-// are looked at, once.
+// it lives, and one barrier that nobody has removed their nodes; those that are not
+// watched yet are looked at, once.
 func (s *Store) Renew(ctx context.Context, cs []driver.Claim) []error {
 	begin := s.clock.Now()
 	errs := make([]error, len(cs))
@@ -91,6 +91,9 @@ func (s *Store) extend(ctx context.Context, claims []*claim, terms []driver.Clai
 	}
 	looks, err := k.guard(ctx, claims)
 	if err == nil {
+		err = k.catchUp(ctx)
+	}
+	if err == nil {
 		err = k.zoo.Prove(ctx, until)
 	}
 	if err == nil {
@@ -113,6 +116,16 @@ func (s *Store) extend(ctx context.Context, claims []*claim, terms []driver.Clai
 		}
 	}
 	return errs, nil
+}
+
+// catchUp returns when every change of what is watched is told that was made before.
+func (k *session) catchUp(ctx context.Context) error {
+	_, err := k.ask(ctx, barrier(k.store.root))
+	var code zoo.Code
+	if errors.As(err, &code) {
+		return nil // No matter what the answer is, it comes after the others.
+	}
+	return err
 }
 
 // A watchman looks whether the nodes of claims are there, and lets the server tell

@@ -111,6 +111,12 @@ func (s *Store) open(o *opening, class time.Duration) {
 	}
 }
 
+// barrier is a transaction that changes nothing. What is sent after it over the same
+// connection sees every change that was answered before it was sent. A sync does not do
+// that: the leader answers those of its own clients at once, from what it has applied so
+// far, while followers may have applied more, and told it to theirs.
+func barrier(path string) zoo.Request { return zoo.Multi(zoo.Check(path)) }
+
 // ask sends one request and waits for the answer.
 func (k *session) ask(ctx context.Context, r zoo.Request) (*zoo.Call, error) {
 	calls, err := k.zoo.Send(ctx, r)
