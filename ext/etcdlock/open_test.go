@@ -99,10 +99,9 @@ func TestLoginExpires(t *testing.T) {
 		waiter.ID += string(rune('0' + round))
 		refused(t, b, waiter)
 		wakes := make(chan driver.Grant, 8)
-		stop, err := b.Watch(t.Context(), waiter, func(g driver.Grant) { wakes <- g })
-		if err != nil {
-			t.Fatal(err)
-		}
+		stop := servers.Insist(t, func(ctx context.Context) (func(), error) {
+			return b.Watch(ctx, waiter, func(g driver.Grant) { wakes <- g })
+		})
 		for range 5 { // It expires meanwhile.
 			<-time.After(500 * time.Millisecond)
 			refused(t, b, waiter)

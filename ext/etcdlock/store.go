@@ -12,6 +12,8 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/boottime"
@@ -191,6 +193,10 @@ func hangUp(client *clientv3.Client) error {
 	case err := <-done:
 		return err
 	case <-time.After(hangUpLimit):
-		return client.ActiveConnection().Close()
+		err := client.ActiveConnection().Close()
+		if status.Code(err) == codes.Canceled {
+			return nil // The client has come as far by itself.
+		}
+		return err
 	}
 }

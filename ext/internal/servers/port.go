@@ -24,19 +24,15 @@ func listen() (l net.Listener, err error) {
 	return nil, fmt.Errorf("no free port: %w", err)
 }
 
-// listenAt listens on a port unless it is reserved.
+// listenAt listens on a port unless it is reserved. It looks for the mark first: the
+// owner of a port may be about to listen there.
 func listenAt(port int) (net.Listener, error) {
-	l, err := net.Listen("tcp", address(port))
-	if err != nil {
-		return nil, err
-	}
 	mark, err := net.ListenPacket("udp", address(port))
 	if err != nil {
-		l.Close()
 		return nil, err
 	}
-	mark.Close()
-	return l, nil
+	defer mark.Close()
+	return net.Listen("tcp", address(port))
 }
 
 // reserve returns a free port that nobody who asks for one gets until the test
