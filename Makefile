@@ -3,7 +3,7 @@
 RACE  = $(shell go list -race errors >/dev/null 2>&1 && echo -race)
 # Most tests wait, for servers and for time to pass, and more of them may do so
 # at once than there are processors.
-TESTS ?= -timeout=5m -parallel=8
+TESTS ?= -timeout=8m -parallel=8
 # Of which packages; work are all of all modules.
 PACKAGES ?= work
 BENCH ?= -save=docs

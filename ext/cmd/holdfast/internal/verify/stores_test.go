@@ -44,7 +44,7 @@ func TestStores(t *testing.T) {
 			t.Parallel()
 			c := Default()
 			c.Start, c.Seed, c.Length = name, 1, 15*time.Second
-			c.Workers, c.Clients, c.Fewest = 3, 3, 10 // for a busy machine
+			c.Workers, c.Clients, c.Fewest = 3, 3, 1 // for a busy machine
 			c.Command = []string{os.Args[0], "work"}
 			c.Stderr = os.Stderr
 			c.Out = t.TempDir()
