@@ -11,7 +11,7 @@ var engine = []mutant{{
 		old:  "l.grant(g, sent, now)",
 		new:  "l.grant(g, now, now)",
 	}},
-	run:   "--start redis --seed 1 --ttl 1s --for 60s --clients 8 --keys 2 --nemesis pause",
+	run:   "--start redis --seed 1 --ttl 1s --for 30s --clients 8 --keys 2 --nemesis pause",
 	finds: check.Exclusive,
 }, {
 	name:  "deadline-with-grace",
@@ -31,7 +31,7 @@ var engine = []mutant{{
 		old:  "	contexts.end()\n	return first\n",
 		new:  "	_ = contexts\n	return first\n",
 	}},
-	run:   "--start redis --seed 1 --ttl 1s --for 90s --nemesis partition",
+	run:   "--start redis --seed 1 --ttl 1s --for 50s --nemesis partition",
 	finds: check.Told,
 }, {
 	name:  "renewal-gives-up",
@@ -41,7 +41,7 @@ var engine = []mutant{{
 		old:  "l.due = lk.now() + jitter(l.backoff)",
 		new:  "l.due = never",
 	}},
-	run:   "--start redis --seed 18 --ttl 20s --for 62s --clients 12 --keys 24 --nemesis drop-reply",
+	run:   "--start redis --seed 227528 --ttl 20s --for 85s --clients 12 --keys 24 --nemesis drop-reply",
 	finds: check.Kept,
 }, {
 	name:  "same-token-in-hand-over",

@@ -23,4 +23,18 @@ var etcd = []mutant{{
 	}},
 	run:   "--start etcd --seed 1 --ttl 2s --for 15s --keys 2 --nemesis pause",
 	finds: check.Exclusive,
+}, {
+	name:  "reader-of-an-old-phase",
+	wrong: "a reader gets the token of readers that it has seen, though they may have left since, and a writer come",
+	edits: []edit{{
+		file: "ext/etcdlock/look.go",
+		old:  "if fits || a.Shared() {",
+		new:  "if fits && !a.Shared() {",
+	}, {
+		file: "ext/etcdlock/look.go",
+		old:  "			t.when = append(t.when, v.line[last].stays())\n",
+		new:  "",
+	}},
+	run:   "--start etcd --seed 1 --ttl 2s --for 40s --workers 8 --clients 2 --keys 6 --kind shared,try --nemesis slow",
+	finds: check.Growing,
 }}

@@ -60,18 +60,30 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 	if *save == "" {
 		return run(ctx, all, *parallel, out)
 	}
-	text, err := os.ReadFile(*save)
-	if err != nil {
-		return fmt.Errorf("-save: %w", err) // said now, and not after all the work
+	if _, err := retabled(*save, nil); err != nil { // said now, and not after all the work
+		return err
 	}
 	var table bytes.Buffer
 	if err := run(ctx, all, *parallel, io.MultiWriter(out, &table)); err != nil {
 		return err
 	}
-	if text, err = withTable(text, table.Bytes()); err != nil {
-		return fmt.Errorf("-save %s: %w", *save, err)
+	text, err := retabled(*save, table.Bytes())
+	if err != nil {
+		return err
 	}
 	return os.WriteFile(*save, text, 0o644)
+}
+
+// retabled returns the text of a file with another table.
+func retabled(path string, table []byte) ([]byte, error) {
+	text, err := os.ReadFile(path)
+	if err == nil {
+		text, err = withTable(text, table)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("-save: %w", err)
+	}
+	return text, nil
 }
 
 // run tries mutants, some at once. What it has built, and the histories, stay if

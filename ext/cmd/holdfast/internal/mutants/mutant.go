@@ -24,7 +24,10 @@ type mutant struct {
 type edit struct{ file, old, new string }
 
 // mutants returns all mutants.
-func mutants() []mutant { return slices.Concat(engine, redis, sql, etcd) }
+func mutants() []mutant { return slices.Concat(engine, redis, sql, etcd, plain) }
+
+// found reports whether verify has found it.
+func (m mutant) found(f finding) bool { return f.Violations[m.finds] > 0 }
 
 // overlay writes the files that are different into a folder, and returns the path
 // of the one by which the go command knows of them. root is the folder of the

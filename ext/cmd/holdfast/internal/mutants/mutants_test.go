@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/check"
 )
 
 // bench returns a lab for a test.
@@ -59,7 +61,7 @@ func TestOneIsFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Contains(f.broken(), m.finds) {
+	if !m.found(f) {
 		t.Errorf("%s has survived: %v", name, f.Violations)
 	}
 }
@@ -74,12 +76,33 @@ func TestRunThatHangs(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.limit = 5 * time.Second
-	f, err := l.verify(t.Context(), program, "long", "--start redis --for 1h")
+	f, err := l.seek(t.Context(), program, "long", "--start redis --for 1h", func(finding) bool { return true })
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "not ended within 5s") {
 		t.Errorf("a run of an hour comes to its end after %v with %v, %v", f.took, f.broken(), err)
 	}
 	if left, err := os.ReadDir(own); len(left) > 0 || err != nil {
 		t.Errorf("it has left %v, %v", left, err)
+	}
+}
+
+// What is not found is sought again, as long as there is time.
+func TestSeek(t *testing.T) {
+	const third = `#!/bin/sh
+echo >> "$0.runs"
+[ $(wc -l < "$0.runs") -lt 3 ] && exec echo '{}'
+echo '{"violations": {"tokens": 2}}'
+exit 1
+`
+	m := mutant{finds: check.Growing}
+	for limit, want := range map[time.Duration]bool{time.Minute: true, 0: false} {
+		l := &lab{folder: t.TempDir(), limit: limit}
+		program := filepath.Join(l.folder, "third")
+		if err := os.WriteFile(program, []byte(third), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if f, _ := l.seek(t.Context(), program, "m", "", m.found); m.found(f) != want {
+			t.Errorf("within %v it is found: %v, want %v", limit, !want, want)
+		}
 	}
 }
 

@@ -32,6 +32,34 @@ var redis = []mutant{{
 	run:   "--start redis --seed 1 --ttl 1s --for 10s --nemesis flush",
 	finds: check.Growing,
 }, {
+	name:  "token-as-text",
+	wrong: "the last token is written as Lua writes numbers, in fourteen digits",
+	edits: []edit{{
+		file: "ext/redislock/lua/acquire.lua",
+		old:  "redis.call('SET', KEYS[5], string.format('%.0f', first + span - 1))",
+		new:  "redis.call('SET', KEYS[5], tostring(first + span - 1))",
+	}, {
+		file: "ext/redislock/lua/book.lua",
+		old:  "call('SET', floor, text(first + span - 1))",
+		new:  "call('SET', floor, tostring(first + span - 1))",
+	}},
+	run:   "--start redis --seed 1 --ttl 2s --for 30s --keys 2 --nemesis clock",
+	finds: check.Growing,
+}, {
+	name:  "try-in-line",
+	wrong: "who does not want to wait gets a place in line all the same, and the lock when nobody is there",
+	edits: []edit{{
+		file: "driver/driver.go",
+		old:  "return min(c.TTL, 3*time.Second)",
+		new:  "return c.TTL",
+	}, {
+		file: "ext/redislock/lua/acquire.lua",
+		old:  "if wait then\n  enqueue()\n  join(all)\nend",
+		new:  "enqueue()\njoin(all)",
+	}},
+	run:   "--start redis --seed 1 --ttl 16s --for 30s --keys 2 --nemesis none",
+	finds: check.Lively,
+}, {
 	name:  "slots-by-count",
 	wrong: "who gives a slot back lowers the count, whether or not it had one",
 	edits: []edit{{

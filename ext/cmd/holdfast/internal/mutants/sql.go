@@ -37,4 +37,14 @@ var sql = []mutant{{
 	}},
 	run:   "--start postgres --seed 1 --ttl 2s --for 30s --nemesis clock",
 	finds: check.Growing,
+}, {
+	name:  "place-for-ever",
+	wrong: "a place in line, and the lock that comes to it, stand for an hour, whether or not their owner is heard of",
+	edits: []edit{{
+		file: "driver/driver.go",
+		old:  "return min(c.TTL, 3*time.Second)",
+		new:  "return time.Hour",
+	}},
+	run:   "--start sqlite --seed 1 --ttl 1s --for 30s --nemesis kill",
+	finds: check.Lively,
 }}

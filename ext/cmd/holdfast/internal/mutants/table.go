@@ -25,7 +25,7 @@ func withTable(text, table []byte) ([]byte, error) {
 	before, rest, found := bytes.Cut(text, []byte(tableHead))
 	_, after, ends := bytes.Cut(rest, []byte("|\n\n"))
 	if !found || !ends {
-		return nil, errors.New("it has no table of mutants, which begins with: " + tableHead)
+		return nil, errors.New("it has no table of mutants")
 	}
 	return bytes.Join([][]byte{before, table, []byte("\n"), after}, nil), nil
 }
