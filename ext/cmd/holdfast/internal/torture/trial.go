@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify"
@@ -14,13 +15,6 @@ import (
 const (
 	allPromised = "promised" // all together that the store promises to stand
 	allPossible = "all"      // all at all
-)
-
-// The settings of all trials. So many goroutines on so many keys keep two
-// processors busy, and most of the keys free.
-const (
-	clients = "16"
-	keys    = "32"
 )
 
 // shortest is how long a trial has to be for a fault to come, and for the checks to
@@ -125,5 +119,16 @@ func (t trial) flags(single time.Duration, seed uint64) []string {
 	if t.faults != allPromised { // which verify does by itself
 		flags = append(flags, "--nemesis", plan.List(t.nemeses))
 	}
-	return append(flags, "--for", t.lasts(single).String(), "--clients", clients, "--keys", keys, "--seed", strconv.FormatUint(seed, 10))
+	clients := t.clients()
+	return append(flags, "--for", t.lasts(single).String(), "--clients", strconv.Itoa(clients), "--keys", strconv.Itoa(2*clients), "--seed", strconv.FormatUint(seed, 10))
+}
+
+// clients are how many goroutines of each process keep two processors busy. Servers
+// that agree about everything need some of that for themselves, and with twice as many
+// keys most of these are free.
+func (t trial) clients() int {
+	if _, nodes, many := strings.Cut(t.store, ":"); many && nodes != "2" {
+		return 8
+	}
+	return 16
 }
