@@ -13,10 +13,7 @@ var leaveRules = []rule{
 		needs: Expiry | Roam,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
-			claim := e.exclusive("left")
-			a.granted(claim)
-			sent := now()
-			a.kept(leave(lasting(claim, e.short())))
+			_, sent := e.left(a, e.short())
 			a.close()
 			b.lapses(e.exclusive("next"), sent, e.short())
 		},
@@ -46,10 +43,7 @@ var leaveRules = []rule{
 		needs: Expiry | Roam,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
-			claim := e.exclusive("left")
-			a.granted(claim)
-			sent := now()
-			a.kept(leave(lasting(claim, e.short())))
+			_, sent := e.left(a, e.short())
 			b.lapses(e.exclusive("next"), sent, e.short())
 		},
 	},
@@ -59,10 +53,7 @@ var leaveRules = []rule{
 		needs: Expiry | Roam,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
-			claim := e.exclusive("left")
-			a.granted(claim)
-			sent := now()
-			a.kept(leave(lasting(claim, 10*time.Microsecond)))
+			_, sent := e.left(a, 10*time.Microsecond)
 			b.lapses(e.exclusive("next"), sent, 10*time.Microsecond)
 		},
 	},
@@ -72,10 +63,7 @@ var leaveRules = []rule{
 		needs: Expiry | Roam,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
-			claim := e.exclusive("left")
-			a.granted(claim)
-			sent := now()
-			a.kept(leave(lasting(claim, e.short())))
+			claim, sent := e.left(a, e.short())
 			a.renew(claim)
 			b.lapses(e.exclusive("next"), sent, e.short())
 		},
@@ -94,4 +82,13 @@ var leaveRules = []rule{
 func leave(c driver.Claim) driver.Claim {
 	c.Leave = true
 	return c
+}
+
+// left has a client leave a claim for a TTL. It returns the claim, and when it began to.
+func (e *env) left(a *client, ttl time.Duration) (claim driver.Claim, sent time.Time) {
+	claim = e.exclusive("left")
+	a.granted(claim)
+	sent = now()
+	a.kept(leave(lasting(claim, ttl)))
+	return claim, sent
 }

@@ -38,8 +38,8 @@ type result struct {
 }
 
 // do does all trials, and returns what has come of each. It is an error if one has
-// found something wrong. When ctx ends, the trials that are under way are given up, and its cause is
-// returned.
+// found something wrong. When ctx ends, the trials that are under way are given up, and
+// its cause is returned.
 func (p *pass) do(ctx context.Context, trials []trial) ([]result, error) {
 	scratch, err := os.MkdirTemp("", "holdfast-torture-")
 	if err != nil {
