@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/holdfast-go/holdfast"
@@ -21,6 +22,16 @@ func under(t *testing.T, c *clientv3.Client, prefix string) *clientv3.GetRespons
 		t.Fatal(err)
 	}
 	return r
+}
+
+// only returns the one key that there is with a prefix.
+func only(t *testing.T, c *clientv3.Client, prefix string) *mvccpb.KeyValue {
+	t.Helper()
+	all := under(t, c, prefix).Kvs
+	if len(all) != 1 {
+		t.Fatalf("%d keys begin with %s, want one", len(all), prefix)
+	}
+	return all[0]
 }
 
 // TestLeaseRevoked ends a lease behind the back of a client: exactly the claims
@@ -142,7 +153,7 @@ func TestWrittenAnew(t *testing.T) {
 	granted(t, s, holder)
 	write := func() (before int64) {
 		t.Helper()
-		kv := under(t, c, "anew/claims/").Kvs[0]
+		kv := only(t, c, "anew/claims/")
 		if _, err := c.Put(t.Context(), string(kv.Key), string(kv.Value)); err != nil { // under no lease
 			t.Fatal(err)
 		}
@@ -150,7 +161,7 @@ func TestWrittenAnew(t *testing.T) {
 	}
 	was := write()
 	eventually(t, "renewal", func() error { return s.Renew(t.Context(), []driver.Claim{holder})[0] })
-	if kv := under(t, c, "anew/claims/").Kvs[0]; kv.Lease != was {
+	if kv := only(t, c, "anew/claims/"); kv.Lease != was {
 		t.Errorf("after a renewal it is under lease %x, want %x", kv.Lease, was)
 	}
 	for _, long := range []bool{true, false} {
@@ -162,7 +173,7 @@ func TestWrittenAnew(t *testing.T) {
 		if err := s.Renew(t.Context(), []driver.Claim{holder})[0]; err != nil {
 			t.Fatal(err)
 		}
-		if kv := under(t, c, "anew/claims/").Kvs[0]; kv.Lease == 0 || strings.Contains(string(kv.Value), "left") == long {
+		if kv := only(t, c, "anew/claims/"); kv.Lease == 0 || strings.Contains(string(kv.Value), "left") == long {
 			t.Errorf("after a renewal it is %s, under lease %x", kv.Value, kv.Lease)
 		}
 	}

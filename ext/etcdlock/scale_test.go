@@ -20,14 +20,14 @@ import (
 	"github.com/holdfast-go/holdfast/ext/internal/servers"
 )
 
-// TestNothingIsLeft locks and unlocks three thousand keys, some of them with others
+// TestNothingIsLeft locks and unlocks ten thousand keys, some of them with others
 // waiting, and counts what etcd and this process still have of it.
 func TestNothingIsLeft(t *testing.T) { // alone, because it counts goroutines
 	e := servers.StartEtcd(t)
 	c := admin(t, e.Addr())
 	under(t, c, etcdlock.DefaultPrefix) // It has what it needs by now.
 	before := runtime.NumGoroutine()
-	const n, lanes = 3000, 50
+	const n, lanes = 10_000, 50
 	a, err := holdfast.Open(t.Context(), e.URL(), nil)
 	if err != nil {
 		t.Fatal(err)
