@@ -27,6 +27,16 @@ var plain = []mutant{{
 	run:   "--start file --seed 1 --ttl 2s --for 10s --nemesis none",
 	finds: check.Exclusive,
 }, {
+	name:  "token-of-a-process-clock",
+	wrong: "tokens are the time by the clock of the process, also when that is behind the last",
+	edits: []edit{{
+		file: "internal/book/token.go",
+		old:  "max(b.Floor+1, uint64(max(m.Wall, 0)), e.Fence)",
+		new:  "max(uint64(max(m.Wall, 0)), e.Fence)",
+	}},
+	run:   "--start file --seed 2 --ttl 2s --for 10s --nemesis worker-clock",
+	finds: check.Growing,
+}, {
 	name:  "release-by-delete",
 	wrong: "a release deletes what is in the item, whatever has been written to it since it was read",
 	edits: []edit{{
