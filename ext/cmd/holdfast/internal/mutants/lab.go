@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,13 +11,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/prover"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify"
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/check"
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/plan"
 )
-
-// lastTime is how long a run that is interrupted may take to end what it has
-// started.
-const lastTime = time.Minute
 
 // A lab is where mutants are built and tried.
 type lab struct {
@@ -44,7 +40,7 @@ type verdict struct {
 // tryAll tries mutants, and Holdfast as it is in the same ways, and writes a table
 // of them.
 func (l *lab) tryAll(ctx context.Context, all []mutant, out io.Writer) error {
-	sound, err := l.build(ctx, "sound")
+	sound, err := prover.Build(ctx, filepath.Join(l.folder, "sound"))
 	if err != nil {
 		return err
 	}
@@ -90,16 +86,16 @@ func (l *lab) try(ctx context.Context, m mutant) (finding, error) {
 	if err != nil {
 		return finding{}, err
 	}
-	program, err := l.build(ctx, m.name, "-overlay="+overlay)
+	program, err := prover.Build(ctx, filepath.Join(l.folder, m.name), "-overlay="+overlay)
 	if err != nil {
 		return finding{}, err
 	}
-	defer os.Remove(program)
+	defer os.Remove(string(program))
 	return l.seek(ctx, program, m.name, m.run, m.found)
 }
 
 // acquit fails if the run that finds a mutant finds something without it.
-func (l *lab) acquit(ctx context.Context, sound string, m mutant) error {
+func (l *lab) acquit(ctx context.Context, sound prover.Program, m mutant) error {
 	f, err := l.seek(ctx, sound, "no-"+m.name, m.run, func(f finding) bool { return f.Invalid == "" || len(f.broken()) > 0 })
 	switch broken := f.broken(); {
 	case err != nil:
@@ -112,28 +108,10 @@ func (l *lab) acquit(ctx context.Context, sound string, m mutant) error {
 	return nil
 }
 
-// build builds the command, and returns its path.
-func (l *lab) build(ctx context.Context, name string, flags ...string) (string, error) {
-	path := filepath.Join(l.folder, name)
-	args := append([]string{"build", "-o", path}, flags...)
-	return path, l.do(ctx, append(args, "./ext/cmd/holdfast")...)
-}
-
-// do runs the go command in the repository.
-func (l *lab) do(ctx context.Context, args ...string) error {
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = l.root
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w\n%s", cmd, err, out)
-	}
-	return nil
-}
-
 // A finding is what verify has told.
 type finding struct {
-	Violations map[check.Promise]int `json:"violations"`
-	Invalid    string                `json:"invalid"`
-	took       time.Duration
+	verify.Report
+	took time.Duration
 }
 
 // broken lists the promises that were.
@@ -148,38 +126,24 @@ func (f finding) broken() (all []check.Promise) {
 
 // seek runs the verify of a program until it finds enough, as long as there is time
 // for another run: what comes of one depends on the machine, too.
-func (l *lab) seek(ctx context.Context, program, name, flags string, enough func(finding) bool) (f finding, err error) {
+func (l *lab) seek(ctx context.Context, program prover.Program, name, flags string, enough func(finding) bool) (f finding, err error) {
 	ctx, cancel := context.WithTimeout(ctx, l.limit)
 	defer cancel()
 	began := time.Now()
 	for n := 1; ; n++ {
 		again := time.Now()
-		f, err = l.verify(ctx, program, fmt.Sprintf("%s.%d", name, n), flags)
+		history := filepath.Join(l.folder, fmt.Sprintf("%s.%d.history", name, n))
+		r, err := program.Verify(ctx, append(strings.Fields(flags), "--out", history)...)
 		f.took = time.Since(began)
-		if err != nil || enough(f) || f.took+time.Since(again) > l.limit {
+		switch {
+		case errors.Is(ctx.Err(), context.DeadlineExceeded):
+			return f, fmt.Errorf("it has not ended within %v: %w", l.limit, err)
+		case err != nil:
 			return f, err
 		}
+		f.Report = *r
+		if enough(f) || f.took+time.Since(again) > l.limit {
+			return f, nil
+		}
 	}
-}
-
-// verify runs the verify of a program. It is an error if that cannot be done, and
-// if it has an end that is not that of its findings.
-func (l *lab) verify(ctx context.Context, program, name, flags string) (f finding, err error) {
-	args := append([]string{"verify", "--json", "--out", filepath.Join(l.folder, name+".history")}, strings.Fields(flags)...)
-	cmd := exec.CommandContext(ctx, program, args...)
-	var out, complaints bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &complaints
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // so that it ends what it has started
-	cmd.WaitDelay = lastTime
-	failed := cmd.Run()
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return f, fmt.Errorf("%s has not ended within %v: %w", cmd, l.limit, ctx.Err())
-	}
-	if err := json.Unmarshal(out.Bytes(), &f); err != nil {
-		return f, fmt.Errorf("%s: %w\n%s", cmd, errors.Join(ctx.Err(), failed, err), &complaints)
-	}
-	if sound := len(f.broken()) == 0; failed == nil && !sound {
-		return f, fmt.Errorf("%s has found %v, and not failed", cmd, f.broken())
-	}
-	return f, nil
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -50,28 +51,26 @@ func (m mutant) overlay(root, folder string) (string, error) {
 	}
 	replace := make(map[string]string)
 	for file, text := range texts {
-		path := filepath.Join(folder, m.name+"-"+filepath.Base(file))
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		copied := filepath.Join(folder, m.name+"-"+filepath.Base(file))
+		if err := os.WriteFile(copied, []byte(text), 0o600); err != nil {
 			return "", err
 		}
-		replace[filepath.Join(root, file)] = path
+		replace[filepath.Join(root, file)] = copied
 	}
 	list, err := json.Marshal(map[string]any{"Replace": replace})
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(folder, m.name+".json")
-	return path, os.WriteFile(path, list, 0o600)
+	overlay := filepath.Join(folder, m.name+".json")
+	return overlay, os.WriteFile(overlay, list, 0o600)
 }
 
-// packages are those with a file that is different, as the go command names them
-// in the folder of the repository.
+// packages are those with a file that is different.
 func (m mutant) packages() (all []string) {
 	for _, e := range m.edits {
-		folder := "./" + filepath.ToSlash(filepath.Dir(e.file))
-		folder = strings.TrimSuffix(folder, "/lua") // which are embedded
-		if !slices.Contains(all, folder) {
-			all = append(all, folder)
+		folder := strings.TrimSuffix(filepath.ToSlash(filepath.Dir(e.file)), "/lua") // which are embedded
+		if name := path.Join("github.com/holdfast-go/holdfast", folder); !slices.Contains(all, name) {
+			all = append(all, name)
 		}
 	}
 	return all

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/prover"
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/check"
 )
 
@@ -34,7 +35,7 @@ func TestMutantsCompile(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := l.do(t.Context(), append([]string{"build", "-overlay=" + overlay}, m.packages()...)...); err != nil {
+			if err := prover.Compile(t.Context(), append([]string{"-overlay=" + overlay}, m.packages()...)...); err != nil {
 				t.Error(err)
 			}
 		})
@@ -71,7 +72,7 @@ func TestRunThatHangs(t *testing.T) {
 	own := t.TempDir()
 	t.Setenv("TMPDIR", own)
 	l := bench(t)
-	program, err := l.build(t.Context(), "sound")
+	program, err := prover.Build(t.Context(), filepath.Join(l.folder, "sound"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +101,7 @@ exit 1
 		if err := os.WriteFile(program, []byte(third), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if f, _ := l.seek(t.Context(), program, "m", "", m.found); m.found(f) != want {
+		if f, _ := l.seek(t.Context(), prover.Program(program), "m", "", m.found); m.found(f) != want {
 			t.Errorf("within %v it is found: %v, want %v", limit, !want, want)
 		}
 	}

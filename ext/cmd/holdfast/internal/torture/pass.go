@@ -1,19 +1,18 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/prover"
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify"
 )
 
@@ -27,7 +26,7 @@ type pass struct {
 	parallel int
 	folder   string // for the reports, "" for none
 	out      io.Writer
-	program  func() (path string, err error) // the command holdfast, built when it is needed
+	program  func() (prover.Program, error) // built when it is needed
 }
 
 // A result is what has come of a trial.
@@ -46,7 +45,7 @@ func (p *pass) do(ctx context.Context, trials []trial) ([]result, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(scratch)
-	p.program = sync.OnceValues(func() (string, error) { return build(ctx, scratch) })
+	p.program = sync.OnceValues(func() (prover.Program, error) { return prover.Build(ctx, filepath.Join(scratch, "holdfast")) })
 	if p.folder != "" {
 		if err := os.MkdirAll(p.folder, 0o755); err != nil {
 			return nil, err
@@ -88,20 +87,10 @@ func (p *pass) do(ctx context.Context, trials []trial) ([]result, error) {
 	return results, errors.Join(errs...)
 }
 
-// build builds the command in a folder, and returns its path.
-func build(ctx context.Context, folder string) (string, error) {
-	path := filepath.Join(folder, "holdfast")
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", path, "github.com/holdfast-go/holdfast/ext/cmd/holdfast")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("%s: %w\n%s", cmd, err, out)
-	}
-	return path, nil
-}
-
 // try does one trial, unless its report is there already.
 func (p *pass) try(ctx context.Context, t trial) (result, error) {
-	flags := append([]string{"verify"}, t.flags(p.length, p.seed)...)
-	r := result{trial: t, Command: "holdfast " + strings.Join(flags, " ")}
+	flags := t.flags(p.length, p.seed)
+	r := result{trial: t, Command: "holdfast verify " + strings.Join(flags, " ")}
 	if p.recall(&r) {
 		return r, r.err()
 	}
@@ -111,15 +100,8 @@ func (p *pass) try(ctx context.Context, t trial) (result, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, t.lasts(p.length)+patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, program, append(flags, "--json")...)
-	var out, complaints bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &complaints
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // so that it ends its servers
-	cmd.WaitDelay = patience
-	failed := cmd.Run()
-	if err := json.Unmarshal(out.Bytes(), &r.Report); err != nil {
-		r.Report = nil
-		return r, fmt.Errorf("%s: %w\n%s", r.Command, errors.Join(ctx.Err(), failed), &complaints)
+	if r.Report, err = program.Verify(ctx, flags...); err != nil {
+		return r, fmt.Errorf("%s: %w", r.Command, err)
 	}
 	return r, errors.Join(r.err(), p.keep(r))
 }
