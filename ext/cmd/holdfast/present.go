@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 )
@@ -95,14 +94,15 @@ func partCommand(use, short string, act func(context.Context, io.Reader, io.Writ
 }
 
 // untilSignal returns a context that ends with a signal. Its cause is then the
-// exit that the signal asks for.
+// exit that the signal asks for. The next one ends this program at once.
 func untilSignal(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	listen(signals, ending)
 	go func() {
 		select {
 		case s := <-signals:
+			signal.Stop(signals)
 			cancel(failure(exitSignal+signalNumber(s), nil))
 		case <-ctx.Done():
 		}

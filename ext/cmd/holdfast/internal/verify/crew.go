@@ -21,7 +21,6 @@ type place struct {
 	number int
 	link   *link
 
-	mu      sync.Mutex // held while a fault is done: to start a worker may take long
 	life    int
 	process *process // nil after it was killed in the last moment
 }
@@ -35,24 +34,32 @@ type crew struct {
 	kinds   []plan.Kind
 	history *history.Writer // of the parent
 	places  []*place
-	servers sync.Mutex // held while a fault is done to one of them
 }
 
-// hire starts all workers, and returns when they are ready.
+// hire starts all workers, and lets them begin when all are ready.
 func (c *crew) hire(ctx context.Context) error {
 	errs := make([]error, c.Workers)
 	var all sync.WaitGroup
 	for n := range c.Workers {
 		link, err := newLink(c.host, c.target)
 		if err != nil {
-			return err
+			errs[n] = err
+			break
 		}
 		p := &place{crew: c, number: n, link: link}
 		c.places = append(c.places, p)
 		all.Go(func() { errs[n] = p.fill(ctx) })
 	}
 	all.Wait()
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	for _, p := range c.places {
+		if err := p.process.begin(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // fill starts the next worker of a place.
@@ -77,43 +84,40 @@ func (p *place) fill(ctx context.Context) error {
 	return nil
 }
 
-// begin lets all workers begin.
-func (c *crew) begin() error {
-	for _, p := range c.places {
-		if err := p.process.begin(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// suffer does the faults at their times, until length ends, and returns when all
-// harm is over. Workers that are started meanwhile are killed when ctx ends.
+// suffer does the faults at their times, until length ends or one of them fails, and
+// returns when all harm is over. What befalls one worker, or the servers, comes in
+// order: to get over it may take long, on a slow machine. Workers that are started
+// meanwhile are killed when ctx ends.
 func (c *crew) suffer(ctx, length context.Context, faults []plan.Fault) error {
+	length, stop := context.WithCancel(length)
+	defer stop()
 	began := time.Now()
+	victims := make(map[int][]int) // the indices of their faults
+	for i, f := range faults {
+		victims[f.Worker] = append(victims[f.Worker], i)
+	}
 	errs := make([]error, len(faults))
 	var all sync.WaitGroup
-	for i, f := range faults {
+	for _, some := range victims {
 		all.Go(func() {
-			if !sleep(length, time.Until(began.Add(f.At))) {
-				return
+			for _, i := range some {
+				if !sleep(length, time.Until(began.Add(faults[i].At))) {
+					return
+				}
+				if errs[i] = c.harm(ctx, length, i+1, faults[i]); errs[i] != nil {
+					stop()
+					return
+				}
 			}
-			errs[i] = c.harm(ctx, length, i+1, f)
 		})
 	}
 	all.Wait()
 	return errors.Join(errs...)
 }
 
-// harm does one fault, and writes it down. A victim may not have got over the last
-// one yet, on a slow machine; there is no harm any more once length has ended.
+// harm does one fault, and writes it down. There is no harm any more once length has
+// ended.
 func (c *crew) harm(ctx, length context.Context, number int, f plan.Fault) (err error) {
-	victim := &c.servers
-	if !f.Nemesis.Server() {
-		victim = &c.places[f.Worker].mu
-	}
-	victim.Lock()
-	defer victim.Unlock()
 	if length.Err() != nil {
 		return nil
 	}
@@ -130,7 +134,7 @@ func (c *crew) harm(ctx, length context.Context, number int, f plan.Fault) (err 
 	return err
 }
 
-// suffer does one fault to a worker. It is called with mu held.
+// suffer does one fault to a worker.
 func (p *place) suffer(ctx, length context.Context, f plan.Fault) error {
 	switch f.Nemesis {
 	case plan.Kill:

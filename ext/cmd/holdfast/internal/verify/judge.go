@@ -19,50 +19,73 @@ import (
 // says.
 const slack = 10 * time.Second
 
-// judge reads the history and looks at what is left.
-func (s *scene) judge(ctx context.Context) (*Report, error) {
+// look returns what is left in the store.
+func (s *scene) look(ctx context.Context) map[string][]driver.Holder {
 	s.progress("%s: looking for what is left", s.target.name)
 	left, err := s.target.remains(ctx, s.locks, lapse(s.TTL)+slack)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrStore, err)
-	}
+	s.fail("look for what is left in the store", err)
+	return left
+}
+
+// judge reads the history, and adds what is left in the store.
+func (s *scene) judge(ctx context.Context, left map[string][]driver.Holder) (*Report, error) {
 	s.progress("%s: checking the history", s.target.name)
 	files, err := filepath.Glob(filepath.Join(s.dir, "*.jsonl"))
 	if err != nil {
 		return nil, err
 	}
-	run, err := check.Read(files)
+	run, err := check.Read(ctx, files)
 	if err != nil {
 		return nil, err
 	}
 	r := s.report()
-	if err := r.checks(run, s, left); err != nil {
+	if err := r.checks(ctx, run, s, left); err != nil {
 		return nil, err
 	}
 	r.count(run)
-	r.Invalid = r.lacks(s.Fewest, s.named)
-	return r, s.writePage(r, run)
+	r.Invalid = s.invalid(r)
+	if err := s.writePage(r, run); err != nil {
+		s.fail("write the page", err)
+		r.Invalid = s.invalid(r)
+	}
+	return r, nil
 }
 
-// checks does all checks.
-func (r *Report) checks(run *check.Run, s *scene, left map[string][]driver.Holder) error {
+// invalid says why a run has proved nothing, "" if it has.
+func (s *scene) invalid(r *Report) string {
+	reasons := s.failures
+	if lacks := r.lacks(s.Fewest, s.named); lacks != "" {
+		reasons = append([]string{lacks}, reasons...)
+	}
+	return strings.ReplaceAll(strings.Join(reasons, "; "), "\n", "; ")
+}
+
+// checks does all checks, until ctx ends.
+func (r *Report) checks(ctx context.Context, run *check.Run, s *scene, left map[string][]driver.Holder) error {
 	gap, stuck := run.Progress(s.TTL, lapse(s.TTL), slack)
 	r.Longest = Gap{Key: gap.Key, Seconds: gap.Length().Seconds()}
-	found := slices.Concat(run.Exclusion(s.target.freesOnDeath), run.Fence(), run.Tokens(),
-		run.Belief(), run.Losses(), run.Kept(s.TTL, slack), stuck, run.Once(), run.Left(left))
+	found := slices.Concat(stuck, run.Left(left))
+	checks := []func() []check.Violation{
+		func() []check.Violation { return run.Exclusion(s.target.freesOnDeath) },
+		run.Fence, run.Tokens, run.Belief, run.Losses,
+		func() []check.Violation { return run.Kept(s.TTL, slack) },
+		run.Once,
+	}
 	if s.target.promises(check.Exclusive, s.Nemeses) {
-		found = append(found, run.Succession()...)
+		checks = append(checks, run.Succession)
+	}
+	for _, one := range checks {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		found = append(found, one()...)
 	}
 	for _, key := range (plan.Workload{Keys: s.Keys}).Guarded() {
 		fenced, err := register.Records(filepath.Join(s.dir, worker.FencedFile(key)))
-		if err != nil {
-			return err
-		}
+		s.fail("read a register", err)
 		found = append(found, check.Chain(key, fenced)...)
 		plain, err := register.Records(filepath.Join(s.dir, worker.PlainFile(key)))
-		if err != nil {
-			return err
-		}
+		s.fail("read a register", err)
 		stale, lost := check.Hurt(plain)
 		r.Plain.Writes += len(plain)
 		r.Plain.Stale += stale

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -36,19 +37,14 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 func Work(ctx context.Context, in io.Reader, out io.Writer) error { return worker.Run(ctx, in, out) }
 
 func (c Config) run(ctx context.Context) (report *Report, err error) {
+	if err := c.tryPage(); err != nil {
+		return nil, err
+	}
 	folder, err := c.folder()
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if c.Out != "" || report != nil && report.Err() != nil {
-			return
-		}
-		if report != nil {
-			report.History = ""
-		}
-		err = errors.Join(err, os.RemoveAll(folder))
-	}()
+	defer func() { err = c.leave(ctx, folder, report, err) }()
 	h := &servers.Host{}
 	defer h.Close()
 	c.progress("starting %s", cmp.Or(c.Start, "workers"))
@@ -64,12 +60,28 @@ func (c Config) run(ctx context.Context) (report *Report, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, locks.Close()) }()
 	s := &scene{Config: c, named: named, dir: folder, host: h, target: t, locks: locks}
 	if err := s.play(ctx); err != nil {
-		return nil, err
+		return nil, errors.Join(err, locks.Close())
 	}
-	return s.judge(ctx)
+	left := s.look(ctx)
+	s.fail("close", locks.Close())
+	return s.judge(ctx, left)
+}
+
+// leave removes the folder of a run that has found nothing, and of one that was
+// given up. A history that something has come out of stays.
+func (c Config) leave(ctx context.Context, folder string, report *Report, err error) error {
+	_, unbegun := os.Stat(filepath.Join(folder, parentFile))
+	switch {
+	case c.Out != "", report != nil && report.Err() != nil:
+		return err
+	case err != nil && ctx.Err() == nil && unbegun == nil:
+		return fmt.Errorf("%w (the history is in %s)", err, folder)
+	case report != nil:
+		report.History = ""
+	}
+	return errors.Join(err, os.RemoveAll(folder))
 }
 
 // folder makes the folder of the run.
@@ -96,9 +108,23 @@ type scene struct {
 	locks  *holdfast.Locker
 	kinds  []plan.Kind
 	faults []plan.Fault
+
+	failures []string // what went wrong with the run itself since the workers began
 }
 
-// play lets the workers work while they are harmed.
+// parentFile is the history of the process that does the harm.
+const parentFile = "parent.jsonl"
+
+// fail notes what went wrong, if anything did: the run has proved nothing then, but
+// what it has come to is judged.
+func (s *scene) fail(what string, err error) {
+	if err != nil {
+		s.failures = append(s.failures, fmt.Sprintf("%s: %v", what, err))
+	}
+}
+
+// play lets the workers work while they are harmed. It is an error if they could not
+// begin. What goes wrong later is noted.
 func (s *scene) play(ctx context.Context) (err error) {
 	if err := s.schedule(); err != nil {
 		return err
@@ -106,29 +132,44 @@ func (s *scene) play(ctx context.Context) (err error) {
 	if s.kinds, err = s.target.kinds(ctx, s.locks, s.Kinds); err != nil {
 		return err
 	}
-	parent, err := history.Create(filepath.Join(s.dir, "parent.jsonl"), 0, 0)
+	parent, err := history.Create(filepath.Join(s.dir, parentFile), 0, 0)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, parent.Close()) }()
+	defer func() { s.fail("write the history", parent.Close()) }()
 	c := &crew{Config: s.Config, folder: s.dir, host: s.host, target: s.target, kinds: s.kinds, history: parent}
-	defer c.dismiss()
 	s.progress("%s: starting %d workers", s.target.name, s.Workers)
 	if err := c.hire(ctx); err != nil {
+		c.dismiss()
 		return err
 	}
-	if err := c.begin(); err != nil {
-		return err
-	}
-	stop := s.watch()
-	defer stop()
+	defer s.watch()()
+	defer c.dismiss()
 	length, cancel := context.WithTimeout(ctx, s.Length)
 	defer cancel()
 	if err := c.suffer(ctx, length, s.faults); err != nil {
-		return err
+		s.fail("do harm", err)
+		return nil
 	}
 	<-length.Done()
 	return ctx.Err()
+}
+
+// tryPage says now, and not after the run, that its page cannot be written.
+func (c Config) tryPage() error {
+	if c.HTML == "" {
+		return nil
+	}
+	_, missing := os.Lstat(c.HTML)
+	file, err := os.OpenFile(c.HTML, os.O_CREATE|os.O_WRONLY, 0o666)
+	if err != nil {
+		return fmt.Errorf("the page of the run: %w", err)
+	}
+	err = file.Close()
+	if missing != nil {
+		err = errors.Join(err, os.Remove(c.HTML))
+	}
+	return err
 }
 
 // schedule plans the faults. Those that the user has named have to fit in.
@@ -145,8 +186,9 @@ func (s *scene) schedule() error {
 // watch tells of the progress until stop is called.
 func (s *scene) watch() (stop func()) {
 	began, done := time.Now(), make(chan struct{})
-	tick := time.NewTicker(200 * time.Millisecond)
-	go func() {
+	var told sync.WaitGroup
+	told.Go(func() {
+		tick := time.NewTicker(200 * time.Millisecond)
 		defer tick.Stop()
 		for {
 			past := time.Since(began)
@@ -161,8 +203,11 @@ func (s *scene) watch() (stop func()) {
 				return
 			}
 		}
-	}()
-	return func() { close(done) }
+	})
+	return func() {
+		close(done)
+		told.Wait()
+	}
 }
 
 // begun counts the faults until a time.

@@ -2,18 +2,19 @@ package check
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/history"
 )
 
-// Read puts together what the files of a run tell.
-func Read(paths []string) (*Run, error) {
+// Read puts together what the files of a run tell. It gives up when ctx ends.
+func Read(ctx context.Context, paths []string) (*Run, error) {
 	b := newBuilder()
 	for _, path := range paths {
 		for e, err := range history.Read(path) {
-			if err != nil {
+			if err = cmp.Or(ctx.Err(), err); err != nil {
 				return nil, err
 			}
 			b.add(e)

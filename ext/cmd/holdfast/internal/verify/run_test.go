@@ -1,0 +1,178 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/check"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/history"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/plan"
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+// That the page cannot be written is said before anything is done.
+func TestPageIsTried(t *testing.T) {
+	c := Default()
+	c.HTML = filepath.Join(t.TempDir(), "missing", "page.html")
+	c.Out = t.TempDir()
+	c.Progress = func(line string) { t.Error(line) }
+	if report, err := Run(t.Context(), c); report != nil || err == nil || !strings.Contains(err.Error(), c.HTML) {
+		t.Errorf("got %v, %v", report, err)
+	}
+}
+
+var errGone = errors.New("the server is gone")
+
+// A gone store cannot say what is in it.
+type gone struct{ *memlock.Store }
+
+func (gone) Keys(context.Context, string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) { yield("", errGone) }
+}
+
+// sceneOf is a scene whose workers have written down these events.
+func sceneOf(t *testing.T, locks *holdfast.Locker, events ...history.Event) *scene {
+	t.Helper()
+	dir := t.TempDir()
+	w, err := history.Create(filepath.Join(dir, parentFile), 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range events {
+		w.Add(e)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c := Default()
+	c.TTL, c.Nemeses, c.Keys = time.Second, []plan.Nemesis{plan.Kill}, 1
+	c.HTML = filepath.Join(dir, "missing", "page.html")
+	return &scene{Config: c, dir: dir, locks: locks, target: &target{name: "mem", url: &url.URL{Scheme: "mem"}}}
+}
+
+// The history is judged, whatever went wrong at the end.
+func TestFailureIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locks := holdfast.New(gone{memlock.New()}, nil)
+		defer locks.Close()
+		s := sceneOf(t, locks,
+			history.Event{At: 10, Kind: history.Asked, Worker: 1, Life: 1, Client: 1, Op: 1, Key: "key0", Mode: "exclusive", Weight: 1, Limit: 1},
+			history.Event{At: 20, Kind: history.Got, Worker: 1, Life: 1, Client: 1, Op: 1, Key: "key0", Token: 7},
+			history.Event{At: 30, Kind: history.Lost, Worker: 1, Life: 1, Client: 1, Op: 1, Key: "key0"},
+			history.Event{At: 30, Kind: history.Died, Worker: 1, Life: 1, Note: "exit status 2"},
+		)
+		s.fail("do harm", errors.New("the server\ndoes not start"))
+		report, err := s.judge(t.Context(), s.look(t.Context()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if report.Grants != 1 || report.Violations[check.Tidy] == 0 || report.Err() == nil {
+			t.Errorf("the history is not judged: %+v", report)
+		}
+		for _, want := range []string{errGone.Error(), "do harm: the server; does not start", "only 1 locks", "page.html"} {
+			if !strings.Contains(report.Invalid, want) {
+				t.Errorf("%q does not say %q", report.Invalid, want)
+			}
+		}
+	})
+}
+
+// A run that is interrupted while it judges ends at once.
+func TestJudgeIsInterrupted(t *testing.T) {
+	locks := holdfast.New(memlock.New(), nil)
+	defer locks.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, s := range []*scene{sceneOf(t, locks), sceneOf(t, locks, history.Event{At: 1, Kind: history.Born})} {
+		if report, err := s.judge(ctx, nil); report != nil || !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, %v", report, err)
+		}
+	}
+}
+
+// The history stays unless nothing was wrong, or the run was given up.
+func TestHistoryIsLeft(t *testing.T) {
+	given, cancel := context.WithCancel(t.Context())
+	cancel()
+	sound, invalid := &Report{}, &Report{Invalid: "nothing happened"}
+	for name, test := range map[string]struct {
+		ctx    context.Context
+		report *Report
+		err    error
+		stays  bool
+	}{
+		"sound":       {t.Context(), sound, nil, false},
+		"invalid":     {t.Context(), invalid, nil, true},
+		"failed":      {t.Context(), nil, errGone, true},
+		"interrupted": {given, nil, context.Canceled, false},
+	} {
+		s := sceneOf(t, nil)
+		err := Config{}.leave(test.ctx, s.dir, test.report, test.err)
+		if !errors.Is(err, test.err) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if stays := s.exists(); stays != test.stays {
+			t.Errorf("%s: the history stays: %v", name, stays)
+		}
+		if test.err != nil && test.stays && !strings.Contains(err.Error(), s.dir) {
+			t.Errorf("%s: %v does not say where the history is", name, err)
+		}
+	}
+}
+
+func (s *scene) exists() bool {
+	all, _ := filepath.Glob(filepath.Join(s.dir, parentFile))
+	return len(all) > 0
+}
+
+// A stubborn server can be stopped, and not started.
+type stubborn struct {
+	*servers.Host
+	restarts int
+}
+
+func (s *stubborn) Kill()   {}
+func (s *stubborn) Pause()  {}
+func (s *stubborn) Resume() {}
+func (s *stubborn) Restart() {
+	if s.restarts++; s.restarts == 2 {
+		s.Fatalf("no more")
+	}
+	time.Sleep(2 * time.Second) // longer than until the next fault
+}
+
+// What befalls the servers comes in order, however long each takes, and nothing more
+// once something has failed.
+func TestServersSufferInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		parent, err := history.Create(filepath.Join(t.TempDir(), parentFile), 0, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer parent.Close()
+		host := &servers.Host{}
+		server := &stubborn{Host: host}
+		c := &crew{host: host, history: parent, target: &target{engine: &engine{nodes: []node{server}}}}
+		var faults []plan.Fault
+		for n := range 4 {
+			faults = append(faults, plan.Fault{At: time.Duration(n) * time.Second, Nemesis: plan.Restart, Worker: -1})
+		}
+		began := time.Now()
+		err = c.suffer(t.Context(), t.Context(), faults)
+		if err == nil || !strings.Contains(err.Error(), "no more") {
+			t.Errorf("got %v", err)
+		}
+		if past := time.Since(began); server.restarts != 2 || past != 2*time.Second {
+			t.Errorf("%d restarts after %v", server.restarts, past)
+		}
+	})
+}
