@@ -55,7 +55,7 @@ there was too little to prove anything.`,
 	flags.Uint64Var(&c.Seed, "seed", 0, "do the operations and faults of the run that has told this `number`")
 	flags.StringVar(&kinds, "kind", "", "take only locks of these kinds, `names` with commas between them:\n"+plan.List(plan.Kinds()))
 	flags.StringVar(&nemeses, "nemesis", "", "do only these faults, `names` with commas between them, or none:\n"+plan.List(plan.Nemeses()))
-	flags.DurationVar(&c.Length, "for", c.Length, "how long")
+	flags.DurationVar(&c.Length, "for", 0, "how long (default until each fault has come, 20s at least)")
 	flags.DurationVar(&c.TTL, "ttl", c.TTL, "how long a silent worker keeps a lock")
 	flags.IntVar(&c.Workers, "workers", c.Workers, "worker processes")
 	flags.IntVar(&c.Clients, "clients", c.Clients, "goroutines in each")

@@ -19,6 +19,7 @@ const (
 	maxTTL     = time.Minute
 	minLength  = time.Second
 	maxLength  = 24 * time.Hour
+	usual      = 20 * time.Second // length, if the faults need no longer one
 	maxWorkers = 32
 	maxClients = 64
 	maxKeys    = 64
@@ -31,7 +32,7 @@ type Config struct {
 	Seed    uint64         // of the operations and the faults
 	Kinds   []plan.Kind    // of locks, nil for all that this store can keep
 	Nemeses []plan.Nemesis // nil for all that this store can meet with
-	Length  time.Duration  // how long faults are done, 1s to 24h
+	Length  time.Duration  // how long faults are done, 1s to 24h; 0 for until each has come, 20s at least
 	TTL     time.Duration  // of the locks, 500ms to 1m
 	Workers int            // processes, 2 to 32
 	Clients int            // goroutines in each, 1 to 64
@@ -59,7 +60,7 @@ type Config struct {
 
 // Default returns a run that needs nothing but this program.
 func Default() Config {
-	return Config{Length: 20 * time.Second, TTL: 2 * time.Second, Workers: 4, Clients: 4, Keys: 8, Fewest: 100}
+	return Config{TTL: 2 * time.Second, Workers: 4, Clients: 4, Keys: 8, Fewest: 100}
 }
 
 // Validate says what is wrong with a Config before anything is started.
@@ -80,7 +81,7 @@ func (c Config) Validate() error {
 	if c.TTL < minTTL || c.TTL > maxTTL {
 		return fmt.Errorf("ttl is %v; it must be from %v to %v", c.TTL, minTTL, maxTTL)
 	}
-	if c.Length < minLength || c.Length > maxLength {
+	if c.Length != 0 && (c.Length < minLength || c.Length > maxLength) {
 		return fmt.Errorf("for is %v; it must be from %v to %v", c.Length, minLength, maxLength)
 	}
 	if c.Store != "" && c.Start != "" {

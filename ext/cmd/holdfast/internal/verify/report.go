@@ -19,6 +19,7 @@ const mostShown = 20
 type Report struct {
 	Store   string  `json:"store"`
 	Seed    uint64  `json:"seed,string"`
+	Command string  `json:"command"` // does the same operations and faults again
 	Seconds float64 `json:"seconds"`
 	TTL     float64 `json:"ttl_seconds"`
 	Workers int     `json:"workers"`
@@ -64,7 +65,7 @@ type Gap struct {
 
 func (s *scene) report() *Report {
 	r := &Report{
-		Store: s.target.name, Seed: s.Seed, Seconds: s.Length.Seconds(), TTL: s.TTL.Seconds(),
+		Store: s.target.name, Seed: s.Seed, Command: s.again(), Seconds: s.Length.Seconds(), TTL: s.TTL.Seconds(),
 		Workers: s.Workers, Clients: s.Clients, Keys: s.Keys,
 		Kinds: s.kinds, Violations: make(map[check.Promise]int), Waived: make(map[check.Promise]int), History: s.dir,
 	}
@@ -118,7 +119,7 @@ func (r *Report) Print(out io.Writer) error {
 	for _, v := range r.Found {
 		fmt.Fprintf(out, "%s: %s: %s\n", v.Check, v.Key, v.Text)
 	}
-	_, err := fmt.Fprintf(out, "The same operations and faults again: --seed %d\n", r.Seed)
+	_, err := fmt.Fprintf(out, "The same operations and faults again:\n  %s\n", r.Command)
 	return err
 }
 
@@ -133,14 +134,20 @@ func (r *Report) verdict(p check.Promise) string {
 }
 
 func (r *Report) faults() string {
-	var all []string
+	var all, missing []string
 	for _, n := range r.Nemeses {
 		if n.Faults > 0 {
 			all = append(all, fmt.Sprintf("%d %s", n.Faults, n.Name))
+		} else {
+			missing = append(missing, n.Name)
 		}
 	}
+	text := strings.Join(all, ", ")
 	if len(all) == 0 {
-		return "none"
+		text = "none"
 	}
-	return strings.Join(all, ", ")
+	if len(missing) > 0 {
+		text += "; not done: " + strings.Join(missing, ", ")
+	}
+	return text
 }

@@ -174,10 +174,15 @@ func (c Config) tryPage() error {
 
 // schedule plans the faults. Those that the user has named have to fit in.
 func (s *scene) schedule() error {
-	s.faults = plan.Faults{Seed: s.Seed, Nemeses: s.Nemeses, Workers: s.Workers, Nodes: len(s.target.engine.nodes), TTL: s.TTL, Length: s.Length}.Schedule()
+	f := plan.Faults{Seed: s.Seed, Nemeses: s.Nemeses, Workers: s.Workers, Nodes: len(s.target.engine.nodes), TTL: s.TTL, Length: s.Length}
+	if s.Length == 0 {
+		s.Length = max(usual, f.Enough())
+		f.Length = s.Length
+	}
+	s.faults = f.Schedule()
 	for _, n := range s.Nemeses {
 		if s.named && !slices.ContainsFunc(s.faults, func(f plan.Fault) bool { return f.Nemesis == n }) {
-			return fmt.Errorf("%w: no %s fits into a run of %v with these TTLs: let it be longer", ErrNemesis, n, s.Length)
+			return fmt.Errorf("%w: no %s fits into a run of %v with these TTLs: let it last %v", ErrNemesis, n, s.Length, f.Enough())
 		}
 	}
 	return nil

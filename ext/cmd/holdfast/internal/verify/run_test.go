@@ -6,6 +6,7 @@ import (
 	"iter"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -175,4 +176,49 @@ func TestServersSufferInOrder(t *testing.T) {
 			t.Errorf("%d restarts after %v", server.restarts, past)
 		}
 	})
+}
+
+// What is printed is the whole command, not the seed alone.
+func TestAgain(t *testing.T) {
+	c := Default()
+	c.Seed, c.Length = 7, 30*time.Second
+	own := c
+	own.Store, own.Clients, own.Kinds, own.TTL = "given", 9, []plan.Kind{plan.Try, plan.Slots}, time.Minute
+	started := c
+	started.Start, started.Nemeses = "redis:3", []plan.Nemesis{plan.Kill, plan.Clock}
+	idle := c
+	idle.Nemeses = []plan.Nemesis{}
+	for want, s := range map[string]*scene{
+		"holdfast verify --for 30s --seed 7": {Config: c},
+		"holdfast verify --store 'redis://u:xxxxx@h/1?wait=1' --kind try,slots --for 30s --ttl 1m0s --clients 9 --seed 7": {
+			Config: own, target: &target{name: "redis://u:xxxxx@h/1?wait=1"}},
+		"holdfast verify --start redis:3 --nemesis kill,clock --for 30s --seed 7": {Config: started, named: true},
+		"holdfast verify --nemesis none --for 30s --seed 7":                       {Config: idle, named: true},
+	} {
+		if got := s.again(); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
+// A run that has no length lasts until each fault has come, and one that leaves out
+// some says so.
+func TestEveryFaultComes(t *testing.T) {
+	c := Default()
+	c.Nemeses = plan.Nemeses()
+	for c.Seed = range uint64(20) {
+		s := &scene{Config: c, target: &target{engine: &engine{nodes: make([]node, 3)}}}
+		if err := s.schedule(); err != nil || s.Length < usual {
+			t.Fatalf("%v, %v", s.Length, err)
+		}
+		for _, n := range c.Nemeses {
+			if !slices.ContainsFunc(s.faults, func(f plan.Fault) bool { return f.Nemesis == n }) {
+				t.Errorf("seed %d: no %s in %v", c.Seed, n, s.Length)
+			}
+		}
+	}
+	r := &Report{Nemeses: []Nemesis{{Name: "kill", Faults: 2}, {Name: "cut-store"}, {Name: "flush"}}}
+	if got := r.faults(); got != "2 kill; not done: cut-store, flush" {
+		t.Errorf("got %q", got)
+	}
 }

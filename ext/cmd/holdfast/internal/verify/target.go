@@ -48,7 +48,7 @@ var ports = map[string]string{
 
 // newTarget finds the store of a run, or starts it.
 func (c Config) newTarget(ctx context.Context, h *servers.Host, folder string) (t *target, err error) {
-	t = &target{engine: &engine{url: c.Store}, prefix: "holdfast-verify/" + rand.Text() + "/"}
+	t = &target{engine: &engine{url: c.Store}, prefix: fmt.Sprintf("holdfast-verify/%d/", c.Seed)}
 	if c.Store == "" {
 		t.name, t.started = cmp.Or(c.Start, defaultEngine), true
 		if t.starter, err = starterOf(t.name); err != nil {
@@ -67,7 +67,8 @@ func (c Config) newTarget(ctx context.Context, h *servers.Host, folder string) (
 	if t.url.Scheme == "mem" {
 		return nil, fmt.Errorf("%w: mem:// is the memory of one process, which workers do not share", driver.ErrURL)
 	}
-	if c.Store != "" {
+	if c.Store != "" { // where others may be, with the same seed
+		t.prefix += rand.Text() + "/"
 		t.name = driver.Redact(t.url)
 	}
 	t.freesOnDeath = t.url.Scheme == "file" || t.sessions()

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -100,47 +101,89 @@ type Faults struct {
 	Length  time.Duration // of the run
 }
 
-// Schedule returns the faults in order of time. Every nemesis comes equally
-// often. One worker at least is always left alone, nobody suffers two faults at
-// once, and only one server suffers at a time. The end of the run is left in
-// peace.
+// Schedule returns the faults in order of time, in whatever order the nemeses are.
+// Each comes once before any comes twice, and so on. One worker at least is always
+// left alone, nobody suffers two faults at once, and only one server suffers at a time.
+// The end of the run is left in peace.
 func (f Faults) Schedule() (all []Fault) {
-	if len(f.Nemeses) == 0 {
-		return nil
-	}
-	d := &dice{Faults: f, Rand: rand.New(rand.NewPCG(f.Seed, 1<<63))}
-	free := make([]time.Duration, f.Workers) // when the last harm to each is over
-	var calm time.Duration                   // the same of the servers
-	var turn []Nemesis
-	for at := d.between(0.2, 0.6); at < f.Length*4/5; at += d.between(0.4, 1.2) {
-		if len(turn) == 0 {
-			turn = slices.Clone(f.Nemeses)
-			d.Shuffle(len(turn), func(i, j int) { turn[i], turn[j] = turn[j], turn[i] })
+	for next := range f.series() {
+		if next.At >= f.Length*4/5 {
+			break
 		}
-		next := d.fault(at, turn[0])
-		over := at + next.For + f.TTL/10
-		switch {
-		case next.Nemesis.Server() && calm <= at:
-			calm = over + f.TTL*3/2 // in which the store can be of use
-		case !next.Nemesis.Server() && free[next.Worker] <= at && busy(free, at) < max(1, f.Workers-1):
-			free[next.Worker] = over
-		default:
-			continue // that nemesis has its turn later
-		}
-		all, turn = append(all, next), turn[1:]
+		all = append(all, next)
 	}
 	return all
+}
+
+// Enough returns a length in which each nemesis comes at least once.
+func (f Faults) Enough() time.Duration {
+	var seen []Nemesis
+	for next := range f.series() {
+		if !slices.Contains(seen, next.Nemesis) {
+			seen = append(seen, next.Nemesis)
+		}
+		if len(seen) == len(f.Nemeses) {
+			return (next.At*5/4 + time.Second).Truncate(time.Second) + time.Second
+		}
+	}
+	return 0
+}
+
+// series yields faults without end, if there are nemeses.
+func (f Faults) series() iter.Seq[Fault] {
+	return func(yield func(Fault) bool) {
+		if len(f.Nemeses) == 0 {
+			return
+		}
+		d := &dice{Faults: f, Rand: rand.New(rand.NewPCG(f.Seed, 1<<63)), free: make([]time.Duration, f.Workers)}
+		for at := d.between(0.2, 0.6); ; at += d.between(0.4, 1.2) {
+			if next, can := d.next(at); can && !yield(next) {
+				return
+			}
+		}
+	}
 }
 
 // A dice draws faults.
 type dice struct {
 	Faults
 	*rand.Rand
+	turn  []Nemesis       // that are still to come before any comes again
+	free  []time.Duration // when the last harm to each worker is over
+	calm  time.Duration   // the same of the servers
+	steps int             // of clocks
 }
 
 // between draws a time, in parts of the TTL.
 func (d *dice) between(low, high float64) time.Duration {
 	return time.Duration((low + (high-low)*d.Float64()) * float64(d.TTL))
+}
+
+// next draws the fault of a time. There is none if whom the rest of the turn would
+// harm has not got over the last one.
+func (d *dice) next(at time.Duration) (Fault, bool) {
+	if len(d.turn) == 0 {
+		d.turn = slices.DeleteFunc(Nemeses(), func(n Nemesis) bool { return !slices.Contains(d.Nemeses, n) })
+		d.Shuffle(len(d.turn), func(i, j int) { d.turn[i], d.turn[j] = d.turn[j], d.turn[i] })
+	}
+	for i, n := range d.turn {
+		f := d.fault(at, n)
+		over := at + f.For + d.TTL/10
+		switch {
+		case n.Server() && d.calm <= at:
+			d.calm = over + d.TTL*3/2 // in which the store can be of use
+		case !n.Server() && d.free[f.Worker] <= at && busy(d.free, at) < max(1, d.Workers-1):
+			d.free[f.Worker] = over
+		default:
+			continue
+		}
+		if f.Step != 0 {
+			d.steps++
+		}
+		d.turn = slices.Delete(d.turn, i, i+1)
+		return f, true
+	}
+	return Fault{}, false
 }
 
 func (d *dice) fault(at time.Duration, n Nemesis) Fault {
@@ -165,6 +208,9 @@ func (d *dice) fault(at time.Duration, n Nemesis) Fault {
 		f.For = d.between(0.4, 1.2)
 	case Clock, WorkerClock:
 		f.For, f.Step = d.between(0.5, 1.5), d.between(-3, 3)
+		if d.steps%2 == 0 { // what is held runs out at once
+			f.Step = d.between(1.2, 3)
+		}
 	}
 	return f
 }

@@ -68,6 +68,49 @@ func TestFaultsFollowFromTheSeed(t *testing.T) {
 	}
 }
 
+// Each nemesis comes once before any comes twice, whatever the order in which they
+// were named, and in the time that Enough says.
+func TestFaultsTakeTurns(t *testing.T) {
+	for seed := range uint64(200) {
+		f := Faults{Seed: seed, Nemeses: Nemeses(), Workers: 4, Nodes: 3, TTL: 2 * time.Second}
+		f.Length = f.Enough()
+		all := f.Schedule()
+		count := make(map[Nemesis]int)
+		for i, fault := range all {
+			if count[fault.Nemesis]++; count[fault.Nemesis] > 1+i/len(f.Nemeses) {
+				t.Fatalf("seed %d: fault %d is %s again, before all others had come", seed, i, fault.Nemesis)
+			}
+		}
+		if len(count) < len(f.Nemeses) || f.Length > 2*time.Minute {
+			t.Fatalf("seed %d: in %v only %v have come", seed, f.Length, count)
+		}
+		slices.Reverse(f.Nemeses)
+		if !reflect.DeepEqual(f.Schedule(), all) {
+			t.Fatalf("seed %d: in another order the same nemeses come otherwise", seed)
+		}
+	}
+	if length := (Faults{Workers: 2, TTL: time.Second}).Enough(); length != 0 {
+		t.Errorf("no nemesis takes %v", length)
+	}
+}
+
+// A clock goes so far forward, one time in two at least, that what is held runs out.
+func TestClocksGoForward(t *testing.T) {
+	for seed := range uint64(50) {
+		f := Faults{Seed: seed, Nemeses: []Nemesis{Clock}, Workers: 2, Nodes: 1, TTL: time.Second, Length: time.Minute}
+		back := false
+		for i, fault := range f.Schedule() {
+			if i%2 == 0 && fault.Step <= f.TTL {
+				t.Errorf("seed %d: step %d is of %v", seed, i, fault.Step)
+			}
+			back = back || fault.Step < 0
+		}
+		if !back {
+			t.Errorf("seed %d: no clock goes back", seed)
+		}
+	}
+}
+
 // One worker at least is left alone, so that there is someone to be kept out.
 func TestFaultsLeaveOneAlone(t *testing.T) {
 	for seed := range uint64(50) {
