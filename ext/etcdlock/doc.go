@@ -22,7 +22,8 @@
 // one message every second or two, and a read for every hundred of them when they
 // are renewed. A claim that its owner does not renew is removed by the process
 // itself; if that is dead, cut off or paused, etcd removes it with the lease, a
-// fifth of the TTL later, one second at least and ten at most.
+// fifth of the TTL later, one second at least and ten at most, rounded up by an
+// eighth of the whole at most.
 //
 // Those who wait listen to who leaves the folder: one watch for each key on which
 // the process waits, all of them on one stream. It begins before the last look, so
