@@ -121,7 +121,7 @@ func (c *crew) harm(ctx, length context.Context, number int, f plan.Fault) (err 
 	if length.Err() != nil {
 		return nil
 	}
-	harm := history.Event{Kind: history.Fault, Worker: f.Worker, Op: number, Mode: string(f.Nemesis), Note: f.For.String()}
+	harm := history.Event{Kind: history.Fault, Worker: f.Worker, Op: number, Mode: string(f.Nemesis), Step: int64(f.Step), Note: f.For.String()}
 	harm.At = history.Now()
 	c.history.Add(harm)
 	var evicted string

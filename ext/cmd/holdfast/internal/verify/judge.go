@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -67,12 +68,9 @@ func (r *Report) checks(ctx context.Context, run *check.Run, s *scene, left map[
 	found := slices.Concat(stuck, run.Left(left))
 	checks := []func() []check.Violation{
 		func() []check.Violation { return run.Exclusion(s.target.freesOnDeath) },
-		run.Fence, run.Tokens, run.Belief, run.Losses,
+		run.Fence, run.Tokens, run.Succession, run.Belief, run.Losses,
 		func() []check.Violation { return run.Kept(s.TTL, slack) },
 		run.Once,
-	}
-	if s.target.promises(check.Exclusive, s.Nemeses) {
-		checks = append(checks, run.Succession)
 	}
 	for _, one := range checks {
 		if ctx.Err() != nil {
@@ -91,15 +89,22 @@ func (r *Report) checks(ctx context.Context, run *check.Run, s *scene, left map[
 		r.Plain.Stale += stale
 		r.Plain.Lost += lost
 	}
-	s.hold(r, found)
+	s.hold(r, found, run.Faults)
 	return nil
 }
 
-// hold holds violations against the store, as far as it has promised.
-func (s *scene) hold(r *Report, found []check.Violation) {
+// hold holds violations against the store, as far as it has promised to stand the
+// faults before them.
+func (s *scene) hold(r *Report, found []check.Violation, faults []check.Fault) {
 	for _, v := range found {
-		if !s.target.promises(v.Check, s.Nemeses) {
-			r.Waived[v.Check]++
+		if v.Unproved {
+			s.fail("check "+v.Key, errors.New(v.Text))
+			continue
+		}
+		if s.excuse(v, faults) != nil {
+			if v.Given == "" { // else it says nothing
+				r.Waived[v.Check]++
+			}
 			continue
 		}
 		r.Violations[v.Check]++

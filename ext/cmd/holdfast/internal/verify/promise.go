@@ -1,15 +1,13 @@
 package verify
 
 import (
-	"slices"
-
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/check"
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/plan"
 )
 
 // overlap are the promises that fail together when a store forgets a lock, or
 // ends it early: another may get the key while the first holder does not know.
-var overlap = []check.Promise{check.Exclusive, check.Told}
+var overlap = []check.Promise{check.Exclusive, check.Told, check.Single}
 
 // forgotten are those of Redlock when a node forgets what it had voted for, and
 // votes again.
@@ -30,14 +28,12 @@ var waivers = map[string]map[plan.Nemesis][]check.Promise{
 	"mysql":     {plan.Clock: overlap},
 }
 
-// waiversTogether are those for two nemeses that come in one run. A Redis counts
-// tokens on from the last one; if it forgets that while its clock is ahead, they go
-// back with the clock.
-var waiversTogether = map[string]map[[2]plan.Nemesis][]check.Promise{
-	"redis": {
-		{plan.Clock, plan.Evict}: {check.Growing, check.Fenced},
-		{plan.Clock, plan.Flush}: {check.Growing, check.Fenced},
-	},
+// forgetting are the nemeses after which a store may have forgotten the tokens that
+// it has given. It counts on from the time of its clock, so that tokens go back if the
+// clock is set in the same run, by its schemes.
+var forgetting = map[string][]plan.Nemesis{
+	"redis":   {plan.Evict, plan.Flush},
+	"redlock": {plan.Evict, plan.Flush},
 }
 
 // sessionWaivers are those of locks that end with the sessions of a server.
@@ -49,15 +45,4 @@ func (t *target) waived(n plan.Nemesis) []check.Promise {
 		return sessionWaivers[n]
 	}
 	return waivers[t.url.Scheme][n]
-}
-
-// promises reports whether the store makes a promise in a run with these
-// nemeses.
-func (t *target) promises(p check.Promise, nemeses []plan.Nemesis) bool {
-	for both, waived := range waiversTogether[t.url.Scheme] {
-		if slices.Contains(nemeses, both[0]) && slices.Contains(nemeses, both[1]) && slices.Contains(waived, p) {
-			return false
-		}
-	}
-	return !slices.ContainsFunc(nemeses, func(n plan.Nemesis) bool { return slices.Contains(t.waived(n), p) })
 }

@@ -108,33 +108,6 @@ func TestReportLacks(t *testing.T) {
 	}
 }
 
-// What a store does not promise is counted, and not held against it.
-func TestWaived(t *testing.T) {
-	u, err := url.Parse("redis://h")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &scene{
-		Config: Config{Nemeses: []plan.Nemesis{plan.Kill, plan.Evict}},
-		target: &target{url: u, starter: starter{servers: 1, more: []plan.Nemesis{plan.Evict}}, started: true},
-	}
-	r := s.report()
-	s.hold(r, []check.Violation{{Check: check.Exclusive}, {Check: check.Exclusive}, {Check: check.Growing}})
-	if r.Waived[check.Exclusive] != 2 || r.Violations[check.Exclusive] != 0 || r.Violations[check.Growing] != 1 || len(r.Found) != 1 {
-		t.Errorf("waived %v, violations %v, found %v", r.Waived, r.Violations, r.Found)
-	}
-	all, err := s.target.suffers(nil)
-	if err != nil || slices.Contains(all, plan.Evict) || !slices.Contains(all, plan.Restart) {
-		t.Errorf("what it promises to stand is %v, %v", all, err)
-	}
-	together := []plan.Nemesis{plan.Kill, plan.Clock, plan.Flush}
-	for _, nemeses := range [][]plan.Nemesis{together, together[:2], together[1:2], together[2:]} {
-		if got, want := s.target.promises(check.Growing, nemeses), len(nemeses) < 3; got != want {
-			t.Errorf("in the face of %v tokens are promised to grow: %v, want %v", nemeses, got, want)
-		}
-	}
-}
-
 // On a slow machine a fault may come due when the run is over, and its victim gone.
 func TestNoHarmAfterTheEnd(t *testing.T) {
 	length, end := context.WithCancel(t.Context())

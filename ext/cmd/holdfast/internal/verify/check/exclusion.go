@@ -39,17 +39,26 @@ func (r *Run) exclusion(check Promise, text string, span func(*Hold) Span) (all 
 		for _, h := range holds {
 			now := span(h).From
 			live = slices.DeleteFunc(live, func(other *Hold) bool { return span(other).To <= now })
-			sum := h.Weight
+			sum, first := h.Weight, h.Until
 			for _, other := range live {
 				sum += other.Weight
+				first = min(first, other.Until)
 			}
 			if span(h).To > now && sum > h.Limit {
-				all = append(all, Violation{Check: check, Key: key, At: now, Text: fmt.Sprintf("%s: %s and %s", text, live[0], h)})
+				all = append(all, Violation{Check: check, Key: key, At: now, Reach: reach(first), Text: fmt.Sprintf("%s: %s and %s", text, live[0], h)})
 			}
 			live = append(live, h)
 		}
 	}
 	return all
+}
+
+// reach is what a deadline says of a [Violation]: nothing if there is none.
+func reach(deadline int64) int64 {
+	if deadline == Never {
+		return 0
+	}
+	return deadline
 }
 
 func (h *Hold) String() string {

@@ -30,7 +30,7 @@ func (r *Run) Fence() (all []Violation) {
 		slices.SortFunc(accesses, func(a, b *Access) int { return cmp.Compare(a.Call, b.Call) })
 		all = append(all, accepted(key, accesses)...)
 		for i, some := range windows(accesses) {
-			all = append(all, linearizable(key, i == 0, some)...)
+			all = append(all, linearizable(key, i == 0, some, windowTime)...)
 		}
 	}
 	return all
@@ -70,19 +70,20 @@ func windows(accesses []*Access) (all [][]*Access) {
 	return append(all, accesses[from:])
 }
 
-// linearizable asks Porcupine.
-func linearizable(key string, first bool, accesses []*Access) []Violation {
+// linearizable asks Porcupine, which may think about it for so long.
+func linearizable(key string, first bool, accesses []*Access, limit time.Duration) []Violation {
 	model := fenced(first)
-	v := Violation{Check: Fenced, Key: key, At: accesses[0].Call}
-	switch porcupine.CheckOperationsTimeout(model, operations(accesses), windowTime) {
+	v := Violation{Check: Fenced, Key: key, At: accesses[len(accesses)-1].Call, Reach: accesses[0].Call}
+	switch porcupine.CheckOperationsTimeout(model, operations(accesses), limit) {
 	case porcupine.Ok:
 		return nil
 	case porcupine.Unknown:
-		v.Text = fmt.Sprintf("not known: Porcupine is not done with %d operations after %v", len(accesses), windowTime)
+		v.Unproved = true
+		v.Text = fmt.Sprintf("Porcupine is not done with %d operations after %v", len(accesses), limit)
 		return []Violation{v}
 	}
 	v.Text = fmt.Sprintf("the fenced register is not linearizable within these %d operations", len(accesses))
-	_, info := porcupine.CheckOperationsVerbose(model, operations(accesses), windowTime)
+	_, info := porcupine.CheckOperationsVerbose(model, operations(accesses), limit)
 	var view strings.Builder
 	if err := porcupine.Visualize(model, info, &view); err == nil { // without it, the verdict stands
 		v.View = view.String()

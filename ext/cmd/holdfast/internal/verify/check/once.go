@@ -15,7 +15,7 @@ func (r *Run) Once() (all []Violation) {
 		first := results[0]
 		for _, other := range results[1:] {
 			if other.Value != first.Value {
-				all = append(all, Violation{Check: Single, Key: key, At: other.At, Text: fmt.Sprintf(
+				all = append(all, Violation{Check: Single, Key: key, At: other.At, Reach: first.At, Text: fmt.Sprintf(
 					"%s has got another result than %s before it", other.Who, first.Who)})
 			}
 		}

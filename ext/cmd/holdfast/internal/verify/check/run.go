@@ -80,6 +80,7 @@ type Fault struct {
 	Span
 	Nemesis string
 	Worker  int
+	Step    int64    // of a clock, in nanoseconds
 	Evicted []string // keys of locks that the server has evicted
 }
 
@@ -129,6 +130,17 @@ type Violation struct {
 	At    int64   `json:"at"` // nanoseconds, by the clock of the history; 0 if it is no moment
 	Text  string  `json:"text"`
 	View  string  `json:"-"` // a page of Porcupine's, of what is not linearizable
+
+	// Reach is up to when a fault has to have had an effect in order to have led to
+	// this; 0 means At. A lock that the store has confirmed since stands in spite of
+	// the fault, so of locks this is the first of their deadlines.
+	Reach int64 `json:"-"`
+
+	// Unproved says that nobody knows: it is no violation, and no proof either.
+	Unproved bool `json:"-"`
+
+	// Given is a promise on which this one rests, "" for none.
+	Given Promise `json:"-"`
 }
 
 // Overlaps reports whether two spans have a moment in common.

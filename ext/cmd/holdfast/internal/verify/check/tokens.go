@@ -26,6 +26,12 @@ func order(key string, got []*Hold) (all []Violation) {
 	asked := slices.Clone(got)
 	slices.SortFunc(asked, func(a, b *Hold) int { return cmp.Compare(a.Asked, b.Asked) })
 	var writer, any *Hold // with the largest tokens so far
+	phases := make(map[uint64]*Hold)
+	for _, h := range got {
+		if phases[h.Token] == nil {
+			phases[h.Token] = h
+		}
+	}
 	for _, h := range asked {
 		for len(got) > 0 && got[0].Got < h.Asked {
 			if any == nil || got[0].Token > any.Token {
@@ -39,7 +45,9 @@ func order(key string, got []*Hold) (all []Violation) {
 		switch {
 		case h.slot():
 		case h.reader() && writer != nil && h.Token <= writer.Token:
-			all = append(all, h.notLarger(key, writer))
+			v := h.notLarger(key, writer)
+			v.Reach = phases[h.Token].Got // readers may have let each other in ever since
+			all = append(all, v)
 		case any != nil && (h.Token < any.Token || h.Token == any.Token && !h.reader()):
 			all = append(all, h.notLarger(key, any))
 		}
@@ -50,7 +58,7 @@ func order(key string, got []*Hold) (all []Violation) {
 // Succession checks [Growing] of locks that were asked for at the same time. Of two
 // that exclude each other, the first to be got was the first to be granted: had
 // the store granted the other before, that would still have been in the way. This
-// says nothing where the store does not promise to exclude.
+// says nothing where the store has not kept them apart.
 func (r *Run) Succession() (all []Violation) {
 	for key, holds := range r.granted() {
 		var writer, any *Hold // with the largest tokens so far
@@ -63,7 +71,7 @@ func (r *Run) Succession() (all []Violation) {
 				before = writer
 			}
 			if before != nil && before.Got >= h.Asked && h.Token <= before.Token {
-				all = append(all, Violation{Check: Growing, Key: key, At: h.Got, Text: fmt.Sprintf(
+				all = append(all, Violation{Check: Growing, Given: Exclusive, Key: key, At: h.Got, Reach: reach(min(h.Until, before.Until)), Text: fmt.Sprintf(
 					"%s was got after %s, which excludes it", h, before)})
 			}
 			if any == nil || h.Token > any.Token {

@@ -26,7 +26,7 @@ func (r *Run) Losses() (all []Violation) {
 					continue
 				}
 				if by := told - next.Got - r.stalled(h.Who, Span{h.Got, told}); by > late {
-					all = append(all, Violation{Check: Told, Key: key, At: next.Got, Text: fmt.Sprintf(
+					all = append(all, Violation{Check: Told, Key: key, At: next.Got, Reach: reach(min(h.Until, next.Until)), Text: fmt.Sprintf(
 						"%s was not told of its loss until %v after %s had got the key", h, time.Duration(by).Round(time.Millisecond), next)})
 				}
 				break

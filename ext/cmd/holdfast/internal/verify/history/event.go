@@ -71,6 +71,7 @@ type Event struct {
 	Since  int64  `json:"since,omitempty"`
 	Value  uint64 `json:"value,string,omitempty"`
 	Seen   uint64 `json:"seen,string,omitempty"` // the value that the written one follows
+	Step   int64  `json:"step,omitempty"`        // of a clock, in nanoseconds
 	No     bool   `json:"no,omitempty"`
 	Note   string `json:"note,omitempty"`
 }
