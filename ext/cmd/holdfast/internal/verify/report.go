@@ -21,6 +21,7 @@ type Report struct {
 	Seed    uint64  `json:"seed,string"`
 	Command string  `json:"command"` // does the same operations and faults again
 	Seconds float64 `json:"seconds"`
+	Ended   string  `json:"ended_early,omitempty"` // why it was no longer
 	TTL     float64 `json:"ttl_seconds"`
 	Workers int     `json:"workers"`
 	Clients int     `json:"clients"`
@@ -61,6 +62,7 @@ type Plain struct {
 type Gap struct {
 	Key     string  `json:"key"`
 	Seconds float64 `json:"seconds"`
+	Ended   string  `json:"ended_early,omitempty"` // why it was no longer
 }
 
 func (s *scene) report() *Report {
@@ -68,6 +70,9 @@ func (s *scene) report() *Report {
 		Store: s.target.name, Seed: s.Seed, Command: s.again(), Seconds: s.Length.Seconds(), TTL: s.TTL.Seconds(),
 		Workers: s.Workers, Clients: s.Clients, Keys: s.Keys,
 		Kinds: s.kinds, Violations: make(map[check.Promise]int), Waived: make(map[check.Promise]int), History: s.dir,
+	}
+	if s.cut > 0 {
+		r.Seconds, r.Ended = s.cut.Round(time.Second).Seconds(), errFull.Error()
 	}
 	for _, n := range s.Nemeses {
 		r.Nemeses = append(r.Nemeses, Nemesis{Name: string(n)})
@@ -97,6 +102,9 @@ func (r *Report) Err() error {
 // Print writes the report for people.
 func (r *Report) Print(out io.Writer) error {
 	fmt.Fprintf(out, "%s, %d workers of %d goroutines, %d keys, TTL %gs, %gs: %s\n", r.Store, r.Workers, r.Clients, r.Keys, r.TTL, r.Seconds, plan.List(r.Kinds))
+	if r.Ended != "" {
+		fmt.Fprintf(out, "ended after %gs: %s\n", r.Seconds, r.Ended)
+	}
 	fmt.Fprintf(out, "faults: %s\n\n", r.faults())
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(w, "operations\tgrants\tlosses\t")

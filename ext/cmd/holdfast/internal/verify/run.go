@@ -60,7 +60,7 @@ func (c Config) run(ctx context.Context) (report *Report, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &scene{Config: c, named: named, dir: folder, host: h, target: t, locks: locks}
+	s := &scene{Config: c, named: named, dir: folder, host: h, target: t, locks: locks, most: mostHistory}
 	if err := s.play(ctx); err != nil {
 		return nil, errors.Join(err, locks.Close())
 	}
@@ -109,7 +109,9 @@ type scene struct {
 	kinds  []plan.Kind
 	faults []plan.Fault
 
-	failures []string // what went wrong with the run itself since the workers began
+	most     int64         // bytes of history
+	cut      time.Duration // when there were so many, 0 for never
+	failures []string      // what went wrong with the run itself since the workers began
 }
 
 // parentFile is the history of the process that does the harm.
@@ -145,8 +147,8 @@ func (s *scene) play(ctx context.Context) (err error) {
 	}
 	defer s.watch()()
 	defer c.dismiss()
-	length, cancel := context.WithTimeout(ctx, s.Length)
-	defer cancel()
+	length, end := s.within(ctx)
+	defer end()
 	if err := c.suffer(ctx, length, s.faults); err != nil {
 		s.fail("do harm", err)
 		return nil

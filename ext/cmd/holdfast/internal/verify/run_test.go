@@ -222,3 +222,33 @@ func TestEveryFaultComes(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// A run whose history can no more be judged ends, and says so.
+func TestLongRunEnds(t *testing.T) {
+	for name, test := range map[string]struct {
+		most int64
+		want time.Duration
+	}{
+		"too much to judge": {40, time.Second},
+		"little":            {mostHistory, time.Hour},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := sceneOf(t, nil, history.Event{At: 1, Kind: history.Born, Note: "40 bytes, with all that is around this"})
+			s.Length, s.most = time.Hour, test.most
+			began := time.Now()
+			length, end := s.within(t.Context())
+			<-length.Done()
+			end()
+			if past := time.Since(began); past != test.want {
+				t.Errorf("%s: it has ended after %v, want %v", name, past, test.want)
+			}
+			r := s.report()
+			if early := r.Ended != ""; early != (test.want < s.Length) || r.Seconds != test.want.Seconds() {
+				t.Errorf("%s: %v seconds, %q", name, r.Seconds, r.Ended)
+			}
+			if err := r.Err(); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+}

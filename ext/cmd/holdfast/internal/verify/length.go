@@ -1,0 +1,51 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// mostHistory is how many bytes of history can be judged: all of it is in memory then,
+// in about as many bytes.
+const mostHistory = 1 << 30
+
+// errFull ends a run whose history has grown to that.
+var errFull = errors.New("its history was as large as can be judged by then: to see more, do another run with another seed")
+
+// within returns the context of the time in which harm is done. It ends early if there
+// is enough to judge. end has to be called.
+func (s *scene) within(ctx context.Context) (length context.Context, end func()) {
+	stopped, stop := context.WithCancelCause(ctx)
+	length, cancel := context.WithTimeout(stopped, s.Length)
+	began, ended := time.Now(), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for sleep(length, time.Second) {
+			if size(s.dir) >= s.most {
+				stop(errFull)
+			}
+		}
+		if context.Cause(length) == errFull {
+			s.cut = time.Since(began)
+		}
+	}()
+	return length, func() {
+		cancel()
+		<-ended
+		stop(nil)
+	}
+}
+
+// size is how many bytes of history there are.
+func size(dir string) (n int64) {
+	files, _ := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+	for _, path := range files {
+		if file, err := os.Stat(path); err == nil {
+			n += file.Size()
+		}
+	}
+	return n
+}
