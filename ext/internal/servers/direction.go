@@ -17,6 +17,7 @@ type Direction struct {
 	drop    bool
 	lies    *strings.Replacer // nil for none
 	dropped int               // bytes
+	touched int               // pieces that were held back, delayed or thrown away
 	robbed  map[*link]bool    // connections that have lost some of them
 	changed chan struct{}     // closed, and replaced, when an order changes
 }
@@ -54,6 +55,14 @@ func (d *Direction) Dropped() int {
 	return d.dropped
 }
 
+// Touched returns how many pieces, each of what was read at once, were held back,
+// delayed or thrown away so far.
+func (d *Direction) Touched() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.touched
+}
+
 // Replace puts text in the place of another of the same length, in whatever is
 // sent at once from now on.
 func (d *Direction) Replace(old, text string) {
@@ -70,8 +79,9 @@ func (d *Direction) change(set func()) {
 
 // A piece is what was read at once. An empty one is the end of the stream.
 type piece struct {
-	bytes []byte
-	came  time.Time
+	bytes   []byte
+	came    time.Time
+	touched bool
 }
 
 // pass passes on what one side sends until it ends, or the link does.
@@ -103,7 +113,7 @@ func read(from *net.TCPConn, queue chan<- piece, ended <-chan struct{}) error {
 			return err
 		}
 		select {
-		case queue <- piece{buffer[:n], time.Now()}:
+		case queue <- piece{bytes: buffer[:n], came: time.Now()}:
 		case <-ended:
 			return nil
 		}
@@ -125,13 +135,17 @@ func write(to *net.TCPConn, p piece) error {
 func (d *Direction) admit(p *piece, l *link) bool {
 	for {
 		d.mu.Lock()
+		hold, rest, changed, lies := d.hold, time.Until(p.came.Add(d.delay)), d.changed, d.lies
+		if !p.touched && (d.drop || hold || rest > 0) {
+			p.touched = true
+			d.touched++
+		}
 		if d.drop {
 			d.dropped += len(p.bytes)
 			d.robbed[l] = true
 			d.mu.Unlock()
 			return false
 		}
-		hold, rest, changed, lies := d.hold, time.Until(p.came.Add(d.delay)), d.changed, d.lies
 		d.mu.Unlock()
 		if !hold && rest <= 0 {
 			if lies != nil {

@@ -20,6 +20,7 @@ type Proxy struct {
 	target   string
 	listener net.Listener // nil while new connections are refused
 	links    map[*link]bool
+	accepted int
 	done     sync.WaitGroup // a goroutine for the listener, and some for each link
 }
 
@@ -48,6 +49,13 @@ func StartProxy(tb TB, target string) *Proxy {
 
 // Addr returns the host and port at which the proxy listens.
 func (p *Proxy) Addr() string { return p.addr }
+
+// Accepted returns how many connections were accepted so far.
+func (p *Proxy) Accepted() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.accepted
+}
 
 // Refuse lets new connections be refused while on. Those that are open stay.
 func (p *Proxy) Refuse(on bool) {
@@ -125,6 +133,7 @@ func (p *Proxy) accept(from net.Listener, client *net.TCPConn) {
 		return
 	}
 	p.links[l] = true
+	p.accepted++
 	target := p.target
 	p.done.Go(func() {
 		p.relay(l, target)

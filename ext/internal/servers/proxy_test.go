@@ -76,6 +76,11 @@ func TestProxy(t *testing.T) {
 func TestProxyDelay(t *testing.T) {
 	const delay = 30 * time.Millisecond
 	_, p, s := proxied(t)
+	s.send("PING")
+	s.wantReply("+PONG")
+	if p.Requests.Touched()+p.Replies.Touched() > 0 || p.Accepted() != 1 {
+		t.Errorf("in peace %d requests and %d replies were touched, on %d connections", p.Requests.Touched(), p.Replies.Touched(), p.Accepted())
+	}
 	for _, d := range []*Direction{p.Requests, p.Replies} {
 		d.Delay(delay)
 		start := time.Now()
@@ -89,6 +94,9 @@ func TestProxyDelay(t *testing.T) {
 		s.wantSilence()
 		d.Delay(0) // counts for what is on its way
 		s.wantReply("+PONG")
+		if got := d.Touched(); got != 2 {
+			t.Errorf("%d pieces were delayed, want 2", got)
+		}
 	}
 }
 
@@ -108,6 +116,9 @@ func TestProxyDrop(t *testing.T) {
 		s.wantSilence()
 		test.direction.Drop(false)
 		s.wantReset()
+		if got := test.direction.Touched(); got != 1 {
+			t.Errorf("%d pieces were touched, want 1", got)
+		}
 		if got := r.Must("GET", key); got != test.arrived {
 			t.Errorf("the server has %v, want %v", got, test.arrived)
 		}
@@ -131,6 +142,9 @@ func TestProxyBlackhole(t *testing.T) {
 	p.Blackhole(false)
 	s.wantReply("+OK")
 	fresh.wantReply("+PONG")
+	if requests, replies := p.Requests.Touched(), p.Replies.Touched(); requests != 2 || replies != 0 {
+		t.Errorf("%d requests and %d replies were held back, want 2 and 0", requests, replies)
+	}
 
 	p.Replies.Hold(true)
 	s.send("SET key 2")

@@ -38,17 +38,22 @@ type crew struct {
 
 // hire starts all workers, and lets them begin when all are ready.
 func (c *crew) hire(ctx context.Context) error {
+	for n := range c.Workers {
+		link, err := newLink(c.host, c.target.url, c.Nemeses)
+		if err != nil {
+			return err
+		}
+		c.places = append(c.places, &place{crew: c, number: n, link: link})
+	}
 	errs := make([]error, c.Workers)
 	var all sync.WaitGroup
-	for n := range c.Workers {
-		link, err := newLink(c.host, c.target)
-		if err != nil {
-			errs[n] = err
-			break
-		}
-		p := &place{crew: c, number: n, link: link}
-		c.places = append(c.places, p)
-		all.Go(func() { errs[n] = p.fill(ctx) })
+	for n, p := range c.places {
+		all.Go(func() {
+			if errs[n] = p.fill(ctx); errs[n] == nil && p.link.unused() {
+				errs[n] = fmt.Errorf("%w: %s goes around the proxy before %s, so nothing can harm its network: leave such faults out",
+					ErrNemesis, p.process, c.target.name)
+			}
+		})
 	}
 	all.Wait()
 	if err := errors.Join(errs...); err != nil {
@@ -124,13 +129,17 @@ func (c *crew) harm(ctx, length context.Context, number int, f plan.Fault) (err 
 	harm := history.Event{Kind: history.Fault, Worker: f.Worker, Op: number, Mode: string(f.Nemesis), Step: int64(f.Step), Note: f.For.String()}
 	harm.At = history.Now()
 	c.history.Add(harm)
-	var evicted string
+	heal := history.Event{Kind: history.Heal, Worker: f.Worker, Op: number}
 	if f.Nemesis.Server() {
-		evicted, err = c.target.suffer(length, c.host, f)
+		heal.Note, err = c.target.suffer(length, c.host, f)
 	} else {
-		err = c.places[f.Worker].suffer(ctx, length, f)
+		p := c.places[f.Worker]
+		before := p.link.touched()
+		err = p.suffer(ctx, length, f)
+		heal.Value = uint64(p.link.touched() - before)
 	}
-	c.history.Add(history.Event{At: history.Now(), Kind: history.Heal, Worker: f.Worker, Op: number, Note: evicted})
+	heal.At = history.Now()
+	c.history.Add(heal)
 	return err
 }
 

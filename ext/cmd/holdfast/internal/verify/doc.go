@@ -14,6 +14,7 @@
 // # What is harmed
 //
 // Workers are processes of the run's own, and what lies between a worker and a
-// server is a proxy of the run's own. So a store that the user names is harmed
-// by nothing but the load.
+// server is a proxy of the run's own, if faults of the network are done. So a store
+// that the user names is harmed by nothing but the load. Servers are harmed only if
+// the run has started them.
 package verify

@@ -61,23 +61,23 @@ var starters = []starter{
 	}},
 	{"redis", "redis:", 1, []plan.Nemesis{plan.Clock, plan.Evict, plan.Flush}, startRedis},
 	{"redis:2", "redis:", 0, []plan.Nemesis{plan.Failover, plan.StaleFailover}, startPair},
-	{"redis:3", "redlock:", 3, []plan.Nemesis{plan.WorkerClock, plan.Clock, plan.Evict, plan.Flush}, startRedis},
-	{"redis:5", "redlock:", 5, []plan.Nemesis{plan.WorkerClock, plan.Clock, plan.Evict, plan.Flush}, startRedis},
-	{"redis:7", "redlock:", 7, []plan.Nemesis{plan.WorkerClock, plan.Clock, plan.Evict, plan.Flush}, startRedis},
+	{"redis:3", "redlock://127.0.0.1", 3, []plan.Nemesis{plan.WorkerClock, plan.Clock, plan.Evict, plan.Flush}, startRedis},
+	{"redis:5", "redlock://127.0.0.1", 5, []plan.Nemesis{plan.WorkerClock, plan.Clock, plan.Evict, plan.Flush}, startRedis},
+	{"redis:7", "redlock://127.0.0.1", 7, []plan.Nemesis{plan.WorkerClock, plan.Clock, plan.Evict, plan.Flush}, startRedis},
 	{"memcached", "memcached:", 1, []plan.Nemesis{plan.Evict, plan.Flush}, startMemcached},
-	{"postgres", "postgres:", 1, []plan.Nemesis{plan.Clock}, func(r *room, _ int) *engine {
+	{"postgres", "postgres://127.0.0.1", 1, []plan.Nemesis{plan.Clock}, func(r *room, _ int) *engine {
 		p := servers.StartPostgres(r.clocked(), "max_connections = 500")
 		return &engine{url: p.URL(), nodes: []node{p}, step: r.step}
 	}},
-	{"postgres-session", "postgres:?mode=session", 1, nil, func(r *room, _ int) *engine {
+	{"postgres-session", "postgres://127.0.0.1?mode=session", 1, nil, func(r *room, _ int) *engine {
 		p := servers.StartPostgres(r, "max_connections = 500")
 		return &engine{url: withParameters(p.URL(), "mode=session"), nodes: []node{p}}
 	}},
-	{"mariadb", "mysql:", 1, []plan.Nemesis{plan.Clock}, func(r *room, _ int) *engine {
+	{"mariadb", "mysql://127.0.0.1", 1, []plan.Nemesis{plan.Clock}, func(r *room, _ int) *engine {
 		m := servers.StartMariaDB(r.clocked(), "max_connections = 500")
 		return &engine{url: m.URL(), nodes: []node{m}, step: r.forward}
 	}},
-	{"mariadb-session", "mysql:?mode=session", 1, nil, func(r *room, _ int) *engine {
+	{"mariadb-session", "mysql://127.0.0.1?mode=session", 1, nil, func(r *room, _ int) *engine {
 		m := servers.StartMariaDB(r, "max_connections = 500")
 		return &engine{url: withParameters(m.URL(), "mode=session"), nodes: []node{m}}
 	}},

@@ -154,9 +154,13 @@ func (r *Report) count(run *check.Run) {
 }
 
 // hits reports whether a fault came while its worker, or any if it harmed a
-// server, asked for a lock or held it. Evictions have to be of what was held.
+// server, asked for a lock or held it. Evictions have to be of what was held, and
+// faults of the network must have touched something that passed.
 func hits(f check.Fault, h *check.Hold) bool {
 	from := h.Asked
+	if plan.Nemesis(f.Nemesis).Network() && f.Touched == 0 {
+		return false
+	}
 	if f.Nemesis == string(plan.Evict) {
 		if from = h.Got; !slices.Contains(f.Evicted, h.Key) {
 			return false
@@ -174,7 +178,12 @@ func (r *Report) lacks(fewest int, named bool) string {
 	}
 	hits := 0
 	for _, n := range r.Nemeses {
-		if hits += n.Hits; named && n.Hits == 0 {
+		hits += n.Hits
+		switch {
+		case !named || n.Hits > 0:
+		case plan.Nemesis(n.Name).Network():
+			all = append(all, fmt.Sprintf("no %s held back, delayed or lost anything between a worker at work and the store", n.Name))
+		default:
 			all = append(all, fmt.Sprintf("no %s came while its worker was at work", n.Name))
 		}
 	}

@@ -1,41 +1,82 @@
 package verify
 
 import (
+	"cmp"
+	"net/url"
+	"os"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/plan"
 	"github.com/holdfast-go/holdfast/ext/internal/hosturl"
 	"github.com/holdfast-go/holdfast/ext/internal/servers"
 )
 
 // A link is what lies between one worker and the store: a proxy before each
-// server, or nothing if the store has no network.
+// server, or nothing if no fault needs one.
 type link struct {
 	url     string // for the worker
 	proxies []*servers.Proxy
 }
 
-func newLink(h *servers.Host, t *target) (*link, error) {
-	if !t.networked() {
-		return &link{url: t.url.String()}, nil
+// port is that of a server whose URL names none.
+func port(scheme string) string {
+	switch scheme {
+	case "etcd":
+		return "2379"
+	case "memcached":
+		return "11211"
+	case "zk":
+		return "2181"
+	case "postgres", "postgresql":
+		return cmp.Or(os.Getenv("PGPORT"), "5432")
+	case "mysql", "mariadb":
+		return "3306"
 	}
-	addresses, err := hosturl.Addresses(t.url.Host, ports[t.url.Scheme])
-	if err != nil {
+	return "6379" // of Redis
+}
+
+// newLink makes the link of one worker to the store of a URL, before which a proxy
+// can stand if a nemesis needs one.
+func newLink(h *servers.Host, to *url.URL, nemeses []plan.Nemesis) (*link, error) {
+	l := &link{url: to.String()}
+	if !slices.ContainsFunc(nemeses, plan.Nemesis.Network) {
+		return l, nil
+	}
+	own, params := *to, to.Query()
+	var err error
+	if own.Host, err = l.intercept(h, to.Host, port(to.Scheme)); err != nil {
 		return nil, err
 	}
-	l := &link{}
-	var hosts []string
+	if params.Has("listen") { // a second address of PostgreSQL
+		listen, err := l.intercept(h, params.Get("listen"), port(to.Scheme))
+		if err != nil {
+			return nil, err
+		}
+		params.Set("listen", listen)
+		own.RawQuery = params.Encode()
+	}
+	l.url = own.String()
+	return l, nil
+}
+
+// intercept starts a proxy before each of some hosts, and returns the addresses of
+// the proxies.
+func (l *link) intercept(h *servers.Host, hosts, port string) (string, error) {
+	addresses, err := hosturl.Addresses(hosts, port)
+	if err != nil {
+		return "", err
+	}
+	var own []string
 	err = h.Try(func() {
 		for _, address := range addresses {
 			p := servers.StartProxy(h, address)
 			l.proxies = append(l.proxies, p)
-			hosts = append(hosts, p.Addr())
+			own = append(own, p.Addr())
 		}
 	})
-	own := *t.url
-	own.Host = strings.Join(hosts, ",")
-	l.url = own.String()
-	return l, err
+	return strings.Join(own, ","), err
 }
 
 // cut holds everything back while on.
@@ -58,4 +99,17 @@ func (l *link) dropReplies(on bool) {
 	for _, p := range l.proxies {
 		p.Replies.Drop(on)
 	}
+}
+
+// touched counts what was held back, delayed or lost so far.
+func (l *link) touched() (n int) {
+	for _, p := range l.proxies {
+		n += p.Requests.Touched() + p.Replies.Touched()
+	}
+	return n
+}
+
+// unused reports whether the worker goes around all proxies.
+func (l *link) unused() bool {
+	return len(l.proxies) > 0 && !slices.ContainsFunc(l.proxies, func(p *servers.Proxy) bool { return p.Accepted() > 0 })
 }

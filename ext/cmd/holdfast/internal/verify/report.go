@@ -144,9 +144,12 @@ func (r *Report) verdict(p check.Promise) string {
 func (r *Report) faults() string {
 	var all, missing []string
 	for _, n := range r.Nemeses {
-		if n.Faults > 0 {
+		switch {
+		case n.Faults > 0 && n.Hits == 0:
+			all = append(all, fmt.Sprintf("%d %s (which met nobody at work)", n.Faults, n.Name))
+		case n.Faults > 0:
 			all = append(all, fmt.Sprintf("%d %s", n.Faults, n.Name))
-		} else {
+		default:
 			missing = append(missing, n.Name)
 		}
 	}

@@ -38,14 +38,6 @@ type target struct {
 	prefix       string // of the keys of this run
 }
 
-// ports are those that a server has unless its URL says so. A scheme that is not
-// among them has no network, or one that a proxy cannot stand in: the
-// certificates of TLS name a host.
-var ports = map[string]string{
-	"redis": "6379", "redlock": "6379", "etcd": "2379", "memcached": "11211", "zk": "2181",
-	"postgres": "5432", "postgresql": "5432", "mysql": "3306", "mariadb": "3306",
-}
-
 // newTarget finds the store of a run, or starts it.
 func (c Config) newTarget(ctx context.Context, h *servers.Host, folder string) (t *target, err error) {
 	t = &target{engine: &engine{url: c.Store}, prefix: fmt.Sprintf("holdfast-verify/%d/", c.Seed)}
@@ -88,9 +80,6 @@ func fileURL(folder string) string {
 	return (&url.URL{Scheme: "file", Path: path}).String()
 }
 
-// networked reports whether a proxy can stand before the store.
-func (t *target) networked() bool { return ports[t.url.Scheme] != "" }
-
 // suffers returns which of the nemeses the store can meet with. If none are
 // named, these are all that it promises to stand. It is an error to name one that
 // it cannot meet with.
@@ -101,7 +90,11 @@ func (t *target) suffers(named []plan.Nemesis) ([]plan.Nemesis, error) {
 		case n.Server() && !t.started:
 			return nil, fmt.Errorf("%w: %s harms a server, which has to be one that --start has started (possible: %s)", ErrNemesis, n, plan.List(can))
 		case !slices.Contains(can, n):
-			return nil, fmt.Errorf("%w: %s cannot befall %s (possible: %s)", ErrNemesis, n, t.name, plan.List(can))
+			why := ""
+			if n.Network() {
+				why = ", because " + obstacle(t.url)
+			}
+			return nil, fmt.Errorf("%w: %s cannot befall %s%s (possible: %s)", ErrNemesis, n, t.name, why, plan.List(can))
 		}
 	}
 	if named != nil {
@@ -132,7 +125,7 @@ func (t *target) can(n plan.Nemesis) bool {
 	case plan.Pause:
 		return canPause
 	case plan.Partition, plan.Slow, plan.DropReply:
-		return t.networked()
+		return obstacle(t.url) == ""
 	case plan.Restart, plan.KillStore:
 		return t.starter.servers > 0
 	case plan.PauseStore:

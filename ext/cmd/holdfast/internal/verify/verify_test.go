@@ -56,12 +56,13 @@ func TestSuffers(t *testing.T) {
 	if all, err := at("redis://h").suffers(nil); err != nil || !slices.Contains(all, plan.DropReply) {
 		t.Errorf("redis: %v, %v", all, err)
 	}
-	for _, text := range []string{"file:///d", "sqlite:f.db", "rediss://h"} {
+	for _, text := range []string{"file:///d", "sqlite:f.db", "rediss://h", "postgres://h", "mysql://localhost/db?tls=true"} {
 		all, err := at(text).suffers(nil)
 		if err != nil || slices.ContainsFunc(all, plan.Nemesis.Network) || !slices.Contains(all, plan.Kill) {
 			t.Errorf("%s: %v, %v", text, all, err)
 		}
-		if _, err := at(text).suffers([]plan.Nemesis{plan.Kill, plan.Slow}); !errors.Is(err, ErrNemesis) {
+		_, err = at(text).suffers([]plan.Nemesis{plan.Kill, plan.Slow})
+		if !errors.Is(err, ErrNemesis) || !strings.Contains(err.Error(), obstacle(at(text).url)) {
 			t.Errorf("%s: slow: %v", text, err)
 		}
 	}
@@ -92,7 +93,11 @@ func TestReportLacks(t *testing.T) {
 	if lacks := r.lacks(100, true); lacks != "" {
 		t.Error(lacks)
 	}
-	r.Nemeses = append(r.Nemeses, Nemesis{Name: "pause", Faults: 2})
+	r.Nemeses = append(r.Nemeses, Nemesis{Name: "slow", Faults: 2})
+	if lacks := r.lacks(100, true); !strings.Contains(lacks, "no slow held back") || !strings.Contains(r.faults(), "2 slow (which met nobody") {
+		t.Errorf("%s of %s", lacks, r.faults())
+	}
+	r.Nemeses[1] = Nemesis{Name: "pause", Faults: 2}
 	if lacks := r.lacks(100, true); !strings.Contains(lacks, "pause") {
 		t.Error(lacks)
 	}
@@ -133,6 +138,8 @@ func TestHits(t *testing.T) {
 		"evicted while it is held": {check.Fault{Span: check.Span{From: 5, To: 25}, Nemesis: "evict", Worker: -1, Evicted: []string{"key"}}, true},
 		"evicted while it waits":   {check.Fault{Span: check.Span{From: 5, To: 15}, Nemesis: "evict", Worker: -1, Evicted: []string{"key"}}, false},
 		"another is evicted":       {check.Fault{Span: check.Span{From: 5, To: 25}, Nemesis: "evict", Worker: -1, Evicted: []string{"key2"}}, false},
+		"slow":                     {check.Fault{Span: check.Span{From: 5, To: 25}, Nemesis: "slow", Worker: 0, Touched: 1}, true},
+		"slow, and nothing passed": {check.Fault{Span: check.Span{From: 5, To: 25}, Nemesis: "slow", Worker: 0}, false},
 		"another worker is killed": {check.Fault{Span: check.Span{From: 5, To: 25}, Nemesis: "kill", Worker: 1}, false},
 	} {
 		if got := hits(test.fault, h); got != test.want {

@@ -82,7 +82,8 @@ func (b *builder) add(e history.Event) {
 		b.faults[e.Op] = &Fault{Span: Span{e.At, Never}, Nemesis: e.Mode, Worker: e.Worker, Step: e.Step}
 		b.order = append(b.order, e.Op)
 	case history.Heal:
-		b.faults[e.Op].To, b.faults[e.Op].Evicted = e.At, strings.Fields(e.Note)
+		f := b.faults[e.Op]
+		f.To, f.Evicted, f.Touched = e.At, strings.Fields(e.Note), e.Value
 	case history.Born, history.Died, history.Bye, history.Stall:
 		b.life(e)
 	default:

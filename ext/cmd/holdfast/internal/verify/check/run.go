@@ -82,6 +82,7 @@ type Fault struct {
 	Worker  int
 	Step    int64    // of a clock, in nanoseconds
 	Evicted []string // keys of locks that the server has evicted
+	Touched uint64   // pieces of what passes between the worker and the store
 }
 
 // An Effect is that an effect began under a lock, or that its result was had.

@@ -51,7 +51,7 @@ const (
 	Born  Kind = "born"  // the parent starts the process
 	Died  Kind = "died"  // the process has ended, Note tells how
 	Fault Kind = "fault" // the parent begins to do harm; Note says which
-	Heal  Kind = "heal"  // that harm is over; Note has the keys of locks that it has evicted
+	Heal  Kind = "heal"  // that harm is over; Note has the keys of locks that it has evicted, Value how much it has touched of what passes between a worker and the store
 )
 
 // An Event is one line.

@@ -40,7 +40,7 @@ func Nemeses() []Nemesis {
 	return []Nemesis{Kill, Pause, Partition, Slow, DropReply, WorkerClock, Restart, KillStore, PauseStore, CutStore, Failover, StaleFailover, Clock, Evict, Flush}
 }
 
-// Network reports whether a nemesis needs a network between worker and store.
+// Network reports whether a nemesis needs a proxy between worker and store.
 func (n Nemesis) Network() bool { return n == Partition || n == Slow || n == DropReply }
 
 // Server reports whether a nemesis harms a server, and not a worker.
