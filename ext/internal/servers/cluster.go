@@ -46,7 +46,7 @@ func StartCluster(tb TB, options ...string) *Cluster {
 			return err
 		})
 	}
-	mustAwait(tb, "the cluster", c.settled)
+	c.AwaitSettled()
 	return c
 }
 
@@ -76,6 +76,12 @@ func startNode(tb TB, options []string) (r *Redis, bus int) {
 
 // Addrs returns the addresses of the nodes.
 func (c *Cluster) Addrs() []string { return addrs(c.Nodes) }
+
+// AwaitSettled returns when all nodes, which must run, agree on who leads where.
+func (c *Cluster) AwaitSettled() {
+	c.tb.Helper()
+	mustAwait(c.tb, "the cluster", c.settled)
+}
 
 // Slot returns the slot of a key.
 func (c *Cluster) Slot(key string) int {

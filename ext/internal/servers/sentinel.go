@@ -19,8 +19,8 @@ type Sentinel struct {
 }
 
 // StartSentinel starts a primary and two replicas with the given options, as
-// StartRedis does, and three Sentinels. A primary that does not answer for half
-// a second is replaced, if a second Sentinel finds so too.
+// StartRedis does, and three Sentinels. A primary that does not answer for two
+// seconds is replaced, if a second Sentinel finds so too.
 func StartSentinel(tb TB, options ...string) *Sentinel {
 	tb.Helper()
 	s := &Sentinel{tb: tb}
@@ -32,7 +32,7 @@ func StartSentinel(tb TB, options ...string) *Sentinel {
 	for range 3 {
 		s.Sentinels = append(s.Sentinels, startWatcher(tb, primary))
 	}
-	mustAwait(tb, "the Sentinels", s.settled)
+	s.AwaitSettled()
 	return s
 }
 
@@ -46,7 +46,9 @@ func startWatcher(tb TB, primary *Redis) *Redis {
 		setup: func(tb TB, dir string) ([]string, error) {
 			args, err := r.configure(tb, dir, []string{
 				fmt.Sprintf("sentinel monitor %s %s %d 2", MasterName, loopback, primary.port),
-				"sentinel down-after-milliseconds " + MasterName + " 500",
+				// With less than a second they may replace the new primary too, before
+				// they have reached it.
+				"sentinel down-after-milliseconds " + MasterName + " 2000",
 				"sentinel failover-timeout " + MasterName + " 2000",
 				"sentinel parallel-syncs " + MasterName + " 2",
 			})
@@ -87,6 +89,13 @@ func addrs(servers []*Redis) (all []string) {
 		all = append(all, r.Addr())
 	}
 	return all
+}
+
+// AwaitSettled returns when all servers, which must run, know each other and follow one
+// primary.
+func (s *Sentinel) AwaitSettled() {
+	s.tb.Helper()
+	mustAwait(s.tb, "the Sentinels", s.settled)
 }
 
 // Primary returns the server that the Sentinels name, when two agree, none
