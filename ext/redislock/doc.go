@@ -61,6 +61,8 @@
 //     makes the loss unlikely but not impossible, because another replica may
 //     be promoted, and a primary that is cut off may still answer. Set
 //     min-replicas-to-write and min-replicas-max-lag, so that such a primary stops.
+//     Behind Sentinels a client does not connect to a primary that they do not name:
+//     one that was replaced while it was away takes itself for one when it is back.
 //     For locks that survive the loss of a server, use package redlock over
 //     independent servers.
 //   - Restart: with "appendfsync everysec" the last second is lost, with

@@ -35,6 +35,9 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 	}
 	dials := new(atomic.Uint64)
 	client.DialCtxFn = counting(dials, u.Scheme)
+	if client.Sentinel.MasterSet != "" {
+		client.DialCtxFn = toPrimary(client)
+	}
 	c, err := connect(ctx, client)
 	if err != nil {
 		return nil, err
@@ -78,7 +81,7 @@ func within[T any](ctx context.Context, get func() (T, error), put func(T)) (T, 
 }
 
 // counting returns a dialer that counts the connections it is asked for.
-func counting(dials *atomic.Uint64, scheme string) func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
+func counting(dials *atomic.Uint64, scheme string) dialFunc {
 	return func(ctx context.Context, addr string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
 		dials.Add(1)
 		switch {
@@ -138,6 +141,7 @@ func parse(u *url.URL) (client rueidis.ClientOption, opts *Options, err error) {
 	client.Sentinel.Username = p.String("sentinel_user", "")
 	client.Sentinel.Password = p.String("sentinel_password", "")
 	client.Sentinel.TopologyRefreshInterval = refresh
+	client.Sentinel.Dialer = forSentinels
 	db := p.Int("db", 0, 0, 1<<20)
 	ca, cert, key, name := p.String("ca", ""), p.String("cert", ""), p.String("key", ""), p.String("server_name", "")
 	if err := p.Err(); err != nil {
