@@ -81,7 +81,8 @@ func possible(t *testing.T, args []string) (can bool) {
 // guarantees: which servers behind a line, which faults behind a column.
 var (
 	proofsByStore = map[string][]string{
-		"files": {"file"}, "SQLite": {"sqlite"}, "Redis": {"redis", "redis:2"}, "Redlock": {"redis:3", "redis:5", "redis:7"},
+		"files": {"file"}, "SQLite": {"sqlite"}, "Redis": {"redis", "redis:2"},
+		"Redis, Sentinels": {"redis-sentinel"}, "Redis Cluster": {"redis-cluster"}, "Redlock": {"redis:3", "redis:5", "redis:7"},
 		"etcd": {"etcd:3"}, "ZooKeeper": {"zookeeper:3"}, "PostgreSQL": {"postgres"}, "MySQL, MariaDB": {"mariadb"},
 		"their sessions": {"postgres-session", "mariadb-session"}, "Memcached": {"memcached"},
 	}
@@ -90,7 +91,7 @@ var (
 		"network fails":       {plan.Partition, plan.Slow, plan.DropReply},
 		"server restarts":     {plan.Restart},
 		"server away":         {plan.KillStore, plan.PauseStore, plan.CutStore},
-		"another takes over":  {plan.Failover, plan.StaleFailover},
+		"another takes over":  {plan.Failover, plan.StaleFailover, plan.SwitchOver},
 		"clock set":           {plan.Clock, plan.WorkerClock},
 		"data evicted, lost":  {plan.Evict, plan.Flush},
 		"memory or disk full": {},

@@ -25,10 +25,11 @@ type engine struct {
 	nodes []node
 
 	// What can befall the servers besides; nil if it cannot, as their starter says.
-	cut      func(n int, on bool)          // one of them off from the others
-	failover func()                        // to another server, which is then cut off no more
-	step     func(n int, by time.Duration) // its clock, away from the right time
-	flush    func(n int)                   // all that it has in memory
+	cut        func(n int, on bool)          // one of them off from the others
+	failover   func(n int)                   // to another server, which is then cut off no more
+	switchOver func(n int)                   // the same, in order
+	step       func(n int, by time.Duration) // its clock, away from the right time
+	flush      func(n int)                   // all that it has in memory
 
 	// evict lets one of them run out of memory until gone returns true of a lock
 	// that it has evicted, or ctx ends. The names of locks end with their keys.
@@ -61,6 +62,8 @@ var starters = []starter{
 	}},
 	{"redis", "redis:", 1, []plan.Nemesis{plan.Clock, plan.Evict, plan.Flush}, startRedis},
 	{"redis:2", "redis:", 0, []plan.Nemesis{plan.Failover, plan.StaleFailover}, startPair},
+	{"redis-sentinel", "redis://127.0.0.1?master=" + servers.MasterName, 6, []plan.Nemesis{plan.Failover, plan.SwitchOver}, startSentinel},
+	{"redis-cluster", "redis://127.0.0.1,127.0.0.1", 6, []plan.Nemesis{plan.Failover, plan.SwitchOver}, startCluster},
 	{"redis:3", "redlock://127.0.0.1", 3, []plan.Nemesis{plan.WorkerClock, plan.Clock, plan.Evict, plan.Flush}, startRedis},
 	{"redis:5", "redlock://127.0.0.1", 5, []plan.Nemesis{plan.WorkerClock, plan.Clock, plan.Evict, plan.Flush}, startRedis},
 	{"redis:7", "redlock://127.0.0.1", 7, []plan.Nemesis{plan.WorkerClock, plan.Clock, plan.Evict, plan.Flush}, startRedis},
@@ -159,29 +162,6 @@ func startRedis(r *room, n int) *engine {
 		e.url = fmt.Sprintf("redlock://%s?quarantine=%s", strings.Join(hosts, ","), r.TTL)
 	}
 	return e
-}
-
-// startPair starts a Redis and a replica of it, behind an address that always
-// leads to the one that takes writes.
-func startPair(r *room, _ int) *engine {
-	primary := servers.StartRedis(r, durable...)
-	between := servers.StartProxy(r, primary.Addr())
-	replica := servers.StartReplica(r, between.Addr(), durable...)
-	front := servers.StartProxy(r, primary.Addr())
-	return &engine{
-		url: "redis://" + front.Addr(),
-		cut: func(_ int, on bool) { between.Blackhole(on) },
-		failover: func() {
-			primary.Kill()
-			replica.Promote()
-			front.Redirect(replica.Addr())
-			between.Redirect(replica.Addr()) // and what was held back is lost
-			between.Blackhole(false)
-			primary.Restart()
-			primary, replica = replica, primary
-			replica.Follow(between.Addr())
-		},
-	}
 }
 
 // startMemcached starts a Memcached, which has hardly any memory if it is to run

@@ -33,11 +33,13 @@ func (t *target) suffer(ctx context.Context, h *servers.Host, f plan.Fault) (evi
 			sleep(ctx, f.For)
 			e.cut(f.Node, false)
 		case plan.Failover:
-			e.failover()
+			e.failover(f.Node)
 		case plan.StaleFailover:
 			e.cut(f.Node, true)
 			sleep(ctx, f.For)
-			e.failover()
+			e.failover(f.Node)
+		case plan.SwitchOver:
+			e.switchOver(f.Node)
 		case plan.Clock:
 			e.step(f.Node, f.Step)
 			sleep(ctx, f.For)

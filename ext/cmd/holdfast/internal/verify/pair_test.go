@@ -19,7 +19,7 @@ func TestPair(t *testing.T) {
 		ask(t, e.url, fmt.Sprintf("SET kept%d told", n), "WAIT 1 30000")
 		e.cut(0, true)
 		ask(t, e.url, fmt.Sprintf("SET lost%d told", n))
-		e.failover()
+		e.failover(0)
 		if got := ask(t, e.url, fmt.Sprintf("EXISTS kept%d", n), fmt.Sprintf("EXISTS lost%d", n)); got != ":1 :0" {
 			t.Errorf("failover %d: the replica has %s, want :1 :0", n, got)
 		}

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 // longer, with every fault that can be done to it.
 func TestStores(t *testing.T) {
 	for _, name := range []string{
-		"file", "sqlite", "redis", "redis:2", "redis:3", "redis:5", "memcached", "postgres", "mariadb", "etcd", "etcd:3",
+		"file", "sqlite", "redis", "redis:2", "redis-sentinel", "redis-cluster", "redis:3", "redis:5", "memcached", "postgres", "mariadb", "etcd", "etcd:3",
 		"zookeeper", "zookeeper:3", "postgres-session", "mariadb-session",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -57,7 +57,11 @@ func TestStores(t *testing.T) {
 			if name == "file" || name == "redis:3" {
 				c.Nemeses = append(c.Nemeses, plan.WorkerClock)
 			}
-			if name != "file" && name != "sqlite" {
+			switch name {
+			case "file", "sqlite":
+			case "redis-sentinel", "redis-cluster":
+				c.Nemeses = append(c.Nemeses, plan.Failover)
+			default:
 				c.Nemeses = append(c.Nemeses, plan.DropReply)
 			}
 			report, err := Run(t.Context(), c)

@@ -31,6 +31,12 @@ func TestFaults(t *testing.T) {
 	if err != nil || !slices.Contains(can, plan.Failover) || slices.Contains(stands, plan.Failover) || slices.Contains(can, plan.Restart) {
 		t.Errorf("redis:2 can meet with %v, and stands %v, %v", can, stands, err)
 	}
+	for _, name := range []string{"redis-sentinel", "redis-sentinel?wait=2", "redis-cluster"} {
+		can, stands, err := Faults(name)
+		if err != nil || !slices.Contains(can, plan.SwitchOver) || slices.ContainsFunc(can, plan.Nemesis.Network) || slices.Contains(stands, plan.KillStore) {
+			t.Errorf("%s can meet with %v, and stands %v, %v", name, can, stands, err)
+		}
+	}
 	if can, _, err = Faults("file?mode=0660"); err != nil || slices.Contains(can, plan.WorkerClock) {
 		t.Errorf("with parameters files can meet with %v, %v", can, err)
 	}

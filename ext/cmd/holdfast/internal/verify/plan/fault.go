@@ -28,8 +28,9 @@ const (
 	KillStore     Nemesis = "kill-store"     // the same, but it stays away for a while
 	PauseStore    Nemesis = "pause-store"    // stop a server by SIGSTOP
 	CutStore      Nemesis = "cut-store"      // nothing passes between a server and the others
-	Failover      Nemesis = "failover"       // end the first server, and promote its replica
+	Failover      Nemesis = "failover"       // end the server that leads, and let a replica take over
 	StaleFailover Nemesis = "stale-failover" // the same, but the replica has heard nothing for a while
+	SwitchOver    Nemesis = "switch-over"    // order a replica to take over from the server that leads
 	Clock         Nemesis = "clock"          // set the clock of a server forward or back, and later right
 	Evict         Nemesis = "evict"          // let a server run out of memory, so that it forgets some locks
 	Flush         Nemesis = "flush"          // let a server forget all that it has in memory
@@ -37,7 +38,7 @@ const (
 
 // Nemeses returns all nemeses, in order.
 func Nemeses() []Nemesis {
-	return []Nemesis{Kill, Pause, Partition, Slow, DropReply, WorkerClock, Restart, KillStore, PauseStore, CutStore, Failover, StaleFailover, Clock, Evict, Flush}
+	return []Nemesis{Kill, Pause, Partition, Slow, DropReply, WorkerClock, Restart, KillStore, PauseStore, CutStore, Failover, StaleFailover, SwitchOver, Clock, Evict, Flush}
 }
 
 // Network reports whether a nemesis needs a proxy between worker and store.
