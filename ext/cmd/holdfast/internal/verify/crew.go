@@ -143,8 +143,18 @@ func (c *crew) harm(ctx, length context.Context, number int, f plan.Fault) (err 
 	return err
 }
 
-// suffer does one fault to a worker.
+// suffer does one fault to a worker. It is no error that one cannot be harmed that
+// has ended by itself: the history tells so, and its place stays empty until the
+// next kill.
 func (p *place) suffer(ctx, length context.Context, f plan.Fault) error {
+	err := p.harm(ctx, length, f)
+	if err != nil && p.process != nil && p.process.over() {
+		return nil
+	}
+	return err
+}
+
+func (p *place) harm(ctx, length context.Context, f plan.Fault) error {
 	switch f.Nemesis {
 	case plan.Kill:
 		p.process.kill()

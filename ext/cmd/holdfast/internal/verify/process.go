@@ -3,9 +3,9 @@ package verify
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/child"
@@ -24,6 +24,8 @@ type process struct {
 	job     worker.Job
 	history *history.Writer // of the parent
 	*child.Process
+	ordered atomic.Int64  // when it was about to be killed, 0 if it was not
+	gone    chan struct{} // closed when it has ended, and the history tells how
 }
 
 // start starts a worker, and returns when it is ready. It is killed when ctx
@@ -34,12 +36,29 @@ func (c Config) start(ctx context.Context, parent *history.Writer, j worker.Job)
 	if err != nil {
 		return nil, err
 	}
-	p := &process{job: j, history: parent, Process: started}
+	p := &process{job: j, history: parent, Process: started, gone: make(chan struct{})}
 	p.tell(born)
-	if err := p.await(); err != nil {
-		return nil, errors.Join(err, p.end())
+	err = p.await()
+	go p.watch()
+	if err != nil {
+		p.end()
+		return nil, fmt.Errorf("%w (%s)", err, p.ProcessState)
 	}
 	return p, nil
+}
+
+// watch writes down how the process ends, whenever it does.
+func (p *process) watch() {
+	defer close(p.gone)
+	err := p.Wait()
+	died := history.Event{Kind: history.Died}
+	switch since := p.ordered.Load(); {
+	case since > 0 && killed(p.ProcessState):
+		died.Since, died.Note = since, check.Killed
+	case err != nil:
+		died.Note = err.Error()
+	}
+	p.tell(died)
 }
 
 // await gives the worker its job and waits until it is ready for it.
@@ -80,23 +99,26 @@ func (p *process) setClock(by time.Duration) error {
 
 // kill ends the worker as kill -9 does, and returns when it is gone.
 func (p *process) kill() {
-	before := history.Now()
+	p.ordered.Store(history.Now())
 	p.Cmd.Process.Kill()
-	p.Wait()
-	p.tell(history.Event{Kind: history.Died, Since: before, Note: check.Killed})
+	<-p.gone
 }
 
 // end lets the worker end by itself, and waits for that.
-func (p *process) end() error {
+func (p *process) end() {
 	p.In.Close()
 	timer := time.AfterFunc(stopTime, func() { p.Cmd.Process.Kill() })
 	defer timer.Stop()
-	err := p.Wait()
-	note := ""
-	if err != nil {
-		note = err.Error()
-		err = fmt.Errorf("%s: %w", p, err)
+	<-p.gone
+}
+
+// over reports whether the worker has ended, as it seems. The system may take a
+// moment to tell so.
+func (p *process) over() bool {
+	select {
+	case <-p.gone:
+		return true
+	case <-time.After(startTime):
+		return false
 	}
-	p.tell(history.Event{Kind: history.Died, Note: note})
-	return err
 }

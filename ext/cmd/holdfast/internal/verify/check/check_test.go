@@ -298,6 +298,21 @@ func TestReenteredWithAnotherToken(t *testing.T) {
 	s.wants(t, Growing)
 }
 
+// A process that crashes is not one that was killed, and nothing is said against its
+// locks: it may have been dead for a while when somebody took note of it.
+func TestCrash(t *testing.T) {
+	for _, bye := range []bool{false, true} {
+		s := &story{}
+		s.lock(1, 1, 0, 1, 1001, 0, 1)
+		s.lock(2, 1, 0, 1002, 2002, 1100, 2)
+		if bye {
+			s.add(1, 10, history.Event{Kind: history.Bye})
+		}
+		s.add(1, 5000, history.Event{Kind: history.Died, Note: "exit status 2"})
+		s.wants(t, Tidy)
+	}
+}
+
 func TestLeftBehind(t *testing.T) {
 	var s story
 	s.add(1, 1, history.Event{Kind: history.Bye, Note: "3 goroutines more than before"})

@@ -46,6 +46,7 @@ type builder struct {
 	lives  map[[2]int]*Life // by worker and life
 	faults map[int]*Fault   // by number
 	order  []int            // of their numbers
+	last   map[[2]int]int64 // when a life was last heard of
 }
 
 func newBuilder() *builder {
@@ -56,11 +57,15 @@ func newBuilder() *builder {
 		open:   make(map[Who]*Access),
 		lives:  make(map[[2]int]*Life),
 		faults: make(map[int]*Fault),
+		last:   make(map[[2]int]int64),
 	}
 }
 
 func (b *builder) add(e history.Event) {
 	who := Who{e.Worker, e.Life, e.Client}
+	if at := [2]int{e.Worker, e.Life}; e.Kind != history.Died {
+		b.last[at] = max(b.last[at], e.At)
+	}
 	switch e.Kind {
 	case history.Asked:
 		b.ask(who, e)
@@ -178,8 +183,14 @@ func (b *builder) life(e history.Event) {
 	}
 }
 
-// done tells holds of the deaths of their processes.
+// done tells holds of the deaths of their processes. One that has crashed may have
+// been dead for a while when the parent took note of it.
 func (b *builder) done() *Run {
+	for at, l := range b.lives {
+		if l.crashed() {
+			l.Dying = min(l.Dying, b.last[at])
+		}
+	}
 	for _, h := range b.run.Holds {
 		if l := b.lives[[2]int{h.Who.Worker, h.Who.Life}]; l != nil {
 			h.Dying, h.Died = l.Dying, l.Died

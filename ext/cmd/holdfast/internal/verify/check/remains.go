@@ -14,7 +14,7 @@ func (r *Run) Left(claims map[string][]driver.Holder) (all []Violation) {
 		switch {
 		case l.Bye && l.Remains != "":
 			all = append(all, Violation{Check: Tidy, At: l.Died, Text: name + " has closed its Locker: " + l.Remains})
-		case !l.Bye && l.End != Killed:
+		case l.crashed(), !l.Bye && l.End != Killed:
 			all = append(all, Violation{Check: Tidy, At: l.Died, Text: name + " has not ended as it should: " + l.End})
 		}
 	}
@@ -32,3 +32,6 @@ func (r *Run) Left(claims map[string][]driver.Holder) (all []Violation) {
 
 // Killed is the end of a process that was ended by kill -9.
 const Killed = "killed"
+
+// crashed reports whether a process has ended in a way that nobody wanted.
+func (l *Life) crashed() bool { return l.End != "" && l.End != Killed }
