@@ -79,7 +79,8 @@ func (p *place) fill(ctx context.Context) error {
 		Clocked:   slices.Contains(c.Nemeses, plan.WorkerClock),
 		Prefix:    c.target.prefix,
 		History:   filepath.Join(c.folder, fmt.Sprintf("worker%d.%d.jsonl", p.number, p.life)),
-		Registers: c.folder,
+		Registers: c.target.registers,
+		Effects:   filepath.Join(c.folder, "effects"),
 		Workload:  plan.Workload{Seed: c.Seed, Kinds: c.kinds, Keys: c.Keys, TTL: c.TTL},
 	})
 	if err != nil {

@@ -7,8 +7,8 @@
 //
 // Workers are processes of their own: the same program, started again, which
 // ends up in package worker. What they do, and what is done to them, is planned
-// in package plan from a seed. What they lock guards registers, files of package
-// register. What they have written down is judged by package check, which is the
+// in package plan from a seed. What they lock guards registers of package
+// register: rows, keys of Redis, or files. What they have written down is judged by package check, which is the
 // only one that knows what is right.
 //
 // # What is harmed

@@ -13,7 +13,6 @@ import (
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/check"
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/plan"
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/register"
-	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/worker"
 )
 
 // slack is what everything may take on a busy machine, besides what the protocol
@@ -78,19 +77,31 @@ func (r *Report) checks(ctx context.Context, run *check.Run, s *scene, left map[
 		}
 		found = append(found, one()...)
 	}
+	found = append(found, r.guarded(ctx, s)...)
+	s.hold(r, found, run.Faults)
+	return nil
+}
+
+// guarded checks what the registers have accepted.
+func (r *Report) guarded(ctx context.Context, s *scene) (found []check.Violation) {
+	registers, err := s.target.registers.Open(0)
+	if err != nil {
+		s.fail("open the registers", err)
+		return nil
+	}
+	defer func() { s.fail("close the registers", registers.Close()) }()
 	for _, key := range (plan.Workload{Keys: s.Keys}).Guarded() {
-		fenced, err := register.Records(filepath.Join(s.dir, worker.FencedFile(key)))
+		fenced, err := registers.Records(ctx, register.Name{Key: key, Fenced: true})
 		s.fail("read a register", err)
 		found = append(found, check.Chain(key, fenced)...)
-		plain, err := register.Records(filepath.Join(s.dir, worker.PlainFile(key)))
+		plain, err := registers.Records(ctx, register.Name{Key: key})
 		s.fail("read a register", err)
 		stale, lost := check.Hurt(plain)
 		r.Plain.Writes += len(plain)
 		r.Plain.Stale += stale
 		r.Plain.Lost += lost
 	}
-	s.hold(r, found, run.Faults)
-	return nil
+	return found
 }
 
 // hold holds violations against the store, as far as it has promised to stand the

@@ -134,6 +134,9 @@ func (s *scene) play(ctx context.Context) (err error) {
 	if s.kinds, err = s.target.kinds(ctx, s.locks, s.Kinds); err != nil {
 		return err
 	}
+	if err := s.guard(ctx); err != nil {
+		return err
+	}
 	parent, err := history.Create(filepath.Join(s.dir, parentFile), 0, 0)
 	if err != nil {
 		return err

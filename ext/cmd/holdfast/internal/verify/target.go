@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/plan"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/register"
 	"github.com/holdfast-go/holdfast/ext/internal/servers"
 )
 
@@ -36,6 +37,7 @@ type target struct {
 	name         string // for people, without a password
 	freesOnDeath bool
 	prefix       string // of the keys of this run
+	registers    register.Place
 }
 
 // newTarget finds the store of a run, or starts it.

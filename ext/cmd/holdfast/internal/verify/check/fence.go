@@ -192,16 +192,18 @@ func (s state) after(a Access) []any {
 	return nil
 }
 
-// Chain checks the rest of [Fenced] by what the register has on disk: each write that
-// counted follows the one before it, so that no update was lost.
+// Chain checks the rest of [Fenced] by the register's own record of what it has
+// accepted: no token comes after a larger one, and each write follows the one before
+// it, so that no update was lost.
 func Chain(key string, records []register.Record) (all []Violation) {
-	var last register.Record // that counted
+	var last register.Record // that was written
 	var token uint64
 	for _, r := range records {
 		if r.Token < token {
-			continue
+			all = append(all, Violation{Check: Fenced, Key: key, Text: fmt.Sprintf(
+				"the register's record has token %d after token %d", r.Token, token)})
 		}
-		token = r.Token
+		token = max(token, r.Token)
 		if r.Value == 0 {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/history"
 )
@@ -31,6 +32,10 @@ func Of(events []history.Event) *Run {
 	}
 	return b.done()
 }
+
+// lateWrite is how long after the end of a process the server of a register may
+// still do what the process has sent before.
+const lateWrite = int64(5 * time.Second)
 
 type holdID struct {
 	who Who
@@ -196,9 +201,9 @@ func (b *builder) done() *Run {
 			h.Dying, h.Died = l.Dying, l.Died
 		}
 	}
-	for _, a := range b.open { // whose process is gone has no effect after that
+	for _, a := range b.open {
 		if l := b.lives[[2]int{a.Who.Worker, a.Who.Life}]; l != nil {
-			a.Return, a.Unknown = l.Died, true
+			a.Return, a.Unknown = min(l.Died, Never-lateWrite)+lateWrite, true
 		}
 	}
 	for _, n := range b.order {

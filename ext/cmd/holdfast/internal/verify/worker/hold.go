@@ -159,8 +159,11 @@ func (c *client) value() uint64 {
 // look reads the fenced register and raises its token to that of the lock, so
 // that no write of an earlier holder can come between this look and our write.
 func (h *held) look() register.State {
+	if h.token == 0 { // it was lost before it was got: there is nothing to show to a fence
+		return register.State{Refused: true}
+	}
 	h.tell(history.Event{Kind: history.Looks, Token: h.token})
-	state, err := h.registers.pairs[h.key].fenced.Append(register.Record{Token: h.token})
+	state, err := h.append(true, register.Record{Token: h.token})
 	h.report(history.Event{Kind: history.Looked, Token: h.token, Value: state.Value, No: state.Refused}, err)
 	return state
 }
@@ -168,13 +171,13 @@ func (h *held) look() register.State {
 // view reads the fenced register as those do who may not write.
 func (h *held) view() {
 	since := history.Now()
-	state, err := h.registers.pairs[h.key].fenced.Read()
+	state, err := h.registers.Read(context.Background(), register.Name{Key: h.key, Fenced: true})
 	h.report(history.Event{Kind: history.Viewed, Since: since, Value: state.Value}, err)
 }
 
 // read reads the plain register.
 func (h *held) read() register.State {
-	state, err := h.registers.pairs[h.key].plain.Read()
+	state, err := h.registers.Read(context.Background(), register.Name{Key: h.key})
 	h.fail(err)
 	return state
 }
@@ -186,13 +189,18 @@ func (h *held) writeFenced(value uint64, seen register.State) {
 		return // nothing was seen
 	}
 	h.tell(history.Event{Kind: history.Writes, Token: h.token, Value: value, Seen: seen.Value})
-	state, err := h.registers.pairs[h.key].fenced.Append(register.Record{Token: h.token, Value: value, Seen: seen.Value})
+	state, err := h.append(true, register.Record{Token: h.token, Value: value, Seen: seen.Value})
 	h.report(history.Event{Kind: history.Wrote, Token: h.token, Value: value, No: state.Refused}, err)
 }
 
 func (h *held) writePlain(value, seen uint64) {
-	_, err := h.registers.pairs[h.key].plain.Append(register.Record{Token: h.token, Value: value, Seen: seen})
+	_, err := h.append(false, register.Record{Token: h.token, Value: value, Seen: seen})
 	h.fail(err)
+}
+
+// append goes on after the end of the lock, and of the run.
+func (h *held) append(fenced bool, r register.Record) (register.State, error) {
+	return h.registers.Append(context.Background(), register.Name{Key: h.key, Fenced: fenced}, r)
 }
 
 // report writes down what a register has answered.

@@ -23,6 +23,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/history"
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/plan"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/register"
+	"github.com/holdfast-go/holdfast/once"
 )
 
 // A Job is what the parent tells a worker on its standard input, in a line of
@@ -35,7 +37,8 @@ type Job struct {
 	Clocked      bool   // the store is to go by a clock that lines set
 	Prefix       string // of all keys
 	History      string // path of the file to make
-	Registers    string // folder
+	Registers    register.Place
+	Effects      string // folder
 	Workload     plan.Workload
 }
 
@@ -56,7 +59,8 @@ type worker struct {
 	Job
 	history   *history.Writer
 	locks     *holdfast.Locker
-	registers *registers
+	registers register.Registers
+	effects   once.Records
 	clock     clock
 	finish    chan struct{} // closed when no operation is to begin any more
 
@@ -108,7 +112,8 @@ func Run(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 // open opens what the worker needs. A store that is being harmed may need several
 // tries.
 func (w *worker) open(ctx context.Context) (err error) {
-	if w.registers, err = openRegisters(w.Job); err != nil {
+	w.effects = &once.File{Dir: w.Job.Effects}
+	if w.registers, err = w.Job.Registers.Open(uint32(w.Worker)<<16 | uint32(w.Life)); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, openTime)
@@ -138,7 +143,7 @@ func (w *worker) open(ctx context.Context) (err error) {
 // close ends the worker, and writes down what is left of it.
 func (w *worker) close(goroutines, files int) error {
 	err := w.locks.Close()
-	if err := w.registers.close(); err != nil {
+	if err := w.registers.Close(); err != nil {
 		return err
 	}
 	w.history.Add(history.Event{At: history.Now(), Kind: history.Bye, Note: remains(err, goroutines, files)})

@@ -17,7 +17,7 @@ func (c *client) once(ctx context.Context, op plan.Operation) {
 	ctx, cancel := c.patience(ctx, op)
 	defer cancel()
 	key := op.Keys[0]
-	result, err := once.Do(ctx, c.locks, c.registers.effects, key, time.Hour, func(ctx context.Context) ([]byte, error) {
+	result, err := once.Do(ctx, c.locks, c.effects, key, time.Hour, func(ctx context.Context) ([]byte, error) {
 		lock, ok := holdfast.FromContext(ctx)
 		if !ok {
 			return nil, errors.New("an effect without a lock")
