@@ -185,6 +185,31 @@ func writeRuns(b *bytes.Buffer, store string, results []result) {
 		row(b, append(cells, r.gap().String(), "`"+r.Command+"`")...)
 	}
 	fmt.Fprintln(b)
+	writeUnchecked(b, store, results)
+}
+
+// writeUnchecked says which checks had nothing to look at.
+func writeUnchecked(b *bytes.Buffer, store string, results []result) {
+	for _, p := range check.Promises() {
+		var faults []string
+		runs, why := 0, ""
+		for _, r := range results {
+			if r.trial.store != store || r.Report == nil {
+				continue
+			}
+			runs++
+			if reason := r.Report.Unchecked[p]; reason != "" {
+				faults, why = append(faults, r.trial.faults), reason
+			}
+		}
+		switch len(faults) {
+		case 0:
+		case runs:
+			fmt.Fprintf(b, "In none of these runs `%s` was checked: %s.\n\n", p, why)
+		default:
+			fmt.Fprintf(b, "With %s `%s` was not checked: %s.\n\n", strings.Join(faults, ", "), p, why)
+		}
+	}
 }
 
 // thousands writes a number so that it can be read.

@@ -114,10 +114,13 @@ func TestTables(t *testing.T) {
 	results[1].Report.Waived[check.Exclusive] = 11
 	results[1].Report.Waived[check.Told] = 4
 	results[2].Report.Violations[check.Growing] = 1
+	results[0].Report.Unchecked = map[check.Promise]string{check.Kept: "too short", check.Single: "no effect"}
+	results[1].Report.Unchecked = map[check.Promise]string{check.Kept: "too short"}
 	text := string(tables(results))
 	for _, want := range []string{
 		"|  | kill | pause | evict |\n", "| redis | held | – | (15) |\n", "| etcd | **BROKEN** | not done | – |\n",
 		"| operations | 3,703,701 |\n", "| `kill` | 6 | 4 |\n", "| evict | exclusion (11), told (4) | 3 | 2 |", "| kill | tokens 1 BROKEN |", "`holdfast three`",
+		"In none of these runs `kept` was checked: too short.\n", "With kill `once` was not checked: no effect.\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the tables lack %q:\n%s", want, text)

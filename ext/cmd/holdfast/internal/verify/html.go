@@ -34,7 +34,7 @@ func (s *scene) writePage(r *Report, run *check.Run) (err error) {
 // page puts together what the page of a run shows.
 func (r *Report) page(run *check.Run) *page.Page {
 	p := &page.Page{
-		Title: r.Store,
+		Title: r.Store, Table: r.table(), Unchecked: r.unchecked(),
 		Facts: []page.Fact{
 			{Name: "workers", Value: fmt.Sprintf("%d of %d goroutines", r.Workers, r.Clients)},
 			{Name: "TTL", Value: fmt.Sprintf("%gs", r.TTL)},
@@ -47,9 +47,6 @@ func (r *Report) page(run *check.Run) *page.Page {
 			{Name: "seed", Value: strconv.FormatUint(r.Seed, 10)},
 		},
 		Keys: []string{}, Holds: []page.Hold{}, Faults: []page.Fault{}, Violations: []page.Violation{}, // no nulls
-	}
-	for _, promise := range check.Promises() {
-		p.Checks = append(p.Checks, page.Fact{Name: string(promise), Value: r.verdict(promise)})
 	}
 	if err := r.Err(); err != nil {
 		p.Verdict = err.Error()

@@ -23,6 +23,9 @@ const slack = 10 * time.Second
 func (s *scene) look(ctx context.Context) map[string][]driver.Holder {
 	s.progress("%s: looking for what is left", s.target.name)
 	left, err := s.target.remains(ctx, s.locks, lapse(s.TTL)+slack)
+	if s.blind = errors.Is(err, errors.ErrUnsupported); s.blind {
+		return nil
+	}
 	s.fail("look for what is left in the store", err)
 	return left
 }
@@ -42,7 +45,11 @@ func (s *scene) judge(ctx context.Context, left map[string][]driver.Holder) (*Re
 	if err := r.checks(ctx, run, s, left); err != nil {
 		return nil, err
 	}
-	r.count(run)
+	r.count(run, s.TTL)
+	r.Unchecked = run.Unchecked(s.TTL, slack)
+	if s.blind {
+		r.Unchecked[check.Tidy] = "the store cannot show who has its locks: only what workers leave in their processes was looked at"
+	}
 	r.Invalid = s.invalid(r)
 	if err := s.writePage(r, run); err != nil {
 		s.fail("write the page", err)
@@ -112,13 +119,17 @@ func (s *scene) hold(r *Report, found []check.Violation, faults []check.Fault) {
 			s.fail("check "+v.Key, errors.New(v.Text))
 			continue
 		}
-		if s.excuse(v, faults) != nil {
+		if by := s.excuse(v, faults); by != nil {
 			if v.Given == "" { // else it says nothing
 				r.Waived[v.Check]++
+				r.after(by).waive(v.Check)
 			}
 			continue
 		}
 		r.Violations[v.Check]++
+		if v.At != 0 {
+			r.after(lastBefore(faults, v.At, anyWorker)).violate(v.Check)
+		}
 		if len(r.Found) < mostShown {
 			r.Found = append(r.Found, v)
 		}
@@ -129,56 +140,6 @@ func (s *scene) hold(r *Report, found []check.Violation, faults []check.Fault) {
 // ZooKeeper does so for up to three TTLs, and every store lets a place in line
 // stand for three seconds more.
 func lapse(ttl time.Duration) time.Duration { return 3*ttl + 4*time.Second }
-
-// count adds up what there was.
-func (r *Report) count(run *check.Run) {
-	type operation struct {
-		who check.Who
-		op  int
-	}
-	all := make(map[operation]bool)
-	for _, h := range run.Holds {
-		all[operation{h.Who, h.Op}] = true
-		if h.Got != check.Never {
-			r.Grants++
-		}
-		if h.Lost != check.Never {
-			r.Losses++
-		}
-	}
-	r.Operations, r.Effects = len(all)+len(run.Results), len(run.Effects)
-	for _, a := range run.Accesses {
-		if a.No && !a.Unknown {
-			r.Refused++
-		}
-	}
-	for i, n := range r.Nemeses {
-		for _, f := range run.Faults {
-			if f.Nemesis == n.Name {
-				r.Nemeses[i].Faults++
-				if slices.ContainsFunc(run.Holds, func(h *check.Hold) bool { return hits(f, h) }) {
-					r.Nemeses[i].Hits++
-				}
-			}
-		}
-	}
-}
-
-// hits reports whether a fault came while its worker, or any if it harmed a
-// server, asked for a lock or held it. Evictions have to be of what was held, and
-// faults of the network must have touched something that passed.
-func hits(f check.Fault, h *check.Hold) bool {
-	from := h.Asked
-	if plan.Nemesis(f.Nemesis).Network() && f.Touched == 0 {
-		return false
-	}
-	if f.Nemesis == string(plan.Evict) {
-		if from = h.Got; !slices.Contains(f.Evicted, h.Key) {
-			return false
-		}
-	}
-	return (f.Worker < 0 || h.Who.Worker == f.Worker) && check.Span{From: from, To: min(h.Freed, h.Refused, h.Died)}.Overlaps(f.Span)
-}
 
 // lacks says why a run has shown nothing, "" if it has. Nemeses that the user has
 // named have to come, each at least once.

@@ -29,6 +29,7 @@ type Report struct {
 
 	Kinds      []plan.Kind           `json:"kinds"`
 	Nemeses    []Nemesis             `json:"nemeses"`
+	Before     Tally                 `json:"before_any_fault"`
 	Operations int                   `json:"operations"`
 	Grants     int                   `json:"grants"`
 	Effects    int                   `json:"effects"` // that began, each to happen once
@@ -37,18 +38,23 @@ type Report struct {
 	Plain      Plain                 `json:"plain"`
 	Longest    Gap                   `json:"longest_unavailable"`
 	Violations map[check.Promise]int `json:"violations"`
-	Waived     map[check.Promise]int `json:"not_promised"`    // what the store does not promise to stand, and has not
-	Found      []check.Violation     `json:"found,omitempty"` // the first of the violations
-	Invalid    string                `json:"invalid,omitempty"`
-	History    string                `json:"history,omitempty"` // the folder, if it stays
+	Waived     map[check.Promise]int `json:"not_promised"` // what the store does not promise to stand, and has not
+
+	// Unchecked says why a check had nothing to look at.
+	Unchecked map[check.Promise]string `json:"not_checked,omitempty"`
+
+	Found   []check.Violation `json:"found,omitempty"` // the first of the violations
+	Invalid string            `json:"invalid,omitempty"`
+	History string            `json:"history,omitempty"` // the folder, if it stays
 }
 
-// A Nemesis is how often a fault was done, and how often while its victim was at
-// work.
+// A Nemesis is how often a fault was done, how often while its victim was at work,
+// and what happened afterwards.
 type Nemesis struct {
 	Name   string `json:"name"`
 	Faults int    `json:"faults"`
 	Hits   int    `json:"hits"`
+	Tally
 }
 
 // Plain is what happened to the registers without a fence.
@@ -107,15 +113,9 @@ func (r *Report) Print(out io.Writer) error {
 	}
 	fmt.Fprintf(out, "faults: %s\n\n", r.faults())
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(w, "operations\tgrants\tlosses\t")
-	for _, p := range check.Promises() {
-		fmt.Fprintf(w, "%s\t", p)
+	for _, row := range r.table() {
+		fmt.Fprintln(w, strings.Join(row, "\t")+"\t")
 	}
-	fmt.Fprintf(w, "longest gap\t\n%d\t%d\t%d\t", r.Operations, r.Grants, r.Losses)
-	for _, p := range check.Promises() {
-		fmt.Fprintf(w, "%s\t", r.verdict(p))
-	}
-	fmt.Fprintf(w, "%v\t\n", time.Duration(r.Longest.Seconds*float64(time.Second)).Round(time.Millisecond))
 	if err := w.Flush(); err != nil {
 		return err
 	}
@@ -124,6 +124,9 @@ func (r *Report) Print(out io.Writer) error {
 	if len(r.Waived) > 0 {
 		fmt.Fprintln(out, "Numbers in brackets are of what this store does not promise in the face of these faults.")
 	}
+	for _, line := range r.unchecked() {
+		fmt.Fprintln(out, line)
+	}
 	for _, v := range r.Found {
 		fmt.Fprintf(out, "%s: %s: %s\n", v.Check, v.Key, v.Text)
 	}
@@ -131,14 +134,14 @@ func (r *Report) Print(out io.Writer) error {
 	return err
 }
 
-func (r *Report) verdict(p check.Promise) string {
-	switch {
-	case r.Violations[p] > 0:
-		return fmt.Sprintf("%d BROKEN", r.Violations[p])
-	case r.Waived[p] > 0:
-		return fmt.Sprintf("(%d)", r.Waived[p])
+// unchecked says which checks had nothing to look at, and why.
+func (r *Report) unchecked() (lines []string) {
+	for _, p := range check.Promises() {
+		if why := r.Unchecked[p]; why != "" {
+			lines = append(lines, fmt.Sprintf("%s was not checked: %s.", p, why))
+		}
 	}
-	return "ok"
+	return lines
 }
 
 func (r *Report) faults() string {

@@ -111,6 +111,7 @@ type scene struct {
 
 	most     int64         // bytes of history
 	cut      time.Duration // when there were so many, 0 for never
+	blind    bool          // the store cannot show what is in it
 	failures []string      // what went wrong with the run itself since the workers began
 }
 

@@ -202,14 +202,14 @@ func (t *target) kinds(ctx context.Context, locks *holdfast.Locker, named []plan
 }
 
 // remains returns the claims that the store still shows, by key, when it is to
-// show none any more; nil if it cannot show any.
+// show none any more; [errors.ErrUnsupported] if it cannot show any.
 func (t *target) remains(ctx context.Context, locks *holdfast.Locker, patience time.Duration) (map[string][]driver.Holder, error) {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for late := time.After(patience); ; {
 		left, err := claims(ctx, locks)
 		if len(left) == 0 && err == nil || errors.Is(err, errors.ErrUnsupported) {
-			return nil, nil
+			return nil, err
 		}
 		select {
 		case <-tick.C:

@@ -22,12 +22,14 @@ var page = template.Must(template.New("page").Parse(document))
 
 // A Page is what there is to show. Times are milliseconds after the start.
 type Page struct {
-	Title   string   `json:"-"`
-	Facts   []Fact   `json:"-"`
-	Checks  []Fact   `json:"-"`
-	Verdict string   `json:"-"` // "" if all is well
-	Note    string   `json:"-"` // what is left out
-	Views   []string `json:"-"` // pages of Porcupine, of parts that are not linearizable
+	Title   string     `json:"-"`
+	Facts   []Fact     `json:"-"`
+	Table   [][]string `json:"-"` // what was counted and found, the first line its head
+	Verdict string     `json:"-"` // "" if all is well
+
+	Unchecked []string `json:"-"` // what had nothing to look at
+	Note      string   `json:"-"` // what is left out
+	Views     []string `json:"-"` // pages of Porcupine, of parts that are not linearizable
 
 	Keys       []string    `json:"keys"`
 	End        float64     `json:"end"`

@@ -19,7 +19,7 @@ func sample() *Page {
 	p := &Page{
 		Title:   "redis <b>",
 		Facts:   []Fact{{"seed", "7"}},
-		Checks:  []Fact{{"exclusion", "1 BROKEN"}},
+		Table:   [][]string{{"exclusion"}, {"1 BROKEN"}},
 		Verdict: "promises were broken",
 		Views:   []string{"<!DOCTYPE html><p>a view</p>"},
 		Keys:    []string{"key0", "</script><script>document.title = 'wrong'</script>"},
