@@ -171,13 +171,10 @@ func writeRuns(b *bytes.Buffer, store string, results []result) {
 			row(b, r.trial.faults, "not done", "", "", "", "", "", "", "", "", "", "", "`"+r.Command+"`")
 			continue
 		}
-		done, hits := 0, 0
-		for _, n := range r.Report.Nemeses {
-			done, hits = done+n.Faults, hits+n.Hits
-		}
-		cells := []string{r.trial.faults, r.verdict()}
+		done, hits := r.met()
+		cells := []string{r.trial.faults, r.verdict(), thousands(done), hits}
 		for _, n := range []int{
-			done, hits, r.Report.Operations, r.Report.Grants, r.Report.Losses, r.Report.Refused,
+			r.Report.Operations, r.Report.Grants, r.Report.Losses, r.Report.Refused,
 			r.Report.Plain.Writes, r.Report.Plain.Stale, r.Report.Plain.Lost,
 		} {
 			cells = append(cells, thousands(n))
@@ -210,6 +207,21 @@ func writeUnchecked(b *bytes.Buffer, store string, results []result) {
 			fmt.Fprintf(b, "With %s `%s` was not checked: %s.\n\n", strings.Join(faults, ", "), p, why)
 		}
 	}
+}
+
+// met says how many faults were done, and how many of them have met somebody at work:
+// of several kinds also each.
+func (r result) met() (done int, hits string) {
+	sum := 0
+	var each []string
+	for _, n := range r.Report.Nemeses {
+		done, sum = done+n.Faults, sum+n.Hits
+		each = append(each, fmt.Sprintf("%s %d", n.Name, n.Hits))
+	}
+	if hits = thousands(sum); len(each) > 1 {
+		hits += ": " + strings.Join(each, ", ")
+	}
+	return done, hits
 }
 
 // thousands writes a number so that it can be read.

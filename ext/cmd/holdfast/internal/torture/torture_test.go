@@ -98,6 +98,16 @@ func TestAllFitsIntoAnHour(t *testing.T) {
 	}
 }
 
+// Of faults together it is told how often each has met somebody at work.
+func TestMet(t *testing.T) {
+	kill, pause := verify.Nemesis{Name: "kill", Faults: 3, Hits: 2}, verify.Nemesis{Name: "pause", Faults: 5, Hits: 4}
+	for want, all := range map[string][]verify.Nemesis{"2": {kill}, "6: kill 2, pause 4": {kill, pause}} {
+		if _, got := (result{Report: &verify.Report{Nemeses: all}}).met(); got != want {
+			t.Errorf("%v: %q, want %q", all, got, want)
+		}
+	}
+}
+
 func TestTables(t *testing.T) {
 	report := func(nemesis string) *verify.Report {
 		return &verify.Report{

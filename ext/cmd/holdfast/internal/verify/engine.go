@@ -145,10 +145,30 @@ func (r *room) forward(n int, by time.Duration) {
 // durable are the settings with which Redis keeps what it has acknowledged.
 var durable = []string{"appendonly yes", "appendfsync always", "maxmemory-policy noeviction"}
 
+// majority returns so many of n servers that what these have lost is lost, from the
+// first one on.
+func majority(first, n int) (some []int) {
+	for i := range n/2 + 1 {
+		some = append(some, (first+i)%n)
+	}
+	return some
+}
+
 // startRedis starts one Redis, or several for Redlock.
 func startRedis(r *room, n int) *engine {
 	var all []*servers.Redis
-	e := &engine{step: r.step, flush: func(n int) { all[n].Must("FLUSHALL") }}
+	e := &engine{
+		step: func(first int, by time.Duration) {
+			for _, n := range majority(first, n) {
+				r.step(n, by)
+			}
+		},
+		flush: func(first int) {
+			for _, n := range majority(first, n) {
+				all[n].Must("FLUSHALL")
+			}
+		},
+	}
 	e.evict = func(ctx context.Context, n int, gone func(string) bool) {
 		all[n].Press(ctx, func(key string) bool { return strings.Contains(key, ":held:") && gone(key) })
 	}

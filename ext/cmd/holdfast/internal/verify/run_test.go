@@ -217,7 +217,7 @@ func TestEveryFaultComes(t *testing.T) {
 			}
 		}
 	}
-	r := &Report{Nemeses: []Nemesis{{Name: "kill", Faults: 2}, {Name: "cut-store"}, {Name: "flush"}}}
+	r := &Report{Nemeses: []Nemesis{{Name: "kill", Faults: 2, Hits: 1}, {Name: "cut-store"}, {Name: "flush"}}}
 	if got := r.faults(); got != "2 kill; not done: cut-store, flush" {
 		t.Errorf("got %q", got)
 	}
@@ -250,5 +250,16 @@ func TestLongRunEnds(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		})
+	}
+}
+
+func TestMajority(t *testing.T) {
+	for _, test := range []struct {
+		first, n int
+		want     []int
+	}{{0, 1, []int{0}}, {2, 3, []int{2, 0}}, {1, 5, []int{1, 2, 3}}} {
+		if got := majority(test.first, test.n); !slices.Equal(got, test.want) {
+			t.Errorf("of %d servers from %d on: %v, want %v", test.n, test.first, got, test.want)
+		}
 	}
 }
