@@ -50,12 +50,20 @@ func (s *scene) judge(ctx context.Context, left map[string][]driver.Holder) (*Re
 	if s.blind {
 		r.Unchecked[check.Tidy] = "the store cannot show who has its locks: only what workers leave in their processes was looked at"
 	}
+	s.doubt(run.Failures)
 	r.Invalid = s.invalid(r)
 	if err := s.writePage(r, run); err != nil {
 		s.fail("write the page", err)
 		r.Invalid = s.invalid(r)
 	}
 	return r, nil
+}
+
+// doubt notes that registers, which are the run's own, have not worked.
+func (s *scene) doubt(failures []string) {
+	if len(failures) > 0 {
+		s.fail(fmt.Sprintf("registers have failed %d workers", len(failures)), errors.New(failures[0]))
+	}
 }
 
 // invalid says why a run has proved nothing, "" if it has.

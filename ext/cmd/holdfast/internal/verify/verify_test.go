@@ -153,3 +153,17 @@ func TestHits(t *testing.T) {
 		}
 	}
 }
+
+// Registers are the run's own: if they fail, it has proved nothing.
+func TestDoubt(t *testing.T) {
+	s := &scene{}
+	s.doubt(nil)
+	r := &Report{Nemeses: []Nemesis{{Name: "kill", Hits: 1}}}
+	if got := s.invalid(r); got != "" {
+		t.Error(got)
+	}
+	s.doubt([]string{"worker 1.1: no space", "worker 1.2: no space"})
+	if got := s.invalid(r); !strings.Contains(got, "registers have failed 2 workers: worker 1.1: no space") {
+		t.Error(got)
+	}
+}

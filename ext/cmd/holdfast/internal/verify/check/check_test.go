@@ -340,3 +340,19 @@ func TestOnce(t *testing.T) {
 	s.add(3, 7, history.Event{Kind: history.Result, Value: 70})
 	s.wants(t, Single)
 }
+
+// An operation on a register without an answer may count or not, also if its
+// process goes on.
+func TestFenceError(t *testing.T) {
+	for _, value := range []uint64{0, 50} {
+		var s story
+		s.access(1, 1, 0, history.Writes, 5, 50, false)
+		s.access(1, 10, 11, history.Looks, 6, value, false)
+		s.add(3, 13, history.Event{Kind: history.Viewed, Since: 12, Value: value})
+		s.add(1, 14, history.Event{Kind: history.Failed, Note: "no space"})
+		s.wants(t)
+		if got := Of(s.events).Failures; len(got) != 1 || got[0] != "worker 1.1: no space" {
+			t.Errorf("failures: %q", got)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package check
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -33,8 +34,8 @@ func Of(events []history.Event) *Run {
 	return b.done()
 }
 
-// lateWrite is how long after the end of a process the server of a register may
-// still do what the process has sent before.
+// lateWrite is how long after an error, or the end of a process, the server of a
+// register may still do what the process has sent before.
 const lateWrite = int64(5 * time.Second)
 
 type holdID struct {
@@ -94,6 +95,8 @@ func (b *builder) add(e history.Event) {
 	case history.Heal:
 		f := b.faults[e.Op]
 		f.To, f.Evicted, f.Touched = e.At, strings.Fields(e.Note), e.Value
+	case history.Failed:
+		b.run.Failures = append(b.run.Failures, fmt.Sprintf("worker %d.%d: %s", e.Worker, e.Life, e.Note))
 	case history.Born, history.Died, history.Bye, history.Stall:
 		b.life(e)
 	default:
@@ -148,6 +151,9 @@ func (h *Hold) extend(until int64) {
 func (b *builder) access(who Who, e history.Event) {
 	switch e.Kind {
 	case history.Looks, history.Writes:
+		if a := b.open[who]; a != nil { // which has had an error
+			a.Return, a.Unknown = e.At+lateWrite, true
+		}
 		a := &Access{
 			Who: who, Key: e.Key, Token: e.Token, Value: e.Value, Seen: e.Seen,
 			Look: e.Kind == history.Looks, Write: e.Kind == history.Writes,
@@ -202,8 +208,9 @@ func (b *builder) done() *Run {
 		}
 	}
 	for _, a := range b.open {
+		a.Unknown = true
 		if l := b.lives[[2]int{a.Who.Worker, a.Who.Life}]; l != nil {
-			a.Return, a.Unknown = min(l.Died, Never-lateWrite)+lateWrite, true
+			a.Return = min(l.Died, Never-lateWrite) + lateWrite
 		}
 	}
 	for _, n := range b.order {

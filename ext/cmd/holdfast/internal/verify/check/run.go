@@ -102,6 +102,7 @@ type Run struct {
 	Faults   []Fault
 	Effects  []Effect
 	Results  []Effect
+	Failures []string // of registers, one for each process that has met with one
 }
 
 // A Promise is what a check looks at.

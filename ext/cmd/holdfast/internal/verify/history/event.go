@@ -46,12 +46,13 @@ const (
 
 // What workers tell of themselves, and the parent of them and of faults.
 const (
-	Stall Kind = "stall" // has not run from Since to At
-	Bye   Kind = "bye"   // has closed its Locker; Note tells what is left of it
-	Born  Kind = "born"  // the parent starts the process
-	Died  Kind = "died"  // the process has ended, Note tells how
-	Fault Kind = "fault" // the parent begins to do harm; Note says which
-	Heal  Kind = "heal"  // that harm is over; Note has the keys of locks that it has evicted, Value how much it has touched of what passes between a worker and the store
+	Failed Kind = "failed" // one of its registers does not work, and why; told once
+	Stall  Kind = "stall"  // has not run from Since to At
+	Bye    Kind = "bye"    // has closed its Locker; Note tells what is left of it
+	Born   Kind = "born"   // the parent starts the process
+	Died   Kind = "died"   // the process has ended, Note tells how
+	Fault  Kind = "fault"  // the parent begins to do harm; Note says which
+	Heal   Kind = "heal"   // that harm is over; Note has the keys of locks that it has evicted, Value how much it has touched of what passes between a worker and the store
 )
 
 // An Event is one line.

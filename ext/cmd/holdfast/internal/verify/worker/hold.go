@@ -85,7 +85,7 @@ func (c *client) change(hold time.Duration, all []*held) {
 	for i, h := range all {
 		value := h.value()
 		h.writeFenced(value, looked[i].fenced)
-		h.writePlain(value, looked[i].plain.Value)
+		h.writePlain(value, looked[i].plain)
 	}
 }
 
@@ -165,6 +165,7 @@ func (h *held) look() register.State {
 	h.tell(history.Event{Kind: history.Looks, Token: h.token})
 	state, err := h.append(true, register.Record{Token: h.token})
 	h.report(history.Event{Kind: history.Looked, Token: h.token, Value: state.Value, No: state.Refused}, err)
+	state.Refused = state.Refused || err != nil
 	return state
 }
 
@@ -178,7 +179,10 @@ func (h *held) view() {
 // read reads the plain register.
 func (h *held) read() register.State {
 	state, err := h.registers.Read(context.Background(), register.Name{Key: h.key})
-	h.fail(err)
+	if err != nil {
+		h.fail(err)
+		state.Refused = true
+	}
 	return state
 }
 
@@ -193,9 +197,14 @@ func (h *held) writeFenced(value uint64, seen register.State) {
 	h.report(history.Event{Kind: history.Wrote, Token: h.token, Value: value, No: state.Refused}, err)
 }
 
-func (h *held) writePlain(value, seen uint64) {
-	_, err := h.append(false, register.Record{Token: h.token, Value: value, Seen: seen})
-	h.fail(err)
+func (h *held) writePlain(value uint64, seen register.State) {
+	if seen.Refused {
+		return
+	}
+	_, err := h.append(false, register.Record{Token: h.token, Value: value, Seen: seen.Value})
+	if err != nil {
+		h.fail(err)
+	}
 }
 
 // append goes on after the end of the lock, and of the run.

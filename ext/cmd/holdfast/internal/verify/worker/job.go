@@ -64,18 +64,15 @@ type worker struct {
 	clock     clock
 	finish    chan struct{} // closed when no operation is to begin any more
 
-	mu     sync.Mutex
-	failed error // the first thing that went wrong with a register
+	failed sync.Once
 }
 
-// fail ends the run in the end: the registers are its own, and prove nothing if
-// they do not work.
+// fail tells that a register does not work. The run proves nothing then: registers
+// are its own.
 func (w *worker) fail(err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.failed == nil {
-		w.failed = err
-	}
+	w.failed.Do(func() {
+		w.history.Add(history.Event{At: history.Now(), Kind: history.Failed, Note: note(err)})
+	})
 }
 
 // Run is the life of a worker, until in ends.
@@ -106,7 +103,7 @@ func Run(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 		close(w.finish)
 	}()
 	w.run(ctx)
-	return errors.Join(w.close(begin+1, files), w.failed)
+	return w.close(begin, files)
 }
 
 // open opens what the worker needs. A store that is being harmed may need several

@@ -34,6 +34,9 @@ func (c *client) once(ctx context.Context, op plan.Operation) {
 		return
 	}
 	value, err := strconv.ParseUint(string(result), 10, 64)
-	c.fail(err)
+	if err != nil {
+		c.fail(err)
+		return
+	}
 	c.tell(history.Event{Kind: history.Result, Key: key, Value: value})
 }
