@@ -6,7 +6,7 @@ RACE  = $(shell go list -race errors >/dev/null 2>&1 && echo -race)
 TESTS ?= -timeout=8m -parallel=8
 # Of which packages; work are all of all modules.
 PACKAGES ?= work
-BENCH ?= -save=docs
+BENCH ?=
 TORTURE ?= -save=docs
 
 .PHONY: help
@@ -31,7 +31,7 @@ lint: ## run the static checks: format, vet for every system, staticcheck
 check: lint test ## run all that a change must pass
 
 .PHONY: bench
-bench: ## measure it beside what others use, in 20 minutes; BENCH=-short takes three
+bench: ## measure it beside what others use, in 20 minutes; BENCH=-short takes three, BENCH=-save=docs publishes
 	@scripts/servers
 	go run ./ext/bench $(BENCH)
 

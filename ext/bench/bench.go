@@ -2,7 +2,7 @@ package main
 
 import (
 	"fmt"
-	"math/rand/v2"
+	"math"
 	"time"
 
 	"github.com/holdfast-go/holdfast/ext/bench/internal/figures"
@@ -15,6 +15,8 @@ type bench struct {
 	name                  string
 	processes, goroutines int
 	ownKeys               bool
+	apart                 bool // it says nothing within one process
+	late                  bool // a hand-off after a long wait
 
 	// timed says that a round is judged by the median of its times, which are of
 	// what times names, and not by how many locks there were.
@@ -28,35 +30,44 @@ const held = "held"
 
 var benches = []bench{
 	{name: "alone", processes: 1, goroutines: 1, timed: true, times: "lock and unlock", turn: alone},
-	{name: "hand-off", processes: 2, goroutines: 1, timed: true, times: "hand-off", turn: handOff},
+	{name: "hand-off", processes: 2, goroutines: 1, apart: true, timed: true, times: "hand-off", turn: handOff},
+	{name: "late-hand-off", processes: 2, goroutines: 1, apart: true, late: true, timed: true, times: "hand-off", turn: handOff},
 	{name: "one-key", processes: 4, goroutines: 8, times: "wait", turn: crowd},
+	{name: "one-each", processes: 4, goroutines: 1, apart: true, times: "wait", turn: crowd},
 	{name: "distinct-keys", processes: 1, goroutines: 64, ownKeys: true, times: "wait", turn: crowd},
 }
 
-// at returns the bench as it is for a store, and whether it is possible there.
+// at returns the bench as it is for a store, and whether it says something there.
 func (b bench) at(st stores.Store) (bench, bool) {
-	if st.Only != "" && st.Only != b.name {
+	if st.Only != "" && st.Only != b.name || b.late && !st.Polls {
 		return b, false
 	}
 	if st.OneProcess {
 		b.processes, b.goroutines = 1, b.processes*b.goroutines
 	}
-	return b, b.name != "hand-off" || b.processes == 2
+	return b, !st.OneProcess || !b.apart
 }
 
 // contended reports whether goroutines vie for one key, and how fair that is says
 // something of the lock.
 func (b bench) contended() bool { return !b.timed && !b.ownKeys }
 
+// waits reports whether anybody waits for a lock.
+func (b bench) waits() bool { return b.processes*b.goroutines > 1 && !b.ownKeys }
+
 // title says what is done.
-func (b bench) title() string {
+func (b bench) title(s scale) string {
 	switch b.name {
 	case "alone":
 		return "Alone: one goroutine takes and gives back a lock that nobody else wants"
 	case "hand-off":
 		return "Hand-off: from before the unlock in one process to holding in another that has waited for a while"
+	case "late-hand-off":
+		return fmt.Sprintf("Late hand-off: the same after a wait of %v to %v, of %d keys at about the same time", s.late, s.late*3/2, lateKeys)
 	case "one-key":
 		return fmt.Sprintf("One key: %d goroutines in %s", b.processes*b.goroutines, processes(b.processes))
+	case "one-each":
+		return fmt.Sprintf("One key, one goroutine each: %s, so that every lock comes from the store", processes(b.processes))
 	default:
 		return fmt.Sprintf("Distinct keys: %d goroutines in one process, each with its own", b.goroutines)
 	}
@@ -69,48 +80,37 @@ func processes(n int) string {
 	return fmt.Sprintf("%d processes", n)
 }
 
-// A scale says how long a run takes.
-type scale struct {
-	rounds   int
-	each     time.Duration // of a round of a side
-	handOffs int           // of a round of a side
-	wait     time.Duration // how long who is handed a lock has waited, at most
-	ttl      time.Duration
-
-	held    int           // locks
-	heldFor time.Duration // longer than the TTL
-}
-
-var (
-	full = scale{
-		rounds: 10, each: 300 * time.Millisecond, handOffs: 12, wait: 150 * time.Millisecond,
-		ttl: 15 * time.Second, held: 10_000, heldFor: 30 * time.Second,
-	}
-	short = scale{
-		rounds: 3, each: 100 * time.Millisecond, handOffs: 4, wait: 150 * time.Millisecond,
-		ttl: 3 * time.Second, held: 500, heldFor: 5 * time.Second,
-	}
-)
-
 // A result is what a side has got in all rounds.
 type result struct {
 	side   stores.Side
 	rounds []float64 // locks a second, or seconds
+	fair   []float64 // of rounds with enough locks, what the least lucky got beside the luckiest
 	tally  worker.Tally
-	cost   int // what all locks have cost the server
+	cost   float64 // what all locks have cost the server
 }
 
-func (r result) locks() int { return figures.Sum(r.tally.Counts) }
-
 // add adds a round.
-func (r *result) add(b bench, t worker.Tally, cost int, s scale) {
+func (r *result) add(b bench, t worker.Tally, cost float64, s scale) {
+	locks := figures.Sum(t.Counts)
 	if b.timed {
 		r.rounds = append(r.rounds, figures.Quantile(t.Times, 0.5).Seconds())
 	} else {
-		r.rounds = append(r.rounds, float64(figures.Sum(t.Counts))/s.each.Seconds())
+		r.rounds = append(r.rounds, float64(locks)/s.each.Seconds())
 	}
-	r.tally.Add(t)
+	if b.contended() && locks >= enough*len(t.Counts) {
+		r.fair = append(r.fair, figures.Fairness(t.Counts))
+	}
+	t.Counts = nil // of this round only
+	r.tally.Join(t)
 	r.cost += cost
+}
+
+// fairness returns the median of the rounds, not a number if few of them tell.
+func (r result) fairness() float64 {
+	if 2*len(r.fair) < len(r.rounds) || len(r.fair) == 0 {
+		return math.NaN()
+	}
+	return figures.Quartiles(r.fair).Median
 }
 
 func alone(_ bench, ws []*worker.Worker, key string, s scale) (worker.Tally, error) {
@@ -136,18 +136,24 @@ func crowd(b bench, ws []*worker.Worker, key string, s scale) (all worker.Tally,
 	return all, nil
 }
 
-// handOff lets two processes pass on a lock.
-func handOff(_ bench, ws []*worker.Worker, key string, s scale) (t worker.Tally, err error) {
+// handOff lets two processes pass on a lock, or several of which each goes its way.
+func handOff(b bench, ws []*worker.Worker, key string, s scale) (t worker.Tally, err error) {
+	hold := worker.Order{Do: worker.Lock, Key: key, Locks: 1}
+	free := worker.Order{Do: worker.Unlock, For: s.wait} // at some point between two tries
+	wait, times := time.Millisecond, s.handOffs
+	if b.late {
+		wait, times = s.late, 1
+		hold.Locks, free.For = lateKeys, s.late/2
+	}
 	from, to := ws[0], ws[1]
-	hold, free := worker.Order{Do: worker.Lock, Key: key}, worker.Order{Do: worker.Unlock}
 	if _, err := from.Do(hold); err != nil {
 		return t, err
 	}
-	for range s.handOffs {
+	for range times {
 		if err := to.Order(hold); err != nil {
 			return t, err
 		}
-		<-time.After(time.Millisecond + rand.N(s.wait)) // it waits, at some point between two tries
+		<-time.After(wait)
 		began, err := from.Do(free)
 		if err != nil {
 			return t, err
@@ -156,12 +162,14 @@ func handOff(_ bench, ws []*worker.Worker, key string, s scale) (t worker.Tally,
 		if err != nil {
 			return t, err
 		}
-		t.Times = append(t.Times, got.At.Sub(began.At))
+		for i, at := range got.At {
+			t.Times = append(t.Times, at.Sub(began.At[i]))
+		}
 		t.Hung += got.Tally.Hung
 		t.Lost += began.Tally.Lost
 		from, to = to, from
 	}
-	t.Counts = []int{s.handOffs + 1}
+	t.Had = hold.Locks * (times + 1)
 	_, err = from.Do(free)
 	return t, err
 }

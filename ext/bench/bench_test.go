@@ -28,8 +28,9 @@ func TestMain(m *testing.M) {
 }
 
 var tiny = scale{
-	rounds: 1, each: 20 * time.Millisecond, handOffs: 2, wait: 5 * time.Millisecond,
-	ttl: 10 * time.Second, held: 20, heldFor: 20 * time.Millisecond,
+	rounds: 1, each: 20 * time.Millisecond, longest: 40 * time.Millisecond,
+	handOffs: 2, wait: 5 * time.Millisecond, late: 20 * time.Millisecond,
+	ttl: 10 * time.Second, idle: 10 * time.Millisecond, held: 20, heldFor: 20 * time.Millisecond,
 }
 
 // TestEverySide lets every side of every store do everything for a moment.
@@ -40,7 +41,7 @@ func TestEverySide(t *testing.T) {
 		}
 		t.Run(st.Name, func(t *testing.T) {
 			t.Parallel()
-			f, err := open(t, st, tiny, 2)
+			f, err := open(t, st, tiny, 2, 1)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -77,7 +78,7 @@ func TestEverySide(t *testing.T) {
 
 func everything(t *testing.T) plan {
 	t.Helper()
-	p, err := newPlan("", tiny)
+	p, err := newPlan("", tiny, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,8 +89,9 @@ func everything(t *testing.T) plan {
 // soon is not judged.
 func check(t *testing.T, b bench, st stores.Store, r result) {
 	t.Helper()
-	if len(r.tally.Times) == 0 || len(r.rounds) != tiny.rounds {
-		t.Errorf("%s: %s measured %d times in %d rounds", b.name, r.side.Name, len(r.tally.Times), len(r.rounds))
+	if len(r.tally.Times) == 0 || r.tally.Had == 0 || len(r.rounds) != tiny.rounds {
+		t.Errorf("%s: %s measured %d times of %d locks in %d rounds",
+			b.name, r.side.Name, len(r.tally.Times), r.tally.Had, len(r.rounds))
 	}
 	if r.side.Kind == stores.Ours && r.tally.Lost+r.tally.Twice > 0 {
 		t.Errorf("%s: %s lost %d locks and granted %d twice", b.name, r.side.Name, r.tally.Lost, r.tally.Twice)
@@ -102,7 +104,7 @@ func check(t *testing.T, b bench, st stores.Store, r result) {
 // TestWholeRun prints the tables of a small store, and the picture.
 func TestWholeRun(t *testing.T) {
 	t.Parallel()
-	p, err := newPlan("^memory/", tiny)
+	p, err := newPlan("^memory/", tiny, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,8 +118,8 @@ func TestWholeRun(t *testing.T) {
 			if n := strings.Count(out.String(), "\n| "+s.Name+" |"); n < 3 {
 				t.Errorf("%d tables have a row of %s, want 3:\n%s", n, s.Name, out.String())
 			}
-			if !strings.Contains(picture, ">"+s.Name+"<") {
-				t.Errorf("the picture has no %s", s.Name)
+			if strings.Contains(picture, ">"+s.Name+"<") == s.Empty {
+				t.Errorf("%s is in the picture: %t", s.Name, s.Empty)
 			}
 		}
 	}
@@ -127,8 +129,13 @@ func TestSave(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var out bytes.Buffer
-	if err := execute(t.Context(), []string{"-short", "-run", "^memory/alone", "-save", dir}, &out); err != nil {
+	args := []string{"-short", "-run", "^memory/alone", "-save", dir}
+	if err := execute(t.Context(), args, &out); err != nil {
 		t.Fatal(err)
+	}
+	before := out.String()
+	if err := execute(t.Context(), args, &out); err == nil || !strings.Contains(err.Error(), "another folder") || out.String() != before {
+		t.Errorf("a part in place of what was saved: %v", err)
 	}
 	for name, want := range map[string]string{"bench-tables.md": out.String(), "bench.svg": "</svg>\n"} {
 		if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !strings.HasSuffix(string(text), want) {
@@ -141,7 +148,7 @@ func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	p, err := newPlan("^memory/", tiny)
+	p, err := newPlan("^memory/", tiny, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +162,7 @@ func TestMissing(t *testing.T) {
 	t.Setenv("HOLDFAST_TEST_ALL", "")
 	t.Setenv("HOLDFAST_ETCD", "")
 	t.Setenv("PATH", "")
-	p, err := newPlan("^(memory|etcd)/alone", tiny)
+	p, err := newPlan("^(memory|etcd)/alone", tiny, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

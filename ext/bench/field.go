@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -18,13 +19,18 @@ type field struct {
 	store   stores.Store
 	server  *stores.Server
 	scale   scale
+	order   *rand.Rand
+	meter   meter
 	workers [][]*worker.Worker // of each side
 }
 
 // open starts the server of a store, and as many processes of each side as the
-// benches need.
-func open(tb servers.TB, st stores.Store, s scale, processes int) (f *field, err error) {
-	f = &field{store: st, server: st.Start(tb, s.ttl), scale: s, workers: make([][]*worker.Worker, len(st.Sides))}
+// benches need. The seed is of the order in which sides take turns.
+func open(tb servers.TB, st stores.Store, s scale, processes int, seed uint64) (f *field, err error) {
+	f = &field{
+		store: st, server: st.Start(tb, s.ttl), scale: s, order: rand.New(rand.NewPCG(seed, 0)),
+		workers: make([][]*worker.Worker, len(st.Sides)),
+	}
 	for i, side := range st.Sides {
 		for range processes {
 			w, err := f.start(side)
@@ -34,13 +40,13 @@ func open(tb servers.TB, st stores.Store, s scale, processes int) (f *field, err
 			f.workers[i] = append(f.workers[i], w)
 		}
 	}
-	if f.server.Fail == nil {
-		return f, nil
-	}
 	if err := f.warm(); err != nil {
 		return nil, errors.Join(err, f.close())
 	}
-	f.server.Fail()
+	if f.server.Fail != nil {
+		f.server.Fail()
+	}
+	f.meter = newMeter(f.server.Count, st.Sides[0], s.idle)
 	return f, nil
 }
 
@@ -63,62 +69,61 @@ func (f *field) close() error {
 // warm lets clients connect, and change their ways, as some do once many have used
 // them.
 func (f *field) warm() error {
-	b := bench{goroutines: 64, ownKeys: true}
 	s := f.scale
 	s.each = min(s.each, 100*time.Millisecond)
-	for i := range f.workers {
-		if _, err := crowd(b, f.workers[i], "warm", s); err != nil {
+	for _, ws := range f.workers {
+		b := bench{goroutines: 64 / len(ws), ownKeys: true} // a server has only so many connections
+		if _, err := crowd(b, ws, "warm", s); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// run lets all sides take turns. What the first turn of each has to open does not
-// count.
+// run lets the sides that differ in a bench take turns. The first turn of each does
+// not count: it opens what there is to open, and tells how long a turn has to be.
 func (f *field) run(ctx context.Context, b bench) ([]result, error) {
-	results := make([]result, len(f.workers))
-	turn := func(i int, s scale) (worker.Tally, error) {
-		return b.turn(b, f.workers[i][:b.processes], fmt.Sprint(b.name, "-", i), s)
+	var sides []int
+	for i, side := range f.store.Sides {
+		if !side.Patient || b.waits() {
+			sides = append(sides, i)
+		}
 	}
-	first := f.scale
-	first.each, first.handOffs = first.each/4, max(first.handOffs/4, 1)
-	err := turns(ctx, 1, len(f.workers), func(i int) error {
-		results[i].side = f.store.Sides[i]
-		_, err := turn(i, first)
+	results, scales := make([]result, len(sides)), make([]scale, len(sides))
+	turn := func(n int, s scale) (worker.Tally, error) {
+		i := sides[n]
+		return b.turn(b, f.workers[i][:b.processes], fmt.Sprint(b.name, "-", i, "-"), s)
+	}
+	err := turns(ctx, f.order, 1, len(sides), func(n int) error {
+		began := time.Now()
+		t, err := turn(n, f.scale.first())
+		results[n].side = f.store.Sides[sides[n]]
+		scales[n] = f.scale.of(b, t.Had, time.Since(began))
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	err = turns(ctx, f.scale.rounds, len(f.workers), func(i int) error {
-		before := f.count(i)
-		t, err := turn(i, f.scale)
+	err = turns(ctx, f.order, f.scale.times(b), len(sides), func(n int) error {
+		cost := f.meter.start(results[n].side)
+		t, err := turn(n, scales[n])
 		if err == nil {
-			results[i].add(b, t, f.count(i)-before, f.scale)
+			results[n].add(b, t, cost(), scales[n])
 		}
 		return err
 	})
 	return results, err
 }
 
-// count returns what a side has cost the server so far.
-func (f *field) count(i int) int {
-	if f.server.Count == nil {
-		return 0
-	}
-	return f.server.Count(f.store.Sides[i])
-}
-
-// turns lets each of n run once a round, until ctx ends. Another begins each round,
-// so that none always comes after the same one.
-func turns(ctx context.Context, rounds, n int, run func(i int) error) error {
-	for round := range rounds {
-		for i := range n {
+// turns lets each of n run once a round, in an order of its own each round, so that
+// none always comes after the same one, until ctx ends.
+func turns(ctx context.Context, order *rand.Rand, rounds, n int, run func(i int) error) error {
+	for range rounds {
+		for _, i := range order.Perm(n) {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if err := run((round + i) % n); err != nil {
+			if err := run(i); err != nil {
 				return err
 			}
 		}

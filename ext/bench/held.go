@@ -56,14 +56,14 @@ func (f *field) holdAs(ctx context.Context, i int) (h holding, err error) {
 		reports = append(reports, r)
 	}
 	before, start := reports[0].Use, reports[2].Use
-	began, count := time.Now(), f.count(i)
+	began, cost := time.Now(), f.meter.start(h.side)
 	select {
 	case <-time.After(f.scale.heldFor):
 	case <-ctx.Done():
 		return h, ctx.Err()
 	}
 	spent := time.Since(began).Seconds()
-	h.cost = float64(f.count(i)-count) / spent
+	h.cost = cost() / spent
 	end, err := w.Do(worker.Order{Do: worker.Measure})
 	if err != nil {
 		return h, err

@@ -17,6 +17,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -46,7 +47,8 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 	match := flags.String("run", "", "run only what matches this `regexp`, of the form store/bench")
 	brief := flags.Bool("short", false, "take three minutes, for a first impression")
 	list := flags.Bool("list", false, "list what there is")
-	save := flags.String("save", "", "write the tables and a picture of them into this `folder`, too")
+	save := flags.String("save", "", "write the tables and a picture of them into this `folder`, too; those of a part replace none")
+	seed := flags.Uint64("seed", 0, "shuffle the order of the sides with this `number`, in place of a random one")
 	locks := flags.Int("held", 0, "hold so many `locks`, in place of 10,000, or of 500 with -short")
 	if flags.Parse(args) != nil {
 		return flag.ErrHelp // it has said what is wrong
@@ -64,7 +66,10 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 	if *locks > 0 {
 		s.held = *locks
 	}
-	p, err := newPlan(*match, s)
+	if *seed == 0 {
+		*seed = rand.Uint64N(1_000_000) + 1
+	}
+	p, err := newPlan(*match, s, *seed)
 	if err != nil {
 		return fmt.Errorf("-run: %w", err)
 	}
@@ -75,21 +80,32 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 	if *save == "" {
 		return p.runAll(ctx, out)
 	}
-	if _, err := os.Stat(*save); err != nil { // said now, and not after all the work
+	part := *match != "" || *brief || *locks > 0
+	return p.save(ctx, *save, part, out)
+}
+
+// save runs all, and writes what comes out into a folder as well. A part replaces
+// nothing there, since it may stand where others read the whole.
+func (p plan) save(ctx context.Context, folder string, part bool, out io.Writer) error {
+	if _, err := os.Stat(folder); err != nil { // said now, and not after all the work
 		return fmt.Errorf("-save: %w", err)
 	}
-	var tables bytes.Buffer
-	tables.WriteString(tablesHead)
-	if err := p.runAll(ctx, io.MultiWriter(out, &tables)); err != nil {
+	tables, picture := filepath.Join(folder, "bench-tables.md"), filepath.Join(folder, "bench.svg")
+	for _, file := range []string{tables, picture} {
+		if _, err := os.Stat(file); part && err == nil {
+			return fmt.Errorf("-save: %s is there, and -run, -short and -held make only a part: save it into another folder", file)
+		}
+	}
+	var text bytes.Buffer
+	text.WriteString(tablesHead)
+	if err := p.runAll(ctx, io.MultiWriter(out, &text)); err != nil {
 		return err
 	}
-	return errors.Join(
-		os.WriteFile(filepath.Join(*save, "bench-tables.md"), tables.Bytes(), 0o644),
-		os.WriteFile(filepath.Join(*save, "bench.svg"), p.picture.Draw(), 0o644))
+	return errors.Join(os.WriteFile(tables, text.Bytes(), 0o644), os.WriteFile(picture, p.picture.Draw(), 0o644))
 }
 
 const tablesHead = `# Tables of the benchmarks
 
-"make bench" has written this file. [bench.md](bench.md) says what the figures mean.
+"make bench BENCH=-save=docs" has written this file. [bench.md](bench.md) says what the figures mean.
 
 `

@@ -20,11 +20,12 @@ import (
 type plan struct {
 	match   *regexp.Regexp // of store/bench
 	scale   scale
+	seed    uint64       // of the order in which sides take turns
 	picture *chart.Chart // of what was measured
 }
 
-func newPlan(match string, s scale) (p plan, err error) {
-	p = plan{scale: s, picture: newPicture()}
+func newPlan(match string, s scale, seed uint64) (p plan, err error) {
+	p = plan{scale: s, seed: seed, picture: newPicture()}
 	p.match, err = regexp.Compile(match)
 	if err == nil && len(p.names()) == 0 {
 		err = errors.New("it matches nothing: -list shows what there is")
@@ -64,8 +65,9 @@ func (p plan) holds(st stores.Store) bool {
 // runAll measures one store after another. It goes on past those whose servers are
 // not installed, and says so, and past those that fail.
 func (p plan) runAll(ctx context.Context, out io.Writer) error {
-	fmt.Fprintf(out, "%s, %s/%s, %d processors, %d rounds.%s\n\n",
-		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), p.scale.rounds, load("before"))
+	fmt.Fprintf(out, "%s, %s/%s, %d processors, %d rounds, TTL %v, -seed=%d.%s%s\n\n",
+		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), p.scale.rounds, p.scale.ttl, p.seed,
+		commit(ctx), load("before"))
 	var missing []string
 	var failed error
 	for _, st := range stores.All() {
@@ -102,18 +104,23 @@ func (p plan) run(ctx context.Context, tb servers.TB, st stores.Store, out io.Wr
 	for _, b := range chosen {
 		processes = max(processes, b.processes)
 	}
-	f, err := open(tb, st, p.scale, processes)
+	f, err := open(tb, st, p.scale, processes, p.seed)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.close()) }()
 	fmt.Fprintf(out, "### %s\n\n", st.Title)
+	about := versions(st.Modules)
+	if f.server.About != "" {
+		about = slices.Insert(about, 0, f.server.About)
+	}
+	fmt.Fprintf(out, "%s.\n\n", strings.Join(about, "; "))
 	for _, b := range chosen {
 		results, err := f.run(ctx, b)
 		if err != nil {
 			return fmt.Errorf("%s: %w", b.name, err)
 		}
-		printResults(out, b, st, results)
+		printResults(out, b, st, p.scale, results)
 		paint(p.picture, b, st, results)
 	}
 	if !p.holds(st) {

@@ -29,8 +29,8 @@ func (t *table) print(w io.Writer) {
 }
 
 // printResults shows what the sides have got from a bench.
-func printResults(w io.Writer, b bench, st stores.Store, results []result) {
-	fmt.Fprintf(w, "%s.\n\n", b.title())
+func printResults(w io.Writer, b bench, st stores.Store, s scale, results []result) {
+	fmt.Fprintf(w, "%s.\n\n", b.title(s))
 	head := []string{"", b.times + " p50", "quartiles of the rounds", "× Holdfast"}
 	if !b.timed {
 		head = []string{"", "locks/s", "quartiles of the rounds", "× Holdfast", b.times + " p50"}
@@ -49,16 +49,19 @@ func printResults(w io.Writer, b bench, st stores.Store, results []result) {
 	}
 	t.print(w)
 	for _, r := range results {
+		if r.side.Empty {
+			continue // which excludes nobody, as it should be
+		}
 		for _, flaw := range []struct {
 			n    int
 			text string
 		}{
 			{r.tally.Hung, "waited for ten seconds after all others had stopped"},
 			{r.tally.Lost, "could not be given back"},
-			{r.tally.Twice, "were granted while another held the key"},
+			{r.tally.Twice, "were granted while another of the process held the key"},
 		} {
 			if flaw.n > 0 {
-				fmt.Fprintf(w, "%s: of %d locks, %d %s.\n\n", r.side.Name, r.locks(), flaw.n, flaw.text)
+				fmt.Fprintf(w, "%s: of %d locks, %d %s.\n\n", r.side.Name, r.tally.Had, flaw.n, flaw.text)
 			}
 		}
 	}
@@ -72,17 +75,17 @@ func (r result) cells(b bench, st stores.Store, reference result) []string {
 	spread := figures.Quartiles(r.rounds)
 	cells := []string{
 		r.side.Name, show(spread.Median), show(spread.Low) + " – " + show(spread.High),
-		ratio(figures.Ratio(r.rounds, reference.rounds)),
+		known(figures.Ratio(r.rounds, reference.rounds), 3),
 	}
 	if !b.timed {
 		cells = append(cells, duration(r.p50(b)))
 	}
 	cells = append(cells, duration(r.quantile(0.99)), duration(r.quantile(1)))
 	if b.contended() {
-		cells = append(cells, significant(figures.Fairness(r.tally.Counts), 2))
+		cells = append(cells, known(r.fairness(), 2))
 	}
 	if st.Cost != "" {
-		cells = append(cells, significant(float64(r.cost)/float64(max(r.locks(), 1)), 3))
+		cells = append(cells, significant(r.cost/float64(max(r.tally.Had, 1)), 3))
 	}
 	return cells
 }
@@ -133,12 +136,12 @@ func duration(d time.Duration) string {
 	}
 }
 
-// ratio shows how many times something is what something else is.
-func ratio(x float64) string {
+// known shows a number, and a dash unless it is one.
+func known(x float64, digits int) string {
 	if math.IsNaN(x) {
 		return "–"
 	}
-	return significant(x, 3)
+	return significant(x, digits)
 }
 
 // significant shows so many digits of a number, and all before its point.

@@ -15,6 +15,7 @@ import (
 // that they are compared by.
 type Chart struct {
 	Title, Subtitle string
+	Note            string    // below the subtitle
 	Legend          [3]string // of the tones
 	Panels          []string
 	Facts           []string // heads of the columns of text at the right
@@ -48,10 +49,10 @@ var style string
 const (
 	margin  = 24
 	names   = 250 // the column of names
-	panel   = 190
+	panel   = 170
 	gap     = 46 // between panels
-	fact    = 72
-	head    = 128 // above the first group
+	fact    = 76
+	head    = 146 // above the first group
 	title   = 30  // of a group
 	line    = 21
 	bar     = 8
@@ -82,6 +83,7 @@ func (c Chart) Draw() []byte {
 	d.put(`<rect class="page" width="%d" height="%d" rx="10"/>`, c.width(), c.height())
 	d.put(`<text class="title" x="%d" y="40">%s</text>`, margin, text(c.Title))
 	d.put(`<text class="note" x="%d" y="61">%s</text>`, margin, text(c.Subtitle))
+	d.put(`<text class="note" x="%d" y="79">%s</text>`, margin, text(c.Note))
 	c.legend(d)
 	for i, name := range c.Panels {
 		d.put(`<text class="head" x="%.0f" y="%d">%s</text>`, left(i), head-24, text(name))

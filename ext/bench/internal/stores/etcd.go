@@ -15,7 +15,7 @@ import (
 
 func etcd() Store {
 	return Store{
-		Name: "etcd", Title: "etcd", Cost: "writes",
+		Name: "etcd", Title: "etcd", Cost: "writes", Modules: []string{"go.etcd.io/etcd/client/v3"},
 		Sides: []Side{
 			{Name: "Holdfast", Open: openEtcd, Renews: true},
 			{Name: "concurrency.Mutex", Kind: Peer, Open: openMutex},
@@ -23,9 +23,22 @@ func etcd() Store {
 		},
 		Start: func(tb servers.TB, _ time.Duration) *Server {
 			e := servers.StartEtcd(tb)
-			return &Server{At: []string{e.Direct()}, Count: func(Side) int { return e.Revision() }}
+			return &Server{At: []string{e.Direct()}, About: aboutEtcd(tb, e.Direct()), Count: func(Side) int { return e.Revision() }}
 		},
 	}
+}
+
+func aboutEtcd(tb servers.TB, addr string) string {
+	client, err := newEtcd([]string{addr})
+	if err != nil {
+		tb.Fatalf("%s: %v", addr, err)
+	}
+	defer client.Close()
+	status, err := client.Status(context.Background(), addr)
+	if err != nil {
+		tb.Fatalf("%s: %v", addr, err)
+	}
+	return "etcd " + status.Version + " on disk"
 }
 
 func openEtcd(at []string, ttl time.Duration) (*Library, error) {

@@ -6,9 +6,6 @@ import (
 	"time"
 
 	"github.com/bsm/redislock"
-	"github.com/go-redsync/redsync/v4"
-	pool "github.com/go-redsync/redsync/v4/redis"
-	goredispool "github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
@@ -30,12 +27,12 @@ func openGoRedis(at []string, ttl time.Duration) (*Library, error) {
 	return lib, nil
 }
 
-func openBareGoRedis(at []string, ttl time.Duration) (*Library, error) {
-	return bareGoRedis(newGoRedis(at[0]), ttl, pause), nil
-}
-
-func openPatientGoRedis(at []string, ttl time.Duration) (*Library, error) {
-	return bareGoRedis(newGoRedis(at[0]), ttl, longPause), nil
+// setGoRedis is the lock that people write by hand, with such a pause between two
+// tries.
+func setGoRedis(pause time.Duration) opener {
+	return func(at []string, ttl time.Duration) (*Library, error) {
+		return bareGoRedis(newGoRedis(at[0]), ttl, pause), nil
+	}
 }
 
 func bareGoRedis(client *redis.Client, ttl, pause time.Duration) *Library {
@@ -56,30 +53,18 @@ func bareGoRedis(client *redis.Client, ttl, pause time.Duration) *Library {
 	return &Library{lock, func() { _ = client.Close() }}
 }
 
-func openRedsyncGoRedis(at []string, ttl time.Duration) (*Library, error) {
-	var pools []pool.Pool
-	var clients []*redis.Client
-	for _, addr := range at {
-		client := newGoRedis(addr)
-		clients = append(clients, client)
-		pools = append(pools, goredispool.NewPool(client))
-	}
-	return redsyncOn(redsync.New(pools...), ttl, func() {
-		for _, client := range clients {
-			_ = client.Close()
+// redislockEvery is bsm/redislock with such a pause between two tries.
+func redislockEvery(pause time.Duration) opener {
+	return func(at []string, ttl time.Duration) (*Library, error) {
+		client := newGoRedis(at[0])
+		locks := redislock.New(client)
+		lock := func(ctx context.Context, key string) (func() error, error) {
+			l, err := locks.Obtain(ctx, key, ttl, &redislock.Options{RetryStrategy: redislock.LinearBackoff(pause)})
+			if err != nil {
+				return nil, err
+			}
+			return func() error { return l.Release(context.Background()) }, nil
 		}
-	}), nil
-}
-
-func openRedislock(at []string, ttl time.Duration) (*Library, error) {
-	client := newGoRedis(at[0])
-	locks := redislock.New(client)
-	lock := func(ctx context.Context, key string) (func() error, error) {
-		l, err := locks.Obtain(ctx, key, ttl, &redislock.Options{RetryStrategy: redislock.LinearBackoff(pause)})
-		if err != nil {
-			return nil, err
-		}
-		return func() error { return l.Release(context.Background()) }, nil
+		return &Library{lock, func() { _ = client.Close() }}, nil
 	}
-	return &Library{lock, func() { _ = client.Close() }}, nil
 }

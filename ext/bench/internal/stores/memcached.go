@@ -3,6 +3,7 @@ package stores
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/bradfitz/gomemcache/memcache"
@@ -12,14 +13,20 @@ import (
 
 func memcached() Store {
 	return Store{
-		Name: "memcached", Title: "Memcached", Cost: "commands",
+		Name: "memcached", Title: "Memcached", Cost: "commands", Polls: true,
+		Modules: []string{"github.com/bradfitz/gomemcache"},
 		Sides: []Side{
 			{Name: "Holdfast", Open: openMemcached, Renews: true},
 			{Name: "add, delete on gomemcache, 5 ms", Kind: Bare, Open: openGomemcache},
 		},
 		Start: func(tb servers.TB, _ time.Duration) *Server {
 			m := servers.StartMemcached(tb)
-			return &Server{At: []string{m.Addr()}, Count: func(Side) (n int) {
+			version, err := m.Do("version")
+			if err != nil {
+				tb.Fatalf("%s: %v", m.Addr(), err)
+			}
+			about := "Memcached " + strings.TrimPrefix(version, "VERSION ")
+			return &Server{At: []string{m.Addr()}, About: about, Count: func(Side) (n int) {
 				for _, name := range []string{"cmd_get", "cmd_set", "cmd_touch", "delete_hits", "delete_misses"} {
 					n += m.Stat(name)
 				}

@@ -12,11 +12,12 @@ import (
 
 func memory() Store {
 	return Store{
-		Name: "memory", Title: "Memory", OneProcess: true,
+		Name: "memory", Title: "Memory", OneProcess: true, Modules: []string{"github.com/moby/locker"},
 		Sides: []Side{
 			{Name: "Holdfast", Open: holdfastAt, Renews: true},
 			{Name: "moby/locker", Kind: Peer, Open: openLocker},
 			{Name: "map of channels", Kind: Bare, Open: openChannels},
+			{Name: "no lock: the bench itself", Kind: Bare, Open: openNothing, Empty: true},
 		},
 		Start: func(servers.TB, time.Duration) *Server { return &Server{At: []string{"mem://"}} },
 	}
@@ -29,6 +30,14 @@ func openLocker([]string, time.Duration) (*Library, error) {
 			names.Lock(key)
 			return func() error { return names.Unlock(key) }, nil
 		},
+		Close: func() {},
+	}, nil
+}
+
+func openNothing([]string, time.Duration) (*Library, error) {
+	unlock := func() error { return nil }
+	return &Library{
+		Lock:  func(context.Context, string) (func() error, error) { return unlock, nil },
 		Close: func() {},
 	}, nil
 }

@@ -15,7 +15,8 @@ import (
 
 func mysqlStore() Store {
 	return Store{
-		Name: "mysql", Title: "MariaDB, rows", Cost: "statements",
+		Name: "mysql", Title: "MariaDB, rows", Cost: "statements", Polls: true,
+		Modules: []string{"github.com/go-sql-driver/mysql"},
 		Sides: []Side{
 			{Name: "Holdfast", Open: holdfastAt, Renews: true},
 			{Name: "row by hand, 5 ms", Kind: Bare, Open: openMySQLRow},
@@ -32,7 +33,8 @@ func mysqlStore() Store {
 // connection for each that waits or holds.
 func mysqlSession() Store {
 	return Store{
-		Name: "mysql-session", Title: "MariaDB, sessions", Cost: "statements",
+		Name: "mysql-session", Title: "MariaDB, sessions", Cost: "statements", Polls: true,
+		Modules: []string{"github.com/go-sql-driver/mysql"},
 		Sides: []Side{
 			{Name: "Holdfast", Open: holdfastAt},
 			{Name: "GET_LOCK on go-sql-driver", Kind: Bare, Open: openGetLock},
@@ -48,7 +50,9 @@ func startMariaDB(tb servers.TB, params string) (*servers.MariaDB, *Server) {
 	m := servers.StartMariaDB(tb, "max_connections = 300")
 	url := m.URL() + params
 	create(tb, url)
-	return m, &Server{At: []string{url, m.URL()}, Count: func(Side) int {
+	about := m.Must(`SELECT concat('MariaDB ', version(), ', innodb_buffer_pool_size ', @@innodb_buffer_pool_size DIV 1048576,
+' MB, innodb_flush_log_at_trx_commit ', @@innodb_flush_log_at_trx_commit)`)
+	return m, &Server{At: []string{url, m.URL()}, About: strings.TrimSpace(about), Count: func(Side) int {
 		row := strings.Fields(m.Must(`SHOW GLOBAL STATUS LIKE 'Questions'`))
 		n, err := strconv.Atoi(row[len(row)-1])
 		if err != nil {
@@ -85,28 +89,23 @@ func openMySQLRow(at []string, ttl time.Duration) (*Library, error) {
 		return nil, err
 	}
 	const (
-		add  = `INSERT IGNORE INTO bare (name, owner, expires) VALUES (?, '', '2000-01-01')`
 		take = `UPDATE bare SET owner = ?, expires = NOW(6) + INTERVAL ? MICROSECOND WHERE name = ? AND expires <= NOW(6)`
+		add  = `INSERT IGNORE INTO bare (name, owner, expires) VALUES (?, '', '2000-01-01')`
 		free = `UPDATE bare SET owner = '', expires = '2000-01-01' WHERE name = ? AND owner = ?`
 	)
-	return bareRow(
-		func(ctx context.Context, key, owner string) (bool, error) {
-			ok, err := affected(db.ExecContext(ctx, take, owner, ttl.Microseconds(), key))
-			if ok || err != nil {
-				return ok, err
-			}
-			var there bool
-			err = db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM bare WHERE name = ?)`, key).Scan(&there)
-			if err == nil && !there {
-				_, err = db.ExecContext(ctx, add, key)
-			}
-			return false, err
+	r := &row{
+		take: func(ctx context.Context, key, owner string) (bool, error) {
+			return affected(db.ExecContext(ctx, take, owner, ttl.Microseconds(), key))
 		},
-		func(ctx context.Context, key, owner string) (bool, error) {
+		add: func(ctx context.Context, key string) error {
+			_, err := db.ExecContext(ctx, add, key)
+			return err
+		},
+		free: func(ctx context.Context, key, owner string) (bool, error) {
 			return affected(db.ExecContext(ctx, free, key, owner))
 		},
-		func() { _ = db.Close() },
-	), nil
+	}
+	return &Library{r.lock, func() { _ = db.Close() }}, nil
 }
 
 func openGetLock(at []string, _ time.Duration) (*Library, error) {

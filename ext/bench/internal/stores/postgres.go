@@ -13,7 +13,7 @@ import (
 
 func postgres() Store {
 	return Store{
-		Name: "postgres", Title: "PostgreSQL, rows", Cost: "statements",
+		Name: "postgres", Title: "PostgreSQL, rows", Cost: "statements", Modules: []string{"github.com/jackc/pgx/v5"},
 		Sides: []Side{
 			{Name: "Holdfast", Open: holdfastAt, Renews: true},
 			{Name: "row by hand, 5 ms", Kind: Bare, Open: openPostgresRow},
@@ -30,7 +30,7 @@ func postgres() Store {
 // takes a connection for each that waits or holds.
 func postgresSession() Store {
 	return Store{
-		Name: "postgres-session", Title: "PostgreSQL, sessions", Cost: "statements",
+		Name: "postgres-session", Title: "PostgreSQL, sessions", Cost: "statements", Modules: []string{"github.com/jackc/pgx/v5"},
 		Sides: []Side{
 			{Name: "Holdfast", Open: holdfastAt},
 			{Name: "pg_advisory_lock on pgx", Kind: Bare, Open: openAdvisory},
@@ -48,7 +48,11 @@ func startPostgres(tb servers.TB, params string) (*servers.Postgres, *Server) {
 	p.Must(`CREATE EXTENSION pg_stat_statements`)
 	url := p.URL() + params
 	create(tb, url)
-	return p, &Server{At: []string{url, p.URL()}, Count: func(Side) int {
+	about := "PostgreSQL " + p.Must(`SHOW server_version`)
+	for _, name := range []string{"shared_buffers", "fsync", "synchronous_commit"} {
+		about += ", " + name + " " + p.Must("SHOW "+name)
+	}
+	return p, &Server{At: []string{url, p.URL()}, About: about, Count: func(Side) int {
 		n, err := strconv.Atoi(p.Must(`SELECT sum(calls) FROM pg_stat_statements`))
 		if err != nil {
 			tb.Fatalf("%s: %v", p.Addr(), err)
@@ -72,22 +76,25 @@ func openPostgresRow(at []string, ttl time.Duration) (*Library, error) {
 		return nil, err
 	}
 	const (
-		take = `INSERT INTO bare (name, owner, expires) VALUES ($1, $2, clock_timestamp() + $3)
-ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, expires = clock_timestamp() + $3
-WHERE bare.expires <= clock_timestamp()`
+		take = `UPDATE bare SET owner = $2, expires = clock_timestamp() + $3 WHERE name = $1 AND expires <= clock_timestamp()`
+		add  = `INSERT INTO bare (name, owner, expires) VALUES ($1, '', 'epoch') ON CONFLICT DO NOTHING`
 		free = `UPDATE bare SET owner = '', expires = 'epoch' WHERE name = $1 AND owner = $2`
 	)
-	return bareRow(
-		func(ctx context.Context, key, owner string) (bool, error) {
+	r := &row{
+		take: func(ctx context.Context, key, owner string) (bool, error) {
 			tag, err := pool.Exec(ctx, take, key, owner, ttl)
 			return tag.RowsAffected() == 1, err
 		},
-		func(ctx context.Context, key, owner string) (bool, error) {
+		add: func(ctx context.Context, key string) error {
+			_, err := pool.Exec(ctx, add, key)
+			return err
+		},
+		free: func(ctx context.Context, key, owner string) (bool, error) {
 			tag, err := pool.Exec(ctx, free, key, owner)
 			return tag.RowsAffected() == 1, err
 		},
-		pool.Close,
-	), nil
+	}
+	return &Library{r.lock, pool.Close}, nil
 }
 
 func openAdvisory(at []string, _ time.Duration) (*Library, error) {

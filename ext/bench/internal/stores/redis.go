@@ -11,32 +11,52 @@ import (
 
 func redisStore() Store {
 	return Store{
-		Name: "redis", Title: "Redis", Cost: "commands",
+		Name: "redis", Title: "Redis", Cost: "commands", Modules: redisModules,
 		Sides: []Side{
 			{Name: "Holdfast", Open: openRedis, Renews: true},
 			{Name: "Holdfast on go-redis", Open: openGoRedis, Renews: true},
 			{Name: "rueidislock", Kind: Peer, Open: openRueidislock, Renews: true},
-			{Name: "redsync on rueidis", Kind: Peer, Open: openRedsyncRueidis, sends: []string{"set"}},
-			{Name: "redsync on go-redis", Kind: Peer, Open: openRedsyncGoRedis, sends: []string{"set"}},
-			{Name: "bsm/redislock", Kind: Peer, Open: openRedislock},
-			{Name: "SET NX on rueidis, 1 ms", Kind: Bare, Open: openBareRueidis, sends: []string{"set"}},
-			{Name: "SET NX on go-redis, 1 ms", Kind: Bare, Open: openBareGoRedis, sends: []string{"set"}},
-			{Name: "SET NX on go-redis, 5 ms", Kind: Bare, Open: openPatientGoRedis, sends: []string{"set"}},
+			{Name: "redsync on rueidis, 1 ms", Kind: Peer, Open: redsyncRueidis(every(pause)), sends: set},
+			{Name: "redsync on rueidis, 5 ms", Kind: Peer, Open: redsyncRueidis(every(longPause)), Patient: true, sends: set},
+			{Name: "redsync on go-redis, 1 ms", Kind: Peer, Open: redsyncGoRedis(every(pause)), sends: set},
+			{Name: "redsync on go-redis, 5 ms", Kind: Peer, Open: redsyncGoRedis(every(longPause)), Patient: true, sends: set},
+			{Name: "bsm/redislock, 1 ms", Kind: Peer, Open: redislockEvery(pause)},
+			{Name: "bsm/redislock, 5 ms", Kind: Peer, Open: redislockEvery(longPause), Patient: true},
+			{Name: "SET NX on rueidis, 1 ms", Kind: Bare, Open: openBareRueidis, sends: set},
+			{Name: "SET NX on go-redis, 1 ms", Kind: Bare, Open: setGoRedis(pause), sends: set},
+			{Name: "SET NX on go-redis, 5 ms", Kind: Bare, Open: setGoRedis(longPause), Patient: true, sends: set},
 		},
 		Start: func(tb servers.TB, _ time.Duration) *Server {
 			r := servers.StartRedis(tb)
-			return &Server{At: []string{r.Addr()}, Count: counter(tb, r)}
+			return &Server{At: []string{r.Addr()}, About: aboutRedis(r), Count: counter(tb, r)}
 		},
 	}
+}
+
+var redisModules = []string{
+	"github.com/redis/rueidis", "github.com/redis/go-redis/v9", "github.com/go-redsync/redsync/v4", "github.com/bsm/redislock",
+}
+
+// aboutRedis is for servers as StartRedis starts them.
+func aboutRedis(r *servers.Redis) string {
+	if version := r.Info("valkey_version"); version != "" {
+		return "Valkey " + version + " in memory only, no snapshots and no append-only file"
+	}
+	return "Redis " + r.Info("redis_version") + " in memory only, no snapshots and no append-only file"
 }
 
 func openRedis(at []string, ttl time.Duration) (*Library, error) {
 	return holdfastAt([]string{"redis://" + at[0]}, ttl)
 }
 
-// Commands that a client sends and scripts do not, whoever it is.
+// Commands that a client sends and scripts do not, whoever it is. PING is not among
+// them: rueidis sends it on each connection that is idle, so that it comes from those
+// whose turn it is not.
 var sent = []string{"eval", "evalsha", "evalsha_ro", "fcall", "script|load", "subscribe", "ssubscribe",
-	"unsubscribe", "sunsubscribe", "hello", "ping", "client|tracking", "wait"}
+	"unsubscribe", "sunsubscribe", "hello", "client|tracking", "wait"}
+
+// set is what sides send by themselves that set a key.
+var set = []string{"set"}
 
 // counter counts the commands since the servers began that the clients of a side
 // have sent. INFO counts what scripts call as well.

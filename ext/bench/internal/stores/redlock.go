@@ -8,13 +8,28 @@ import (
 
 var redlockSides = []Side{
 	{Name: "Holdfast", Open: openRedlock},
-	{Name: "redsync on rueidis", Kind: Peer, Open: openRedsyncRueidis, sends: []string{"set"}},
-	{Name: "redsync on go-redis", Kind: Peer, Open: openRedsyncGoRedis, sends: []string{"set"}},
+	{Name: "redsync on rueidis, 50 – 250 ms", Kind: Peer, Open: redsyncRueidis(usual), sends: set},
+	{Name: "redsync on rueidis, 5 – 50 ms", Kind: Peer, Open: redsyncRueidis(tuned), Patient: true, sends: set},
+	{Name: "redsync on rueidis, 1 – 5 ms", Kind: Peer, Open: redsyncRueidis(quick), Patient: true, sends: set},
+	{Name: "redsync on go-redis, 50 – 250 ms", Kind: Peer, Open: redsyncGoRedis(usual), sends: set},
+	{Name: "redsync on go-redis, 5 – 50 ms", Kind: Peer, Open: redsyncGoRedis(tuned), Patient: true, sends: set},
 }
+
+var redlockModules = []string{
+	"github.com/redis/rueidis", "github.com/redis/go-redis/v9", "github.com/go-redsync/redsync/v4",
+}
+
+// Delays of redsync on several servers: its own, such as suit many who wait, and such
+// as suit two.
+var (
+	usual = between(50*time.Millisecond, 250*time.Millisecond)
+	tuned = between(5*time.Millisecond, 50*time.Millisecond)
+	quick = between(time.Millisecond, 5*time.Millisecond)
+)
 
 func redlock() Store {
 	return Store{
-		Name: "redlock", Title: "Redlock, five servers", Cost: "commands", Sides: redlockSides,
+		Name: "redlock", Title: "Redlock, five servers", Cost: "commands", Sides: redlockSides, Modules: redlockModules,
 		Start: func(tb servers.TB, ttl time.Duration) *Server {
 			masters, s := startMasters(tb, ttl)
 			s.Count = counter(tb, masters...)
@@ -26,7 +41,7 @@ func redlock() Store {
 // redlockStopped is the same with one of five servers that answers no more.
 func redlockStopped() Store {
 	return Store{
-		Name: "redlock-stopped", Title: "Redlock, one of five servers hangs", Only: "alone", Sides: redlockSides,
+		Name: "redlock-stopped", Title: "Redlock, one of five servers hangs", Only: "alone", Sides: redlockSides, Modules: redlockModules,
 		Start: func(tb servers.TB, ttl time.Duration) *Server {
 			masters, s := startMasters(tb, ttl)
 			s.Fail = masters[2].Pause
@@ -37,7 +52,7 @@ func redlockStopped() Store {
 
 func startMasters(tb servers.TB, ttl time.Duration) ([]*servers.Redis, *Server) {
 	masters := servers.StartMasters(tb, 5)
-	s := &Server{}
+	s := &Server{About: aboutRedis(masters[0])}
 	for _, m := range masters {
 		s.At = append(s.At, m.Addr())
 	}

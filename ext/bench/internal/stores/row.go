@@ -3,18 +3,32 @@ package stores
 import (
 	"context"
 	"crypto/rand"
+	"sync"
 )
 
-// bareRow is the lock that people write by hand in a database: a row with an owner
-// and an expiry, two statements a lock, and a poll. take returns whether it has the
-// row, and free whether it had.
-func bareRow(take, free func(ctx context.Context, key, owner string) (bool, error), end func()) *Library {
-	return &Library{
-		Lock: func(ctx context.Context, key string) (func() error, error) {
-			owner := rand.Text()
-			err := poll(ctx, longPause, func() (bool, error) { return take(ctx, key, owner) })
-			return func() error { return gone(free(context.Background(), key, owner)) }, err
-		},
-		Close: end,
-	}
+// A row is the lock that people write by hand in a database: a row with an owner and
+// an expiry, two statements a lock, and a poll. An UPDATE that finds the row taken
+// writes nothing, unlike an INSERT that conflicts, so that the row is added only once.
+type row struct {
+	take func(ctx context.Context, key, owner string) (bool, error) // whether it was free
+	add  func(ctx context.Context, key string) error                // unless it is there
+	free func(ctx context.Context, key, owner string) (bool, error) // whether it was owner's
+
+	added sync.Map // keys whose row is there
+}
+
+func (r *row) lock(ctx context.Context, key string) (func() error, error) {
+	owner := rand.Text()
+	err := poll(ctx, longPause, func() (bool, error) {
+		ok, err := r.take(ctx, key, owner)
+		if _, added := r.added.Load(key); ok || err != nil || added {
+			return ok, err
+		}
+		if err := r.add(ctx, key); err != nil {
+			return false, err
+		}
+		r.added.Store(key, true)
+		return r.take(ctx, key, owner)
+	})
+	return func() error { return gone(r.free(context.Background(), key, owner)) }, err
 }

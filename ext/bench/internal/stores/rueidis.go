@@ -5,11 +5,7 @@ import (
 	"crypto/rand"
 	"time"
 
-	"github.com/go-redsync/redsync/v4"
-	pool "github.com/go-redsync/redsync/v4/redis"
-	rueidispool "github.com/go-redsync/redsync/v4/redis/rueidis"
 	"github.com/redis/rueidis"
-	"github.com/redis/rueidis/rueidiscompat"
 	"github.com/redis/rueidis/rueidislock"
 )
 
@@ -68,35 +64,4 @@ func openRueidislock(at []string, ttl time.Duration) (*Library, error) {
 		}, nil
 	}
 	return &Library{lock, locks.Close}, nil
-}
-
-func openRedsyncRueidis(at []string, ttl time.Duration) (*Library, error) {
-	var pools []pool.Pool
-	var clients []rueidis.Client
-	for _, addr := range at {
-		client, err := newRueidis(addr)
-		if err != nil {
-			return nil, err
-		}
-		clients = append(clients, client)
-		pools = append(pools, rueidispool.NewPool(rueidiscompat.NewAdapter(client)))
-	}
-	return redsyncOn(redsync.New(pools...), ttl, func() {
-		for _, client := range clients {
-			client.Close()
-		}
-	}), nil
-}
-
-func redsyncOn(rs *redsync.Redsync, ttl time.Duration, end func()) *Library {
-	const forEver = 1 << 30
-	lock := func(ctx context.Context, key string) (func() error, error) {
-		m := rs.NewMutex(key, redsync.WithExpiry(ttl), redsync.WithFailFast(true),
-			redsync.WithTries(forEver), redsync.WithRetryDelay(pause))
-		if err := m.LockContext(ctx); err != nil {
-			return nil, err
-		}
-		return func() error { return gone(m.UnlockContext(context.Background())) }, nil
-	}
-	return &Library{lock, end}
 }

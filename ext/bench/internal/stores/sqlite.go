@@ -11,12 +11,14 @@ import (
 
 func sqlite() Store {
 	return Store{
-		Name: "sqlite", Title: "SQLite",
+		Name: "sqlite", Title: "SQLite", Modules: []string{"modernc.org/sqlite"},
 		Sides: []Side{
 			{Name: "Holdfast", Open: openSQLite},
 			{Name: "row by hand, 5 ms", Kind: Bare, Open: openSQLiteRow},
 		},
-		Start: func(tb servers.TB, _ time.Duration) *Server { return &Server{At: []string{tb.TempDir()}} },
+		Start: func(tb servers.TB, _ time.Duration) *Server {
+			return &Server{At: []string{tb.TempDir()}, About: "journal_mode WAL, synchronous NORMAL"}
+		},
 	}
 }
 
@@ -38,20 +40,24 @@ func openSQLiteRow(at []string, ttl time.Duration) (*Library, error) {
 		return nil, err
 	}
 	const (
-		take = `INSERT INTO bare (name, owner, expires) VALUES (?, ?, ?)
-ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, expires = excluded.expires WHERE bare.expires <= ?`
+		take = `UPDATE bare SET owner = ?, expires = ? WHERE name = ? AND expires <= ?`
+		add  = `INSERT INTO bare (name, owner, expires) VALUES (?, '', 0) ON CONFLICT DO NOTHING`
 		free = `UPDATE bare SET owner = '', expires = 0 WHERE name = ? AND owner = ?`
 	)
-	return bareRow(
-		func(ctx context.Context, key, owner string) (bool, error) {
+	r := &row{
+		take: func(ctx context.Context, key, owner string) (bool, error) {
 			now := time.Now()
-			return affected(db.ExecContext(ctx, take, key, owner, now.Add(ttl).UnixMicro(), now.UnixMicro()))
+			return affected(db.ExecContext(ctx, take, owner, now.Add(ttl).UnixMicro(), key, now.UnixMicro()))
 		},
-		func(ctx context.Context, key, owner string) (bool, error) {
+		add: func(ctx context.Context, key string) error {
+			_, err := db.ExecContext(ctx, add, key)
+			return err
+		},
+		free: func(ctx context.Context, key, owner string) (bool, error) {
 			return affected(db.ExecContext(ctx, free, key, owner))
 		},
-		func() { _ = db.Close() },
-	), nil
+	}
+	return &Library{r.lock, func() { _ = db.Close() }}, nil
 }
 
 // affected reports whether a statement has changed a row.

@@ -21,6 +21,9 @@ type Store struct {
 	Title string
 	Sides []Side // ours first
 
+	// Modules are the paths of what the sides are made of, ours aside.
+	Modules []string
+
 	// Cost names what Server.Count counts, "" if nothing does.
 	Cost string
 
@@ -30,6 +33,10 @@ type Store struct {
 	// Only names the one bench that says something here, "" if all do.
 	Only string
 
+	// Polls says that it wakes nobody who waits, so that ours asks in pauses that
+	// grow while it waits.
+	Polls bool
+
 	// Start starts the servers, which serve leases of such a TTL.
 	Start func(tb servers.TB, ttl time.Duration) *Server
 }
@@ -37,6 +44,9 @@ type Store struct {
 // A Server is one that runs, or several that serve together.
 type Server struct {
 	At []string // what Side.Open takes
+
+	// About tells its version, and those settings that matter for how fast it is.
+	About string
 
 	// Count returns what it has cost the server so far that a side locks. It is
 	// nil if the Store has no Cost.
@@ -50,7 +60,14 @@ type Server struct {
 type Side struct {
 	Name string
 	Kind Kind
-	Open func(at []string, ttl time.Duration) (*Library, error)
+	Open opener
+
+	// Patient says that it is another side with other pauses between two tries, which
+	// makes no difference where nobody waits.
+	Patient bool
+
+	// Empty says that it locks nothing, to show what measuring costs.
+	Empty bool
 
 	// Renews says that its locks stay held for longer than their TTL, and that
 	// one process can hold many.
@@ -60,6 +77,8 @@ type Side struct {
 	// its scripts may call too.
 	sends []string
 }
+
+type opener func(at []string, ttl time.Duration) (*Library, error)
 
 // A Kind says whose a Side is.
 type Kind int

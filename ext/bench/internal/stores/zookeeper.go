@@ -3,6 +3,7 @@ package stores
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -16,13 +17,27 @@ var zooKeeperSides = []Side{
 	{Name: "Create, Delete on go-zookeeper, 5 ms", Kind: Bare, Open: openNode},
 }
 
+var zooKeeperModules = []string{"github.com/go-zookeeper/zk"}
+
+// aboutZooKeeper is for servers as StartZooKeeper starts them.
+func aboutZooKeeper(tb servers.TB, z *servers.ZooKeeper) string {
+	said, err := z.Do("srvr") // begins with "Zookeeper version: 3.9.3-c5b..., built on ..."
+	if err != nil {
+		tb.Fatalf("%s: %v", z.Addr(), err)
+	}
+	_, version, _ := strings.Cut(said, ": ")
+	version, _, _ = strings.Cut(version, "-")
+	return "ZooKeeper " + version + " on disk, heap of 128 MB"
+}
+
 func zooKeeper() Store {
 	return Store{
-		Name: "zookeeper", Title: "ZooKeeper", Cost: "packets", Sides: zooKeeperSides,
+		Name: "zookeeper", Title: "ZooKeeper", Cost: "packets", Sides: zooKeeperSides, Modules: zooKeeperModules,
 		Start: func(tb servers.TB, _ time.Duration) *Server {
 			z := servers.StartZooKeeper(tb)
 			return &Server{
 				At:    []string{z.Addr()},
+				About: aboutZooKeeper(tb, z),
 				Count: func(Side) int { return z.Count("packets_received") },
 			}
 		},
@@ -31,9 +46,10 @@ func zooKeeper() Store {
 
 func ensemble() Store {
 	return Store{
-		Name: "zookeeper-ensemble", Title: "ZooKeeper, three servers", Sides: zooKeeperSides,
+		Name: "zookeeper-ensemble", Title: "ZooKeeper, three servers", Sides: zooKeeperSides, Modules: zooKeeperModules,
 		Start: func(tb servers.TB, _ time.Duration) *Server {
-			return &Server{At: servers.StartEnsemble(tb).Addrs()}
+			e := servers.StartEnsemble(tb)
+			return &Server{At: e.Addrs(), About: aboutZooKeeper(tb, e.Leader())}
 		},
 	}
 }

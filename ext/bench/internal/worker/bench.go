@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -13,9 +14,9 @@ import (
 
 // A bench is where a worker works.
 type bench struct {
-	lib    *stores.Library
-	unlock func() error // of Lock
-	held   []func() error
+	lib     *stores.Library
+	unlocks []func() error // of Lock
+	held    []func() error // of Hold
 }
 
 func (b *bench) obey(o Order) (r Report, err error) {
@@ -26,12 +27,9 @@ func (b *bench) obey(o Order) (r Report, err error) {
 	case Crowd:
 		r.Tally, err = crowd(b.lib, o)
 	case Lock:
-		r, err = b.lock(o.Key)
+		r, err = b.lock(o)
 	case Unlock:
-		r.At = time.Now()
-		if b.unlock() != nil {
-			r.Tally.Lost++
-		}
+		r = b.unlock(o.For)
 	case Hold:
 		b.held, err = hold(b.lib, o.Locks)
 	case Free:
@@ -44,24 +42,54 @@ func (b *bench) obey(o Order) (r Report, err error) {
 	return r, err
 }
 
-// lock asks again if it is never woken.
-func (b *bench) lock(key string) (r Report, err error) {
+// lock locks keys at the same time.
+func (b *bench) lock(o Order) (Report, error) {
+	b.unlocks = make([]func() error, o.Locks)
+	held, hung, errs := make([]time.Time, o.Locks), make([]int, o.Locks), make([]error, o.Locks)
+	var wg sync.WaitGroup
+	for i := range o.Locks {
+		wg.Go(func() {
+			b.unlocks[i], hung[i], errs[i] = insist(b.lib, fmt.Sprint(o.Key, i))
+			held[i] = time.Now()
+		})
+	}
+	wg.Wait()
+	return Report{At: held, Tally: Tally{Hung: figures.Sum(hung)}}, errors.Join(errs...)
+}
+
+// unlock unlocks what lock has locked, each at some time within d.
+func (b *bench) unlock(d time.Duration) Report {
+	began, lost := make([]time.Time, len(b.unlocks)), make([]int, len(b.unlocks))
+	var wg sync.WaitGroup
+	for i, unlock := range b.unlocks {
+		wg.Go(func() {
+			<-time.After(rand.N(d + 1))
+			began[i] = time.Now()
+			if unlock() != nil {
+				lost[i]++
+			}
+		})
+	}
+	wg.Wait()
+	return Report{At: began, Tally: Tally{Lost: figures.Sum(lost)}}
+}
+
+// insist asks again if it is never woken, and says how often that was.
+func insist(lib *stores.Library, key string) (unlock func() error, hung int, err error) {
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		unlock, err := lock(ctx, b.lib, key)
-		r.At = time.Now()
+		release, err := lock(ctx, lib, key)
 		if err == nil {
-			b.unlock = func() error {
+			return func() error {
 				defer cancel()
-				return unlock()
-			}
-			return r, nil
+				return release()
+			}, hung, nil
 		}
 		cancel()
 		if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return r, err
+			return nil, hung, err
 		}
-		r.Tally.Hung++
+		hung++
 	}
 }
 

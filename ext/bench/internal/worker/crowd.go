@@ -13,7 +13,8 @@ import (
 
 // A Tally is what goroutines that lock and unlock in a loop have got.
 type Tally struct {
-	Counts []int // locks of each goroutine
+	Counts []int // locks of each goroutine before the end
+	Had    int   // locks of all, with those that some have waited for beyond the end
 
 	// Times are from asking to holding, and of Alone from asking to having given
 	// back, or the mean of several where the clock would cost more than a lock.
@@ -21,33 +22,17 @@ type Tally struct {
 
 	Hung  int // waiters that were never woken
 	Lost  int // locks that could not be given back, such as those that were gone
-	Twice int // locks that were granted while another goroutine held the key
-}
-
-// flaws adds what went wrong for others.
-func (t *Tally) flaws(others Tally) {
-	t.Hung += others.Hung
-	t.Lost += others.Lost
-	t.Twice += others.Twice
+	Twice int // locks that were granted while another goroutine of the process held the key
 }
 
 // Join counts other goroutines beside those of t.
 func (t *Tally) Join(others Tally) {
 	t.Counts = append(t.Counts, others.Counts...)
+	t.Had += others.Had
 	t.Times = append(t.Times, others.Times...)
-	t.flaws(others)
-}
-
-// Add counts what the same goroutines have got in another round.
-func (t *Tally) Add(more Tally) {
-	if t.Counts == nil {
-		t.Counts = make([]int, len(more.Counts))
-	}
-	for g, n := range more.Counts {
-		t.Counts[g] += n
-	}
-	t.Times = append(t.Times, more.Times...)
-	t.flaws(more)
+	t.Hung += others.Hung
+	t.Lost += others.Lost
+	t.Twice += others.Twice
 }
 
 // slice is what Alone times at least at once.
@@ -57,8 +42,8 @@ const slice = 20 * time.Microsecond
 func alone(lib *stores.Library, key string, d time.Duration) (t Tally, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), d+patience)
 	defer cancel()
-	n, locks := 1, 0
-	for end := time.Now().Add(d); time.Now().Before(end) || locks == 0; {
+	n := 1
+	for end := time.Now().Add(d); time.Now().Before(end) || t.Had == 0; {
 		start := time.Now()
 		for range n {
 			unlock, err := lock(ctx, lib, key)
@@ -71,12 +56,12 @@ func alone(lib *stores.Library, key string, d time.Duration) (t Tally, err error
 		}
 		spent := time.Since(start)
 		t.Times = append(t.Times, spent/time.Duration(n))
-		locks += n
+		t.Had += n
 		if spent < slice {
 			n *= 2
 		}
 	}
-	t.Counts = []int{locks}
+	t.Counts = []int{t.Had}
 	return t, nil
 }
 
@@ -118,6 +103,7 @@ func member(ctx context.Context, lib *stores.Library, key string, holders *atomi
 		}
 		held := time.Now()
 		t.Times = append(t.Times, held.Sub(asked))
+		t.Had++
 		if held.Before(end) {
 			t.Counts[0]++
 		}

@@ -21,7 +21,7 @@ type Order struct {
 	Key        string
 	OwnKeys    bool // of Crowd: each goroutine has a key of its own
 	Goroutines int  // of Crowd
-	Locks      int  // of Hold
+	Locks      int  // of Lock and Hold: how many keys
 	For        time.Duration
 }
 
@@ -33,8 +33,8 @@ const (
 	Ready   Deed = "ready"   // answer
 	Alone   Deed = "alone"   // lock and unlock in one goroutine, for a while
 	Crowd   Deed = "crowd"   // lock and unlock in many goroutines, for a while
-	Lock    Deed = "lock"    // lock, and tell when
-	Unlock  Deed = "unlock"  // unlock, and tell from when
+	Lock    Deed = "lock"    // lock keys at the same time, and tell when each is held
+	Unlock  Deed = "unlock"  // unlock each of them at some time, and tell from when
 	Hold    Deed = "hold"    // lock many keys
 	Free    Deed = "free"    // unlock them
 	Measure Deed = "measure" // tell what the process uses
@@ -42,7 +42,7 @@ const (
 
 // A Report is what comes of an Order.
 type Report struct {
-	At    time.Time // when a lock was held, or the unlocking of it began
+	At    []time.Time // when each lock was held, or the unlocking of it began
 	Tally Tally
 	Use   Usage
 	Lost  int // of Free: locks that had ended before
