@@ -163,7 +163,11 @@ func handOff(b bench, ws []*worker.Worker, key string, s scale) (t worker.Tally,
 			return t, err
 		}
 		for i, at := range got.At {
-			t.Times = append(t.Times, at.Sub(began.At[i]))
+			took := at.Sub(began.At[i])
+			t.Times = append(t.Times, took)
+			if took < 0 {
+				t.Twice++
+			}
 		}
 		t.Hung += got.Tally.Hung
 		t.Lost += began.Tally.Lost

@@ -10,7 +10,7 @@ type scale struct {
 	handOffs int           // of a round of a side
 	wait     time.Duration // how long who is handed a lock has waited, at most
 	late     time.Duration // how long if that is long, at least; at most half as much more
-	ttl      time.Duration
+	ttl      time.Duration // well above that: not all renew
 	idle     time.Duration // how long to watch a server that is not used
 
 	held    int           // locks
@@ -21,11 +21,11 @@ var (
 	full = scale{
 		rounds: 10, each: 300 * time.Millisecond, longest: 2500 * time.Millisecond,
 		handOffs: 8, wait: 150 * time.Millisecond, late: 2 * time.Second,
-		ttl: 15 * time.Second, idle: 3 * time.Second, held: 10_000, heldFor: 30 * time.Second,
+		ttl: 15 * time.Second, idle: 6 * time.Second, held: 10_000, heldFor: 30 * time.Second,
 	}
 	short = scale{
 		rounds: 3, each: 100 * time.Millisecond, longest: 500 * time.Millisecond,
-		handOffs: 4, wait: 150 * time.Millisecond, late: 2 * time.Second,
+		handOffs: 4, wait: 150 * time.Millisecond, late: time.Second,
 		ttl: 3 * time.Second, idle: time.Second, held: 500, heldFor: 5 * time.Second,
 	}
 )

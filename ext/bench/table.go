@@ -58,7 +58,7 @@ func printResults(w io.Writer, b bench, st stores.Store, s scale, results []resu
 		}{
 			{r.tally.Hung, "waited for ten seconds after all others had stopped"},
 			{r.tally.Lost, "could not be given back"},
-			{r.tally.Twice, "were granted while another of the process held the key"},
+			{r.tally.Twice, "were granted while another held the key"},
 		} {
 			if flaw.n > 0 {
 				fmt.Fprintf(w, "%s: of %d locks, %d %s.\n\n", r.side.Name, r.tally.Had, flaw.n, flaw.text)

@@ -22,7 +22,7 @@ type Tally struct {
 
 	Hung  int // waiters that were never woken
 	Lost  int // locks that could not be given back, such as those that were gone
-	Twice int // locks that were granted while another goroutine of the process held the key
+	Twice int // locks that were granted while another held the key, as far as that is seen
 }
 
 // Join counts other goroutines beside those of t.
