@@ -82,7 +82,8 @@ func (r *Report) checks(ctx context.Context, run *check.Run, s *scene, left map[
 	found := slices.Concat(stuck, run.Left(left))
 	checks := []func() []check.Violation{
 		func() []check.Violation { return run.Exclusion(s.target.freesOnDeath) },
-		run.Fence, run.Tokens, run.Succession, run.Belief, run.Losses,
+		func() []check.Violation { return run.Fence(ctx) },
+		run.Tokens, run.Succession, run.Belief, run.Losses,
 		func() []check.Violation { return run.Kept(s.TTL, slack) },
 		run.Once,
 	}

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
@@ -45,7 +46,7 @@ func (s *story) terms(worker, op int, asked, got, until, unlocked int64, token u
 func (s *story) judge() (all []Violation) {
 	r := Of(s.events)
 	_, stuck := r.Progress(time.Second, 3*time.Second, 10*time.Second)
-	return slices.Concat(r.Exclusion(false), r.Belief(), r.Losses(), r.Tokens(), r.Succession(), r.Fence(), stuck, r.Once(), r.Left(nil))
+	return slices.Concat(r.Exclusion(false), r.Belief(), r.Losses(), r.Tokens(), r.Succession(), r.Fence(context.Background()), stuck, r.Once(), r.Left(nil))
 }
 
 // wants fails unless the checks find these promises broken, and no others.

@@ -2,6 +2,7 @@ package check
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,12 +25,15 @@ const (
 )
 
 // Fence checks [Fenced]: the fenced registers are linearizable, and have accepted no
-// token after a larger one.
-func (r *Run) Fence() (all []Violation) {
+// token after a larger one. It gives up when ctx ends.
+func (r *Run) Fence(ctx context.Context) (all []Violation) {
 	for key, accesses := range byKey(r.Accesses, func(a *Access) string { return a.Key }) {
 		slices.SortFunc(accesses, func(a, b *Access) int { return cmp.Compare(a.Call, b.Call) })
 		all = append(all, accepted(key, accesses)...)
 		for i, some := range windows(accesses) {
+			if ctx.Err() != nil {
+				return nil
+			}
 			all = append(all, linearizable(key, i == 0, some, windowTime)...)
 		}
 	}

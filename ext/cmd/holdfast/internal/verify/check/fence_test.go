@@ -1,6 +1,7 @@
 package check
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -36,6 +37,19 @@ func TestFenceLetsAnOldTokenPass(t *testing.T) {
 	s.access(2, 1, 2, history.Looks, 6, 0, false)
 	s.access(1, 3, 4, history.Writes, 5, 50, false)
 	s.wants(t, Fenced)
+}
+
+// Who has interrupted a run does not wait for Porcupine.
+func TestFenceIsInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	run := &Run{Accesses: []*Access{{Key: "k", Token: 2, Write: true, Return: 1}, {Key: "k", Token: 1, Write: true, Call: 2, Return: 3}}}
+	if all := run.Fence(t.Context()); len(all) == 0 {
+		t.Error("an old token was let pass")
+	}
+	if all := run.Fence(ctx); len(all) > 0 {
+		t.Errorf("it has gone on to find %v", all)
+	}
 }
 
 // The last write of a process that was killed may count or not.
