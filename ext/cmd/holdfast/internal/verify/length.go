@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// mostHistory is how many bytes of history can be judged: all of it is in memory then,
-// in about as many bytes.
-const mostHistory = 1 << 30
+// mostHistory is how many bytes of history are judged: those of a million operations. All
+// of it is in memory then, in two to three times as many bytes.
+const mostHistory = 1 << 29
 
 // errFull ends a run whose history has grown to that.
 var errFull = errors.New("its history was as large as can be judged by then: to see more, do another run with another seed")
