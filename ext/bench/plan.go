@@ -79,7 +79,7 @@ func (p plan) runAll(ctx context.Context, out io.Writer) error {
 		if trouble := host.Try(func() { err = p.run(ctx, host, st, out) }); trouble != nil {
 			err = errors.Join(err, trouble)
 		}
-		host.Close()
+		err = errors.Join(err, host.Close())
 		if errors.Is(err, servers.ErrMissing) {
 			missing = append(missing, fmt.Sprintf("%s: %v", st.Title, err))
 		} else if err != nil {

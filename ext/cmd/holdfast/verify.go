@@ -43,6 +43,9 @@ there was too little to prove anything.`,
 					return usage(cmd.CommandPath(), "%w", err)
 				}
 			}
+			if cmd.Flags().Changed("store") && c.Store == "" { // as with a variable that is not set
+				return usage(cmd.CommandPath(), "--store is empty: name a store, or leave it out for files that are removed at the end")
+			}
 			if !cmd.Flags().Changed("seed") {
 				c.Seed = uint64(rand.Uint32())
 			}

@@ -38,15 +38,17 @@ func (h *Host) Try(f func()) (err error) {
 	return nil
 }
 
-// Close ends the servers and removes their folders.
-func (h *Host) Close() {
+// Close ends the servers and removes their folders, and returns what goes wrong
+// with them.
+func (h *Host) Close() (err error) {
 	h.mu.Lock()
 	all := h.cleanups
 	h.cleanups = nil
 	h.mu.Unlock()
 	for i := len(all) - 1; i >= 0; i-- {
-		all[i]()
+		err = errors.Join(err, h.Try(all[i]))
 	}
+	return err
 }
 
 // Helper does nothing.

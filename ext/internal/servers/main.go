@@ -13,7 +13,11 @@ import "errors"
 // or whoever uses the server, panics. If one is not installed, no test runs.
 func Main(tests interface{ Run() int }, start func(TB)) (code int) {
 	h := &Host{failed: true} // unless the tests end and pass
-	defer h.Close()
+	defer func() {
+		if err := h.Close(); err != nil {
+			panic(err.Error())
+		}
+	}()
 	if err := h.Try(func() { start(h) }); errors.Is(err, ErrMissing) {
 		h.Logf("SKIP: all tests of this package: %v", err)
 		return 0

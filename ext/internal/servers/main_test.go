@@ -53,7 +53,10 @@ func TestHost(t *testing.T) {
 	if err := h.Try(func() { r.Must("NONSENSE") }); err == nil || errors.Is(err, ErrMissing) {
 		t.Errorf("a command that fails: %v", err)
 	}
-	h.Close()
+	h.Cleanup(func() { h.Fatalf("it does not end") })
+	if err := h.Close(); err == nil || err.Error() != "it does not end" {
+		t.Errorf("close: %v", err)
+	}
 	if _, err := r.Do("PING"); err == nil {
 		t.Error("the server outlives its host")
 	}

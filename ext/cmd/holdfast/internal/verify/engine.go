@@ -55,10 +55,10 @@ type starter struct {
 
 var starters = []starter{
 	{"file", "file:", 0, []plan.Nemesis{plan.WorkerClock}, func(r *room, _ int) *engine {
-		return &engine{url: fileURL(filepath.Join(r.folder, "locks"))}
+		return &engine{url: pathURL("file", filepath.Join(r.folder, "locks"))}
 	}},
 	{"sqlite", "sqlite:", 0, nil, func(r *room, _ int) *engine {
-		return &engine{url: "sqlite://" + filepath.ToSlash(filepath.Join(r.folder, "locks.db"))}
+		return &engine{url: pathURL("sqlite", filepath.Join(r.folder, "locks.db"))}
 	}},
 	{"redis", "redis:", 1, []plan.Nemesis{plan.Clock, plan.Evict, plan.Flush}, startRedis},
 	{"redis:2", "redis:", 0, []plan.Nemesis{plan.Failover, plan.StaleFailover}, startPair},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -33,7 +34,7 @@ func (s *scene) look(ctx context.Context) map[string][]driver.Holder {
 // judge reads the history, and adds what is left in the store.
 func (s *scene) judge(ctx context.Context, left map[string][]driver.Holder) (*Report, error) {
 	s.progress("%s: checking the history", s.target.name)
-	files, err := filepath.Glob(filepath.Join(s.dir, "*.jsonl"))
+	files, err := histories(s.dir)
 	if err != nil {
 		return nil, err
 	}
@@ -64,6 +65,18 @@ func (s *scene) doubt(failures []string) {
 	if len(failures) > 0 {
 		s.fail(fmt.Sprintf("registers have failed %d workers", len(failures)), errors.New(failures[0]))
 	}
+}
+
+// histories are the files of a history. What a folder is called may look like a
+// pattern.
+func histories(folder string) (paths []string, err error) {
+	all, err := os.ReadDir(folder)
+	for _, entry := range all {
+		if filepath.Ext(entry.Name()) == ".jsonl" {
+			paths = append(paths, filepath.Join(folder, entry.Name()))
+		}
+	}
+	return paths, err
 }
 
 // invalid says why a run has proved nothing, "" if it has.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"time"
 )
 
@@ -41,7 +40,7 @@ func (s *scene) within(ctx context.Context) (length context.Context, end func())
 
 // size is how many bytes of history there are.
 func size(dir string) (n int64) {
-	files, _ := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+	files, _ := histories(dir)
 	for _, path := range files {
 		if file, err := os.Stat(path); err == nil {
 			n += file.Size()

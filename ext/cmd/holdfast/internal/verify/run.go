@@ -46,7 +46,11 @@ func (c Config) run(ctx context.Context) (report *Report, err error) {
 	}
 	defer func() { err = c.leave(ctx, folder, report, err) }()
 	h := &servers.Host{}
-	defer h.Close()
+	defer func() {
+		if err := h.Close(); err != nil { // which is no news of the store
+			h.Logf("end the servers: %v", err)
+		}
+	}()
 	c.progress("starting %s", cmp.Or(c.Start, "workers"))
 	t, err := c.newTarget(ctx, h, folder)
 	if err != nil {

@@ -51,7 +51,7 @@ func (c Config) newTarget(ctx context.Context, h *servers.Host, folder string) (
 		if t.engine, err = c.startEngine(h, t.starter, folder); err != nil {
 			return nil, err
 		}
-		if err := t.patiently(ctx, func() error { return t.engine.prepare(ctx) }); err != nil {
+		if err := t.patiently(ctx, t.engine.prepare); err != nil {
 			return nil, err
 		}
 	}
@@ -72,14 +72,14 @@ func (c Config) newTarget(ctx context.Context, h *servers.Host, folder string) (
 // sessions reports whether locks are those of a database's sessions.
 func (t *target) sessions() bool { return t.url.Query().Get("mode") == "session" }
 
-// fileURL is the URL of file locks in a folder. On Windows a path begins with
+// pathURL is the URL of a store in the file system. On Windows a path begins with
 // a letter, and a URL path with a slash.
-func fileURL(folder string) string {
-	path := filepath.ToSlash(folder)
+func pathURL(scheme, path string) string {
+	path = filepath.ToSlash(path)
 	if !strings.HasPrefix(path, "/") {
 		path = "/" + path
 	}
-	return (&url.URL{Scheme: "file", Path: path}).String()
+	return (&url.URL{Scheme: scheme, Path: path}).String()
 }
 
 // suffers returns which of the nemeses the store can meet with. If none are
@@ -138,7 +138,7 @@ func (t *target) can(n plan.Nemesis) bool {
 
 // open opens the store as somebody who is not harmed.
 func (t *target) open(ctx context.Context, ttl time.Duration) (locks *holdfast.Locker, err error) {
-	err = t.patiently(ctx, func() error {
+	err = t.patiently(ctx, func(ctx context.Context) error {
 		locks, err = holdfast.Open(ctx, t.url.String(), &holdfast.Options{Prefix: t.prefix, TTL: ttl, Owner: "verify"})
 		return err
 	})
@@ -149,12 +149,13 @@ func (t *target) open(ctx context.Context, ttl time.Duration) (locks *holdfast.L
 }
 
 // patiently tries again if it fails, as servers that have just been started may
-// need a while. Those of a user have to serve at once.
-func (t *target) patiently(ctx context.Context, try func() error) error {
+// need a while. Those of a user have to serve at once. No try goes on for longer than
+// all may.
+func (t *target) patiently(ctx context.Context, try func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
 	for {
-		err := try()
+		err := try(ctx)
 		hopeless := errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrURL) || errors.Is(err, errors.ErrUnsupported)
 		if err == nil || hopeless || !t.started || !sleep(ctx, 100*time.Millisecond) {
 			return err
@@ -177,7 +178,7 @@ func (t *target) kinds(ctx context.Context, locks *holdfast.Locker, named []plan
 		case plan.Slots:
 			opts = append(opts, holdfast.Slots(plan.SlotLimit))
 		}
-		err := t.patiently(ctx, func() error {
+		err := t.patiently(ctx, func(ctx context.Context) error {
 			lock, err := locks.Lock(ctx, "try", opts...)
 			if err == nil {
 				err = lock.Unlock()
