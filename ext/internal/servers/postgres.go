@@ -73,12 +73,17 @@ func (p *Postgres) initialize(data string) error {
 		"--no-locale", "--encoding=UTF8")
 }
 
-// configure picks a port and adds lines to postgresql.conf. Of lines that
-// contradict each other, the last counts.
+// configure picks a port and adds lines to postgresql.conf.
 func (p *Postgres) configure(tb TB, options []string) (err error) {
 	if p.port, err = reserve(tb); err != nil {
 		return err
 	}
+	return p.write(options)
+}
+
+// write adds lines to postgresql.conf. Of lines that contradict each other, the last
+// counts.
+func (p *Postgres) write(options []string) error {
 	lines := append([]string{
 		"",
 		"listen_addresses = '" + loopback + "'",

@@ -2,6 +2,8 @@ package servers
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strconv"
 )
 
@@ -11,12 +13,32 @@ import (
 func StartStandby(tb TB, of *Postgres, options ...string) *Postgres {
 	tb.Helper()
 	p := &Postgres{bin: of.bin, owner: of.owner}
-	p.start(tb, options, func(data string) error {
-		return p.owner.tool(of.dir, p.program("pg_basebackup"), "--pgdata="+data, "--dbname="+of.URL(),
-			"--checkpoint=fast", "--no-sync", "--write-recovery-conf")
-	})
+	p.start(tb, options, func(data string) error { return p.copy(of, data) })
 	of.AwaitStandbys(1)
 	return p
+}
+
+// copy makes the folder of a standby.
+func (p *Postgres) copy(of *Postgres, data string) error {
+	return p.owner.tool(filepath.Dir(data), p.program("pg_basebackup"), "--pgdata="+data, "--dbname="+of.URL(),
+		"--checkpoint=fast", "--no-sync", "--write-recovery-conf")
+}
+
+// Follow kills a server if it runs, makes it a standby of another, and returns when it
+// has caught up. It forgets what it had.
+func (p *Postgres) Follow(of *Postgres) {
+	p.tb.Helper()
+	p.restart(func() error {
+		p.forget()
+		if err := os.RemoveAll(p.data); err != nil {
+			return err
+		}
+		if err := p.copy(of, p.data); err != nil {
+			return err
+		}
+		return p.write(nil)
+	})
+	of.AwaitStandbys(1)
 }
 
 // Promote makes a standby a primary by hand, without asking the one that is. It

@@ -29,4 +29,10 @@ func TestStandby(t *testing.T) {
 	if got := s.Must("SELECT count(*) FROM t"); got != "4" {
 		t.Errorf("the promoted standby has %s rows", got)
 	}
+	p.Follow(s)
+	s.Must("INSERT INTO t VALUES (5)")
+	s.AwaitStandbys(1)
+	if got := p.Must("SELECT count(*) FROM t"); got != "5" {
+		t.Errorf("the old primary has %s rows", got)
+	}
 }

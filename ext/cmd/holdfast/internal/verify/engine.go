@@ -72,6 +72,7 @@ var starters = []starter{
 		p := servers.StartPostgres(r.clocked(), "max_connections = 500")
 		return &engine{url: p.URL(), nodes: []node{p}, step: r.step}
 	}},
+	{"postgres:2", "postgres://127.0.0.1", 0, []plan.Nemesis{plan.Failover}, startStandby},
 	{"postgres-session", "postgres://127.0.0.1?mode=session", 1, nil, func(r *room, _ int) *engine {
 		p := servers.StartPostgres(r, "max_connections = 500")
 		return &engine{url: withParameters(p.URL(), "mode=session"), nodes: []node{p}}

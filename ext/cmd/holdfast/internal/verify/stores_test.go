@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 // longer, with every fault that can be done to it.
 func TestStores(t *testing.T) {
 	for _, name := range []string{
-		"file", "sqlite", "redis", "redis:2", "redis-sentinel", "redis-cluster", "redis:3", "redis:5", "memcached", "postgres", "mariadb", "etcd", "etcd:3",
+		"file", "sqlite", "redis", "redis:2", "redis-sentinel", "redis-cluster", "redis:3", "redis:5", "memcached", "postgres", "postgres:2", "mariadb", "etcd", "etcd:3",
 		"zookeeper", "zookeeper:3", "postgres-session", "mariadb-session",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -63,7 +63,7 @@ func TestStores(t *testing.T) {
 			}
 			switch name {
 			case "file", "sqlite":
-			case "redis-sentinel", "redis-cluster":
+			case "redis-sentinel", "redis-cluster", "postgres:2":
 				c.Nemeses = append(c.Nemeses, plan.Failover)
 			default:
 				c.Nemeses = append(c.Nemeses, plan.DropReply)

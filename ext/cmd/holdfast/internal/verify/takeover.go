@@ -31,6 +31,24 @@ func startPair(r *room, _ int) *engine {
 	}
 }
 
+// startStandby starts a PostgreSQL and a standby, without which it acknowledges no
+// commit, behind an address that always leads to the one that takes writes.
+func startStandby(r *room, _ int) *engine {
+	primary := servers.StartPostgres(r, "max_connections = 500", "synchronous_standby_names = 'walreceiver'") // as standbys call themselves
+	standby := servers.StartStandby(r, primary)
+	front := servers.StartProxy(r, primary.Addr())
+	return &engine{
+		url: strings.Replace(primary.URL(), primary.Addr(), front.Addr(), 1),
+		failover: func(int) {
+			primary.Kill()
+			standby.Promote()
+			front.Redirect(standby.Addr())
+			primary, standby = standby, primary
+			standby.Follow(primary)
+		},
+	}
+}
+
 // startSentinel starts a Redis, two replicas of it, and three Sentinels, of which
 // any may be harmed.
 func startSentinel(r *room, _ int) *engine {

@@ -37,6 +37,9 @@ func TestFaults(t *testing.T) {
 			t.Errorf("%s can meet with %v, and stands %v, %v", name, can, stands, err)
 		}
 	}
+	if _, stands, err = Faults("postgres:2"); err != nil || !slices.Contains(stands, plan.Failover) {
+		t.Errorf("postgres:2 stands %v, %v", stands, err)
+	}
 	if can, _, err = Faults("file?mode=0660"); err != nil || slices.Contains(can, plan.WorkerClock) {
 		t.Errorf("with parameters files can meet with %v, %v", can, err)
 	}
