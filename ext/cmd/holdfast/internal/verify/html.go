@@ -48,13 +48,17 @@ func (r *Report) page(run *check.Run) *page.Page {
 		},
 		Keys: []string{}, Holds: []page.Hold{}, Faults: []page.Fault{}, Violations: []page.Violation{}, // no nulls
 	}
+	if len(r.Spared) > 0 {
+		p.Facts = append(p.Facts, page.Fact{Name: "servers", Value: "not harmed"})
+	}
 	if err := r.Err(); err != nil {
 		p.Verdict = err.Error()
 	}
 	d := &drawing{Page: p, keys: make(map[string]int), began: began(run)}
-	d.holds(run)
+	d.holds(run, slices.Concat(r.Found, r.Excused))
 	d.faults(run)
-	d.violations(r.Found)
+	d.violations(r.Found, false)
+	d.violations(r.Excused, true)
 	return p
 }
 
@@ -79,18 +83,20 @@ func (d *drawing) ms(at int64) float64 { return float64((at-d.began)/1000) / 100
 
 // holds adds the locks that were granted, in order of time, or as many as a
 // browser can draw.
-func (d *drawing) holds(run *check.Run) {
+func (d *drawing) holds(run *check.Run, shown []check.Violation) {
 	var granted []*check.Hold
 	for _, h := range run.Holds {
 		if h.Got != check.Never {
 			granted = append(granted, h)
+			end, _ := ended(h)
+			d.End = max(d.End, d.ms(end))
 		}
 	}
-	slices.SortFunc(granted, func(a, b *check.Hold) int { return cmp.Compare(a.Got, b.Got) })
-	if len(granted) > mostBars {
-		d.Note = fmt.Sprintf("Shown are the first %d of %d locks.", mostBars, len(granted))
-		granted = granted[:mostBars]
+	if all := len(granted); all > mostBars {
+		granted = choose(granted, shown, run.Faults, mostBars)
+		d.Note = fmt.Sprintf("Shown are %d of %d locks: those nearest to what was wrong, and to the faults.", mostBars, all)
 	}
+	slices.SortFunc(granted, func(a, b *check.Hold) int { return cmp.Compare(a.Got, b.Got) })
 	for _, h := range granted {
 		if _, known := d.keys[h.Key]; !known {
 			d.Keys = append(d.Keys, h.Key)
@@ -102,26 +108,30 @@ func (d *drawing) holds(run *check.Run) {
 		d.keys[key] = i
 	}
 	for _, h := range granted {
-		bar := d.bar(h)
-		d.Holds = append(d.Holds, bar)
-		d.End = max(d.End, bar.To)
+		d.Holds = append(d.Holds, d.bar(h))
 	}
 }
 
-// bar is one lock.
-func (d *drawing) bar(h *check.Hold) page.Hold {
-	end, how := h.Freed, "unlocked"
+// ended says when a lock ended, and how.
+func ended(h *check.Hold) (end int64, how string) {
+	end, how = h.Freed, "unlocked"
 	switch {
 	case h.Lost != check.Never:
 		end, how = h.Lost, "lost"
 	case h.Freed == check.Never && h.Died != check.Never:
 		end, how = h.Died, "its process ended"
 	case h.Freed == check.Never:
-		end, how = max(h.Got, h.Held), "last seen"
+		end, how = h.Held, "last seen"
 	}
+	return max(end, h.Got), how
+}
+
+// bar is one lock.
+func (d *drawing) bar(h *check.Hold) page.Hold {
+	end, how := ended(h)
 	bar := page.Hold{
 		Key: d.keys[h.Key], Worker: h.Who.Worker, Who: h.Who.String(), Mode: h.Mode,
-		Asked: d.ms(h.Asked), From: d.ms(h.Got), Until: d.ms(min(h.Until, max(end, h.Got))), To: d.ms(max(end, h.Got)),
+		Asked: d.ms(h.Asked), From: d.ms(h.Got), Until: d.ms(min(h.Until, end)), To: d.ms(end),
 		End: how, Lost: how != "unlocked",
 	}
 	if h.Token > 0 {
@@ -140,7 +150,7 @@ func (d *drawing) faults(run *check.Run) {
 	}
 }
 
-func (d *drawing) violations(found []check.Violation) {
+func (d *drawing) violations(found []check.Violation, waived bool) {
 	for _, v := range found {
 		key, known := d.keys[v.Key]
 		if !known {
@@ -150,7 +160,7 @@ func (d *drawing) violations(found []check.Violation) {
 		if v.At > 0 {
 			at = d.ms(v.At)
 		}
-		d.Violations = append(d.Violations, page.Violation{Check: string(v.Check), Key: key, At: at, Text: v.Text})
+		d.Violations = append(d.Violations, page.Violation{Check: string(v.Check), Key: key, At: at, Text: v.Text, Waived: waived})
 		if v.View != "" && len(d.Views) < mostViews {
 			d.Views = append(d.Views, v.View)
 		}

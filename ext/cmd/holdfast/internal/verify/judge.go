@@ -145,6 +145,7 @@ func (s *scene) hold(r *Report, found []check.Violation, faults []check.Fault) {
 			if v.Given == "" { // else it says nothing
 				r.Waived[v.Check]++
 				r.after(by).waive(v.Check)
+				r.Excused = show(r.Excused, v)
 			}
 			continue
 		}
@@ -152,10 +153,23 @@ func (s *scene) hold(r *Report, found []check.Violation, faults []check.Fault) {
 		if v.At != 0 {
 			r.after(lastBefore(faults, v.At, anyWorker)).violate(v.Check)
 		}
-		if len(r.Found) < mostShown {
-			r.Found = append(r.Found, v)
+		r.Found = show(r.Found, v)
+	}
+}
+
+// show adds a violation to those that are shown, unless there are enough of that
+// check.
+func show(shown []check.Violation, v check.Violation) []check.Violation {
+	n := 0
+	for _, other := range shown {
+		if other.Check == v.Check {
+			n++
 		}
 	}
+	if n < mostShown {
+		shown = append(shown, v)
+	}
+	return shown
 }
 
 // lapse is how long a store may keep the claims of a process that is silent.

@@ -12,8 +12,10 @@ import (
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/plan"
 )
 
-// mostShown is how many violations are told in words.
-const mostShown = 20
+const (
+	mostShown = 20 // violations of each check, in JSON and on the page
+	mostTold  = 5  // of them, in the report for people
+)
 
 // A Report is what came of a run.
 type Report struct {
@@ -43,7 +45,9 @@ type Report struct {
 	// Unchecked says why a check had nothing to look at.
 	Unchecked map[check.Promise]string `json:"not_checked,omitempty"`
 
-	Found   []check.Violation `json:"found,omitempty"` // the first of the violations
+	Found   []check.Violation `json:"found,omitempty"`              // the first violations of each check
+	Excused []check.Violation `json:"found_not_promised,omitempty"` // the same of those that are waived
+	Spared  []plan.Nemesis    `json:"servers_spared,omitempty"`     // faults of servers that were not done, for they are the user's
 	Invalid string            `json:"invalid,omitempty"`
 	History string            `json:"history,omitempty"` // the folder, if it stays
 }
@@ -76,6 +80,7 @@ func (s *scene) report() *Report {
 		Store: s.target.name, Seed: s.Seed, Command: s.again(), Seconds: s.Length.Seconds(), TTL: s.TTL.Seconds(),
 		Workers: s.Workers, Clients: s.Clients, Keys: s.Keys,
 		Kinds: s.kinds, Violations: make(map[check.Promise]int), Waived: make(map[check.Promise]int), History: s.dir,
+		Spared: s.target.spared(),
 	}
 	if s.cut > 0 {
 		r.Seconds, r.Ended = s.cut.Round(time.Second).Seconds(), errFull.Error()
@@ -111,7 +116,11 @@ func (r *Report) Print(out io.Writer) error {
 	if r.Ended != "" {
 		fmt.Fprintf(out, "ended after %gs: %s\n", r.Seconds, r.Ended)
 	}
-	fmt.Fprintf(out, "faults: %s\n\n", r.faults())
+	fmt.Fprintf(out, "faults: %s\n", r.faults())
+	if len(r.Spared) > 0 {
+		fmt.Fprintf(out, "servers: not harmed, for they are yours; what --start has started could meet with %s\n", plan.List(r.Spared))
+	}
+	fmt.Fprintln(out)
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, row := range r.table() {
 		fmt.Fprintln(w, strings.Join(row, "\t")+"\t")
@@ -127,11 +136,30 @@ func (r *Report) Print(out io.Writer) error {
 	for _, line := range r.unchecked() {
 		fmt.Fprintln(out, line)
 	}
-	for _, v := range r.Found {
-		fmt.Fprintf(out, "%s: %s: %s\n", v.Check, v.Key, v.Text)
+	for _, line := range r.told() {
+		fmt.Fprintln(out, line)
 	}
 	_, err := fmt.Fprintf(out, "The same operations and faults again:\n  %s\n", r.Command)
 	return err
+}
+
+// told are the first violations of each check, in words.
+func (r *Report) told() (lines []string) {
+	for _, p := range check.Promises() {
+		n := 0
+		for _, v := range r.Found {
+			if v.Check != p {
+				continue
+			}
+			if n++; n <= mostTold {
+				lines = append(lines, fmt.Sprintf("%s: %s: %s", p, v.Key, v.Text))
+			}
+		}
+		if n > mostTold {
+			lines = append(lines, fmt.Sprintf("%s: and %d more", p, r.Violations[p]-mostTold))
+		}
+	}
+	return lines
 }
 
 // unchecked says which checks had nothing to look at, and why.

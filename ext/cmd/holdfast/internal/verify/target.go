@@ -119,6 +119,25 @@ func (t *target) faults() (can, stands []plan.Nemesis) {
 	return can, stands
 }
 
+// spared returns the harm that is not done to servers, because they are the user's.
+func (t *target) spared() (all []plan.Nemesis) {
+	if t.started || t.url.Scheme == "file" || t.url.Scheme == "sqlite" {
+		return nil
+	}
+	for _, n := range plan.Nemeses() {
+		if n.Server() && slices.ContainsFunc(starters, func(s starter) bool {
+			like, err := url.Parse(s.like)
+			return err == nil && like.Scheme == t.url.Scheme && (&target{starter: s, url: like}).can(n)
+		}) {
+			all = append(all, n)
+		}
+	}
+	if all == nil { // another name of some store
+		all = []plan.Nemesis{plan.Restart, plan.KillStore, plan.PauseStore}
+	}
+	return all
+}
+
 // can reports whether a nemesis can befall the store.
 func (t *target) can(n plan.Nemesis) bool {
 	switch n {

@@ -70,6 +70,8 @@ type Violation struct {
 	Key   int     `json:"k"` // -1 for none
 	At    float64 `json:"a"` // -1 if it is no moment
 	Text  string  `json:"t"`
+
+	Waived bool `json:"w,omitempty"` // it was not promised
 }
 
 // Write writes the page.

@@ -93,7 +93,7 @@
   function mark(v) {
     if (v.a < 0) return;
     const y = v.k < 0 ? top : top + v.k * row;
-    pen.fillStyle = "#d33";
+    pen.fillStyle = v.w ? "#888" : "#d33";
     pen.beginPath();
     pen.moveTo(x(v.a), y + 8);
     pen.lineTo(x(v.a) - 5, y - 2);
@@ -164,6 +164,7 @@
   for (const v of run.violations) {
     const item = document.createElement("li");
     item.textContent = `${v.c}${v.k < 0 ? "" : ", " + run.keys[v.k]}: ${v.t}`;
+    if (v.w) item.className = "waived";
     if (v.a >= 0) item.addEventListener("click", () => { show(v.a - 200, v.a + 200); canvas.scrollIntoView(); });
     list.append(item);
   }

@@ -26,8 +26,9 @@ func sample() *Page {
 		End:     1000,
 		Faults:  []Fault{{"pause", 1, 100, 400}, {"evict", -1, 500, 500}},
 		Violations: []Violation{
-			{"exclusion", 1, 300, "both at once </script>"},
-			{"tidy", -1, -1, "something is left"},
+			{"exclusion", 1, 300, "both at once </script>", false},
+			{"tidy", -1, -1, "something is left", false},
+			{"told", 0, 400, "not promised", true},
 		},
 	}
 	for i := range 50 {
@@ -84,7 +85,7 @@ func TestInABrowser(t *testing.T) {
 	}
 	for _, want := range []string{
 		`data-drawn="50"`, "<title>holdfast verify: redis &lt;b&gt;</title>", "worker 3</span>",
-		"exclusion, &lt;/script&gt;", "<li>tidy: something is left</li>", "a view",
+		"exclusion, &lt;/script&gt;", "<li>tidy: something is left</li>", `<li class="waived">told, key0: not promised</li>`, "a view",
 	} {
 		if !strings.Contains(string(dom), want) {
 			t.Errorf("the browser does not show %q", want)
