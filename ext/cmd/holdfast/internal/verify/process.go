@@ -14,11 +14,6 @@ import (
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/worker"
 )
 
-const (
-	startTime = time.Minute     // for a worker to be ready
-	stopTime  = 5 * time.Minute // for a worker to end by itself
-)
-
 // A process is one life of a worker, as the parent sees it.
 type process struct {
 	job     worker.Job
@@ -63,7 +58,7 @@ func (p *process) watch() {
 
 // await gives the worker its job and waits until it is ready for it.
 func (p *process) await() error {
-	timer := time.AfterFunc(startTime, func() { p.Cmd.Process.Kill() })
+	timer := time.AfterFunc(worker.StartTime(p.job.Workload.TTL), func() { p.Cmd.Process.Kill() })
 	defer timer.Stop()
 	err := json.NewEncoder(p.In).Encode(p.job)
 	if err == nil {
@@ -107,7 +102,7 @@ func (p *process) kill() {
 // end lets the worker end by itself, and waits for that.
 func (p *process) end() {
 	p.In.Close()
-	timer := time.AfterFunc(stopTime, func() { p.Cmd.Process.Kill() })
+	timer := time.AfterFunc(worker.StopTime(p.job.Workload.TTL), func() { p.Cmd.Process.Kill() })
 	defer timer.Stop()
 	<-p.gone
 }
@@ -118,7 +113,7 @@ func (p *process) over() bool {
 	select {
 	case <-p.gone:
 		return true
-	case <-time.After(startTime):
+	case <-time.After(time.Minute):
 		return false
 	}
 }

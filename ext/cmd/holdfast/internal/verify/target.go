@@ -167,11 +167,14 @@ func (t *target) open(ctx context.Context, ttl time.Duration) (locks *holdfast.L
 	return locks, nil
 }
 
+// patience is how long the store may take to serve for the first time.
+const patience = time.Minute
+
 // patiently tries again if it fails, as servers that have just been started may
 // need a while. Those of a user have to serve at once. No try goes on for longer than
 // all may.
 func (t *target) patiently(ctx context.Context, try func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, startTime)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
 		err := try(ctx)

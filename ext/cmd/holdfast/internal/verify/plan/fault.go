@@ -92,6 +92,12 @@ type Fault struct {
 	Step    time.Duration // of a clock
 }
 
+// longest is how many TTLs a fault lasts at most.
+const longest = 2.2
+
+// Longest is how long a fault lasts at most.
+func Longest(ttl time.Duration) time.Duration { return time.Duration(longest * float64(ttl)) }
+
 // Faults are the settings of the faults.
 type Faults struct {
 	Seed    uint64
@@ -196,7 +202,7 @@ func (d *dice) fault(at time.Duration, n Nemesis) Fault {
 	}
 	switch n {
 	case Pause:
-		f.For = d.between(1.1, 2.2)
+		f.For = d.between(1.1, longest)
 	case Partition:
 		f.For = d.between(0.2, 2.0)
 	case DropReply:

@@ -148,7 +148,7 @@ func TestFaultsOfServers(t *testing.T) {
 }
 
 func TestValue(t *testing.T) {
-	want := [4]int{31, 4095, 64, 1 << 30}
+	want := [4]int{31, 1<<20 - 1, 64, 1<<28 - 1}
 	var got [4]int
 	got[0], got[1], got[2], got[3] = Origin(Value(want[0], want[1], want[2], want[3]))
 	if got != want {

@@ -1,13 +1,14 @@
 package plan
 
 // Value is a number that no other operation of a run has. worker counts from 0,
-// the others from 1.
+// the others from 1: there is room for a million lives of a worker, and for 200
+// million operations in each.
 func Value(worker, life, client, op int) uint64 {
-	return uint64(worker+1)<<56 | uint64(life)<<44 | uint64(client)<<36 | uint64(op)
+	return uint64(worker+1)<<56 | uint64(life)<<36 | uint64(client)<<28 | uint64(op)
 }
 
 // Origin returns where a value is from.
 func Origin(value uint64) (worker, life, client, op int) {
 	part := func(from, bits int) int { return int(value >> from & (1<<bits - 1)) }
-	return part(56, 8) - 1, part(44, 12), part(36, 8), part(0, 36)
+	return part(56, 8) - 1, part(36, 20), part(28, 8), part(0, 28)
 }

@@ -47,12 +47,22 @@ const (
 	// what holds the keys then is given back within moments, or runs out.
 	lastWait = 30 * time.Second
 
-	// openTime is how long the store may be away when the worker starts.
+	// openTime is how long the store may take to serve a worker that starts, after
+	// the faults of its servers.
 	openTime = 40 * time.Second
 
 	// tidyTime is how long goroutines and files may take to go after Close.
 	tidyTime = 20 * time.Second
 )
+
+// StartTime is how long a worker may take to be ready.
+func StartTime(ttl time.Duration) time.Duration { return plan.Longest(ttl) + openTime + 20*time.Second }
+
+// StopTime is how long a worker may take to end by itself: to wait for its last
+// locks, to give up what it has, which a fault may still hold back, and to be tidy.
+func StopTime(ttl time.Duration) time.Duration {
+	return lastWait + 3*ttl + plan.Longest(ttl) + tidyTime + 4*time.Minute
+}
 
 // A worker is the process.
 type worker struct {
@@ -110,10 +120,10 @@ func Run(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 // tries.
 func (w *worker) open(ctx context.Context) (err error) {
 	w.effects = &once.File{Dir: w.Job.Effects}
-	if w.registers, err = w.Job.Registers.Open(uint32(w.Worker)<<16 | uint32(w.Life)); err != nil {
+	if w.registers, err = w.Job.Registers.Open(uint32(w.Worker)<<20 | uint32(w.Life)); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, openTime)
+	ctx, cancel := context.WithTimeout(ctx, plan.Longest(w.Workload.TTL)+openTime)
 	defer cancel()
 	opts := &holdfast.Options{
 		Prefix: w.Prefix,

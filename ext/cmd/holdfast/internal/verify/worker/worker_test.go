@@ -126,3 +126,22 @@ func TestLeftGoroutine(t *testing.T) {
 		}
 	}
 }
+
+// A worker may start while its store is away, however long that is with its TTL.
+func TestBounds(t *testing.T) {
+	for _, ttl := range []time.Duration{500 * time.Millisecond, 2 * time.Second, time.Minute} {
+		var all []plan.Fault
+		for _, n := range plan.Nemeses() {
+			f := plan.Faults{Seed: 1, Nemeses: []plan.Nemesis{n}, Workers: 2, Nodes: 1, TTL: ttl, Length: 100 * ttl}
+			all = append(all, f.Schedule()...)
+		}
+		for _, f := range all {
+			if f.For > plan.Longest(ttl) {
+				t.Errorf("%s lasts %v with a TTL of %v", f.Nemesis, f.For, ttl)
+			}
+		}
+		if start, stop := StartTime(ttl), StopTime(ttl); start < plan.Longest(ttl)+openTime || stop < start+3*ttl {
+			t.Errorf("with a TTL of %v a worker has %v to start and %v to end", ttl, start, stop)
+		}
+	}
+}
