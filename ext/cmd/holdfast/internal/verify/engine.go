@@ -31,6 +31,10 @@ type engine struct {
 	step       func(n int, by time.Duration) // its clock, away from the right time
 	flush      func(n int)                   // all that it has in memory
 
+	// left returns what is in the servers when everybody has gone, besides what is
+	// to stay; nil if nobody looks. What runs out does so within bound.
+	left func(bound time.Duration) []string
+
 	// evict lets one of them run out of memory until gone returns true of a lock
 	// that it has evicted, or ctx ends. The names of locks end with their keys.
 	evict func(ctx context.Context, n int, gone func(lock string) bool)
@@ -70,20 +74,20 @@ var starters = []starter{
 	{"memcached", "memcached:", 1, []plan.Nemesis{plan.Evict, plan.Flush}, startMemcached},
 	{"postgres", "postgres://127.0.0.1", 1, []plan.Nemesis{plan.Clock}, func(r *room, _ int) *engine {
 		p := servers.StartPostgres(r.clocked(), "max_connections = 500")
-		return &engine{url: p.URL(), nodes: []node{p}, step: r.step}
+		return &engine{url: p.URL(), nodes: []node{p}, step: r.step, left: leftInPostgres(p)}
 	}},
 	{"postgres:2", "postgres://127.0.0.1", 0, []plan.Nemesis{plan.Failover}, startStandby},
 	{"postgres-session", "postgres://127.0.0.1?mode=session", 1, nil, func(r *room, _ int) *engine {
 		p := servers.StartPostgres(r, "max_connections = 500")
-		return &engine{url: withParameters(p.URL(), "mode=session"), nodes: []node{p}}
+		return &engine{url: withParameters(p.URL(), "mode=session"), nodes: []node{p}, left: leftInPostgres(p)}
 	}},
 	{"mariadb", "mysql://127.0.0.1", 1, []plan.Nemesis{plan.Clock}, func(r *room, _ int) *engine {
 		m := servers.StartMariaDB(r.clocked(), "max_connections = 500")
-		return &engine{url: m.URL(), nodes: []node{m}, step: r.forward}
+		return &engine{url: m.URL(), nodes: []node{m}, step: r.forward, left: leftInMariaDB(m)}
 	}},
 	{"mariadb-session", "mysql://127.0.0.1?mode=session", 1, nil, func(r *room, _ int) *engine {
 		m := servers.StartMariaDB(r, "max_connections = 500")
-		return &engine{url: withParameters(m.URL(), "mode=session"), nodes: []node{m}}
+		return &engine{url: withParameters(m.URL(), "mode=session"), nodes: []node{m}, left: leftInMariaDB(m)}
 	}},
 	{"etcd", "etcd:", 1, nil, startEtcd},
 	{"etcd:3", "etcd:", 3, []plan.Nemesis{plan.CutStore}, startEtcd},
@@ -179,6 +183,7 @@ func startRedis(r *room, n int) *engine {
 		all, e.nodes, hosts = append(all, one), append(e.nodes, one), append(hosts, one.Addr())
 		e.url = one.URL()
 	}
+	e.left = leftInRedis(all...)
 	if n > 1 {
 		e.url = fmt.Sprintf("redlock://%s?quarantine=%s", strings.Join(hosts, ","), r.TTL)
 	}
@@ -216,7 +221,7 @@ func startEtcd(r *room, n int) *engine {
 func startZooKeeper(r *room, n int) *engine {
 	if n == 1 {
 		z := servers.StartZooKeeper(r)
-		return &engine{url: z.URL(), nodes: []node{z}}
+		return &engine{url: z.URL(), nodes: []node{z}, left: leftInZooKeeper(z)}
 	}
 	c := servers.StartEnsemble(r)
 	e := &engine{url: c.URL(), cut: func(n int, on bool) { c.CutOff(c.Nodes[n], on) }}

@@ -24,7 +24,8 @@ const slack = 10 * time.Second
 func (s *scene) look(ctx context.Context) map[string][]driver.Holder {
 	s.progress("%s: looking for what is left", s.target.name)
 	left, err := s.target.remains(ctx, s.locks, lapse(s.TTL)+slack)
-	if s.blind = errors.Is(err, errors.ErrUnsupported); s.blind {
+	if errors.Is(err, errors.ErrUnsupported) {
+		s.blind = s.target.engine.left == nil
 		return nil
 	}
 	s.fail("look for what is left in the store", err)
@@ -107,6 +108,9 @@ func (r *Report) checks(ctx context.Context, run *check.Run, s *scene, left map[
 		found = append(found, one()...)
 	}
 	found = append(found, r.guarded(ctx, s)...)
+	for _, what := range s.litter {
+		found = append(found, check.Violation{Check: check.Tidy, Text: what})
+	}
 	s.hold(r, found, run.Faults)
 	return nil
 }

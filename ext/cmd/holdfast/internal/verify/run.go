@@ -70,6 +70,7 @@ func (c Config) run(ctx context.Context) (report *Report, err error) {
 	}
 	left := s.look(ctx)
 	s.fail("close", locks.Close())
+	s.count(ctx)
 	return s.judge(ctx, left)
 }
 
@@ -116,6 +117,7 @@ type scene struct {
 	most     int64         // bytes of history
 	cut      time.Duration // when there were so many, 0 for never
 	blind    bool          // the store cannot show what is in it
+	litter   []string      // what is left in the servers
 	failures []string      // what went wrong with the run itself since the workers began
 }
 
