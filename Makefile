@@ -31,7 +31,7 @@ lint: ## run the static checks: format, vet for every system, staticcheck
 check: lint test ## run all that a change must pass
 
 .PHONY: bench
-bench: ## measure it beside what others use, in 20 minutes; BENCH=-short takes three, BENCH=-save=docs publishes
+bench: ## measure it beside what others use, in 25 minutes; BENCH=-short takes five, BENCH=-save=docs publishes
 	@scripts/servers
 	go run ./ext/bench $(BENCH)
 

@@ -45,7 +45,7 @@ func main() {
 func execute(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	match := flags.String("run", "", "run only what matches this `regexp`, of the form store/bench")
-	brief := flags.Bool("short", false, "take three minutes, for a first impression")
+	brief := flags.Bool("short", false, "take five minutes, for a first impression")
 	list := flags.Bool("list", false, "list what there is")
 	save := flags.String("save", "", "write the tables and a picture of them into this `folder`, too; those of a part replace none")
 	seed := flags.Uint64("seed", 0, "shuffle the order of the sides with this `number`, in place of a random one")

@@ -21,7 +21,7 @@ var (
 	full = scale{
 		rounds: 10, each: 300 * time.Millisecond, longest: 2500 * time.Millisecond,
 		handOffs: 8, wait: 150 * time.Millisecond, late: 2 * time.Second,
-		ttl: 15 * time.Second, idle: 6 * time.Second, held: 10_000, heldFor: 30 * time.Second,
+		ttl: 15 * time.Second, idle: 6 * time.Second, held: 10_000, heldFor: 20 * time.Second,
 	}
 	short = scale{
 		rounds: 3, each: 100 * time.Millisecond, longest: 500 * time.Millisecond,
