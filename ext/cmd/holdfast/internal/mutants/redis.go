@@ -86,4 +86,24 @@ var redis = []mutant{{
 	}},
 	run:   "--start redis:5 --seed 1 --ttl 2s --for 20s --nemesis kill",
 	finds: check.Exclusive,
+}, {
+	name:  "last-come-first-served",
+	wrong: "who asks gets a place at the head of the line",
+	edits: []edit{{
+		file: "ext/redislock/lua/acquire.lua",
+		old:  "call('RPUSH', line, id)",
+		new:  "call('LPUSH', line, id)",
+	}},
+	run:   "--start redis --seed 1 --ttl 1s --for 20s --workers 8 --clients 1 --keys 1 --nemesis none",
+	finds: check.Lively,
+}, {
+	name:  "old-tokens-of-slots",
+	wrong: "slots get tokens of some time within the last day",
+	edits: []edit{{
+		file: "ext/redislock/lua/book.lua",
+		old:  "  if not shared(c) then\n    return mint(",
+		new:  "  if c.limit < 1000 then\n    return mint(now, c.span, least) - 1000000 * math.random(86400), 1\n  end\n  if not shared(c) then\n    return mint(",
+	}},
+	run:   "--start redis --seed 1 --ttl 1s --for 10s --keys 2 --nemesis none --kind slots",
+	finds: check.Growing,
 }}

@@ -8,17 +8,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/check"
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/plan"
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/register"
 )
-
-// slack is what everything may take on a busy machine, besides what the protocol
-// says.
-const slack = 10 * time.Second
 
 // look returns what is left in the store.
 func (s *scene) look(ctx context.Context) map[string][]driver.Holder {
@@ -47,7 +42,7 @@ func (s *scene) judge(ctx context.Context, left map[string][]driver.Holder) (*Re
 	if err := r.checks(ctx, run, s, left); err != nil {
 		return nil, err
 	}
-	r.count(run, s.TTL)
+	r.count(run, s.target.manners(s.TTL).Held)
 	r.Unchecked = run.Unchecked(s.TTL, slack)
 	if s.blind {
 		r.Unchecked[check.Tidy] = "the store cannot show who has its locks: only what workers leave in their processes was looked at"
@@ -91,13 +86,16 @@ func (s *scene) invalid(r *Report) string {
 
 // checks does all checks, until ctx ends.
 func (r *Report) checks(ctx context.Context, run *check.Run, s *scene, left map[string][]driver.Holder) error {
-	gap, stuck := run.Progress(s.TTL, lapse(s.TTL), slack)
+	store := s.target.manners(s.TTL)
+	gap, stuck := run.Progress(store, grace, slack)
 	r.Longest = Gap{Key: gap.Key, Seconds: gap.Length().Seconds()}
 	found := slices.Concat(stuck, run.Left(left))
 	checks := []func() []check.Violation{
 		func() []check.Violation { return run.Exclusion(s.target.freesOnDeath) },
 		func() []check.Violation { return run.Fence(ctx) },
-		run.Tokens, run.Succession, run.Belief, run.Losses,
+		run.Succession, run.Belief, run.Losses,
+		func() []check.Violation { return run.Tokens(store.Place) },
+		func() []check.Violation { return run.Order(store) },
 		func() []check.Violation { return run.Kept(s.TTL, slack) },
 		run.Once,
 	}
@@ -175,11 +173,6 @@ func show(shown []check.Violation, v check.Violation) []check.Violation {
 	}
 	return shown
 }
-
-// lapse is how long a store may keep the claims of a process that is silent.
-// ZooKeeper does so for up to three TTLs, and every store lets a place in line
-// stand for three seconds more.
-func lapse(ttl time.Duration) time.Duration { return 3*ttl + 4*time.Second }
 
 // lacks says why a run has shown nothing, "" if it has. Nemeses that the user has
 // named have to come, each at least once.

@@ -63,7 +63,7 @@ func lastBefore(faults []check.Fault, at int64, worker int) *check.Fault {
 }
 
 // count adds up what there was.
-func (r *Report) count(run *check.Run, ttl time.Duration) {
+func (r *Report) count(run *check.Run, lapse time.Duration) {
 	at := func(when int64) *Tally { return r.after(lastBefore(run.Faults, when, anyWorker)) }
 	type operation struct {
 		who check.Who
@@ -85,11 +85,7 @@ func (r *Report) count(run *check.Run, ttl time.Duration) {
 			r.after(lastBefore(run.Faults, h.Lost, h.Who.Worker)).Losses++
 		}
 	}
-	for _, result := range run.Results {
-		r.Operations++
-		at(result.At).Operations++
-	}
-	for _, g := range run.Gaps(ttl) {
+	for _, g := range run.Gaps(lapse) {
 		t := at(g.From + (g.To-g.From)/2) // it may begin just before what it comes from
 		t.Longest = max(t.Longest, g.Length().Seconds())
 	}

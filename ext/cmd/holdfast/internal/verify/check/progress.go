@@ -5,7 +5,16 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/plan"
 )
+
+// A Store is what checks have to know of the store.
+type Store struct {
+	Held  time.Duration // how long a lock stands of whose holder nothing is heard
+	Place time.Duration // how long a place in line does, and the lock that comes to it
+	Line  bool          // who has asked first is let in first
+}
 
 // A Gap is a time in which somebody waited for a key that nobody could have.
 type Gap struct {
@@ -17,63 +26,180 @@ type Gap struct {
 func (g Gap) Length() time.Duration { return time.Duration(g.To - g.From) }
 
 // Progress checks [Lively]: the longest time in which a key was free, or held by a
-// lock that had ended, and somebody waited for it. It is a violation if more than
-// bound of it is not excused: by a fault, since whoever is silent keeps a key, or
-// its place in line, for up to lapse after it, or by a machine so busy that some
-// process has not run. ttl is that of the locks.
-func (r *Run) Progress(ttl, lapse, bound time.Duration) (longest Gap, all []Violation) {
-	excuses := r.excuses(int64(lapse))
+// lock that had ended, and somebody waited for it. It is a violation if somebody
+// has waited for more than bound of it without an excuse.
+//
+// A fault of a server excuses all waiters, until lapse after it. That of a worker
+// excuses its own waiters, and besides only those who wait for a key that it had
+// asked for before them: they stand in line behind what it has left. So does, for
+// as long as it takes, a machine so busy that processes have not run, and for up to
+// standstill a store so busy that nobody has got any key.
+func (r *Run) Progress(store Store, bound, standstill time.Duration) (longest Gap, all []Violation) {
+	busy, harms := append(r.busy(), r.standstills(standstill)...), r.harms()
 	for key, holds := range byKey(r.Holds, func(h *Hold) string { return h.Key }) {
-		for _, span := range idle(holds, int64(ttl)) {
+		q := &queue{run: r, holds: holds, store: store, harms: harms}
+		for _, span := range idle(holds, int64(store.Held)) {
 			g := Gap{key, span}
 			if g.Length() > longest.Length() {
 				longest = g
 			}
-			if rest := time.Duration(unexcused(span, excuses)); rest > bound {
+			if g.Length() <= bound {
+				continue
+			}
+			if who, rest := q.stuck(span, busy); rest > bound {
 				all = append(all, Violation{Check: Lively, Key: key, At: g.From, Text: fmt.Sprintf(
-					"nobody has got the key for %v, for %v of that without a reason, though somebody waited and nobody held it",
-					g.Length().Round(time.Millisecond), rest.Round(time.Millisecond))})
+					"nobody has got the key for %v, though nobody held it and %s waited, for %v of that without a reason",
+					g.Length().Round(time.Millisecond), who, rest.Round(time.Millisecond))})
 			}
 		}
 	}
 	return longest, all
 }
 
-// excuses are the times in which a fault, or what it has left, may keep a key
-// from those who wait, and those in which some process has not run. They do not
-// overlap, and are in order.
-func (r *Run) excuses(lapse int64) (all []Span) {
-	var spans []Span
-	for _, f := range r.Faults {
-		span := Span{f.From, Never}
-		if f.To < Never-lapse {
-			span.To = f.To + lapse
-		}
-		spans = append(spans, span)
-	}
+// busy are the times in which a process did not run that nobody had stopped.
+func (r *Run) busy() (all []Span) {
 	for _, l := range r.Lives {
-		spans = append(spans, l.Stalls...)
-	}
-	slices.SortFunc(spans, func(a, b Span) int { return cmp.Compare(a.From, b.From) })
-	for _, span := range spans {
-		if last := len(all) - 1; last >= 0 && span.From <= all[last].To {
-			all[last].To = max(all[last].To, span.To)
-		} else {
-			all = append(all, span)
+		for _, s := range l.Stalls {
+			if !slices.ContainsFunc(r.Faults, func(f Fault) bool {
+				return f.Nemesis == string(plan.Pause) && f.Worker == l.Worker && f.Overlaps(s)
+			}) {
+				all = append(all, s)
+			}
 		}
 	}
 	return all
 }
 
-// unexcused is how much of a span no excuse covers.
-func unexcused(span Span, excuses []Span) (rest int64) {
-	rest = span.To - span.From
-	for _, e := range excuses {
-		if e.Overlaps(span) {
-			rest -= min(e.To, span.To) - max(e.From, span.From)
+// standstills are the times of more than a second, and no more than most, in which
+// nobody has got any lock.
+func (r *Run) standstills(most time.Duration) (all []Span) {
+	var got []int64
+	for _, h := range r.Holds {
+		if h.Got != Never {
+			got = append(got, h.Got)
 		}
 	}
-	return rest
+	slices.Sort(got)
+	for i := 1; i < len(got); i++ {
+		if length := time.Duration(got[i] - got[i-1]); length > time.Second && length <= most {
+			all = append(all, Span{got[i-1], got[i]})
+		}
+	}
+	return all
+}
+
+// harms are the faults. A kill is over when the process has gone, not when the next
+// one has come.
+func (r *Run) harms() []Fault {
+	all := slices.Clone(r.Faults)
+	for i, f := range all {
+		for _, l := range r.Lives {
+			if f.Nemesis == string(plan.Kill) && l.Worker == f.Worker && f.From <= l.Died && l.Died < f.To {
+				all[i].To = l.Died
+			}
+		}
+	}
+	return all
+}
+
+// A queue is all who have asked for a key.
+type queue struct {
+	run   *Run
+	holds []*Hold
+	store Store
+	harms []Fault
+}
+
+// stuck returns who has waited longest of a span without an excuse.
+func (q *queue) stuck(span Span, busy []Span) (who Who, longest time.Duration) {
+	for _, h := range q.holds {
+		waited := Span{max(h.Asked, span.From), min(h.waits().To, span.To)}
+		if waited.To-waited.From <= int64(longest) {
+			continue
+		}
+		if rest := unexcused(waited, slices.Concat(busy, q.excuses(h))); rest > int64(longest) {
+			who, longest = h.Who, time.Duration(rest)
+		}
+	}
+	return who, longest
+}
+
+// excuses are the times in which a fault may keep a key from one who waits for it.
+func (q *queue) excuses(h *Hold) (all []Span) {
+	if l := q.run.life(h.Who); l != nil {
+		all = append(all, l.Stalls...)
+	}
+	for _, f := range q.harms {
+		if f.harms(h.Who) || q.before(h, f) {
+			all = append(all, f.until(q.store.Place))
+		}
+	}
+	return all
+}
+
+// settling is how long it may take until a claim is in line after it was asked for,
+// and until one that was given up has gone from there.
+const settling = int64(time.Second)
+
+// before reports whether what a fault leaves in the store may be in the way of one
+// who waits. In a line that is only what has come before. A goroutine that waits
+// may stand in the place of one that has given up, but not in that of one that was
+// let in.
+func (q *queue) before(h *Hold, f Fault) bool {
+	there, first, last := false, int64(Never), int64(0)
+	harmed := func(other *Hold) bool {
+		return other.Who.Worker == f.Worker && other.Asked < f.To && other.Died >= f.From
+	}
+	for _, other := range q.holds {
+		if !harmed(other) {
+			continue
+		}
+		there = there || other.present().Overlaps(f.Span)
+		if other.Got < f.From && other.Weight == other.Limit {
+			last = max(last, other.Got)
+		}
+	}
+	for _, other := range q.holds {
+		if harmed(other) && other.waits().To > last {
+			first = min(first, other.Asked)
+		}
+	}
+	return there && (!q.store.Line || max(first, last) < h.Asked+settling)
+}
+
+// waits is when somebody waits.
+func (h *Hold) waits() Span { return Span{h.Asked, min(h.Got, h.Refused, h.Died)} }
+
+// present is when the store may have a claim in line, or a lock.
+func (h *Hold) present() Span {
+	if h.Got == Never {
+		return Span{h.Asked, min(h.Refused, Never-settling) + settling}
+	}
+	return Span{h.Asked, h.Freed}
+}
+
+// harms reports whether somebody who waits feels a fault itself. Of a kill nobody does
+// who is still there.
+func (f Fault) harms(who Who) bool {
+	return f.Worker < 0 || f.Worker == who.Worker && f.Nemesis != string(plan.Kill)
+}
+
+// until is when a fault, or what it has left for lapse, may be felt. A lock that is
+// granted while a clock is wrong may stand for as much longer.
+func (f Fault) until(lapse time.Duration) Span {
+	after := int64(lapse + time.Duration(f.Step).Abs())
+	return Span{f.From, min(f.To, Never-after) + after}
+}
+
+// unexcused is how much of a span no excuse covers.
+func unexcused(span Span, excuses []Span) (rest int64) {
+	slices.SortFunc(excuses, func(a, b Span) int { return cmp.Compare(a.From, b.From) })
+	at := span.From
+	for _, e := range excuses {
+		rest += max(0, min(e.From, span.To)-at)
+		at = max(at, e.To)
+	}
+	return rest + max(0, span.To-at)
 }
 
 // A step changes how many wait for a key, and the weight that is held.
@@ -85,7 +211,7 @@ type step struct {
 
 // idle returns when a key had a waiter and no holder, or, with slots, not as
 // many as it could have.
-func idle(holds []*Hold, ttl int64) (all []Span) {
+func idle(holds []*Hold, lapse int64) (all []Span) {
 	var steps []step
 	for _, h := range holds {
 		steps = append(steps, step{h.Asked, 1, 0})
@@ -96,7 +222,7 @@ func idle(holds []*Hold, ttl int64) (all []Span) {
 			continue
 		}
 		steps = append(steps, step{h.Got, -1, h.Weight})
-		if end := h.end(ttl); end != Never {
+		if end := h.end(lapse); end != Never {
 			steps = append(steps, step{end, 0, -h.Weight})
 		}
 	}
@@ -119,7 +245,7 @@ func idle(holds []*Hold, ttl int64) (all []Span) {
 }
 
 // end is when a lock that was granted stands no longer, for certain.
-func (h *Hold) end(ttl int64) int64 {
+func (h *Hold) end(lapse int64) int64 {
 	if h.Freed != Never && h.Lost == Never && h.Note == "" {
 		return h.Freed
 	}
@@ -127,5 +253,5 @@ func (h *Hold) end(ttl int64) int64 {
 	if h.Until != Never {
 		last = max(last, h.Until)
 	}
-	return last + ttl
+	return min(last, h.Died) + lapse
 }

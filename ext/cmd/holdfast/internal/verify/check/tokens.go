@@ -4,27 +4,46 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
 
 // Tokens checks [Growing]: a token is larger than all that were known before it was
-// asked for. Readers may share that of their phase, and slots that are held at
-// the same time need only differ.
-func (r *Run) Tokens() (all []Violation) {
+// asked for. Readers may share that of their phase. Slots that are held at the same
+// time need only differ, and a goroutine may come by a claim to one that the store
+// has granted to another of its process, for as long as such a claim stands: so
+// their tokens are larger than those that were known lapse before.
+func (r *Run) Tokens(lapse time.Duration) (all []Violation) {
+	lapse += r.steps()
 	for key, holds := range r.granted() {
 		holds = slices.DeleteFunc(holds, func(h *Hold) bool { return h.Token == 0 })
-		all = append(all, order(key, holds)...)
+		all = append(all, order(key, holds, int64(lapse))...)
 		all = append(all, distinct(key, holds)...)
-		all = append(all, entered(holds)...)
+		all = append(all, r.entered(holds)...)
 	}
 	return all
 }
 
-// order looks at each lock with what had been got before it was asked for.
-func order(key string, got []*Hold) (all []Violation) {
+// steps is the longest step of a clock. Claims may stand for so much longer.
+func (r *Run) steps() (longest time.Duration) {
+	for _, f := range r.Faults {
+		longest = max(longest, time.Duration(f.Step).Abs())
+	}
+	return longest
+}
+
+// order looks at each lock with what had been got before it was asked for, or for
+// slots lapse before that.
+func order(key string, got []*Hold, lapse int64) (all []Violation) {
+	since := func(h *Hold) int64 {
+		if h.slot() {
+			return h.Asked - lapse
+		}
+		return h.Asked
+	}
 	asked := slices.Clone(got)
-	slices.SortFunc(asked, func(a, b *Hold) int { return cmp.Compare(a.Asked, b.Asked) })
+	slices.SortFunc(asked, func(a, b *Hold) int { return cmp.Compare(since(a), since(b)) })
 	var writer, any *Hold // with the largest tokens so far
 	phases := make(map[uint64]*Hold)
 	for _, h := range got {
@@ -33,7 +52,7 @@ func order(key string, got []*Hold) (all []Violation) {
 		}
 	}
 	for _, h := range asked {
-		for len(got) > 0 && got[0].Got < h.Asked {
+		for len(got) > 0 && got[0].Got < since(h) {
 			if any == nil || got[0].Token > any.Token {
 				any = got[0]
 			}
@@ -43,7 +62,6 @@ func order(key string, got []*Hold) (all []Violation) {
 			got = got[1:]
 		}
 		switch {
-		case h.slot():
 		case h.reader() && writer != nil && h.Token <= writer.Token:
 			v := h.notLarger(key, writer)
 			v.Reach = phases[h.Token].Got // readers may have let each other in ever since
@@ -109,14 +127,16 @@ func distinct(key string, holds []*Hold) (all []Violation) {
 }
 
 // entered finds locks that were not what they had been when they were entered
-// again.
-func entered(holds []*Hold) (all []Violation) {
+// again. A loss may have been told, and written down, by another goroutine a little
+// after the one that was refused has written that.
+func (r *Run) entered(holds []*Hold) (all []Violation) {
 	for _, h := range holds {
 		for _, e := range h.Entered {
 			if !e.No && e.Token != 0 && e.Token != h.Token {
 				all = append(all, Violation{Check: Growing, Key: h.Key, At: e.At, Text: fmt.Sprintf("%s was entered again with token %d", h, e.Token)})
 			}
-			if e.No && e.At < min(h.Lost, h.Until) {
+			lost := min(h.Lost, h.Dying, h.Until)
+			if e.No && e.At < lost-late-r.stalled(h.Who, Span{e.At, lost}) {
 				all = append(all, Violation{Check: Growing, Key: h.Key, At: e.At, Text: fmt.Sprintf("%s cannot be entered again: %s", h, e.Note)})
 			}
 		}

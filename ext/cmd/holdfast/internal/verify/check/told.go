@@ -6,7 +6,7 @@ import (
 )
 
 // late is how long a goroutine may take to be scheduled, besides the time in
-// which its process has not run at all.
+// which its process has not run at all. docs/cli.md has it too.
 const late = int64(500 * time.Millisecond)
 
 // Losses checks the other half of [Told]: the context of a lost lock has ended
@@ -25,7 +25,7 @@ func (r *Run) Losses() (all []Violation) {
 				if h.Weight+next.Weight <= next.Limit {
 					continue
 				}
-				if by := told - next.Got - r.stalled(h.Who, Span{h.Got, told}); by > late {
+				if by := told - next.Got - r.stalled(h.Who, Span{next.Got, told}); by > late {
 					all = append(all, Violation{Check: Told, Key: key, At: next.Got, Reach: reach(min(h.Until, next.Until)), Text: fmt.Sprintf(
 						"%s was not told of its loss until %v after %s had got the key", h, time.Duration(by).Round(time.Millisecond), next)})
 				}

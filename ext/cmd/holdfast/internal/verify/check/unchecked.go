@@ -36,9 +36,10 @@ func (r *Run) Unchecked(ttl, slack time.Duration) map[Promise]string {
 }
 
 // Gaps returns all the times in which somebody waited for a key that nobody had.
-func (r *Run) Gaps(ttl time.Duration) (all []Gap) {
+// A lock of whose holder nothing is heard stands for lapse.
+func (r *Run) Gaps(lapse time.Duration) (all []Gap) {
 	for key, holds := range byKey(r.Holds, func(h *Hold) string { return h.Key }) {
-		for _, span := range idle(holds, int64(ttl)) {
+		for _, span := range idle(holds, int64(lapse)) {
 			all = append(all, Gap{key, span})
 		}
 	}
