@@ -77,48 +77,46 @@ func (d *Direction) change(set func()) {
 	d.changed = make(chan struct{})
 }
 
-// A piece is what was read at once. An empty one is the end of the stream.
+// A piece is what was read at once. An empty one is the end of the stream, or says
+// that its side has broken off.
 type piece struct {
 	bytes   []byte
+	broken  bool
 	came    time.Time
 	touched bool
 }
 
-// pass passes on what one side sends until it ends, or the link does.
-func (d *Direction) pass(l *link, from, to *net.TCPConn) {
+// pass passes on what one side sends until it ends, or the link does. back is the
+// other way, which the news takes that a side has broken off to which this writes.
+func (d *Direction) pass(l *link, from, to *net.TCPConn, back *Direction) {
 	queue := make(chan piece, 1024)
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		defer close(queue)
-		if err := read(from, queue, l.ended); err != nil {
-			l.reset()
-		}
+		read(from, queue, l.ended)
 	})
 	for p := range queue {
-		if !d.admit(&p, l) {
-			continue
-		}
-		if err := write(to, p); err != nil {
+		switch {
+		case !d.admit(&p, l):
+		case p.broken, write(to, p) != nil && back.admit(&piece{came: time.Now()}, l):
 			l.reset()
 		}
 	}
 	reading.Wait()
 }
 
-func read(from *net.TCPConn, queue chan<- piece, ended <-chan struct{}) error {
+func read(from *net.TCPConn, queue chan<- piece, ended <-chan struct{}) {
 	for {
 		buffer := make([]byte, 16<<10)
 		n, err := from.Read(buffer)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return err
-		}
+		broken := err != nil && !errors.Is(err, io.EOF)
 		select {
-		case queue <- piece{bytes: buffer[:n], came: time.Now()}:
+		case queue <- piece{bytes: buffer[:n], broken: broken, came: time.Now()}:
 		case <-ended:
-			return nil
+			return
 		}
 		if err != nil {
-			return nil
+			return
 		}
 	}
 }

@@ -76,7 +76,8 @@ func (p *Proxy) Refuse(on bool) {
 }
 
 // Blackhole holds both directions while on, as a network does that is cut: what
-// is sent arrives when it is switched off. New connections are still accepted.
+// is sent arrives when it is switched off, and so does the news that a side has
+// ended the connection. New connections are still accepted.
 func (p *Proxy) Blackhole(on bool) {
 	p.Requests.Hold(on)
 	p.Replies.Hold(on)
@@ -149,8 +150,8 @@ func (p *Proxy) relay(l *link, target string) {
 		return
 	}
 	var both sync.WaitGroup
-	both.Go(func() { p.Requests.pass(l, l.client, l.server) })
-	both.Go(func() { p.Replies.pass(l, l.server, l.client) })
+	both.Go(func() { p.Requests.pass(l, l.client, l.server, p.Replies) })
+	both.Go(func() { p.Replies.pass(l, l.server, l.client, p.Requests) })
 	both.Wait()
 	l.close()
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -152,6 +153,38 @@ func TestProxyBlackhole(t *testing.T) {
 	s.wantSilence()
 	p.Reset()
 	s.wantReset()
+}
+
+// Who is cut off does not hear that the other side has broken off.
+func TestProxyBlackholeHidesTheEnd(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	p := StartProxy(t, l.Addr().String())
+	for _, say := range []string{"", "PING"} { // a break that is read, and one that is written to
+		s := connect(t, p.Addr())
+		server, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.send("PING")
+		if _, err := server.Read(make([]byte, 1)); err != nil { // else the proxy may not have come through
+			t.Fatal(err)
+		}
+		p.Replies.Hold(true)
+		server.(*net.TCPConn).SetLinger(0)
+		server.Close()
+		if say != "" {
+			s.send(say)
+		}
+		s.wantSilence()
+		p.Replies.Hold(false)
+		if got, err := s.receive(); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("received %q, %v; want the end", got, err)
+		}
+	}
 }
 
 func TestProxyRefuse(t *testing.T) {
