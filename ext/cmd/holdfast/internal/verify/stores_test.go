@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	history.Now()
 	// These tests wait most of the time, not for the processor.
 	flag.Parse()
-	if err := flag.Set("test.parallel", "8"); err != nil {
+	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())
