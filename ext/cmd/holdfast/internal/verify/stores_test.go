@@ -51,8 +51,9 @@ func TestStores(t *testing.T) {
 			c := Default()
 			c.Start, c.Seed, c.Length = name, uint64(rand.Uint32()), 20*time.Second
 			c.Workers, c.Clients = 3, 3 // for a busy machine
-			if c.Fewest = 30; name == "etcd:3" || name == "zookeeper:3" {
-				c.Fewest = 5 // three servers that wait for one disk, beside those of other stores
+			switch c.Fewest = 30; name {
+			case "postgres", "postgres:2", "etcd:3", "zookeeper:3":
+				c.Fewest = 5 // many processes that need a processor and the disk, beside those of other stores
 			}
 			c.Command = []string{os.Args[0], "work"}
 			c.Stderr = os.Stderr
