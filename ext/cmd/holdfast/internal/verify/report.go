@@ -128,7 +128,7 @@ func (r *Report) Print(out io.Writer) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nThe fence has refused %d of the accesses that came too late. Without one, %d of %d writes were\nstale and %d updates were lost.\n",
+	fmt.Fprintf(out, "\nAccesses that came too late, and that the fence has refused: %d. Without a fence, %d of %d\nwrites were stale, and %d updates were lost.\n",
 		r.Refused, r.Plain.Stale, r.Plain.Writes, r.Plain.Lost)
 	if len(r.Waived) > 0 {
 		fmt.Fprintln(out, "Numbers in brackets are of what this store does not promise in the face of these faults.")
