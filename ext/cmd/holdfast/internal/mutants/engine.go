@@ -102,4 +102,38 @@ var engine = []mutant{{
 	}},
 	run:   "--start sqlite --seed 1 --ttl 16s --for 40s --workers 2 --clients 2 --keys 64 --nemesis none",
 	finds: check.Lively,
+}, {
+	name:  "hand-over-of-a-dead-lease",
+	wrong: "a lock goes from hand to hand in a process for as long as somebody waits, each time as if the store had granted it anew",
+	edits: []edit{{
+		file: "lease.go",
+		old:  "l.spare == 0 || now-l.taken >= maxTurn || !l.serves(want)",
+		new:  "l.spare == 0 || !l.serves(want)",
+	}, {
+		file: "lock.go",
+		old:  "	l.spare--\n",
+		new:  "	l.spare--\n	l.extend(at)\n",
+	}},
+	run:   "--start redis --seed 1 --ttl 500ms --for 15s --workers 3 --clients 32 --keys 1 --kind exclusive,try --nemesis none",
+	finds: check.Exclusive,
+}, {
+	name:  "unlock-of-the-inner",
+	wrong: "a lock that was entered again is given back by the first Unlock, not by the last",
+	edits: []edit{{
+		file: "lock.go",
+		old:  "	if r.entries > 0 {\n",
+		new:  "	if r.entries > 0 && l.outer == nil {\n",
+	}},
+	run:   "--start file --seed 1 --ttl 2s --for 5s --keys 2 --kind reenter,try --nemesis none",
+	finds: check.Exclusive,
+}, {
+	name:  "silence-is-consent",
+	wrong: "a renewal that is not answered counts as one that has succeeded",
+	edits: []edit{{
+		file: "round.go",
+		old:  "		case err == nil:\n			if l.unconfirmed {",
+		new:  "		case !errors.Is(err, driver.ErrLost):\n			if l.unconfirmed {",
+	}},
+	run:   "--start redis --seed 1 --ttl 1s --for 30s --nemesis pause-store",
+	finds: check.Exclusive,
 }}

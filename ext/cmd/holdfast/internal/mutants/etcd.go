@@ -37,4 +37,22 @@ var etcd = []mutant{{
 	}},
 	run:   "--start etcd --seed 1 --ttl 2s --for 40s --workers 8 --clients 2 --keys 6 --kind shared,try --nemesis slow",
 	finds: check.Growing,
+}, {
+	name:  "one-key-for-a-session",
+	wrong: "all claims that a process has on a key are one key of etcd, as all of a session are to its own Mutex",
+	edits: []edit{{
+		file: "ext/etcdlock/claim.go",
+		old:  "		if s.named[name] == nil {\n			c.name, s.named[name] = name, c\n			return\n		}\n",
+		new:  "		c.name, s.named[name] = name, c\n		return\n",
+	}, {
+		file: "ext/etcdlock/look.go",
+		old:  "	if !slices.ContainsFunc(l, func(p place) bool { return p.name == a.name }) {\n",
+		new:  "	if true || slices.ContainsFunc(l, func(p place) bool { return p.name == a.name }) {\n",
+	}, {
+		file: "ext/etcdlock/look.go",
+		old:  "when: []clientv3.Cmp{a.unburied(), clientv3.Compare(clientv3.CreateRevision(a.name), \"=\", 0)},",
+		new:  "when: []clientv3.Cmp{a.unburied()},",
+	}},
+	run:   "--start etcd --seed 1 --ttl 2s --for 15s --keys 2 --kind slots,shared,try --nemesis none",
+	finds: check.Exclusive,
 }}

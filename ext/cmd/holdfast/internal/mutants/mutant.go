@@ -25,7 +25,9 @@ type mutant struct {
 type edit struct{ file, old, new string }
 
 // mutants returns all mutants.
-func mutants() []mutant { return slices.Concat(engine, redis, sql, etcd, plain, fence) }
+func mutants() []mutant {
+	return slices.Concat(engine, above, redis, redlocks, sql, sessions, etcd, plain, fence)
+}
 
 // found reports whether verify has found it.
 func (m mutant) found(f finding) bool { return f.Violations[m.finds] > 0 }

@@ -2,7 +2,7 @@ package main
 
 import "github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/check"
 
-// redis are the mutants of the store in Redis, and of Redlock.
+// redis are the mutants of the store in Redis.
 var redis = []mutant{{
 	name:  "release-by-del",
 	wrong: "a release deletes the lock, whosever it is",
@@ -77,15 +77,35 @@ var redis = []mutant{{
 	run:   "--start redis --seed 1 --ttl 1s --for 15s --keys 2 --nemesis none",
 	finds: check.Exclusive,
 }, {
-	name:  "half-is-enough",
-	wrong: "Redlock takes half of the nodes for a majority",
+	name:  "counter-that-expires",
+	wrong: "tokens are counted, and the count is forgotten when nobody has taken a lock for a second",
 	edits: []edit{{
-		file: "redlock/store.go",
-		old:  "return len(s.nodes)/2 + 1 }",
-		new:  "return len(s.nodes) / 2 }",
+		file: "ext/redislock/lua/acquire.lua",
+		old:  "math.max(now, last + 1, least)",
+		new:  "math.max(last + 1, least)",
+	}, {
+		file: "ext/redislock/lua/acquire.lua",
+		old:  "string.format('%.0f', first + span - 1))",
+		new:  "string.format('%.0f', first + span - 1), 'PX', 1000)",
+	}, {
+		file: "ext/redislock/lua/acquire_many.lua",
+		old:  "math.max(now, last + 1)",
+		new:  "last + 1",
+	}, {
+		file: "ext/redislock/lua/acquire_many.lua",
+		old:  "string.format('%.0f', token + count * span - 1))",
+		new:  "string.format('%.0f', token + count * span - 1), 'PX', 1000)",
+	}, {
+		file: "ext/redislock/lua/book.lua",
+		old:  "math.max(now, last + 1, least)",
+		new:  "math.max(last + 1, least)",
+	}, {
+		file: "ext/redislock/lua/book.lua",
+		old:  "call('SET', floor, text(first + span - 1))",
+		new:  "call('SET', floor, text(first + span - 1), 'PX', 1000)",
 	}},
-	run:   "--start redis:5 --seed 1 --ttl 2s --for 20s --nemesis kill",
-	finds: check.Exclusive,
+	run:   "--start redis --seed 1 --ttl 2s --for 20s --nemesis evict",
+	finds: check.Growing,
 }, {
 	name:  "last-come-first-served",
 	wrong: "who asks gets a place at the head of the line",
@@ -106,4 +126,14 @@ var redis = []mutant{{
 	}},
 	run:   "--start redis --seed 1 --ttl 1s --for 10s --keys 2 --nemesis none --kind slots",
 	finds: check.Growing,
+}, {
+	name:  "connection-stays",
+	wrong: "the connection to Redis stays open when the store is closed",
+	edits: []edit{{
+		file: "ext/redislock/watch.go",
+		old:  "	s.running.Wait()\n	s.conn.Close()\n",
+		new:  "	s.running.Wait()\n",
+	}},
+	run:   "--start redis --seed 1 --ttl 2s --for 5s --nemesis none",
+	finds: check.Tidy,
 }}

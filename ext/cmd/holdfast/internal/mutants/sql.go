@@ -47,4 +47,18 @@ var sql = []mutant{{
 	}},
 	run:   "--start sqlite --seed 1 --ttl 1s --for 30s --nemesis kill",
 	finds: check.Lively,
+}, {
+	name:  "end-before-token",
+	wrong: "the statement that takes a row sets when it ends before it counts the token, which looks at the end: MySQL goes from left to right",
+	edits: []edit{{
+		file: "sqllock/text.go",
+		old:  "SET version = version + 1, fence = {keep}({greatest}(fence + 1, {now}) + ?), sole = ?, since = {now}, until = {now} + ?, claims = ?\nWHERE name = ? AND until",
+		new:  "SET version = version + 1, until = {now} + ?, fence = {keep}(CASE WHEN until <= {now} THEN {greatest}(fence + 1, {now}) ELSE fence END + ?), sole = ?, since = {now}, claims = ?\nWHERE name = ? AND until",
+	}, {
+		file: "sqllock/store.go",
+		old:  "acquireRow, tokens-1, id, e.TTL, string(claims),",
+		new:  "acquireRow, e.TTL, tokens-1, id, string(claims),",
+	}},
+	run:   "--start mariadb --seed 1 --ttl 2s --for 10s --nemesis none",
+	finds: check.Growing,
 }}
