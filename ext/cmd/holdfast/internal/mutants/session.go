@@ -13,4 +13,14 @@ var sessions = []mutant{{
 	}},
 	run:   "--start mariadb-session --seed 1 --ttl 4s --for 40s --clients 8 --keys 4 --kind exclusive,try --nemesis partition",
 	finds: check.Exclusive,
+}, {
+	name:  "sequence-after-a-crash",
+	wrong: "the first session after a crash goes on with the sequence as it is, which has forgotten the last tokens",
+	edits: []edit{{
+		file: "ext/pglock/session_sequence.go",
+		old:  "WHERE pg_try_advisory_xact_lock(` + present",
+		new:  "WHERE false AND pg_try_advisory_xact_lock(` + present",
+	}},
+	run:   "--start postgres-session --seed 1 --ttl 1s --for 35s --clients 16 --keys 32 --nemesis restart",
+	finds: check.Growing,
 }}
