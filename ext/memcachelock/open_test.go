@@ -137,23 +137,10 @@ func as(m *servers.Memcached, user, password string) string {
 // other listens for those who speak Memcached's protocol, and has one answer.
 func other(t *testing.T, answer string) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			_, _ = conn.Read(make([]byte, 1<<16))
-			_, _ = io.WriteString(conn, answer)
-			conn.Close()
-		}
-	}()
-	return l.Addr().String()
+	return servers.StartStranger(t, func(conn net.Conn) {
+		_, _ = conn.Read(make([]byte, 1<<16))
+		_, _ = io.WriteString(conn, answer)
+	})
 }
 
 func TestOptions(t *testing.T) {

@@ -3,6 +3,7 @@ package zklock
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"strings"
 	"testing"
@@ -82,24 +83,11 @@ func TestUnreachable(t *testing.T) {
 // serve accepts connections, says something to each, and keeps it.
 func serve(t *testing.T, text string) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			t.Cleanup(func() { conn.Close() })
-			if _, err := conn.Write([]byte(text)); err != nil {
-				return
-			}
+	return servers.StartStranger(t, func(conn net.Conn) {
+		if _, err := io.WriteString(conn, text); err == nil {
+			_, _ = io.Copy(io.Discard, conn)
 		}
-	}()
-	return l.Addr().String()
+	})
 }
 
 // TestPermissions keeps those away who have another password, or none, and lets

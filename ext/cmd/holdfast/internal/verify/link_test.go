@@ -128,24 +128,7 @@ func TestLink(t *testing.T) {
 // echo is the address of a server that says what it is told.
 func echo(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			conn, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				io.Copy(conn, conn)
-			}()
-		}
-	}()
-	return l.Addr().String()
+	return servers.StartStranger(t, func(conn net.Conn) { _, _ = io.Copy(conn, conn) })
 }
 
 // The history tells of a fault of the network how much it has touched.
