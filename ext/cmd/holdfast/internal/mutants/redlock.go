@@ -27,4 +27,14 @@ var redlocks = []mutant{{
 	}},
 	run:   "--start redis:3 --seed 1 --ttl 1s --for 20s --nemesis worker-clock,partition",
 	finds: check.Growing,
+}, {
+	name:  "no-quarantine",
+	wrong: "the vote of a node that has restarted without its claims counts at once",
+	edits: []edit{{
+		file: "redlock/node.go",
+		old:  "if out := n.redlock.quarantine - age; out > 0 {",
+		new:  "if out := n.redlock.quarantine - age; out > n.redlock.quarantine {",
+	}},
+	run:   "--start redis:3 --seed 1 --ttl 2s --for 35s --clients 8 --keys 4 --kind exclusive,try --nemesis restart",
+	finds: check.Exclusive,
 }}

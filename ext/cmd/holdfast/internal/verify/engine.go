@@ -64,13 +64,13 @@ var starters = []starter{
 	{"sqlite", "sqlite:", 0, nil, func(r *room, _ int) *engine {
 		return &engine{url: pathURL("sqlite", filepath.Join(r.folder, "locks.db"))}
 	}},
-	{"redis", "redis:", 1, []plan.Nemesis{plan.Clock, plan.Evict, plan.Flush}, startRedis},
+	{"redis", "redis:", 1, []plan.Nemesis{plan.Clock, plan.Evict, plan.Flush}, redisWith(durable)},
 	{"redis:2", "redis:", 0, []plan.Nemesis{plan.Failover, plan.StaleFailover}, startPair},
 	{"redis-sentinel", "redis://127.0.0.1?master=" + servers.MasterName, 6, []plan.Nemesis{plan.Failover, plan.SwitchOver}, startSentinel},
 	{"redis-cluster", "redis://127.0.0.1,127.0.0.1", 6, []plan.Nemesis{plan.Failover, plan.SwitchOver}, startCluster},
-	{"redis:3", "redlock://127.0.0.1", 3, []plan.Nemesis{plan.WorkerClock, plan.Clock, plan.Evict, plan.Flush}, startRedis},
-	{"redis:5", "redlock://127.0.0.1", 5, []plan.Nemesis{plan.WorkerClock, plan.Clock, plan.Evict, plan.Flush}, startRedis},
-	{"redis:7", "redlock://127.0.0.1", 7, []plan.Nemesis{plan.WorkerClock, plan.Clock, plan.Evict, plan.Flush}, startRedis},
+	{"redis:3", "redlock://127.0.0.1", 3, []plan.Nemesis{plan.WorkerClock, plan.Clock, plan.Evict, plan.Flush}, redisWith(forgetful)},
+	{"redis:5", "redlock://127.0.0.1", 5, []plan.Nemesis{plan.WorkerClock, plan.Clock, plan.Evict, plan.Flush}, redisWith(forgetful)},
+	{"redis:7", "redlock://127.0.0.1", 7, []plan.Nemesis{plan.WorkerClock, plan.Clock, plan.Evict, plan.Flush}, redisWith(durable)},
 	{"memcached", "memcached:", 1, []plan.Nemesis{plan.Evict, plan.Flush}, startMemcached},
 	{"postgres", "postgres://127.0.0.1", 1, []plan.Nemesis{plan.Clock}, func(r *room, _ int) *engine {
 		p := servers.StartPostgres(r.clocked(), "max_connections = 500")
@@ -147,8 +147,12 @@ func (r *room) forward(n int, by time.Duration) {
 	r.step(n, r.ahead)
 }
 
-// durable are the settings with which Redis keeps what it has acknowledged.
-var durable = []string{"appendonly yes", "appendfsync always", "maxmemory-policy noeviction"}
+// durable are the settings with which Redis keeps what it has acknowledged, and
+// forgetful those with which it forgets that when it ends.
+var (
+	durable   = []string{"appendonly yes", "appendfsync always", "maxmemory-policy noeviction"}
+	forgetful = []string{"maxmemory-policy noeviction"}
+)
 
 // majority returns so many of n servers that what these have lost is lost, from the
 // first one on.
@@ -159,8 +163,13 @@ func majority(first, n int) (some []int) {
 	return some
 }
 
+// redisWith starts servers of Redis with these settings.
+func redisWith(settings []string) func(*room, int) *engine {
+	return func(r *room, n int) *engine { return startRedis(r, n, settings) }
+}
+
 // startRedis starts one Redis, or several for Redlock.
-func startRedis(r *room, n int) *engine {
+func startRedis(r *room, n int, settings []string) *engine {
 	var all []*servers.Redis
 	e := &engine{
 		step: func(first int, by time.Duration) {
@@ -179,7 +188,7 @@ func startRedis(r *room, n int) *engine {
 	}
 	var hosts []string
 	for range n {
-		one := servers.StartRedis(r.clocked(), durable...)
+		one := servers.StartRedis(r.clocked(), settings...)
 		all, e.nodes, hosts = append(all, one), append(e.nodes, one), append(hosts, one.Addr())
 		e.url = one.URL()
 	}

@@ -29,11 +29,11 @@ var waivers = map[string]map[plan.Nemesis][]check.Promise{
 }
 
 // forgetting are the nemeses after which a store may have forgotten the tokens that
-// it has given. It counts on from the time of its clock, so that tokens go back if the
-// clock is set in the same run, by its schemes.
+// it has given, by its scheme. It counts on from the time of its clock, so that tokens
+// go back if the clock by which they were given is set in the same run.
 var forgetting = map[string][]plan.Nemesis{
 	"redis":   {plan.Evict, plan.Flush},
-	"redlock": {plan.Evict, plan.Flush},
+	"redlock": {plan.Restart, plan.KillStore, plan.Evict, plan.Flush},
 }
 
 // electionWaivers are those of servers that replace each other by themselves, by what

@@ -42,11 +42,11 @@ func (s *scene) reaches(f check.Fault, v check.Violation, longer time.Duration) 
 	return v.At == 0 || f.From < v.At && until-int64(s.TTL+wake+longer) <= f.To
 }
 
-// sets reports whether tokens may have gone back because a fault has set the clock of
-// a store that has also forgotten them, before or since: they do so until the right
-// time is past all that the clock has shown.
+// sets reports whether tokens may have gone back because a fault has set the clock by
+// which a store gives them, and the store has also forgotten them, before or since: they
+// do so until the right time is past all that the clock has shown.
 func (s *scene) sets(clock check.Fault, v check.Violation, faults []check.Fault) bool {
-	if plan.Nemesis(clock.Nemesis) != plan.Clock || v.Check != check.Growing && v.Check != check.Fenced {
+	if clock.Step == 0 || v.Check != check.Growing && v.Check != check.Fenced {
 		return false
 	}
 	forgotten := slices.ContainsFunc(faults, func(f check.Fault) bool {

@@ -42,6 +42,8 @@ func TestWaived(t *testing.T) {
 	flush, kill := fault(plan.Flush, 10, 10.1), check.Fault{Span: check.Span{From: at(12), To: at(12)}, Nemesis: "kill"}
 	unhealed := fault(plan.KillStore, 10, 10)
 	unhealed.To = check.Never
+	workerStep := step(9, 11, 6)
+	workerStep.Nemesis = string(plan.WorkerClock)
 	two := func(when, deadline float64) check.Violation {
 		return check.Violation{Check: check.Exclusive, At: at(when), Reach: at(deadline)}
 	}
@@ -71,6 +73,10 @@ func TestWaived(t *testing.T) {
 		"tokens before the flush":                    {"redis:", old(check.Growing, 9.5), []check.Fault{step(9, 11, 6), flush}, ""},
 		"tokens after a clock that was set back":     {"redis:", old(check.Fenced, 11.5), []check.Fault{flush, step(11, 12, -6)}, plan.Clock},
 		"the right time is past all tokens":          {"redis:", old(check.Growing, 20), []check.Fault{step(9, 11, 6), flush}, ""},
+		"a worker's clock, and a node restarts":      {"redlock:", old(check.Growing, 18), []check.Fault{workerStep, fault(plan.Restart, 12, 12.1)}, plan.WorkerClock},
+		"a worker's clock, and no node forgets":      {"redlock:", old(check.Growing, 18), []check.Fault{workerStep}, ""},
+		"a worker's clock, and files":                {"file:", old(check.Growing, 10), []check.Fault{workerStep, fault(plan.Restart, 9.5, 9.6)}, ""},
+		"a node of Redlock restarts":                 {"redlock:", old(check.Growing, 10.2), []check.Fault{fault(plan.Restart, 10, 10.1)}, ""},
 		"the same of Redlock":                        {"redlock:", old(check.Fenced, 18), []check.Fault{step(9, 11, 6), flush}, plan.Clock},
 		"both locks stood, and the first came first": {"redis:", check.Violation{Check: check.Growing, Given: check.Exclusive, At: at(10.2), Reach: at(12)}, []check.Fault{flush}, plan.Flush},
 		"readers from before a replica took over":    {"redis:", check.Violation{Check: check.Growing, At: at(20), Reach: at(9)}, []check.Fault{fault(plan.StaleFailover, 10, 11)}, plan.StaleFailover},
