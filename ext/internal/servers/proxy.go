@@ -67,11 +67,14 @@ func (p *Proxy) Refuse(on bool) {
 		p.listener.Close()
 		p.listener = nil
 	case !on && p.listener == nil:
-		l, err := net.Listen("tcp", p.addr)
-		if err != nil {
-			p.tb.Fatalf("proxy: %v", err)
-		}
-		p.serve(l)
+		// A process that is just being started has the old listener until it runs.
+		mustAwait(p.tb, "the port of a proxy", func() error {
+			l, err := net.Listen("tcp", p.addr)
+			if err == nil {
+				p.serve(l)
+			}
+			return err
+		})
 	}
 }
 
@@ -79,8 +82,14 @@ func (p *Proxy) Refuse(on bool) {
 // is sent arrives when it is switched off, and so does the news that a side has
 // ended the connection. New connections are still accepted.
 func (p *Proxy) Blackhole(on bool) {
-	p.Requests.Hold(on)
-	p.Replies.Hold(on)
+	if on {
+		p.Requests.Hold(true)
+		p.Replies.Hold(true)
+		return
+	}
+	// Replies to what is let through now were never held back.
+	p.Replies.Hold(false)
+	p.Requests.Hold(false)
 }
 
 // Reset breaks all connections that are open, on both sides.

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -92,6 +93,7 @@ func TestProxyDelay(t *testing.T) {
 		}
 		d.Delay(time.Hour)
 		s.send("PING")
+		eventually(t, "a second piece that is delayed", func() bool { return d.Touched() == 2 })
 		s.wantSilence()
 		d.Delay(0) // counts for what is on its way
 		s.wantReply("+PONG")
@@ -135,12 +137,23 @@ func TestProxyBlackhole(t *testing.T) {
 	s.send("SET key 1")
 	fresh := connect(t, p.Addr())
 	fresh.send("PING")
+	eventually(t, "two requests that are held back", func() bool { return p.Requests.Touched() == 2 })
 	s.wantSilence()
 	fresh.wantSilence()
 	if got := r.Must("GET", "key"); got != nil {
 		t.Errorf("the server has %v from within a black hole", got)
 	}
-	p.Blackhole(false)
+
+	// Replies go first: one to what is let through must not be held back, too.
+	var end sync.WaitGroup
+	p.Replies.mu.Lock()
+	end.Go(func() { p.Blackhole(false) })
+	s.wantSilence()
+	if got := r.Must("GET", "key"); got != nil {
+		t.Errorf("the server has %v, and its reply would be held back", got)
+	}
+	p.Replies.mu.Unlock()
+	end.Wait()
 	s.wantReply("+OK")
 	fresh.wantReply("+PONG")
 	if requests, replies := p.Requests.Touched(), p.Replies.Touched(); requests != 2 || replies != 0 {
