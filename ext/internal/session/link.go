@@ -224,6 +224,7 @@ func (s *Store) tend(k *link) (next time.Time) {
 		switch {
 		case l.state != held:
 		case !l.until.After(now):
+			l.lapsed = true
 			s.free(l)
 		case l.until.Before(next):
 			next = l.until

@@ -20,6 +20,7 @@ type lock struct {
 	until time.Time // the owner has to renew before
 
 	cancelled bool          // to be freed when it is granted
+	lapsed    bool          // given back because it was not renewed
 	changed   chan struct{} // closed when it is held or free
 	refused   bool          // another session has it
 	failed    error         // why it could not be asked for
@@ -91,7 +92,11 @@ func (s *Store) freed(l *lock, err error) {
 	s.mu.Lock()
 	var wakes []func(driver.Grant)
 	if err == nil && s.locks[l.name] == l {
-		s.drop(l, nil)
+		var why error
+		if l.lapsed {
+			why = driver.ErrLost // also for an owner who gives it back just now
+		}
+		s.drop(l, why)
 		wakes = s.watching(l.name)
 	}
 	s.mu.Unlock()

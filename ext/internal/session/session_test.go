@@ -297,6 +297,31 @@ func TestClaimRunsOut(t *testing.T) {
 	})
 }
 
+// Who gives a claim back while it is taken from them, because it ran out, has lost it:
+// the server may have given it to another already.
+func TestReleaseOfWhatRunsOut(t *testing.T) {
+	run(t, func(b *bench) {
+		late := claim("a", "late", 10*time.Second)
+		b.take(late)
+		b.take(claim("b", "other", time.Minute)) // for which the session lives on
+		c := b.seam.last()
+		c.said()
+		time.Sleep(10*time.Second - time.Nanosecond)
+		answer := c.hold()
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		b.expect(c.said("free"), "free name of a")
+		released := make(chan error, 1)
+		go func() { released <- b.release(late) }()
+		synctest.Wait()
+		answer()
+		if err := <-released; !errors.Is(err, driver.ErrLost) {
+			b.Errorf("released while it ran out: %v", err)
+		}
+		b.expect(c.said("free"))
+	})
+}
+
 // The server answers nobody. The session is over when the server has ended it for
 // certain, and not before: it may only be slow.
 func TestSilentServer(t *testing.T) {
