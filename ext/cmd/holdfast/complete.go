@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,6 +31,7 @@ func (s *site) completeKey(cmd *cobra.Command, args []string, word string) ([]st
 		}
 		return nil
 	})
+	slices.Sort(keys) // stores have an order of their own, such as that of a folder
 	return keys, cobra.ShellCompDirectiveNoFileComp
 }
 
