@@ -49,7 +49,8 @@ const noSleep = "atexit_sleep_ms=0"
 //	await FILE [REGEXP]          wait until a file is there and matches
 //	until REGEXP COMMAND...      repeat a command until its output matches
 //	dead FILE                    wait until the process with the number in FILE is gone
-//	together N COMMAND...        start a command N times at once, and wait until all have succeeded
+//	together N COMMAND...        start a command N times at once, and wait until all have succeeded;
+//	                             those to whom the store has not answered try again
 //
 // and the programs worker, seize and ailing, and in the environment the URLs of
 // stores that they share, as [stores] has them.
@@ -245,18 +246,33 @@ func together(ts *testscript.TestScript, neg bool, args []string) {
 	n := number(ts, args[0])
 	results := make(chan result)
 	for range n {
-		cmd := command(ts, args[1:])
 		go func() {
-			out, err := cmd.CombinedOutput()
+			out, err := insist(ts, args[1:])
 			results <- result{out, err}
 		}()
 	}
+	failed := 0
 	for range n {
 		if r := <-results; r.err != nil {
 			ts.Logf("%v\n%s", r.err, r.out)
-			defer ts.Fatalf("not all have succeeded")
+			failed++
 		}
 	}
+	if failed > 0 {
+		ts.Fatalf("%d of %d have failed", failed, n)
+	}
+}
+
+// insist runs a command, and once more as long as the store does not answer: nothing
+// has been done then, and on a busy machine that says nothing of the store.
+func insist(ts *testscript.TestScript, args []string) (out []byte, err error) {
+	for begin := time.Now(); time.Since(begin) < patient; {
+		out, err = command(ts, args).CombinedOutput()
+		if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != exitUnreachable {
+			break
+		}
+	}
+	return out, err
 }
 
 func poll(ts *testscript.TestScript, done func() bool, otherwise func()) {
