@@ -248,9 +248,13 @@ func (p *Process) log() string {
 }
 
 // tail returns the last lines of a log, without the traces of Java and the ends of
-// long lines: they would bury what the test itself says.
+// long lines: they would bury what the test itself says. With HOLDFAST_TEST_LOGS it
+// returns all.
 func tail(log string) string {
-	const most, longest = 15, 300
+	const most, longest = 5, 200
+	if os.Getenv("HOLDFAST_TEST_LOGS") != "" {
+		return log
+	}
 	var lines []string
 	for line := range strings.Lines(log) {
 		if !strings.HasPrefix(line, "\tat ") {

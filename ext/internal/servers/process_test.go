@@ -198,14 +198,19 @@ func TestLogOfFailure(t *testing.T) {
 }
 
 func TestTail(t *testing.T) {
+	t.Setenv("HOLDFAST_TEST_LOGS", "")
 	log := strings.Repeat("earlier\n", 100) + "what went wrong\n\tat Server.java:1\n\tat Main.java:2\n" +
 		strings.Repeat("long ", 1000) + "\nlast\n"
 	lines := strings.Split(tail(log), "\n")
 	n := len(lines)
-	if n != 15 || lines[n-3] != "what went wrong" || len(lines[n-2]) != 300 || lines[n-1] != "last" {
+	if n != 5 || lines[n-3] != "what went wrong" || len(lines[n-2]) != 200 || lines[n-1] != "last" {
 		t.Errorf("of %d bytes it shows %q", len(log), lines)
 	}
 	if s := tail(""); s != "" {
 		t.Errorf("of nothing it shows %q", s)
+	}
+	t.Setenv("HOLDFAST_TEST_LOGS", "1")
+	if s := tail(log); s != log {
+		t.Errorf("of %d bytes that were asked for it shows %d", len(log), len(s))
 	}
 }
