@@ -225,7 +225,7 @@ func (e *Etcd) fetch(method, url, body string) (text []byte, err error) {
 		return nil, err
 	}
 	defer response.Body.Close()
-	text, err = io.ReadAll(io.LimitReader(response.Body, 1<<20))
+	text, err = io.ReadAll(io.LimitReader(response.Body, 1<<24))
 	if err == nil && response.StatusCode != http.StatusOK {
 		err = fmt.Errorf("%s: %s: %s", url, response.Status, bytes.TrimSpace(text))
 	}

@@ -57,6 +57,13 @@ func (p *Proxy) Accepted() int {
 	return p.accepted
 }
 
+// Open returns how many connections pass through it now.
+func (p *Proxy) Open() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.links)
+}
+
 // Refuse lets new connections be refused while on. Those that are open stay.
 func (p *Proxy) Refuse(on bool) {
 	p.tb.Helper()

@@ -62,7 +62,8 @@ var starters = []starter{
 		return &engine{url: pathURL("file", filepath.Join(r.folder, "locks"))}
 	}},
 	{"sqlite", "sqlite:", 0, nil, func(r *room, _ int) *engine {
-		return &engine{url: pathURL("sqlite", filepath.Join(r.folder, "locks.db"))}
+		path := filepath.Join(r.folder, "locks.db")
+		return &engine{url: pathURL("sqlite", path), left: leftInSQLite(r, path)}
 	}},
 	{"redis", "redis:", 1, []plan.Nemesis{plan.Clock, plan.Evict, plan.Flush}, redisWith(durable)},
 	{"redis:2", "redis:", 0, []plan.Nemesis{plan.Failover, plan.StaleFailover}, startPair},
@@ -209,6 +210,7 @@ func startMemcached(r *room, _ int) *engine {
 	m := servers.StartMemcached(r, options...)
 	return &engine{
 		url: m.URL(), nodes: []node{m},
+		left:  leftInMemcached(m),
 		flush: func(int) { m.Must("flush_all", "OK") },
 		evict: func(ctx context.Context, _ int, gone func(string) bool) { m.Press(ctx, gone) },
 	}
@@ -217,10 +219,10 @@ func startMemcached(r *room, _ int) *engine {
 func startEtcd(r *room, n int) *engine {
 	if n == 1 {
 		e := servers.StartEtcd(r)
-		return &engine{url: e.URL(), nodes: []node{e}}
+		return &engine{url: e.URL(), nodes: []node{e}, left: leftInEtcd(e)}
 	}
 	c := servers.StartEtcdCluster(r)
-	e := &engine{url: c.URL(), cut: func(n int, on bool) { c.Nodes[n].CutOff(on) }}
+	e := &engine{url: c.URL(), cut: func(n int, on bool) { c.Nodes[n].CutOff(on) }, left: leftInEtcd(c.Nodes...)}
 	for _, member := range c.Nodes {
 		e.nodes = append(e.nodes, member)
 	}
@@ -233,7 +235,7 @@ func startZooKeeper(r *room, n int) *engine {
 		return &engine{url: z.URL(), nodes: []node{z}, left: leftInZooKeeper(z)}
 	}
 	c := servers.StartEnsemble(r)
-	e := &engine{url: c.URL(), cut: func(n int, on bool) { c.CutOff(c.Nodes[n], on) }}
+	e := &engine{url: c.URL(), cut: func(n int, on bool) { c.CutOff(c.Nodes[n], on) }, left: leftInZooKeeper(c.Nodes...)}
 	for _, z := range c.Nodes {
 		e.nodes = append(e.nodes, z)
 	}

@@ -2,10 +2,12 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/register"
 	"github.com/holdfast-go/holdfast/ext/internal/servers"
 )
@@ -41,24 +43,67 @@ func TestLeftInRedis(t *testing.T) {
 	}
 }
 
-func TestLeftInDatabases(t *testing.T) {
-	for kind, start := range map[register.Kind]func(t *testing.T) (string, func(time.Duration) []string){
-		register.Postgres: func(t *testing.T) (string, func(time.Duration) []string) {
-			p := servers.StartPostgres(t)
-			return p.URL(), leftInPostgres(p)
-		},
-		register.MySQL: func(t *testing.T) (string, func(time.Duration) []string) {
-			m := servers.StartMariaDB(t)
-			return m.URL(), leftInMariaDB(m)
-		},
+// A lock that is held is found in the server itself, and so is who holds it. When it
+// was given back and its store closed, nothing is found.
+func TestLeft(t *testing.T) {
+	for name, want := range map[string][]string{
+		"sqlite":           {"row held"},
+		"redis:2":          {":held:held", "connection"},
+		"redis-sentinel":   {":held:held", "connection", "cmd=subscribe"},
+		"redis-cluster":    {":held:held", "connection"},
+		"memcached":        {"item holdfast:=held", "connection"},
+		"postgres":         {"row held", "connection"},
+		"postgres-session": {"advisory lock", "connection"},
+		"mariadb":          {"row held", "connection"},
+		"etcd":             {"key holdfast/claims/held/", "lease", "connection"},
+		"zookeeper:3":      {"ephemerals_count", "connections"},
 	} {
-		t.Run(string(kind), func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			at, look := start(t)
-			wantLeft(t, look(0))
-			connect(t, register.Place{Kind: kind, At: at})
-			wantLeft(t, look(0), "connection")
+			s, err := starterOf(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e := s.start(&room{TB: t, Config: Default(), folder: t.TempDir()}, s.servers)
+			if err := (&target{started: true}).patiently(t.Context(), e.prepare); err != nil {
+				t.Fatal(err)
+			}
+			wantNone(t, e.left)
+			locks, err := holdfast.Open(t.Context(), e.url, &holdfast.Options{TTL: 2 * keep})
+			if err != nil {
+				t.Fatal(err)
+			}
+			lock, err := locks.Lock(t.Context(), "held")
+			if err != nil {
+				t.Fatal(err)
+			}
+			left := strings.Join(e.left(keep), "\n")
+			for _, what := range want {
+				if !strings.Contains(left, what) {
+					t.Errorf("%q is left, want %q in it", left, what)
+				}
+			}
+			if err := errors.Join(lock.Unlock(), locks.Close()); err != nil {
+				t.Fatal(err)
+			}
+			wantNone(t, e.left)
 		})
+	}
+}
+
+// wantNone waits until nothing is left.
+func wantNone(t *testing.T, look func(time.Duration) []string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for {
+		left := look(keep)
+		if len(left) == 0 {
+			return
+		}
+		if !sleep(ctx, 100*time.Millisecond) {
+			t.Fatalf("%q is left", left)
+		}
 	}
 }
 

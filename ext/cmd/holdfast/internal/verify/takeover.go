@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/holdfast-go/holdfast/ext/internal/servers"
 )
@@ -16,8 +17,9 @@ func startPair(r *room, _ int) *engine {
 	replica := servers.StartReplica(r, between.Addr(), durable...)
 	front := servers.StartProxy(r, primary.Addr())
 	return &engine{
-		url: "redis://" + front.Addr(),
-		cut: func(_ int, on bool) { between.Blackhole(on) },
+		url:  "redis://" + front.Addr(),
+		left: leftInRedis(primary, replica),
+		cut:  func(_ int, on bool) { between.Blackhole(on) },
 		failover: func(int) {
 			primary.Kill()
 			replica.Promote()
@@ -38,7 +40,8 @@ func startStandby(r *room, _ int) *engine {
 	standby := servers.StartStandby(r, primary)
 	front := servers.StartProxy(r, primary.Addr())
 	return &engine{
-		url: strings.Replace(primary.URL(), primary.Addr(), front.Addr(), 1),
+		url:  strings.Replace(primary.URL(), primary.Addr(), front.Addr(), 1),
+		left: func(bound time.Duration) []string { return leftInPostgres(primary, standby)(bound) },
 		failover: func(int) {
 			primary.Kill()
 			standby.Promote()
@@ -56,6 +59,7 @@ func startSentinel(r *room, _ int) *engine {
 	return &engine{
 		url:   "redis://" + strings.Join(s.Addrs(), ",") + "?master=" + servers.MasterName,
 		nodes: members(slices.Concat(s.Nodes, s.Sentinels), s.AwaitSettled),
+		left:  leftInRedis(slices.Concat(s.Nodes, s.Sentinels)...),
 		failover: func(int) {
 			primary := s.Primary()
 			primary.Kill()
@@ -74,6 +78,7 @@ func startCluster(r *room, _ int) *engine {
 	return &engine{
 		url:   "redis://" + strings.Join(c.Addrs(), ","),
 		nodes: members(c.Nodes, c.AwaitSettled),
+		left:  leftInRedis(c.Nodes...),
 		failover: func(n int) {
 			primary := c.Owner(slot(n))
 			primary.Kill()
