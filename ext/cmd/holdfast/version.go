@@ -3,9 +3,10 @@ package main
 import (
 	"fmt"
 	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/build"
 )
 
 func versionCommand() *cobra.Command {
@@ -22,17 +23,6 @@ func versionCommand() *cobra.Command {
 
 // version tells which build this is, in one line.
 func version() string {
-	release, commit := "devel", ""
-	if info, ok := debug.ReadBuildInfo(); ok {
-		if v := info.Main.Version; v != "" && v != "(devel)" {
-			release = v
-		}
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				commit = " " + s.Value[:min(len(s.Value), 12)]
-			}
-		}
-	}
-	return fmt.Sprintf("holdfast %s%s (%s %s/%s; stores: %s)", release, commit,
+	return fmt.Sprintf("holdfast %s (%s %s/%s; stores: %s)", build.Version(),
 		runtime.Version(), runtime.GOOS, runtime.GOARCH, kinds())
 }

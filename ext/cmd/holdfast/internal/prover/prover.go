@@ -5,9 +5,12 @@ package prover
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"time"
@@ -26,6 +29,20 @@ type Program string
 func Build(ctx context.Context, path string, flags ...string) (Program, error) {
 	args := append([]string{"-o", path}, flags...)
 	return Program(path), Compile(ctx, append(args, "github.com/holdfast-go/holdfast/ext/cmd/holdfast")...)
+}
+
+// Sum returns a hash of the program.
+func (p Program) Sum() (string, error) {
+	file, err := os.Open(string(p))
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, file); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 // Compile runs "go build" with these arguments.

@@ -47,8 +47,8 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 	faults := flags.String("nemesis", "", "do only these faults, `names` with commas between them, as verify has them;\npromised and all are those together")
 	flags.Uint64Var(&p.seed, "seed", uint64(rand.Uint32()), "do the operations and faults of the pass that has told this `number`")
 	flags.IntVar(&p.parallel, "parallel", 2, "do so many `runs` at once")
-	flags.StringVar(&p.folder, "out", "", "keep the report of each run in this `folder`; those that it has are not done again")
-	save := flags.String("save", "", "write the tables into this `folder`, too")
+	flags.StringVar(&p.folder, "out", "", "keep the report of each run in this `folder`; those that it has of the same build are not done again")
+	save := flags.String("save", "", "write the tables into this `folder`, too; those of a part replace none")
 	if flags.Parse(args) != nil {
 		return flag.ErrHelp // it has said what is wrong
 	}
@@ -68,8 +68,8 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 	if p.length < shortest {
 		return fmt.Errorf("each of the %d runs would have %v: want %v, so give it more time (-for or -within), or choose fewer (-store, -nemesis)", len(all), p.length, shortest)
 	}
-	if *save != "" {
-		if _, err := os.Stat(*save); err != nil { // said now, and not after all the work
+	if *save != "" { // said now, and not after all the work
+		if err := savable(*save, *stores != "" || *faults != ""); err != nil {
 			return fmt.Errorf("-save: %w", err)
 		}
 	}
@@ -77,7 +77,22 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 	if ctx.Err() != nil || *save == "" {
 		return err
 	}
-	return errors.Join(err, os.WriteFile(filepath.Join(*save, "torture-tables.md"), tables(results), 0o644))
+	return errors.Join(err, os.WriteFile(filepath.Join(*save, tablesFile), tables(results), 0o644))
+}
+
+const tablesFile = "torture-tables.md"
+
+// savable fails for a folder that is not there, and for one in which the tables of a
+// part would replace others, as they may stand where people read the whole.
+func savable(folder string, part bool) error {
+	if _, err := os.Stat(folder); err != nil {
+		return err
+	}
+	file := filepath.Join(folder, tablesFile)
+	if _, err := os.Stat(file); part && err == nil {
+		return fmt.Errorf("%s is there, and -store and -nemesis make only a part: save it into another folder", file)
+	}
+	return nil
 }
 
 // names divides a list; an empty one has none.

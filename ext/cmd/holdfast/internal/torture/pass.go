@@ -26,13 +26,15 @@ type pass struct {
 	parallel int
 	folder   string // for the reports, "" for none
 	out      io.Writer
-	program  func() (prover.Program, error) // built when it is needed
+	program  prover.Program
+	build    string // tells it from every other build
 }
 
 // A result is what has come of a trial.
 type result struct {
 	trial   trial
 	Command string         `json:"command"`
+	Build   string         `json:"build"`  // of the program
 	Report  *verify.Report `json:"report"` // nil if it could not be done
 }
 
@@ -45,13 +47,15 @@ func (p *pass) do(ctx context.Context, trials []trial) ([]result, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(scratch)
-	p.program = sync.OnceValues(func() (prover.Program, error) { return prover.Build(ctx, filepath.Join(scratch, "holdfast")) })
 	if p.folder != "" {
 		if err := os.MkdirAll(p.folder, 0o755); err != nil {
 			return nil, err
 		}
 	}
 	fmt.Fprintf(p.out, "%d runs, %d at once, of %v for one fault, with the seed %d\n", len(trials), p.parallel, p.length, p.seed)
+	if err := p.compile(ctx, filepath.Join(scratch, "holdfast")); err != nil {
+		return nil, err
+	}
 	results, errs := make([]result, len(trials)), make([]error, len(trials))
 	next := make(chan int)
 	var done sync.WaitGroup
@@ -87,20 +91,28 @@ func (p *pass) do(ctx context.Context, trials []trial) ([]result, error) {
 	return results, errors.Join(errs...)
 }
 
+// compile builds the program. When ctx ends, it returns its cause.
+func (p *pass) compile(ctx context.Context, path string) (err error) {
+	if p.program, err = prover.Build(ctx, path); ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err == nil {
+		p.build, err = p.program.Sum()
+	}
+	return err
+}
+
 // try does one trial, unless its report is there already.
 func (p *pass) try(ctx context.Context, t trial) (result, error) {
 	flags := t.flags(p.length, p.seed)
-	r := result{trial: t, Command: "holdfast verify " + strings.Join(flags, " ")}
+	r := result{trial: t, Command: "holdfast verify " + strings.Join(flags, " "), Build: p.build}
 	if p.recall(&r) {
 		return r, r.err()
 	}
-	program, err := p.program()
-	if err != nil {
-		return r, err
-	}
 	ctx, cancel := context.WithTimeout(ctx, t.lasts(p.length)+patience)
 	defer cancel()
-	if r.Report, err = program.Verify(ctx, flags...); err != nil {
+	var err error
+	if r.Report, err = p.program.Verify(ctx, flags...); err != nil {
 		return r, fmt.Errorf("%s: %w", r.Command, err)
 	}
 	return r, errors.Join(r.err(), p.keep(r))
@@ -131,7 +143,8 @@ func (p *pass) keep(r result) error {
 	return os.WriteFile(p.path(r.trial), append(text, '\n'), 0o644)
 }
 
-// recall reads the report of the same command from the folder, if it is there.
+// recall reads the report of the same command and build from the folder, if it is
+// there.
 func (p *pass) recall(r *result) bool {
 	if p.folder == "" {
 		return false
@@ -141,7 +154,7 @@ func (p *pass) recall(r *result) bool {
 		return false
 	}
 	var earlier result
-	if json.Unmarshal(text, &earlier) != nil || earlier.Command != r.Command || earlier.Report == nil {
+	if json.Unmarshal(text, &earlier) != nil || earlier.Command != r.Command || earlier.Build != r.Build || earlier.Report == nil {
 		return false
 	}
 	r.Report = earlier.Report

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify"
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/check"
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/plan"
 )
@@ -53,7 +54,8 @@ func (r result) cell() string {
 // tables writes all that has come of a pass.
 func tables(results []result) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, tablesHead, strings.TrimSpace(runtime.Version()), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+	fmt.Fprintf(&b, tablesHead, told(results, func(r *verify.Report) string { return r.Build }),
+		strings.TrimSpace(runtime.Version()), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 	writeTotals(&b, results)
 	writeMatrix(&b, results)
 	for _, store := range stores(results) {
@@ -66,9 +68,20 @@ const tablesHead = `# Tables of the torture
 
 "make torture" has written this file. [torture.md](torture.md) says what the figures mean.
 
-%s, %s/%s, %d processors.
+Holdfast %s, %s, %s/%s, %d processors.
 
 `
+
+// told joins what reports tell, each of it once.
+func told(results []result, what func(*verify.Report) string) string {
+	var all []string
+	for _, r := range results {
+		if r.Report != nil && what(r.Report) != "" && !slices.Contains(all, what(r.Report)) {
+			all = append(all, what(r.Report))
+		}
+	}
+	return strings.Join(all, ", ")
+}
 
 // row writes one line of a table.
 func row(b *bytes.Buffer, cells ...string) { fmt.Fprintf(b, "| %s |\n", strings.Join(cells, " | ")) }
@@ -162,6 +175,10 @@ const runsHead = `| fault | checks | done | hits | operations | grants | losses 
 // writeRuns shows all runs of a store.
 func writeRuns(b *bytes.Buffer, store string, results []result) {
 	fmt.Fprintf(b, "## %s\n\n", store)
+	of := slices.DeleteFunc(slices.Clone(results), func(r result) bool { return r.trial.store != store })
+	if servers := told(of, func(r *verify.Report) string { return r.Server }); servers != "" {
+		fmt.Fprintf(b, "%s.\n\n", servers)
+	}
 	fmt.Fprint(b, runsHead)
 	for _, r := range results {
 		if r.trial.store != store {

@@ -111,15 +111,15 @@ func TestMet(t *testing.T) {
 func TestTables(t *testing.T) {
 	report := func(nemesis string) *verify.Report {
 		return &verify.Report{
-			Operations: 1_234_567, Violations: make(map[check.Promise]int), Waived: make(map[check.Promise]int),
+			Build: "v1.2.0 0123456789ab", Server: "Etcetera 3.4", Operations: 1_234_567, Violations: make(map[check.Promise]int), Waived: make(map[check.Promise]int),
 			Nemeses: []verify.Nemesis{{Name: nemesis, Faults: 3, Hits: 2}},
 		}
 	}
 	results := []result{
-		{trial{"redis", "kill", nil, true}, "holdfast one", report("kill")},
-		{trial{"redis", "evict", nil, false}, "holdfast two", report("evict")},
-		{trial{"etcd", "kill", nil, true}, "holdfast three", report("kill")},
-		{trial{"etcd", "pause", nil, true}, "holdfast four", nil},
+		{trial{"redis", "kill", nil, true}, "holdfast one", "", report("kill")},
+		{trial{"redis", "evict", nil, false}, "holdfast two", "", report("evict")},
+		{trial{"etcd", "kill", nil, true}, "holdfast three", "", report("kill")},
+		{trial{"etcd", "pause", nil, true}, "holdfast four", "", nil},
 	}
 	results[1].Report.Waived[check.Exclusive] = 11
 	results[1].Report.Waived[check.Told] = 4
@@ -130,6 +130,7 @@ func TestTables(t *testing.T) {
 	for _, want := range []string{
 		"|  | kill | pause | evict |\n", "| redis | held | – | (15) |\n", "| etcd | **BROKEN** | not done | – |\n",
 		"| operations | 3,703,701 |\n", "| `kill` | 6 | 4 |\n", "| evict | exclusion (11), told (4) | 3 | 2 |", "| kill | tokens 1 BROKEN |", "`holdfast three`",
+		"\nHoldfast v1.2.0 0123456789ab, go", "## redis\n\nEtcetera 3.4.\n\n",
 		"In none of these runs `kept` was checked: too short.\n", "With kill `once` was not checked: no effect.\n",
 	} {
 		if !strings.Contains(text, want) {
@@ -143,18 +144,48 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// A report that is there is used again, if it is of the same command.
+// A report that is there is used again, if it is of the same command and build.
 func TestReportsAreKept(t *testing.T) {
 	p := &pass{folder: t.TempDir()}
-	kept := result{trial{store: "redis:3", faults: "kill"}, "holdfast one", &verify.Report{Operations: 7}}
+	kept := result{trial{store: "redis:3", faults: "kill"}, "holdfast one", "this build", &verify.Report{Operations: 7}}
 	if err := p.keep(kept); err != nil {
 		t.Fatal(err)
 	}
-	for command, want := range map[string]bool{"holdfast one": true, "holdfast two": false} {
-		r := result{trial: kept.trial, Command: command}
-		if got := p.recall(&r); got != want || got && r.Report.Operations != 7 {
-			t.Errorf("%s: %v, %+v", command, got, r.Report)
+	for _, c := range []struct {
+		command, build string
+		want           bool
+	}{
+		{"holdfast one", "this build", true},
+		{"holdfast two", "this build", false},
+		{"holdfast one", "another", false},
+	} {
+		r := result{trial: kept.trial, Command: c.command, Build: c.build}
+		if got := p.recall(&r); got != c.want || got && r.Report.Operations != 7 {
+			t.Errorf("%s of %s: %v, %+v", c.command, c.build, got, r.Report)
 		}
+	}
+}
+
+// The tables of a part do not replace any.
+func TestSavable(t *testing.T) {
+	folder := t.TempDir()
+	if err := savable(folder, true); err != nil {
+		t.Error(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, tablesFile), []byte("all"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"-store", "file"}, {"-nemesis", "kill"}} {
+		err := execute(t.Context(), append(args, "-save", folder), io.Discard)
+		if err == nil || !strings.Contains(err.Error(), "another folder") {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+	if err := savable(folder, false); err != nil {
+		t.Errorf("the whole is not to be saved: %v", err)
+	}
+	if err := savable(filepath.Join(folder, "none"), false); err == nil {
+		t.Error("a folder that is not there will do")
 	}
 }
 

@@ -21,8 +21,9 @@ var ErrEngine = errors.New("wrong servers")
 // An engine is the servers of a store that the run has started itself, and may
 // harm.
 type engine struct {
-	url   string
-	nodes []node
+	url     string
+	nodes   []node
+	version string // of the servers, with their name
 
 	// What can befall the servers besides; nil if it cannot, as their starter says.
 	cut        func(n int, on bool)          // one of them off from the others
@@ -75,20 +76,20 @@ var starters = []starter{
 	{"memcached", "memcached:", 1, []plan.Nemesis{plan.Evict, plan.Flush}, startMemcached},
 	{"postgres", "postgres://127.0.0.1", 1, []plan.Nemesis{plan.Clock}, func(r *room, _ int) *engine {
 		p := servers.StartPostgres(r.clocked(), "max_connections = 500")
-		return &engine{url: p.URL(), nodes: []node{p}, step: r.step, left: leftInPostgres(p)}
+		return &engine{url: p.URL(), nodes: []node{p}, version: p.Version(), step: r.step, left: leftInPostgres(p)}
 	}},
 	{"postgres:2", "postgres://127.0.0.1", 0, []plan.Nemesis{plan.Failover}, startStandby},
 	{"postgres-session", "postgres://127.0.0.1?mode=session", 1, nil, func(r *room, _ int) *engine {
 		p := servers.StartPostgres(r, "max_connections = 500")
-		return &engine{url: withParameters(p.URL(), "mode=session"), nodes: []node{p}, left: leftInPostgres(p)}
+		return &engine{url: withParameters(p.URL(), "mode=session"), nodes: []node{p}, version: p.Version(), left: leftInPostgres(p)}
 	}},
 	{"mariadb", "mysql://127.0.0.1", 1, []plan.Nemesis{plan.Clock}, func(r *room, _ int) *engine {
 		m := servers.StartMariaDB(r.clocked(), "max_connections = 500")
-		return &engine{url: m.URL(), nodes: []node{m}, step: r.forward, left: leftInMariaDB(m)}
+		return &engine{url: m.URL(), nodes: []node{m}, version: m.Version(), step: r.forward, left: leftInMariaDB(m)}
 	}},
 	{"mariadb-session", "mysql://127.0.0.1?mode=session", 1, nil, func(r *room, _ int) *engine {
 		m := servers.StartMariaDB(r, "max_connections = 500")
-		return &engine{url: withParameters(m.URL(), "mode=session"), nodes: []node{m}, left: leftInMariaDB(m)}
+		return &engine{url: withParameters(m.URL(), "mode=session"), nodes: []node{m}, version: m.Version(), left: leftInMariaDB(m)}
 	}},
 	{"etcd", "etcd:", 1, nil, startEtcd},
 	{"etcd:3", "etcd:", 3, []plan.Nemesis{plan.CutStore}, startEtcd},
@@ -191,7 +192,7 @@ func startRedis(r *room, n int, settings []string) *engine {
 	for range n {
 		one := servers.StartRedis(r.clocked(), settings...)
 		all, e.nodes, hosts = append(all, one), append(e.nodes, one), append(hosts, one.Addr())
-		e.url = one.URL()
+		e.url, e.version = one.URL(), one.Version()
 	}
 	e.left = leftInRedis(all...)
 	if n > 1 {
@@ -209,7 +210,7 @@ func startMemcached(r *room, _ int) *engine {
 	}
 	m := servers.StartMemcached(r, options...)
 	return &engine{
-		url: m.URL(), nodes: []node{m},
+		url: m.URL(), nodes: []node{m}, version: m.Version(),
 		left:  leftInMemcached(m),
 		flush: func(int) { m.Must("flush_all", "OK") },
 		evict: func(ctx context.Context, _ int, gone func(string) bool) { m.Press(ctx, gone) },
@@ -219,10 +220,10 @@ func startMemcached(r *room, _ int) *engine {
 func startEtcd(r *room, n int) *engine {
 	if n == 1 {
 		e := servers.StartEtcd(r)
-		return &engine{url: e.URL(), nodes: []node{e}, left: leftInEtcd(e)}
+		return &engine{url: e.URL(), nodes: []node{e}, version: e.Version(), left: leftInEtcd(e)}
 	}
 	c := servers.StartEtcdCluster(r)
-	e := &engine{url: c.URL(), cut: func(n int, on bool) { c.Nodes[n].CutOff(on) }, left: leftInEtcd(c.Nodes...)}
+	e := &engine{url: c.URL(), cut: func(n int, on bool) { c.Nodes[n].CutOff(on) }, left: leftInEtcd(c.Nodes...), version: c.Nodes[0].Version()}
 	for _, member := range c.Nodes {
 		e.nodes = append(e.nodes, member)
 	}
@@ -232,10 +233,10 @@ func startEtcd(r *room, n int) *engine {
 func startZooKeeper(r *room, n int) *engine {
 	if n == 1 {
 		z := servers.StartZooKeeper(r)
-		return &engine{url: z.URL(), nodes: []node{z}, left: leftInZooKeeper(z)}
+		return &engine{url: z.URL(), nodes: []node{z}, version: z.Version(), left: leftInZooKeeper(z)}
 	}
 	c := servers.StartEnsemble(r)
-	e := &engine{url: c.URL(), cut: func(n int, on bool) { c.CutOff(c.Nodes[n], on) }, left: leftInZooKeeper(c.Nodes...)}
+	e := &engine{url: c.URL(), cut: func(n int, on bool) { c.CutOff(c.Nodes[n], on) }, left: leftInZooKeeper(c.Nodes...), version: c.Nodes[0].Version()}
 	for _, z := range c.Nodes {
 		e.nodes = append(e.nodes, z)
 	}

@@ -44,6 +44,7 @@ func (r *Report) page(run *check.Run) *page.Page {
 			{Name: "grants", Value: strconv.Itoa(r.Grants)},
 			{Name: "losses", Value: strconv.Itoa(r.Losses)},
 			{Name: "stale writes without a fence", Value: fmt.Sprintf("%d of %d", r.Plain.Stale, r.Plain.Writes)},
+			{Name: "programs", Value: r.of()},
 			{Name: "seed", Value: strconv.FormatUint(r.Seed, 10)},
 		},
 		Keys: []string{}, Holds: []page.Hold{}, Faults: []page.Fault{}, Violations: []page.Violation{}, // no nulls

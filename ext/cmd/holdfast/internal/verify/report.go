@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/build"
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/check"
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/plan"
 )
@@ -21,7 +22,9 @@ const (
 type Report struct {
 	Store   string  `json:"store"`
 	Seed    uint64  `json:"seed,string"`
-	Command string  `json:"command"` // does the same operations and faults again
+	Command string  `json:"command"`          // does the same operations and faults again
+	Build   string  `json:"build"`            // version and commit of this program
+	Server  string  `json:"server,omitempty"` // what was started, and its version
 	Seconds float64 `json:"seconds"`
 	Ended   string  `json:"ended_early,omitempty"` // why it was no longer
 	TTL     float64 `json:"ttl_seconds"`
@@ -78,6 +81,7 @@ type Gap struct {
 func (s *scene) report() *Report {
 	r := &Report{
 		Store: s.target.name, Seed: s.Seed, Command: s.again(), Seconds: s.Length.Seconds(), TTL: s.TTL.Seconds(),
+		Build: build.Version(), Server: s.target.engine.version,
 		Workers: s.Workers, Clients: s.Clients, Keys: s.Keys,
 		Kinds: s.kinds, Violations: make(map[check.Promise]int), Waived: make(map[check.Promise]int), History: s.dir,
 		Spared: s.target.spared(),
@@ -139,8 +143,16 @@ func (r *Report) Print(out io.Writer) error {
 	for _, line := range r.told() {
 		fmt.Fprintln(out, line)
 	}
-	_, err := fmt.Fprintf(out, "The same operations and faults again:\n  %s\n", r.Command)
+	_, err := fmt.Fprintf(out, "%s\nThe same operations and faults again:\n  %s\n", r.of(), r.Command)
 	return err
+}
+
+// of says which programs the report is of.
+func (r *Report) of() string {
+	if r.Server == "" {
+		return "holdfast " + r.Build
+	}
+	return "holdfast " + r.Build + ", " + r.Server
 }
 
 // told are the first violations of each check, in words.

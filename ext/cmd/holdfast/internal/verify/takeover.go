@@ -18,8 +18,8 @@ func startPair(r *room, _ int) *engine {
 	front := servers.StartProxy(r, primary.Addr())
 	return &engine{
 		url:  "redis://" + front.Addr(),
-		left: leftInRedis(primary, replica),
-		cut:  func(_ int, on bool) { between.Blackhole(on) },
+		left: leftInRedis(primary, replica), version: primary.Version(),
+		cut: func(_ int, on bool) { between.Blackhole(on) },
 		failover: func(int) {
 			primary.Kill()
 			replica.Promote()
@@ -40,8 +40,9 @@ func startStandby(r *room, _ int) *engine {
 	standby := servers.StartStandby(r, primary)
 	front := servers.StartProxy(r, primary.Addr())
 	return &engine{
-		url:  strings.Replace(primary.URL(), primary.Addr(), front.Addr(), 1),
-		left: func(bound time.Duration) []string { return leftInPostgres(primary, standby)(bound) },
+		url:     strings.Replace(primary.URL(), primary.Addr(), front.Addr(), 1),
+		left:    func(bound time.Duration) []string { return leftInPostgres(primary, standby)(bound) },
+		version: primary.Version(),
 		failover: func(int) {
 			primary.Kill()
 			standby.Promote()
@@ -59,7 +60,7 @@ func startSentinel(r *room, _ int) *engine {
 	return &engine{
 		url:   "redis://" + strings.Join(s.Addrs(), ",") + "?master=" + servers.MasterName,
 		nodes: members(slices.Concat(s.Nodes, s.Sentinels), s.AwaitSettled),
-		left:  leftInRedis(slices.Concat(s.Nodes, s.Sentinels)...),
+		left:  leftInRedis(slices.Concat(s.Nodes, s.Sentinels)...), version: s.Nodes[0].Version(),
 		failover: func(int) {
 			primary := s.Primary()
 			primary.Kill()
@@ -78,7 +79,7 @@ func startCluster(r *room, _ int) *engine {
 	return &engine{
 		url:   "redis://" + strings.Join(c.Addrs(), ","),
 		nodes: members(c.Nodes, c.AwaitSettled),
-		left:  leftInRedis(c.Nodes...),
+		left:  leftInRedis(c.Nodes...), version: c.Nodes[0].Version(),
 		failover: func(n int) {
 			primary := c.Owner(slot(n))
 			primary.Kill()

@@ -170,3 +170,16 @@ func TestDoubt(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// A report says of what it is, for programs and for people.
+func TestOf(t *testing.T) {
+	s := &scene{Config: Default(), target: &target{name: "etcd", url: &url.URL{Scheme: "etcd"}, started: true, engine: &engine{version: "etcd 3.4.23"}}}
+	r := s.report()
+	var out strings.Builder
+	if err := r.Print(&out); err != nil {
+		t.Fatal(err)
+	}
+	if r.Build == "" || r.Server != "etcd 3.4.23" || !strings.Contains(out.String(), "\nholdfast "+r.Build+", etcd 3.4.23\n") {
+		t.Errorf("of %q and %q it says:\n%s", r.Build, r.Server, &out)
+	}
+}
