@@ -136,4 +136,22 @@ var redis = []mutant{{
 	}},
 	run:   "--start redis --seed 1 --ttl 2s --for 5s --nemesis none",
 	finds: check.Tidy,
+}, {
+	name:  "token-of-a-replica",
+	wrong: "tokens are counted on from the last one that the server knows, which a replica may not have heard of",
+	edits: []edit{{
+		file: "ext/redislock/lua/acquire.lua",
+		old:  "math.max(now, last + 1, least)",
+		new:  "math.max(last > 0 and last + 1 or now, least)",
+	}, {
+		file: "ext/redislock/lua/acquire_many.lua",
+		old:  "math.max(now, last + 1)",
+		new:  "(last > 0 and last + 1 or now)",
+	}, {
+		file: "ext/redislock/lua/book.lua",
+		old:  "math.max(now, last + 1, least)",
+		new:  "math.max(last > 0 and last + 1 or now, least)",
+	}},
+	run:   "--start redis:2 --seed 1 --ttl 2s --for 20s --keys 4 --kind exclusive,try --nemesis stale-failover",
+	finds: check.Growing,
 }}

@@ -18,6 +18,11 @@ var forgotten = append([]check.Promise{check.Growing, check.Fenced}, overlap...)
 // token, which is older than that of a writer who came and went meanwhile.
 var stale = append([]check.Promise{check.Growing}, overlap...)
 
+// joined are nemeses for which [check.Growing] is waived of readers alone, by what
+// --start calls the servers. All others get tokens of the clock, and that is past all
+// that the servers which have gone had given.
+var joined = map[string][]plan.Nemesis{"redis:2": {plan.StaleFailover}}
+
 // waivers says what a store does not promise, by its scheme. All else it
 // promises. docs/guarantees.md has the reasons.
 var waivers = map[string]map[plan.Nemesis][]check.Promise{

@@ -157,3 +157,24 @@ func TestStands(t *testing.T) {
 		t.Errorf("what it promises to stand is %v, %v", all, err)
 	}
 }
+
+// A replica that has missed what was granted lets readers join others from before, and
+// gives all others tokens of the clock.
+func TestTokensOfAStaleReplica(t *testing.T) {
+	s := against(t, "redis:")
+	s.target.starter.name = "redis:2"
+	faults := []check.Fault{fault(plan.StaleFailover, 10, 11)}
+	for name, test := range map[string]struct {
+		violation check.Violation
+		excused   bool
+	}{
+		"a reader":        {check.Violation{Check: check.Growing, At: at(11), Joined: true}, true},
+		"a writer":        {check.Violation{Check: check.Growing, At: at(11)}, false},
+		"two at once":     {check.Violation{Check: check.Growing, At: at(11), Given: check.Exclusive}, true},
+		"their exclusion": {check.Violation{Check: check.Exclusive, At: at(11), Reach: at(12)}, true},
+	} {
+		if got := s.excuse(test.violation, faults) != nil; got != test.excused {
+			t.Errorf("%s: it is excused: %v", name, got)
+		}
+	}
+}

@@ -143,6 +143,9 @@ type Violation struct {
 
 	// Given is a promise on which this one rests, "" for none.
 	Given Promise `json:"-"`
+
+	// Joined says that it is about the token of a reader, which may be that of others.
+	Joined bool `json:"-"`
 }
 
 // Overlaps reports whether two spans have a moment in common.

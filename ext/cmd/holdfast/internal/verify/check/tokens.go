@@ -64,10 +64,12 @@ func order(key string, got []*Hold, lapse int64) (all []Violation) {
 		switch {
 		case h.reader() && writer != nil && h.Token <= writer.Token:
 			v := h.notLarger(key, writer)
-			v.Reach = phases[h.Token].Got // readers may have let each other in ever since
+			v.Joined, v.Reach = true, phases[h.Token].Got // readers may have let each other in ever since
 			all = append(all, v)
 		case any != nil && (h.Token < any.Token || h.Token == any.Token && !h.reader()):
-			all = append(all, h.notLarger(key, any))
+			v := h.notLarger(key, any)
+			v.Joined = h.reader()
+			all = append(all, v)
 		}
 	}
 	return all
