@@ -42,7 +42,8 @@ const noSleep = "atexit_sleep_ms=0"
 // TestScript runs the scripts, one per behaviour, with processes as users have
 // them. Besides the commands of testscript they have
 //
-//	exits CODE COMMAND...        run a command that ends with this code
+//	exits CODE COMMAND...        run a command that ends with this code; if the store has not
+//	                             answered it, try again
 //	launch NAME COMMAND...       start a command; its output goes to NAME.out and NAME.err
 //	signal NAME SIGNAL           send it a signal
 //	finish NAME CODE             wait for its end, with this code
@@ -50,7 +51,7 @@ const noSleep = "atexit_sleep_ms=0"
 //	until REGEXP COMMAND...      repeat a command until its output matches
 //	dead FILE                    wait until the process with the number in FILE is gone
 //	together N COMMAND...        start a command N times at once, and wait until all have succeeded;
-//	                             those to whom the store has not answered try again
+//	                             each tries again if the store has not answered it
 //
 // and the programs worker, seize and ailing, and in the environment the URLs of
 // stores that they share, as [stores] has them.
@@ -122,8 +123,8 @@ func started(ts *testscript.TestScript) launched { return ts.Value("launched").(
 
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, !neg && len(args) >= 2, "exits CODE COMMAND...")
-	err := ts.Exec(args[1], args[2:]...)
 	want, got := number(ts, args[0]), 0
+	err := insist(func() error { return ts.Exec(args[1], args[2:]...) }, want)
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 		got = exit.ExitCode()
 	} else {
@@ -247,8 +248,12 @@ func together(ts *testscript.TestScript, neg bool, args []string) {
 	results := make(chan result)
 	for range n {
 		go func() {
-			out, err := insist(ts, args[1:])
-			results <- result{out, err}
+			var r result
+			r.err = insist(func() (err error) {
+				r.out, err = command(ts, args[1:]).CombinedOutput()
+				return err
+			}, 0)
+			results <- r
 		}()
 	}
 	failed := 0
@@ -263,16 +268,17 @@ func together(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// insist runs a command, and once more as long as the store does not answer: nothing
-// has been done then, and on a busy machine that says nothing of the store.
-func insist(ts *testscript.TestScript, args []string) (out []byte, err error) {
+// insist runs a command, and once more as long as the store does not answer, unless
+// that is wanted: nothing has been done then, and on a busy machine it says nothing of
+// the store.
+func insist(run func() error, want int) (err error) {
 	for begin := time.Now(); time.Since(begin) < patient; {
-		out, err = command(ts, args).CombinedOutput()
-		if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.ExitCode() != exitUnreachable {
+		err = run()
+		if exit := (*exec.ExitError)(nil); want == exitUnreachable || !errors.As(err, &exit) || exit.ExitCode() != exitUnreachable {
 			break
 		}
 	}
-	return out, err
+	return err
 }
 
 func poll(ts *testscript.TestScript, done func() bool, otherwise func()) {
