@@ -12,7 +12,7 @@ import (
 // neither the call nor the one for a new login may fail of it.
 func TestIdleLogin(t *testing.T) {
 	t.Parallel()
-	e := servers.StartEtcd(t, "--auth-token-ttl=1")
+	e := servers.StartEtcd(t, cheap...)
 	protect(t, e.Addr())
 	s := openStore(t, "etcd://locks:secret@"+e.Addr())
 	<-time.After(4 * time.Second) // It expires meanwhile.
