@@ -24,3 +24,16 @@ func TestVersion(t *testing.T) {
 		}
 	}
 }
+
+// What the linker was told counts where Go has noted nothing.
+func TestLinkedCommit(t *testing.T) {
+	commit = "fedcba987654+"
+	defer func() { commit = "" }()
+	if got := version(&debug.BuildInfo{}); got != "devel fedcba987654+" {
+		t.Errorf("without a commit of its own it is %q", got)
+	}
+	noted := []debug.BuildSetting{{Key: "vcs.revision", Value: "0123456789abcdef"}}
+	if got := version(&debug.BuildInfo{Settings: noted}); got != "devel 0123456789ab" {
+		t.Errorf("with a commit of its own it is %q", got)
+	}
+}
