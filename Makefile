@@ -7,7 +7,7 @@ TESTS ?= -timeout=8m -parallel=8
 # Of which packages; work are all of all modules.
 PACKAGES ?= work
 BENCH ?=
-TORTURE ?= -save=docs
+TORTURE ?=
 
 .PHONY: help
 help: ## show this list
@@ -36,7 +36,7 @@ bench: ## measure it beside what others use, in 25 minutes; BENCH=-short takes f
 	go run ./ext/bench $(BENCH)
 
 .PHONY: torture
-torture: ## put every store to the proof with every fault, in an hour; TORTURE=-store=NAME picks some
+torture: ## put every store to the proof with every fault, in an hour; TORTURE=-save=docs publishes
 	@scripts/servers
 	go run ./ext/cmd/holdfast/internal/torture $(TORTURE)
 

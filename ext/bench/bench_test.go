@@ -170,7 +170,7 @@ func TestMissing(t *testing.T) {
 	if err := p.runAll(t.Context(), &out); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"### Memory", "Not measured: etcd: not installed: etcd is not installed"} {
+	for _, want := range []string{"### Memory", "Not measured: etcd: not installed: no etcd in PATH"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the output lacks %q:\n%s", want, out.String())
 		}

@@ -22,6 +22,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/holdfast-go/holdfast/ext/bench/internal/worker"
 )
@@ -29,7 +30,7 @@ import (
 func main() {
 	worked, err := worker.Serve()
 	if !worked {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 		defer stop()
 		err = execute(ctx, os.Args[1:], os.Stdout)
 	}

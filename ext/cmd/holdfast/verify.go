@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify"
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/plan"
+	"github.com/holdfast-go/holdfast/ext/internal/servers"
 )
 
 func verifyCommand() *cobra.Command {
@@ -26,10 +27,13 @@ once, that tokens grow, that a holder knew of its loss before the next grant,
 that no free key was waited for, and that nothing is left.
 
 In a store that you name, it uses keys of its own, and harms only its own
-processes and its own connections. It fails with 1 if a promise was broken, or if
-there was too little to prove anything.`,
+processes and its own connections. It does not look at HOLDFAST_STORE. It fails with
+1 if a promise was broken, or if there was too little to prove anything.
+
+docs/cli.md tells what each fault does, and what each check looks at.`,
 		Example: `  holdfast verify
   holdfast verify --store redis://localhost --for 1m
+  holdfast verify --start etcd:3
   holdfast verify --nemesis kill,pause --seed 7 --json`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
@@ -54,10 +58,10 @@ there was too little to prove anything.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&c.Store, "store", "", "`URL` of the store (default files that are removed at the end)")
-	flags.StringVar(&c.Start, "start", "", "start a store of this `kind` for the run:\n"+strings.Join(verify.Engines(), ", "))
+	flags.StringVar(&c.Start, "start", "", "start a store of this `kind` for the run, from the programs that are installed:\n"+strings.Join(verify.Engines(), ", "))
 	flags.Uint64Var(&c.Seed, "seed", 0, "do the operations and faults of the run that has told this `number`")
-	flags.StringVar(&kinds, "kind", "", "take only locks of these kinds, `names` with commas between them:\n"+plan.List(plan.Kinds()))
-	flags.StringVar(&nemeses, "nemesis", "", "do only these faults, `names` with commas between them, or none:\n"+plan.List(plan.Nemeses()))
+	flags.StringVar(&kinds, "kind", "", "take only locks of these kinds, `names` with commas between them\n(default all that the store has):\n"+plan.List(plan.Kinds()))
+	flags.StringVar(&nemeses, "nemesis", "", "do only these faults, `names` with commas between them, or none\n(default all that the store promises to stand):\n"+plan.List(plan.Nemeses()))
 	flags.DurationVar(&c.Length, "for", 0, "how long (default until each fault has come, 20s at least)")
 	flags.DurationVar(&c.TTL, "ttl", c.TTL, "how long a silent worker keeps a lock")
 	flags.IntVar(&c.Workers, "workers", c.Workers, "worker processes")
@@ -87,6 +91,8 @@ func verifyFailure(err error) error {
 	switch {
 	case errors.Is(err, driver.ErrURL), errors.Is(err, verify.ErrNemesis), errors.Is(err, verify.ErrEngine), errors.Is(err, verify.ErrKind):
 		return failure(exitUsage, err)
+	case errors.Is(err, servers.ErrMissing):
+		return failure(exitUnreachable, err)
 	case errors.Is(err, verify.ErrStore):
 		return storeFailure(err)
 	}

@@ -41,7 +41,7 @@ func chosen(tb TB, variable, name string) string {
 // for that, which is a failure with HOLDFAST_TEST_ALL, as in CI.
 func missing(tb TB, name, pkg string) {
 	tb.Helper()
-	const text = "%s is not installed, and what needs it was not tested: install the Debian package %s, for which scripts/servers is there"
+	const text = "no %s in PATH or /usr/sbin: install the Debian package %s"
 	if os.Getenv("HOLDFAST_TEST_ALL") != "" {
 		tb.Fatalf(text, name, pkg)
 	}

@@ -21,11 +21,12 @@ import (
 	"os/signal"
 	"regexp"
 	"slices"
+	"syscall"
 	"time"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	err := execute(ctx, os.Args[1:], os.Stdout)
 	if errors.Is(err, flag.ErrHelp) {

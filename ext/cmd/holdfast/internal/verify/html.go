@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/check"
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/page"
@@ -99,18 +100,26 @@ func (d *drawing) holds(run *check.Run, shown []check.Violation) {
 	}
 	slices.SortFunc(granted, func(a, b *check.Hold) int { return cmp.Compare(a.Got, b.Got) })
 	for _, h := range granted {
-		if _, known := d.keys[h.Key]; !known {
-			d.Keys = append(d.Keys, h.Key)
-			d.keys[h.Key] = -1
-		}
+		d.keys[h.Key] = -1
+		d.Keys = append(d.Keys, lane(h.Key))
 	}
 	slices.Sort(d.Keys)
-	for i, key := range d.Keys {
-		d.keys[key] = i
+	d.Keys = slices.Compact(d.Keys)
+	for key := range d.keys {
+		d.keys[key], _ = slices.BinarySearch(d.Keys, lane(key))
 	}
 	for _, h := range granted {
 		d.Holds = append(d.Holds, d.bar(h))
 	}
+}
+
+// lane is where the locks of a key are drawn. Those of effects, of which each has a key
+// of its own, share one.
+func lane(key string) string {
+	if name, _, once := strings.Cut(key, "/"); once {
+		return name
+	}
+	return key
 }
 
 // ended says when a lock ended, and how.

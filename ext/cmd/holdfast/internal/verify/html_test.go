@@ -74,6 +74,25 @@ func TestShown(t *testing.T) {
 	}
 }
 
+// Effects share a lane of the page.
+func TestLanes(t *testing.T) {
+	s := against(t, "redis:")
+	var holds []*check.Hold
+	for i, key := range []string{"slots1", "once/effect2", "key0", "once/effect1", "key0"} {
+		h := lockOf(1, i+1, float64(i), float64(i)+0.5)
+		h.Key = key
+		holds = append(holds, h)
+	}
+	p := s.report().page(&check.Run{Holds: holds})
+	var lanes []int
+	for _, h := range p.Holds {
+		lanes = append(lanes, h.Key)
+	}
+	if fmt.Sprint(p.Keys, lanes) != "[key0 once slots1] [2 1 0 1 0]" {
+		t.Errorf("lanes %v, bars in %v", p.Keys, lanes)
+	}
+}
+
 // A report on a store of the user says that its servers were not harmed.
 func TestSpared(t *testing.T) {
 	for store, want := range map[string]string{

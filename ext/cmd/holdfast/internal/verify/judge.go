@@ -42,7 +42,7 @@ func (s *scene) judge(ctx context.Context, left map[string][]driver.Holder) (*Re
 	if err := r.checks(ctx, run, s, left); err != nil {
 		return nil, err
 	}
-	r.count(run, s.target.manners(s.TTL).Held)
+	r.count(run)
 	r.Unchecked = run.Unchecked(s.TTL, slack)
 	if s.blind {
 		r.Unchecked[check.Tidy] = "the store cannot show who has its locks: only what workers leave in their processes was looked at"
@@ -87,9 +87,7 @@ func (s *scene) invalid(r *Report) string {
 // checks does all checks, until ctx ends.
 func (r *Report) checks(ctx context.Context, run *check.Run, s *scene, left map[string][]driver.Holder) error {
 	store := s.target.manners(s.TTL)
-	gap, stuck := run.Progress(store, grace, slack)
-	r.Longest = Gap{Key: gap.Key, Seconds: gap.Length().Seconds()}
-	found := slices.Concat(stuck, run.Left(left))
+	found := slices.Concat(run.Progress(store, grace, slack), run.Left(left))
 	checks := []func() []check.Violation{
 		func() []check.Violation { return run.Exclusion(s.target.freesOnDeath) },
 		func() []check.Violation { return run.Fence(ctx) },

@@ -28,7 +28,7 @@ func (t *target) manners(ttl time.Duration) check.Store {
 	case "memcached":
 		s.Held, s.Line = ttl+4*time.Second, false
 	case "etcd", "etcds":
-		s.Held = ttl + min(max(ttl/5, time.Second), 10*time.Second) + 500*time.Millisecond
+		s.Held = ttl + max(ttl/3, time.Second) + 500*time.Millisecond
 		s.Place = 4500 * time.Millisecond
 	case "zk":
 		s.Held = max(3*ttl, 4*time.Second) // two ticks of a server as it comes

@@ -75,7 +75,6 @@ type Plain struct {
 type Gap struct {
 	Key     string  `json:"key"`
 	Seconds float64 `json:"seconds"`
-	Ended   string  `json:"ended_early,omitempty"` // why it was no longer
 }
 
 func (s *scene) report() *Report {

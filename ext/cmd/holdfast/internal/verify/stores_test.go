@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -30,10 +31,11 @@ func TestMain(m *testing.M) {
 	// The clock of histories starts when it is first read, which is not to be in a
 	// bubble of synctest: there it is the year 2000.
 	history.Now()
-	// These tests wait most of the time, not for the processor.
+	// Each of these tests is many processes.
 	flag.Parse()
-	if err := flag.Set("test.parallel", "6"); err != nil {
-		panic(err)
+	most := flag.Lookup("test.parallel")
+	if asked, err := strconv.Atoi(most.Value.String()); err != nil || asked > 6 {
+		most.Value.Set("6")
 	}
 	os.Exit(m.Run())
 }
@@ -50,14 +52,11 @@ func TestStores(t *testing.T) {
 			t.Parallel()
 			c := Default()
 			c.Start, c.Seed, c.Length = name, uint64(rand.Uint32()), 20*time.Second
-			c.Workers, c.Clients = 3, 3 // for a busy machine
-			switch c.Fewest = 30; name {
-			case "postgres", "postgres:2", "etcd:3", "zookeeper:3":
-				c.Fewest = 5 // many processes that need a processor and the disk, beside those of other stores
-			}
+			c.Workers, c.Clients, c.Keys = 3, 6, 4 // few processes, for a busy machine, that meet often
+			c.Fewest = 30
 			c.Command = []string{os.Args[0], "work"}
 			c.Stderr = os.Stderr
-			c.Out = t.TempDir()
+			c.Out = kept(t)
 			c.Nemeses = []plan.Nemesis{plan.Kill, plan.Pause}
 			if name == "file" || name == "redis:3" {
 				c.Nemeses = append(c.Nemeses, plan.WorkerClock)
@@ -80,8 +79,23 @@ func TestStores(t *testing.T) {
 			}
 			t.Log(out.String())
 			if err := report.Err(); err != nil {
-				t.Error(err)
+				t.Errorf("%v\n%s\n%s", err, strings.Join(report.told(), "\n"), report.Command)
 			}
 		})
 	}
+}
+
+// kept returns a folder that stays if the test fails.
+func kept(t *testing.T) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "verify-*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if !t.Failed() {
+			os.RemoveAll(folder)
+		}
+	})
+	return folder
 }

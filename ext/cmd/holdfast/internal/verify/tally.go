@@ -3,7 +3,6 @@ package verify
 import (
 	"slices"
 	"sort"
-	"time"
 
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/check"
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/plan"
@@ -63,7 +62,7 @@ func lastBefore(faults []check.Fault, at int64, worker int) *check.Fault {
 }
 
 // count adds up what there was.
-func (r *Report) count(run *check.Run, lapse time.Duration) {
+func (r *Report) count(run *check.Run) {
 	at := func(when int64) *Tally { return r.after(lastBefore(run.Faults, when, anyWorker)) }
 	type operation struct {
 		who check.Who
@@ -85,9 +84,12 @@ func (r *Report) count(run *check.Run, lapse time.Duration) {
 			r.after(lastBefore(run.Faults, h.Lost, h.Who.Worker)).Losses++
 		}
 	}
-	for _, g := range run.Gaps(lapse) {
+	for _, g := range run.Gaps() {
 		t := at(g.From + (g.To-g.From)/2) // it may begin just before what it comes from
 		t.Longest = max(t.Longest, g.Length().Seconds())
+		if s := g.Length().Seconds(); s > r.Longest.Seconds {
+			r.Longest = Gap{Key: g.Key, Seconds: s}
+		}
 	}
 	r.Effects = len(run.Effects)
 	for _, a := range run.Accesses {

@@ -38,7 +38,7 @@ func TestTally(t *testing.T) {
 		{Check: check.Growing, At: at(13)},
 		{Check: check.Tidy},
 	}, faults)
-	r.count(run, s.TTL)
+	r.count(run)
 	if r.Operations != 4 || r.Grants != 4 || r.Losses != 1 {
 		t.Errorf("in all %d, %d, %d", r.Operations, r.Grants, r.Losses)
 	}
@@ -52,8 +52,8 @@ func TestTally(t *testing.T) {
 	if flush.Waived[check.Exclusive] != 1 || kill.Violations[check.Growing] != 1 || r.Violations[check.Tidy] != 1 {
 		t.Errorf("kill %+v, flush %+v, all %v", kill, flush, r.Violations)
 	}
-	if kill.Longest != 1 || pause.Longest != 0 {
-		t.Errorf("the gap, from a TTL after the deadline of the lost lock on, is put down to pause %v, kill %v", pause.Longest, kill.Longest)
+	if kill.Longest != 3 || pause.Longest != 0 {
+		t.Errorf("the gap, from the deadline of the lost lock on, is put down to pause %v, kill %v", pause.Longest, kill.Longest)
 	}
 	r.Unchecked = run.Unchecked(s.TTL, slack)
 	var out strings.Builder

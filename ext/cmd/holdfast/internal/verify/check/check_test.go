@@ -58,7 +58,7 @@ var ordinary = Store{Held: time.Second, Place: 2 * time.Second, Line: true}
 // judge runs all checks of a history.
 func (s *story) judge() (all []Violation) {
 	r := Of(s.events)
-	_, stuck := r.Progress(ordinary, 5*time.Second, 0)
+	stuck := r.Progress(ordinary, 5*time.Second, 0)
 	return slices.Concat(r.Exclusion(false), r.Belief(), r.Losses(), r.Tokens(ordinary.Place), r.Succession(), r.Fence(context.Background()), stuck, r.Order(ordinary), r.Once(), r.Left(nil))
 }
 

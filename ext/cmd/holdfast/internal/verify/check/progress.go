@@ -25,24 +25,32 @@ type Gap struct {
 // Length is how long it was.
 func (g Gap) Length() time.Duration { return time.Duration(g.To - g.From) }
 
-// Progress checks [Lively]: the longest time in which a key was free, or held by a
-// lock that had ended, and somebody waited for it. It is a violation if somebody
-// has waited for more than bound of it without an excuse.
+// Gaps returns all the times in which somebody waited for a key that nobody had. A
+// holder that has died had it until then, one that was lost until its deadline.
+func (r *Run) Gaps() (all []Gap) {
+	for key, holds := range byKey(r.Holds, func(h *Hold) string { return h.Key }) {
+		for _, span := range idle(holds, 0) {
+			all = append(all, Gap{key, span})
+		}
+	}
+	return all
+}
+
+// Progress checks [Lively]: that nobody waits without an excuse for more than bound
+// for a key that is free, or held by a lock that has ended and that the store has no
+// reason to keep.
 //
 // A fault of a server excuses all waiters, until lapse after it. That of a worker
 // excuses its own waiters, and besides only those who wait for a key that it had
 // asked for before them: they stand in line behind what it has left. So does, for
 // as long as it takes, a machine so busy that processes have not run, and for up to
 // standstill a store so busy that nobody has got any key.
-func (r *Run) Progress(store Store, bound, standstill time.Duration) (longest Gap, all []Violation) {
+func (r *Run) Progress(store Store, bound, standstill time.Duration) (all []Violation) {
 	busy, harms := append(r.busy(), r.standstills(standstill)...), r.harms()
 	for key, holds := range byKey(r.Holds, func(h *Hold) string { return h.Key }) {
 		q := &queue{run: r, holds: holds, store: store, harms: harms}
 		for _, span := range idle(holds, int64(store.Held)) {
 			g := Gap{key, span}
-			if g.Length() > longest.Length() {
-				longest = g
-			}
 			if g.Length() <= bound {
 				continue
 			}
@@ -53,7 +61,7 @@ func (r *Run) Progress(store Store, bound, standstill time.Duration) (longest Ga
 			}
 		}
 	}
-	return longest, all
+	return all
 }
 
 // busy are the times in which a process did not run that nobody had stopped.

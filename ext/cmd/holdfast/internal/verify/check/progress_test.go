@@ -83,7 +83,7 @@ func TestStuckWithoutALine(t *testing.T) {
 	s.lock(2, 1, 3, 10_000, 12_000, 10_001, 8)
 	s.fault(3, "partition", 2000, 5000)
 	s.wants(t, Lively)
-	if _, all := Of(s.events).Progress(Store{Held: time.Second, Place: 2 * time.Second}, 5*time.Second, 0); len(all) > 0 {
+	if all := Of(s.events).Progress(Store{Held: time.Second, Place: 2 * time.Second}, 5*time.Second, 0); len(all) > 0 {
 		t.Error(all)
 	}
 }
@@ -147,14 +147,14 @@ func TestStuckWhileNobodyGetsAnything(t *testing.T) {
 		var s story
 		s.lock(1, 1, 0, 1, 1001, 10, 5)
 		s.lock(2, 1, 2, at, at+1000, at+10, 6)
-		if _, all := Of(s.events).Progress(ordinary, 5*time.Second, 10*time.Second); len(all) != want {
+		if all := Of(s.events).Progress(ordinary, 5*time.Second, 10*time.Second); len(all) != want {
 			t.Errorf("after %d ms it finds %v", at, all)
 		}
 		for other := int64(500); other < at; other += 500 {
 			s.add(3, other, history.Event{Kind: history.Asked, Op: int(other), Key: "other"})
 			s.add(3, other, history.Event{Kind: history.Got, Op: int(other), Key: "other"})
 		}
-		if _, all := Of(s.events).Progress(ordinary, 5*time.Second, 10*time.Second); len(all) != 1 {
+		if all := Of(s.events).Progress(ordinary, 5*time.Second, 10*time.Second); len(all) != 1 {
 			t.Errorf("after %d ms, while others get theirs, it finds %v", at, all)
 		}
 	}

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -12,6 +13,9 @@ func (r *Run) Unchecked(ttl, slack time.Duration) map[Promise]string {
 	all := make(map[Promise]string)
 	granted := func(of func(*Hold) bool) bool {
 		return slices.ContainsFunc(r.Holds, func(h *Hold) bool { return h.Got != Never && of(h) })
+	}
+	if !r.contended() {
+		all[Exclusive] = "nobody has asked for a lock that another had"
 	}
 	if !slices.ContainsFunc(r.Accesses, func(a *Access) bool { return a.Write }) {
 		all[Fenced] = "no lock has guarded a register"
@@ -35,13 +39,21 @@ func (r *Run) Unchecked(ttl, slack time.Duration) map[Promise]string {
 	return all
 }
 
-// Gaps returns all the times in which somebody waited for a key that nobody had.
-// A lock of whose holder nothing is heard stands for lapse.
-func (r *Run) Gaps(lapse time.Duration) (all []Gap) {
-	for key, holds := range byKey(r.Holds, func(h *Hold) string { return h.Key }) {
-		for _, span := range idle(holds, int64(lapse)) {
-			all = append(all, Gap{key, span})
+// contended reports whether a lock was asked for while another had it.
+func (r *Run) contended() bool {
+	for _, asked := range byKey(r.Holds, func(h *Hold) string { return h.Key }) {
+		got := slices.Clone(asked)
+		slices.SortFunc(asked, func(a, b *Hold) int { return cmp.Compare(a.Asked, b.Asked) })
+		slices.SortFunc(got, func(a, b *Hold) int { return cmp.Compare(a.Got, b.Got) })
+		until := int64(0)
+		for _, h := range asked {
+			for ; len(got) > 0 && got[0].Got < h.Asked; got = got[1:] {
+				until = max(until, got[0].end(0))
+			}
+			if h.Asked < until {
+				return true
+			}
 		}
 	}
-	return all
+	return false
 }

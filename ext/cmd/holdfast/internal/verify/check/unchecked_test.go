@@ -22,15 +22,24 @@ func TestUnchecked(t *testing.T) {
 	full.add(1, 3, history.Event{Kind: history.Wrote, Token: 5, Value: 1})
 	full.add(1, 4, history.Event{Kind: history.Result, Value: 1})
 	brief := full
+	full.add(1, 4, history.Event{Kind: history.Asked, Key: "other", Op: 2, Weight: 1, Limit: 1}) // what has been let go of
+	full.add(1, 5, history.Event{Kind: history.Got, Token: 6, Op: 2})
+	full.add(1, 6, history.Event{Kind: history.Freed, Op: 2})
+	full.add(2, 7, history.Event{Kind: history.Asked, Key: "other", Op: 1, Weight: 1, Limit: 1})
+	alone := full
+	alone.events = slices.Clone(full.events)
+	full.add(2, 8, history.Event{Kind: history.Asked, Op: 2, Weight: 1, Limit: 1})
+	alone.add(1, 12_000, history.Event{Kind: history.Held, Until: 30_000})
 	full.add(1, 12_000, history.Event{Kind: history.Held, Until: 30_000})
 	for name, test := range map[string]struct {
 		story *story
 		ttl   time.Duration
 		want  []Promise
 	}{
-		"nothing at all":      {&empty, 20 * time.Second, []Promise{Fenced, Growing, Kept, Lively, Single}},
-		"nobody waits":        {&try, 20 * time.Second, []Promise{Fenced, Kept, Lively, Single}},
-		"nothing is renewed":  {&brief, 20 * time.Second, []Promise{Kept}},
+		"nothing at all":      {&empty, 20 * time.Second, []Promise{Exclusive, Fenced, Growing, Kept, Lively, Single}},
+		"nobody waits":        {&try, 20 * time.Second, []Promise{Exclusive, Fenced, Kept, Lively, Single}},
+		"nothing is renewed":  {&brief, 20 * time.Second, []Promise{Exclusive, Kept}},
+		"nobody else asks":    {&alone, 20 * time.Second, []Promise{Exclusive}},
 		"the TTL is short":    {&full, 2 * time.Second, []Promise{Kept}},
 		"a bit of everything": {&full, 20 * time.Second, nil},
 	} {

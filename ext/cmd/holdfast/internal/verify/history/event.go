@@ -35,7 +35,7 @@ const (
 	Looked Kind = "looked" // has read that value, or was refused
 	Writes Kind = "writes" // is about to write a value
 	Wrote  Kind = "wrote"  // has written it, or was refused
-	Viewed Kind = "viewed" // has read the fenced register without a token; At is before, Since after
+	Viewed Kind = "viewed" // has read the fenced register without a token; Since is before, At after
 )
 
 // What workers tell of effects that are to happen once.

@@ -170,5 +170,4 @@
   }
   addEventListener("resize", draw);
   draw();
-  document.body.dataset.drawn = run.holds.length;
 })();

@@ -58,7 +58,23 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestInABrowser opens the page in a real one, which says what it has drawn.
+// colours says of which workers the colours are in the picture.
+const colours = `<script>
+  const picture = document.getElementById("timeline");
+  const dots = picture.getContext("2d").getImageData(0, 0, picture.width, picture.height).data;
+  const seen = [0, 0, 0, 0, 0];
+  for (let i = 0; i < dots.length; i += 4) {
+    const [r, g, b, a] = dots.subarray(i, i + 4), most = Math.max(r, g, b), range = most - Math.min(r, g, b);
+    if (a < 200 || range < 60) continue;
+    const hue = 60 * (most === r ? (g - b) / range : most === g ? 2 + (b - r) / range : 4 + (r - g) / range);
+    const near = w => Math.abs((hue - (w * 137 + 210) + 3 * 360 + 180) % 360 - 180) < 10;
+    seen.forEach((_, w) => { if (near(w)) seen[w]++; });
+  }
+  document.body.dataset.colours = seen.map((n, w) => n > 200 ? w : "none").join(" ");
+</script>`
+
+// TestInABrowser opens the page in a real one, and looks at the picture: each worker's
+// locks are in a colour of their own.
 func TestInABrowser(t *testing.T) {
 	t.Parallel()
 	browser := servers.Browser(t)
@@ -68,6 +84,9 @@ func TestInABrowser(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := sample().Write(file); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := file.WriteString(colours); err != nil {
 		t.Fatal(err)
 	}
 	if err := file.Close(); err != nil {
@@ -84,11 +103,11 @@ func TestInABrowser(t *testing.T) {
 		t.Fatalf("%v\n%s", err, complaints.String())
 	}
 	for _, want := range []string{
-		`data-drawn="50"`, "<title>holdfast verify: redis &lt;b&gt;</title>", "worker 3</span>",
+		`data-colours="0 1 2 3 none"`, "<title>holdfast verify: redis &lt;b&gt;</title>", "worker 3</span>",
 		"exclusion, &lt;/script&gt;", "<li>tidy: something is left</li>", `<li class="waived">told, key0: not promised</li>`, "a view",
 	} {
 		if !strings.Contains(string(dom), want) {
-			t.Errorf("the browser does not show %q", want)
+			t.Errorf("the browser does not show %q: %s", want, regexp.MustCompile(`<body[^>]*>`).FindString(string(dom)))
 		}
 	}
 	if strings.Contains(complaints.String(), "Uncaught") {

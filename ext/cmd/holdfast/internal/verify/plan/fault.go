@@ -45,7 +45,7 @@ func Nemeses() []Nemesis {
 func (n Nemesis) Network() bool { return n == Partition || n == Slow || n == DropReply }
 
 // Server reports whether a nemesis harms a server, and not a worker.
-func (n Nemesis) Server() bool { return slices.Contains(Nemeses()[6:], n) }
+func (n Nemesis) Server() bool { return slices.Index(Nemeses(), n) >= slices.Index(Nemeses(), Restart) }
 
 // None is the name for no nemesis at all.
 const None = "none"
