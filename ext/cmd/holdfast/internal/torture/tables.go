@@ -144,6 +144,28 @@ func writeTotals(b *bytes.Buffer, results []result) {
 		}
 	}
 	fmt.Fprintln(b)
+	writeChecks(b, results)
+}
+
+// writeChecks says of each check in how many runs it had something to look at, and what
+// it has found there.
+func writeChecks(b *bytes.Buffer, results []result) {
+	head(b, "check", "runs that it could judge", "broken", "not promised")
+	for _, p := range check.Promises() {
+		var judged, broken, waived int
+		for _, r := range results {
+			if r.Report == nil {
+				continue
+			}
+			if r.Report.Unchecked[p] == "" {
+				judged++
+			}
+			broken += r.Report.Violations[p]
+			waived += r.Report.Waived[p]
+		}
+		row(b, "`"+string(p)+"`", thousands(judged), thousands(broken), thousands(waived))
+	}
+	fmt.Fprintln(b)
 }
 
 // writeMatrix shows the verdict on each store with each fault.

@@ -131,6 +131,7 @@ func TestTables(t *testing.T) {
 		"|  | kill | pause | evict |\n", "| redis | held | – | (15) |\n", "| etcd | **BROKEN** | not done | – |\n",
 		"| operations | 3,703,701 |\n", "| `kill` | 6 | 4 |\n", "| evict | exclusion (11), told (4) | 3 | 2 |", "| kill | tokens 1 BROKEN |", "`holdfast three`",
 		"\nHoldfast v1.2.0 0123456789ab, go", "## redis\n\nEtcetera 3.4.\n\n",
+		"| `tokens` | 3 | 1 | 0 |\n", "| `told` | 3 | 0 | 4 |\n", "| `kept` | 1 | 0 | 0 |\n",
 		"In none of these runs `kept` was checked: too short.\n", "With kill `once` was not checked: no effect.\n",
 	} {
 		if !strings.Contains(text, want) {

@@ -88,10 +88,13 @@ func trialsOf(store string) (trials []trial, err error) {
 }
 
 // lasts is how long the trial is, if one of a single fault is of this length.
-// Servers that suffer are given time to recover, so that many faults together need
-// longer.
+// Servers that suffer are given time to recover, so that their faults, and many
+// together, need longer.
 func (t trial) lasts(single time.Duration) time.Duration {
-	if len(t.nemeses) == 1 {
+	switch {
+	case len(t.nemeses) == 1 && t.nemeses[0].Server():
+		return 2 * single
+	case len(t.nemeses) == 1:
 		return single
 	}
 	return max(3*single, time.Duration(len(t.nemeses))*8*time.Second)
