@@ -64,4 +64,14 @@ var plain = []mutant{{
 	}},
 	run:   "--start zookeeper --seed 1 --ttl 2s --for 20s --clients 2 --keys 16 --nemesis none",
 	finds: check.Growing,
+}, {
+	name:  "watches-outlive-their-server",
+	wrong: "who waits is not told that the connection was lost, and goes on to wait for news that the next server does not know it is to send",
+	edits: []edit{{
+		file: "ext/zklock/session.go",
+		old:  "			cl.watching, cl.guarded, cl.armed, cl.front = nil, false, false, false\n			cl.changes++\n		}\n	}\n	clear(k.watched)\n",
+		new:  "		}\n	}\n",
+	}},
+	run:   "--start zookeeper:3 --seed 1 --ttl 1s --for 45s --clients 8 --keys 4 --kind exclusive,try --nemesis kill-store",
+	finds: check.Lively,
 }}

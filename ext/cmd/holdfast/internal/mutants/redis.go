@@ -154,4 +154,26 @@ var redis = []mutant{{
 	}},
 	run:   "--start redis:2 --seed 1 --ttl 2s --for 20s --keys 4 --kind exclusive,try --nemesis stale-failover",
 	finds: check.Growing,
+}, {
+	name:  "lease-for-five",
+	wrong: "a lock stands for five times the TTL that was asked for",
+	edits: []edit{{
+		file: "ext/redislock/lua/extend.lua",
+		old:  "lasting(all and math.max(stands, left_of(held)) or stands)",
+		new:  "lasting(all and math.max(5 * stands, left_of(held)) or 5 * stands)",
+	}, {
+		file: "ext/redislock/lua/extend.lua",
+		old:  "c.ends, c.fence = now + stands, math",
+		new:  "c.ends, c.fence = now + 5 * stands, math",
+	}, {
+		file: "ext/redislock/lua/acquire.lua",
+		old:  "math.ceil(ARGV[4] / 1000))",
+		new:  "math.ceil(ARGV[4] / 1000) * 5)",
+	}, {
+		file: "ext/redislock/lua/book.lua",
+		old:  "local function admit(all, now, id, c, lasts, fence, span)\n  local ends, free = now + lasts, all.sum == 0\n",
+		new:  "local function admit(all, now, id, c, lasts, fence, span)\n  lasts = lasts * 5\n  local ends, free = now + lasts, all.sum == 0\n",
+	}},
+	run:   "--start redis --seed 1 --ttl 10s --for 25s --keys 4 --kind exclusive,try --nemesis kill",
+	finds: check.Lively,
 }}
