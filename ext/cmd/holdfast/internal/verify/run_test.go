@@ -57,7 +57,7 @@ func sceneOf(t *testing.T, locks *holdfast.Locker, events ...history.Event) *sce
 	c := Default()
 	c.TTL, c.Nemeses, c.Keys = time.Second, []plan.Nemesis{plan.Kill}, 1
 	c.HTML = filepath.Join(dir, "missing", "page.html")
-	return &scene{Config: c, dir: dir, locks: locks, target: &target{name: "mem", url: &url.URL{Scheme: "mem"}}}
+	return &scene{Config: c, dir: dir, locks: locks, target: &target{name: "mem", url: &url.URL{Scheme: "mem"}, engine: &engine{}}}
 }
 
 // The history is judged, whatever went wrong at the end.
