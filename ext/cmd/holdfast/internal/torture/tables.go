@@ -59,7 +59,7 @@ func tables(results []result) []byte {
 	writeTotals(&b, results)
 	writeMatrix(&b, results)
 	for _, store := range stores(results) {
-		writeRuns(&b, store, results)
+		writeRuns(&b, store, slices.DeleteFunc(slices.Clone(results), func(r result) bool { return r.trial.store != store }))
 	}
 	return b.Bytes()
 }
@@ -194,18 +194,14 @@ const runsHead = `| fault | checks | done | hits | operations | grants | losses 
 |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|
 `
 
-// writeRuns shows all runs of a store.
+// writeRuns shows the runs of a store.
 func writeRuns(b *bytes.Buffer, store string, results []result) {
 	fmt.Fprintf(b, "## %s\n\n", store)
-	of := slices.DeleteFunc(slices.Clone(results), func(r result) bool { return r.trial.store != store })
-	if servers := told(of, func(r *verify.Report) string { return r.Server }); servers != "" {
+	if servers := told(results, func(r *verify.Report) string { return r.Server }); servers != "" {
 		fmt.Fprintf(b, "%s.\n\n", servers)
 	}
 	fmt.Fprint(b, runsHead)
 	for _, r := range results {
-		if r.trial.store != store {
-			continue
-		}
 		if r.Report == nil {
 			row(b, r.trial.faults, "not done", "", "", "", "", "", "", "", "", "", "", "`"+r.Command+"`")
 			continue
@@ -221,16 +217,16 @@ func writeRuns(b *bytes.Buffer, store string, results []result) {
 		row(b, append(cells, r.gap().String(), "`"+r.Command+"`")...)
 	}
 	fmt.Fprintln(b)
-	writeUnchecked(b, store, results)
+	writeUnchecked(b, results)
 }
 
-// writeUnchecked says which checks had nothing to look at.
-func writeUnchecked(b *bytes.Buffer, store string, results []result) {
+// writeUnchecked says which checks had nothing to look at in the runs of a store.
+func writeUnchecked(b *bytes.Buffer, results []result) {
 	for _, p := range check.Promises() {
 		var faults []string
 		runs, why := 0, ""
 		for _, r := range results {
-			if r.trial.store != store || r.Report == nil {
+			if r.Report == nil {
 				continue
 			}
 			runs++

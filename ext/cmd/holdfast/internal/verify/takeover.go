@@ -41,7 +41,7 @@ func startStandby(r *room, _ int) *engine {
 	front := servers.StartProxy(r, primary.Addr())
 	return &engine{
 		url:     strings.Replace(primary.URL(), primary.Addr(), front.Addr(), 1),
-		left:    func(bound time.Duration) []string { return leftInPostgres(primary, standby)(bound) },
+		left:    func(bound time.Duration) []string { return leftInPostgres(primary, standby)(bound) }, // they change places
 		version: primary.Version(),
 		failover: func(int) {
 			primary.Kill()
