@@ -127,7 +127,6 @@ type attempt struct {
 	began    time.Duration
 	answered time.Duration // when the last Acquire that was answered was sent
 	asked    bool          // the store may know the claim
-	late     bool          // an Acquire has not been answered
 	refusal  *HeldError    // nil until refused
 }
 
@@ -227,7 +226,7 @@ func (a *attempt) refused(g driver.Grant, err error) error {
 	a.lk.mu.Lock()
 	defer a.lk.mu.Unlock()
 	a.turn.end(a.terms)
-	a.lease, a.asked, a.late = nil, false, false
+	a.lease, a.asked = nil, false
 	a.queue()
 	a.lk.pump(a.turn)
 	return nil
@@ -249,7 +248,7 @@ func (a *attempt) acquire(wait bool) (driver.Grant, time.Duration, error) {
 	}
 	g, err := a.lk.store.Acquire(call, *a.lease.claim())
 	if err != nil {
-		a.late = true
+		a.lease.claim().Late = true
 	}
 	if !g.OK {
 		a.tried(g, err)
@@ -293,7 +292,7 @@ func (a *attempt) admit(lock *Lock) (bool, error) {
 	lk, t, l := a.lk, a.turn, a.lease
 	lk.mu.Lock()
 	if _, lost := t.strays[l.claim().ID]; lost {
-		l.claim().ID = lk.newID()
+		l.rename()
 		lk.mu.Unlock()
 		return false, nil
 	}
@@ -330,12 +329,10 @@ func (a *attempt) leave() {
 // discard releases, in the background, what the store may keep of the claim. A
 // single try that was answered with no left nothing.
 func (a *attempt) discard() {
-	if !a.asked || !a.late && !a.contender && !a.lease.granted {
-		return
-	}
 	claim := *a.lease.claim()
-	claim.Late = a.late
-	a.lk.cleaner.add(claim)
+	if a.asked && (claim.Late || a.contender || a.lease.granted) {
+		a.lk.cleaner.add(claim)
+	}
 }
 
 // spread is more jitter, for those who wait for the same thing: if they began

@@ -58,7 +58,7 @@ func (c *contest) ended() error {
 	c.lk.mu.Lock()
 	why, gone := c.turn.strays[c.lease.claim().ID]
 	if gone {
-		c.lease.claim().ID = c.lk.newID()
+		c.lease.rename()
 	}
 	c.lk.mu.Unlock()
 	if !gone || !errors.Is(why, driver.ErrBroken) {
@@ -242,12 +242,15 @@ func (c *contest) pushed(g driver.Grant) (*Lock, error) {
 
 // giveUp ends the wait. The next in line with the same terms inherits the claim
 // and with it the place in the store's queue; otherwise the claim is released.
+// That goes for a claim of which the store has said nothing yet, too: if it is slow
+// and waits are short, the claims of all who give up would have to be cleaned away,
+// which makes it slower.
 func (c *contest) giveUp(err error) error {
 	c.close() // before another watches for the same claim
 	lk, t := c.lk, c.turn
 	lk.mu.Lock()
 	w := t.line.first
-	if w == nil || w.terms != c.terms || lk.closed || !c.answer {
+	if w == nil || w.terms != c.terms || lk.closed {
 		lk.mu.Unlock()
 		c.leave()
 		c.discard()

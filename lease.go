@@ -68,6 +68,10 @@ func (lk *Locker) newLease(t *turn, want terms) *lease {
 	}
 }
 
+// rename makes it the lease of a new claim, because the store has ended the one
+// that was asked for. Call it with Locker.mu held.
+func (l *lease) rename() { l.claim().ID, l.claim().Late = l.lk.newID(), false }
+
 // call returns the context of one Acquire.
 func (l *lease) call(parent context.Context, limit time.Time) *bounded.Context {
 	if l.called {

@@ -93,8 +93,7 @@ func (a *attempt) stand() (*Lock, error) {
 		return nil, a.rejoin()
 	}
 	a.contender, a.answered = true, a.lk.now()
-	a.lease = claim
-	a.asked, a.late = claim != nil, claim != nil
+	a.lease, a.asked = claim, claim != nil
 	a.lk.mu.Lock()
 	defer a.lk.mu.Unlock()
 	if a.lease == nil {

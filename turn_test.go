@@ -176,6 +176,64 @@ func TestNextInLineInheritsThePlaceInTheQueue(t *testing.T) {
 	})
 }
 
+// Waits that are shorter than the store takes to answer leave nothing to clean away
+// while others stand in line: they go on with the same claim.
+func TestHeirsOfAnUnansweredClaim(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk, other := b.open(nil), b.open(nil)
+		asked := make(map[string]bool)
+		b.store.set(func(f *faulty) {
+			f.acquire = func(ctx context.Context, c driver.Claim, _ func() (driver.Grant, error)) (driver.Grant, error) {
+				asked[c.ID] = true
+				return driver.Grant{}, hang(ctx)
+			}
+		})
+		var wg sync.WaitGroup
+		for range 50 {
+			wg.Go(func() {
+				if _, err := lk.Lock(b.Context(), "k", Wait(3*time.Millisecond)); err == nil {
+					b.Error("got a lock of a store that does not answer")
+				}
+			})
+			time.Sleep(time.Millisecond)
+		}
+		wg.Go(func() { b.unlock(b.lock(lk, "k")) })
+		time.Sleep(time.Second)
+		b.store.set(func(f *faulty) { f.acquire = nil })
+		wg.Wait()
+		if n := len(asked); n != 1 {
+			b.Errorf("%d claims for 51 who waited in a line", n)
+		}
+		if c := b.store.seen(); c.release != 1 {
+			b.Errorf("%d releases of one lock", c.release)
+		}
+		b.free(other, "k")
+	})
+}
+
+// An Acquire that arrives after the lock has come and gone by another one of the same
+// claim gets nothing.
+func TestAcquireThatArrivesAfterTheRelease(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk, other := b.open(nil), b.open(nil)
+		var arrive func() (driver.Grant, error)
+		b.store.set(func(f *faulty) {
+			f.acquire = func(ctx context.Context, _ driver.Claim, next func() (driver.Grant, error)) (driver.Grant, error) {
+				if arrive == nil {
+					arrive = next
+					return driver.Grant{}, hang(ctx)
+				}
+				return next()
+			}
+		})
+		b.unlock(b.lock(lk, "k"))
+		if g, err := arrive(); g.OK {
+			b.Errorf("a claim that was released is granted: %+v, %v", g, err)
+		}
+		b.free(other, "k")
+	})
+}
+
 func TestWriterIsNotStarvedByReaders(t *testing.T) {
 	simulate(t, func(b *bench) {
 		one, two := b.open(nil), b.open(nil)
