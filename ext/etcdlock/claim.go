@@ -23,6 +23,7 @@ type claim struct {
 
 	loose  bool // a request to make it may still be on its way
 	astray bool // it may be under another lease of ours
+	doomed bool // the reaper is to remove it
 
 	// Of one that is known to be in etcd:
 	rev   int64 // in which it was made
@@ -134,7 +135,6 @@ func (s *Store) drop(c *claim) {
 		heap.Remove(&s.schedule, c.at)
 	}
 	c.hang(nil)
-	delete(s.dying, c)
 }
 
 func later(a, b time.Time) time.Time {
@@ -159,8 +159,9 @@ func (s *Store) end(c *claim) {
 // condemn lets the reaper remove a claim from etcd. Call it with mu held.
 func (s *Store) condemn(c *claim) {
 	s.end(c)
-	if s.table[c.ID] == c {
-		s.dying[c] = true
+	if s.table[c.ID] == c && !c.doomed {
+		c.doomed = true
+		s.dying = append(s.dying, c)
 		s.kickReaper()
 	}
 }

@@ -1,6 +1,7 @@
 package etcdlock
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -119,7 +120,7 @@ func TestEndedMeanwhile(t *testing.T) {
 	if g.OK || moves || err == nil {
 		t.Errorf("granted %+v, %v, %v; want an error", g, moves, err)
 	}
-	if c := s.table["c"]; c == nil || c.state != ending || c.loose || !s.dying[c] {
+	if c := s.table["c"]; c == nil || c.state != ending || c.loose || !slices.Contains(s.dying, c) {
 		t.Errorf("what is left of it is %+v, want it to be removed", c)
 	}
 }

@@ -3,7 +3,7 @@ package etcdlock
 import (
 	"context"
 	"errors"
-	"sync"
+	"slices"
 	"time"
 )
 
@@ -17,10 +17,8 @@ func (s *Store) kickReaper() {
 // retry is how long the reaper waits after a failure.
 const retry = 200 * time.Millisecond
 
-// together is how many claims the reaper removes at once. Many have to be when etcd
-// was slow, and those who have given up meanwhile could not take their claims back:
-// one after the other, the last of them would keep its key for long.
-const together = 32
+// removeLimit bounds one try to remove claims: the next one is for others, too.
+const removeLimit = 2 * time.Second
 
 // reap ends the claims that have run out, whose owners have gone without a release.
 func (s *Store) reap() {
@@ -35,7 +33,7 @@ func (s *Store) reap() {
 		}
 		some, next := s.due()
 		for len(some) > 0 {
-			if s.removeAll(some) != nil {
+			if s.remove(some) != nil {
 				next = min(next, retry)
 				break
 			}
@@ -45,8 +43,8 @@ func (s *Store) reap() {
 	}
 }
 
-// due ends what has run out, and returns some of those that have to be removed, and
-// when to look again.
+// due ends what has run out, and takes those that have been over for longest out of
+// the line of the dying, and says when to look again.
 func (s *Store) due() (some []*claim, next time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,38 +56,36 @@ func (s *Store) due() (some []*claim, next time.Duration) {
 	if len(s.schedule) > 0 && s.schedule[0].until.Before(s.armed) {
 		s.armed = s.schedule[0].until
 	}
-	for c := range s.dying {
-		if some = append(some, c); len(some) == together {
-			break
-		}
-	}
+	n := min(len(s.dying), together)
+	some, s.dying = slices.Clone(s.dying[:n]), slices.Delete(s.dying, 0, n)
 	return some, s.armed.Sub(now)
 }
 
-// removeAll removes some claims at once.
-func (s *Store) removeAll(some []*claim) error {
-	errs := make([]error, len(some))
-	var all sync.WaitGroup
-	for i, c := range some {
-		all.Go(func() { errs[i] = s.remove(c) })
-	}
-	all.Wait()
-	return errors.Join(errs...)
-}
-
-// remove removes a claim from etcd that is ending, if it is still of this Store.
-func (s *Store) remove(c *claim) error {
-	ctx, cancel := context.WithTimeout(s.ctx, time.Second)
+// remove removes claims from etcd that are ending, as far as they are still of this
+// Store. Those for which that fails are the last in the line of the dying.
+func (s *Store) remove(some []*claim) error {
+	ctx, cancel := context.WithTimeout(s.ctx, removeLimit)
 	defer cancel()
+	stays := func(p place) bool { return p.Client != s.id || p.Left }
+	all := make([]*removal, len(some))
 	s.mu.Lock()
-	key, id, loose := c.Key, c.ID, c.loose
-	s.mu.Unlock()
-	_, err := s.erase(ctx, key, id, loose, func(p place) bool { return p.Client == s.id && !p.Left })
-	if err != nil {
-		return err
+	for i, c := range some {
+		all[i] = &removal{key: c.Key, id: c.ID, bury: c.loose, spare: stays}
 	}
+	s.mu.Unlock()
+	s.erase(ctx, all)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.drop(c)
-	return nil
+	var errs []error
+	for i, c := range some {
+		switch {
+		case s.table[c.ID] != c: // A Release was faster.
+		case all[i].err != nil:
+			s.dying = append(s.dying, c)
+			errs = append(errs, all[i].err)
+		default:
+			s.drop(c)
+		}
+	}
+	return errors.Join(errs...)
 }

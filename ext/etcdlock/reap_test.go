@@ -5,56 +5,55 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/ext/etcdlock"
 )
 
-// A gate lets no deletion pass until it is opened, and counts those that wait.
+// A gate lets no deletion pass until it is opened, and knows how many claims the
+// largest was to delete.
 type gate struct {
-	mu           sync.Mutex
-	open         bool
-	parked, most int
+	mu   sync.Mutex
+	open bool
+	most int
 }
 
 func (g *gate) carry(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	txn, _ := req.(*etcdserverpb.TxnRequest)
-	if txn == nil || !deletes(txn) || !g.park(1) {
+	if g.passes(deletions(txn)) {
 		return invoke(ctx, method, req, reply, conn, opts...)
 	}
 	<-ctx.Done()
-	g.park(-1)
 	return status.FromContextError(ctx.Err()).Err()
 }
 
-// park counts one more that waits, or one less; it reports false if the gate is
-// open.
-func (g *gate) park(n int) bool {
+func (g *gate) passes(deletions int) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.open && n > 0 {
-		return false
-	}
-	g.parked += n
-	g.most = max(g.most, g.parked)
-	return true
+	g.most = max(g.most, deletions)
+	return g.open || deletions == 0
 }
 
-// deletes are transactions that delete something.
-func deletes(r *etcdserverpb.TxnRequest) bool {
-	for _, op := range r.Success {
+// deletions counts what a transaction may delete.
+func deletions(r *etcdserverpb.TxnRequest) (n int) {
+	for _, op := range r.GetSuccess() {
 		if op.GetRequestDeleteRange() != nil {
-			return true
+			n++
 		}
+		n += deletions(op.GetRequestTxn())
 	}
-	return false
+	return n
 }
 
 // TestManyRunOut has an etcd that is slow to delete, and many claims that nobody
-// renews: they are removed at once, not one after the other.
+// renews: they are removed in one step, not one after the other.
 func TestManyRunOut(t *testing.T) {
 	t.Parallel()
 	const many = 20
@@ -78,6 +77,76 @@ func TestManyRunOut(t *testing.T) {
 	eventually(t, "end of all claims", func() error {
 		if n := under(t, c, prefix+"claims/").Count; n > 0 {
 			return errors.New("some are left")
+		}
+		return nil
+	})
+}
+
+// TestManyAreReleased releases claims of which nobody knows whether they were made:
+// that takes as many requests as for one of them.
+func TestManyAreReleased(t *testing.T) {
+	t.Parallel()
+	var sent atomic.Int64
+	s, prefix := intercepted(t, func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		if _, ok := req.(*etcdserverpb.TxnRequest); ok {
+			sent.Add(1)
+		}
+		return invoke(ctx, method, req, reply, conn, opts...)
+	})
+	var some []driver.Claim
+	for n := range 40 {
+		c := exclusive(fmt.Sprint("key", n%4), fmt.Sprint("claim", n))
+		c.Late = true
+		some = append(some, c)
+	}
+	other := etcdlock.New(admin(t, shared.Addr()), &etcdlock.Options{Prefix: prefix})
+	defer other.Close()
+	made := exclusive("key2", "claim2")
+	asked(t, other, made)
+
+	for i, err := range s.Release(t.Context(), append(some, some[0])) {
+		if want := driver.ErrLost; i != 2 && !errors.Is(err, want) || i == 2 && err != nil {
+			t.Errorf("claim %d of %d: %v", i, len(some), err)
+		}
+	}
+	if n := sent.Load(); n > 4 {
+		t.Errorf("%d requests", n)
+	}
+	for _, c := range some {
+		if g, err := other.Acquire(t.Context(), c); g.OK {
+			t.Fatalf("%s came back: %v, %v", c.ID, g, err)
+		}
+	}
+}
+
+// TestReapsBesideWhatIsForeign has something in a folder that is no claim. Who runs out
+// there cannot be removed; others are.
+func TestReapsBesideWhatIsForeign(t *testing.T) {
+	t.Parallel()
+	s, prefix := intercepted(t, func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		return invoke(ctx, method, req, reply, conn, opts...)
+	})
+	c := admin(t, shared.Addr())
+	for _, key := range []string{"spoiled", "sound"} {
+		brief := exclusive(key, "in "+key)
+		brief.TTL = etcdlock.MinTTL
+		granted(t, s, brief)
+	}
+	if _, err := c.Put(t.Context(), prefix+"claims/spoiled/0", "no claim"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "end of the claim in the other folder", func() error {
+		if n := under(t, c, prefix+"claims/sound/").Count; n > 0 {
+			return errors.New("it is there")
+		}
+		return nil
+	})
+	if _, err := c.Delete(t.Context(), prefix+"claims/spoiled/0"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "end of the claim in the mended folder", func() error {
+		if n := under(t, c, prefix+"claims/").Count; n > 0 {
+			return errors.New("it is there")
 		}
 		return nil
 	})

@@ -27,12 +27,10 @@ func (s *Store) Release(ctx context.Context, cs []driver.Claim) []error {
 		return errs
 	}
 	var all sync.WaitGroup
-	for some := range slices.Chunk(known, batch/2) {
+	for some := range slices.Chunk(known, together) {
 		all.Go(func() { s.release(ctx, some, errs) })
 	}
-	for _, r := range others {
-		all.Go(func() { errs[r.i] = s.find(ctx, r) })
-	}
+	all.Go(func() { s.find(ctx, others, errs) })
 	all.Wait()
 	return errs
 }
@@ -107,13 +105,25 @@ func (s *Store) release(ctx context.Context, some []release, errs []error) {
 	}
 }
 
-// find releases a claim of which it is not known what it is in etcd.
-func (s *Store) find(ctx context.Context, r release) error {
-	there, err := s.erase(ctx, r.Key, r.ID, r.bury, func(place) bool { return true })
+// find releases claims of which it is not known what they are in etcd.
+func (s *Store) find(ctx context.Context, some []release, errs []error) {
+	all := make([]*removal, len(some))
+	for i, r := range some {
+		all[i] = &removal{key: r.Key, id: r.ID, bury: r.bury}
+	}
+	s.erase(ctx, all)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for i, r := range some {
+		errs[r.i] = s.found(r, all[i])
+	}
+}
+
+// found takes what has come of the removal of a claim into the table. Call it with
+// mu held.
+func (s *Store) found(r release, was *removal) error {
 	switch {
-	case err != nil:
+	case was.err != nil:
 		if r.ours == nil && s.table[r.ID] == nil {
 			r.ours = s.enter(r.Claim, nil)
 			r.ours.loose = true
@@ -121,57 +131,12 @@ func (s *Store) find(ctx context.Context, r release) error {
 		if r.ours != nil {
 			s.condemn(r.ours)
 		}
-		return err
+		return was.err
 	case r.ours != nil:
 		s.drop(r.ours)
 	}
-	if !there {
+	if !was.there {
 		return driver.ErrLost
 	}
 	return nil
-}
-
-// erase looks for a claim and removes it, if it may, and buries its id in the
-// same step, unless etcd is full. It reports whether it was there.
-func (s *Store) erase(ctx context.Context, key, id string, bury bool, may func(place) bool) (there bool, err error) {
-	there, err = s.seek(ctx, key, id, bury, may)
-	if bury && errors.Is(err, rpctypes.ErrNoSpace) {
-		// What is on its way is refused for the same reason.
-		there, err = s.seek(ctx, key, id, false, may)
-	}
-	return there, err
-}
-
-func (s *Store) seek(ctx context.Context, key, id string, bury bool, may func(place) bool) (there bool, err error) {
-	var tombs []clientv3.Op
-	if bury {
-		tomb, err := s.bury(ctx, id, released)
-		if err != nil {
-			return false, err
-		}
-		tombs = []clientv3.Op{tomb}
-	}
-	for done := false; ; { // as far as an earlier attempt may have done it
-		v, err := s.read(ctx, key)
-		if err != nil {
-			return false, err
-		}
-		t := txn{then: tombs}
-		i := v.index(id)
-		there = i >= 0 && may(v.line[i])
-		switch {
-		case there:
-			t.when = []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(v.line[i].name), "=", v.line[i].mod)}
-			t.then = append(t.then, clientv3.OpDelete(v.line[i].name))
-		case !bury:
-			return done, nil
-		default: // It may just have come.
-			t.when = []clientv3.Cmp{v.unchanged(s.names.folder(key))}
-		}
-		a, err := s.do(ctx, t)
-		if err != nil || a.Succeeded {
-			return there || done, err
-		}
-		done = done || there && a.again
-	}
 }

@@ -67,8 +67,8 @@ type Store struct {
 	named    map[string]*claim // by name
 	epoch    int               // of names
 	schedule schedule
-	armed    time.Time       // when the reaper looks next
-	dying    map[*claim]bool // that the reaper removes from etcd
+	armed    time.Time // when the reaper looks next
+	dying    []*claim  // that the reaper removes from etcd, those first that are over for longest
 	leases   map[int64]*lease
 	folders  map[string]*folder
 	mail     *mailbox // nil before the first Notify
@@ -103,7 +103,6 @@ func New(client *clientv3.Client, opts *Options) *Store {
 		kick:    make(chan struct{}, 1),
 		table:   make(map[string]*claim),
 		named:   make(map[string]*claim),
-		dying:   make(map[*claim]bool),
 		leases:  make(map[int64]*lease),
 		folders: make(map[string]*folder),
 		notices: make(map[*notice]bool),
