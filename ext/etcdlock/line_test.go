@@ -1,6 +1,7 @@
 package etcdlock
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -122,5 +123,31 @@ func TestEndedMeanwhile(t *testing.T) {
 	}
 	if c := s.table["c"]; c == nil || c.state != ending || c.loose || !slices.Contains(s.dying, c) {
 		t.Errorf("what is left of it is %+v, want it to be removed", c)
+	}
+}
+
+// TestRunsOut lets a claim run out of which etcd has not said anything yet. Whoever asks
+// for it is told, and then asks for another: its id is kept out for ten seconds and more.
+func TestRunsOut(t *testing.T) {
+	t.Parallel()
+	s := New(&clientv3.Client{}, nil)
+	s.Close() // Nothing is removed before the test has looked.
+	var told []string
+	s.notices[&notice{func(key, id string, err error) {
+		if key != "key" || !errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrBroken) {
+			t.Errorf("told that %s of %s is over: %v", id, key, err)
+		}
+		told = append(told, id)
+	}}] = true
+	for id, until := range map[string]time.Time{"over": s.now(), "stands": s.now().Add(time.Hour)} {
+		s.mu.Lock()
+		s.stand(s.enter(driver.Claim{ID: id, Key: "key"}, nil), until)
+		s.mu.Unlock()
+	}
+	if s.expire(); !slices.Equal(told, []string{"over"}) {
+		t.Errorf("told of %q, want the one that has run out", told)
+	}
+	if c := s.table["over"]; c.state != ending || !c.loose {
+		t.Errorf("it is %+v, want that its id is kept out", c)
 	}
 }

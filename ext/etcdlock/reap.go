@@ -3,8 +3,11 @@ package etcdlock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 func (s *Store) kickReaper() {
@@ -31,34 +34,52 @@ func (s *Store) reap() {
 		case <-s.ctx.Done():
 			return
 		}
-		some, next := s.due()
-		for len(some) > 0 {
-			if s.remove(some) != nil {
+		next := s.expire()
+		for some := s.doomed(); len(some) > 0; some = s.doomed() {
+			err := s.remove(some)
+			if next = s.expire(); err != nil {
 				next = min(next, retry)
 				break
 			}
-			some, next = s.due()
 		}
 		timer.Reset(next)
 	}
 }
 
-// due ends what has run out, and takes those that have been over for longest out of
-// the line of the dying, and says when to look again.
-func (s *Store) due() (some []*claim, next time.Duration) {
+// errRanOut is why a claim has ended that its owner did not renew, or ask for, in time.
+var errRanOut = fmt.Errorf("%w: it has run out", driver.ErrLost)
+
+// expire ends what has run out, and returns when to look again. Whoever still asks for
+// such a claim, because etcd has not answered for so long, has to ask for another: this
+// one must not come back.
+func (s *Store) expire() (next time.Duration) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	now := s.now()
+	var over []driver.Claim
 	for len(s.schedule) > 0 && !s.schedule[0].until.After(now) {
+		over = append(over, s.schedule[0].Claim)
 		s.condemn(s.schedule[0])
 	}
 	s.armed = now.Add(time.Hour)
 	if len(s.schedule) > 0 && s.schedule[0].until.Before(s.armed) {
 		s.armed = s.schedule[0].until
 	}
+	next = s.armed.Sub(now)
+	s.mu.Unlock()
+	for _, c := range over {
+		s.tell(c.Key, c.ID, errRanOut)
+	}
+	return next
+}
+
+// doomed takes those that have been over for longest out of the line of the dying.
+func (s *Store) doomed() []*claim {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	n := min(len(s.dying), together)
-	some, s.dying = slices.Clone(s.dying[:n]), slices.Delete(s.dying, 0, n)
-	return some, s.armed.Sub(now)
+	some := slices.Clone(s.dying[:n])
+	s.dying = slices.Delete(s.dying, 0, n)
+	return some
 }
 
 // remove removes claims from etcd that are ending, as far as they are still of this

@@ -169,6 +169,7 @@ func (s *Store) extend(ctx context.Context, c driver.Claim, began time.Time) err
 	if !e.until.After(s.now()) {
 		s.condemn(e)
 		s.mu.Unlock()
+		s.tell(c.Key, c.ID, errRanOut)
 		return driver.ErrLost
 	}
 	s.stand(e, later(e.until, began.Add(c.TTL)))
