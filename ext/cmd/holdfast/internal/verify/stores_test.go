@@ -53,11 +53,6 @@ func TestStores(t *testing.T) {
 			c := Default()
 			c.Start, c.Seed, c.Length = name, uint64(rand.Uint32()), 20*time.Second
 			c.Workers, c.Clients, c.Keys, c.Fewest = 3, 6, 4, 30 // few processes, for a busy machine, that meet often
-			switch name {
-			case "postgres", "postgres:2", "etcd", "etcd:3", "zookeeper", "zookeeper:3":
-				// Their servers need a processor, too, and fall behind what gives up.
-				c.Clients, c.Keys, c.Fewest = 3, 8, 10
-			}
 			c.Command = []string{os.Args[0], "work"}
 			c.Stderr = os.Stderr
 			c.Out = kept(t)
