@@ -217,37 +217,42 @@ func (k *session) listAfter(ctx context.Context, first zoo.Request, dir string) 
 // create makes the claim's node. One that would not wait is not made if it would
 // be refused.
 func (s *Store) create(ctx context.Context, cl *claim) (line, error) {
-	there := true // as far as is known
+	missing := 0 // as far as is known
 	if !cl.Wait {
 		blocked := func(l line) bool { return l.with(cl.Claim).blockers(len(l.places)) != nil }
-		l, is, err := cl.session.glance(ctx, cl.dir)
+		l, there, err := cl.session.glance(ctx, cl.dir)
 		if err == nil && blocked(l) {
-			l, is, err = cl.session.list(ctx, cl.dir)
+			l, there, err = cl.session.list(ctx, cl.dir)
 		}
 		if err != nil || blocked(l) {
 			return l, err
 		}
-		there = is
-	}
-	for {
 		if !there {
-			// The servers may remove a parent, which is empty, in between.
-			if err := s.makeParents(ctx, cl); err != nil && !errors.Is(err, zoo.NoNode) {
-				return line{}, err
-			}
+			missing = 1
 		}
-		node := zoo.Create(cl.dir+"/"+placeName(cl.Claim), factsOf(cl.Claim), s.acl, zoo.Ephemeral)
-		calls, err := cl.session.zoo.Send(ctx, node, zoo.List(cl.dir))
+	}
+	return s.insert(ctx, cl, missing)
+}
+
+// insert makes the claim's node, and so many of those above it, until it is known which
+// are there: the servers remove them when they are empty, and others make them.
+func (s *Store) insert(ctx context.Context, cl *claim, missing int) (line, error) {
+	above := parents(cl.dir + "/")
+	for {
+		calls, err := cl.session.zoo.Send(ctx, s.node(cl, above[len(above)-missing:]), zoo.List(cl.dir))
 		if err != nil {
 			return line{}, err
 		}
 		cl.creating = calls[0]
 		err = s.created(ctx, cl)
-		if errors.Is(err, zoo.NoNode) {
-			there = false
+		switch {
+		case errors.Is(err, zoo.NoNode) && missing < len(above):
+			missing++
 			continue
-		}
-		if err == nil {
+		case errors.Is(err, zoo.NodeExists) && missing > 0:
+			missing--
+			continue
+		case err == nil:
 			err = calls[1].Wait(ctx)
 		}
 		if err != nil {
@@ -257,6 +262,16 @@ func (s *Store) create(ctx context.Context, cl *claim) (line, error) {
 	}
 }
 
+// node makes the node of a claim. Those above it are made together with it: one that
+// never had a child would stay for ever.
+func (s *Store) node(cl *claim, missing []string) zoo.Request {
+	path, data := cl.dir+"/"+placeName(cl.Claim), factsOf(cl.Claim)
+	if len(missing) == 0 {
+		return zoo.Create(path, data, s.acl, zoo.Ephemeral)
+	}
+	return zoo.CreateAll(missing, path, data, s.acl, zoo.Ephemeral)
+}
+
 // created takes the answer to the making of a node, if it is here by the end of
 // ctx.
 func (s *Store) created(ctx context.Context, cl *claim) error {
@@ -264,9 +279,9 @@ func (s *Store) created(ctx context.Context, cl *claim) error {
 	var code zoo.Code
 	switch {
 	case err == nil:
-		path, stat := cl.creating.Path()
+		path, zxid := cl.creating.Made()
 		s.mu.Lock()
-		cl.node, cl.token = path[len(cl.dir)+1:], tokenOf(stat.Czxid)
+		cl.node, cl.token = path[len(cl.dir)+1:], tokenOf(zxid)
 		s.mu.Unlock()
 	case !errors.As(err, &code):
 		return err // It may still be made, or have been.
@@ -322,25 +337,5 @@ func (s *Store) find(ctx context.Context, cl *claim) error {
 		s.mu.Unlock()
 	}
 	cl.creating = nil
-	return nil
-}
-
-// makeParents makes the node of the key, and those above.
-func (s *Store) makeParents(ctx context.Context, cl *claim) error {
-	var requests []zoo.Request
-	for _, path := range parents(cl.dir + "/") {
-		requests = append(requests, zoo.Create(path, "", s.acl, zoo.Container))
-	}
-	calls, err := cl.session.zoo.Send(ctx, requests...)
-	if err != nil {
-		return err
-	}
-	for i, call := range calls {
-		err := call.Wait(ctx)
-		// Who may not make a node may find it there all the same.
-		if err != nil && !errors.Is(err, zoo.NodeExists) && (i == len(calls)-1 || !errors.Is(err, zoo.NoAuth)) {
-			return err
-		}
-	}
 	return nil
 }

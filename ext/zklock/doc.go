@@ -27,7 +27,8 @@
 // that of the first of them, as far as no slot of a semaphore came between.
 //
 // The node of a key is a container, which the servers remove a minute or so after
-// its last claim. So is every node above that was not there before.
+// its last claim. So is every node above that was not there before. They are made
+// together with the first claim: the servers keep a container that never had a child.
 //
 // It speaks the protocol of ZooKeeper itself, over one connection for each session.
 // The client libraries for Go begin another session when one has ended, take no

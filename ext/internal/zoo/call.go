@@ -101,6 +101,11 @@ func (c *Call) complete(reply []byte) bool {
 		r.stat()
 	case opChildren:
 		r.texts()
+	case opMulti:
+		path, zxid, err := r.results()
+		if err == nil && c.path != "" && (!strings.HasPrefix(path, c.path) || zxid <= 0) {
+			return false
+		}
 	}
 	return !r.short
 }
@@ -109,7 +114,8 @@ func (c *Call) complete(reply []byte) bool {
 func (c *Call) finish(reply []byte, err error) {
 	c.reply, c.err = reply, err
 	if err == nil && c.op == opMulti {
-		c.err = refusal(reply)
+		r := reader{buf: reply}
+		_, _, c.err = r.results()
 	}
 	if c.then != nil {
 		c.then(c)
@@ -117,34 +123,46 @@ func (c *Call) finish(reply []byte, err error) {
 	close(c.done)
 }
 
-// refusal returns why a Multi has done nothing, nil if it was done.
-func refusal(reply []byte) error {
-	r := reader{buf: reply}
-	var last error
+// results are those of a Multi: the node that it has created last, the number of the
+// transaction, or why it has done nothing. Servers tell the Stat of a container, and of
+// other nodes the newest do.
+func (r *reader) results() (path string, zxid int64, err error) {
 	for {
 		op, done, _ := r.int(), r.bool(), r.int()
-		if op != opError || done || r.short {
-			return last
-		}
-		code := Code(r.int())
 		switch {
-		case code == 0: // It would have been done.
-		case code != inconsistent:
-			return code
-		default:
-			last = code
+		case done || r.short:
+			return path, zxid, err
+		case op == opCreated:
+			path = r.text()
+		case op == opCreate:
+			path, zxid = r.text(), r.stat().Czxid
+		case op == opSet:
+			r.stat()
+		case op == opError:
+			code := Code(r.int())
+			if code != 0 && (err == nil || err == error(inconsistent)) { // zero would have been done
+				err = code
+			}
 		}
 	}
 }
 
-// Path returns the name of a node that was created, and its Stat.
-func (c *Call) Path() (string, Stat) {
+// Made returns the node that was created, and the number of the transaction. Of a Multi
+// that begins with a container, it is the last node.
+func (c *Call) Made() (path string, zxid int64) {
 	r := reader{buf: c.reply}
-	return r.text(), r.stat()
+	if c.op == opMulti {
+		path, zxid, _ = r.results()
+		return path, zxid
+	}
+	return r.text(), r.stat().Czxid
 }
 
 // Data returns the answer to Get.
-func (c *Call) Data() (string, Stat) { return c.Path() }
+func (c *Call) Data() (string, Stat) {
+	r := reader{buf: c.reply}
+	return r.text(), r.stat()
+}
 
 // Stat returns the answer to Exists.
 func (c *Call) Stat() Stat {

@@ -20,6 +20,7 @@ func FuzzReader(f *testing.F) {
 		c.Children()
 		c.Data()
 		c.Stat()
+		c.complete(message)
 	})
 }
 

@@ -2,6 +2,7 @@ package zoo
 
 // Operations of the protocol.
 const (
+	opCreated         = 1 // answers of a Multi only
 	opDelete          = 2
 	opExists          = 3
 	opGet             = 4
@@ -45,7 +46,7 @@ const (
 	All                                          = Read | Write | CreateChild | DeleteChild | Admin
 )
 
-// Create makes a node. Its answer has the Path, and the Stat.
+// Create makes a node. Its answer tells what was Made.
 func Create(path, data string, acl []ACL, kind Kind) Request {
 	var w writer
 	w.text(path)
@@ -110,6 +111,17 @@ func Sync(path string) Request {
 	var w writer
 	w.text(path)
 	return Request{opSync, path, w.buf}
+}
+
+// CreateAll makes a node in containers that it makes as well, all of them or none.
+func CreateAll(containers []string, path, data string, acl []ACL, kind Kind) Request {
+	var all []Request
+	for _, above := range containers {
+		all = append(all, Create(above, "", acl, Container))
+	}
+	r := Multi(append(all, Create(path, data, acl, kind))...)
+	r.path = path
+	return r
 }
 
 // Multi does all of the requests, or none if one of them fails.

@@ -87,7 +87,7 @@ func TestForeignAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := calls[0].Wait(bounded(t)); !errors.Is(err, ErrUnknown) || !errors.Is(err, errForeign) {
-		path, _ := calls[0].Path()
+		path, _ := calls[0].Made()
 		t.Errorf("made %s: %v", path, err)
 	}
 }
@@ -111,6 +111,51 @@ func TestComplete(t *testing.T) {
 	}
 	if (&Call{op: opExists}).complete(nil) || (&Call{op: opChildren}).complete(nil) || (&Call{op: opCreate}).complete(make([]byte, 72)) {
 		t.Error("nothing is complete")
+	}
+}
+
+// TestCreateAll makes a node together with those above it, all or none.
+func TestCreateAll(t *testing.T) {
+	t.Parallel()
+	s := open(t, enough, quiet(), servers.StartZooKeeper(t, "forceSync=no").Addr())
+	for _, want := range []error{nil, NodeExists} {
+		together := CreateAll([]string{"/above", "/above/it"}, "/above/it/one-", "", everybody, Ephemeral)
+		calls, err := s.Send(bounded(t), together, Exists("/above"), Exists("/above/it"), List("/above/it"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := calls[0].Wait(bounded(t)); !errors.Is(err, want) {
+			t.Errorf("made all: %v, want %v", err, want)
+		}
+		for _, call := range calls[1:] {
+			if err := call.Wait(bounded(t)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if names := calls[3].Children(); len(names) != 1 {
+			t.Errorf("%q are there, want one", names)
+		}
+		path, zxid := calls[0].Made()
+		above, it := calls[1].Stat(), calls[2].Stat()
+		if want == nil && (path != "/above/it/one-0000000000" || zxid != above.Czxid || zxid != it.Czxid || it.Owner == s.ID()) {
+			t.Errorf("made %s by %d, below %+v and %+v", path, zxid, above, it)
+		}
+	}
+}
+
+// TestOthersCreated gets the answer to the making of other nodes.
+func TestOthersCreated(t *testing.T) {
+	t.Parallel()
+	proxy := servers.StartProxy(t, servers.StartZooKeeper(t, "forceSync=no").Addr())
+	s := open(t, enough, quiet(), proxy.Addr())
+	proxy.Replies.Replace("/right/one", "/right/two")
+	calls, err := s.Send(bounded(t), CreateAll([]string{"/right"}, "/right/one", "", everybody, Member))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := calls[0].Wait(bounded(t)); !errors.Is(err, errForeign) {
+		path, _ := calls[0].Made()
+		t.Errorf("made %s: %v", path, err)
 	}
 }
 
