@@ -77,12 +77,12 @@ func leftInEtcd(all ...*servers.Etcd) func(time.Duration) []string {
 	}
 }
 
-// leftInZooKeeper finds connections, watches and nodes of claims. Their containers are
-// the servers' to remove, which leave one in which there never was anything. The
-// sessions themselves may stay for some half a minute when a process is killed: that by
-// which it looks asks for so much.
+// leftInZooKeeper finds connections, watches and nodes that the servers do not have by
+// themselves. Those started here remove an empty container within a second, unless there
+// never was anything in it. The sessions themselves may stay for some half a minute when
+// a process is killed: that by which it looks asks for so much.
 func leftInZooKeeper(all ...*servers.ZooKeeper) func(time.Duration) []string {
-	usual := map[string]int{"ephemerals_count": 0, "watch_count": 0, "num_alive_connections": 1} // by which it asks
+	usual := map[string]int{"znode_count": 5, "ephemerals_count": 0, "watch_count": 0, "num_alive_connections": 1} // by which it asks
 	return func(time.Duration) (left []string) {
 		for _, z := range all {
 			for what, few := range usual {

@@ -56,7 +56,7 @@ func TestLeft(t *testing.T) {
 		"postgres-session": {"advisory lock", "connection"},
 		"mariadb":          {"row held", "connection"},
 		"etcd":             {"key holdfast/claims/held/", "lease", "connection"},
-		"zookeeper:3":      {"ephemerals_count", "connections"},
+		"zookeeper:3":      {"znode_count", "ephemerals_count", "connections"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
