@@ -19,6 +19,8 @@ type claim struct {
 
 	busy     chan struct{} // held by who talks to the servers about the claim
 	creating *zoo.Call     // not known to be answered
+	listing  *zoo.Call     // of the line, not known to be answered
+	missing  int           // nodes above, as far as is known
 	joined   bool          // a reader of the phase
 	tried    bool          // to delete the node, with unknown success
 
@@ -177,15 +179,26 @@ func (s *Store) acquire(ctx context.Context, cl *claim, c driver.Claim, begin ti
 }
 
 // look returns the line, in which the claim is unless somebody has ended it, or
-// it was refused already.
+// it was refused already. It waits on for the answer that the last look has not waited
+// for: where answers are slower than callers are patient, none would get one otherwise.
 func (s *Store) look(ctx context.Context, cl *claim) (line, error) {
+	if cl.listing != nil && (cl.listing.Answered() || !cl.Wait) {
+		cl.listing = nil // what it tells may be long past, and who waits sees to that
+	}
 	if err := s.resolve(ctx, cl); err != nil {
 		return line{}, err
 	}
 	if cl.node == "" {
 		return s.create(ctx, cl)
 	}
-	l, _, err := cl.session.glance(ctx, cl.dir)
+	if cl.listing == nil {
+		calls, err := cl.session.zoo.Send(ctx, zoo.Sync(cl.dir), zoo.List(cl.dir))
+		if err != nil {
+			return line{}, err
+		}
+		cl.listing = calls[1]
+	}
+	l, _, err := listed(ctx, cl.listing)
 	return l, err
 }
 
@@ -205,19 +218,23 @@ func (k *session) listAfter(ctx context.Context, first zoo.Request, dir string) 
 	if err != nil {
 		return l, false, err
 	}
-	switch err := calls[1].Wait(ctx); {
+	return listed(ctx, calls[1])
+}
+
+// listed takes the answer to a List of the nodes of a key.
+func listed(ctx context.Context, call *zoo.Call) (l line, there bool, err error) {
+	switch err := call.Wait(ctx); {
 	case errors.Is(err, zoo.NoNode):
 		return l, false, nil
 	case err != nil:
 		return l, false, err
 	}
-	return parseLine(calls[1].Children()), true, nil
+	return parseLine(call.Children()), true, nil
 }
 
 // create makes the claim's node. One that would not wait is not made if it would
 // be refused.
 func (s *Store) create(ctx context.Context, cl *claim) (line, error) {
-	missing := 0 // as far as is known
 	if !cl.Wait {
 		blocked := func(l line) bool { return l.with(cl.Claim).blockers(len(l.places)) != nil }
 		l, there, err := cl.session.glance(ctx, cl.dir)
@@ -228,52 +245,40 @@ func (s *Store) create(ctx context.Context, cl *claim) (line, error) {
 			return l, err
 		}
 		if !there {
-			missing = 1
+			cl.missing = max(cl.missing, 1)
 		}
 	}
-	return s.insert(ctx, cl, missing)
-}
-
-// insert makes the claim's node, and so many of those above it, until it is known which
-// are there: the servers remove them when they are empty, and others make them.
-func (s *Store) insert(ctx context.Context, cl *claim, missing int) (line, error) {
-	above := parents(cl.dir + "/")
 	for {
-		calls, err := cl.session.zoo.Send(ctx, s.node(cl, above[len(above)-missing:]), zoo.List(cl.dir))
+		calls, err := cl.session.zoo.Send(ctx, s.node(cl), zoo.List(cl.dir))
 		if err != nil {
 			return line{}, err
 		}
-		cl.creating = calls[0]
-		err = s.created(ctx, cl)
-		switch {
-		case errors.Is(err, zoo.NoNode) && missing < len(above):
-			missing++
-			continue
-		case errors.Is(err, zoo.NodeExists) && missing > 0:
-			missing--
-			continue
-		case err == nil:
-			err = calls[1].Wait(ctx)
+		cl.creating, cl.listing = calls[0], calls[1]
+		tried := cl.missing
+		if err = s.created(ctx, cl); err == nil {
+			l, _, err := listed(ctx, cl.listing)
+			return l, err
 		}
-		if err != nil {
+		if cl.missing == tried {
 			return line{}, err
 		}
-		return parseLine(calls[1].Children()), nil
 	}
 }
 
 // node makes the node of a claim. Those above it are made together with it: one that
 // never had a child would stay for ever.
-func (s *Store) node(cl *claim, missing []string) zoo.Request {
+func (s *Store) node(cl *claim) zoo.Request {
 	path, data := cl.dir+"/"+placeName(cl.Claim), factsOf(cl.Claim)
-	if len(missing) == 0 {
+	if cl.missing == 0 {
 		return zoo.Create(path, data, s.acl, zoo.Ephemeral)
 	}
-	return zoo.CreateAll(missing, path, data, s.acl, zoo.Ephemeral)
+	above := parents(path)
+	return zoo.CreateAll(above[len(above)-cl.missing:], path, data, s.acl, zoo.Ephemeral)
 }
 
 // created takes the answer to the making of a node, if it is here by the end of
-// ctx.
+// ctx. The nodes above may have gone, since the servers remove those that are empty,
+// and others may have made them.
 func (s *Store) created(ctx context.Context, cl *claim) error {
 	err := cl.creating.Wait(ctx)
 	var code zoo.Code
@@ -285,6 +290,10 @@ func (s *Store) created(ctx context.Context, cl *claim) error {
 		s.mu.Unlock()
 	case !errors.As(err, &code):
 		return err // It may still be made, or have been.
+	case code == zoo.NoNode && cl.missing < len(parents(cl.path())):
+		cl.missing++
+	case code == zoo.NodeExists && cl.missing > 0:
+		cl.missing--
 	}
 	cl.creating = nil
 	return err

@@ -51,7 +51,8 @@ func TestMissing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l, err := s.insert(bounded(t), cl, missing)
+			cl.Wait, cl.missing = true, missing
+			l, err := s.create(bounded(t), cl)
 			if err != nil || l.index(cl.node) != len(l.places)-1 || cl.token == 0 {
 				t.Errorf("%s, and %d are said to be missing: stands in %+v as %q, %v", id, missing, l, cl.node, err)
 			}

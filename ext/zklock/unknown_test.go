@@ -3,6 +3,7 @@ package zklock
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -87,6 +88,80 @@ func TestAskedAgainUnanswered(t *testing.T) {
 	if all := u.holders(); len(all) != 2 {
 		t.Errorf("%+v stand in line, want the other and the claim", all)
 	}
+}
+
+// TestImpatient asks again and again for a claim with the answers still on their way,
+// each time for less long than they take. Nothing is sent anew, and the first answers do.
+func TestImpatient(t *testing.T) {
+	t.Parallel()
+	u := leaveUnanswered(t, "answer/impatient")
+	acquire := func(ctx context.Context) (err error) {
+		_, err = u.store.Acquire(ctx, u.claim)
+		return err
+	}
+	u.store.mu.Lock()
+	cl := u.store.claims[nameOf(u.claim)]
+	u.store.mu.Unlock()
+	asked := []*zoo.Call{cl.creating, cl.listing}
+	for range 3 {
+		if err := u.briefly(acquire); err == nil {
+			t.Fatal("got an answer that was held back")
+		}
+		if now := []*zoo.Call{cl.creating, cl.listing}; !slices.Equal(now, asked) {
+			t.Error("asked anew, with the answers on their way")
+		}
+	}
+	u.proxy.Replies.Hold(false)
+	if err := patiently(t, acquire); err != nil {
+		t.Fatal(err)
+	}
+	if all := u.holders(); len(all) != 2 {
+		t.Errorf("%+v stand in line, want the other and the claim", all)
+	}
+}
+
+// TestImpatientForNewKey asks for a key that is not there, each time for less long than
+// an answer takes. What the first answer tells, that there is no such node, the next ask
+// need not find out again.
+func TestImpatientForNewKey(t *testing.T) {
+	t.Parallel()
+	proxy := servers.StartProxy(t, server.Addr())
+	u := &unanswered{t: t, proxy: proxy, claim: exclusive("answer/new", "one")}
+	u.claim.Wait = true
+	u.store = newStore(t, Options{Servers: []string{proxy.Addr()}})
+	u.observer = newStore(t, Options{Servers: []string{server.Addr()}})
+	if g, err := u.observer.Acquire(bounded(t), exclusive("answer/prefix", "one")); err != nil || !g.OK {
+		t.Fatalf("got %+v, %v", g, err)
+	}
+	if _, err := u.store.session(bounded(t), u.claim.TTL); err != nil {
+		t.Fatal(err)
+	}
+	var cl *claim
+	ask := func() {
+		err := u.briefly(func(ctx context.Context) (err error) {
+			_, err = u.store.Acquire(ctx, u.claim)
+			return err
+		})
+		if err == nil {
+			t.Fatal("got an answer that was held back")
+		}
+		u.store.mu.Lock()
+		defer u.store.mu.Unlock()
+		cl = u.store.claims[nameOf(u.claim)]
+	}
+	proxy.Replies.Hold(true)
+	eventually(t, "it is asked for", func() bool {
+		ask()
+		return cl != nil && cl.creating != nil
+	})
+	proxy.Replies.Hold(false)
+	eventually(t, "the first answer", cl.creating.Answered)
+	proxy.Replies.Hold(true)
+	eventually(t, "the claim's node", func() bool {
+		ask()
+		return len(u.holders()) == 1
+	})
+	proxy.Replies.Hold(false)
 }
 
 // TestFindsOne loses the answer for a claim that has two nodes: one of them stays.

@@ -73,16 +73,24 @@ type Stat struct {
 // Wait returns the error of the answer: a [Code] if the request was refused,
 // ErrUnknown if there was none, or that of ctx.
 func (c *Call) Wait(ctx context.Context) error {
-	select {
-	case <-c.done:
+	if c.Answered() {
 		return c.err
-	default:
 	}
 	select {
 	case <-c.done:
 		return c.err
 	case <-ctx.Done():
 		return ctx.Err()
+	}
+}
+
+// Answered reports whether Wait would return at once.
+func (c *Call) Answered() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
 	}
 }
 
