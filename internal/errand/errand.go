@@ -1,0 +1,187 @@
+// Package errand lets requests come to their end though whoever asked has left.
+//
+// Some clients break the connection of a request that is cut short. Where many give
+// up after milliseconds, and the server is slow for a moment, new connections then cost
+// it more than the requests, and make it slower still. An errand runs on a goroutine
+// of its own: its caller leaves as soon as the caller likes, what was sent by then is
+// answered, and what was not is not sent.
+package errand
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// Grace is how long a request that was sent may take though its caller has left: as
+// long as the engine lets any take. A server that hangs keeps no connection for longer.
+const Grace = time.Second
+
+// ErrClosed says that the Runner is closed.
+var ErrClosed = errors.New("store is closed")
+
+// A Runner runs errands, for each id one at a time. The zero value is ready.
+type Runner struct {
+	mu      sync.Mutex
+	running map[string]*errand
+	closed  bool
+	all     sync.WaitGroup
+}
+
+// An errand is what is done for one caller.
+type errand struct {
+	over chan struct{}      // closed when it has ended
+	end  context.CancelFunc // ends its context
+	sent context.Context    // of what it sends
+	cut  context.CancelFunc // ends that
+
+	mu    sync.Mutex
+	least time.Time // until when what was sent last may take
+}
+
+// Do returns what do returns, which runs on another goroutine. The context of do ends
+// with ctx, or when r is closed. Do then returns at once; do is to send no more, and
+// what it has sent is to come to its end: see [Sent].
+//
+// As long as another do for this id runs, whether or not its caller has left, Do waits.
+// It never takes the answer of the other for its own, since a grant counts from when
+// its asker has sent.
+func Do[T any](ctx context.Context, r *Runner, id string, do func(context.Context) (T, error)) (answer T, err error) {
+	work, e, err := r.begin(ctx, id)
+	if err != nil {
+		return answer, err
+	}
+	var got struct { // belongs to the errand until that is over
+		answer T
+		err    error
+	}
+	go func() {
+		defer r.end(id, e)
+		got.answer, got.err = do(work)
+	}()
+	select {
+	case <-e.over:
+		return got.answer, got.err
+	case <-work.Done():
+	}
+	select {
+	case <-e.over:
+		return got.answer, got.err
+	default:
+		e.leave()
+		return answer, cmp.Or(ctx.Err(), ErrClosed)
+	}
+}
+
+// begin waits for the errand before.
+func (r *Runner) begin(ctx context.Context, id string) (context.Context, *errand, error) {
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, nil, err
+		}
+		r.mu.Lock()
+		before := r.running[id]
+		switch {
+		case r.closed:
+			r.mu.Unlock()
+			return nil, nil, ErrClosed
+		case before == nil:
+			defer r.mu.Unlock()
+			work, e := r.add(ctx, id)
+			return work, e, nil
+		}
+		r.mu.Unlock()
+		select {
+		case <-before.over:
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (r *Runner) add(ctx context.Context, id string) (context.Context, *errand) {
+	e := &errand{over: make(chan struct{})}
+	work, end := context.WithCancel(context.WithValue(ctx, mark{}, e))
+	e.end = end
+	e.sent, e.cut = context.WithCancel(context.WithoutCancel(work))
+	if r.running == nil {
+		r.running = make(map[string]*errand)
+	}
+	r.running[id] = e
+	r.all.Add(1)
+	return work, e
+}
+
+func (r *Runner) end(id string, e *errand) {
+	r.mu.Lock()
+	delete(r.running, id)
+	r.mu.Unlock()
+	close(e.over)
+	e.end()
+	e.cut()
+	r.all.Done()
+}
+
+// Close ends the contexts of all errands, and returns when they are over. Do returns
+// [ErrClosed] from now on.
+func (r *Runner) Close() {
+	r.mu.Lock()
+	r.closed = true
+	for _, e := range r.running {
+		e.end()
+	}
+	r.mu.Unlock()
+	r.all.Wait()
+}
+
+// leave ends what was sent when it has had its time.
+func (e *errand) leave() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if rest := time.Until(e.least); rest > 0 {
+		time.AfterFunc(rest, e.leave)
+		return
+	}
+	e.cut()
+}
+
+// mark is the key by which contexts have their errand.
+type mark struct{}
+
+func of(ctx context.Context) *errand {
+	e, _ := ctx.Value(mark{}).(*errand)
+	return e
+}
+
+// Runs reports whether ctx is the context of an errand.
+func Runs(ctx context.Context) bool { return of(ctx) != nil }
+
+// A request is the context of what an errand sends.
+type request struct {
+	context.Context
+	limit   time.Time
+	limited bool
+}
+
+// Deadline returns when it ends, if the caller does not leave before.
+func (r *request) Deadline() (time.Time, bool) { return r.limit, r.limited }
+
+// Sent returns the context for what an errand sends now, one after the other. It ends
+// when the errand's does, but not before [Grace] is over, and with the errand. If the
+// caller has left, it has ended. A context of no errand stays what it is.
+func Sent(ctx context.Context) context.Context {
+	e := of(ctx)
+	if e == nil || ctx.Err() != nil {
+		return ctx
+	}
+	least := time.Now().Add(Grace)
+	e.mu.Lock()
+	e.least = least
+	e.mu.Unlock()
+	r := &request{Context: e.sent}
+	if r.limit, r.limited = ctx.Deadline(); r.limit.Before(least) {
+		r.limit = least
+	}
+	return r
+}

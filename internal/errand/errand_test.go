@@ -1,0 +1,225 @@
+package errand_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/errand"
+)
+
+// A server answers when it is told to.
+type server struct {
+	sent    chan struct{}
+	answers chan int
+}
+
+func newServer() *server { return &server{make(chan struct{}, 10), make(chan int)} }
+
+// ask sends a request and waits for its answer.
+func (s *server) ask(ctx context.Context) (int, error) {
+	ctx = errand.Sent(ctx)
+	s.sent <- struct{}{}
+	select {
+	case n := <-s.answers:
+		return n, nil
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+func ask(ctx context.Context, r *errand.Runner, id string, s *server) (int, error) {
+	return errand.Do(ctx, r, id, s.ask)
+}
+
+func want(t *testing.T, what string, got, want any) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
+func TestAnswer(t *testing.T) {
+	var r errand.Runner
+	wrong := errors.New("wrong")
+	n, err := errand.Do(t.Context(), &r, "id", func(context.Context) (int, error) { return 7, wrong })
+	want(t, "the answer", n, 7)
+	want(t, "its error", err, wrong)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = errand.Do(over, &r, "id", func(context.Context) (int, error) { panic("asked") })
+	want(t, "of a caller who had left before", err, context.Canceled)
+}
+
+// Who gives up is let go at once, and the request has Grace from when it was sent, or
+// as long as its caller would have stayed.
+func TestLeave(t *testing.T) {
+	for _, test := range []struct {
+		name              string
+		limit, left, ends time.Duration
+	}{
+		{"soon", 10 * time.Millisecond, 10 * time.Millisecond, errand.Grace},
+		{"cancelled", time.Minute, 10 * time.Millisecond, errand.Grace},
+		{"cancelled without a limit", 0, 10 * time.Millisecond, errand.Grace},
+		{"late", 5 * time.Second, 5 * time.Second, 5 * time.Second},
+		{"cancelled late", time.Minute, 5 * time.Second, 5 * time.Second},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var r errand.Runner
+				s, began := newServer(), time.Now()
+				ctx, cancel := context.WithCancel(t.Context())
+				if test.limit > 0 {
+					ctx, cancel = context.WithTimeout(t.Context(), test.limit)
+				}
+				defer cancel()
+				var ended time.Duration
+				go func() {
+					<-time.After(test.left)
+					cancel()
+				}()
+				_, err := errand.Do(ctx, &r, "id", func(ctx context.Context) (int, error) {
+					n, err := s.ask(ctx)
+					ended = time.Since(began)
+					return n, err
+				})
+				want(t, "the error", err, ctx.Err())
+				want(t, "the caller has left after", time.Since(began), test.left)
+				r.Close()
+				want(t, "the request has ended after", ended, test.ends)
+			})
+		})
+	}
+}
+
+// What a caller has left gets its answer.
+func TestAnswerOfNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r errand.Runner
+		s := newServer()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		var answered int
+		_, err := errand.Do(ctx, &r, "id", func(ctx context.Context) (n int, err error) {
+			answered, err = s.ask(ctx)
+			return answered, err
+		})
+		want(t, "the error", err, context.DeadlineExceeded)
+		s.answers <- 7
+		r.Close()
+		want(t, "the answer", answered, 7)
+	})
+}
+
+// What has not been sent is not, and nothing more is.
+func TestSendNoMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r errand.Runner
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		var waited time.Duration
+		var sent error
+		_, err := errand.Do(ctx, &r, "id", func(ctx context.Context) (int, error) {
+			errand.Sent(ctx) // and answered
+			<-ctx.Done()     // as for a connection
+			waited = time.Since(began)
+			sent = errand.Sent(ctx).Err()
+			return 0, sent
+		})
+		want(t, "the error", err, context.DeadlineExceeded)
+		r.Close()
+		want(t, "what it would send next", sent, context.DeadlineExceeded)
+		want(t, "it has waited for", waited, time.Millisecond)
+	})
+}
+
+// Two errands of an id are never under way together, and each has its own answer. Those
+// of others are not held up.
+func TestOneAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r errand.Runner
+		s := newServer()
+		soon, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		_, err := ask(soon, &r, "id", s)
+		want(t, "who has left", err, context.DeadlineExceeded)
+
+		tooSoon, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		_, err = ask(tooSoon, &r, "id", s)
+		want(t, "who leaves before it can ask", err, context.DeadlineExceeded)
+
+		next := make(chan int)
+		go func() {
+			n, err := ask(t.Context(), &r, "id", s)
+			want(t, "the next error", err, nil)
+			next <- n
+		}()
+		synctest.Wait()
+		want(t, "requests", len(s.sent), 1)
+		_, err = errand.Do(t.Context(), &r, "other", func(context.Context) (int, error) { return 0, nil })
+		want(t, "another id", err, nil)
+
+		s.answers <- 1
+		synctest.Wait()
+		want(t, "requests after the first answer", len(s.sent), 2)
+		s.answers <- 2
+		want(t, "the next answer", <-next, 2)
+		r.Close()
+	})
+}
+
+// Close sends callers away and waits until nothing is under way.
+func TestClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var r errand.Runner
+		s := newServer()
+		away := make(chan error)
+		for _, id := range []string{"a", "b", "b"} {
+			go func() {
+				_, err := ask(t.Context(), &r, id, s)
+				away <- err
+			}()
+		}
+		synctest.Wait()
+		began, closed := time.Now(), make(chan time.Duration, 2)
+		for range 2 {
+			go func() {
+				r.Close()
+				closed <- time.Since(began)
+			}()
+		}
+		for range 2 {
+			want(t, "who is sent away", <-away, errand.ErrClosed)
+		}
+		synctest.Wait()
+		want(t, "closed before the answers", len(closed), 0)
+		s.answers <- 1
+		want(t, "who waits for b", len(away), 0)
+		want(t, "Close after", <-closed, errand.Grace) // the other has none
+		want(t, "who is sent away", <-away, errand.ErrClosed)
+		<-closed
+		_, err := ask(t.Context(), &r, "c", s)
+		want(t, "who comes later", err, errand.ErrClosed)
+	})
+}
+
+// Contexts of no errand are left alone.
+func TestSentByOthers(t *testing.T) {
+	want(t, "the context", errand.Sent(t.Context()), t.Context())
+	want(t, "that it is an errand's", errand.Runs(t.Context()), false)
+}
+
+func BenchmarkDo(b *testing.B) {
+	var r errand.Runner
+	for b.Loop() {
+		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
+		errand.Do(ctx, &r, "id", func(ctx context.Context) (int, error) {
+			return 0, errand.Sent(ctx).Err()
+		})
+		cancel()
+	}
+}
