@@ -6,10 +6,13 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+
+	"github.com/holdfast-go/holdfast/internal/errand"
 )
 
 // A Client runs statements, each of which commits by itself. [New] makes one of
-// a database; others make their own where that is faster.
+// a database; others make their own where that is faster. The context of a statement
+// of Acquire ends with the caller's.
 type Client interface {
 	// Query runs a statement and calls each for every row that it returns.
 	Query(ctx context.Context, st Statement, each func(Scan) error) error
@@ -42,12 +45,59 @@ type database struct {
 	prepares bool
 	prepared sync.Map // *sql.Stmt by text
 	closed   atomic.Bool
+	lanes    func() turn // of errands, as many as db may have connections
 }
 
 // Client returns what runs statements on db, and never closes it.
-func (d *Dialect) Client(db *sql.DB) Client { return &database{db: db, prepares: d.prepares} }
+func (d *Dialect) Client(db *sql.DB) Client {
+	return &database{db: db, prepares: d.prepares, lanes: sync.OnceValue(func() turn {
+		if limit := db.Stats().MaxOpenConnections; limit > 0 {
+			return make(turn, min(limit, maxConns))
+		}
+		return make(turn, maxConns)
+	})}
+}
+
+// maxConns is how many connections errands have at most. What they have sent keeps
+// one though nobody waits for it, and most databases are opened without a limit.
+const maxConns = 100
+
+// begin returns the context of a statement. That of an errand comes to its end once it
+// waits for a connection. So it is begun when there is one to spare, with nobody before
+// it: no other errand, and none of those who use db for something else.
+func (d *database) begin(ctx context.Context) (sent context.Context, end func(), err error) {
+	if !errand.Runs(ctx) {
+		return ctx, func() {}, nil
+	}
+	lane := d.lanes()
+	if err := lane.take(ctx); err != nil {
+		return nil, nil, err
+	}
+	if err := d.spare(ctx); err != nil {
+		lane.end()
+		return nil, nil, err
+	}
+	return errand.Sent(ctx), lane.end, nil
+}
+
+// spare waits until a connection is to spare.
+func (d *database) spare(ctx context.Context) error {
+	if use := d.db.Stats(); use.MaxOpenConnections == 0 || use.InUse < use.MaxOpenConnections {
+		return nil
+	}
+	conn, err := d.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
 
 func (d *database) Query(ctx context.Context, st Statement, each func(Scan) error) error {
+	ctx, end, err := d.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer end()
 	stmt, err := d.prepare(ctx, st)
 	if err != nil {
 		return err
@@ -71,6 +121,11 @@ func (d *database) Query(ctx context.Context, st Statement, each func(Scan) erro
 }
 
 func (d *database) Exec(ctx context.Context, st Statement) (Result, error) {
+	ctx, end, err := d.begin(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	defer end()
 	stmt, err := d.prepare(ctx, st)
 	if err != nil {
 		return Result{}, err

@@ -37,6 +37,10 @@ type Dialect struct {
 	// of one process then take turns, first come first, instead of all trying.
 	oneWriter bool
 
+	// lasting says that clients break the connection of a statement that is cut
+	// short, so that those of Acquire come to their end though its caller has left.
+	lasting bool
+
 	create  []string // makes the table, the view and the row without a name, unless they are there
 	insert  string   // makes a row, or changes none if it is there
 	publish string   // as updateRow, and sends messages; "" if the engine cannot

@@ -22,6 +22,10 @@
 // the client counts from before it was sent. SQLite has no clock of its own:
 // there it is that of the machine.
 //
+// Where many give up after milliseconds, as the server is slow for a moment, it gets no
+// new connections to make on top: what a caller has sent comes to its end without the
+// caller, over the connection that it has. SQLite is asked to stop instead.
+//
 // Renewals of many claims are one statement. So are releases, where the engine
 // tells which rows it changed.
 //

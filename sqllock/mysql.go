@@ -17,6 +17,7 @@ var MySQL = &Dialect{
 	greatest: "greatest",
 	keep:     "last_insert_id",
 	prepares: true,
+	lasting:  true,
 
 	// The name is binary, since the collations take Job, job and 'Job ' for
 	// the same.

@@ -12,6 +12,7 @@ var Postgres = &Dialect{
 	now:       `CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)`,
 	greatest:  "greatest",
 	returning: true,
+	lasting:   true,
 
 	// There is no index but the key's, so that updates need not touch any, and
 	// half of each page is left to the next versions of its rows.

@@ -63,6 +63,9 @@ func (s *Store) run(ctx context.Context, text string, once bool, args []any, do 
 		if s.closed.Load() {
 			return errClosed
 		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		if timed {
 			st.Args = append([]any{s.now()}, args...)
 		}

@@ -18,6 +18,8 @@ var SQLite = &Dialect{
 	returning: true,
 	prepares:  true,
 	oneWriter: true,
+	// Not lasting: to interrupt a statement is cheap here, and one that runs on would
+	// keep the only writer from others.
 
 	// There is no way to replace a view but to drop it; whoever reads it between
 	// the two finds none. SQL has the wall clock only.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/book"
+	"github.com/holdfast-go/holdfast/internal/errand"
 )
 
 // DefaultTable is the table for those who do not choose another.
@@ -35,10 +36,11 @@ type Store struct {
 	wrong   error // what is wrong with the options
 	compile func(string) string
 
-	waiting  sync.Map // ids of those in line, which need not try to take the key first
-	texts    sync.Map // what compile has made of them
-	deciding turn     // see Dialect.oneWriter; else nil
-	writing  turn     // the same, for one statement
+	waiting  sync.Map      // ids of those in line, which need not try to take the key first
+	texts    sync.Map      // what compile has made of them
+	errands  errand.Runner // see Dialect.lasting
+	deciding turn          // see Dialect.oneWriter; else nil
+	writing  turn          // the same, for one statement
 	inserted atomic.Uint64
 	began    atomic.Int64 // by the clock, see now
 	closed   atomic.Bool
@@ -58,6 +60,11 @@ var errClosed = errors.New("SQL store is closed")
 // A call needs one connection of db for the time of a statement; whoever waits
 // for a lock has none. If db limits its connections, leave one to spare beyond
 // those that are held by transactions which wait for a lock.
+//
+// Who gives up is let go at once. The statement of Acquire that was sent by then comes
+// to its end without its caller, within a second of its start, since clients of
+// PostgreSQL and MySQL break the connection of one that is cut short. Acquire uses 100
+// connections at a time at most.
 func New(db *sql.DB, d *Dialect, opts *Options) *Store {
 	return NewClient(d.Client(db), d, opts)
 }
@@ -91,22 +98,35 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 }
 
 func (s *Store) acquire(ctx context.Context, a asking) (driver.Grant, error) {
+	var got answer
+	var err error
+	if s.dialect.lasting {
+		got, err = errand.Do(ctx, &s.errands, a.claim.ID, func(ctx context.Context) (answer, error) { return s.ask(ctx, a) })
+	} else {
+		got, err = s.ask(ctx, a)
+	}
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	// Not before: whoever has left may have released the claim by then.
+	if got.lined {
+		s.waiting.Store(a.claim.ID, true)
+	} else {
+		s.waiting.Delete(a.claim.ID)
+	}
+	return got.grant, nil
+}
+
+// ask sends the statements of Acquire.
+func (s *Store) ask(ctx context.Context, a asking) (got answer, err error) {
 	c := &a.claim
 	if _, waits := s.waiting.Load(c.ID); !waits && c.Fence == 0 && c.Weight >= 1 && c.Weight <= c.Limit && c.Limit <= driver.MaxWeight && c.TTL > 0 {
 		if g, err := s.take(ctx, a); g.OK || err != nil {
-			return g, err
+			return answer{grant: g}, err
 		}
 	}
-	var got answer
-	if err := s.decide(ctx, c.Key, a.rule(&got)); err != nil {
-		return driver.Grant{}, err
-	}
-	if got.lined {
-		s.waiting.Store(c.ID, true)
-	} else {
-		s.waiting.Delete(c.ID)
-	}
-	return got.grant, nil
+	err = s.decide(ctx, c.Key, a.rule(&got))
+	return got, err
 }
 
 // take takes a key that nobody wants.
@@ -133,8 +153,10 @@ func (s *Store) take(ctx context.Context, a asking) (driver.Grant, error) {
 	return driver.Grant{OK: true, Fence: uint64(last - int64(tokens) + 1), Span: tokens, TTL: c.TTL}, nil
 }
 
-// Close closes the client. It leaves a database open, and claims alone.
+// Close closes the client. It leaves a database open, and claims alone. What Acquire has
+// sent comes to its end before, which takes a second at most.
 func (s *Store) Close() error {
 	s.closed.Store(true)
+	s.errands.Close()
 	return s.client.Close()
 }

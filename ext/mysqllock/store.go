@@ -34,8 +34,9 @@ var (
 // go-sql-driver/mysql, which [sqllock.Store.Create] makes. It does no I/O, and
 // never closes db. opts may be nil.
 //
-// A call takes a connection for the time of a statement. Renewals need one, too: locks
-// are lost if others, such as transactions, keep all that db may have for a TTL.
+// A call takes a connection for the time of a statement, which may be up to a second
+// longer than its caller stays: see [sqllock.New]. Renewals need one, too: locks are lost
+// if others, such as transactions, keep all that db may have for a TTL.
 //
 // Where another server may take over, open db with rejectReadOnly=true in its DSN,
 // and give its connections a lifetime of some minutes (db.SetConnMaxLifetime).
