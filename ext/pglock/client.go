@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/holdfast-go/holdfast/internal/errand"
 	"github.com/holdfast-go/holdfast/sqllock"
 )
 
@@ -23,60 +24,70 @@ type client struct {
 var _ sqllock.Client = (*client)(nil)
 
 func (c *client) Query(ctx context.Context, st sqllock.Statement, each func(sqllock.Scan) error) error {
-	args, err := c.arguments(ctx, st)
-	if err != nil {
-		return err
-	}
-	rows, err := c.pool.Query(ctx, st.Text, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := each(rows.Scan); err != nil {
+	return c.run(ctx, st, func(ctx context.Context, conn *pgx.Conn, args []any) error {
+		rows, err := conn.Query(ctx, st.Text, args...)
+		if err != nil {
 			return err
 		}
-	}
-	return rows.Err()
+		defer rows.Close()
+		for rows.Next() {
+			if err := each(rows.Scan); err != nil {
+				return err
+			}
+		}
+		return rows.Err()
+	})
 }
 
-func (c *client) Exec(ctx context.Context, st sqllock.Statement) (sqllock.Result, error) {
-	args, err := c.arguments(ctx, st)
+func (c *client) Exec(ctx context.Context, st sqllock.Statement) (r sqllock.Result, err error) {
+	err = c.run(ctx, st, func(ctx context.Context, conn *pgx.Conn, args []any) error {
+		tag, err := conn.Exec(ctx, st.Text, args...)
+		r.Rows = tag.RowsAffected()
+		return err
+	})
+	return r, err
+}
+
+// run runs a statement on a connection of the pool. That of an errand comes to its end.
+func (c *client) run(ctx context.Context, st sqllock.Statement, do func(context.Context, *pgx.Conn, []any) error) error {
+	conn, err := c.acquire(ctx)
 	if err != nil {
-		return sqllock.Result{}, err
+		return err
 	}
-	tag, err := c.pool.Exec(ctx, st.Text, args...)
-	return sqllock.Result{Rows: tag.RowsAffected()}, err
+	defer conn.Release()
+	ctx = errand.Sent(ctx)
+	args, err := c.arguments(ctx, conn.Conn(), st)
+	if err != nil {
+		return err
+	}
+	return do(ctx, conn.Conn(), args)
+}
+
+// acquire takes a connection of the pool. Unless all are taken, there is no wait that
+// should end with an errand's caller: the pool asks one that was idle whether it
+// is alive, and ends it if that is cut short.
+func (c *client) acquire(ctx context.Context) (*pgxpool.Conn, error) {
+	if use := c.pool.Stat(); use.AcquiredConns()+use.ConstructingConns() < use.MaxConns() {
+		ctx = errand.Sent(ctx)
+	}
+	return c.pool.Acquire(ctx)
 }
 
 // arguments has a statement that will hardly come again leave no trace, and all
 // of them where there is a pooler.
-func (c *client) arguments(ctx context.Context, st sqllock.Statement) ([]any, error) {
+func (c *client) arguments(ctx context.Context, conn *pgx.Conn, st sqllock.Statement) ([]any, error) {
 	if !c.looked.Load() {
-		if err := c.look(ctx); err != nil {
+		between, err := pooled(ctx, conn)
+		if err != nil {
 			return nil, err
 		}
+		c.between.Store(between)
+		c.looked.Store(true)
 	}
 	if st.Once || c.between.Load() {
 		return append([]any{pgx.QueryExecModeExec}, st.Args...), nil
 	}
 	return st.Args, nil
-}
-
-// look finds out whether there is a pooler.
-func (c *client) look(ctx context.Context) error {
-	conn, err := c.pool.Acquire(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.Release()
-	between, err := pooled(ctx, conn.Conn())
-	if err != nil {
-		return err
-	}
-	c.between.Store(between)
-	c.looked.Store(true)
-	return nil
 }
 
 // Close leaves the pool open.
