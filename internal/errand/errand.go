@@ -32,10 +32,10 @@ type Runner struct {
 
 // An errand is what is done for one caller.
 type errand struct {
-	over chan struct{}      // closed when it has ended
-	end  context.CancelFunc // ends its context
-	sent context.Context    // of what it sends
-	cut  context.CancelFunc // ends that
+	over chan struct{}           // closed when it has ended
+	end  context.CancelCauseFunc // ends its context
+	sent context.Context         // of what it sends
+	cut  context.CancelFunc      // ends that
 
 	mu    sync.Mutex
 	least time.Time // until when what was sent last may take
@@ -63,16 +63,19 @@ func Do[T any](ctx context.Context, r *Runner, id string, do func(context.Contex
 	}()
 	select {
 	case <-e.over:
-		return got.answer, got.err
 	case <-work.Done():
 	}
 	select {
 	case <-e.over:
-		return got.answer, got.err
+		answer, err = got.answer, got.err
 	default:
 		e.leave()
-		return answer, cmp.Or(ctx.Err(), ErrClosed)
+		err = cmp.Or(ctx.Err(), ErrClosed)
 	}
+	if err != nil && context.Cause(work) == ErrClosed {
+		err = ErrClosed // rather than what do makes of the end of its context
+	}
+	return answer, err
 }
 
 // begin waits for the errand before.
@@ -102,7 +105,7 @@ func (r *Runner) begin(ctx context.Context, id string) (context.Context, *errand
 
 func (r *Runner) add(ctx context.Context, id string) (context.Context, *errand) {
 	e := &errand{over: make(chan struct{})}
-	work, end := context.WithCancel(context.WithValue(ctx, mark{}, e))
+	work, end := context.WithCancelCause(context.WithValue(ctx, mark{}, e))
 	e.end = end
 	e.sent, e.cut = context.WithCancel(context.WithoutCancel(work))
 	if r.running == nil {
@@ -118,7 +121,7 @@ func (r *Runner) end(id string, e *errand) {
 	delete(r.running, id)
 	r.mu.Unlock()
 	close(e.over)
-	e.end()
+	e.end(nil)
 	e.cut()
 	r.all.Done()
 }
@@ -129,7 +132,7 @@ func (r *Runner) Close() {
 	r.mu.Lock()
 	r.closed = true
 	for _, e := range r.running {
-		e.end()
+		e.end(ErrClosed)
 	}
 	r.mu.Unlock()
 	r.all.Wait()
