@@ -21,8 +21,8 @@ import (
 // a lock on the same key (see [Lock.Context]) gets [ErrDeadlock], or enters it
 // again with [Reenter].
 //
-// A call that fails leaves nothing behind: what it may have left in the store
-// is released in the background.
+// A call that fails leaves nothing behind: what it may have left in the store goes to
+// the next in line of this process, or is released in the background.
 func (lk *Locker) Lock(ctx context.Context, key string, opts ...LockOption) (*Lock, error) {
 	s, err := lk.settings(opts)
 	if err != nil {
@@ -247,9 +247,7 @@ func (a *attempt) acquire(wait bool) (driver.Grant, time.Duration, error) {
 		a.asked, a.answered = true, sent
 	}
 	g, err := a.lk.store.Acquire(call, *a.lease.claim())
-	if err != nil {
-		a.lease.claim().Late = true
-	}
+	a.lease.heard(sent, err)
 	if !g.OK {
 		a.tried(g, err)
 	}

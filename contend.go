@@ -244,13 +244,13 @@ func (c *contest) pushed(g driver.Grant) (*Lock, error) {
 // and with it the place in the store's queue; otherwise the claim is released.
 // That goes for a claim of which the store has said nothing yet, too: if it is slow
 // and waits are short, the claims of all who give up would have to be cleaned away,
-// which makes it slower.
+// which makes it slower. But not for long: it may be granted, and nobody here knows.
 func (c *contest) giveUp(err error) error {
 	c.close() // before another watches for the same claim
 	lk, t := c.lk, c.turn
 	lk.mu.Lock()
 	w := t.line.first
-	if w == nil || w.terms != c.terms || lk.closed {
+	if w == nil || w.terms != c.terms || lk.closed || c.lease.silent(lk.now()) {
 		lk.mu.Unlock()
 		c.leave()
 		c.discard()

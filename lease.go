@@ -21,6 +21,7 @@ type lease struct {
 	claims  [1]driver.Claim // an array, because stores take claims in slices
 	noRenew bool
 
+	unheard time.Duration   // since when the store has not answered; 0 if it has
 	granted bool            // the store has granted it
 	ttl     time.Duration   // as granted; 0: no end
 	fence   uint64          // token of the present lock
@@ -68,9 +69,31 @@ func (lk *Locker) newLease(t *turn, want terms) *lease {
 	}
 }
 
-// rename makes it the lease of a new claim, because the store has ended the one
-// that was asked for. Call it with Locker.mu held.
-func (l *lease) rename() { l.claim().ID, l.claim().Late = l.lk.newID(), false }
+// rename makes it the lease of a new claim, because the store has told that the one
+// that was asked for is over. That is released all the same: it may have been granted
+// since by an Acquire that was on its way. Call it with Locker.mu held.
+func (l *lease) rename() {
+	l.lk.cleaner.enqueue(*l.claim())
+	l.claim().ID, l.claim().Late = l.lk.newID(), false
+	l.unheard = 0
+}
+
+// heard notes whether an Acquire that was sent then was answered.
+func (l *lease) heard(sent time.Duration, err error) {
+	switch {
+	case err == nil:
+		l.unheard = 0
+	case l.unheard == 0:
+		l.unheard = max(sent, 1)
+	}
+	l.claim().Late = l.claim().Late || err != nil
+}
+
+// silent reports whether the store has not answered for as long as it would keep a
+// place in its queue for the claim.
+func (l *lease) silent(now time.Duration) bool {
+	return l.unheard > 0 && now-l.unheard > l.claim().Alive()
+}
 
 // call returns the context of one Acquire.
 func (l *lease) call(parent context.Context, limit time.Time) *bounded.Context {

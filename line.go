@@ -98,6 +98,9 @@ func (a *attempt) stand() (*Lock, error) {
 	defer a.lk.mu.Unlock()
 	if a.lease == nil {
 		a.lease = a.lk.newLease(a.turn, a.terms)
+	} else if _, lost := a.turn.strays[claim.claim().ID]; lost {
+		a.lease.rename()
+		a.asked = false
 	}
 	a.lease.claim().Span = a.span()
 	return nil, nil

@@ -169,6 +169,11 @@ const closingGrace = 2 * time.Second
 func (c *cleaner) add(claim driver.Claim) {
 	c.lk.mu.Lock()
 	defer c.lk.mu.Unlock()
+	c.enqueue(claim)
+}
+
+// enqueue is add with Locker.mu held.
+func (c *cleaner) enqueue(claim driver.Claim) {
 	c.todo = append(c.todo, stray{claim, c.lk.now() + claim.TTL + time.Second})
 	if !c.running {
 		c.running = true

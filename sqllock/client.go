@@ -80,7 +80,8 @@ func (d *database) begin(ctx context.Context) (sent context.Context, end func(),
 	return errand.Sent(ctx), lane.end, nil
 }
 
-// spare waits until a connection is to spare.
+// spare waits until a connection is to spare. Others who use db may take it before the
+// statement does, which then waits for the next, for as long as errands may take.
 func (d *database) spare(ctx context.Context) error {
 	if use := d.db.Stats(); use.MaxOpenConnections == 0 || use.InUse < use.MaxOpenConnections {
 		return nil

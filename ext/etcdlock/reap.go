@@ -72,7 +72,7 @@ func (s *Store) expire() (next time.Duration) {
 	return next
 }
 
-// doomed takes those that have been over for longest out of the line of the dying.
+// doomed takes those that have waited longest out of the line of the dying.
 func (s *Store) doomed() []*claim {
 	s.mu.Lock()
 	defer s.mu.Unlock()

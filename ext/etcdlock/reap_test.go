@@ -83,7 +83,7 @@ func TestManyRunOut(t *testing.T) {
 }
 
 // TestManyAreReleased releases claims of which nobody knows whether they were made:
-// that takes as many requests as for one of them.
+// that takes hardly more requests than for one of them.
 func TestManyAreReleased(t *testing.T) {
 	t.Parallel()
 	var sent atomic.Int64
@@ -109,8 +109,8 @@ func TestManyAreReleased(t *testing.T) {
 			t.Errorf("claim %d of %d: %v", i, len(some), err)
 		}
 	}
-	if n := sent.Load(); n > 4 {
-		t.Errorf("%d requests", n)
+	if n := sent.Load(); int(n) >= len(some) { // four, and what has to be sent again
+		t.Errorf("%d requests for %d claims", n, len(some))
 	}
 	for _, c := range some {
 		if g, err := other.Acquire(t.Context(), c); g.OK {

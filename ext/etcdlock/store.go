@@ -68,7 +68,7 @@ type Store struct {
 	epoch    int               // of names
 	schedule schedule
 	armed    time.Time // when the reaper looks next
-	dying    []*claim  // that the reaper removes from etcd, those first that are over for longest
+	dying    []*claim  // that the reaper removes from etcd, those first that have waited longest for it
 	leases   map[int64]*lease
 	folders  map[string]*folder
 	mail     *mailbox // nil before the first Notify

@@ -198,7 +198,15 @@ func (s *Store) look(ctx context.Context, cl *claim) (line, error) {
 		}
 		cl.listing = calls[1]
 	}
+	return cl.listed(ctx)
+}
+
+// listed takes the answer to the listing.
+func (cl *claim) listed(ctx context.Context) (line, error) {
 	l, _, err := listed(ctx, cl.listing)
+	if cl.listing.Answered() {
+		cl.listing = nil
+	}
 	return l, err
 }
 
@@ -256,8 +264,7 @@ func (s *Store) create(ctx context.Context, cl *claim) (line, error) {
 		cl.creating, cl.listing = calls[0], calls[1]
 		tried := cl.missing
 		if err = s.created(ctx, cl); err == nil {
-			l, _, err := listed(ctx, cl.listing)
-			return l, err
+			return cl.listed(ctx)
 		}
 		if cl.missing == tried {
 			return line{}, err

@@ -148,7 +148,7 @@ func (r *reader) results() (path string, zxid int64, err error) {
 			r.stat()
 		case op == opError:
 			code := Code(r.int())
-			if code != 0 && (err == nil || err == error(inconsistent)) { // zero would have been done
+			if code != 0 && (err == nil || err == inconsistent) { // zero would have been done
 				err = code
 			}
 		}

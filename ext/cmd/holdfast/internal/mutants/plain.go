@@ -51,11 +51,11 @@ var plain = []mutant{{
 	wrong: "tokens are the numbers of the nodes' names, which begin again when the key's own node has gone",
 	edits: []edit{{
 		file: "ext/zklock/claim.go",
-		old:  "path, stat := cl.creating.Path()",
-		new:  "path, _ := cl.creating.Path()\n		p, _ := parsePlace(path[len(cl.dir)+1:])",
+		old:  "path, zxid := cl.creating.Made()",
+		new:  "path, _ := cl.creating.Made()\n		p, _ := parsePlace(path[len(cl.dir)+1:])",
 	}, {
 		file: "ext/zklock/claim.go",
-		old:  "cl.node, cl.token = path[len(cl.dir)+1:], tokenOf(stat.Czxid)",
+		old:  "cl.node, cl.token = path[len(cl.dir)+1:], tokenOf(zxid)",
 		new:  "cl.node, cl.token = p.name, tokenOf(int64(p.number)+1)",
 	}, {
 		file: "ext/zklock/claim.go",
