@@ -327,9 +327,8 @@ func (a *attempt) leave() {
 // discard releases, in the background, what the store may keep of the claim. A
 // single try that was answered with no left nothing.
 func (a *attempt) discard() {
-	claim := *a.lease.claim()
-	if a.asked && (claim.Late || a.contender || a.lease.granted) {
-		a.lk.cleaner.add(claim)
+	if a.asked && (a.lease.late || a.contender || a.lease.granted) {
+		a.lk.cleaner.add(a.lease.released())
 	}
 }
 

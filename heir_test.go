@@ -154,7 +154,10 @@ func TestAcquireThatArrivesAfterTheRelease(t *testing.T) {
 		lk, other := b.open(nil), b.open(nil)
 		var arrive func() (driver.Grant, error)
 		b.store.set(func(f *faulty) {
-			f.acquire = func(ctx context.Context, _ driver.Claim, next func() (driver.Grant, error)) (driver.Grant, error) {
+			f.acquire = func(ctx context.Context, c driver.Claim, next func() (driver.Grant, error)) (driver.Grant, error) {
+				if c.Late { // a store that releases it for a while, as Redlock does, would keep it out
+					b.Error("a claim that is wanted is said to be late")
+				}
 				if arrive == nil {
 					arrive = next
 					return driver.Grant{}, hang(ctx)

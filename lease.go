@@ -22,6 +22,7 @@ type lease struct {
 	noRenew bool
 
 	unheard time.Duration   // since when the store has not answered; 0 if it has
+	late    bool            // an Acquire was not answered, and may be on its way
 	granted bool            // the store has granted it
 	ttl     time.Duration   // as granted; 0: no end
 	fence   uint64          // token of the present lock
@@ -73,9 +74,9 @@ func (lk *Locker) newLease(t *turn, want terms) *lease {
 // that was asked for is over. That is released all the same: it may have been granted
 // since by an Acquire that was on its way. Call it with Locker.mu held.
 func (l *lease) rename() {
-	l.lk.cleaner.enqueue(*l.claim())
-	l.claim().ID, l.claim().Late = l.lk.newID(), false
-	l.unheard = 0
+	l.lk.cleaner.enqueue(l.released())
+	l.claim().ID = l.lk.newID()
+	l.unheard, l.late = 0, false
 }
 
 // heard notes whether an Acquire that was sent then was answered.
@@ -86,7 +87,14 @@ func (l *lease) heard(sent time.Duration, err error) {
 	case l.unheard == 0:
 		l.unheard = max(sent, 1)
 	}
-	l.claim().Late = l.claim().Late || err != nil
+	l.late = l.late || err != nil
+}
+
+// released is the claim as it is released.
+func (l *lease) released() driver.Claim {
+	c := *l.claim()
+	c.Late = l.late
+	return c
 }
 
 // silent reports whether the store has not answered for as long as it would keep a

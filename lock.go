@@ -314,7 +314,7 @@ func (l *Lock) unlockLost(why *LostError) error {
 		l.lose(why)
 	}
 	// The holder has stopped, so the store need not wait for the TTL.
-	l.lease.lk.cleaner.add(*l.lease.claim())
+	l.lease.lk.cleaner.add(l.lease.released())
 	return l.end.Load().err
 }
 

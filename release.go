@@ -24,8 +24,11 @@ const releaseTries = 3
 func (lk *Locker) settle(l *Lock, now time.Time) error {
 	call, claims := lk.store.Release, l.lease.claims[:]
 	last, leave := l.parting(now)
-	if leave {
+	switch {
+	case leave:
 		call, claims = lk.store.Renew, []driver.Claim{last}
+	case last.Late:
+		claims = []driver.Claim{last}
 	}
 	err := first(l.lease.end(now, call, claims))
 	for try := 1; err != nil; try++ {
@@ -51,12 +54,12 @@ func (lk *Locker) settle(l *Lock, now time.Time) error {
 // parting returns the claim of the last renewal, false if the key need not stay
 // taken any longer.
 func (l *Lock) parting(now time.Time) (last driver.Claim, leave bool) {
-	last = *l.lease.claim()
+	last = l.lease.released()
 	rest := l.atLeast - (l.lease.lk.clock.At(now) - l.since)
 	if l.atLeast == 0 || rest <= 0 {
 		return last, false
 	}
-	last.Leave, last.TTL = true, rest
+	last.Leave, last.TTL, last.Late = true, rest, false
 	return last, true
 }
 

@@ -78,8 +78,8 @@ type Claim struct {
 	Wait bool
 
 	// Late, for Release: an Acquire of this id may still be on its way. The
-	// store refuses it if it arrives within the next ten seconds. In other calls it
-	// means nothing.
+	// store refuses it if it arrives within the next ten seconds. It is set in no
+	// other call.
 	Late bool
 
 	// Leave, for Renew: this renewal is the last. The claim stands for TTL

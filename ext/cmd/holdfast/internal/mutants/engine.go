@@ -76,10 +76,10 @@ var engine = []mutant{{
 	wrong: "what a call that has given up may have left is released by the context that has ended it",
 	edits: []edit{{
 		file: "acquire.go",
-		old:  "	a.lk.cleaner.add(claim)\n",
-		new: `	ctx, cancel := context.WithTimeout(a.ctx, a.began+a.wait-a.lk.now())
-	defer cancel()
-	a.lk.store.Release(ctx, []driver.Claim{claim})
+		old:  "		a.lk.cleaner.add(a.lease.released())\n",
+		new: `		ctx, cancel := context.WithTimeout(a.ctx, a.began+a.wait-a.lk.now())
+		defer cancel()
+		a.lk.store.Release(ctx, []driver.Claim{a.lease.released()})
 `,
 	}},
 	run:   "--start redis --seed 1 --ttl 20s --for 20s --nemesis none",
