@@ -164,6 +164,10 @@ func TestTokensOfAStaleReplica(t *testing.T) {
 	s := against(t, "redis:")
 	s.target.starter.name = "redis:2"
 	faults := []check.Fault{fault(plan.StaleFailover, 10, 11)}
+	lagging := []check.Fault{fault(plan.Failover, 10, 11)} // it has been acknowledged before it is copied
+	if reader := (check.Violation{Check: check.Growing, At: at(11), Joined: true}); s.excuse(reader, lagging) == nil {
+		t.Error("a reader of a replica that was a little behind is held against it")
+	}
 	for name, test := range map[string]struct {
 		violation check.Violation
 		excused   bool
