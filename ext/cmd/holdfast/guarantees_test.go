@@ -157,7 +157,7 @@ func (r trial) seen(promises ...check.Promise) (n int) {
 
 // fewestMet is how often a fault must have met somebody at work to have shown that
 // something holds.
-const fewestMet = 2
+const fewestMet = 6
 
 // TestGuaranteesAgree holds the table at the head of the guarantees against the tables of
 // the torture: a plain cell is what they show.
