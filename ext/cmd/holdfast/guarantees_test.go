@@ -262,14 +262,14 @@ func TestShown(t *testing.T) {
 		tried []trial
 		want  string
 	}{
-		"stood twice":            {plan.Kill, []trial{{"redis", "kill", "ok", "2"}}, "kept"},
+		"stood often":            {plan.Kill, []trial{{"redis", "kill", "ok", strconv.Itoa(fewestMet)}}, "kept"},
 		"stood among others":     {plan.Kill, []trial{{"redis", "promised", "ok", "1,024: pause 9, kill 12, slow 1"}}, "kept"},
-		"stood once":             {plan.Kill, []trial{{"redis", "kill", "ok", "1"}}, ""},
-		"broken":                 {plan.Kill, []trial{{"redis", "kill", "tokens 1 BROKEN", "5"}}, ""},
-		"another store's":        {plan.Kill, []trial{{"etcd", "kill", "ok", "5"}}, ""},
-		"another fault's":        {plan.Kill, []trial{{"redis", "kill-store", "ok", "5"}, {"redis", "promised", "ok", "5: kill-store 5"}}, ""},
-		"cannot be done":         {plan.CutStore, []trial{{"redis", "cut-store", "ok", "5"}}, ""},
-		"no breach seen":         {plan.Flush, []trial{{"redis", "flush", "ok", "5"}}, ""},
+		"stood seldom":           {plan.Kill, []trial{{"redis", "kill", "ok", strconv.Itoa(fewestMet - 1)}}, ""},
+		"broken":                 {plan.Kill, []trial{{"redis", "kill", "tokens 1 BROKEN", "9"}}, ""},
+		"another store's":        {plan.Kill, []trial{{"etcd", "kill", "ok", "9"}}, ""},
+		"another fault's":        {plan.Kill, []trial{{"redis", "kill-store", "ok", "9"}, {"redis", "promised", "ok", "9: kill-store 9"}}, ""},
+		"cannot be done":         {plan.CutStore, []trial{{"redis", "cut-store", "ok", "9"}}, ""},
+		"no breach seen":         {plan.Flush, []trial{{"redis", "flush", "ok", "9"}}, ""},
 		"seen to overlap":        {plan.Flush, []trial{{"redis", "flush", "exclusion (3), told (2)", "5"}}, "overlap"},
 		"seen with old tokens":   {plan.Flush, []trial{{"redis", "flush", "exclusion (3), tokens (1)", "5"}}, "overlap"},
 		"seen to fool the fence": {plan.Flush, []trial{{"redis", "flush", "fence (1), tokens (1)", "5"}}, "broken"},
