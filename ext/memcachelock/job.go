@@ -197,6 +197,15 @@ func (j *job) alone() bool {
 
 func (j *job) fail(err error) { j.err, j.step = err, done }
 
+// knows returns what is known of the item once the job has ended: what it has written,
+// or, if it has failed before that, what was known when it began.
+func (j *job) knows() *hold {
+	if j.wrote || j.err != nil && j.unsure == "" {
+		return j.hold
+	}
+	return nil
+}
+
 // next decides what to do.
 func (j *job) next(c *conn) {
 	if j.step = look; !j.known {

@@ -173,8 +173,8 @@ func (s *Store) each(ctx context.Context, cs []driver.Claim, do change, ends boo
 			if j.err != nil {
 				errs[i] = j.err
 			}
-			if j.wrote && j.hold != nil { // It is this one's alone.
-				s.holds.put(cs[i].ID, j.hold, cs[i].TTL)
+			if known := j.knows(); known != nil { // It is this one's alone.
+				s.holds.put(cs[i].ID, known, cs[i].TTL)
 			}
 		}
 	}
