@@ -94,7 +94,7 @@ func (b *bid) yield(ctx context.Context) {
 	}
 	cs := []driver.Claim{b.claim}
 	part(mine, cs)
-	answers := each(b.Store, nodeLimit, mine, func(ctx context.Context, n *node) ([]error, error) { return n.release(ctx, cs) })
+	answers := each(b.Store, nodeLimit, mine, func(ctx context.Context, n *node) ([]error, error) { return n.cede(ctx, cs) })
 	for range mine {
 		select {
 		case <-answers:

@@ -25,13 +25,13 @@ type debt struct {
 // owe keeps a release to be sent again. Call it with mu held.
 func (n *node) owe(d debt) {
 	if n.inner == nil {
-		n.settle(d.claim.ID) // It never was asked for anything.
+		n.settle(d.claim) // It never was asked for anything.
 		return
 	}
 	d.claim.Late = true
 	n.debts = append(n.debts, d)
 	if len(n.debts) > mostDebts {
-		n.settle(n.debts[0].claim.ID)
+		n.settle(n.debts[0].claim)
 		n.debts = n.debts[1:]
 	}
 	if !n.paying {
@@ -74,7 +74,7 @@ func (n *node) repay(batch []debt) bool {
 	defer n.mu.Unlock()
 	for i, d := range batch {
 		if err == nil && (errs == nil || settled(errs[i])) {
-			n.settle(d.claim.ID)
+			n.settle(d.claim)
 		} else {
 			n.owe(d)
 		}
@@ -93,7 +93,7 @@ func (n *node) due() (batch []debt) {
 		if now.Before(d.until) {
 			batch = append(batch, d)
 		} else {
-			n.settle(d.claim.ID)
+			n.settle(d.claim)
 		}
 	}
 	n.paying = len(batch) > 0

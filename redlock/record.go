@@ -149,21 +149,29 @@ func (n *node) raise(ctx context.Context, c driver.Claim, token uint64, over *at
 	return f.err
 }
 
-// release ends claims at the node for which part was called. Those that it does
-// not answer for are owed.
+// release ends claims at the node for which part was called, and keeps those out of
+// which an Acquire may be on its way. Those that it does not answer for are owed.
 func (n *node) release(ctx context.Context, cs []driver.Claim) ([]error, error) {
-	if n.landed(cs) {
-		fresh, end := n.redlock.limit(nodeLimit, 1)
-		defer end()
-		ctx = fresh
-	}
-	cs = n.late(cs)
+	ctx, end := n.landed(ctx, cs)
+	defer end()
+	return n.finish(ctx, n.late(cs))
+}
+
+// cede ends claims likewise that will be asked for again. An Acquire that is on its
+// way does no harm then, and keeping it out would keep the claim out, too.
+func (n *node) cede(ctx context.Context, cs []driver.Claim) ([]error, error) {
+	ctx, end := n.landed(ctx, cs)
+	defer end()
+	return n.finish(ctx, cs)
+}
+
+func (n *node) finish(ctx context.Context, cs []driver.Claim) ([]error, error) {
 	errs, err := n.send(ctx, cs)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for i, c := range cs {
 		if err == nil && (errs == nil || settled(errs[i])) {
-			n.settle(c.ID)
+			n.settle(c)
 		} else {
 			n.owe(debt{c, time.Now().Add(c.TTL + time.Second)})
 		}
@@ -173,8 +181,9 @@ func (n *node) release(ctx context.Context, cs []driver.Claim) ([]error, error) 
 
 // landed waits for the flights of the claims, so that their release does not
 // overtake them: a node would have to keep the claims out that come too late. It
-// reports whether there was one.
-func (n *node) landed(cs []driver.Claim) (waited bool) {
+// returns the context of the release, which has its full time after a wait.
+func (n *node) landed(ctx context.Context, cs []driver.Claim) (release context.Context, end func()) {
+	waited := false
 	for _, c := range cs {
 		n.mu.Lock()
 		f := n.records[c.ID].flight
@@ -184,7 +193,10 @@ func (n *node) landed(cs []driver.Claim) (waited bool) {
 			waited = true
 		}
 	}
-	return waited
+	if waited {
+		return n.redlock.limit(nodeLimit, 1)
+	}
+	return ctx, func() {}
 }
 
 // late returns the claims of a release as the node should be told: with Late
@@ -255,14 +267,14 @@ func (n *node) part(cs []driver.Claim) {
 	}
 }
 
-// settle ends a release of an id. Call it with mu held.
-func (n *node) settle(id string) {
-	r := n.records[id]
+// settle ends a release of a claim. Call it with mu held.
+func (n *node) settle(c driver.Claim) {
+	r := n.records[c.ID]
 	r.ending--
-	if r.ending == 0 {
+	if r.ending == 0 && c.Late {
 		r.doubt = time.Time{} // The node refuses what is late.
 	}
-	n.tidy(id)
+	n.tidy(c.ID)
 }
 
 // first is the answer of a call with one claim.
