@@ -74,6 +74,7 @@ func (lk *Locker) newLease(t *turn, want terms) *lease {
 // that was asked for is over. That is released all the same: it may have been granted
 // since by an Acquire that was on its way. Call it with Locker.mu held.
 func (l *lease) rename() {
+	delete(l.turn.strays, l.claim().ID)
 	l.lk.cleaner.enqueue(l.released())
 	l.claim().ID = l.lk.newID()
 	l.unheard, l.late = 0, false
