@@ -197,41 +197,6 @@ func TestTryLeavesNothing(t *testing.T) {
 	})
 }
 
-// A claim that gives way to others on a node is not kept out there, though an Acquire
-// of it was not answered: the node may be needed for its majority soon.
-func TestGivesWayAndComesBack(t *testing.T) {
-	bubble(t, 3, func(s *set) {
-		waiter, first, second := s.claim(), s.claim(), s.claim()
-		waiter.Wait = true
-		for driver.PublicID(waiter.ID) < max(driver.PublicID(first.ID), driver.PublicID(second.ID)) {
-			waiter.ID = s.claim().ID // so that it loses against the others
-		}
-		for i, c := range []driver.Claim{first, second} {
-			_, err := s.nodes[i+1].store().Acquire(s.Context(), c)
-			s.must(err)
-		}
-		store := s.client()
-		s.nodes[0].set(mute)
-		s.refused(store, waiter)
-		s.nodes[0].set(nil)
-		s.refused(store, waiter)
-		if calls := s.nodes[0].seen(); !slices.Contains(calls, "release") {
-			s.Fatalf("the node was asked to %v, want it to give way", calls)
-		}
-		s.nodes[2].set(down)
-		s.nodes[1].store().Release(s.Context(), []driver.Claim{first})
-		g := s.granted(store, waiter)
-		if g.Fence == 0 {
-			s.Error("the grant has no token")
-		}
-		s.nodes[2].set(nil)
-		s.nodes[2].store().Release(s.Context(), []driver.Claim{second})
-		s.released(store, waiter)
-		time.Sleep(2 * time.Second)
-		s.empty()
-	})
-}
-
 // A release does not overtake the Acquire that a node has not answered yet.
 func TestReleaseFollows(t *testing.T) {
 	bubble(t, 3, func(s *set) {

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/redlock"
 )
@@ -137,68 +136,6 @@ func TestClock(t *testing.T) {
 			}
 		}
 	})
-}
-
-// Three clients whose requests reach another node first each.
-func TestSplitVotes(t *testing.T) {
-	for _, wait := range []bool{false, true} {
-		t.Run(fmt.Sprintf("wait=%v", wait), func(t *testing.T) {
-			bubble(t, 3, func(s *set) { s.split(wait) })
-		})
-	}
-}
-
-func (s *set) split(wait bool) {
-	var waiters sync.WaitGroup
-	var mu sync.Mutex
-	var tokens []uint64
-	began := time.Now()
-	for i := range 3 {
-		var nodes []driver.Store
-		for j, n := range s.nodes {
-			nodes = append(nodes, &far{n, time.Duration((i+j)%3) * time.Millisecond})
-		}
-		locks := holdfast.New(redlock.New(nodes, nil), &holdfast.Options{Owner: fmt.Sprint(i)})
-		s.Cleanup(func() { s.must(locks.Close()) })
-		waiters.Go(func() {
-			take := locks.TryLock
-			if wait {
-				take = locks.Lock
-			}
-			lock, err := take(s.Context(), "key")
-			if err != nil {
-				return
-			}
-			mu.Lock()
-			tokens = append(tokens, lock.Fence())
-			mu.Unlock()
-			if wait {
-				s.must(lock.Unlock())
-			}
-		})
-	}
-	waiters.Wait()
-	switch took := time.Since(began); {
-	case !wait && len(tokens) != 1:
-		s.Errorf("%d of three tries for a free key were granted, want one", len(tokens))
-	case wait && len(tokens) != 3:
-		s.Errorf("%d of three that wait were granted", len(tokens))
-	case !slices.IsSorted(tokens) || len(slices.Compact(tokens)) != len(tokens):
-		s.Errorf("the tokens are %d, want them to grow", tokens)
-	case took > time.Second:
-		s.Errorf("it took %v to settle three split votes", took)
-	}
-}
-
-// A far node is one to which calls take their time.
-type far struct {
-	*faulty
-	delay time.Duration
-}
-
-func (f *far) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	time.Sleep(f.delay)
-	return f.faulty.Acquire(ctx, c)
 }
 
 // Whatever happens to messages and nodes, but for nodes that forget: the token

@@ -1,0 +1,111 @@
+package redlock_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redlock"
+)
+
+// Three clients whose requests reach another node first each.
+func TestSplitVotes(t *testing.T) {
+	for _, wait := range []bool{false, true} {
+		t.Run(fmt.Sprintf("wait=%v", wait), func(t *testing.T) {
+			bubble(t, 3, func(s *set) { s.split(wait) })
+		})
+	}
+}
+
+func (s *set) split(wait bool) {
+	var waiters sync.WaitGroup
+	var mu sync.Mutex
+	var tokens []uint64
+	began := time.Now()
+	for i := range 3 {
+		var nodes []driver.Store
+		for j, n := range s.nodes {
+			nodes = append(nodes, &far{n, time.Duration((i+j)%3) * time.Millisecond})
+		}
+		locks := holdfast.New(redlock.New(nodes, nil), &holdfast.Options{Owner: fmt.Sprint(i)})
+		s.Cleanup(func() { s.must(locks.Close()) })
+		waiters.Go(func() {
+			take := locks.TryLock
+			if wait {
+				take = locks.Lock
+			}
+			lock, err := take(s.Context(), "key")
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			tokens = append(tokens, lock.Fence())
+			mu.Unlock()
+			if wait {
+				s.must(lock.Unlock())
+			}
+		})
+	}
+	waiters.Wait()
+	switch took := time.Since(began); {
+	case !wait && len(tokens) != 1:
+		s.Errorf("%d of three tries for a free key were granted, want one", len(tokens))
+	case wait && len(tokens) != 3:
+		s.Errorf("%d of three that wait were granted", len(tokens))
+	case !slices.IsSorted(tokens) || len(slices.Compact(tokens)) != len(tokens):
+		s.Errorf("the tokens are %d, want them to grow", tokens)
+	case took > time.Second:
+		s.Errorf("it took %v to settle three split votes", took)
+	}
+}
+
+// A far node is one to which calls take their time.
+type far struct {
+	*faulty
+	delay time.Duration
+}
+
+func (f *far) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	time.Sleep(f.delay)
+	return f.faulty.Acquire(ctx, c)
+}
+
+// A claim that gives way to others on a node is not kept out there, though an Acquire
+// of it was not answered: the node may be needed for its majority soon.
+func TestGivesWayAndComesBack(t *testing.T) {
+	bubble(t, 3, func(s *set) {
+		waiter, first, second := s.claim(), s.claim(), s.claim()
+		waiter.Wait = true
+		for driver.PublicID(waiter.ID) < max(driver.PublicID(first.ID), driver.PublicID(second.ID)) {
+			waiter.ID = s.claim().ID // so that it loses against the others
+		}
+		for i, c := range []driver.Claim{first, second} {
+			_, err := s.nodes[i+1].store().Acquire(s.Context(), c)
+			s.must(err)
+		}
+		store := s.client()
+		s.nodes[0].set(mute)
+		s.refused(store, waiter)
+		s.nodes[0].set(nil)
+		s.refused(store, waiter)
+		if calls := s.nodes[0].seen(); !slices.Contains(calls, "release") {
+			s.Fatalf("the node was asked to %v, want it to give way", calls)
+		}
+		s.nodes[2].set(down)
+		s.nodes[1].store().Release(s.Context(), []driver.Claim{first})
+		g := s.granted(store, waiter)
+		if g.Fence == 0 {
+			s.Error("the grant has no token")
+		}
+		s.nodes[2].set(nil)
+		s.nodes[2].store().Release(s.Context(), []driver.Claim{second})
+		s.released(store, waiter)
+		time.Sleep(2 * time.Second)
+		s.empty()
+	})
+}
