@@ -272,6 +272,48 @@ func TestPollingWhereNothingPushes(t *testing.T) {
 	})
 }
 
+// Where a lock goes from hand to hand in a line of pollers, each asks sooner as its turn
+// comes nearer: it asks a few times for a lock, however often it has waited before.
+func TestPollersInLine(t *testing.T) {
+	for _, test := range []struct {
+		pollers int
+		hold    time.Duration
+		asks    float64       // for each lock at most
+		unused  time.Duration // for each lock at most, with nobody at work
+	}{
+		{4, time.Millisecond, 6, 10 * time.Millisecond},
+		{4, 10 * time.Millisecond, 9, 25 * time.Millisecond},
+		{4, 100 * time.Millisecond, 14, 150 * time.Millisecond},
+		{32, time.Millisecond, 10, 15 * time.Millisecond},
+		{32, 10 * time.Millisecond, 24, 25 * time.Millisecond},
+	} {
+		simulate(t, func(b *bench) {
+			const each = 20
+			start := time.Now()
+			var all sync.WaitGroup
+			for range test.pollers {
+				lk := New(mute{b.store}, nil)
+				defer lk.Close()
+				all.Go(func() {
+					for range each {
+						l := b.lock(lk, "k")
+						time.Sleep(test.hold)
+						b.unlock(l)
+					}
+				})
+			}
+			all.Wait()
+			locks := test.pollers * each
+			asks := float64(b.store.seen().acquire) / float64(locks)
+			unused := time.Since(start)/time.Duration(locks) - test.hold
+			b.Logf("%d pollers, held for %v: asked %.1f times a lock, unused for %v", test.pollers, test.hold, asks, unused)
+			if asks > test.asks || unused > test.unused {
+				b.Errorf("want %v and %v at most", test.asks, test.unused)
+			}
+		})
+	}
+}
+
 // Many who come at the same moment, each for one lock, come apart soon: where the
 // store asks for a pause each of them asks a few times before it has its turn.
 func TestPollersComeApart(t *testing.T) {

@@ -77,6 +77,7 @@ type contest struct {
 	poll    time.Duration // next sleep without a wake-up
 	trouble time.Duration // next sleep after an error
 	answer  bool          // it has given one
+	asked   time.Duration // for what pause
 	floor   uint64        // a grant that is pushed must have a token above it
 	stale   int           // grants in a row that came too late
 }
@@ -96,7 +97,10 @@ func (c *contest) close() {
 
 // refuse takes note of a refusal, for this call and for others of this process.
 func (c *contest) refuse(g driver.Grant, sent time.Duration) {
-	c.answered, c.answer, c.floor = sent, true, g.Floor
+	if g.Pause < c.asked {
+		c.poll /= 4 // It has moved up in line, so that the next pause is half as long.
+	}
+	c.answered, c.answer, c.floor, c.asked = sent, true, g.Floor, g.Pause
 	c.trouble, c.stale = 0, 0
 	c.refusal = heldError(g)
 	c.lk.mu.Lock()

@@ -142,7 +142,8 @@ type Grant struct {
 	// Pause asks, in a refusal, for about so long a pause before the first time
 	// that the caller asks again without a wake-up. Later pauses are longer, and
 	// none is longer than the caller likes. 0 where asking is cheap, and where it
-	// is somebody's turn who should find out soon.
+	// is somebody's turn who should find out soon. A claim that moves up in line
+	// is asked for a shorter one, and then asks sooner.
 	Pause time.Duration
 
 	// Floor is the highest token that the store had given, for this key or any,

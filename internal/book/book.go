@@ -134,11 +134,18 @@ func (b *Book) Acquire(m Moment, c driver.Claim, session string) (driver.Grant, 
 		e.Fence = c.Fence
 		return b.grant(m, e)
 	}
-	if c.Wait {
-		b.enqueue(e, m.in(c.Alive()))
+	if !c.Wait {
+		return b.refusal(m.in(0)), nil
 	}
-	return b.refusal(m.in(0)), nil
+	place := b.enqueue(e, m.in(c.Alive()))
+	g := b.refusal(m.in(0))
+	g.Pause = time.Duration(place) * pause
+	return g, nil
 }
+
+// pause is what a claim in line that has to ask by itself is asked to wait for each of
+// those before it: it need not know at once how the line moves.
+const pause = 5 * time.Millisecond
 
 // again grants a claim that holds already. If its owner has left, this is an
 // Acquire that was on its way, and changes nothing.
@@ -152,15 +159,17 @@ func (b *Book) again(m Moment, e *Entry, c driver.Claim) driver.Grant {
 	return e.granted(max(e.Until-m.in(0), 1)) // 0 would be for ever
 }
 
-// enqueue gives e a place in line until then, or lets it keep the one it has.
-func (b *Book) enqueue(e Entry, until time.Duration) {
+// enqueue gives e a place in line until then, or lets it keep the one it has. It returns
+// how many are before it.
+func (b *Book) enqueue(e Entry, until time.Duration) (before int) {
 	e.Until = until
 	if i := index(b.Queue, e.ID); i >= 0 {
 		e.Since = b.Queue[i].Since
 		b.Queue[i] = e
-		return
+		return i
 	}
 	b.Queue = append(b.Queue, e)
+	return len(b.Queue) - 1
 }
 
 // Renew lets a claim that holds stand for its TTL from now, as driver.Store

@@ -3,6 +3,7 @@ package book
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -37,6 +38,24 @@ func TestNobodyPassesTheLine(t *testing.T) {
 	d.refused(0, reader("c"))
 	d.shows(0, "a|w c")
 	d.granted(0, reader("a")) // Who holds already passes nobody.
+}
+
+// Who has to ask by itself is asked for longer pauses the more are before it.
+func TestPauseByPlace(t *testing.T) {
+	d := &desk{T: t}
+	d.granted(0, writer("a"))
+	for i, id := range []string{"b", "c", "d"} {
+		if g := d.refused(0, writer(id)); g.Pause != time.Duration(i)*pause {
+			t.Errorf("%s, with %d before it in line, is asked for a pause of %v", id, i, g.Pause)
+		}
+	}
+	d.release(1*sec, writer("a"))
+	if g := d.refused(1*sec, writer("d")); g.Pause != pause {
+		t.Errorf("with one before it in line, d is asked for a pause of %v", g.Pause)
+	}
+	if g := d.refused(1*sec, try(writer("e"))); g.Pause != 0 {
+		t.Errorf("who does not wait is asked for a pause of %v", g.Pause)
+	}
 }
 
 func TestTryLeavesNoPlace(t *testing.T) {
