@@ -144,6 +144,26 @@ func TestSave(t *testing.T) {
 	}
 }
 
+// TestPicture runs without -save, which leaves the picture where it is in nobody's way.
+func TestPicture(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir) // of most systems
+	t.Setenv("TMP", dir)    // of Windows
+	var out bytes.Buffer
+	if err := execute(t.Context(), []string{"-short", "-run", "^memory/alone"}, &out); err != nil {
+		t.Fatal(err)
+	}
+	_, path, found := strings.Cut(out.String(), "Picture: ")
+	path = strings.TrimSpace(path)
+	if text, err := os.ReadFile(path); !found || filepath.Dir(path) != dir || err != nil || !strings.HasSuffix(string(text), "</svg>\n") {
+		t.Errorf("the picture %q ends with %.80q, %v:\n%s", path, text, err, out.String())
+	}
+	out.Reset()
+	if err := execute(t.Context(), []string{"-short", "-run", "^memory/distinct"}, &out); err != nil || strings.Contains(out.String(), "Picture") {
+		t.Errorf("a picture of what none shows: %v\n%s", err, out.String())
+	}
+}
+
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

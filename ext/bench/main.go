@@ -1,7 +1,7 @@
 // Command bench measures Holdfast beside what people use instead, on real servers
 // that it starts. The sides of a store take turns within one run, so that a busy
-// machine slows all of them. It prints tables in Markdown, and draws a picture of
-// them.
+// machine slows all of them. It prints tables in Markdown, draws a picture of them,
+// and says where that is.
 //
 //	go run ./ext/bench -run redis/ -short
 //
@@ -79,10 +79,25 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 		return nil
 	}
 	if *save == "" {
-		return p.runAll(ctx, out)
+		return p.show(ctx, out)
 	}
 	part := *match != "" || *brief || *locks > 0
 	return p.save(ctx, *save, part, out)
+}
+
+// show runs all, and leaves the picture where it is in nobody's way. There is none of
+// benches that it does not show.
+func (p plan) show(ctx context.Context, out io.Writer) error {
+	if err := p.runAll(ctx, out); err != nil || len(p.picture.Groups) == 0 {
+		return err
+	}
+	file, err := os.CreateTemp("", "holdfast-bench-*.svg")
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(p.picture.Draw())
+	fmt.Fprintf(out, "\nPicture: %s\n", file.Name())
+	return errors.Join(err, file.Close())
 }
 
 // save runs all, and writes what comes out into a folder as well. A part replaces
