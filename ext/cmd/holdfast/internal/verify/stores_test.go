@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -40,14 +41,19 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestStores puts every store to the proof for a short while, each time by another
-// seed, and each of its faults has to meet somebody at work. "make torture" does so for
-// longer, with every fault that can be done to it.
+// TestStores puts every store to the proof for a short while, by another seed each time
+// that it runs, as it does in CI whether or not anything has changed, and each of its
+// faults has to meet somebody at work. "make torture" does so for longer, with every
+// fault that can be done to it.
 func TestStores(t *testing.T) {
-	for _, name := range []string{
-		"file", "sqlite", "redis", "redis:2", "redis-sentinel", "redis-cluster", "redis:3", "redis:5", "memcached", "postgres", "postgres:2", "mariadb", "etcd", "etcd:3",
-		"zookeeper", "zookeeper:3", "postgres-session", "mariadb-session",
-	} {
+	more := map[string]plan.Nemesis{ // what else befalls some
+		"file":           plan.WorkerClock,
+		"redis:3":        plan.WorkerClock,
+		"redis-sentinel": plan.Failover,
+		"redis-cluster":  plan.Failover,
+		"postgres:2":     plan.Failover,
+	}
+	for _, name := range Engines() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := Default()
@@ -56,16 +62,14 @@ func TestStores(t *testing.T) {
 			c.Command = []string{os.Args[0], "work"}
 			c.Stderr = os.Stderr
 			c.Out = kept(t)
-			c.Nemeses = []plan.Nemesis{plan.Kill, plan.Pause}
-			if name == "file" || name == "redis:3" {
-				c.Nemeses = append(c.Nemeses, plan.WorkerClock)
+			can, _, err := Faults(name)
+			if err != nil {
+				t.Fatal(err)
 			}
-			switch name {
-			case "file", "sqlite":
-			case "redis-sentinel", "redis-cluster", "postgres:2":
-				c.Nemeses = append(c.Nemeses, plan.Failover)
-			default:
-				c.Nemeses = append(c.Nemeses, plan.DropReply)
+			for _, n := range []plan.Nemesis{plan.Kill, plan.Pause, plan.DropReply, more[name]} {
+				if slices.Contains(can, n) {
+					c.Nemeses = append(c.Nemeses, n)
+				}
 			}
 			report, err := Run(t.Context(), c)
 			servers.Missing(t, err)
