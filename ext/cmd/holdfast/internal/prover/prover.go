@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify"
@@ -25,9 +26,13 @@ const lastTime = time.Minute
 // A Program is the path of a command holdfast.
 type Program string
 
-// Build builds the command at a path, with more flags of "go build".
+// Build builds the command at a path, with more flags of "go build". The program knows
+// its commit, if git does.
 func Build(ctx context.Context, path string, flags ...string) (Program, error) {
-	args := append([]string{"-o", path}, flags...)
+	// Go notes no commit with -buildvcs=false. Without git there is none to be told.
+	commit, _ := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty=+", "--exclude=*", "--abbrev=12").Output()
+	const name = "github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/build.commit"
+	args := append([]string{"-o", path, "-ldflags=-X=" + name + "=" + strings.TrimSpace(string(commit))}, flags...)
 	return Program(path), Compile(ctx, append(args, "github.com/holdfast-go/holdfast/ext/cmd/holdfast")...)
 }
 

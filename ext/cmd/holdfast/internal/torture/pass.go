@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -94,10 +93,7 @@ func (p *pass) do(ctx context.Context, trials []trial) ([]result, error) {
 
 // compile builds the program. When ctx ends, it returns its cause.
 func (p *pass) compile(ctx context.Context, path string) (err error) {
-	// Go notes no commit with -buildvcs=false. Without git there is none to be told.
-	commit, _ := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty=+", "--exclude=*", "--abbrev=12").Output()
-	const name = "github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/build.commit"
-	if p.program, err = prover.Build(ctx, path, "-ldflags=-X="+name+"="+strings.TrimSpace(string(commit))); ctx.Err() != nil {
+	if p.program, err = prover.Build(ctx, path); ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if err == nil {
