@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,6 +61,7 @@ func (l *lab) tryAll(ctx context.Context, all []mutant, out io.Writer) error {
 		}
 	}()
 	fmt.Fprint(out, tableHead)
+	var builds []string
 	var failed []error
 	for i, m := range all {
 		v := <-verdicts[i]
@@ -67,6 +69,12 @@ func (l *lab) tryAll(ctx context.Context, all []mutant, out io.Writer) error {
 			failed = append(failed, v.err)
 			fmt.Fprint(out, m.row(v.finding))
 		}
+		if v.Build != "" && !slices.Contains(builds, v.Build) {
+			builds = append(builds, v.Build)
+		}
+	}
+	if len(builds) > 0 {
+		fmt.Fprint(out, tableFoot(builds))
 	}
 	return errors.Join(append(failed, ctx.Err())...)
 }

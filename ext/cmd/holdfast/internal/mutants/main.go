@@ -42,7 +42,7 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
 	pattern := flags.String("run", "", "try only the mutants whose names match this `regexp`")
 	parallel := flags.Int("parallel", 2, "try so many `mutants` at once")
-	save := flags.String("save", "", "write the table in the place of the one in this `file`, if all is well")
+	save := flags.String("save", "", "write the table, and its build, in the place of those in this `file`, if all is well; not of a part")
 	if flags.Parse(args) != nil {
 		return flag.ErrHelp // it has said what is wrong
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -65,6 +66,10 @@ func TestOneIsFound(t *testing.T) {
 	if !m.found(f) {
 		t.Errorf("%s has survived: %v", name, f.Violations)
 	}
+	if commit, err := exec.CommandContext(t.Context(), "git", "rev-parse", "--short=12", "HEAD").Output(); err == nil &&
+		!strings.Contains(f.Build, strings.TrimSpace(string(commit))) {
+		t.Errorf("the build %q does not tell of the commit %s", f.Build, commit)
+	}
 }
 
 // What takes too long is interrupted, and ends what it has started.
@@ -108,13 +113,16 @@ exit 1
 }
 
 func TestTableInAText(t *testing.T) {
-	old := "# Title\n\n" + tableHead + "| a | b |\n| c | d |\n\nThe end.\n"
-	got, err := withTable([]byte(old), []byte(tableHead+"| new |\n"))
-	if want := "# Title\n\n" + tableHead + "| new |\n\nThe end.\n"; string(got) != want || err != nil {
+	old := "# Title\n\n" + tableHead + "| a | b |\n| c | d |\n" + tableFoot([]string{"v1"}) + "\nThe end.\n"
+	new := tableHead + "| new |\n" + tableFoot([]string{"v2", "v3"})
+	got, err := withTable([]byte(old), []byte(new))
+	if want := "# Title\n\n" + new + "\nThe end.\n"; string(got) != want || err != nil {
 		t.Errorf("got %q, %v; want %q", got, err, want)
 	}
-	if got, err := withTable([]byte("no table\n"), nil); err == nil {
-		t.Errorf("a text without a table has become %q", got)
+	for _, text := range []string{"no table\n", tableHead + "| of no build |\n\nThe end.\n"} {
+		if got, err := withTable([]byte(text), nil); err == nil {
+			t.Errorf("%q has become %q", text, got)
+		}
 	}
 }
 
@@ -132,11 +140,14 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// The documents tell of each.
+// The documents tell of each, and of which build the table is.
 func TestMutantsAreInTheDocuments(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(bench(t).root, "docs", "mutants.md"))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if _, err := withTable(text, nil); err != nil {
+		t.Errorf("docs/mutants.md: %v", err)
 	}
 	for _, m := range mutants() {
 		if !strings.Contains(string(text), m.rowHead()) {
