@@ -43,7 +43,9 @@ func (s *scene) judge(ctx context.Context, left map[string][]driver.Holder) (*Re
 		return nil, err
 	}
 	r.count(run)
-	r.Unchecked = run.Unchecked(s.TTL, slack)
+	waits := run.Waits(s.target.manners(s.TTL), slack)
+	r.Waits = Waits{Seconds: waits.All.Seconds(), Judged: waits.Judged.Seconds()}
+	r.Unchecked = run.Unchecked(s.TTL, slack, waits, grace)
 	if s.blind {
 		r.Unchecked[check.Tidy] = "the store cannot show who has its locks: only what workers leave in their processes was looked at"
 	}

@@ -42,6 +42,7 @@ type Report struct {
 	Refused    int                   `json:"refused"` // accesses to the fenced register that were refused
 	Plain      Plain                 `json:"plain"`
 	Longest    Gap                   `json:"longest_unavailable"`
+	Waits      Waits                 `json:"waits"`
 	Violations map[check.Promise]int `json:"violations"`
 	Waived     map[check.Promise]int `json:"not_promised"` // what the store does not promise to stand, and has not
 
@@ -75,6 +76,12 @@ type Plain struct {
 type Gap struct {
 	Key     string  `json:"key"`
 	Seconds float64 `json:"seconds"`
+}
+
+// Waits are how long somebody has waited for locks, all together.
+type Waits struct {
+	Seconds float64 `json:"seconds"`
+	Judged  float64 `json:"judged_seconds"` // without anything that could excuse it
 }
 
 func (s *scene) report() *Report {
@@ -173,8 +180,12 @@ func (r *Report) told() (lines []string) {
 	return lines
 }
 
-// unchecked says which checks had nothing to look at, and why.
+// unchecked says how much progress could judge, and which checks had nothing to look at,
+// and why.
 func (r *Report) unchecked() (lines []string) {
+	if r.Waits.Seconds > 0 {
+		lines = append(lines, fmt.Sprintf("progress has judged %.1fs of the %.1fs for which somebody waited: an excuse covers the rest.", r.Waits.Judged, r.Waits.Seconds))
+	}
 	for _, p := range check.Promises() {
 		if why := r.Unchecked[p]; why != "" {
 			lines = append(lines, fmt.Sprintf("%s was not checked: %s.", p, why))

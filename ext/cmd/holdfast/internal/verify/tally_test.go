@@ -55,12 +55,14 @@ func TestTally(t *testing.T) {
 	if kill.Longest != 3 || pause.Longest != 0 {
 		t.Errorf("the gap, from the deadline of the lost lock on, is put down to pause %v, kill %v", pause.Longest, kill.Longest)
 	}
-	r.Unchecked = run.Unchecked(s.TTL, slack)
+	r.Waits = Waits{Seconds: 30, Judged: 12.5}
+	r.Unchecked = run.Unchecked(s.TTL, slack, check.Waits{}, grace)
 	var out strings.Builder
 	if err := r.Print(&out); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"nemesis", "none", "pause", "1 BROKEN", "(1)", "–", "kept was not checked: with a TTL of less than 20s"} {
+	for _, want := range []string{"nemesis", "none", "pause", "1 BROKEN", "(1)", "–", "kept was not checked: with a TTL of less than 20s",
+		"progress has judged 12.5s of the 30.0s for which somebody waited"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the report lacks %q:\n%s", want, out.String())
 		}

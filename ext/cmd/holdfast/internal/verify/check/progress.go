@@ -46,15 +46,13 @@ func (r *Run) Gaps() (all []Gap) {
 // as long as it takes, a machine so busy that processes have not run, and for up to
 // standstill a store so busy that nobody has got any key.
 func (r *Run) Progress(store Store, bound, standstill time.Duration) (all []Violation) {
-	busy, harms := append(r.busy(), r.standstills(standstill)...), r.harms()
-	for key, holds := range byKey(r.Holds, func(h *Hold) string { return h.Key }) {
-		q := &queue{run: r, holds: holds, store: store, harms: harms}
-		for _, span := range idle(holds, int64(store.Held)) {
+	for key, q := range r.queues(store, standstill) {
+		for _, span := range idle(q.holds, int64(store.Held)) {
 			g := Gap{key, span}
 			if g.Length() <= bound {
 				continue
 			}
-			if who, rest := q.stuck(span, busy); rest > bound {
+			if who, rest := q.stuck(span); rest > bound {
 				all = append(all, Violation{Check: Lively, Key: key, At: g.From, Text: fmt.Sprintf(
 					"nobody has got the key for %v, though nobody held it and %s waited, for %v of that without a reason",
 					g.Length().Round(time.Millisecond), who, rest.Round(time.Millisecond))})
@@ -110,71 +108,6 @@ func (r *Run) harms() []Fault {
 	return all
 }
 
-// A queue is all who have asked for a key.
-type queue struct {
-	run   *Run
-	holds []*Hold
-	store Store
-	harms []Fault
-}
-
-// stuck returns who has waited longest of a span without an excuse.
-func (q *queue) stuck(span Span, busy []Span) (who Who, longest time.Duration) {
-	for _, h := range q.holds {
-		waited := Span{max(h.Asked, span.From), min(h.waits().To, span.To)}
-		if waited.To-waited.From <= int64(longest) {
-			continue
-		}
-		if rest := unexcused(waited, slices.Concat(busy, q.excuses(h))); rest > int64(longest) {
-			who, longest = h.Who, time.Duration(rest)
-		}
-	}
-	return who, longest
-}
-
-// excuses are the times in which a fault may keep a key from one who waits for it.
-func (q *queue) excuses(h *Hold) (all []Span) {
-	if l := q.run.life(h.Who); l != nil {
-		all = append(all, l.Stalls...)
-	}
-	for _, f := range q.harms {
-		if f.harms(h.Who) || q.before(h, f) {
-			all = append(all, f.until(q.store.Place))
-		}
-	}
-	return all
-}
-
-// settling is how long it may take until a claim is in line after it was asked for,
-// and until one that was given up has gone from there.
-const settling = int64(time.Second)
-
-// before reports whether what a fault leaves in the store may be in the way of one
-// who waits. In a line that is only what has come before. A goroutine that waits
-// may stand in the place of one that has given up, but not in that of one that was
-// let in.
-func (q *queue) before(h *Hold, f Fault) bool {
-	there, first, last := false, int64(Never), int64(0)
-	harmed := func(other *Hold) bool {
-		return other.Who.Worker == f.Worker && other.Asked < f.To && other.Died >= f.From
-	}
-	for _, other := range q.holds {
-		if !harmed(other) {
-			continue
-		}
-		there = there || other.present().Overlaps(f.Span)
-		if other.Got < f.From && other.Weight == other.Limit {
-			last = max(last, other.Got)
-		}
-	}
-	for _, other := range q.holds {
-		if harmed(other) && other.waits().To > last {
-			first = min(first, other.Asked)
-		}
-	}
-	return there && (!q.store.Line || max(first, last) < h.Asked+settling)
-}
-
 // waits is when somebody waits.
 func (h *Hold) waits() Span { return Span{h.Asked, min(h.Got, h.Refused, h.Died)} }
 
@@ -197,17 +130,6 @@ func (f Fault) harms(who Who) bool {
 func (f Fault) until(lapse time.Duration) Span {
 	after := int64(lapse + time.Duration(f.Step).Abs())
 	return Span{f.From, min(f.To, Never-after) + after}
-}
-
-// unexcused is how much of a span no excuse covers.
-func unexcused(span Span, excuses []Span) (rest int64) {
-	slices.SortFunc(excuses, func(a, b Span) int { return cmp.Compare(a.From, b.From) })
-	at := span.From
-	for _, e := range excuses {
-		rest += max(0, min(e.From, span.To)-at)
-		at = max(at, e.To)
-	}
-	return rest + max(0, span.To-at)
 }
 
 // A step changes how many wait for a key, and the weight that is held.

@@ -217,3 +217,48 @@ func TestPassedOverBehindAnother(t *testing.T) {
 	s.events[len(s.events)-1].At = 2000 * ms
 	s.wants(t, Lively)
 }
+
+// What is waited with an excuse is not judged, by whatever the excuse.
+func TestWaits(t *testing.T) {
+	var s story
+	s.lock(1, 1, 0, 1, 1001, 9000, 5)
+	s.add(2, 1000, history.Event{Kind: history.Asked, Weight: driver.MaxWeight, Limit: driver.MaxWeight})
+	s.add(2, 11_000, history.Event{Kind: history.Refused})
+	s.add(3, 1000, history.Event{Kind: history.Asked, Mode: "try", Weight: driver.MaxWeight, Limit: driver.MaxWeight})
+	s.add(3, 3000, history.Event{Kind: history.Refused})
+	waits := func(want time.Duration) {
+		t.Helper()
+		if got := Of(s.events).Waits(ordinary, 0); got.Judged != want || got.All != 10*time.Second+time.Millisecond {
+			t.Errorf("%v, want %v to be judged", got, want)
+		}
+	}
+	waits(10*time.Second + time.Millisecond)
+	s.fault(2, "pause", 1500, 2000)
+	waits(7500*time.Millisecond + time.Millisecond)
+	s.fault(-1, "restart", 3000, 3500)
+	waits(6*time.Second + time.Millisecond)
+	s.add(2, 8000, history.Event{Kind: history.Stall, Since: 7000})
+	s.add(1, 8000, history.Event{Kind: history.Stall, Since: 7500})
+	s.add(2, 12_000, history.Event{Kind: history.Bye})
+	waits(5*time.Second + time.Millisecond)
+}
+
+// A run in which a key that nobody can have might never be found has not checked that.
+func TestWaitsAreEnough(t *testing.T) {
+	for _, c := range []struct {
+		waits  Waits
+		length time.Duration
+		want   bool
+	}{
+		{Waits{}, time.Minute, false},
+		{Waits{100 * time.Second, 0}, time.Minute, false},
+		{Waits{100 * time.Second, 5 * time.Second}, time.Minute, false},
+		{Waits{100 * time.Second, 7 * time.Second}, time.Minute, true},
+		{Waits{100 * time.Second, 40 * time.Second}, 10 * time.Second, false},
+		{Waits{100 * time.Second, 41 * time.Second}, 10 * time.Second, true},
+	} {
+		if got := c.waits.enough(c.length, 4*time.Second); got != c.want {
+			t.Errorf("%+v in %v: %v", c.waits, c.length, got)
+		}
+	}
+}

@@ -8,8 +8,9 @@ import (
 )
 
 // Unchecked says which promises the history has not put to the proof, and why: a check
-// that has nothing to look at finds nothing.
-func (r *Run) Unchecked(ttl, slack time.Duration) map[Promise]string {
+// that has nothing to look at finds nothing. waits are those that Progress has judged,
+// with its bound.
+func (r *Run) Unchecked(ttl, slack time.Duration, waits Waits, bound time.Duration) map[Promise]string {
 	all := make(map[Promise]string)
 	granted := func(of func(*Hold) bool) bool {
 		return slices.ContainsFunc(r.Holds, func(h *Hold) bool { return h.Got != Never && of(h) })
@@ -30,8 +31,11 @@ func (r *Run) Unchecked(ttl, slack time.Duration) map[Promise]string {
 	case !renewed:
 		all[Kept] = "no lock was held for long enough to be renewed"
 	}
-	if !slices.ContainsFunc(r.Holds, func(h *Hold) bool { return h.Mode != "try" }) {
+	switch {
+	case waits.All == 0:
 		all[Lively] = "nobody has waited for a lock"
+	case !waits.enough(r.length(), bound):
+		all[Lively] = "so much was excused of all waiting that a key could have been out of reach to the end"
 	}
 	if len(r.Results) == 0 {
 		all[Single] = "no effect had a result"

@@ -34,16 +34,18 @@ func TestUnchecked(t *testing.T) {
 	for name, test := range map[string]struct {
 		story *story
 		ttl   time.Duration
+		waits Waits
 		want  []Promise
 	}{
-		"nothing at all":      {&empty, 20 * time.Second, []Promise{Exclusive, Fenced, Growing, Kept, Lively, Single}},
-		"nobody waits":        {&try, 20 * time.Second, []Promise{Exclusive, Fenced, Kept, Lively, Single}},
-		"nothing is renewed":  {&brief, 20 * time.Second, []Promise{Exclusive, Kept}},
-		"nobody else asks":    {&alone, 20 * time.Second, []Promise{Exclusive}},
-		"the TTL is short":    {&full, 2 * time.Second, []Promise{Kept}},
-		"a bit of everything": {&full, 20 * time.Second, nil},
+		"nothing at all":      {&empty, 20 * time.Second, Waits{}, []Promise{Exclusive, Fenced, Growing, Kept, Lively, Single}},
+		"nobody waits":        {&try, 20 * time.Second, Waits{}, []Promise{Exclusive, Fenced, Kept, Lively, Single}},
+		"nothing is renewed":  {&brief, 20 * time.Second, Waits{9, 9}, []Promise{Exclusive, Kept}},
+		"nobody else asks":    {&alone, 20 * time.Second, Waits{9, 9}, []Promise{Exclusive}},
+		"the TTL is short":    {&full, 2 * time.Second, Waits{9, 9}, []Promise{Kept}},
+		"a bit of everything": {&full, 20 * time.Second, Waits{9, 9}, nil},
+		"all are excused":     {&full, 20 * time.Second, Waits{9, 0}, []Promise{Lively}},
 	} {
-		got := slices.Sorted(maps.Keys(Of(test.story.events).Unchecked(test.ttl, slack)))
+		got := slices.Sorted(maps.Keys(Of(test.story.events).Unchecked(test.ttl, slack, test.waits, time.Millisecond/2)))
 		slices.Sort(test.want)
 		if !slices.Equal(got, test.want) {
 			t.Errorf("%s: %v are not checked, want %v", name, got, test.want)
