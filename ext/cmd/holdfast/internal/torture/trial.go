@@ -88,16 +88,22 @@ func trialsOf(store string) (trials []trial, err error) {
 }
 
 // lasts is how long the trial is, if one of a single fault is of this length.
-// Servers that suffer are given time to recover, so that their faults, and many
-// together, need longer.
+// Servers that suffer are given time to recover, and then to show that they have, so
+// that their faults, and many together, need longer.
 func (t trial) lasts(single time.Duration) time.Duration {
 	switch {
 	case len(t.nemeses) == 1 && t.nemeses[0].Server():
-		return 2 * single
+		return 3 * single
 	case len(t.nemeses) == 1:
 		return single
 	}
-	return max(3*single, time.Duration(len(t.nemeses))*8*time.Second)
+	var many time.Duration
+	for _, n := range t.nemeses {
+		if many += 6 * time.Second; n.Server() {
+			many += 4 * time.Second
+		}
+	}
+	return max(3*single, many)
 }
 
 // fitting returns the length of a trial of a single fault with which all of them

@@ -40,6 +40,13 @@ func (t *target) manners(ttl time.Duration) check.Store {
 	return s
 }
 
+// respite is how long servers have to be left alone for progress to have something to
+// judge: until nothing that a fault has left is an excuse any more, and then for longer
+// than somebody may wait without one.
+func (t *target) respite(ttl time.Duration) time.Duration {
+	return t.manners(ttl).Place + grace + time.Second
+}
+
 // lapse is how long a store may keep what has been left, at most. ZooKeeper does so
 // for up to three TTLs, and every store lets a place in line stand for three seconds
 // more.

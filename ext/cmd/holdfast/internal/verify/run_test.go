@@ -207,7 +207,7 @@ func TestEveryFaultComes(t *testing.T) {
 	c := Default()
 	c.Nemeses = plan.Nemeses()
 	for c.Seed = range uint64(20) {
-		s := &scene{Config: c, target: &target{engine: &engine{nodes: make([]node, 3)}}}
+		s := &scene{Config: c, target: &target{url: &url.URL{Scheme: "etcd"}, engine: &engine{nodes: make([]node, 3)}}}
 		if err := s.schedule(); err != nil || s.Length < usual {
 			t.Fatalf("%v, %v", s.Length, err)
 		}
@@ -220,6 +220,22 @@ func TestEveryFaultComes(t *testing.T) {
 	r := &Report{Nemeses: []Nemesis{{Name: "kill", Faults: 2, Hits: 1}, {Name: "cut-store"}, {Name: "flush"}}}
 	if got := r.faults(); got != "2 kill; not done: cut-store, flush" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// Servers are left alone for so long that somebody who waits has no excuse, for longer
+// than is put up with.
+func TestServersAreLeftAlone(t *testing.T) {
+	c := Default()
+	c.Nemeses, c.Length = []plan.Nemesis{plan.Restart}, time.Minute
+	for _, scheme := range []string{"redis", "etcd", "zk", "memcached"} {
+		s := &scene{Config: c, target: &target{url: &url.URL{Scheme: scheme}, engine: &engine{nodes: make([]node, 1)}}}
+		if err := s.schedule(); err != nil || len(s.faults) < 3 {
+			t.Fatalf("%s: %v, %v", scheme, s.faults, err)
+		}
+		if calm := s.faults[2].At - s.faults[1].At - s.faults[1].For; calm <= s.target.manners(c.TTL).Place+grace {
+			t.Errorf("%s is left alone for %v", scheme, calm)
+		}
 	}
 }
 

@@ -72,7 +72,7 @@ func TestFaultsFollowFromTheSeed(t *testing.T) {
 // were named, and in the time that Enough says.
 func TestFaultsTakeTurns(t *testing.T) {
 	for seed := range uint64(200) {
-		f := Faults{Seed: seed, Nemeses: Nemeses(), Workers: 4, Nodes: 3, TTL: 2 * time.Second}
+		f := Faults{Seed: seed, Nemeses: Nemeses(), Workers: 4, Nodes: 3, TTL: 2 * time.Second, Respite: 9 * time.Second}
 		f.Length = f.Enough()
 		all := f.Schedule()
 		count := make(map[Nemesis]int)
@@ -143,6 +143,32 @@ func TestFaultsOfServers(t *testing.T) {
 				t.Fatalf("seed %d: %+v", seed, fault)
 			}
 			calm = fault.At + fault.For
+		}
+	}
+}
+
+// Every second fault of a server is followed by a time in which what it has left can be
+// told from what stays.
+func TestServersGetRespite(t *testing.T) {
+	for seed := range uint64(50) {
+		f := Faults{Seed: seed, Nemeses: Nemeses(), Workers: 4, Nodes: 3, TTL: 2 * time.Second, Length: 3 * time.Minute, Respite: 10 * time.Second}
+		var over time.Duration
+		n, close := 0, 0
+		for _, fault := range f.Schedule() {
+			if !fault.Nemesis.Server() {
+				continue
+			}
+			calm := fault.At - over
+			if n > 0 && n%2 == 0 && calm < f.Respite {
+				t.Fatalf("seed %d: fault %d, %+v, comes %v after the last one", seed, n, fault, calm)
+			}
+			if n%2 == 1 && calm < f.Respite/2 {
+				close++
+			}
+			n, over = n+1, fault.At+fault.For
+		}
+		if n < 15 || close < n/3 {
+			t.Errorf("seed %d: of %d faults of servers %d come soon after another", seed, n, close)
 		}
 	}
 }
