@@ -40,7 +40,9 @@ func (r *Run) Gaps() (all []Gap) {
 // for a key that is free, or held by a lock that has ended and that the store has no
 // reason to keep.
 //
-// A fault of a server excuses all waiters, until lapse after it. That of a worker
+// A fault of a server excuses all waiters, until lapse after it: some servers begin
+// leases and sessions anew when they come back, also those of who has gone long before,
+// so that it matters neither when somebody has asked nor who is still there. That of a worker
 // excuses its own waiters, and besides only those who wait for a key that it had
 // asked for before them: they stand in line behind what it has left. So does, for
 // as long as it takes, a machine so busy that processes have not run, and for up to
