@@ -3,6 +3,7 @@ package servers
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -108,6 +109,17 @@ func (c *Cluster) Owner(slot int) (owner *Redis) {
 	return owner
 }
 
+// Primaries returns the nodes that serve slots, when all nodes that answer name the
+// same.
+func (c *Cluster) Primaries() (primaries []*Redis) {
+	c.tb.Helper()
+	mustAwait(c.tb, "the primaries", func() (err error) {
+		primaries, err = c.primaries()
+		return err
+	})
+	return primaries
+}
+
 // Replica returns the replica of a primary.
 func (c *Cluster) Replica(primary *Redis) (replica *Redis) {
 	c.tb.Helper()
@@ -169,6 +181,32 @@ func (c *Cluster) owner(slot int) (owner *Redis, err error) {
 		}
 	}
 	return nil, fmt.Errorf("named are %v", named)
+}
+
+// primaries returns whom all nodes that answer name.
+func (c *Cluster) primaries() (primaries []*Redis, err error) {
+	var named *[slots]string
+	for _, r := range c.Nodes {
+		owners, err := r.owners()
+		if err != nil {
+			continue // it may be down
+		}
+		if named == nil {
+			named = owners
+		}
+		if *owners != *named {
+			return nil, fmt.Errorf("%s names other owners than the nodes before it", r.Addr())
+		}
+	}
+	for _, r := range c.Nodes {
+		if named != nil && slices.Contains(named[:], c.ids[r]) {
+			primaries = append(primaries, r)
+		}
+	}
+	if primaries == nil {
+		return nil, errors.New("nobody names any")
+	}
+	return primaries, nil
 }
 
 // owners returns the id of the primary of each slot, as one node sees it.

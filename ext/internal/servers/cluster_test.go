@@ -3,6 +3,7 @@ package servers
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -19,6 +20,9 @@ func TestCluster(t *testing.T) {
 	second := c.Failover(first)
 	if second == first || c.Owner(slot) != second || second.Must("GET", "key") != "value" {
 		t.Errorf("%s did not take over from %s", second.Addr(), first.Addr())
+	}
+	if all := c.Primaries(); len(all) != 3 || !slices.Contains(all, second) || slices.Contains(all, first) {
+		t.Errorf("the primaries are %v after %s took over from %s", addrs(all), second.Addr(), first.Addr())
 	}
 
 	other := c.Nodes[2]

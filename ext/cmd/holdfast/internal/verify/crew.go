@@ -128,6 +128,14 @@ func (c *crew) harm(ctx, length context.Context, number int, f plan.Fault) (err 
 		return nil
 	}
 	harm := history.Event{Kind: history.Fault, Worker: f.Worker, Op: number, Mode: string(f.Nemesis), Step: int64(f.Step), Note: f.For.String()}
+	if f.Nemesis.Server() {
+		if f, harm.Role, err = c.target.aim(c.host, f); err != nil {
+			return err
+		}
+		if !f.Nemesis.TakeOver() {
+			harm.Node = f.Node + 1
+		}
+	}
 	harm.At = history.Now()
 	c.history.Add(harm)
 	heal := history.Event{Kind: history.Heal, Worker: f.Worker, Op: number}

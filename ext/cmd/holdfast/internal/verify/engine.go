@@ -25,6 +25,10 @@ type engine struct {
 	nodes   []node
 	version string // of the servers, with their name
 
+	// roles are those of the nodes, as these tell them now; nil if none follows another,
+	// or all are asked for locks alike.
+	roles func() []string
+
 	// What can befall the servers besides; nil if it cannot, as their starter says.
 	cut        func(n int, on bool)          // one of them off from the others
 	failover   func(n int)                   // to another server, which is then cut off no more

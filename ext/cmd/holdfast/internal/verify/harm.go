@@ -5,12 +5,35 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/history"
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/plan"
 	"github.com/holdfast-go/holdfast/ext/internal/servers"
 )
 
 // fewEvicted is of how many locks a server is to run out of memory.
 const fewEvicted = 3
+
+// aim returns a fault of a server with the node that it is to harm, and the role of
+// that: who leads is for the servers to tell, and no matter of the plan.
+func (t *target) aim(h *servers.Host, f plan.Fault) (aimed plan.Fault, role string, err error) {
+	if t.engine.roles == nil || f.Nemesis.TakeOver() {
+		return f, "", nil
+	}
+	var roles []string
+	if err := h.Try(func() { roles = t.engine.roles() }); err != nil {
+		return f, "", fmt.Errorf("ask who leads in %s: %w", t.name, err)
+	}
+	if f.Leader {
+		var leaders []int
+		for n, role := range roles {
+			if role == history.Primary {
+				leaders = append(leaders, n)
+			}
+		}
+		f.Node = leaders[f.Node%len(leaders)]
+	}
+	return f, roles[f.Node], nil
+}
 
 // suffer does one fault to a server, and returns the keys of locks that were
 // evicted, with spaces between them.

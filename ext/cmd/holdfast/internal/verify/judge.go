@@ -189,11 +189,11 @@ func (r *Report) lacks(fewest int, named bool) string {
 		case plan.Nemesis(n.Name).Network():
 			all = append(all, fmt.Sprintf("no %s held back, delayed or lost anything between a worker at work and the store", n.Name))
 		default:
-			all = append(all, fmt.Sprintf("no %s came while its worker was at work", n.Name))
+			all = append(all, fmt.Sprintf("no %s came while its victim was at work", n.Name))
 		}
 	}
 	if !named && hits == 0 {
-		all = append(all, "no fault came while its worker was at work")
+		all = append(all, "no fault came while its victim was at work")
 	}
 	return strings.Join(all, "; ")
 }

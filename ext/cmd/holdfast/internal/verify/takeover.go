@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/history"
 	"github.com/holdfast-go/holdfast/ext/internal/servers"
 )
 
@@ -60,7 +61,10 @@ func startSentinel(r *room, _ int) *engine {
 	return &engine{
 		url:   "redis://" + strings.Join(s.Addrs(), ",") + "?master=" + servers.MasterName,
 		nodes: members(slices.Concat(s.Nodes, s.Sentinels), s.AwaitSettled),
-		left:  leftInRedis(slices.Concat(s.Nodes, s.Sentinels)...), version: s.Nodes[0].Version(),
+		roles: func() []string {
+			return append(roles(s.Nodes, s.Primary()), slices.Repeat([]string{history.Sentinel}, len(s.Sentinels))...)
+		},
+		left: leftInRedis(slices.Concat(s.Nodes, s.Sentinels)...), version: s.Nodes[0].Version(),
 		failover: func(int) {
 			primary := s.Primary()
 			primary.Kill()
@@ -79,6 +83,7 @@ func startCluster(r *room, _ int) *engine {
 	return &engine{
 		url:   "redis://" + strings.Join(c.Addrs(), ","),
 		nodes: members(c.Nodes, c.AwaitSettled),
+		roles: func() []string { return roles(c.Nodes, c.Primaries()...) },
 		left:  leftInRedis(c.Nodes...), version: c.Nodes[0].Version(),
 		failover: func(n int) {
 			primary := c.Owner(slot(n))
@@ -89,6 +94,18 @@ func startCluster(r *room, _ int) *engine {
 		},
 		switchOver: func(n int) { c.Failover(c.Owner(slot(n))) },
 	}
+}
+
+// roles are those of servers of which some lead the others.
+func roles(all []*servers.Redis, leading ...*servers.Redis) (names []string) {
+	for _, r := range all {
+		if slices.Contains(leading, r) {
+			names = append(names, history.Primary)
+		} else {
+			names = append(names, history.Replica)
+		}
+	}
+	return names
 }
 
 // A member is a server of which another takes over when it is away. Harm to it is

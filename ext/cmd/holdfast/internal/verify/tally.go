@@ -115,11 +115,11 @@ func (r *Report) countFaults(run *check.Run) {
 }
 
 // hits reports whether a fault came while its worker, or any if it harmed a
-// server, asked for a lock or held it. Evictions have to be of what was held, and
-// faults of the network must have touched something that passed.
+// server that matters, asked for a lock or held it. Evictions have to be of what was
+// held, and faults of the network must have touched something that passed.
 func hits(f check.Fault, h *check.Hold) bool {
 	from := h.Asked
-	if plan.Nemesis(f.Nemesis).Network() && f.Touched == 0 {
+	if !f.Matters() || plan.Nemesis(f.Nemesis).Network() && f.Touched == 0 {
 		return false
 	}
 	if f.Nemesis == string(plan.Evict) {

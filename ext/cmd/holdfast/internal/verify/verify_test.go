@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/check"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/history"
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/plan"
 )
 
@@ -149,6 +150,9 @@ func TestHits(t *testing.T) {
 		"another is evicted":       {check.Fault{Span: check.Span{From: 5, To: 25}, Nemesis: "evict", Worker: -1, Evicted: []string{"key2"}}, false},
 		"slow":                     {check.Fault{Span: check.Span{From: 5, To: 25}, Nemesis: "slow", Worker: 0, Touched: 1}, true},
 		"slow, and nothing passed": {check.Fault{Span: check.Span{From: 5, To: 25}, Nemesis: "slow", Worker: 0}, false},
+		"of a primary":             {check.Fault{Span: check.Span{From: 5, To: 25}, Nemesis: "restart", Worker: -1, Role: history.Primary}, true},
+		"of a replica":             {check.Fault{Span: check.Span{From: 5, To: 25}, Nemesis: "restart", Worker: -1, Role: history.Replica}, false},
+		"of a Sentinel":            {check.Fault{Span: check.Span{From: 5, To: 25}, Nemesis: "restart", Worker: -1, Role: history.Sentinel}, false},
 		"another worker is killed": {check.Fault{Span: check.Span{From: 5, To: 25}, Nemesis: "kill", Worker: 1}, false},
 	} {
 		if got := hits(test.fault, h); got != test.want {

@@ -17,7 +17,7 @@ const wake = 500 * time.Millisecond
 // violation is held against the store.
 func (s *scene) excuse(v check.Violation, faults []check.Fault) *check.Fault {
 	for i, f := range slices.Backward(faults) {
-		if s.target.waives(f, v) && s.reaches(f, v, 0) || s.sets(f, v, faults) {
+		if f.Matters() && s.target.waives(f, v) && s.reaches(f, v, 0) || s.sets(f, v, faults) {
 			return &faults[i]
 		}
 	}

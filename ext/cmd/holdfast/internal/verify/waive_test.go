@@ -158,6 +158,20 @@ func TestStands(t *testing.T) {
 	}
 }
 
+// Harm to a server that only follows another, or watches, excuses nothing.
+func TestFollowersExcuseNothing(t *testing.T) {
+	s := against(t, "redis:")
+	s.target.starter.name = "redis-sentinel"
+	for role, want := range map[string]bool{history.Primary: true, history.Replica: false, history.Sentinel: false} {
+		pause := fault(plan.PauseStore, 10, 11)
+		pause.Role = role
+		two := check.Violation{Check: check.Exclusive, At: at(11), Reach: at(12)}
+		if got := s.excuse(two, []check.Fault{pause}) != nil; got != want {
+			t.Errorf("after the pause of a %s: it is excused: %v", role, got)
+		}
+	}
+}
+
 // A replica that has missed what was granted lets readers join others from before, and
 // gives all others tokens of the clock.
 func TestTokensOfAStaleReplica(t *testing.T) {

@@ -90,7 +90,7 @@ func (b *builder) add(e history.Event) {
 	case history.Result:
 		b.run.Results = append(b.run.Results, Effect{who, e.Key, 0, e.Value, e.At})
 	case history.Fault:
-		b.faults[e.Op] = &Fault{Span: Span{e.At, Never}, Nemesis: e.Mode, Worker: e.Worker, Step: e.Step}
+		b.faults[e.Op] = &Fault{Span: Span{e.At, Never}, Nemesis: e.Mode, Worker: e.Worker, Step: e.Step, Role: e.Role}
 		b.order = append(b.order, e.Op)
 	case history.Heal:
 		f := b.faults[e.Op]

@@ -81,9 +81,14 @@ type Fault struct {
 	Nemesis string
 	Worker  int
 	Step    int64    // of a clock, in nanoseconds
+	Role    string   // of the server, "" if it follows no other
 	Evicted []string // keys of locks that the server has evicted
 	Touched uint64   // pieces of what passes between the worker and the store
 }
+
+// Matters reports whether a fault can have had an effect on what is granted: it has not
+// if the server that it harmed only follows, or watches, the one that does so.
+func (f Fault) Matters() bool { return f.Role == "" || f.Role == history.Primary }
 
 // An Effect is that an effect began under a lock, or that its result was had.
 type Effect struct {

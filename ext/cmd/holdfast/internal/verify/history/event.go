@@ -51,8 +51,16 @@ const (
 	Bye    Kind = "bye"    // has closed its Locker; Note tells what is left of it
 	Born   Kind = "born"   // the parent starts the process
 	Died   Kind = "died"   // the process has ended, Note tells how
-	Fault  Kind = "fault"  // the parent begins to do harm; Note says which
+	Fault  Kind = "fault"  // the parent begins to do harm, to Node if that is a server; Note says for how long
 	Heal   Kind = "heal"   // that harm is over; Note has the keys of locks that it has evicted, Value how much it has touched of what passes between a worker and the store
+)
+
+// Roles of servers that follow others, as they tell them. Only what a Primary grants is
+// granted.
+const (
+	Primary  = "primary"
+	Replica  = "replica"
+	Sentinel = "sentinel"
 )
 
 // An Event is one line.
@@ -73,6 +81,8 @@ type Event struct {
 	Value  uint64 `json:"value,string,omitempty"`
 	Seen   uint64 `json:"seen,string,omitempty"` // the value that the written one follows
 	Step   int64  `json:"step,omitempty"`        // of a clock, in nanoseconds
+	Node   int    `json:"node,omitempty"`        // the server that is harmed, from 1; of several at once the first
+	Role   string `json:"role,omitempty"`        // what it was just before; "" if it follows no other
 	No     bool   `json:"no,omitempty"`
 	Note   string `json:"note,omitempty"`
 }

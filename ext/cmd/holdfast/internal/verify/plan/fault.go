@@ -47,6 +47,10 @@ func (n Nemesis) Network() bool { return n == Partition || n == Slow || n == Dro
 // Server reports whether a nemesis harms a server, and not a worker.
 func (n Nemesis) Server() bool { return slices.Index(Nemeses(), n) >= slices.Index(Nemeses(), Restart) }
 
+// TakeOver reports whether a nemesis is that another server comes to lead: the servers
+// say which, and who does until then.
+func (n Nemesis) TakeOver() bool { return n == Failover || n == StaleFailover || n == SwitchOver }
+
 // None is the name for no nemesis at all.
 const None = "none"
 
@@ -87,6 +91,7 @@ type Fault struct {
 	Nemesis Nemesis
 	Worker  int           // whom it harms, -1 for a server
 	Node    int           // the server, if it harms one
+	Leader  bool          // of servers that follow others, one that leads instead; if several do, Node says which
 	For     time.Duration // how long; 0 for what is over at once
 	Delay   time.Duration // of all that passes, for Slow
 	Step    time.Duration // of a clock
@@ -144,7 +149,7 @@ func (f Faults) series() iter.Seq[Fault] {
 		if len(f.Nemeses) == 0 {
 			return
 		}
-		d := &dice{Faults: f, Rand: rand.New(rand.NewPCG(f.Seed, 1<<63)), free: make([]time.Duration, f.Workers)}
+		d := &dice{Faults: f, Rand: rand.New(rand.NewPCG(f.Seed, 1<<63)), free: make([]time.Duration, f.Workers), times: make(map[Nemesis]int)}
 		for at := d.between(0.2, 0.6); ; at += d.between(0.4, 1.2) {
 			if next, can := d.next(at); can && !yield(next) {
 				return
@@ -162,6 +167,7 @@ type dice struct {
 	calm  time.Duration   // the same of the servers
 	harms int             // to them
 	steps int             // of clocks
+	times map[Nemesis]int // how often each has come
 }
 
 // between draws a time, in parts of the TTL.
@@ -193,6 +199,7 @@ func (d *dice) next(at time.Duration) (Fault, bool) {
 		if f.Step != 0 {
 			d.steps++
 		}
+		d.times[n]++
 		d.turn = slices.Delete(d.turn, i, i+1)
 		return f, true
 	}
@@ -203,6 +210,7 @@ func (d *dice) fault(at time.Duration, n Nemesis) Fault {
 	f := Fault{At: at, Nemesis: n, Worker: -1}
 	if n.Server() {
 		f.Node = d.IntN(max(1, d.Nodes))
+		f.Leader = d.times[n]%3 < 2 // of two replicas, or Sentinels, to a primary the wrong one mostly comes
 	} else {
 		f.Worker = d.IntN(d.Workers)
 	}

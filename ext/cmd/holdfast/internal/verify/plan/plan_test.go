@@ -133,6 +133,28 @@ func TestFaultsLeaveOneAlone(t *testing.T) {
 	}
 }
 
+// Of servers that follow others mostly one that leads is harmed, and the first time that
+// a nemesis comes for certain.
+func TestFaultsOfLeaders(t *testing.T) {
+	for seed := range uint64(50) {
+		f := Faults{Seed: seed, Nemeses: []Nemesis{Kill, Restart, PauseStore}, Workers: 3, Nodes: 6, TTL: time.Second, Length: time.Minute}
+		leader, others := make(map[Nemesis]int), make(map[Nemesis]int)
+		for _, fault := range f.Schedule() {
+			switch {
+			case fault.Leader:
+				leader[fault.Nemesis]++
+			case leader[fault.Nemesis] == 0 && fault.Nemesis.Server():
+				t.Fatalf("seed %d: the first %s is of node %d", seed, fault.Nemesis, fault.Node)
+			default:
+				others[fault.Nemesis]++
+			}
+		}
+		if leader[Kill] > 0 || leader[Restart] < 2*others[Restart] || others[Restart] == 0 || leader[PauseStore] < 2*others[PauseStore] {
+			t.Fatalf("seed %d: leaders are harmed %v times, any %v times", seed, leader, others)
+		}
+	}
+}
+
 // One server at a time suffers, and the end of a run is left in peace.
 func TestFaultsOfServers(t *testing.T) {
 	for seed := range uint64(50) {
