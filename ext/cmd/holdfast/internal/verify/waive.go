@@ -28,10 +28,9 @@ func (s *scene) excuse(v check.Violation, faults []check.Fault) *check.Fault {
 // without in the face of such a fault.
 func (t *target) waives(f check.Fault, v check.Violation) bool {
 	waived := t.waived(plan.Nemesis(f.Nemesis))
-	if v.Check == check.Growing && !v.Joined && slices.Contains(joined[t.starter.name], plan.Nemesis(f.Nemesis)) {
-		return v.Given != "" && slices.Contains(waived, v.Given)
-	}
-	return slices.Contains(waived, v.Check) || v.Given != "" && slices.Contains(waived, v.Given)
+	return slices.Contains(waived, v.Check) ||
+		v.Check == check.Growing && v.Joined && slices.Contains(waived, readers) ||
+		v.Given != "" && slices.Contains(waived, v.Given)
 }
 
 // reaches reports whether a fault can have led to a violation: it had begun by then,

@@ -66,8 +66,7 @@ func TestWaived(t *testing.T) {
 		"an effect under a lock that is forgotten":   {"redis:", old(check.Single, 10.2), []check.Fault{flush}, plan.Flush},
 		"what no fault can do":                       {"redis:", old(check.Tidy, 10.2), []check.Fault{flush}, ""},
 		"tokens after a flush":                       {"redis:", old(check.Growing, 10.2), []check.Fault{flush}, ""},
-		"tokens after a flush of Redlock":            {"redlock:", old(check.Growing, 10.2), []check.Fault{flush}, plan.Flush},
-		"tokens long after":                          {"redlock:", old(check.Growing, 13), []check.Fault{flush}, ""},
+		"tokens after a flush of Redlock":            {"redlock:", old(check.Growing, 10.2), []check.Fault{flush}, ""},
 		"tokens after a clock":                       {"redis:", old(check.Growing, 9.5), []check.Fault{step(9, 11, 6)}, ""},
 		"tokens after a clock and a flush":           {"redis:", old(check.Growing, 18), []check.Fault{step(9, 11, 6), flush}, plan.Clock},
 		"tokens before the flush":                    {"redis:", old(check.Growing, 9.5), []check.Fault{step(9, 11, 6), flush}, ""},
@@ -79,8 +78,8 @@ func TestWaived(t *testing.T) {
 		"a node of Redlock restarts":                 {"redlock:", old(check.Growing, 10.2), []check.Fault{fault(plan.Restart, 10, 10.1)}, ""},
 		"the same of Redlock":                        {"redlock:", old(check.Fenced, 18), []check.Fault{step(9, 11, 6), flush}, plan.Clock},
 		"both locks stood, and the first came first": {"redis:", check.Violation{Check: check.Growing, Given: check.Exclusive, At: at(10.2), Reach: at(12)}, []check.Fault{flush}, plan.Flush},
-		"readers from before a replica took over":    {"redis:", check.Violation{Check: check.Growing, At: at(20), Reach: at(9)}, []check.Fault{fault(plan.StaleFailover, 10, 11)}, plan.StaleFailover},
-		"no moment, and the fault has come":          {"redlock:", check.Violation{Check: check.Fenced}, []check.Fault{flush}, plan.Flush},
+		"readers from before a replica took over":    {"redis:", check.Violation{Check: check.Growing, Joined: true, At: at(20), Reach: at(9)}, []check.Fault{fault(plan.StaleFailover, 10, 11)}, plan.StaleFailover},
+		"no moment, and the fault has come":          {"redlock:", check.Violation{Check: check.Fenced}, []check.Fault{step(9, 11, 6), flush}, plan.Clock},
 		"no moment, and no fault has come":           {"redlock:", check.Violation{Check: check.Fenced}, []check.Fault{kill}, ""},
 	} {
 		var by plan.Nemesis
@@ -172,27 +171,31 @@ func TestFollowersExcuseNothing(t *testing.T) {
 	}
 }
 
-// A replica that has missed what was granted lets readers join others from before, and
+// A server that has missed what was granted lets readers join others from before, and
 // gives all others tokens of the clock.
 func TestTokensOfAStaleReplica(t *testing.T) {
-	s := against(t, "redis:")
-	s.target.starter.name = "redis:2"
-	faults := []check.Fault{fault(plan.StaleFailover, 10, 11)}
-	lagging := []check.Fault{fault(plan.Failover, 10, 11)} // it has been acknowledged before it is copied
-	if reader := (check.Violation{Check: check.Growing, At: at(11), Joined: true}); s.excuse(reader, lagging) == nil {
-		t.Error("a reader of a replica that was a little behind is held against it")
-	}
-	for name, test := range map[string]struct {
-		violation check.Violation
-		excused   bool
-	}{
-		"a reader":        {check.Violation{Check: check.Growing, At: at(11), Joined: true}, true},
-		"a writer":        {check.Violation{Check: check.Growing, At: at(11)}, false},
-		"two at once":     {check.Violation{Check: check.Growing, At: at(11), Given: check.Exclusive}, true},
-		"their exclusion": {check.Violation{Check: check.Exclusive, At: at(11), Reach: at(12)}, true},
+	for engine, nemeses := range map[string][]plan.Nemesis{
+		"redis:2":        {plan.Failover, plan.StaleFailover}, // it may have been acknowledged before it is copied
+		"redis-sentinel": {plan.KillStore, plan.PauseStore, plan.Failover, plan.SwitchOver},
+		"redis-cluster":  {plan.KillStore, plan.PauseStore, plan.Failover},
 	} {
-		if got := s.excuse(test.violation, faults) != nil; got != test.excused {
-			t.Errorf("%s: it is excused: %v", name, got)
+		s := against(t, "redis:")
+		s.target.starter.name = engine
+		for name, test := range map[string]struct {
+			violation check.Violation
+			excused   bool
+		}{
+			"a reader":        {check.Violation{Check: check.Growing, At: at(11), Joined: true}, true},
+			"a writer":        {check.Violation{Check: check.Growing, At: at(11)}, false},
+			"two at once":     {check.Violation{Check: check.Growing, At: at(11), Given: check.Exclusive}, true},
+			"their exclusion": {check.Violation{Check: check.Exclusive, At: at(11), Reach: at(12)}, true},
+			"the fence":       {check.Violation{Check: check.Fenced, At: at(11)}, false},
+		} {
+			for _, n := range nemeses {
+				if got := s.excuse(test.violation, []check.Fault{fault(n, 10, 11)}) != nil; got != test.excused {
+					t.Errorf("%s of %s after %s: it is excused: %v", name, engine, n, got)
+				}
+			}
 		}
 	}
 }
