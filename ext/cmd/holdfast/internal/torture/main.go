@@ -43,11 +43,11 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("torture", flag.ContinueOnError)
 	within := flags.Duration("within", time.Hour, "let the whole pass take about this long")
 	flags.DurationVar(&p.length, "for", 0, "how long each fault is done alone; those together take longer (default what fits)")
-	stores := flags.String("store", "", "torment only these stores, `names` with commas between them:\n"+strings.Join(verify.Engines(), ", "))
-	faults := flags.String("nemesis", "", "do only these faults, `names` with commas between them, as verify has them;\npromised and all are those together")
+	flags.StringVar(&p.stores, "store", "", "torment only these stores, `names` with commas between them:\n"+strings.Join(verify.Engines(), ", "))
+	flags.StringVar(&p.faults, "nemesis", "", "do only these faults, `names` with commas between them, as verify has them;\npromised and all are those together")
 	flags.Uint64Var(&p.seed, "seed", uint64(rand.Uint32()), "do the operations and faults of the pass that has told this `number`")
 	flags.IntVar(&p.parallel, "parallel", 2, "do so many `runs` at once")
-	flags.StringVar(&p.folder, "out", "", "keep the report of each run in this `folder`; those that it has of the same build are not done again")
+	flags.StringVar(&p.folder, "out", "", "keep the report of each run in this `folder`; those of the same build that have proved something are not done again")
 	save := flags.String("save", "", "write the tables into this `folder`, too; those of a part replace none")
 	if flags.Parse(args) != nil {
 		return flag.ErrHelp // it has said what is wrong
@@ -58,7 +58,7 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 	case p.parallel < 1:
 		return fmt.Errorf("-parallel %d: at least one run is done at once", p.parallel)
 	}
-	all, err := choose(names(*stores), names(*faults))
+	all, err := choose(names(p.stores), names(p.faults))
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 		return fmt.Errorf("each of the %d runs would have %v: want %v, so give it more time (-for or -within), or choose fewer (-store, -nemesis)", len(all), p.length, shortest)
 	}
 	if *save != "" { // said now, and not after all the work
-		if err := savable(*save, *stores != "" || *faults != ""); err != nil {
+		if err := savable(*save, p.stores != "" || p.faults != ""); err != nil {
 			return fmt.Errorf("-save: %w", err)
 		}
 	}
@@ -77,7 +77,7 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 	if ctx.Err() != nil || *save == "" {
 		return err
 	}
-	return errors.Join(err, os.WriteFile(filepath.Join(*save, tablesFile), tables(results), 0o644))
+	return errors.Join(err, os.WriteFile(filepath.Join(*save, tablesFile), tables(p.command(), results), 0o644))
 }
 
 const tablesFile = "torture-tables.md"

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -24,6 +25,8 @@ type pass struct {
 	length   time.Duration // of a trial of one fault
 	seed     uint64
 	parallel int
+	stores   string // the flags that choose a part, "" for all
+	faults   string
 	folder   string // for the reports, "" for none
 	out      io.Writer
 	program  prover.Program
@@ -35,12 +38,24 @@ type result struct {
 	trial   trial
 	Command string         `json:"command"`
 	Build   string         `json:"build"`  // of the program
+	Again   bool           `json:"again"`  // it was done again, with nothing beside it
 	Report  *verify.Report `json:"report"` // nil if it could not be done
+	err     error          // why it could not be done, or what it has found wrong
 }
 
-// do does all trials, and returns what has come of each. It is an error if one has
-// found something wrong. When ctx ends, the trials that are under way are given up, and
-// its cause is returned.
+// command is that of the whole pass.
+func (p *pass) command() string {
+	words := []string{"-for", p.length.String(), "-parallel", strconv.Itoa(p.parallel), "-seed", strconv.FormatUint(p.seed, 10)}
+	if p.stores != "" {
+		words = append(words, "-store", p.stores)
+	}
+	if p.faults != "" {
+		words = append(words, "-nemesis", p.faults)
+	}
+	return fmt.Sprintf("make torture TORTURE=%q", strings.Join(words, " "))
+}
+
+// do builds the program and does all trials with it, and returns what has come of each.
 func (p *pass) do(ctx context.Context, trials []trial) ([]result, error) {
 	scratch, err := os.MkdirTemp("", "holdfast-torture-")
 	if err != nil {
@@ -56,39 +71,71 @@ func (p *pass) do(ctx context.Context, trials []trial) ([]result, error) {
 	if err := p.compile(ctx, filepath.Join(scratch, "holdfast")); err != nil {
 		return nil, err
 	}
-	results, errs := make([]result, len(trials)), make([]error, len(trials))
-	next := make(chan int)
+	return p.all(ctx, trials)
+}
+
+// all does all trials, and returns what has come of each. Those that have proved nothing
+// are done again in the end, once and with nothing beside them: a busy machine may have
+// left them too little. It is an error if one has found something wrong. When ctx ends,
+// the trials that are under way are given up, and its cause is returned.
+func (p *pass) all(ctx context.Context, trials []trial) ([]result, error) {
+	results := make([]result, len(trials))
+	var all, unproved []*result
+	for i, t := range trials {
+		results[i].trial = t
+		all = append(all, &results[i])
+	}
+	p.each(ctx, all, p.parallel)
+	for _, r := range all {
+		if r.unproved() {
+			r.Again = true
+			unproved = append(unproved, r)
+		}
+	}
+	if len(unproved) > 0 {
+		fmt.Fprintf(p.out, "%d runs have proved nothing, and are done again one at a time\n", len(unproved))
+		p.each(ctx, unproved, 1)
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	var errs []error
+	for _, r := range results {
+		errs = append(errs, r.err)
+	}
+	return results, errors.Join(errs...)
+}
+
+// each does some trials, so many at once, until ctx ends.
+func (p *pass) each(ctx context.Context, some []*result, parallel int) {
+	next := make(chan *result)
 	var done sync.WaitGroup
 	var ended int
 	var mu sync.Mutex // of ended and out
-	for range p.parallel {
+	for range parallel {
 		done.Go(func() {
-			for i := range next {
-				results[i], errs[i] = p.try(ctx, trials[i])
+			for r := range next {
+				r.err = p.try(ctx, r)
 				if ctx.Err() != nil {
 					continue // it was given up
 				}
 				mu.Lock()
 				ended++
-				fmt.Fprintf(p.out, "%3d/%d %s\n", ended, len(trials), results[i])
-				if results[i].Report == nil {
-					fmt.Fprintln(p.out, errs[i])
+				fmt.Fprintf(p.out, "%3d/%d %s\n", ended, len(some), r)
+				if r.Report == nil {
+					fmt.Fprintln(p.out, r.err)
 				}
 				mu.Unlock()
 			}
 		})
 	}
-	for i := range trials {
+	for _, r := range some {
 		if ctx.Err() == nil {
-			next <- i
+			next <- r
 		}
 	}
 	close(next)
 	done.Wait()
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	return results, errors.Join(errs...)
 }
 
 // compile builds the program. When ctx ends, it returns its cause.
@@ -103,27 +150,33 @@ func (p *pass) compile(ctx context.Context, path string) (err error) {
 }
 
 // try does one trial, unless its report is there already.
-func (p *pass) try(ctx context.Context, t trial) (result, error) {
-	flags := t.flags(p.length, p.seed)
-	r := result{trial: t, Command: "holdfast verify " + strings.Join(flags, " "), Build: p.build}
-	if p.recall(&r) {
-		return r, r.err()
+func (p *pass) try(ctx context.Context, r *result) error {
+	flags := r.trial.flags(p.length, p.seed)
+	r.Command, r.Build = "holdfast verify "+strings.Join(flags, " "), p.build
+	if p.recall(r) {
+		return r.found()
 	}
-	ctx, cancel := context.WithTimeout(ctx, t.lasts(p.length)+patience)
+	ctx, cancel := context.WithTimeout(ctx, r.trial.lasts(p.length)+patience)
 	defer cancel()
 	var err error
 	if r.Report, err = p.program.Verify(ctx, flags...); err != nil {
-		return r, fmt.Errorf("%s: %w", r.Command, err)
+		return fmt.Errorf("%s: %w", r.Command, err)
 	}
-	return r, errors.Join(r.err(), p.keep(r))
+	return errors.Join(r.found(), p.keep(*r))
 }
 
-// err says what a report has found wrong.
-func (r result) err() error {
+// found says what a report has found wrong.
+func (r result) found() error {
 	if err := r.Report.Err(); err != nil {
 		return fmt.Errorf("%s: %w", r.Command, err)
 	}
 	return nil
+}
+
+// unproved reports whether a run was done and has found nothing, and proved nothing
+// either.
+func (r result) unproved() bool {
+	return r.Report != nil && errors.Is(r.Report.Err(), verify.ErrUnproved)
 }
 
 // path is where a report is kept.
@@ -144,7 +197,7 @@ func (p *pass) keep(r result) error {
 }
 
 // recall reads the report of the same command and build from the folder, if it is
-// there.
+// there and has proved something.
 func (p *pass) recall(r *result) bool {
 	if p.folder == "" {
 		return false
@@ -154,10 +207,10 @@ func (p *pass) recall(r *result) bool {
 		return false
 	}
 	var earlier result
-	if json.Unmarshal(text, &earlier) != nil || earlier.Command != r.Command || earlier.Build != r.Build || earlier.Report == nil {
+	if json.Unmarshal(text, &earlier) != nil || earlier.Command != r.Command || earlier.Build != r.Build || earlier.Report == nil || earlier.unproved() {
 		return false
 	}
-	r.Report = earlier.Report
+	r.Report, r.Again = earlier.Report, earlier.Again
 	return true
 }
 

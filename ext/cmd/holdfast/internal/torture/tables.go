@@ -39,6 +39,8 @@ func (r result) cell() string {
 	switch {
 	case r.Report == nil:
 		return "not done"
+	case r.unproved():
+		return "unproved"
 	case r.Report.Err() != nil:
 		return "**BROKEN**"
 	case r.trial.stands:
@@ -51,11 +53,11 @@ func (r result) cell() string {
 	return fmt.Sprintf("(%d)", seen)
 }
 
-// tables writes all that has come of a pass.
-func tables(results []result) []byte {
+// tables writes all that has come of a pass, which a command does again.
+func tables(command string, results []result) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, tablesHead, told(results, func(r *verify.Report) string { return r.Build }),
-		strings.TrimSpace(runtime.Version()), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+		strings.TrimSpace(runtime.Version()), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), command)
 	writeTotals(&b, results)
 	writeMatrix(&b, results)
 	for _, store := range stores(results) {
@@ -68,7 +70,9 @@ const tablesHead = `# Tables of the torture
 
 "make torture" has written this file. [torture.md](torture.md) says what the figures mean.
 
-Holdfast %s, %s, %s/%s, %d processors.
+Holdfast %s, %s, %s/%s, %d processors. The same operations and faults again:
+
+    %s
 
 `
 
@@ -102,11 +106,14 @@ func stores(results []result) (names []string) {
 
 // writeTotals adds everything up.
 func writeTotals(b *bytes.Buffer, results []result) {
-	var operations, grants, losses, refused, writes, stale, lost int
+	var again, operations, grants, losses, refused, writes, stale, lost int
 	faults, hits := make(map[string]int), make(map[string]int)
 	for _, r := range results {
 		if r.Report == nil {
 			continue
+		}
+		if r.Again {
+			again++
 		}
 		operations += r.Report.Operations
 		grants += r.Report.Grants
@@ -126,6 +133,7 @@ func writeTotals(b *bytes.Buffer, results []result) {
 		name  string
 		count int
 	}{
+		{"runs that had proved nothing, and were done again with nothing beside them", again},
 		{"operations", operations},
 		{"locks that were granted", grants},
 		{"locks that were lost, and told so", losses},
@@ -157,7 +165,7 @@ func writeChecks(b *bytes.Buffer, results []result) {
 			if r.Report == nil {
 				continue
 			}
-			if r.Report.Unchecked[p] == "" {
+			if r.Report.Unchecked[p] == "" && !r.unproved() {
 				judged++
 			}
 			broken += r.Report.Violations[p]

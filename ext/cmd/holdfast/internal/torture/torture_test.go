@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/prover"
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify"
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/check"
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/plan"
@@ -117,19 +118,21 @@ func TestTables(t *testing.T) {
 		}
 	}
 	results := []result{
-		{trial{"redis", "kill", nil, true}, "holdfast one", "", report("kill")},
-		{trial{"redis", "evict", nil, false}, "holdfast two", "", report("evict")},
-		{trial{"etcd", "kill", nil, true}, "holdfast three", "", report("kill")},
-		{trial{"etcd", "pause", nil, true}, "holdfast four", "", nil},
+		{trial: trial{"redis", "kill", nil, true}, Command: "holdfast one", Report: report("kill")},
+		{trial: trial{"redis", "evict", nil, false}, Command: "holdfast two", Report: report("evict")},
+		{trial: trial{"etcd", "kill", nil, true}, Command: "holdfast three", Report: report("kill")},
+		{trial: trial{"etcd", "pause", nil, true}, Command: "holdfast four"},
+		{trial: trial{"etcd", "evict", nil, false}, Command: "holdfast five", Again: true, Report: &verify.Report{Invalid: "no locks"}},
 	}
 	results[1].Report.Waived[check.Exclusive] = 11
 	results[1].Report.Waived[check.Told] = 4
 	results[2].Report.Violations[check.Growing] = 1
 	results[0].Report.Unchecked = map[check.Promise]string{check.Kept: "too short", check.Single: "no effect"}
 	results[1].Report.Unchecked = map[check.Promise]string{check.Kept: "too short"}
-	text := string(tables(results))
+	text := string(tables("make all of it", results))
 	for _, want := range []string{
-		"|  | kill | pause | evict |\n", "| redis | held | – | (15) |\n", "| etcd | **BROKEN** | not done | – |\n",
+		"|  | kill | pause | evict |\n", "| redis | held | – | (15) |\n", "| etcd | **BROKEN** | not done | unproved |\n", "\n    make all of it\n\n## Totals",
+		"nothing beside them | 1 |\n",
 		"| operations | 3,703,701 |\n", "| `kill` | 6 | 4 |\n", "| evict | exclusion (11), told (4) | 3 | 2 |", "| kill | tokens 1 BROKEN |", "`holdfast three`",
 		"\nHoldfast v1.2.0 0123456789ab, go", "## redis\n\nEtcetera 3.4.\n\n",
 		"| `tokens` | 3 | 1 | 0 |\n", "| `told` | 3 | 0 | 4 |\n", "| `kept` | 1 | 0 | 0 |\n",
@@ -149,7 +152,7 @@ func TestTables(t *testing.T) {
 // A report that is there is used again, if it is of the same command and build.
 func TestReportsAreKept(t *testing.T) {
 	p := &pass{folder: t.TempDir()}
-	kept := result{trial{store: "redis:3", faults: "kill"}, "holdfast one", "this build", &verify.Report{Operations: 7}}
+	kept := result{trial: trial{store: "redis:3", faults: "kill"}, Command: "holdfast one", Build: "this build", Again: true, Report: &verify.Report{Operations: 7}}
 	if err := p.keep(kept); err != nil {
 		t.Fatal(err)
 	}
@@ -162,9 +165,65 @@ func TestReportsAreKept(t *testing.T) {
 		{"holdfast one", "another", false},
 	} {
 		r := result{trial: kept.trial, Command: c.command, Build: c.build}
-		if got := p.recall(&r); got != c.want || got && r.Report.Operations != 7 {
+		if got := p.recall(&r); got != c.want || got && (r.Report.Operations != 7 || !r.Again) {
 			t.Errorf("%s of %s: %v, %+v", c.command, c.build, got, r.Report)
 		}
+	}
+	for why, want := range map[*verify.Report]bool{
+		{Invalid: "no locks"}: false,
+		{Invalid: "no locks", Violations: map[check.Promise]int{check.Fenced: 1}}: true, // which is something
+	} {
+		if err := p.keep(result{trial: kept.trial, Command: "holdfast one", Build: "this build", Report: why}); err != nil {
+			t.Fatal(err)
+		}
+		r := result{trial: kept.trial, Command: "holdfast one", Build: "this build"}
+		if got := p.recall(&r); got != want {
+			t.Errorf("a report that says %v is used again: %v", why.Err(), got)
+		}
+	}
+}
+
+// A run that has proved nothing is done again, alone and once, when all others are over.
+func TestUnprovedIsDoneAgain(t *testing.T) {
+	folder := t.TempDir()
+	program := filepath.Join(folder, "holdfast")
+	script := `#!/bin/sh
+echo "$6" >> ` + folder + `/ran
+case "$6" in
+kill) [ "$(grep -c kill ` + folder + `/ran)" = 2 ] && echo '{"operations": 7}' && exit ;;
+slow) ;;
+*) echo '{"operations": 3}' && exit ;;
+esac
+echo '{"invalid": "no locks"}'
+exit 1
+`
+	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	var trials []trial
+	for _, n := range []plan.Nemesis{plan.Kill, plan.Slow, plan.Pause} {
+		trials = append(trials, trial{"redis", string(n), []plan.Nemesis{n}, true})
+	}
+	p := &pass{length: shortest, parallel: 1, out: io.Discard, program: prover.Program(program)}
+	results, err := p.all(t.Context(), trials)
+	if !errors.Is(err, verify.ErrUnproved) || strings.Contains(err.Error(), "kill") {
+		t.Errorf("got %v", err)
+	}
+	if ran, err := os.ReadFile(filepath.Join(folder, "ran")); err != nil || string(ran) != "kill\nslow\npause\nkill\nslow\n" {
+		t.Errorf("it ran %q, %v", ran, err)
+	}
+	for i, want := range []string{"held", "unproved", "held"} {
+		if got := results[i].cell(); got != want || results[i].Again != (i < 2) {
+			t.Errorf("%s: %s, again %v", trials[i].faults, got, results[i].Again)
+		}
+	}
+}
+
+// The tables name the command of the pass.
+func TestCommand(t *testing.T) {
+	p := &pass{length: 8 * time.Second, parallel: 3, seed: 7, stores: "redis,etcd:3", faults: "kill"}
+	if got, want := p.command(), `make torture TORTURE="-for 8s -parallel 3 -seed 7 -store redis,etcd:3 -nemesis kill"`; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 

@@ -104,8 +104,11 @@ func (s *scene) report() *Report {
 	return r
 }
 
+// ErrUnproved says that a run has found nothing, and proved nothing either.
+var ErrUnproved = errors.New("nothing is proved")
+
 // Err says what was wrong; nil means that all promises were kept, and put to the
-// proof.
+// proof. If they were not put to it, it is ErrUnproved.
 func (r *Report) Err() error {
 	n := 0
 	for _, of := range r.Violations {
@@ -115,7 +118,7 @@ func (r *Report) Err() error {
 	case n > 0:
 		return fmt.Errorf("promises were broken %d times: see the history in %s", n, r.History)
 	case r.Invalid != "":
-		return errors.New("nothing is proved: " + r.Invalid)
+		return fmt.Errorf("%w: %s", ErrUnproved, r.Invalid)
 	}
 	return nil
 }
