@@ -36,7 +36,7 @@ bench: ## measure it beside what others use, in 25 minutes; BENCH=-short takes f
 	go run ./ext/bench $(BENCH)
 
 .PHONY: torture
-torture: ## put every store to the proof with every fault, in an hour; TORTURE=-save=docs publishes
+torture: ## put every store to the proof with every fault, in an hour or so; TORTURE=-save=docs publishes
 	@scripts/servers
 	go run ./ext/cmd/holdfast/internal/torture $(TORTURE)
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/prover"
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify"
+	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/check"
 )
 
 // patience is how long verify may take besides the time in which it does harm.
@@ -167,16 +168,29 @@ func (p *pass) try(ctx context.Context, r *result) error {
 
 // found says what a report has found wrong.
 func (r result) found() error {
-	if err := r.Report.Err(); err != nil {
+	err := r.Report.Err()
+	if lacks := r.lacks(); err == nil && lacks != "" {
+		err = fmt.Errorf("%w: %s", verify.ErrUnproved, lacks)
+	}
+	if err != nil {
 		return fmt.Errorf("%s: %w", r.Command, err)
 	}
 	return nil
 }
 
+// lacks says why a report proves nothing, "" if it does. Of a trial in which locks are
+// to be kept it does so only if some had to be renewed.
+func (r result) lacks() string {
+	if why := r.Report.Unchecked[check.Kept]; r.Report.Invalid == "" && r.trial.faults == longLived && why != "" {
+		return fmt.Sprintf("%s was not checked: %s", check.Kept, why)
+	}
+	return r.Report.Invalid
+}
+
 // unproved reports whether a run was done and has found nothing, and proved nothing
 // either.
 func (r result) unproved() bool {
-	return r.Report != nil && errors.Is(r.Report.Err(), verify.ErrUnproved)
+	return r.Report != nil && errors.Is(r.found(), verify.ErrUnproved)
 }
 
 // path is where a report is kept.
@@ -206,7 +220,7 @@ func (p *pass) recall(r *result) bool {
 	if err != nil {
 		return false
 	}
-	var earlier result
+	earlier := result{trial: r.trial}
 	if json.Unmarshal(text, &earlier) != nil || earlier.Command != r.Command || earlier.Build != r.Build || earlier.Report == nil || earlier.unproved() {
 		return false
 	}

@@ -25,8 +25,8 @@ func (r result) verdict() string {
 			found = append(found, fmt.Sprintf("%s (%d)", p, n))
 		}
 	}
-	if r.Report.Invalid != "" {
-		found = append(found, "nothing is proved: "+r.Report.Invalid)
+	if lacks := r.lacks(); lacks != "" {
+		found = append(found, "nothing is proved: "+lacks)
 	}
 	if len(found) == 0 {
 		return "ok"
@@ -228,32 +228,35 @@ func writeRuns(b *bytes.Buffer, store string, results []result) {
 	writeUnchecked(b, results)
 }
 
-// writeUnchecked says which checks had nothing to look at in the runs of a store.
+// writeUnchecked says which checks had nothing to look at in the runs of a store, or in
+// which few they had.
 func writeUnchecked(b *bytes.Buffer, results []result) {
 	for _, p := range check.Promises() {
-		var faults []string
-		runs, why := 0, ""
+		var checked, unchecked []string
+		why := ""
 		for _, r := range results {
-			if r.Report == nil {
-				continue
-			}
-			runs++
-			if reason := r.Report.Unchecked[p]; reason != "" {
-				faults, why = append(faults, r.trial.faults), reason
+			switch {
+			case r.Report == nil || r.unproved():
+			case r.Report.Unchecked[p] == "":
+				checked = append(checked, r.trial.faults)
+			default:
+				unchecked, why = append(unchecked, r.trial.faults), r.Report.Unchecked[p]
 			}
 		}
-		switch len(faults) {
-		case 0:
-		case runs:
+		switch {
+		case len(unchecked) == 0:
+		case len(checked) == 0:
 			fmt.Fprintf(b, "In none of these runs `%s` was checked: %s.\n\n", p, why)
+		case len(checked) < len(unchecked):
+			fmt.Fprintf(b, "Only with %s `%s` was checked: %s.\n\n", strings.Join(checked, ", "), p, why)
 		default:
-			fmt.Fprintf(b, "With %s `%s` was not checked: %s.\n\n", strings.Join(faults, ", "), p, why)
+			fmt.Fprintf(b, "With %s `%s` was not checked: %s.\n\n", strings.Join(unchecked, ", "), p, why)
 		}
 	}
 }
 
 // met says how many faults were done, and how many of them have met somebody at work:
-// of several kinds also each.
+// of faults together also each.
 func (r result) met() (done int, hits string) {
 	sum := 0
 	var each []string
@@ -261,7 +264,7 @@ func (r result) met() (done int, hits string) {
 		done, sum = done+n.Faults, sum+n.Hits
 		each = append(each, fmt.Sprintf("%s %d", n.Name, n.Hits))
 	}
-	if hits = thousands(sum); len(each) > 1 {
+	if hits = thousands(sum); r.Report.Nemeses != nil && r.trial.faults != r.Report.Nemeses[0].Name {
 		hits += ": " + strings.Join(each, ", ")
 	}
 	return done, hits

@@ -38,7 +38,7 @@ func TestEveryFaultIsDone(t *testing.T) {
 		for _, n := range can {
 			want = append(want, string(n))
 		}
-		want = append(want, allPromised)
+		want = append(want, allPromised, longLived)
 		if len(stands) < len(can) {
 			want = append(want, allPossible)
 		}
@@ -71,14 +71,18 @@ func TestChoose(t *testing.T) {
 
 // Verify refuses a run into which a fault does not fit that it was told to do.
 func TestFaultsFitIn(t *testing.T) {
-	const respite = 11 * time.Second // of the servers that need the longest
+	respite := func(ttl time.Duration) time.Duration { return 5*ttl + time.Second } // of servers that need the longest
 	c := verify.Default()
 	for _, trial := range every(t) {
 		if trial.faults == allPromised {
 			continue // not told
 		}
+		ttl, workers := c.TTL, c.Workers
+		if trial.faults == longLived {
+			ttl, workers = longLease, 2*workers
+		}
 		for seed := range uint64(200) {
-			f := plan.Faults{Seed: seed, Nemeses: trial.nemeses, Workers: c.Workers, Nodes: 1, TTL: c.TTL, Length: trial.lasts(shortest), Respite: respite}
+			f := plan.Faults{Seed: seed, Nemeses: trial.nemeses, Workers: workers, Nodes: 1, TTL: ttl, Length: trial.lasts(shortest), Respite: respite(ttl)}
 			all := f.Schedule()
 			for _, n := range trial.nemeses {
 				if !slices.ContainsFunc(all, func(fault plan.Fault) bool { return fault.Nemesis == n }) {
@@ -89,9 +93,9 @@ func TestFaultsFitIn(t *testing.T) {
 	}
 }
 
-func TestAllFitsIntoAnHour(t *testing.T) {
+func TestAllFits(t *testing.T) {
 	all := every(t)
-	two, one := fitting(all, time.Hour, 2), fitting(all, time.Hour, 1)
+	two, one := fitting(all, usual, 2), fitting(all, usual, 1)
 	if two < shortest*3/2 || one >= two {
 		t.Errorf("runs of %v, two at once, and of %v, one at once", two, one)
 	}
@@ -103,9 +107,16 @@ func TestAllFitsIntoAnHour(t *testing.T) {
 // Of faults together it is told how often each has met somebody at work.
 func TestMet(t *testing.T) {
 	kill, pause := verify.Nemesis{Name: "kill", Faults: 3, Hits: 2}, verify.Nemesis{Name: "pause", Faults: 5, Hits: 4}
-	for want, all := range map[string][]verify.Nemesis{"2": {kill}, "6: kill 2, pause 4": {kill, pause}} {
-		if _, got := (result{Report: &verify.Report{Nemeses: all}}).met(); got != want {
-			t.Errorf("%v: %q, want %q", all, got, want)
+	for want, test := range map[string]struct {
+		faults string
+		all    []verify.Nemesis
+	}{
+		"2":                  {"kill", []verify.Nemesis{kill}},
+		"2: kill 2":          {longLived, []verify.Nemesis{kill}},
+		"6: kill 2, pause 4": {allPromised, []verify.Nemesis{kill, pause}},
+	} {
+		if _, got := (result{trial: trial{faults: test.faults}, Report: &verify.Report{Nemeses: test.all}}).met(); got != want {
+			t.Errorf("%s of %v: %q, want %q", test.faults, test.all, got, want)
 		}
 	}
 }
@@ -120,23 +131,25 @@ func TestTables(t *testing.T) {
 	results := []result{
 		{trial: trial{"redis", "kill", nil, true}, Command: "holdfast one", Report: report("kill")},
 		{trial: trial{"redis", "evict", nil, false}, Command: "holdfast two", Report: report("evict")},
+		{trial: trial{"redis", "long", nil, true}, Command: "holdfast long", Report: report("slow")},
 		{trial: trial{"etcd", "kill", nil, true}, Command: "holdfast three", Report: report("kill")},
 		{trial: trial{"etcd", "pause", nil, true}, Command: "holdfast four"},
 		{trial: trial{"etcd", "evict", nil, false}, Command: "holdfast five", Again: true, Report: &verify.Report{Invalid: "no locks"}},
 	}
 	results[1].Report.Waived[check.Exclusive] = 11
 	results[1].Report.Waived[check.Told] = 4
-	results[2].Report.Violations[check.Growing] = 1
+	results[3].Report.Violations[check.Growing] = 1
 	results[0].Report.Unchecked = map[check.Promise]string{check.Kept: "too short", check.Single: "no effect"}
 	results[1].Report.Unchecked = map[check.Promise]string{check.Kept: "too short"}
+	results[3].Report.Unchecked = map[check.Promise]string{check.Lively: "nobody"}
 	text := string(tables("make all of it", results))
 	for _, want := range []string{
-		"|  | kill | pause | evict |\n", "| redis | held | – | (15) |\n", "| etcd | **BROKEN** | not done | unproved |\n", "\n    make all of it\n\n## Totals",
+		"|  | kill | pause | evict | long |\n", "| redis | held | – | (15) | held |\n", "| etcd | **BROKEN** | not done | unproved | – |\n", "\n    make all of it\n\n## Totals",
 		"nothing beside them | 1 |\n",
-		"| operations | 3,703,701 |\n", "| `kill` | 6 | 4 |\n", "| evict | exclusion (11), told (4) | 3 | 2 |", "| kill | tokens 1 BROKEN |", "`holdfast three`",
+		"| operations | 4,938,268 |\n", "| `kill` | 6 | 4 |\n", "| evict | exclusion (11), told (4) | 3 | 2 |", "| kill | tokens 1 BROKEN |", "`holdfast three`",
 		"\nHoldfast v1.2.0 0123456789ab, go", "## redis\n\nEtcetera 3.4.\n\n",
-		"| `tokens` | 3 | 1 | 0 |\n", "| `told` | 3 | 0 | 4 |\n", "| `kept` | 1 | 0 | 0 |\n",
-		"In none of these runs `kept` was checked: too short.\n", "With kill `once` was not checked: no effect.\n",
+		"| `tokens` | 4 | 1 | 0 |\n", "| `told` | 4 | 0 | 4 |\n", "| `kept` | 2 | 0 | 0 |\n",
+		"Only with long `kept` was checked: too short.\n", "In none of these runs `progress` was checked: nobody.\n", "With kill `once` was not checked: no effect.\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the tables lack %q:\n%s", want, text)
@@ -179,6 +192,17 @@ func TestReportsAreKept(t *testing.T) {
 		r := result{trial: kept.trial, Command: "holdfast one", Build: "this build"}
 		if got := p.recall(&r); got != want {
 			t.Errorf("a report that says %v is used again: %v", why.Err(), got)
+		}
+	}
+}
+
+// A trial with a long lease is to show that locks are kept.
+func TestLongHasToShowKept(t *testing.T) {
+	idle := &verify.Report{Unchecked: map[check.Promise]string{check.Kept: "no renewal"}}
+	for faults, want := range map[string]bool{longLived: true, allPromised: false} {
+		r := result{trial: trial{"redis", faults, nil, true}, Report: idle}
+		if got := r.unproved(); got != want || got != strings.Contains(r.verdict(), "no renewal") {
+			t.Errorf("%s without a renewal is unproved: %v, %s", faults, got, r.verdict())
 		}
 	}
 }

@@ -14,8 +14,13 @@ import (
 // What a trial does if it is not one fault alone.
 const (
 	allPromised = "promised" // all together that the store promises to stand
+	longLived   = "long"     // those that locks outlast whose TTL is longLease
 	allPossible = "all"      // all at all
 )
+
+// longLease is a TTL with which verify can tell a lock that was not renewed from a slow
+// machine.
+const longLease = 20 * time.Second
 
 // shortest is how long a trial has to be for a fault to come, and for the checks to
 // have something to look at.
@@ -24,7 +29,7 @@ const shortest = 5 * time.Second
 // A trial is one run of verify.
 type trial struct {
 	store   string
-	faults  string         // a nemesis, allPromised or allPossible
+	faults  string         // a nemesis, or which together
 	nemeses []plan.Nemesis // what is done
 	stands  bool           // the store promises to stand it
 }
@@ -67,7 +72,7 @@ func columns() (names []string) {
 	for _, n := range plan.Nemeses() {
 		names = append(names, string(n))
 	}
-	return append(names, allPromised, allPossible)
+	return append(names, allPromised, longLived, allPossible)
 }
 
 // trialsOf returns the trials of a store, in order. What it promises to stand is
@@ -80,11 +85,35 @@ func trialsOf(store string) (trials []trial, err error) {
 	for _, n := range can {
 		trials = append(trials, trial{store, string(n), []plan.Nemesis{n}, slices.Contains(stands, n)})
 	}
-	trials = append(trials, trial{store, allPromised, stands, true})
+	trials = append(trials, trial{store, allPromised, stands, true}, trial{store, longLived, outlasted(store, stands), true})
 	if len(stands) < len(can) {
 		trials = append(trials, trial{store, allPossible, can, false})
 	}
 	return trials, nil
+}
+
+// outlasted are faults that a store stands and by which no lock is lost that has a
+// longLease: its holder is not harmed, nor cut off from the store for so long. Where a
+// majority decides, a server may be away for any time.
+func outlasted(store string, stands []plan.Nemesis) []plan.Nemesis {
+	some := []plan.Nemesis{plan.Slow, plan.Restart}
+	if majority(store) {
+		some = []plan.Nemesis{plan.Slow, plan.KillStore}
+	}
+	some = slices.DeleteFunc(some, func(n plan.Nemesis) bool { return !slices.Contains(stands, n) })
+	switch {
+	case len(some) > 0:
+		return some
+	case slices.Contains(stands, plan.WorkerClock):
+		return []plan.Nemesis{plan.WorkerClock}
+	}
+	return []plan.Nemesis{plan.Kill} // of others
+}
+
+// majority reports whether the store is several servers that decide together.
+func majority(store string) bool {
+	_, servers, many := strings.Cut(store, ":")
+	return many && servers != "2" // a replica has no say
 }
 
 // lasts is how long the trial is, if one of a single fault is of this length.
@@ -92,6 +121,8 @@ func trialsOf(store string) (trials []trial, err error) {
 // that their faults, and many together, need longer.
 func (t trial) lasts(single time.Duration) time.Duration {
 	switch {
+	case t.faults == longLived:
+		return longLease * 5 / 2
 	case len(t.nemeses) == 1 && t.nemeses[0].Server():
 		return 3 * single
 	case len(t.nemeses) == 1:
@@ -129,14 +160,19 @@ func (t trial) flags(single time.Duration, seed uint64) []string {
 		flags = append(flags, "--nemesis", plan.List(t.nemeses))
 	}
 	clients := t.clients()
-	return append(flags, "--for", t.lasts(single).String(), "--clients", strconv.Itoa(clients), "--keys", strconv.Itoa(2*clients), "--seed", strconv.FormatUint(seed, 10))
+	keys := 2 * clients
+	if t.faults == longLived { // the first of each process holds most of the locks that have to be renewed
+		clients /= 2
+		flags = append(flags, "--ttl", longLease.String(), "--workers", strconv.Itoa(2*verify.Default().Workers))
+	}
+	return append(flags, "--for", t.lasts(single).String(), "--clients", strconv.Itoa(clients), "--keys", strconv.Itoa(keys), "--seed", strconv.FormatUint(seed, 10))
 }
 
 // clients are how many goroutines of each process keep two processors busy. Servers
 // that agree about everything need some of that for themselves, and with twice as many
 // keys most of these are free.
 func (t trial) clients() int {
-	if _, nodes, many := strings.Cut(t.store, ":"); many && nodes != "2" {
+	if majority(t.store) {
 		return 8
 	}
 	return 16
