@@ -39,7 +39,8 @@
 //   - Mutual exclusion, and tokens that grow with every grant of a key, as long
 //     as nodes do not forget: through the failure of any minority of them, lost
 //     and late messages, and, for the tokens, whatever the clocks do.
-//   - A minority that is down or hangs costs no time and no locks.
+//   - A minority that is down or hangs costs no time, and no locks but those that
+//     have just a majority.
 //   - A claim that fewer than a majority confirms is not held. One that a
 //     majority has lost is lost, and released on the others.
 //   - First come, first served, for those who were told to wait before the next

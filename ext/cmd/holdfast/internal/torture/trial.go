@@ -94,7 +94,8 @@ func trialsOf(store string) (trials []trial, err error) {
 
 // outlasted are faults that a store stands and by which no lock is lost that has a
 // longLease: its holder is not harmed, nor cut off from the store for so long. Where a
-// majority decides, a server may be away for any time.
+// majority decides, a server may be away for any time: only Redlock loses those locks with
+// it that just a majority had.
 func outlasted(store string, stands []plan.Nemesis) []plan.Nemesis {
 	some := []plan.Nemesis{plan.Slow, plan.Restart}
 	if majority(store) {
