@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"log/slog"
 	mathrand "math/rand/v2"
-	"net/url"
 	"sync"
 	"time"
 
@@ -79,7 +78,7 @@ func Open(ctx context.Context, rawURL string, opts *Options) (*Locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	u, err := url.Parse(rawURL)
+	u, err := driver.ParseURL(rawURL)
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}

@@ -49,17 +49,9 @@ func Schemes() []string {
 // Open makes the Store that a URL names. The package of the store must have
 // been imported. Errors show the URL without its password.
 func Open(ctx context.Context, rawURL string) (Store, error) {
-	u, err := url.Parse(rawURL)
+	u, err := ParseURL(rawURL)
 	if err != nil {
-		// The error repeats the URL, or as much of a password as it takes for a
-		// port.
-		if parse := (*url.Error)(nil); errors.As(err, &parse) {
-			err = parse.Err
-		}
-		if strings.Contains(rawURL, "@") {
-			err = errors.New("write /, #, ?, % and @ in a password as %2F, %23, %3F, %25 and %40")
-		}
-		return nil, fmt.Errorf("%w: it does not parse: %w", ErrURL, err)
+		return nil, err
 	}
 	registry.RLock()
 	open := registry.openers[u.Scheme]
@@ -72,6 +64,23 @@ func Open(ctx context.Context, rawURL string) (Store, error) {
 		return nil, fmt.Errorf("open %s: %w", Redact(u), err)
 	}
 	return store, nil
+}
+
+// ParseURL parses the URL of a store, as Open does. Unlike those of [url.Parse], its
+// errors do not show the URL, which may have a password; they match [ErrURL].
+func ParseURL(rawURL string) (*url.URL, error) {
+	u, err := url.Parse(rawURL)
+	if err == nil {
+		return u, nil
+	}
+	// The error repeats the URL, or as much of a password as it takes for a port.
+	if parse := (*url.Error)(nil); errors.As(err, &parse) {
+		err = parse.Err
+	}
+	if strings.Contains(rawURL, "@") {
+		err = errors.New("write /, #, ?, % and @ in a password as %2F, %23, %3F, %25 and %40")
+	}
+	return nil, fmt.Errorf("%w: it does not parse: %w", ErrURL, err)
 }
 
 func unknownScheme(u *url.URL) error {

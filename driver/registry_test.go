@@ -44,3 +44,15 @@ func TestOpenTellsAWrongURLFromAStoreThatFails(t *testing.T) {
 		}
 	}
 }
+
+func TestParseURL(t *testing.T) {
+	for _, raw := range []string{"redis://u:secret%zz@h", "redis://u:secret/2@h:6379", "redis://h:secret"} {
+		u, err := ParseURL(raw)
+		if u != nil || !errors.Is(err, ErrURL) || strings.Contains(err.Error(), "u:secret") {
+			t.Errorf("ParseURL(%q): %v, %v", raw, u, err)
+		}
+	}
+	if u, err := ParseURL("redis://u:secret%2F@h"); err != nil || u.Host != "h" {
+		t.Errorf("%v, %v", u, err)
+	}
+}

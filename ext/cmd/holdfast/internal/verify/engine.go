@@ -259,6 +259,9 @@ func Engines() (names []string) {
 // behind it.
 func starterOf(text string) (starter, error) {
 	name, query, more := strings.Cut(text, "?")
+	if strings.Contains(name, "://") { // and perhaps a password, which is not to be shown
+		return starter{}, fmt.Errorf("%w: --start takes no URL, which is for --store (possible: %s)", ErrEngine, strings.Join(Engines(), ", "))
+	}
 	i := slices.IndexFunc(starters, func(s starter) bool { return s.name == name })
 	if i < 0 {
 		return starter{}, fmt.Errorf("%w: there is no %q to start (possible: %s)", ErrEngine, name, strings.Join(Engines(), ", "))

@@ -55,8 +55,8 @@ func (c Config) newTarget(ctx context.Context, h *servers.Host, folder string) (
 			return nil, err
 		}
 	}
-	if t.url, err = url.Parse(t.engine.url); err != nil {
-		return nil, fmt.Errorf("%w: %w", driver.ErrURL, err)
+	if t.url, err = driver.ParseURL(t.engine.url); err != nil {
+		return nil, err
 	}
 	if t.url.Scheme == "mem" {
 		return nil, fmt.Errorf("%w: mem:// is the memory of one process, which workers do not share", driver.ErrURL)
