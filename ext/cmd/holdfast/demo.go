@@ -32,7 +32,12 @@ sold what there was, and fails with 1 if not.`,
   holdfast demo --pause
   holdfast demo --servers 8 --store file:///run/lock/demo --json`,
 		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runDemo(cmd, c, asJSON) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := refuseEmpty(cmd, map[string]string{"store": ownFiles}); err != nil {
+				return err
+			}
+			return runDemo(cmd, c, asJSON)
+		},
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&c.Servers, "servers", c.Servers, "server processes")

@@ -3,7 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -117,6 +119,21 @@ func wrongFlag(err error) error {
 	}
 	return fmt.Errorf("--%s %q must be %s", flag.Name, wrong.GetValue(), want)
 }
+
+// refuseEmpty refuses flags that were given no text, as by a script with a variable
+// that is not set: such a script does not mean the default. names says of each what it
+// should have.
+func refuseEmpty(cmd *cobra.Command, names map[string]string) error {
+	for _, flag := range slices.Sorted(maps.Keys(names)) {
+		if f := cmd.Flags().Lookup(flag); f.Changed && f.Value.String() == "" {
+			return usage(cmd.CommandPath(), "--%s is empty: %s", flag, names[flag])
+		}
+	}
+	return nil
+}
+
+// ownFiles is what --store should have of a command that brings files of its own.
+const ownFiles = "name a store, or leave it out for files that are removed at the end"
 
 // noArguments checks the arguments of a command that takes none.
 func noArguments(cmd *cobra.Command, args []string) error {

@@ -37,6 +37,9 @@ docs/cli.md tells what each fault does, and what each check looks at.`,
   holdfast verify --nemesis kill,pause --seed 7 --json`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if err := refuseEmpty(cmd, verifyNames()); err != nil {
+				return err
+			}
 			if kinds != "" {
 				if c.Kinds, err = plan.ParseKinds(kinds); err != nil {
 					return usage(cmd.CommandPath(), "%w", err)
@@ -46,9 +49,6 @@ docs/cli.md tells what each fault does, and what each check looks at.`,
 				if c.Nemeses, err = plan.ParseNemeses(nemeses); err != nil {
 					return usage(cmd.CommandPath(), "%w", err)
 				}
-			}
-			if cmd.Flags().Changed("store") && c.Store == "" { // as with a variable that is not set
-				return usage(cmd.CommandPath(), "--store is empty: name a store, or leave it out for files that are removed at the end")
 			}
 			if !cmd.Flags().Changed("seed") {
 				c.Seed = uint64(rand.Uint32())
@@ -72,6 +72,18 @@ docs/cli.md tells what each fault does, and what each check looks at.`,
 	flags.BoolVar(&asJSON, "json", false, "write JSON")
 	cmd.AddCommand(partCommand("work", "Be one worker of a run, which says on stdin what to do", verify.Work))
 	return cmd
+}
+
+// verifyNames says what the flags that take text are to have.
+func verifyNames() map[string]string {
+	return map[string]string{
+		"store":   ownFiles,
+		"start":   "name one of " + strings.Join(verify.Engines(), ", ") + ", or leave it out for files",
+		"kind":    "name some of " + plan.List(plan.Kinds()) + ", or leave it out for all that the store has",
+		"nemesis": "name some of " + plan.List(plan.Nemeses()) + ", or none, or leave it out for all that the store promises to stand",
+		"out":     "name a new folder, or leave it out for one that stays only if a promise was broken",
+		"html":    "name a file, or leave it out for no page",
+	}
 }
 
 func runVerify(cmd *cobra.Command, c verify.Config, asJSON bool) error {
