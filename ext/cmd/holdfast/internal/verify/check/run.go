@@ -34,7 +34,7 @@ type Hold struct {
 	Asked    int64
 	Got      int64  // Never if it was not granted
 	Late     bool   // it was lost by then: its process was stopped just after the grant
-	Token    uint64 // 0 if it is not known
+	Token    uint64 // 0 if it is not known, or the store has given none
 	Until    int64  // the last known deadline; Never if it had none
 	Held     int64  // the last time of which the holder said afterwards that it held
 	Lost     int64  // when the loss was told; Never if not

@@ -9,14 +9,19 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Tokens checks [Growing]: a token is larger than all that were known before it was
-// asked for. Readers may share that of their phase. Slots that are held at the same
+// Tokens checks [Growing]: a lock has a token, which is larger than all that were known
+// before it was asked for. Readers may share that of their phase. Slots that are held at the same
 // time need only differ, and a goroutine may come by a claim to one that the store
 // has granted to another of its process, for as long as such a claim stands: so
 // their tokens are larger than those that were known lapse before.
 func (r *Run) Tokens(lapse time.Duration) (all []Violation) {
 	lapse += r.steps()
 	for key, holds := range r.granted() {
+		for _, h := range holds {
+			if h.Token == 0 {
+				all = append(all, Violation{Check: Growing, Key: key, At: h.Got, Text: fmt.Sprintf("%s: the store has given it none", h)})
+			}
+		}
 		holds = slices.DeleteFunc(holds, func(h *Hold) bool { return h.Token == 0 })
 		all = append(all, order(key, holds, int64(lapse))...)
 		all = append(all, distinct(key, holds)...)

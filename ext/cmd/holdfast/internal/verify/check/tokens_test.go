@@ -3,6 +3,7 @@ package check
 import (
 	"testing"
 
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/ext/cmd/holdfast/internal/verify/history"
 )
 
@@ -25,4 +26,18 @@ func TestReenteredAfterTheLoss(t *testing.T) {
 		s.add(1, lost, history.Event{Kind: history.Lost})
 		s.wants(t, want...)
 	}
+}
+
+// A lock has a token, unless it was lost before its holder could ask for that.
+func TestLockWithoutAToken(t *testing.T) {
+	for _, limit := range []int64{1, 3, driver.MaxWeight} {
+		var s story
+		s.terms(1, 1, 0, 1, 1001, 10, 5, 1, limit)
+		s.terms(2, 1, 11, 12, 1012, 20, 0, 1, limit)
+		s.wants(t, Growing)
+	}
+	var s story
+	s.add(1, 0, history.Event{Kind: history.Asked, Weight: driver.MaxWeight, Limit: driver.MaxWeight})
+	s.add(1, 1500, history.Event{Kind: history.Got, No: true})
+	s.wants(t)
 }
