@@ -2,6 +2,8 @@ package check
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -10,30 +12,67 @@ import (
 const late = int64(500 * time.Millisecond)
 
 // Losses checks the other half of [Told]: the context of a lost lock has ended
-// before the next grant, as far as its process has run.
+// before the next grant, as far as its process has run. Of slots, the next is the one
+// that is too many beside all who still go by theirs.
 func (r *Run) Losses() (all []Violation) {
 	for key, holds := range r.granted() {
-		for i, h := range holds {
-			told := min(h.Lost, h.Unlocked, h.Dying) // what is being killed is told nothing
-			if told == Never {
-				continue // the history ends before it does
+		var live []*Hold // who go by their locks
+		for _, next := range holds {
+			live = slices.DeleteFunc(live, func(h *Hold) bool { return h.told() <= next.Got })
+			if lost, v := r.unaware(next, live); lost != nil {
+				v.Key = key
+				all = append(all, v)
+				live = slices.DeleteFunc(live, func(h *Hold) bool { return slices.Contains(lost, h) }) // that is told once
 			}
-			for _, next := range holds[i+1:] {
-				if next.Got >= told {
-					break
-				}
-				if h.Weight+next.Weight <= next.Limit {
-					continue
-				}
-				if by := told - next.Got - r.stalled(h.Who, Span{next.Got, told}); by > late {
-					all = append(all, Violation{Check: Told, Key: key, At: next.Got, Reach: reach(min(h.Until, next.Until)), Text: fmt.Sprintf(
-						"%s was not told of its loss until %v after %s had got the key", h, time.Duration(by).Round(time.Millisecond), next)})
-				}
-				break
+			if next.told() != Never { // else the history ends before it does
+				live = append(live, next)
 			}
 		}
 	}
 	return all
+}
+
+// told is when somebody goes by a lock no more. What is being killed is told nothing.
+func (h *Hold) told() int64 { return min(h.Lost, h.Unlocked, h.Dying) }
+
+// unaware returns those who went by their locks for too long after another had got
+// one for which there was no room beside them; nil if there was. Others count if they
+// have heard since that they still hold theirs: of the rest nobody can tell whether they
+// had lost them before.
+func (r *Run) unaware(next *Hold, live []*Hold) (lost []*Hold, v Violation) {
+	if !next.exceeds(live) {
+		return nil, v
+	}
+	least, first := int64(Never), next.Until
+	var names []string
+	counted := slices.DeleteFunc(slices.Clone(live), func(h *Hold) bool {
+		by := h.told() - next.Got - r.stalled(h.Who, Span{next.Got, h.told()})
+		if by > late {
+			lost, names, least = append(lost, h), append(names, h.String()), min(least, by)
+		}
+		return by <= late && h.Held <= next.Got
+	})
+	if !next.exceeds(counted) {
+		return nil, v
+	}
+	for _, h := range counted {
+		first = min(first, h.Until)
+	}
+	who := strings.Join(names, " and ")
+	if len(names) > 1 {
+		who = "one of " + who
+	}
+	return lost, Violation{Check: Told, At: next.Got, Reach: reach(first), Text: fmt.Sprintf(
+		"%s was not told of its loss until %v after %s had got the key", who, time.Duration(least).Round(time.Millisecond), next)}
+}
+
+// exceeds reports whether a lock exceeds the limit together with others.
+func (h *Hold) exceeds(others []*Hold) bool {
+	sum := h.Weight
+	for _, other := range others {
+		sum += other.Weight
+	}
+	return sum > h.Limit
 }
 
 // stalled is how much of a span a process has not run.
