@@ -15,21 +15,28 @@ import (
 func Read(ctx context.Context, paths []string) (*Run, error) {
 	b := newBuilder()
 	for _, path := range paths {
+		line := 0
 		for e, err := range history.Read(path) {
 			if err = cmp.Or(ctx.Err(), err); err != nil {
 				return nil, err
 			}
-			b.add(e)
+			line++
+			if err := b.add(e); err != nil {
+				return nil, fmt.Errorf("%s:%d: %w", path, line, err)
+			}
 		}
 	}
 	return b.done(), nil
 }
 
-// Of puts together a history that is at hand. Events of one process are in order.
+// Of puts together a history that is at hand. Events of one process are in order, and
+// nothing is over that has not begun: else it panics.
 func Of(events []history.Event) *Run {
 	b := newBuilder()
 	for _, e := range events {
-		b.add(e)
+		if err := b.add(e); err != nil {
+			panic(err)
+		}
 	}
 	return b.done()
 }
@@ -67,7 +74,9 @@ func newBuilder() *builder {
 	}
 }
 
-func (b *builder) add(e history.Event) {
+// add takes in an event. It is an error if one before it is missing, as when the disk
+// was full.
+func (b *builder) add(e history.Event) error {
 	who := Who{e.Worker, e.Life, e.Client}
 	if at := [2]int{e.Worker, e.Life}; e.Kind != history.Died {
 		b.last[at] = max(b.last[at], e.At)
@@ -94,6 +103,9 @@ func (b *builder) add(e history.Event) {
 		b.order = append(b.order, e.Op)
 	case history.Heal:
 		f := b.faults[e.Op]
+		if f == nil {
+			return fmt.Errorf("fault %d is over, and nothing tells that it has begun", e.Op)
+		}
 		f.To, f.Evicted, f.Touched = e.At, strings.Fields(e.Note), e.Value
 	case history.Failed:
 		b.run.Failures = append(b.run.Failures, fmt.Sprintf("worker %d.%d: %s", e.Worker, e.Life, e.Note))
@@ -104,6 +116,7 @@ func (b *builder) add(e history.Event) {
 			h.add(e)
 		}
 	}
+	return nil
 }
 
 func (b *builder) ask(who Who, e history.Event) {
@@ -216,6 +229,6 @@ func (b *builder) done() *Run {
 	for _, n := range b.order {
 		b.run.Faults = append(b.run.Faults, *b.faults[n])
 	}
-	slices.SortFunc(b.run.Faults, func(a, b Fault) int { return int(a.From - b.From) })
+	slices.SortFunc(b.run.Faults, func(a, b Fault) int { return cmp.Compare(a.From, b.From) })
 	return b.run
 }
