@@ -3,6 +3,8 @@ package verify
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -37,6 +39,16 @@ func TestLeftInRedis(t *testing.T) {
 	r.Must("PERSIST", "holdfast:late")
 	wantLeft(t, look(time.Minute), "holdfast:late")
 	r.Must("DEL", "holdfast:late")
+	conn, err := net.Dial("tcp", r.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprint(conn, "CLIENT SETNAME idle\r\n") // as the last that a client has said
+	if _, err := conn.Read(make([]byte, 16)); err != nil {
+		t.Fatal(err)
+	}
+	wantLeft(t, look(time.Minute), " name=idle ")
 	connect(t, register.Place{Kind: register.Redis, At: r.URL()})
 	if left := look(time.Minute); len(left) == 0 || !strings.Contains(left[0], "connection") {
 		t.Errorf("%q is left, want a connection", left)
