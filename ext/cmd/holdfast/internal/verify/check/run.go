@@ -2,9 +2,15 @@
 // history alone, so that it can be tried on histories made by hand, good and
 // bad.
 //
-// No check depends on how fast a process is or when it is scheduled. Times that
-// a check takes as the start of something are from after it had begun, and
-// those of an end from before it: what overlaps in the history has overlapped.
+// Whether locks excluded each other, and tokens grew, does not depend on how fast a
+// process is or when it is scheduled. Times that a check takes as the start of
+// something are from after it had begun, and those of an end from before it: what
+// overlaps in the history has overlapped.
+//
+// How soon something came to pass does depend on it. So there is some time to be told of
+// a loss ([Told]), to renew a lock ([Kept]) and to get one ([Lively]), besides that in
+// which processes say that they have not run. On a machine too slow even for that, these
+// may be found broken though the store has kept them.
 package check
 
 import (

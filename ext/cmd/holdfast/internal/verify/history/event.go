@@ -51,7 +51,7 @@ const (
 	Bye    Kind = "bye"    // has closed its Locker; Note tells what is left of it
 	Born   Kind = "born"   // the parent starts the process
 	Died   Kind = "died"   // the process has ended, Note tells how
-	Fault  Kind = "fault"  // the parent begins to do harm, to Node if that is a server; Note says for how long
+	Fault  Kind = "fault"  // the parent begins to do harm, to Node if that is a server; Mode says which, Note for how long
 	Heal   Kind = "heal"   // that harm is over; Note has the keys of locks that it has evicted, Value how much it has touched of what passes between a worker and the store
 )
 
