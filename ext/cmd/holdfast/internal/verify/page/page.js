@@ -38,9 +38,8 @@
     run.faults.forEach(shade);
     lanes.forEach((holds, k) => lane(holds, top + k * row, ink));
     run.violations.forEach(mark);
-    ticks(ink);
     pen.restore();
-    pen.fillStyle = ink;
+    ticks(ink);
     pen.textAlign = "right";
     run.keys.forEach((key, k) => pen.fillText(key, gutter - 8, top + k * row + row / 2 + 4));
     pen.fillText("faults", gutter - 8, 20);
@@ -107,7 +106,8 @@
     pen.fillStyle = ink;
     pen.textAlign = "center";
     for (let t = Math.ceil(from / step) * step; t <= to; t += step) {
-      pen.fillText(step >= 1000 ? (t / 1000) + " s" : +t.toFixed(3) + " ms", x(t), height - 7);
+      const label = step >= 1000 ? (t / 1000) + " s" : +t.toFixed(3) + " ms";
+      pen.fillText(label, Math.min(x(t), width - pen.measureText(label).width / 2 - 2), height - 7);
     }
   }
 
