@@ -3,6 +3,7 @@ package sqllock
 import (
 	"context"
 	"math/bits"
+	"slices"
 	"sync"
 	"time"
 
@@ -176,6 +177,25 @@ func (b *batch) done(settled map[string]bool, err error) {
 // lanes is how many keys of a batch are worked on at a time.
 const lanes = 4
 
+// late reports whether any of a group is released since its Acquire was not answered.
+func (b *batch) late(group []int) bool {
+	return slices.ContainsFunc(group, func(i int) bool { return b.claims[i].Late })
+}
+
+// settle is decide for a group of claims. What kept an Acquire from being answered keeps
+// a late release, too. So it takes its turn among those who ask, not the connection that
+// these leave to renewals.
+func (s *Store) settle(ctx context.Context, key string, late bool, r rule) error {
+	if late {
+		leave, err := s.errands.Lane(ctx)
+		if err != nil {
+			return err
+		}
+		defer leave()
+	}
+	return s.decide(ctx, key, r)
+}
+
 // rest applies a rule to the claims that are left, key by key, and returns the
 // errors of all.
 func (b *batch) rest(ctx context.Context, s *Store, do func(book.Moment, *book.Book, driver.Claim) (change, error)) []error {
@@ -191,7 +211,7 @@ func (b *batch) rest(ctx context.Context, s *Store, do func(book.Moment, *book.B
 		lane <- struct{}{}
 		running.Go(func() {
 			defer func() { <-lane }()
-			err := s.decide(ctx, key, func(m book.Moment, bk *book.Book) (all change, err error) {
+			err := s.settle(ctx, key, b.late(group), func(m book.Moment, bk *book.Book) (all change, err error) {
 				for _, i := range group {
 					var one change
 					one, b.errs[i] = do(m, bk, b.claims[i])

@@ -20,6 +20,10 @@ type Client interface {
 	// Exec runs a statement that returns no rows.
 	Exec(ctx context.Context, st Statement) (Result, error)
 
+	// Conns is how many connections they may have now, 0 for any number. It returns at
+	// once. Acquire leaves one of several to the others.
+	Conns() int
+
 	Close() error
 }
 
@@ -45,39 +49,26 @@ type database struct {
 	prepares bool
 	prepared sync.Map // *sql.Stmt by text
 	closed   atomic.Bool
-	lanes    func() turn // of errands, as many as db may have connections
 }
 
 // Client returns what runs statements on db, and never closes it.
 func (d *Dialect) Client(db *sql.DB) Client {
-	return &database{db: db, prepares: d.prepares, lanes: sync.OnceValue(func() turn {
-		if limit := db.Stats().MaxOpenConnections; limit > 0 {
-			return make(turn, min(limit, maxConns))
-		}
-		return make(turn, maxConns)
-	})}
+	return &database{db: db, prepares: d.prepares}
 }
 
-// maxConns is how many connections errands have at most. What they have sent keeps
-// one though nobody waits for it, and most databases are opened without a limit.
-const maxConns = 100
+// Conns is asked again and again, since db's limit may be set at any time.
+func (d *database) Conns() int { return d.db.Stats().MaxOpenConnections }
 
 // begin returns the context of a statement. That of an errand comes to its end once it
-// waits for a connection. So it is begun when there is one to spare, with nobody before
-// it: no other errand, and none of those who use db for something else.
-func (d *database) begin(ctx context.Context) (sent context.Context, end func(), err error) {
+// waits for a connection. So it is begun when there is one to spare.
+func (d *database) begin(ctx context.Context) (sent context.Context, err error) {
 	if !errand.Runs(ctx) {
-		return ctx, func() {}, nil
-	}
-	lane := d.lanes()
-	if err := lane.take(ctx); err != nil {
-		return nil, nil, err
+		return ctx, nil
 	}
 	if err := d.spare(ctx); err != nil {
-		lane.end()
-		return nil, nil, err
+		return nil, err
 	}
-	return errand.Sent(ctx), lane.end, nil
+	return errand.Sent(ctx), nil
 }
 
 // spare waits until a connection is to spare. Others who use db may take it before the
@@ -94,11 +85,10 @@ func (d *database) spare(ctx context.Context) error {
 }
 
 func (d *database) Query(ctx context.Context, st Statement, each func(Scan) error) error {
-	ctx, end, err := d.begin(ctx)
+	ctx, err := d.begin(ctx)
 	if err != nil {
 		return err
 	}
-	defer end()
 	stmt, err := d.prepare(ctx, st)
 	if err != nil {
 		return err
@@ -122,11 +112,10 @@ func (d *database) Query(ctx context.Context, st Statement, each func(Scan) erro
 }
 
 func (d *database) Exec(ctx context.Context, st Statement) (Result, error) {
-	ctx, end, err := d.begin(ctx)
+	ctx, err := d.begin(ctx)
 	if err != nil {
 		return Result{}, err
 	}
-	defer end()
 	stmt, err := d.prepare(ctx, st)
 	if err != nil {
 		return Result{}, err

@@ -75,7 +75,8 @@
 //   - A connection that does not commit by itself (autocommit = 0 in MySQL): its
 //     locks are seen by nobody, and in everybody's way. Check warns of it.
 //   - An open transaction that has changed the row of a key by hand: calls for the
-//     key fail until it ends.
+//     key fail until it ends. They do not have all connections that there are: see
+//     [New].
 //   - In PostgreSQL a transaction that stays open for hours keeps old versions of
 //     the rows alive, and the table grows with each renewal meanwhile.
 //

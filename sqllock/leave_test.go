@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -17,8 +18,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/errand"
 )
 
-// A slow server answers when it is told to, with no rows. Its client breaks the
-// connection of a statement that is cut short.
+// A slow server answers when it is told to, with no rows, or at once if it is about
+// another key. Its client breaks the connection of a statement that is cut short.
 type slow struct {
 	opened, sent atomic.Int64
 	answers      chan struct{}
@@ -37,8 +38,11 @@ type slowConn struct {
 	broken bool
 }
 
-func (c *slowConn) QueryContext(ctx context.Context, _ string, _ []sqldriver.NamedValue) (sqldriver.Rows, error) {
+func (c *slowConn) QueryContext(ctx context.Context, _ string, args []sqldriver.NamedValue) (sqldriver.Rows, error) {
 	c.server.sent.Add(1)
+	if slices.ContainsFunc(args, func(arg sqldriver.NamedValue) bool { return arg.Value == "other" }) {
+		return noRows{}, nil
+	}
 	select {
 	case <-c.server.answers:
 		return noRows{}, nil
@@ -150,6 +154,36 @@ func TestLeaveOthers(t *testing.T) {
 	})
 }
 
+// Those who have left, and what is released for them, keep all connections but one, of
+// however many there are now. Who renews or releases another key need not wait.
+func TestLeaveOne(t *testing.T) {
+	onSlow(t, func(s *scene) {
+		other, late := exclusive("holder"), exclusive("gone")
+		other.Key, late.Late = "other", true
+		for _, most := range []int{4, 2, 3} {
+			s.db.SetMaxOpenConns(most)
+			for i := range 10 {
+				s.leave(fmt.Sprint(i))
+			}
+			ctx, cancel := context.WithTimeout(s.Context(), errand.Grace/2)
+			released := make(chan []error)
+			go func() { released <- s.Release(ctx, []driver.Claim{late}) }()
+			synctest.Wait()
+			began := time.Now()
+			s.Renew(ctx, []driver.Claim{other})
+			s.Release(ctx, []driver.Claim{other})
+			if took := time.Since(began); took > 0 {
+				t.Errorf("of %d connections none is left for %v", most, took)
+			}
+			if err := (<-released)[0]; !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("a server that is silent has released a claim: %v", err)
+			}
+			cancel()
+			<-time.After(errand.Grace)
+		}
+	})
+}
+
 // Who asks for what another has left unanswered waits for the end of that, and asks.
 func TestLeaveToTheNext(t *testing.T) {
 	onSlow(t, func(s *scene) {
@@ -234,6 +268,7 @@ func (h held) Exec(context.Context, Statement) (Result, error) {
 	return Result{Rows: 1}, nil
 }
 
+func (h held) Conns() int   { return 0 }
 func (h held) Close() error { return nil }
 
 // An answer that comes when the claim has been released is not remembered.

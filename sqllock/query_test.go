@@ -38,6 +38,8 @@ func (l *loser) Query(_ context.Context, st Statement, each func(Scan) error) er
 
 func (l *loser) Exec(context.Context, Statement) (Result, error) { return Result{}, errClosed }
 
+func (l *loser) Conns() int { return 0 }
+
 func (l *loser) Close() error { return nil }
 
 func TestRowsOfAFailedTryAreVoid(t *testing.T) {

@@ -63,8 +63,11 @@ var errClosed = errors.New("SQL store is closed")
 //
 // Who gives up is let go at once. The statement of Acquire that was sent by then comes
 // to its end without its caller, within a second of its start, since clients of
-// PostgreSQL and MySQL break the connection of one that is cut short. Acquire uses 100
-// connections at a time at most.
+// PostgreSQL and MySQL break the connection of one that is cut short. So as not to keep
+// renewals waiting, calls of Acquire there, and releases of what they may have left
+// behind, are under way a hundred at a time at most, and leave one of the connections
+// that db may have to the rest. If it may have only one, all share that. Each store
+// counts its own.
 func New(db *sql.DB, d *Dialect, opts *Options) *Store {
 	return NewClient(d.Client(db), d, opts)
 }
@@ -72,6 +75,7 @@ func New(db *sql.DB, d *Dialect, opts *Options) *Store {
 // NewClient is New for a client that is no *sql.DB. The store closes it.
 func NewClient(client Client, d *Dialect, opts *Options) *Store {
 	s := &Store{client: client, dialect: d}
+	s.errands.Conns = client.Conns
 	if d.oneWriter {
 		s.deciding, s.writing = make(turn, 1), make(turn, 1)
 	}

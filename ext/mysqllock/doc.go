@@ -59,7 +59,8 @@
 //	mariadb://...        the same
 //
 //	table=holdfast       the table, or schema.table
-//	conns=4              the most connections, 1 to 100
+//	conns=4              the most connections, 1 to 100. Of several, one is left
+//	                     to those who renew and release
 //	tls=true             encrypt, and let the server prove its name; false;
 //	                     preferred: encrypt if it can; skip-verify: any server.
 //	                     The default is false for a server on this machine, and

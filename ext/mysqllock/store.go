@@ -35,8 +35,9 @@ var (
 // never closes db. opts may be nil.
 //
 // A call takes a connection for the time of a statement, which may be up to a second
-// longer than its caller stays: see [sqllock.New]. Renewals need one, too: locks are lost
-// if others, such as transactions, keep all that db may have for a TTL.
+// longer than its caller stays: see [sqllock.New]. Renewals need one, too. Those who ask
+// for locks leave them one, if db may have several. Locks are lost if others, such as
+// transactions, keep all that db may have for a TTL.
 //
 // Where another server may take over, open db with rejectReadOnly=true in its DSN,
 // and give its connections a lifetime of some minutes (db.SetConnMaxLifetime).

@@ -90,5 +90,8 @@ func (c *client) arguments(ctx context.Context, conn *pgx.Conn, st sqllock.State
 	return st.Args, nil
 }
 
+// Conns implements sqllock.Client.
+func (c *client) Conns() int { return int(c.pool.Stat().MaxConns()) }
+
 // Close leaves the pool open.
 func (c *client) Close() error { return nil }

@@ -50,7 +50,8 @@
 //
 //	table=holdfast   the table, or schema.table
 //	listen=host:port the server to listen at, if host is a pooler
-//	conns=4          the most connections for statements, 1 to 100
+//	conns=4          the most connections for statements, 1 to 100. Of several, one
+//	                 is left to those who renew and release
 //	mode=session     see [Session]
 //	sslmode, sslrootcert, sslcert, sslkey, connect_timeout, target_session_attrs
 //	                 as libpq has them. Without sslmode, a server that is not on

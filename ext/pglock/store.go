@@ -43,8 +43,9 @@ var (
 //
 // A call takes a connection of the pool for the time of a statement, which may be up to
 // a second longer than its caller stays: see [sqllock.New]. Whoever waits for a lock has
-// none of the pool's: one connection beside it listens for all. Renewals need one, too:
-// locks are lost if others, such as transactions, keep all of them for a TTL.
+// none of the pool's: one connection beside it listens for all. Renewals need one, too.
+// Those who ask for locks leave them one, if the pool has several. Locks are lost if
+// others, such as transactions, keep all of them for a TTL.
 func New(pool *pgxpool.Pool, opts *Options) *Store {
 	if opts == nil {
 		opts = &Options{}

@@ -4,7 +4,8 @@
 // up after milliseconds, and the server is slow for a moment, new connections then cost
 // it more than the requests, and make it slower still. An errand runs on a goroutine
 // of its own: its caller leaves as soon as the caller likes, what was sent by then is
-// answered, and what was not is not sent.
+// answered, and what was not is not sent. What was sent keeps its connection until then,
+// so errands leave one to requests that cannot wait.
 package errand
 
 import (
@@ -24,6 +25,12 @@ var ErrClosed = errors.New("store is closed")
 
 // A Runner runs errands, for each id one at a time. The zero value is ready.
 type Runner struct {
+	// Conns, unless nil, is how many connections errands and all others may have now, 0
+	// for any number. Of several, errands leave one to the others.
+	Conns func() int
+
+	lanes lanes
+
 	mu      sync.Mutex
 	running map[string]*errand
 	closed  bool
@@ -47,7 +54,7 @@ type errand struct {
 //
 // As long as another do for this id runs, whether or not its caller has left, Do waits.
 // It never takes the answer of the other for its own, since a grant counts from when
-// its asker has sent.
+// its asker has sent. Then it waits for a lane, see [Runner.Lane].
 func Do[T any](ctx context.Context, r *Runner, id string, do func(context.Context) (T, error)) (answer T, err error) {
 	work, e, err := r.begin(ctx, id)
 	if err != nil {
@@ -59,6 +66,12 @@ func Do[T any](ctx context.Context, r *Runner, id string, do func(context.Contex
 	}
 	go func() {
 		defer r.end(id, e)
+		leave, err := r.Lane(work)
+		if err != nil {
+			got.err = err
+			return
+		}
+		defer leave()
 		got.answer, got.err = do(work)
 	}()
 	select {

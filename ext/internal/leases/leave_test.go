@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -119,6 +120,70 @@ func TestLeavingCostsNoConnection(t *testing.T) {
 		})
 		for i := range wanted {
 			must(t, unlock(lock(t, l.locks, fmt.Sprint("key", i))))
+		}
+	})
+}
+
+// Those who ask for keys whose rows somebody's transaction has locked, and give up, are
+// in nobody's way: other keys are locked, renewed and unlocked meanwhile.
+func TestOtherKeysGoOn(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		at := create(t, e.shared.URL())
+		var renewals, risks atomic.Int64
+		locks := locker(t, at, &holdfast.Options{TTL: time.Second, Trace: &holdfast.Trace{
+			Renewed: func(e holdfast.Event) {
+				if e.Key == "held" {
+					renewals.Add(1)
+				}
+			},
+		}})
+		beside := locker(t, at, &holdfast.Options{TTL: time.Second, Trace: &holdfast.Trace{
+			AtRisk: func(holdfast.Event) { risks.Add(1) },
+		}})
+		locked := []string{"locked0", "locked1", "locked2", "locked3"}
+		db, _ := e.pool(t, at, 1)
+		tx, err := db.BeginTx(t.Context(), nil)
+		must(t, err)
+		for _, key := range locked {
+			must(t, unlock(lock(t, locks, key))) // Now it has a row.
+			_, err := tx.ExecContext(t.Context(), "UPDATE "+table(at)+" SET since = since WHERE name = '"+key+"'")
+			must(t, err)
+		}
+
+		// A machine that is too slow for those who have a pool of their own says nothing.
+		until(t, "a machine that is fast enough", func() bool {
+			held, control := lock(t, locks, "held"), lock(t, beside, "beside")
+			renewals.Store(0)
+			risks.Store(0)
+			enough, stop := context.WithCancel(t.Context())
+			var leaving sync.WaitGroup
+			for _, key := range locked {
+				leaving.Go(func() {
+					for enough.Err() == nil {
+						ctx, cancel := context.WithTimeout(enough, 5*time.Millisecond)
+						if _, err := locks.TryLock(ctx, key); err == nil {
+							t.Error("a row that somebody has locked was written")
+						}
+						cancel()
+					}
+				})
+			}
+			for held.Err() == nil && renewals.Load() < 5 {
+				must(t, unlock(lock(t, locks, "other")))
+			}
+			stop()
+			leaving.Wait()
+			fast := risks.Load() == 0 && control.Err() == nil
+			if err := held.Err(); err != nil && fast {
+				t.Errorf("another key after %d renewals: %v", renewals.Load(), err)
+			}
+			unlock(held)
+			unlock(control)
+			return fast
+		})
+		must(t, tx.Rollback())
+		for _, key := range locked {
+			must(t, unlock(lock(t, locks, key)))
 		}
 	})
 }

@@ -1,0 +1,73 @@
+package errand
+
+import (
+	"container/list"
+	"context"
+	"sync"
+)
+
+// maxLanes is how many errands are under way at most. What they have sent keeps a
+// connection though nobody waits for it, and most pools are opened without a limit.
+const maxLanes = 100
+
+// Lanes are what errands run in: one fewer than there are connections, which may be
+// others at any time. They are taken before connections, not after, so that whoever has
+// one needs nothing else. First come, first served.
+type lanes struct {
+	mu    sync.Mutex
+	taken int
+	line  list.List // of channels, each closed when whoever waits has a lane
+}
+
+// Lane waits for a lane until ctx ends. Errands have one while they run. It is for what
+// is none, but should not have the connection either that errands leave free. Whoever
+// has a lane must not wait for another.
+func (r *Runner) Lane(ctx context.Context) (leave func(), err error) {
+	l := &r.lanes
+	turn := make(chan struct{})
+	l.mu.Lock()
+	place := l.line.PushBack(turn)
+	r.admit()
+	l.mu.Unlock()
+	select {
+	case <-turn:
+		return r.leave, nil
+	case <-ctx.Done():
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	select {
+	case <-turn: // at the same time
+		l.taken--
+		r.admit()
+	default:
+		l.line.Remove(place)
+	}
+	return nil, ctx.Err()
+}
+
+func (r *Runner) leave() {
+	r.lanes.mu.Lock()
+	defer r.lanes.mu.Unlock()
+	r.lanes.taken--
+	r.admit()
+}
+
+// admit lets in the first in line while there is room. Call it with lanes.mu held.
+func (r *Runner) admit() {
+	l := &r.lanes
+	for most := r.most(); l.line.Len() > 0 && l.taken < most; l.taken++ {
+		close(l.line.Remove(l.line.Front()).(chan struct{}))
+	}
+}
+
+// most is how many lanes there are now. If there is one connection, it is for all.
+func (r *Runner) most() int {
+	if r.Conns == nil {
+		return maxLanes
+	}
+	if conns := r.Conns(); conns > 0 {
+		return min(max(conns-1, 1), maxLanes)
+	}
+	return maxLanes
+}

@@ -1,0 +1,149 @@
+package errand_test
+
+import (
+	"context"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/errand"
+)
+
+// Errands leave one connection to others, of however many there are now.
+func TestLanes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conns := 0
+		r := errand.Runner{Conns: func() int { return conns }}
+		s := &server{make(chan struct{}, 1000), make(chan int)}
+		came, gone := 0, 0
+		come := func(n int) {
+			for range n {
+				came++
+				go ask(t.Context(), &r, string(rune(came)), s)
+			}
+			synctest.Wait()
+		}
+		over := func(n int) {
+			for range n {
+				gone++
+				<-s.sent
+				s.answers <- 0
+			}
+			synctest.Wait()
+		}
+		for _, step := range []struct{ conns, come, over, run int }{
+			{conns: 4, come: 2, run: 2},
+			{conns: 4, come: 5, run: 3},
+			{conns: 4, over: 1, run: 3},
+			{conns: 2, over: 1, run: 2},
+			{conns: 2, over: 1, run: 1},
+			{conns: 2, over: 1, run: 1},
+			{conns: 6, come: 1, run: 4},
+			{conns: 1, over: 3, run: 1},
+			{conns: 1, come: 2, over: 1, run: 1},
+			{conns: 0, come: 200, run: 100},
+			{conns: 500, over: 1, run: 100},
+			{conns: 50, over: 52, run: 49},
+		} {
+			conns = step.conns
+			come(step.come)
+			over(step.over)
+			if len(s.sent) != step.run {
+				t.Errorf("after %+v: %d run", step, len(s.sent))
+			}
+		}
+		over(came - gone)
+		r.Close()
+	})
+}
+
+// Whoever came first has the next lane.
+func TestLanesInTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := errand.Runner{Conns: func() int { return 2 }}
+		leave, err := r.Lane(t.Context())
+		want(t, "the error", err, nil)
+		var order []int
+		for i := range 5 {
+			go errand.Do(t.Context(), &r, string(rune('a'+i)), func(context.Context) (int, error) {
+				order = append(order, i)
+				return 0, nil
+			})
+			synctest.Wait()
+		}
+		want(t, "who is served", len(order), 0)
+		leave()
+		synctest.Wait()
+		for i := range 5 {
+			want(t, "who is served", order[i], i)
+		}
+	})
+}
+
+// Who gives up the wait for a lane leaves nothing behind: no goroutine, no place in line,
+// nor what another would have to wait for.
+func TestLeaveTheLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := errand.Runner{Conns: func() int { return 2 }}
+		leave, err := r.Lane(t.Context())
+		want(t, "the error", err, nil)
+		running := runtime.NumGoroutine()
+		never := func(context.Context) (int, error) { panic("it is sent") }
+		for range 10 {
+			began := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			_, err := errand.Do(ctx, &r, "id", never)
+			want(t, "the error", err, context.DeadlineExceeded)
+			_, err = r.Lane(ctx)
+			want(t, "the error of who is no errand", err, context.DeadlineExceeded)
+			want(t, "it has waited for", time.Since(began), time.Millisecond)
+			synctest.Wait()
+			want(t, "goroutines", runtime.NumGoroutine(), running)
+			cancel()
+		}
+		leave()
+		n, err := errand.Do(t.Context(), &r, "id", func(context.Context) (int, error) { return 7, nil })
+		want(t, "the next answer", n, 7)
+		want(t, "its error", err, nil)
+	})
+}
+
+// A lane goes on to the next in line if who was to have it leaves at that moment.
+func TestLeaveTheLineInTurn(t *testing.T) {
+	for range 50 {
+		synctest.Test(t, func(t *testing.T) {
+			r := errand.Runner{Conns: func() int { return 2 }}
+			leave, err := r.Lane(t.Context())
+			want(t, "the error", err, nil)
+			ctx, cancel := context.WithCancel(t.Context())
+			for _, ctx := range []context.Context{ctx, t.Context()} {
+				go func() {
+					if leave, err := r.Lane(ctx); err == nil {
+						leave()
+					}
+				}()
+				synctest.Wait()
+			}
+			cancel()
+			leave()
+		})
+	}
+}
+
+// Close sends away who waits for a lane.
+func TestCloseTheLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := errand.Runner{Conns: func() int { return 2 }}
+		_, err := r.Lane(t.Context())
+		want(t, "the error", err, nil)
+		away := make(chan error)
+		go func() {
+			_, err := errand.Do(t.Context(), &r, "id", func(context.Context) (int, error) { panic("it is sent") })
+			away <- err
+		}()
+		synctest.Wait()
+		go r.Close()
+		want(t, "who is sent away", <-away, errand.ErrClosed)
+	})
+}
