@@ -199,3 +199,23 @@ func TestTokensOfAStaleReplica(t *testing.T) {
 		}
 	}
 }
+
+// A replica that has confirmed all that was granted has missed nothing when it takes over,
+// unless it may be another one that does.
+func TestConfirmed(t *testing.T) {
+	two := check.Violation{Check: check.Exclusive, At: at(11), Reach: at(12)}
+	for engine, test := range map[string]struct {
+		store   string
+		excused bool
+	}{
+		"redis:2":        {"redis://h?wait=1", false},
+		"redis-sentinel": {"redis://h?wait=1", true},
+		"redis-cluster":  {"redis://h?wait=0", true},
+	} {
+		s := against(t, test.store)
+		s.target.starter.name = engine
+		if got := s.excuse(two, []check.Fault{fault(plan.Failover, 10, 11)}) != nil; got != test.excused {
+			t.Errorf("%s, %s: two holders after a failover are excused: %v", engine, test.store, got)
+		}
+	}
+}
