@@ -14,7 +14,7 @@ import (
 // What a trial does if it is not one fault alone.
 const (
 	allPromised = "promised" // all together that the store promises to stand
-	longLived   = "long"     // those that locks outlast whose TTL is longLease
+	longLived   = "long"     // one that locks outlast whose TTL is longLease
 	allPossible = "all"      // all at all
 )
 
@@ -92,21 +92,18 @@ func trialsOf(store string) (trials []trial, err error) {
 	return trials, nil
 }
 
-// outlasted are faults that a store stands and by which no lock is lost that has a
-// longLease: its holder is not harmed, nor cut off from the store for so long. Where a
-// majority decides, a server may be away for any time: only Redlock loses those locks with
-// it that just a majority had.
+// outlasted is a fault that a store stands and by which no lock is lost that has a
+// longLease: its holder is not harmed, nor cut off from the store. Where a majority
+// decides, a server may be away for any time.
 func outlasted(store string, stands []plan.Nemesis) []plan.Nemesis {
-	some := []plan.Nemesis{plan.Slow, plan.Restart}
+	first := plan.Restart
 	if majority(store) {
-		some = []plan.Nemesis{plan.Slow, plan.KillStore}
+		first = plan.KillStore
 	}
-	some = slices.DeleteFunc(some, func(n plan.Nemesis) bool { return !slices.Contains(stands, n) })
-	switch {
-	case len(some) > 0:
-		return some
-	case slices.Contains(stands, plan.WorkerClock):
-		return []plan.Nemesis{plan.WorkerClock}
+	for _, n := range []plan.Nemesis{first, plan.WorkerClock} {
+		if slices.Contains(stands, n) {
+			return []plan.Nemesis{n}
+		}
 	}
 	return []plan.Nemesis{plan.Kill} // of others
 }
