@@ -72,6 +72,6 @@ var plain = []mutant{{
 		old:  "			cl.watching, cl.guarded, cl.armed, cl.front = nil, false, false, false\n			cl.changes++\n		}\n	}\n	clear(k.watched)\n",
 		new:  "		}\n	}\n",
 	}},
-	run:   "--start zookeeper:3 --seed 1 --ttl 1s --for 45s --clients 8 --keys 4 --kind exclusive,try --nemesis kill-store",
+	run:   "--start zookeeper:3 --seed 2 --ttl 1s --for 45s --clients 8 --keys 4 --kind exclusive,try --nemesis kill-store",
 	finds: check.Lively,
 }}

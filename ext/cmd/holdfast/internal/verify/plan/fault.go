@@ -97,6 +97,9 @@ type Fault struct {
 	Step    time.Duration // of a clock
 }
 
+// burst is how many faults of servers come between two respites.
+const burst = 4
+
 // longest is how many TTLs a fault lasts at most.
 const longest = 2.2
 
@@ -111,13 +114,13 @@ type Faults struct {
 	Nodes   int // servers of the store
 	TTL     time.Duration
 	Length  time.Duration // of the run
-	Respite time.Duration // in which no server is harmed, after every second time that one was
+	Respite time.Duration // in which no server is harmed, after every burst of faults of servers
 }
 
 // Schedule returns the faults in order of time, in whatever order the nemeses are.
 // Each comes once before any comes twice, and so on. One worker at least is always
 // left alone, nobody suffers two faults at once, and only one server suffers at a time.
-// Two in a row may join in what they leave behind, and after those there is a respite.
+// Those of a burst may join in what they leave behind, and then there is a respite.
 // The end of the run is left in peace.
 func (f Faults) Schedule() (all []Fault) {
 	for next := range f.series() {
@@ -188,7 +191,7 @@ func (d *dice) next(at time.Duration) (Fault, bool) {
 		switch {
 		case n.Server() && d.calm <= at:
 			d.calm = over + d.TTL*3/2 // in which the store can be of use
-			if d.harms++; d.harms%2 == 0 {
+			if d.harms++; d.harms%burst == 0 {
 				d.calm = max(d.calm, over+d.Respite)
 			}
 		case !n.Server() && d.free[f.Worker] <= at && busy(d.free, at) < max(1, d.Workers-1):
