@@ -183,8 +183,8 @@ func (b *batch) late(group []int) bool {
 }
 
 // settle is decide for a group of claims. What kept an Acquire from being answered keeps
-// a late release, too. So it takes its turn among those who ask, not the connection that
-// these leave to renewals.
+// a late release, too. So it takes one of their lanes, not the connection that they leave
+// to renewals.
 func (s *Store) settle(ctx context.Context, key string, late bool, r rule) error {
 	if late {
 		leave, err := s.errands.Lane(ctx)

@@ -54,7 +54,7 @@ type errand struct {
 //
 // As long as another do for this id runs, whether or not its caller has left, Do waits.
 // It never takes the answer of the other for its own, since a grant counts from when
-// its asker has sent. Then it waits for a lane, see [Runner.Lane].
+// its asker has sent. Then it waits for a lane.
 func Do[T any](ctx context.Context, r *Runner, id string, do func(context.Context) (T, error)) (answer T, err error) {
 	work, e, err := r.begin(ctx, id)
 	if err != nil {
@@ -66,7 +66,7 @@ func Do[T any](ctx context.Context, r *Runner, id string, do func(context.Contex
 	}
 	go func() {
 		defer r.end(id, e)
-		leave, err := r.Lane(work)
+		leave, err := r.lane(work, r.lanes.line.PushBack)
 		if err != nil {
 			got.err = err
 			return

@@ -12,21 +12,27 @@ const maxLanes = 100
 
 // Lanes are what errands run in: one fewer than there are connections, which may be
 // others at any time. They are taken before connections, not after, so that whoever has
-// one needs nothing else. First come, first served.
+// one needs nothing else. First come, first served, but for those who clean up.
 type lanes struct {
 	mu    sync.Mutex
 	taken int
 	line  list.List // of channels, each closed when whoever waits has a lane
 }
 
-// Lane waits for a lane until ctx ends. Errands have one while they run. It is for what
-// is none, but should not have the connection either that errands leave free. Whoever
-// has a lane must not wait for another.
+// Lane waits for a lane until ctx ends. It is for what is no errand, but should not have
+// the connection either that errands leave free: what takes out of the way what errands
+// have left there. So it comes before those who wait, which may be kept by just that.
+// Whoever has a lane must not wait for another.
 func (r *Runner) Lane(ctx context.Context) (leave func(), err error) {
+	return r.lane(ctx, r.lanes.line.PushFront)
+}
+
+// lane waits for a lane in the place in line that enter takes.
+func (r *Runner) lane(ctx context.Context, enter func(any) *list.Element) (leave func(), err error) {
 	l := &r.lanes
 	turn := make(chan struct{})
 	l.mu.Lock()
-	place := l.line.PushBack(turn)
+	place := enter(turn)
 	r.admit()
 	l.mu.Unlock()
 	select {
