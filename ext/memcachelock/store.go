@@ -117,9 +117,9 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	if j.token != 0 {
 		g.Fence = j.token
 	}
-	switch {
-	case j.wrote && j.hold != nil:
-		s.holds.put(c.ID, j.hold, c.TTL)
+	switch known := j.knows(); {
+	case known != nil:
+		s.holds.put(c.ID, known, c.TTL)
 	case c.Wait && !g.OK:
 		s.holds.put(c.ID, &hold{}, c.TTL) // The next time it only looks.
 	}
