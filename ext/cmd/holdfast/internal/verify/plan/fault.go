@@ -98,7 +98,7 @@ type Fault struct {
 }
 
 // burst is how many faults of servers come between two respites.
-const burst = 4
+const burst = 8
 
 // longest is how many TTLs a fault lasts at most.
 const longest = 2.2
@@ -114,7 +114,7 @@ type Faults struct {
 	Nodes   int // servers of the store
 	TTL     time.Duration
 	Length  time.Duration // of the run
-	Respite time.Duration // in which no server is harmed, after every burst of faults of servers
+	Respite time.Duration // in which no server is harmed after a burst of faults of servers, and nobody at the end
 }
 
 // Schedule returns the faults in order of time, in whatever order the nemeses are.
@@ -123,13 +123,20 @@ type Faults struct {
 // Those of a burst may join in what they leave behind, and then there is a respite.
 // The end of the run is left in peace.
 func (f Faults) Schedule() (all []Fault) {
+	end := f.peace()
 	for next := range f.series() {
-		if next.At >= f.Length*4/5 {
+		if next.At >= end {
 			break
 		}
 		all = append(all, next)
 	}
 	return all
+}
+
+// peace returns when the end of the run begins: its last fifth, and all of the respite
+// if there is time for faults before that.
+func (f Faults) peace() time.Duration {
+	return min(f.Length*4/5, max(f.Respite*2/3, f.Length-f.Respite))
 }
 
 // Enough returns a length in which each nemesis comes at least once.
@@ -140,7 +147,10 @@ func (f Faults) Enough() time.Duration {
 			seen = append(seen, next.Nemesis)
 		}
 		if len(seen) == len(f.Nemeses) {
-			return (next.At*5/4 + time.Second).Truncate(time.Second) + time.Second
+			for f.Length = time.Second; f.peace() <= next.At; {
+				f.Length += time.Second
+			}
+			return f.Length
 		}
 	}
 	return 0

@@ -195,6 +195,30 @@ func TestServersGetRespite(t *testing.T) {
 	}
 }
 
+// A run that is long enough ends with a respite, in which what stays out of reach can be
+// told from what is late. A shorter one has its faults in most of it, and one that is not
+// much longer has as many.
+func TestEndIsInPeace(t *testing.T) {
+	const respite = 9 * time.Second
+	for length, end := range map[time.Duration]time.Duration{
+		5 * time.Second:  4 * time.Second,
+		8 * time.Second:  6 * time.Second,
+		15 * time.Second: 6 * time.Second,
+		20 * time.Second: 11 * time.Second,
+		time.Minute:      48 * time.Second,
+	} {
+		var last time.Duration
+		for seed := range uint64(50) {
+			f := Faults{Seed: seed, Nemeses: []Nemesis{Kill, Slow}, Workers: 4, Nodes: 1, TTL: time.Second, Length: length, Respite: respite}
+			all := f.Schedule()
+			last = max(last, all[len(all)-1].At)
+		}
+		if last >= end || last < end-time.Second {
+			t.Errorf("in %v the last fault comes after %v, want just before %v", length, last, end)
+		}
+	}
+}
+
 func TestValue(t *testing.T) {
 	want := [4]int{31, 1<<20 - 1, 64, 1<<28 - 1}
 	var got [4]int
