@@ -60,7 +60,7 @@ func (lk *Locker) lock(ctx context.Context, key string, s settings) (*Lock, erro
 	if lock, err := lk.enterAgain(ctx, stored, s); lock != nil || err != nil {
 		return lock, err
 	}
-	a := attempt{lk: lk, ctx: ctx, key: stored, settings: s, try: s.tries > 0 || s.limited && s.wait == 0}
+	a := attempt{lk: lk, ctx: ctx, key: stored, settings: s, answered: never, try: s.tries > 0 || s.limited && s.wait == 0}
 	if s.limited || lk.opts.Trace.timed() {
 		a.began = lk.now()
 	}
@@ -126,7 +126,6 @@ type attempt struct {
 
 	began    time.Duration
 	answered time.Duration // when the last Acquire that was answered was sent
-	asked    bool          // the store may know the claim
 	refusal  *HeldError    // nil until refused
 }
 
@@ -226,7 +225,7 @@ func (a *attempt) refused(g driver.Grant, err error) error {
 	a.lk.mu.Lock()
 	defer a.lk.mu.Unlock()
 	a.turn.end(a.terms)
-	a.lease, a.asked = nil, false
+	a.lease = nil
 	a.queue()
 	a.lk.pump(a.turn)
 	return nil
@@ -243,8 +242,8 @@ func (a *attempt) acquire(wait bool) (driver.Grant, time.Duration, error) {
 	call := a.lease.call(a.ctx, now.Add(limit))
 	defer call.End()
 	a.lease.claim().Wait = wait
-	if !a.asked {
-		a.asked, a.answered = true, sent
+	if a.answered == never {
+		a.answered = sent
 	}
 	g, err := a.lk.store.Acquire(call, *a.lease.claim())
 	a.lease.heard(sent, err)
@@ -327,7 +326,7 @@ func (a *attempt) leave() {
 // discard releases, in the background, what the store may keep of the claim. A
 // single try that was answered with no left nothing.
 func (a *attempt) discard() {
-	if a.asked && (a.lease.late || a.contender || a.lease.granted) {
+	if a.lease.asked && (a.lease.late || a.contender || a.lease.granted) {
 		a.lk.cleaner.add(a.lease.released())
 	}
 }

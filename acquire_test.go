@@ -3,6 +3,7 @@ package holdfast
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -81,6 +82,45 @@ func TestLateAcquireLeavesNoGhost(t *testing.T) {
 		if err := <-arrived; err != nil {
 			b.Errorf("the late Acquire: %v", err)
 		}
+		b.free(other, "k")
+	})
+}
+
+// What the store was never asked for need not be released, what it may have heard of
+// before must be.
+func TestNotAskedLeavesNothing(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk, other := b.open(nil), b.open(nil)
+		notAsked := fmt.Errorf("%w: %w", driver.ErrNotAsked, errDown)
+		for _, test := range []struct {
+			name     string
+			answers  []error // the last for all that follow
+			call     func(context.Context, string, ...LockOption) (*Lock, error)
+			released int
+		}{
+			{"TryLock", []error{notAsked}, lk.TryLock, 0},
+			{"Lock", []error{notAsked}, lk.Lock, 0},
+			{"Lock that was not answered before", []error{errDown, notAsked}, lk.Lock, 1},
+			{"Lock that was not answered later", []error{notAsked, errDown, notAsked}, lk.Lock, 1},
+		} {
+			b.store.set(func(f *faulty) {
+				f.acquire = func(context.Context, driver.Claim, func() (driver.Grant, error)) (driver.Grant, error) {
+					err := test.answers[0]
+					test.answers = test.answers[min(1, len(test.answers)-1):]
+					return driver.Grant{}, err
+				}
+			})
+			b.store.seen()
+			_, err := test.call(b.Context(), "k")
+			if !errors.Is(err, errDown) {
+				b.Errorf("%s: %v, want the store's error", test.name, err)
+			}
+			synctest.Wait()
+			if seen := b.store.seen(); seen.release != test.released {
+				b.Errorf("%s: %d releases, want %d", test.name, seen.release, test.released)
+			}
+		}
+		b.store.set(func(f *faulty) { f.acquire = nil })
 		b.free(other, "k")
 	})
 }

@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -21,6 +22,7 @@ type lease struct {
 	claims  [1]driver.Claim // an array, because stores take claims in slices
 	noRenew bool
 
+	asked   bool            // the store may know the claim
 	unheard time.Duration   // since when the store has not answered; 0 if it has
 	late    bool            // an Acquire was not answered, and may be on its way
 	granted bool            // the store has granted it
@@ -77,7 +79,7 @@ func (l *lease) rename() {
 	delete(l.turn.strays, l.claim().ID)
 	l.lk.cleaner.enqueue(l.released())
 	l.claim().ID = l.lk.newID()
-	l.unheard, l.late = 0, false
+	l.asked, l.unheard, l.late = false, 0, false
 }
 
 // heard notes whether an Acquire that was sent then was answered.
@@ -88,7 +90,9 @@ func (l *lease) heard(sent time.Duration, err error) {
 	case l.unheard == 0:
 		l.unheard = max(sent, 1)
 	}
-	l.late = l.late || err != nil
+	if !errors.Is(err, driver.ErrNotAsked) {
+		l.asked, l.late = true, l.late || err != nil
+	}
 }
 
 // released is the claim as it is released.

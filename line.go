@@ -93,14 +93,13 @@ func (a *attempt) stand() (*Lock, error) {
 		return nil, a.rejoin()
 	}
 	a.contender, a.answered = true, a.lk.now()
-	a.lease, a.asked = claim, claim != nil
+	a.lease = claim
 	a.lk.mu.Lock()
 	defer a.lk.mu.Unlock()
 	if a.lease == nil {
 		a.lease = a.lk.newLease(a.turn, a.terms)
 	} else if _, lost := a.turn.strays[claim.claim().ID]; lost {
 		a.lease.rename()
-		a.asked = false
 	}
 	a.lease.claim().Span = a.span()
 	return nil, nil

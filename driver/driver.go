@@ -61,6 +61,11 @@ var (
 	// example because its TTL is too short, or none before somebody changes the
 	// engine. Wrap it with what would be right. The core does not try again.
 	ErrInvalid = errors.New("store cannot do this")
+
+	// ErrNotAsked says that nothing of an Acquire that has failed can have changed
+	// what the store knows of the claim, nor will. Wrap the reason with it. A claim
+	// of which the store knows nothing need not be released.
+	ErrNotAsked = errors.New("store was not asked")
 )
 
 // A Claim says who wants how much of a key.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/book"
+	"github.com/holdfast-go/holdfast/internal/errand"
 )
 
 // A rule changes a book and says what is to be done about it. It may be called
@@ -52,7 +53,11 @@ func (s *Store) decide(ctx context.Context, key string, r rule) error {
 		if failed := to.fill(b, m.Now); failed != nil {
 			return failed
 		}
-		won, failed := s.save(ctx, key, m, to, s.messages(key, b, done.broken))
+		var won bool
+		failed := errand.Write(ctx, func() (_ bool, err error) {
+			won, err = s.save(ctx, key, m, to, s.messages(key, b, done.broken))
+			return won, err
+		})
 		if failed != nil {
 			return failed
 		}

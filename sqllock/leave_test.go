@@ -87,18 +87,21 @@ func onSlow(t *testing.T, test func(s *scene)) {
 	})
 }
 
-// leave asks, and gives up after a millisecond.
-func (s *scene) leave(id string) {
+// leave asks, and gives up after a millisecond. It reports whether the store may know the
+// claim.
+func (s *scene) leave(id string) (asked bool) {
 	s.Helper()
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(s.Context(), time.Millisecond)
 	defer cancel()
-	if _, err := s.Acquire(ctx, exclusive(id)); !errors.Is(err, context.DeadlineExceeded) {
+	_, err := s.Acquire(ctx, exclusive(id))
+	if !errors.Is(err, context.DeadlineExceeded) {
 		s.Errorf("%s: %v, want that it has ended", id, err)
 	}
 	if took := time.Since(began); took != time.Millisecond {
 		s.Errorf("%s gave up after 1ms, and was let go after %v", id, took)
 	}
+	return !errors.Is(err, driver.ErrNotAsked)
 }
 
 // counts checks how many connections were opened, and statements sent.
@@ -115,12 +118,27 @@ func (s *scene) counts(opened, sent int64) {
 func TestLeave(t *testing.T) {
 	onSlow(t, func(s *scene) {
 		for i := range 10 {
-			s.leave(fmt.Sprint(i))
+			if asked := s.leave(fmt.Sprint(i)); asked != (i == 0) {
+				t.Errorf("the store may know claim %d: %v", i, asked)
+			}
 		}
 		s.counts(1, 1)
 		s.answers <- struct{}{}
 		s.counts(1, 1)
 		s.leave("next")
+		s.counts(1, 2)
+		s.answers <- struct{}{}
+		synctest.Wait()
+	})
+}
+
+// A claim that could not be taken at once is unknown until a place in line is written.
+func TestLeaveWhileItReads(t *testing.T) {
+	onSlow(t, func(s *scene) {
+		go func() { s.answers <- struct{}{} }()
+		if s.leave("reads") {
+			t.Error("the store may know a claim of which nothing was written")
+		}
 		s.counts(1, 2)
 		s.answers <- struct{}{}
 		synctest.Wait()

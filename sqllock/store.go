@@ -150,7 +150,12 @@ func (s *Store) take(ctx context.Context, a asking) (driver.Grant, error) {
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	last, ok, err := s.mint(ctx, acquireRow, tokens-1, id, e.TTL, string(claims), escape(c.Key))
+	var last int64
+	var ok bool
+	err = errand.Write(ctx, func() (bool, error) {
+		last, ok, err = s.mint(ctx, acquireRow, tokens-1, id, e.TTL, string(claims), escape(c.Key))
+		return ok, err
+	})
 	if err != nil || !ok {
 		return driver.Grant{}, err
 	}

@@ -12,8 +12,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // Grace is how long a request that was sent may take though its caller has left: as
@@ -46,9 +49,11 @@ type errand struct {
 
 	mu    sync.Mutex
 	least time.Time // until when what was sent last may take
+	wrote bool      // what was sent may have changed something
 }
 
-// Do returns what do returns, which runs on another goroutine. The context of do ends
+// Do returns what do returns, which runs on another goroutine, and an error that matches
+// [driver.ErrNotAsked] if that fails, or its caller leaves, before anything was written. The context of do ends
 // with ctx, or when r is closed. Do then returns at once; do is to send no more, and
 // what it has sent is to come to its end: see [Sent].
 //
@@ -58,7 +63,7 @@ type errand struct {
 func Do[T any](ctx context.Context, r *Runner, id string, do func(context.Context) (T, error)) (answer T, err error) {
 	work, e, err := r.begin(ctx, id)
 	if err != nil {
-		return answer, err
+		return answer, notAsked(err)
 	}
 	var got struct { // belongs to the errand until that is over
 		answer T
@@ -88,8 +93,13 @@ func Do[T any](ctx context.Context, r *Runner, id string, do func(context.Contex
 	if err != nil && context.Cause(work) == ErrClosed {
 		err = ErrClosed // rather than what do makes of the end of its context
 	}
+	if err != nil && !e.asked() {
+		err = notAsked(err)
+	}
 	return answer, err
 }
+
+func notAsked(why error) error { return fmt.Errorf("%w: %w", driver.ErrNotAsked, why) }
 
 // begin waits for the errand before.
 func (r *Runner) begin(ctx context.Context, id string) (context.Context, *errand, error) {
@@ -160,6 +170,46 @@ func (e *errand) leave() {
 		return
 	}
 	e.cut()
+}
+
+// Write calls send, which sends what may change something and reports whether it has. If
+// the errand of ctx has ended, it does not.
+func Write(ctx context.Context, send func() (changed bool, err error)) error {
+	e := of(ctx)
+	if e == nil {
+		_, err := send()
+		return err
+	}
+	before, err := e.write(ctx)
+	if err != nil {
+		return err
+	}
+	changed, err := send()
+	if err != nil || changed {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.wrote = before
+	return nil
+}
+
+// write notes that what is sent now may change something, if anything may be sent.
+func (e *errand) write(ctx context.Context) (before bool, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	before, e.wrote = e.wrote, true
+	return before, nil
+}
+
+// asked reports whether anything may have been changed, once its context has ended.
+func (e *errand) asked() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.wrote
 }
 
 // mark is the key by which contexts have their errand.

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/errand"
 )
 
@@ -36,7 +37,8 @@ func ask(ctx context.Context, r *errand.Runner, id string, s *server) (int, erro
 
 func want(t *testing.T, what string, got, want any) {
 	t.Helper()
-	if got != want {
+	err, _ := got.(error)
+	if is, ok := want.(error); got != want && !(ok && errors.Is(err, is)) {
 		t.Errorf("%s: %v, want %v", what, got, want)
 	}
 }
@@ -134,6 +136,95 @@ func TestSendNoMore(t *testing.T) {
 		want(t, "what it would send next", sent, context.DeadlineExceeded)
 		want(t, "it has waited for", waited, time.Millisecond)
 	})
+}
+
+// Who has left is told that the store knows nothing of it, as long as nothing was sent
+// that may have changed something. Then nothing is.
+func TestWrite(t *testing.T) {
+	wrong := errors.New("wrong")
+	for _, test := range []struct {
+		name     string
+		do       func(ctx context.Context, write func(changed bool, err error) error) error
+		notAsked bool
+		writes   int
+	}{
+		{"before anything", func(ctx context.Context, write func(bool, error) error) error {
+			<-ctx.Done()
+			return write(true, nil)
+		}, true, 0},
+		{"after what changed nothing", func(ctx context.Context, write func(bool, error) error) error {
+			_ = write(false, nil)
+			<-ctx.Done()
+			return write(true, nil)
+		}, true, 1},
+		{"after what failed", func(ctx context.Context, write func(bool, error) error) error {
+			_ = write(false, wrong)
+			<-ctx.Done()
+			return write(true, nil)
+		}, false, 1},
+		{"after a change, and what changed nothing", func(ctx context.Context, write func(bool, error) error) error {
+			_, _ = write(true, nil), write(false, nil)
+			<-ctx.Done()
+			return write(true, nil)
+		}, false, 2},
+		{"never, as it failed before", func(ctx context.Context, write func(bool, error) error) error {
+			return wrong
+		}, true, 0},
+		{"never, as it failed after a change", func(ctx context.Context, write func(bool, error) error) error {
+			_ = write(true, nil)
+			return wrong
+		}, false, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var r errand.Runner
+				ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+				defer cancel()
+				writes := 0
+				_, err := errand.Do(ctx, &r, "id", func(ctx context.Context) (int, error) {
+					return 0, test.do(ctx, func(changed bool, err error) error {
+						return errand.Write(ctx, func() (bool, error) {
+							writes++
+							return changed, err
+						})
+					})
+				})
+				r.Close()
+				want(t, "that the store was not asked", errors.Is(err, driver.ErrNotAsked), test.notAsked)
+				want(t, "what was written", writes, test.writes)
+			})
+		})
+	}
+}
+
+// Who waits for a lane, or for the errand before, has not asked.
+func TestWriteOfNoErrand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := errand.Runner{Conns: func() int { return 1 }}
+		s := newServer()
+		soon, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		_, err := errand.Do(soon, &r, "id", func(ctx context.Context) (n int, err error) {
+			return 0, errand.Write(ctx, func() (bool, error) {
+				_, err := s.ask(ctx)
+				return false, err
+			})
+		})
+		want(t, "that who has sent has not asked", errors.Is(err, driver.ErrNotAsked), false)
+		for _, id := range []string{"id", "other"} {
+			soon, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			defer cancel()
+			_, err := ask(soon, &r, id, s)
+			want(t, "who waits behind it", err, driver.ErrNotAsked)
+			want(t, "why", err, context.DeadlineExceeded)
+		}
+		want(t, "requests", len(s.sent), 1)
+		r.Close()
+		_, err = ask(t.Context(), &r, "id", s)
+		want(t, "who comes later", err, driver.ErrNotAsked)
+	})
+	wrong := errors.New("wrong")
+	want(t, "outside of errands", errand.Write(t.Context(), func() (bool, error) { return false, wrong }), wrong)
 }
 
 // Two errands of an id are never under way together, and each has its own answer. Those
