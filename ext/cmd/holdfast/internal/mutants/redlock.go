@@ -35,6 +35,6 @@ var redlocks = []mutant{{
 		old:  "if out := n.redlock.quarantine - age; out > 0 {",
 		new:  "if out := n.redlock.quarantine - age; out > n.redlock.quarantine {",
 	}},
-	run:   "--start redis:3 --seed 2 --ttl 2s --for 40s --clients 8 --keys 4 --kind exclusive,try --nemesis restart",
+	run:   "--start redis:3 --seed 2 --ttl 2s --for 1m --clients 8 --keys 4 --kind exclusive,try --nemesis restart,partition",
 	finds: check.Exclusive,
 }}

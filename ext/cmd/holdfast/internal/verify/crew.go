@@ -136,6 +136,9 @@ func (c *crew) harm(ctx, length context.Context, number int, f plan.Fault) (err 
 			harm.Node = f.Node + 1
 		}
 	}
+	if f.Part {
+		harm.Node = c.places[f.Worker].link.address(f.Node) + 1
+	}
 	harm.At = history.Now()
 	c.history.Add(harm)
 	heal := history.Event{Kind: history.Heal, Worker: f.Worker, Op: number}
@@ -182,8 +185,8 @@ func (p *place) harm(ctx, length context.Context, f plan.Fault) error {
 		sleep(length, f.For)
 		return p.process.resume()
 	case plan.Partition:
-		p.link.cut(true)
-		defer p.link.cut(false)
+		p.link.cut(f, true)
+		defer p.link.cut(f, false)
 	case plan.DropReply:
 		p.link.dropReplies(true)
 		defer p.link.dropReplies(false)

@@ -79,10 +79,15 @@ func (l *link) intercept(h *servers.Host, hosts, port string) (string, error) {
 	return strings.Join(own, ","), err
 }
 
-// cut holds everything back while on.
-func (l *link) cut(on bool) {
-	for _, p := range l.proxies {
-		p.Blackhole(on)
+// address is which of the store's addresses a number means.
+func (l *link) address(n int) int { return n % len(l.proxies) }
+
+// cut holds back, while on, what a partition is to hold back.
+func (l *link) cut(f plan.Fault, on bool) {
+	for i, p := range l.proxies {
+		if !f.Part || i == l.address(f.Node) {
+			p.Blackhole(on)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -129,6 +130,43 @@ func TestLink(t *testing.T) {
 func echo(t *testing.T) string {
 	t.Helper()
 	return servers.StartStranger(t, func(conn net.Conn) { _, _ = io.Copy(conn, conn) })
+}
+
+// A worker may be cut off from one server, and not from the others.
+func TestPartOfThem(t *testing.T) {
+	h := &servers.Host{}
+	defer h.Close()
+	urls := parsed(t, "redlock://"+echo(t)+","+echo(t)+","+echo(t))
+	l, err := newLink(h, urls, []plan.Nemesis{plan.Partition})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fault := plan.Fault{Nemesis: plan.Partition, Part: true, Node: 4}
+	l.cut(fault, true)
+	said := make(chan int)
+	for i, p := range l.proxies {
+		conn, err := net.Dial("tcp", p.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		go func() {
+			if _, err := conn.Write([]byte("?")); err != nil {
+				t.Error(err)
+			}
+			if _, err := conn.Read(make([]byte, 1)); err != nil {
+				t.Error(err)
+			}
+			said <- i
+		}()
+	}
+	if first := []int{<-said, <-said}; slices.Contains(first, 1) {
+		t.Error("the second server was heard, of which a worker was cut off")
+	}
+	l.cut(fault, false)
+	if last := <-said; last != 1 {
+		t.Errorf("server %d was heard twice", last)
+	}
 }
 
 // The history tells of a fault of the network how much it has touched.

@@ -81,7 +81,7 @@ type Event struct {
 	Value  uint64 `json:"value,string,omitempty"`
 	Seen   uint64 `json:"seen,string,omitempty"` // the value that the written one follows
 	Step   int64  `json:"step,omitempty"`        // of a clock, in nanoseconds
-	Node   int    `json:"node,omitempty"`        // the server that is harmed, from 1; of several at once the first
+	Node   int    `json:"node,omitempty"`        // the server that is harmed, or from which alone a worker is cut off, from 1; of several at once the first
 	Role   string `json:"role,omitempty"`        // what it was just before; "" if it follows no other
 	No     bool   `json:"no,omitempty"`
 	Note   string `json:"note,omitempty"`

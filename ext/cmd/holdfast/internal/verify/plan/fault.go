@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"iter"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -16,7 +17,7 @@ type Nemesis string
 const (
 	Kill        Nemesis = "kill"         // end a worker by kill -9, and start another
 	Pause       Nemesis = "pause"        // stop a worker by SIGSTOP, longer than the TTL
-	Partition   Nemesis = "partition"    // nothing passes between a worker and the store
+	Partition   Nemesis = "partition"    // nothing passes between a worker and the store, or one of its servers
 	Slow        Nemesis = "slow"         // all that passes is late
 	DropReply   Nemesis = "drop-reply"   // the store does as told, and the answer is lost
 	WorkerClock Nemesis = "worker-clock" // set the clock of a worker forward or back, and later right
@@ -90,7 +91,8 @@ type Fault struct {
 	At      time.Duration // after the start of the run
 	Nemesis Nemesis
 	Worker  int           // whom it harms, -1 for a server
-	Node    int           // the server, if it harms one
+	Node    int           // the server, if it harms one, or a Part
+	Part    bool          // of a partition: from one address of the store, not from all
 	Leader  bool          // of servers that follow others, one that leads instead; if several do, Node says which
 	For     time.Duration // how long; 0 for what is over at once
 	Delay   time.Duration // of all that passes, for Slow
@@ -232,6 +234,7 @@ func (d *dice) fault(at time.Duration, n Nemesis) Fault {
 		f.For = d.between(1.1, longest)
 	case Partition:
 		f.For = d.between(0.2, 2.0)
+		f.Part, f.Node = d.times[n]%2 == 1, d.IntN(math.MaxInt32) // of however many addresses there are
 	case DropReply:
 		f.For = d.between(0.05, 1.2)
 	case Slow:

@@ -195,6 +195,21 @@ func TestServersGetRespite(t *testing.T) {
 	}
 }
 
+// Every other partition is from one of several servers, whichever the seed says.
+func TestPartitionsOfPart(t *testing.T) {
+	f := Faults{Seed: 3, Nemeses: []Nemesis{Partition}, Workers: 3, Nodes: 3, TTL: time.Second, Length: time.Minute}
+	from := make(map[int]bool)
+	for i, fault := range f.Schedule() {
+		if fault.Part != (i%2 == 1) {
+			t.Errorf("partition %d is from one server alone: %v", i, fault.Part)
+		}
+		from[fault.Node%3] = true
+	}
+	if len(from) != 3 {
+		t.Errorf("of three servers %d were chosen", len(from))
+	}
+}
+
 // A run that is long enough ends with a respite, in which what stays out of reach can be
 // told from what is late. A shorter one has its faults in most of it, and one that is not
 // much longer has as many.
