@@ -2,14 +2,11 @@ package redislock
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -33,16 +30,17 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", driver.ErrURL, err)
 	}
-	dials := new(atomic.Uint64)
-	client.DialCtxFn = counting(dials, u.Scheme)
+	dialer := newDialer(u.Scheme)
+	client.DialCtxFn = dialer.dial
 	if client.Sentinel.MasterSet != "" {
 		client.DialCtxFn = toPrimary(client)
 	}
 	c, err := connect(ctx, client)
 	if err != nil {
+		dialer.close()
 		return nil, err
 	}
-	conn := &rueidisConn{client: c, dials: dials}
+	conn := &rueidisConn{client: c, dialer: dialer}
 	if err := sane(ctx, conn); err != nil {
 		conn.Close()
 		return nil, err
@@ -77,20 +75,6 @@ func within[T any](ctx context.Context, get func() (T, error), put func(T)) (T, 
 		}()
 		var none T
 		return none, ctx.Err()
-	}
-}
-
-// counting returns a dialer that counts the connections it is asked for.
-func counting(dials *atomic.Uint64, scheme string) dialFunc {
-	return func(ctx context.Context, addr string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
-		dials.Add(1)
-		switch {
-		case scheme == "unix":
-			return d.DialContext(ctx, "unix", addr)
-		case config != nil:
-			return (&tls.Dialer{NetDialer: d, Config: config}).DialContext(ctx, "tcp", addr)
-		}
-		return d.DialContext(ctx, "tcp", addr)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -13,7 +12,7 @@ import (
 // rueidisConn is a Conn on a rueidis client.
 type rueidisConn struct {
 	client rueidis.Client
-	dials  *atomic.Uint64 // nil for a client of the user's
+	dialer *dialer // nil for a client of the user's
 }
 
 func (c *rueidisConn) command(cmd Command) rueidis.Completed {
@@ -136,16 +135,17 @@ func (c *rueidisConn) Listen(ctx context.Context, ch Channel, ready func(), hear
 
 // Dials implements Conn.
 func (c *rueidisConn) Dials() uint64 {
-	if c.dials == nil {
+	if c.dialer == nil {
 		return 0
 	}
-	return c.dials.Load()
+	return c.dialer.dials.Load()
 }
 
 // Close implements Conn.
 func (c *rueidisConn) Close() {
-	if c.dials != nil {
-		c.client.Close()
+	if c.dialer != nil {
+		c.client.Close() // first, so that what has been sent still arrives
+		c.dialer.close()
 	}
 }
 

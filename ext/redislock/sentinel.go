@@ -15,9 +15,6 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// A dialFunc makes a connection, as rueidis wants it.
-type dialFunc = func(ctx context.Context, addr string, d *net.Dialer, config *tls.Config) (net.Conn, error)
-
 // glance bounds a question to a Sentinel, which may be one that hangs.
 const glance = 500 * time.Millisecond
 

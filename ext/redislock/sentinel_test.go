@@ -4,7 +4,6 @@ import (
 	"net"
 	"net/url"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/ext/internal/servers"
@@ -26,7 +25,7 @@ func TestConnectionsGoToThePrimary(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	opts.DialCtxFn = counting(new(atomic.Uint64), u.Scheme)
+	opts.DialCtxFn = newDialer(u.Scheme).dial
 	connect := toPrimary(opts)
 	try := func(when, addr string, d *net.Dialer, allowed bool) {
 		t.Helper()

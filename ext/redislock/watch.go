@@ -93,9 +93,9 @@ func (s *Store) Notify(lost func(key, id string, err error)) (stop func()) {
 	}
 }
 
-// Close ends the watches of this Store and makes its later calls fail. Claims
-// stay until they run out. A client that was given to New stays open. A second
-// Close does nothing.
+// Close ends the watches of this Store, and all connections of one that was opened
+// by URL, and makes its later calls fail. Claims stay until they run out. A client
+// that was given to New stays open. A second Close does nothing.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	closed := s.closed
