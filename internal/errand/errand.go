@@ -36,6 +36,7 @@ type Runner struct {
 
 	mu      sync.Mutex
 	running map[string]*errand
+	closing chan struct{}
 	closed  bool
 	all     sync.WaitGroup
 }
@@ -122,6 +123,7 @@ func (r *Runner) begin(ctx context.Context, id string) (context.Context, *errand
 		select {
 		case <-before.over:
 		case <-ctx.Done():
+		case <-r.closing:
 		}
 	}
 }
@@ -132,7 +134,7 @@ func (r *Runner) add(ctx context.Context, id string) (context.Context, *errand) 
 	e.end = end
 	e.sent, e.cut = context.WithCancel(context.WithoutCancel(work))
 	if r.running == nil {
-		r.running = make(map[string]*errand)
+		r.running, r.closing = make(map[string]*errand), make(chan struct{})
 	}
 	r.running[id] = e
 	r.all.Add(1)
@@ -153,6 +155,9 @@ func (r *Runner) end(id string, e *errand) {
 // [ErrClosed] from now on.
 func (r *Runner) Close() {
 	r.mu.Lock()
+	if !r.closed && r.closing != nil {
+		close(r.closing)
+	}
 	r.closed = true
 	for _, e := range r.running {
 		e.end(ErrClosed)

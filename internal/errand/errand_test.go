@@ -283,15 +283,14 @@ func TestClose(t *testing.T) {
 				closed <- time.Since(began)
 			}()
 		}
-		for range 2 {
+		for range 3 {
 			want(t, "who is sent away", <-away, errand.ErrClosed)
 		}
+		want(t, "they have waited for", time.Since(began), time.Duration(0))
 		synctest.Wait()
 		want(t, "closed before the answers", len(closed), 0)
 		s.answers <- 1
-		want(t, "who waits for b", len(away), 0)
 		want(t, "Close after", <-closed, errand.Grace) // the other has none
-		want(t, "who is sent away", <-away, errand.ErrClosed)
 		<-closed
 		_, err := ask(t.Context(), &r, "c", s)
 		want(t, "who comes later", err, errand.ErrClosed)
