@@ -1,10 +1,12 @@
 package mysqllock
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -66,4 +68,56 @@ func TestAutocommit(t *testing.T) {
 	if err != nil || len(warnings) != 1 || !strings.HasPrefix(warnings[0], "innodb_flush_log_at_trx_commit is not 1") {
 		t.Errorf("Check returned %q and %v, want a warning of the log", warnings, err)
 	}
+}
+
+// TestGiveUpARow: the server soon ends the statement of a caller who waited for a row that
+// somebody has locked and gave up, however long it lets others wait.
+func TestGiveUpARow(t *testing.T) {
+	t.Parallel()
+	server := servers.StartMariaDB(t, "innodb_lock_wait_timeout = 100000")
+	s := opened(t, server.URL()).(*Store)
+	if err := s.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	claim := driver.Claim{Key: "key", ID: "holder", Weight: 1, Limit: 1, TTL: time.Hour}
+	if g, err := s.Acquire(t.Context(), claim); err != nil || !g.OK {
+		t.Fatalf("%+v, %v", g, err)
+	}
+	connector, err := mysql.NewConnector(config(t, server.URL()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(connector)
+	defer db.Close()
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	if _, err := tx.ExecContext(t.Context(), "UPDATE holdfast SET since = since WHERE name = 'key'"); err != nil {
+		t.Fatal(err)
+	}
+	until := func(want, what string) {
+		t.Helper()
+		for late := time.After(patience); ; {
+			waiting := strings.TrimSpace(server.Must("SELECT variable_value FROM information_schema.global_status WHERE variable_name = 'innodb_row_lock_current_waits'"))
+			if waiting == want {
+				return
+			}
+			select {
+			case <-late:
+				t.Fatalf("%s: %s wait for a row", what, waiting)
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	renewed := make(chan error)
+	go func() { renewed <- s.Renew(ctx, []driver.Claim{claim})[0] }()
+	until("1", "a renewal")
+	cancel()
+	if err := <-renewed; !errors.Is(err, context.Canceled) {
+		t.Errorf("it returned %v, want that it was cancelled", err)
+	}
+	until("0", "after it was given up")
 }

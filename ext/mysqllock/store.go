@@ -41,7 +41,9 @@ var (
 //
 // Where another server may take over, open db with rejectReadOnly=true in its DSN,
 // and give its connections a lifetime of some minutes (db.SetConnMaxLifetime).
-// Otherwise they stay with a primary that was made read-only but still runs.
+// Otherwise they stay with a primary that was made read-only but still runs. With
+// innodb_lock_wait_timeout=1 there, too, the server soon ends the statements of callers
+// who have given up the wait for a row that somebody has locked, and their connections.
 func New(db *sql.DB, opts *Options) *Store {
 	if opts == nil {
 		opts = &Options{}
