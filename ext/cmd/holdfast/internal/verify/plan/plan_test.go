@@ -51,7 +51,7 @@ func TestOperationsHaveEveryKind(t *testing.T) {
 }
 
 func TestFaultsFollowFromTheSeed(t *testing.T) {
-	f := Faults{Seed: 7, Nemeses: Nemeses(), Workers: 4, Nodes: 3, TTL: 2 * time.Second, Length: time.Minute}
+	f := Faults{Seed: 7, Nemeses: Nemeses(), Workers: 4, Nodes: 3, TTL: 2 * time.Second, Length: 2 * time.Minute}
 	all := f.Schedule()
 	if !reflect.DeepEqual(all, f.Schedule()) {
 		t.Error("the same seed gave other faults")
