@@ -125,7 +125,7 @@ type attempt struct {
 	waiter    *waiter
 
 	began    time.Duration
-	answered time.Duration // when the last Acquire that was answered was sent
+	answered time.Duration // when the last Acquire that was answered was sent, or the first; never before
 	refusal  *HeldError    // nil until refused
 }
 

@@ -87,20 +87,20 @@ func TestLateAcquireLeavesNoGhost(t *testing.T) {
 
 // What the store was never asked for need not be released, what it may have heard of
 // before must be.
-func TestNotAskedLeavesNothing(t *testing.T) {
+func TestUnwrittenLeavesNothing(t *testing.T) {
 	simulate(t, func(b *bench) {
 		lk, other := b.open(nil), b.open(nil)
-		notAsked := fmt.Errorf("%w: %w", driver.ErrNotAsked, errDown)
+		unwritten := fmt.Errorf("%w: %w", driver.ErrUnwritten, errDown)
 		for _, test := range []struct {
 			name     string
 			answers  []error // the last for all that follow
 			call     func(context.Context, string, ...LockOption) (*Lock, error)
 			released int
 		}{
-			{"TryLock", []error{notAsked}, lk.TryLock, 0},
-			{"Lock", []error{notAsked}, lk.Lock, 0},
-			{"Lock that was not answered before", []error{errDown, notAsked}, lk.Lock, 1},
-			{"Lock that was not answered later", []error{notAsked, errDown, notAsked}, lk.Lock, 1},
+			{"TryLock", []error{unwritten}, lk.TryLock, 0},
+			{"Lock", []error{unwritten}, lk.Lock, 0},
+			{"Lock that was not answered before", []error{errDown, unwritten}, lk.Lock, 1},
+			{"Lock that was not answered later", []error{unwritten, errDown, unwritten}, lk.Lock, 1},
 		} {
 			b.store.set(func(f *faulty) {
 				f.acquire = func(context.Context, driver.Claim, func() (driver.Grant, error)) (driver.Grant, error) {

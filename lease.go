@@ -90,7 +90,7 @@ func (l *lease) heard(sent time.Duration, err error) {
 	case l.unheard == 0:
 		l.unheard = max(sent, 1)
 	}
-	if !errors.Is(err, driver.ErrNotAsked) {
+	if !errors.Is(err, driver.ErrUnwritten) {
 		l.asked, l.late = true, l.late || err != nil
 	}
 }

@@ -17,8 +17,9 @@
 //
 // Refusal is not an error: it is the zero [Grant]. Errors are for calls whose
 // outcome the store does not know, and are returned as the client library made
-// them; the core wraps them once. Two errors are certain: [ErrLost] says that
-// a claim is gone, [ErrInvalid] that this store can never keep such a claim.
+// them; the core wraps them once. Three errors are certain: [ErrLost] says that
+// a claim is gone, [ErrInvalid] that this store can never keep such a claim, and
+// [ErrUnwritten] that an Acquire has changed nothing.
 //
 // Every call ends within the context it is given. The core bounds that context
 // by the smaller of a sixth of the TTL and one second.
@@ -62,10 +63,10 @@ var (
 	// engine. Wrap it with what would be right. The core does not try again.
 	ErrInvalid = errors.New("store cannot do this")
 
-	// ErrNotAsked says that nothing of an Acquire that has failed can have changed
+	// ErrUnwritten says that nothing of an Acquire that has failed can have changed
 	// what the store knows of the claim, nor will. Wrap the reason with it. A claim
 	// of which the store knows nothing need not be released.
-	ErrNotAsked = errors.New("store was not asked")
+	ErrUnwritten = errors.New("nothing was written")
 )
 
 // A Claim says who wants how much of a key.

@@ -54,9 +54,9 @@ func (s *Store) decide(ctx context.Context, key string, r rule) error {
 			return failed
 		}
 		var won bool
-		failed := errand.Write(ctx, func() (_ bool, err error) {
+		failed := errand.Write(ctx, func() (err error) {
 			won, err = s.save(ctx, key, m, to, s.messages(key, b, done.broken))
-			return won, err
+			return err
 		})
 		if failed != nil {
 			return failed

@@ -1,10 +1,12 @@
 package sqllock
 
 import (
+	"context"
 	"slices"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/book"
+	"github.com/holdfast-go/holdfast/internal/errand"
 )
 
 // An asking is a claim that is asked for.
@@ -23,8 +25,14 @@ type answer struct {
 // rule is that of Acquire. Who waits without being woken asks again and again, at
 // first after milliseconds. So that most of that writes nothing, a place in line
 // is given for a little longer than it must last.
-func (a *asking) rule(got *answer) rule {
+//
+// It is the row that tells whether a write of this call has changed anything: clients that
+// are not sure may have sent it twice.
+func (a *asking) rule(ctx context.Context, got *answer) rule {
 	return func(m book.Moment, b *book.Book) (change, error) {
+		if !b.Has(a.claim.ID) {
+			errand.Unwritten(ctx)
+		}
 		var before book.Entry
 		if e := place(b, a.claim.ID); e != nil {
 			before = *e

@@ -18,7 +18,7 @@ func TestPlacesAreWrittenSeldom(t *testing.T) {
 	ask := func(c driver.Claim, now time.Duration) (wrote bool) {
 		t.Helper()
 		a := asking{claim: c, watched: watched}
-		done, err := a.rule(new(answer))(at(now), &b)
+		done, err := a.rule(t.Context(), new(answer))(at(now), &b)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -129,7 +129,7 @@ func (s *Store) ask(ctx context.Context, a asking) (got answer, err error) {
 			return answer{grant: g}, err
 		}
 	}
-	err = s.decide(ctx, c.Key, a.rule(&got))
+	err = s.decide(ctx, c.Key, a.rule(ctx, &got))
 	return got, err
 }
 
@@ -152,9 +152,9 @@ func (s *Store) take(ctx context.Context, a asking) (driver.Grant, error) {
 	}
 	var last int64
 	var ok bool
-	err = errand.Write(ctx, func() (bool, error) {
+	err = errand.Write(ctx, func() (err error) {
 		last, ok, err = s.mint(ctx, acquireRow, tokens-1, id, e.TTL, string(claims), escape(c.Key))
-		return ok, err
+		return err
 	})
 	if err != nil || !ok {
 		return driver.Grant{}, err

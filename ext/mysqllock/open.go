@@ -84,9 +84,9 @@ func parse(u *url.URL) (*settings, error) {
 	mode := p.OneOf("tls", "", "true", "false", "preferred", "skip-verify")
 	ca, cert, key := p.String("ca", ""), p.String("cert", ""), p.String("key", "")
 	socket := p.String("socket", "")
-	// A server may be set up to commit nothing by itself. It does not notice that a client
-	// has left while its statement waits for a row: so each waits a second, and is sent
-	// again if somebody still waits for it.
+	// A server may be set up to commit nothing by itself. None notices that a client has
+	// left while its statement waits for a row: so each waits a second, and is sent again
+	// if somebody still waits for it.
 	s.config.Params = map[string]string{"autocommit": "1", "innodb_lock_wait_timeout": "1"}
 	// A primary that another has replaced may stay up and refuse to write.
 	s.config.RejectReadOnly = true

@@ -44,6 +44,7 @@ var (
 // Otherwise they stay with a primary that was made read-only but still runs. With
 // innodb_lock_wait_timeout=1 there, too, the server soon ends the statements of callers
 // who have given up the wait for a row that somebody has locked, and their connections.
+// That holds for your transactions on db as well: see [LockTx].
 func New(db *sql.DB, opts *Options) *Store {
 	if opts == nil {
 		opts = &Options{}

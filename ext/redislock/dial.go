@@ -19,18 +19,18 @@ type dialer struct {
 	scheme string
 	dials  atomic.Uint64 // that were asked for
 
-	mu    sync.Mutex
-	lines map[*line]struct{} // nil once it is closed
+	mu   sync.Mutex
+	open map[*tracked]struct{} // nil once it is closed
 }
 
-// A line is an open connection of a dialer's.
-type line struct {
+// A tracked connection is one of a dialer's that is open.
+type tracked struct {
 	net.Conn
 	dialer *dialer
 }
 
 func newDialer(scheme string) *dialer {
-	return &dialer{scheme: scheme, lines: make(map[*line]struct{})}
+	return &dialer{scheme: scheme, open: make(map[*tracked]struct{})}
 }
 
 // dial is a dialFunc. Once the dialer is closed it fails.
@@ -40,22 +40,22 @@ func (d *dialer) dial(ctx context.Context, addr string, n *net.Dialer, config *t
 	if err != nil {
 		return nil, err
 	}
-	l := &line{conn, d}
-	if !d.add(l) {
+	t := &tracked{conn, d}
+	if !d.add(t) {
 		conn.Close()
 		return nil, errClosed
 	}
-	return l, nil
+	return t, nil
 }
 
 // add reports false if the dialer is closed.
-func (d *dialer) add(l *line) bool {
+func (d *dialer) add(t *tracked) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.lines == nil {
+	if d.open == nil {
 		return false
 	}
-	d.lines[l] = struct{}{}
+	d.open[t] = struct{}{}
 	return true
 }
 
@@ -70,21 +70,21 @@ func connection(ctx context.Context, scheme, addr string, d *net.Dialer, config 
 }
 
 // Close implements [net.Conn].
-func (l *line) Close() error {
-	l.dialer.mu.Lock()
-	delete(l.dialer.lines, l)
-	l.dialer.mu.Unlock()
-	return l.Conn.Close()
+func (t *tracked) Close() error {
+	t.dialer.mu.Lock()
+	delete(t.dialer.open, t)
+	t.dialer.mu.Unlock()
+	return t.Conn.Close()
 }
 
 // close ends all connections that are still open, and those that are being made as soon
 // as they stand.
 func (d *dialer) close() {
 	d.mu.Lock()
-	left := d.lines
-	d.lines = nil
+	left := d.open
+	d.open = nil
 	d.mu.Unlock()
-	for l := range left {
-		l.Conn.Close()
+	for t := range left {
+		t.Conn.Close()
 	}
 }

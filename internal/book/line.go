@@ -98,6 +98,9 @@ func (b *Book) remove(id string) bool {
 	return false
 }
 
+// Has reports whether a claim with this id holds or waits.
+func (b *Book) Has(id string) bool { return index(b.Held, id) >= 0 || index(b.Queue, id) >= 0 }
+
 // bury adds a tomb, or makes the one with this id last as long.
 func (b *Book) bury(t Tomb) {
 	if i := b.tomb(t.ID); i >= 0 {

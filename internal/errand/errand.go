@@ -36,7 +36,7 @@ type Runner struct {
 
 	mu      sync.Mutex
 	running map[string]*errand
-	closing chan struct{}
+	closing chan struct{} // closed by Close
 	closed  bool
 	all     sync.WaitGroup
 }
@@ -53,10 +53,10 @@ type errand struct {
 	wrote bool      // what was sent may have changed something
 }
 
-// Do returns what do returns, which runs on another goroutine, and an error that matches
-// [driver.ErrNotAsked] if that fails, or its caller leaves, before anything was written. The context of do ends
+// Do returns what do returns, which runs on another goroutine. The context of do ends
 // with ctx, or when r is closed. Do then returns at once; do is to send no more, and
-// what it has sent is to come to its end: see [Sent].
+// what it has sent is to come to its end: see [Sent]. An error of do or of ctx matches
+// [driver.ErrUnwritten], too, if nothing was written by then: see [Write].
 //
 // As long as another do for this id runs, whether or not its caller has left, Do waits.
 // It never takes the answer of the other for its own, since a grant counts from when
@@ -64,7 +64,7 @@ type errand struct {
 func Do[T any](ctx context.Context, r *Runner, id string, do func(context.Context) (T, error)) (answer T, err error) {
 	work, e, err := r.begin(ctx, id)
 	if err != nil {
-		return answer, notAsked(err)
+		return answer, unwritten(err)
 	}
 	var got struct { // belongs to the errand until that is over
 		answer T
@@ -94,13 +94,13 @@ func Do[T any](ctx context.Context, r *Runner, id string, do func(context.Contex
 	if err != nil && context.Cause(work) == ErrClosed {
 		err = ErrClosed // rather than what do makes of the end of its context
 	}
-	if err != nil && !e.asked() {
-		err = notAsked(err)
+	if err != nil && !e.written() {
+		err = unwritten(err)
 	}
 	return answer, err
 }
 
-func notAsked(why error) error { return fmt.Errorf("%w: %w", driver.ErrNotAsked, why) }
+func unwritten(why error) error { return fmt.Errorf("%w: %w", driver.ErrUnwritten, why) }
 
 // begin waits for the errand before.
 func (r *Runner) begin(ctx context.Context, id string) (context.Context, *errand, error) {
@@ -177,41 +177,39 @@ func (e *errand) leave() {
 	e.cut()
 }
 
-// Write calls send, which sends what may change something and reports whether it has. If
-// the errand of ctx has ended, it does not.
-func Write(ctx context.Context, send func() (changed bool, err error)) error {
-	e := of(ctx)
-	if e == nil {
-		_, err := send()
-		return err
+// Write calls send, which sends what may change something. If the errand of ctx has
+// ended, it does not.
+func Write(ctx context.Context, send func() error) error {
+	if e := of(ctx); e != nil {
+		if err := e.write(ctx); err != nil {
+			return err
+		}
 	}
-	before, err := e.write(ctx)
-	if err != nil {
-		return err
-	}
-	changed, err := send()
-	if err != nil || changed {
-		return err
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.wrote = before
-	return nil
+	return send()
 }
 
-// write notes that what is sent now may change something, if anything may be sent.
-func (e *errand) write(ctx context.Context) (before bool, err error) {
+// write notes that something may be changed now, unless nothing may be sent any more.
+func (e *errand) write(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err := ctx.Err(); err != nil {
-		return false, err
+		return err
 	}
-	before, e.wrote = e.wrote, true
-	return before, nil
+	e.wrote = true
+	return nil
 }
 
-// asked reports whether anything may have been changed, once its context has ended.
-func (e *errand) asked() bool {
+// Unwritten says that what the errand of ctx has sent so far has changed nothing.
+func Unwritten(ctx context.Context) {
+	if e := of(ctx); e != nil {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.wrote = false
+	}
+}
+
+// written reports whether anything may have been changed, once its context has ended.
+func (e *errand) written() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.wrote

@@ -138,40 +138,46 @@ func TestSendNoMore(t *testing.T) {
 	})
 }
 
-// Who has left is told that the store knows nothing of it, as long as nothing was sent
-// that may have changed something. Then nothing is.
+// Who has left is told that nothing was written, as long as nothing was sent that may
+// have changed something. Then nothing is.
 func TestWrite(t *testing.T) {
 	wrong := errors.New("wrong")
 	for _, test := range []struct {
-		name     string
-		do       func(ctx context.Context, write func(changed bool, err error) error) error
-		notAsked bool
-		writes   int
+		name      string
+		do        func(ctx context.Context, write func(error) error) error
+		unwritten bool
+		writes    int
 	}{
-		{"before anything", func(ctx context.Context, write func(bool, error) error) error {
+		{"before anything", func(ctx context.Context, write func(error) error) error {
 			<-ctx.Done()
-			return write(true, nil)
+			return write(nil)
 		}, true, 0},
-		{"after what changed nothing", func(ctx context.Context, write func(bool, error) error) error {
-			_ = write(false, nil)
+		{"after a write", func(ctx context.Context, write func(error) error) error {
+			_ = write(nil)
 			<-ctx.Done()
-			return write(true, nil)
-		}, true, 1},
-		{"after what failed", func(ctx context.Context, write func(bool, error) error) error {
-			_ = write(false, wrong)
-			<-ctx.Done()
-			return write(true, nil)
+			return write(nil)
 		}, false, 1},
-		{"after a change, and what changed nothing", func(ctx context.Context, write func(bool, error) error) error {
-			_, _ = write(true, nil), write(false, nil)
+		{"after one that failed", func(ctx context.Context, write func(error) error) error {
+			_ = write(wrong)
 			<-ctx.Done()
-			return write(true, nil)
+			return write(nil)
+		}, false, 1},
+		{"after one that changed nothing", func(ctx context.Context, write func(error) error) error {
+			_ = write(nil)
+			errand.Unwritten(ctx)
+			<-ctx.Done()
+			return write(nil)
+		}, true, 1},
+		{"after that and another", func(ctx context.Context, write func(error) error) error {
+			_ = write(nil)
+			errand.Unwritten(ctx)
+			_ = write(nil)
+			<-ctx.Done()
+			return write(nil)
 		}, false, 2},
-		{"never, as it failed before", func(ctx context.Context, write func(bool, error) error) error {
-			return wrong
-		}, true, 0},
-		{"never, as it failed after a change", func(ctx context.Context, write func(bool, error) error) error {
-			_ = write(true, nil)
+		{"never, as it failed before", func(context.Context, func(error) error) error { return wrong }, true, 0},
+		{"never, as it failed after a write", func(ctx context.Context, write func(error) error) error {
+			_ = write(nil)
 			return wrong
 		}, false, 1},
 	} {
@@ -182,49 +188,50 @@ func TestWrite(t *testing.T) {
 				defer cancel()
 				writes := 0
 				_, err := errand.Do(ctx, &r, "id", func(ctx context.Context) (int, error) {
-					return 0, test.do(ctx, func(changed bool, err error) error {
-						return errand.Write(ctx, func() (bool, error) {
+					return 0, test.do(ctx, func(err error) error {
+						return errand.Write(ctx, func() error {
 							writes++
-							return changed, err
+							return err
 						})
 					})
 				})
 				r.Close()
-				want(t, "that the store was not asked", errors.Is(err, driver.ErrNotAsked), test.notAsked)
-				want(t, "what was written", writes, test.writes)
+				want(t, "that nothing was written", errors.Is(err, driver.ErrUnwritten), test.unwritten)
+				want(t, "writes", writes, test.writes)
 			})
 		})
 	}
 }
 
-// Who waits for a lane, or for the errand before, has not asked.
-func TestWriteOfNoErrand(t *testing.T) {
+// Who waits for a lane, or for the errand before, has written nothing.
+func TestUnwritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := errand.Runner{Conns: func() int { return 1 }}
 		s := newServer()
 		soon, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		_, err := errand.Do(soon, &r, "id", func(ctx context.Context) (n int, err error) {
-			return 0, errand.Write(ctx, func() (bool, error) {
+			return 0, errand.Write(ctx, func() error {
 				_, err := s.ask(ctx)
-				return false, err
+				return err
 			})
 		})
-		want(t, "that who has sent has not asked", errors.Is(err, driver.ErrNotAsked), false)
+		want(t, "that who writes has written nothing", errors.Is(err, driver.ErrUnwritten), false)
 		for _, id := range []string{"id", "other"} {
 			soon, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 			defer cancel()
 			_, err := ask(soon, &r, id, s)
-			want(t, "who waits behind it", err, driver.ErrNotAsked)
+			want(t, "who waits behind it", err, driver.ErrUnwritten)
 			want(t, "why", err, context.DeadlineExceeded)
 		}
 		want(t, "requests", len(s.sent), 1)
 		r.Close()
 		_, err = ask(t.Context(), &r, "id", s)
-		want(t, "who comes later", err, driver.ErrNotAsked)
+		want(t, "who comes later", err, driver.ErrUnwritten)
 	})
 	wrong := errors.New("wrong")
-	want(t, "outside of errands", errand.Write(t.Context(), func() (bool, error) { return false, wrong }), wrong)
+	want(t, "outside of errands", errand.Write(t.Context(), func() error { return wrong }), wrong)
+	errand.Unwritten(t.Context())
 }
 
 // Two errands of an id are never under way together, and each has its own answer. Those

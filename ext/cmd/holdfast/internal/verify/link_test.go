@@ -150,6 +150,7 @@ func TestPartOfThem(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
+		conn.SetDeadline(time.Now().Add(time.Minute))
 		go func() {
 			if _, err := conn.Write([]byte("?")); err != nil {
 				t.Error(err)

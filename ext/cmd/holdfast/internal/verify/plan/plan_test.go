@@ -227,6 +227,12 @@ func TestEndIsInPeace(t *testing.T) {
 			f := Faults{Seed: seed, Nemeses: []Nemesis{Kill, Slow}, Workers: 4, Nodes: 1, TTL: time.Second, Length: length, Respite: respite}
 			all := f.Schedule()
 			last = max(last, all[len(all)-1].At)
+			f.Nemeses = []Nemesis{KillStore, Kill}
+			for _, fault := range f.Schedule() {
+				if fault.Nemesis == KillStore && fault.At+fault.For >= end {
+					t.Errorf("in %v a server is away for %v from %v, want it back by %v", length, fault.For, fault.At, end)
+				}
+			}
 		}
 		if last >= end || last < end-time.Second {
 			t.Errorf("in %v the last fault comes after %v, want just before %v", length, last, end)
