@@ -130,20 +130,12 @@ func (f Faults) Schedule() (all []Fault) {
 		if next.At >= end {
 			break
 		}
-		if next.over() < end {
-			all = append(all, next)
+		if next.Nemesis.Server() { // as long as one is harmed, all who wait are excused
+			next.For = min(next.For, end-next.At)
 		}
+		all = append(all, next)
 	}
 	return all
-}
-
-// over is when the peace may begin: as long as a server is harmed all who wait are
-// excused, and of a worker only itself.
-func (f Fault) over() time.Duration {
-	if f.Nemesis.Server() {
-		return f.At + f.For
-	}
-	return f.At
 }
 
 // peace returns when the end of the run begins: its last fifth, and all of the respite
@@ -155,13 +147,12 @@ func (f Faults) peace() time.Duration {
 // Enough returns a length in which each nemesis comes at least once.
 func (f Faults) Enough() time.Duration {
 	var seen []Nemesis
-	var over time.Duration
 	for next := range f.series() {
 		if !slices.Contains(seen, next.Nemesis) {
-			seen, over = append(seen, next.Nemesis), max(over, next.over())
+			seen = append(seen, next.Nemesis)
 		}
 		if len(seen) == len(f.Nemeses) {
-			for f.Length = time.Second; f.peace() <= over; {
+			for f.Length = time.Second; f.peace() <= next.At; {
 				f.Length += time.Second
 			}
 			return f.Length

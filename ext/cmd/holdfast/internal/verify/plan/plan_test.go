@@ -229,7 +229,7 @@ func TestEndIsInPeace(t *testing.T) {
 			last = max(last, all[len(all)-1].At)
 			f.Nemeses = []Nemesis{KillStore, Kill}
 			for _, fault := range f.Schedule() {
-				if fault.Nemesis == KillStore && fault.At+fault.For >= end {
+				if fault.Nemesis == KillStore && fault.At+fault.For > end {
 					t.Errorf("in %v a server is away for %v from %v, want it back by %v", length, fault.For, fault.At, end)
 				}
 			}
