@@ -291,7 +291,9 @@ func (h held) Close() error { return nil }
 func TestTakeChangesNothing(t *testing.T) {
 	s := NewClient(held{spent: true}, Postgres, nil)
 	defer s.Close()
-	if _, err := s.Acquire(t.Context(), exclusive("id")); !errors.Is(err, driver.ErrInvalid) || !errors.Is(err, driver.ErrUnwritten) {
+	claim := exclusive("id")
+	claim.Wait = false
+	if _, err := s.Acquire(t.Context(), claim); !errors.Is(err, driver.ErrInvalid) || !errors.Is(err, driver.ErrUnwritten) {
 		t.Errorf("%v, want that there are no tokens left, and that nothing was written", err)
 	}
 }
