@@ -39,6 +39,15 @@ func TestFenceLetsAnOldTokenPass(t *testing.T) {
 	s.wants(t, Fenced)
 }
 
+// Two who work for one client at once tell of what they do in any order, here of an end
+// before its beginning.
+func TestFenceOutOfOrder(t *testing.T) {
+	var s story
+	s.access(2, 1, 2, history.Looks, 6, 0, false)
+	s.access(1, 10, 8, history.Looks, 5, 0, false)
+	s.wants(t, Fenced)
+}
+
 // Who has interrupted a run does not wait for Porcupine.
 func TestFenceIsInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())

@@ -178,7 +178,9 @@ func (b *builder) access(who Who, e history.Event) {
 		b.run.Accesses = append(b.run.Accesses, &Access{Who: who, Key: e.Key, Value: e.Value, Call: e.Since, Return: e.At})
 	default:
 		if a := b.open[who]; a != nil {
-			a.Return, a.No = e.At, e.No
+			// Two who work for one client at once, as a mistake may let them, tell what they
+			// do in any order.
+			a.Return, a.No = max(e.At, a.Call), e.No
 			if a.Look {
 				a.Value = e.Value
 			}
