@@ -100,7 +100,7 @@ var engine = []mutant{{
 		old:  "sole = '', until = {now}, claims = '{}'",
 		new:  "until = {now}",
 	}},
-	run:   "--start sqlite --seed 1 --ttl 16s --for 40s --workers 2 --clients 2 --keys 64 --nemesis none",
+	run:   "--start sqlite --seed 1 --ttl 16s --for 1m --workers 2 --clients 2 --keys 64 --nemesis none",
 	finds: check.Lively,
 }, {
 	name:  "hand-over-of-a-dead-lease",
