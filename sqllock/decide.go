@@ -53,11 +53,10 @@ func (s *Store) decide(ctx context.Context, key string, r rule) error {
 		if failed := to.fill(b, m.Now); failed != nil {
 			return failed
 		}
-		var won bool
-		failed := errand.Write(ctx, func() (err error) {
-			won, err = s.save(ctx, key, m, to, s.messages(key, b, done.broken))
-			return err
-		})
+		if ended := errand.Write(ctx); ended != nil {
+			return ended
+		}
+		won, failed := s.save(ctx, key, m, to, s.messages(key, b, done.broken))
 		if failed != nil {
 			return failed
 		}

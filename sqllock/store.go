@@ -150,12 +150,10 @@ func (s *Store) take(ctx context.Context, a asking) (driver.Grant, error) {
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	var last int64
-	var ok bool
-	err = errand.Write(ctx, func() (err error) {
-		last, ok, err = s.mint(ctx, acquireRow, tokens-1, id, e.TTL, string(claims), escape(c.Key))
-		return err
-	})
+	if err := errand.Write(ctx); err != nil {
+		return driver.Grant{}, err
+	}
+	last, ok, err := s.mint(ctx, acquireRow, tokens-1, id, e.TTL, string(claims), escape(c.Key))
 	if err != nil || !ok {
 		return driver.Grant{}, err
 	}

@@ -177,19 +177,13 @@ func (e *errand) leave() {
 	e.cut()
 }
 
-// Write calls send, which sends what may change something. If the errand of ctx has
-// ended, it does not.
-func Write(ctx context.Context, send func() error) error {
-	if e := of(ctx); e != nil {
-		if err := e.write(ctx); err != nil {
-			return err
-		}
+// Write says that what is sent next may change something. If it fails, the errand of ctx
+// has ended, and that must not be sent.
+func Write(ctx context.Context) error {
+	e := of(ctx)
+	if e == nil {
+		return nil
 	}
-	return send()
-}
-
-// write notes that something may be changed now, unless nothing may be sent any more.
-func (e *errand) write(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err := ctx.Err(); err != nil {

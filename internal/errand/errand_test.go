@@ -189,10 +189,11 @@ func TestWrite(t *testing.T) {
 				writes := 0
 				_, err := errand.Do(ctx, &r, "id", func(ctx context.Context) (int, error) {
 					return 0, test.do(ctx, func(err error) error {
-						return errand.Write(ctx, func() error {
-							writes++
-							return err
-						})
+						if ended := errand.Write(ctx); ended != nil {
+							return ended
+						}
+						writes++
+						return err
 					})
 				})
 				r.Close()
@@ -210,11 +211,11 @@ func TestUnwritten(t *testing.T) {
 		s := newServer()
 		soon, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		_, err := errand.Do(soon, &r, "id", func(ctx context.Context) (n int, err error) {
-			return 0, errand.Write(ctx, func() error {
-				_, err := s.ask(ctx)
-				return err
-			})
+		_, err := errand.Do(soon, &r, "id", func(ctx context.Context) (int, error) {
+			if err := errand.Write(ctx); err != nil {
+				return 0, err
+			}
+			return s.ask(ctx)
 		})
 		want(t, "that who writes has written nothing", errors.Is(err, driver.ErrUnwritten), false)
 		for _, id := range []string{"id", "other"} {
@@ -229,8 +230,7 @@ func TestUnwritten(t *testing.T) {
 		_, err = ask(t.Context(), &r, "id", s)
 		want(t, "who comes later", err, driver.ErrUnwritten)
 	})
-	wrong := errors.New("wrong")
-	want(t, "outside of errands", errand.Write(t.Context(), func() error { return wrong }), wrong)
+	want(t, "outside of errands", errand.Write(t.Context()), nil)
 	errand.Unwritten(t.Context())
 }
 
