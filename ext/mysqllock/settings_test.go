@@ -97,27 +97,16 @@ func TestGiveUpARow(t *testing.T) {
 	if _, err := tx.ExecContext(t.Context(), "UPDATE holdfast SET since = since WHERE name = 'key'"); err != nil {
 		t.Fatal(err)
 	}
-	until := func(want, what string) {
-		t.Helper()
-		for late := time.After(patience); ; {
-			waiting := strings.TrimSpace(server.Must("SELECT variable_value FROM information_schema.global_status WHERE variable_name = 'innodb_row_lock_current_waits'"))
-			if waiting == want {
-				return
-			}
-			select {
-			case <-late:
-				t.Fatalf("%s: %s wait for a row", what, waiting)
-			case <-time.After(5 * time.Millisecond):
-			}
-		}
+	waiting := func() string {
+		return strings.TrimSpace(server.Must("SELECT variable_value FROM information_schema.global_status WHERE variable_name = 'innodb_row_lock_current_waits'"))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	renewed := make(chan error)
 	go func() { renewed <- s.Renew(ctx, []driver.Claim{claim})[0] }()
-	until("1", "a renewal")
+	servers.Until(t, "a renewal to wait for the row", func() bool { return waiting() == "1" })
 	cancel()
 	if err := <-renewed; !errors.Is(err, context.Canceled) {
 		t.Errorf("it returned %v, want that it was cancelled", err)
 	}
-	until("0", "after it was given up")
+	servers.Until(t, "the end of what was given up", func() bool { return waiting() == "0" })
 }

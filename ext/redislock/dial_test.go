@@ -55,19 +55,7 @@ func closeWhileConnecting(t *testing.T, from string, nodes ...*servers.Redis) {
 			cancel()
 		}
 	})
-	wait := func(what string, done func() bool) {
-		t.Helper()
-		tick := time.NewTicker(5 * time.Millisecond)
-		defer tick.Stop()
-		for late := time.After(time.Minute); !done(); {
-			select {
-			case <-tick.C:
-			case <-late:
-				t.Fatal("waited a minute for " + what)
-			}
-		}
-	}
-	wait("a connection to be made", func() bool { return store.conn.Dials() > dials })
+	servers.Until(t, "a connection to be made", func() bool { return store.conn.Dials() > dials })
 	if err := store.Close(); err != nil {
 		t.Error(err)
 	}
@@ -76,7 +64,7 @@ func closeWhileConnecting(t *testing.T, from string, nodes ...*servers.Redis) {
 	}
 	caller.Wait()
 	for _, node := range nodes {
-		wait("the connections of the store to end", func() bool {
+		servers.Until(t, "the connections of the store to end", func() bool {
 			clients, _ := node.Must("CLIENT", "LIST").(string)
 			return !strings.Contains(clients, " name=holdfast ")
 		})

@@ -28,8 +28,8 @@ func TestProxyPostgres(t *testing.T) {
 	// The answer to a commit is lost: it has happened, and nobody knows.
 	proxy.Replies.Drop(true)
 	c.send("INSERT INTO t VALUES (1);")
-	eventually(t, "the commit", func() bool { return server.Must("SELECT count(*) FROM t") == "1" })
-	eventually(t, "the loss", func() bool { return proxy.Replies.Dropped() > 0 })
+	Until(t, "the commit", func() bool { return server.Must("SELECT count(*) FROM t") == "1" })
+	Until(t, "the loss", func() bool { return proxy.Replies.Dropped() > 0 })
 	proxy.Replies.Drop(false)
 	c.wantLoss()
 
@@ -39,10 +39,10 @@ func TestProxyPostgres(t *testing.T) {
 	c.wantLine("inserted")
 	proxy.Requests.Drop(true)
 	c.send("COMMIT;")
-	eventually(t, "the loss", func() bool { return proxy.Requests.Dropped() > 0 })
+	Until(t, "the loss", func() bool { return proxy.Requests.Dropped() > 0 })
 	proxy.Requests.Drop(false)
 	c.wantLoss()
-	eventually(t, "the end of the session", func() bool {
+	Until(t, "the end of the session", func() bool {
 		return server.Must("SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'") == "1"
 	})
 	if got := server.Must("SELECT count(*) FROM t"); got != "1" {

@@ -19,16 +19,6 @@ func proxied(t *testing.T) (*Redis, *Proxy, session) {
 	return r, p, connect(t, p.Addr())
 }
 
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	mustAwait(t, what, func() error {
-		if !holds() {
-			return errors.New("it does not come about")
-		}
-		return nil
-	})
-}
-
 func (s session) wantReset() {
 	s.t.Helper()
 	if got, err := s.receive(); !errors.Is(err, syscall.ECONNRESET) {
@@ -93,7 +83,7 @@ func TestProxyDelay(t *testing.T) {
 		}
 		d.Delay(time.Hour)
 		s.send("PING")
-		eventually(t, "a second piece that is delayed", func() bool { return d.Touched() == 2 })
+		Until(t, "a second piece that is delayed", func() bool { return d.Touched() == 2 })
 		s.wantSilence()
 		d.Delay(0) // counts for what is on its way
 		s.wantReply("+PONG")
@@ -115,7 +105,7 @@ func TestProxyDrop(t *testing.T) {
 		test.direction.Drop(true)
 		key := fmt.Sprint("key", i)
 		s.send("SET " + key + " 1")
-		eventually(t, "a loss", func() bool { return test.direction.Dropped() > 0 })
+		Until(t, "a loss", func() bool { return test.direction.Dropped() > 0 })
 		s.wantSilence()
 		test.direction.Drop(false)
 		s.wantReset()
@@ -137,7 +127,7 @@ func TestProxyBlackhole(t *testing.T) {
 	s.send("SET key 1")
 	fresh := connect(t, p.Addr())
 	fresh.send("PING")
-	eventually(t, "two requests that are held back", func() bool { return p.Requests.Touched() == 2 })
+	Until(t, "two requests that are held back", func() bool { return p.Requests.Touched() == 2 })
 	s.wantSilence()
 	fresh.wantSilence()
 	if got := r.Must("GET", "key"); got != nil {
@@ -162,7 +152,7 @@ func TestProxyBlackhole(t *testing.T) {
 
 	p.Replies.Hold(true)
 	s.send("SET key 2")
-	eventually(t, "the request", func() bool { return r.Must("GET", "key") == "2" })
+	Until(t, "the request", func() bool { return r.Must("GET", "key") == "2" })
 	s.wantSilence()
 	p.Reset()
 	s.wantReset()

@@ -40,7 +40,7 @@ func TestReplica(t *testing.T) {
 	p := StartProxy(t, primary.Addr())
 	replica := StartReplica(t, p.Addr())
 	primary.Must("SET", "key", "1")
-	eventually(t, "replication", func() bool { return replica.Must("GET", "key") == "1" })
+	Until(t, "replication", func() bool { return replica.Must("GET", "key") == "1" })
 	p.Blackhole(true)
 	primary.Must("SET", "key", "2")
 	primary.Kill()

@@ -1,6 +1,9 @@
 package servers
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 const (
 	// patience bounds every wait for a server, and for what makes its folder. A
@@ -40,4 +43,16 @@ func mustAwait(tb TB, what string, check func() error) {
 	if err := await(check, nil); err != nil {
 		tb.Fatalf("wait for %s: %v", what, err)
 	}
+}
+
+// Until returns when what a test waits for has come about, which it looks for again and
+// again. It fails the test after a minute.
+func Until(tb TB, what string, holds func() bool) {
+	tb.Helper()
+	mustAwait(tb, what, func() error {
+		if !holds() {
+			return errors.New("it does not come about")
+		}
+		return nil
+	})
 }

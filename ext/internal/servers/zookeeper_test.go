@@ -37,19 +37,19 @@ func TestEnsemble(t *testing.T) {
 		}
 	}
 	e.CutOff(first, true)
-	eventually(t, "another leads", leads(first))
+	Until(t, "another leads", leads(first))
 	e.CutOff(first, false)
 	e.Await()
 
 	second := e.Leader()
 	second.Kill()
-	eventually(t, "another leads", leads(second))
+	Until(t, "another leads", leads(second))
 	second.Restart()
 	e.Await()
 
 	third := e.Leader()
 	third.Pause()
-	eventually(t, "another leads", leads(third))
+	Until(t, "another leads", leads(third))
 	third.Resume()
 	e.Await()
 }
