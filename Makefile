@@ -1,27 +1,52 @@
 # The race detector needs cgo and a C compiler. Without one the tests still
 # mean something, so they run, and say what they leave out.
 RACE  = $(shell go list -race errors >/dev/null 2>&1 && echo -race)
+# A program with the race detector sleeps for a second before it ends, so that goroutines
+# that still run report theirs. Over a minute of all tests would be that.
+export GORACE ?= atexit_sleep_ms=50
+# make lint vets all modules, and checks more than go test would.
+FLAGS = $(RACE) -vet=off
 # Most tests wait, for servers and for time to pass, and more of them may do so
 # at once than there are processors.
-TESTS ?= -timeout=8m -parallel=8
+TESTS ?= -timeout=8m -p=4 -parallel=8
 # Of which packages; work are all of all modules.
 PACKAGES ?= work
+# Who runs the tests: go test, or what tells more of them, as scripts/slow.
+GOTEST ?= go test
 BENCH ?=
+DEMO  ?=
 TORTURE ?=
+REHEARSAL ?=
+FOR ?= 10m
+REPLAY ?=
+SEED ?=
+VERSION ?=
 
 .PHONY: help
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 8
 
 .PHONY: demo
-demo: ## watch a flash sale oversell without locks, and not with them
-	go run ./ext/cmd/holdfast demo
+demo: ## watch a flash sale oversell without locks, and not with them; DEMO=-pause freezes a server too
+	GOWORK=off go run ./internal/demo/flashsale $(DEMO)
 
 .PHONY: test
-test: ## run every test of all modules under the race detector
+test: ## run what a change must pass: all modules, real servers, race detector
 	@scripts/servers
 	@$(if $(RACE),,echo 'no C compiler: the tests run without the race detector' >&2)
-	go test $(RACE) $(TESTS) $(PACKAGES)
+	$(GOTEST) $(FLAGS) -short $(TESTS) $(PACKAGES)
+
+.PHONY: slow
+slow: ## run the tests of make test, and show the 20 that take longest
+	scripts/slow
+
+.PHONY: prove
+prove: rehearsal long mutants torture ## run all that takes long: releases, long tests, mutants, every store with every fault
+
+.PHONY: long
+long: ## run every test, also those that make test leaves out
+	@scripts/servers
+	$(GOTEST) $(FLAGS) $(TESTS) -p=2 -timeout=20m $(PACKAGES)
 
 .PHONY: lint
 lint: ## run the static checks: format, vet for every system, staticcheck
@@ -31,19 +56,36 @@ lint: ## run the static checks: format, vet for every system, staticcheck
 check: lint test ## run all that a change must pass
 
 .PHONY: bench
-bench: ## measure it beside what others use, in 25 minutes; BENCH=-short takes five, BENCH=-save=docs publishes
+bench: ## measure it beside what others use, in 25 minutes; BENCH=-short takes five, BENCH=-save=docs/results publishes
 	@scripts/servers
-	go run ./ext/bench $(BENCH)
+	go run ./bench $(BENCH)
 
 .PHONY: torture
-torture: ## put every store to the proof with every fault, in an hour or so; TORTURE=-save=docs publishes
+torture: ## put every store to the proof with every fault, in an hour or so; TORTURE=-save=docs/results publishes
 	@scripts/servers
-	go run ./ext/cmd/holdfast/internal/torture $(TORTURE)
+	go run ./cmd/holdfast-verify/internal/torture $(TORTURE)
+
+.PHONY: sim
+sim: ## run new seeds of the simulator for FOR=10m, and count what happened
+	go test $(RACE) ./internal/sim -count=1 -timeout=0 -v -args -for=$(FOR)
+
+.PHONY: replay
+replay: ## run a seed of the simulator exactly, and show what happened; SEED=42, REPLAY=-test=TestRedlock
+	go run ./internal/sim/replay $(REPLAY) $(SEED)
 
 .PHONY: mutants
-mutants: ## break it in many ways, and let verify find each; MUTANTS=-run=NAME tries some
+mutants: ## break it in many ways, and let the simulator or verify find each; MUTANTS=-run=NAME tries some
 	@scripts/servers
-	go run ./ext/cmd/holdfast/internal/mutants $(MUTANTS)
+	go run ./cmd/holdfast-verify/internal/mutants $(MUTANTS)
+
+.PHONY: rehearsal
+rehearsal: ## get, build and run every module as users will; REHEARSAL=-save=docs/results/rehearsal.md publishes
+	@scripts/servers
+	cd internal/release && go test -count=1 -timeout=15m -args -rehearse $(REHEARSAL)
+
+.PHONY: release
+release: ## check, commit, archive and tag VERSION=v0.1.0, see CONTRIBUTING.md
+	go run ./internal/release $(VERSION)
 
 .PHONY: fuzz
 fuzz: ## fuzz each target for FUZZTIME, 10s unless set

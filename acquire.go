@@ -8,21 +8,30 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/silence"
 )
 
-// Lock takes the lock on key and waits for it until ctx ends. The key is any
-// UTF-8 of 1 to 512 bytes, prefix included.
+// Lock acquires the lock on key, and waits for it until ctx ends. The key is any UTF-8 of
+// 1 to 512 bytes, prefix included.
 //
-// A wait that is cut short returns an error that matches both [ErrHeld] and the
-// error of ctx; with [Wait] and [Retry], ErrHeld alone once they give up. While
-// it waits, Lock rides out a store that fails for up to the TTL; if the store
-// has never answered, for up to three seconds of it. If an operator breaks its place in
-// line (see [Locker.Break]), the error matches [ErrLost]. A context that carries
-// a lock on the same key (see [Lock.Context]) gets [ErrDeadlock], or enters it
-// again with [Reenter].
+// Waiters acquire the lock in FIFO order if the store queues waiters. Memcached and the
+// sessions of MySQL and MariaDB (mode=session) have no queue. With these stores, a
+// process may acquire a lock again and again for a tenth of a second while others wait.
+// Then the process backs off for up to half a second, and the first process to ask gets
+// the lock.
 //
-// A call that fails leaves nothing behind: what it may have left in the store goes to
-// the next in line of this process, or is released in the background.
+// If ctx ends the wait, the error matches both [ErrHeld] and the error of ctx. If [Wait]
+// or [Retry] ends the wait, the error matches ErrHeld alone. If an operator breaks the
+// waiter's place in the queue (see [Locker.Break]), the error matches [ErrLost]. If ctx
+// carries a lock on the same key (see [Lock.Context]), Lock returns [ErrDeadlock], or
+// enters the lock again with [Reenter].
+//
+// While it waits, Lock tolerates a failing store for up to the TTL; if the store has never
+// answered, for up to three seconds or the TTL, whichever is shorter. If ctx ends before
+// then, the error also shows and wraps the last error of the store.
+//
+// A failed call leaves nothing behind: what it may have left in the store goes to the next
+// waiter of this process, or is released in the background.
 func (lk *Locker) Lock(ctx context.Context, key string, opts ...LockOption) (*Lock, error) {
 	s, err := lk.settings(opts)
 	if err != nil {
@@ -32,10 +41,9 @@ func (lk *Locker) Lock(ctx context.Context, key string, opts ...LockOption) (*Lo
 	return lock, wrap("lock", key, err)
 }
 
-// TryLock takes the lock on key at once, or returns an error that matches
-// [ErrHeld], as a [*HeldError] that says by whom. It does not overtake those
-// who wait. If this process holds the key it is refused without asking the
-// store.
+// TryLock acquires the lock on key at once, or returns an error that matches [ErrHeld]: a
+// [*HeldError] that names the holder. TryLock does not overtake waiters. If this process
+// holds the key, TryLock fails without a request to the store.
 func (lk *Locker) TryLock(ctx context.Context, key string, opts ...LockOption) (*Lock, error) {
 	s, err := lk.settings(opts)
 	if err == nil && (s.tries > 0 || s.limited && s.wait > 0) {
@@ -87,19 +95,23 @@ func (a *attempt) repeat() (*Lock, error) {
 			return lock, err
 		}
 		if cut := a.lk.sleep(a.ctx, a.every); cut != nil {
-			return nil, cutShort(cut, err)
+			return nil, cutShort(cut, err, nil)
 		}
 	}
 }
 
-// cutShort is the error of a wait that cause ended: it matches both.
-func cutShort(cause, held error) error {
-	return fmt.Errorf("%w while %w", cause, held)
+// cutShort is the error of a wait that cause ended. It matches cause, held, and failure:
+// the last failure of the store, which may be nil.
+func cutShort(cause, held, failure error) error {
+	if failure == nil {
+		return fmt.Errorf("%w while %w", cause, held)
+	}
+	return silence.Cut(fmt.Errorf("%w while %w", cause, held), failure)
 }
 
-// sleep returns why it was cut short, nil if it was not.
+// sleep returns why the sleep was cut short, nil after a full sleep.
 func (lk *Locker) sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
+	timer := lk.clock.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -120,13 +132,14 @@ type attempt struct {
 	try bool   // do not wait
 
 	turn      *turn
-	lease     *lease // what is asked for
-	contender bool   // it waits at the store for the whole line
+	lease     *lease // the requested lease
+	contender bool   // waits at the store for the whole queue
 	waiter    *waiter
 
 	began    time.Duration
-	answered time.Duration // when the last Acquire that was answered was sent, or the first; never before
+	answered time.Duration // when the last answered Acquire was sent, or the first; never before
 	refusal  *HeldError    // nil until refused
+	failure  error         // of the last Acquire; nil if the store answered
 }
 
 func (a *attempt) run() (*Lock, error) {
@@ -152,8 +165,8 @@ func (a *attempt) run() (*Lock, error) {
 	return lock, err
 }
 
-// enter decides whether the call may ask the store at once, as the contender or
-// beside it, or stands in line.
+// enter decides whether the call may ask the store at once, as the contender or beside
+// the contender, or joins the queue.
 func (a *attempt) enter() error {
 	lk := a.lk
 	lk.mu.Lock()
@@ -180,8 +193,8 @@ func (a *attempt) enter() error {
 	return nil
 }
 
-// span is how many tokens a grant should carry: more than one only if somebody
-// stands in line, since each costs the store's clock a microsecond.
+// span is how many tokens a grant should carry: more than one only if somebody waits in
+// the queue, since every token costs the store's clock a microsecond.
 func (a *attempt) span() int {
 	if a.exclusive() && !a.noRenew && a.turn.line.len > 0 {
 		return driver.MaxSpan
@@ -189,8 +202,8 @@ func (a *attempt) span() int {
 	return 1
 }
 
-// ask asks the store once, beside the contender if there is one. A call that
-// would wait and is refused goes to the line.
+// ask asks the store once, beside the contender if there is one. If the call may wait and
+// is refused, it joins the queue.
 func (a *attempt) ask() (*Lock, error) {
 	for range maxLate {
 		g, sent, err := a.acquire(false)
@@ -210,9 +223,9 @@ func (a *attempt) ask() (*Lock, error) {
 // maxLate is how many grants in a row may come too late to be of use.
 const maxLate = 3
 
-// refused ends a single try, or sends a call that may wait to the line.
+// refused ends a single try; a call that may wait joins the queue.
 func (a *attempt) refused(g driver.Grant, err error) error {
-	if err != nil && (a.try || errors.Is(err, driver.ErrInvalid) || a.ctx.Err() != nil) {
+	if err != nil && (a.try || errors.Is(err, driver.ErrInvalid) || silence.Ended(a.ctx) != nil) {
 		a.leave()
 		a.discard()
 		return err
@@ -231,13 +244,13 @@ func (a *attempt) refused(g driver.Grant, err error) error {
 	return nil
 }
 
-// acquire sends one Acquire and keeps the books about its answer.
+// acquire sends one Acquire and records the answer.
 func (a *attempt) acquire(wait bool) (driver.Grant, time.Duration, error) {
 	now := time.Now()
 	sent := a.lk.clock.At(now)
 	limit := callLimit(a.ttl)
-	if wait && a.limited {
-		limit = max(min(limit, a.began+a.wait-sent), 0)
+	if wait {
+		limit = a.limit(sent)
 	}
 	call := a.lease.call(a.ctx, now.Add(limit))
 	defer call.End()
@@ -247,14 +260,44 @@ func (a *attempt) acquire(wait bool) (driver.Grant, time.Duration, error) {
 	}
 	g, err := a.lk.store.Acquire(call, *a.lease.claim())
 	a.lease.heard(sent, err)
+	if err != nil {
+		err = a.failed(err)
+	} else {
+		a.failure = nil
+	}
 	if !g.OK {
 		a.tried(g, err)
 	}
 	return g, sent, err
 }
 
-// take makes a lock of a grant. It returns neither lock nor error if the grant
-// is of no use and has to be asked for again: too old, or lost already.
+// limit is how long one call to the store may take, from now, if the attempt may wait.
+func (a *attempt) limit(now time.Duration) time.Duration {
+	if !a.limited {
+		return callLimit(a.ttl)
+	}
+	return max(min(callLimit(a.ttl), a.began+a.wait-now), 0)
+}
+
+// failed records the error of an Acquire, and returns the error for the caller. If the
+// caller has cut the call short, by the context or by Wait, the store's previous answer
+// says more about the store than this error. So failed then records this error only if it
+// says more than that the call was cut short.
+func (a *attempt) failed(err error) error {
+	now, ended := a.lk.now(), silence.Ended(a.ctx)
+	known := a.failure != nil || a.refusal != nil
+	short := ended != nil || known && a.limited && now >= a.began+a.wait
+	if !short || silence.Words(err) != "" {
+		a.failure = silence.Of(err, now-a.answered)
+	}
+	if ended == nil || errors.Is(err, driver.ErrInvalid) {
+		return a.failure
+	}
+	return silence.Cut(ended, a.failure)
+}
+
+// take makes a lock of a grant. It returns neither lock nor error if the grant is too old
+// or already lost: then the attempt must ask again.
 func (a *attempt) take(g driver.Grant, sent time.Duration) (*Lock, error) {
 	l := a.lease
 	now := a.lk.now()
@@ -274,9 +317,8 @@ func (a *attempt) take(g driver.Grant, sent time.Duration) (*Lock, error) {
 	return lock, nil
 }
 
-// least is how much validity a caller must find when it gets its lock: half of
-// the TTL; of a pushed grant, which is short until it is confirmed, a second
-// will do.
+// least is the validity that a caller must find in a new lock: half of the TTL. A pushed
+// grant is short until it is confirmed, so a second is enough.
 func (a *attempt) least(g driver.Grant) time.Duration {
 	if g.TTL < a.ttl {
 		return min(a.ttl/2, time.Second)
@@ -284,7 +326,8 @@ func (a *attempt) least(g driver.Grant) time.Duration {
 	return g.TTL / 2
 }
 
-// admit makes the granted claim one of those that hold.
+// admit adds the granted claim to the claims that hold. It reports false if the claim is
+// lost already, and false with [ErrClosed] if the Locker was closed.
 func (a *attempt) admit(lock *Lock) (bool, error) {
 	lk, t, l := a.lk, a.turn, a.lease
 	lk.mu.Lock()
@@ -305,39 +348,38 @@ func (a *attempt) admit(lock *Lock) (bool, error) {
 	l.lock = lock
 	lk.renewer.add(l)
 	if a.contender {
-		t.contending, t.waiting = false, false
+		t.retire()
 		lk.pump(t)
 	}
 	return true, nil
 }
 
-// leave gives up the place among those that ask, and lets the next one in line
-// try.
+// leave ends the attempt's request and lets the next waiter try.
 func (a *attempt) leave() {
 	a.lk.mu.Lock()
 	defer a.lk.mu.Unlock()
 	a.turn.end(a.terms)
 	if a.contender {
-		a.turn.contending, a.turn.waiting = false, false
+		a.turn.retire()
 	}
 	a.lk.pump(a.turn)
 }
 
-// discard releases, in the background, what the store may keep of the claim. A
-// single try that was answered with no left nothing.
+// discard releases, in the background, what the store may keep of the claim. A single try
+// that was answered with a refusal has left nothing.
 func (a *attempt) discard() {
 	if a.lease.asked && (a.lease.late || a.contender || a.lease.granted) {
 		a.lk.cleaner.add(a.lease.released())
 	}
 }
 
-// spread is more jitter, for those who wait for the same thing: if they began
-// together they would all ask again together, and all but one in vain.
+// spread is more jitter, for calls that wait for the same thing. Calls that began together
+// would otherwise retry together, all but one in vain.
 func spread(d time.Duration) time.Duration {
 	return d - time.Duration(rand.Int64N(int64(d)/2+1))
 }
 
-// jitter spreads d over 80 to 100 per cent of it.
+// jitter spreads d over 80 to 100 per cent of d.
 func jitter(d time.Duration) time.Duration {
 	return d - time.Duration(rand.Int64N(int64(d)/5+1))
 }

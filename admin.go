@@ -6,15 +6,17 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/silence"
 )
 
-// A Holder is what people may know of a lock or of a place in line.
+// A Holder is the public view of a lock or of a place in the queue.
 type Holder = driver.Holder
 
-// inspector returns the store's view for people. An error matches
-// [errors.ErrUnsupported] if it has none.
+// inspector returns the store's view for people. If the store has no such view, the error
+// matches [errors.ErrUnsupported].
 func (lk *Locker) inspector() (driver.Inspector, error) {
 	lk.mu.Lock()
 	defer lk.mu.Unlock()
@@ -27,10 +29,10 @@ func (lk *Locker) inspector() (driver.Inspector, error) {
 	return nil, fmt.Errorf("this store cannot show its locks: %w", errors.ErrUnsupported)
 }
 
-// Holders returns who holds the lock on key, and who waits for it as far as the
-// store knows: one contender stands there for all of a process. What it says is
-// a hint and may have changed since. It returns an error that matches
-// [errors.ErrUnsupported] if the store cannot tell.
+// Holders returns the holders of the lock on key, and the waiters as far as the store
+// knows them: one contender stands for all waiters of a process. The list is a hint and
+// may have changed since. If the store cannot list holders, the error matches
+// [errors.ErrUnsupported].
 func (lk *Locker) Holders(ctx context.Context, key string) ([]Holder, error) {
 	stored, err := lk.storedKey(key)
 	if err != nil {
@@ -40,12 +42,13 @@ func (lk *Locker) Holders(ctx context.Context, key string) ([]Holder, error) {
 	if err != nil {
 		return nil, wrap("holders", key, err)
 	}
+	began := time.Now()
 	holders, err := i.Holders(ctx, stored)
-	return holders, wrap("holders", key, err)
+	return holders, wrap("holders", key, silence.For(ctx, err, time.Since(began)))
 }
 
-// Keys yields the keys that are locked and begin with prefix, in no order; ""
-// means all. The Locker's own prefix is not shown. An error ends the sequence.
+// Keys yields the locked keys that begin with prefix, in no order; "" means every key.
+// The Locker's own prefix is not shown. An error ends the sequence.
 func (lk *Locker) Keys(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		i, err := lk.inspector()
@@ -53,8 +56,10 @@ func (lk *Locker) Keys(ctx context.Context, prefix string) iter.Seq2[string, err
 			yield("", wrap("keys", prefix, err))
 			return
 		}
+		began := time.Now()
 		for key, err := range i.Keys(ctx, lk.opts.Prefix+prefix) {
-			key = strings.TrimPrefix(key, lk.opts.Prefix)
+			key, err = strings.TrimPrefix(key, lk.opts.Prefix), silence.For(ctx, err, time.Since(began))
+			began = time.Now()
 			if !yield(key, wrap("keys", prefix, err)) || err != nil {
 				return
 			}
@@ -62,12 +67,13 @@ func (lk *Locker) Keys(ctx context.Context, prefix string) iter.Seq2[string, err
 	}
 }
 
-// Break takes a lock away from its holder, named by the ID that Holders shows,
-// and lets the next in line have it at once. The holder learns of it as soon as
-// the store can tell, at its next renewal at the latest, and may go on working
-// until then: only a fencing token keeps it from doing harm. One who waits is
-// sent away with [ErrLost]. It returns an error that matches ErrLost if there is
-// nobody of that name.
+// Break takes a lock away from its holder, named by the ID that Holders shows, and lets
+// the first waiter acquire the lock at once. The holder learns of the loss as soon as the
+// store can tell, at the next renewal at the latest. It may go on working until then: only
+// a fencing token prevents corruption.
+//
+// If the id names a waiter, the waiter's call fails with [ErrLost]. If nobody has the id,
+// Break returns an error that matches ErrLost.
 func (lk *Locker) Break(ctx context.Context, key, id string) error {
 	stored, err := lk.storedKey(key)
 	if err != nil {
@@ -77,7 +83,9 @@ func (lk *Locker) Break(ctx context.Context, key, id string) error {
 	if err != nil {
 		return wrap("break", key, err)
 	}
+	began := time.Now()
 	err = i.Break(ctx, stored, id)
+	err = silence.For(ctx, err, time.Since(began))
 	if errors.Is(err, driver.ErrLost) {
 		err = fmt.Errorf("%w: no holder with id %.40q", ErrLost, id)
 	}

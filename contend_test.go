@@ -1,8 +1,11 @@
 package holdfast
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -267,4 +270,65 @@ func TestPushBeforeARefusalThatIsNotHeard(t *testing.T) {
 		}
 		b.unlock(l)
 	})
+}
+
+// A store that never answers to a watch keeps nobody from asking it for the lock.
+func TestWatchThatIsNotAnswered(t *testing.T) {
+	simulate(t, func(b *bench) {
+		holder := b.open(nil)
+		waiter := New(unanswered{unclosed{b.store}}, &Options{Logger: slog.New(slog.DiscardHandler)})
+		defer waiter.Close()
+		l := b.lock(holder, "k")
+		got := make(chan *Lock, 1)
+		go func() { got <- b.lock(waiter, "k") }()
+		time.Sleep(time.Minute)
+		b.unlock(l)
+		time.Sleep(2 * time.Second)
+		select {
+		case l := <-got:
+			b.unlock(l)
+		default:
+			b.Fatal("the waiter waits for its watch, and not for the lock")
+		}
+	})
+}
+
+// unanswered is a store that never answers to a watch.
+type unanswered struct{ unclosed }
+
+func (unanswered) Watch(ctx context.Context, _ driver.Claim, _ func(driver.Grant)) (func(), error) {
+	return nil, hang(ctx)
+}
+
+// The log warns of a store that refuses a watch, not of a watch that is cut short.
+func TestWatchThatIsCutShortIsNotWarnedOf(t *testing.T) {
+	refused := errors.New("no permission")
+	slow := func(ctx context.Context) error { return errors.Join(hang(ctx), errors.New("not confirmed yet")) }
+	for name, test := range map[string]struct {
+		watch func(ctx context.Context) error
+		opts  []LockOption
+		warns bool
+	}{
+		"by its limit": {slow, nil, false},
+		"by Wait":      {slow, []LockOption{Wait(300 * time.Millisecond)}, false},
+		"by a refusal": {func(context.Context) error { return refused }, nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			simulate(t, func(b *bench) {
+				var said bytes.Buffer
+				logger := slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelWarn}))
+				defer b.unlock(b.lock(b.open(nil), "k"))
+				waiter := b.open(&Options{Logger: logger})
+				b.store.set(func(f *faulty) { f.watch = test.watch })
+				ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
+				defer cancel()
+				if _, err := waiter.Lock(ctx, "k", test.opts...); err == nil {
+					b.Fatal("two processes have the lock")
+				}
+				if n := strings.Count(said.String(), "cannot be woken by the store"); n > 1 || n == 1 != test.warns {
+					b.Errorf("the log says %q; want a warning: %v", said.String(), test.warns)
+				}
+			})
+		})
+	}
 }

@@ -3,31 +3,33 @@ package holdfast
 import (
 	"context"
 	"fmt"
+
+	"github.com/holdfast-go/holdfast/internal/carried"
 )
 
-// Context returns a copy of parent that carries the lock and ends with it: its
-// cause is then [Lock.Err]. Pass it to the work that the lock guards.
+// Context returns a copy of parent that carries the lock and ends with it. The cause of
+// the context is then [Lock.Err]. Pass the context to the work that the lock guards.
 func (l *Lock) Context(parent context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(parent)
 	return l.root().attach(holding{Context: ctx, cancel: cancel, lock: l, outer: carriedBy(parent, l.lease.lk)})
 }
 
-// A holding is a context that a lock has made. It is one value for all that the
-// context carries, and the first is part of its lock, since requests are served
-// under locks.
+// A holding is a context made by a lock. A holding stores everything the context carries
+// in one value. The first holding is part of the lock, since requests are served under
+// locks.
 type holding struct {
 	context.Context
 	cancel context.CancelCauseFunc
 	lock   *Lock    // the handle, not its root
-	outer  *holding // with the next lock of the same Locker that the context carries
+	outer  *holding // with the next lock of the same Locker in the context
 	next   *holding // of the same lock
 }
 
-// Value finds the innermost lock of all, and that of each Locker, which itself is
-// the key.
+// Value finds the innermost lock of the context, and the innermost lock of every Locker.
+// The Locker itself is the key.
 func (h *holding) Value(key any) any {
 	switch key {
-	case current{}:
+	case carried.Innermost{}:
 		return h.lock
 	case h.lock.lease.lk:
 		return h
@@ -35,14 +37,14 @@ func (h *holding) Value(key any) any {
 	return h.Context.Value(key)
 }
 
-// String names the context in the manner of package context. Without it, whoever
-// prints a context would look into a lock that others use.
+// String names the context in the manner of package context. Without String, printing a
+// context would read a lock while others use the lock.
 func (h *holding) String() string {
 	return fmt.Sprintf("%v.WithLock(%q)", h.Context, h.lock.Key())
 }
 
-// A cause is that of a context that its lock has ended. Most are never asked
-// for, so the error is made when they are.
+// A cause is the cause of a context ended by its lock. Most causes are never read, so the
+// error is made on demand.
 type cause holding
 
 func (c *cause) Error() string { return c.Unwrap().Error() }
@@ -75,13 +77,13 @@ func (l *Lock) attach(made holding) context.Context {
 	return h
 }
 
-// holdings are the contexts of a lock. Those that have ended before it are
-// forgotten when there are more to come, and when the lock is renewed: that costs
-// less than to watch each of them.
+// holdings are the contexts of a lock. Contexts that ended before the lock are removed
+// when more contexts are added, and when the lock is renewed. Removing costs less than
+// watching every context.
 type holdings struct {
-	last  *holding // and from it to the first
+	last  *holding // the newest; next leads to the first
 	count int32
-	most  int32 // to keep before ended ones are looked for
+	most  int32 // count at which ended contexts are looked for
 }
 
 func (hs *holdings) add(h *holding) {
@@ -111,12 +113,9 @@ func (hs holdings) end() {
 	}
 }
 
-// current is the context key of the innermost lock.
-type current struct{}
-
 // FromContext returns the innermost lock that ctx carries (see [Lock.Context]).
 func FromContext(ctx context.Context) (*Lock, bool) {
-	l, ok := ctx.Value(current{}).(*Lock)
+	l, ok := ctx.Value(carried.Innermost{}).(*Lock)
 	return l, ok
 }
 
@@ -125,8 +124,8 @@ func carriedBy(ctx context.Context, lk *Locker) *holding {
 	return h
 }
 
-// enterAgain enters a live lock on the key that ctx carries, or refuses. It
-// returns neither lock nor error if ctx carries none.
+// enterAgain enters the live lock on the key that ctx carries, or returns an error if the
+// call may not enter it. It returns neither lock nor error if ctx carries no such lock.
 func (lk *Locker) enterAgain(ctx context.Context, key string, s settings) (*Lock, error) {
 	h := carriedBy(ctx, lk)
 	for h != nil && h.lock.lease.claim().Key != key {

@@ -1,5 +1,5 @@
-// Package holdfast takes locks that hold across goroutines, processes and
-// machines, in the store that you already run.
+// Package holdfast provides locks across goroutines, processes and machines, in the store
+// that you already run.
 //
 //	locks, err := holdfast.Open(ctx, "file:///var/lib/app/locks", nil)
 //	if err != nil {
@@ -13,34 +13,35 @@
 //
 // # The model
 //
-// A [Locker] takes locks on keys in one store. A lock is a lease: the store
-// forgets it when its holder falls silent for its TTL, so a crash blocks nobody
-// for long. A lock that is held is renewed in the background, for as long as
-// the work takes. A caller who cannot have the lock waits ([Locker.Lock]) or is
-// told by whom it is held ([Locker.TryLock]).
+// A [Locker] acquires locks on keys in one store. A lock is a lease with a TTL: if its
+// holder falls silent for the TTL, the lease expires. So a crashed holder blocks nobody
+// for long. Holdfast renews a held lock in the background, for as long as the work takes.
+// If the lock is held, [Locker.Lock] waits, and [Locker.TryLock] returns an error that
+// names the holder.
 //
 // # What a lock guarantees, and what it cannot
 //
-// The store never has two holders. A holder that runs learns that its lock is
-// lost before anyone else can hold the key: [Lock.Done] is closed, contexts made
-// by [Lock.Context] end, [Lock.Err] says why. A holder that does not run, because
-// its process or machine is paused, learns nothing until it runs again, and by
-// then another may be at work. No lock service can prevent that. What does is
-// the fencing token, [Lock.Fence]: a number that is larger for each later
-// holder. A resource that remembers the largest token that it has seen, and
-// refuses smaller ones, cannot be harmed by a holder of yesterday.
+// The store never has two holders. A running holder learns of a lost lock before anyone
+// else can hold the key. [Lock.Done] is closed, contexts made by [Lock.Context] end, and
+// [Lock.Err] returns the reason.
 //
-// docs/guarantees.md says for each store, and for each kind of failure, what
-// holds.
+// A holder in a paused process, or on a paused machine, learns of the loss only after the
+// pause. By then a new holder may be at work. No lock service can prevent this overlap.
+// The fencing token, [Lock.Fence], protects the data: every later holder has a larger
+// token. A resource that remembers the largest token it has seen, and rejects smaller
+// ones, cannot be corrupted by a former holder.
+//
+// docs/guarantees.md lists the guarantees of every store, for every kind of failure.
 //
 // # Which call
 //
 //   - Work that must not overlap: [Locker.Do], or [Locker.Lock] and Unlock.
-//   - A second request that should be refused rather than wait: [Locker.TryLock].
-//   - Readers and writers: [Shared]. At most n at once: [Slots].
+//   - A second request that should fail instead of waiting: [Locker.TryLock].
+//   - Readers and writers: [Shared]. At most n holders at once: [Slots].
 //   - Several keys at once, without deadlock: [Locker.LockAll].
-//   - A job on a schedule, on one node: TryLock with [AtLeast].
+//   - A scheduled job that only one node should run: TryLock with [AtLeast].
+//   - A test of code that takes locks: package locktest.
 //
-// Use one Locker per process and store, and share it: goroutines of one process
-// then take turns without asking the store.
+// Use one Locker per process and store, and share the Locker: the goroutines of the
+// process then take turns without a request to the store.
 package holdfast

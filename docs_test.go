@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"go/ast"
 	"os"
 	"os/exec"
 	"path"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/build"
 	"github.com/holdfast-go/holdfast/internal/markdown"
 )
 
@@ -53,7 +55,7 @@ func TestDocsGo(t *testing.T) {
 		}
 	}
 	if len(programs) > 0 {
-		build(t, programs)
+		compile(t, programs)
 	}
 }
 
@@ -101,10 +103,9 @@ func normalise(text string) string {
 	return b.String()
 }
 
-// build compiles programs, given by the place they come from. They are laid
-// over the tree, below ext, whose module knows all clients; nothing is written
-// there.
-func build(t *testing.T, programs map[string]string) {
+// compile compiles programs, given by the place they come from, and does not link them.
+// They are laid over the tree, among the examples; nothing is written there.
+func compile(t *testing.T, programs map[string]string) {
 	t.Helper()
 	here, err := os.Getwd()
 	if err != nil {
@@ -112,7 +113,10 @@ func build(t *testing.T, programs map[string]string) {
 	}
 	scratch := t.TempDir()
 	overlay := struct{ Replace map[string]string }{make(map[string]string)}
-	args := []string{"build", "-buildvcs=false", "-o", os.DevNull, "-overlay", filepath.Join(scratch, "overlay.json")}
+	args := []string{"list", "-export", "-overlay", filepath.Join(scratch, "overlay.json")}
+	if build.Race() {
+		args = append(args, "-race")
+	}
 	for place, text := range programs {
 		name := "doc_" + regexp.MustCompile(`\W`).ReplaceAllString(place, "_")
 		file := filepath.Join(scratch, name+".go")
@@ -120,8 +124,8 @@ func build(t *testing.T, programs map[string]string) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		overlay.Replace[filepath.Join(here, "ext", "internal", name, "main.go")] = file
-		args = append(args, "./ext/internal/"+name)
+		overlay.Replace[filepath.Join(here, "examples", "internal", name, "main.go")] = file
+		args = append(args, "./examples/internal/"+name)
 	}
 	text, err := json.Marshal(overlay)
 	if err != nil {
@@ -131,7 +135,7 @@ func build(t *testing.T, programs map[string]string) {
 		t.Fatal(err)
 	}
 	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
-		t.Errorf("programs in the documents do not build: %v\n%s", err, out)
+		t.Errorf("programs in the documents do not compile: %v\n%s", err, out)
 	}
 }
 
@@ -147,18 +151,36 @@ func TestDocsLinks(t *testing.T) {
 	}
 }
 
+// TestDocsIndex wants a link to every page of docs in docs/README.md.
+func TestDocsIndex(t *testing.T) {
+	index, err := os.ReadFile("docs/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range documents(t) {
+		page, ours := strings.CutPrefix(s.path, "docs/")
+		if ours && page != "README.md" && !strings.Contains(string(index), "]("+page+")") {
+			t.Errorf("docs/README.md has no link to %s: say there what the page is for", page)
+		}
+	}
+}
+
 // TestDocsTests looks for the tests that the documents name: with their folder,
-// as in ext/redislock.TestFailover, or without where a sentence says "are in" and
+// as in redislock.TestFailover, or without where a sentence says "are in" and
 // the folder. The root is called holdfast. Rules are those of package drivertest.
 func TestDocsTests(t *testing.T) {
-	test, rule := regexp.MustCompile(`(?m)^func (Test\w+)\(`), regexp.MustCompile(`(?m)^\t\tname:  "(.+)",$`)
+	rule := regexp.MustCompile(`(?m)^\t\tname:  "(.+)",$`)
 	known := make(map[string]bool)
 	for _, s := range goFiles(t) {
-		for _, match := range test.FindAllStringSubmatch(string(s.text), -1) {
-			known[strings.Replace(s.dir(), ".", "holdfast", 1)+"."+match[1]] = true
+		for _, d := range s.file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && s.test() {
+				known[strings.Replace(s.dir(), ".", "holdfast", 1)+"."+f.Name.Name] = true
+			}
 		}
-		for _, match := range rule.FindAllStringSubmatch(string(s.text), -1) {
-			known["rule "+match[1]] = true
+		if s.dir() == "drivertest" {
+			for _, match := range rule.FindAllStringSubmatch(string(s.text), -1) {
+				known["rule "+match[1]] = true
+			}
 		}
 	}
 	named := regexp.MustCompile("are in\\s`([a-z/]+)`|`(?:([a-z/]+)\\.)?(Test[A-Z]\\w*)(?:/rules/([a-z/-]+))?`")

@@ -41,11 +41,13 @@ func TestDroppedLockIsLoggedAndNotRenewed(t *testing.T) {
 	})
 }
 
-// Close may come before anybody has noticed.
+// Close may come before anybody has noticed. The key stays taken: the work that the lock
+// guards may go on, and nobody can be notified to end it.
 func TestDroppedLockIsToldByClose(t *testing.T) {
 	simulate(t, func(b *bench) {
 		var told counts
 		var lost []Event
+		other := b.open(nil)
 		lk := b.open(&Options{Trace: JoinTraces(told.trace(), &Trace{Lost: func(e Event) { lost = append(lost, e) }})})
 		b.lock(lk, "dropped")
 		time.Sleep(6 * time.Second) // past the first renewal
@@ -60,6 +62,10 @@ func TestDroppedLockIsToldByClose(t *testing.T) {
 		if len(lost) != 1 || !errors.As(lost[0].Err, &why) || why.Reason != LossDropped || told.held.Load() != 0 {
 			b.Errorf("Close told of %+v, and leaves %d that hold", lost, told.held.Load())
 		}
+		if _, err := other.TryLock(b.Context(), "dropped"); !errors.Is(err, ErrHeld) {
+			b.Errorf("the key after Close: %v, want ErrHeld", err)
+		}
+		b.unlock(b.lock(other, "dropped")) // after the TTL
 	})
 }
 

@@ -7,17 +7,22 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/shown"
 )
 
-// What callers act on. Every error of this package that concerns a key is an
-// [*Error], which names the key and unwraps to one of these or to the error of
-// the store.
+// The errors that callers act on. Every error of this package that concerns a key is an
+// [*Error], which names the key and unwraps to one of these errors or to the error of the
+// store.
+//
+// An error matches [context.Canceled] or [context.DeadlineExceeded] only if the caller's
+// own context has ended. If a store has not answered in time, the error matches
+// [os.ErrDeadlineExceeded].
 var (
-	// ErrHeld: the lock is held by another. [HeldError] has the facts.
+	// ErrHeld: another holder has the lock. [HeldError] has the facts.
 	ErrHeld = driver.ErrHeld
 
-	// ErrLost: the lock, or a place in line for it, ended before its owner gave
-	// it back. [LostError] says why.
+	// ErrLost: the lock, or a place in the queue, ended before its owner released it.
+	// [LostError] says why.
 	ErrLost = errors.New("lock is lost")
 
 	// ErrReleased: the lock was unlocked before.
@@ -26,18 +31,18 @@ var (
 	// ErrClosed: the Locker was closed.
 	ErrClosed = errors.New("locker is closed")
 
-	// ErrDeadlock: the call would wait for a lock that its own context holds, or
-	// its transaction for one that in turn waits for it.
+	// ErrDeadlock: the call would wait for a lock that its own context holds, or its
+	// transaction would wait for another that in turn waits for it.
 	ErrDeadlock = driver.ErrDeadlock
 
-	// ErrInvalid: an option is wrong, or the store can never do what was asked of
-	// it. To ask again is in vain.
+	// ErrInvalid: an option is wrong, or the store can never do what was requested. A
+	// retry cannot help.
 	ErrInvalid = driver.ErrInvalid
 
 	// ErrKey is the ErrInvalid of a key that is empty, too long or not UTF-8.
 	ErrKey = fmt.Errorf("%w: not a key", ErrInvalid)
 
-	// ErrNotFenced: Fenced was asked for, but the store has no fencing tokens.
+	// ErrNotFenced: Fenced was requested, but the store has no fencing tokens.
 	ErrNotFenced = errors.New("store has no fencing tokens")
 )
 
@@ -49,7 +54,7 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	return fmt.Sprintf("holdfast: %s %q: %v", e.Op, e.Key, e.Err)
+	return fmt.Sprintf("holdfast: %s %s: %v", e.Op, shown.Key(e.Key), e.Err)
 }
 
 func (e *Error) Unwrap() error { return e.Err }
@@ -61,7 +66,7 @@ func wrap(op, key string, err error) error {
 	return &Error{Op: op, Key: key, Err: err}
 }
 
-// An inputError is what is wrong with an argument, in words of its own.
+// An inputError describes a wrong argument, in its own words.
 type inputError struct {
 	error
 	kind error // ErrInvalid or ErrKey
@@ -78,25 +83,39 @@ func invalid(kind, err error) error {
 	return inputError{err, kind}
 }
 
-// A HeldError says who holds a lock that was refused, as far as the store
-// knows. It matches [ErrHeld].
+// A HeldError describes the holder of a refused lock, as far as the store knows. The
+// error matches [ErrHeld]. The error text cuts a long Owner or Note.
+//
+// If the Locker that refused the call holds the lock itself, the error text says so. Usual
+// causes are a nested call that does not pass on [Lock.Context], or an Unlock deferred in
+// a loop.
 type HeldError struct {
 	Owner string        // "" if unknown
-	Note  string        // what the holder said about it
+	Note  string        // the holder's note
 	Since time.Time     // by the store's clock; zero if unknown
-	Retry time.Duration // when the holder's lease runs out unless it is renewed; 0 if unknown
+	Retry time.Duration // when the holder's lease expires without a renewal; 0 if unknown
+	Err   error         // why the store would refuse the lock even without the holder; mostly nil
+
+	here bool // the Locker that was asked is itself the holder
 }
 
 func (e *HeldError) Error() string {
 	var b strings.Builder
-	b.WriteString("held by ")
+	if e.Err != nil {
+		fmt.Fprintf(&b, "%v; held, or only wanted, by ", e.Err)
+	} else {
+		b.WriteString("held by ")
+	}
+	if e.here {
+		b.WriteString("this Locker itself, ")
+	}
 	if e.Owner == "" {
 		b.WriteString("another")
 	} else {
-		fmt.Fprintf(&b, "%q", e.Owner)
+		b.WriteString(shown.Text(e.Owner))
 	}
 	if e.Note != "" {
-		fmt.Fprintf(&b, " (%q)", e.Note)
+		fmt.Fprintf(&b, " (%s)", shown.Text(e.Note))
 	}
 	if !e.Since.IsZero() {
 		fmt.Fprintf(&b, " since %s", e.Since.Format(time.RFC3339))
@@ -110,8 +129,10 @@ func (e *HeldError) Error() string {
 // Is reports whether target is [ErrHeld].
 func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 
+func (e *HeldError) Unwrap() error { return e.Err }
+
 func heldError(g driver.Grant) *HeldError {
-	return &HeldError{Owner: g.Holder.Owner, Note: g.Holder.Note, Since: g.Holder.Since, Retry: g.Retry}
+	return &HeldError{Owner: g.Holder.Owner, Note: g.Holder.Note, Since: g.Holder.Since, Retry: g.Retry, Err: g.Blocked}
 }
 
 // A LossReason is why a lock was lost, in a word or two.
@@ -119,10 +140,10 @@ type LossReason string
 
 // The reasons for a loss.
 const (
-	LossExpired     LossReason = "expired"       // the lease ran out, as with NoRenew or after a suspend
-	LossUnreachable LossReason = "unreachable"   // no renewal got through before the deadline
+	LossExpired     LossReason = "expired"       // the lease expired, as with NoRenew or after a suspend
+	LossUnreachable LossReason = "unreachable"   // no renewal succeeded before the deadline
 	LossTaken       LossReason = "taken"         // the store no longer knows the claim
-	LossBroken      LossReason = "broken"        // an operator ended it
+	LossBroken      LossReason = "broken"        // an operator ended the claim
 	LossMaxHold     LossReason = "held too long" // longer than MaxHold
 	LossDropped     LossReason = "dropped"       // garbage-collected without Unlock
 )
@@ -145,7 +166,7 @@ func (e *LostError) Is(target error) bool { return target == ErrLost }
 
 func (e *LostError) Unwrap() error { return e.Err }
 
-// lossOf reads a store's certain loss.
+// lossOf converts a store's certain loss.
 func lossOf(err error) *LostError {
 	if errors.Is(err, driver.ErrBroken) {
 		return &LostError{Reason: LossBroken}

@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -19,6 +20,7 @@ type faulty struct {
 	acquire func(ctx context.Context, c driver.Claim, next func() (driver.Grant, error)) (driver.Grant, error)
 	renew   func(ctx context.Context, cs []driver.Claim, next func() []error) []error
 	release func(ctx context.Context, cs []driver.Claim, next func() []error) []error
+	watch   func(ctx context.Context) error
 	wake    func(g driver.Grant, next func(driver.Grant)) // nil: push as is
 	calls   calls
 }
@@ -81,6 +83,14 @@ func (f *faulty) Release(ctx context.Context, cs []driver.Claim) []error {
 }
 
 func (f *faulty) Watch(ctx context.Context, c driver.Claim, wake func(driver.Grant)) (func(), error) {
+	f.mu.Lock()
+	hook := f.watch
+	f.mu.Unlock()
+	if hook != nil {
+		if err := hook(ctx); err != nil {
+			return nil, err
+		}
+	}
 	return f.Store.Watch(ctx, c, func(g driver.Grant) {
 		f.mu.Lock()
 		hook := f.wake
@@ -115,9 +125,17 @@ type bench struct {
 	store *faulty
 }
 
-// open returns a Locker of its own on the common store.
+// open returns a Locker of its own on the common store. Without a Logger it is
+// silent.
 func (b *bench) open(opts *Options) *Locker {
-	lk := New(unclosed{b.store}, opts)
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	lk := New(unclosed{b.store}, &o)
 	b.Cleanup(func() {
 		if err := lk.Close(); err != nil {
 			b.Errorf("Close: %v", err)

@@ -6,22 +6,26 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+
+	"github.com/holdfast-go/holdfast/internal/bounded"
 )
 
-// A Group is several locks that are held together. If one is lost, the work
-// that they guard is no longer safe: the contexts of the Group end.
+// A Group holds several locks together. If a lock of the Group is lost, the guarded work
+// is no longer safe: the contexts of the Group end.
 type Group struct {
 	locks []*Lock
 }
 
-// LockAll takes the locks on all keys, 1 to 64 of them; equal ones count once.
-// It takes them one after the other in the order of their bytes, so that calls
-// of LockAll never wait for each other in a circle. If one cannot be had, those
-// taken before are given back. Options hold for each lock; the limit of Wait is
-// for all of them together.
+// LockAll acquires the locks on all keys: 1 to 64 keys, equal keys count once. It acquires
+// them one after the other, in the byte order of the keys, so calls of LockAll never
+// deadlock among themselves.
 //
-// A Lock inside a LockAll, or the other way round, can still wait in a circle:
-// give such calls a Wait.
+// If a lock cannot be acquired, LockAll releases the locks that it has acquired before, in
+// the background if ctx ends before the store has answered. Options apply to every lock;
+// the limit of Wait applies to the whole call.
+//
+// A Lock inside a LockAll, or a LockAll inside a Lock, can still deadlock: limit such calls
+// with [Wait].
 func (lk *Locker) LockAll(ctx context.Context, keys []string, opts ...LockOption) (*Group, error) {
 	sorted := slices.Compact(slices.Sorted(slices.Values(keys)))
 	if len(sorted) == 0 || len(sorted) > MaxKeys {
@@ -40,7 +44,7 @@ func (lk *Locker) LockAll(ctx context.Context, keys []string, opts ...LockOption
 		}
 		lock, err := lk.lock(ctx, key, each)
 		if err != nil {
-			return nil, errors.Join(wrap("lockall", key, err), g.Unlock())
+			return nil, errors.Join(wrap("lockall", key, err), bounded.Within(ctx, g.Unlock)) // a silent store takes seconds
 		}
 		g.locks = append(g.locks, lock)
 	}
@@ -50,7 +54,7 @@ func (lk *Locker) LockAll(ctx context.Context, keys []string, opts ...LockOption
 // Locks returns the locks of the group, in the order of their keys.
 func (g *Group) Locks() []*Lock { return slices.Clone(g.locks) }
 
-// Lock returns the lock on a key, nil if it is not in the group.
+// Lock returns the lock on a key, nil if the key is not in the group.
 func (g *Group) Lock(key string) *Lock {
 	for _, l := range g.locks {
 		if l.Key() == key {
@@ -60,8 +64,8 @@ func (g *Group) Lock(key string) *Lock {
 	return nil
 }
 
-// Err returns nil while all locks are held, and otherwise the error of one that
-// is not.
+// Err returns nil while every lock is held, and otherwise the error of a lock that has
+// ended.
 func (g *Group) Err() error {
 	for _, l := range g.locks {
 		if err := l.Err(); err != nil {
@@ -71,8 +75,8 @@ func (g *Group) Err() error {
 	return nil
 }
 
-// Context returns a copy of parent that carries all locks and ends when the
-// first of them does.
+// Context returns a copy of parent that carries all locks and ends when the first of them
+// ends.
 func (g *Group) Context(parent context.Context) context.Context {
 	for _, l := range g.locks {
 		parent = l.Context(parent)
@@ -80,8 +84,8 @@ func (g *Group) Context(parent context.Context) context.Context {
 	return parent
 }
 
-// Unlock gives all locks back, at the same time, and returns what went wrong
-// with any of them (see [Lock.Unlock]).
+// Unlock releases all locks, at the same time, and returns their errors joined (see
+// [Lock.Unlock]).
 func (g *Group) Unlock() error {
 	errs := make([]error, len(g.locks))
 	var wg sync.WaitGroup

@@ -133,3 +133,12 @@ func TestOpenNamesWhatIsWrong(t *testing.T) {
 		}
 	}
 }
+
+// Owner and Note may be long. The text of a HeldError shows the beginning of each.
+func TestHeldErrorIsCut(t *testing.T) {
+	long := strings.Repeat("x", 1024)
+	text := (&HeldError{Owner: long, Note: long}).Error()
+	if len(text) > 400 || strings.Count(text, `"...`) != 2 {
+		t.Errorf("%d bytes: %s", len(text), text)
+	}
+}

@@ -1,24 +1,30 @@
 package holdfast
 
-import "time"
+import (
+	"time"
 
-// A line is a queue of waiters, first come first served.
+	"github.com/holdfast-go/holdfast/internal/silence"
+)
+
+// A line is a FIFO queue of waiters.
 type line struct {
 	first, last *waiter
 	len         int32
 }
 
-// A waiter stands in line until it is called. Who calls it says what it got in
-// the other fields.
+// A waiter queues until it is called. The fields closed, lock and claim then hold what it
+// has received.
 type waiter struct {
 	terms
-	term // of the lock that it may be handed
+	term // of the lock that may be handed over
 
 	ready  chan struct{} // one place, so that calling never blocks
 	called bool
 	closed bool   // the Locker was closed
-	lock   *Lock  // handed over; if nil, it contends
-	claim  *lease // inherited from the contender before it, to ask for again
+	lock   *Lock  // handed over; if nil, the waiter contends
+	claim  *lease // inherited from the previous contender, to ask for again
+
+	stuck chan struct{} // one place: the lock has been held for so long that it is to be logged
 
 	prev, next *waiter
 }
@@ -28,13 +34,17 @@ func (w *waiter) call(lock *Lock, claim *lease) {
 	w.ready <- struct{}{}
 }
 
-// waiter returns a waiter, used before if there is one.
+// waiter returns a waiter, reused if possible.
 func (lk *Locker) waiter(want terms, held term) *waiter {
 	w, _ := lk.waiters.Get().(*waiter)
 	if w == nil {
-		w = &waiter{ready: make(chan struct{}, 1)}
+		w = &waiter{ready: make(chan struct{}, 1), stuck: make(chan struct{}, 1)}
 	}
-	*w = waiter{terms: want, term: held, ready: w.ready}
+	select {
+	case <-w.stuck: // of the wait before
+	default:
+	}
+	*w = waiter{terms: want, term: held, ready: w.ready, stuck: w.stuck}
 	return w
 }
 
@@ -64,13 +74,13 @@ func (q *line) remove(w *waiter) {
 	q.len--
 }
 
-// queue puts the call at the end of the line.
+// queue puts the call at the end of the queue.
 func (a *attempt) queue() {
 	a.waiter = a.lk.waiter(a.terms, a.term)
 	a.turn.line.push(a.waiter)
 }
 
-// stand waits in line. It returns a lock that was handed over, an error, or
+// stand waits in the queue. stand returns a lock that was handed over, an error, or
 // neither when the call has become the contender.
 func (a *attempt) stand() (*Lock, error) {
 	w := a.waiter
@@ -86,7 +96,7 @@ func (a *attempt) stand() (*Lock, error) {
 		return nil, ErrClosed
 	case lock != nil && lock.Err() == nil:
 		return lock, nil
-	case lock != nil: // we were paused for longer than it lasts
+	case lock != nil: // the process was paused for longer than the lock lasts
 		lock.locked(a.began)
 		_ = lock.Unlock()
 		a.wanted()
@@ -105,7 +115,7 @@ func (a *attempt) stand() (*Lock, error) {
 	return nil, nil
 }
 
-// rejoin puts the call back into the line, at its end.
+// rejoin puts the call back into the queue, at the end.
 func (a *attempt) rejoin() error {
 	a.lk.mu.Lock()
 	defer a.lk.mu.Unlock()
@@ -118,22 +128,28 @@ func (a *attempt) rejoin() error {
 	return nil
 }
 
-// await returns nil when the waiter has been called, and otherwise why it has
-// left the line.
+// await returns nil when the waiter has been called, and otherwise why the waiter has
+// left the queue.
 func (a *attempt) await(w *waiter) error {
 	var cut error
 	var limit <-chan time.Time
 	if a.limited {
-		timer := time.NewTimer(a.began + a.wait - a.lk.now())
+		timer := a.lk.clock.NewTimer(a.began + a.wait - a.lk.now())
 		defer timer.Stop()
 		limit = timer.C
 	}
-	select {
-	case <-w.ready:
-		return nil
-	case <-a.ctx.Done():
-		cut = a.ctx.Err()
-	case <-limit:
+	for over := false; !over; {
+		select {
+		case <-w.ready:
+			return nil
+		case <-w.stuck:
+			a.stuck()
+			continue
+		case <-a.ctx.Done():
+			cut = a.ctx.Err()
+		case <-limit:
+		}
+		over = true
 	}
 	a.lk.mu.Lock()
 	defer a.lk.mu.Unlock()
@@ -141,11 +157,17 @@ func (a *attempt) await(w *waiter) error {
 		<-w.ready
 		return nil
 	}
-	held := a.lk.heldHere(a.turn)
+	held, failure := a.lk.heldHere(a.turn), a.turn.failure
+	unknown := failure != nil && len(a.turn.leases) == 0 && !a.turn.waiting // who holds the key
 	a.turn.line.remove(w)
 	a.lk.tidy(a.turn)
-	if cut != nil {
-		return cutShort(cut, held)
+	switch {
+	case cut != nil && unknown:
+		return silence.Cut(cut, failure)
+	case cut != nil:
+		return cutShort(cut, held, failure)
+	case unknown:
+		return failure
 	}
 	return held
 }

@@ -1,37 +1,39 @@
 package holdfast
 
 import (
+	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// A Lock is held until Unlock, or until it is lost. It is renewed in the
-// background. All its methods may be called from many goroutines.
+// A Lock is held until Unlock, or until it is lost. The Locker renews the lock in the
+// background. All methods may be called from many goroutines.
 //
-// A Lock that is garbage-collected without Unlock, while nobody waits for its
-// Done or has a context of it, is logged and no longer renewed.
+// If a Lock is garbage-collected without Unlock, the Locker logs the loss and stops the
+// renewals. The key then stays locked until the TTL ends, even if the Locker is closed. A
+// Lock is not collected while somebody waits for its Done or has a context of it.
 type Lock struct {
 	lease *lease
-	outer *Lock // of a lock that was entered again: the state is there
+	outer *Lock // for a re-entrant lock: the outermost handle, with the state
 
 	fence   uint64
 	since   time.Duration
 	until   time.Duration // end of MaxHold; 0: none
 	atLeast time.Duration
 
-	end      atomic.Pointer[ending] // nil while it is held
-	released atomic.Bool            // Unlock was called on this handle
+	end      atomic.Pointer[ending] // nil while the lock is held
+	released atomic.Bool            // Unlock was called on the handle
 
 	// Guarded by Locker.mu.
-	entries  int32 // handles that have not been unlocked
+	entries  int32 // handles not yet unlocked
 	done     chan struct{}
 	contexts holdings
-	first    holding // of them, with a nil Context until it is used
+	first    holding // part of contexts; its Context is nil until first used
 }
 
-// An ending is why a lock is no longer held.
+// An ending is the reason why a lock is no longer held.
 type ending struct{ err error }
 
 var released = &ending{ErrReleased}
@@ -56,18 +58,18 @@ func (l *Lock) root() *Lock {
 // Key returns the key, without the Locker's prefix.
 func (l *Lock) Key() string { return l.lease.lk.shown(l.lease.claim().Key) }
 
-// ID returns the public id of the lock's claim, under which Holders shows it
-// and Break takes it.
+// ID returns the public id of the lock's claim, under which [Locker.Holders] shows it and
+// [Locker.Break] takes it.
 func (l *Lock) ID() string { return driver.PublicID(l.lease.claim().ID) }
 
-// Fence returns the fencing token, which is larger than that of every earlier
-// holder of the key; readers of one read phase share one. Give it to what the
-// lock guards, and let that refuse smaller tokens: it is the only protection
-// that also holds when this process is paused for longer than the lease.
+// Fence returns the fencing token. Pass the token to the resource that the lock guards, and
+// let the resource reject smaller tokens. No other protection also holds if this process is
+// paused for longer than the lease.
 //
-// Fence returns 0 if the store has no tokens, and once the lock has ended: it
-// reads the clock, so a process that wakes from a pause does not use an old
-// token without having kept it.
+// The token is larger than the token of every earlier holder of the key; the readers of one
+// read phase share a token. Fence returns 0 if the store has no tokens, and after the lock
+// has ended. Fence reads the clock, so a process that wakes from a pause does not get an
+// old token: it uses one only if it has kept the token.
 func (l *Lock) Fence() uint64 {
 	if l.Err() != nil {
 		return 0
@@ -75,8 +77,8 @@ func (l *Lock) Fence() uint64 {
 	return l.root().fence
 }
 
-// Deadline returns when the lock is lost if no renewal succeeds from now on;
-// false if it has no end of its own. It moves with every renewal.
+// Deadline returns when the lock is lost if no renewal succeeds from now on, and false if
+// the lock has no end of its own. Every renewal moves the deadline.
 func (l *Lock) Deadline() (time.Time, bool) {
 	left, ok := l.lease.remaining(l.lease.lk.now())
 	if !ok {
@@ -85,10 +87,10 @@ func (l *Lock) Deadline() (time.Time, bool) {
 	return time.Now().Add(left), true
 }
 
-// Err returns nil while the lock is held. After a loss it matches [ErrLost], as
-// a [*LostError]; after Unlock it is [ErrReleased], or still the loss; after
-// Close it is [ErrClosed]. It reads the clock, so a process that wakes from a
-// pause or a suspend learns at once.
+// Err returns nil while the lock is held. After a loss the error matches [ErrLost], as a
+// [*LostError]. After Unlock the error is [ErrReleased], or still the loss. After Close
+// the error is [ErrClosed]. Err reads the clock, so a process that wakes from a pause or
+// a suspend learns of the loss at once.
 func (l *Lock) Err() error {
 	r := l.root()
 	r.check()
@@ -101,7 +103,7 @@ func (l *Lock) Err() error {
 	return nil
 }
 
-// check loses the lock if its time is over.
+// check ends the lock as lost if the lock's time is over.
 func (l *Lock) check() {
 	lk := l.lease.lk
 	now := lk.now()
@@ -122,7 +124,7 @@ func (l *Lock) overdue(now time.Duration) bool {
 	return ok && left <= 0 || l.until > 0 && now >= l.until
 }
 
-// over says why the lock's time is over, nil if it is not. Call it with
+// over says why the lock's time is over; nil if the time is not over. Call over with
 // Locker.mu held.
 func (l *Lock) over(now time.Duration) *LostError {
 	switch {
@@ -136,9 +138,9 @@ func (l *Lock) over(now time.Duration) *LostError {
 	return &LostError{Reason: LossExpired}
 }
 
-// Done returns a channel that is closed when the lock ends: by Unlock, or by
-// its loss, and then before anyone else can hold the key. A lock that was
-// entered again ends with the outermost.
+// Done returns a channel that is closed when the lock ends, by Unlock or by a loss. After
+// a loss the channel is closed before anyone else can hold the key. A re-entrant lock
+// ends with the outermost handle.
 func (l *Lock) Done() <-chan struct{} {
 	r := l.root()
 	lk := r.lease.lk
@@ -155,8 +157,8 @@ func (l *Lock) Done() <-chan struct{} {
 	return r.done
 }
 
-// finish ends the lock for its holder, once. It reports whether it was the call
-// that did.
+// finish ends the lock for the holder, once. The result is true for the call that ended
+// the lock.
 func (l *Lock) finish(e *ending) bool {
 	lk := l.lease.lk
 	lk.mu.Lock()
@@ -171,8 +173,8 @@ func (l *Lock) finish(e *ending) bool {
 	return first
 }
 
-// close ends a lock that has not ended, and returns the contexts to cancel once
-// Locker.mu, which must be held, is free.
+// close ends a lock that has not ended. Call close with Locker.mu held; end the contexts
+// that it returns once Locker.mu is free.
 func (l *Lock) close(e *ending) holdings {
 	l.end.Store(e)
 	if l.done != nil {
@@ -183,9 +185,9 @@ func (l *Lock) close(e *ending) holdings {
 	return contexts
 }
 
-// lose ends the lock without its holder's doing. The holder is told first; then
-// others of this process may ask for the key. The store is not: it counts the
-// same lease, and the time until that ends is the holder's to stop in.
+// lose ends a lost lock. It notifies the holder first; then other calls of this process may
+// request the key. It sends nothing to the store, which counts down the same lease: the
+// time until the lease ends is left to the holder to stop.
 func (l *Lock) lose(why *LostError) {
 	if !l.finish(&ending{why}) {
 		return
@@ -195,11 +197,11 @@ func (l *Lock) lose(why *LostError) {
 	e := l.event()
 	e.Err = why
 	emit(lk.opts.Trace.Lost, e)
-	lk.log().Warn("lock is lost", "key", e.Key, "fence", e.Fence, "reason", string(why.Reason), "error", why.Err)
+	lk.log(slog.LevelWarn, "lock is lost", "key", e.Key, "fence", e.Fence, "reason", string(why.Reason), "error", why.Err)
 }
 
-// dropped tells, once, that the holder of a lease is gone without an Unlock. What it
-// did may go on: the key stays taken until the TTL is over.
+// dropped reports, once, that the holder of a lease is gone without an Unlock. The
+// holder's work may go on, so the key stays locked until the TTL ends.
 func (l *lease) dropped() {
 	lk := l.lk
 	if !lk.drop(l) {
@@ -207,12 +209,12 @@ func (l *lease) dropped() {
 	}
 	e := l.event(l.taken)
 	e.Err = &LostError{Reason: LossDropped}
-	lk.log().Error("lock was dropped without Unlock and is no longer renewed", "key", e.Key, "fence", e.Fence)
+	lk.log(slog.LevelError, "lock was dropped without Unlock and is no longer renewed", "key", e.Key, "fence", e.Fence)
 	emit(lk.opts.Trace.Lost, e)
 }
 
-// drop forgets a lease and lets the next in line contend. It reports whether it was
-// the call that did.
+// drop removes a lease and lets the first waiter contend. The result is true for the call
+// that removed the lease.
 func (lk *Locker) drop(l *lease) bool {
 	lk.mu.Lock()
 	defer lk.mu.Unlock()
@@ -223,7 +225,7 @@ func (lk *Locker) drop(l *lease) bool {
 	return first
 }
 
-// notified is told by the store of a loss.
+// notified receives a loss from the store.
 func (lk *Locker) notified(key, id string, why error) {
 	lk.mu.Lock()
 	t := lk.turns[key]
@@ -240,7 +242,7 @@ func (lk *Locker) notified(key, id string, why error) {
 	}
 	var lock *Lock
 	if lease != nil {
-		lease.spare = 0 // An Unlock that has begun must not hand it over.
+		lease.spare = 0 // An Unlock that has begun must not hand the lease over.
 		lock = lease.holder()
 	}
 	lk.mu.Unlock()
@@ -249,14 +251,14 @@ func (lk *Locker) notified(key, id string, why error) {
 	}
 }
 
-// Unlock gives the lock back. It takes no context: a cancelled request still
-// returns its lock. It takes as long as the store needs to answer, at most
-// about three seconds; after that the release goes on in the background, and the
-// lock ends with its TTL at the latest.
+// Unlock releases the lock. It takes no context, so a cancelled request still releases its
+// lock. Unlock takes as long as the store needs to answer, at most about three seconds.
+// After that the release goes on in the background, and the lock ends with its TTL at the
+// latest.
 //
-// It returns an error that matches [ErrLost] if the lock was lost before: then
-// the work that it guarded may not have been alone. A second Unlock returns
-// [ErrReleased] and changes nothing.
+// If the lock was lost before, Unlock returns an error that matches [ErrLost]: the work
+// that the lock guarded may not have been alone. A second Unlock returns [ErrReleased] and
+// changes nothing.
 func (l *Lock) Unlock() error {
 	if !l.released.CompareAndSwap(false, true) {
 		return wrap("unlock", l.Key(), ErrReleased)
@@ -282,14 +284,14 @@ func (l *Lock) Unlock() error {
 		return wrap("unlock", l.Key(), r.unlockLost(why))
 	}
 	contexts := r.close(released)
-	if contexts.last != nil { // they end before anyone else gets the key
+	if contexts.last != nil { // end them before anyone else gets the key
 		lk.mu.Unlock()
 		contexts.end()
 		lk.mu.Lock()
 	}
 	hook := lk.opts.Trace.Unlocked
 	var e Event
-	if hook != nil { // before the lease is another's
+	if hook != nil { // before the lease has a new holder
 		e = r.event()
 	}
 	handed := lk.handOver(r, now)
@@ -308,7 +310,7 @@ func (l *Lock) Unlock() error {
 	return wrap("unlock", l.Key(), err)
 }
 
-// unlockLost is Unlock for a lock that is lost, perhaps just now.
+// unlockLost is Unlock for a lost lock, perhaps lost just now.
 func (l *Lock) unlockLost(why *LostError) error {
 	if why != nil {
 		l.lose(why)
@@ -318,8 +320,8 @@ func (l *Lock) unlockLost(why *LostError) error {
 	return l.end.Load().err
 }
 
-// handOver gives the claim of a lock that has ended to the first in line, if it
-// can be done without the store. Call it with Locker.mu held.
+// handOver hands the claim of an ended lock to the first waiter, if no request to the
+// store is needed. Call handOver with Locker.mu held.
 func (lk *Locker) handOver(from *Lock, now time.Time) bool {
 	l := from.lease
 	w := l.turn.line.first
@@ -339,7 +341,7 @@ func (lk *Locker) handOver(from *Lock, now time.Time) bool {
 	return true
 }
 
-// giveBack lets the store have the claim, and the next in line contend for it.
+// giveBack settles the claim at the store and lets the first waiter contend.
 func (l *Lock) giveBack(now time.Time) error {
 	l.lease.awaitRound()
 	err := l.lease.lk.settle(l, now)

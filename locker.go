@@ -10,18 +10,21 @@ import (
 	"log/slog"
 	mathrand "math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/boottime"
+	"github.com/holdfast-go/holdfast/internal/silence"
 )
 
-// A Locker takes locks in one store. All its methods may be called from many
-// goroutines. A process needs one Locker per store: its goroutines then take
-// turns among themselves, and only one of them per key asks the store.
+// A Locker acquires locks in one store. All methods may be called from many goroutines.
+// Use one Locker per process and store: the goroutines of the process then take turns
+// among themselves, and only one per key sends requests to the store.
 type Locker struct {
 	store   driver.Store
 	watcher driver.Watcher // nil if the store cannot push
+	deaf    atomic.Bool    // the last watch failed
 	opts    Options
 	bad     error // what is wrong with the options
 	clock   *boottime.Clock
@@ -36,13 +39,13 @@ type Locker struct {
 	closing chan struct{} // closed by Close
 	renewer renewer
 	cleaner cleaner
-	busy    sync.WaitGroup // calls that may still talk to the store
+	busy    sync.WaitGroup // calls that may still use the store
 }
 
-// New returns a Locker on a store. It does no I/O. A bad option is reported by
-// every call that takes a lock. nil means the default options.
+// New returns a Locker on a store. New does no I/O. If an option is bad, every call that
+// acquires a lock returns an error. nil means the default options.
 //
-// Close the Locker when it is no longer needed; that closes the store too.
+// Close the Locker when it is no longer needed; Close closes the store too.
 func New(store driver.Store, opts *Options) *Locker {
 	lk := &Locker{
 		store:   store,
@@ -50,6 +53,9 @@ func New(store driver.Store, opts *Options) *Locker {
 		ids:     newIDs(),
 		turns:   make(map[string]*turn),
 		closing: make(chan struct{}),
+	}
+	if s, ok := store.(boottime.Simulator); ok {
+		lk.clock = s.Clock()
 	}
 	lk.opts, lk.bad = opts.resolve()
 	lk.renewer.init(lk)
@@ -61,22 +67,27 @@ func New(store driver.Store, opts *Options) *Locker {
 	return lk
 }
 
-// Open returns a Locker on the store that a URL names, such as
-// file:///var/lib/app/locks. The package of the store must be imported. An
-// unknown scheme or parameter is an error; errors never show a password.
+// Open returns a Locker on the store that a URL names, such as file:///var/lib/app/locks.
+// The package of the store must be imported. An unknown scheme or parameter is an error;
+// errors never show a password. The URL that the application uses for its database or its
+// Redis works as it is.
 //
-// A store may be able to tell how its engine is set up. Open then warns in the
-// log of each setting that weakens what the store promises, and fails if no lock
-// can be taken before somebody has prepared the engine, as "holdfast init" makes
-// the table in a database: such an error matches [driver.ErrInvalid]. This takes
-// two seconds at most; that the store does not answer in time never fails Open.
+// If the server does not answer, Open fails after a few seconds. If the server cannot be
+// reached, or ctx ends, Open fails sooner.
+//
+// If the store can check the setup of its engine, Open logs a warning for every setting
+// that weakens the promises of the store. Open fails, with an error that matches
+// [driver.ErrInvalid], if no lock can be acquired before somebody has prepared the engine,
+// as "holdfast init" makes the table in a database. The check takes two seconds at most.
+// A store that does not answer the check in time does not make Open fail.
 func Open(ctx context.Context, rawURL string, opts *Options) (*Locker, error) {
 	if _, err := opts.resolve(); err != nil {
 		return nil, err
 	}
+	began := time.Now()
 	store, err := driver.Open(ctx, rawURL)
 	if err != nil {
-		return nil, err
+		return nil, silence.For(ctx, err, time.Since(began))
 	}
 	u, err := driver.ParseURL(rawURL)
 	if err != nil {
@@ -89,11 +100,11 @@ func Open(ctx context.Context, rawURL string, opts *Options) (*Locker, error) {
 	return lk, nil
 }
 
-// checkLimit bounds how long a store may take to tell of its settings.
+// checkLimit bounds how long a store may take to check the setup of its engine.
 const checkLimit = 2 * time.Second
 
-// check logs what weakens the promises of the store with this name. It returns
-// why the store cannot keep any lock as its engine is set up.
+// check logs the settings that weaken the promises of the named store. It returns an error
+// if the store can keep no lock with its engine as it is set up.
 func (lk *Locker) check(ctx context.Context, name string) error {
 	checker, ok := lk.store.(driver.Checker)
 	if !ok {
@@ -103,21 +114,21 @@ func (lk *Locker) check(ctx context.Context, name string) error {
 	defer cancel()
 	warnings, err := checker.Check(ctx)
 	for _, w := range warnings {
-		lk.log().Warn("a setting of the store weakens its promises", "store", name, "warning", w)
+		lk.log(slog.LevelWarn, "a setting of the store weakens its promises", "store", name, "warning", w)
 	}
 	if errors.Is(err, driver.ErrInvalid) {
 		return fmt.Errorf("open %s: %w", name, err)
 	}
 	if err != nil {
-		lk.log().Debug("cannot check the settings of the store", "store", name, "error", err)
+		lk.log(slog.LevelDebug, "cannot check the settings of the store", "store", name, "error", err)
 	}
 	return nil
 }
 
-// Close ends all waits with [ErrClosed], unlocks every lock, and closes the
-// store. Later calls return ErrClosed, except Close, which returns nil. It
-// takes a few seconds at most, also if the store does not answer; a lock that
-// could not be released ends with its TTL.
+// Close ends all waits with [ErrClosed], unlocks every lock, and closes the store. Later
+// calls return ErrClosed, except Close, which returns nil. Close takes a few seconds at
+// most, even if the store does not answer; a lock that could not be released ends with its
+// TTL.
 func (lk *Locker) Close() error {
 	locks, dropped, ok := lk.shut()
 	if !ok {
@@ -135,9 +146,8 @@ func (lk *Locker) Close() error {
 	return errors.Join(err, lk.store.Close())
 }
 
-// shut refuses new calls, sends those in line away, and returns the locks that
-// are held, and the leases of those that were dropped. It reports false if the
-// Locker was closed before.
+// shut rejects new calls and ends every wait. shut returns the held locks and the leases
+// of dropped locks; ok is false if the Locker was closed before.
 func (lk *Locker) shut() (held []*Lock, dropped []*lease, ok bool) {
 	lk.mu.Lock()
 	defer lk.mu.Unlock()
@@ -169,8 +179,7 @@ func (lk *Locker) now() time.Duration { return lk.clock.Now() }
 // shown is a stored key as the caller knows it.
 func (lk *Locker) shown(key string) string { return key[len(lk.opts.Prefix):] }
 
-// newID returns a claim id: 128 random bits, never used again. Call it with mu
-// held.
+// newID returns a claim id: 128 random bits, never used again. Call newID with mu held.
 func (lk *Locker) newID() string {
 	var id [16]byte
 	binary.NativeEndian.PutUint64(id[:8], lk.ids.Uint64())
@@ -180,13 +189,23 @@ func (lk *Locker) newID() string {
 	return string(text[:])
 }
 
-// newIDs returns the source of ids: a cipher stream, because asking the system
-// for each would take longer than all else in an uncontended lock.
+// newIDs returns the source of ids: a cipher stream, because a system call for every id
+// would take longer than all the rest of an uncontended lock.
 func newIDs() *mathrand.ChaCha8 {
 	var seed [32]byte
 	rand.Read(seed[:]) // never fails
 	return mathrand.NewChaCha8(seed)
 }
 
-// log is where to tell what no call can return.
-func (lk *Locker) log() *slog.Logger { return lk.opts.Logger }
+// log logs events that no call can return. Without a Logger, events from Warn on go to
+// the default logger of the moment, because programs set the default late.
+func (lk *Locker) log(level slog.Level, message string, args ...any) {
+	to := lk.opts.Logger
+	switch {
+	case to == nil && level < slog.LevelWarn:
+		return
+	case to == nil:
+		to = slog.Default()
+	}
+	to.Log(context.Background(), level, message, args...)
+}

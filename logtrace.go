@@ -2,12 +2,12 @@ package holdfast
 
 import "log/slog"
 
-// LogTrace returns a Trace that logs each event with its key, its owner and, once
-// there is one, its token. What goes wrong with a lock that is held is a warning;
-// that it is locked, given up and unlocked is info; the rest is debug. The
-// handler gets the context of the call that wanted the lock. nil logs nothing.
+// LogTrace returns a Trace that logs every event with its key, its owner and, once there is
+// one, its token. A problem with a held lock is logged as a warning; that a lock is locked,
+// given up or unlocked, as info; other events as debug. The handler receives the context of
+// the call that wanted the lock. nil logs nothing.
 //
-// [Options].Logger is told of losses, too, and of what concerns no lock.
+// [Options].Logger also receives losses, and events that concern no lock.
 func LogTrace(log *slog.Logger) *Trace {
 	if log == nil {
 		return &Trace{}
@@ -38,7 +38,7 @@ func LogTrace(log *slog.Logger) *Trace {
 	}
 }
 
-// attributes are what is known of an event.
+// attributes are the known facts of an event.
 func (e Event) attributes() []slog.Attr {
 	attrs := []slog.Attr{slog.String("key", e.Key), slog.String("owner", e.Owner)}
 	if e.Fence > 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Bounds of what callers may ask for.
+// Bounds of keys and options.
 const (
 	MinTTL   = 100 * time.Millisecond
 	MaxTTL   = 24 * time.Hour
@@ -26,31 +26,33 @@ const (
 
 // Options are the settings of a [Locker]. The zero value is ready to use.
 type Options struct {
-	// Prefix is put before every key, so that several applications can share
-	// one store. Prefix and key together take up to 512 bytes.
+	// Prefix is put before every key, so that several applications can share one store.
+	// Prefix and key together take up to 512 bytes.
 	Prefix string
 
-	// TTL is how long a holder that has fallen silent keeps a lock, from
-	// 100ms to 24h; some stores need more than 100ms. Default 15s. It is not
-	// a limit for the work done under a lock: locks are renewed.
+	// TTL is how long a silent holder keeps a lock, from 100ms to 24h; some stores need
+	// more than 100ms. Default 15s. TTL does not limit the work under a lock: the Locker
+	// renews the lock.
 	TTL time.Duration
 
-	// Poll is the longest sleep between two tries on a store that cannot
-	// wake waiters, from 1ms to 1m. Default 500ms.
+	// Poll is the longest sleep between two tries if the store cannot wake waiters, from
+	// 1ms to 1m. Default 500ms.
 	Poll time.Duration
 
-	// Owner names this process to people. Default user@host:pid.
+	// Owner names the process to people. Default user@host:pid.
 	Owner string
 
-	// Logger is told what no call can return. Default: nothing is logged.
+	// Logger receives events that no call can return: for example a lost lock, a lock
+	// dropped without Unlock, or a setting of the store that weakens its promises. nil
+	// means [slog.Default], from Warn on. A Logger with [slog.DiscardHandler] is silent.
 	Logger *slog.Logger
 
-	// Trace observes locks. Default: nobody does.
+	// Trace observes locks. Default: none.
 	Trace *Trace
 }
 
-// resolve fills in the defaults. A bad option is reported by the first call,
-// because New cannot fail.
+// resolve fills in the defaults. The first call reports a bad option, because New cannot
+// fail.
 func (o *Options) resolve() (Options, error) {
 	var r Options
 	if o != nil {
@@ -71,9 +73,6 @@ func (o *Options) resolve() (Options, error) {
 	errs = append(errs, checkText("Options.Owner", r.Owner))
 	if len(r.Prefix) >= driver.MaxKey || !utf8.ValidString(r.Prefix) {
 		errs = append(errs, fmt.Errorf("Options.Prefix %.40q must be UTF-8 of less than %d bytes", r.Prefix, driver.MaxKey))
-	}
-	if r.Logger == nil {
-		r.Logger = slog.New(slog.DiscardHandler)
 	}
 	if r.Trace == nil {
 		r.Trace = &Trace{}
@@ -98,7 +97,7 @@ type LockOption struct {
 	set func(settings) settings
 }
 
-// settings are what the options of one call add up to.
+// settings are the combined options of one call.
 type settings struct {
 	terms
 	term
@@ -112,7 +111,7 @@ type settings struct {
 	errs    []error
 }
 
-// terms are what two locks must share for one claim to serve both in turn.
+// terms are what two locks must have in common for one claim to serve both in turn.
 type terms struct {
 	weight, limit int64
 	ttl           time.Duration
@@ -129,16 +128,19 @@ type term struct {
 
 func (t terms) exclusive() bool { return t.weight == driver.MaxWeight }
 
-// Shared asks for a lock that any number of other Shared locks may hold at the
-// same time, and no exclusive one. A waiting exclusive lock goes before readers
-// that come after it.
+// Shared requests a read lock: any number of Shared locks may hold the key at the same
+// time, but no exclusive lock beside them. If the store queues waiters, a waiting
+// exclusive lock goes before later readers.
+//
+// Memcached has no queue: there, readers back off now and then while others wait. So a
+// writer starves only if readers hold their locks for long (a quarter of a second or more).
 func Shared() LockOption {
 	return option(func(s *settings) { s.is("Shared", driver.MaxWeight) })
 }
 
-// Slots asks for one of n slots of the key: a semaphore. n is 1 to 1,048,576.
-// Callers that name different n each keep their own limit: a lock is granted if
-// the slots in use, plus its own, do not pass its n.
+// Slots requests one of n slots of the key: a semaphore. n is 1 to 1,048,576. If callers
+// name different n, each keeps its own limit: a lock is granted if the slots in use, plus
+// its own, do not exceed its n.
 func Slots(n int) LockOption {
 	return option(func(s *settings) {
 		if n < 1 || n > MaxSlots {
@@ -148,16 +150,16 @@ func Slots(n int) LockOption {
 	})
 }
 
-// Exclusive says what a lock is without [Shared] and [Slots]: at most one holds
-// the key. It is for those who pass on the options of others: with it, Shared,
-// Slots and [Reenter] are refused as bad input, because with each of them the key
-// could serve two at a time.
+// Exclusive requests an exclusive lock, as is the default without [Shared] and [Slots]: at
+// most one holder per key. Use Exclusive if you pass on the options of a caller: then
+// Shared, Slots and [Reenter] are rejected as bad input, because with each of them the key
+// could serve two holders at a time.
 func Exclusive() LockOption {
 	return option(func(s *settings) { s.is("Exclusive", driver.MaxWeight) })
 }
 
-// Weight makes a lock take w of the key's Slots, from 1 to their number,
-// instead of 1.
+// Weight makes a lock take w of the key's Slots instead of 1. w is from 1 to the number
+// of slots.
 func Weight(w int) LockOption {
 	return option(func(s *settings) {
 		if w < 1 {
@@ -167,14 +169,14 @@ func Weight(w int) LockOption {
 	})
 }
 
-// TTL sets how long this lock outlives a holder that has fallen silent, from
-// 100ms to 24h, in place of [Options].TTL.
+// TTL sets how long the lock outlives a silent holder, from 100ms to 24h, in place of
+// [Options].TTL.
 func TTL(d time.Duration) LockOption {
 	return option(func(s *settings) { s.ttl = d })
 }
 
-// Wait limits how long Lock waits, besides its context. After that it returns
-// an error that matches [ErrHeld]. Wait(0) is TryLock.
+// Wait limits how long Lock waits, besides the context. After d, Lock returns an error
+// that matches [ErrHeld]. Wait(0) is TryLock.
 func Wait(d time.Duration) LockOption {
 	return option(func(s *settings) {
 		if d < 0 || d > maxDuration {
@@ -184,8 +186,8 @@ func Wait(d time.Duration) LockOption {
 	})
 }
 
-// Retry makes Lock try n times in all, sleeping for every between two tries,
-// instead of standing in line. n is 1 to 1,000,000.
+// Retry makes Lock try n times in total, and sleep between two tries for the duration
+// every, instead of waiting in the queue. n is 1 to 1,000,000.
 func Retry(n int, every time.Duration) LockOption {
 	return option(func(s *settings) {
 		if n < 1 || n > 1_000_000 || every < 0 || every > maxDuration {
@@ -195,19 +197,19 @@ func Retry(n int, every time.Duration) LockOption {
 	})
 }
 
-// Fenced refuses, with [ErrNotFenced], a store that has no fencing tokens.
+// Fenced makes the call fail with [ErrNotFenced] if the store has no fencing tokens.
 func Fenced() LockOption {
 	return option(func(s *settings) { s.fenced = true })
 }
 
-// NoRenew leaves the lock to its TTL: it is lost that long after it was taken.
+// NoRenew turns off renewals: the lock is lost one TTL after it was acquired.
 func NoRenew() LockOption {
 	return option(func(s *settings) { s.noRenew = true })
 }
 
-// MaxHold loses the lock once it has been held for d, whatever its holder does:
-// a guard against work that hangs while the process that renews is healthy. The
-// key is free at most one TTL later, or as soon as the holder unlocks.
+// MaxHold ends the lock as lost once it has been held for d, whatever the holder does. It
+// guards against work that hangs while its process still renews. The key is free at most
+// one TTL later, or as soon as the holder unlocks.
 func MaxHold(d time.Duration) LockOption {
 	return option(func(s *settings) {
 		s.positive("MaxHold", d)
@@ -215,10 +217,10 @@ func MaxHold(d time.Duration) LockOption {
 	})
 }
 
-// AtLeast keeps the key taken for d from when it was locked, though the lock is
-// unlocked, or its process ends after that, before: so that a quick job on a
-// schedule is not run again by the next node whose clock is a little late. A
-// lock that is lost keeps the key no longer than its TTL.
+// AtLeast keeps the key locked for at least d after the lock was acquired, even if the lock
+// is released before d is over, and even if the process exits after that release. So a
+// quick scheduled job is not run again by the next node, whose clock is a little late. A
+// lost lock keeps the key no longer than its TTL.
 func AtLeast(d time.Duration) LockOption {
 	return option(func(s *settings) {
 		s.positive("AtLeast", d)
@@ -226,16 +228,16 @@ func AtLeast(d time.Duration) LockOption {
 	})
 }
 
-// Reenter lets a call enter a lock of the same Locker and key that its context
-// carries (see [Lock.Context]). The lock is counted, keeps its token, and ends
-// with the last Unlock. A Shared lock may be entered under any other; to enter
-// a Shared lock as an exclusive one is refused with [ErrDeadlock].
+// Reenter makes locks re-entrant: a call may enter a lock of the same Locker and key that
+// its context carries (see [Lock.Context]). The lock counts the entries, keeps its token,
+// and ends with the last Unlock. A Shared lock may be entered under a lock of any kind.
+// Entering a Shared lock as an exclusive lock fails with [ErrDeadlock].
 func Reenter() LockOption {
 	return option(func(s *settings) { s.reenter = true })
 }
 
-// Note tells people what the lock is for, in up to 1,024 bytes of UTF-8. It is
-// shown to those who are refused and by Holders.
+// Note tells people what the lock is for, in up to 1,024 bytes of UTF-8. A [HeldError] and
+// [Locker.Holders] show the note.
 func Note(text string) LockOption {
 	return option(func(s *settings) {
 		s.fail(checkText("Note", text))
@@ -266,7 +268,7 @@ func (s *settings) fail(err error) {
 	}
 }
 
-// settings adds up the options of one call.
+// settings combines the options of one call.
 func (lk *Locker) settings(opts []LockOption) (settings, error) {
 	s := settings{terms: terms{ttl: lk.opts.TTL}}
 	for _, o := range opts {
@@ -290,8 +292,7 @@ func (lk *Locker) settings(opts []LockOption) (settings, error) {
 	return s, invalid(ErrInvalid, errors.Join(append(s.errs, lk.bad)...))
 }
 
-// weigh turns the kind of lock into the numbers of the one rule of package
-// driver.
+// weigh turns the kind of lock into the numbers of the one rule of package driver.
 func (s *settings) weigh() {
 	if s.weight != 0 && s.kind != "Slots" {
 		s.fail(errors.New("Weight needs Slots"))
@@ -309,7 +310,7 @@ func (s *settings) weigh() {
 	}
 }
 
-// storedKey checks a caller's key and puts the prefix before it.
+// storedKey checks a caller's key and adds the prefix.
 func (lk *Locker) storedKey(key string) (string, error) {
 	if err := driver.CheckKey(key); err != nil {
 		return "", invalid(ErrKey, err)

@@ -1,6 +1,7 @@
 package holdfast_test
 
 import (
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -8,34 +9,93 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/internal/markdown"
+	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
-// TestReadmeFromACheckout does what the README tells a newcomer: a module of
-// their own beside a checkout, the commands that join the two, the program.
-func TestReadmeFromACheckout(t *testing.T) {
-	checkout, err := os.Getwd()
+// TestReadmeInFiles follows the README without a server: a module, the commands that
+// join the module with a checkout, the loop with "" only, and the program.
+func TestReadmeInFiles(t *testing.T) {
+	commands := clone(t) + strings.ReplaceAll(readme(t, "sh", "/pglock"), " /pglock;", ";")
+	commands = strings.ReplaceAll(commands, "/pglock@", "@")
+	out := checkout(t, readme(t, "go", "file:locks"), commands)
+	if !strings.Contains(out, "one process at a time, with fencing token ") {
+		t.Errorf("the program says %q", out)
+	}
+}
+
+// TestReadmeInRedis follows the README with go-redis, on a Redis at another address.
+func TestReadmeInRedis(t *testing.T) {
+	const address = `"localhost:6379"`
+	program := readme(t, "go", address)
+	server := servers.StartRedis(t)
+	server.Must("SET", "balance/42", "300")
+	out := checkout(t, strings.Replace(program, address, `"`+server.Addr()+`"`, 1), readme(t, "sh", "git clone"))
+	if !strings.Contains(out, "under the lock account/42") {
+		t.Errorf("the program says %q", out)
+	}
+	if balance := server.Must("GET", "balance/42"); balance != "200" {
+		t.Errorf("the program has left a balance of %v, want 200", balance)
+	}
+}
+
+// TestReadmeInPostgres follows the README and the page of PostgreSQL: "holdfast init" as the
+// administrator, the GRANT, and the program as a user with no other rights.
+func TestReadmeInPostgres(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes 20 s: make prove")
+	}
+	const page, address, admin = "docs/stores/postgres.md", "postgres://app@localhost/app", "postgres://admin@localhost/app"
+	server := servers.StartPostgres(t)
+	server.Must("CREATE ROLE app LOGIN PASSWORD 'app'")
+	at, err := url.Parse(server.URL())
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
-	if err := os.Symlink(checkout, filepath.Join(dir, "holdfast")); err != nil {
+	at.User = url.UserPassword("app", "app")
+	_, line, _ := strings.Cut(block(t, page, "sh", "holdfast init"), "\nholdfast ")
+	words := strings.Fields(strings.ReplaceAll(line, admin, server.URL()))
+	if out, err := exec.Command("go", append([]string{"run", "./cmd/holdfast"}, words...)...).CombinedOutput(); err != nil {
+		t.Fatalf("holdfast %s: %v\n%s", line, err, out)
+	}
+	server.Must(block(t, page, "sql", "GRANT"))
+	program := strings.ReplaceAll(block(t, page, "go", address), address, at.String())
+	out := checkout(t, program, clone(t)+readme(t, "sh", "/pglock"))
+	if !strings.Contains(out, "locked, with fencing token ") {
+		t.Errorf("the program says %q", out)
+	}
+}
+
+// clone returns the commands of the README until there is a checkout.
+func clone(t *testing.T) string {
+	t.Helper()
+	commands, _, _ := strings.Cut(readme(t, "sh", "git clone"), "for m in")
+	return commands
+}
+
+// checkout runs a program after these commands of the README, in a module of its own. The
+// clone is this tree.
+func checkout(t *testing.T, program, commands string) string {
+	t.Helper()
+	root, err := os.Getwd()
+	if err != nil {
 		t.Fatal(err)
 	}
-	app := filepath.Join(dir, "app")
+	app := filepath.Join(t.TempDir(), "app")
 	if err := os.Mkdir(app, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	program, commands := readme(t, "go", "package main"), readme(t, "sh", "go mod edit")
 	if err := os.WriteFile(filepath.Join(app, "main.go"), []byte(program), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("sh", "-euc", "go mod init example.com/app 2>&1\n"+commands)
+	const git = `git() { test "$1 $2" = "clone https://github.com/holdfast-go/holdfast" && ln -s "$ROOT" "$3"; }`
+	cmd := exec.Command("sh", "-euc", git+"\ngo mod init example.com/app\n"+commands+"\ngo run .")
 	cmd.Dir = app
-	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-buildvcs=false")
+	cmd.Env = append(os.Environ(), "ROOT="+root, "GOWORK=off", "GOFLAGS=-buildvcs=false", "GOSUMDB=off")
 	out, err := cmd.CombinedOutput()
-	if err != nil || !strings.HasSuffix(string(out), "one process at a time\n") {
-		t.Errorf("%v\n%s", err, out)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
+	return string(out)
 }
 
 // TestReadmeTargets asks make for each target that the README names.
@@ -48,14 +108,20 @@ func TestReadmeTargets(t *testing.T) {
 	}
 }
 
-// readme returns the first block of the README in a language that has this text.
+// readme returns a block of the README.
 func readme(t *testing.T, lang, text string) string {
 	t.Helper()
-	page, err := os.ReadFile("README.md")
+	return block(t, "README.md", lang, text)
+}
+
+// block returns the first block of a page in a language that has this text.
+func block(t *testing.T, page, lang, text string) string {
+	t.Helper()
+	document, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	blocks, err := markdown.Blocks(string(page))
+	blocks, err := markdown.Blocks(string(document))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,6 +130,6 @@ func readme(t *testing.T, lang, text string) string {
 			return b.Text
 		}
 	}
-	t.Fatalf("README.md has no %s block with %q", lang, text)
+	t.Fatalf("%s has no %s block with %q", page, lang, text)
 	return ""
 }

@@ -10,17 +10,18 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/bounded"
+	"github.com/holdfast-go/holdfast/internal/silence"
 )
 
 // maxBatch is how many claims one call to the store carries.
 const maxBatch = 500
 
-// releaseTries is how often Unlock asks before the cleaner takes over.
+// releaseTries is how often Unlock tries before the cleaner takes over.
 const releaseTries = 3
 
-// settle ends a claim at the store: with a release, or, if the key is to stay
-// taken for longer, with a last renewal. An error means that the outcome is
-// unknown; the cleaner goes on then. It matches ErrLost if the claim was gone.
+// settle ends a claim at the store: with a release, or, if the key must stay locked for
+// longer, with a last renewal. An error means that the outcome is unknown; the cleaner
+// then goes on. The error matches ErrLost if the claim was gone.
 func (lk *Locker) settle(l *Lock, now time.Time) error {
 	call, claims := lk.store.Release, l.lease.claims[:]
 	last, leave := l.parting(now)
@@ -31,10 +32,13 @@ func (lk *Locker) settle(l *Lock, now time.Time) error {
 		claims = []driver.Claim{last}
 	}
 	err := first(l.lease.end(now, call, claims))
+	if err == nil {
+		return nil
+	}
 	for try := 1; err != nil; try++ {
 		if errors.Is(err, driver.ErrLost) {
 			if try > 1 && !leave {
-				return nil // the try whose answer was lost has done it
+				return nil // an earlier try, whose answer was lost, has released it
 			}
 			return lossOf(err)
 		}
@@ -48,11 +52,11 @@ func (lk *Locker) settle(l *Lock, now time.Time) error {
 		claim.Late = true
 		lk.cleaner.add(claim)
 	}
-	return err
+	return silence.Of(err, time.Since(now))
 }
 
-// parting returns the claim of the last renewal, false if the key need not stay
-// taken any longer.
+// parting returns the claim of the last renewal; leave is false if the key need not stay
+// locked any longer.
 func (l *Lock) parting(now time.Time) (last driver.Claim, leave bool) {
 	last = l.lease.released()
 	rest := l.atLeast - (l.lease.lk.clock.At(now) - l.since)
@@ -88,6 +92,7 @@ func first(errs []error) error {
 
 // unlockAll unlocks locks when the Locker closes.
 func (lk *Locker) unlockAll(locks []*Lock) error {
+	began := time.Now()
 	var leaving, going []driver.Claim
 	locks = slices.DeleteFunc(locks, func(l *Lock) bool { return !l.finish(&ending{ErrClosed}) })
 	for _, l := range locks {
@@ -104,7 +109,7 @@ func (lk *Locker) unlockAll(locks []*Lock) error {
 		lk.cleaner.add(claim)
 	}
 	lk.cleaner.finish()
-	failed, err := append(left, held...), cmp.Or(err, errLeft)
+	failed, err := append(left, held...), silence.Of(cmp.Or(err, errLeft), time.Since(began))
 	lk.unlocked(locks, failed, err)
 	if len(failed) > 0 {
 		return fmt.Errorf("holdfast: close: %d of %d locks not released, they end with their TTL: %w",
@@ -113,9 +118,8 @@ func (lk *Locker) unlockAll(locks []*Lock) error {
 	return nil
 }
 
-// endAll ends claims by a call for each batch, and returns those of unknown
-// fate. A batch for which there was no answer is the last, so that a store that
-// hangs does so once.
+// endAll ends claims, one call per batch, and returns the claims of unknown fate. It stops
+// after a batch without an answer, so that a store that hangs does so only once.
 func (lk *Locker) endAll(claims []driver.Claim, call func(context.Context, []driver.Claim) []error) (failed []driver.Claim, last error) {
 	for len(claims) > 0 {
 		batch := claims[:min(len(claims), maxBatch)]
@@ -150,9 +154,9 @@ func answers(claims int, errs []error) []error {
 	return slices.Repeat([]error{err}, claims)
 }
 
-// A cleaner releases, in the background, claims that nobody waits for any more
-// and whose fate at the store is not known: those of callers who gave up, and
-// releases that were not answered. It runs while there are any.
+// A cleaner releases, in the background, claims that nobody waits for any more and whose
+// fate at the store is unknown: the claims of callers that gave up, and the claims whose
+// release was not answered. The cleaner runs while there are such claims.
 type cleaner struct {
 	lk      *Locker
 	todo    []stray // guarded by Locker.mu
@@ -160,7 +164,7 @@ type cleaner struct {
 	until   time.Duration // when to stop, 0 before Close
 }
 
-// A stray is a claim to release, until the store has forgotten it by itself.
+// A stray is a claim to release, at the latest until it has expired at the store anyway.
 type stray struct {
 	claim driver.Claim
 	until time.Duration
@@ -185,7 +189,7 @@ func (c *cleaner) enqueue(claim driver.Claim) {
 	}
 }
 
-// finish gives the cleaner a little time to come to its end.
+// finish gives the cleaner closingGrace to come to its end.
 func (c *cleaner) finish() {
 	c.lk.mu.Lock()
 	defer c.lk.mu.Unlock()
@@ -211,7 +215,7 @@ func (c *cleaner) run() {
 	}
 }
 
-// take returns the next strays to release, none if the work is done.
+// take returns the next strays to release; an empty batch means that the work is done.
 func (c *cleaner) take() []stray {
 	c.lk.mu.Lock()
 	defer c.lk.mu.Unlock()
@@ -225,7 +229,7 @@ func (c *cleaner) take() []stray {
 	return batch
 }
 
-// release reports whether the store has answered for all.
+// release reports whether the store has answered for every claim.
 func (c *cleaner) release(batch []stray) bool {
 	claims := make([]driver.Claim, len(batch))
 	for i := range batch {
@@ -237,7 +241,7 @@ func (c *cleaner) release(batch []stray) bool {
 	now, all := c.lk.now(), true
 	for i, err := range errs {
 		if err == nil || errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrInvalid) {
-			continue // It ended, or such a claim was never kept.
+			continue // The claim ended, or was never kept.
 		}
 		all = false
 		if now < batch[i].until {

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// The renewer keeps the leases of a Locker alive. One goroutine sleeps until
-// something is due for the first of them: a renewal, a warning, or the end. It
-// never waits for the store, so that a loss is announced in time however the
-// store behaves: renewals run in rounds of their own, a batch of claims each.
+// The renewer keeps the leases of a Locker alive. One goroutine sleeps until a lease is due
+// for a renewal, a warning, or its end. The goroutine never waits for the store, so a loss
+// is announced in time whatever the store does: renewals run in rounds of their own, a
+// batch of claims per round.
 type renewer struct {
 	lk      *Locker
 	leases  leaseHeap     // guarded by Locker.mu, as are armed and running
@@ -18,16 +18,16 @@ type renewer struct {
 	kick    chan struct{} // look now
 	quit    chan struct{}
 	stopped chan struct{}
-	rounds  chan struct{} // a place for each round that may run
+	rounds  chan struct{} // a place for every round that may run
 }
 
 // maxRounds bounds the calls that renew at the same time.
 const maxRounds = 8
 
-// confirmAfter is when the first renewal of a pushed grant is due, which stands
-// for three seconds or the TTL. A lock that is given back sooner needs none, nor
-// does its Unlock find one in flight. It is longer than maxTurn, for those that
-// one claim serves in turn.
+// confirmAfter is when the first renewal of a pushed grant is due. Such a grant stands for
+// three seconds, or for the TTL if that is shorter. A lock that is released before
+// confirmAfter needs no renewal, and its Unlock finds none in flight. confirmAfter is longer
+// than maxTurn, for locks that one claim serves in turn.
 const confirmAfter = 50 * time.Millisecond
 
 const never = time.Duration(math.MaxInt64)
@@ -40,19 +40,19 @@ func (r *renewer) init(lk *Locker) {
 	r.rounds = make(chan struct{}, maxRounds)
 }
 
-// renewal is what the renewer knows of a lease.
+// renewal is the renewer's state of a lease.
 type renewal struct {
-	next    time.Duration // when to look at it
+	next    time.Duration // when to look at the lease
 	index   int           // place in the heap plus one; 0: not there
 	due     time.Duration // next renewal
-	open    time.Duration // from when on it may go with others that are due
-	risk    time.Duration // when to warn; 0 once it has been done
+	open    time.Duration // from when on the lease may join other due renewals
+	risk    time.Duration // when to warn; 0 after the warning
 	backoff time.Duration
 	failure error  // of the last renewal; nil since one succeeded
 	round   *round // the renewal in flight
 
-	// Granted by push, and so for a short time only: the first renewal, which
-	// is due soon, lets it stand for its TTL.
+	// The claim was granted by push, and so for a short time only: the first renewal, which
+	// is due soon, lets the claim stand for its TTL.
 	unconfirmed bool
 }
 
@@ -93,7 +93,7 @@ func (r *renewer) add(l *lease) {
 	r.hurry(l.next)
 }
 
-// see looks at a lease again after it has got another lock.
+// see looks at a lease again after a new lock has begun to use it.
 func (r *renewer) see(l *lease) {
 	if l.index == 0 {
 		r.add(l)
@@ -106,7 +106,7 @@ func (r *renewer) see(l *lease) {
 	}
 }
 
-// hurry wakes the goroutine if it would look too late.
+// hurry wakes the goroutine if the next look would be too late.
 func (r *renewer) hurry(next time.Duration) {
 	if next >= r.armed {
 		return
@@ -125,12 +125,12 @@ func (r *renewer) remove(l *lease) {
 	}
 }
 
-// stop ends the goroutine and waits for it. Rounds are waited for by Close.
+// stop ends the goroutine and waits until it has ended. Close waits for the rounds.
 func (r *renewer) stop() {
 	close(r.quit)
 	r.lk.mu.Lock()
 	running := r.running
-	r.running = true // none starts any more
+	r.running = true // so that no goroutine starts any more
 	r.lk.mu.Unlock()
 	if running {
 		<-r.stopped
@@ -139,7 +139,7 @@ func (r *renewer) stop() {
 
 func (r *renewer) run() {
 	defer close(r.stopped)
-	timer := time.NewTimer(0)
+	timer := r.lk.clock.NewTimer(0)
 	defer timer.Stop()
 	for {
 		s := r.sweep()

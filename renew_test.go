@@ -308,6 +308,7 @@ func TestHandOverNeverReturnsALostLock(t *testing.T) {
 		}
 		b.unlock(first)
 		second := <-got
+		synctest.Wait()     // the renewer has looked at the clock for the second
 		asleepFrom.Store(3) // Unlock looks at the clock three times, then the waiter
 		b.unlock(second)
 		for range 2 {

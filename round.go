@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/silence"
 )
 
 // A round is one call that renews a batch of claims.
@@ -38,8 +39,8 @@ func (r *round) run() {
 	}
 }
 
-// start drops the leases that have ended since, and says how long the call may
-// take: until the earliest deadline among them at most.
+// start drops the leases that have ended since, and returns the limit of the call: at
+// most the time until the earliest deadline of the batch.
 func (r *round) start() ([]driver.Claim, time.Duration) {
 	r.lk.mu.Lock()
 	defer r.lk.mu.Unlock()
@@ -68,8 +69,8 @@ func (lk *Locker) renew(claims []driver.Claim, limit time.Duration) []error {
 	return answers(len(claims), lk.store.Renew(ctx, claims))
 }
 
-// finish enters the answers. It returns the locks that are lost, and what to
-// tell of the others if anybody listens.
+// finish records the answers. It returns the lost locks and, if the Trace has Renewed, the
+// events for it.
 func (r *round) finish(sent time.Duration, errs []error) (lost []loss, renewed []Event) {
 	lk := r.lk
 	lk.mu.Lock()
@@ -90,13 +91,13 @@ func (r *round) finish(sent time.Duration, errs []error) (lost []loss, renewed [
 				renewed = append(renewed, lock.event())
 			}
 		case errors.Is(err, driver.ErrLost):
-			l.spare = 0 // An Unlock that comes first must not hand it over.
+			l.spare = 0 // An Unlock that comes first must not hand the lease over.
 			if lock := l.holder(); lock != nil {
 				lost = append(lost, loss{lock, lossOf(err)})
 			}
 			continue
 		default:
-			l.failure = err
+			l.failure = silence.Of(err, lk.now()-sent)
 			l.backoff = min(max(2*l.backoff, firstTrouble), callLimit(l.ttl))
 			l.due = lk.now() + jitter(l.backoff)
 			l.open = l.due
@@ -110,9 +111,9 @@ func (r *round) finish(sent time.Duration, errs []error) (lost []loss, renewed [
 	return lost, renewed
 }
 
-// awaitRound waits for a renewal of the lease that is in flight, so that it
-// cannot reach the store after the release. A store that hangs is not waited
-// for: a renewal revives nothing.
+// awaitRound waits for a renewal of the lease that is in flight, so that it cannot reach
+// the store after the release. If the store hangs, awaitRound waits only for as long as a
+// call may take: a late renewal does no harm, because a renewal revives nothing.
 func (l *lease) awaitRound() {
 	l.lk.mu.Lock()
 	r := l.round
@@ -123,7 +124,7 @@ func (l *lease) awaitRound() {
 	if r == nil {
 		return
 	}
-	timer := time.NewTimer(callLimit(l.claim().TTL))
+	timer := l.lk.clock.NewTimer(callLimit(l.claim().TTL))
 	defer timer.Stop()
 	select {
 	case <-r.done:

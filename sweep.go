@@ -2,11 +2,12 @@ package holdfast
 
 import (
 	"container/heap"
+	"log/slog"
 	"slices"
 	"time"
 )
 
-// A sweep is what one look has found to do.
+// A sweep is the work that one look has found.
 type sweep struct {
 	lk      *Locker
 	wait    time.Duration // until the next look
@@ -21,9 +22,8 @@ type loss struct {
 	why  *LostError
 }
 
-// maxNap bounds the sleep between two looks while anything is held. Timers do
-// not count the time that the machine is suspended, so after a suspend it is how
-// long those who wait for Done may have to.
+// maxNap bounds the sleep between two looks while locks are held. Timers do not count the
+// time for which the machine is suspended. So after a suspend, Done may be late by maxNap.
 const maxNap = time.Second
 
 // sweep looks at every lease whose time has come.
@@ -53,13 +53,13 @@ func (r *renewer) sweep() *sweep {
 	return s
 }
 
-// renewableSoon reports whether a renewal that is due within a tenth of the TTL
-// may as well go with those that are due now.
+// renewableSoon reports whether a renewal due within a tenth of the TTL may join the
+// renewals due now.
 func (l *lease) renewableSoon(now time.Duration) bool {
 	return l.next == l.due && l.ttl > 0 && l.open <= now
 }
 
-// visit does what is due for a lease and reports whether it goes on.
+// visit does the due work of a lease and reports whether the lease goes on.
 func (s *sweep) visit(l *lease, now time.Duration) bool {
 	lock := l.holder()
 	if lock == nil {
@@ -73,6 +73,7 @@ func (s *sweep) visit(l *lease, now time.Duration) bool {
 	if s.lk.closed {
 		return false // Close unlocks it
 	}
+	l.suspect(now)
 	if l.ttl == 0 {
 		l.loosen()
 		l.due = now + l.claim().TTL
@@ -94,8 +95,8 @@ func (s *sweep) visit(l *lease, now time.Duration) bool {
 	return true
 }
 
-// enlist puts a lease into a round of those whose TTL allows the store as much
-// time, so that short leases do not cut the call for long ones.
+// enlist puts a lease into a round of leases whose TTL allows the store the same time, so
+// that short leases do not cut short the call for long ones.
 func (s *sweep) enlist(l *lease) {
 	limit := callLimit(l.claim().TTL)
 	i := slices.IndexFunc(s.rounds, func(r *round) bool { return r.limit == limit && len(r.leases) < maxBatch })
@@ -108,7 +109,7 @@ func (s *sweep) enlist(l *lease) {
 	l.round.leases = append(l.round.leases, l)
 }
 
-// act does, without the mutex, what the sweep has found.
+// act does, without the mutex, the work that the sweep has found.
 func (s *sweep) act() {
 	for _, l := range s.lost {
 		l.lock.lose(l.why)
@@ -118,7 +119,7 @@ func (s *sweep) act() {
 	}
 	for _, e := range s.atRisk {
 		emit(s.lk.opts.Trace.AtRisk, e)
-		s.lk.log().Warn("lock is at risk: not renewed for half of its TTL", "key", e.Key, "fence", e.Fence, "error", e.Err)
+		s.lk.log(slog.LevelWarn, "lock is at risk: not renewed for half of its TTL", "key", e.Key, "fence", e.Fence, "error", e.Err)
 	}
 	for _, r := range s.rounds {
 		go r.run()

@@ -7,21 +7,19 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// A Trace observes locks. Each function may be nil. They are called from the
-// goroutine in which the event happens, must be quick, and must not call the
-// Locker.
+// A Trace observes locks. Every function may be nil. The functions are called from the
+// goroutine in which the event happens, must be quick, and must not call the Locker.
 //
-// Every Wanted is followed by one Locked or one GaveUp, and every Locked goes with
-// one Lost or Unlocked, so that counting them tells how many calls wait and how
-// many locks are held. A lock that is lost at once may be Lost before it is Locked.
-// A call with a bad key or option wants nothing, nor does one that enters a lock
-// again.
+// Every Wanted is followed by one Locked or one GaveUp, and every Locked goes with one Lost
+// or one Unlocked: counting them tells how many calls wait and how many locks are held. A
+// lock that is lost at once may be Lost before it is Locked. A call with a bad key or
+// option has no Wanted, and neither has a call that enters a lock again.
 type Trace struct {
 	Wanted   func(Event) // a call wants a lock
 	Tried    func(Event) // the store was asked and did not grant; Err says why
-	Locked   func(Event) // a caller has got a lock after Waited
+	Locked   func(Event) // a caller has acquired a lock after Waited
 	GaveUp   func(Event) // a call has ended without a lock after Waited; Err says why
-	Renewed  func(Event) // the lease goes on
+	Renewed  func(Event) // the lease is renewed
 	AtRisk   func(Event) // half of the validity is gone without a renewal; Err is the last failure
 	Lost     func(Event) // the lock ended after Held without being unlocked; Err is its LostError
 	Unlocked func(Event) // the lock was unlocked after Held; Err is nil if the store has confirmed it
@@ -38,7 +36,8 @@ type Event struct {
 	Err     error
 }
 
-// JoinTraces returns a Trace that tells several, in their order. nil is left out.
+// JoinTraces returns a Trace that passes every event to several traces, in the order given.
+// A nil Trace is left out.
 func JoinTraces(traces ...*Trace) *Trace {
 	join := func(hook func(*Trace) func(Event)) func(Event) {
 		var hooks []func(Event)
@@ -71,10 +70,10 @@ func JoinTraces(traces ...*Trace) *Trace {
 	}
 }
 
-// timed reports whether anybody asks how long a wait took.
+// timed reports whether a hook needs the duration of a wait.
 func (t *Trace) timed() bool { return t.Tried != nil || t.Locked != nil || t.GaveUp != nil }
 
-// lasts reports whether anybody asks for the context of a lock that is held.
+// lasts reports whether a hook needs the context of a held lock.
 func (t *Trace) lasts() bool {
 	return t.Locked != nil || t.Renewed != nil || t.AtRisk != nil || t.Lost != nil || t.Unlocked != nil
 }
@@ -116,7 +115,7 @@ func (a *attempt) unsuccessful(hook func(Event), err error) {
 	hook(e)
 }
 
-// locked tells the trace that a caller has got the lock.
+// locked notifies the trace that a caller has acquired the lock.
 func (l *Lock) locked(began time.Duration) {
 	if hook := l.lease.lk.opts.Trace.Locked; hook != nil {
 		e := l.event()
@@ -125,8 +124,8 @@ func (l *Lock) locked(began time.Duration) {
 	}
 }
 
-// unlocked tells the trace of locks that Close has unlocked, and of claims among
-// theirs whose release failed.
+// unlocked notifies the trace of the locks that Close has unlocked; failed are the claims
+// of those whose release failed.
 func (lk *Locker) unlocked(locks []*Lock, failed []driver.Claim, err error) {
 	hook := lk.opts.Trace.Unlocked
 	if hook == nil {
@@ -151,7 +150,7 @@ func (l *Lock) event() Event {
 	return e
 }
 
-// event is one of a lock that has been held since then.
+// event is an event of a lock that has been held since the given time.
 func (l *lease) event(since time.Duration) Event {
 	e := Event{Context: l.ctx, Key: l.lk.shown(l.claim().Key), Owner: l.lk.opts.Owner, Fence: l.fence, Held: l.lk.now() - since}
 	if e.Context == nil {

@@ -3,11 +3,11 @@ package holdfast_test
 import (
 	"bytes"
 	"go/ast"
-	"go/format"
 	"go/parser"
 	"go/token"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -85,10 +85,12 @@ func goFiles(t *testing.T) []source {
 }
 
 func TestTreeFormat(t *testing.T) {
+	args := []string{"-l"}
 	for _, s := range goFiles(t) {
-		if formatted, err := format.Source(s.text); err != nil || !bytes.Equal(formatted, s.text) {
-			t.Errorf("%s: run gofmt -w on it (%v)", s.path, err)
-		}
+		args = append(args, filepath.FromSlash(s.path))
+	}
+	if out, err := exec.Command("gofmt", args...).CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("run gofmt -w on these (%v):\n%s", err, out)
 	}
 }
 
@@ -127,9 +129,11 @@ func TestTreeNames(t *testing.T) {
 }
 
 func TestTreeUnfinished(t *testing.T) {
-	marks := regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME)\b`)
+	words := []string{"TO" + "DO", "FIX" + "ME"}
+	marks := regexp.MustCompile(`\b(` + strings.Join(words, "|") + `)\b`)
 	for _, s := range files(t) {
-		if path.Ext(s.path) == ".sum" || bytes.IndexByte(s.text, 0) >= 0 {
+		has := func(word string) bool { return bytes.Contains(s.text, []byte(word)) }
+		if path.Ext(s.path) == ".sum" || bytes.IndexByte(s.text, 0) >= 0 || !slices.ContainsFunc(words, has) {
 			continue
 		}
 		for i, line := range bytes.Split(s.text, []byte("\n")) {

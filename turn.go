@@ -6,20 +6,21 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// A turn is where the goroutines of this process that want one key take turns.
-// One of them, the contender, asks the store and waits there; the others stand
-// in line behind it. All fields are guarded by Locker.mu.
+// A turn is where the goroutines of this process that want one key take turns. One of them,
+// the contender, asks the store and waits there; the others queue behind it. Locker.mu
+// guards all fields.
 type turn struct {
 	key        string
-	weight     int64    // of the claims that hold or are being asked for
-	leases     []*lease // claims that hold
+	weight     int64    // of the claims that are held or being requested
+	leases     []*lease // held claims
 	line       line
 	asking     int32      // calls that are asking for a claim
-	contending bool       // somebody asks on behalf of the line
-	waiting    bool       // and has been refused
-	refusal    *HeldError // how
+	contending bool       // a contender asks on behalf of the queue
+	waiting    bool       // the contender has been refused
+	refusal    *HeldError // the contender's refusal
+	failure    error      // of the store, when last asked on behalf of the queue
 
-	// strays are losses that the store told before the grant had arrived.
+	// strays are losses reported by the store before the grant had arrived.
 	strays map[string]error
 }
 
@@ -42,7 +43,7 @@ func (lk *Locker) turn(key string) *turn {
 // maxSpare bounds the turns that are kept for reuse.
 const maxSpare = 64
 
-// tidy forgets a turn that nobody uses.
+// tidy removes an unused turn.
 func (lk *Locker) tidy(t *turn) {
 	if t.asking > 0 || len(t.leases) > 0 || t.line.first != nil {
 		return
@@ -54,11 +55,20 @@ func (lk *Locker) tidy(t *turn) {
 	}
 }
 
-// fits reports whether this process's own claims leave room for another.
+// fits reports whether the claims of the process leave room for the wanted claim.
 func (t *turn) fits(want terms) bool { return t.weight+want.weight <= want.limit }
 
-// taken reports whether this process holds the whole key, or is about to. Whoever
-// wants it then waits here; a claim at the store would only wait for our own.
+// shuts reports whether the locks held by the process leave no room for the wanted claim.
+func (t *turn) shuts(want terms) bool {
+	var held int64
+	for _, l := range t.leases {
+		held += l.claim().Weight
+	}
+	return held > want.limit-want.weight
+}
+
+// taken reports whether this process holds the whole key, or is about to. Then callers wait
+// here; another claim at the store would only wait for our own.
 func (t *turn) taken() bool { return t.weight >= driver.MaxWeight }
 
 func (t *turn) begin(want terms) {
@@ -66,7 +76,7 @@ func (t *turn) begin(want terms) {
 	t.weight += want.weight
 }
 
-// end takes back begin. The lease, if one came of it, brings its own weight.
+// end reverts begin. The lease, if the request was granted, brings its own weight.
 func (t *turn) end(want terms) {
 	t.asking--
 	t.weight -= want.weight
@@ -75,12 +85,15 @@ func (t *turn) end(want terms) {
 	}
 }
 
+// retire records that nobody asks on behalf of the queue.
+func (t *turn) retire() { t.contending, t.waiting, t.failure = false, false, nil }
+
 func (t *turn) admit(l *lease) {
 	t.leases = append(t.leases, l)
 	t.weight += l.claim().Weight
 }
 
-// dismiss removes a lease and reports whether it was there.
+// dismiss removes a lease and reports whether the lease was there.
 func (t *turn) dismiss(l *lease) bool {
 	for i, other := range t.leases {
 		if other == l {
@@ -94,7 +107,7 @@ func (t *turn) dismiss(l *lease) bool {
 	return false
 }
 
-// lease returns the lease whose claim has this id, nil if there is none.
+// lease returns the lease whose claim has the id, nil if there is no such lease.
 func (t *turn) lease(id string) *lease {
 	for _, l := range t.leases {
 		if l.claim().ID == id {
@@ -104,9 +117,9 @@ func (t *turn) lease(id string) *lease {
 	return nil
 }
 
-// pump makes the first in line the contender if there is none. A writer behind
-// readers of this process contends too, because readers of other processes must
-// not pass it.
+// pump makes the first waiter the contender if there is no contender. A writer behind
+// readers of the process contends too, because readers of other processes must not pass
+// the writer.
 func (lk *Locker) pump(t *turn) {
 	if w := t.line.first; w != nil && !t.contending && !t.taken() {
 		t.line.remove(w)
@@ -127,7 +140,7 @@ func (lk *Locker) heldHere(t *turn) *HeldError {
 	if len(t.leases) > 0 {
 		l := t.leases[0]
 		now := lk.now()
-		e.Note, e.Since = l.claim().Note, time.Now().Add(l.taken-now)
+		e.here, e.Note, e.Since = true, l.claim().Note, time.Now().Add(l.began()-now)
 		if d, ok := l.remaining(now); ok {
 			e.Retry = max(d, 0)
 		}

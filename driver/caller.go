@@ -6,17 +6,17 @@ import (
 	"unicode/utf8"
 )
 
-// What callers act on, whoever tells them: package holdfast has these errors
-// under the same names, and a package that locks without it, such as inside a
-// transaction of the caller, returns them too. No Store does: its refusal is
+// The errors that callers act on. Package holdfast exports these errors under the same
+// names. A package that locks without package holdfast, for example inside a transaction
+// of the caller, returns them too. A Store never returns them: the refusal of a Store is
 // the zero [Grant].
 var (
 	ErrHeld     = errors.New("held by another")
 	ErrDeadlock = errors.New("would wait for itself")
 )
 
-// CheckKey says what is wrong with a key, for packages that take keys from
-// callers themselves. The core has checked those of claims.
+// CheckKey returns an error for an invalid key, nil for a valid key. CheckKey is for
+// packages that take keys from callers themselves; the core has checked the keys of claims.
 func CheckKey(key string) error {
 	switch {
 	case key == "":

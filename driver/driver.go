@@ -1,28 +1,41 @@
 // Package driver is the contract between Holdfast's core and a store.
 //
-// A store keeps claims on keys. The core decides when to ask, wait, renew and
-// give up; the store decides, atomically and by its own clock, whether a claim
-// fits beside those that live. Applications use package holdfast; this package
-// is for those who write a store. Package drivertest holds the suite that
-// every store passes, and docs/drivers.md the steps to write one.
+// A store keeps claims on keys. The core decides when to ask, wait, renew and give up.
+// The store decides, atomically and by its own clock, whether a claim fits beside the
+// live claims.
+//
+// Applications use package holdfast; package driver is for authors of stores. Package
+// drivertest is the test suite for every store. docs/drivers.md lists the steps to write
+// a store.
 //
 // # The one rule
 //
-// A claim is granted if the weights of the live claims on its key, plus its
-// own, do not pass its limit, and no live claim waits in line before it. The
-// rest follows from the numbers: an exclusive claim weighs [MaxWeight] of
+// A claim is granted if both conditions hold:
+//
+//   - The weights of the live claims on its key, plus its own weight, do not exceed its
+//     limit.
+//   - No live claim waits before it in the queue.
+//
+// The rest follows from the numbers: an exclusive claim weighs [MaxWeight] of
 // [MaxWeight], a reader 1 of [MaxWeight], a slot of a semaphore 1 of n.
 //
 // # Answers
 //
-// Refusal is not an error: it is the zero [Grant]. Errors are for calls whose
-// outcome the store does not know, and are returned as the client library made
-// them; the core wraps them once. Three errors are certain: [ErrLost] says that
-// a claim is gone, [ErrInvalid] that this store can never keep such a claim, and
-// [ErrUnwritten] that an Acquire has changed nothing.
+// A refusal is not an error: it is the zero [Grant]. Errors are for calls whose outcome
+// the store does not know. A store returns the errors of its client library unchanged; the
+// core wraps each error once. Three errors are certain:
 //
-// Every call ends within the context it is given. The core bounds that context
-// by the smaller of a sixth of the TTL and one second.
+//   - [ErrLost]: the claim is gone.
+//   - [ErrInvalid]: the store can never keep such a claim.
+//   - [ErrUnwritten]: an Acquire has changed nothing.
+//
+// Every call ends within its context, whether the context is cancelled or reaches its
+// deadline, even if the server never answers. The core bounds the context by the smaller
+// of a sixth of the TTL and one second.
+//
+// If a call has failed to reach the server and ends with its context, its error also says
+// why it failed. If a call ends before its context, for example by a limit of the client
+// library, its error does not match the error of a context.
 package driver
 
 import (
@@ -42,30 +55,30 @@ const (
 	MaxText   = 1024    // bytes of an owner or a note
 	MaxSpan   = 256     // fencing tokens that one grant may carry
 
-	// MaxLead is how far, in microseconds, the token that a claim asks for may
-	// be ahead of the store's clock and tokens. One request from a machine
-	// whose clock is years ahead would otherwise use them up for good.
+	// MaxLead is how far, in microseconds, a requested token may be ahead of the store's
+	// clock and tokens. Without MaxLead, a request from a machine with a clock years ahead
+	// would use up the tokens for good.
 	MaxLead = 24 * 60 * 60 * 1_000_000
 )
 
-// Certain answers. Everything else that Renew and Release return means that
-// the outcome is unknown.
+// Certain answers. After any other error the outcome of the call is unknown.
 var (
-	// ErrLost says that a claim is certainly gone: it ran out, was released,
-	// or was taken away. No later call brings it back.
+	// ErrLost says that a claim is certainly gone: the claim expired, was released, or
+	// was taken away. No later call brings the claim back.
 	ErrLost = errors.New("claim is gone")
 
 	// ErrBroken is the ErrLost of a claim that Inspector.Break ended.
 	ErrBroken = fmt.Errorf("%w: broken by an operator", ErrLost)
 
-	// ErrInvalid says that this store can never keep the claim as it is, for
-	// example because its TTL is too short, or none before somebody changes the
-	// engine. Wrap it with what would be right. The core does not try again.
+	// ErrInvalid says that the store can never keep the claim as requested, for example
+	// because the TTL is too short, or can keep no claim at all before somebody changes the
+	// engine. Wrap ErrInvalid with a text about what would be right. The core does not
+	// retry.
 	ErrInvalid = errors.New("store cannot do this")
 
-	// ErrUnwritten says that nothing of an Acquire that has failed can have changed
-	// what the store knows of the claim, nor will. Wrap the reason with it. A claim
-	// of which the store knows nothing need not be released.
+	// ErrUnwritten says that a failed Acquire cannot have changed what the store knows of
+	// the claim, and never will. Wrap the reason with ErrUnwritten. A claim unknown to
+	// the store need not be released.
 	ErrUnwritten = errors.New("nothing was written")
 )
 
@@ -78,102 +91,107 @@ type Claim struct {
 	Limit  int64         // 1 to MaxWeight
 	TTL    time.Duration // how long the claim stands without a renewal
 
-	// Wait, for Acquire: the caller will ask again until it is granted or
-	// released. A store with a queue keeps a place for the claim, for as long
-	// as [Claim.Alive] after the last time it asked.
+	// Wait, for Acquire: the caller will ask again until the claim is granted or
+	// released. A store with a queue keeps a place for the claim, for [Claim.Alive] after
+	// each request.
 	Wait bool
 
-	// Late, for Release: an Acquire of this id may still be on its way. The
-	// store refuses it if it arrives within the next ten seconds. It is set in no
-	// other call.
+	// Late, for Release: an Acquire with the same id may still arrive. The store refuses
+	// the Acquire if it arrives within the next ten seconds. No other call sets Late.
 	Late bool
 
-	// Leave, for Renew: this renewal is the last. The claim stands for TTL
-	// from now, no shorter and, whatever is renewed or asked for after it, no
-	// longer, though its client may end before. TTL may be less than the shortest
-	// that the store takes otherwise.
+	// Leave, for Renew: the renewal is the last. The claim stands for TTL from now: no
+	// shorter, even if its client ends before, and no longer, even after later renewals or
+	// requests. TTL may be less than the store's usual minimum.
 	Leave bool
 
-	// Span, for Acquire: how many fencing tokens the caller could use for
-	// hand-offs of its own, 1 to MaxSpan.
+	// Span, for Acquire: how many fencing tokens the caller could use for its own
+	// hand-overs, 1 to MaxSpan.
 	Span int
 
-	// Fence asks for a token that is at least this; 0 for whatever comes. For
-	// Acquire it is about a grant that this call makes, not one that stands
-	// already or comes later in line, nor a reader that joins others. For
-	// Renew it raises the claim's token to this if it is smaller, and the key
-	// gives no token up to that again, span included; a reader that joins
-	// others gets the highest to which one of them was raised. A store that
-	// cannot do either, or whose clock is more than [MaxLead] behind, says
+	// Fence is the least token that the claim requests; 0 accepts every token.
+	//
+	// For Acquire, Fence applies only to a grant made by the call: not to a grant that
+	// stands already or comes later in the queue, nor to a reader that joins other
+	// readers.
+	//
+	// For Renew, Fence raises a smaller token of the claim to Fence. From then on the key
+	// gives no token up to Fence, span included. A reader that joins other readers
+	// receives the highest token to which one of the readers was raised.
+	//
+	// A store that can do neither, or whose clock is more than [MaxLead] behind, returns
 	// ErrInvalid.
 	Fence uint64
 
 	Owner, Note string // for people; never compared
 }
 
-// Exclusive reports whether c tolerates no other claim.
+// Exclusive reports whether c excludes every other claim.
 func (c Claim) Exclusive() bool { return c.Limit == MaxWeight && c.Weight == MaxWeight }
 
-// Shared reports whether c is a reader: one of very many.
+// Shared reports whether c is a reader: a small share of a very large limit.
 func (c Claim) Shared() bool { return c.Limit == MaxWeight && c.Weight < MaxWeight }
 
-// Alive is how long a waiting claim keeps its place without asking again, and
-// how long a claim that was granted while it waited stands before its owner
-// has confirmed it by a renewal. The core asks at least three times as often.
+// Alive is how long a waiting claim keeps its place without a new request, and how long a
+// claim granted while waiting stands unless the owner confirms the claim by a renewal.
+// The core asks at least three times as often.
 func (c Claim) Alive() time.Duration { return min(c.TTL, 3*time.Second) }
 
-// A Grant is a store's answer to a claim. The zero value says no.
+// A Grant is a store's answer to an Acquire. The zero value is a refusal.
 type Grant struct {
 	OK bool
 
-	// Fence is the fencing token: larger than every token that the key has
-	// given before, except that all readers of one read phase share one. Whether
-	// a slot that is let in beside readers ends their phase, is up to the store.
-	// 0 means that the store has no tokens.
+	// Fence is the fencing token: larger than every earlier token of the key, except that
+	// the readers of one read phase share a token. The store decides whether a slot let
+	// in beside readers ends their phase. 0 means that the store has no tokens.
 	Fence uint64
 
-	// Span says that the tokens Fence to Fence+Span-1 belong to this grant.
-	// 0 means 1; a store may give fewer than the claim asked for.
+	// Span says that the tokens Fence to Fence+Span-1 belong to the grant. 0 means 1; a
+	// store may give fewer than the claim requested.
 	Span int
 
-	// TTL is how long the claim stands, counted from when the request was
-	// sent; 0 means until it is released or the store says it is lost.
+	// TTL is how long the claim stands, counted from when the request was sent. 0 means
+	// until the claim is released or the store reports its loss.
 	TTL time.Duration
 
-	// Retry and Holder explain a refusal as far as the store knows: when the
-	// claim in the way runs out, and whose it is.
+	// Retry and Holder explain a refusal as far as the store knows: when the blocking
+	// claim expires, and who owns the blocking claim.
 	Retry  time.Duration
 	Holder Holder
 
-	// Pause asks, in a refusal, for about so long a pause before the first time
-	// that the caller asks again without a wake-up. Later pauses are longer, and
-	// none is longer than the caller likes. 0 where asking is cheap, and where it
-	// is somebody's turn who should find out soon. A claim that moves up in line
-	// is asked for a shorter one, and then asks sooner.
+	// Pause, in a refusal, is about how long the caller should wait before it asks again
+	// for the first time without a wake-up. Later pauses are longer, up to the caller's
+	// own maximum. Pause is 0 if requests are cheap, and for the claim whose turn has come,
+	// so that the owner learns soon. A claim that moves up in the queue receives a shorter
+	// Pause, and the core then asks sooner.
 	Pause time.Duration
 
-	// Floor is the highest token that the store had given, for this key or any,
-	// when it refused. A grant that is pushed with none above it is from before,
-	// and may have run out. 0 if the store pushes no grants.
+	// Floor, in a refusal, is the highest token that the store had given by then, for the
+	// key or for any key. A pushed grant without a token above Floor is older than the
+	// refusal, and may have expired. 0 if the store pushes no grants.
 	Floor uint64
+
+	// Blocked, in a refusal, says to people why the claim would be refused even without
+	// the blocking claim: for example, servers that do not count yet. Mostly nil.
+	Blocked error
 }
 
-// A Holder is what people may know of a claim. All fields are hints: the claim
-// may have ended since.
+// A Holder is the public view of a claim. All fields are hints: the claim may have ended
+// since.
 type Holder struct {
 	ID      string        // public: PublicID of the claim's id
 	Owner   string        // as the claim said
 	Note    string        // as the claim said
 	Fence   uint64        // 0 while Waiting
-	Since   time.Time     // when it was granted, or began to wait, by the store's clock
-	Left    time.Duration // until it runs out unless renewed; 0 if unknown
+	Since   time.Time     // when the claim was granted, or began to wait, by the store's clock
+	Left    time.Duration // until the claim expires without a renewal; 0 if unknown
 	Weight  int64
 	Limit   int64
-	Waiting bool // in line, in order, after those that hold
+	Waiting bool // in the queue, in order, after the holders
 }
 
-// PublicID is the name under which people see the claim with this id. It
-// cannot be turned back.
+// PublicID returns the name under which people see the claim with the given id. The id
+// cannot be computed from it.
 func PublicID(id string) string {
 	sum := sha256.Sum256([]byte(id))
 	return hex.EncodeToString(sum[:8])
@@ -181,106 +199,114 @@ func PublicID(id string) string {
 
 // A Store keeps claims. All methods may be called at the same time.
 type Store interface {
-	// Acquire asks for a claim, once, and does not wait for it. It is
-	// idempotent: asking again with the id of a live claim grants it again,
-	// with the same fence and a fresh TTL.
+	// Acquire requests a claim, once, and does not wait for it. Acquire is idempotent: a
+	// second request with the id of a live claim grants the claim again, with the same
+	// fence and a fresh TTL.
 	Acquire(ctx context.Context, c Claim) (Grant, error)
 
-	// Renew lets each claim stand for its TTL from now and returns one error
-	// per claim, in order: nil if it is kept, ErrLost if it is certainly gone,
-	// anything else if that is unknown. A nil slice says that all are kept. It
-	// never creates, revives or queues a claim.
+	// Renew lets every claim stand for its TTL from now. Renew never creates, revives or
+	// queues a claim. Renew returns one error per claim, in order:
+	//
+	//   - nil: the claim is kept.
+	//   - ErrLost: the claim is certainly gone.
+	//   - ErrInvalid: the store can never renew the claim like this; the claim stands as
+	//     before.
+	//   - another error: the outcome is unknown.
+	//
+	// A nil slice says that every claim is kept.
 	Renew(ctx context.Context, cs []Claim) []error
 
-	// Release ends claims, whether held or waiting, and wakes those in line
-	// behind them. One error per claim, in order: nil if it ended now, ErrLost
-	// if there was nothing to end, anything else if that is unknown. A nil
-	// slice says that all ended.
+	// Release ends claims, held or waiting, and wakes the waiters behind them. Release
+	// returns one error per claim, in order:
+	//
+	//   - nil: the claim ended now.
+	//   - ErrLost: there was nothing to end.
+	//   - another error: the outcome is unknown.
+	//
+	// A nil slice says that every claim ended.
 	Release(ctx context.Context, cs []Claim) []error
 
-	// Close gives back what the store holds of its own. It leaves claims alone
-	// unless they cannot outlive their client.
+	// Close frees the store's own resources. Close leaves claims alone unless they cannot
+	// outlive their client.
 	Close() error
 }
 
-// A Watcher is a Store that can tell a waiting claim when to ask again.
+// A Watcher is a Store that can notify a waiting claim when to ask again.
 type Watcher interface {
-	// Watch calls wake, from any goroutine, whenever asking again for c may
-	// pay. wake does not block. Waking too often is harmless; what would have
-	// woken the claim before Watch returned may be missed, so the caller asks
-	// once more after it.
+	// Watch calls wake, from any goroutine, whenever a new request for c may succeed.
+	// wake does not block. Waking too often is harmless. A wake-up before Watch has
+	// returned may be missed, so the caller asks once more after Watch.
 	//
-	// wake(Grant{}) means: ask again. A Grant that is OK means that the claim
-	// has been granted, unless its token is not above the Floor of the last
-	// refusal. Its TTL counts from the sending of the last Acquire of this claim
-	// that the store answered, because the message may be late, and the core
-	// confirms it by Renew.
+	// wake(Grant{}) means: ask again. A Grant with OK means that the claim has been
+	// granted, unless the token is not above the Floor of the last refusal. The message
+	// may be late, so the TTL of the Grant counts from when the last Acquire of the claim
+	// that the store answered was sent, and the core confirms the claim by Renew.
 	//
-	// The watch outlives ctx, which bounds the call only. stop ends it; wake
-	// may be running while stop does.
+	// The watch outlives ctx, which bounds only the call. stop ends the watch; wake may
+	// run while stop does.
 	Watch(ctx context.Context, c Claim, wake func(Grant)) (stop func(), err error)
 }
 
-// A Notifier is a Store that learns by itself that claims have ended, before
-// their owner would at the next renewal.
+// A Notifier is a Store that learns by itself that claims have ended, before their owner
+// would learn at the next renewal.
 type Notifier interface {
-	// Notify calls lost, from any goroutine, for each claim of this Store, held
-	// or waiting, that it learns has ended without a Release. The core never
-	// asks with its id again. lost does not block. err matches ErrLost and
-	// says why. stop ends the calls.
+	// Notify calls lost, from any goroutine, when the Store learns that a claim of the
+	// Store, held or waiting, has ended without a Release. The core never requests a claim
+	// with the same id again. lost does not block. err matches ErrLost and gives the
+	// reason. stop ends the calls.
 	Notify(lost func(key, id string, err error)) (stop func())
 }
 
 // An Inspector is a Store that can show its claims to people.
 type Inspector interface {
-	// Holders returns the claims on a key: those that hold, then those in line
-	// as far as the store knows them. A claim's own id is never among them.
+	// Holders returns the claims on a key: first the held claims, then the queue as far
+	// as the store knows. The result never contains a claim's own id.
 	Holders(ctx context.Context, key string) ([]Holder, error)
 
-	// Keys yields the keys with live claims that begin with prefix, in no
-	// order. An error ends the sequence.
+	// Keys yields the keys with live claims that begin with prefix, in no order. An error
+	// ends the sequence.
 	Keys(ctx context.Context, prefix string) iter.Seq2[string, error]
 
-	// Break ends the claim that Holders calls id, held or in line, at once, and
-	// lets the next in line in. The store refuses its id for ten seconds, so a
-	// Notifier tells its owner of it, in line if that watches. ErrLost if there
-	// is none such.
+	// Break ends the claim with the given public id, held or in the queue, at once, and
+	// lets the next waiter in. The store refuses the claim's own id for ten seconds, so a
+	// Notifier reports the loss to the owner; in the queue, only if the owner watches.
+	// Break returns ErrLost if there is no such claim.
 	Break(ctx context.Context, key, id string) error
 }
 
-// A Checker is a Store that can tell how its engine is set up.
+// A Checker is a Store that can check the setup of its engine.
 type Checker interface {
-	// Check looks for settings of the engine that weaken what the store
-	// promises, and returns a sentence for people about each: what is set, what
-	// may happen, and what would be right.
+	// Check looks for settings of the engine that weaken the promises of the store. It
+	// returns a sentence for people about every such setting: the value, the possible
+	// harm, and what would be right.
 	//
-	// An error that matches ErrInvalid says that the store can keep no claim at
-	// all before somebody changes the engine, for example because a Creator has
-	// not been created; it says what to do. Any other error says that Check
-	// could not look, not that anything is wrong.
+	// An error that matches ErrInvalid says that the store can keep no claim at all before
+	// somebody changes the engine, for example because a Creator has not been created. The
+	// error says what to do. Every other error says only that Check could not look, not
+	// that the engine is wrong.
 	Check(ctx context.Context) (warnings []string, err error)
 }
 
-// A Creator is a Store whose engine has to be prepared once, before its first
-// claim, for example by making a table. Check tells if that has not been done.
+// A Creator is a Store whose engine has to be prepared once, before its first claim, for
+// example by making a table. Check returns an error if the engine is not prepared.
 type Creator interface {
 	Checker
 
-	// Create prepares the engine. What is there already stays, claims included:
-	// to create twice, or by many at once, is to create once. It may need rights
-	// that claims do not need.
+	// Create prepares the engine. Create is idempotent, even if many callers create at
+	// once: everything already there stays, claims included. Create may need rights that
+	// claims do not need.
 	Create(ctx context.Context) error
 
-	// Schema returns what Create does, as statements of the engine without
-	// their end marks, for whoever would rather read and run them by hand.
+	// Schema returns the work of Create as statements of the engine, without their end
+	// marks, for people who would rather read and run the statements by hand.
 	Schema() []string
 }
 
-// An Ager is a Store whose engine may come back from a restart without the
-// claims that it had granted.
+// An Ager is a Store whose engine may come back from a restart without the granted
+// claims.
 type Ager interface {
-	// Age is how long the engine has run without such a restart, as of some
-	// moment since the last answer that this Store got from it. It does I/O
-	// only if the engine may have restarted since the last look.
+	// Age is how long the engine has run without such a restart, as of some moment since
+	// the Store's last answer from the engine. Age does I/O only if the engine may have
+	// restarted since the last look.
 	Age(ctx context.Context) (time.Duration, error)
 }

@@ -11,26 +11,29 @@ import (
 	"time"
 )
 
-// Params reads the query parameters of a store URL strictly. Read each one
-// that the store knows, then ask Err: it reports values that do not parse,
-// parameters given twice, and parameters that nobody has read.
+// Params reads the query parameters of a store URL strictly. Read every parameter known
+// to the store, then call Err. Err reports values that do not parse, parameters given
+// twice, and parameters that nobody has read. Errors show no value, because a value may be
+// a secret.
 type Params struct {
+	query  string
 	values url.Values
 	known  []string
+	many   []string // of known, the parameters that may be given several times
 	errs   []error
 }
 
 // NewParams returns the query parameters of u.
 func NewParams(u *url.URL) *Params {
-	p := &Params{}
+	p := &Params{query: u.RawQuery}
 	var err error
 	if p.values, err = url.ParseQuery(u.RawQuery); err != nil {
-		p.errs = append(p.errs, fmt.Errorf("URL parameters: %w", err))
+		p.errs = append(p.errs, errors.New("the URL parameters do not parse: write % as %25, & as %26 and ; as %3B"))
 	}
 	return p
 }
 
-// String returns the named parameter, or otherwise if it is absent.
+// String returns the named parameter, or otherwise if the parameter is absent.
 func (p *Params) String(name, otherwise string) string {
 	p.known = append(p.known, name)
 	if !p.values.Has(name) {
@@ -39,8 +42,18 @@ func (p *Params) String(name, otherwise string) string {
 	return p.values.Get(name)
 }
 
-// OneOf returns the named parameter, which must be one of the choices; the
-// first choice is the default.
+// Strings returns the values of a parameter that may be given several times.
+func (p *Params) Strings(name string) []string {
+	p.known, p.many = append(p.known, name), append(p.many, name)
+	return p.values[name]
+}
+
+// Ignore accepts parameters for other clients of the same engine, so that the clients can
+// share a URL. The parameters mean nothing to the store.
+func (p *Params) Ignore(names ...string) { p.known = append(p.known, names...) }
+
+// OneOf returns the named parameter, which must be one of the choices. The first choice
+// is the default.
 func (p *Params) OneOf(name string, choices ...string) string {
 	return Parse(p, name, choices[0], "one of "+strings.Join(choices, ", "), func(s string) (string, error) {
 		if !slices.Contains(choices, s) {
@@ -80,8 +93,8 @@ func (p *Params) Duration(name string, otherwise, low, high time.Duration) time.
 	})
 }
 
-// Parse returns the named parameter as parser reads it; want completes the
-// sentence "is not ..." for a value that parser rejects.
+// Parse returns the named parameter as parsed by parser. want completes the sentence "is
+// not ..." for a value that parser rejects.
 func Parse[T any](p *Params, name string, otherwise T, want string, parser func(string) (T, error)) T {
 	text := p.String(name, "")
 	if !p.values.Has(name) {
@@ -89,26 +102,58 @@ func Parse[T any](p *Params, name string, otherwise T, want string, parser func(
 	}
 	value, err := parser(text)
 	if err != nil {
-		p.errs = append(p.errs, fmt.Errorf("URL parameter %s=%q is not %s", name, text, want))
+		p.errs = append(p.errs, fmt.Errorf("URL parameter %s is not %s", name, want))
 		return otherwise
 	}
 	return value
 }
 
-// Err returns what was wrong with the parameters, as an error that matches
-// [ErrURL], nil if nothing was.
+// Err returns what is wrong with the parameters, as an error that matches [ErrURL], or nil.
 func (p *Params) Err() error {
 	errs := slices.Clone(p.errs)
 	for _, name := range slices.Sorted(maps.Keys(p.values)) {
-		switch values := p.values[name]; {
-		case !slices.Contains(p.known, name):
-			errs = append(errs, fmt.Errorf("unknown URL parameter %q (known: %s)", name, strings.Join(p.known, ", ")))
-		case len(values) > 1:
-			errs = append(errs, fmt.Errorf("URL parameter %q is given %d times", name, len(values)))
+		if n := len(p.values[name]); n > 1 && slices.Contains(p.known, name) && !slices.Contains(p.many, name) {
+			errs = append(errs, fmt.Errorf("URL parameter %q is given %d times", name, n))
 		}
+	}
+	if unknown := p.unknown(); unknown != "" {
+		errs = append(errs, fmt.Errorf("%s (known: %s)", unknown, strings.Join(p.known, ", ")))
 	}
 	if len(errs) == 0 {
 		return nil
 	}
 	return fmt.Errorf("%w: %w", ErrURL, errors.Join(errs...))
+}
+
+// unknown describes the parameters that nobody has read, by the name of the first; "" if
+// there are no such parameters. A name that may be part of a password is not shown.
+// Text after a password may belong to the password, if an & in it should have been written
+// %26. The same holds for text after a parameter of unknown meaning.
+func (p *Params) unknown() string {
+	var first string
+	shown := !strings.Contains(p.query, "@")
+	for pair := range strings.SplitSeq(p.query, "&") {
+		raw, _, _ := strings.Cut(pair, "=")
+		name, err := url.QueryUnescape(raw)
+		switch {
+		case err != nil || !p.values.Has(name):
+		case !slices.Contains(p.known, name):
+			if first != "" {
+				continue
+			}
+			if first = "an unknown URL parameter, which may be a part of a password"; shown && word(name) {
+				first = fmt.Sprintf("unknown URL parameter %q", name)
+			}
+		case strings.Contains(name, "pass"):
+			shown = false
+		}
+	}
+	return first
+}
+
+// word reports whether a name is a possible parameter name.
+func word(name string) bool {
+	return len(name) <= 64 && !strings.ContainsFunc(name, func(r rune) bool {
+		return r != '_' && r != '-' && r != '.' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	})
 }

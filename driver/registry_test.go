@@ -29,9 +29,9 @@ func TestOpenTellsAWrongURLFromAStoreThatFails(t *testing.T) {
 		"wrong://x?sync=true;":         ErrURL,
 		"wrong://u:secret#2@x":         ErrURL,
 		"wrong://u:secret/2@x:6379":    ErrURL,
-		"wrong:u:secret@x":             fs.ErrPermission,
-		"wrong:/u:secret@x/0":          fs.ErrPermission,
-		"wrong://u:p@x/secret@x":       fs.ErrPermission,
+		"wrong:u:secret@x":             ErrURL,
+		"wrong:/u:secret@x/0":          ErrURL,
+		"wrong://u:p@x/secret@x":       ErrURL,
 		"wrong://u:secret@x":           fs.ErrPermission,
 		"wrong://u:secret@x?sync=true": fs.ErrPermission,
 	} {

@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -58,7 +59,7 @@ var acquireRules = []rule{
 	{
 		name:  "acquire/twice-at-the-same-time",
 		words: "The same claim asked for by several calls at once is granted once, to all of them.",
-		check: func(e *env) {
+		check: promptly(func(e *env) {
 			a, b := e.client(), e.client()
 			claim := e.exclusive("only")
 			grants := make([]driver.Grant, 8)
@@ -74,7 +75,7 @@ var acquireRules = []rule{
 			}
 			a.ended(claim)
 			b.granted(e.exclusive("next"))
-		},
+		}),
 	},
 	{
 		name:  "acquire/one-of-many",
@@ -94,8 +95,10 @@ var acquireRules = []rule{
 					granted++
 				}
 			}
+			// The votes of the nodes of a store may stay split for longer than a call
+			// lasts if the nodes are slow.
 			if granted != 1 {
-				e.failf("%d of %d exclusive claims were granted", granted, len(grants))
+				e.fail(granted > 1 || e.longest < 100*time.Millisecond, "%d of %d exclusive claims were granted", granted, len(grants))
 			}
 		},
 	},

@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// broken carries what a rule saw from deep inside a check to attempt.
+// broken carries what a rule has found from deep inside a check to attempt.
 type broken struct{ seen error }
 
-// A doubt is what a rule saw that may be the fault of a machine that is too slow: a
-// call had no answer, or a claim ran out that should not.
+// A doubt is a finding that may be the fault of a slow machine: a call had no answer, or a
+// claim has expired too early.
 type doubt struct{ error }
 
 func (d doubt) Unwrap() error { return d.error }
 
-// insist makes attempts until one leaves no doubt. What is wrong with a machine may
-// take a while to pass, such as the election of a leader.
+// insist makes attempts, five at most, until an attempt leaves no doubt. A disturbance,
+// such as the election of a leader, may take a while to pass.
 func insist(tb testing.TB, h Harness, check func(*env)) error {
 	for tries := 0; ; tries++ {
 		seen := attempt(tb, h, tries, check)
@@ -35,8 +35,8 @@ func insist(tb testing.TB, h Harness, check func(*env)) error {
 	}
 }
 
-// attempt runs a check with an env of its own and returns what it saw of a
-// broken rule. Other panics go through.
+// attempt runs a check with an env of its own and returns how the rule was broken. Other
+// panics go through.
 func attempt(tb testing.TB, h Harness, tries int, check func(*env)) (seen error) {
 	e := &env{tb: tb, harness: h, key: "drivertest/" + strings.ToLower(rand.Text()), tries: tries}
 	defer func() {
@@ -64,12 +64,12 @@ func caught(f func()) (seen error) {
 	return nil
 }
 
-// failf ends the check: the store broke the rule, and this is how.
+// failf ends the check: the store broke the rule, and the arguments say how.
 func (e *env) failf(format string, args ...any) {
 	e.fail(!slices.ContainsFunc(args, noAnswer), format, args...)
 }
 
-// fail is failf of what is certain, or not.
+// fail is failf for a finding that is certain, or not.
 func (e *env) fail(certain bool, format string, args ...any) {
 	seen := fmt.Errorf(format, args...)
 	if line := step(); line != "" {
@@ -81,8 +81,8 @@ func (e *env) fail(certain bool, format string, args ...any) {
 	panic(broken{seen})
 }
 
-// step is the line of the check that is being run. Checks are functions; what
-// they call of their clients are methods.
+// step is the line of the running check. Checks are functions, the calls of clients are
+// methods: so step finds the check.
 func step() string {
 	callers := make([]uintptr, 32)
 	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers)])

@@ -3,6 +3,7 @@ package drivertest
 import (
 	"errors"
 	"fmt"
+	"testing"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -77,13 +78,14 @@ var batchRules = []rule{
 	},
 }
 
-// batch lets a hold claims on as many keys, some of which are gone.
+// batch lets a hold claims on 500 keys. Some claims are gone: nobody was granted the claim.
+// In the short form most claims are gone.
 func (e *env) batch(a, b *client) (claims []driver.Claim, gone []bool) {
 	gone = make([]bool, batch)
 	var makers []func()
 	for i := range batch {
 		claims = append(claims, on(fmt.Sprint(e.key, "/", i), e.exclusive(fmt.Sprint("number ", i))))
-		gone[i] = i%7 == 3 || i == batch-1
+		gone[i] = i%7 == 3 || i == batch-1 || testing.Short() && !e.harness.Bubble && i%5 > 0
 	}
 	const hands = 8
 	for hand := range hands {
@@ -92,7 +94,7 @@ func (e *env) batch(a, b *client) (claims []driver.Claim, gone []bool) {
 				switch {
 				case !gone[i]:
 					a.held(claims[i])
-				case i%2 == 0: // gone, and another has its key
+				case i%14 == 10: // gone, and its key is held by b
 					b.held(on(claims[i].Key, e.exclusive("another")))
 				}
 			}
@@ -102,7 +104,7 @@ func (e *env) batch(a, b *client) (claims []driver.Claim, gone []bool) {
 	return claims, gone
 }
 
-// held is granted by many at once.
+// held is granted, for many goroutines at once.
 func (c *client) held(claim driver.Claim) {
 	if grant := c.ask(claim); !grant.OK {
 		c.failf("Acquire of %s was refused%s", show(claim), because(grant))

@@ -11,9 +11,9 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Bench measures what the core asks of a store most: a lock that nobody else
-// wants, many at once, handing a key over, and renewing in batches. It takes
-// no notice of Harness.Bubble: the time is real.
+// Bench measures what the core requests of a store most often: an uncontended lock, many
+// such locks at once, handing a key over, and renewing in batches. Bench ignores
+// Harness.Bubble: the time is real.
 func Bench(b *testing.B, h Harness) {
 	h.Bubble = false
 	for _, bench := range []struct {
@@ -43,7 +43,7 @@ func benchUncontended(b *testing.B, e *env) {
 	}
 }
 
-// benchDistinct does so with 64 goroutines, each with a key of its own.
+// benchDistinct does the same with 64 goroutines, every goroutine with a key of its own.
 func benchDistinct(b *testing.B, e *env) {
 	c := e.client()
 	b.SetParallelism((64 + runtime.GOMAXPROCS(0) - 1) / runtime.GOMAXPROCS(0))

@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// breaks ends another's claim as an operator would.
+// breaks ends a claim as an operator would.
 func (c *client) breaks(claim driver.Claim) {
 	if err := c.breakID(claim.Key, driver.PublicID(claim.ID)); err != nil {
 		c.failf("Break of %s returned %v", show(claim), told(err))

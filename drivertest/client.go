@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// A client is one process's store, with the calls of the contract and what a
-// rule expects of their answers.
+// A client is one process's store, with the calls of the contract, and the answers expected
+// by a rule.
 type client struct {
 	*env
 	store driver.Store
@@ -42,8 +42,8 @@ func (c *client) acquire(claim driver.Claim) driver.Grant {
 	return grant
 }
 
-// ask is acquire by many at once: an error does not say whether the claim was
-// granted, so it asks again, as the core does.
+// ask is acquire for use by many goroutines at once. An error does not say whether the
+// claim was granted, so ask tries again, as the core does.
 func (c *client) ask(claim driver.Claim) driver.Grant {
 	var err error
 	for start := time.Now(); time.Since(start) < patience; {
@@ -79,14 +79,14 @@ func (c *client) refused(claim driver.Claim) driver.Grant {
 	return grant
 }
 
-// renew returns one error per claim, whatever the store made of that.
+// renew returns one error per claim, also if the store returned nil.
 func (c *client) renew(claims ...driver.Claim) []error {
 	ctx, cancel := c.bounded()
 	defer cancel()
 	return c.perClaim("Renew", len(claims), c.store.Renew(ctx, claims))
 }
 
-// release returns one error per claim, whatever the store made of that.
+// release returns one error per claim, also if the store returned nil.
 func (c *client) release(claims ...driver.Claim) []error {
 	ctx, cancel := c.bounded()
 	defer cancel()
@@ -103,7 +103,7 @@ func (c *client) perClaim(call string, n int, errs []error) []error {
 	return errs
 }
 
-// kept renews a claim and expects that it stands.
+// kept renews a claim and expects that the claim stands.
 func (c *client) kept(claim driver.Claim) {
 	end, sent := c.runsOut(claim), now()
 	if err := c.renew(claim)[0]; err != nil {
@@ -112,14 +112,14 @@ func (c *client) kept(claim driver.Claim) {
 	c.given(claim, sent)
 }
 
-// lost renews a claim and expects that it is gone.
+// lost renews a claim and expects that the claim is gone.
 func (c *client) lost(claim driver.Claim) {
 	if err := c.renew(claim)[0]; !errors.Is(err, driver.ErrLost) {
 		c.failf("Renew of %s returned %v, not ErrLost", show(claim), told(err))
 	}
 }
 
-// ended releases a claim and expects that this ended it.
+// ended releases a claim and expects that the release ended the claim.
 func (c *client) ended(claim driver.Claim) {
 	if err := c.release(claim)[0]; err != nil {
 		c.failf("Release of %s returned %v", show(claim), told(err))
@@ -133,15 +133,15 @@ func (c *client) nothing(claim driver.Claim) {
 	}
 }
 
-// eventually asks until the claim is granted, within several of the TTL that
-// stands in its way.
+// eventually asks until the claim is granted, and fails if that takes much longer than ttl,
+// the TTL of the blocking claim.
 func (c *client) eventually(claim driver.Claim, ttl time.Duration) driver.Grant {
 	return c.lapses(claim, now().Add(-ttl), ttl)
 }
 
-// lapses asks for a claim until it is granted, and fails if that is sooner
-// than ttl after the request was sent that gave another claim so long, or much
-// later.
+// lapses asks for a claim until the claim is granted. At sent, a request was sent that gave
+// the blocking claim a TTL of ttl. lapses fails if the grant comes sooner than ttl after
+// sent, or much later.
 func (c *client) lapses(claim driver.Claim, sent time.Time, ttl time.Duration) driver.Grant {
 	pause := time.Millisecond
 	for {
@@ -155,17 +155,19 @@ func (c *client) lapses(claim driver.Claim, sent time.Time, ttl time.Duration) d
 		case passed > 5*ttl+patience:
 			c.failf("%s was still refused %v after the request that gave the claim in its way %v", show(claim), passed, ttl)
 		}
-		pause = min(2*pause, claim.Alive()/4, 100*time.Millisecond)
+		if pause = min(2*pause, 100*time.Millisecond); claim.Wait {
+			pause = min(pause, claim.Alive()/4)
+		}
 		if left := ttl - c.slack() - passed; left > 0 {
-			// Ask once just before it may be granted: that finds a claim that
-			// ends a little early.
+			// Ask once just before the claim may be granted, to find a blocking claim
+			// that ends a little early.
 			pause = min(pause, max(left-c.instant(), c.instant()))
 		}
 		<-time.After(pause)
 	}
 }
 
-// show names a claim for a report. Its note is its name within the rule.
+// show names a claim for a report. The note of the claim is its name within the rule.
 func show(claim driver.Claim) string {
 	kind := fmt.Sprintf("weight %d of %d", claim.Weight, claim.Limit)
 	switch {
@@ -199,14 +201,14 @@ func (o outcome) String() string {
 	return fmt.Sprintf("the error %q", o.err)
 }
 
-// noAnswer reports whether part of a report is an error that leaves open what a call
-// has done.
+// noAnswer reports whether part of a report is an error that leaves the outcome of a call
+// open.
 func noAnswer(part any) bool {
 	o, ok := part.(outcome)
 	return ok && o.err != nil && !errors.Is(o.err, driver.ErrLost) && !errors.Is(o.err, driver.ErrInvalid)
 }
 
-// cut is a text in a report, which need not be all of it.
+// cut is a text in a report, shortened if long.
 func cut(s string) string {
 	if len(s) <= 80 {
 		return fmt.Sprintf("%q", s)

@@ -34,7 +34,7 @@ var closeRules = []rule{
 			a.granted(e.exclusive("holder"))
 			call := func() {
 				claim := on(e.anotherKey(), e.exclusive("caller"))
-				for range 10 {
+				for range e.rounds(10) {
 					ctx, cancel := e.bounded()
 					_, _ = a.store.Acquire(ctx, claim)
 					a.store.Renew(ctx, []driver.Claim{claim})

@@ -1,8 +1,7 @@
 // Package drivertest checks that a store keeps the contract of package driver.
 //
-// A store's test hands it a way to open clients, and gets every sentence of
-// the contract as a named subtest. A failure prints the sentence, then what
-// was seen instead:
+// A store's test passes a function that opens clients. Every sentence of the contract is a
+// named subtest. A failure prints the sentence, then what the store did instead:
 //
 //	func TestStore(t *testing.T) {
 //		server := startServer(t)
@@ -16,21 +15,26 @@
 //
 //	func BenchmarkStore(b *testing.B) { drivertest.Bench(b, ...) }
 //
-// The rules ask for everything that the contract knows. What a store cannot do
-// and need not, it declares in [Harness.Lacks]; the rules then check that it
-// refuses honestly. A store that loses an optional interface by accident
-// fails, because it has not declared that.
+// The rules test everything in the contract. If a store lacks a feature, and may lack it,
+// the harness declares so in [Harness.Lacks]; the rules then check that the store refuses
+// honestly. A store that loses an optional interface by accident fails, because the harness
+// has not declared the loss.
 //
-// Rules mostly wait for claims to run out, so give go test -parallel 8 or more
-// for a store with a real server. A store that lives in this process can set
-// [Harness.Bubble]: its clock is then that of a synctest bubble, and hours
-// pass in milliseconds.
+// A store that waits for a server also says how to reach the server over a [Link], which
+// the rules about outages interrupt.
 //
-// A machine that stalls is not taken for a store that is wrong: where a call had no
-// answer, or a claim may have run out before its time was up for the rule, the check is
-// made again, up to five times. go test -v tells of that.
+// Rules mostly wait for claims to expire. For a store with a real server, run go test
+// with -parallel 8 or more. A store inside the test process can set [Harness.Bubble]: the
+// clock of the store is then the clock of a synctest bubble, and hours pass in
+// milliseconds.
 //
-// The random workloads print the seed of a failing run. Set DRIVERTEST_SEED to
-// it to make the same choices again, and DRIVERTEST_ROUNDS to make more of
-// them.
+// A machine that stalls does not fail the store. If a call had no answer, or if a claim may
+// have expired before the rule was done with it, the check runs again, up to five times in
+// total. go test -v shows the repeated checks.
+//
+// Under go test -short every rule makes a quarter of its rounds on a real server, and a
+// batch has fewer holders.
+//
+// The random workloads print the seed of a failing run. Set DRIVERTEST_SEED to the seed
+// to make the same choices again, and DRIVERTEST_ROUNDS to make more rounds.
 package drivertest

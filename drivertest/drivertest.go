@@ -15,20 +15,20 @@ import (
 type Feature uint
 
 const (
-	Readers    Feature = 1 << iota // shared claims; without it they are ErrInvalid
-	Slots                          // limits below MaxWeight; without it they are ErrInvalid
-	Tokens                         // fencing tokens; without it Fence is always 0
-	Raise                          // tokens as asked for, and raised; without it, or Tokens, a claim with Fence is ErrInvalid
-	Queue                          // a waiting claim keeps its place: first come, first served
-	Tombstones                     // a late Acquire of a claim that was released with Late is refused
+	Readers    Feature = 1 << iota // shared claims; without Readers, shared claims are ErrInvalid
+	Slots                          // limits below MaxWeight; without Slots, smaller limits are ErrInvalid
+	Tokens                         // fencing tokens; without Tokens, Fence is always 0
+	Raise                          // tokens as requested, and raised; without Raise or Tokens a claim with Fence is ErrInvalid
+	Queue                          // a waiting claim keeps its place, in FIFO order
+	Tombstones                     // a late Acquire of a claim released with Late is refused
 	Details                        // a refusal says Retry and Holder
 	Reasons                        // the ErrLost of a broken claim is ErrBroken
-	Expiry                         // a claim that is not renewed runs out; without it Grant.TTL is 0
-	Outlive                        // a claim stands until its TTL ends though its client is closed
+	Expiry                         // a claim without renewals expires; without Expiry, Grant.TTL is 0
+	Outlive                        // a claim stands until its TTL ends, even after its client is closed
 	Watch                          // the store is a driver.Watcher
 	Notify                         // the store is a driver.Notifier
 	Inspect                        // the store is a driver.Inspector
-	Roam                           // a claim is not bound to its client: another can ask for it again, and Leave keeps it; without it Leave is ErrInvalid
+	Roam                           // a claim is not bound to its client: a second client can request the claim again, and Leave keeps the claim; without Roam, Leave is ErrInvalid
 
 	end
 )
@@ -47,22 +47,26 @@ func (f Feature) String() string {
 	return strings.Join(names, "|")
 }
 
-// A Harness says how to reach a store and what to expect of it.
+// A Harness describes how to reach a store and what to expect of the store.
 type Harness struct {
-	// Open returns a new client of the store. All calls with the same t reach
-	// the same claims, as two processes would that share a server. The suite
-	// closes the client; whatever else Open makes, t.Cleanup ends.
+	// Open returns a new client of the store. All calls with the same t reach the same
+	// claims, like two processes with a common server. The suite closes the client; Open
+	// registers the end of everything else with t.Cleanup.
 	Open func(t testing.TB) driver.Store
 
-	// MinTTL is the shortest TTL that the store can keep. Shorter ones must be
-	// ErrInvalid. 0 says that there is none.
+	// MinTTL is the shortest TTL that the store can keep. Shorter TTLs must be
+	// ErrInvalid. 0 means no minimum.
 	MinTTL time.Duration
 
-	// Bubble runs each rule in a synctest bubble of its own, Open included.
-	// Everything that Open starts has ended when its cleanup has.
+	// Bubble runs every rule in a synctest bubble of its own, Open included. Everything
+	// that Open starts must have ended when its cleanup returns.
 	Bubble bool
 
-	// Lacks lists what the store cannot do. 0 expects all of it.
+	// Linked returns a new client that reaches its server, or anything else the client may
+	// have to wait for, over a link of its own. Nil if a client waits for nothing.
+	Linked func(t testing.TB) (driver.Store, Link)
+
+	// Lacks lists the missing features of the store. 0 expects every feature.
 	Lacks Feature
 }
 
@@ -70,22 +74,22 @@ type Harness struct {
 type Failure struct {
 	Rule  string // the subtest's name
 	Words string // the sentence of the contract
-	Seen  error  // what the store did instead
+	Seen  error  // the observed behaviour of the store
 }
 
 func (f Failure) String() string {
 	return fmt.Sprintf("the rule: %s\nthe store: %v", f.Words, f.Seen)
 }
 
-// Run checks a store against every rule that applies to it, each in a subtest
-// that may run in parallel with the others, and returns when all have ended.
+// Run checks a store against every applicable rule, and returns when every rule has ended.
+// The rules are subtests that may run in parallel.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
 	if h.Lacks != 0 {
 		t.Logf("the store lacks %v: rules that need it are left out", h.Lacks)
 	}
-	// The group makes Run wait for its parallel subtests, so that a caller may
-	// stop its server in a defer.
+	// The group makes Run wait for its parallel subtests, so that a caller may stop its
+	// server in a defer.
 	t.Run("rules", func(t *testing.T) {
 		for _, r := range applicable(h) {
 			t.Run(r.name, func(t *testing.T) {
@@ -98,8 +102,8 @@ func Run(t *testing.T, h Harness) {
 	})
 }
 
-// Check is Run that returns the failures instead of reporting them. It runs
-// one rule after the other; only those that are named, or all if none is.
+// Check is Run, but returns the failures instead of reporting them. It runs the rules in
+// sequence: the named rules, or every rule if no name is given.
 func Check(t *testing.T, h Harness, names ...string) []Failure {
 	t.Helper()
 	var failures []Failure
@@ -114,11 +118,11 @@ func Check(t *testing.T, h Harness, names ...string) []Failure {
 	return failures
 }
 
-// A rule is one sentence of the contract and a check that it is kept.
+// A rule is one sentence of the contract, with a check that the store keeps it.
 type rule struct {
 	name  string
 	words string
-	needs Feature            // applies to stores that have all of these
+	needs Feature            // applies to stores with all of the features
 	when  func(Harness) bool // nil: always
 	check func(*env)
 }
@@ -145,6 +149,7 @@ var rules = slices.Concat(
 	engineRules,
 	keyRules,
 	contextRules,
+	outageRules,
 	closeRules,
 	batchRules,
 	togetherRules,
@@ -157,7 +162,7 @@ func applicable(h Harness) []rule {
 	})
 }
 
-// try runs the rule and returns how the store broke it, nil if it did not.
+// try runs the rule and returns how the store broke the rule, nil if the store did not.
 func (r rule) try(t *testing.T, h Harness) *Failure {
 	t.Helper()
 	var seen error

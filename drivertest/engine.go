@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// engineRules are for the stores that are a driver.Checker, Creator or Ager.
-// Most need not be, so no Feature says so.
+// engineRules are for stores that are a driver.Checker, Creator or Ager. Most stores need
+// not be, so there is no Feature.
 var engineRules = []rule{
 	{
 		name:  "engine/check",

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A history is what the clients of a workload knew of their grants, and when
-// they let others in.
+// A history records what the clients of a workload knew of their grants, and when the
+// clients freed a key.
 type history struct {
 	sync.Mutex
 	tenures []tenure
@@ -31,7 +31,8 @@ func (h *history) free(key string) {
 	h.freed[key] = append(h.freed[key], now())
 }
 
-// byKey splits the tenures, each part in the order in which they were known.
+// byKey splits the tenures by key, every part in the order in which the grants were
+// known.
 func (h *history) byKey() map[string][]tenure {
 	keys := make(map[string][]tenure)
 	for _, t := range h.tenures {
@@ -43,9 +44,9 @@ func (h *history) byKey() map[string][]tenure {
 	return keys
 }
 
-// overlap finds a moment at which the claims that their clients relied on
-// weigh more than the limit of one of them. A client stops relying on a claim
-// a margin before the end of its TTL.
+// overlap finds a moment at which the live claims weigh more than the limit of the newest
+// live claim. A claim is live while the client relies on the claim: until a margin before
+// the end of the TTL.
 func overlap(ts []tenure, margin time.Duration) error {
 	type edge struct {
 		at     time.Time
@@ -81,9 +82,8 @@ func overlap(ts []tenure, margin time.Duration) error {
 	return nil
 }
 
-// disorder finds two grants with a token in common, or one whose token is not
-// larger than those of all grants that were known before it was asked for.
-// Readers may share theirs.
+// disorder finds two grants with a token in common, or a grant whose token is not larger
+// than every token of the grants known before the request. Readers may share a token.
 func disorder(ts []tenure) error {
 	ts = slices.Clone(ts)
 	slices.SortFunc(ts, func(a, b tenure) int { return cmp.Compare(a.first, b.first) })
@@ -96,14 +96,14 @@ func disorder(ts []tenure) error {
 	known := slices.Clone(ts)
 	slices.SortFunc(known, func(a, b tenure) int { return a.from.Compare(b.from) })
 	slices.SortFunc(ts, func(a, b tenure) int { return a.asked.Compare(b.asked) })
-	var highest *tenure // of those known before the next was asked for
+	var highest *tenure // of the grants known before the next request
 	for i := range ts {
 		for ; len(known) > 0 && known[0].from.Before(ts[i].asked); known = known[1:] {
 			if highest == nil || known[0].last >= highest.last {
 				highest = &known[0]
 			}
 		}
-		// If they are equal they have it in common, which was looked at.
+		// Equal tokens are tokens in common, which are checked above.
 		if highest != nil && highest.last > ts[i].first {
 			return fmt.Errorf("a grant was known before another was asked for, and has the larger token:%s", list([]tenure{*highest, ts[i]}))
 		}
@@ -111,9 +111,9 @@ func disorder(ts []tenure) error {
 	return nil
 }
 
-// passed finds a claim that was granted before another that was in line when
-// it first asked, and still waited when the grant was known. A claim that did
-// not ask in time may have lost its place.
+// passed finds a claim that was granted before an earlier waiter. The waiter was in the
+// queue when the claim first asked, and still waited when the grant was known. A waiter
+// that did not ask in time may have lost its place.
 func passed(ts []tenure) error {
 	for i := range ts {
 		for j := range ts {
@@ -127,9 +127,9 @@ func passed(ts []tenure) error {
 	return nil
 }
 
-// slept finds a claim that found itself granted when it asked to keep its
-// place, though all that could let it in had been answered before that. It
-// needs the exact clock of a bubble.
+// slept finds a waiter without a wake-up: the waiter was granted when asking to keep its
+// place, though every release that could let the waiter in was answered before. slept needs
+// the exact clock of a bubble.
 func (h *history) slept() error {
 	for _, t := range h.tenures {
 		if !t.found {

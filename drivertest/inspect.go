@@ -17,7 +17,7 @@ func (c *client) inspector() driver.Inspector {
 	return inspector
 }
 
-// holders returns what people may know of a key.
+// holders returns the public view of a key.
 func (c *client) holders(key string) []driver.Holder {
 	ctx, cancel := c.bounded()
 	defer cancel()
@@ -131,7 +131,7 @@ var inspectRules = []rule{
 			sent := now()
 			a.granted(expired)
 			if e.harness.Bubble {
-				// Only here is it certain when the claim has run out.
+				// Only in a bubble is it certain when the claim has expired.
 				<-time.After(e.short())
 				if h := b.holders(e.key); len(h) != 0 {
 					e.failf("after the claim ran out the key shows %+v", h)
@@ -222,7 +222,7 @@ func holdersTell(e *env) {
 
 func keysByPrefix(e *env) {
 	a, b := e.client(), e.client()
-	// Characters that mean something to a pattern mean nothing here.
+	// Characters with a meaning in patterns have no meaning here.
 	names := []string{"", "/a", "/ab", "/b", "%", "_", "*", "?", "[a]", `\`, "{a}", "/a/../b", "A", "a"}
 	for _, name := range names {
 		a.granted(on(e.key+name, e.exclusive("holder")))

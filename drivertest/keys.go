@@ -7,9 +7,9 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// oddKeys are endings that a store may be tempted to change: what a file
-// system, a database collation, a pattern, a URL or a line of text would take
-// for something else. All of them are different keys.
+// oddKeys are endings of keys that a store may be tempted to change: a file system, a
+// database collation, a pattern, a URL or a line of text would take the ending for
+// something else. No two endings make the same key.
 var oddKeys = []string{
 	"", "/", "//", "/.", "/..", "/../..", "/../x", "./x", ".", "..", "x/",
 	"job", "Job", "JOB", "job ", " job", "job  ", "job.", "job\x00", "job\x00\x00", "\x00job",
@@ -49,7 +49,7 @@ var keyRules = []rule{
 			var claims []driver.Claim
 			for _, key := range []string{".", "..", "/", " ", "\x00", "\n", "*", "%", "-", "~", "nul", "🔒"} {
 				claim := on(key, lasting(e.exclusive("holder"), max(patience, e.harness.MinTTL)))
-				a.eventually(claim, claim.TTL) // Another run may use this key.
+				a.eventually(claim, claim.TTL) // Another run may use the key.
 				claims = append(claims, claim)
 			}
 			for _, claim := range claims {
@@ -60,7 +60,7 @@ var keyRules = []rule{
 	},
 }
 
-// distinct checks that keys with these endings are held side by side.
+// distinct checks that keys with the given endings are held side by side.
 func (e *env) distinct(head string, endings []string) {
 	a, b := e.client(), e.client()
 	var claims []driver.Claim
@@ -86,8 +86,10 @@ func (e *env) distinct(head string, endings []string) {
 			e.failf("Keys yields %q, want %q", strip(got, head), strip(want, head))
 		}
 	}
-	for _, claim := range claims {
-		a.ended(claim)
-		b.granted(on(claim.Key, e.exclusive("next")))
+	for i, err := range a.release(claims...) {
+		if err != nil {
+			e.failf("Release of key %s returned %v", cut(claims[i].Key), told(err))
+		}
+		b.granted(on(claims[i].Key, e.exclusive("next")))
 	}
 }

@@ -84,7 +84,8 @@ func leave(c driver.Claim) driver.Claim {
 	return c
 }
 
-// left has a client leave a claim for a TTL. It returns the claim, and when it began to.
+// left has a client leave a claim for a TTL. left returns the claim, and when the last
+// renewal was sent.
 func (e *env) left(a *client, ttl time.Duration) (claim driver.Claim, sent time.Time) {
 	claim = e.exclusive("left")
 	a.granted(claim)

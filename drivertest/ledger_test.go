@@ -2,12 +2,14 @@ package drivertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,6 +44,8 @@ type ways struct {
 	breaks  func(b *book.Book, m book.Moment, id string) error
 	close   func(books map[string]*book.Book, clerk string)
 	heeds   func(ctx context.Context) error
+	hangs   func(ctx context.Context) error // for a server that does not answer
+	refused func(ctx context.Context) error // by a server that cannot be reached
 	check   func() (warnings []string, err error)
 	create  func(books map[string]*book.Book) error
 	schema  []string
@@ -54,6 +58,9 @@ type ways struct {
 	lacks   Feature // as the harness says
 }
 
+// errLate says that a rule has broken the contract itself.
+var errLate = fmt.Errorf("%w: Late is for Release alone", driver.ErrInvalid)
+
 type perClaim = func(b *book.Book, m book.Moment, c driver.Claim) error
 
 // right is the ways of a store that keeps every rule.
@@ -61,9 +68,17 @@ func right() ways {
 	return ways{
 		key: func(key string) string { return key },
 		acquire: func(b *book.Book, m book.Moment, c driver.Claim) (driver.Grant, error) {
+			if c.Late {
+				return driver.Grant{}, errLate
+			}
 			return b.Acquire(m, c, "")
 		},
-		renew:   (*book.Book).Renew,
+		renew: func(b *book.Book, m book.Moment, c driver.Claim) error {
+			if c.Late {
+				return errLate
+			}
+			return b.Renew(m, c)
+		},
 		release: (*book.Book).Release,
 		errs:    func(errs []error) []error { return errs },
 		wake:    func(_ *book.Book, p book.Push) (driver.Grant, bool) { return p.Grant, true },
@@ -74,15 +89,20 @@ func right() ways {
 			_, err := b.Break(m, id)
 			return err
 		},
-		close:  func(map[string]*book.Book, string) {},
-		heeds:  context.Context.Err,
-		check:  func() ([]string, error) { return []string{"all is forgotten with the test: want a disk"}, nil },
-		create: func(map[string]*book.Book) error { return nil },
-		schema: []string{"take a new ledger"},
-		age:    func(passed time.Duration) time.Duration { return passed },
-		minTTL: time.Millisecond,
-		wrap:   func(c clerk) driver.Store { return c },
-		tells:  func(clerk string, e book.Entry) bool { return e.Session == clerk },
+		close: func(map[string]*book.Book, string) {},
+		heeds: context.Context.Err,
+		hangs: func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		},
+		refused: func(context.Context) error { return errRefused },
+		check:   func() ([]string, error) { return []string{"all is forgotten with the test: want a disk"}, nil },
+		create:  func(map[string]*book.Book) error { return nil },
+		schema:  []string{"take a new ledger"},
+		age:     func(passed time.Duration) time.Duration { return passed },
+		minTTL:  time.Millisecond,
+		wrap:    func(c clerk) driver.Store { return c },
+		tells:   func(clerk string, e book.Entry) bool { return e.Session == clerk },
 	}
 }
 
@@ -102,6 +122,27 @@ type notice struct {
 type clerk struct {
 	*ledger
 	name string
+	wire *wire
+}
+
+// A wire is the way to a ledger, as if that were a server.
+type wire struct{ silent, down atomic.Bool }
+
+func (w *wire) Blackhole(on bool) { w.silent.Store(on) }
+func (w *wire) Refuse(on bool)    { w.down.Store(on) }
+func (w *wire) Reset()            {}
+
+var errRefused = errors.New("connection refused")
+
+// reaches says why a call does not reach the ledger.
+func (c clerk) reaches(ctx context.Context) error {
+	switch {
+	case c.wire.silent.Load():
+		return c.hangs(ctx)
+	case c.wire.down.Load():
+		return c.refused(ctx)
+	}
+	return nil
 }
 
 var (
@@ -117,22 +158,28 @@ var (
 func ledgers(w ways) Harness {
 	var mu sync.Mutex
 	made := make(map[testing.TB]*ledger)
+	open := func(t testing.TB) (driver.Store, Link) {
+		mu.Lock()
+		defer mu.Unlock()
+		if made[t] == nil || w.single {
+			made[t] = &ledger{
+				ways: w, start: time.Now(), books: make(map[string]*book.Book),
+				listeners: make(map[*listener]bool), notices: make(map[*notice]bool),
+			}
+		}
+		made[t].clerks++
+		link := new(wire)
+		return w.wrap(clerk{made[t], fmt.Sprint(made[t].clerks), link}), link
+	}
 	return Harness{
 		Bubble: true,
 		MinTTL: time.Millisecond,
 		Lacks:  w.lacks,
 		Open: func(t testing.TB) driver.Store {
-			mu.Lock()
-			defer mu.Unlock()
-			if made[t] == nil || w.single {
-				made[t] = &ledger{
-					ways: w, start: time.Now(), books: make(map[string]*book.Book),
-					listeners: make(map[*listener]bool), notices: make(map[*notice]bool),
-				}
-			}
-			made[t].clerks++
-			return w.wrap(clerk{made[t], fmt.Sprint(made[t].clerks)})
+			store, _ := open(t)
+			return store
 		},
+		Linked: open,
 	}
 }
 
@@ -171,6 +218,9 @@ func (c clerk) Acquire(ctx context.Context, claim driver.Claim) (g driver.Grant,
 	if err := c.heeds(ctx); err != nil {
 		return driver.Grant{}, err
 	}
+	if err := c.reaches(ctx); err != nil {
+		return driver.Grant{}, err
+	}
 	if claim.TTL < c.minTTL {
 		return driver.Grant{}, fmt.Errorf("%w: TTL %v (want at least %v)", driver.ErrInvalid, claim.TTL, c.minTTL)
 	}
@@ -183,15 +233,18 @@ func (c clerk) Acquire(ctx context.Context, claim driver.Claim) (g driver.Grant,
 	return g, err
 }
 
-func (c clerk) Renew(_ context.Context, claims []driver.Claim) []error {
-	return c.each(claims, c.renew)
+func (c clerk) Renew(ctx context.Context, claims []driver.Claim) []error {
+	return c.each(ctx, claims, c.renew)
 }
 
-func (c clerk) Release(_ context.Context, claims []driver.Claim) []error {
-	return c.each(claims, c.release)
+func (c clerk) Release(ctx context.Context, claims []driver.Claim) []error {
+	return c.each(ctx, claims, c.release)
 }
 
-func (c clerk) each(claims []driver.Claim, call perClaim) []error {
+func (c clerk) each(ctx context.Context, claims []driver.Claim, call perClaim) []error {
+	if err := c.reaches(ctx); err != nil {
+		return slices.Repeat([]error{err}, len(claims))
+	}
 	errs := make([]error, len(claims))
 	for i, claim := range claims {
 		c.with(claim.Key, func(b *book.Book, m book.Moment) { errs[i] = call(b, m, claim) })
@@ -206,7 +259,10 @@ func (c clerk) Close() error {
 	return nil
 }
 
-func (c clerk) Watch(_ context.Context, claim driver.Claim, wake func(driver.Grant)) (func(), error) {
+func (c clerk) Watch(ctx context.Context, claim driver.Claim, wake func(driver.Grant)) (func(), error) {
+	if err := c.reaches(ctx); err != nil {
+		return nil, err
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l := &listener{claim.Key, claim.ID, wake}
@@ -218,13 +274,20 @@ func (c clerk) Watch(_ context.Context, claim driver.Claim, wake func(driver.Gra
 	}, nil
 }
 
-func (c clerk) Holders(_ context.Context, key string) (holders []driver.Holder, err error) {
+func (c clerk) Holders(ctx context.Context, key string) (holders []driver.Holder, err error) {
+	if err := c.reaches(ctx); err != nil {
+		return nil, err
+	}
 	c.with(key, func(b *book.Book, m book.Moment) { holders = c.holders(b, m.Now) })
 	return holders, nil
 }
 
-func (c clerk) Keys(_ context.Context, prefix string) iter.Seq2[string, error] {
+func (c clerk) Keys(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
+		if err := c.reaches(ctx); err != nil {
+			yield("", err)
+			return
+		}
 		c.mu.Lock()
 		keys := slices.Collect(maps.Keys(c.books))
 		c.mu.Unlock()
@@ -238,7 +301,10 @@ func (c clerk) Keys(_ context.Context, prefix string) iter.Seq2[string, error] {
 	}
 }
 
-func (c clerk) Break(_ context.Context, key, id string) (err error) {
+func (c clerk) Break(ctx context.Context, key, id string) (err error) {
+	if err := c.reaches(ctx); err != nil {
+		return err
+	}
 	c.with(key, func(b *book.Book, m book.Moment) {
 		before := slices.Concat(b.Held, b.Queue)
 		err = c.breaks(b, m, id)
@@ -266,9 +332,17 @@ func (c clerk) Notify(lost func(key, id string, err error)) (stop func()) {
 	}
 }
 
-func (c clerk) Check(context.Context) ([]string, error) { return c.check() }
+func (c clerk) Check(ctx context.Context) ([]string, error) {
+	if err := c.reaches(ctx); err != nil {
+		return nil, err
+	}
+	return c.check()
+}
 
-func (c clerk) Create(context.Context) error {
+func (c clerk) Create(ctx context.Context) error {
+	if err := c.reaches(ctx); err != nil {
+		return err
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.create(c.books)
@@ -276,4 +350,6 @@ func (c clerk) Create(context.Context) error {
 
 func (c clerk) Schema() []string { return c.schema }
 
-func (c clerk) Age(context.Context) (time.Duration, error) { return c.age(time.Since(c.start)), nil }
+func (c clerk) Age(ctx context.Context) (time.Duration, error) {
+	return c.age(time.Since(c.start)), c.reaches(ctx)
+}

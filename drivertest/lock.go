@@ -9,16 +9,16 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// A tenure is what one client knows of one grant.
+// A tenure is one client's knowledge of one grant.
 type tenure struct {
 	claim driver.Claim
-	first uint64 // its tokens
+	first uint64 // the claim's tokens, first to last
 	last  uint64
 
-	born  time.Time // it first asked
-	lined time.Time // it was first refused, and in line from then on
+	born  time.Time // the client first asked
+	lined time.Time // the claim was first refused, and in the queue from then on
 	asked time.Time // the grant was not made before
-	floor uint64    // nor was it one with no larger token
+	floor uint64    // a grant with no larger token is older than the last refusal
 	from  time.Time // the client knew of it
 	until time.Time // the client no longer relied on it
 
@@ -26,9 +26,9 @@ type tenure struct {
 	gap   time.Duration // the longest time between two askings
 }
 
-// lock waits for a claim as the core does: it asks, watches, asks again, and
-// then sleeps until it is woken or must ask to keep its place. It gives up
-// when ctx ends. Errors are asked about again.
+// lock waits for a claim as the core does: it asks, watches, asks again, and then sleeps
+// until a wake-up, or until it must ask to keep the place. After an error, lock asks again.
+// It gives up when ctx ends.
 func (c *client) lock(ctx context.Context, claim driver.Claim) (t tenure, ok bool) {
 	t = tenure{claim: claim, born: now(), asked: now()}
 	if c.tries(&t) {
@@ -61,8 +61,8 @@ func (c *client) lock(ctx context.Context, claim driver.Claim) (t tenure, ok boo
 	}
 }
 
-// heartbeat is how often a waiting claim asks. A store without wakes is asked
-// more often, so that runs take no longer than they must.
+// heartbeat is how often a waiting claim asks. A store without wake-ups is asked more
+// often, so that runs take no longer than necessary.
 func (c *client) heartbeat(claim driver.Claim) time.Duration {
 	if c.has(Watch) {
 		return claim.Alive() / 3
@@ -70,8 +70,7 @@ func (c *client) heartbeat(claim driver.Claim) time.Duration {
 	return claim.Alive() / 25
 }
 
-// tries asks once. A refusal moves the time before which the claim was not
-// granted.
+// tries asks once. A refusal moves the time before which the claim was not granted.
 func (c *client) tries(t *tenure) bool {
 	ctx, cancel := c.bounded()
 	defer cancel()
@@ -79,7 +78,8 @@ func (c *client) tries(t *tenure) bool {
 	g, err := c.store.Acquire(ctx, t.claim)
 	switch {
 	case err != nil:
-		t.floor = math.MaxUint64 // It may have been refused, and nobody knows when.
+		t.floor = math.MaxUint64 // The claim may have been refused, at an unknown time.
+		t.gap = math.MaxInt64    // The claim may have lost its place with an ended session.
 		return false
 	case !g.OK:
 		if t.lined.IsZero() {
@@ -94,13 +94,13 @@ func (c *client) tries(t *tenure) bool {
 	return true
 }
 
-// confirms renews what a wake says was granted.
+// confirms renews a claim that a wake-up says was granted.
 func (c *client) confirms(t *tenure, g driver.Grant) bool {
 	ctx, cancel := c.bounded()
 	defer cancel()
 	sent := now()
 	if errs := c.store.Renew(ctx, []driver.Claim{t.claim}); errs != nil && errs[0] != nil {
-		return false // Too late, or unknown: it asks.
+		return false // Too late, or unknown: the client asks.
 	}
 	t.begin(g, sent)
 	return true
@@ -111,8 +111,8 @@ func (t *tenure) begin(g driver.Grant, sent time.Time) {
 	t.from, t.until = now(), sent.Add(t.claim.TTL)
 }
 
-// extends renews a tenure that is relied on. It fails the rule if the store
-// says that the claim is gone before its time.
+// extends renews a tenure in use. extends fails the rule if the store says that the claim
+// is gone before its time.
 func (c *client) extends(t *tenure) {
 	ctx, cancel := c.bounded()
 	defer cancel()
@@ -143,7 +143,7 @@ func (c *client) unlocks(t *tenure) {
 	if sent := now(); sent.Before(t.until) {
 		t.until = sent
 	}
-	c.settle(t.claim)
+	c.settle(late(t.claim)) // An Acquire may have been given up before it was answered.
 }
 
 // settle releases a claim until the store has answered.

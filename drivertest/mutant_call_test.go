@@ -147,6 +147,35 @@ var callMutants = []mutant{
 	{"says that it released when the context had ended", "context/release", wrapped(func(c clerk) driver.Store { return boasting{c} })},
 	{"keeps what it gave no answer for", "context/cut-short", wrapped(func(c clerk) driver.Store { return forgetful{c} })},
 	{"ends a claim with the context of its call", "context/of-the-call-only", wrapped(func(c clerk) driver.Store { return &bound{clerk: c} })},
+	{"waits for its server until the deadline", "outage/silent", func(w *ways) {
+		w.hangs = func(ctx context.Context) error {
+			limit := time.Minute
+			if at, ok := ctx.Deadline(); ok {
+				limit = time.Until(at)
+			}
+			<-time.After(limit)
+			return context.DeadlineExceeded
+		}
+	}},
+	{"grants by itself while its server is silent", "outage/silent", func(w *ways) {
+		w.hangs = func(context.Context) error { return nil }
+	}},
+	{"gives up with the error of a context that goes on", "outage/own-limit", func(w *ways) {
+		w.hangs = func(ctx context.Context) error {
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Second):
+			}
+			return context.DeadlineExceeded
+		}
+	}},
+	{"keeps to itself why its server cannot be reached", "outage/refused", func(w *ways) {
+		w.refused = func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+	}},
+	{"waits for its server when it closes", "outage/close", wrapped(func(c clerk) driver.Store { return lingering{c} })},
 	{"ends claims when a client closes", "close/leaves-claims", func(w *ways) {
 		w.close = func(books map[string]*book.Book, _ string) { clear(books) }
 	}},
@@ -211,7 +240,7 @@ var callMutants = []mutant{
 		n := 0
 		release := w.release
 		w.release = func(b *book.Book, m book.Moment, c driver.Claim) error {
-			if n++; n%40 == 0 && holds(b, c.ID) {
+			if n++; n%10 == 0 && holds(b, c.ID) {
 				return nil
 			}
 			return release(b, m, c)
@@ -220,18 +249,31 @@ var callMutants = []mutant{
 	{"grants to two of many now and then", "history/crashes", func(w *ways) {
 		n := 0
 		w.before(func(b *book.Book, _ *book.Moment, _ *driver.Claim) {
-			if n++; n%50 == 0 && len(b.Held) == 1 {
+			if n++; n%10 == 0 && len(b.Held) == 1 {
 				b.Held[0].Weight, b.Queue = 1, nil
 			}
 		})
 	}},
-	{"lets one in twenty pass the line", "history/line", func(w *ways) {
+	{"lets one in twenty pass the line", "history/calm", func(w *ways) {
 		n := 0
 		w.passing(func(driver.Claim) bool { n++; return n%20 == 0 })
 	}},
-	{"loses one wake in a hundred", "history/calm", func(w *ways) {
+	{"lets one in forty wait for ever", "history/calm", func(w *ways) {
+		queued := make(map[string]int) // by id: as the how many-th
+		acquire := w.acquire
+		w.acquire = func(b *book.Book, m book.Moment, c driver.Claim) (driver.Grant, error) {
+			if _, known := queued[c.ID]; c.Wait && !known {
+				queued[c.ID] = len(queued)
+			}
+			if c.Wait && queued[c.ID]%40 == 39 {
+				return driver.Grant{}, nil
+			}
+			return acquire(b, m, c)
+		}
+	}},
+	{"loses one wake in twenty", "history/calm", func(w *ways) {
 		n := 0
-		w.unhears(func(*book.Book, book.Push) bool { n++; return n%100 == 0 })
+		w.unhears(func(*book.Book, book.Push) bool { n++; return n%20 == 0 })
 	}},
 }
 
@@ -249,4 +291,14 @@ func (w *ways) showing(spoil func(*driver.Holder, book.Entry)) {
 		}
 		return list
 	}
+}
+
+// A lingering clerk closes with its server's answer, or after a minute.
+type lingering struct{ clerk }
+
+func (c lingering) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	_ = c.reaches(ctx)
+	return c.clerk.Close()
 }

@@ -2,7 +2,7 @@ package drivertest
 
 import "time"
 
-// placeRules are about how long a place in line lasts.
+// placeRules are about how long a place in the queue lasts.
 var placeRules = []rule{
 	{
 		name:  "place/asking-keeps-it",
@@ -101,7 +101,7 @@ func silentWaiter(e *env) {
 	}
 	a.ended(holder)
 	if e.harness.Bubble {
-		// Only here is it certain that the place was lost before.
+		// Only in a bubble is it certain that the place was lost before.
 		b.granted(next)
 	}
 	b.eventually(next, next.Alive())

@@ -80,12 +80,12 @@ func pushedGrant(e *env) {
 		asked := now()
 		b.refused(waiter)
 		answered := now()
-		// The longer it waited, the more a TTL that counts from now differs.
+		// The longer the wait, the larger the error of a TTL that counts from now.
 		<-time.After(waiter.Alive() * 3 / 5)
 		waited := time.Since(answered)
 		a.ended(holder)
 		if time.Since(asked) >= waiter.Alive() {
-			return false // It may have lost its place before.
+			return false // The claim may have lost its place before.
 		}
 		var g driver.Grant
 		select {
@@ -97,7 +97,7 @@ func pushedGrant(e *env) {
 			return false
 		}
 		if !g.OK || g.TTL == 0 && !e.has(Expiry) {
-			return true // It is granted when it asks, or stands until its session ends.
+			return true // The claim is granted when it asks, or stands until its session ends.
 		}
 		if g.TTL < waited+waiter.Alive()-e.slack() {
 			e.failf("the wake brought a TTL of %v, though its last Acquire was answered %v before and it stands for %v from now", g.TTL, waited, waiter.Alive())

@@ -27,7 +27,7 @@ var queueRules = []rule{
 		name:  "queue/first-come-first-served",
 		words: "Claims that wait are granted in the order in which they first asked.",
 		needs: Queue,
-		check: swift(firstCome),
+		check: func(e *env) { e.unlessLate(func() { swift(firstCome)(e) }) },
 	},
 	{
 		name:  "queue/no-barging",
@@ -88,13 +88,15 @@ var queueRules = []rule{
 		needs: Queue,
 		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
-			for _, first := range []driver.Claim{waiting(e.exclusive("first")), late(waiting(e.exclusive("first, late")))} {
-				holder, second := e.exclusive("holder"), waiting(e.exclusive("second"))
+			for _, overtakes := range []bool{false, true} {
+				holder, first, second := e.exclusive("holder"), waiting(e.exclusive("first")), waiting(e.exclusive("second"))
 				a.granted(holder)
 				a.refused(first)
 				b.refused(second)
 				a.ended(holder)
-				a.ended(first)
+				last := first
+				last.Late = overtakes
+				a.ended(last)
 				b.granted(second)
 				a.lost(first)
 				b.ended(second)
@@ -154,7 +156,7 @@ func firstCome(e *env) {
 	}
 	clients[0].ended(holder)
 	for i, first := range line {
-		// The others ask first, the last of them before all.
+		// Every later waiter asks before the first, and the last waiter asks before all.
 		for j := len(line) - 1; j > i; j-- {
 			clients[j%3].refused(line[j])
 		}

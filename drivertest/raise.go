@@ -8,11 +8,11 @@ import (
 )
 
 const (
-	// ahead is how far tokens are raised: further than a clock in microseconds
-	// comes by itself while a rule runs.
+	// ahead is how far tokens are raised: further than a clock in microseconds advances
+	// while a rule runs.
 	ahead = 10_000_000
 
-	// tooFar is how far no store may go, whatever other rules have raised.
+	// tooFar is further than a store may go, even after other rules have raised tokens.
 	tooFar = 2 * driver.MaxLead
 )
 
@@ -110,7 +110,7 @@ var raiseRules = []rule{
 	},
 }
 
-// asking is c as a claim that asks for a token.
+// asking is c as a claim that requests a token.
 func asking(c driver.Claim, fence uint64) driver.Claim {
 	c.Fence = fence
 	return c
@@ -123,7 +123,7 @@ func (c *client) unraised(claim driver.Claim) {
 	}
 }
 
-// sane fails if the last token is as far ahead as one that was refused.
+// sane fails if the last token is as far ahead as a refused token.
 func (t *tokens) sane(before, after driver.Claim) {
 	if t.last-t.first > tooFar/2 {
 		t.failf("%s has token %d after %s had %d: the one that was refused has left its mark", show(after), t.last, show(before), t.first)

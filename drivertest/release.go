@@ -104,39 +104,39 @@ var lateRules = []rule{
 		name:  "late/after-holding",
 		words: "After a Release with Late, an Acquire of the same id that was on its way is refused.",
 		needs: Tombstones,
-		check: func(e *env) {
+		check: buried(func(e *env) {
 			a, b := e.client(), e.client()
-			claim := late(e.exclusive("released"))
+			claim := e.exclusive("released")
 			a.granted(claim)
-			a.ended(claim)
+			a.ended(late(claim))
 			a.refused(claim)
 			b.refused(claim)
 			b.granted(e.exclusive("next"))
-		},
+		}),
 	},
 	{
 		name:  "late/before-arrival",
 		words: "A Release with Late may overtake the Acquire: it is refused though the store had not seen its id.",
 		needs: Tombstones,
-		check: func(e *env) {
+		check: buried(func(e *env) {
 			a, b := e.client(), e.client()
-			claim := late(e.exclusive("overtaken"))
-			a.nothing(claim)
+			claim := e.exclusive("overtaken")
+			a.nothing(late(claim))
 			a.refused(claim)
 			a.lost(claim)
 			b.granted(e.exclusive("next"))
-		},
+		}),
 	},
 	{
 		name:  "late/while-waiting",
 		words: "After a Release with Late of a waiting claim, its Acquire that was on its way is refused and not queued.",
 		needs: Tombstones,
-		check: func(e *env) {
+		check: buried(func(e *env) {
 			a, b := e.client(), e.client()
-			holder, claim := e.exclusive("holder"), late(waiting(e.exclusive("gave up")))
+			holder, claim := e.exclusive("holder"), waiting(e.exclusive("gave up"))
 			a.granted(holder)
 			b.refused(claim)
-			b.release(claim)
+			b.release(late(claim))
 			b.refused(claim)
 			a.ended(holder)
 			b.refused(claim)
@@ -145,7 +145,7 @@ var lateRules = []rule{
 			b.refused(claim)
 			a.ended(next)
 			a.granted(e.exclusive("after next"))
-		},
+		}),
 	},
 	{
 		name:  "late/for-ten-seconds",
@@ -153,8 +153,8 @@ var lateRules = []rule{
 		needs: Tombstones,
 		check: func(e *env) {
 			if !e.harness.Bubble {
-				// Ten real seconds would prove little: two show that the memory
-				// is not that of one request.
+				// Ten real seconds would prove little more: two show that the store
+				// remembers for longer than one request lasts.
 				e.remembered(2*time.Second, time.Second)
 				return
 			}
@@ -168,9 +168,9 @@ var lateRules = []rule{
 		needs: Tombstones,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
-			claim := late(e.exclusive("released"))
+			claim := e.exclusive("released")
 			a.granted(claim)
-			a.ended(claim)
+			a.ended(late(claim))
 			other := waiting(e.exclusive("other"))
 			b.granted(other)
 			b.ended(other)
@@ -179,21 +179,22 @@ var lateRules = []rule{
 	},
 }
 
+// late is c for a Release that may overtake an Acquire.
 func late(c driver.Claim) driver.Claim {
 	c.Late = true
 	return c
 }
 
-// remembered checks that a late Acquire is refused this long after the
-// Release of a claim with this TTL.
+// remembered checks that a late Acquire is still refused when span has passed since the
+// Release of a claim whose TTL was ttl.
 func (e *env) remembered(span, ttl time.Duration) {
 	a := e.client()
 	e.undisturbed(func() bool {
-		claim := on(e.anotherKey(), late(lasting(e.exclusive("released"), max(ttl, e.harness.MinTTL))))
+		claim := on(e.anotherKey(), lasting(e.exclusive("released"), max(ttl, e.harness.MinTTL)))
 		asked := now()
 		a.granted(claim)
 		released := now()
-		err := a.release(claim)[0]
+		err := a.release(late(claim))[0]
 		if time.Since(asked) >= claim.TTL {
 			return false
 		}

@@ -153,9 +153,9 @@ func renewing(e *env) {
 	})
 }
 
-// late judges the error of a Renew. It is the store's fault if the request
-// that the claim last stood by was sent less than a TTL ago; otherwise this
-// machine was too slow, and the steps must be repeated.
+// late judges the error of a Renew. If the last request that let the claim stand was sent
+// less than a TTL ago, the store is at fault. Otherwise this machine was too slow, and the
+// steps must be repeated.
 func (e *env) late(sent time.Time, err error) (inTime bool) {
 	if since := time.Since(sent); since < e.short()-e.slack() {
 		e.failf("Renew returned %v only %v after the claim was given %v", told(err), since, e.short())
@@ -169,7 +169,7 @@ func revives(e *env) {
 	sent := now()
 	a.granted(claim)
 	if e.harness.Bubble {
-		// Only here is it certain when the claim has run out.
+		// Only in a bubble is it certain when the claim has expired.
 		untouched := on(e.key+"/untouched", lasting(e.exclusive("run out, nobody came"), e.short()))
 		a.granted(untouched)
 		<-time.After(e.short())

@@ -12,9 +12,9 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// pause is how long a machine stalls once: longer than a silent claim keeps its
-// place in line.
-const pause = 4 * time.Second
+// pauses are how long a machine stalls once: longer than a silent claim keeps its place in
+// line, and longer than a store remembers a Release with Late.
+var pauses = []time.Duration{4 * time.Second, 11 * time.Second}
 
 // A stalling store is sound, but one call takes very long.
 type stalling struct {
@@ -22,6 +22,7 @@ type stalling struct {
 	calls *atomic.Int64
 	at    int64
 	how   stall
+	pause time.Duration
 }
 
 // A stall is what becomes of a call that takes very long.
@@ -43,7 +44,7 @@ func (s stalling) stalls(call func()) bool {
 	if s.how != doneLate {
 		call()
 	}
-	<-time.After(pause)
+	<-time.After(s.pause)
 	if s.how == doneLate {
 		call()
 	}
@@ -57,8 +58,7 @@ func (s stalling) Acquire(ctx context.Context, c driver.Claim) (g driver.Grant, 
 	switch {
 	case s.how == unanswered:
 		return driver.Grant{}, context.DeadlineExceeded
-	case s.how == givenBack && g.OK && c.TTL < pause:
-		c.Late = false
+	case s.how == givenBack && g.OK && c.TTL < s.pause:
 		s.clerk.Release(context.Background(), []driver.Claim{c})
 		return driver.Grant{}, nil
 	}
@@ -92,14 +92,16 @@ func TestStalledMachine(t *testing.T) {
 	for _, r := range rules {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
-			for _, how := range []stall{doneLate, answered, unanswered, givenBack} {
-				for at := int64(1); ; at++ {
-					calls, failure := r.stalled(t, at, how)
-					if failure != nil {
-						t.Errorf("call %d stalls, %s: %v", at, how, failure)
-					}
-					if calls < at || at == 30 {
-						break
+			for _, pause := range pauses {
+				for _, how := range []stall{doneLate, answered, unanswered, givenBack} {
+					for at := int64(1); ; at = later(at) {
+						calls, failure := r.stalled(t, at, how, pause)
+						if failure != nil {
+							t.Errorf("call %d stalls for %v, %s: %v", at, pause, how, failure)
+						}
+						if calls < at || at >= 30 {
+							break
+						}
 					}
 				}
 			}
@@ -107,11 +109,19 @@ func TestStalledMachine(t *testing.T) {
 	}
 }
 
+// later is the next call to stall: each, or some in the short form.
+func later(at int64) int64 {
+	if testing.Short() {
+		return 2*at + 1
+	}
+	return at + 1
+}
+
 // stalled tries a rule on real time, as seen from within a bubble.
-func (r rule) stalled(t *testing.T, at int64, how stall) (calls int64, failure error) {
+func (r rule) stalled(t *testing.T, at int64, how stall, pause time.Duration) (calls int64, failure error) {
 	var n atomic.Int64
 	w := right()
-	w.wrap = func(c clerk) driver.Store { return stalling{c, &n, at, how} }
+	w.wrap = func(c clerk) driver.Store { return stalling{c, &n, at, how, pause} }
 	h := ledgers(w)
 	h.Bubble = false
 	if r.when != nil && !r.when(h) {

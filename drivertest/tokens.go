@@ -145,7 +145,7 @@ type tokens struct {
 
 func (e *env) tokens() *tokens { return &tokens{env: e} }
 
-// grew takes the next grant and fails if a token of it was given before.
+// grew takes the next grant and fails if a token of the grant was given before.
 func (t *tokens) grew(claim driver.Claim, g driver.Grant) {
 	if g.Span < 0 || g.Span > max(claim.Span, 1) {
 		t.failf("%s was given %d tokens, having asked for %d", show(claim), g.Span, claim.Span)

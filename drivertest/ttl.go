@@ -17,7 +17,7 @@ var ttlRules = []rule{
 			ttl := e.short() * 7 / 5 // Some stores count in whole seconds.
 			sent := now()
 			grant := a.granted(lasting(e.exclusive("silent"), ttl))
-			// What the grant promises is what the core counts on.
+			// The core relies on the TTL of the grant.
 			b.lapses(e.exclusive("next"), sent, max(grant.TTL, ttl))
 		},
 	},
@@ -67,7 +67,7 @@ var ttlRules = []rule{
 			a, b := e.client(), e.client()
 			ttl := max(e.harness.MinTTL, time.Millisecond)
 			short, sent := lasting(e.exclusive("short"), ttl), now()
-			// It may have run out before all of the store has granted it.
+			// The claim may have expired before every part of the store had granted it.
 			if grant := a.acquire(short); !grant.OK && time.Since(sent) < ttl {
 				e.failf("Acquire of %s was refused%s", show(short), because(grant))
 			}

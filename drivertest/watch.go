@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// A watch hears the wakes of one waiting claim.
+// A watch receives the wake-ups of one waiting claim.
 type watch struct {
 	client *client
 	claim  driver.Claim
@@ -15,7 +15,7 @@ type watch struct {
 	stop   func()
 }
 
-// watch begins to listen for a claim that was refused.
+// watch begins to listen for a refused claim.
 func (c *client) watch(claim driver.Claim) *watch {
 	w, err := c.listen(claim)
 	if err != nil {
@@ -24,8 +24,8 @@ func (c *client) watch(claim driver.Claim) *watch {
 	return w
 }
 
-// watchOn is watch by many at once: what they do to a store may end what it
-// watches by, so it tries again.
+// watchOn is watch for use by many goroutines at once. Their calls may break what the store
+// watches by, so watchOn tries again.
 func (c *client) watchOn(claim driver.Claim) *watch {
 	for start := time.Now(); ; {
 		w, err := c.listen(claim)
@@ -50,15 +50,15 @@ func (c *client) listen(claim driver.Claim) (*watch, error) {
 	stop, err := watcher.Watch(ctx, claim, func(g driver.Grant) {
 		select {
 		case w.wakes <- g:
-		default: // It asks for those that it has not looked at yet.
+		default: // The unread wake-ups make the client ask anyway.
 		}
 	})
 	w.stop = stop
 	return w, err
 }
 
-// line lets a claim wait in line: it asks, watches, and asks once more. The
-// holder must not let go before.
+// line lets a claim wait in the queue: it asks, watches, and asks once more. The holder
+// must not release before line has returned.
 func (c *client) line(claim driver.Claim) *watch {
 	c.refused(claim)
 	w := c.watch(claim)
@@ -66,8 +66,8 @@ func (c *client) line(claim driver.Claim) *watch {
 	return w
 }
 
-// granted waits until wakes have led to a grant. It asks only when woken, so
-// that a wake that is missing shows.
+// granted waits until wake-ups have led to a grant. granted asks only after a wake-up, so
+// that a missing wake-up shows.
 func (w *watch) granted() driver.Grant {
 	w.client.tb.Helper()
 	defer w.stop()
@@ -112,7 +112,7 @@ var watchRules = []rule{
 		words: "A watch lasts until it is stopped, not until the context of the call ends.",
 		needs: Watch,
 		check: swift(func(e *env) {
-			// line ends that context as soon as Watch has returned.
+			// line ends the context of Watch as soon as Watch has returned.
 			a, b := e.client(), e.client()
 			holder, waiter := e.exclusive("holder"), waiting(e.exclusive("waiter"))
 			a.granted(holder)
@@ -137,7 +137,7 @@ var watchRules = []rule{
 			a, b := e.client(), e.client()
 			var holders []driver.Claim
 			var line []*watch
-			for i := range 60 {
+			for i := range e.rounds(60) {
 				key := fmt.Sprint(e.key, "/", i)
 				holder := on(key, e.exclusive("holder"))
 				a.granted(holder)
@@ -146,7 +146,7 @@ var watchRules = []rule{
 			}
 			var waiters []func()
 			for _, w := range line {
-				b.refused(w.claim) // The first of them have not asked for long.
+				b.refused(w.claim) // The first waiters have not asked for a long time.
 				waiters = append(waiters, func() { w.granted() })
 			}
 			e.together(append(waiters, func() { a.release(holders...) })...)
@@ -207,12 +207,12 @@ var watchRules = []rule{
 		needs: Watch,
 		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
-			holder, first := e.exclusive("holder"), late(waiting(e.exclusive("first")))
+			holder, first := e.exclusive("holder"), waiting(e.exclusive("first"))
 			a.granted(holder)
 			a.line(first).stop()
 			w := b.line(waiting(e.exclusive("second")))
 			a.ended(holder)
-			a.release(first)
+			a.release(late(first))
 			w.granted()
 		}),
 	},
@@ -234,8 +234,8 @@ var watchRules = []rule{
 		words: "After stop has returned, nothing wakes the claim any more.",
 		needs: Watch,
 		check: swift(func(e *env) {
-			// A wake may be running while stop does, and come late. One that
-			// comes every time was not stopped.
+			// A wake-up may run while stop does, and come late. If a wake-up comes every
+			// time, stop did not stop the watch.
 			for range 3 {
 				if !e.wokenAfterStop() {
 					return
@@ -268,7 +268,7 @@ func everyoneInTurn(e *env) {
 	for i := range 12 {
 		line = append(line, clients[i%3].line(waiting(e.exclusive(fmt.Sprint("waiter ", i+1)))))
 	}
-	// Without a queue the turn is whose asking comes first.
+	// Without a queue, the turn belongs to the waiter that asks first.
 	turn := make(chan int, len(line))
 	var waiters []func()
 	for i, w := range line {

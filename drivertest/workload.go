@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -19,27 +20,30 @@ var historyRules = []rule{
 	},
 	{
 		name:  "history/calm",
-		words: "While nobody crashes every claim that waits is granted, and no waiter sleeps past the release that lets it in.",
-		check: func(e *env) { e.work(false, (*workload).awake) },
-	},
-	{
-		name:  "history/line",
-		words: "Whoever comes while others wait is not granted before them.",
-		needs: Queue,
-		check: func(e *env) { e.work(false, (*workload).orderly) },
+		words: "While nobody crashes every claim that waits is granted, in FIFO order if the store has a queue, and no waiter sleeps past the release that lets it in.",
+		check: func(e *env) {
+			e.thrice(func() (overtaken error) {
+				e.work(false, func(w *workload) error {
+					overtaken = w.seeded(w.overtaken())
+					return w.calm()
+				})
+				return overtaken
+			})
+		},
 	},
 }
 
-// A workload is clients that do at random what the core would.
+// A workload is a set of clients that act at random as the core would.
 type workload struct {
 	*env
 	history
+	seed    uint64
 	crashes bool
 	keys    []string
 }
 
-// seed makes the choices of a workload. They can be made again; the order in
-// which goroutines run cannot.
+// seed determines the choices of a workload. Another run can make the same choices, but
+// cannot run the goroutines in the same order.
 func seed() uint64 {
 	if n, err := strconv.ParseUint(os.Getenv("DRIVERTEST_SEED"), 10, 64); err == nil {
 		return n
@@ -47,31 +51,33 @@ func seed() uint64 {
 	return rand.Uint64()
 }
 
-// rounds is n, or as many times n as was asked for.
-func rounds(n int) int {
+// rounds is n times DRIVERTEST_ROUNDS, if set, or a quarter of n in the short form, and
+// otherwise n. In a bubble a round costs little, so the short form makes n rounds, too.
+func (e *env) rounds(n int) int {
 	if times, err := strconv.Atoi(os.Getenv("DRIVERTEST_ROUNDS")); err == nil && times > 0 {
 		return n * times
+	}
+	if testing.Short() && !e.harness.Bubble {
+		return (n + 3) / 4
 	}
 	return n
 }
 
-// work lets clients do at random what the core would, and judges what they
-// remember.
+// work lets clients act at random as the core would, and judges the recorded history.
 func (e *env) work(crashes bool, judge func(*workload) error) {
-	seed := seed()
-	w := &workload{env: e, crashes: crashes}
+	w := &workload{env: e, seed: seed(), crashes: crashes}
 	for i := range 3 {
 		w.keys = append(w.keys, fmt.Sprint(e.key, "/", i))
 	}
-	n := rounds(15)
+	n := e.rounds(15)
 	if e.harness.Bubble {
-		n = rounds(80)
+		n = e.rounds(80)
 	}
 	var workers []func()
 	for range 3 {
 		c := e.client()
 		for range 5 {
-			rng := rand.New(rand.NewPCG(seed, uint64(len(workers))))
+			rng := rand.New(rand.NewPCG(w.seed, uint64(len(workers))))
 			workers = append(workers, func() {
 				for range n {
 					w.round(c, rng)
@@ -87,8 +93,16 @@ func (e *env) work(crashes bool, judge func(*workload) error) {
 		err = judge(w)
 	}
 	if err != nil {
-		panic(broken{fmt.Errorf("with DRIVERTEST_SEED=%d: %w", seed, err)})
+		panic(broken{w.seeded(err)})
 	}
+}
+
+// seeded adds the seed to an error.
+func (w *workload) seeded(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("with DRIVERTEST_SEED=%d: %w", w.seed, err)
 }
 
 // sound looks for too much weight at once and for tokens that do not grow.
@@ -107,17 +121,20 @@ func (w *workload) sound() error {
 	return nil
 }
 
-// awake looks, besides, for a waiter that nobody woke. Only in a bubble is
-// there no doubt which of two things was first.
-func (w *workload) awake() error {
+// calm is sound, and also looks for a waiter that nobody woke. Only in a bubble is it
+// certain whether a wake-up or a request came first.
+func (w *workload) calm() error {
 	if err := w.sound(); err != nil || !w.harness.Bubble {
 		return err
 	}
 	return w.slept()
 }
 
-// orderly looks for a claim that passed the line.
-func (w *workload) orderly() error {
+// overtaken looks for a claim that passed the queue.
+func (w *workload) overtaken() error {
+	if !w.has(Queue) {
+		return nil
+	}
 	for _, ts := range w.byKey() {
 		if err := passed(ts); err != nil {
 			return err
@@ -126,8 +143,8 @@ func (w *workload) orderly() error {
 	return nil
 }
 
-// claim is a random claim. The first key is for exclusive claims, the second
-// for readers and writers, the third for slots.
+// claim is a random claim. The first key is for exclusive claims, the second for readers
+// and writers, the third for slots.
 func (w *workload) claim(rng *rand.Rand) driver.Claim {
 	i := rng.IntN(len(w.keys))
 	name := fmt.Sprintf("%x", rng.Uint32())
@@ -140,12 +157,11 @@ func (w *workload) claim(rng *rand.Rand) driver.Claim {
 	}
 	c.Span = 1 + rng.IntN(16)
 	c.Wait = rng.IntN(4) > 0
-	c.Late = true
 	return on(w.keys[i], lasting(c, w.short()))
 }
 
-// round asks for a random claim, holds it for a while and lets it go, or
-// gives up, or vanishes.
+// round asks for a random claim, holds the claim for a while and releases it, or gives
+// up, or vanishes.
 func (w *workload) round(c *client, rng *rand.Rand) {
 	claim := w.claim(rng)
 	crash := w.crashes && w.has(Expiry) && rng.IntN(40) == 0
@@ -183,10 +199,10 @@ func (w *workload) endurance(rng *rand.Rand) time.Duration {
 	return patience
 }
 
-// patient reports whether a claim that gave up had waited as long as any.
-func (t *tenure) patient() bool { return time.Since(t.asked) > patience/2 }
+// patient reports whether a claim that gave up had waited for as long as any waiter does.
+func (t *tenure) patient() bool { return time.Since(t.born) > patience/2 }
 
-// hold keeps a tenure for a random time, and renews it as often as it must.
+// hold keeps a tenure for a random time, and renews the tenure as often as necessary.
 func (w *workload) hold(c *client, t *tenure, rng *rand.Rand) {
 	for range rng.IntN(3) {
 		<-time.After(time.Duration(rng.Int64N(int64(8 * time.Millisecond))))

@@ -7,17 +7,16 @@ import (
 	"time"
 )
 
-// Check lets a leader step down that is not fit to lead: ask is called before the
-// function is, and then each time that every, 10ms or more, has passed. If it
-// returns an error, or nothing for so long, the term ends with [ErrUnfit], and this
-// process stands aside as after [ErrStepDown].
+// Check lets an unfit leader step down. Check calls ask before the leader's function
+// starts, and then at the interval every, 10ms or more. If ask returns an error, or does not
+// return within the interval, the term ends with [ErrUnfit], and this process stands aside
+// as after [ErrStepDown].
 //
-// It guards against a process that lives, and so keeps its lock, while its work is
-// stuck: let the work note the time as it goes along, and ask see that this is
-// not long ago.
+// Check guards against a live process that keeps its lock while its work is stuck: let the
+// work record the time as it proceeds, and let ask verify that the recorded time is recent.
 //
-// The context of ask ends when every has passed, and with the term. A call that
-// ignores that is not followed by another before it has returned.
+// The context of ask ends when every has passed, and with the term. If a call ignores the
+// context, ask is not called again before the call has returned.
 func Check(every time.Duration, ask func(ctx context.Context) error) Option {
 	return Option{func(s *settings) {
 		s.require(bounds("every of Check", every, shortestEvery))
@@ -28,15 +27,14 @@ func Check(every time.Duration, ask func(ctx context.Context) error) Option {
 	}}
 }
 
-// A check is a question that may not be answered.
+// A check calls ask, which may never return.
 type check struct {
 	every  time.Duration
 	ask    func(context.Context) error
 	asking chan struct{} // full while a call has not returned
 }
 
-// fit returns an error that matches [ErrUnfit] if the check fails or does not
-// answer.
+// fit returns an error that matches [ErrUnfit] if the check fails or does not answer.
 func (c *check) fit(ctx context.Context) error {
 	if c == nil {
 		return nil

@@ -14,7 +14,7 @@ type Option struct {
 
 type settings struct {
 	lock    []holdfast.LockOption
-	check   *check // nil if there is none
+	check   *check // nil without a check
 	maxTerm time.Duration
 	grace   time.Duration
 	report  func(error)
@@ -26,16 +26,16 @@ const (
 	shortestEvery = 10 * time.Millisecond
 )
 
-// TTL sets how long a leader that has fallen silent is waited for, from 100ms to
-// 24h, in place of the one in the options of the Locker.
+// TTL sets how long candidates wait for a leader that has fallen silent, from 100ms to 24h,
+// in place of the TTL in the options of the Locker.
 func TTL(d time.Duration) Option { return lockOption(holdfast.TTL(d)) }
 
-// Note tells people about this candidate, in up to 1,024 bytes of UTF-8. [Observe]
-// shows it of the leader.
+// Note describes this candidate for people, in up to 1,024 bytes of UTF-8. [Observe] shows
+// the note of the leader.
 func Note(text string) Option { return lockOption(holdfast.Note(text)) }
 
-// MaxTerm lets a leader hand over, as by [ErrStepDown], when it has led for d, which
-// is above 0 and at most 366 days. Without it a term has no end of its own.
+// MaxTerm lets a leader hand over, as by [ErrStepDown], after leading for d, which is above
+// 0 and at most 366 days. Without MaxTerm, a term has no time limit.
 func MaxTerm(d time.Duration) Option {
 	return Option{func(s *settings) {
 		s.require(bounds("MaxTerm", d, 1))
@@ -43,9 +43,8 @@ func MaxTerm(d time.Duration) Option {
 	}}
 }
 
-// Grace sets how long the lock is kept for a function that has not returned though
-// its context has ended, from 0 to 366 days. The default is 15 seconds. A lock that
-// is lost is not kept.
+// Grace sets how long the lock is kept if the function has not returned after its context
+// ended, from 0 to 366 days. The default is 15 seconds. A lost lock is not kept.
 func Grace(d time.Duration) Option {
 	return Option{func(s *settings) {
 		s.require(bounds("Grace", d, 0))
@@ -53,10 +52,10 @@ func Grace(d time.Duration) Option {
 	}}
 }
 
-// Report sets a function that is told why a term ended, or why the lock could not
-// be had, each time that Run does not return it but goes on. It is told too, with
-// [ErrStuck], when the Grace of a function is over. It must be quick, and may be
-// called from another goroutine while the function runs.
+// Report sets a function that receives the reason why a term ended, or why the lock could
+// not be acquired, each time that Run continues instead of returning the reason. Report
+// also receives [ErrStuck] when the Grace of a function is over. The report function must
+// be quick, and may be called from another goroutine while the leader's function runs.
 func Report(report func(error)) Option {
 	return Option{func(s *settings) {
 		if report != nil {
@@ -82,7 +81,7 @@ func bounds(name string, d, low time.Duration) error {
 	return nil
 }
 
-// resolve adds up the options.
+// resolve combines the options.
 func resolve(opts []Option) settings {
 	s := settings{grace: 15 * time.Second, report: func(error) {}}
 	for _, o := range opts {

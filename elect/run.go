@@ -8,20 +8,22 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/shown"
 )
 
-// Why a term ended, besides the loss of the lock, whose error matches
-// [holdfast.ErrLost].
+// Reasons for the end of a term. The loss of the lock has an error that matches
+// [holdfast.ErrLost] instead.
 var (
-	// ErrStepDown: the leader hands over. The function of a leader returns it, and
-	// it is the cause of its context when MaxTerm is over.
+	// ErrStepDown: the leader hands over. The function of a leader returns ErrStepDown to
+	// hand over. When MaxTerm is over, ErrStepDown is the cause of the function's
+	// context.
 	ErrStepDown = errors.New("leader steps down")
 
 	// ErrUnfit: the Check of the leader has failed.
 	ErrUnfit = errors.New("leader is not fit to lead")
 
-	// ErrStuck: the function of a leader did not return within its Grace. It is
-	// only reported.
+	// ErrStuck: the function of a leader did not return within its Grace. ErrStuck is only
+	// reported.
 	ErrStuck = errors.New("leader does not stop")
 )
 
@@ -29,27 +31,28 @@ var (
 const (
 	shortest = 100 * time.Millisecond // at first, and twice as long after each failure
 	patience = time.Second            // at most, so that a job is not without a leader for long
-	aside    = 2 * time.Second        // after a hand-over: all who wait for a lock have asked within one
+	aside    = 2 * time.Second        // after a hand-over: every waiter has retried within a second
 )
 
-// Run campaigns for a job, calls fn while this process leads, and campaigns again
-// when its term has ended (see the package comment). The context of fn carries the
-// lock (see [holdfast.FromContext]), and ends before another can lead; its cause
-// says why. The job is the key of the lock. Run calls fn in its own goroutine.
+// Run campaigns for a job, calls fn while this process leads, and campaigns again when
+// the term has ended (see the package comment). The context of fn carries the lock (see
+// [holdfast.FromContext]), and ends before another process can lead; the cause of the
+// context is the reason. The job is the key of the lock. Run calls fn in the goroutine of
+// its caller.
 //
-// Run returns what fn returned, if that is not [ErrStepDown] and fn returned before
-// its context ended, or if ctx has ended. If ctx ends while another leads, the error
-// matches that of ctx. While the store fails, Run asks again; it returns an error
-// only if asking again would not help: [holdfast.ErrInvalid] for bad input or a store
-// that can never grant the lock, [holdfast.ErrDeadlock] if ctx carries the lock of the
-// job already, or [holdfast.ErrClosed] once the Locker is closed.
+// Run returns the result of fn if ctx has ended, or if fn returned before its context
+// ended and the result is not [ErrStepDown]. If ctx ends while another process leads, the
+// error matches the error of ctx. While the store fails, Run retries. Run returns an
+// error of the lock only if a retry cannot help: [holdfast.ErrInvalid] for bad input or a
+// store that can never grant the lock, [holdfast.ErrDeadlock] if ctx already carries the
+// lock of the job, or [holdfast.ErrClosed] once the Locker is closed.
 func Run(ctx context.Context, locks *holdfast.Locker, job string, fn func(ctx context.Context) error, opts ...Option) error {
 	s := resolve(opts)
 	if fn == nil {
 		s.require(errors.New("Run needs a function"))
 	}
 	if err := errors.Join(s.errs...); err != nil {
-		return fmt.Errorf("elect: %q: %w: %w", job, err, holdfast.ErrInvalid)
+		return fmt.Errorf("elect: %s: %w: %w", shown.Key(job), err, holdfast.ErrInvalid)
 	}
 	c := &candidate{settings: s, locks: locks, job: job, fn: fn}
 	for {
@@ -57,24 +60,24 @@ func Run(ctx context.Context, locks *holdfast.Locker, job string, fn func(ctx co
 		if over {
 			return err
 		}
-		s.report(fmt.Errorf("elect: %q: %w", job, err))
+		s.report(fmt.Errorf("elect: %s: %w", shown.Key(job), err))
 		if err := sleep(ctx, c.pause(err)); err != nil {
-			return fmt.Errorf("elect: %q: %w", job, err)
+			return fmt.Errorf("elect: %s: %w", shown.Key(job), err)
 		}
 	}
 }
 
-// A candidate is one call of Run.
+// A candidate is a call of Run.
 type candidate struct {
 	settings
 	locks    *holdfast.Locker
 	job      string
 	fn       func(context.Context) error
-	failures int // campaigns in a row that led to no term worth the name
+	failures int // consecutive campaigns that led to no term, or only to a short term
 }
 
-// campaign stands in line and leads for a term. It reports whether that was the
-// last, and then what Run returns, or else why it has to go on.
+// campaign queues for the lock and leads for a term. campaign reports whether Run is over,
+// with the result of Run, or else with the reason to go on.
 func (c *candidate) campaign(ctx context.Context) (over bool, err error) {
 	lock, err := c.locks.Lock(ctx, c.job, c.lock...)
 	if err != nil {
@@ -97,12 +100,12 @@ func (c *candidate) campaign(ctx context.Context) (over bool, err error) {
 	return false, fmt.Errorf("%w; the leader returned: %w", ended, result)
 }
 
-// final reports whether asking again cannot help.
+// final reports whether a retry cannot help.
 func final(err error) bool {
 	return errors.Is(err, holdfast.ErrClosed) || errors.Is(err, holdfast.ErrDeadlock) || errors.Is(err, holdfast.ErrInvalid)
 }
 
-// pause returns how long to wait after a campaign that ended like this.
+// pause returns the time to wait after a campaign that ended for the given reason.
 func (c *candidate) pause(why error) time.Duration {
 	switch {
 	case c.check != nil && errors.Is(why, ErrUnfit):

@@ -270,6 +270,7 @@ func TestInput(t *testing.T) {
 		none := func(context.Context) error { return nil }
 		for want, run := range map[string]func() error{
 			"key":               func() error { return Run(b.ctx, b.locks, "", lead) },
+			"bytes":             func() error { return Run(b.ctx, b.locks, strings.Repeat("k", 10<<20), lead) },
 			"TTL is 1ms":        func() error { return Run(b.ctx, b.locks, job, lead, TTL(time.Millisecond)) },
 			"Note":              func() error { return Run(b.ctx, b.locks, job, lead, Note("\xff")) },
 			"MaxTerm is 0s":     func() error { return Run(b.ctx, b.locks, job, lead, MaxTerm(0)) },
@@ -278,8 +279,8 @@ func TestInput(t *testing.T) {
 			"Check needs a fun": func() error { return Run(b.ctx, b.locks, job, lead, Check(time.Second, nil)) },
 			"Run needs a fun":   func() error { return Run(b.ctx, b.locks, job, nil) },
 		} {
-			if err := run(); !errors.Is(err, holdfast.ErrInvalid) || !strings.Contains(err.Error(), want) {
-				b.Errorf("got %v, want an ErrInvalid about %q", err, want)
+			if err := run(); !errors.Is(err, holdfast.ErrInvalid) || !strings.Contains(err.Error(), want) || len(err.Error()) > 500 {
+				b.Errorf("got %.500v, want a short ErrInvalid about %q", err, want)
 			}
 		}
 	})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/shown"
 )
 
 // A term is the time for which a candidate leads.
@@ -16,12 +17,12 @@ type term struct {
 	lock     *holdfast.Lock
 	ctx      context.Context // of fn
 	end      context.CancelCauseFunc
-	returned chan struct{} // closed when fn has
+	returned chan struct{} // closed when fn has returned
 	guarded  sync.WaitGroup
 }
 
-// lead calls fn, unless the check fails before. It returns what fn returned, and
-// why the term had ended before that, nil if it had not.
+// lead calls fn, unless the check fails before. lead returns the result of fn, and the
+// reason why the term ended before fn returned; nil if the term had not ended.
 func (c *candidate) lead(ctx context.Context, lock *holdfast.Lock) (result, ended error) {
 	t := &term{candidate: c, lock: lock, returned: make(chan struct{})}
 	t.ctx, t.end = context.WithCancelCause(lock.Context(ctx))
@@ -36,7 +37,7 @@ func (c *candidate) lead(ctx context.Context, lock *holdfast.Lock) (result, ende
 	return c.fn(t.ctx), nil
 }
 
-// finish gives the lock back, and returns why the term had ended before.
+// finish releases the lock, and returns why the term had ended before.
 func (t *term) finish() error {
 	ended := context.Cause(t.ctx)
 	close(t.returned)
@@ -47,13 +48,13 @@ func (t *term) finish() error {
 	case ended == nil && errors.Is(err, holdfast.ErrLost):
 		return err
 	case err != nil && !errors.Is(err, holdfast.ErrLost) && !errors.Is(err, holdfast.ErrReleased):
-		t.report(fmt.Errorf("elect: %q: %w", t.job, err)) // the release goes on in the background
+		t.report(fmt.Errorf("elect: %s: %w", shown.Key(t.job), err)) // the release goes on in the background
 	}
 	return ended
 }
 
-// guard ends the context of fn when the term is over, and then the lock, if fn does
-// not return: others need not wait for one who is stuck.
+// guard ends the context of fn when the term is over. If fn does not return in time, guard
+// releases the lock, so that other candidates need not wait for a stuck process.
 func (t *term) guard() {
 	if why := t.watch(); why != nil {
 		t.end(why)
@@ -61,8 +62,8 @@ func (t *term) guard() {
 	if t.returns(t.grace) {
 		return
 	}
-	t.report(fmt.Errorf("elect: %q: %w: it has not returned %v after its context ended", t.job, ErrStuck, t.grace))
-	_ = t.lock.Unlock() // it ends with its TTL if this fails
+	t.report(fmt.Errorf("elect: %s: %w: it has not returned %v after its context ended", shown.Key(t.job), ErrStuck, t.grace))
+	_ = t.lock.Unlock() // if the release fails, the lock expires with its TTL
 }
 
 // returns reports whether fn returns within d.
@@ -75,14 +76,14 @@ func (t *term) returns(d time.Duration) bool {
 	case <-timer.C:
 	}
 	select {
-	case <-t.returned: // just then, or before a time of 0
+	case <-t.returned: // just then, or already before a grace of 0
 		return true
 	default:
 		return false
 	}
 }
 
-// watch returns why the term is over, nil if its context has ended already.
+// watch returns why the term is over; nil if its context has ended already.
 func (t *term) watch() error {
 	var over, due <-chan time.Time
 	if t.maxTerm > 0 {

@@ -30,12 +30,12 @@ func (d Dialect) String() string {
 	return fmt.Sprintf("Dialect(%d)", int(d))
 }
 
-// statements are those of a dialect, with %s for the table. Keys are bytes,
-// because some texts cannot hold every character, and some collations take Job
-// and job for the same.
+// statements are the statements of a dialect, with %s for the table. Keys are bytes,
+// because some text types cannot hold every character, and some collations treat Job and
+// job as equal.
 //
-// raise writes in any case: it thereby locks the row until the transaction has
-// ended, so that one with a larger token waits for the write that follows.
+// raise always writes and thereby locks the row until the transaction has ended, so that a
+// transaction with a larger token waits for the write that follows.
 type statements struct {
 	quote  string
 	create string
@@ -46,8 +46,8 @@ type statements struct {
 var dialects = map[Dialect]statements{
 	Postgres: {
 		quote: `"`,
-		// Two sessions cannot both create what does not exist: one fails. So they
-		// take turns. Half of each page is left to the next versions of its rows.
+		// Two sessions cannot both create a missing table: the second fails. So the
+		// sessions take turns. Half of each page is left for the next versions of its rows.
 		create: `DO $$ BEGIN
 PERFORM pg_advisory_xact_lock(7525352680829580148);
 CREATE TABLE IF NOT EXISTS %s (name bytea PRIMARY KEY, fence bigint NOT NULL) WITH (fillfactor = 50);
@@ -59,9 +59,9 @@ ON CONFLICT (name) DO UPDATE SET fence = greatest(f.fence, excluded.fence) RETUR
 		quote:  "`",
 		create: `CREATE TABLE IF NOT EXISTS %s (name varbinary(512) NOT NULL PRIMARY KEY, fence bigint NOT NULL) ENGINE = InnoDB`,
 		raise:  `INSERT INTO %s (name, fence) VALUES (?, ?) ON DUPLICATE KEY UPDATE fence = greatest(fence, values(fence))`,
-		// The count of affected rows depends on how the client has connected, and
-		// the id inserted last is the caller's. Without FOR UPDATE one would see
-		// the row as of the first SELECT of the transaction.
+		// The count of affected rows depends on how the client has connected, and the last
+		// inserted id belongs to the caller. Without FOR UPDATE this SELECT would see the
+		// row as of the first SELECT of the transaction.
 		read: `SELECT fence FROM %s WHERE name = ? FOR UPDATE`,
 	},
 	SQLite: {
@@ -72,8 +72,8 @@ ON CONFLICT (name) DO UPDATE SET fence = max(f.fence, excluded.fence) RETURNING 
 	},
 }
 
-// compile puts the name of a table, perhaps after that of a schema and a dot,
-// into the statements.
+// compile puts the name of a table, optionally with a schema and a dot before it, into the
+// statements.
 func (d Dialect) compile(table string) (statements, error) {
 	st, ok := dialects[d]
 	if !ok {

@@ -6,22 +6,22 @@ import (
 	"sync"
 )
 
-// A Memory keeps the highest token that it has seen of each key in memory, for
-// what is guarded by one process. The zero value is ready to use; do not copy it.
+// A Memory keeps the highest token seen of each key in memory, for data that a single
+// process guards. The zero value is ready to use; do not copy a Memory.
 //
-// It begins empty when the process does, so the first token of each key passes
-// then. Where that must not be, or several processes write, keep the tokens with
-// the data, as [SQL] does.
+// A Memory is empty when the process starts, so the first token of each key passes then. If
+// that is not acceptable, or if several processes write, keep the tokens with the data, as
+// [SQL] does.
 type Memory struct {
-	// Max is how many keys are remembered at least, 65,536 unless set. Beyond it,
-	// those that were checked longest ago are forgotten, and their next token
-	// passes whatever it is. So it should be more than are checked while a holder
-	// may be paused.
+	// Max is how many keys are remembered at least, 65,536 unless set. Beyond Max, the keys
+	// that were checked longest ago are forgotten, and the next token of such a key passes,
+	// whatever it is. So set Max higher than the number of keys that are checked while a
+	// holder may be paused.
 	Max int
 
 	mu   sync.Mutex
 	keys map[string]*mark
-	idle list.List // of marks that no call uses, the oldest first
+	idle list.List // marks that no call uses, the oldest first
 }
 
 const defaultMax = 1 << 16
@@ -30,21 +30,21 @@ const defaultMax = 1 << 16
 type mark struct {
 	key     string
 	highest uint64
-	calls   int           // that use the mark
-	writer  uint64        // the token of those that write now
-	writing int           // how many these are
-	ended   chan struct{} // closed when they have ended; nil if nobody waits
-	place   *list.Element // in Memory.idle, nil if it is used
+	calls   int           // calls that use the mark
+	writer  uint64        // the token of the current writes
+	writing int           // the number of current writes
+	ended   chan struct{} // closed when the current writes have ended; nil without a waiter
+	place   *list.Element // in Memory.idle, nil while in use
 }
 
-// Check calls write, and returns its error, unless a larger token of the key has
-// been seen: then it returns an [OutdatedError]. A token that has been seen counts
-// from then on, whatever becomes of its write. A larger token waits until the
-// writes of smaller ones have returned, and equal ones write at the same time.
+// Check calls write, and returns the error of write, unless a larger token of the key has
+// been seen: then Check returns an [OutdatedError]. A token that is not refused counts as
+// seen from then on, whatever becomes of its write. A larger token waits until the writes of
+// smaller tokens have returned; writes with equal tokens run at the same time.
 //
-// The key has 1 to 512 bytes of UTF-8, and the token is that of
-// [holdfast.Lock.Fence]; others are refused with an error. If ctx ends while the
-// call waits, its error is returned and nothing is written.
+// The key has 1 to 512 bytes of UTF-8, and the token is the result of
+// [holdfast.Lock.Fence]; invalid keys and tokens are refused with an error. If ctx ends
+// while Check waits, Check returns the error of ctx and does not call write.
 //
 // [holdfast.Lock.Fence]: https://pkg.go.dev/github.com/holdfast-go/holdfast#Lock.Fence
 func (m *Memory) Check(ctx context.Context, key string, token uint64, write func() error) error {
@@ -84,7 +84,7 @@ func (m *Memory) enter(ctx context.Context, key string, token uint64) error {
 	}
 }
 
-// await gives up the mutex while it waits.
+// await releases the mutex while it waits.
 func (m *Memory) await(ctx context.Context, ended <-chan struct{}) error {
 	m.mu.Unlock()
 	defer m.mu.Lock()
@@ -108,7 +108,7 @@ func (m *Memory) leave(key string) {
 	m.unuse(k)
 }
 
-// use returns the mark of a key, which is not forgotten before unuse.
+// use returns the mark of a key. The mark stays in memory until unuse.
 func (m *Memory) use(key string) *mark {
 	k := m.keys[key]
 	if k == nil {

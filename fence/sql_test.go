@@ -8,7 +8,7 @@ import (
 )
 
 // Nothing of these reaches an engine; what does is tested with real ones, in
-// ext/internal/fences.
+// proof/fences.
 
 func unreachable(string, ...any) Row { panic("a statement was sent") }
 

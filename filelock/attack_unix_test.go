@@ -3,13 +3,20 @@
 package filelock
 
 import (
+	"context"
 	"errors"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/safefile"
 )
 
 // plant puts something where the lock file of a key will be, lets a Store try
@@ -29,6 +36,66 @@ func plant(t *testing.T, why error, what func(path string) error) {
 	if _, err := u.Holders(t.Context(), c.Key); !errors.Is(err, why) {
 		t.Errorf("Holders says %v, want: %v", err, why)
 	}
+	refusedAtOnce(t, u.dir, nil)
+}
+
+// A counter counts the calls to a Store.
+type counter struct {
+	*Store
+	acquires, releases atomic.Int64
+}
+
+func (c *counter) Acquire(ctx context.Context, claim driver.Claim) (driver.Grant, error) {
+	c.acquires.Add(1)
+	return c.Store.Acquire(ctx, claim)
+}
+
+func (c *counter) Release(ctx context.Context, claims []driver.Claim) []error {
+	c.releases.Add(1)
+	return c.Store.Release(ctx, claims)
+}
+
+// refusedAtOnce expects that a Locker tries once for each call, and has nothing to
+// release when it is closed.
+func refusedAtOnce(t *testing.T, dir string, opts *Options) {
+	t.Helper()
+	store := &counter{Store: New(dir, opts)}
+	locks := holdfast.New(store, nil)
+	defer locks.Close()
+	for want, call := range []func(context.Context, string, ...holdfast.LockOption) (*holdfast.Lock, error){locks.TryLock, locks.Lock} {
+		began := time.Now()
+		if _, err := call(t.Context(), "key"); time.Since(began) > time.Second { // the limit of a try
+			t.Logf("not proved: that %s is refused at once, on so slow a machine", dir)
+			return
+		} else if !errors.Is(err, holdfast.ErrInvalid) || strings.Contains(err.Error(), driver.ErrInvalid.Error()) {
+			t.Errorf("%s is refused with %v, want an ErrInvalid in words of its own", dir, err)
+		}
+		if n := store.acquires.Load(); n != int64(want)+1 {
+			t.Errorf("%d tries for %d calls", n, want+1)
+		}
+	}
+	if err := locks.Close(); err != nil || store.releases.Load() > 0 {
+		t.Errorf("Close: %v after %d releases of what was never kept", err, store.releases.Load())
+	}
+}
+
+// A damaged lock file, and folders that are not fit, stay so until somebody mends
+// them.
+func TestRefusedAtOnce(t *testing.T) {
+	damaged := t.TempDir()
+	if err := os.WriteFile(filepath.Join(damaged, fileName("key")), []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	refusedAtOnce(t, damaged, nil)
+	open := t.TempDir()
+	if err := os.Chmod(open, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	refusedAtOnce(t, open, nil)
+	refusedAtOnce(t, filepath.Join(damaged, fileName("key")), nil)          // is no folder
+	refusedAtOnce(t, filepath.Join(damaged, fileName("key"), "below"), nil) // nor is what it is in
+	refusedAtOnce(t, t.TempDir(), &Options{Mode: 0o755})
+	refusedAtOnce(t, "", nil)
 }
 
 func TestPlantedLinks(t *testing.T) {
@@ -37,10 +104,10 @@ func TestPlantedLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	missing := filepath.Join(t.TempDir(), "missing")
-	plant(t, errSymlink, func(path string) error { return os.Symlink(outside, path) })
-	plant(t, errSymlink, func(path string) error { return os.Symlink(missing, path) })
-	plant(t, errSymlink, func(path string) error { return os.Symlink(path, path) })
-	plant(t, errHardLink, func(path string) error { return os.Link(outside, path) })
+	plant(t, safefile.ErrSymlink, func(path string) error { return os.Symlink(outside, path) })
+	plant(t, safefile.ErrSymlink, func(path string) error { return os.Symlink(missing, path) })
+	plant(t, safefile.ErrSymlink, func(path string) error { return os.Symlink(path, path) })
+	plant(t, safefile.ErrHardLink, func(path string) error { return os.Link(outside, path) })
 	if b, err := os.ReadFile(outside); string(b) != "precious" {
 		t.Errorf("the file outside now holds %q, %v", b, err)
 	}
@@ -50,9 +117,9 @@ func TestPlantedLinks(t *testing.T) {
 }
 
 func TestPlantedThings(t *testing.T) {
-	plant(t, errIrregular, func(path string) error { return os.Mkdir(path, 0o700) })
-	plant(t, errIrregular, func(path string) error { return syscall.Mkfifo(path, 0o600) })
-	plant(t, errIrregular, func(path string) error {
+	plant(t, safefile.ErrIrregular, func(path string) error { return os.Mkdir(path, 0o700) })
+	plant(t, safefile.ErrIrregular, func(path string) error { return syscall.Mkfifo(path, 0o600) })
+	plant(t, safefile.ErrIrregular, func(path string) error {
 		t.Chdir(filepath.Dir(path)) // The path of a socket is short.
 		l, err := net.Listen("unix", filepath.Base(path))
 		if err == nil {
@@ -78,7 +145,7 @@ func needRoot(t *testing.T, what string) {
 func TestPlantedByRoot(t *testing.T) {
 	needRoot(t, "make devices and give files away")
 	const null = 1<<8 | 3
-	plant(t, errIrregular, func(path string) error { return syscall.Mknod(path, syscall.S_IFCHR|0o600, null) })
+	plant(t, safefile.ErrIrregular, func(path string) error { return syscall.Mknod(path, syscall.S_IFCHR|0o600, null) })
 
 	dir := t.TempDir()
 	path := filepath.Join(dir, fileName("key"))
@@ -88,6 +155,7 @@ func TestPlantedByRoot(t *testing.T) {
 	if err := in(t, dir, nil).fails(exclusive("key")); !strings.Contains(err.Error(), "belongs to user 12345") {
 		t.Errorf("a file of another user is refused with %v", err)
 	}
+	refusedAtOnce(t, dir, nil)
 	in(t, dir, &Options{Mode: 0o660}).granted(exclusive("key"))
 }
 
@@ -100,8 +168,8 @@ func TestHardLinkMadeLater(t *testing.T) {
 	if err := os.Link(path, path+".copy"); err != nil {
 		t.Fatal(err)
 	}
-	if err := u.renew(c); !errors.Is(err, errHardLink) {
-		t.Errorf("Renew says %v, want %v", err, errHardLink)
+	if err := u.renew(c); !errors.Is(err, safefile.ErrHardLink) {
+		t.Errorf("Renew says %v, want %v", err, safefile.ErrHardLink)
 	}
 	if err := os.Remove(path + ".copy"); err != nil {
 		t.Fatal(err)

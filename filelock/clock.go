@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/boottime"
 )
 
-// A clockID names the clock that times in a record were read from. Two
-// processes with the same one can compare their times.
+// A clockID names the clock behind the times in a record. Two processes with the same
+// clockID can compare their times.
 type clockID [16]byte
 
 var ownClock = sync.OnceValue(func() clockID {

@@ -11,20 +11,20 @@ import (
 	"github.com/holdfast-go/holdfast/internal/book"
 )
 
-// A state is what a record says: the book of one key.
+// A state is the contents of a record: the book of one key.
 //
-// Times in a record are those of the clock of whoever wrote it. A claim whose
-// time was given by another clock, because its process runs on another host of
-// a share or ran before the last reboot, cannot be judged by time: it stands
-// forever as far as the book knows, until its session is found dead. Its own
-// times are kept aside, for those who can read them.
+// Times in a record are times by the clock of the writer. A claim may have times by a
+// different clock, because its process runs on a different host of a share or ran before
+// the last reboot. Such a claim cannot be judged by time: in the book, the claim stands
+// forever, until its session is found dead. Its own times are kept aside, for processes
+// that share the clock.
 type state struct {
 	key string
 	book.Book
-	aside map[string]stamp // by claim id; those in the book until forever
+	aside map[string]stamp // by claim id; for claims in the book until forever
 }
 
-// A stamp is the times of a claim by another clock.
+// A stamp is the times of a claim by a different clock.
 type stamp struct {
 	clock        clockID
 	until, asked time.Duration
@@ -32,9 +32,9 @@ type stamp struct {
 
 const forever = time.Duration(math.MaxInt64)
 
-// An anchor says when a record was written, by two clocks. With it, times of
-// one clock can be told by the other: coarsely, since the wall clock may have
-// been set in between.
+// An anchor says when a record was written, by two clocks. With an anchor, times of one
+// clock are translated to another clock: coarsely, since the wall clock may have been set
+// in between.
 type anchor struct {
 	clock clockID
 	book.Moment
@@ -47,7 +47,7 @@ const (
 	flagBroken
 )
 
-var errMangled = errors.New("its contents make no sense")
+var errMangled = permanent{errors.New("its contents make no sense; if no process uses it, remove it")}
 
 // encode appends the state as written by the clock of a.
 func (s *state) encode(b []byte, clock clockID) []byte {
@@ -113,7 +113,7 @@ func appendString(b []byte, s string) []byte {
 	return append(b, s...)
 }
 
-// load takes the state of a key from its record.
+// load reads the state of a key from its record.
 func (s *state) load(from slot, key string, here anchor) error {
 	if from.seq == 0 {
 		s.key, s.aside = key, nil
@@ -129,10 +129,10 @@ func (s *state) load(from slot, key string, here anchor) error {
 	return nil
 }
 
-// held returns the claim with this id that holds, nil if there is none.
+// held returns the held claim with this id, nil if there is none.
 func (s *state) held(id string) *book.Entry { return find(s.Held, id) }
 
-// inLine reports whether the claim with this id waits its turn.
+// inLine reports whether the claim with this id is queued.
 func (s *state) inLine(id string) bool { return find(s.Queue, id) != nil }
 
 func find(entries []book.Entry, id string) *book.Entry {
@@ -144,18 +144,17 @@ func find(entries []book.Entry, id string) *book.Entry {
 	return nil
 }
 
-// strike leaves out the claims whose sessions have ended, as if nobody had
-// noticed yet: those in line stay there.
+// strike leaves out the claims of ended sessions, without granting queued claims.
 func (s *state) strike(alive func(session string) bool) {
 	dead := func(e book.Entry) bool { return e.Session != "" && !alive(e.Session) }
 	s.Held = slices.DeleteFunc(s.Held, dead)
 	s.Queue = slices.DeleteFunc(s.Queue, dead)
 }
 
-// decode reads what encode wrote, and tells its times by the clock of here. It
+// decode reads the output of encode, and translates the times to the clock of here. It
 // reuses the memory of s.
 func (s *state) decode(text []byte, written book.Moment, here anchor) error {
-	// One copy for all the strings; they outlive the buffer.
+	// One copy for all strings; the strings outlive the buffer.
 	d := decoder{rest: string(text)}
 	from := anchor{clock: d.clock(), Moment: written}
 	s.key = d.string()
@@ -181,7 +180,7 @@ func (s *state) decodeEntries(list []book.Entry, d *decoder, from, here anchor) 
 		case times.clock == here.clock:
 			e.Until, e.Asked = times.until, times.asked
 		case e.Session == "":
-			// Nobody stands for it but time.
+			// The claim has no session, so only time ends it.
 			e.Until, e.Asked = translate(times.until, e.TTL, from, here), here.Now
 		default:
 			if s.aside == nil {
@@ -195,8 +194,8 @@ func (s *state) decodeEntries(list []book.Entry, d *decoder, from, here anchor) 
 	return list
 }
 
-// translate tells a time of one clock by another, with the wall clock between
-// them, but never later than most from now.
+// translate converts a time of one clock to a second clock by way of the wall clock, but
+// never later than most from now.
 func translate(t, most time.Duration, from, here anchor) time.Duration {
 	if from.clock == here.clock {
 		return t
@@ -206,8 +205,7 @@ func translate(t, most time.Duration, from, here anchor) time.Duration {
 	return here.Now + min(max(left, 0), most)
 }
 
-// A decoder takes a record apart. What it returns is worth nothing once bad is
-// set.
+// A decoder parses a record. Its results are worthless once bad is set.
 type decoder struct {
 	rest string
 	bad  bool
@@ -285,7 +283,7 @@ func (d *decoder) number() int64 {
 	return int64(v)
 }
 
-// count reads how many things follow, each of which takes a byte at least.
+// count reads how many elements follow; an element takes a byte at least.
 func (d *decoder) count() uint64 {
 	n := d.uvarint()
 	d.bad = d.bad || n > uint64(len(d.rest))

@@ -10,7 +10,10 @@ import (
 // writable returns an error unless this process may make files in a directory.
 func writable(dir string) error {
 	const writeAndSearch = 2 | 1
-	err := retry(func() error { return syscall.Access(dir, writeAndSearch) })
+	err := syscall.Access(dir, writeAndSearch)
+	for err == syscall.EINTR {
+		err = syscall.Access(dir, writeAndSearch)
+	}
 	if err != nil {
 		return &fs.PathError{Op: "write to directory", Path: dir, Err: err}
 	}

@@ -1,5 +1,5 @@
 package filelock
 
-// writable leaves the question to the first file, since only the system can
-// work out who may do what here.
+// writable leaves the check to the first file: only the system can evaluate permissions
+// here.
 func writable(string) error { return nil }

@@ -9,26 +9,27 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/flock"
+	"github.com/holdfast-go/holdfast/internal/safefile"
 )
 
-// A file is the lock file of a key, as one Store uses it. Its descriptor stays
-// open between calls, since opening costs more than all else.
+// A file is the lock file of a key, as one Store uses it. The descriptor stays open
+// between calls, since opening costs more than everything else.
 type file struct {
 	key, name, path string
 
-	pins int           // calls that use it or wait for it; guarded by Store.mu
+	pins int           // calls that use or await the file; guarded by Store.mu
 	turn chan struct{} // full while a goroutine is in the critical section
 
 	// For the goroutine in the critical section.
-	h       handle
-	id      identity
-	checked time.Duration // when it was last seen in its place, by lease
+	h       safefile.Handle
+	id      safefile.Identity
+	checked time.Duration // when last seen in place, by lease
 }
 
 // maxOpen is how many lock files a Store keeps open while no call uses them.
 const maxOpen = 128
 
-// pin returns the file of a key, which stays until it is unpinned.
+// pin returns the file of a key. The file stays until unpinned.
 func (s *Store) pin(key string) (*file, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,7 +39,7 @@ func (s *Store) pin(key string) (*file, error) {
 	f := s.files[key]
 	if f == nil {
 		name := fileName(key)
-		f = &file{key: key, name: name, path: filepath.Join(s.dir, name), turn: make(chan struct{}, 1), h: noHandle}
+		f = &file{key: key, name: name, path: filepath.Join(s.dir, name), turn: make(chan struct{}, 1), h: safefile.None}
 		s.files[key] = f
 	}
 	f.pins++
@@ -51,7 +52,7 @@ func (s *Store) unpin(f *file) {
 	var spare *file
 	switch {
 	case f.pins > 0:
-	case s.closed || f.h == noHandle:
+	case s.closed || f.h == safefile.None:
 		spare = f
 	case len(s.files) > maxOpen:
 		spare = s.idle(f)
@@ -65,8 +66,8 @@ func (s *Store) unpin(f *file) {
 	}
 }
 
-// idle picks a file that no call uses, other than f if there is one. Any will
-// do: maps begin anywhere, and a wrong choice costs an open.
+// idle picks a file not in use, other than f if possible. Any file will do: maps begin
+// anywhere, and a wrong choice costs an open.
 func (s *Store) idle(f *file) *file {
 	for _, other := range s.files {
 		if other.pins == 0 && other != f {
@@ -76,7 +77,7 @@ func (s *Store) idle(f *file) *file {
 	return f
 }
 
-// closeIdle closes the files that no call uses.
+// closeIdle closes the files not in use.
 func (s *Store) closeIdle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,17 +90,17 @@ func (s *Store) closeIdle() {
 }
 
 func (f *file) close() {
-	if f.h != noHandle {
-		closeFile(f.h)
-		f.h = noHandle
+	if f.h != safefile.None {
+		f.h.Close()
+		f.h = safefile.None
 	}
 }
 
-// lock begins the critical section of f: among the goroutines of this Store
-// by turn, among processes by the system's lock. It fails with fs.ErrNotExist
-// if there is no file and create is not set, and with the error of ctx if that
-// ends first. It returns when it began: what earlier sections did, they did
-// before.
+// lock begins the critical section of f: among the goroutines of this Store by turn,
+// among processes by the lock of the operating system. lock fails with fs.ErrNotExist if
+// there is no file and create is not set, and with the error of ctx if ctx ends first.
+// The result is the time at which the section began, which is after everything that
+// earlier sections did.
 func (s *Store) lock(ctx context.Context, f *file, create bool) (anchor, error) {
 	select {
 	case f.turn <- struct{}{}:
@@ -119,14 +120,13 @@ func (s *Store) lock(ctx context.Context, f *file, create bool) (anchor, error) 
 }
 
 func (f *file) unlock() {
-	if f.h != noHandle {
+	if f.h != safefile.None {
 		flock.Unlock(uintptr(f.h))
 	}
 	<-f.turn
 }
 
-// lockOpen locks the file that the path leads to, which need not be the one
-// that is open.
+// lockOpen locks the file at the path, which need not be the open file.
 func (s *Store) lockOpen(ctx context.Context, f *file, create bool) (anchor, error) {
 	for try := 0; ; try++ {
 		if try > 0 {
@@ -134,7 +134,7 @@ func (s *Store) lockOpen(ctx context.Context, f *file, create bool) (anchor, err
 				return anchor{}, of(f.path, err)
 			}
 		}
-		if f.h == noHandle {
+		if f.h == safefile.None {
 			if err := s.open(ctx, f, create); err != nil {
 				return anchor{}, err
 			}
@@ -150,25 +150,25 @@ func (s *Store) lockOpen(ctx context.Context, f *file, create bool) (anchor, err
 		if err != nil && !stale(err) {
 			return anchor{}, err
 		}
-		f.close()  // Somebody has removed it,
+		f.close()  // The file was removed,
 		s.forget() // and perhaps more.
 	}
 }
 
-// inPlace reports whether the open file is still the one at its path. That it
-// has been removed is seen at once, that it has been renamed within a second.
+// inPlace reports whether the open file is still at its path. A removal is seen at once, a
+// rename within a second.
 func (f *file) inPlace(now time.Duration) (bool, error) {
-	n, err := links(f.h)
+	n, err := f.h.Links()
 	switch {
 	case err != nil:
 		return false, of(f.path, err)
 	case n == 0:
 		return false, nil
 	case n > 1:
-		return false, of(f.path, errHardLink)
+		return false, of(f.path, safefile.ErrHardLink)
 	}
 	if now-f.checked >= recheck {
-		if !f.id.stillAt(f.path) {
+		if !f.id.StillAt(f.path) {
 			return false, nil
 		}
 		f.checked = now
@@ -176,8 +176,8 @@ func (f *file) inPlace(now time.Duration) (bool, error) {
 	return true, nil
 }
 
-// await waits for the system's lock. The sections are so short that trying
-// again pays; a lock that blocks could not be cancelled.
+// await waits for the lock of the operating system by retries: the sections are short, and
+// a blocking lock could not be cancelled.
 func (f *file) await(ctx context.Context) error {
 	const shortest, longest = 50 * time.Microsecond, 4 * time.Millisecond
 	pause := shortest
@@ -196,19 +196,19 @@ func (f *file) await(ctx context.Context) error {
 	}
 }
 
-// open opens the file, making it if it is to.
+// open opens the file, or creates the file if create is set.
 func (s *Store) open(ctx context.Context, f *file, create bool) error {
 	for try := 0; ; try++ {
-		h, err := openFile(f.path, true)
+		h, err := safefile.Open(f.path, true)
 		if create && errors.Is(err, fs.ErrNotExist) {
-			h, err = createFile(f.path, s.opts.Mode)
+			h, err = safefile.Create(f.path, s.opts.Mode)
 		}
 		switch {
 		case err == nil:
-			id, err := inspect(h, f.path, s.opts.Mode != private)
+			id, err := h.Inspect(f.path, s.opts.Mode != private)
 			if err != nil {
-				closeFile(h)
-				return err
+				h.Close()
+				return advise(err)
 			}
 			f.h, f.id, f.checked = h, id, s.now().Now
 			return nil
@@ -216,8 +216,8 @@ func (s *Store) open(ctx context.Context, f *file, create bool) error {
 			return err
 		case exhausted(err):
 			s.closeIdle()
-		case errors.Is(err, fs.ErrExist): // made by another in between
-		case errors.Is(err, fs.ErrPermission) && s.opts.Mode != private: // not opened to others yet
+		case errors.Is(err, fs.ErrExist): // a different process was faster
+		case errors.Is(err, fs.ErrPermission) && s.opts.Mode != private: // the mode is not set yet
 		default:
 			return err
 		}

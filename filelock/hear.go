@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/dirwatch"
 )
 
-// start begins to listen or to look, once. Call it with mu held.
+// start begins to listen or to poll, once. Call it with mu held.
 func (w *watcher) start() {
 	if w.started {
 		return
@@ -30,8 +30,7 @@ func (w *watcher) start() {
 	w.stopped.Go(w.poll)
 }
 
-// startLate begins for the sake of those who hold, if there are any, and looks
-// for what they have missed until now.
+// startLate begins to watch for the held claims, if any, and checks for losses so far.
 func (w *watcher) startLate() {
 	w.mu.Lock()
 	w.late = nil
@@ -46,8 +45,8 @@ func (w *watcher) startLate() {
 	w.checkHeld()
 }
 
-// restart begins anew, after which everybody has to look: the directory is
-// another one.
+// restart begins to listen anew, because the directory is a new one. Every claim then has
+// to be checked.
 func (w *watcher) restart() {
 	w.mu.Lock()
 	if w.closed || w.events == nil {
@@ -75,7 +74,7 @@ func (w *watcher) close() {
 	w.stopped.Wait()
 }
 
-// hear acts on events until they end.
+// hear acts on events until the events end.
 func (w *watcher) hear(events *dirwatch.Watch) {
 	for {
 		batch, err := events.Next()
@@ -92,7 +91,7 @@ func (w *watcher) hear(events *dirwatch.Watch) {
 	}
 }
 
-// heard acts on one event; the empty name means that some may be missing.
+// heard acts on one event; the empty name means that events may be missing.
 func (w *watcher) heard(name string, gone bool) {
 	id, ofSession := strings.CutPrefix(name, sessionPrefix)
 	switch {
@@ -103,7 +102,7 @@ func (w *watcher) heard(name string, gone bool) {
 		if gone {
 			w.store.forget()
 		}
-		w.checkHeld() // It is how Break rings.
+		w.checkHeld() // Break rings by this event.
 	case ofSession:
 		w.awaitEnd(id)
 		w.wakeAll()
@@ -112,12 +111,12 @@ func (w *watcher) heard(name string, gone bool) {
 	}
 }
 
-// always spares a look at each session of a long line: when one ends, that
-// rings by itself.
+// always spares the check of every session of a long queue: the end of a session is an
+// event of its own.
 func always(string) bool { return true }
 
-// awaitEnd lets the system come to the end of a process whose session it has
-// closed: it tells of the closing a moment before it drops the lock.
+// awaitEnd gives the system a moment to finish the end of a process whose session was
+// closed: the system reports the close shortly before it drops the lock.
 func (w *watcher) awaitEnd(id string) {
 	if !isSessionID(id) {
 		return
@@ -134,13 +133,12 @@ func (w *watcher) awaitEnd(id string) {
 	}
 }
 
-// poll looks at the records of those who wait: often at first, because most
-// locks are short, and then ever more seldom. For those who hold it looks
-// whether the session was rung.
+// poll reads the records of waiting claims: often at first, because most locks are short,
+// then less often. For held claims, poll checks whether the session was rung.
 func (w *watcher) poll() {
 	const shortest, longest = 5 * time.Millisecond, 250 * time.Millisecond
 	pause := shortest
-	var rung [bellSize]byte // as a new session has it
+	var rung [bellSize]byte // as in a new session
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	for {
@@ -167,7 +165,7 @@ func (w *watcher) poll() {
 	}
 }
 
-// look makes poll look soon.
+// look makes poll read soon.
 func (w *watcher) look() {
 	select {
 	case w.kick <- struct{}{}:
@@ -192,7 +190,7 @@ func (w *watcher) names() (names []string) {
 	return names
 }
 
-// known returns the key, those who wait and the claims that are held.
+// known returns the key, the waiting claims and the held claims.
 func (w *watcher) known(name string) (key string, waits []*wait, held []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -203,8 +201,8 @@ func (w *watcher) known(name string) (key string, waits []*wait, held []string) 
 	return at.key, slices.Clone(at.waits), slices.Clone(at.held)
 }
 
-// check reads a record and tells those who wait what it says of them, and if
-// asked to, those who hold.
+// check reads a record and wakes the waiting claims that have been granted or have left
+// the queue. If holders is set, check also reports the held claims that are lost.
 func (w *watcher) check(name string, holders bool, alive func(session string) bool) {
 	key, waits, held := w.known(name)
 	if !holders {
@@ -215,10 +213,10 @@ func (w *watcher) check(name string, holders bool, alive func(session string) bo
 	}
 	st, at, err := w.store.peek(key)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		held = nil // It may be there all the same.
+		held = nil // The claims may stand all the same.
 	}
 	for _, id := range held {
-		// One that is no longer known was released meanwhile.
+		// A claim no longer tracked was released meanwhile.
 		if st.held(id) == nil && w.untrack(name, id) {
 			w.tell(key, id, whyLost(&st, id, err))
 		}
@@ -262,7 +260,7 @@ func whyLost(st *state, id string, err error) error {
 	return driver.ErrLost
 }
 
-// wakeAll lets everybody ask again.
+// wakeAll makes every waiting claim retry.
 func (w *watcher) wakeAll() {
 	for _, name := range w.names() {
 		_, waits, _ := w.known(name)
@@ -272,7 +270,7 @@ func (w *watcher) wakeAll() {
 	}
 }
 
-// checkHeld looks after all claims that are held.
+// checkHeld checks every held claim.
 func (w *watcher) checkHeld() {
 	w.mu.Lock()
 	var names []string
@@ -287,7 +285,7 @@ func (w *watcher) checkHeld() {
 	}
 }
 
-// granted wakes a claim of this Store that this Store itself has let in.
+// granted wakes a claim of this Store after a grant by this Store.
 func (w *watcher) granted(name string, p book.Push) {
 	_, waits, _ := w.known(name)
 	for _, one := range waits {

@@ -12,10 +12,11 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/safefile"
 )
 
-// Holders returns the claims on a key, as driver.Inspector has it. It changes
-// nothing and waits for nobody.
+// Holders returns the claims on a key, as driver.Inspector describes. It changes nothing
+// and waits for nobody.
 func (s *Store) Holders(ctx context.Context, key string) ([]driver.Holder, error) {
 	if err := checkKey(key); err != nil {
 		return nil, err
@@ -40,8 +41,8 @@ func (s *Store) Holders(ctx context.Context, key string) ([]driver.Holder, error
 	return list, nil
 }
 
-// Keys yields the keys with live claims, as driver.Inspector has it. Files that
-// cannot be read do not hide the others: their errors come last, as one.
+// Keys yields the keys with live claims, as driver.Inspector describes. An unreadable file
+// does not hide the other files: the errors come last, as one.
 func (s *Store) Keys(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		if err := s.ready(ctx); err != nil {
@@ -77,7 +78,7 @@ func (s *Store) Keys(ctx context.Context, prefix string) iter.Seq2[string, error
 	}
 }
 
-// lockFiles yields the names of the files that may be of keys with a prefix.
+// lockFiles yields the names of the files that may belong to keys with a prefix.
 func (s *Store) lockFiles(prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		dir, err := os.Open(s.dir)
@@ -103,7 +104,7 @@ func (s *Store) lockFiles(prefix string) iter.Seq2[string, error] {
 	}
 }
 
-// Break ends a claim, as driver.Inspector has it.
+// Break ends a claim, as driver.Inspector describes.
 func (s *Store) Break(ctx context.Context, key, id string) error {
 	if err := checkKey(key); err != nil {
 		return err
@@ -124,22 +125,22 @@ func (s *Store) Break(ctx context.Context, key, id string) error {
 	return nil
 }
 
-// ring makes the Store with this session look after its claims.
+// ring makes the Store with this session check its claims.
 func (s *Store) ring(session string) {
 	if s.isOwn(session) {
 		s.watcher.checkHeld()
 		return
 	}
-	h, err := openFile(s.sessionPath(session), true)
+	h, err := safefile.Open(s.sessionPath(session), true)
 	if err != nil {
-		return // It learns at its next renewal.
+		return // The Store learns of the break at the next renewal.
 	}
-	defer closeFile(h) // This is heard where there are events; the text is seen elsewhere.
+	defer h.Close() // The close is the event, where there are events; the text serves polling.
 	_ = writeAt(h, []byte(rand.Text()[:bellSize]), 0)
 }
 
-// peek reads the state of a key without its lock. A record that is being
-// written at the same time counts as not yet written.
+// peek reads the state of a key without its lock. A record under write counts as not yet
+// written.
 func (s *Store) peek(key string) (state, anchor, error) {
 	path := filepath.Join(s.dir, fileName(key))
 	st, at, err := s.peekFile(path)
@@ -150,13 +151,13 @@ func (s *Store) peek(key string) (state, anchor, error) {
 }
 
 func (s *Store) peekFile(path string) (st state, at anchor, err error) {
-	h, err := openFile(path, false)
+	h, err := safefile.Open(path, false)
 	if err != nil {
 		return st, at, err
 	}
-	defer closeFile(h)
-	if _, err := inspect(h, path, s.opts.Mode != private); err != nil {
-		return st, at, err
+	defer h.Close()
+	if _, err := h.Inspect(path, s.opts.Mode != private); err != nil {
+		return st, at, advise(err)
 	}
 	for range 3 { // Two writes during one read could spoil both slots.
 		var page [pageSize]byte

@@ -16,8 +16,8 @@ const (
 // fileName is the name of the file for a key.
 func fileName(key string) string { return filename.Of(lockPrefix, key) }
 
-// mayName reports whether a key that begins with prefix could have this file.
-// It spares reading most of the others.
+// mayName reports whether the file may be of a key that begins with prefix. The check
+// spares reading most other files.
 func mayName(name, prefix string) bool {
 	rest, ok := strings.CutPrefix(name, lockPrefix)
 	if !ok {

@@ -12,7 +12,7 @@ import (
 
 func init() { driver.Register("file", openURL) }
 
-// openURL makes the Store of a URL, and its directory if that is missing.
+// openURL makes the Store of a URL, and the directory if missing.
 func openURL(ctx context.Context, u *url.URL) (driver.Store, error) {
 	dir, err := fileurl.Path(u, "file:///var/lib/app/locks")
 	if err != nil {

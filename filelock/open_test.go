@@ -22,6 +22,9 @@ func opened(t *testing.T, url string) *Store {
 	return s.(*Store)
 }
 
+// rooted returns a path as URLs have it: /C:/dir for C:/dir.
+func rooted(path string) string { return "/" + strings.TrimPrefix(path, "/") }
+
 func TestURL(t *testing.T) {
 	root := filepath.ToSlash(t.TempDir())
 	t.Chdir(root)
@@ -30,11 +33,11 @@ func TestURL(t *testing.T) {
 		opts Options
 	}
 	for url, want := range map[string]target{
-		"file://" + root + "/a":                      {root + "/a", Options{Mode: private}},
-		"file://localhost" + root + "/b?mode=0660":   {root + "/b", Options{Mode: 0o660}},
-		"file:relative/c?network=allow":              {root + "/relative/c", Options{Mode: private, AllowNetwork: true}},
-		"file:with%20space%23?mode=666":              {root + "/with space#", Options{Mode: 0o666}},
-		"file://" + root + "/x/../d/?network=refuse": {root + "/d", Options{Mode: private}},
+		"file://" + rooted(root) + "/a":                      {root + "/a", Options{Mode: private}},
+		"file://localhost" + rooted(root) + "/b?mode=0660":   {root + "/b", Options{Mode: 0o660}},
+		"file:relative/c?network=allow":                      {root + "/relative/c", Options{Mode: private, AllowNetwork: true}},
+		"file:with%20space%23?mode=666":                      {root + "/with space#", Options{Mode: 0o666}},
+		"file://" + rooted(root) + "/x/../d/?network=refuse": {root + "/d", Options{Mode: private}},
 	} {
 		s := opened(t, url)
 		s.opts.Clock = nil
@@ -51,17 +54,17 @@ func TestWrongURL(t *testing.T) {
 	root := filepath.ToSlash(t.TempDir())
 	t.Chdir(root)
 	for url, want := range map[string]string{
-		"file:":                             "names no path",
-		"file://":                           "names no path",
-		"file:///a%00b":                     "names no path",
-		"file:a%zzb":                        "invalid URL escape",
-		"file://locks/a":                    `file:///locks/a`,
-		"file://me:secret@localhost/a":      "names a user",
-		"file:///a#b":                       "%23",
-		"file://" + root + "?mode=0755":     "0600, 0660 or 0666",
-		"file://" + root + "?mode=rw":       "0600, 0660 or 0666",
-		"file://" + root + "?network=maybe": "refuse, allow",
-		"file://" + root + "?mod=0600":      "known: mode, network",
+		"file:":                                 "names no path",
+		"file://":                               "names no path",
+		"file:///a%00b":                         "names no path",
+		"file:a%zzb":                            "invalid URL escape",
+		"file://locks/a":                        `file:///locks/a`,
+		"file://me:secret@localhost/a":          "names a user",
+		"file:///a#b":                           "%23",
+		"file://" + rooted(root) + "?mode=0755": "0600, 0660 or 0666",
+		"file://" + rooted(root) + "?mode=rw":   "0600, 0660 or 0666",
+		"file://" + rooted(root) + "?network=maybe": "refuse, allow",
+		"file://" + rooted(root) + "?mod=0600":      "known: mode, network",
 	} {
 		_, err := driver.Open(t.Context(), url)
 		if !errors.Is(err, driver.ErrURL) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {

@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/book"
+	"github.com/holdfast-go/holdfast/internal/safefile"
 )
 
-// A record is what a lock file holds: one page of two slots, each with a header
-// and its text. A write always goes to the slot that does not count, so that a
-// process killed at any point of it leaves the one that does. A text that is
-// too long for its slot has an area of its own behind the page.
+// A record is the contents of a lock file: one page of two slots, with a header and a text
+// per slot. A write always goes to the slot that does not count. A process killed at any
+// point of the write therefore leaves the slot that counts. A text too long for its slot
+// goes to an area behind the page.
 //
 //	0      8        10     12      16   24   32    40   44
 //	magic  version  flags  length  seq  now  wall  crc  text ...
@@ -32,7 +33,7 @@ const (
 	crcAt      = 40
 	inline     = slotSize - headerSize
 	maxText    = 1 << 20
-	roomy      = maxText / 4 * 3 // no new claims beyond, so that those that are there can always be rewritten
+	roomy      = maxText / 4 * 3 // no new claims beyond, to leave room to rewrite the existing claims
 
 	flagFar = 1 // of a record: the text is in its area
 )
@@ -40,9 +41,9 @@ const (
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 var (
-	errGarbage  = errors.New("it is damaged or no lock file; if no process uses it, remove it")
-	errNewer    = fmt.Errorf("it was written by a newer version of this package than %d", version)
-	errOtherKey = errors.New("it belongs to another key; if no process uses it, remove it")
+	errGarbage  = permanent{errors.New("it is damaged or no lock file; if no process uses it, remove it")}
+	errNewer    = permanent{fmt.Errorf("it was written by a newer version of this package than %d", version)}
+	errOtherKey = permanent{errors.New("it belongs to another key; if no process uses it, remove it")}
 	errTooLong  = fmt.Errorf("more claims than fit into %d bytes", maxText)
 )
 
@@ -53,15 +54,15 @@ type slot struct {
 	text    []byte
 }
 
-// readRecord returns the version that counts, and the slot to write next. The
-// result may share memory with page.
-func readRecord(h handle, page *[pageSize]byte) (s slot, next int, err error) {
+// readRecord returns the version that counts, and the slot to write next. The result may
+// share memory with page.
+func readRecord(h safefile.Handle, page *[pageSize]byte) (s slot, next int, err error) {
 	n, err := readAt(h, page[:], 0)
 	if err != nil {
 		return slot{}, 0, err
 	}
 	if n < pageSize {
-		// The first write is a whole page; what is shorter counts for nothing.
+		// The first write is a whole page; a shorter file counts for nothing.
 		if !fresh(page[:n]) {
 			err = errGarbage
 		}
@@ -82,8 +83,8 @@ func readRecord(h handle, page *[pageSize]byte) (s slot, next int, err error) {
 	return slot{}, 0, err
 }
 
-// fresh reports whether a file that begins like this is one from which nothing
-// was ever granted: the machine, or its maker, died while it was made.
+// fresh reports whether a file that begins with page has never held a grant: the machine,
+// or the creating process, died during the creation.
 func fresh(page []byte) bool {
 	if n := len(page); n < len(magic) && string(page) == magic[:n] {
 		return true
@@ -91,13 +92,13 @@ func fresh(page []byte) bool {
 	return !slices.ContainsFunc(page, func(b byte) bool { return b != 0 })
 }
 
-// sequence is the number of a slot, which may not be valid.
+// sequence is the number of a slot, which may be invalid.
 func sequence(page *[pageSize]byte, i int) uint64 {
 	return binary.LittleEndian.Uint64(page[i*slotSize+16:])
 }
 
 // readSlot reads a slot and reports whether it is valid.
-func readSlot(h handle, page *[pageSize]byte, i int) (slot, bool, error) {
+func readSlot(h safefile.Handle, page *[pageSize]byte, i int) (slot, bool, error) {
 	header, rest := page[i*slotSize:][:headerSize], page[i*slotSize+headerSize:][:inline]
 	length := int(binary.LittleEndian.Uint32(header[12:]))
 	var text []byte
@@ -130,9 +131,8 @@ func readSlot(h handle, page *[pageSize]byte, i int) (slot, bool, error) {
 	}, true, nil
 }
 
-// write puts the next version, whose text follows headerSize free bytes in
-// buf, into slot i.
-func (s slot) write(h handle, i int, buf []byte) error {
+// write puts the next version into slot i. The text follows headerSize free bytes in buf.
+func (s slot) write(h safefile.Handle, i int, buf []byte) error {
 	header, text := buf[:headerSize], buf[headerSize:]
 	clear(header)
 	copy(header, magic)
@@ -153,7 +153,7 @@ func (s slot) write(h handle, i int, buf []byte) error {
 		buf = header
 	}
 	if s.seq == 1 {
-		// The whole page, so that no later write finds the disk full.
+		// Write the whole page: no later write finds the disk full.
 		page := make([]byte, pageSize)
 		copy(page, buf)
 		buf = page
@@ -165,10 +165,10 @@ func checksum(header, text []byte) uint32 {
 	return crc32.Update(crc32.Checksum(header[:crcAt], castagnoli), castagnoli, text)
 }
 
-// area is where the long text of a slot is.
+// area is the offset of the long text of a slot.
 func area(i int) int64 { return int64(pageSize + i*maxText) }
 
-// of adds which file an error is about.
+// of adds the path of the file to an error.
 func of(path string, err error) error {
 	if err == nil {
 		return nil

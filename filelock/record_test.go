@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/internal/book"
+	"github.com/holdfast-go/holdfast/internal/safefile"
 )
 
 // A shelf is a record in a file of its own.
@@ -25,7 +26,7 @@ func newShelf(t *testing.T) shelf { return shelf{t, filepath.Join(t.TempDir(), "
 func (s shelf) write(letter string, length int) {
 	s.Helper()
 	h := s.open()
-	defer closeFile(h)
+	defer h.Close()
 	var page [pageSize]byte
 	last, next, err := readRecord(h, &page)
 	if err != nil {
@@ -37,11 +38,11 @@ func (s shelf) write(letter string, length int) {
 	}
 }
 
-func (s shelf) open() handle {
+func (s shelf) open() safefile.Handle {
 	s.Helper()
-	h, err := openFile(s.path, true)
+	h, err := safefile.Open(s.path, true)
 	if errors.Is(err, os.ErrNotExist) {
-		h, err = createFile(s.path, private)
+		h, err = safefile.Create(s.path, private)
 	}
 	if err != nil {
 		s.Fatal(err)
@@ -52,7 +53,7 @@ func (s shelf) open() handle {
 func (s shelf) read() (slot, error) {
 	s.Helper()
 	h := s.open()
-	defer closeFile(h)
+	defer h.Close()
 	var page [pageSize]byte
 	version, _, err := readRecord(h, &page)
 	version.text = slices.Clone(version.text)

@@ -11,12 +11,12 @@ import (
 	"github.com/holdfast-go/holdfast/internal/flock"
 )
 
-// A section is a critical section on the lock file of one key: enter reads its
-// record, leave writes what has changed.
+// A section is a critical section on the lock file of one key: enter reads the record,
+// leave writes the changes.
 type section struct {
 	store *Store
 	file  *file
-	here  anchor // when it was entered
+	here  anchor // when the section was entered
 
 	slot slot
 	next int // where to write
@@ -27,17 +27,17 @@ type section struct {
 
 	state
 	pushed   []push
-	bell     bool // others have to look at the record
+	bell     bool // other processes have to read the record
 	verdicts []verdict
 }
 
-// A push is a grant to a claim in line.
+// A push is a grant to a queued claim.
 type push struct {
 	book.Push
 	session string
 }
 
-// A verdict is whether a session lives, asked once per section.
+// A verdict says whether a session lives; a section checks a session once.
 type verdict struct {
 	session string
 	alive   bool
@@ -57,7 +57,7 @@ func (s *Store) enter(ctx context.Context, key string, create bool) (*section, e
 	}
 	at, err := s.lock(ctx, f, create)
 	if create && errors.Is(err, fs.ErrNotExist) {
-		// Not even the directory is there any more.
+		// The directory is gone, too.
 		s.forget()
 		if err = s.ready(ctx); err == nil {
 			at, err = s.lock(ctx, f, create)
@@ -84,7 +84,7 @@ func (sec *section) load() (err error) {
 	return sec.state.load(sec.slot, sec.file.key, sec.here)
 }
 
-// leave ends a section and wakes those who wait for what it has done.
+// leave writes the changes, ends the section, and wakes the waiting claims concerned.
 func (sec *section) leave() error {
 	sec.settle()
 	err := sec.save()
@@ -93,8 +93,8 @@ func (sec *section) leave() error {
 	}
 	bell := err == nil && (sec.bell || slices.ContainsFunc(sec.pushed, sec.foreign))
 	if bell {
-		// Closing the descriptor is the bell: those who watch the directory
-		// hear it, and only then.
+		// Closing the descriptor is the bell: only the close notifies the watchers of the
+		// directory.
 		flock.Unlock(uintptr(sec.file.h))
 		sec.file.close()
 	}
@@ -113,7 +113,7 @@ func (sec *section) end() {
 	store.unpin(f)
 	sec.store, sec.file = nil, nil
 	sec.pushed, sec.verdicts, sec.bell = sec.pushed[:0], sec.verdicts[:0], false
-	if cap(sec.buf) < 16*pageSize { // one that has held a long line is not worth keeping
+	if cap(sec.buf) < 16*pageSize { // a buffer that held a long queue is not worth keeping
 		sections.Put(sec)
 	}
 }
@@ -131,14 +131,14 @@ func (sec *section) save() error {
 	return of(sec.file.path, next.write(sec.file.h, sec.next, sec.buf))
 }
 
-// note keeps what the last call of the book has granted to those in line.
+// note records the grants of the last call of the book to queued claims.
 func (sec *section) note() {
 	for _, p := range sec.Pushed {
 		sec.pushed = append(sec.pushed, push{p, sec.held(p.ID).Session})
 	}
 }
 
-// settle takes back grants to those who have died in line.
+// settle withdraws grants to waiters that died in the queue.
 func (sec *section) settle() {
 	for _, p := range sec.pushed {
 		if p.session != "" && !sec.alive(p.session) {
@@ -148,8 +148,8 @@ func (sec *section) settle() {
 	}
 }
 
-// prune ends the claims whose sessions have, and reports whether there were
-// any. After it, all that is held or waits is alive.
+// prune ends the claims of dead sessions, and reports whether there were any. Afterwards
+// every holder and every waiter is alive.
 func (sec *section) prune() bool {
 	if !slices.ContainsFunc(sec.Held, sec.dead) && !slices.ContainsFunc(sec.Queue, sec.dead) {
 		return false

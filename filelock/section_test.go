@@ -1,8 +1,12 @@
 package filelock
 
 import (
+	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/safefile"
 )
 
 // On a share, a claim of another host stands until its session ends.
@@ -14,9 +18,9 @@ func TestClaimOfAnotherHost(t *testing.T) {
 			c.TTL = time.Nanosecond
 			a.granted(c)
 			// As if a had another clock.
-			h, err := openFile(a.path("key"), true)
+			h, err := safefile.Open(a.path("key"), true)
 			a.must(err)
-			defer closeFile(h)
+			defer h.Close()
 			var page [pageSize]byte
 			version, next, err := readRecord(h, &page)
 			a.must(err)
@@ -35,6 +39,28 @@ func TestClaimOfAnotherHost(t *testing.T) {
 			}
 			a.must(a.Close())
 			b.granted(exclusive("key"))
+		})
+	}
+}
+
+// Every Store that looks for a session that has ended finds it dead, also if several look
+// at the same time.
+func TestEndedSessionIsDeadForAll(t *testing.T) {
+	for name, deaf := range map[string]bool{"local": false, "share": true} {
+		t.Run(name, func(t *testing.T) {
+			s, _ := pair(t, deaf)
+			id := strings.Repeat("0", sessionID)
+			for range 50 {
+				var looks sync.WaitGroup
+				for range 16 {
+					looks.Go(func() {
+						if s.alive(id) {
+							t.Error("a session that has ended is alive")
+						}
+					})
+				}
+				looks.Wait()
+			}
 		})
 	}
 }

@@ -12,28 +12,29 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/flock"
+	"github.com/holdfast-go/holdfast/internal/safefile"
 )
 
-// A session is the life of a Store, which others can see: a file that stays
-// locked until the Store is closed or its process ends, however it ends.
+// A session makes the life of a Store visible to other processes. The session is a file
+// that stays locked until the Store is closed or the process ends, whatever the cause.
 type session struct {
 	id      string
-	h       handle
-	file    identity
-	checked atomic.Int64 // when it was last seen in its place, by lease
-	before  *session     // whose file was removed; claims may still name it
+	h       safefile.Handle
+	file    safefile.Identity
+	checked atomic.Int64 // when last seen in place, by lease
+	before  *session     // the session before, whose file was removed; claims may still name it
 }
 
-// recheck is how often a Store makes sure that its session, and the lock files
-// that it has open, are still in their places.
+// recheck is how often a Store checks that its session and its open lock files are still in
+// place.
 const recheck = time.Second
 
 func (s *Store) sessionPath(id string) string {
 	return filepath.Join(s.dir, sessionPrefix+id)
 }
 
-// own returns the id of this Store's session, which begins with the first
-// claim. A session whose file somebody has removed is followed by a new one.
+// own returns the id of this Store's session, which begins with the first claim. If the
+// file of a session was removed, own begins a new session.
 func (s *Store) own(now time.Duration) (string, error) {
 	if live := s.session.Load(); live != nil && now-time.Duration(live.checked.Load()) < recheck {
 		return live.id, nil
@@ -45,11 +46,11 @@ func (s *Store) own(now time.Duration) (string, error) {
 	}
 	old := s.session.Load()
 	if old != nil {
-		if old.file.stillAt(s.sessionPath(old.id)) {
+		if old.file.StillAt(s.sessionPath(old.id)) {
 			old.checked.Store(int64(now))
 			return old.id, nil
 		}
-		s.checked.Store(false) // The directory may have gone, too.
+		s.checked.Store(false) // The directory may be gone, too.
 	}
 	live, err := s.beginSession()
 	if err != nil {
@@ -59,7 +60,7 @@ func (s *Store) own(now time.Duration) (string, error) {
 	live.checked.Store(int64(now))
 	s.session.Store(live)
 	if old != nil {
-		closeFile(old.h)
+		old.h.Close()
 	} else {
 		s.background.Go(s.sweep)
 	}
@@ -72,33 +73,33 @@ func (s *Store) beginSession() (*session, error) {
 		rand.Read(raw[:]) // never fails
 		id := hex.EncodeToString(raw[:])
 		path := s.sessionPath(id)
-		h, err := createFile(path, s.opts.Mode)
+		h, err := safefile.Create(path, s.opts.Mode)
 		if errors.Is(err, fs.ErrExist) {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		file, err := inspect(h, path, false)
+		file, err := h.Inspect(path, false)
 		if err != nil {
-			closeFile(h)
+			h.Close()
 			return nil, err
 		}
 		free, err := flock.Try(uintptr(h), true)
 		if err != nil {
-			closeFile(h)
+			h.Close()
 			os.Remove(path)
 			return nil, of(path, err)
 		}
-		if free && file.stillAt(path) {
+		if free && file.StillAt(path) {
 			return &session{id: id, h: h, file: file}, nil
 		}
-		// Somebody has taken it for a dead one before it was locked.
-		closeFile(h)
+		// A process has taken the new session for dead before it was locked.
+		h.Close()
 	}
 }
 
-// forget makes the next call look anew at all that a Store relies on.
+// forget makes the next call check the directory and the session again.
 func (s *Store) forget() {
 	s.checked.Store(false)
 	if live := s.session.Load(); live != nil {
@@ -108,16 +109,16 @@ func (s *Store) forget() {
 
 func (s *Store) endSession() {
 	if live := s.session.Load(); live != nil {
-		closeFile(live.h)
+		live.h.Close()
 		os.Remove(s.sessionPath(live.id))
 	}
 }
 
-// bellSize is the length of the text that others leave in a session's file to
-// make its Store look after its claims.
+// bellSize is the length of the text that another process writes into a session's file to
+// make the Store check its claims.
 const bellSize = 8
 
-// rung returns what the last of them has left.
+// rung returns the text that was last written into this Store's session file.
 func (s *Store) rung() (text [bellSize]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,37 +137,53 @@ func (s *Store) isOwn(id string) bool {
 	return false
 }
 
-// alive reports whether a session has not ended. It removes the file of one
-// that has. When it cannot tell, the session lives: its claims still run out.
+// alive reports whether a session has not ended, and removes the file of an ended session.
+// In doubt the session lives: its claims still expire.
 func (s *Store) alive(id string) bool {
 	if s.isOwn(id) {
 		return true
 	}
 	path := s.sessionPath(id)
-	h, err := openFile(path, false)
+	h, err := safefile.Open(path, false)
+	if errors.Is(err, fs.ErrNotExist) && s.deaf.Load() {
+		h, err = s.openOnShare(path)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
-		if !s.deaf.Load() {
-			return false
-		}
-		// A network file system may not have heard of a new file yet. Whoever
-		// makes one asks the server.
-		h, err = createFile(path, s.opts.Mode)
+		return false
 	}
 	if err != nil {
 		return true
 	}
-	defer closeFile(h)
-	// Shared, so that two who look at the same time both find it dead.
+	defer h.Close()
+	// A shared lock: two concurrent checks both find the session dead.
 	if free, err := flock.Try(uintptr(h), false); err != nil || !free {
 		return true
 	}
-	if at, err := inspect(h, path, true); err == nil && at.stillAt(path) {
+	if at, err := h.Inspect(path, true); err == nil && at.StillAt(path) {
 		os.Remove(path)
 	}
 	return false
 }
 
-// sweep removes what dead sessions have left behind that no claim names.
+// openOnShare opens a file that a network file system may not show yet: trying to create
+// the file asks the server. A concurrent check of the same session may create and remove
+// the file meanwhile.
+func (s *Store) openOnShare(path string) (h safefile.Handle, err error) {
+	for range 100 {
+		h, err = safefile.Create(path, s.opts.Mode)
+		if !errors.Is(err, fs.ErrExist) {
+			return h, err
+		}
+		h, err = safefile.Open(path, false)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return h, err
+		}
+	}
+	return safefile.None, errors.New("the file appears and disappears")
+}
+
+// sweep removes the files of all dead sessions, including those that no claim names any
+// more.
 func (s *Store) sweep() {
 	dir, err := os.Open(s.dir)
 	if err != nil {

@@ -15,8 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// A Store keeps claims in the files of a directory. All its methods may be
-// called at the same time.
+// A Store keeps claims in the files of a directory. Its methods may be called concurrently.
 type Store struct {
 	dir  string
 	opts Options
@@ -26,7 +25,7 @@ type Store struct {
 	closed  bool
 	checked atomic.Bool // the directory is fit
 	found   atomic.Pointer[os.FileInfo]
-	deaf    atomic.Bool // the directory tells only of what this host does
+	deaf    atomic.Bool // the directory reports only the events of this host
 
 	session    atomic.Pointer[session]
 	watcher    watcher
@@ -42,13 +41,13 @@ var (
 
 var errClosed = errors.New("the file lock store is closed")
 
-// New returns a Store over a directory, which is checked, and made if it is
-// missing, at the first use. nil means the default options.
+// New returns a Store over a directory. The first use checks the directory, and creates
+// it if it is missing. nil means the default options.
 func New(dir string, opts *Options) *Store {
 	s := &Store{files: make(map[string]*file)}
 	if dir != "" {
 		if abs, err := filepath.Abs(dir); err == nil {
-			dir = abs // The process may move.
+			dir = abs // The process may change its working directory.
 		}
 		s.dir = dir
 	}
@@ -65,13 +64,13 @@ func New(dir string, opts *Options) *Store {
 	return s
 }
 
-// ready checks the directory until it is found fit, and ctx always.
+// ready checks ctx always, and the directory until it is found fit.
 func (s *Store) ready(ctx context.Context) error {
 	if s.checked.Load() {
 		return ctx.Err()
 	}
 	if s.dir == "" {
-		return errors.New("the store of file locks has no directory")
+		return permanent{errors.New("the store of file locks has no directory")}
 	}
 	if err := checkMode(s.opts.Mode); err != nil {
 		return err
@@ -90,14 +89,14 @@ func (s *Store) ready(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Acquire asks for a claim, as driver.Store has it.
+// Acquire requests a claim, as driver.Store describes.
 func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	if err := check(c); err != nil {
 		return driver.Grant{}, err
 	}
 	sec, err := s.enter(ctx, c.Key, true)
 	if err != nil {
-		return driver.Grant{}, err
+		return driver.Grant{}, s.refusal(err)
 	}
 	if sec.held(c.ID) == nil && !sec.inLine(c.ID) {
 		sec.limit = roomy
@@ -107,7 +106,7 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	name := sec.file.name
 	switch saved := sec.leave(); {
 	case errors.Is(saved, errTooLong):
-		return driver.Grant{Floor: floor}, nil // No room for it now; there may be soon.
+		return driver.Grant{Floor: floor}, nil // There is no room for the claim now; there may be soon.
 	case err != nil || saved != nil:
 		return driver.Grant{}, errors.Join(err, saved)
 	}
@@ -137,8 +136,8 @@ func (sec *section) acquire(c driver.Claim) (driver.Grant, error) {
 	return g, err
 }
 
-// claim lets a claim that holds live with a session, which may be newer than
-// the one that it was taken in.
+// claim moves a held claim to a session, which may be newer than the session of the
+// Acquire.
 func (sec *section) claim(id, session string) {
 	if e := sec.held(id); e != nil && !e.Left {
 		e.Session = session
@@ -159,7 +158,7 @@ func checkKey(key string) error {
 	return nil
 }
 
-// Renew lets claims stand, as driver.Store has it.
+// Renew extends claims, as driver.Store describes.
 func (s *Store) Renew(ctx context.Context, cs []driver.Claim) []error {
 	return each(cs, func(c driver.Claim) error { return s.renew(ctx, c) })
 }
@@ -191,7 +190,7 @@ func (s *Store) renew(ctx context.Context, c driver.Claim) error {
 	return lost
 }
 
-// Release ends claims, as driver.Store has it.
+// Release ends claims, as driver.Store describes.
 func (s *Store) Release(ctx context.Context, cs []driver.Claim) []error {
 	return each(cs, func(c driver.Claim) error { return s.release(ctx, c) })
 }
@@ -201,7 +200,7 @@ func (s *Store) release(ctx context.Context, c driver.Claim) error {
 	if err != nil {
 		return lostIfGone(err)
 	}
-	s.watcher.untrack(sec.file.name, c.ID) // before others can see that it is gone
+	s.watcher.untrack(sec.file.name, c.ID) // before other processes can see the release
 	lost := sec.Release(sec.here.Moment, c)
 	sec.note()
 	if err := sec.leave(); err != nil {
@@ -210,11 +209,11 @@ func (s *Store) release(ctx context.Context, c driver.Claim) error {
 	return lost
 }
 
-// abreast is how many files a call for many claims waits for at a time, so
-// that one whose section is busy does not keep the others from their turn.
+// abreast is how many files a call for many claims waits for at a time. One busy section
+// therefore does not hold up the remaining claims.
 const abreast = 16
 
-// each calls f for every claim and returns the errors, nil if there were none.
+// each calls f for every claim and returns the errors, nil if there are none.
 func each(cs []driver.Claim, f func(driver.Claim) error) []error {
 	if len(cs) == 1 {
 		if err := f(cs[0]); err != nil {
@@ -239,7 +238,7 @@ func each(cs []driver.Claim, f func(driver.Claim) error) []error {
 	return nil
 }
 
-// lostIfGone says what it means for a claim that its file is not there.
+// lostIfGone turns a missing lock file into the loss of the claim.
 func lostIfGone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: its lock file was removed", driver.ErrLost)
@@ -247,9 +246,8 @@ func lostIfGone(err error) error {
 	return err
 }
 
-// Close ends the claims that this Store has taken, except those that were left
-// to stand, and waits for its goroutines. Calls that have begun come to their
-// end; later ones fail.
+// Close ends the claims of this Store, except claims renewed with Leave, and waits for the
+// goroutines of the Store. Calls under way complete; later calls fail.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {

@@ -10,26 +10,25 @@ import (
 	"github.com/holdfast-go/holdfast/internal/dirwatch"
 )
 
-// A watcher tells the waiting claims of a Store that they have been granted,
-// and the held ones that they are gone. It hears of it by events of the
-// directory, or where there are none, looks itself.
+// A watcher notifies the waiting claims of a Store of grants, and the held claims of
+// losses. The watcher receives events of the directory, or polls if there are no events.
 //
-// Two things ring: a process that has let others in closes the lock file, and
-// a process that ends closes its session. Ordinary calls do neither, so they
-// cost the watchers nothing.
+// There are two kinds of events. A process that has granted a queued claim closes the lock
+// file, and a process that ends closes its session. Ordinary calls cause no event, and cost
+// the watchers nothing.
 type watcher struct {
 	store *Store
 
 	mu        sync.Mutex
 	watched   map[string]*watched // by file name
-	waiting   int                 // claims that wait
-	held      int                 // claims that hold and are looked after
+	waiting   int                 // waiting claims
+	held      int                 // held claims under watch
 	listeners []*listener
 	started   bool
 	closed    bool
-	late      *time.Timer     // starts it for those who hold; nil: nobody does
-	events    *dirwatch.Watch // nil: look
-	kick      chan struct{}   // look soon
+	late      *time.Timer     // starts the watcher for held claims; nil: not scheduled
+	events    *dirwatch.Watch // nil: poll
+	kick      chan struct{}   // poll soon
 	quit      chan struct{}
 	stopped   sync.WaitGroup
 }
@@ -57,7 +56,7 @@ func (w *watcher) init(s *Store) {
 	w.quit = make(chan struct{})
 }
 
-// Watch wakes a waiting claim, as driver.Watcher has it.
+// Watch wakes a waiting claim, as driver.Watcher describes.
 func (s *Store) Watch(ctx context.Context, c driver.Claim, wake func(driver.Grant)) (stop func(), err error) {
 	if err := checkKey(c.Key); err != nil {
 		return nil, err
@@ -86,10 +85,11 @@ func (s *Store) Watch(ctx context.Context, c driver.Claim, wake func(driver.Gran
 	}), nil
 }
 
-// Notify reports claims of this Store that have ended, as driver.Notifier has
-// it. On Linux it hears of it at once, if the claim is older than half a second,
-// and else as soon as it is. Elsewhere it sees within 250 ms that a claim was
-// broken, and nothing of a lock file that was removed: the next renewal does.
+// Notify reports ended claims of this Store, as driver.Notifier describes. On Linux,
+// Notify reports the end of a claim at once, though perhaps not before the claim is half
+// a second old. Elsewhere, and on network file systems, Notify reports within 250 ms that
+// a claim was broken, but not that a lock file was removed: the next renewal reports the
+// removal.
 func (s *Store) Notify(lost func(key, id string, err error)) (stop func()) {
 	w, one := &s.watcher, &listener{lost}
 	w.mu.Lock()
@@ -102,11 +102,11 @@ func (s *Store) Notify(lost func(key, id string, err error)) (stop func()) {
 	}
 }
 
-// lull is how long claims are held before somebody looks after them. Most are
-// not held for that long, and to stop listening takes Linux ten milliseconds.
+// lull is how long claims are held before the watcher checks them. Most claims end sooner,
+// and to stop listening takes Linux ten milliseconds.
 const lull = 500 * time.Millisecond
 
-// track begins to look after a claim that holds.
+// track begins to watch a held claim.
 func (w *watcher) track(name, key, id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -124,7 +124,7 @@ func (w *watcher) track(name, key, id string) {
 	}
 }
 
-// untrack stops looking after a claim and reports whether it was looked after.
+// untrack stops watching a claim and reports whether the claim was watched.
 func (w *watcher) untrack(name, id string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -154,8 +154,7 @@ func (w *watcher) at(name, key string) *watched {
 	return at
 }
 
-// tidy forgets what nobody is interested in. A few stay, for keys that come
-// and go all the time.
+// tidy deletes a key without claims. A few stay, for keys that come and go all the time.
 func (w *watcher) tidy(name string, at *watched) {
 	if len(at.waits)+len(at.held) == 0 && len(w.watched) > maxOpen {
 		delete(w.watched, name)

@@ -36,17 +36,24 @@ func TestReleaseGrantsTheNext(t *testing.T) {
 		for _, u := range []*user{a, b} {
 			holder, next := exclusive("key"), waiting(exclusive("key"))
 			fence := a.granted(holder).Fence
-			wakes := u.watch(next)
+			wakes, asked := u.watch(next), time.Now()
 			u.refused(next)
 			a.release(holder)
+			if !inTime(t, asked) {
+				return
+			}
 			g := receive(t, wakes, "a wake")
 			for !g.OK { // It may be told to ask again for no reason, but will not.
 				g = receive(t, wakes, "the grant")
 			}
-			if g.Fence <= fence || g.Span != 1 || g.TTL <= 0 || g.TTL > next.Alive()+patience {
+			if g.Fence <= fence || g.Span != 1 || g.TTL <= 0 || g.TTL > next.Alive()+time.Since(asked)+time.Second {
 				t.Errorf("woken with %+v", g)
 			}
-			u.must(u.renew(next))
+			if err := u.renew(next); err != nil && inTime(t, asked) {
+				t.Fatal(err)
+			} else if err != nil {
+				return
+			}
 			u.release(next)
 		}
 	})
@@ -76,10 +83,13 @@ func TestPlaceOfTheDeadIsNotGranted(t *testing.T) {
 	holder, next := exclusive("key"), waiting(exclusive("key"))
 	a.granted(holder)
 	third.refused(waiting(exclusive("key")))
+	asked := time.Now()
 	b.refused(next)
 	a.must(third.Close())
 	a.release(holder)
-	b.must(b.renew(next)) // Release has passed over the dead one.
+	if err := b.renew(next); err != nil && inTime(t, asked) { // Release has passed over the dead one.
+		t.Error(err)
+	}
 }
 
 func TestNotify(t *testing.T) {
@@ -121,9 +131,13 @@ func TestNotifyOfABrokenWaiter(t *testing.T) {
 			}
 		})
 		a.refused(c)
-		wakes := a.watch(c)
+		wakes, asked := a.watch(c), time.Now()
 		a.refused(c)
-		b.must(b.Break(t.Context(), "key", driver.PublicID(c.ID)))
+		if err := b.Break(t.Context(), "key", driver.PublicID(c.ID)); err != nil && inTime(t, asked) {
+			t.Fatal(err)
+		} else if err != nil {
+			return
+		}
 		if err := receive(t, losses, "the loss"); !errors.Is(err, driver.ErrBroken) {
 			t.Errorf("told of %v, want %v", err, driver.ErrBroken)
 		}
@@ -141,10 +155,14 @@ func TestNobodyListensForAShortLock(t *testing.T) {
 		defer a.watcher.mu.Unlock()
 		return a.watcher.started
 	}
-	c := exclusive("key")
+	c, began := exclusive("key"), time.Now()
 	a.granted(c)
 	a.release(c)
-	if started() {
+	switch listens := started(); {
+	case time.Since(began) >= lull:
+		t.Log("not proved: the machine was so slow that the lock was no short one")
+		return
+	case listens:
 		t.Error("listens though nothing is held")
 	}
 	a.granted(exclusive("key"))

@@ -4,5 +4,5 @@ package filelock
 
 import "runtime"
 
-// yield lets others run for a moment.
+// yield lets other goroutines run for a moment.
 func yield() { runtime.Gosched() }

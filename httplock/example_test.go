@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -60,7 +59,6 @@ func ExampleMiddleware_options() {
 			holdfast.Wait(2 * time.Second),    // then 409; without it, at once
 			holdfast.MaxHold(5 * time.Minute), // for handlers that hang
 		},
-		Logger: slog.Default(),
 	})
 
 	work := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -120,6 +118,40 @@ func ExampleOnce_form() {
 		orders.ServeHTTP(httptest.NewRecorder(), r)
 	}
 	// Output: order tea
+}
+
+// A payment goes on when its client leaves, and ends when its lock is lost.
+func ExampleOnce_clientLeaves() {
+	locks, records := holdfast.New(memlock.New(), nil), new(once.Memory)
+	defer locks.Close()
+	client, leave := context.WithCancel(context.Background())
+	charge := func(ctx context.Context) error {
+		leave()
+		fmt.Println("charge:", client.Err(), "at the client,", ctx.Err(), "here")
+		return ctx.Err()
+	}
+
+	idempotent := httplock.Once(locks, records, &httplock.OnceOptions{Scope: httplock.User(currentUser)})
+	payments := signedIn("ann", idempotent(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		lock, _ := holdfast.FromContext(r.Context())
+		ctx := lock.Context(context.WithoutCancel(r.Context())) // ends with the lock only
+		if err := charge(ctx); err != nil {
+			http.Error(w, "not charged", http.StatusServiceUnavailable)
+			return // after a bare return, repeats would be told 200
+		}
+	})))
+
+	for _, ctx := range []context.Context{client, context.Background()} {
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/payments", strings.NewReader("amount=100"))
+		r.Header.Set("Idempotency-Key", `"8e03978e-40d5"`)
+		w := httptest.NewRecorder()
+		payments.ServeHTTP(w, r)
+		fmt.Printf("%d %q\n", w.Code, w.Header().Get(httplock.ReplayedHeader))
+	}
+	// Output:
+	// charge: context canceled at the client, <nil> here
+	// 200 ""
+	// 200 "true"
 }
 
 func ExampleFenced() {

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/fence"
 )
 
-// Fences remember the highest token of each key. [fence.Memory] are some.
+// Fences remember the highest token of each key. [fence.Memory] implements Fences.
 type Fences interface {
 	// Check calls write if no larger token of the key has been seen, and
 	// otherwise returns an error that matches [fence.ErrOutdated]. A larger token
@@ -28,28 +28,28 @@ type FencedOptions struct {
 	// Respond answers requests that are refused. Default: problem details in JSON.
 	Respond Responder
 
-	// Logger is told of requests that are refused for no fault of the client.
-	// Default: nothing is logged.
+	// Logger receives requests that are refused through no fault of the client. Default:
+	// [slog.Default].
 	Logger *slog.Logger
 }
 
-// Fenced lets requests through that carry the token of the lock on their key (see
-// [Transport]), unless a larger one has been seen: that is answered with 412.
-// Requests without a token, or with that of another key, get 428, and those that
-// make no sense 400. A request with a larger token waits for the handlers of
-// smaller ones to return; one whose context ends meanwhile gets 503.
+// Fenced lets a request through if the request carries the token of the lock on its key
+// (see [Transport]). If a larger token has been seen, the request gets 412. A request
+// without a token, or with the token of another key, gets 428; a malformed token or key
+// gets 400. A request with a larger token waits until the handlers of smaller tokens have
+// returned. If the request's context ends meanwhile, the request gets 503.
 //
-// The key says what lock a request needs, as the client takes it: "" is for those
-// that need none. A nil key takes the client's word for it, which protects what
-// its lock is for and nothing else.
+// key returns the key of the lock that a request needs, as the client names it; "" means
+// that the request needs no lock. A nil key trusts the client's choice of the key, which
+// protects the data of that lock and nothing else.
 //
-// Whoever can send requests can send any token, and with a very large one shut out
-// all others: authenticate first. Where the handler writes to a database, let that
-// remember the tokens ([Token] and [fence.SQL]), and it holds for several servers
-// and over restarts.
+// Authenticate clients first: every client can send any token, and a very large token shuts
+// out all other clients. If the handler writes to a database, let the database remember the
+// tokens ([Token] and [fence.SQL]): such a check holds for several servers and over
+// restarts.
 //
-// nil means the default options. What is wrong with an argument is answered to every
-// request with 500 and logged.
+// nil means the default options. An invalid argument is logged, and answered to every
+// request with 500.
 func Fenced(fences Fences, key KeyFunc, opts *FencedOptions) func(http.Handler) http.Handler {
 	if opts == nil {
 		opts = &FencedOptions{}
@@ -77,8 +77,8 @@ func Fenced(fences Fences, key KeyFunc, opts *FencedOptions) func(http.Handler) 
 	}
 }
 
-// check serves a request whose token passes. Its key must be the wanted one, if
-// there is one.
+// check serves a request whose token passes. If want is not "", the request's key must be
+// equal to want.
 func (a answers) check(fences Fences, w http.ResponseWriter, r *http.Request, next http.Handler, want string) {
 	key, token, err := Token(r)
 	if err == nil && want != "" && key != want {
@@ -95,8 +95,8 @@ func (a answers) check(fences Fences, w http.ResponseWriter, r *http.Request, ne
 	}
 }
 
-// Token returns key and fencing token that a request carries. The error is a
-// [*Problem]: 428 if there are none, 400 if they make no sense.
+// Token returns the key and the fencing token of a request. The error is a [*Problem]: 428
+// if the request has neither, 400 if they are malformed.
 func Token(r *http.Request) (key string, token uint64, err error) {
 	keys, tokens := r.Header.Values(KeyHeader), r.Header.Values(FenceHeader)
 	if len(keys) == 0 && len(tokens) == 0 {

@@ -7,20 +7,21 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"net/url"
 	"strings"
 )
 
-// IdempotencyHeader is what clients send the key of a request in, as the IETF draft
-// "The Idempotency-Key HTTP Header Field" has it.
+// IdempotencyHeader is the header in which clients send the key of a request, as in the
+// IETF draft "The Idempotency-Key HTTP Header Field".
 const IdempotencyHeader = "Idempotency-Key"
 
 // maxIdempotencyKey is enough for two hashes in hexadecimal.
 const maxIdempotencyKey = 255
 
-// IdempotencyKey is the key in the Idempotency-Key header, "" without it. It is a
-// string in quotes, as the draft says, of up to 255 characters. Since many clients
-// leave the quotes out, they may be missing around what has no spaces, quotes,
-// commas, semicolons or backslashes; it is the same key then. Anything else gets 400.
+// IdempotencyKey takes the key from the Idempotency-Key header; without the header the key
+// is "". The value is a string in quotes, as in the draft, of up to 255 characters. Since
+// many clients leave the quotes out, a value without spaces, quotes, commas, semicolons or
+// backslashes may go without quotes and is the same key. Every other value gets 400.
 func IdempotencyKey(r *http.Request) (string, error) {
 	values := r.Header.Values(IdempotencyHeader)
 	if len(values) == 0 {
@@ -36,8 +37,8 @@ func IdempotencyKey(r *http.Request) (string, error) {
 	return "idempotency/" + key, nil
 }
 
-// unquote reads a string of RFC 9651 and ignores its parameters, or takes a bare
-// word as it is.
+// unquote reads a string of RFC 9651 and ignores its parameters. A bare word is returned
+// unchanged.
 func unquote(text string) (string, bool) {
 	quoted := strings.HasPrefix(text, `"`)
 	if quoted {
@@ -64,19 +65,30 @@ func unquote(text string) (string, bool) {
 	return key.String(), !quoted
 }
 
-// payload is what a repeat must have in common with the first request.
+// payload is the default Fingerprint.
 func payload(r *http.Request, body []byte) string {
 	contentType, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if boundary := params["boundary"]; err == nil && contentType == "multipart/form-data" && boundary != "" {
 		body = bytes.ReplaceAll(body, []byte(boundary), nil)
 	}
 	hash := sha256.New()
-	fmt.Fprintf(hash, "%s %s\n", r.Method, r.URL.RequestURI())
+	host := strings.ToLower((&url.URL{Host: r.Host}).Hostname()) // the servers of a host may have several ports
+	fmt.Fprintf(hash, "%q %q %q %q\n", r.Method, host, target(r), r.URL.RequestURI())
 	hash.Write(body)
 	return string(hash.Sum(nil))
 }
 
-// digest makes a fingerprint of any length fit.
+// target returns path and query as the client has sent them. The URL is not enough to
+// distinguish routes: [http.StripPrefix] and similar handlers change the URL.
+func target(r *http.Request) string {
+	u, err := url.ParseRequestURI(r.RequestURI)
+	if err != nil {
+		return r.RequestURI // "" if no server has read the request
+	}
+	return u.RequestURI() // without the host that starts a request through a proxy
+}
+
+// digest shortens a fingerprint to a fixed length.
 func digest(fingerprint string) string {
 	sum := sha256.Sum256([]byte(fingerprint))
 	return hex.EncodeToString(sum[:])

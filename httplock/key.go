@@ -6,30 +6,28 @@ import (
 	"strings"
 )
 
-// A KeyFunc names what a request must have for itself: requests with equal keys
-// exclude each other. "" leaves the request unguarded. A key that is no key of a
-// lock, which has up to 512 bytes of UTF-8 with the Locker's prefix, is answered
-// with 400.
+// A KeyFunc returns the key that a request needs: requests with equal keys exclude each
+// other. "" leaves the request unguarded. A key has up to 512 bytes of UTF-8, including the
+// Locker's prefix; an invalid key is answered with 400.
 //
-// A [*Problem] that it returns is answered as it is, for example with 400.
-// Any other error is answered with 500 and its text only logged.
+// A [*Problem] that the KeyFunc returns is answered unchanged, for example with 400. Every
+// other error is answered with 500, and its text is only logged.
 //
 // The KeyFuncs of this package put their kind and name before the value, as in
-// "header/Order/7": whatever a client sends, it cannot name a lock that other
-// parts of the program take.
+// "header/Order/7". So a client cannot name a lock that other parts of the program use.
 type KeyFunc func(r *http.Request) (string, error)
 
-// User is the key of whoever makes the request, as id finds it in the request's
-// context, where the middleware that authenticates has put it. Requests for
-// which it returns "" are unguarded.
+// User takes the key from the user who sends the request. id returns the user from the
+// request's context, where the middleware that authenticates requests has stored it. If
+// id returns "", the request is unguarded.
 func User(id func(ctx context.Context) string) KeyFunc {
 	return func(r *http.Request) (string, error) {
 		return named("user/", id(r.Context())), nil
 	}
 }
 
-// Header is the key that the client sends in a header of this name. Clients
-// choose its value freely: [Join] it with [User] unless it cannot be guessed.
+// Header takes the key from a header with the given name. Clients choose the value freely:
+// [Join] the key with [User] unless the value cannot be guessed.
 func Header(name string) KeyFunc {
 	name = http.CanonicalHeaderKey(name)
 	kind := "header/" + name + "/"
@@ -38,10 +36,11 @@ func Header(name string) KeyFunc {
 	}
 }
 
-// PathValue is the key in a wildcard of the route's pattern, as
-// [http.Request.PathValue] has it. Routers other than that of net/http may not
-// set it, or not yet when the middleware runs; chi does for a middleware of the
-// route itself (ext/examples/http has chi, echo and gin).
+// PathValue takes the key from a wildcard of the route's pattern, as
+// [http.Request.PathValue] returns the value. Routers other than net/http's may not set
+// the value, or not before the middleware runs. chi sets the value for a middleware of
+// the route itself; ginlock does so for gin. A request without the value is unguarded,
+// unless [Required] refuses it.
 func PathValue(name string) KeyFunc {
 	kind := "path/" + name + "/"
 	return func(r *http.Request) (string, error) {
@@ -49,9 +48,9 @@ func PathValue(name string) KeyFunc {
 	}
 }
 
-// Route is the pattern that the request has matched, such as
-// "POST /orders/{id}", or its method and path where no pattern is known. It is
-// for [Join]: the same user may then use different routes at the same time.
+// Route takes the key from the matched pattern, such as "POST /orders/{id}", or from method
+// and path if no pattern is known. Route is for [Join]: a user may then use different
+// routes at the same time.
 func Route(r *http.Request) (string, error) {
 	if r.Pattern != "" {
 		return named("route/", r.Pattern), nil
@@ -66,8 +65,9 @@ func named(kind, value string) string {
 	return kind + value
 }
 
-// Join makes one key of several; no two lists of parts have the same. If a part
-// is "", so is the key: use [Required] for those that must be there.
+// Join combines several keys into a single key; different lists of parts never give the
+// same key. If a part is "", the combined key is "": use [Required] for parts that must be
+// there.
 func Join(parts ...KeyFunc) KeyFunc {
 	return func(r *http.Request) (string, error) {
 		joined := ""
@@ -82,7 +82,7 @@ func Join(parts ...KeyFunc) KeyFunc {
 	}
 }
 
-// join adds a part to those before it.
+// join appends a part.
 func join(parts, key string) string {
 	key = unbarred.Replace(key)
 	if parts == "" {
@@ -91,11 +91,11 @@ func join(parts, key string) string {
 	return parts + "|" + key
 }
 
-// unbarred makes room for | between parts.
+// unbarred escapes | in parts, which | separates.
 var unbarred = strings.NewReplacer("|", "%7C", "%", "%25")
 
-// Required answers requests without a key with 400. The detail tells the client
-// what is missing, such as "Send an Order header."
+// Required answers requests without a key with 400. The detail tells the client what is
+// missing, such as "Send an Order header."
 func Required(key KeyFunc, detail string) KeyFunc {
 	return func(r *http.Request) (string, error) {
 		k, err := key(r)

@@ -11,44 +11,45 @@ import (
 
 // Options are the settings of [Middleware]. The zero value is ready to use.
 type Options struct {
-	// Lock says how the lock is taken. A request that finds it held is refused
-	// at once unless there is a [holdfast.Wait] here, which should be shorter
-	// than the server's and the client's timeouts. [holdfast.MaxHold] ends the
-	// context of a handler that hangs, and frees the key soon after.
-	// [holdfast.Shared] and [holdfast.Slots] work as well.
+	// Lock has the options for acquiring the lock. A request that finds the lock held is
+	// refused at once. With a [holdfast.Wait] here, the request waits instead; the wait
+	// should be shorter than the timeouts of server and client. [holdfast.MaxHold] ends the
+	// context of a handler that hangs, and frees the key soon after. [holdfast.Shared] and
+	// [holdfast.Slots] work as well.
 	Lock []holdfast.LockOption
 
-	// FailOpen calls the handler without a lock if the store cannot be reached,
-	// for what should rather run twice than not at all. The handler's context
+	// FailOpen calls the handler without a lock if the store cannot be reached. Use
+	// FailOpen for work that may rather run twice than not at all. The handler's context
 	// then carries no lock (see [holdfast.FromContext]).
 	FailOpen bool
 
 	// Respond answers requests that are refused. Default: problem details in JSON.
 	Respond Responder
 
-	// Logger is told of requests that are refused for no fault of the client, that
-	// FailOpen lets through, or that have lost their lock. Default: nothing is logged.
+	// Logger receives requests that are refused through no fault of the client, that
+	// FailOpen lets through, or that have lost their lock. Default: [slog.Default].
 	Logger *slog.Logger
 }
 
-// Middleware lets one request per key through at a time, over all servers that
-// use the same store. The others get 409 with Retry-After, at once or after
-// waiting (see [Options].Lock).
+// Middleware lets one request per key through at a time, over all servers that use the same
+// store. Other requests get 409 with Retry-After, at once or after waiting (see
+// [Options].Lock).
 //
-// The handler's context carries the lock, and ends when the lock is lost: answer with
-// an error then, since net/http makes an empty 200 of no answer. The lock is given
-// back when the handler returns or panics, which is before the end of the response is
-// sent unless the handler flushes or sets Content-Length: a client that has its answer
-// can ask again. A handler that hijacks the connection keeps the lock until it returns,
-// not until the connection ends. If the client disconnects, the context ends as usual,
-// a request that waits leaves the line, and a handler that runs keeps the lock until
-// it returns.
+// The handler's context carries the lock, and ends when the lock is lost. Answer with an
+// error then: without an answer, net/http sends an empty 200.
 //
-// An [http.TimeoutHandler] belongs around the middleware: inside of it, it would
-// return, and the key be free, while the handler still works.
+// The lock is released when the handler returns or panics. That is before the end of the
+// response is sent, unless the handler flushes or sets Content-Length. So a client that
+// has its whole response can send its next request. A handler that hijacks the connection
+// keeps the lock until the handler returns, not until the connection ends. If the client
+// disconnects, the context ends as usual. A waiting request then leaves the queue; a
+// running handler keeps the lock until the handler returns.
 //
-// The ResponseWriter is passed on as it is. nil means the default options. What
-// is wrong with an argument is answered to every request with 500 and logged.
+// Put an [http.TimeoutHandler] around the middleware. Inside, the TimeoutHandler would
+// return and free the key while the handler still works.
+//
+// The ResponseWriter is passed on unchanged. nil means the default options. An invalid
+// argument is logged, and answered to every request with 500.
 func Middleware(locks *holdfast.Locker, key KeyFunc, opts *Options) func(http.Handler) http.Handler {
 	if opts == nil {
 		opts = &Options{}
@@ -70,7 +71,7 @@ func Middleware(locks *holdfast.Locker, key KeyFunc, opts *Options) func(http.Ha
 	}
 }
 
-// atOnceUnless puts Wait(0) before the options of a caller, which override it.
+// atOnceUnless puts Wait(0) before the options of a caller, which override Wait(0).
 func atOnceUnless(opts []holdfast.LockOption) []holdfast.LockOption {
 	return append([]holdfast.LockOption{holdfast.Wait(0)}, opts...)
 }
@@ -117,15 +118,16 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	serve(lock.Context(ctx), g.next, w, r)
 }
 
-// serve lets a handler answer under another context. The files of a form that it has
-// left on disk are then those of r, with which the server removes them.
+// serve calls a handler with a different context. r then owns the form files that the
+// handler has left on disk: the server removes the files of r.
 func serve(ctx context.Context, h http.Handler, w http.ResponseWriter, r *http.Request) {
 	copied := r.WithContext(ctx)
 	h.ServeHTTP(w, copied)
 	r.MultipartForm = copied.MultipartForm
 }
 
-// without answers a request that has not got its lock, or serves it all the same.
+// without refuses a request that has not acquired its lock, or serves the request if
+// FailOpen allows.
 func (g *guard) without(w http.ResponseWriter, r *http.Request, err error) {
 	unreachable := ProblemOf(err).Status == http.StatusServiceUnavailable && !errors.Is(err, holdfast.ErrClosed)
 	if !g.failOpen || !unreachable || r.Context().Err() != nil {

@@ -326,3 +326,25 @@ func TestOverhead(t *testing.T) {
 		t.Errorf("a request takes %v allocations more than without the middleware, want fewer than 10", n)
 	}
 }
+
+// A silent store is no fault of the client, who is told to come back.
+func TestSilentStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		locks := holdfast.New(silentStore{memlock.New()}, nil)
+		defer locks.Close()
+		var log strings.Builder
+		opts := &httplock.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}
+		w := serve(httplock.Middleware(locks, order, opts)(http.NotFoundHandler()), newRequest("7"))
+		wantProblem(t, w, http.StatusServiceUnavailable, "at the moment")
+		if !strings.Contains(log.String(), "not answered") {
+			t.Errorf("logged %q, want that the store has not answered", log.String())
+		}
+	})
+}
+
+type silentStore struct{ *memlock.Store }
+
+func (silentStore) Acquire(ctx context.Context, _ driver.Claim) (driver.Grant, error) {
+	<-ctx.Done()
+	return driver.Grant{}, ctx.Err()
+}

@@ -1,7 +1,6 @@
 package httplock
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,63 +15,61 @@ import (
 	"github.com/holdfast-go/holdfast/once"
 )
 
-// OnceOptions are the settings of [Once]. Scope must be set; the zero value does for
-// the rest.
+// OnceOptions are the settings of [Once]. Scope must be set; every other field may keep its
+// zero value.
 type OnceOptions struct {
-	// Scope names the client whose keys these are, usually by [User]: two clients
-	// that send the same key have nothing to do with each other, and nobody is
-	// shown the response to somebody else. A request for which it is "" gets 400.
-	// [Anyone] is for keys that no other client can guess, such as the hidden
-	// token of a form.
+	// Scope names the client that owns the keys, usually by [User]. Equal keys of two
+	// clients are independent, and no client sees the response to another client. A request
+	// with the scope "" gets 400. Use [Anyone] only for keys that no other client can
+	// guess, such as the hidden token of a form.
 	Scope KeyFunc
 
-	// Key names the request. Requests without a key are served as usual, without
-	// being remembered. Default: [IdempotencyKey], without which there is 400.
+	// Key names the request. Requests without a key are served as usual, and not
+	// remembered. Default: [IdempotencyKey], with 400 if the key is missing.
 	Key KeyFunc
 
-	// Retention is how long a response is remembered, from 1ms to ten years.
-	// Default 24h.
+	// Retention is how long a response is remembered, from 1ms to ten years. Default 24h.
 	Retention time.Duration
 
-	// Lock says how the lock of a key is taken. A repeat that comes while the first
-	// is at work gets 409 at once unless there is a [holdfast.Wait] here: then it
-	// waits for the response. Only exclusive locks will do.
+	// Lock has the options for acquiring the lock of a key. A repeat that arrives while the
+	// first request is in progress gets 409 at once. With a [holdfast.Wait] here, the
+	// repeat waits for the response instead. Only exclusive locks are accepted.
 	Lock []holdfast.LockOption
 
-	// MaxRequest is how many bytes the body of a request may have; a larger one gets
-	// 413 before anything is done. Default 1 MiB. Each request that is served holds
-	// its body in memory.
+	// MaxRequest limits the body of a request, in bytes; a larger request gets 413 before
+	// anything is done. Default 1 MiB. Each request in progress holds its body in memory.
 	MaxRequest int64
 
-	// MaxResponse is how many bytes of a response's body are kept, up to 960 KiB.
-	// Default 256 KiB. See [Once] for what becomes of a larger one.
+	// MaxResponse limits the response body that is kept, in bytes, up to 960 KiB. Default
+	// 256 KiB. [Once] describes the treatment of larger responses.
 	MaxResponse int
 
-	// Keep says whether a response is remembered. Default: status 200 to 499, except
-	// those that ask to try again, which are 408, 425, 429 and from 400 on all with
-	// Retry-After, and 499 itself, which is for clients that have left.
-	// If it is not, the next request with the key is served anew.
+	// Keep reports whether a response is remembered. Default: status 200 to 499, except
+	// 408, 425, 429, 499 (for clients that have left), and every status from 400 on with
+	// Retry-After. If Keep returns false, the next request with the key is served anew.
 	Keep func(status int, header http.Header) bool
 
-	// Headers are the names of those that are remembered. Default: Cache-Control,
+	// Headers are the names of the headers that are remembered. Default: Cache-Control,
 	// Content-Type, -Disposition, -Encoding, -Language, -Location, ETag, Last-Modified,
 	// Link, Location, Retry-After and X-Content-Type-Options.
 	Headers []string
 
-	// Fingerprint is what two requests with one key must have in common. Default:
-	// method, path, query and body; the boundary of a multipart form, which browsers
-	// make anew each time, does not count.
+	// Fingerprint returns the content that two requests with the same key must share.
+	// Default: method, host, path, query and body. The path is the client's path together
+	// with the path of r, from which [http.StripPrefix] may have removed the route. The
+	// port of the host does not count, nor does the boundary of a multipart form, which
+	// browsers generate anew for every request.
 	Fingerprint func(r *http.Request, body []byte) string
 
 	// Respond answers requests that are refused. Default: problem details in JSON.
 	Respond Responder
 
-	// Logger is told of requests that are refused for no fault of the client, and
-	// of responses that could not be remembered. Default: nothing is logged.
+	// Logger receives requests refused through no fault of the client, and responses that
+	// could not be remembered. Default: [slog.Default].
 	Logger *slog.Logger
 }
 
-// Bounds and defaults of what is kept.
+// Limits and defaults of requests and responses.
 const (
 	defaultRequest  = 1 << 20
 	defaultResponse = 256 << 10
@@ -82,33 +79,40 @@ const (
 // ReplayedHeader is set, to true, on a response that was remembered.
 const ReplayedHeader = "Idempotent-Replayed"
 
-// Once serves one request per key and gives its response to all that repeat it, in
-// whichever server they arrive, until the retention is over.
+// Once serves the first request of a key and replays its response to every repeat, on every
+// server, until the retention is over.
 //
-// A repeat gets the same status, body and [OnceOptions].Headers, with
-// [ReplayedHeader]. While the first is at work it gets 409, or waits for it. With
-// another [OnceOptions].Fingerprint it gets 422. If the server of the first dies,
-// a repeat is served anew one TTL after that. A response that is not to be kept, or
-// a panic, lets the next request with the key be served anew. So does a handler that
-// returns without a response because its context has ended: it is answered for as
-// [ProblemOf] does for the cause, which is 409 if the lock was lost.
+// A repeat gets the same status, body and [OnceOptions].Headers, with [ReplayedHeader].
+// While the first request is in progress, the repeat gets 409, or waits. A repeat with a
+// different [OnceOptions].Fingerprint gets 422. If the server of the first request dies, a
+// repeat is served anew one TTL later.
 //
-// The response is sent once it is remembered, so a handler can neither flush nor
-// hijack: the ResponseWriter has no such methods, and [http.ResponseController]
-// returns [http.ErrNotSupported]. Trailers are dropped. If the body grows beyond MaxResponse, it is
-// passed on from then on, and only the fact is remembered: repeats get 409 with the
-// status that the first has had. If remembering fails, the response is sent all the
-// same, and logged; a repeat may then be served anew. For what must not happen
-// twice even then, see package once on effects that commit with their records.
+// A request is finished when its handler returns. The response is remembered even if the
+// client has left or the lock was lost meanwhile: a client that timed out retries the
+// request, and the effect must not happen twice. A handler that returns without writing has
+// answered with an empty 200, as in net/http. So a handler that stops before its effect
+// must report the failure: by a response that Keep refuses, such as [http.Error] with 503,
+// or by panic([http.ErrAbortHandler]). The next request with the key is then served anew.
 //
-// An [http.TimeoutHandler] belongs around the middleware, as with [Middleware].
-// Requests by GET, HEAD, OPTIONS and TRACE are served as usual, since they may be
-// repeated. Others that would switch protocols get 400, except to h2c, which a
-// server may ignore.
+// The handler's context ends when the client leaves. For an effect that must not be cut off
+// then, use a context that ends only with the lock, as in the example below.
 //
-// All servers need the same store of locks, which must have fencing tokens, and the
-// same records. If either does not answer there is 503. What is wrong with an
-// argument is answered to every request with 500 and logged.
+// The response is sent after it is remembered, so a handler can neither flush nor hijack:
+// the ResponseWriter has no such methods, and [http.ResponseController] returns
+// [http.ErrNotSupported]. Trailers are dropped. When the body grows beyond MaxResponse,
+// the response is passed on directly, and only the status is remembered: repeats get 409,
+// with the status of the first response in the detail. If the record cannot be written,
+// the response is sent anyway and the error is logged; a repeat may then be served anew.
+// If an effect must not happen twice even then, commit the effect with its record: see
+// package once.
+//
+// Put an [http.TimeoutHandler] around the middleware, as with [Middleware]. GET, HEAD,
+// OPTIONS and TRACE requests are served as usual, since they may be repeated. Other
+// requests that would switch protocols get 400, except to h2c, which a server may ignore.
+//
+// All servers need the same lock store, which must have fencing tokens, and the same
+// records. If the lock store or the records do not answer, the client gets 503. An invalid
+// argument is logged, and answered to every request with 500.
 func Once(locks *holdfast.Locker, records once.Records, opts *OnceOptions) func(http.Handler) http.Handler {
 	if opts == nil {
 		opts = &OnceOptions{}
@@ -167,7 +171,7 @@ func (o *OnceOptions) resolve() error {
 	return nil
 }
 
-// clientClosedRequest is what many servers answer to nobody.
+// clientClosedRequest is the status that many servers log for a client that has left.
 const clientClosedRequest = 499
 
 func worthKeeping(status int, header http.Header) bool {
@@ -175,7 +179,7 @@ func worthKeeping(status int, header http.Header) bool {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests, clientClosedRequest:
 		return false
 	}
-	again := status >= 400 && header.Get("Retry-After") != "" // elsewhere it says when to look for the result
+	again := status >= 400 && header.Get("Retry-After") != "" // below 400, Retry-After says when to look for the result
 	return status >= 200 && status < 500 && !again
 }
 
@@ -221,7 +225,8 @@ func (s *single) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.run(w, r, effect)
 }
 
-// key is that of the records: it cannot be one of another part of the program.
+// key returns the key of the records. Its prefix keeps it apart from the keys of other
+// parts of the program.
 func (s *single) key(r *http.Request) (string, error) {
 	key, err := s.opts.Key(r)
 	if err != nil || key == "" {
@@ -246,8 +251,8 @@ func switchesProtocol(r *http.Request) bool {
 	return upgrade != "" && !strings.EqualFold(upgrade, "h2c")
 }
 
-// repeatable is the error of a request that may be sent again: the lock ended
-// before the request had begun.
+// repeatable returns the error of a request that may be retried: the lock ended before the
+// request had begun.
 func repeatable(err error) error {
 	if errors.Is(err, fence.ErrOutdated) {
 		return &Problem{Status: http.StatusConflict, Detail: heldDetail, RetryAfter: time.Second, Err: err}
@@ -255,16 +260,10 @@ func repeatable(err error) error {
 	return err
 }
 
-// run serves the request and has its response remembered before it is sent.
+// run serves the request and remembers the response before sending it.
 func (s *single) run(w http.ResponseWriter, r *http.Request, effect *once.Effect) {
 	rec := newRecorder(w, s.opts.MaxResponse)
-	ctx := effect.Context(r.Context())
-	serve(ctx, s.next, rec, r)
-	if rec.status == 0 && ctx.Err() != nil { // not the empty 200 that it would be otherwise
-		s.close(effect, r)
-		s.refuse(w, r, context.Cause(ctx))
-		return
-	}
+	serve(effect.Context(r.Context()), s.next, rec, r)
 	rec.end()
 	if s.opts.Keep(rec.status, rec.sent) {
 		err := effect.Finish(r.Context(), keep(rec, s.opts.Headers).encode())
@@ -272,7 +271,7 @@ func (s *single) run(w http.ResponseWriter, r *http.Request, effect *once.Effect
 			s.log(r, "response is not remembered", err)
 		}
 	}
-	s.close(effect, r) // so that a slow client does not keep others waiting
+	s.close(effect, r) // so that a slow client does not keep repeats waiting
 	rec.send()
 }
 
@@ -282,7 +281,7 @@ func (s *single) close(effect *once.Effect, r *http.Request) {
 	}
 }
 
-// replay answers with what was kept.
+// replay answers with the remembered response.
 func (s *single) replay(w http.ResponseWriter, r *http.Request, kept []byte) {
 	reply, err := decode(kept)
 	switch {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/httplock"
+	"github.com/holdfast-go/holdfast/internal/sim"
 	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/once"
 )
@@ -22,12 +23,19 @@ func TestOnceUnderLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const keys = 20
 		store, records := memlock.New(), new(once.Memory)
+		var mu sync.Mutex
+		random := rand.New(rand.NewPCG(sim.Seed(t), 0))
+		draw := func(n int64) int64 {
+			mu.Lock()
+			defer mu.Unlock()
+			return random.Int64N(n)
+		}
 		var succeeded [keys]atomic.Int32
 		handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			var key int
 			fmt.Sscan(r.URL.Query().Get("key"), &key)
-			time.Sleep(rand.N(2 * time.Second))
-			switch rand.IntN(6) {
+			time.Sleep(time.Duration(draw(int64(2 * time.Second))))
+			switch draw(6) {
 			case 0:
 				w.WriteHeader(http.StatusInternalServerError)
 			case 1:
@@ -51,7 +59,7 @@ func TestOnceUnderLoad(t *testing.T) {
 			for i := range 200 {
 				all.Go(func() {
 					defer func() { recover() }()
-					time.Sleep(rand.N(5 * time.Minute))
+					time.Sleep(time.Duration(draw(int64(5 * time.Minute))))
 					r := submit(fmt.Sprint(i%keys), "tea")
 					r.URL.RawQuery = fmt.Sprintf("key=%d", i%keys)
 					w := serve(h, r)

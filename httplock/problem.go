@@ -1,6 +1,7 @@
 package httplock
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,28 +16,28 @@ import (
 	"github.com/holdfast-go/holdfast/once"
 )
 
-// A Problem is why a request is refused. As a handler, it answers with the
-// problem details of RFC 9457 in JSON.
+// A Problem is the reason why a request is refused. As a handler, a Problem answers with
+// the problem details of RFC 9457 in JSON.
 type Problem struct {
 	Status     int           // such as 409
 	Detail     string        // a sentence for the client
-	RetryAfter time.Duration // when it may pay to ask again; 0: unknown
+	RetryAfter time.Duration // when to retry; 0: unknown
 	Err        error         // for logs, not for clients; may be nil
 }
 
-// ProblemOf says how to answer an error of this module, also for handlers that
-// take locks themselves:
+// ProblemOf returns the answer to an error of this module, also for handlers that acquire
+// locks themselves:
 //
 //   - [holdfast.ErrHeld]: 409, with RetryAfter
 //   - [holdfast.ErrLost]: 409
 //   - [fence.ErrOutdated]: 412
 //   - an [http.MaxBytesError]: 413
 //   - [once.ErrMismatch]: 422
-//   - a Problem: as it is
+//   - a Problem: unchanged
 //   - [holdfast.ErrKey]: 400
-//   - any other [holdfast.ErrInvalid], [holdfast.ErrDeadlock], [holdfast.ErrNotFenced]: 500,
-//     since it is the program that asks for what cannot be
-//   - anything else: 503, since a store did not answer
+//   - every other [holdfast.ErrInvalid], [holdfast.ErrDeadlock], [holdfast.ErrNotFenced]: 500,
+//     since the program has made an impossible request
+//   - every other error: 503, since a store did not answer
 func ProblemOf(err error) *Problem {
 	var problem *Problem
 	var held *holdfast.HeldError
@@ -97,13 +98,13 @@ func (p *Problem) Error() string {
 // Unwrap returns Err.
 func (p *Problem) Unwrap() error { return p.Err }
 
-// ServeHTTP answers with the problem, in place of a response whose headers may have
-// been set already, as [http.Error] does.
+// ServeHTTP answers with the problem. Headers that describe the replaced response, such
+// as Content-Length, are removed, as by [http.Error].
 func (p *Problem) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	for _, ofAnother := range []string{"Content-Length", "Content-Encoding", "Etag", "Last-Modified"} {
 		w.Header().Del(ofAnother)
 	}
-	text, _ := json.Marshal(struct { // which cannot fail
+	text, _ := json.Marshal(struct { // cannot fail
 		Title  string `json:"title"`
 		Status int    `json:"status"`
 		Detail string `json:"detail"`
@@ -121,37 +122,34 @@ func (p *Problem) setRetryAfter(h http.Header) {
 	}
 }
 
-// A Responder answers a request that is refused. It may call [Problem.ServeHTTP]
-// for those that it leaves to it. Set Retry-After as it does.
+// A Responder answers a refused request. The Responder may call [Problem.ServeHTTP] for
+// problems without an answer of its own. Set Retry-After as [Problem.ServeHTTP] does.
 type Responder func(w http.ResponseWriter, r *http.Request, p *Problem)
 
-// answers are how a middleware refuses.
+// answers hold the Responder and the Logger of a middleware.
 type answers struct {
 	respond Responder
-	logger  *slog.Logger
+	logger  *slog.Logger // nil: slog.Default at the time of the entry
 }
 
 func newAnswers(respond Responder, logger *slog.Logger) answers {
 	if respond == nil {
 		respond = func(w http.ResponseWriter, r *http.Request, p *Problem) { p.ServeHTTP(w, r) }
 	}
-	if logger == nil {
-		logger = slog.New(slog.DiscardHandler)
-	}
 	return answers{respond, logger}
 }
 
-// refuse answers with what an error stands for.
+// refuse answers with the Problem of an error.
 func (a answers) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	p := ProblemOf(err)
 	left := r.Context().Err() != nil && errors.Is(err, context.Canceled)
-	if p.Status >= 500 && !left { // that a client leaves is no fault of ours
+	if p.Status >= 500 && !left { // a client that leaves is not the server's fault
 		a.log(r, "request is refused", err)
 	}
 	a.respond(w, r, p)
 }
 
-// refuseKey answers for a KeyFunc that has failed.
+// refuseKey answers after a KeyFunc has failed.
 func (a answers) refuseKey(w http.ResponseWriter, r *http.Request, err error) {
 	var p *Problem
 	if !errors.As(err, &p) {
@@ -161,6 +159,6 @@ func (a answers) refuseKey(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 func (a answers) log(r *http.Request, text string, err error) {
-	// The client's departure ends the request, not what is to be told of it.
-	a.logger.ErrorContext(context.WithoutCancel(r.Context()), text, "method", r.Method, "path", r.URL.Path, "error", err)
+	// The context may have ended because the client left; the log entry is written anyway.
+	cmp.Or(a.logger, slog.Default()).ErrorContext(context.WithoutCancel(r.Context()), text, "method", r.Method, "path", r.URL.Path, "error", err)
 }

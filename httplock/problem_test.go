@@ -1,9 +1,12 @@
 package httplock_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fence"
 	"github.com/holdfast-go/holdfast/httplock"
+	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/once"
 )
 
@@ -55,4 +59,48 @@ func TestProblemOf(t *testing.T) {
 			t.Errorf("%v does not tell of %v", p, c.err)
 		}
 	}
+}
+
+// A middleware that nobody gave a Logger still says why it refuses every request.
+func TestDefaultLogger(t *testing.T) {
+	locks, records := newLocks(t, memlock.New()), new(once.Memory)
+	lost := func(*http.Request) (string, error) { return "", errors.New("no session") }
+	for want, guard := range map[string]func(http.Handler) http.Handler{
+		"needs a Locker and a KeyFunc":        httplock.Middleware(locks, nil, nil),
+		"Scope must say whose keys these are": httplock.Once(locks, records, nil),
+		"httplock.Once needs a Locker":        httplock.Once(nil, records, &httplock.OnceOptions{Scope: httplock.Anyone}),
+		"httplock.Fenced needs Fences":        httplock.Fenced(nil, nil, nil),
+		"find the key: no session":            httplock.Middleware(locks, lost, &httplock.Options{FailOpen: true}),
+		"method=POST path=/orders error=":     httplock.Once(locks, records, &httplock.OnceOptions{Scope: lost}),
+	} {
+		// A program may set its logger after it has made its routes.
+		text := setDefaultLogger(t)
+		w := serve(guard(created), submit("a", "tea"))
+		wantProblem(t, w, http.StatusInternalServerError, "not set up")
+		if !strings.Contains(text.String(), "level=ERROR") || !strings.Contains(text.String(), want) {
+			t.Errorf("%s: the log has %q", want, text)
+		}
+	}
+	text := setDefaultLogger(t)
+	silent := &httplock.Options{Logger: slog.New(slog.DiscardHandler)}
+	serve(httplock.Middleware(locks, nil, silent)(created), submit("a", "tea"))
+	for _, r := range []*http.Request{submit("", "tea"), submit("a", "tea"), submit("a", "milk")} { // mistakes of clients
+		serve(httplock.Once(locks, records, &httplock.OnceOptions{Scope: httplock.Anyone})(created), r)
+	}
+	if text.Len() > 0 {
+		t.Errorf("the log has %s", text)
+	}
+}
+
+// setDefaultLogger returns what is logged by default, to the end of the test.
+func setDefaultLogger(t *testing.T) *bytes.Buffer {
+	var text bytes.Buffer
+	logger, writer, flags := slog.Default(), log.Writer(), log.Flags()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&text, nil)))
+	t.Cleanup(func() {
+		slog.SetDefault(logger)
+		log.SetOutput(writer) // which slog has set
+		log.SetFlags(flags)
+	})
+	return &text
 }

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// A recorder holds a response back until it is remembered. Only one that grows too
-// large is passed on as it comes. It neither flushes nor hijacks, and has no Unwrap
-// by which somebody else would.
+// A recorder holds a response back until it is remembered. A response beyond the limit is
+// passed on directly. The recorder neither flushes nor hijacks, and has no Unwrap, so no
+// caller can flush or hijack through Unwrap.
 type recorder struct {
 	w       http.ResponseWriter
 	limit   int
 	header  http.Header // the handler's
-	status  int         // 0 until it is known
-	sent    http.Header // as the header was then
+	status  int         // 0 until known
+	sent    http.Header // a copy of header, made when the status was set
 	body    bytes.Buffer
 	passing bool // the body has grown beyond the limit
 }
@@ -53,7 +53,7 @@ func (rec *recorder) Write(p []byte) (int, error) {
 // end completes the response of a handler that has returned.
 func (rec *recorder) end() { rec.WriteHeader(http.StatusOK) }
 
-// send passes on what was held back.
+// send passes on the response that was held back.
 func (rec *recorder) send() {
 	if rec.passing {
 		return
@@ -66,7 +66,7 @@ func (rec *recorder) send() {
 	}
 }
 
-// The rest is for http.ResponseController.
+// The methods below are for http.ResponseController.
 
 func (rec *recorder) SetReadDeadline(t time.Time) error {
 	return http.NewResponseController(rec.w).SetReadDeadline(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/once"
 )
 
-// A reply is what is kept of a response: a line of JSON, and the body after it.
+// A reply is the remembered form of a response: a line of JSON, followed by the body.
 type reply struct {
 	Status  int         `json:"status"`
 	Header  http.Header `json:"header,omitempty"`
@@ -31,7 +31,7 @@ func keep(rec *recorder, headers []string) reply {
 }
 
 func (p reply) encode() []byte {
-	head, _ := json.Marshal(p) // which cannot fail
+	head, _ := json.Marshal(p) // cannot fail
 	if len(head)+1+len(p.body) > once.MaxResult {
 		return reply{Status: p.Status, Partial: true}.encode()
 	}

@@ -18,18 +18,18 @@ const (
 	FenceHeader = "Holdfast-Fence"
 )
 
-// A Transport sends key and fencing token of the lock that a request's context
-// carries, so that the server can refuse those who have lost theirs (see
-// [Fenced]). Requests whose context carries no lock are sent as they are.
+// A Transport sends key and fencing token of the lock in a request's context. The server
+// can then refuse clients that have lost the lock (see [Fenced]). Requests whose context
+// carries no lock are sent unchanged.
 type Transport struct {
 	base    http.RoundTripper
 	origins []string
 }
 
-// NewTransport returns a Transport over base, or over [http.DefaultTransport] if
-// that is nil. Only requests to these origins, such as "https://api.example.com"
-// or "http://localhost:8080", carry key and token: a redirect to elsewhere takes
-// them nowhere, since keys may name people.
+// NewTransport returns a Transport over base, or over [http.DefaultTransport] if base is
+// nil. Only requests to the given origins, such as "https://api.example.com" or
+// "http://localhost:8080", carry key and token. A redirect to a different origin carries
+// neither, since keys may name people.
 func NewTransport(base http.RoundTripper, origins ...string) (*Transport, error) {
 	if base == nil {
 		base = http.DefaultTransport
@@ -48,7 +48,7 @@ func NewTransport(base http.RoundTripper, origins ...string) (*Transport, error)
 	return t, nil
 }
 
-// origin returns scheme, host and port in one way of several.
+// origin returns scheme, host and port in a normal form.
 func origin(u *url.URL) string {
 	port := u.Port()
 	if port == "" {
@@ -57,9 +57,9 @@ func origin(u *url.URL) string {
 	return u.Scheme + "://" + strings.ToLower(u.Hostname()) + ":" + port
 }
 
-// RoundTrip sends a request. If the lock in its context is lost, the request is
-// not sent: the error then matches [holdfast.ErrLost]. It matches
-// [holdfast.ErrNotFenced] if the lock's store has no tokens.
+// RoundTrip sends a request. If the lock in the request's context is lost, the request is
+// not sent and the error matches [holdfast.ErrLost]. If the lock's store has no tokens, the
+// request is not sent and the error matches [holdfast.ErrNotFenced].
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	lock, ok := holdfast.FromContext(r.Context())
 	if !ok || !slices.Contains(t.origins, origin(r.URL)) {
@@ -84,7 +84,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.base.RoundTrip(r)
 }
 
-// CloseIdleConnections closes those of the Transport below.
+// CloseIdleConnections closes the idle connections of the base Transport.
 func (t *Transport) CloseIdleConnections() {
 	if c, ok := t.base.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()

@@ -22,8 +22,7 @@ func (s *Store) Holders(_ context.Context, key string) ([]driver.Holder, error) 
 	return nil, nil
 }
 
-// Keys implements [driver.Inspector]. It shows the keys as they are when the
-// sequence begins.
+// Keys implements [driver.Inspector]. The keys are those present when the sequence begins.
 func (s *Store) Keys(_ context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		keys, err := s.keys(prefix)
@@ -74,7 +73,7 @@ func (s *Store) Break(_ context.Context, key, id string) error {
 		}
 	}
 	sp.mu.Unlock()
-	// The loser first, so that it hears of it before anyone else begins.
+	// Notify the loser first, before a waiter is woken.
 	for _, n := range told {
 		n.lost(key, broken.ID, driver.ErrBroken)
 	}

@@ -1,45 +1,43 @@
-// Package memlock is a store in memory: locks among the goroutines of one
-// process, with everything that the other stores have. It is the reference of
-// the contract in package driver, and the store to test against.
+// Package memlock is a store in memory: locks among the goroutines of one process, with
+// every feature of the other stores. The package is the reference for the contract in
+// package driver, and the store to use in tests. Package locktest adds faults and virtual
+// time.
 //
 //	locks := holdfast.New(memlock.New(), nil)
 //
 // # How it works
 //
-// One mutex guards a map from keys to books of claims; a book lists who holds
-// the key and who stands in line. Whoever releases a claim lets the next in
-// line in and wakes just those, by a call on their own channel. There are no
-// goroutines and no timers: a claim that has run out is found by the next call
-// for its key. A key that nobody wants takes no memory; those that were left
-// to run out are swept away when the map has doubled.
+// One mutex guards a map from keys to books of claims. A book lists the holders of the key
+// and the queue of waiters. A release grants the lock to the next waiters in the queue and
+// wakes only these waiters, by a call on their own channel. There are no goroutines and no
+// timers: the next call for a key finds the claims that have expired. A key without claims
+// takes no memory. Keys left to expire are swept when the map has doubled.
 //
 // # What it promises
 //
-//   - Mutual exclusion while the process runs. Leases are measured by the
-//     monotonic clock, so steps of the wall clock change nothing.
-//   - First come, first served. Nobody passes the line, not even a try that
-//     would fit.
-//   - Fencing tokens that grow over all keys of the store: microseconds of the
-//     wall clock as of New, or the next number, whichever is larger. They grow
-//     over a restart of the process too, unless the clock is behind by then.
-//   - A call never blocks and never fails but by [driver.ErrInvalid] or after
-//     Close, so no context is looked at.
+//   - Mutual exclusion while the process runs. Leases are measured by the monotonic clock;
+//     steps of the wall clock have no effect.
+//   - FIFO order. No claim passes the queue, not even a try that would fit.
+//   - Fencing tokens that grow over all keys of the store. A token is the microseconds of
+//     the wall clock as of New, or the next number, whichever is larger. Tokens also grow
+//     over a restart of the process, unless the clock is behind by then.
+//   - A call never blocks. Apart from answers such as [driver.ErrLost], a call fails only
+//     with [driver.ErrInvalid] or after Close. The context is ignored.
 //
 // # What can go wrong
 //
-//   - It excludes nobody outside the process. Two processes with memlock each
-//     have their own locks.
-//   - The monotonic clock stands still while the machine sleeps. A lease then
-//     lasts longer than its TTL; the engine, which counts the sleep, tells its
-//     holder that it is lost all the same.
-//   - Everything ends with the process. [driver.Claim.Leave] does not outlive
-//     it.
+//   - The locks exclude nobody outside the process. Two processes with memlock have
+//     separate locks.
+//   - The monotonic clock stands still while the machine sleeps. A lease then lasts
+//     longer than its TTL. The engine counts the sleep, and still tells the holder that
+//     the lock is lost.
+//   - Every claim ends with the process. [driver.Claim.Leave] does not outlive the process.
 //
 // # URL
 //
-//	mem://       a new store of its own for each Open
-//	mem://name   one store for all who Open this name in this process; it is
-//	             forgotten when the last of them has closed it
+//	mem://       a new store for each Open
+//	mem://name   one store, shared by every Open of this name in this process; the
+//	             last Close deletes the store
 //
 // There are no parameters.
 package memlock
@@ -58,7 +56,7 @@ var errClosed = errors.New("memory store is closed")
 // A Store keeps claims in memory. Make one with New.
 type Store struct {
 	space   *space
-	session string // tells its claims from those of others in its space
+	session string // sets the claims of this Store apart within the space
 	closed  bool   // guarded by space.mu
 }
 
@@ -99,7 +97,7 @@ func (s *Store) Release(_ context.Context, cs []driver.Claim) []error {
 	return s.each(cs, (*book.Book).Release, true)
 }
 
-// each does the same to every claim. ends says that it may make room.
+// each does the same to every claim. ends says whether do may make room.
 func (s *Store) each(cs []driver.Claim, do func(*book.Book, book.Moment, driver.Claim) error, ends bool) (errs []error) {
 	sp := s.space
 	sp.mu.Lock()

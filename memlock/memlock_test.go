@@ -245,46 +245,46 @@ func TestClosed(t *testing.T) {
 // Random calls from many goroutines. Who is told that it holds an exclusive
 // claim counts itself in, and out again while the lease has not run out.
 func TestExclusion(t *testing.T) {
-	s := New()
-	var inside [4]struct {
-		sync.Mutex
-		last uint64
-	}
-	var group sync.WaitGroup
-	for worker := range 16 {
-		group.Go(func() {
-			random := rand.New(rand.NewPCG(uint64(worker), 2))
-			for i := range 300 {
-				n := random.IntN(len(inside))
-				c := writer(fmt.Sprint("key", n), fmt.Sprintf("%d/%d", worker, i))
-				c.TTL = time.Minute
-				g, ok := wait(t, s, c)
-				if !ok {
-					return
+	bubble(t, func(t tester) {
+		var inside [4]struct {
+			sync.Mutex
+			last uint64
+		}
+		var group sync.WaitGroup
+		for worker := range 16 {
+			group.Go(func() {
+				random := rand.New(rand.NewPCG(uint64(worker), 2))
+				for i := range 300 {
+					n := random.IntN(len(inside))
+					c := writer(fmt.Sprint("key", n), fmt.Sprintf("%d/%d", worker, i))
+					g, ok := t.wait(c)
+					if !ok {
+						return
+					}
+					if !inside[n].TryLock() {
+						t.Errorf("%s holds %s beside another", c.ID, c.Key)
+						return
+					}
+					if g.Fence <= inside[n].last {
+						t.Errorf("token %d after %d", g.Fence, inside[n].last)
+					}
+					inside[n].last = g.Fence
+					inside[n].Unlock()
+					if errs := t.Release(t.Context(), []driver.Claim{c}); errs != nil {
+						t.Errorf("Release: %v", errs)
+					}
 				}
-				if !inside[n].TryLock() {
-					t.Errorf("%s holds %s beside another", c.ID, c.Key)
-					return
-				}
-				if g.Fence <= inside[n].last {
-					t.Errorf("token %d after %d", g.Fence, inside[n].last)
-				}
-				inside[n].last = g.Fence
-				inside[n].Unlock()
-				if errs := s.Release(t.Context(), []driver.Claim{c}); errs != nil {
-					t.Errorf("Release: %v", errs)
-				}
-			}
-		})
-	}
-	group.Wait()
-	tester{t, s}.empty()
+			})
+		}
+		group.Wait()
+		t.empty()
+	})
 }
 
 // wait takes the claim as the engine does: ask, watch, ask again, sleep.
-func wait(t *testing.T, s *Store, c driver.Claim) (driver.Grant, bool) {
+func (t tester) wait(c driver.Claim) (driver.Grant, bool) {
 	wakes := make(chan driver.Grant, 1)
-	stop, err := s.Watch(t.Context(), c, func(g driver.Grant) {
+	stop, err := t.Watch(t.Context(), c, func(g driver.Grant) {
 		select {
 		case wakes <- g:
 		default: // It will ask anyway.
@@ -296,7 +296,7 @@ func wait(t *testing.T, s *Store, c driver.Claim) (driver.Grant, bool) {
 	}
 	defer stop()
 	for {
-		g, err := s.Acquire(t.Context(), c)
+		g, err := t.Acquire(t.Context(), c)
 		if err != nil {
 			t.Error(err)
 			return g, false

@@ -11,7 +11,7 @@ import (
 
 func init() { driver.Register("mem", open) }
 
-// named are the spaces that a URL can name and that somebody has open.
+// named holds the spaces that a URL can name and that are open.
 var named struct {
 	sync.Mutex
 	spaces map[string]*space
@@ -40,9 +40,9 @@ func open(_ context.Context, u *url.URL) (driver.Store, error) {
 	return sp.enter(), nil
 }
 
-// Close ends the watches of this Store and makes its later calls fail. Its
-// claims run out by themselves, also if another Store of the same name is
-// open. A second Close does nothing.
+// Close ends the watches of this Store and makes later calls fail. The claims of the Store
+// expire on their own, even if a second Store of the same name is open. A second Close does
+// nothing.
 func (s *Store) Close() error {
 	named.Lock()
 	calls, last := s.space.leave(s)

@@ -10,23 +10,23 @@ import (
 	"github.com/holdfast-go/holdfast/internal/book"
 )
 
-// A space is what the Stores of one name share.
+// A space is the state shared by the Stores of one name.
 type space struct {
 	name string
 	base time.Time // Moment.Now counts from here
 	wall int64     // base in microseconds since 1970
 
 	mu      sync.Mutex
-	entered int    // Stores ever made, for their sessions
-	open    int    // of these
-	floor   uint64 // the highest token of all keys, so that none is kept per key
+	entered int    // Stores ever made; numbers the sessions
+	open    int    // Stores open now
+	floor   uint64 // the highest token over all keys, so that none is kept per key
 	shelves map[string]*shelf
-	spare   []*shelf // empty ones, to use again
-	crowd   int      // so many keys, and it is time to sweep
+	spare   []*shelf // empty shelves, to use again
+	crowd   int      // the number of keys at which to sweep
 	notices []*notice
 }
 
-// A shelf is the place of one key: its book and who watches it.
+// A shelf is the place of one key: the book and the watches.
 type shelf struct {
 	book.Book
 	key     string
@@ -47,13 +47,13 @@ func newSpace(name string) *space {
 	}
 }
 
-// moment is the time. Read it with mu held, so that no call is before the last.
+// moment is the time. Call it with mu held, so that no call is earlier than the last.
 func (sp *space) moment() book.Moment {
 	now := time.Since(sp.base)
 	return book.Moment{Now: now, Wall: sp.wall + now.Microseconds()}
 }
 
-// take returns the shelf of a key. Give it back by put.
+// take returns the shelf of a key. Give the shelf back by put.
 func (sp *space) take(m book.Moment, key string) *shelf {
 	sh := sp.shelves[key]
 	if sh == nil {
@@ -78,8 +78,8 @@ func (sp *space) add(m book.Moment, key string) *shelf {
 	return sh
 }
 
-// sweep forgets the keys whose claims have all run out. Looking at all of them
-// only when their number has doubled makes it cheap for each.
+// sweep deletes the keys whose claims have all expired. Sweeping only when the number of
+// keys has doubled makes the cost per key small.
 func (sp *space) sweep(now time.Duration) {
 	for key, sh := range sp.shelves {
 		if len(sh.watches) == 0 && sh.Empty(now) {
@@ -89,8 +89,8 @@ func (sp *space) sweep(now time.Duration) {
 	sp.crowd = max(2*len(sp.shelves), minCrowd)
 }
 
-// put takes note of what a call has done to a shelf, and adds to calls whom to
-// wake for it once mu is free. room says that a claim has ended.
+// put records what a call has changed on a shelf. It adds to calls the watches to wake once
+// mu is free. room says whether a claim has ended.
 func (sp *space) put(sh *shelf, room bool, calls []call) []call {
 	sp.floor = sh.Floor
 	if len(sh.watches) > 0 {
@@ -100,7 +100,7 @@ func (sp *space) put(sh *shelf, room bool, calls []call) []call {
 	return calls
 }
 
-// tidy forgets a key that nobody wants.
+// tidy deletes a key that nobody wants.
 func (sp *space) tidy(sh *shelf) {
 	if len(sh.Held)+len(sh.Queue)+len(sh.Tombs)+len(sh.watches) > 0 {
 		return
@@ -121,8 +121,8 @@ func (sp *space) enter() *Store {
 	return &Store{space: sp, session: strconv.Itoa(sp.entered)}
 }
 
-// leave ends what a Store has going on in the space. It returns whom to wake
-// for it, and whether it was the last one open.
+// leave ends the watches and notices of a Store in the space. It returns the watches to
+// wake, and whether the Store was the last one open.
 func (sp *space) leave(s *Store) (calls []call, last bool) {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()

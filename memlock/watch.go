@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// A watch waits for one claim to be granted, or to be worth asking for again.
+// A watch waits until a claim is granted or worth a retry.
 type watch struct {
 	store *Store
 	id    string
@@ -20,8 +20,7 @@ type notice struct {
 	lost  func(key, id string, err error)
 }
 
-// A call is a wake-up to be made without the mutex, because what it calls is
-// not ours.
+// A call is a wake-up to be made without the mutex, because the callback is foreign code.
 type call struct {
 	wake  func(driver.Grant)
 	grant driver.Grant
@@ -33,8 +32,8 @@ func ring(calls []call) {
 	}
 }
 
-// Watch implements [driver.Watcher]. The context does not matter; the watch
-// lasts until stop or Close.
+// Watch implements [driver.Watcher]. The context is ignored; the watch lasts until stop or
+// Close.
 func (s *Store) Watch(_ context.Context, c driver.Claim, wake func(driver.Grant)) (stop func(), err error) {
 	sp := s.space
 	sp.mu.Lock()
@@ -61,12 +60,11 @@ func (sp *space) unwatch(key string, w *watch) {
 	}
 }
 
-// wake adds those to calls who were granted their claim by the last call. If
-// there is room and nobody stands in line, it also wakes those who watch
-// without having a place there.
+// wake adds to calls the watches of claims granted by the last call. If there is room and
+// the queue is empty, wake also adds the watches of claims without a place in the queue.
 func (sh *shelf) wake(room bool, calls []call) []call {
 	for _, p := range sh.Pushed {
-		// The first in line began to watch before the others, mostly.
+		// The head of the queue has mostly begun to watch first.
 		i := slices.IndexFunc(sh.watches, func(w *watch) bool { return w.id == p.ID })
 		if i >= 0 {
 			calls = append(calls, call{sh.watches[i].wake, p.Grant})
@@ -91,8 +89,8 @@ func (sh *shelf) holds(id string) bool {
 	return false
 }
 
-// Notify implements [driver.Notifier]. The one loss that this store learns of
-// by itself is that of a claim that Break has ended.
+// Notify implements [driver.Notifier]. The store reports one kind of loss: a claim ended
+// by Break.
 func (s *Store) Notify(lost func(key, id string, err error)) (stop func()) {
 	sp := s.space
 	n := &notice{s, lost}

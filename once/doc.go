@@ -1,49 +1,52 @@
-// Package once runs an effect once per key, in however many processes, and gives
-// everyone its result.
+// Package once runs an effect once per key, across processes, and gives every caller
+// the same result.
 //
 //	receipt, err := once.Do(ctx, locks, records, "order/7f3a", 24*time.Hour,
 //		func(ctx context.Context) ([]byte, error) {
 //			return charge(ctx, order) // ctx ends if the lock is lost
 //		})
 //
-// A lock alone keeps two from running at the same time. It does not keep the
-// second from running after the first: a form that is sent twice, a payment that
-// is tried again because its answer was lost. For that the result has to be
-// remembered, by [Records], next to a [holdfast.Locker].
+// A lock alone prevents two processes from running at the same time. A lock does not
+// prevent a second run after the first: a form sent twice, or a payment retried because
+// its answer was lost. To prevent the second run, the result must be remembered, by
+// [Records] next to a [holdfast.Locker].
 //
 // # How it works
 //
-// Whoever asks for a key looks whether its result is there already. If not, it
-// takes the lock "once/" + key, and tells the records that it begins, with the
-// fencing token of the lock. Then it runs the effect, has the result remembered
-// and unlocks. The others wait for the lock, or are refused, and find the result.
+// A caller first looks up the result of the key. If there is no result, the caller
+// acquires the lock "once/" + key. The caller then marks the key as begun in the
+// records, with the fencing token of the lock. Next the caller runs the effect, records
+// the result and releases the lock. Concurrent callers wait for the lock, or are
+// refused, and then find the result.
 //
-// "In progress" is therefore nothing that is written down and may stay for days:
-// it is the lease of the lock. If the owner dies, the lock ends with its TTL, and
-// one of those who ask takes over.
+// The state "in progress" is the lease of the lock, not a written mark that could stay
+// for days. If the owner dies, the lock expires after its TTL, and a waiting or later
+// caller takes over.
 //
 // # What it promises
 //
-//   - While records and locks keep what they were given, nobody runs the effect
-//     of a key once its result is remembered, until the retention is over.
-//   - Everyone who gets a result without an error gets the same. A former owner that
-//     was paused or cut off can neither overwrite the result of a later one nor add
-//     one where another has begun: the records refuse its token.
-//   - An error or a panic of the effect is not remembered. The next may try.
-//   - A key that was begun with one [Options.Fingerprint] is refused with another,
-//     while it is begun, also by an owner that has died, and when it is done.
+//   - While the records and the lock store keep their data, no process repeats an
+//     effect with a remembered result, until the retention ends.
+//   - Every caller that gets a result without an error gets the same result. The
+//     records reject the token of a former owner that was paused or cut off. A former
+//     owner can neither overwrite the result of a later owner nor add a result once a
+//     later owner has begun.
+//   - An error or a panic of the effect is not remembered. The next caller may try.
+//   - A key begun with an [Options.Fingerprint] is refused with a different
+//     fingerprint. The refusal holds while the key is begun, also by an owner that has
+//     died, and when the key is done.
 //
 // # What can go wrong
 //
-//   - An owner that dies, or loses its lock, after the effect and before the
-//     result is remembered leaves an effect that has happened and that runs again.
-//     No lock can prevent that. What does is to let effect and result commit
-//     together (see [SQL]), or to give what the effect reaches the key, as most
-//     payment services take one, or the token, which refuses the outdated owner.
-//   - A Finish that cannot reach the records leaves the same; its error matches
-//     [ErrUnrecorded].
-//   - The tokens of one lock store only compare with each other: all who share
-//     records share one lock store, and a prefix.
+//   - An owner may die, or lose its lock, after the effect and before the result is
+//     remembered. The effect has then happened and runs again. No lock can prevent the
+//     second run. To prevent it, commit effect and result together (see [SQL]); or pass
+//     the key to the service that the effect calls, as most payment services accept such
+//     a key; or pass the token, so that the service rejects an outdated owner.
+//   - A Finish that cannot reach the records has the same consequence; its error
+//     matches [ErrUnrecorded].
+//   - Tokens compare only within a single lock store. Processes that share records must
+//     share the lock store and the prefix.
 //
-// docs/once.md says for each kind of crash what holds.
+// docs/once.md lists the guarantees for every kind of crash.
 package once

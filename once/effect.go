@@ -11,9 +11,12 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/fence"
+	"github.com/holdfast-go/holdfast/internal/bounded"
+	"github.com/holdfast-go/holdfast/internal/shown"
+	"github.com/holdfast-go/holdfast/internal/silence"
 )
 
-// Bounds of what callers may ask for.
+// Limits of the arguments.
 const (
 	MaxKey         = driver.MaxKey - len(lockPrefix) // bytes, less the Locker's own prefix
 	MaxFingerprint = 256                             // bytes
@@ -23,47 +26,46 @@ const (
 
 const (
 	lockPrefix = "once/"
-	usual      = 24 * time.Hour // of retention
+	usual      = 24 * time.Hour // default retention
 
-	// unfinished is how long it is remembered at least that an effect was begun.
-	// One that takes longer cannot be finished.
+	// unfinished is the minimum time for which a begun effect is remembered. An effect
+	// that runs longer than remembered cannot be finished.
 	unfinished = 24 * time.Hour
 
-	patience = 10 * time.Second // with records that do not answer
-	bound    = 3 * time.Second  // of one call to records whose caller may be gone
+	patience = 10 * time.Second // limit for records that do not answer
+	bound    = 3 * time.Second  // limit of a single call to the records, whose caller may be gone
 )
 
 // Options are the settings of an effect. The zero value is ready to use.
 type Options struct {
-	// Fingerprint tells one use of the key from another, such as a hash of what
-	// was asked for, in up to 256 bytes. A key that was begun with another one is
-	// refused with [ErrMismatch].
+	// Fingerprint distinguishes uses of the same key, such as a hash of the request, in
+	// up to 256 bytes. A key begun with a different fingerprint is refused with
+	// [ErrMismatch].
 	Fingerprint string
 
-	// Retention is how long the result is remembered, from 1ms to ten years.
-	// Default 24h. An effect that has begun is remembered for as long, but at
-	// least for 24h, in which it must finish.
+	// Retention is how long the result is remembered, from 1ms to ten years. Default
+	// 24h. A begun effect is remembered for the same time, but for at least 24h, and
+	// must finish in that time.
 	Retention time.Duration
 }
 
-// An Effect is the right to run something once, or the result of what ran
-// before. Close it in any case. All its methods may be called from many
-// goroutines.
+// An Effect is the right to run an effect once, or the result of an earlier run. Always
+// close an Effect. All methods may be called from many goroutines.
 type Effect struct {
 	key       string
 	records   Records
 	retention time.Duration
 	token     uint64
 	result    []byte
-	lock      *holdfast.Lock // nil if it was done before
+	lock      *holdfast.Lock // nil if the effect was done before
 
 	mu      sync.Mutex
-	settled bool // Finish has been tried: only the records know how that ended
+	settled bool // Finish was tried: only the records know the outcome
 	closed  bool
 }
 
-// Begin returns the effect of a key: done, with its result, or else owned by
-// the caller, who runs it, calls [Effect.Finish] and, in any case,
+// Begin returns the effect of a key: either done, with its result, or owned by the
+// caller. The owner runs the effect, calls [Effect.Finish] and always calls
 // [Effect.Close].
 //
 //	effect, err := once.Begin(ctx, locks, records, key, once.Options{})
@@ -80,18 +82,19 @@ type Effect struct {
 //	}
 //	return effect.Finish(ctx, result)
 //
-// While another owns the effect, Begin waits as [holdfast.Locker.Lock] does:
-// until ctx ends, or for as long as [holdfast.Wait] among opts says, and then
-// returns an error that matches [holdfast.ErrHeld]. An owner that has died is
-// followed after the TTL of its lock by one of those who ask. Records that do not
-// answer within ten seconds are an error.
+// While another process owns the effect, Begin waits as [holdfast.Locker.Lock] does:
+// until ctx ends, or for the time of [holdfast.Wait] among the options. Begin then
+// returns an error that matches [holdfast.ErrHeld]. If the owner dies, a waiting or later
+// caller takes over after the TTL of the lock. If the records do not answer within ten
+// seconds, Begin returns an error. If the records answer after the lock was lost, the
+// error matches [holdfast.ErrLost], and the caller may try again.
 //
-// The key has 1 to 507 bytes of UTF-8, less the Locker's own prefix. It is locked
-// as "once/" + key. Options are those of Lock; [holdfast.Shared],
-// [holdfast.Slots] and [holdfast.Reenter] are refused, because with them an
-// effect could have two owners. A lock store without fencing tokens is refused
-// with [holdfast.ErrNotFenced], a bad key with [holdfast.ErrKey], and other bad
-// input with [holdfast.ErrInvalid].
+// The key has 1 to 507 bytes of UTF-8, less the Locker's own prefix. Begin locks the
+// key as "once/" + key. The options are the options of Lock. [holdfast.Shared],
+// [holdfast.Slots] and [holdfast.Reenter] are refused, because an effect could then
+// have two owners. A lock store without fencing tokens is refused with
+// [holdfast.ErrNotFenced], a bad key with [holdfast.ErrKey], and other bad input with
+// [holdfast.ErrInvalid].
 func Begin(ctx context.Context, locks *holdfast.Locker, records Records, key string, opts Options, lockOpts ...holdfast.LockOption) (*Effect, error) {
 	e := &Effect{key: key, records: records, retention: opts.Retention}
 	if e.retention == 0 {
@@ -100,7 +103,7 @@ func Begin(ctx context.Context, locks *holdfast.Locker, records Records, key str
 	if err := e.check(opts); err != nil {
 		return nil, e.failed("begin", err)
 	}
-	before, err := e.load(ctx) // whoever repeats what is done needs no lock
+	before, err := e.load(ctx) // a repeated call for a done effect needs no lock
 	if err != nil {
 		return nil, e.failed("begin", err)
 	}
@@ -116,35 +119,45 @@ func Begin(ctx context.Context, locks *holdfast.Locker, records Records, key str
 		return nil, err
 	}
 	if err := e.begin(ctx, lock, opts.Fingerprint); err != nil {
-		return nil, e.failed("begin", errors.Join(err, lock.Unlock()))
+		unlocked := bounded.Within(ctx, lock.Unlock) // a silent store takes seconds
+		if errors.Is(err, holdfast.ErrLost) {
+			unlocked = nil // err already reports the loss
+		}
+		return nil, e.failed("begin", errors.Join(err, unlocked))
 	}
 	return e, nil
 }
 
-func (e *Effect) load(ctx context.Context) (Record, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func (e *Effect) load(caller context.Context) (Record, error) {
+	ctx, cancel := context.WithTimeout(caller, patience)
 	defer cancel()
-	return e.records.Load(ctx, e.key)
+	r, err := e.records.Load(ctx, e.key)
+	return r, silence.For(caller, err, patience)
 }
 
 // begin asks the records whether the holder of the lock owns the effect.
-func (e *Effect) begin(ctx context.Context, lock *holdfast.Lock, fingerprint string) error {
+func (e *Effect) begin(caller context.Context, lock *holdfast.Lock, fingerprint string) error {
 	e.token = lock.Fence()
 	if e.token == 0 {
 		return lock.Err()
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(caller, patience)
 	defer cancel()
-	r, err := e.records.Begin(ctx, e.key, e.token, fingerprint, max(e.retention, unfinished))
+	r, err := e.records.Begin(lock.Context(ctx), e.key, e.token, fingerprint, max(e.retention, unfinished))
 	switch {
-	case err != nil:
-		return err
-	case r.Fingerprint != fingerprint:
+	case err == nil && r.Fingerprint != fingerprint:
 		return ErrMismatch
-	case r.State == Done:
+	case err == nil && r.State == Done:
 		e.result = r.Result
-		_ = lock.Unlock() // The result is known, whatever becomes of the lock.
+		_ = lock.Unlock() // The result is known, whatever happens to the lock.
 		return nil
+	case lock.Err() != nil: // Another process may have run the effect since.
+		if errors.Is(err, context.Canceled) { // because the lock was lost
+			err = nil
+		}
+		return errors.Join(lock.Err(), err)
+	case err != nil:
+		return silence.For(caller, err, patience)
 	}
 	e.lock = lock
 	return nil
@@ -168,20 +181,19 @@ func (e *Effect) check(opts Options) error {
 	return &inputError{holdfast.ErrInvalid, words}
 }
 
-// alone adds to the options what an effect needs.
+// alone adds the required lock options of an effect to opts.
 func alone(opts []holdfast.LockOption) []holdfast.LockOption {
 	return append([]holdfast.LockOption{holdfast.Exclusive(), holdfast.Fenced()}, opts...)
 }
 
-// Result returns the result of an effect that was done before, and whether it
-// was.
+// Result reports whether the effect was done before, and returns its result if so.
 func (e *Effect) Result() (result []byte, done bool) {
 	return bytes.Clone(e.result), e.lock == nil
 }
 
-// Context returns a copy of parent that carries the lock and ends when it is
-// lost (see [holdfast.Lock.Context]); parent itself if the effect was done
-// before.
+// Context returns a copy of parent that carries the lock and ends when the lock is lost
+// (see [holdfast.Lock.Context]). If the effect was done before, Context returns parent
+// itself.
 func (e *Effect) Context(parent context.Context) context.Context {
 	if e.lock == nil {
 		return parent
@@ -189,19 +201,19 @@ func (e *Effect) Context(parent context.Context) context.Context {
 	return e.lock.Context(parent)
 }
 
-// Token returns the fencing token of the owner, larger than that of every earlier
-// owner of the key; 0 if the effect was done before. Unlike
-// [holdfast.Lock.Fence] it is there after a loss too.
+// Token returns the fencing token of the owner, larger than the token of every earlier
+// owner of the key. If the effect was done before, Token returns 0. Unlike
+// [holdfast.Lock.Fence], Token returns the token after the lock is lost, too.
 func (e *Effect) Token() uint64 { return e.token }
 
-// Finish remembers the result, of at most 1 MiB, for whoever asks for the key
-// from now on. The end of ctx does not matter, since the effect has run: Finish
-// tries for up to some ten seconds, again while the outcome is unknown.
+// Finish remembers the result, of at most 1 MiB, for later callers of the key. Finish
+// ignores the end of ctx, because the effect has already run. While the outcome is
+// unknown, Finish retries, for up to about ten seconds.
 //
-// A lock that is lost does not matter either, unless another has begun since:
-// then that one's result will count, and the error matches [fence.ErrOutdated]
-// and [holdfast.ErrLost]. All errors but that of an effect which is not owned
-// match [ErrUnrecorded]. After [ErrTooLarge] a smaller result may be tried.
+// A lost lock does not keep Finish from succeeding, unless a later owner has begun since.
+// Then the later owner's result counts, and the error matches [fence.ErrOutdated] and
+// [holdfast.ErrLost]. Every error matches [ErrUnrecorded], unless the caller does not own
+// the effect. After [ErrTooLarge] the caller may try a smaller result.
 func (e *Effect) Finish(ctx context.Context, result []byte) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -223,7 +235,8 @@ func (e *Effect) Finish(ctx context.Context, result []byte) error {
 	return nil
 }
 
-// settle begins to finish. Call it with mu held.
+// settle checks that the effect can be finished, and marks it as settled before the
+// records are called. Call it with mu held.
 func (e *Effect) settle(result []byte) error {
 	switch {
 	case e.lock == nil || e.closed:
@@ -235,7 +248,7 @@ func (e *Effect) settle(result []byte) error {
 	return nil
 }
 
-// unrecorded says what became of an effect that has run.
+// unrecorded wraps the error of an effect that has run but is not remembered.
 func (e *Effect) unrecorded(err error) error {
 	err = fmt.Errorf("%w: %w", ErrUnrecorded, err)
 	if lost := e.lock.Err(); lost != nil {
@@ -244,7 +257,7 @@ func (e *Effect) unrecorded(err error) error {
 	return err
 }
 
-// persist calls again what fails without a certain answer, until ctx ends.
+// persist retries a call until the answer is certain or ctx ends.
 func persist(ctx context.Context, call func(context.Context) error) error {
 	pause := 20 * time.Millisecond
 	for {
@@ -257,19 +270,19 @@ func persist(ctx context.Context, call func(context.Context) error) error {
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return err
+			return silence.Of(err, patience)
 		}
 		pause = min(2*pause, time.Second)
 	}
 }
 
-// Close gives the key back. Unless Finish was called, nothing is remembered, and
-// the next who asks may run the effect. Close takes no context: a cancelled request
-// still gives its key back. It takes a few seconds at most.
+// Close releases the key. Unless Finish was called, nothing is remembered, and the next
+// caller may run the effect. Close takes no context: a cancelled request still releases
+// its key. Close takes a few seconds at most.
 //
-// It returns an error that matches [holdfast.ErrLost] if the lock was lost before
-// and Finish was not called: then the effect may not have been alone. A second
-// Close does nothing.
+// Close returns an error that matches [holdfast.ErrLost] if the lock was lost before
+// and Finish was not called. Then a second process may have run the effect, too. A
+// second Close does nothing.
 func (e *Effect) Close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -278,12 +291,12 @@ func (e *Effect) Close() error {
 	}
 	e.closed = true
 	if e.settled {
-		_ = e.lock.Unlock() // Finish has said what there is to say.
+		_ = e.lock.Unlock() // Finish has reported the outcome.
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
-	err := e.failed("close", e.records.Forget(ctx, e.key, e.token))
+	err := e.failed("close", silence.Of(e.records.Forget(ctx, e.key, e.token), bound))
 	return errors.Join(err, e.lock.Unlock())
 }
 
@@ -291,5 +304,5 @@ func (e *Effect) failed(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("once: %s %q: %w", op, e.key, err)
+	return fmt.Errorf("once: %s %s: %w", op, shown.Key(e.key), err)
 }

@@ -3,14 +3,13 @@ package once
 import "errors"
 
 var (
-	// ErrMismatch: the key was begun, or is done, with another fingerprint: it
-	// was used again for something else.
+	// ErrMismatch: the key was begun, or is done, with a different fingerprint. The key
+	// was reused for something else.
 	ErrMismatch = errors.New("key was used with another fingerprint")
 
-	// ErrUnrecorded: the effect has run, but its result could not be remembered,
-	// so it may run again. The error says why; one that also matches
-	// [fence.ErrOutdated] says that another has begun since, after the lock was
-	// lost.
+	// ErrUnrecorded: the effect has run, but the result could not be remembered, so the
+	// effect may run again. The error contains the reason. If the error also matches
+	// [fence.ErrOutdated], a later owner has begun since the lock was lost.
 	ErrUnrecorded = errors.New("effect has run but is not remembered")
 
 	// ErrTooLarge: the result has more than [MaxResult] bytes.
@@ -21,7 +20,7 @@ var (
 	errNotOwned = errors.New("effect is done or closed, so it cannot be finished")
 )
 
-// An inputError is what is wrong with an argument, in words of its own.
+// An inputError describes an invalid argument, in its own words.
 type inputError struct {
 	kind  error // holdfast.ErrInvalid or holdfast.ErrKey
 	words error

@@ -15,28 +15,33 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/filename"
 	"github.com/holdfast-go/holdfast/internal/flock"
-	"github.com/holdfast-go/holdfast/internal/netfs"
 )
 
-// File keeps records in a folder, for the processes of one user on one host. Set
-// Dir.
+// File keeps records in a folder, for the processes of a single user on a single host.
+// Set Dir.
 //
-// A record is a file of its own, which is written beside, brought to the disk and
-// then renamed: a process or a machine that ends in the midst of it leaves the old
-// record or the new one. The system's lock on a part of the folder keeps all others
-// out meanwhile; one that is stopped right then keeps that part, a 256th of the keys,
-// until it goes on or ends. The wall clock of the host counts the time of records.
+// Every record is a separate file. A new version is written beside the old file, synced
+// to disk and then renamed. If the process or the machine dies during a write, either
+// the old or the new record remains. During a call, an operating-system lock on a part
+// of the folder, a 256th of the keys, keeps other processes out. A process that is
+// stopped during a call keeps the part locked until the process continues or ends. The
+// wall clock of the host decides when records expire.
+//
+// File refuses a record of a different user, or a link, FIFO or the like in place of a
+// record. The error names the path.
 type File struct {
-	// Dir is the folder. It is made if it is missing, for this user alone, and
-	// refused if others may write to it.
+	// Dir is the folder. A missing folder is created, for the current user only. Dir is
+	// refused if the folder, or a folder above it, belongs to a user other than the
+	// current user or root. Dir is also refused if other users may write to the folder
+	// or replace it.
 	Dir string
 
-	// AllowNetwork accepts a folder on a network file system, whose locks are
-	// only as good as its server's.
+	// AllowNetwork accepts a folder on a network file system. Locks on a network file
+	// system are only as good as the locks of its server.
 	AllowNetwork bool
 
-	mu    sync.Mutex
-	ready bool // the folder was looked at
+	mu   sync.Mutex
+	safe string // the path of the folder, with links resolved, once found safe
 }
 
 var _ Records = (*File)(nil)
@@ -78,7 +83,8 @@ func (f *File) Forget(ctx context.Context, key string, token uint64) error {
 	return err
 }
 
-// change writes what next makes of a record, if that is a change, and returns it.
+// change writes the record that next returns, if next has changed it, and returns the
+// record.
 func (f *File) change(ctx context.Context, key string, next func(before kept, now time.Time) (after kept, changed bool, err error)) (Record, error) {
 	p, err := f.enter(ctx, key, true)
 	if err != nil {
@@ -99,44 +105,27 @@ func (f *File) change(ctx context.Context, key string, next func(before kept, no
 	return after.Record, err
 }
 
-// prepare makes the folder, and refuses one in which records would not be safe.
-func (f *File) prepare() error {
+// folder returns the path of the folder, and creates a missing folder. An unsafe folder
+// is refused.
+func (f *File) folder() (string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.ready {
-		return nil
+	if f.safe != "" {
+		return f.safe, nil
 	}
 	if f.Dir == "" {
-		return errors.New("File.Dir is not set: name a folder")
+		return "", errors.New("File.Dir is not set: name a folder")
 	}
-	info, err := os.Stat(f.Dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := os.MkdirAll(f.Dir, 0o700); err != nil {
-			return err
-		}
-		if err := syncDir(filepath.Dir(f.Dir)); err != nil {
-			return err
-		}
-		info, err = os.Stat(f.Dir)
+	if err := makeFolder(f.Dir); err != nil {
+		return "", err
 	}
-	if err != nil {
-		return err
-	}
-	if !info.IsDir() {
-		return fmt.Errorf("%s is not a folder", f.Dir)
-	}
-	if filepath.Separator == '/' && info.Mode().Perm()&0o022 != 0 {
-		return fmt.Errorf("others may write to %s: use a folder of this user alone (chmod go-w)", f.Dir)
-	}
-	if kind := netfs.Kind(f.Dir); kind != "" && !f.AllowNetwork {
-		return fmt.Errorf("%s is on a network file system (%s), where locks are only as good as its server's: use a local folder, or accept that with File.AllowNetwork", f.Dir, kind)
-	}
-	f.ready = true
-	return nil
+	safe, err := safeFolder(f.Dir, f.AllowNetwork)
+	f.safe = safe
+	return safe, err
 }
 
-// A part is a part of the folder in which this call is alone, or with others that
-// only read.
+// A part is a locked part of the folder. The call has exclusive access, or shares the
+// part with other readers.
 type part struct {
 	key, dir, path string
 	lock           *os.File
@@ -145,17 +134,17 @@ type part struct {
 
 const filePrefix = "once-"
 
-// enter locks the part of the folder to which a key belongs.
+// enter locks the part of the folder that contains the key.
 func (f *File) enter(ctx context.Context, key string, alone bool) (*part, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err := f.prepare(); err != nil {
+	dir, err := f.folder()
+	if err != nil {
 		return nil, err
 	}
-	p := &part{key: key, dir: filepath.Join(f.Dir, partOf(key))}
+	p := &part{key: key, dir: filepath.Join(dir, partOf(key))}
 	p.path = filepath.Join(p.dir, filename.Of(filePrefix, key))
-	var err error
 	if p.lock, err = openLock(p.dir); err != nil {
 		return nil, err
 	}
@@ -186,10 +175,9 @@ func partOf(key string) string {
 	return fmt.Sprintf("%02x", h.Sum32()>>24)
 }
 
-// openLock opens the file that is locked for a part. It is never removed.
+// openLock opens the lock file of a part. The lock file is never removed.
 func openLock(dir string) (*os.File, error) {
-	path := filepath.Join(dir, "lock")
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	err := safePart(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, err
@@ -197,15 +185,25 @@ func openLock(dir string) (*os.File, error) {
 		if err := syncDir(filepath.Dir(dir)); err != nil {
 			return nil, err
 		}
-		return os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+		err = safePart(dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(dir, "lock")
+	file, err := openFile(path, true)
+	if errors.Is(err, fs.ErrNotExist) {
+		if file, err = createFile(path); errors.Is(err, fs.ErrExist) { // by another process
+			return openFile(path, true)
+		}
 	}
 	return file, err
 }
 
-// leave lets others in: closing the file unlocks it.
+// leave releases the part: closing the file unlocks it.
 func (p *part) leave() { _ = p.lock.Close() }
 
-// load reads the record of the key, unless its time is over.
+// load reads the record of the key, unless the record has expired.
 func (p *part) load() (kept, error) {
 	key, k, err := readKept(p.path)
 	switch {
@@ -221,9 +219,14 @@ func (p *part) load() (kept, error) {
 	return k, nil
 }
 
-// save writes the record beside the old one and puts it in its place.
+// save writes the record beside the old file, then renames the new file into place. A
+// file left beside the record, by a dead process or a different user, is removed and
+// never written to.
 func (p *part) save(k kept) error {
 	beside := p.path + ".new"
+	if err := os.Remove(beside); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
 	if err := writeKept(beside, p.key, k); err != nil {
 		return err
 	}
@@ -233,23 +236,24 @@ func (p *part) save(k kept) error {
 	return syncDir(p.dir)
 }
 
-// sweep removes what this part of the folder has of records whose time is over,
-// one time in eight: reading the names takes its time where there are many.
+// sweep removes the expired records of this part of the folder, in one call out of
+// eight. Reading many names takes time.
 func (p *part) sweep() {
 	if rand.IntN(8) > 0 {
 		return
 	}
 	entries, err := os.ReadDir(p.dir)
 	if err != nil {
-		return // Another will, and nothing depends on it.
+		return // A later call will sweep, and nothing depends on it.
 	}
 	for _, entry := range entries {
 		path := filepath.Join(p.dir, entry.Name())
 		if !strings.HasPrefix(entry.Name(), filePrefix) || path == p.path {
 			continue
 		}
-		// The time of a file says when it is over, and spares reading it. But that
-		// may be that of a copy.
+		// The file's modification time is the expiry, which saves reading the file. A
+		// copied file may have a different time, so the record is read before the
+		// removal.
 		if info, err := entry.Info(); err != nil || p.now.Before(info.ModTime()) {
 			continue
 		}

@@ -4,16 +4,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"time"
 )
 
-// A fileText is what the file of a record says.
+// A fileText is the content of a record's file.
 type fileText struct {
 	Version     int       `json:"version"`
 	Key         string    `json:"key"`
-	State       State     `json:"state"` // 1 begun, 2 done, 0 given back
+	State       State     `json:"state"` // 1 begun, 2 done, 0 released
 	Token       uint64    `json:"token,string"`
 	Fingerprint []byte    `json:"fingerprint,omitempty"`
 	Result      []byte    `json:"result,omitempty"`
@@ -23,7 +24,12 @@ type fileText struct {
 const fileVersion = 1
 
 func readKept(path string) (key string, k kept, err error) {
-	text, err := os.ReadFile(path)
+	file, err := openFile(path, false)
+	if err != nil {
+		return "", kept{}, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(file)
 	if err != nil {
 		return "", kept{}, err
 	}
@@ -41,13 +47,14 @@ func damaged(path string, err error) error {
 	return fmt.Errorf("%s is not a record that this version can read; remove it if nobody needs it: %w", path, err)
 }
 
-// writeKept writes a file, and returns when it is on the disk.
+// writeKept writes a file that must not exist, and returns once the file is synced to
+// disk.
 func writeKept(path, key string, k kept) error {
 	text, err := json.Marshal(fileText{fileVersion, key, k.State, k.Token, []byte(k.Fingerprint), k.Result, k.until.UTC()})
 	if err != nil {
 		return err
 	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	file, err := createFile(path)
 	if err != nil {
 		return err
 	}
@@ -58,10 +65,10 @@ func writeKept(path, key string, k kept) error {
 	return os.Chtimes(path, k.until, k.until)
 }
 
-// syncDir brings the names in a folder to the disk.
+// syncDir syncs the names in a folder to disk.
 func syncDir(dir string) error {
 	if runtime.GOOS == "windows" {
-		return nil // It has no such call.
+		return nil // Windows has no such call.
 	}
 	file, err := os.Open(dir)
 	if err != nil {

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// Memory keeps records in the memory of one process, for tests and for programs
-// of one process that may forget when they end. The zero value is ready to use.
-// Its methods never block or fail but by a token.
+// Memory keeps records in the memory of a single process. Use Memory for tests, and for
+// programs of a single process that may lose the records when the program ends. The
+// zero value is ready to use. Methods never block, and fail only because of a token.
 type Memory struct {
 	mu      sync.Mutex
 	records map[string]kept
 	sweepAt int
 }
 
-// A kept record ends at its time.
+// A kept record expires at until.
 type kept struct {
 	Record
 	until time.Time
@@ -67,7 +67,7 @@ func (m *Memory) Forget(_ context.Context, key string, token uint64) error {
 	return err
 }
 
-// load returns a record whose time is not over. Call it with mu held.
+// load returns a record that has not expired. Call it with mu held.
 func (m *Memory) load(key string, now time.Time) Record {
 	k, ok := m.records[key]
 	if !ok || !now.Before(k.until) {
@@ -76,8 +76,8 @@ func (m *Memory) load(key string, now time.Time) Record {
 	return k.Record
 }
 
-// sweep removes the records whose time is over once there are twice as many as
-// were left the last time. Call it with mu held.
+// sweep removes the expired records, once there are twice as many records as the last
+// sweep left. Call it with mu held.
 func (m *Memory) sweep(now time.Time) {
 	const few = 64
 	if len(m.records) < m.sweepAt {

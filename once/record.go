@@ -8,59 +8,61 @@ import (
 	"github.com/holdfast-go/holdfast/fence"
 )
 
-// A State is how far an effect has come.
+// A State is the progress of an effect.
 type State uint8
 
 // The states of an effect.
 const (
-	Free  State = iota // not begun, or given back
+	Free  State = iota // not begun, or released without a result
 	Begun              // by the holder of the record's token, who may have died since
-	Done               // and its result is in the record
+	Done               // the record has the result
 )
 
-// A Record is what is remembered of one key. The zero value is that of a key of
+// A Record is the remembered state of a key. The zero value is the record of a key of
 // which nothing is remembered.
 type Record struct {
 	State       State
-	Token       uint64 // the largest that has begun, which is that of the result once it is Done
-	Fingerprint string // as it was begun with; "" while it is Free
-	Result      []byte // only if it is Done
+	Token       uint64 // the largest token that has begun; once Done, the token of the result
+	Fingerprint string // as given to Begin; "" while Free
+	Result      []byte // only if Done
 }
 
-// Records remember what was begun and what is done. [Memory], [File] and [SQL]
-// are some; package oncetest holds the suite that all pass. All methods may be
-// called at the same time, and each is atomic for its key.
+// Records remember begun effects and results. [Memory], [File] and [SQL] implement
+// Records; all pass the test suite of package oncetest. All methods may be called
+// concurrently, and every method is atomic for its key.
 //
-// Tokens decide: they are those of the locks that [Begin] takes, larger for each
-// later owner of a key. A method that is given a smaller token than the one
-// remembered changes nothing and returns an error that matches
-// [fence.ErrOutdated]. So a former owner can neither overwrite what a later one
-// has done nor make a record that nobody has begun. Any other error means that
-// the outcome is unknown; to call again with the same token is to call once.
+// The fencing tokens of the locks that [Begin] acquires decide: a later owner of a key
+// has a larger token. A method called with a smaller token than the remembered token
+// changes nothing and returns an error that matches [fence.ErrOutdated]. A former owner
+// can therefore neither overwrite the result of a later owner nor create a record for
+// an effect nobody has begun. After every other error the outcome is unknown. Repeating
+// a call with the same token has the effect of a single call.
 //
-// What is remembered of a key ends when its time, keep, is over, by the one clock
-// of the records where they have one, and takes no room for long after that.
+// A record expires when its time, keep, is over. If the records have a clock of their
+// own, that clock alone decides. An expired record takes up no room for long.
 type Records interface {
 	// Load returns the record of a key, the zero Record if there is none.
 	Load(ctx context.Context, key string) (Record, error)
 
-	// Begin remembers for keep that the holder of token has begun the effect,
-	// and returns the record as it is then. A record that is Done stays, and so
-	// does one that is Begun with another fingerprint.
+	// Begin remembers for keep that the holder of token has begun the effect, and
+	// returns the record after the call. Begin does not change a record that is Done,
+	// or Begun with a different fingerprint. It returns a record that is Done to a smaller
+	// token, too, without an error.
 	Begin(ctx context.Context, key string, token uint64, fingerprint string, keep time.Duration) (Record, error)
 
 	// Finish remembers the result for keep from now. The error matches
-	// fence.ErrOutdated also if nobody has begun with this token, or what that
-	// left was forgotten. It changes nothing if the record is Done by this token.
+	// fence.ErrOutdated also if nobody has begun with token, or if the begun record was
+	// forgotten. If the record is Done by token, Finish changes nothing.
 	Finish(ctx context.Context, key string, token uint64, result []byte, keep time.Duration) error
 
-	// Forget makes a record Free, also one that is Done, and gives it this token,
-	// for what is left of its time. It changes nothing if there is no record.
+	// Forget makes a record Free, even a record that is Done, and gives the record this
+	// token, for the rest of the record's time. If there is no record, Forget changes
+	// nothing.
 	Forget(ctx context.Context, key string, token uint64) error
 }
 
-// AfterBegin is what Begin makes of a record, and whether that is a change. It is
-// for those who write Records, as are AfterFinish and AfterForget.
+// AfterBegin returns the record after Begin, and whether the record has changed.
+// AfterBegin, AfterFinish and AfterForget are for implementations of Records.
 func (r Record) AfterBegin(key string, token uint64, fingerprint string) (next Record, changed bool, err error) {
 	switch {
 	case r.State == Done:
@@ -73,7 +75,7 @@ func (r Record) AfterBegin(key string, token uint64, fingerprint string) (next R
 	return Record{State: Begun, Token: token, Fingerprint: fingerprint}, true, nil
 }
 
-// AfterFinish is what Finish makes of a record, and whether that is a change.
+// AfterFinish returns the record after Finish, and whether the record has changed.
 func (r Record) AfterFinish(key string, token uint64, result []byte) (next Record, changed bool, err error) {
 	switch {
 	case r.Token > token:
@@ -87,7 +89,7 @@ func (r Record) AfterFinish(key string, token uint64, result []byte) (next Recor
 	return r, true, nil
 }
 
-// AfterForget is what Forget makes of a record, and whether that is a change.
+// AfterForget returns the record after Forget, and whether the record has changed.
 func (r Record) AfterForget(key string, token uint64) (next Record, changed bool, err error) {
 	switch {
 	case r.Token > token:

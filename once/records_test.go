@@ -148,14 +148,16 @@ func TestDamagedFile(t *testing.T) {
 
 // A process is in the midst of a write and does not come out.
 func TestPartThatIsBusy(t *testing.T) {
-	f := &once.File{Dir: t.TempDir()}
-	begin(t, f, "key", time.Hour)
-	unlock := once.LockPart(t, f, "key")
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	if _, err := f.Load(ctx, "key"); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), f.Dir) {
-		t.Errorf("%v, want the end of the context, and the file", err)
-	}
-	unlock()
-	begin(t, f, "key", time.Hour)
+	bubble(t, func(d *desk) {
+		f := &once.File{Dir: d.TempDir()}
+		begin(d.T, f, "key", time.Hour)
+		unlock := once.LockPart(d.T, f, "key")
+		ctx, cancel := context.WithTimeout(d.Context(), 20*time.Millisecond)
+		defer cancel()
+		if _, err := f.Load(ctx, "key"); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), f.Dir) {
+			d.Errorf("%v, want the end of the context, and the file", err)
+		}
+		unlock()
+		begin(d.T, f, "key", time.Hour)
+	})
 }

@@ -12,40 +12,40 @@ import (
 	"github.com/holdfast-go/holdfast/fence"
 )
 
-// SQL keeps records in a table of a database: PostgreSQL, MySQL, MariaDB or
-// SQLite. The database's clock counts their time. Set DB and Dialect, and make the
-// table once, by [SQL.Create] or by what [SQL.Schema] says.
+// SQL keeps records in a table of a PostgreSQL, MySQL, MariaDB or SQLite database. The
+// database's clock decides when records expire. Set DB and Dialect. Create the table
+// once, with [SQL.Create] or with the statements of [SQL.Schema].
 //
-// If what the effect changes is in the same database, effect and record can commit
-// together, by [SQL.Do] or [SQL.FinishTx]. Then no crash, pause or lost answer makes
-// the effect run again once it has happened.
+// If the effect changes the same database, effect and record can commit together, with
+// [SQL.Do] or [SQL.FinishTx]. Then no crash, pause or lost answer makes the effect run
+// again after it has happened.
 //
-// With SQLite give the client a time to wait for other writers, and begin
-// transactions that write by BEGIN IMMEDIATE: as _pragma=busy_timeout(10000) and
-// _txlock=immediate do for modernc.org/sqlite.
+// For SQLite, set a busy timeout, so that a writer waits for other writers. Begin write
+// transactions with BEGIN IMMEDIATE. For modernc.org/sqlite the settings are
+// _pragma=busy_timeout(10000) and _txlock=immediate.
 type SQL struct {
 	// DB is the database. It must be set.
 	DB *sql.DB
 
-	// Dialect says which engine it is. It must be set.
+	// Dialect names the database engine. It must be set.
 	Dialect fence.Dialect
 
-	// Table is the table's name, "holdfast_once" unless set: up to 48 letters,
-	// digits and _, and before it, if it has one, its schema and a dot.
+	// Table is the name of the table, default "holdfast_once": up to 48 letters, digits
+	// and _. A schema and a dot may precede the name.
 	Table string
 }
 
 var _ Records = (*SQL)(nil)
 
-// Schema returns the statements that make the table unless it is there, for a
+// Schema returns the statements that create the table if it is missing, for a
 // migration.
 func (s *SQL) Schema() ([]string, error) {
 	st, err := compile(s.Dialect, cmp.Or(s.Table, "holdfast_once"))
 	return st.create, err
 }
 
-// Create makes the table unless it is there. It needs the right to make tables;
-// all else needs the rights to read, insert, update and delete in this one.
+// Create creates the table if it is missing. Create needs the right to create tables.
+// All other methods need the rights to read, insert, update and delete in the table.
 func (s *SQL) Create(ctx context.Context) error {
 	st, err := s.statements()
 	if err != nil {
@@ -77,13 +77,13 @@ func load(ctx context.Context, tx fence.Tx, query, key string) (Record, error) {
 	return r, err
 }
 
-// again is how often a statement is tried that finds a record neither there nor
-// gone, because it ends or begins just then.
+// again is how often a statement is tried. A try fails if the record is neither there
+// nor gone, because the record expires or begins at the same moment.
 const again = 10
 
 var errRestless = errors.New("the record has changed with each look")
 
-// Begin implements [Records]. Each of its statements commits by itself.
+// Begin implements [Records]. Every statement of Begin commits by itself.
 func (s *SQL) Begin(ctx context.Context, key string, token uint64, fingerprint string, keep time.Duration) (Record, error) {
 	st, err := s.statements()
 	if err != nil {
@@ -114,15 +114,15 @@ func (s *SQL) Begin(ctx context.Context, key string, token uint64, fingerprint s
 	return Record{}, errRestless
 }
 
-// sweep removes some of the records whose time is over: more than are made, if
-// one in eight that makes a record does it.
+// sweep removes up to 16 expired records, in one out of eight calls that create a
+// record. On average, sweep removes more records than are created.
 func (s *SQL) sweep(ctx context.Context, st statements) {
 	if rand.IntN(8) > 0 {
 		return
 	}
 	rows, err := s.DB.QueryContext(ctx, st.over)
 	if err != nil {
-		return // Another will, and the caller's record is made.
+		return // A later call will sweep, and the caller's record is made.
 	}
 	var names [][]byte
 	for rows.Next() {
@@ -132,7 +132,8 @@ func (s *SQL) sweep(ctx context.Context, st statements) {
 		}
 	}
 	_ = rows.Close()
-	// One by one: those who remove several at once may wait for each other.
+	// Delete one by one: callers that delete several rows at once may wait for each
+	// other.
 	for _, name := range names {
 		if _, err := s.DB.ExecContext(ctx, st.remove, name); err != nil {
 			return
@@ -166,8 +167,7 @@ func (s *SQL) finish(ctx context.Context, tx fence.Tx, key string, token uint64,
 	return errRestless
 }
 
-// notNull returns the bytes as a value that is not NULL, which some clients take nil
-// for.
+// notNull returns b as a value that is not NULL. Some clients send nil as NULL.
 func notNull(b []byte) []byte {
 	if b == nil {
 		return []byte{}
@@ -193,8 +193,8 @@ func (s *SQL) Forget(ctx context.Context, key string, token uint64) error {
 	return err
 }
 
-// changes reports whether a statement has changed its row. False may also mean
-// that the row was that way before.
+// changes reports whether a statement has changed its row. False may also mean that the
+// row already had the new values.
 func changes(ctx context.Context, tx fence.Tx, query string, args ...any) (bool, error) {
 	for i, arg := range args {
 		if token, ok := arg.(uint64); ok {
@@ -209,7 +209,7 @@ func changes(ctx context.Context, tx fence.Tx, query string, args ...any) (bool,
 	return n > 0, err
 }
 
-// statements are those for calls of the database.
+// statements returns the statements for the database.
 func (s *SQL) statements() (statements, error) {
 	if s.DB == nil {
 		return statements{}, errors.New("once: SQL.DB is not set: open a database")

@@ -9,35 +9,36 @@ import (
 	"github.com/holdfast-go/holdfast/internal/identifier"
 )
 
-// statements are those of a dialect. Keys and fingerprints are bytes, because some
-// texts cannot hold every character, and some collations take Job and job for the
-// same. Times are microseconds since 1970.
+// statements are the SQL statements of a dialect. Keys and fingerprints are bytes: some
+// text types cannot hold every character, and some collations treat Job and job as
+// equal. Times are microseconds since 1970.
 type statements struct {
 	create []string
 	load   string // the record of a name
-	judge  string // as load, as of now and not of the start of a transaction
+	judge  string // like load, but as of now instead of the start of the transaction
 	insert string // from name, token, fingerprint and microseconds, unless there is a row
 	take   string // from token, fingerprint, microseconds, name, token and fingerprint
 	finish string // from result, microseconds, name and token
 	forget string // from token, name and token
 
-	// The same as finish and judge, but always with one row: how many were
-	// changed, and state and token. "" where that takes more than a statement.
+	// finishRow and judgeRow are finish and judge that always return a row: the number
+	// of changed rows, and state and token. Both are "" if the engine needs more than a
+	// statement.
 	finishRow string
 	judgeRow  string
 
-	over   string // some of the names whose time is over
-	remove string // one of them
+	over   string // some expired names
+	remove string // an expired name
 }
 
-// A dialect is what an engine does in its own way.
+// A dialect contains the parts that differ between engines.
 type dialect struct {
 	quote  string
-	now    string // the clock as of when the statement began
-	insert string // with what stands before and after VALUES of an insert that leaves what is there
+	now    string // the clock when the statement began
+	insert string // an insert around VALUES that leaves an existing row unchanged
 	create []string
-	latest string // after a SELECT that is to see what others have committed
-	count  string // around an UPDATE, to return how many rows it has changed
+	latest string // after a SELECT, to see what other transactions have committed
+	count  string // around an UPDATE, to return the number of changed rows
 }
 
 var dialects = map[fence.Dialect]dialect{
@@ -45,8 +46,8 @@ var dialects = map[fence.Dialect]dialect{
 		quote:  `"`,
 		now:    `CAST(extract(epoch FROM statement_timestamp()) * 1000000 AS bigint)`,
 		insert: `INSERT INTO {table} (name, state, token, fingerprint, expires) VALUES {values} ON CONFLICT (name) DO NOTHING`,
-		// Two sessions cannot both create what does not exist: one fails. So they
-		// take turns.
+		// If two sessions create the same missing table at once, one session fails. The
+		// advisory lock makes the sessions take turns.
 		create: []string{`DO $$ BEGIN
 PERFORM pg_advisory_xact_lock(8749283740199283347);
 CREATE TABLE IF NOT EXISTS {table} (name bytea PRIMARY KEY, state smallint NOT NULL, token bigint NOT NULL,
@@ -75,8 +76,8 @@ END $$`},
 	},
 }
 
-// compile puts the name of a table, perhaps after that of a schema and a dot,
-// into the statements.
+// compile fills the name of a table, optionally after a schema and a dot, into the
+// statements.
 func compile(engine fence.Dialect, table string) (statements, error) {
 	d, ok := dialects[engine]
 	if !ok {
@@ -121,7 +122,7 @@ WHERE name = ? AND (expires <= {now} OR state <> 2 AND token <= ? AND (state = 0
 	return st, nil
 }
 
-// number gives each ? its number.
+// number replaces every ? with its number.
 func number(text string) string {
 	var b strings.Builder
 	for n, part := range strings.Split(text, "?") {

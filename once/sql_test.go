@@ -12,7 +12,7 @@ import (
 )
 
 // Nothing of these reaches an engine; what does is tested with real ones, in
-// ext/internal/fences.
+// proof/fences.
 
 func TestSchema(t *testing.T) {
 	for _, test := range []struct {

@@ -11,11 +11,10 @@ import (
 	"github.com/holdfast-go/holdfast/fence"
 )
 
-// FinishTx remembers the result of an effect in the caller's transaction: it is
-// remembered when that commits, together with what the effect has changed. The
-// effect must have begun with s as its records, and tx must be of the same
-// database. FinishTx keeps others that ask for the key waiting until tx has ended, for
-// ten seconds at most.
+// FinishTx remembers the result of an effect in the caller's transaction. The result is
+// remembered when tx commits, together with the changes of the effect. The effect must
+// have begun with s as its records, and tx must belong to the same database. Other
+// callers of the key wait until tx has ended, for at most ten seconds.
 //
 //	effect, err := once.Begin(ctx, locks, records, key, once.Options{})
 //	// As always; then, in a transaction, the effect, and:
@@ -24,15 +23,15 @@ import (
 //	}
 //	return tx.Commit()
 //
-// Roll tx back after any error. One that matches [fence.ErrOutdated] says that
-// another has begun since, after the lock was lost. If Commit returns an error,
-// ask for the key again: it says whether it was done.
+// After every error, roll tx back. If the error matches [fence.ErrOutdated], a later
+// owner has begun since the lock was lost. If Commit returns an error, call Begin for
+// the key again to learn whether the effect was done.
 func (s *SQL) FinishTx(ctx context.Context, tx fence.Tx, e *Effect, result []byte) error {
 	return s.finishIn(e, result, func() error { return s.finish(ctx, tx, e.key, e.token, result, e.retention) })
 }
 
-// FinishRow is [SQL.FinishTx] for other clients of Postgres than database/sql: query
-// runs a statement in their transaction and returns its row.
+// FinishRow is [SQL.FinishTx] for Postgres clients other than database/sql. The
+// function query runs a statement in the caller's transaction and returns its row.
 //
 //	err := records.FinishRow(effect, result, func(query string, args ...any) fence.Row {
 //		return tx.QueryRow(ctx, query, args...) // with pgx
@@ -59,7 +58,7 @@ func (s *SQL) FinishRow(e *Effect, result []byte, query func(query string, args 
 	})
 }
 
-// finishIn finishes an effect in a transaction, by what finish does there.
+// finishIn finishes an effect in a transaction, by calling finish.
 func (s *SQL) finishIn(e *Effect, result []byte, finish func() error) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -75,15 +74,14 @@ func (s *SQL) finishIn(e *Effect, result []byte, finish func() error) error {
 	return nil
 }
 
-// Do is [Do] with s for the records and a transaction for fn: what fn does with tx
-// and its result commit together, or neither does. So even a crash, a pause or a
-// connection that breaks at the worst moment never lets it happen twice. fn must
-// neither commit nor roll back. An error of fn, or of the commit, rolls back, and
-// the next may try.
+// Do is [Do] with s as the records and a transaction for fn. The changes of fn in tx
+// and the result commit together, or neither does. A crash, a pause or a broken
+// connection therefore never makes the changes happen twice. fn must neither commit nor
+// roll back. An error of fn, or of the commit, rolls back, and the next caller may try.
 //
-// The transaction keeps a connection while fn runs. If the locks use the same DB,
-// let that have more connections than effects run at a time: a lock is lost that
-// none is left to renew.
+// The transaction keeps a connection while fn runs. If the locks use the same DB, allow
+// more connections than effects run concurrently. A lock is lost if no connection is
+// left to renew it.
 func (s *SQL) Do(ctx context.Context, locks *holdfast.Locker, key string, retention time.Duration, fn func(ctx context.Context, tx *sql.Tx) ([]byte, error), opts ...holdfast.LockOption) (result []byte, err error) {
 	e, err := Begin(ctx, locks, s, key, Options{Retention: retention}, opts...)
 	if err != nil {
@@ -116,8 +114,8 @@ func (s *SQL) transact(ctx context.Context, e *Effect, fn func(ctx context.Conte
 	return result, e.failed("commit", tx.Commit())
 }
 
-// outcome finds out what a commit that has failed has done. To begin again with
-// the same token waits until the transaction has ended, one way or the other.
+// outcome finds out whether a failed commit has taken effect. Begin with the same token
+// waits until the transaction has committed or rolled back.
 func (s *SQL) outcome(ctx context.Context, e *Effect, why error) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()

@@ -13,18 +13,20 @@ import (
 // A bid is one Acquire on its way to a majority.
 type bid struct {
 	*Store
-	claim   driver.Claim // as the nodes are asked for it
+	claim   driver.Claim // as sent to the nodes
 	began   time.Time
 	votes   []vote // by node
 	answers chan answer[vote]
-	open    bool // it has ended in a contest that has not
+	open    bool // the bid has ended, but its contest has not
 	over    atomic.Bool
 }
 
-// A vote is what a node has said to a bid.
+// A vote is the answer of a node to a bid.
 type vote struct {
 	kind  kind
 	grant driver.Grant
+	least uint64    // the smallest token with which the vote counts
+	won   uint64    // the token of the held claim, if the node is of the claim's majority
 	sent  time.Time // when the node was asked
 	err   error
 }
@@ -36,7 +38,7 @@ const (
 	asked
 	granted
 	refused
-	failed // it does not count; the node may hold the claim all the same
+	failed // the answer does not count; the node may hold the claim all the same
 )
 
 // Acquire implements [driver.Store].
@@ -87,7 +89,7 @@ func (s *Store) leave(id string) {
 	delete(s.bids, id)
 }
 
-// run looks what the nodes say, until that is a yes or a no.
+// run looks at the answers of the nodes, until the answers make a yes or a no.
 func (b *bid) run(ctx context.Context) (driver.Grant, error) {
 	var c contest
 	for {
@@ -113,8 +115,8 @@ func (b *bid) run(ctx context.Context) (driver.Grant, error) {
 	}
 }
 
-// look asks the nodes that have not granted the claim, and returns as soon as
-// waiting for the rest of them would change nothing, or the context ends.
+// look asks the nodes that have not granted the claim. It returns when more answers would
+// change nothing, or the context ends.
 func (b *bid) look(ctx context.Context) {
 	b.ask()
 	began := time.Now()
@@ -148,12 +150,12 @@ func (b *bid) ask() {
 				n.fly(ctx, b.claim, f)
 			}
 			<-f.done
-			b.answers <- answer[vote]{n, vote{grant: f.grant, sent: f.sent, err: f.young}, f.err}
+			b.answers <- answer[vote]{n, vote{grant: f.grant, least: f.least, won: f.won, sent: f.sent, err: f.young}, f.err}
 		})
 		if !began {
 			if pilot {
 				f.err = errClosed
-				n.land(b.claim.ID, f)
+				n.land(b.claim, f)
 			}
 			b.answers <- answer[vote]{node: n, err: errClosed}
 			end()
@@ -169,7 +171,7 @@ func (b *bid) judge(a answer[vote]) vote {
 	if v.grant.OK {
 		v.kind, fence, span = granted, v.grant.Fence, v.grant.Span
 	}
-	sane := b.clock.see(fence, span)
+	sane := b.clock.see(fence, span) && b.clock.see(v.least, 1)
 	switch {
 	case a.err != nil:
 		v.err = a.err
@@ -201,20 +203,31 @@ func (b *bid) won() bool {
 	return n >= b.majority()
 }
 
-// mayDo reports whether the answers are enough, though it would be better to
-// have all: with one more, a second round may not be needed; the more nodes
-// know a claim in line before its caller does, the better they agree on the
-// order of the line; and what is told of the others is about all nodes. A
-// reader needs more than that: the token that the majority of the others has, if
-// there is one.
+// mayDo reports whether the answers are enough, though all answers would be better. One more
+// answer may save a second round. The queues agree better if more nodes know a queued claim
+// before the caller does. A refusal then names the holders on all nodes.
+//
+// A reader needs more: the token of a majority of the nodes, if there is such a token. A
+// held claim needs its own token.
 func (b *bid) mayDo() bool {
 	yes, no, open := b.count(granted), b.count(refused), b.count(asked)
-	return yes >= b.majority() && !b.claim.Shared() || yes+open < b.majority() && (yes+no >= b.majority() || yes+no+open < b.majority())
+	return yes >= b.majority() && !b.claim.Shared() && !b.mayKeep() || yes+open < b.majority() && (yes+no >= b.majority() || yes+no+open < b.majority())
 }
 
-// patience is how long the other nodes have at least. Tokens that differ are
-// rare, and those who ask for one claim at the same time had better all count
-// the same nodes: then they come to the same token.
+// mayKeep reports whether the claim is held already, and may keep its token if the nodes
+// that have not answered yet confirm the token. The nodes have until nodeLimit.
+func (b *bid) mayKeep() bool {
+	for i := range b.votes {
+		v := &b.votes[i]
+		if v.kind == granted && v.won == v.grant.Fence && b.given(v.won)+b.count(asked) >= b.majority() {
+			return true
+		}
+	}
+	return false
+}
+
+// patience is how long the slower nodes have at least. Tokens that differ are rare. Several
+// calls for one claim should count the same nodes: then the calls come to one token.
 func (b *bid) patience() time.Duration {
 	if b.count(granted) >= b.majority() {
 		return 10 * time.Millisecond
@@ -222,34 +235,42 @@ func (b *bid) patience() time.Duration {
 	return time.Millisecond
 }
 
-// token returns the token that most nodes have given, and how many those are.
+// token returns the token that most nodes have given, and how many nodes have given the
+// token and need no larger token.
 func (b *bid) token() (token uint64, nodes int) {
 	for i := range b.votes {
-		n := 0
-		for j := range b.votes {
-			if b.votes[j].kind == granted && b.votes[j].grant.Fence == b.votes[i].grant.Fence {
-				n++
+		if v := &b.votes[i]; v.kind == granted {
+			if n := b.given(v.grant.Fence); n > nodes {
+				token, nodes = v.grant.Fence, n
 			}
-		}
-		if b.votes[i].kind == granted && n > nodes {
-			token, nodes = b.votes[i].grant.Fence, n
 		}
 	}
 	return token, nodes
 }
 
-// level lets a majority of the nodes have given the claim the same token: the
-// largest of theirs. It reports whether they have.
+// given returns how many nodes have given the token and need no larger token.
+func (b *bid) given(token uint64) (nodes int) {
+	for i := range b.votes {
+		if v := &b.votes[i]; v.kind == granted && v.grant.Fence == token && v.least <= token {
+			nodes++
+		}
+	}
+	return nodes
+}
+
+// level gives the claim one token at a majority of its nodes: the largest token or least
+// among the votes. It reports whether a majority has the token.
 func (b *bid) level(ctx context.Context) bool {
 	var token uint64
 	for i := range b.votes {
 		if b.votes[i].kind == granted {
-			token = max(token, b.votes[i].grant.Fence)
+			token = max(token, b.votes[i].grant.Fence, b.votes[i].least)
 		}
 	}
 	if b.won() || b.count(granted) < b.majority() {
 		return b.won()
 	}
+	b.clock.see(token, b.claim.Span)
 	var lower []*node
 	for i, n := range b.nodes {
 		if b.votes[i].kind == granted && b.votes[i].grant.Fence < token {
@@ -273,20 +294,20 @@ func (b *bid) level(ctx context.Context) bool {
 	return b.won()
 }
 
-// raised enters what a node has said to a raise.
+// raised enters the answer of a node to a raise.
 func (v *vote) raised(n *node, token uint64, err error) {
 	switch {
 	case err == nil:
 		v.grant.Fence = token
-	case errors.Is(err, driver.ErrLost): // It ran out since.
+	case errors.Is(err, driver.ErrLost): // The claim has expired since.
 		*v = vote{kind: refused}
 	default:
 		v.kind, v.err = failed, n.named(err)
 	}
 }
 
-// granted is the grant of a majority whose tokens are level. It stands for as
-// long as the first of them, counted from when the bid began.
+// granted is the grant of a majority with level tokens. The grant stands for as long as the
+// shortest grant of a node, counted from when the bid began.
 func (b *bid) granted() driver.Grant {
 	token, _ := b.token()
 	g := driver.Grant{OK: true, Fence: token, Span: driver.MaxSpan}
@@ -295,6 +316,7 @@ func (b *bid) granted() driver.Grant {
 		if v.kind != granted || v.grant.Fence != token {
 			continue
 		}
+		b.nodes[i].won(b.claim.ID, token)
 		g.Span = min(g.Span, max(v.grant.Span, 1))
 		if ttl := v.grant.TTL; ttl > 0 {
 			ttl = min(ttl, ttl-b.began.Sub(v.sent))
@@ -306,7 +328,7 @@ func (b *bid) granted() driver.Grant {
 	return g
 }
 
-// rest lets f have the answers that come when the bid is over.
+// rest passes to f the answers that come when the bid is over.
 func (b *bid) rest(f func(*node, vote)) {
 	open := b.count(asked)
 	if open == 0 {
@@ -320,7 +342,7 @@ func (b *bid) rest(f func(*node, vote)) {
 	})
 }
 
-// withdraw releases the claim wherever a node has it, or may have it yet.
+// withdraw releases the claim on every node that has granted it, or may still grant it.
 func (b *bid) withdraw() {
 	release := func(n *node, v vote) {
 		if v.kind == granted || v.kind == failed && !v.sent.IsZero() {
@@ -350,7 +372,7 @@ func (b *bid) tooFew(cut error) error {
 			invalid++
 			e.errs = append(e.errs, errors.New(err.Error()))
 		case errors.Is(err, driver.ErrLost):
-			e.errs = append(e.errs, errors.New(err.Error())) // lost there, and not by all means
+			e.errs = append(e.errs, errors.New(err.Error())) // lost there, not necessarily on a majority
 		case err != nil:
 			e.errs = append(e.errs, err)
 		}

@@ -10,11 +10,11 @@ import (
 // mostLead is how far a proposal is ahead of the wall clock.
 const mostLead = 100 * time.Millisecond
 
-// A clock proposes tokens: microseconds of the wall clock and a lead, or the
-// number after the highest that it has seen, whichever is larger. A proposal that
-// is larger than all before on every node is taken by every node, and one round
-// is enough. A node gives none that is behind its own clock: the lead covers the
-// way to it, and by how much its clock is ahead.
+// A clock proposes tokens: microseconds of the wall clock and a lead, or the number after
+// the highest token that the clock has seen, whichever is larger. If the proposal is larger
+// than all tokens of the nodes, every node takes the proposal, and one round is enough. A
+// node takes no proposal behind the node's own clock: the lead covers the way to the node,
+// and by how much the node's clock is ahead.
 type clock struct {
 	now  func() time.Time
 	lead time.Duration
@@ -23,8 +23,8 @@ type clock struct {
 	last uint64
 }
 
-// newClock returns a clock whose lead is short beside the quarantine: a node that
-// has forgotten its tokens must be past all of them when it counts again.
+// newClock returns a clock with a lead that is short beside the quarantine: a node that has
+// forgotten its tokens must be past all forgotten tokens when the node counts again.
 func newClock(quarantine time.Duration) clock {
 	if quarantine > 0 {
 		return clock{now: time.Now, lead: min(mostLead, quarantine/10)}
@@ -32,7 +32,7 @@ func newClock(quarantine time.Duration) clock {
 	return clock{now: time.Now, lead: mostLead}
 }
 
-// next returns a token that is at least this one. The span that begins with it
+// next returns a token that is not smaller than least. The span that begins with the token
 // is not proposed again.
 func (c *clock) next(least uint64, span int) uint64 {
 	c.mu.Lock()
@@ -40,15 +40,14 @@ func (c *clock) next(least uint64, span int) uint64 {
 	ahead := uint64(max(c.now().Add(c.lead).UnixMicro(), 1))
 	token := max(ahead, c.last+1)
 	if least > token {
-		return least // The nodes judge it.
+		return least // The nodes judge least.
 	}
 	c.last = token + uint64(max(span, 1)) - 1
 	return token
 }
 
-// see takes note of a token that a node has given, up to which others may have
-// been, and reports whether it can be true: one from a node whose clock is days
-// ahead would draw all others after it.
+// see notes a token that a node has given, and reports whether the token can be true: a
+// token from a node with a clock days ahead would push all later tokens ahead.
 func (c *clock) see(token uint64, span int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

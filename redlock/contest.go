@@ -11,25 +11,25 @@ import (
 
 const (
 	mostPause   = 50 * time.Millisecond  // between two looks at a contest
-	mostContest = 300 * time.Millisecond // that one call looks at one
+	mostContest = 300 * time.Millisecond // the longest time that a call spends on a contest
 )
 
-// A contest is on when several claims have some nodes each and none has a
-// majority: one of them must be let have the nodes of the others. All who see
-// the same nodes come to the same result: the one with the most nodes wins,
-// and of several the one with the smallest public id. The others release what
-// they have, and the nodes' lines pass it on.
+// A contest is on when several claims have some nodes and no claim has a majority. One
+// claim must then get the nodes of the losing claims. Clients that see the same nodes
+// come to the same result. The claim with the most nodes wins, and among equals the claim
+// with the smallest public id. The losing claims release their nodes, and the queues of
+// the nodes grant the nodes to the winner.
 //
-// What is seen may be the moment between two nodes that hear of a release. So
-// nobody gives way at the first look, and the pauses are random.
+// A look may fall between two nodes that hear of a release. So no claim gives way at the
+// first look, and the pauses are random.
 type contest struct {
 	looks int
 	pause time.Duration
 }
 
-// contends lets the bid play its part after a look that took so long. It
-// reports whether to look again: not if another claim has won, or there is
-// nothing to win or to give away.
+// contends makes a move in the contest. took is how long the last look took. contends
+// reports whether to look again: false if the contest is settled or has lasted too long,
+// or if this claim loses and does not wait.
 func (b *bid) contends(ctx context.Context, c *contest, took time.Duration) bool {
 	mine, best, settled := b.standing()
 	b.open = !settled
@@ -39,7 +39,7 @@ func (b *bid) contends(ctx context.Context, c *contest, took time.Duration) bool
 	c.looks++
 	loses := best.nodes > mine || best.nodes == mine && best.id < driver.PublicID(b.claim.ID)
 	if best.id == "" {
-		loses = rand.N(2) == 0 // Nodes that do not tell names leave it to chance.
+		loses = rand.N(2) == 0 // If nodes report no names, chance decides.
 	}
 	if c.looks > 1 && loses {
 		if !b.claim.Wait {
@@ -57,14 +57,14 @@ func (b *bid) contends(ctx context.Context, c *contest, took time.Duration) bool
 	return true
 }
 
-// A rival is a claim that is in the way on some nodes.
+// A rival is a claim that blocks this claim on some nodes.
 type rival struct {
-	id    string // public; of those that nodes do not name there seems to be one
+	id    string // public; rivals without a name count as a single rival
 	nodes int
 }
 
-// standing counts the nodes of this claim, and those of the rival that has
-// most. The contest is settled if that one has a majority.
+// standing counts the nodes of this claim, and the nodes of the strongest rival. The
+// contest is settled if the rival has a majority, or if this claim has no nodes.
 func (b *bid) standing() (mine int, best rival, settled bool) {
 	rivals := make(map[string]int)
 	for i := range b.votes {
@@ -83,7 +83,7 @@ func (b *bid) standing() (mine int, best rival, settled bool) {
 	return mine, best, mine == 0 || best.nodes >= b.majority() && best.id != ""
 }
 
-// yield releases the nodes that this claim has, to stand in line there again.
+// yield releases the nodes of this claim, to queue on these nodes again.
 func (b *bid) yield(ctx context.Context) {
 	var mine []*node
 	for i, n := range b.nodes {
@@ -104,10 +104,10 @@ func (b *bid) yield(ctx context.Context) {
 	}
 }
 
-// refusal tells of the claim that is in the way on most nodes, and when so many
-// of them may be free that asking pays.
+// refusal names the claim that blocks on most nodes, and says when enough nodes may be
+// free for a retry.
 func (b *bid) refusal() driver.Grant {
-	var g driver.Grant
+	g := driver.Grant{Blocked: b.blocked()}
 	var retries []time.Duration
 	most := 0
 	for i := range b.votes {

@@ -15,8 +15,7 @@ const (
 	lastPause  = time.Second
 )
 
-// A debt is a release that a node has not answered, until it has forgotten the
-// claim by itself.
+// A debt is a release that a node has not answered, until the claim has expired there.
 type debt struct {
 	claim driver.Claim
 	until time.Time
@@ -39,7 +38,7 @@ func (n *node) owe(d debt) {
 	}
 }
 
-// pay sends the releases that are owed until none is.
+// pay sends the releases that are owed until all are answered.
 func (n *node) pay() {
 	pause := firstPause
 	for {

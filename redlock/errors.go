@@ -1,12 +1,21 @@
 package redlock
 
 import (
+	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
 
-// A tooFewError says that the outcome of a call is unknown, because too few
-// nodes have answered. It matches their errors.
+// A youngError says that a node does not count, because the node may have forgotten claims.
+type youngError struct{ age, out time.Duration }
+
+func (e *youngError) Error() string {
+	return fmt.Sprintf("restarted %v ago; it counts in %v, when what it may have forgotten is over", e.age.Round(time.Millisecond), e.out.Round(time.Millisecond))
+}
+
+// A tooFewError says that the outcome of a call is unknown, because too few nodes have
+// answered. It matches the errors of the nodes.
 type tooFewError struct {
 	answered, nodes int
 	errs            []error
@@ -15,7 +24,11 @@ type tooFewError struct {
 func (e *tooFewError) Error() string {
 	var b strings.Builder
 	need := e.nodes/2 + 1
-	fmt.Fprintf(&b, "%d of %d nodes answered, %d needed", e.answered, e.nodes, need)
+	answered := "answered"
+	if young := (*youngError)(nil); errors.As(errors.Join(e.errs...), &young) {
+		answered = "answered and count"
+	}
+	fmt.Fprintf(&b, "%d of %d nodes %s, %d needed", e.answered, e.nodes, answered, need)
 	if e.answered >= need {
 		b.WriteString(" to agree, and they do not")
 	}

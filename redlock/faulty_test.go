@@ -62,6 +62,11 @@ func slow(d time.Duration) fault {
 	}
 }
 
+// newFaulty returns a node without a fault that has run for long enough.
+func newFaulty() *faulty {
+	return &faulty{inner: memlock.New(), born: time.Now().Add(-time.Hour)}
+}
+
 func (f *faulty) set(fault fault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -190,7 +195,7 @@ func bubble(t *testing.T, nodes int, f func(*set)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &set{T: t}
 		for range nodes {
-			s.nodes = append(s.nodes, &faulty{inner: memlock.New(), born: time.Now().Add(-time.Hour)})
+			s.nodes = append(s.nodes, newFaulty())
 		}
 		f(s)
 	})

@@ -12,13 +12,13 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// lookLimit is how long a node has to show what it has.
+// lookLimit is the time in which a node has to answer a look.
 const lookLimit = 5 * time.Second
 
 var errNoInspector = errors.New("cannot show its claims")
 
-// gather asks all nodes, and returns what they say who answer: a majority, and
-// of the others those that take no longer than a person would notice.
+// gather calls f on all nodes, and returns the answers once a majority has answered. For
+// the remaining nodes gather waits 100 ms more, a delay that a person does not notice.
 func gather[T any](ctx context.Context, s *Store, limit time.Duration, f func(context.Context, *node) (T, error)) (got []answer[T], err error) {
 	answers := each(s, limit, s.nodes, f)
 	var errs []error
@@ -47,7 +47,7 @@ func gather[T any](ctx context.Context, s *Store, limit time.Duration, f func(co
 	return got, nil
 }
 
-// inspect calls f with the node's store.
+// inspect calls f with the store of the node.
 func (n *node) inspect(ctx context.Context, f func(driver.Inspector) error) error {
 	return n.call(ctx, func(inner driver.Store) error {
 		inspector, ok := inner.(driver.Inspector)
@@ -58,9 +58,9 @@ func (n *node) inspect(ctx context.Context, f func(driver.Inspector) error) erro
 	})
 }
 
-// Holders implements [driver.Inspector]. It shows the claims that most of the
-// nodes know that answer. One that holds on most of them holds; the others wait,
-// though they may have some nodes.
+// Holders implements [driver.Inspector]. Holders returns the claims that most of the
+// answering nodes know. A claim that holds on most of the answering nodes is a holder. The
+// remaining claims are waiters, even if some nodes have granted them.
 func (s *Store) Holders(ctx context.Context, key string) ([]driver.Holder, error) {
 	answers, err := gather(ctx, s, lookLimit, func(ctx context.Context, n *node) (hs []driver.Holder, err error) {
 		err = n.inspect(ctx, func(inner driver.Inspector) (err error) {
@@ -75,10 +75,10 @@ func (s *Store) Holders(ctx context.Context, key string) ([]driver.Holder, error
 	return assemble(answers), nil
 }
 
-// A sight is how the nodes show one claim.
+// A sight is what the nodes report of one claim.
 type sight struct {
 	holds, waits []driver.Holder
-	places       []int // in the lists of the nodes
+	places       []int // positions in the lists of the nodes
 }
 
 func assemble(answers []answer[[]driver.Holder]) (shown []driver.Holder) {
@@ -125,7 +125,8 @@ func (of *sight) any() *driver.Holder {
 	return &of.waits[0]
 }
 
-// holder shows the claim as the nodes do that hold it, if they are enough.
+// holder returns the claim as seen by the nodes that hold the claim. If too few nodes hold
+// the claim, the claim is shown as waiting.
 func (of *sight) holder(most int) driver.Holder {
 	h := *of.any()
 	if len(of.holds) < most {
@@ -144,14 +145,14 @@ func (of *sight) holder(most int) driver.Holder {
 			common, h.Fence = n, one.Fence
 		}
 	}
-	// It stands while a majority does.
+	// The claim stands as long as a majority of the nodes holds the claim.
 	slices.SortFunc(of.holds, func(a, b driver.Holder) int { return -cmp.Compare(a.Left, b.Left) })
 	h.Left = of.holds[most-1].Left
 	return h
 }
 
-// Keys implements [driver.Inspector]. It yields the keys that most of the nodes
-// know that answer, once all have told theirs.
+// Keys implements [driver.Inspector]. Keys yields the keys that most of the answering
+// nodes know, after these nodes have listed all their keys.
 func (s *Store) Keys(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		answers, err := gather(ctx, s, lookLimit, func(ctx context.Context, n *node) (keys []string, err error) {
@@ -184,7 +185,7 @@ func (s *Store) Keys(ctx context.Context, prefix string) iter.Seq2[string, error
 	}
 }
 
-// Break implements [driver.Inspector]. What a majority says is so.
+// Break implements [driver.Inspector]. The answer of a majority is the result.
 func (s *Store) Break(ctx context.Context, key, id string) error {
 	return first(s.poll(ctx, lookLimit, 1, func(ctx context.Context, n *node) ([]error, error) {
 		var errs []error
@@ -196,14 +197,14 @@ func (s *Store) Break(ctx context.Context, key, id string) error {
 	}))
 }
 
-// A finding is what a node has to tell of its engine.
+// A finding is what a node reports about its engine.
 type finding struct {
 	warnings []string
-	invalid  error // why it cannot keep any claim
+	invalid  error // why the node cannot keep claims
 }
 
-// Check implements [driver.Checker]. What fewer nodes cannot do than would be
-// missed is a warning.
+// Check implements [driver.Checker]. Nodes that cannot keep claims are warnings if the
+// remaining nodes are a majority, and an error otherwise.
 func (s *Store) Check(ctx context.Context) (warnings []string, err error) {
 	if len(s.nodes)%2 == 0 {
 		warnings = append(warnings, fmt.Sprintf("redlock has %d nodes: with one less, or one more, as many may fail without harm", len(s.nodes)))
@@ -213,6 +214,7 @@ func (s *Store) Check(ctx context.Context) (warnings []string, err error) {
 			if checker, ok := inner.(driver.Checker); ok {
 				found.warnings, err = checker.Check(ctx)
 			}
+			_ = n.serves(ctx, inner) // for blocked
 			return err
 		})
 		if errors.Is(err, driver.ErrInvalid) {
@@ -220,6 +222,9 @@ func (s *Store) Check(ctx context.Context) (warnings []string, err error) {
 		}
 		return found, err
 	})
+	if err := s.blocked(); err != nil {
+		warnings = append(warnings, fmt.Sprintf("redlock grants nothing yet: %v", err))
+	}
 	var invalid []error
 	for _, a := range answers {
 		for _, w := range a.value.warnings {

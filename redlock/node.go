@@ -2,12 +2,14 @@ package redlock
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/silence"
 )
 
 // reopening is how long a node that could not be opened is left alone.
@@ -16,28 +18,33 @@ const reopening = time.Second
 // opener makes the store of a node.
 type opener func(context.Context) (driver.Store, error)
 
-// A node is one of the stores that make the majority.
+// A node is one of the stores below a Store.
 //
-// One that lets a call run into its limit is silent: until it answers again it
-// gets one call at a time, and all others fail at once. So it keeps nobody
-// waiting, and goroutines do not pile up in front of it. If there is no majority
-// without the silent ones, it is rather this process that is slow, and all calls
-// are made.
+// A node that lets a call run into the call's limit is silent. Until it answers again, the
+// node gets one call at a time, and further calls fail at once. So no caller waits for a
+// silent node, and goroutines do not pile up. If there is no majority without the silent
+// nodes, this process is probably slow, and all calls are made.
 type node struct {
 	redlock *Store
 	index   int
 	name    string
-	open    opener // nil if it was given open
+	open    opener // nil if the node was given open
 
 	mu      sync.Mutex
-	inner   driver.Store  // nil until it is open
+	inner   driver.Store  // nil until the node is open
 	unheard func()        // ends the notices
-	opening chan struct{} // closed when a try to open it has ended, nil if there is none
+	opening chan struct{} // closed when a try to open the node ends; nil without a try
 	failure error         // of the last try
 	retry   time.Time     // when to try again
 
 	silent  bool
 	probing bool
+
+	looked time.Time // at the node's age
+	counts time.Time // from when on the node's yes counts, by the last look
+	met    time.Time // when the client first asked the node for a claim
+	floor  uint64    // tokens below the floor may be too small, see least
+	dated  time.Time // when the client asked the node for the floor
 
 	records map[string]*record // by id
 	crowd   int                // so many records, and it is time to sweep
@@ -50,7 +57,8 @@ var (
 	errOpening = errors.New("is being opened")
 )
 
-func (n *node) named(err error) error { return fmt.Errorf("%s: %w", n.name, err) }
+// named adds the node's name to an error. The node's calls have limits of their own.
+func (n *node) named(err error) error { return fmt.Errorf("%s: %w", n.name, silence.Of(err, 0)) }
 
 // call makes one call to the node, with a context of Store.limit.
 func (n *node) call(ctx context.Context, f func(driver.Store) error) error {
@@ -93,7 +101,7 @@ func (n *node) leave(probe, silent bool) {
 	}
 }
 
-// reach returns the node's store, which is opened if it is not yet.
+// reach returns the node's store, and opens the store first if need be.
 func (n *node) reach(ctx context.Context) (driver.Store, error) {
 	n.mu.Lock()
 	for n.opening != nil {
@@ -136,7 +144,7 @@ func (n *node) use(inner driver.Store) {
 	n.inner, n.unheard = inner, unheard
 }
 
-// opened reports whether the node has a store, and so may have claims of ours.
+// opened reports whether the node has a store, and so may have claims of this Store.
 func (n *node) opened() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -152,8 +160,8 @@ func (n *node) close() error {
 	return n.inner.Close()
 }
 
-// serves says why a node's yes does not count: it may have forgotten a claim
-// that still stands.
+// serves says why a node's yes does not count: the node may have forgotten a claim, though
+// the claim still stands. It returns nil if the yes counts.
 func (n *node) serves(ctx context.Context, inner driver.Store) error {
 	ager, ok := inner.(driver.Ager)
 	if !ok || n.redlock.quarantine == 0 {
@@ -163,21 +171,114 @@ func (n *node) serves(ctx context.Context, inner driver.Store) error {
 	if err != nil {
 		return fmt.Errorf("cannot tell since when it runs: %w", err)
 	}
-	if out := n.redlock.quarantine - age; out > 0 {
-		return fmt.Errorf("has started %v ago and does not count for another %v, because it may have forgotten claims", age.Round(time.Millisecond), out.Round(time.Millisecond))
-	}
-	return nil
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.looked = time.Now()
+	n.counts = n.looked.Add(n.redlock.quarantine - age)
+	return n.young()
 }
 
-// An answer is what one node said.
+// meets notes when the client first asks the node for a claim.
+func (n *node) meets(now time.Time) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.met.IsZero() {
+		n.met = now
+	}
+}
+
+// least returns the smallest token with which the node's yes to a claim counts. Before the
+// node counted, the node may have given too small a token: to the claim, or to a reader
+// that the claim joins, and that stands for at most a TTL after that if nobody renews it. A
+// token is too small if it is below the time from which the node counts, by the node's clock
+// (see the package comment). To learn that time, least acquires a new token of the node,
+// with a new key.
+func (n *node) least(inner driver.Store, c driver.Claim) (uint64, error) {
+	n.mu.Lock()
+	floor, counts := n.floor, n.counts
+	early := counts
+	if c.Shared() {
+		early = counts.Add(n.redlock.quarantine)
+	}
+	needless := !n.dated.Before(counts) || !n.met.Before(early)
+	n.mu.Unlock()
+	if needless {
+		return floor, nil
+	}
+	c.ID = rand.Text()
+	c.Key, c.Owner, c.Note = "holdfast/redlock/"+c.ID, "", ""
+	c.Weight, c.Limit, c.Span, c.Fence, c.Wait = driver.MaxWeight, driver.MaxWeight, 1, 0, false
+	ctx, end := n.redlock.limit(nodeLimit, 1)
+	defer end()
+	sent := time.Now()
+	g, err := inner.Acquire(ctx, c)
+	if err == nil && !g.OK {
+		err = errors.New("refused")
+	}
+	if err != nil { // The error is not about the caller's claim, so it matches nothing.
+		return 0, fmt.Errorf("has given no token for the new key %s: %v", c.Key, err)
+	}
+	n.redlock.spawn(func() {
+		ctx, end := n.redlock.limit(nodeLimit, 1)
+		defer end()
+		_ = inner.Release(ctx, []driver.Claim{c}) // Without an answer the claim expires.
+	})
+	since := sent.Sub(counts)
+	since -= since / 50 // Clocks differ in rate by two in a hundred at most.
+	floor = g.Fence - min(g.Fence, uint64(since.Microseconds()))
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.dated.Before(sent) {
+		n.floor, n.dated = floor, sent
+	}
+	return floor, nil
+}
+
+// unseen reports whether the last look at the node's age is a second old, as a look may
+// be a call to the node.
+func (n *node) unseen() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return time.Since(n.looked) >= time.Second
+}
+
+// young says for how long the node does not count yet, by the last look. Call young with mu
+// held.
+func (n *node) young() error {
+	out := time.Until(n.counts)
+	if out <= 0 {
+		return nil
+	}
+	return &youngError{n.redlock.quarantine - out, out}
+}
+
+// blocked names the nodes that do not count yet, if the remaining nodes are no majority.
+func (s *Store) blocked() error {
+	e := &tooFewError{answered: len(s.nodes), nodes: len(s.nodes)}
+	for _, n := range s.nodes {
+		n.mu.Lock()
+		err := n.young()
+		n.mu.Unlock()
+		if err != nil {
+			e.answered--
+			e.errs = append(e.errs, n.named(err))
+		}
+	}
+	if e.answered >= s.majority() {
+		return nil
+	}
+	return e
+}
+
+// An answer is the answer of one node.
 type answer[T any] struct {
 	*node
 	value T
-	err   error // it has not answered, or not to the point
+	err   error // the node has not answered, or not to the point
 }
 
-// each calls f for nodes at the same time, which have so long for it, and returns
-// the channel of their answers, which need not be read to the end.
+// each calls f for all given nodes at once, with one limit, and returns the channel of the
+// answers. The channel need not be read to the end.
 func each[T any](s *Store, limit time.Duration, nodes []*node, f func(context.Context, *node) (T, error)) <-chan answer[T] {
 	answers := make(chan answer[T], len(nodes))
 	ctx, end := s.limit(limit, len(nodes))
@@ -195,9 +296,8 @@ func each[T any](s *Store, limit time.Duration, nodes []*node, f func(context.Co
 	return answers
 }
 
-// grace ends after as long again as it took a majority to answer: most of the
-// other nodes will have answered by then, and nobody waits long for one that
-// does not.
+// grace ends after as long again as a majority took to answer. Most of the remaining nodes
+// will have answered by then, and no caller waits long for a node without an answer.
 func grace(began time.Time, least time.Duration) <-chan time.Time {
 	return time.After(max(time.Since(began), least))
 }

@@ -9,24 +9,24 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// remembered is how long the losses that single nodes tell are kept for others
-// to confirm them.
+// remembered is how long a loss reported by a single node waits for confirmation by more
+// nodes.
 const remembered = time.Minute
 
-// A notice hears of losses.
+// A notice receives losses.
 type notice struct {
 	lost func(key, id string, err error)
 }
 
-// A loss is one that some nodes have told.
+// A loss is a lost claim reported by some nodes.
 type loss struct {
 	nodes map[*node]struct{}
 	why   error
 	since time.Time
 }
 
-// Notify implements [driver.Notifier]. A claim is lost when so many nodes say
-// so that the others are no majority.
+// Notify implements [driver.Notifier]. A claim is lost when the nodes that have not
+// reported the loss are no majority.
 func (s *Store) Notify(lost func(key, id string, err error)) (stop func()) {
 	n := &notice{lost}
 	s.mu.Lock()
@@ -39,7 +39,7 @@ func (s *Store) Notify(lost func(key, id string, err error)) (stop func()) {
 	}
 }
 
-// told takes the loss that one node tells.
+// told receives the report of a loss from one node.
 func (s *Store) told(n *node, key, id string, err error) {
 	tell, err := s.lost(n, id, err)
 	for _, notice := range tell {
@@ -47,8 +47,8 @@ func (s *Store) told(n *node, key, id string, err error) {
 	}
 }
 
-// lost returns whom to tell of a loss, and why it is one: nobody before a
-// majority is lost, nor after that.
+// lost returns the notices to call, and the reason of the loss. lost returns notices only
+// once, when the nodes that have not reported the loss are no majority any more.
 func (s *Store) lost(n *node, id string, err error) (tell []*notice, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,7 +69,7 @@ func (s *Store) lost(n *node, id string, err error) (tell []*notice, why error) 
 	return slices.Collect(maps.Keys(s.notices)), l.why
 }
 
-// expire forgets old losses. Call it with mu held.
+// expire deletes old losses. The caller holds mu.
 func (s *Store) expire() {
 	maps.DeleteFunc(s.losses, func(_ string, l *loss) bool { return time.Since(l.since) > remembered })
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// openLimit is how long a node has to be opened.
+// openLimit is the time in which a node has to open.
 const openLimit = 2 * time.Second
 
 func init() { driver.Register("redlock", open) }
 
-// open makes the Store of a URL. A majority of its nodes must answer; the others
-// are opened when they are next needed.
+// open makes the Store of a URL. A majority of the nodes must answer. The remaining nodes
+// are opened when the Store next needs them.
 func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 	s, err := parse(u)
 	if err != nil {
@@ -27,7 +27,7 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 		return nil, n.call(ctx, func(driver.Store) error { return nil })
 	})
 	for _, n := range s.nodes {
-		// A majority is no excuse for a wrong URL.
+		// A wrong URL is an error even if a majority answers.
 		if wrong := n.misnamed(); wrong != nil {
 			err = wrong
 		}
@@ -39,7 +39,7 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 	return s, nil
 }
 
-// misnamed is what is wrong with the URL of a node, nil if nothing is.
+// misnamed returns the error in the URL of the node, or nil.
 func (n *node) misnamed() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -49,11 +49,11 @@ func (n *node) misnamed() error {
 	return nil
 }
 
-// parse makes the Store of a URL without opening its nodes.
+// parse makes the Store of a URL without opening the nodes.
 func parse(u *url.URL) (*Store, error) {
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return nil, wrong("its parameters do not parse: %w", err)
+		return nil, driver.NewParams(u).Err()
 	}
 	quarantine, err := parseQuarantine(query)
 	if err != nil {
@@ -84,7 +84,7 @@ func parse(u *url.URL) (*Store, error) {
 	return s, nil
 }
 
-// parseQuarantine takes the parameter out of the query.
+// parseQuarantine removes the parameter quarantine from the query and returns the value.
 func parseQuarantine(query url.Values) (time.Duration, error) {
 	own := url.URL{RawQuery: url.Values{"quarantine": query["quarantine"]}.Encode()}
 	p := driver.NewParams(&own)
@@ -96,13 +96,13 @@ func parseQuarantine(query url.Values) (time.Duration, error) {
 	return quarantine, p.Err()
 }
 
-// redisNodes are the URLs of the Redis servers that a URL names: one for each
-// host, alike in all else.
+// redisNodes returns the URLs of the Redis servers that a URL names: one URL for each
+// host, with everything else the same.
 func redisNodes(u *url.URL, query url.Values) (urls []string, err error) {
 	scheme := "redis"
 	if given := query["scheme"]; len(given) > 0 {
 		if scheme = given[0]; len(given) > 1 || scheme != "redis" && scheme != "rediss" {
-			return nil, wrong("scheme=%s is not redis or rediss", strings.Join(given, ","))
+			return nil, wrong("the parameter scheme is not redis or rediss")
 		}
 		query.Del("scheme")
 	}
@@ -121,9 +121,9 @@ func redisNodes(u *url.URL, query url.Values) (urls []string, err error) {
 	return urls, nil
 }
 
-// nameOf is how a node is shown: its URL without what is secret.
+// nameOf returns the displayed name of a node: the URL without secrets.
 func nameOf(raw string) (string, error) {
-	u, err := url.Parse(raw)
+	u, err := driver.ParseURL(raw)
 	if err != nil {
 		return "", errors.New("its URL does not parse; write & in it as %26, % as %25")
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Renew implements [driver.Store]. What a majority says is so. A node that has
-// lost a claim does not get it back.
+// Renew implements [driver.Store]. The answer of a majority holds. A node that has lost a
+// claim does not get the claim back.
 func (s *Store) Renew(ctx context.Context, cs []driver.Claim) []error {
 	invalid := make([]error, len(cs))
 	kept := cs[:0:0]
@@ -32,28 +32,27 @@ func (s *Store) Renew(ctx context.Context, cs []driver.Claim) []error {
 	return invalid
 }
 
-// Release implements [driver.Store]. What a majority says is so. The others are
-// told in the background if they take much longer, until they have answered or
-// the TTL has passed; whoever comes next should rather find all nodes free, and
-// have one to lose.
+// Release implements [driver.Store]. The answer of a majority holds. Slower nodes get the
+// release in the background, until they have answered or the TTL has passed. The next
+// holder should find all nodes free, so that the failure of one node does no harm.
 func (s *Store) Release(ctx context.Context, cs []driver.Claim) []error {
 	if err := ctx.Err(); err != nil {
 		return slices.Repeat([]error{err}, len(cs))
 	}
-	cs = slices.Clone(cs) // Calls that go on in the background read it.
+	cs = slices.Clone(cs) // Background calls read the copy.
 	part(s.nodes, cs)
 	return s.poll(ctx, nodeLimit, len(cs), func(ctx context.Context, n *node) ([]error, error) { return n.release(ctx, cs) })
 }
 
-// part takes note that claims are about to be released on nodes.
+// part notes that claims are about to be released on nodes.
 func part(nodes []*node, cs []driver.Claim) {
 	for _, n := range nodes {
 		n.part(cs)
 	}
 }
 
-// abandon releases the claims that a majority has lost on the nodes that keep
-// them still, where they are in the way.
+// abandon releases claims that a majority has lost. The nodes that still keep the claims
+// would block the next holder.
 func (s *Store) abandon(cs []driver.Claim, errs []error) {
 	var lost []driver.Claim
 	for i, err := range errs {
@@ -66,8 +65,9 @@ func (s *Store) abandon(cs []driver.Claim, errs []error) {
 	}
 }
 
-// poll asks all nodes about claims, and returns for each what a majority says,
-// once that is certain for all and the other nodes have had a little time.
+// poll calls ask on all nodes, and returns the answer of the majority for each claim. poll
+// returns when the result is certain for every claim and the remaining nodes have had a
+// little time.
 func (s *Store) poll(ctx context.Context, limit time.Duration, claims int, ask func(context.Context, *node) ([]error, error)) []error {
 	if claims == 0 {
 		return nil
@@ -100,7 +100,7 @@ func (s *Store) poll(ctx context.Context, limit time.Duration, claims int, ask f
 	return s.verdicts(counts, nil)
 }
 
-// of is what a node says of one claim of a call.
+// of is the answer of a node about claim i of a call.
 func (a answer[T]) of(i int) error {
 	errs, _ := any(a.value).([]error)
 	switch {
@@ -114,7 +114,8 @@ func (a answer[T]) of(i int) error {
 	return a.named(errs[i])
 }
 
-// verdicts are the results of a poll. cut is why it ended before its time.
+// verdicts returns the results of a poll. cut is the reason if the poll ended early, else
+// nil.
 func (s *Store) verdicts(counts []count, cut error) (errs []error) {
 	for i := range counts {
 		if err := counts[i].verdict(len(s.nodes), cut); err != nil {
@@ -127,13 +128,13 @@ func (s *Store) verdicts(counts []count, cut error) (errs []error) {
 	return errs
 }
 
-// A count is what nodes say of one claim.
+// A count collects the answers of the nodes about one claim.
 type count struct {
 	answers, yes  int
 	lost, invalid int
-	why           error   // the most telling of those that say that it is lost
-	wrong         error   // one of those that say that it is invalid
-	unknown       []error // of the others
+	why           error   // of the nodes that report a loss, the most telling error
+	wrong         error   // an error of a node that reports an invalid claim
+	unknown       []error // the errors of the remaining nodes
 }
 
 func (c *count) add(n *node, err error) {
@@ -154,12 +155,12 @@ func (c *count) add(n *node, err error) {
 	}
 }
 
-// certain reports whether the nodes that have not answered can change nothing.
+// certain reports whether the missing answers cannot change the result.
 func (c *count) certain(nodes int) bool {
 	return c.answers == nodes || c.yes >= nodes/2+1 || blocks(c.lost, nodes) || blocks(c.invalid, nodes)
 }
 
-// blocks reports whether so many nodes that say no leave no majority to say yes.
+// blocks reports whether a majority is out of reach after so many refusals.
 func blocks(no, nodes int) bool { return nodes-no < nodes/2+1 }
 
 func (c *count) verdict(nodes int, cut error) error {
@@ -173,7 +174,7 @@ func (c *count) verdict(nodes int, cut error) error {
 	}
 	errs := c.unknown
 	if c.wrong != nil {
-		errs = append(errs, errors.New(c.wrong.Error())) // not invalid by all means
+		errs = append(errs, errors.New(c.wrong.Error())) // not certainly invalid
 	}
 	if cut != nil {
 		errs = append(errs, cut)

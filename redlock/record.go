@@ -11,36 +11,40 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// lateness is for how long an Acquire without an answer is believed to be on
-// its way. It is as long as a node refuses one that comes after its Release.
+// lateness is how long an Acquire without an answer is believed to be on its way: as long
+// as a node refuses an Acquire that comes after the Release.
 const lateness = 10 * time.Second
 
-// A record is what has to be known of an id at one node beside what the node
-// knows: which calls have not been answered. Most ids have one for the time of
-// a call only.
+// A record is what the client has to know of a claim at one node: which calls have no
+// answer yet, and the token of a held claim. A refused try has a record for the time of the
+// call only.
 type record struct {
 	flight *flight   // an Acquire that goes on
-	doubt  time.Time // until then an Acquire that had no answer may arrive
+	doubt  time.Time // until then an Acquire without an answer may arrive
+	won    uint64    // the token of the held claim, if the node is of the claim's majority
+	until  time.Time // until when won is kept, at least
 	ending int       // releases that go on, or are owed
 }
 
-// A flight is an Acquire at a node. There is one at a time for an id, which
-// all who ask for it wait for.
+// A flight is an Acquire at a node. A claim has one flight at a time, and all calls for the
+// claim wait for the flight.
 type flight struct {
 	done  chan struct{}
-	sent  time.Time // zero if it was not
+	sent  time.Time // zero if the Acquire was not sent
 	grant driver.Grant
 	err   error
-	young error // the grant does not count, because the node may have forgotten others
-	spoil bool  // a release went on beside it: if it is granted, that may have ended since
+	least uint64 // the smallest token with which the grant counts
+	won   uint64 // record.won
+	young error  // the grant does not count, since the node may have forgotten claims or tokens
+	spoil bool   // a release went on beside the flight, and may have ended a grant since
 }
 
 var errEnding = errors.New("may yet hear of a release of this claim")
 
-// crowd is how many records there are before it is looked for old ones.
+// crowd is how many records a node has before old ones are deleted.
 const crowd = 256
 
-// record returns the record of an id. Call it with mu held.
+// record returns the record of an id. Call record with mu held.
 func (n *node) record(id string) *record {
 	r := n.records[id]
 	if r != nil {
@@ -57,17 +61,16 @@ func (n *node) record(id string) *record {
 	return r
 }
 
-// tidy forgets a record that says nothing. Call it with mu held.
+// tidy deletes a record that is no longer needed. Call tidy with mu held.
 func (n *node) tidy(id string) {
 	r := n.records[id]
-	if r != nil && r.flight == nil && r.ending == 0 && time.Now().After(r.doubt) {
+	if now := time.Now(); r != nil && r.flight == nil && r.ending == 0 && now.After(r.doubt) && now.After(r.until) {
 		delete(n.records, id)
 	}
 }
 
-// board takes a place on the flight of an id, of which it is the pilot if there
-// was none. It is called before the goroutine of the call begins, so that no
-// release slips in between that does not know of it.
+// board returns the flight of a claim. The caller is its pilot if the claim had none. Call
+// board before the goroutine of the call begins, so that each release knows of the flight.
 func (n *node) board(id string) (f *flight, pilot bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -79,37 +82,62 @@ func (n *node) board(id string) (f *flight, pilot bool) {
 	return r.flight, true
 }
 
-// fly makes the call of a flight. Its errors leave open what the node has done,
-// but for driver.ErrInvalid.
+// fly makes the call of a flight. After an error, the node may have granted the claim,
+// except after driver.ErrInvalid.
 func (n *node) fly(ctx context.Context, c driver.Claim, f *flight) {
 	f.err = n.call(ctx, func(inner driver.Store) (err error) {
 		f.sent = time.Now()
-		if f.grant, err = inner.Acquire(ctx, c); err == nil && f.grant.OK {
-			f.young = n.serves(ctx, inner)
+		n.meets(f.sent)
+		if f.grant, err = inner.Acquire(ctx, c); err != nil {
+			return err
 		}
-		return err
+		switch {
+		case f.grant.OK:
+			if f.young = n.serves(ctx, inner); f.young == nil {
+				f.least, f.young = n.least(inner, c)
+			}
+		case n.unseen():
+			_ = n.serves(ctx, inner) // so that a refusal can say that nodes do not count
+		}
+		return nil
 	})
-	n.land(c.ID, f)
+	n.land(c, f)
 }
 
-// land ends the flight of an id.
-func (n *node) land(id string, f *flight) {
+// won records that a claim is held with the token, and that the node is of the claim's
+// majority.
+func (n *node) won(id string, token uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	r := n.records[id]
-	r.flight = nil
+	if r := n.records[id]; r != nil {
+		r.won = token
+	}
+}
+
+// land ends the flight of a claim.
+func (n *node) land(c driver.Claim, f *flight) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	r := n.records[c.ID]
+	r.flight, f.won = nil, r.won
+	if f.won == f.grant.Fence {
+		f.least = 0 // A majority gave this token, which was large enough.
+	}
 	if f.err != nil && !f.sent.IsZero() && !errors.Is(f.err, driver.ErrInvalid) {
 		r.doubt = time.Now().Add(lateness)
 	}
 	if f.err == nil && f.grant.OK && f.spoil {
 		f.err = errEnding
 	}
-	n.tidy(id)
+	if f.err == nil && f.grant.OK {
+		r.until = f.sent.Add(c.TTL)
+	}
+	n.tidy(c.ID)
 	close(f.done)
 }
 
-// doubtful reports whether an Acquire of the id may be on its way that nobody
-// waits for any more.
+// doubtful reports whether an Acquire of the claim may be on its way, though no caller waits
+// for the Acquire any more.
 func (n *node) doubtful(id string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -117,11 +145,10 @@ func (n *node) doubtful(id string) bool {
 	return r != nil && (r.flight != nil || time.Now().Before(r.doubt))
 }
 
-// raise lets the claim's token at the node be this one, just as if the node had
-// granted it. A node says yes to a smaller one too; that it has granted the
-// claim once more, with a larger token, is possible only if an Acquire came
-// late, and found out by asking. See the model. A bid that is over must not ask:
-// the claim may have been released.
+// raise sets the claim's token at the node, as if the node had granted the token. The node
+// also says yes if the claim's token is larger already. A larger token is possible only if a
+// late Acquire was granted once more. A further Acquire finds out, see the model. A bid that
+// is over must not ask: the claim may have been released.
 func (n *node) raise(ctx context.Context, c driver.Claim, token uint64, over *atomic.Bool) error {
 	c.Fence = token
 	errs, err := n.renew(ctx, []driver.Claim{c})
@@ -136,7 +163,7 @@ func (n *node) raise(ctx context.Context, c driver.Claim, token uint64, over *at
 	case !pilot:
 		<-f.done
 	case over.Load():
-		n.land(c.ID, f)
+		n.land(c, f)
 		return errEnding
 	default:
 		ctx, end := n.redlock.limit(nodeLimit, 1)
@@ -149,16 +176,16 @@ func (n *node) raise(ctx context.Context, c driver.Claim, token uint64, over *at
 	return f.err
 }
 
-// release ends claims at the node for which part was called, and keeps those out of
-// which an Acquire may be on its way. Those that it does not answer for are owed.
+// release ends claims at the node. Call part for the claims first. If an Acquire of a claim
+// may be on its way, the node keeps the claim out. A release without an answer is owed.
 func (n *node) release(ctx context.Context, cs []driver.Claim) ([]error, error) {
 	ctx, end := n.landed(ctx, cs)
 	defer end()
 	return n.finish(ctx, n.late(cs))
 }
 
-// cede ends claims likewise that will be asked for again. An Acquire that is on its
-// way does no harm then, and keeping it out would keep the claim out, too.
+// cede ends claims that the client will ask for again. A late Acquire does no harm then, and
+// keeping the late Acquire out would keep the claim out, too.
 func (n *node) cede(ctx context.Context, cs []driver.Claim) ([]error, error) {
 	ctx, end := n.landed(ctx, cs)
 	defer end()
@@ -179,9 +206,9 @@ func (n *node) finish(ctx context.Context, cs []driver.Claim) ([]error, error) {
 	return errs, err
 }
 
-// landed waits for the flights of the claims, so that their release does not
-// overtake them: a node would have to keep the claims out that come too late. It
-// returns the context of the release, which has its full time after a wait.
+// landed waits for the flights of the claims, so that no release overtakes an Acquire: the
+// node would have to keep the claim out. It returns the context of the release. After a
+// wait, the context has its full time.
 func (n *node) landed(ctx context.Context, cs []driver.Claim) (release context.Context, end func()) {
 	waited := false
 	for _, c := range cs {
@@ -199,8 +226,8 @@ func (n *node) landed(ctx context.Context, cs []driver.Claim) (release context.C
 	return ctx, func() {}
 }
 
-// late returns the claims of a release as the node should be told: with Late
-// where an Acquire may be on its way.
+// late returns the claims of a release as sent to the node: with Late where an Acquire may
+// be on its way.
 func (n *node) late(cs []driver.Claim) []driver.Claim {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -236,8 +263,7 @@ func (n *node) renew(ctx context.Context, cs []driver.Claim) (errs []error, err 
 	return errs, err
 }
 
-// abandon releases those of the claims that the node holds, not those that
-// stand in line there.
+// abandon releases the claims that the node holds, not the claims that are queued there.
 func (n *node) abandon(ctx context.Context, cs []driver.Claim) error {
 	errs, err := n.renew(ctx, cs)
 	var held []driver.Claim
@@ -253,8 +279,8 @@ func (n *node) abandon(ctx context.Context, cs []driver.Claim) error {
 	return err
 }
 
-// part takes note of a release that is about to begin: before the goroutine of
-// the call does, so that no Acquire slips in between that does not know of it.
+// part notes a release that is about to begin. Call part before the goroutine of
+// the call begins, so that each Acquire knows of the release.
 func (n *node) part(cs []driver.Claim) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -267,12 +293,15 @@ func (n *node) part(cs []driver.Claim) {
 	}
 }
 
-// settle ends a release of a claim. Call it with mu held.
+// settle ends a release of a claim. Call settle with mu held.
 func (n *node) settle(c driver.Claim) {
 	r := n.records[c.ID]
 	r.ending--
 	if r.ending == 0 && c.Late {
-		r.doubt = time.Time{} // The node refuses what is late.
+		r.doubt = time.Time{} // The node refuses a late Acquire.
+	}
+	if r.flight == nil && !time.Now().Before(r.doubt) {
+		r.until = time.Time{}
 	}
 	n.tidy(c.ID)
 }
@@ -288,8 +317,8 @@ func first(errs []error) error {
 // settled reports whether a claim has certainly ended.
 func settled(err error) bool { return err == nil || errors.Is(err, driver.ErrLost) }
 
-// unanswered is why a node has said nothing about any of so many claims, nil if
-// it has.
+// unanswered says why a node has answered for none of the claims. It returns nil if the node
+// has answered for a claim.
 func unanswered(claims int, errs []error) error {
 	if errs == nil {
 		return nil

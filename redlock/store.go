@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// fewest is the smallest number of nodes of which one may fail.
+	// fewest is the smallest number of nodes that tolerates one failure.
 	fewest = 3
 
 	// defaultQuarantine is the engine's default TTL.
 	defaultQuarantine = 15 * time.Second
 
-	// nodeLimit is how long a node has to answer. The TTL of a claim does not
-	// matter: nobody waits for a node unless there is no majority without it.
+	// nodeLimit is how long a node has to answer. The TTL of a claim does not matter: no
+	// caller waits for a node unless there is no majority without the node.
 	nodeLimit = 500 * time.Millisecond
 
-	// closingGrace is how long Close lets calls go on that nobody waits for.
+	// closingGrace is how long Close lets background calls go on.
 	closingGrace = 100 * time.Millisecond
 )
 
@@ -30,18 +30,17 @@ var errClosed = errors.New("redlock store is closed")
 
 // Options are the settings of a Store. The zero value is a good one.
 type Options struct {
-	// Quarantine is for how long a node that has restarted without its claims
-	// does not count for a grant: at least the longest TTL in use, since until
-	// then claims may stand that it has forgotten. Claims with a longer TTL are
-	// [driver.ErrInvalid]. 0 is 15 s, less than 0 is none: then every node must
-	// keep its claims over a restart.
+	// Quarantine is how long a node that has restarted without its claims does not count
+	// for a grant: at least the longest TTL in use, since a forgotten claim may stand for
+	// as long. Claims with a longer TTL are [driver.ErrInvalid]. 0 means 15 s. A negative
+	// value means no quarantine: then every node must keep its claims over a restart.
 	Quarantine time.Duration
 
-	// Names are what errors call the nodes, in order; "node 1" and so on for
-	// those that have none.
+	// Names are the names of the nodes in errors, in order. A node without a name is
+	// "node 1" and so on.
 	Names []string
 
-	// Clock tells the wall time, from which tokens are proposed. Default: time.Now.
+	// Clock returns the wall time, from which tokens are proposed. Default: time.Now.
 	Clock func() time.Time
 }
 
@@ -50,7 +49,7 @@ type Store struct {
 	nodes      []*node
 	quarantine time.Duration // 0: none
 	clock      clock
-	silent     atomic.Int32 // how many nodes are
+	silent     atomic.Int32 // how many nodes are silent
 
 	ctx    context.Context // of all calls to nodes
 	cancel context.CancelFunc
@@ -59,7 +58,7 @@ type Store struct {
 
 	mu      sync.Mutex
 	closed  bool
-	bids    map[string]chan struct{} // by id: a bid that goes on, closed at its end
+	bids    map[string]chan struct{} // by id: a bid that goes on, closed when the bid ends
 	watches map[string][]*watch      // by id
 	notices map[*notice]struct{}
 	losses  map[string]*loss // by id
@@ -73,9 +72,9 @@ var (
 	_ driver.Checker   = (*Store)(nil)
 )
 
-// New returns a Store on these nodes, three at least and better an odd number,
-// which must have nothing in common that can fail. With fewer, every Acquire
-// is [driver.ErrInvalid]. The nodes are closed by Close.
+// New returns a Store on the nodes: at least three nodes, better an odd number. The nodes
+// must have nothing in common that can fail. With fewer than three nodes, every Acquire is
+// [driver.ErrInvalid]. Close closes the nodes.
 func New(nodes []driver.Store, opts *Options) *Store {
 	if opts == nil {
 		opts = &Options{}
@@ -111,8 +110,7 @@ func newStore(quarantine time.Duration) *Store {
 	return s
 }
 
-// add makes one more node, to be opened when it is first needed if open is not
-// nil.
+// add makes a new node. If open is not nil, the node is opened when first needed.
 func (s *Store) add(name string, open opener) *node {
 	n := &node{redlock: s, index: len(s.nodes), name: name, open: open, records: make(map[string]*record)}
 	s.nodes = append(s.nodes, n)
@@ -122,7 +120,8 @@ func (s *Store) add(name string, open opener) *node {
 // majority is how many nodes have to agree.
 func (s *Store) majority() int { return len(s.nodes)/2 + 1 }
 
-// spawn runs f in a goroutine that Close waits for; false if it is too late.
+// spawn runs f in a goroutine, and Close waits for the goroutine. After Close has begun,
+// spawn runs nothing and returns false.
 func (s *Store) spawn(f func()) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,10 +132,10 @@ func (s *Store) spawn(f func()) bool {
 	return true
 }
 
-// limit returns the context of calls to nodes that begin now. It ends with the
-// last of them, for each of which end is called once. It is not the caller's: a
-// caller who need not wait for a node does not, and the call goes on. One timer
-// for all nodes is much cheaper than one for each.
+// limit returns the context of calls to nodes that begin now. The context ends with the
+// last call; end is called once per call. The context is not derived from the caller's
+// context, since a call goes on if the caller need not wait for the node. One timer for all
+// nodes is much cheaper than a timer per node.
 func (s *Store) limit(d time.Duration, calls int) (ctx context.Context, end func()) {
 	ctx, cancel := context.WithTimeout(s.ctx, d)
 	var open atomic.Int32
@@ -148,8 +147,8 @@ func (s *Store) limit(d time.Duration, calls int) (ctx context.Context, end func
 	}
 }
 
-// Close closes the nodes. Calls that go on in the background have a tenth of a
-// second to end. Claims run out by themselves.
+// Close closes the nodes. Calls that go on in the background have a tenth of a second to
+// end. Claims are not released: they expire.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -164,23 +163,28 @@ func (s *Store) Close() error {
 	s.mu.Unlock()
 	close(s.quit)
 	for _, w := range watches {
-		w.wake(driver.Grant{}) // It asks, and learns of the end.
+		w.wake(driver.Grant{}) // The waiter asks, and learns of the end.
 		w.stop()
 	}
 	grace := time.AfterFunc(closingGrace, s.cancel)
 	s.busy.Wait()
 	grace.Stop()
 	s.cancel()
-	var errs []error
-	for _, n := range s.nodes {
-		if err := n.close(); err != nil {
-			errs = append(errs, n.named(err))
-		}
+	// Close all nodes at once: a node that does not answer takes a while.
+	errs := make([]error, len(s.nodes))
+	var closing sync.WaitGroup
+	for i, n := range s.nodes {
+		closing.Go(func() {
+			if err := n.close(); err != nil {
+				errs[i] = n.named(err)
+			}
+		})
 	}
+	closing.Wait()
 	return errors.Join(errs...)
 }
 
-// admissible says why a claim is one that no majority can keep, nil if one can.
+// admissible says why no majority can keep a claim. It returns nil if a majority can.
 func (s *Store) admissible(c driver.Claim) error {
 	switch {
 	case len(s.nodes) < fewest:
@@ -191,7 +195,8 @@ func (s *Store) admissible(c driver.Claim) error {
 	return s.lasting(c)
 }
 
-// lasting says why the TTL of a claim is one that no majority can keep.
+// lasting says why no majority can keep the TTL of a claim. It returns nil if a majority
+// can.
 func (s *Store) lasting(c driver.Claim) error {
 	if s.quarantine > 0 && c.TTL > s.quarantine {
 		return fmt.Errorf("%w: its TTL of %v is longer than the quarantine of nodes that restart, %v (want a longer quarantine or a shorter TTL)", driver.ErrInvalid, c.TTL, s.quarantine)

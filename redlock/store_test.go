@@ -284,35 +284,6 @@ func TestRefusesWhatItCannotKeep(t *testing.T) {
 	})
 }
 
-// A node that has restarted without its claims does not count before those
-// that it may have forgotten have run out.
-func TestQuarantine(t *testing.T) {
-	bubble(t, 3, func(s *set) {
-		store, other := s.client(), s.client()
-		s.nodes[2].set(down)
-		holder := s.claim()
-		s.granted(store, holder) // on nodes 1 and 2
-		s.nodes[1].restart()
-		s.nodes[2].set(nil)
-		began := time.Now()
-		rival := s.claim()
-		for time.Since(began) < holder.TTL-time.Second {
-			if g, _ := other.Acquire(s.Context(), rival); g.OK {
-				s.Fatalf("a second claim was granted %v after a node forgot the first", time.Since(began))
-			}
-			time.Sleep(100 * time.Millisecond)
-		}
-		time.Sleep(time.Until(began.Add(holder.TTL)))
-		s.nodes[0].set(down) // The node that remembers is gone; its claim has run out.
-		_, err := other.Acquire(s.Context(), rival)
-		if err == nil || !strings.Contains(err.Error(), "node 2: has started 10s ago and does not count for another 5s") {
-			s.Errorf("with one node down and one out: %v, want to hear which is out and for how long", err)
-		}
-		time.Sleep(5 * time.Second)
-		s.granted(other, rival)
-	})
-}
-
 func TestCheck(t *testing.T) {
 	bubble(t, 4, func(s *set) {
 		warnings, err := s.client().Check(s.Context())
@@ -390,6 +361,31 @@ func TestLateNodeWakes(t *testing.T) {
 			}
 		case <-time.After(time.Second):
 			s.Error("node 3 has let the claim in, and nobody was told")
+		}
+	})
+}
+
+// slowClose takes a second to close.
+type slowClose struct{ driver.Store }
+
+func (s slowClose) Close() error {
+	time.Sleep(time.Second)
+	return s.Store.Close()
+}
+
+func TestCloseAtTheSameTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var nodes []driver.Store
+		for range 5 {
+			nodes = append(nodes, slowClose{memlock.New()})
+		}
+		s := redlock.New(nodes, &redlock.Options{Quarantine: -1})
+		began := time.Now()
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("Close of %d nodes took %v, want the second of one", len(nodes), took)
 		}
 	})
 }

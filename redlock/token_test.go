@@ -100,6 +100,87 @@ func TestLateGrantIsNotCounted(t *testing.T) {
 	})
 }
 
+// A second Acquire of a held claim keeps its token, even if a node with a larger token, not
+// counted the first time, answers before a node that was counted.
+func TestAskingAgainKeepsTheToken(t *testing.T) {
+	bubble(t, 3, func(s *set) {
+		store := s.client()
+		s.ahead(2, 50e6)
+		s.nodes[2].set(slow(40 * time.Millisecond))
+		c := s.claim()
+		g := s.granted(store, c)
+		time.Sleep(time.Second)
+		s.nodes[1].set(slow(40 * time.Millisecond))
+		s.nodes[2].set(nil)
+		again := s.granted(store, c)
+		if again.Fence != g.Fence {
+			s.Errorf("asking again gave token %d, the first time it was %d", again.Fence, g.Fence)
+		}
+		s.nodes[1].set(hung)
+		if more := s.granted(store, c); more.Fence <= g.Fence {
+			s.Errorf("token %d from nodes of which one has given more than %d", more.Fence, g.Fence)
+		}
+	})
+}
+
+// A held claim keeps its token beside the first read lock of its client after a restart.
+func TestReadersDoNotRaiseOthers(t *testing.T) {
+	bubble(t, 3, func(s *set) {
+		store := s.client()
+		s.released(store, s.acquired(store))
+		for _, n := range s.nodes {
+			n.restart()
+		}
+		time.Sleep(16 * time.Second)
+		held := s.acquired(store)
+		g := s.granted(store, held)
+		reader := s.claim()
+		reader.Key, reader.Weight = "other", 1
+		s.granted(store, reader)
+		if again := s.granted(store, held); again.Fence != g.Fence {
+			s.Errorf("asking again gave token %d, the first time it was %d", again.Fence, g.Fence)
+		}
+	})
+}
+
+// acquired returns a new claim that is granted.
+func (s *set) acquired(store *redlock.Store) driver.Claim {
+	s.Helper()
+	c := s.claim()
+	s.granted(store, c)
+	return c
+}
+
+// Readers of several clients share a token, on nodes that have run for long, and on nodes
+// that have restarted and count.
+func TestReadersShareAToken(t *testing.T) {
+	for _, restarts := range []bool{false, true} {
+		bubble(t, 3, func(s *set) {
+			stores := []*redlock.Store{s.client(), s.client(), s.client()}
+			if restarts {
+				for _, store := range stores {
+					s.released(store, s.acquired(store))
+				}
+				for _, n := range s.nodes {
+					n.restart()
+				}
+				time.Sleep(16 * time.Second)
+			}
+			var first uint64
+			for i, store := range stores {
+				c := s.claim()
+				c.Weight = 1
+				switch g := s.granted(store, c); {
+				case i == 0:
+					first = g.Fence
+				case g.Fence != first:
+					s.Errorf("reader %d has token %d, the first has %d", i+1, g.Fence, first)
+				}
+			}
+		})
+	}
+}
+
 // A node whose clock is days ahead does not draw the others after it.
 func TestFarTokenIsNotCounted(t *testing.T) {
 	bubble(t, 3, func(s *set) {
@@ -142,7 +223,11 @@ func TestClock(t *testing.T) {
 // of a grant is larger than all that were known before it was asked for, no
 // token is given twice, and no two hold the key at once.
 func TestTokensGrow(t *testing.T) {
-	for seed := range uint64(30) {
+	seeds := uint64(30)
+	if testing.Short() {
+		seeds = 2 // one with three nodes, one with five
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			bubble(t, 3+2*int(seed%2), func(s *set) { s.storm(rand.New(rand.NewPCG(seed, 1))) })
@@ -175,7 +260,7 @@ func (s *set) storm(rng *rand.Rand) {
 			for range 60 {
 				mu.Lock()
 				c, before := s.claim(), highest
-				c.Wait, c.Late, c.Span = rng.IntN(3) > 0, true, 1+rng.IntN(4)
+				c.Wait, c.Span = rng.IntN(3) > 0, 1+rng.IntN(4)
 				mu.Unlock()
 				if g, ok := s.insist(store, c); ok {
 					mu.Lock()
@@ -193,6 +278,7 @@ func (s *set) storm(rng *rand.Rand) {
 					holder = ""
 					mu.Unlock()
 				}
+				c.Late = true
 				s.settle(store, c)
 			}
 		})

@@ -10,14 +10,14 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// settling is how long a watch waits for more nodes once one has let the claim
-// in: the release that made room reaches them one after the other.
+// settling is how long a watch waits for more nodes once one has granted the claim: the
+// release that made room reaches the nodes one after the other.
 const settling = 5 * time.Millisecond
 
 var errNoWatch = errors.New("cannot push")
 
-// A watch wakes a claim in line when a majority of the nodes has let it in. It
-// never pushes a grant: only asking gives the nodes' tokens one order.
+// A watch wakes a queued claim when a majority of the nodes has granted it. The watch
+// never pushes a grant: only an Acquire gives the nodes' tokens one order.
 type watch struct {
 	redlock *Store
 	id      string
@@ -60,8 +60,8 @@ func (s *Store) Watch(ctx context.Context, c driver.Claim, wake func(driver.Gran
 	return w.stop, nil
 }
 
-// keep takes the way to end the watch at one node. If that has come late, the
-// claim asks once more, because a wake may have been missed.
+// keep stores the function that ends the watch at one node. If the function has come
+// late, the claim asks once more, because a wake may have been missed.
 func (w *watch) keep(stop func()) {
 	w.mu.Lock()
 	if w.stopped {
@@ -94,7 +94,7 @@ func (w *watch) hear(n *node, g driver.Grant) {
 	}
 }
 
-// nodes counts those that hold the claim. Call it with mu held.
+// nodes counts the nodes that hold the claim. Call it with mu held.
 func (w *watch) nodes() (n int) {
 	for _, has := range w.has {
 		if has {
@@ -143,8 +143,8 @@ func (s *Store) forget(w *watch) {
 	}
 }
 
-// stands tells the watches of a claim which nodes have it after a bid. If those
-// of its contest have not come to an end, it is to look again soon.
+// stands tells the watches of a claim which nodes hold the claim after a bid. If the
+// contest of the claim has not ended, the claim looks again soon.
 func (s *Store) stands(b *bid) {
 	s.mu.Lock()
 	watches := slices.Clone(s.watches[b.claim.ID])
@@ -170,8 +170,8 @@ func (w *watch) soon() {
 	}
 }
 
-// hear takes a node's answer to a claim in line that came after the bid: if it
-// is a yes, the claim has that node as if it had been pushed.
+// hear takes a node's answer to a queued claim that came after the bid. A yes counts as if
+// the node had pushed the grant.
 func (b *bid) hear(n *node, v vote) {
 	if v.kind != granted {
 		return

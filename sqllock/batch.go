@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/book"
 )
 
-// Renew implements [driver.Store]. Claims that are alone on their key are
-// renewed in one statement for all of the same TTL.
+// Renew implements [driver.Store]. Claims that are alone on their key are renewed in one
+// statement for all claims with the same TTL.
 func (s *Store) Renew(ctx context.Context, cs []driver.Claim) []error {
 	b := newBatch(cs)
 	for ttl, some := range b.alike(func(c driver.Claim) (time.Duration, bool) { return c.TTL, c.Fence == 0 && !c.Leave && c.TTL > 0 }) {
@@ -24,8 +24,8 @@ func (s *Store) Renew(ctx context.Context, cs []driver.Claim) []error {
 	})
 }
 
-// Release implements [driver.Store]. Claims that are alone on their key are
-// released in one statement for all.
+// Release implements [driver.Store]. Claims that are alone on their key are released in
+// one statement.
 func (s *Store) Release(ctx context.Context, cs []driver.Claim) []error {
 	for i := range cs {
 		s.waiting.Delete(cs[i].ID)
@@ -40,7 +40,7 @@ func (s *Store) Release(ctx context.Context, cs []driver.Claim) []error {
 	})
 }
 
-// renewSole renews those claims that are alone, and returns which they are.
+// renewSole renews the sole claims among cs, and returns their keys.
 func (s *Store) renewSole(ctx context.Context, cs []driver.Claim, ttl time.Duration) (kept map[string]bool, err error) {
 	sent := time.Now()
 	args := append([]any{micros(ttl)}, lists(cs)...)
@@ -54,7 +54,7 @@ func (s *Store) renewSole(ctx context.Context, cs []driver.Claim, ttl time.Durat
 	if n == int64(len(cs)) {
 		return names(cs), nil
 	}
-	// Some are not alone. The others stand for a full TTL since.
+	// Some claims are not alone. The rest stands for a full TTL since sent.
 	type standing struct {
 		name string
 		left int64
@@ -72,8 +72,8 @@ func (s *Store) renewSole(ctx context.Context, cs []driver.Claim, ttl time.Durat
 	return kept, err
 }
 
-// releaseSole releases those claims that are alone, and returns which they
-// were. An engine that would not tell is asked for each.
+// releaseSole releases the sole claims among cs, and returns their keys. An engine without
+// RETURNING gets a statement for each claim.
 func (s *Store) releaseSole(ctx context.Context, cs []driver.Claim) (ended map[string]bool, err error) {
 	if s.dialect.returning {
 		return s.named(ctx, expand(releaseRows, width(len(cs)))+" RETURNING name", lists(cs))
@@ -89,7 +89,7 @@ func (s *Store) releaseSole(ctx context.Context, cs []driver.Claim) (ended map[s
 	return ended, nil
 }
 
-// named runs a statement that returns names, and returns these.
+// named runs a statement that returns names, and returns the names.
 func (s *Store) named(ctx context.Context, text string, args []any) (map[string]bool, error) {
 	names, err := query(ctx, s, text, false, args, column[string])
 	if err != nil {
@@ -102,11 +102,11 @@ func (s *Store) named(ctx context.Context, text string, args []any) (map[string]
 	return found, nil
 }
 
-// width is how many parameters a list of n has: a power of two, since clients
-// keep each text that they have sent.
+// width is the number of parameters for a list of n: a power of two, because clients
+// cache each text that was sent.
 func width(n int) int { return 1 << bits.Len(uint(n-1)) }
 
-// lists returns the keys and the ids, the last of each repeated up to width.
+// lists returns the keys and the ids, the last key and id repeated up to width.
 func lists(cs []driver.Claim) []any {
 	n := width(len(cs))
 	args := make([]any, 2*n)
@@ -125,19 +125,19 @@ func names(cs []driver.Claim) map[string]bool {
 	return all
 }
 
-// A batch is the claims of one call and what has become of them.
+// A batch is the claims of one call and their outcomes.
 type batch struct {
 	claims []driver.Claim
 	errs   []error
 	over   []bool // by index: nothing is left to do
-	some   []int  // those of the last group
+	some   []int  // indexes of the last group
 }
 
 func newBatch(cs []driver.Claim) *batch {
 	return &batch{claims: cs, errs: make([]error, len(cs)), over: make([]bool, len(cs))}
 }
 
-// alike yields groups of claims on different keys for which of says the same.
+// alike yields groups of claims on different keys for which of returns the same value.
 func (b *batch) alike(of func(driver.Claim) (time.Duration, bool)) func(func(time.Duration, []driver.Claim) bool) {
 	groups := make(map[time.Duration][]int)
 	times := make(map[string]int, len(b.claims))
@@ -163,8 +163,8 @@ func (b *batch) alike(of func(driver.Claim) (time.Duration, bool)) func(func(tim
 	}
 }
 
-// done notes what has become of the last group: by key those that are settled,
-// and an error that left the others unknown.
+// done records the outcome of the last group: the settled claims by key, and an error
+// that leaves the rest unknown.
 func (b *batch) done(settled map[string]bool, err error) {
 	for _, i := range b.some {
 		b.over[i] = err != nil || settled[b.claims[i].Key]
@@ -174,17 +174,18 @@ func (b *batch) done(settled map[string]bool, err error) {
 	}
 }
 
-// lanes is how many keys of a batch are worked on at a time.
+// lanes is the number of keys of a batch that are handled at a time.
 const lanes = 4
 
-// late reports whether any of a group is released since its Acquire was not answered.
+// late reports whether a claim of the group is released because its Acquire was not
+// answered.
 func (b *batch) late(group []int) bool {
 	return slices.ContainsFunc(group, func(i int) bool { return b.claims[i].Late })
 }
 
-// settle is decide for a group of claims. What kept an Acquire from being answered keeps
-// a late release, too. So it takes one of their lanes, not the connection that they leave
-// to renewals.
+// settle is decide for a group of claims. The cause that delayed an Acquire delays a late
+// release, too. So a late release takes one of the lanes of Acquire, not the connection
+// that Acquire leaves to renewals.
 func (s *Store) settle(ctx context.Context, key string, late bool, r rule) error {
 	if late {
 		leave, err := s.errands.Lane(ctx)
@@ -196,8 +197,8 @@ func (s *Store) settle(ctx context.Context, key string, late bool, r rule) error
 	return s.decide(ctx, key, r)
 }
 
-// rest applies a rule to the claims that are left, key by key, and returns the
-// errors of all.
+// rest applies a rule to the remaining claims, key by key, and returns the errors of all
+// claims.
 func (b *batch) rest(ctx context.Context, s *Store, do func(book.Moment, *book.Book, driver.Claim) (change, error)) []error {
 	keys := make(map[string][]int)
 	for i := range b.claims {

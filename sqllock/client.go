@@ -10,18 +10,19 @@ import (
 	"github.com/holdfast-go/holdfast/internal/errand"
 )
 
-// A Client runs statements, each of which commits by itself. [New] makes one of
-// a database; others make their own where that is faster. The context of a statement
-// of Acquire ends with the caller's.
+// A Client runs statements, each of which commits by itself. [New] makes a Client from a
+// database; other packages bring a faster Client for their engine. The context of a
+// statement of Acquire ends with the caller's context.
 type Client interface {
-	// Query runs a statement and calls each for every row that it returns.
+	// Query runs a statement and calls each for every row of the result.
 	Query(ctx context.Context, st Statement, each func(Scan) error) error
 
 	// Exec runs a statement that returns no rows.
 	Exec(ctx context.Context, st Statement) (Result, error)
 
-	// Conns is how many connections they may have now, 0 for any number. It returns at
-	// once. Acquire leaves one of several to the others.
+	// Conns is the maximum number of connections at present, 0 for no limit. Conns
+	// returns at once. If there are several connections, Acquire leaves one to other
+	// calls.
 	Conns() int
 
 	Close() error
@@ -30,17 +31,17 @@ type Client interface {
 // Scan copies the values of a row.
 type Scan func(dest ...any) error
 
-// A Statement is SQL as the engine understands it.
+// A Statement is SQL for the engine.
 type Statement struct {
 	Text string
 	Args []any
-	Once bool // it will hardly be sent again, so that there is no use in preparing it
+	Once bool // the statement will hardly come again, so preparing is of no use
 }
 
-// A Result tells what a statement has changed.
+// A Result describes the effect of a statement.
 type Result struct {
 	Rows int64
-	ID   int64 // the last that was inserted, if the engine says so
+	ID   int64 // the last inserted id, if the engine returns one
 }
 
 // A database is the Client of a *sql.DB.
@@ -51,16 +52,16 @@ type database struct {
 	closed   atomic.Bool
 }
 
-// Client returns what runs statements on db, and never closes it.
+// Client returns a Client that runs statements on db and never closes db.
 func (d *Dialect) Client(db *sql.DB) Client {
 	return &database{db: db, prepares: d.prepares}
 }
 
-// Conns is asked again and again, since db's limit may be set at any time.
+// Conns reads the limit on every call, because the limit of db may change at any time.
 func (d *database) Conns() int { return d.db.Stats().MaxOpenConnections }
 
-// begin returns the context of a statement. That of an errand comes to its end once it
-// waits for a connection. So it is begun when there is one to spare.
+// begin returns the context of a statement. Once the statement of an errand waits for a
+// connection, the statement runs to its end. So begin first waits for a spare connection.
 func (d *database) begin(ctx context.Context) (sent context.Context, err error) {
 	if !errand.Runs(ctx) {
 		return ctx, nil
@@ -71,8 +72,9 @@ func (d *database) begin(ctx context.Context) (sent context.Context, err error) 
 	return errand.Sent(ctx), nil
 }
 
-// spare waits until a connection is to spare. Others who use db may take it before the
-// statement does, which then waits for the next, for as long as errands may take.
+// spare waits for a spare connection. Other users of db may take the connection before
+// the statement does. The statement then waits for the next connection, as long as an
+// errand may take.
 func (d *database) spare(ctx context.Context) error {
 	if use := d.db.Stats(); use.MaxOpenConnections == 0 || use.InUse < use.MaxOpenConnections {
 		return nil
@@ -137,7 +139,7 @@ func (d *database) Exec(ctx context.Context, st Statement) (Result, error) {
 	return r, nil
 }
 
-// prepare returns a statement that is prepared once, nil if it need not be.
+// prepare returns a cached prepared statement, nil if st needs no preparing.
 func (d *database) prepare(ctx context.Context, st Statement) (*sql.Stmt, error) {
 	if !d.prepares || st.Once {
 		return nil, nil
@@ -158,7 +160,7 @@ func (d *database) prepare(ctx context.Context, st Statement) (*sql.Stmt, error)
 	return known.(*sql.Stmt), nil
 }
 
-// Close gives back what was prepared. The database stays open.
+// Close closes the prepared statements. The database stays open.
 func (d *database) Close() error {
 	d.closed.Store(true)
 	var errs []error

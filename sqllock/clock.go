@@ -16,19 +16,18 @@ var machine = sync.OnceValues(func() (row string, certain bool) {
 	return bootPrefix + strings.Join(strings.Fields(strings.ReplaceAll(name, "\x00", " ")), " "), certain
 })
 
-// bootPrefix begins no key: there a backslash stands before another or a 0.
+// bootPrefix begins no key: in escaped keys a backslash precedes a backslash or a 0.
 const bootPrefix = `\boot `
 
 var errNoBoot = errors.New("the row that keeps when this machine was started cannot be written")
 
-// now is the clock of an engine that has none, in microseconds since 1970, once
-// it has been started. All processes are on one machine, so it is the machine's
-// clock that never steps, from where the wall clock stood when the table was
-// first used since the machine was started. A row keeps that. After a restart of
-// the machine leases go on to run out by the wall clock, but time does not go
-// back behind any that was granted.
+// now is the clock for an engine without a clock, in microseconds since 1970, once
+// startClock has run. All processes are on one machine. So the clock is the machine's
+// monotonic clock, counted from the wall clock's time when the table was first used since
+// the machine's start. A row keeps that time. After a restart of the machine, leases go
+// on to expire by the wall clock, but time does not go back behind any granted time.
 //
-// Where a run of the machine has no name, it is the wall clock.
+// If a run of the machine has no name, now is the wall clock.
 func (s *Store) now() int64 {
 	t := time.Now()
 	if _, certain := machine(); !certain {
@@ -37,7 +36,7 @@ func (s *Store) now() int64 {
 	return s.began.Load() + boottime.SinceBoot(t).Microseconds()
 }
 
-// startClock reads when this run of the machine began, if it has not.
+// startClock reads when this run of the machine began, unless already known.
 func (s *Store) startClock(ctx context.Context) error {
 	row, certain := machine()
 	if !certain || s.began.Load() != 0 {
@@ -48,8 +47,8 @@ func (s *Store) startClock(ctx context.Context) error {
 	return err
 }
 
-// boot returns the time at which this run of the machine began, as the first to
-// ask has measured it.
+// boot returns the time at which this run of the machine began, as measured by the first
+// caller.
 func (s *Store) boot(ctx context.Context, row string) (began int64, err error) {
 	for range 2 {
 		known, err := query(ctx, s, readBoot, false, []any{row}, column[int64])

@@ -11,26 +11,25 @@ import (
 	"github.com/holdfast-go/holdfast/internal/errand"
 )
 
-// A rule changes a book and says what is to be done about it. It may be called
-// several times, each time with a book as it is in the table, and has decided
-// what it decided last.
+// A rule changes a book and says what to do with the change. A rule may be called several
+// times, each time with the book from the table; only the last decision counts.
 type rule func(m book.Moment, b *book.Book) (change, error)
 
-// A change is what a rule did. Grants to claims in line are kept and told in
-// any case.
+// A change is the outcome of a rule. Grants to waiters are saved and sent in any case.
 type change struct {
 	keep   bool
-	broken *book.Entry // to be told that it has ended
+	broken *book.Entry // a claim whose owner is to be notified of the Break
 }
 
-// decide lets a rule change the book of a key. Between its two statements,
-// which read and write the row, it holds no lock in the database, so whoever
-// pauses there keeps nobody waiting. If another has written the row in between,
-// it begins again.
+// decide lets a rule change the book of a key. decide holds no lock in the database
+// between its two statements, which read and write the row, so a process that pauses
+// there delays nobody. If another process has written the row in between, decide begins
+// again.
 //
-// Where there is one writer, those of this process decide one after the other: if
-// they came between each other's two statements, most would write in vain, and
-// some of many for so long that they lose their place in line.
+// For an engine with one writer, the callers of a process decide one after the other.
+// Otherwise most callers would write in vain, because their pairs of statements
+// interleave. With many callers, some would try for so long that they lose their place in
+// the queue.
 func (s *Store) decide(ctx context.Context, key string, r rule) error {
 	if err := s.deciding.take(ctx); err != nil {
 		return err
@@ -87,12 +86,12 @@ func (s *Store) load(ctx context.Context, key string) (m book.Moment, floor int6
 	return book.Moment{Now: span(now), Wall: now}, floor, r, err
 }
 
-// save writes a row that had this version, sends messages with it, and reports
-// whether it still had.
+// save writes a row on the condition that the version is unchanged, sends messages with
+// the write, and reports whether the condition held.
 func (s *Store) save(ctx context.Context, key string, m book.Moment, r row, messages []message) (bool, error) {
 	if r.version == 0 {
-		// Versions begin with the time, so that none comes twice when a row is
-		// deleted and made again.
+		// Versions begin with the time, so that no version comes twice when a row is
+		// deleted and inserted again.
 		n, err := s.exec(ctx, s.dialect.insert, false, escape(key), m.Wall, r.fence, r.sole, r.since, r.until, r.claims)
 		if err != nil && s.dialect.duplicate != "" && s.opts.Code(err) == s.dialect.duplicate {
 			return false, nil

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/identifier"
 )
 
-// A Dialect is what one engine does in its own way. There are three: [Postgres],
-// [MySQL], which is MariaDB's too, and [SQLite].
+// A Dialect describes the peculiarities of an engine. There are three: [Postgres],
+// [MySQL], also for MariaDB, and [SQLite].
 type Dialect struct {
 	name     string
 	quote    string // around an identifier
@@ -20,70 +20,69 @@ type Dialect struct {
 	now      string // the engine's clock in microseconds since 1970
 	greatest string // the function that returns the largest of its arguments
 
-	// clock stands before each statement of an engine without a clock of its
-	// own, and has one parameter, the time.
+	// clock stands before each statement of an engine without a clock, and has one
+	// parameter, the time.
 	clock string
 
-	// returning says that UPDATE has RETURNING. Otherwise keep is a function
-	// that makes a number come back as the id that was inserted last.
+	// returning says that UPDATE has RETURNING. Otherwise keep is a function that returns
+	// a number as the last inserted id.
 	returning bool
 	keep      string
 
-	// prepares says that statements should be prepared, because the client does
-	// not do so by itself.
+	// prepares says that statements should be prepared, because the client does not
+	// prepare by itself.
 	prepares bool
 
-	// oneWriter says that writers do not wait for each other, but fail. Those
-	// of one process then take turns, first come first, instead of all trying.
+	// oneWriter says that concurrent writers do not wait, but fail. The writers of a
+	// process then take turns in FIFO order.
 	oneWriter bool
 
-	// lasting says that clients break the connection of a statement that is cut
-	// short, so that those of Acquire come to their end though its caller has left.
+	// lasting says that clients break the connection of an interrupted statement. So the
+	// statements of Acquire run to their end even if the caller has left.
 	lasting bool
 
-	create  []string // makes the table, the view and the row without a name, unless they are there
-	insert  string   // makes a row, or changes none if it is there
-	publish string   // as updateRow, and sends messages; "" if the engine cannot
+	create  []string // makes the table, the view and the row without a name, unless they exist
+	insert  string   // inserts a row, or changes nothing if the row exists
+	publish string   // like updateRow, and sends messages; "" if the engine cannot
 
-	// together is a statement that runs those of create, in {create}; "" if they
-	// may be run one by one.
+	// together is a statement that runs the statements of create, in {create}; "" if
+	// create may run one by one.
 	together string
 
 	// commits is a condition that holds if each statement commits by itself.
 	commits string
 
-	// duplicate is the code of the error by which insert says that the row is
-	// there, "" if it says it without.
+	// duplicate is the error code by which insert reports that the row exists, "" if
+	// insert reports no error.
 	duplicate string
 
-	version string // asks for the server's version
+	version string // queries the server's version
 	needs   needs
 
-	checks []string // each returns sentences for people about a setting, or nothing
+	checks []string // queries: each returns warnings about a setting, or no rows
 	code   func(error) string
 	errors map[string]verdict // by code
 	pauses pauses
 }
 
-// Pauses are how long to wait after another was in the way: a random time from
-// least to most, and most doubles each time up to longest.
+// Pauses say how long to wait after a conflict: a random time from least to most. most
+// doubles each time up to longest.
 type pauses struct{ least, most, longest time.Duration }
 
-// patient is for engines whose own locks make most of those wait who would be
-// in each other's way.
+// patient is for engines whose own locks already make most conflicting writers wait.
 var patient = pauses{500 * time.Microsecond, 1500 * time.Microsecond, 48 * time.Millisecond}
 
-// A verdict says what is to be done about an error of the engine. Others may
-// pass, and are the core's to try again.
+// A verdict says how to handle an error of the engine. Errors without a verdict may pass,
+// and the core retries.
 type verdict struct {
-	again bool   // soon: another was in the way, and nothing has changed
-	final string // never, before this is done
-	hint  string // this may be wrong
+	again bool   // retry soon: a conflict, and nothing has changed
+	final string // do not retry before this is done
+	hint  string // what may be wrong
 }
 
-// Why an error is final.
+// Reasons why an error is final.
 const (
-	missing   = `there is no table {table} as this version needs it: make it once with "holdfast init --store URL" or Store.Create`
+	missing   = `there is no table {table} as this version needs it: run "holdfast init" once with the URL of this store, or Store.Create`
 	homeless  = "there is no schema, or database, in which the table {table} could be: create that first"
 	other     = "the table {table} is not one of this package's: choose another name"
 	forbidden = "this user may not do that with the table {table}: locks need SELECT, INSERT, UPDATE and DELETE on it, and to make it takes the right to create tables and views"
@@ -91,7 +90,7 @@ const (
 	old       = "the database does not understand what the table {table} needs: is its version one that the documentation names?"
 )
 
-// What may be wrong. All of it may pass.
+// Hints at what may be wrong. Every such error may pass.
 const (
 	writeless = "the server takes no writes, as a standby does, or a primary that another replaces: locks need one that does"
 	ending    = "the server goes down or comes up, or somebody has ended the connection"
@@ -100,7 +99,7 @@ const (
 	exhausted = "the server has no memory left for this"
 )
 
-// explain returns err with what is to be done about it.
+// explain returns err with the remedy.
 func (v verdict) explain(err error, table string) error {
 	name := strings.NewReplacer("{table}", table)
 	switch {
@@ -115,12 +114,12 @@ func (v verdict) explain(err error, table string) error {
 // String returns the name of the engine.
 func (d *Dialect) String() string { return d.name }
 
-// table quotes a name, which that of a schema and a dot may precede.
+// table quotes a name, or a schema, a dot and a name.
 func (d *Dialect) table(name, suffix string) (string, error) {
 	return identifier.Quote(name, suffix, d.quote)
 }
 
-// compiler returns what makes statements of texts.
+// compiler returns the function that turns texts into statements.
 func (d *Dialect) compiler(table string) (func(text string) string, error) {
 	name, err := d.table(table, "")
 	if err != nil {
@@ -155,7 +154,7 @@ func number(text string) string {
 	return b.String()
 }
 
-// sqlState is the code of an error as the clients of Postgres tell it.
+// sqlState is the code of an error from a client of Postgres.
 func sqlState(err error) string {
 	if coded := (interface{ SQLState() string })(nil); errors.As(err, &coded) {
 		return coded.SQLState()

@@ -1,98 +1,100 @@
-// Package sqllock is a store in a table of a database: PostgreSQL, MySQL,
-// MariaDB or SQLite, through database/sql and a client of your own.
+// Package sqllock is a store in a table of a database: PostgreSQL, MySQL, MariaDB or
+// SQLite, through database/sql and a client of your own.
 //
 //	store := sqllock.New(db, sqllock.Postgres, nil)
 //	err := store.Create(ctx) // once, as a user who may create tables
 //	locks := holdfast.New(store, nil)
 //
-// Packages pglock, mysqllock and sqlitelock make one from a URL, and wake those
-// who wait where the engine can; prefer them where their client is yours.
+// Packages pglock, mysqllock and sqlitelock make a store from a URL, and wake waiters
+// where the engine can. Prefer these packages if you can use their client.
 //
 // # How it works
 //
-// A key is a row: when the last of what it tells of runs out, the highest
-// fencing token given, and the claims as JSON. Whoever wants a key that nobody
-// has updates the row in one statement, under the condition that it has run
-// out. All else reads the row, decides, and writes it under the condition that
-// its version is still the same; otherwise it begins again. So every decision
-// is one statement with a commit of its own, under any isolation level, and
-// nobody holds a lock of the database while it waits for anything, or pauses.
+// A key is a row: the highest fencing token given, the claims as JSON, and the time when
+// the last of them has expired. A single statement acquires an uncontended key: an UPDATE
+// under the condition that the row has expired. Otherwise the store reads the row,
+// decides, and writes the row under the condition that the version is unchanged. If the
+// version has changed, the store begins again. So every decision is one statement with a
+// commit of its own, under any isolation level. No process holds a lock of the database
+// while waiting or paused.
 //
-// Times are the server's. A lease begins when the server executes the request;
-// the client counts from before it was sent. SQLite has no clock of its own:
-// there it is that of the machine.
+// After a Break, or a Release whose Acquire may still be on its way, the row keeps a
+// tomb. The tomb refuses the claim's id for at least ten seconds, and the row does not
+// expire sooner.
 //
-// Where many give up after milliseconds, as the server is slow for a moment, it gets no
-// new connections to make on top: what a caller has sent comes to its end without the
-// caller, over the connection that it has. SQLite is asked to stop instead.
+// Times are the server's. A lease begins when the server executes the request; the client
+// counts from before sending. SQLite has no clock: there the time is the machine's.
 //
-// Renewals of many claims are one statement. So are releases, where the engine
-// tells which rows it changed.
+// If many callers give up after milliseconds because the server is slow for a moment, the
+// server gets no new connections on top. A statement that was sent runs to its end
+// without the caller, on the same connection. SQLite is interrupted instead.
 //
-// Who waits has a place in the row and no connection. A release lets in the
-// first in line that fits. With [Store.Pushing] it is told at once; otherwise it
-// asks again after milliseconds at first, and every half a second in the end
-// (holdfast.Options.Poll).
+// Renewals of many claims are one statement. So are releases, if the engine returns the
+// changed rows.
+//
+// A waiter has a place in the row and no connection. A release grants the lock to the
+// claims at the head of the queue, as long as they fit. With [Store.Pushing] the waiter
+// is notified at once. Otherwise the waiter retries after milliseconds at first, and
+// every half a second in the end (holdfast.Options.Poll).
 //
 // # What people see
 //
-// The view with the name of the table and _claims has a line for each claim
-// that holds or waits, as Locker.Holders has it:
+// The view named like the table, with _claims appended, has a row for each holder and
+// waiter, like Locker.Holders:
 //
 //	SELECT key, owner, note, fence, since, until FROM holdfast_claims WHERE NOT waiting;
 //
-// In MySQL and MariaDB key is a reserved word and stands in backquotes. In SQLite
-// the view goes by the wall clock, and leases by that of the machine: if the wall
-// clock was set since the table was first used after the machine's start, the view
-// is off by as much, and leaves out claims that stand or shows some that have run
-// out. Locker.Holders and "holdfast ls" are right.
-// Whoever may read the table itself can read the ids of claims, and with one
-// release another's lock; grant people the view.
+// In MySQL and MariaDB key is a reserved word and stands in backquotes. In SQLite the
+// view goes by the wall clock, and leases by the machine's clock. If the wall clock was
+// set since the table was first used after the machine's start, the view is off by as
+// much. The view then omits live claims or shows expired claims. Locker.Holders and
+// "holdfast ls" are right. Grant people the view, not the table: a reader of the table
+// sees the ids of claims, and an id is enough to release the lock of another process.
 //
 // # What it promises
 //
-//   - Mutual exclusion as long as the database keeps what it has committed and
-//     its clock does not jump forward.
-//   - First come, first served, over all processes; readers do not pass a writer
-//     that waits.
-//   - Fencing tokens that grow: microseconds of the server's clock, or the next
-//     number if that is larger. They grow through release, expiry, deletion of
-//     old rows, a crash, and a restore from a dump, as long as the clock is not
-//     further behind than the dump is old. They stay below 2^53, and lie in the
-//     same database as the data that they guard: see package fence.
-//   - A lock whose row has vanished is lost to its holder at its next renewal.
+//   - Mutual exclusion as long as the database keeps every commit and its clock does not
+//     jump forward.
+//   - FIFO order over all processes; readers do not pass a waiting writer.
+//   - Fencing tokens that grow: microseconds of the server's clock, or the next number if
+//     that is larger. Tokens grow through release, expiry, deletion of old rows, a crash,
+//     and a restore from a dump. The condition: the clock is not further behind than the
+//     dump is old. Tokens stay below 2^53, and lie in the same database as the guarded
+//     data: see package fence.
+//   - If the row of a lock vanishes, the holder learns of the loss at the next renewal.
 //
 // # What can go wrong
 //
-//   - Failover to a standby that missed the last commits: it may grant again what
-//     is held. The holder learns of it at its next renewal, and what it guards is
-//     safe if it checks the token. With synchronous replication it cannot happen.
-//   - A server clock that jumps forward ends leases early, by as much. One that
-//     goes back lets them stand longer.
+//   - Failover to a standby that missed the last commits: the standby may grant held
+//     locks again. The first holder learns of the loss at the next renewal, and the
+//     guarded data is safe if it checks the token. Synchronous replication prevents the
+//     loss.
+//   - A server clock that jumps forward ends leases early, by as much. A clock that goes
+//     back lets leases stand longer.
 //   - A commit that does not wait for the disk (synchronous_commit = off,
-//     innodb_flush_log_at_trx_commit other than 1): a crash forgets the last
-//     grants. Check, which holdfast.Open asks, warns of it.
-//   - A connection that does not commit by itself (autocommit = 0 in MySQL): its
-//     locks are seen by nobody, and in everybody's way. Check warns of it.
-//   - An open transaction that has changed the row of a key by hand: calls for the
-//     key fail until it ends. They do not have all connections that there are: see
+//     innodb_flush_log_at_trx_commit other than 1): a crash loses the last grants. Check,
+//     which holdfast.Open calls, warns of these settings.
+//   - A connection without autocommit (autocommit = 0 in MySQL): no other client sees the
+//     locks, but the locks block every client. Check warns of the setting.
+//   - An open transaction that has changed the row of a key by hand: calls for the key
+//     fail until the transaction ends. These calls do not occupy all connections: see
 //     [New].
-//   - In PostgreSQL a transaction that stays open for hours keeps old versions of
-//     the rows alive, and the table grows with each renewal meanwhile.
+//   - In PostgreSQL, a transaction that stays open for hours keeps old versions of the
+//     rows alive, and the table grows with each renewal meanwhile.
 //
 // # Errors
 //
-// Deadlocks and serialization failures are tried again at once. A table that is
-// missing or may not be written, and an engine that is too old, match
-// driver.ErrInvalid and say what would be right. Anything else is returned as the
-// client made it, and who waits rides it out for up to the TTL: a lost connection,
-// a standby that only reads, a failover, a full disk, too many connections. Of
-// those that the server tells, the error says in words what they mean.
+// The store retries deadlocks and serialization failures at once. If the table is missing
+// or not writable, or the engine is too old, the error matches driver.ErrInvalid and says
+// what to do. Any other error is returned as the client made it: a lost connection, a
+// read-only standby, a failover, a full disk, too many connections. A waiting Lock
+// tolerates such errors for up to the TTL. If the error comes from the server, the text
+// says in words what the error means.
 //
 // # The table
 //
-// Rows that nobody has wanted for an hour are deleted now and then, by whoever
-// adds others. A token that is as high as theirs stays in the row without a
-// name. There is no index but the key's, and in PostgreSQL half of each page is
-// left free, so that renewals need not touch an index nor wait for VACUUM.
+// Rows without use for an hour are deleted now and then, by a process that adds rows. The
+// row without a name keeps a token that is at least as high as the deleted tokens. The
+// only index is the key's, and in PostgreSQL half of each page is left free, so that
+// renewals need neither touch an index nor wait for VACUUM.
 package sqllock

@@ -23,8 +23,8 @@ func (s *Store) Holders(ctx context.Context, key string) ([]driver.Holder, error
 	return b.Holders(m.Now), nil
 }
 
-// Keys implements [driver.Inspector]. It reads some hundred rows at a time, and
-// holds no connection in between.
+// Keys implements [driver.Inspector]. Keys reads some hundred rows at a time, and holds
+// no connection in between.
 func (s *Store) Keys(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		prefix, from := escape(prefix), escape(prefix)
@@ -42,13 +42,12 @@ func (s *Store) Keys(ctx context.Context, prefix string) iter.Seq2[string, error
 			if last == "" || !strings.HasPrefix(last, prefix) {
 				return
 			}
-			from = last + "\x01" // what comes next, since there is no NUL
+			from = last + "\x01" // the next possible name, since names have no NUL
 		}
 	}
 }
 
-// page returns the names of live keys in order, and the name at which it
-// stopped, "" if that was the end.
+// page returns the names of live keys in order, and the last name read, "" at the end.
 func (s *Store) page(ctx context.Context, from string) (live []string, last string, err error) {
 	rows, err := query(ctx, s, listRows, false, []any{from}, readEntry)
 	for _, e := range rows {

@@ -9,25 +9,25 @@ import (
 	"github.com/holdfast-go/holdfast/internal/errand"
 )
 
-// An asking is a claim that is asked for.
+// An asking is one request of Acquire for a claim.
 type asking struct {
 	claim   driver.Claim
-	from    string // where its client listens, "" if it does not
-	watched bool   // its owner is told of a grant, which counts from when it asked last
+	from    string // where the client listens, "" if the client does not listen
+	watched bool   // the owner is notified of a grant, whose TTL counts from the last request
 }
 
-// An answer is that to an asking.
+// An answer is the answer to an asking.
 type answer struct {
 	grant driver.Grant
-	lined bool // the claim stands in line
+	lined bool // the claim waits in the queue
 }
 
-// rule is that of Acquire. Who waits without being woken asks again and again, at
-// first after milliseconds. So that most of that writes nothing, a place in line
-// is given for a little longer than it must last.
+// rule returns the rule of Acquire. A waiter that is not woken retries again and again,
+// at first after milliseconds. A place in the queue lasts a little longer than necessary,
+// so that most retries write nothing.
 //
-// It is the row that tells whether a write of this call has changed anything: clients that
-// are not sure may have sent it twice.
+// The row tells whether a write of this call has changed anything: a client that is not
+// sure may have sent the write twice.
 func (a *asking) rule(ctx context.Context, got *answer) rule {
 	return func(m book.Moment, b *book.Book) (change, error) {
 		if !b.Has(a.claim.ID) {
@@ -52,7 +52,7 @@ func (a *asking) rule(ctx context.Context, got *answer) rule {
 	}
 }
 
-// place returns what stands in line with this id, nil if nothing does.
+// place returns the entry in the queue with this id, nil if there is no such entry.
 func place(b *book.Book, id string) *book.Entry {
 	i := slices.IndexFunc(b.Queue, func(e book.Entry) bool { return e.ID == id })
 	if i < 0 {
@@ -61,7 +61,7 @@ func place(b *book.Book, id string) *book.Entry {
 	return &b.Queue[i]
 }
 
-// unchanged reports whether a claim has been asked for again as it was.
+// unchanged reports whether a retry has the same terms as before.
 func unchanged(before, now book.Entry) bool {
 	now.Until, now.Asked = before.Until, before.Asked
 	return now == before

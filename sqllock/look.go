@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	lookLimit = time.Second // how long a look may take
+	lookLimit = time.Second // limit for one look
 	lookMost  = 256         // keys of one statement
 )
 
-// look tells those who wait what the table says of their claims. To let them
-// ask instead would write the row for each, and if all look whenever something
-// was written, wake all others again.
+// look notifies waiters of their claims' state in the table. If the waiters retried
+// instead, every retry would write the row. Where every process looks after every write,
+// a retry would wake all other waiters again.
 func (p *Pushing) look() {
 	ctx, cancel := context.WithTimeout(context.Background(), lookLimit)
 	defer cancel()
@@ -39,7 +39,7 @@ func (p *Pushing) look() {
 	}
 }
 
-// waiting returns those who wait, by the name of the row.
+// waiting returns the waiters, by the name of the row.
 func (p *Pushing) waiting() map[string][]*watcher {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -51,7 +51,7 @@ func (p *Pushing) waiting() map[string][]*watcher {
 	return groups
 }
 
-// lookAt tells those who wait for some rows.
+// lookAt notifies the waiters of some rows.
 func (p *Pushing) lookAt(ctx context.Context, groups map[string][]*watcher) error {
 	books := make(map[string]entry, len(groups))
 	names := rowNames(groups)
@@ -72,8 +72,9 @@ func (p *Pushing) lookAt(ctx context.Context, groups map[string][]*watcher) erro
 	return nil
 }
 
-// tell wakes those who have been let in, and those who have no place any more,
-// or nobody before them, and should ask. The others wait on.
+// tell wakes the waiters that were granted a lock. tell also wakes the waiters that
+// should retry: a waiter without a place in the queue, or with nothing in its way. The
+// rest waits on.
 func (p *Pushing) tell(m book.Moment, b *book.Book, group []*watcher) {
 	grants := make(map[string]driver.Grant)
 	for i := range b.Held {
@@ -88,7 +89,7 @@ func (p *Pushing) tell(m book.Moment, b *book.Book, group []*watcher) {
 			}
 		}
 	}
-	b.Prune(m, func(string) bool { return true }) // lets in who would be if they asked
+	b.Prune(m, func(string) bool { return true }) // takes from the queue the waiters that a retry would grant
 	inLine := make(map[string]bool)
 	for i := range b.Queue {
 		inLine[b.Queue[i].ID] = true
@@ -100,7 +101,7 @@ func (p *Pushing) tell(m book.Moment, b *book.Book, group []*watcher) {
 	}
 }
 
-// rowNames returns the names of groups, the last repeated up to width.
+// rowNames returns the names of groups, the last name repeated up to width.
 func rowNames(groups map[string][]*watcher) []any {
 	list := make([]any, 0, width(len(groups)))
 	for name := range groups {

@@ -5,22 +5,21 @@ import (
 	"strings"
 )
 
-// MySQL is MySQL 8 or MariaDB 10.6, or later. Any client of database/sql will
-// do whose errors begin with "Error 1213", as those of go-sql-driver do.
+// MySQL is MySQL 8 or MariaDB 10.6, or later. Use any client of database/sql whose errors
+// begin like "Error 1213", such as go-sql-driver.
 var MySQL = &Dialect{
 	name:  "MySQL",
 	quote: "`",
-	// The clock as of when the statement began: it knows of no time zone, so
-	// that no hour comes twice, and a server may be told to have no other. A
-	// statement that has waited for a row then grants less than it might.
+	// The clock as of the start of the statement. The clock knows no time zone, so no
+	// hour comes twice, and a server may be told to have no other clock. A statement that
+	// has waited for a row therefore grants less time than possible.
 	now:      "timestampdiff(MICROSECOND, '1970-01-01', utc_timestamp(6))",
 	greatest: "greatest",
 	keep:     "last_insert_id",
 	prepares: true,
 	lasting:  true,
 
-	// The name is binary, since the collations take Job, job and 'Job ' for
-	// the same.
+	// The name is binary, because the collations treat Job, job and 'Job ' as the same.
 	create: []string{`
 CREATE TABLE IF NOT EXISTS {table} (
 	name    varbinary(1024) NOT NULL PRIMARY KEY,
@@ -69,15 +68,15 @@ FROM dual WHERE @@innodb_flush_log_at_trx_commit <> 1`,
 		"1044": {final: forbidden},
 		"1054": {final: other},
 		"1064": {final: old},
-		"1290": {hint: writeless}, // read_only, and what else an option prevents
+		"1290": {hint: writeless}, // read_only, or another option that prevents the statement
 		"1836": {hint: writeless}, // super_read_only, innodb_read_only
 		"1792": {hint: writeless}, // the transaction is READ ONLY
 		"1053": {hint: ending},    // shutdown
 		"1927": {hint: ending},    // MariaDB: the connection was killed
-		"1317": {hint: ending},    // the statement was
+		"1317": {hint: ending},    // the statement was killed
 		"1040": {hint: crowded},   // max_connections
 		"1203": {hint: crowded},   // max_user_connections
-		"1226": {hint: crowded},   // as the user was made
+		"1226": {hint: crowded},   // a limit of the user's account
 		"1114": {hint: full},      // the table or its space
 		"1021": {hint: full},      // the disk
 		"1037": {hint: exhausted},
@@ -85,7 +84,7 @@ FROM dual WHERE @@innodb_flush_log_at_trx_commit <> 1`,
 	},
 }
 
-// claimColumns name their character set, since the default is the database's.
+// claimColumns name their character set, because the default is the database's.
 const claimColumns = `place FOR ORDINALITY,
 	id varchar(16) PATH '$.public', owner varchar(2048) CHARACTER SET utf8mb4 PATH '$.owner', note varchar(2048) CHARACTER SET utf8mb4 PATH '$.note',
 	fence bigint PATH '$.fence', span bigint PATH '$.span', since bigint PATH '$.since', until bigint PATH '$.until',

@@ -1,21 +1,21 @@
 package sqllock
 
-// Postgres is PostgreSQL 12 or later. Any client of database/sql will do whose
-// errors have a method SQLState, as those of pgx and lib/pq have. With package
-// pglock claims in line are woken; here they ask.
+// Postgres is PostgreSQL 12 or later. Use any client of database/sql whose errors have a
+// method SQLState, such as pgx and lib/pq. With package pglock waiters are woken; here
+// waiters retry.
 var Postgres = &Dialect{
 	name:     "PostgreSQL",
 	quote:    `"`,
 	numbered: true,
-	// The clock of the moment, not of the transaction: a statement may have
-	// waited for a row.
+	// The clock of the moment, not of the transaction: a statement may have waited for a
+	// row.
 	now:       `CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)`,
 	greatest:  "greatest",
 	returning: true,
 	lasting:   true,
 
-	// There is no index but the key's, so that updates need not touch any, and
-	// half of each page is left to the next versions of its rows.
+	// The only index is the key's, so that updates need not touch an index. Half of each
+	// page is left for the next versions of its rows.
 	create: []string{`
 CREATE TABLE IF NOT EXISTS {table} (
 	name    text COLLATE "C" PRIMARY KEY,
@@ -47,7 +47,7 @@ FROM {table} t CROSS JOIN LATERAL (
 WHERE t.name <> '' AND coalesce(CAST(c.claim ->> 'until' AS bigint), t.until) > {now}`,
 		floorRow + ` ON CONFLICT (name) DO NOTHING`,
 	},
-	// IF NOT EXISTS does not keep two who create at once apart.
+	// IF NOT EXISTS does not separate two concurrent creators.
 	together: `DO $holdfast$ BEGIN
 PERFORM pg_advisory_xact_lock(hashtext('holdfast create'));
 {create};
@@ -56,7 +56,7 @@ END $holdfast$`,
 	publish: `WITH won AS (` + updateRow + ` RETURNING 1)
 SELECT count(pg_notify(m ->> 'to', m ->> 'text')) FROM won, jsonb_array_elements(CAST(? AS jsonb)) AS m`,
 
-	commits: "true", // Whoever begins a transaction begins it by a statement.
+	commits: "true", // A client that begins a transaction begins it by a statement.
 
 	version: `SELECT current_setting('server_version')`,
 	needs:   needs{{"", "12"}},
@@ -85,7 +85,7 @@ FROM pg_class WHERE oid = CAST('{table}' AS regclass) AND relpersistence = 'u'`,
 		"25006": {hint: writeless}, // a standby, or default_transaction_read_only
 		"57P01": {hint: ending},    // shutdown, or pg_terminate_backend
 		"57P02": {hint: ending},    // a crash of another connection
-		"57P03": {hint: ending},    // it cannot connect now
+		"57P03": {hint: ending},    // the server cannot accept connections now
 		"53300": {hint: crowded},
 		"53100": {hint: full},
 		"53200": {hint: exhausted},

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/book"
 )
 
-// A message tells a client of one of its claims.
+// A message notifies a client about a claim.
 type message struct {
 	To   string `json:"to"`
 	Text string `json:"text"`
@@ -28,7 +28,7 @@ type news struct {
 	Broken bool   `json:"broken,omitempty"`
 }
 
-// messages returns what those who were let in, or broken, are to be told.
+// messages returns the notifications for granted waiters and for a broken claim.
 func (s *Store) messages(key string, b *book.Book, broken *book.Entry) []message {
 	if s.dialect.publish == "" {
 		return nil
@@ -54,27 +54,27 @@ func (s *Store) messages(key string, b *book.Book, broken *book.Entry) []message
 	return list
 }
 
-// A Listener brings what others send to this process.
+// A Listener receives messages from other processes.
 type Listener interface {
-	// To is where others send to it, by the engine's own means. It is "" if it
-	// cannot listen, or what it hears is meant for everybody.
+	// To is the address for messages to this process, by the engine's own means. To is ""
+	// if the Listener cannot listen, or if its messages are meant for everybody.
 	To() string
 
-	// Listen calls hear, which may take a second, with each message that comes,
-	// and with "" when some may have been missed, until Close. It returns when
-	// it listens, or why it cannot. It is called for each claim that waits;
-	// hear reports whether any still does.
+	// Listen calls hear, which may take a second, with each message until Close. Listen
+	// calls hear with "" if messages may have been missed. Listen returns nil once the
+	// Listener listens, or the reason why it cannot. The store calls Listen for each
+	// waiting claim; hear reports whether a claim still waits.
 	Listen(ctx context.Context, hear func(text string) (waited bool)) error
 
 	Close() error
 }
 
-// A Pushing store wakes claims in line, with a Listener.
+// A Pushing store wakes waiters, with a Listener.
 type Pushing struct {
 	*Store
 	listener Listener
 
-	listens atomic.Bool // it has been asked to
+	listens atomic.Bool // Listen has been called
 
 	mu       sync.Mutex
 	watchers map[watched]*watcher
@@ -87,8 +87,8 @@ type watcher struct {
 	at   watched
 	wake func(driver.Grant)
 
-	// The claim was refused since the watch began, and what was written then is
-	// what a grant counts from. Guarded by Pushing.mu.
+	// The claim was refused since the watch began. A grant counts from the write of that
+	// refusal. Guarded by Pushing.mu.
 	counts bool
 }
 
@@ -97,21 +97,21 @@ var (
 	_ driver.Notifier = (*Pushing)(nil)
 )
 
-// Pushing returns s with wakes through l, which it closes. Use only one of the
-// two stores.
+// Pushing returns s with wake-ups through l, which the new store closes. Use only one of
+// the two stores.
 func (s *Store) Pushing(l Listener) *Pushing {
 	return &Pushing{Store: s, listener: l, watchers: make(map[watched]*watcher)}
 }
 
-// firstListen is how long the first claim is held up so that the loss of any
-// will be heard.
+// firstListen bounds how long the first claim waits for Listen. The wait lets the store
+// hear of the loss of every claim, the first included.
 const firstListen = 200 * time.Millisecond
 
 // Acquire implements [driver.Store].
 func (p *Pushing) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	if p.dialect.publish != "" && !p.listens.Swap(true) {
 		bounded, cancel := context.WithTimeout(ctx, min(firstListen, c.TTL/24))
-		p.listener.Listen(bounded, p.hear) // Watch says why it cannot.
+		p.listener.Listen(bounded, p.hear) // Watch reports the error.
 		cancel()
 	}
 	at := watched{c.Key, c.ID}
@@ -127,7 +127,7 @@ func (p *Pushing) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, er
 	return g, err
 }
 
-// wake tells of a grant, or that asking may pay.
+// wake notifies a waiter of a grant, or that a retry may succeed.
 func (p *Pushing) wake(w *watcher, g driver.Grant) {
 	p.mu.Lock()
 	counts := w.counts
@@ -175,8 +175,7 @@ func (p *Pushing) Notify(lost func(key, id string, err error)) (stop func()) {
 	}
 }
 
-// hear passes a message on. Of one that makes no sense, nobody is told: whoever
-// it was for asks again.
+// hear passes a message on. hear ignores an invalid message: the waiter retries anyway.
 func (p *Pushing) hear(text string) (waited bool) {
 	if text == "" {
 		p.look()
@@ -205,7 +204,7 @@ func (p *Pushing) pass(text string) {
 	}
 }
 
-// broken tells that an operator has ended a claim.
+// broken notifies the owner that an operator has ended a claim.
 func (p *Pushing) broken(at watched) {
 	p.mu.Lock()
 	lost := slices.Clone(p.lost)
@@ -215,7 +214,7 @@ func (p *Pushing) broken(at watched) {
 	}
 }
 
-// Close closes the listener, and what [Store.Close] does.
+// Close closes the listener and the Store, see [Store.Close].
 func (p *Pushing) Close() error {
 	err := p.listener.Close()
 	if closing := p.Store.Close(); err == nil {

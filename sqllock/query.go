@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// compiled is compile with a memory, for the texts that come again and again.
+// compiled is compile with a cache, for recurring texts.
 func (s *Store) compiled(text string, once bool) string {
 	if once {
 		return s.compile(text)
@@ -21,7 +21,7 @@ func (s *Store) compiled(text string, once bool) string {
 	return compiled
 }
 
-// A turn is taken by one at a time, first come first served; nil by all at once.
+// A turn is taken by one caller at a time, in FIFO order; nil by all at once.
 type turn chan struct{}
 
 func (t turn) take(ctx context.Context) error {
@@ -42,8 +42,8 @@ func (t turn) end() {
 	}
 }
 
-// run runs a statement, again if another was in the way. What it says about an
-// error is for people.
+// run runs a statement, and retries after a conflict. An error gets an explanation for
+// people.
 func (s *Store) run(ctx context.Context, text string, once bool, args []any, do func(Statement) error) error {
 	if s.wrong != nil {
 		return s.wrong
@@ -77,8 +77,8 @@ func (s *Store) run(ctx context.Context, text string, once bool, args []any, do 
 	return s.dialect.errors[s.opts.Code(err)].explain(err, s.opts.Table)
 }
 
-// retry calls do until it returns anything but an error by which the engine says
-// that another is in the way. If ctx ends before, it returns both errors.
+// retry calls do until the result is no conflict. If ctx ends first, retry returns both
+// errors.
 func (s *Store) retry(ctx context.Context, do func() error) error {
 	pause := s.dialect.pauses
 	var busy error
@@ -97,7 +97,7 @@ func (s *Store) retry(ctx context.Context, do func() error) error {
 	}
 }
 
-// sleep sleeps for a random time, and reports whether it could.
+// sleep sleeps for a random time, and returns false if ctx ends first.
 func sleep(ctx context.Context, least, most time.Duration) bool {
 	timer := time.NewTimer(least + rand.N(most-least))
 	defer timer.Stop()
@@ -119,8 +119,8 @@ func (s *Store) exec(ctx context.Context, text string, once bool, args ...any) (
 	return n, err
 }
 
-// query runs a query and returns what read makes of its rows. Those of a try
-// that failed in the end are void.
+// query runs a query and returns the results of read for all rows. Rows of a failed
+// attempt are discarded.
 func query[T any](ctx context.Context, s *Store, text string, once bool, args []any, read func(Scan) (T, error)) (rows []T, err error) {
 	err = s.run(ctx, text, once, args, func(st Statement) error {
 		rows = rows[:0]
@@ -151,8 +151,7 @@ func column[T any](scan Scan) (value T, err error) {
 	return value, err
 }
 
-// mint runs a statement that changes at most one row, and returns its new
-// token.
+// mint runs a statement that changes at most one row, and returns the row's new token.
 func (s *Store) mint(ctx context.Context, text string, args ...any) (token int64, ok bool, err error) {
 	if s.dialect.returning {
 		tokens, err := query(ctx, s, text+" RETURNING fence", false, args, column[int64])

@@ -10,21 +10,20 @@ import (
 	"github.com/holdfast-go/holdfast/internal/book"
 )
 
-// A row is what the table has of one key: a book, in one of two forms. Mostly
-// one claim holds and nobody else wants the key. Then sole is its id, its times
-// and token stand in the columns, and one statement can take, renew or release
-// it without a look at the claims. Otherwise sole is empty and the claims say
-// all.
+// A row is the table's state of one key: a book, in one of two forms. Mostly one claim
+// holds and no other claim wants the key. Then sole is the claim's id, the columns have
+// its times and token, and one statement can acquire, renew or release the claim without
+// a look at claims. Otherwise sole is empty and claims has everything.
 type row struct {
-	version int64 // of the row; 0 if there is none
+	version int64 // 0 if the row does not exist
 	fence   int64 // the highest token given
 	sole    string
 	since   int64 // when the sole claim was granted
-	until   int64 // when the last of what the row tells of has run out
+	until   int64 // when everything in the row has expired, tombs included
 	claims  string
 }
 
-// A page is the claims of a row. All times are microseconds.
+// A page is the claims of a row. All times are in microseconds.
 type page struct {
 	Phase uint64  `json:"phase,omitempty"`
 	Held  []claim `json:"held,omitempty"`
@@ -37,7 +36,7 @@ type claim struct {
 	Public string `json:"public"`
 	Owner  string `json:"owner,omitempty"`
 	Note   string `json:"note,omitempty"`
-	To     string `json:"to,omitempty"` // where its client listens
+	To     string `json:"to,omitempty"` // where the client listens
 	Left   bool   `json:"left,omitempty"`
 	Weight int64  `json:"weight"`
 	Limit  int64  `json:"limit"`
@@ -56,8 +55,11 @@ type tomb struct {
 	Broken bool   `json:"broken,omitempty"`
 }
 
-// book returns what the row says, with the floor of the keys without a row.
+// book returns the book of the row. floor is the highest token of the keys without a row.
 func (r *row) book(floor int64) (*book.Book, error) {
+	if highest := min(r.fence, floor); highest < 0 {
+		return nil, fmt.Errorf("%w: the table says that the highest fencing token given is %d (want a number from 0 to 2^53, no smaller than any token given)", driver.ErrInvalid, highest)
+	}
 	if r.version == 0 {
 		return &book.Book{Floor: uint64(floor)}, nil
 	}
@@ -89,7 +91,7 @@ func (r *row) book(floor int64) (*book.Book, error) {
 	return b, nil
 }
 
-// fill makes the row say what b does, as of now.
+// fill writes b into the row, as of now.
 func (r *row) fill(b *book.Book, now time.Duration) error {
 	r.fence, r.sole, r.since, r.until = int64(b.Floor), "", 0, micros(now)
 	p := page{Phase: b.Phase}
@@ -110,7 +112,7 @@ func (r *row) fill(b *book.Book, now time.Duration) error {
 		r.sole, r.since = only.ID, only.Since
 		only.ID, only.Fence, only.Since, only.Until = "", 0, 0, 0
 		if only.Asked == r.since {
-			only.Asked = 0 // as of most, which did not wait
+			only.Asked = 0 // as for most claims, which did not wait
 		}
 		p = page{Held: []claim{only}}
 	}
@@ -119,8 +121,7 @@ func (r *row) fill(b *book.Book, now time.Duration) error {
 	return err
 }
 
-// alone returns the claim of b that the columns can tell all about, nil if
-// there is more to tell.
+// alone returns the claim of b if the columns can hold everything, otherwise nil.
 func alone(b *book.Book) *book.Entry {
 	if len(b.Held) != 1 || len(b.Queue) > 0 || len(b.Tombs) > 0 {
 		return nil
@@ -149,12 +150,12 @@ func (c *claim) entry() book.Entry {
 	}
 }
 
-// micros rounds up: nothing ends early.
+// micros rounds up: nothing expires early.
 func micros(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }
 
 func span(micros int64) time.Duration { return time.Duration(micros) * time.Microsecond }
 
-// Postgres has no NUL in its texts. What begins alike does so escaped too.
+// Postgres allows no NUL in texts. Escaping keeps common prefixes of texts.
 var (
 	escaper   = strings.NewReplacer(`\`, `\\`, "\x00", `\0`)
 	unescaper = strings.NewReplacer(`\\`, `\`, `\0`, "\x00")

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Create implements [driver.Creator]. It makes the table, and the view of its
-// claims that people may read, if they are not there, and brings the view up to
-// date; in SQLite there is none for a moment then. Run it once, as a user who may
-// create tables, before the first lock.
+// Create implements [driver.Creator]. Create makes the table, and the view of the claims
+// for people, unless they exist, and brings the view up to date. In SQLite the view is
+// missing for a moment meanwhile. Run Create once, as a user who may create tables,
+// before the first lock.
 func (s *Store) Create(ctx context.Context) error {
 	if err := s.old(ctx); err != nil {
 		return err
@@ -26,8 +26,8 @@ func (s *Store) Create(ctx context.Context) error {
 	return nil
 }
 
-// Schema implements [driver.Creator]. It returns nothing if the name of the table
-// is wrong, as all else then tells.
+// Schema implements [driver.Creator]. Schema returns nothing if the table's name is
+// wrong; every other method then reports the error.
 func (s *Store) Schema() []string {
 	if s.wrong != nil {
 		return nil
@@ -39,9 +39,8 @@ func (s *Store) Schema() []string {
 	return texts
 }
 
-// Check implements [driver.Checker]. An error that matches [driver.ErrInvalid]
-// says that there is no table, or none that this user may read, or that the
-// server is too old.
+// Check implements [driver.Checker]. An error that matches [driver.ErrInvalid] says that
+// the table is missing or not readable for this user, or that the server is too old.
 func (s *Store) Check(ctx context.Context) ([]string, error) {
 	if err := s.old(ctx); err != nil {
 		return nil, err
@@ -59,13 +58,12 @@ func (s *Store) Check(ctx context.Context) ([]string, error) {
 }
 
 const (
-	tidyEvery = 256  // new rows, after which somebody looks for old ones
-	tidyMost  = 1000 // rows that are deleted then, as idleRows has it
+	tidyEvery = 256  // new rows between two searches for old rows
+	tidyMost  = 1000 // rows to delete at a time, the limit of idleRows
 )
 
-// tidy deletes rows that nobody has wanted for an hour. Their highest token
-// goes to the row without a name first, so that it is there by the time that a
-// row is gone. What fails is left for the next time.
+// tidy deletes rows without use for an hour. Before the deletion, tidy stores the rows'
+// highest token in the row without a name. A failure is left for the next time.
 func (s *Store) tidy(ctx context.Context) {
 	type idle struct {
 		name  string

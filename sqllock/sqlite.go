@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// SQLite is SQLite 3.38 or later, for the processes of one host. Its clients'
-// errors have a method Code. Package sqlitelock opens a file as it should be,
-// and wakes claims in line.
+// SQLite is SQLite 3.38 or later, for the processes of one host. Use a client whose
+// errors have a method Code. Package sqlitelock opens a file with the right settings, and
+// wakes waiters.
 var SQLite = &Dialect{
 	name:      "SQLite",
 	quote:     `"`,
@@ -18,11 +18,11 @@ var SQLite = &Dialect{
 	returning: true,
 	prepares:  true,
 	oneWriter: true,
-	// Not lasting: to interrupt a statement is cheap here, and one that runs on would
-	// keep the only writer from others.
+	// Not lasting: interrupting a statement is cheap here, and a statement that runs on
+	// would block all other writers.
 
-	// There is no way to replace a view but to drop it; whoever reads it between
-	// the two finds none. SQL has the wall clock only.
+	// The only way to replace a view is to drop it and create it anew; a reader between
+	// the two statements finds no view. SQL has the wall clock only.
 	create: []string{`
 CREATE TABLE IF NOT EXISTS {table} (
 	name    TEXT    NOT NULL PRIMARY KEY,
@@ -57,12 +57,12 @@ WHERE name <> '' AND coalesce(c ->> 'until', until) > (julianday('now') - 244058
 	needs:   needs{{"", "3.38"}},
 
 	code: sqliteCode,
-	// Whoever is in the way writes one row. What waits longer each time would
-	// lose against those who come.
+	// A conflicting writer writes a single row. With growing pauses, an old caller would
+	// lose against newcomers.
 	pauses: pauses{200 * time.Microsecond, 2 * time.Millisecond, 2 * time.Millisecond},
 	errors: map[string]verdict{
 		"5":  {again: true}, // busy: another connection writes
-		"6":  {again: true}, // locked: another that shares its cache writes
+		"6":  {again: true}, // locked: a connection that shares the cache writes
 		"1":  {final: missing},
 		"3":  {final: unwritable},
 		"8":  {final: unwritable},
@@ -75,7 +75,7 @@ WHERE name <> '' AND coalesce(c ->> 'until', until) > (julianday('now') - 244058
 
 const unwritable = "this user may not write the file, what lies beside it with -wal and -shm at the end of its name, or the folder: let it write all of them"
 
-// sqliteCode is the primary code of an error: the bits above tell more.
+// sqliteCode returns the primary code of an error: the higher bits add detail.
 func sqliteCode(err error) string {
 	if coded := (interface{ Code() int })(nil); errors.As(err, &coded) {
 		return strconv.Itoa(coded.Code() & 0xff)

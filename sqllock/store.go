@@ -14,17 +14,17 @@ import (
 	"github.com/holdfast-go/holdfast/internal/errand"
 )
 
-// DefaultTable is the table for those who do not choose another.
+// DefaultTable is the table if [Options] name no table.
 const DefaultTable = "holdfast"
 
 // Options say how a Store keeps its claims.
 type Options struct {
-	// Table is the name of the table, or schema.name, of letters, digits and _.
-	// The view of its claims has the same name with _claims at its end.
+	// Table is the name of the table, or schema.name, of letters, digits and _. The view
+	// of the claims has the same name with _claims appended.
 	Table string
 
-	// Code is the engine's code of an error. The default knows the clients that
-	// the dialects name.
+	// Code returns the engine's code of an error. The default knows the clients that the
+	// dialects name.
 	Code func(error) string
 }
 
@@ -36,10 +36,10 @@ type Store struct {
 	wrong   error // what is wrong with the options
 	compile func(string) string
 
-	waiting  sync.Map      // ids of those in line, which need not try to take the key first
-	texts    sync.Map      // what compile has made of them
+	waiting  sync.Map      // ids of waiters: their Acquire skips the attempt for an uncontended key
+	texts    sync.Map      // compiled statements by text
 	errands  errand.Runner // see Dialect.lasting
-	deciding turn          // see Dialect.oneWriter; else nil
+	deciding turn          // see Dialect.oneWriter; otherwise nil
 	writing  turn          // the same, for one statement
 	inserted atomic.Uint64
 	began    atomic.Int64 // by the clock, see now
@@ -54,25 +54,25 @@ var (
 
 var errClosed = errors.New("SQL store is closed")
 
-// New returns a store in a table of db, which [Store.Create] makes. It does no
-// I/O, and never closes db. opts may be nil.
+// New returns a store in a table of db, which [Store.Create] makes. New does no I/O, and
+// never closes db. opts may be nil.
 //
-// A call needs one connection of db for the time of a statement; whoever waits
-// for a lock has none. If db limits its connections, leave one to spare beyond
-// those that are held by transactions which wait for a lock.
+// A call needs one connection of db for the time of a statement; a waiter for a lock has
+// no connection. If db limits its connections, leave one spare connection in addition to
+// those of transactions that wait for a lock.
 //
-// Who gives up is let go at once. The statement of Acquire that was sent by then comes
-// to its end without its caller, within a second of its start, since clients of
-// PostgreSQL and MySQL break the connection of one that is cut short. So as not to keep
-// renewals waiting, calls of Acquire there, and releases of what they may have left
-// behind, are under way a hundred at a time at most, and leave one of the connections
-// that db may have to the rest. If it may have only one, all share that. Each store
-// counts its own.
+// A caller that gives up returns at once. In PostgreSQL and MySQL, a statement of Acquire
+// that was already sent runs to its end without the caller, within a second of its start.
+// The reason: clients break the connection of an interrupted statement. So that renewals
+// need not wait, at most a hundred calls of Acquire are under way there at a time,
+// including releases of claims that Acquire may have left behind. These calls leave one
+// of db's connections to the rest. If db may have only one connection, all calls share
+// the connection. Each store counts its own calls.
 func New(db *sql.DB, d *Dialect, opts *Options) *Store {
 	return NewClient(d.Client(db), d, opts)
 }
 
-// NewClient is New for a client that is no *sql.DB. The store closes it.
+// NewClient is [New] for a client that is not a *sql.DB. The store closes the client.
 func NewClient(client Client, d *Dialect, opts *Options) *Store {
 	s := &Store{client: client, dialect: d}
 	s.errands.Conns = client.Conns
@@ -95,8 +95,8 @@ func NewClient(client Client, d *Dialect, opts *Options) *Store {
 	return s
 }
 
-// Acquire implements [driver.Store]. A key that nobody wants takes one
-// statement. So does a claim that asks again and still has to wait, mostly.
+// Acquire implements [driver.Store]. An uncontended key takes one statement. So does a
+// retry that still has to wait, mostly.
 func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	return s.acquire(ctx, asking{claim: c})
 }
@@ -112,7 +112,7 @@ func (s *Store) acquire(ctx context.Context, a asking) (driver.Grant, error) {
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	// Not before: whoever has left may have released the claim by then.
+	// Not earlier: a caller that has left may have released the claim meanwhile.
 	if got.lined {
 		s.waiting.Store(a.claim.ID, true)
 	} else {
@@ -133,7 +133,7 @@ func (s *Store) ask(ctx context.Context, a asking) (got answer, err error) {
 	return got, err
 }
 
-// take takes a key that nobody wants.
+// take acquires a key that is uncontended.
 func (s *Store) take(ctx context.Context, a asking) (driver.Grant, error) {
 	c := &a.claim
 	tokens := min(max(c.Span, 1), driver.MaxSpan)
@@ -160,8 +160,8 @@ func (s *Store) take(ctx context.Context, a asking) (driver.Grant, error) {
 	return driver.Grant{OK: true, Fence: uint64(last - int64(tokens) + 1), Span: tokens, TTL: c.TTL}, nil
 }
 
-// Close closes the client. It leaves a database open, and claims alone. What Acquire has
-// sent comes to its end before, which takes a second at most.
+// Close closes the client. A database stays open, and claims stay. Statements that
+// Acquire has sent run to their end first, for a second at most.
 func (s *Store) Close() error {
 	s.closed.Store(true)
 	s.errands.Close()

@@ -2,24 +2,24 @@ package sqllock
 
 import "strings"
 
-// The statements that all engines have in common. {now} is the engine's clock;
-// {keep} is a function that keeps a token for the caller, or nothing.
+// The statements common to all engines. {now} is the engine's clock; {keep} is a function
+// that keeps a token for the caller, or nothing.
 const (
-	// acquireRow takes a row in which nothing stands any more.
+	// acquireRow acquires a row in which everything has expired.
 	acquireRow = `UPDATE {table} SET version = version + 1, fence = {keep}({greatest}(fence + 1, {now}) + ?), sole = ?, since = {now}, until = {now} + ?, claims = ?
-WHERE name = ? AND until <= {now} AND {commits} AND fence < 9007199254740000`
+WHERE name = ? AND until <= {now} AND {commits} AND fence BETWEEN 0 AND 9007199254739999`
 
-	// renewRows and releaseRows are about rows whose claim is alone.
+	// renewRows and releaseRows are for rows with a sole claim.
 	renewRows = `UPDATE {table} SET version = version + 1, until = {now} + ?
 WHERE name IN (?...) AND sole IN (?...) AND until > {now}`
 	releaseRows = `UPDATE {table} SET version = version + 1, sole = '', until = {now}, claims = '{}'
 WHERE name IN (?...) AND sole IN (?...) AND until > {now}`
 
-	// leftRows tells how long such claims stand.
+	// leftRows returns the remaining time of sole claims.
 	leftRows = `SELECT name, until - {now} FROM {table} WHERE name IN (?...) AND sole IN (?...)`
 
-	// loadRow always returns one row. The row without a name has the highest
-	// token of all keys that have no row any more.
+	// loadRow always returns one row. The row without a name has the highest token of all
+	// keys whose row was deleted.
 	loadRow = `SELECT {now}, CASE WHEN {commits} THEN 1 ELSE 0 END, f.fence, l.version, l.fence, l.sole, l.since, l.until, l.claims
 FROM (SELECT 1 AS one) o LEFT JOIN {table} f ON f.name = '' LEFT JOIN {table} l ON l.name = ?`
 
@@ -32,12 +32,12 @@ WHERE name >= ? AND name <> '' AND until > {now} ORDER BY name LIMIT 500`
 
 	someRows = `SELECT {now}, name, version, fence, sole, since, until, claims FROM {table} WHERE name IN (?...)`
 
-	// The row of a boot has the time of its beginning in since, see now.
+	// The row of a boot has the boot's beginning in since, see now.
 	readBoot  = `SELECT since FROM {table} WHERE name = ?`
 	writeBoot = `INSERT INTO {table} (name, version, fence, sole, since, until, claims)
 SELECT ?, 1, 0, '', max(?, coalesce(max(since), 0)) - ?, 9223372036854775807, '{}' FROM {table} WHERE true ON CONFLICT (name) DO NOTHING`
 
-	// Rows that nobody has wanted for an hour go; a token of theirs stays.
+	// Rows without use for an hour are deleted; the highest of their tokens stays.
 	idleRows   = `SELECT name, fence FROM {table} WHERE until < {now} - 3600000000 AND name <> '' LIMIT 1000`
 	raiseFloor = `UPDATE {table} SET version = version + 1, fence = {greatest}(fence, ?) WHERE name = ''`
 	deleteRows = `DELETE FROM {table} WHERE name IN (?...) AND until < {now} - 3600000000 AND fence <= ?`

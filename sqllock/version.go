@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// needs are the oldest versions that will do, by the word that the version of a
-// product has in it. The first that matches counts.
+// needs are the oldest supported versions, by the word that identifies a product in its
+// version. The first match counts.
 type needs []struct{ product, oldest string }
 
 // old fails if the server is too old.
@@ -25,14 +25,14 @@ func (s *Store) old(ctx context.Context) error {
 	return nil
 }
 
-// outdated returns the oldest version that will do if this one will not. One
-// that it cannot read will do.
+// outdated returns the oldest supported version if version is older, otherwise "". A
+// version that outdated cannot read counts as supported.
 func (n needs) outdated(version string) string {
 	for _, need := range n {
 		if !strings.Contains(version, need.product) {
 			continue
 		}
-		// MariaDB says 5.5.5 first to those who know only MySQL.
+		// MariaDB puts 5.5.5 first for clients that know only MySQL.
 		have, want := numbers(strings.TrimPrefix(version, "5.5.5-")), numbers(need.oldest)
 		for i, least := range want {
 			if i >= len(have) || have[i] > least {

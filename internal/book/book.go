@@ -1,28 +1,28 @@
-// Package book keeps the claims on one key: who holds, who stands in line, and
-// who must not come back. A Book is plain data with functions of the time and
-// a claim; it has no lock, clock, goroutine or I/O of its own. The store that
-// owns it brings those, and so one set of rules serves memory and files.
+// Package book keeps the claims on one key: the holders, the queue, and the ended claims
+// that must not come back. A Book is plain data with functions of the time and a claim; it
+// has no lock, clock, goroutine or I/O of its own. The store that owns the Book brings
+// these. One set of rules therefore serves memory and files.
 //
 // # Rules
 //
-// A claim is granted if its weight and those of the claims that hold do not
-// pass its limit, and nobody stands in line. Whatever ends a claim (a release,
-// an expiry, a break, a waiter that died at the head) lets in those in line,
-// first come first served, for as long as the next one fits.
+// A claim is granted if the queue is empty and the claim fits: its weight plus the weights
+// of the holders must not exceed its limit. Every end of a claim (a release, an expiry, a
+// break, a waiter that died at the head) grants queued claims in FIFO order. The grants
+// stop at a claim that does not fit.
 //
-// Nothing happens between calls. Every call that changes the book first drops
-// what has run out by then, so an expiry lets the next one in when somebody
-// asks, and the refusal tells when asking may pay.
+// Nothing happens between calls. Every call that changes the book first drops expired
+// claims. An expiry therefore grants the next claim only at the next call; a refusal says
+// when to retry.
 //
-// A claim granted in line stands for [driver.Claim.Alive] until its owner has
-// confirmed it, by Renew or by asking again. A place in line lasts as long
-// after the last time of asking.
+// A claim granted from the queue stands for [driver.Claim.Alive] until its owner has
+// confirmed the claim, by Renew or a further Acquire. A place in the queue lasts as long
+// after the last Acquire.
 //
 // # Time
 //
-// Leases are measured by Moment.Now alone. The wall clock makes tokens large
-// enough to grow over a lost book, and tells people since when; its steps
-// change nothing else.
+// Leases are measured by Moment.Now alone. The wall clock makes tokens so large that they
+// keep growing after the book was lost, and tells people since when a claim stands. Steps
+// of the wall clock change nothing else.
 package book
 
 import (
@@ -33,56 +33,56 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// lateness is how long an Acquire may be on its way after its Release.
+// lateness is how long an Acquire may be under way after its Release.
 const lateness = 10 * time.Second
 
 // A Moment is the time of a call, by two clocks.
 type Moment struct {
-	Now  time.Duration // by a clock that the store chose and that never goes back
+	Now  time.Duration // by a clock of the store that never goes back
 	Wall int64         // microseconds since 1970
 
-	// Grain is by how much Now may be behind, as the reading of a clock that
-	// ticks in seconds is. Whatever stands until a time stands so much longer.
+	// Grain is by how much Now may be behind, as with a clock that ticks in seconds. Every
+	// expiry is later by Grain.
 	Grain time.Duration
 }
 
-// in returns when so long will surely have passed.
+// in returns the time by which d will surely have passed.
 func (m Moment) in(d time.Duration) time.Duration { return m.Now + m.Grain + d }
 
 // A Book is the state of one key. The zero value is a key that nobody wants.
 type Book struct {
-	// Floor is the highest token given, spans included. A store may keep one
-	// floor for many books: put it in before a call, take it out after.
+	// Floor is the highest token given, spans included. A store may keep one floor for many
+	// books: set Floor before a call, read Floor after the call.
 	Floor uint64
 
-	Phase uint64  // the token that the readers who hold share, 0 if none
+	Phase uint64  // the token shared by the readers who hold, 0 if none
 	Held  []Entry // in the order of their grants
-	Queue []Entry // first come first
+	Queue []Entry // FIFO
 	Tombs []Tomb
 
-	// Pushed lists what the last call granted to claims in line, for the store
-	// to wake them. It is no part of the state.
+	// Pushed lists the grants of the last call to queued claims, for the store to wake
+	// the claims. It is no part of the state.
 	Pushed []Push
 }
 
-// An Entry is a claim that holds or stands in line.
+// An Entry is a claim that holds or is queued.
 type Entry struct {
 	ID          string
 	Owner, Note string
 
-	// Session names the client, without whose life the claim ends; the store
-	// gives it a meaning. Empty: the claim survives its client.
+	// Session names the client; the claim ends with the client. The store gives Session a
+	// meaning. Empty: the claim survives its client.
 	Session string
 	Left    bool // its last renewal was with Leave
 
 	Weight, Limit int64
 
-	TTL   time.Duration // as last asked for
-	Until time.Duration // by Moment.Now: it stands, or keeps its place, before this
+	TTL   time.Duration // as last requested
+	Until time.Duration // by Moment.Now: the claim stands, or keeps its place, before Until
 	Asked time.Duration // by Moment.Now: its last Acquire
 	Since int64         // by Moment.Wall: when it was granted, or began to wait
-	Span  int           // tokens given; while in line, tokens asked for
-	Fence uint64        // 0 while in line
+	Span  int           // tokens given; in the queue, tokens requested
+	Fence uint64        // 0 in the queue
 }
 
 // A Tomb keeps the id of an ended claim from coming back.
@@ -92,16 +92,16 @@ type Tomb struct {
 	Broken bool          // ended by Break
 }
 
-// A Push is a grant to a claim in line. The TTL counts from the sending of the
-// claim's last Acquire that was executed.
+// A Push is a grant to a queued claim. The TTL counts from the sending of the claim's last
+// Acquire that was executed.
 type Push struct {
 	ID    string
 	Grant driver.Grant
 }
 
-// Acquire asks for a claim, as driver.Store has it. session becomes that of
-// the entry. It fails with driver.ErrInvalid if the claim makes no sense or
-// the key has no tokens left.
+// Acquire requests a claim, as driver.Store describes. session becomes the session of the
+// entry. Acquire fails with driver.ErrInvalid if the claim makes no sense or the key has no
+// tokens left.
 func (b *Book) Acquire(m Moment, c driver.Claim, session string) (driver.Grant, error) {
 	if c.Weight < 1 || c.Weight > c.Limit || c.Limit > driver.MaxWeight || c.TTL <= 0 {
 		return driver.Grant{}, fmt.Errorf("%w: weight %d of %d for %v (want a weight from 1 to the limit, a limit up to %d, a positive TTL)",
@@ -125,8 +125,8 @@ func (b *Book) Acquire(m Moment, c driver.Claim, session string) (driver.Grant, 
 		TTL: c.TTL, Until: m.in(c.TTL), Asked: m.Now, Since: m.Wall,
 		Span: c.Span,
 	}
-	// Those in line do not fit, else they had been let in; and nobody may
-	// pass them, this claim included if it is one of them.
+	// The queued claims do not fit: handOff would have granted them. No claim may pass the
+	// queue, not even a queued claim.
 	if len(b.Queue) == 0 && b.fits(&e) {
 		if err := b.leads(m, c.Fence); err != nil {
 			return driver.Grant{}, err
@@ -143,12 +143,12 @@ func (b *Book) Acquire(m Moment, c driver.Claim, session string) (driver.Grant, 
 	return g, nil
 }
 
-// pause is what a claim in line that has to ask by itself is asked to wait for each of
-// those before it: it need not know at once how the line moves.
+// pause is the wait of a polling claim in the queue, per claim before it: the claim need
+// not know at once how the queue moves.
 const pause = 5 * time.Millisecond
 
-// again grants a claim that holds already. If its owner has left, this is an
-// Acquire that was on its way, and changes nothing.
+// again grants a claim that holds already. If the owner has left, this Acquire was under
+// way before, and changes nothing.
 func (b *Book) again(m Moment, e *Entry, c driver.Claim) driver.Grant {
 	if !e.Left {
 		e.TTL, e.Until, e.Asked = c.TTL, m.in(c.TTL), m.Now
@@ -159,8 +159,8 @@ func (b *Book) again(m Moment, e *Entry, c driver.Claim) driver.Grant {
 	return e.granted(max(e.Until-m.in(0), 1)) // 0 would be for ever
 }
 
-// enqueue gives e a place in line until then, or lets it keep the one it has. It returns
-// how many are before it.
+// enqueue gives e a place in the queue until then, or keeps the present place. It returns
+// the number of claims before e.
 func (b *Book) enqueue(e Entry, until time.Duration) (before int) {
 	e.Until = until
 	if i := index(b.Queue, e.ID); i >= 0 {
@@ -172,13 +172,13 @@ func (b *Book) enqueue(e Entry, until time.Duration) (before int) {
 	return len(b.Queue) - 1
 }
 
-// Renew lets a claim that holds stand for its TTL from now, as driver.Store
-// has it: nil, or an error that matches driver.ErrLost, or driver.ErrInvalid if
-// the token cannot be raised. With Leave the claim is without a session from
-// now on, and no later Renew changes when it ends.
+// Renew extends a holding claim to its TTL from now, as driver.Store describes. It returns
+// nil, or an error that matches driver.ErrLost, or driver.ErrInvalid if the token cannot be
+// raised. With Leave the claim is without a session from now on, and no later Renew changes
+// its end.
 func (b *Book) Renew(m Moment, c driver.Claim) error {
 	b.expire(m.Now)
-	_ = b.handOff(m) // Without tokens nobody is let in; the next Acquire says so.
+	_ = b.handOff(m) // Without tokens nobody is granted; the next Acquire says so.
 	i := index(b.Held, c.ID)
 	if i < 0 {
 		return b.gone(c.ID)
@@ -188,7 +188,7 @@ func (b *Book) Renew(m Moment, c driver.Claim) error {
 		return err
 	}
 	if e.Left {
-		return nil // A renewal that was on its way, or this one sent again.
+		return nil // This renewal was under way before, or is the last renewal sent again.
 	}
 	e.TTL, e.Until = c.TTL, m.in(c.TTL)
 	if c.Leave {
@@ -197,9 +197,9 @@ func (b *Book) Renew(m Moment, c driver.Claim) error {
 	return nil
 }
 
-// Release ends a claim that holds or stands in line, as driver.Store has it:
-// nil, or an error that matches driver.ErrLost if there was none. With Late
-// its id is refused for ten seconds.
+// Release ends a claim that holds or is queued, as driver.Store describes. It returns nil,
+// or an error that matches driver.ErrLost if there was none. With Late the id is refused
+// for ten seconds.
 func (b *Book) Release(m Moment, c driver.Claim) error {
 	b.expire(m.Now)
 	var err error
@@ -213,10 +213,9 @@ func (b *Book) Release(m Moment, c driver.Claim) error {
 	return err
 }
 
-// Break ends the claim whose public id this is and returns what it was.
-// driver.ErrLost if there is none. Until the claim would have run out, and for
-// ten seconds at least, its id is refused and its Renew says
-// driver.ErrBroken.
+// Break ends the claim with this public id and returns the ended claim, or driver.ErrLost
+// if there is none. Until the claim would have expired, and for ten seconds at least, the
+// id is refused, and Renew returns driver.ErrBroken.
 func (b *Book) Break(m Moment, public string) (Entry, error) {
 	b.expire(m.Now)
 	is := func(e Entry) bool { return driver.PublicID(e.ID) == public }
@@ -234,9 +233,9 @@ func (b *Book) Break(m Moment, public string) (Entry, error) {
 	return e, nil
 }
 
-// Prune ends the claims, held or in line, whose session is not alive, and lets
-// in those behind them. It asks only for sessions that are not empty, and may
-// ask for the same one more than once.
+// Prune ends the claims, held or queued, of dead sessions, and grants the next queued
+// claims. It calls alive only for sessions that are not empty, and may call alive more than
+// once for a session.
 func (b *Book) Prune(m Moment, alive func(session string) bool) {
 	b.expire(m.Now)
 	dead := func(e Entry) bool { return e.Session != "" && !alive(e.Session) }

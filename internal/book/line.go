@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// expire begins a call: it drops whatever has run out.
+// expire begins a call: it drops expired entries and tombs.
 func (b *Book) expire(now time.Duration) {
 	b.Pushed = b.Pushed[:0]
 	b.Held = standing(b.Held, now)
@@ -15,8 +15,8 @@ func (b *Book) expire(now time.Duration) {
 	b.Tombs = slices.DeleteFunc(b.Tombs, func(t Tomb) bool { return t.Until <= now })
 }
 
-// standing drops the entries that have run out. Mostly none has, so it looks
-// before it moves anything.
+// standing drops the expired entries. Mostly there are none, so standing looks before
+// moving an entry.
 func standing(entries []Entry, now time.Duration) []Entry {
 	for i := range entries {
 		if entries[i].Until <= now {
@@ -26,8 +26,8 @@ func standing(entries []Entry, now time.Duration) []Entry {
 	return entries
 }
 
-// handOff lets in those in line, first come first, while the next one fits.
-// It fails when there are no tokens left.
+// handOff grants queued claims in FIFO order, while the next claim fits. It fails when
+// there are no tokens left.
 func (b *Book) handOff(m Moment) error {
 	n := 0
 	var err error
@@ -35,12 +35,12 @@ func (b *Book) handOff(m Moment) error {
 		e := b.Queue[n]
 		window := driver.Claim{TTL: e.TTL}.Alive()
 		e.Until = m.in(window)
-		e.Asked = min(e.Asked, m.Now) // by a clock that was set back since, for all we know
+		e.Asked = min(e.Asked, m.Now) // the clock may have been set back since
 		var g driver.Grant
 		if g, err = b.grant(m, e); err != nil {
 			break
 		}
-		// The owner counts from before it asked, which it did Asked ago.
+		// The owner counts from before its Acquire, which was m.Now - Asked ago.
 		g.TTL = m.Now - e.Asked + window
 		b.Pushed = append(b.Pushed, Push{ID: e.ID, Grant: g})
 		n++
@@ -49,7 +49,7 @@ func (b *Book) handOff(m Moment) error {
 	return err
 }
 
-// fits reports whether the claim may stand beside those that hold.
+// fits reports whether the claim may stand beside the holders.
 func (b *Book) fits(e *Entry) bool {
 	free := e.Limit - e.Weight
 	for i := range b.Held {
@@ -60,7 +60,7 @@ func (b *Book) fits(e *Entry) bool {
 	return true
 }
 
-// grant gives e a token and lets it hold.
+// grant gives e a token and lets e hold.
 func (b *Book) grant(m Moment, e Entry) (driver.Grant, error) {
 	if err := b.mint(m, &e); err != nil {
 		return driver.Grant{}, err
@@ -70,8 +70,8 @@ func (b *Book) grant(m Moment, e Entry) (driver.Grant, error) {
 	return e.granted(e.TTL), nil
 }
 
-// refusal tells of the claim in the way that runs out first, seen from a time
-// that may be up to a grain late.
+// refusal describes the holder that expires first, seen from a time that may be up to a
+// grain late.
 func (b *Book) refusal(now time.Duration) driver.Grant {
 	var first *Entry
 	for i := range b.Held {
@@ -101,7 +101,7 @@ func (b *Book) remove(id string) bool {
 // Has reports whether a claim with this id holds or waits.
 func (b *Book) Has(id string) bool { return index(b.Held, id) >= 0 || index(b.Queue, id) >= 0 }
 
-// bury adds a tomb, or makes the one with this id last as long.
+// bury adds a tomb, or extends an existing tomb of the same id.
 func (b *Book) bury(t Tomb) {
 	if i := b.tomb(t.ID); i >= 0 {
 		b.Tombs[i].Until = max(b.Tombs[i].Until, t.Until)
@@ -114,7 +114,7 @@ func (b *Book) tomb(id string) int {
 	return slices.IndexFunc(b.Tombs, func(t Tomb) bool { return t.ID == id })
 }
 
-// gone is the error for a claim that the book does not hold.
+// gone is the error for a claim missing from the book.
 func (b *Book) gone(id string) error {
 	if i := b.tomb(id); i >= 0 && b.Tombs[i].Broken {
 		return driver.ErrBroken

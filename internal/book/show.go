@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Holders returns what people may know of the claims that stand at the time
-// now: those that hold, then those in line. It changes nothing.
+// Holders returns the public view of the claims that stand at the time now: first the
+// holders, then the queue. It changes nothing.
 func (b *Book) Holders(now time.Duration) []driver.Holder {
 	var list []driver.Holder
 	for _, entries := range [][]Entry{b.Held, b.Queue} {
@@ -20,7 +20,7 @@ func (b *Book) Holders(now time.Duration) []driver.Holder {
 	return list
 }
 
-// Live reports whether any claim holds or stands in line at the time now.
+// Live reports whether a claim holds or is queued at the time now.
 func (b *Book) Live(now time.Duration) bool {
 	for _, entries := range [...][]Entry{b.Held, b.Queue} {
 		for i := range entries {
@@ -32,8 +32,7 @@ func (b *Book) Live(now time.Duration) bool {
 	return false
 }
 
-// Empty reports whether nothing in the book matters any more at the time now,
-// but for its floor.
+// Empty reports whether the book contains nothing of use at the time now, except its floor.
 func (b *Book) Empty(now time.Duration) bool {
 	for i := range b.Tombs {
 		if b.Tombs[i].Until > now {
@@ -47,12 +46,12 @@ func (e Entry) shared() bool {
 	return driver.Claim{Weight: e.Weight, Limit: e.Limit}.Shared()
 }
 
-// granted is the grant that e stands for, told with this TTL.
+// granted is the grant of e, with this TTL.
 func (e *Entry) granted(ttl time.Duration) driver.Grant {
 	return driver.Grant{OK: true, Fence: e.Fence, Span: e.Span, TTL: ttl}
 }
 
-// holder is what people may know of e.
+// holder is the public view of e.
 func (e *Entry) holder(now time.Duration) driver.Holder {
 	return driver.Holder{
 		ID: driver.PublicID(e.ID), Owner: e.Owner, Note: e.Note,

@@ -7,13 +7,13 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// maxToken is the largest whole number below which all others are exact in a
-// float64, so that Lua, JSON and spreadsheets can tell neighbours apart.
+// maxToken is 2^53. Every whole number up to 2^53 is exact in a float64; Lua, JSON and
+// spreadsheets can therefore tell neighbours apart.
 const maxToken = 1 << 53
 
-// mint gives e its token, at least e.Fence. Tokens are the wall clock's
-// microseconds or the next number, whichever is larger: they grow when the
-// clock steps back, and also when the book was lost.
+// mint gives e its token, at least e.Fence. Tokens are the wall clock's microseconds or the
+// next number, whichever is larger: tokens grow when the clock steps back, and also when
+// the book was lost.
 func (b *Book) mint(m Moment, e *Entry) error {
 	reader := e.shared()
 	if reader && b.Phase != 0 && slices.ContainsFunc(b.Held, Entry.shared) {
@@ -24,11 +24,15 @@ func (b *Book) mint(m Moment, e *Entry) error {
 	if reader {
 		e.Span = 1
 	}
-	first := max(b.Floor+1, uint64(max(m.Wall, 0)), e.Fence)
-	last := first + uint64(e.Span) - 1
-	if b.Floor >= maxToken || last >= maxToken {
-		return fmt.Errorf("%w: the next fencing token, %d, is not below 2^53; is the clock right?", driver.ErrInvalid, first)
+	most := uint64(maxToken - e.Span) // the largest number to begin with
+	if b.Floor >= most {
+		return fmt.Errorf("%w: the highest fencing token given is %d, which leaves too few below 2^53; was it changed, or a clock far ahead?", driver.ErrInvalid, b.Floor)
 	}
+	first := max(b.Floor+1, uint64(max(m.Wall, 0)), e.Fence)
+	if first > most {
+		return fmt.Errorf("%w: the next fencing token, %d, leaves too few below 2^53; is the clock right?", driver.ErrInvalid, first)
+	}
+	last := first + uint64(e.Span) - 1
 	b.Floor, e.Fence, b.Phase = last, first, 0
 	if reader {
 		b.Phase = first
@@ -36,7 +40,7 @@ func (b *Book) mint(m Moment, e *Entry) error {
 	return nil
 }
 
-// raise lets e have at least this token.
+// raise raises the token of e to fence, unless it is as large already.
 func (b *Book) raise(m Moment, e *Entry, fence uint64) error {
 	if fence <= e.Fence {
 		return nil
@@ -52,7 +56,7 @@ func (b *Book) raise(m Moment, e *Entry, fence uint64) error {
 	return nil
 }
 
-// leads fails if a token that a claim asks for is too far ahead.
+// leads fails if a requested token is too far ahead.
 func (b *Book) leads(m Moment, fence uint64) error {
 	most := min(max(b.Floor, uint64(max(m.Wall, 0)))+driver.MaxLead, maxToken-driver.MaxSpan)
 	if fence > most {

@@ -1,6 +1,8 @@
 package book
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -78,6 +80,9 @@ func TestTokensStayBelow2To53(t *testing.T) {
 			d := &desk{T: t, Book: Book{Floor: test.floor}}
 			_, err := d.Acquire(Moment{Wall: test.wall}, span(writer("a"), 2), "")
 			d.is(err, driver.ErrInvalid)
+			if number := fmt.Sprint(max(test.floor, uint64(test.wall))); err == nil || !strings.Contains(err.Error(), number) {
+				t.Errorf("%v, want an error that names %s", err, number)
+			}
 			d.shows(0, "|")
 		})
 	}

@@ -11,13 +11,13 @@ const trustsWallClock = false
 
 const clockMonotonic, clockBoottime = 1, 7
 
-// asleep is how long the machine has been suspended since it was booted.
+// asleep returns how long the machine has been suspended since boot.
 func asleep() time.Duration { return between(gettime) }
 
-// between returns how far one clock is ahead of the other. Whoever is made to
-// pause between two readings would take that for a suspend, and be ahead of all
-// other processes from then on. So it takes the closest of several readings, and
-// of what that allows the least.
+// between returns how far CLOCK_BOOTTIME is ahead of CLOCK_MONOTONIC. A process that is
+// paused between two readings would mistake the pause for a suspend, and be ahead of other
+// processes from then on. So between takes the closest of several readings, and the
+// smallest difference that the readings allow.
 func between(gettime func(clock uintptr) time.Duration) (ahead time.Duration) {
 	const near = 5 * time.Microsecond
 	closest := time.Duration(math.MaxInt64)
@@ -44,7 +44,7 @@ func gettime(clock uintptr) time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// measure never trusts the wall clock: it only told that a look may pay.
+// measure never trusts the wall clock: its step was only the reason to measure.
 func (d *detector) measure(last *reading, _ time.Duration) time.Duration {
 	return max(last.slept, asleep()-d.start)
 }

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Machine names the clock that [SinceBoot] reads: one run of one machine, for
-// all its containers together. A time namespace has another start of time.
-// certain is false where the run is not known; the name of the host stands for
-// it then, and the same name may come with another start.
+// Machine names the clock that [SinceBoot] reads: a single boot of a machine, shared by all
+// containers. A time namespace has a different start of time. If the boot is unknown,
+// certain is false and the host name stands for the boot; then the same name may come with
+// a different start.
 func Machine() (name string, certain bool) {
 	run, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -21,9 +21,9 @@ func Machine() (name string, certain bool) {
 	return string(run) + "\x00" + space, err == nil
 }
 
-// SinceBoot returns what CLOCK_BOOTTIME said at t, a recent result of time.Now:
-// how long ago the machine was started, its sleep included. All processes of
-// the machine read the same. Mostly it takes no system call.
+// SinceBoot returns CLOCK_BOOTTIME at t, a recent result of time.Now: how long ago the
+// machine was started, including time asleep. All processes of the machine read the same
+// time. Mostly SinceBoot makes no system call.
 func SinceBoot(t time.Time) time.Duration {
 	m := machine()
 	return m.began + m.At(t)
@@ -36,8 +36,7 @@ type started struct {
 
 var machine = sync.OnceValue(func() (m started) {
 	m.Clock = New()
-	// The two clocks are to be read at once. Who was made to pause between
-	// them reads them again.
+	// The two clocks must be read together. After a pause between the readings, read again.
 	closest := time.Duration(math.MaxInt64)
 	for range 8 {
 		before := m.Now()

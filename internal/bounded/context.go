@@ -1,8 +1,8 @@
-// Package bounded makes contexts for short calls: a time limit that costs
-// nothing unless the callee waits for it.
+// Package bounded limits calls in time.
 //
-// context.WithTimeout allocates and starts a timer for every call. A store in
-// memory never looks at either, and a lock on it is cheaper than the timer.
+// Its contexts are for short calls, with a limit that costs nothing unless the callee
+// waits for it. context.WithTimeout allocates and starts a timer for every call. A store
+// in memory never looks at either, and a lock on it is cheaper than the timer.
 package bounded
 
 import (
@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// A Context ends with its parent, at its limit, or at End. The zero value is
-// ready for Start. Each Context serves one call.
+// A Context ends with its parent, at its limit, or at End. The zero value is ready for
+// Start. Each Context serves a single call.
 type Context struct {
 	parent context.Context
 	limit  time.Time
-	armed  atomic.Pointer[armed] // made when somebody first waits
+	armed  atomic.Pointer[armed] // made when a caller first waits
 	polled atomic.Bool
 	ended  atomic.Bool
 }
@@ -54,8 +54,8 @@ func (c *Context) Deadline() (time.Time, bool) {
 // Done returns a channel that is closed when the context ends.
 func (c *Context) Done() <-chan struct{} { return c.arm().Done() }
 
-// Err says why the context has ended, nil if it has not. The first look, which
-// most callees take before they begin, does not read the clock.
+// Err says why the context has ended, nil if the context goes on. The first call of Err,
+// which most callees make before they begin, does not read the clock.
 func (c *Context) Err() error {
 	if a := c.armed.Load(); a != nil {
 		return a.Err()
@@ -72,9 +72,8 @@ func (c *Context) Err() error {
 	return nil
 }
 
-// Value returns the parent's value. It goes through the armed context, so that
-// package context recognises it as its own and derives from it without a
-// goroutine.
+// Value returns the parent's value. Value goes through the armed context, so package
+// context recognises its own type and derives a context without a goroutine.
 func (c *Context) Value(key any) any { return c.arm().Value(key) }
 
 func (c *Context) arm() *armed {

@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-// A Watch tells what happens in a directory, by inotify.
+// A Watch reports changes in a directory, by inotify.
 type Watch struct {
 	file *os.File
 	buf  [16 << 10]byte
@@ -18,12 +18,11 @@ type Watch struct {
 const (
 	moves = syscall.IN_DELETE | syscall.IN_MOVED_FROM | syscall.IN_MOVED_TO | syscall.IN_MOVE_SELF | syscall.IN_ONLYDIR
 
-	// Closed tells of files that were closed after somebody could write them,
-	// and of those that were removed or replaced.
+	// Closed reports files that were open for writing and then closed, and files that were
+	// removed or replaced.
 	Closed Events = moves | syscall.IN_CLOSE_WRITE
 
-	// Written tells of each write, and of files that were made, removed or
-	// replaced.
+	// Written reports each write, and files that were created, removed or replaced.
 	Written Events = moves | syscall.IN_CREATE | syscall.IN_MODIFY
 )
 
@@ -33,8 +32,7 @@ func New(dir string, want Events) (*Watch, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("inotify_init1", err)
 	}
-	// The runtime waits for descriptors that do not block, so that close ends
-	// a read.
+	// The runtime waits for descriptors that do not block, so Close ends a read.
 	file := os.NewFile(uintptr(fd), "inotify")
 	for {
 		if _, err = syscall.InotifyAddWatch(fd, dir, uint32(want)); err != syscall.EINTR {
@@ -48,16 +46,16 @@ func New(dir string, want Events) (*Watch, error) {
 	return &Watch{file: file}, nil
 }
 
-// Close ends a Next that waits, with os.ErrClosed.
+// Close ends a waiting Next, with os.ErrClosed.
 func (w *Watch) Close() { w.file.Close() }
 
-// Limit ends each Next that waits at that time, or later, with
-// os.ErrDeadlineExceeded. The zero time is none.
+// Limit ends every Next that waits at t, or later, with os.ErrDeadlineExceeded. The zero
+// time means no limit.
 func (w *Watch) Limit(t time.Time) error { return w.file.SetReadDeadline(t) }
 
-// Next waits for events and returns the names of the files to which something
-// has happened, and whether it was more than a write: they were made, removed
-// or replaced. The empty name stands for events that were lost.
+// Next waits for events and returns the names of the changed files. The value is true if
+// the change was more than a write: the file was created, removed or replaced. The empty
+// name stands for lost events.
 func (w *Watch) Next() (map[string]bool, error) {
 	n, err := w.file.Read(w.buf[:])
 	if err != nil {

@@ -18,7 +18,7 @@ func start(t *testing.T, want Events) (dir string, next func() map[string]bool) 
 	t.Cleanup(w.Close)
 	return dir, func() map[string]bool {
 		t.Helper()
-		if err := w.Limit(time.Now().Add(10 * time.Second)); err != nil {
+		if err := w.Limit(time.Now().Add(time.Minute)); err != nil {
 			t.Fatal(err)
 		}
 		names, err := w.Next()

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A Watch is for systems that tell what happens in a directory, by means that
-// need no help from outside the standard library.
+// A Watch is for systems that report changes in a directory without help from outside the
+// standard library.
 type Watch struct{}
 
 const Closed, Written Events = 0, 1

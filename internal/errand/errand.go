@@ -1,11 +1,11 @@
-// Package errand lets requests come to their end though whoever asked has left.
+// Package errand lets a request finish even if its caller has left.
 //
-// Some clients break the connection of a request that is cut short. Where many give
-// up after milliseconds, and the server is slow for a moment, new connections then cost
-// it more than the requests, and make it slower still. An errand runs on a goroutine
-// of its own: its caller leaves as soon as the caller likes, what was sent by then is
-// answered, and what was not is not sent. What was sent keeps its connection until then,
-// so errands leave one to requests that cannot wait.
+// Some clients break the connection of a request that is cut short. If many callers give up
+// after milliseconds while the server is slow for a moment, new connections cost the server
+// more than the requests, and slow the server down further. An errand runs on its own
+// goroutine, and its caller may leave at any time. Requests sent by then are answered;
+// later requests are not sent. A sent request keeps its connection until the answer, so
+// errands leave a connection to requests that cannot wait.
 package errand
 
 import (
@@ -19,17 +19,18 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Grace is how long a request that was sent may take though its caller has left: as
-// long as the engine lets any take. A server that hangs keeps no connection for longer.
+// Grace is how long a sent request may take after its caller has left: as long as the
+// engine allows any request. A server that hangs keeps no connection for longer.
 const Grace = time.Second
 
 // ErrClosed says that the Runner is closed.
 var ErrClosed = errors.New("store is closed")
 
-// A Runner runs errands, for each id one at a time. The zero value is ready.
+// A Runner runs errands, a single errand per id at a time. The zero value is ready.
 type Runner struct {
-	// Conns, unless nil, is how many connections errands and all others may have now, 0
-	// for any number. Of several, errands leave one to the others.
+	// Conns, unless nil, returns how many connections errands and all other requests may
+	// use now, 0 for any number. If there are several, errands leave a connection to the
+	// other requests.
 	Conns func() int
 
 	lanes lanes
@@ -41,32 +42,32 @@ type Runner struct {
 	all     sync.WaitGroup
 }
 
-// An errand is what is done for one caller.
+// An errand is the work for a caller.
 type errand struct {
-	over chan struct{}           // closed when it has ended
-	end  context.CancelCauseFunc // ends its context
-	sent context.Context         // of what it sends
-	cut  context.CancelFunc      // ends that
+	over chan struct{}           // closed when the errand has ended
+	end  context.CancelCauseFunc // ends the errand's context
+	sent context.Context         // the context of sent requests
+	cut  context.CancelFunc      // ends sent
 
 	mu    sync.Mutex
-	least time.Time // until when what was sent last may take
-	wrote bool      // what was sent may have changed something
+	least time.Time // until when the last sent request may take
+	wrote bool      // a sent request may have changed something
 }
 
-// Do returns what do returns, which runs on another goroutine. The context of do ends
-// with ctx, or when r is closed. Do then returns at once; do is to send no more, and
-// what it has sent is to come to its end: see [Sent]. An error of do or of ctx matches
-// [driver.ErrUnwritten], too, if nothing was written by then: see [Write].
+// Do returns the result of do, which runs on another goroutine. The context of do ends with
+// ctx, or when r is closed. Do then returns at once; do must send no more requests, and
+// requests already sent run to their end: see [Sent]. An error of do or of ctx also matches
+// [driver.ErrUnwritten] if nothing was written by then: see [Write].
 //
-// As long as another do for this id runs, whether or not its caller has left, Do waits.
-// It never takes the answer of the other for its own, since a grant counts from when
-// its asker has sent. Then it waits for a lane.
+// While an earlier do for this id runs, whether or not its caller has left, Do waits. Do
+// never returns the answer of the earlier do, since a grant counts from when its caller has
+// sent the request. Then Do waits for a lane.
 func Do[T any](ctx context.Context, r *Runner, id string, do func(context.Context) (T, error)) (answer T, err error) {
 	work, e, err := r.begin(ctx, id)
 	if err != nil {
 		return answer, unwritten(err)
 	}
-	var got struct { // belongs to the errand until that is over
+	var got struct { // belongs to the errand until the errand is over
 		answer T
 		err    error
 	}
@@ -92,7 +93,7 @@ func Do[T any](ctx context.Context, r *Runner, id string, do func(context.Contex
 		err = cmp.Or(ctx.Err(), ErrClosed)
 	}
 	if err != nil && context.Cause(work) == ErrClosed {
-		err = ErrClosed // rather than what do makes of the end of its context
+		err = ErrClosed // rather than the error of do after its context ended
 	}
 	if err != nil && !e.written() {
 		err = unwritten(err)
@@ -102,7 +103,7 @@ func Do[T any](ctx context.Context, r *Runner, id string, do func(context.Contex
 
 func unwritten(why error) error { return fmt.Errorf("%w: %w", driver.ErrUnwritten, why) }
 
-// begin waits for the errand before.
+// begin waits for the previous errand of the id.
 func (r *Runner) begin(ctx context.Context, id string) (context.Context, *errand, error) {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -151,8 +152,8 @@ func (r *Runner) end(id string, e *errand) {
 	r.all.Done()
 }
 
-// Close ends the contexts of all errands, and returns when they are over. Do returns
-// [ErrClosed] from now on.
+// Close ends the contexts of all errands, and returns when they are over. From now on, Do
+// returns [ErrClosed].
 func (r *Runner) Close() {
 	r.mu.Lock()
 	if !r.closed && r.closing != nil {
@@ -166,7 +167,7 @@ func (r *Runner) Close() {
 	r.all.Wait()
 }
 
-// leave ends what was sent when it has had its time.
+// leave ends sent requests when their time is over.
 func (e *errand) leave() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -177,8 +178,8 @@ func (e *errand) leave() {
 	e.cut()
 }
 
-// Write says that what is sent next may change something. If it fails, the errand of ctx
-// has ended, and that must not be sent.
+// Write says that the next request may change something. If Write fails, the errand of ctx
+// has ended, and the request must not be sent.
 func Write(ctx context.Context) error {
 	e := of(ctx)
 	if e == nil {
@@ -193,7 +194,7 @@ func Write(ctx context.Context) error {
 	return nil
 }
 
-// Unwritten says that what the errand of ctx has sent so far has changed nothing.
+// Unwritten says that the requests sent so far by the errand of ctx have changed nothing.
 func Unwritten(ctx context.Context) {
 	if e := of(ctx); e != nil {
 		e.mu.Lock()
@@ -202,14 +203,15 @@ func Unwritten(ctx context.Context) {
 	}
 }
 
-// written reports whether anything may have been changed, once its context has ended.
+// written reports whether a request may have changed something, once the errand's context
+// has ended.
 func (e *errand) written() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.wrote
 }
 
-// mark is the key by which contexts have their errand.
+// mark is the context key of an errand.
 type mark struct{}
 
 func of(ctx context.Context) *errand {
@@ -220,19 +222,20 @@ func of(ctx context.Context) *errand {
 // Runs reports whether ctx is the context of an errand.
 func Runs(ctx context.Context) bool { return of(ctx) != nil }
 
-// A request is the context of what an errand sends.
+// A request is the context of a request that an errand sends.
 type request struct {
 	context.Context
 	limit   time.Time
 	limited bool
 }
 
-// Deadline returns when it ends, if the caller does not leave before.
+// Deadline returns when the request ends, if the caller does not leave before.
 func (r *request) Deadline() (time.Time, bool) { return r.limit, r.limited }
 
-// Sent returns the context for what an errand sends now, one after the other. It ends
-// when the errand's does, but not before [Grace] is over, and with the errand. If the
-// caller has left, it has ended. A context of no errand stays what it is.
+// Sent returns the context for the next request of an errand; requests go one after the
+// other. The context ends with the errand's context, but not before [Grace] is over, and
+// with the errand. If the caller has left, Sent returns an ended context. A context without
+// an errand is returned unchanged.
 func Sent(ctx context.Context) context.Context {
 	e := of(ctx)
 	if e == nil || ctx.Err() != nil {

@@ -6,28 +6,28 @@ import (
 	"sync"
 )
 
-// maxLanes is how many errands are under way at most. What they have sent keeps a
-// connection though nobody waits for it, and most pools are opened without a limit.
+// maxLanes is how many errands are under way at most. A sent request keeps a connection
+// even if nobody waits for the answer, and most pools are opened without a limit.
 const maxLanes = 100
 
-// Lanes are what errands run in: one fewer than there are connections, which may be
-// others at any time. They are taken before connections, not after, so that whoever has
-// one needs nothing else. First come, first served, but for those who clean up.
+// Lanes are the places for errands: one fewer than there are connections, a number that may
+// change at any time. A lane is taken before a connection, not after, so an errand with a
+// connection needs nothing else. Lanes are granted in FIFO order, except for clean-up.
 type lanes struct {
 	mu    sync.Mutex
 	taken int
-	line  list.List // of channels, each closed when whoever waits has a lane
+	line  list.List // of channels; each channel is closed when its waiter has a lane
 }
 
-// Lane waits for a lane until ctx ends. It is for what is no errand, but should not have
-// the connection either that errands leave free: what takes out of the way what errands
-// have left there. So it comes before those who wait, which may be kept by just that.
-// Whoever has a lane must not wait for another.
+// Lane waits for a lane until ctx ends. Lane is for clean-up: work that is no errand, but
+// must not take the connection that errands leave free. Clean-up removes the remains of
+// errands, which may block the waiters, so clean-up goes before all waiters. The holder of
+// a lane must not wait for a second lane.
 func (r *Runner) Lane(ctx context.Context) (leave func(), err error) {
 	return r.lane(ctx, r.lanes.line.PushFront)
 }
 
-// lane waits for a lane in the place in line that enter takes.
+// lane waits for a lane; enter puts the waiter into the queue.
 func (r *Runner) lane(ctx context.Context, enter func(any) *list.Element) (leave func(), err error) {
 	l := &r.lanes
 	turn := make(chan struct{})
@@ -59,7 +59,7 @@ func (r *Runner) leave() {
 	r.admit()
 }
 
-// admit lets in the first in line while there is room. Call it with lanes.mu held.
+// admit admits the first waiters while there is room. Call admit with lanes.mu held.
 func (r *Runner) admit() {
 	l := &r.lanes
 	for most := r.most(); l.line.Len() > 0 && l.taken < most; l.taken++ {
@@ -67,7 +67,7 @@ func (r *Runner) admit() {
 	}
 }
 
-// most is how many lanes there are now. If there is one connection, it is for all.
+// most is how many lanes there are now. A single connection is shared by all requests.
 func (r *Runner) most() int {
 	if r.Conns == nil {
 		return maxLanes

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// Max is the length of the longest name, in bytes. It is well under what file
-	// systems take: 255 mostly, 143 where names are encrypted.
+	// Max is the length of the longest name, in bytes. Max is well under the limit of file
+	// systems: 255 mostly, 143 if names are encrypted.
 	Max = 128
 
 	headSize = 40 // readable bytes of a key whose name would be too long
@@ -16,21 +16,21 @@ const (
 
 const lowerHex = "0123456789abcdef"
 
-// Of returns the name of the file for a key, with a prefix that needs no escaping.
-// No two keys share one, also where upper and lower case are the same; it never
-// leads out of its directory and means nothing to a shell.
+// Of returns the name of the file for a key, with a prefix that needs no escaping. Two keys
+// never share a name, even if the file system ignores case. A name never leads out of its
+// directory and means nothing to a shell.
 func Of(prefix, key string) string {
 	name := prefix + Escape(key)
 	if len(name) <= Max {
 		return name
 	}
-	// Escape never makes a tilde, so the short names and these cannot meet.
+	// Escape never makes a tilde, so short names never equal these names.
 	sum := sha256.Sum256([]byte(key))
 	return name[:len(prefix)+headSize] + "~" + hex.EncodeToString(sum[:])
 }
 
-// Escape keeps the bytes that are the same everywhere and writes the others,
-// capitals and dots among them, as a percent sign and two hex digits.
+// Escape keeps the bytes that are the same everywhere and writes the other bytes, including
+// capitals and dots, as a percent sign and two hex digits.
 func Escape(key string) string {
 	plain := 0
 	for plain < len(key) && isPlain(key[plain]) {

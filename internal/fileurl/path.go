@@ -11,9 +11,9 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Path returns the path that a URL names: absolute, as a relative one would
-// move with the process. Errors match [driver.ErrURL]; example is a URL that
-// would be right.
+// Path returns the path that a URL names. The path is absolute, as a relative path would
+// move with the process. Errors match [driver.ErrURL]; example is a valid URL for the
+// error.
 func Path(u *url.URL, example string) (string, error) {
 	path := u.Path
 	switch {

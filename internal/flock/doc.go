@@ -1,3 +1,3 @@
-// Package flock locks open files among processes, as the system does: a lock
-// belongs to one opening of the file, and ends when that is closed.
+// Package flock locks open files among processes, by the locks of the system: a lock
+// belongs to a single opening of the file, and ends when the opening is closed.
 package flock

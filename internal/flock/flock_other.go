@@ -4,7 +4,7 @@ package flock
 
 import "errors"
 
-// Try fails: nothing is known of the locks of this system.
+// Try fails: the locks of this system are unknown.
 func Try(uintptr, bool) (bool, error) { return false, errors.ErrUnsupported }
 
 // Unlock does nothing.

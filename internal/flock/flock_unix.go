@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// Try locks a file, or reports that another has a lock in the way.
+// Try locks a file, or reports that a conflicting lock is held.
 func Try(fd uintptr, exclusive bool) (bool, error) {
 	how := syscall.LOCK_SH
 	if exclusive {

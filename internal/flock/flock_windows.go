@@ -20,11 +20,11 @@ const (
 	errLockViolation = syscall.Errno(33)
 )
 
-// lockRange is where a file is locked: far behind its end, because the locks
-// here also keep others from reading and writing what they cover.
+// lockRange is the locked range of a file: far behind the end, because Windows locks also
+// keep other processes from reading and writing the locked range.
 func lockRange() *syscall.Overlapped { return &syscall.Overlapped{OffsetHigh: 1 << 30} }
 
-// Try locks a file, or reports that another has a lock in the way.
+// Try locks a file, or reports that a conflicting lock is held.
 func Try(fd uintptr, exclusive bool) (bool, error) {
 	flags := uintptr(lockFailImmediately)
 	if exclusive {

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// Quotes would allow more, but nobody needs it, and what is not allowed cannot
-// be quoted wrongly.
+// Quotes would allow more characters, but nobody needs them, and the allowed characters
+// cannot be quoted wrongly.
 var valid = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,47}$`)
 
-// Quote quotes a name, which that of a schema and a dot may precede, and adds a
-// suffix to it. Each name has up to 48 letters, digits and
-// _, and does not begin with a digit.
+// Quote quotes a name, optionally with a schema and a dot before the name, and adds a
+// suffix. Schema and name have up to 48 letters, digits and _, and do not begin with a
+// digit.
 func Quote(name, suffix, quote string) (string, error) {
 	parts := strings.Split(name, ".")
 	for i, part := range parts {

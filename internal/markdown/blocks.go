@@ -1,9 +1,9 @@
-// Package markdown finds the code blocks of the documents, so that tests can
-// compile and run what readers will copy.
+// Package markdown finds the code blocks of the documents, so that tests can compile and
+// run the code that readers will copy.
 //
-// A block in Go compiles, or is found line by line in a Go file that does; the
-// root's TestDocsGo sees to it. A block of shell commands is run by the tests
-// of the command if an HTML comment, which no reader sees, stands before it:
+// A block in Go must compile, or occur line by line in a Go file that compiles; the root's
+// TestDocsGo checks both. A block of shell commands is run by the tests of the command if
+// an HTML comment, invisible to readers, stands before the block:
 //
 //	<!-- test -->
 //	```sh
@@ -16,16 +16,16 @@ import (
 	"strings"
 )
 
-// A Block is one fenced code block.
+// A Block is a fenced code block.
 type Block struct {
-	Line   int    // where its text begins, counted from 1
+	Line   int    // where the text begins, counted from 1
 	Lang   string // the first word after the fence, "" if there is none
-	Text   string // what is between the fences, less the indent of the first
+	Text   string // the text between the fences, less the indent of the first fence
 	Tested bool   // <!-- test --> stands in the line before the fence
 }
 
-// Blocks returns the fenced code blocks of a document in order. A block that
-// is not closed is an error.
+// Blocks returns the fenced code blocks of a document in order. An unclosed block is an
+// error.
 func Blocks(document string) ([]Block, error) {
 	var blocks []Block
 	var block *Block
@@ -52,7 +52,7 @@ func Blocks(document string) ([]Block, error) {
 	return blocks, nil
 }
 
-// opening returns the fence that a line begins with, "" if it does not.
+// opening returns the fence at the beginning of a line, "" without a fence.
 func opening(line string) string {
 	for _, mark := range []string{"`", "~"} {
 		fence := line[:len(line)-len(strings.TrimLeft(line, mark))]

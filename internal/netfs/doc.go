@@ -1,3 +1,3 @@
-// Package netfs tells network file systems from local ones. What some other
-// machine or program grants, such as a lock on a file, is only as good as that.
+// Package netfs distinguishes network file systems from local file systems. A lock on a
+// file that a remote machine or program grants is only as good as the remote side.
 package netfs

@@ -6,8 +6,8 @@ import "syscall"
 
 const mountedLocally = 0x1000 // MNT_LOCAL
 
-// Kind returns the kind of network file system on which a directory is, or
-// nothing if it is local.
+// Kind returns the kind of network file system of a directory, "" if the file system is
+// local.
 func Kind(dir string) string {
 	var st syscall.Statfs_t
 	if err := statfs(dir, &st); err != nil {

@@ -2,8 +2,8 @@ package netfs
 
 import "syscall"
 
-// networks are the file systems, by the magic number that statfs tells, whose
-// locks are granted by some other machine or program.
+// networks are the file systems whose locks are granted by a remote machine or program, by
+// the magic number from statfs.
 var networks = map[uint32]string{
 	0x6969:     "nfs",
 	0x517b:     "smb",
@@ -26,8 +26,8 @@ var networks = map[uint32]string{
 	0xaad7aaea: "panfs",
 }
 
-// Kind returns the kind of network file system on which a directory is, or
-// nothing if it is local.
+// Kind returns the kind of network file system of a directory, "" if the file system is
+// local.
 func Kind(dir string) string {
 	var st syscall.Statfs_t
 	if err := statfs(dir, &st); err != nil {

@@ -2,5 +2,5 @@
 
 package netfs
 
-// Kind returns nothing: this system's file systems are not known.
+// Kind returns "": the file systems of this system are unknown.
 func Kind(string) string { return "" }

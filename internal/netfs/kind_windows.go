@@ -10,8 +10,8 @@ var getDriveType = syscall.NewLazyDLL("kernel32.dll").NewProc("GetDriveTypeW")
 
 const driveRemote = 4
 
-// Kind returns the kind of network file system on which a directory is, or
-// nothing if it is local.
+// Kind returns the kind of network file system of a directory, "" if the file system is
+// local.
 func Kind(dir string) string {
 	root, err := syscall.UTF16PtrFromString(filepath.VolumeName(dir) + `\`)
 	if err != nil {

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	long     = time.Hour              // for which what must stay is kept
-	short    = 300 * time.Millisecond // for which what must go is kept
-	patience = 30 * time.Second       // bounds every wait
+	long     = time.Hour              // keep time of records that must stay
+	short    = 300 * time.Millisecond // keep time of records that must expire
+	patience = time.Minute            // bounds every wait
 )
 
-// An env is what one rule works with: a key of its own and two clients, which
-// take turns, so that what one does the other sees.
+// An env is the environment of a rule: a key and two clients. Calls alternate between
+// the clients, so every client must see the changes of the other.
 type env struct {
 	testing.TB
 	clients []once.Records
@@ -26,12 +26,12 @@ type env struct {
 	calls   int
 }
 
-// broken carries what a rule saw from deep inside a check.
+// broken carries a failure out of a check.
 type broken struct{ seen error }
 
 func (e *env) failf(format string, args ...any) { panic(broken{fmt.Errorf(format, args...)}) }
 
-// caught turns the failf of a function into an error.
+// caught runs f and returns the error of failf.
 func caught(f func()) (seen error) {
 	defer func() {
 		switch p := recover().(type) {
@@ -58,14 +58,14 @@ func (e *env) client() once.Records {
 	return e.clients[e.calls%len(e.clients)]
 }
 
-// begin begins and expects that this makes the record what it is to be.
+// begin calls Begin and expects the record to be begun with these arguments.
 func (e *env) begin(token uint64, fingerprint string, keep time.Duration) {
 	want := once.Record{State: once.Begun, Token: token, Fingerprint: fingerprint}
 	e.begins(token, fingerprint, keep, want)
 	e.stands(want)
 }
 
-// begins expects that Begin returns this.
+// begins calls Begin and expects want.
 func (e *env) begins(token uint64, fingerprint string, keep time.Duration, want once.Record) {
 	r, err := e.client().Begin(e.Context(), e.key, token, fingerprint, keep)
 	if err != nil || !same(r, want) {
@@ -73,13 +73,13 @@ func (e *env) begins(token uint64, fingerprint string, keep time.Duration, want 
 	}
 }
 
-// finish finishes and expects that the record is done then.
+// finish calls Finish and expects the record to be done.
 func (e *env) finish(token uint64, fingerprint, result string, keep time.Duration) {
 	e.succeeds("Finish", e.client().Finish(e.Context(), e.key, token, []byte(result), keep))
 	e.stands(once.Record{State: once.Done, Token: token, Fingerprint: fingerprint, Result: []byte(result)})
 }
 
-// forget forgets and expects that the record is free then.
+// forget calls Forget and expects the record to be free.
 func (e *env) forget(token uint64) {
 	e.succeeds("Forget", e.client().Forget(e.Context(), e.key, token))
 	e.stands(once.Record{Token: token})
@@ -91,7 +91,7 @@ func (e *env) succeeds(what string, err error) {
 	}
 }
 
-// stands expects that this is remembered.
+// stands expects Load to return want.
 func (e *env) stands(want once.Record) {
 	if r := e.load(); !same(r, want) {
 		e.failf("Load returns %s, want %s", show(r), show(want))
@@ -104,8 +104,8 @@ func (e *env) load() once.Record {
 	return r
 }
 
-// outdated expects that a call of this token was refused because of a larger one,
-// and has changed nothing.
+// outdated expects a call with token to have been refused because of a larger token,
+// without a change of the record.
 func (e *env) outdated(what string, token uint64, before once.Record, err error) {
 	var facts *fence.OutdatedError
 	if !errors.Is(err, fence.ErrOutdated) || !errors.As(err, &facts) || *facts != (fence.OutdatedError{Key: e.key, Token: token, Highest: before.Token}) {
@@ -114,8 +114,8 @@ func (e *env) outdated(what string, token uint64, before once.Record, err error)
 	e.stands(before)
 }
 
-// unbegun expects that Finish is refused because nobody has begun with its token,
-// and has changed nothing.
+// unbegun expects Finish to be refused because nobody has begun with token, without a
+// change of the record.
 func (e *env) unbegun(token uint64, before once.Record) {
 	err := e.client().Finish(e.Context(), e.key, token, []byte("late"), long)
 	if !errors.Is(err, fence.ErrOutdated) {
@@ -124,7 +124,7 @@ func (e *env) unbegun(token uint64, before once.Record) {
 	e.stands(before)
 }
 
-// ends waits until nothing is remembered.
+// ends waits until the record has expired.
 func (e *env) ends() {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -137,7 +137,7 @@ func (e *env) ends() {
 	}
 }
 
-// awhile passes as much time as it takes to forget what is kept for so long.
+// awhile waits until a record kept for keep has expired.
 func (e *env) awhile(keep time.Duration) {
 	other := e.on(e.key + "/awhile")
 	other.begins(1, "", keep, once.Record{State: once.Begun, Token: 1})

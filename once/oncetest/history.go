@@ -8,20 +8,20 @@ import (
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/fence"
+	"github.com/holdfast-go/holdfast/internal/sim"
 	"github.com/holdfast-go/holdfast/once"
 )
 
 var historyRules = []rule{
 	{"history/random", "Whatever comes in whatever order, the records say what the model says.", func(e *env) {
-		seed := rand.Uint64()
-		random := rand.New(rand.NewPCG(seed, 0))
+		random := rand.New(rand.NewPCG(sim.Seed(e), 0))
 		models := map[string]once.Record{}
 		for step := range 400 {
 			one := e.on(fmt.Sprint(e.key, "/", random.IntN(3)))
 			before := models[one.key]
 			after, problem := one.step(random, before)
 			if problem != "" {
-				e.failf("seed %d, step %d, of a record that is %s: %s", seed, step, show(before), problem)
+				e.failf("step %d, of a record that is %s: %s", step, show(before), problem)
 			}
 			models[one.key] = after
 		}
@@ -30,14 +30,15 @@ var historyRules = []rule{
 		}
 	}},
 	{"together/one-result", "Of many who begin and finish at the same time, those with results have the same one, which is not of an owner that another has followed before.", func(e *env) {
+		random := rand.New(rand.NewPCG(sim.Seed(e), 0))
 		for round := range 20 {
-			e.on(fmt.Sprint(e.key, "/", round)).together()
+			e.on(fmt.Sprint(e.key, "/", round)).together(random)
 		}
 	}},
 }
 
-// step makes one call, and returns what the model has then and what is wrong with
-// the answer.
+// step makes a random call. It returns the record of the model after the call, and a
+// description of a wrong answer.
 func (e *env) step(random *rand.Rand, r once.Record) (after once.Record, problem string) {
 	token := max(r.Token+uint64(random.IntN(4)), 2) - 1
 	fingerprint := []string{"", "print"}[random.IntN(2)]
@@ -78,7 +79,7 @@ func (e *env) step(random *rand.Rand, r once.Record) (after once.Record, problem
 	return after, problem
 }
 
-// judge says what is wrong with the error of a call.
+// judge returns the record of the model after a call, and a description of a wrong error.
 func judge(r once.Record, what string, token uint64, err error, refused bool, change func() once.Record) (after once.Record, problem string) {
 	switch {
 	case refused && !errors.Is(err, fence.ErrOutdated):
@@ -91,21 +92,21 @@ func judge(r once.Record, what string, token uint64, err error, refused bool, ch
 	return change(), ""
 }
 
-// An owner is one that begins and finishes, and when, by a count of events.
+// An owner begins and finishes. The fields began and finishing order the events by a
+// count.
 type owner struct {
 	token             uint64
-	began, finishing  int64 // 0: it has not
+	began, finishing  int64 // 0: not yet
 	result            string
 	beginErr, lastErr error
 }
 
-// together lets owners begin and finish at the same time, and checks what they
-// saw.
-func (e *env) together() {
+// together lets owners begin and finish concurrently, and checks the outcome.
+func (e *env) together(random *rand.Rand) {
 	owners := make([]owner, 8)
 	var count atomic.Int64
 	var all sync.WaitGroup
-	for i, order := range rand.Perm(len(owners)) {
+	for i, order := range random.Perm(len(owners)) {
 		o := &owners[i]
 		o.token = uint64(order) + 1
 		client := e.client()
@@ -133,7 +134,7 @@ func (e *env) together() {
 	}
 }
 
-// own begins and finishes.
+// own calls Begin and then Finish for an owner.
 func (e *env) own(o *owner, client once.Records, count *atomic.Int64) {
 	r, err := client.Begin(e.Context(), e.key, o.token, "", long)
 	o.beginErr = err

@@ -1,8 +1,7 @@
-// Package oncetest checks that records keep the contract of [once.Records].
+// Package oncetest checks that an implementation of [once.Records] keeps the contract.
 //
-// Their test hands it a way to open them, and gets every sentence of the
-// contract as a named subtest. A failure prints the sentence, then what was seen
-// instead:
+// A test passes a function that opens the records. Every sentence of the contract runs
+// as a named subtest. A failure prints the sentence, then the observed behaviour:
 //
 //	func TestRecords(t *testing.T) {
 //		server := startServer(t)
@@ -10,6 +9,9 @@
 //			Open: func(t testing.TB) once.Records { return redisonce.New(server.Client(t), nil) },
 //		})
 //	}
+//
+// Random calls depend on a seed, which the log of a failed test shows. Set
+// HOLDFAST_TEST_SEED to the seed to make the same calls again.
 package oncetest
 
 import (
@@ -22,30 +24,30 @@ import (
 	"github.com/holdfast-go/holdfast/once"
 )
 
-// A Harness says how to reach records.
+// A Harness opens the records under test.
 type Harness struct {
-	// Open returns a new client of the records. All calls with the same t reach
-	// the same records, as two processes would that share a server. What Open
-	// makes, t.Cleanup ends.
+	// Open returns a new client of the records. Calls with the same t reach the same
+	// records, like two processes that share a server. Open registers its cleanup with
+	// t.Cleanup.
 	Open func(t testing.TB) once.Records
 
-	// Bubble runs each rule in a synctest bubble of its own, Open included.
+	// Bubble runs every rule, Open included, in a separate synctest bubble.
 	Bubble bool
 }
 
-// A Failure is a rule that records break.
+// A Failure is a rule that the records break.
 type Failure struct {
 	Rule  string // the subtest's name
 	Words string // the sentence of the contract
-	Seen  error  // what the records did instead
+	Seen  error  // the observed behaviour
 }
 
 func (f Failure) String() string {
 	return fmt.Sprintf("the rule: %s\nthe records: %v", f.Words, f.Seen)
 }
 
-// Run checks records against every rule, each in a subtest that may run in
-// parallel with the others, and returns when all have ended.
+// Run checks the records against every rule, and returns when every rule has ended.
+// Every rule runs in a subtest, possibly in parallel with other rules.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
 	t.Run("rules", func(t *testing.T) {
@@ -60,8 +62,8 @@ func Run(t *testing.T, h Harness) {
 	})
 }
 
-// Check is Run that returns the failures instead of reporting them. It runs one
-// rule after the other; only those that are named, or all if none is.
+// Check is Run, but returns the failures instead of reporting them. Check runs the
+// rules one after another: only the rules in names, or every rule if names is empty.
 func Check(t *testing.T, h Harness, names ...string) []Failure {
 	t.Helper()
 	var failures []Failure
@@ -76,7 +78,7 @@ func Check(t *testing.T, h Harness, names ...string) []Failure {
 	return failures
 }
 
-// A rule is one sentence of the contract and a check that it is kept.
+// A rule is a sentence of the contract and a check for it.
 type rule struct {
 	name  string
 	words string
@@ -86,7 +88,7 @@ type rule struct {
 // rules are all rules, by topic.
 var rules = slices.Concat(beginRules, finishRules, forgetRules, timeRules, keyRules, historyRules)
 
-// try runs the rule and returns how the records broke it, nil if they did not.
+// try runs the rule and returns the failure, or nil if the records keep the rule.
 func (r rule) try(t *testing.T, h Harness) *Failure {
 	t.Helper()
 	var seen error

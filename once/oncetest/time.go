@@ -68,9 +68,8 @@ var timeRules = []rule{
 	}},
 }
 
-// quickly lets a check do something while what it keeps is there. On a machine
-// that was too slow for that, which the check reports as false, it tries again
-// with more time.
+// quickly runs a check while its record has not expired. On a slow machine the check
+// may be too late and returns false. quickly then retries with more time.
 func (e *env) quickly(check func(e *env, keep time.Duration) bool) {
 	for keep := short; !check(e.on(e.key+"/"+keep.String()), keep); keep *= 2 {
 		if keep > patience {

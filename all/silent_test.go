@@ -1,0 +1,46 @@
+package all_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/servers"
+)
+
+// TestOpenOfSilentServers connects to a server that accepts and says nothing. Open gives
+// up long before its context ends, and names the server and what it did not do.
+func TestOpenOfSilentServers(t *testing.T) {
+	t.Parallel()
+	addr := servers.StartStranger(t, func(conn net.Conn) {
+		var b [1]byte
+		for err := error(nil); err == nil; {
+			_, err = conn.Read(b[:])
+		}
+	})
+	for _, at := range []string{
+		"redis://" + addr, "rediss://" + addr, "redlock://?node=redis://" + addr + "&node=redis://" + addr + "/1" + "&node=redis://" + addr + "/2",
+		"memcached://" + addr, "memcached://user:secret@" + addr,
+		"mysql://user@" + addr + "/db", "mysql://user@" + addr + "/db?mode=session",
+		"postgres://user@" + addr + "/db", "postgres://user@" + addr + "/db?mode=session",
+		"etcd://" + addr, "etcd://user:secret@" + addr, "etcds://" + addr, "zk://" + addr,
+	} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+			defer cancel()
+			store, err := holdfast.Open(ctx, at, nil)
+			t.Log(err)
+			if err == nil {
+				store.Close()
+			}
+			if err == nil || ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), addr) || !strings.Contains(err.Error(), "not answer") {
+				t.Errorf("Open returned %v, want that the server does not answer", err)
+			}
+		})
+	}
+}

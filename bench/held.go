@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/bench/internal/stores"
+	"github.com/holdfast-go/holdfast/bench/internal/worker"
+)
+
+// A holding is the cost of holding many locks for a side.
+type holding struct {
+	side       stores.Side
+	lost       int
+	memory     float64 // bytes for each lock
+	goroutines int
+	cpu        float64 // of one processor; may exceed 1
+	cost       float64 // a second, for the server
+}
+
+// hold makes the sides that renew hold many locks for a while. The sides run one after
+// another, each in a fresh process, since turns would not show the cost.
+func (f *field) hold(ctx context.Context) (all []holding, err error) {
+	for i, side := range f.store.Sides {
+		if !side.Renews {
+			continue
+		}
+		h, err := f.holdAs(ctx, i)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, h)
+	}
+	return all, nil
+}
+
+func (f *field) holdAs(ctx context.Context, i int) (h holding, err error) {
+	h.side = f.store.Sides[i]
+	w, err := f.start(h.side)
+	if err != nil {
+		return h, err
+	}
+	defer func() {
+		if end := w.Stop(); err == nil {
+			err = end
+		}
+	}()
+	orders := []worker.Order{{Do: worker.Measure}, {Do: worker.Hold, Locks: f.scale.held}, {Do: worker.Measure}}
+	var reports []worker.Report
+	for _, o := range orders {
+		r, err := w.Do(o)
+		if err != nil {
+			return h, err
+		}
+		reports = append(reports, r)
+	}
+	before, start := reports[0].Use, reports[2].Use
+	began, cost := time.Now(), f.meter.start(h.side)
+	select {
+	case <-time.After(f.scale.heldFor):
+	case <-ctx.Done():
+		return h, ctx.Err()
+	}
+	spent := time.Since(began).Seconds()
+	h.cost = cost() / spent
+	end, err := w.Do(worker.Order{Do: worker.Measure})
+	if err != nil {
+		return h, err
+	}
+	freed, err := w.Do(worker.Order{Do: worker.Free})
+	h.lost = freed.Lost
+	h.memory = float64(start.Memory-before.Memory) / float64(f.scale.held)
+	h.goroutines = end.Use.Goroutines - before.Goroutines
+	h.cpu = (end.Use.CPU - start.CPU).Seconds() / spent
+	return h, err
+}
+
+// title describes the measurement.
+func (s scale) title() string {
+	return fmt.Sprintf("Held: %s locks for %v, with a TTL of %v, one side after another", thousands(float64(s.held)), s.heldFor, s.ttl)
+}

@@ -1,0 +1,61 @@
+package stores
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/bradfitz/gomemcache/memcache"
+
+	"github.com/holdfast-go/holdfast/internal/servers"
+)
+
+func memcached() Store {
+	return Store{
+		Name: "memcached", Title: "Memcached", Cost: "commands", Polls: true,
+		Modules: []string{"github.com/bradfitz/gomemcache"},
+		Sides: []Side{
+			{Name: "Holdfast", Open: openMemcached, Renews: true},
+			{Name: "add, delete on gomemcache, 5 ms", Kind: Bare, Open: openGomemcache},
+		},
+		Start: func(tb servers.TB, _ time.Duration) *Server {
+			m := servers.StartMemcached(tb)
+			version, err := m.Do("version")
+			if err != nil {
+				tb.Fatalf("%s: %v", m.Addr(), err)
+			}
+			about := "Memcached " + strings.TrimPrefix(version, "VERSION ")
+			return &Server{At: []string{m.Addr()}, About: about, Count: func(Side) (n int) {
+				for _, name := range []string{"cmd_get", "cmd_set", "cmd_touch", "delete_hits", "delete_misses"} {
+					n += m.Stat(name)
+				}
+				return n
+			}}
+		},
+	}
+}
+
+func openMemcached(at []string, ttl time.Duration) (*Library, error) {
+	return holdfastAt([]string{"memcached://" + at[0]}, ttl)
+}
+
+// openGomemcache deletes the key without checking the owner, as most people do.
+func openGomemcache(at []string, ttl time.Duration) (*Library, error) {
+	client := memcache.New(at...)
+	client.MaxIdleConns = 64
+	client.Timeout = 5 * time.Second
+	return &Library{
+		Lock: func(ctx context.Context, key string) (func() error, error) {
+			err := poll(ctx, longPause, func() (bool, error) {
+				err := client.Add(&memcache.Item{Key: key, Value: []byte("taken"), Expiration: int32(ttl.Seconds())})
+				if errors.Is(err, memcache.ErrNotStored) {
+					return false, nil
+				}
+				return err == nil, err
+			})
+			return func() error { return client.Delete(key) }, err
+		},
+		Close: func() { _ = client.Close() },
+	}, nil
+}

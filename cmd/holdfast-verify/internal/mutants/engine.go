@@ -1,0 +1,171 @@
+package main
+
+import (
+	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/check"
+	"github.com/holdfast-go/holdfast/internal/overlay"
+)
+
+// engine are the mutants of package holdfast, on unchanged stores.
+var engine = []mutant{{
+	name:  "deadline-from-reply",
+	wrong: "the deadline of a lock counts from the reply, not from before the request",
+	edits: []overlay.Edit{{
+		File: "acquire.go",
+		Old:  "l.grant(g, sent, now)",
+		New:  "l.grant(g, now, now)",
+	}},
+	run:   "--start redis --seed 1 --ttl 1s --for 30s --clients 8 --keys 2 --nemesis pause",
+	finds: check.Exclusive,
+	sim:   search{"TestSeeds", twoHolders},
+}, {
+	name:  "deadline-with-grace",
+	wrong: "a lock that cannot be renewed counts as held for half a TTL longer",
+	edits: []overlay.Edit{{
+		File: "lease.go",
+		Old:  "l.deadline.Store(int64(sent + l.ttl - margin(l.ttl)))",
+		New:  "l.deadline.Store(int64(sent + l.ttl + l.ttl/2))",
+	}},
+	run:   "--start redis --seed 1 --ttl 2s --for 20s --nemesis kill",
+	finds: check.Exclusive,
+	sim:   search{"TestSeeds", twoHolders},
+}, {
+	name:  "loss-is-silent",
+	wrong: "the context of a lost lock does not end",
+	edits: []overlay.Edit{{
+		File: "lock.go",
+		Old:  "	contexts.end()\n	return first\n",
+		New:  "	_ = contexts\n	return first\n",
+	}},
+	run:   "--start redis --seed 1 --ttl 1s --for 50s --nemesis partition",
+	finds: check.Told,
+	sim:   search{"TestSeeds", []string{"told"}},
+}, {
+	name:  "renewal-gives-up",
+	wrong: "a lock is no longer renewed after one failed renewal",
+	edits: []overlay.Edit{{
+		File: "round.go",
+		Old:  "l.due = lk.now() + jitter(l.backoff)",
+		New:  "l.due = never",
+	}},
+	run:   "--start redis --seed 227528 --ttl 20s --for 85s --clients 12 --keys 24 --nemesis drop-reply",
+	finds: check.Kept,
+	sim:   search{"TestSeeds", []string{"kept"}},
+}, {
+	name:  "same-token-in-hand-over",
+	wrong: "a goroutine that gets the lock from another goroutine of its process gets the same token",
+	edits: []overlay.Edit{{
+		File: "lock.go",
+		Old:  "	l.fence++\n	l.spare--\n",
+		New:  "	l.spare--\n",
+	}},
+	run:   "--start file --seed 1 --ttl 1s --for 5s --nemesis kill",
+	finds: check.Growing,
+	sim:   search{"TestSeeds", []string{"tokens"}},
+}, {
+	name:  "no-second-look",
+	wrong: "a waiter subscribes after a refusal and sleeps until a wake-up, without another request once it has subscribed",
+	edits: []overlay.Edit{{
+		File: "contend.go",
+		Old:  "again = c.subscribe()",
+		New:  "c.subscribe()",
+	}, {
+		File: "contend.go",
+		Old:  "pause := jitter(min(c.ttl/3, time.Second))",
+		New:  "pause := time.Hour",
+	}, {
+		File: "contend.go",
+		Old:  "if g.Retry > 0 {",
+		New:  "if g.Retry > 0 && c.stop == nil {",
+	}},
+	run:   "--start redis --seed 1 --ttl 1s --for 40s --workers 2 --clients 1 --keys 1 --nemesis none",
+	finds: check.Lively,
+	sim:   search{"TestSeeds", []string{"order", "progress"}},
+}, {
+	name:  "cleanup-on-ended-context",
+	wrong: "a call that gives up releases its claim with the context that has ended the call",
+	edits: []overlay.Edit{{
+		File: "acquire.go",
+		Old:  "		a.lk.cleaner.add(a.lease.released())\n",
+		New: `		ctx, cancel := context.WithTimeout(a.ctx, a.began+a.wait-a.lk.now())
+		defer cancel()
+		a.lk.store.Release(ctx, []driver.Claim{a.lease.released()})
+`,
+	}},
+	run:   "--start redis --seed 1 --ttl 20s --for 20s --nemesis none",
+	finds: check.Lively,
+	sim:   search{"TestSeeds", []string{"close", "order", "progress"}},
+}, {
+	name:  "renewal-after-release",
+	wrong: "a released lock is still renewed, and the store brings the lock back",
+	edits: []overlay.Edit{{
+		File: "lock.go",
+		Old:  "	if !handed {\n		lk.renewer.remove(r.lease)\n	}\n",
+		New:  "",
+	}, {
+		File: "sqllock/text.go",
+		Old:  "until = {now} + ?\nWHERE name IN (?...) AND sole IN (?...) AND until > {now}`",
+		New:  "until = {now} + ?\nWHERE name IN (?...) AND sole IN (?...)`",
+	}, {
+		File: "sqllock/text.go",
+		Old:  "sole = '', until = {now}, claims = '{}'",
+		New:  "until = {now}",
+	}},
+	run:   "--start sqlite --seed 1 --ttl 16s --for 1m --workers 2 --clients 2 --keys 64 --nemesis none",
+	finds: check.Lively,
+	sim:   search{"TestSeeds", []string{"progress"}},
+}, {
+	name:  "hand-over-of-a-dead-lease",
+	wrong: "a process hands a lock over for as long as a goroutine waits, each time as if the store had granted the lock anew",
+	edits: []overlay.Edit{{
+		File: "lease.go",
+		Old:  "l.spare == 0 || now-l.taken >= maxTurn || !l.serves(want)",
+		New:  "l.spare == 0 || !l.serves(want)",
+	}, {
+		File: "lock.go",
+		Old:  "	l.spare--\n",
+		New:  "	l.spare--\n	l.extend(at)\n",
+	}},
+	run:   "--start redis --seed 1 --ttl 500ms --for 15s --workers 3 --clients 32 --keys 1 --kind exclusive,try --nemesis none",
+	finds: check.Exclusive,
+	sim:   search{"TestSeeds", []string{"exclusion", "kept", "tokens", "told"}},
+}, {
+	name:  "unlock-of-the-inner",
+	wrong: "a re-entrant lock is released by the first Unlock, not by the last",
+	edits: []overlay.Edit{{
+		File: "lock.go",
+		Old:  "	if r.entries > 0 {\n",
+		New:  "	if r.entries > 0 && l.outer == nil {\n",
+	}},
+	run:   "--start file --seed 1 --ttl 2s --for 5s --keys 2 --kind reenter,try --nemesis none",
+	finds: check.Exclusive,
+	sim:   search{"TestSeeds", []string{"enter"}},
+}, {
+	name:  "silence-is-consent",
+	wrong: "a renewal without an answer counts as successful",
+	edits: []overlay.Edit{{
+		File: "round.go",
+		Old:  "		case err == nil:\n			if l.unconfirmed {",
+		New:  "		case !errors.Is(err, driver.ErrLost):\n			if l.unconfirmed {",
+	}},
+	run:   "--start redis --seed 1 --ttl 1s --for 30s --nemesis pause-store",
+	finds: check.Exclusive,
+	sim:   search{"TestSeeds", twoHolders},
+}, {
+	name:  "sleep-is-not-counted",
+	wrong: "the time asleep of a suspended machine does not count for a lease",
+	edits: []overlay.Edit{{
+		File: "internal/boottime/clock.go",
+		Old:  "return c.ran(t) + c.slept(t)",
+		New:  "return c.ran(t)",
+	}},
+	sim: search{"TestSeeds", append([]string{"hold"}, twoHolders...)},
+}, {
+	name:  "no-look-after-a-suspend",
+	wrong: "a loss waits for a timer that stands still during a suspend, and nothing reads the clock before",
+	edits: []overlay.Edit{{
+		File: "sweep.go",
+		Old:  "const maxNap = time.Second",
+		New:  "const maxNap = time.Hour",
+	}},
+	sim: search{"TestSeeds", []string{"told"}},
+}}

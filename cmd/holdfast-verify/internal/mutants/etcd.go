@@ -1,0 +1,65 @@
+package main
+
+import (
+	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/check"
+	"github.com/holdfast-go/holdfast/internal/overlay"
+)
+
+// etcd are the mutants of the store in etcd.
+var etcd = []mutant{{
+	name:  "waits-for-the-one-before",
+	wrong: "a queued claim holds when the claim just before it has left, which may have given up",
+	edits: []overlay.Edit{{
+		File: "etcdlock/ask.go",
+		Old:  "s.remaining(c.Key, v.rev, v.line[:i]), v.line[:i].reader() >= 0",
+		New:  "s.remaining(c.Key, v.rev, v.line[max(i-1, 0):i]), v.line[:i].reader() >= 0",
+	}},
+	run:    "--start etcd --seed 1 --ttl 2s --for 15s --keys 2 --nemesis kill",
+	finds:  check.Exclusive,
+	unseen: "etcd is not simulated",
+}, {
+	name:  "line-by-name",
+	wrong: "the queue is in the order of its keys' names, not in FIFO order",
+	edits: []overlay.Edit{{
+		File: "etcdlock/line.go",
+		Old:  "cmp.Compare(a.rev, b.rev)",
+		New:  "cmp.Compare(a.name, b.name)",
+	}},
+	run:    "--start etcd --seed 1 --ttl 2s --for 15s --keys 2 --nemesis pause",
+	finds:  check.Exclusive,
+	unseen: "etcd is not simulated",
+}, {
+	name:  "reader-of-an-old-phase",
+	wrong: "a reader gets the token of readers from before, though the readers may have left and a writer may have come since",
+	edits: []overlay.Edit{{
+		File: "etcdlock/look.go",
+		Old:  "if fits || a.Shared() {",
+		New:  "if fits && !a.Shared() {",
+	}, {
+		File: "etcdlock/look.go",
+		Old:  "			t.when = append(t.when, v.line[last].stays())\n",
+		New:  "",
+	}},
+	run:    "--start etcd --seed 1 --ttl 2s --for 40s --workers 8 --clients 2 --keys 6 --kind shared,try --nemesis slow",
+	finds:  check.Growing,
+	unseen: "etcd is not simulated",
+}, {
+	name:  "one-key-for-a-session",
+	wrong: "all claims of a process on a key are one key of etcd, as in etcd's own Mutex",
+	edits: []overlay.Edit{{
+		File: "etcdlock/claim.go",
+		Old:  "		if s.named[name] == nil {\n			c.name, s.named[name] = name, c\n			return\n		}\n",
+		New:  "		c.name, s.named[name] = name, c\n		return\n",
+	}, {
+		File: "etcdlock/look.go",
+		Old:  "	if !slices.ContainsFunc(l, func(p place) bool { return p.name == a.name }) {\n",
+		New:  "	if true || slices.ContainsFunc(l, func(p place) bool { return p.name == a.name }) {\n",
+	}, {
+		File: "etcdlock/look.go",
+		Old:  "when: []clientv3.Cmp{a.unburied(), clientv3.Compare(clientv3.CreateRevision(a.name), \"=\", 0)},",
+		New:  "when: []clientv3.Cmp{a.unburied()},",
+	}},
+	run:    "--start etcd --seed 1 --ttl 2s --for 15s --keys 2 --kind slots,shared,try --nemesis none",
+	finds:  check.Exclusive,
+	unseen: "etcd is not simulated",
+}}

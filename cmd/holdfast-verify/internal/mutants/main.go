@@ -1,0 +1,108 @@
+// Command mutants shows that the simulator and "holdfast verify" find bugs. The command
+// breaks Holdfast in one place after the other, as a programmer might by mistake, and lets
+// the simulator look, which takes seconds. If the simulator cannot find a mutant, verify
+// looks for the mutant, for four minutes at most. The command prints a table of the mutants
+// and their finders. The command fails if a mutant is not found, or if the same run of
+// verify finds a violation in the unchanged Holdfast.
+//
+//	go run ./cmd/holdfast-verify/internal/mutants [-run PATTERN] [-parallel N] [-verify] [-save FILE]
+//
+// A mutant is a text of some file, and its replacement. An overlay of the go command builds
+// the mutant, so no part of the mutant is shipped.
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"regexp"
+	"slices"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	err := execute(ctx, os.Args[1:], os.Stdout)
+	if errors.Is(err, flag.ErrHelp) {
+		os.Exit(2)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+}
+
+func execute(ctx context.Context, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
+	pattern := flags.String("run", "", "try only the mutants whose names match this `regexp`")
+	parallel := flags.Int("parallel", 2, "try so many `mutants` at once")
+	verify := flags.Bool("verify", false, "let verify look also for what the simulator finds; -save does")
+	save := flags.String("save", "", "write the table, and its build, in the place of those in this `file`, if all is well; not of a part")
+	if flags.Parse(args) != nil {
+		return flag.ErrHelp // the flag set has reported the error
+	}
+	pick, err := regexp.Compile(*pattern)
+	switch {
+	case err != nil:
+		return fmt.Errorf("-run: %w", err)
+	case flags.NArg() > 0:
+		return fmt.Errorf("unexpected argument %q: -run chooses what to try", flags.Arg(0))
+	case *parallel < 1:
+		return fmt.Errorf("-parallel %d: want a number of mutants", *parallel)
+	case *save != "" && *pattern != "":
+		return errors.New("-save writes a table of all mutants: leave out -run")
+	}
+	all := slices.DeleteFunc(mutants(), func(m mutant) bool { return !pick.MatchString(m.name) })
+	if *save == "" {
+		return run(ctx, all, *parallel, *verify, out)
+	}
+	if _, err := retabled(*save, nil); err != nil { // report errors now, and not after all the work
+		return err
+	}
+	var table bytes.Buffer
+	if err := run(ctx, all, *parallel, true, io.MultiWriter(out, &table)); err != nil {
+		return err
+	}
+	text, err := retabled(*save, table.Bytes())
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(*save, text, 0o644)
+}
+
+// retabled returns the text of a file with a new table.
+func retabled(path string, table []byte) ([]byte, error) {
+	text, err := os.ReadFile(path)
+	if err == nil {
+		text, err = withTable(text, table)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("-save: %w", err)
+	}
+	return text, nil
+}
+
+// run tries mutants, some at once. After an error, the folder with programs and histories
+// stays.
+func run(ctx context.Context, all []mutant, parallel int, verify bool, out io.Writer) error {
+	root, err := repository(ctx)
+	if err != nil {
+		return err
+	}
+	folder, err := os.MkdirTemp("", "holdfast-mutants-")
+	if err != nil {
+		return err
+	}
+	l := &lab{root: root, folder: folder, parallel: parallel, limit: 4 * time.Minute, verify: verify}
+	if err := l.tryAll(ctx, all, out); err != nil {
+		return fmt.Errorf("%w (see %s)", err, folder)
+	}
+	return os.RemoveAll(folder)
+}

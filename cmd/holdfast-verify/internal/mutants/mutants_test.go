@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/prover"
+	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify"
+	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/check"
+)
+
+// bench returns a lab for a test.
+func bench(t *testing.T) *lab {
+	t.Helper()
+	root, err := repository(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &lab{root: root, folder: t.TempDir(), parallel: 2, limit: 10 * time.Minute}
+}
+
+// A mutant that does not apply, or does not compile, finds nothing out. To compile them
+// all takes minutes: make prove.
+func TestMutantsCompile(t *testing.T) {
+	l := bench(t)
+	for _, m := range mutants() {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			overlay, err := m.overlay(l.root, l.folder)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if testing.Short() {
+				return
+			}
+			if err := prover.Compile(t.Context(), append([]string{"-overlay=" + overlay}, m.packages()...)...); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// One is found here each time; "make mutants" tries them all.
+func TestOneIsFound(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes 40 s: make prove")
+	}
+	t.Parallel()
+	const name = "same-token-in-hand-over"
+	m := mutants()[slices.IndexFunc(mutants(), func(m mutant) bool { return m.name == name })]
+	f, err := bench(t).try(t.Context(), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !m.found(f) {
+		t.Errorf("%s has survived: %v", name, f.Violations)
+	}
+	if commit, err := exec.CommandContext(t.Context(), "git", "rev-parse", "--short=12", "HEAD").Output(); err == nil &&
+		!strings.Contains(f.Build, strings.TrimSpace(string(commit))) {
+		t.Errorf("the build %q does not tell of the commit %s", f.Build, commit)
+	}
+}
+
+// What takes too long is interrupted, and ends what it has started.
+func TestRunThatHangs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes 10 s: make prove")
+	}
+	own := t.TempDir()
+	t.Setenv("TMPDIR", own)
+	l := bench(t)
+	program, err := prover.Build(t.Context(), filepath.Join(l.folder, "sound"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.limit = 5 * time.Second
+	f, err := l.seek(t.Context(), l.verifier(program, "long", "--start redis --for 1h"), func(finding) bool { return true })
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "not ended within 5s") {
+		t.Errorf("a run of an hour comes to its end after %v with %v, %v", f.took, f.broken(), err)
+	}
+	if left, err := os.ReadDir(own); len(left) > 0 || err != nil {
+		t.Errorf("it has left %v, %v", left, err)
+	}
+}
+
+// What is not found is sought again, as long as there is time.
+func TestSeek(t *testing.T) {
+	m := mutant{finds: check.Growing}
+	for limit, want := range map[time.Duration]bool{time.Minute: true, 40 * time.Second: false} {
+		synctest.Test(t, func(t *testing.T) {
+			runs := 0
+			third := func(context.Context) (*verify.Report, error) {
+				time.Sleep(15 * time.Second)
+				runs++
+				return &verify.Report{Violations: map[check.Promise]int{check.Growing: runs / 3}}, nil
+			}
+			l := &lab{limit: limit}
+			if f, err := l.seek(t.Context(), third, m.found); m.found(f) != want || err != nil {
+				t.Errorf("within %v it is found: %v, %v, want %v", limit, !want, err, want)
+			}
+		})
+	}
+}
+
+// A mutant is found by a check that shows it, and if nothing is found without it.
+func TestSightings(t *testing.T) {
+	m := mutant{name: "m", sim: search{"TestSeeds", []string{"told", "order"}}}
+	for seen, want := range map[string]bool{"": false, "told": true, "order": true, "left": false} {
+		if err := m.convicts(sighting{check: seen}); (err == nil) != want {
+			t.Errorf("seen by %q: %v, want it found: %v", seen, err, want)
+		}
+	}
+	if err := m.acquits(sighting{}); err != nil {
+		t.Error(err)
+	}
+	if err := m.acquits(sighting{check: "told"}); err == nil {
+		t.Error("what is found without the mutant does not matter")
+	}
+}
+
+// The simulator finds each mutant that it is said to find, and of the others the table
+// says why not. In make test one is looked for, since each has to be compiled.
+func TestSimulatorFinds(t *testing.T) {
+	l := bench(t)
+	sound, err := l.simulator(t.Context(), "sound")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range mutants() {
+		if (m.sim.test == "") == (m.unseen == "") || (m.sim.test == "") != (len(m.sim.checks) == 0) {
+			t.Errorf("%s: either a test of the simulator with its checks or a reason has to be given", m.name)
+		}
+		if m.unseen != "" || testing.Short() && m.name != "deadline-from-reply" {
+			continue
+		}
+		t.Run(m.name, func(t *testing.T) {
+			s, err := l.simulate(t.Context(), sound, m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Log(s)
+		})
+	}
+}
+
+func TestTableInAText(t *testing.T) {
+	old := "# Title\n\n" + tableHead + "| a | b |\n| c | d |\n" + tableFoot([]string{"v1"}) + "\nThe end.\n"
+	new := tableHead + "| new |\n" + tableFoot([]string{"v2", "v3"})
+	got, err := withTable([]byte(old), []byte(new))
+	if want := "# Title\n\n" + new + "\nThe end.\n"; string(got) != want || err != nil {
+		t.Errorf("got %q, %v; want %q", got, err, want)
+	}
+	for _, text := range []string{"no table\n", tableHead + "| of no build |\n\nThe end.\n"} {
+		if got, err := withTable([]byte(text), nil); err == nil {
+			t.Errorf("%q has become %q", text, got)
+		}
+	}
+}
+
+func TestArguments(t *testing.T) {
+	for want, args := range map[string][]string{
+		"-run":                {"-run", "("},
+		"unexpected argument": {"all"},
+		"-parallel 0":         {"-parallel", "0"},
+		"leave out -run":      {"-run", "a", "-save", "mutants.md"},
+		"no such file":        {"-save", filepath.Join(t.TempDir(), "mutants.md")},
+	} {
+		if err := execute(t.Context(), args, io.Discard); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want one that has %q", args, err, want)
+		}
+	}
+}
+
+// The documents tell of each, and of which build the table is.
+func TestMutantsAreInTheDocuments(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(bench(t).root, "docs", "mutants.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := withTable(text, nil); err != nil {
+		t.Errorf("docs/mutants.md: %v", err)
+	}
+	for _, m := range mutants() {
+		_, line, found := strings.Cut(string(text), m.rowHead())
+		if line, _, _ = strings.Cut(line, "\n"); found && m.unseen != "" && !strings.HasSuffix(line, " | "+m.unseen+" |") {
+			t.Errorf("docs/mutants.md says of %s:%s, and not %q", m.name, line, m.unseen)
+		}
+		if !found {
+			t.Errorf("docs/mutants.md does not tell of %s as it is", m.name)
+		}
+	}
+}

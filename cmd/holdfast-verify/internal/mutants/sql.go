@@ -1,0 +1,72 @@
+package main
+
+import (
+	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/check"
+	"github.com/holdfast-go/holdfast/internal/overlay"
+)
+
+// sql are the mutants of the stores in databases.
+var sql = []mutant{{
+	name:  "release-without-owner",
+	wrong: "a release ends the claim in the row, whatever its owner",
+	edits: []overlay.Edit{{
+		File: "sqllock/text.go",
+		Old:  "claims = '{}'\nWHERE name IN (?...) AND sole IN (?...) AND until > {now}`",
+		New:  "claims = '{}'\nWHERE name IN (?...) AND (sole IN (?...) OR true) AND until > {now}`",
+	}},
+	run:   "--start sqlite --seed 1 --ttl 2s --for 10s --nemesis kill",
+	finds: check.Exclusive,
+	sim:   search{"TestSQL", lostClaims},
+}, {
+	name:  "write-without-version",
+	wrong: "a row is written back even if another process has written the row since the read",
+	edits: []overlay.Edit{{
+		File: "sqllock/text.go",
+		Old:  "WHERE name = ? AND version = ?`",
+		New:  "WHERE name = ? AND version >= ?`",
+	}},
+	run:   "--start postgres --seed 1 --ttl 30s --for 30s --clients 8 --keys 2 --nemesis none",
+	finds: check.Lively,
+	sim:   search{"TestSQL", lostClaims},
+}, {
+	name:  "token-of-the-clock",
+	wrong: "tokens are the time of the server's clock, even if the clock is behind the last token",
+	edits: []overlay.Edit{{
+		File: "sqllock/text.go",
+		Old:  "{keep}({greatest}(fence + 1, {now}) + ?)",
+		New:  "{keep}({now} + ?)",
+	}, {
+		File: "internal/book/token.go",
+		Old:  "max(b.Floor+1, uint64(max(m.Wall, 0)), e.Fence)",
+		New:  "max(uint64(max(m.Wall, 0)), e.Fence)",
+	}},
+	run:   "--start postgres --seed 1 --ttl 2s --for 30s --nemesis clock",
+	finds: check.Growing,
+	sim:   search{"TestSeeds", []string{"tokens"}},
+}, {
+	name:  "place-for-ever",
+	wrong: "a place in the queue, and the lock granted to that place, stand for an hour, even if the owner is silent",
+	edits: []overlay.Edit{{
+		File: "driver/driver.go",
+		Old:  "return min(c.TTL, 3*time.Second)",
+		New:  "return time.Hour",
+	}},
+	run:   "--start sqlite --seed 1 --ttl 1s --for 30s --nemesis kill",
+	finds: check.Lively,
+	sim:   search{"TestSeeds", []string{"progress"}},
+}, {
+	name:  "end-before-token",
+	wrong: "the statement that acquires a row sets the end before the token, which depends on the end: MySQL assigns from left to right",
+	edits: []overlay.Edit{{
+		File: "sqllock/text.go",
+		Old:  "SET version = version + 1, fence = {keep}({greatest}(fence + 1, {now}) + ?), sole = ?, since = {now}, until = {now} + ?, claims = ?\nWHERE name = ? AND until",
+		New:  "SET version = version + 1, until = {now} + ?, fence = {keep}(CASE WHEN until <= {now} THEN {greatest}(fence + 1, {now}) ELSE fence END + ?), sole = ?, since = {now}, claims = ?\nWHERE name = ? AND until",
+	}, {
+		File: "sqllock/store.go",
+		Old:  "acquireRow, tokens-1, id, e.TTL, string(claims),",
+		New:  "acquireRow, e.TTL, tokens-1, id, string(claims),",
+	}},
+	run:    "--start mariadb --seed 1 --ttl 2s --for 10s --nemesis none",
+	finds:  check.Growing,
+	unseen: "only MySQL sets columns from left to right",
+}}

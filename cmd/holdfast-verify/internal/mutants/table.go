@@ -1,0 +1,54 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/plan"
+)
+
+// tableHead is the first lines of the table.
+const tableHead = "| mutant | what is wrong with it | `holdfast verify` | found by | after | by the simulator |\n|---|---|---|---|--:|---|\n"
+
+// row returns the line of a mutant in the table.
+func (m mutant) row(v verdict) string {
+	by, after, seen := "–", "–", m.unseen // if nobody has looked
+	if v.took > 0 {
+		by, after = strings.ReplaceAll(plan.List(v.broken()), ",", ", "), fmt.Sprintf("%.0f s", v.took.Seconds())
+	}
+	if m.unseen == "" {
+		seen = v.seen.String()
+	}
+	return fmt.Sprintf("%s %s | %s | %s |\n", m.rowHead(), by, after, seen)
+}
+
+// rowHead returns the part of the line that is the same each time.
+func (m mutant) rowHead() string {
+	run := "–"
+	if m.run != "" {
+		run = "`" + m.run + "`"
+	}
+	return fmt.Sprintf("| %s | %s | %s |", m.name, m.wrong, run)
+}
+
+// tableFoot names the builds of the lines above. There are several builds if somebody has
+// changed a file while mutants were tried.
+func tableFoot(builds []string) string {
+	return fmt.Sprintf("\nHoldfast %s, %s, %s/%s, %d processors.\n",
+		strings.Join(builds, ", "), runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+}
+
+var table = regexp.MustCompile(regexp.QuoteMeta(tableHead) + `(\|.*\n)*\nHoldfast .*\n`)
+
+// withTable returns a text with its table replaced by a new table.
+func withTable(text, other []byte) ([]byte, error) {
+	at := table.FindIndex(text)
+	if at == nil {
+		return nil, errors.New("it has no table of mutants, with the build below it")
+	}
+	return slices.Concat(text[:at[0]], other, text[at[1]:]), nil
+}

@@ -1,0 +1,42 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// keep is how long a store may keep remains of a request, regardless of the TTL. Redis
+// keeps a queue without requests for this long. etcd keeps the ids of abandoned claims for
+// up to 20 s.
+const keep = 30 * time.Second
+
+// count looks into the servers, because a store shows only claims that count. count waits a
+// while for claims to go.
+func (s *scene) count(ctx context.Context) {
+	look := s.target.engine.left
+	if look == nil || len(s.failures) > 0 { // a failure may be why something is there
+		return
+	}
+	s.progress("%s: looking into the servers", s.target.name)
+	ctx, cancel := context.WithTimeout(ctx, lapse(s.TTL)+slack)
+	defer cancel()
+	for {
+		err := s.host.Try(func() { s.litter = look(keep + lapse(s.TTL)) })
+		s.fail("look into the servers", err)
+		if err != nil || len(s.litter) == 0 || !sleep(ctx, 100*time.Millisecond) {
+			return
+		}
+	}
+}
+
+// still reports the things that a server still has; told names one on each line.
+func still(what, told string) (left []string) {
+	for line := range strings.Lines(told) {
+		if line = strings.TrimSpace(line); line != "" {
+			left = append(left, fmt.Sprintf("the server still has the %s %s", what, line))
+		}
+	}
+	return left
+}

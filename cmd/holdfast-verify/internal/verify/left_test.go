@@ -1,0 +1,159 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/register"
+	"github.com/holdfast-go/holdfast/internal/servers"
+)
+
+func wantLeft(t *testing.T, left []string, want ...string) {
+	t.Helper()
+	if len(left) != len(want) {
+		t.Errorf("%q is left, want %q", left, want)
+		return
+	}
+	for i, what := range left {
+		if !strings.Contains(what, want[i]) {
+			t.Errorf("%q is left, want %q", what, want[i])
+		}
+	}
+}
+
+func TestLeftInRedis(t *testing.T) {
+	t.Parallel()
+	r := servers.StartRedis(t)
+	look := leftInRedis(r)
+	r.Must("SET", "holdfast:floor", "7")
+	r.Must("SET", "holdfast:soon", "x", "PX", "30000")
+	wantLeft(t, look(time.Minute))
+	r.Must("SET", "holdfast:late", "x", "PX", "300000")
+	wantLeft(t, look(time.Minute), "holdfast:late")
+	r.Must("PERSIST", "holdfast:late")
+	wantLeft(t, look(time.Minute), "holdfast:late")
+	r.Must("DEL", "holdfast:late")
+	conn, err := net.Dial("tcp", r.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprint(conn, "CLIENT SETNAME idle\r\n") // as the last that a client has said
+	if _, err := conn.Read(make([]byte, 16)); err != nil {
+		t.Fatal(err)
+	}
+	wantLeft(t, look(time.Minute), " name=idle ")
+	connect(t, register.Place{Kind: register.Redis, At: r.URL()})
+	if left := look(time.Minute); len(left) == 0 || !strings.Contains(left[0], "connection") {
+		t.Errorf("%q is left, want a connection", left)
+	}
+}
+
+// A lock that is held is found in the server itself, and so is who holds it. When it
+// was given back and its store closed, nothing is found.
+func TestLeft(t *testing.T) {
+	for name, want := range map[string][]string{
+		"sqlite":           {"row held"},
+		"redis:2":          {":held:held", "connection"},
+		"redis-sentinel":   {":held:held", "connection", "cmd=subscribe"},
+		"redis-cluster":    {":held:held", "connection"},
+		"memcached":        {"item holdfast:=held", "connection"},
+		"postgres":         {"row held", "connection"},
+		"postgres-session": {"advisory lock", "connection"},
+		"mariadb":          {"row held", "connection"},
+		"etcd":             {"key holdfast/claims/held/", "lease", "connection"},
+		"zookeeper:3":      {"znode_count", "ephemerals_count", "connections"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if testing.Short() && !slices.Contains([]string{"sqlite", "redis:2", "memcached"}, name) {
+				t.Skip("starts servers that take long: make prove")
+			}
+			t.Parallel()
+			s, err := starterOf(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e := s.start(&room{TB: t, Config: Default(), folder: t.TempDir()}, s.servers)
+			if err := (&target{started: true}).patiently(t.Context(), e.prepare); err != nil {
+				t.Fatal(err)
+			}
+			if name != "sqlite" && !strings.Contains(e.version, ".") {
+				t.Errorf("its version is %q", e.version)
+			}
+			wantNone(t, e.left)
+			locks := servers.Insist(t, func(ctx context.Context) (*holdfast.Locker, error) {
+				return holdfast.Open(ctx, e.url, &holdfast.Options{TTL: 2 * keep})
+			})
+			lock, err := servers.Patient(t.Context(), locks.Lock, "held")
+			if err != nil {
+				t.Fatal(err)
+			}
+			left := strings.Join(e.left(keep), "\n")
+			for _, what := range want {
+				if !strings.Contains(left, what) {
+					t.Errorf("%q is left, want %q in it", left, what)
+				}
+			}
+			if err := errors.Join(lock.Unlock(), locks.Close()); err != nil {
+				t.Fatal(err)
+			}
+			wantNone(t, e.left)
+		})
+	}
+}
+
+// wantNone waits until nothing is left.
+func wantNone(t *testing.T, look func(time.Duration) []string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for {
+		left := look(keep)
+		if len(left) == 0 {
+			return
+		}
+		if !sleep(ctx, 100*time.Millisecond) {
+			t.Fatalf("%q is left", left)
+		}
+	}
+}
+
+// connect leaves a connection until the test ends.
+func connect(t *testing.T, at register.Place) {
+	t.Helper()
+	r, err := at.Open(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	if err := r.Create(t.Context(), []register.Name{{Key: "k"}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What goes within a while was not left, and what stays is told.
+func TestCount(t *testing.T) {
+	looks := 0
+	s := &scene{Config: Default(), host: &servers.Host{}, target: &target{engine: &engine{left: func(time.Duration) []string {
+		if looks++; looks < 3 {
+			return []string{"a key"}
+		}
+		return nil
+	}}}}
+	s.count(t.Context())
+	if len(s.litter) > 0 || looks != 3 {
+		t.Errorf("%q is left after %d looks", s.litter, looks)
+	}
+	looks = -1 << 20
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	s.count(ctx)
+	wantLeft(t, s.litter, "a key")
+}

@@ -1,0 +1,147 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/history"
+	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/plan"
+	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/register"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+// told returns what a worker has written down.
+func told(t *testing.T, path string) (all []history.Event) {
+	t.Helper()
+	for e, err := range history.Read(path) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+// A register that does not work is told of, once, and nothing is built on what was
+// not read.
+func TestRegisterFails(t *testing.T) {
+	dir := t.TempDir()
+	place := register.Place{Kind: register.Files, At: filepath.Join(dir, "none")}
+	j := Job{Worker: 1, Life: 2, Registers: place, History: filepath.Join(dir, "history"), Workload: plan.Workload{Keys: 1}}
+	w := &worker{Job: j, finish: make(chan struct{})}
+	var err error
+	if w.history, err = history.Create(j.History, 1, 2); err != nil {
+		t.Fatal(err)
+	}
+	if w.registers, err = place.Open(1); err != nil {
+		t.Fatal(err)
+	}
+	defer w.registers.Close()
+	key := j.Workload.Guarded()[0]
+	w.locks = holdfast.New(memlock.New(), nil)
+	defer w.locks.Close()
+	lock, err := w.locks.Lock(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &client{worker: w, number: 1, op: 1}
+	for range 2 {
+		c.hold(plan.Operation{Kind: plan.Exclusive, Keys: []string{key}}, []*holdfast.Lock{lock}, lock.Unlock)
+	}
+	if err := w.history.Close(); err != nil {
+		t.Fatal(err)
+	}
+	failures := 0
+	for _, e := range told(t, j.History) {
+		switch e.Kind {
+		case history.Failed:
+			failures++
+			if e.Worker != 1 || e.Life != 2 || !strings.Contains(e.Note, key) {
+				t.Errorf("it tells %+v", e)
+			}
+		case history.Looked, history.Writes, history.Wrote:
+			t.Errorf("it goes on: %+v", e)
+		}
+	}
+	if failures != 1 {
+		t.Errorf("it tells of %d failures, want 1", failures)
+	}
+}
+
+// A worker leaves nothing behind in its process, and sees what a store leaves: a
+// single goroutine too.
+func TestLeftGoroutine(t *testing.T) {
+	var leave bool
+	release := make(chan struct{})
+	driver.Register("leaky", func(context.Context, *url.URL) (driver.Store, error) {
+		if leave {
+			release = make(chan struct{})
+			go func() { <-release }()
+		}
+		return memlock.New(), nil
+	})
+	for _, leave = range []bool{false, true} {
+		path := filepath.Join(t.TempDir(), "history")
+		synctest.Test(t, func(t *testing.T) {
+			in, order := io.Pipe()
+			ready, out := io.Pipe()
+			ended := make(chan error, 1)
+			job := Job{
+				Worker: 1, Life: 1, Clients: 2, Store: "leaky:", History: path, Registers: register.Place{Kind: register.Files, At: t.TempDir()},
+				Effects:  t.TempDir(),
+				Workload: plan.Workload{Kinds: []plan.Kind{plan.Exclusive}, Keys: 2, TTL: time.Second},
+			}
+			go func() { ended <- Run(t.Context(), in, out) }()
+			if err := json.NewEncoder(order).Encode(job); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := ready.Read(make([]byte, 100)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.WriteString(order, "go\n"); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			order.Close()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+			if leave {
+				close(release)
+			}
+		})
+		all := told(t, path)
+		bye := all[len(all)-1]
+		if want := map[bool]string{true: "1 goroutines more than before"}[leave]; bye.Kind != history.Bye || bye.Note != want {
+			t.Errorf("if one is left (%v), the end is %s %q, want %q", leave, bye.Kind, bye.Note, want)
+		}
+	}
+}
+
+// A worker may start while its store is away, however long that is with its TTL.
+func TestBounds(t *testing.T) {
+	for _, ttl := range []time.Duration{500 * time.Millisecond, 2 * time.Second, time.Minute} {
+		var all []plan.Fault
+		for _, n := range plan.Nemeses() {
+			f := plan.Faults{Seed: 1, Nemeses: []plan.Nemesis{n}, Workers: 2, Nodes: 1, TTL: ttl, Length: 100 * ttl}
+			all = append(all, f.Schedule()...)
+		}
+		for _, f := range all {
+			if f.For > plan.Longest(ttl) {
+				t.Errorf("%s lasts %v with a TTL of %v", f.Nemesis, f.For, ttl)
+			}
+		}
+		if start, stop := StartTime(ttl), StopTime(ttl); start < plan.Longest(ttl)+openTime || stop < start+3*ttl {
+			t.Errorf("with a TTL of %v a worker has %v to start and %v to end", ttl, start, stop)
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/cli"
+)
+
+// An initing is a call of init.
+type initing struct {
+	print bool
+
+	store *site
+	cmd   *cobra.Command
+}
+
+func initCommand(store *site) *cobra.Command {
+	i := &initing{store: store}
+	cmd := &cobra.Command{
+		Use:   "init [--print]",
+		Short: "Prepare a store, once, by making its table in a database",
+		Long: `Init makes what a store needs before the first lock: in a database, the table of
+locks and the view of it that people may read. Other stores need nothing, and
+init says so. No other command makes a table on a server.
+
+What is there already stays, locks included, so init may be run at every
+deployment, and on many machines at once. It needs a user who may create tables;
+those who lock need no more than to read and write this one.
+
+With --print it writes the statements to stdout instead, for whoever may run
+them.`,
+		Example: `  holdfast init --store postgres://admin@db/app
+  holdfast init --store mysql://app@db/app --print`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			i.cmd = cmd
+			return i.run(cmd.Context())
+		},
+	}
+	cmd.Flags().BoolVar(&i.print, "print", false, "write the statements, and run none")
+	return cmd
+}
+
+func (i *initing) run(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	store, name, err := i.store.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closing := store.Close(); err == nil {
+			err = cli.StoreFailure(closing)
+		}
+	}()
+	creator, ok := store.(driver.Creator)
+	switch {
+	case !ok:
+		i.say("%s needs no preparation", name)
+		return nil
+	case i.print:
+		return i.write(creator.Schema())
+	}
+	return i.create(ctx, creator, name)
+}
+
+// create prepares a store, and reports whether the store was prepared before.
+func (i *initing) create(ctx context.Context, creator driver.Creator, name string) error {
+	_, missing := creator.Check(ctx)
+	if err := creator.Create(ctx); err != nil {
+		if errors.Is(err, driver.ErrInvalid) {
+			err = fmt.Errorf("%w; \"holdfast init --print\" shows the statements for a user who may run them", err)
+		}
+		return cli.StoreFailure(fmt.Errorf("prepare %s: %w", name, err))
+	}
+	if err := i.store.check(ctx, creator, name); err != nil {
+		return err
+	}
+	if errors.Is(missing, driver.ErrInvalid) {
+		i.say("%s is prepared now", name)
+	} else {
+		i.say("%s was prepared before", name)
+	}
+	return nil
+}
+
+// write writes statements in the form that database clients read.
+func (i *initing) write(statements []string) error {
+	var b strings.Builder
+	for _, text := range statements {
+		b.WriteString(text + ";\n\n")
+	}
+	_, err := fmt.Fprint(i.cmd.OutOrStdout(), strings.TrimSuffix(b.String(), "\n"))
+	return err
+}
+
+func (i *initing) say(format string, args ...any) { cli.Say(i.cmd.ErrOrStderr(), format, args...) }

@@ -1,0 +1,272 @@
+package etcdlock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// An ask is a single Acquire.
+type ask struct {
+	driver.Claim
+	*Store
+	began   time.Time
+	entered *claim // in the table
+	name    string // of the claim in etcd
+	lease   *lease // for a holding claim
+	waiting *lease // for a waiting claim, whose client may die; nil unless the claim waits
+}
+
+// Acquire implements [driver.Store].
+func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	if err := cmp.Or(s.usable(), check(c), ctx.Err()); err != nil {
+		return driver.Grant{}, err
+	}
+	ctx, cancel := limited(ctx)
+	defer cancel()
+	defer s.attend(c.Key)()
+	s.listen(ctx)
+	a := ask{Claim: c, Store: s, began: s.now()}
+	g, err := a.ask(ctx)
+	if errors.Is(err, rpctypes.ErrLeaseNotFound) && a.recheck(ctx) {
+		a.began = s.now()
+		g, err = a.ask(ctx)
+	}
+	return g, err
+}
+
+// recheck lets the keepers check the leases of the request, after etcd has reported
+// that a lease is gone. It reports whether the check was done.
+func (a *ask) recheck(ctx context.Context) bool {
+	for _, l := range []*lease{a.lease, a.waiting} {
+		if l == nil {
+			continue
+		}
+		a.mu.Lock()
+		l.hurry() // If the lease is over already, so is the round.
+		round := l.round
+		a.mu.Unlock()
+		select {
+		case <-round:
+		case <-ctx.Done():
+			return false
+		case <-a.ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+func (a *ask) ask(ctx context.Context) (g driver.Grant, err error) {
+	if a.lease, err = a.cover(ctx, a.TTL, a.began.Add(a.TTL)); err != nil {
+		return g, err
+	}
+	stands := a.TTL
+	if a.Wait {
+		stands = a.Alive()
+	}
+	a.mu.Lock()
+	c, was := a.table[a.ID], asking
+	switch {
+	case c == nil:
+		c = a.enter(a.Claim, a.lease)
+	case c.state == ending:
+		a.mu.Unlock()
+		return driver.Grant{Retry: pause}, nil
+	default:
+		was = c.state
+	}
+	a.stand(c, later(c.until, a.began.Add(stands)))
+	a.entered, a.name = c, c.name
+	a.mu.Unlock()
+
+	if was == held {
+		err := a.extend(ctx, a.Claim, a.began)
+		if errors.Is(err, driver.ErrLost) {
+			return driver.Grant{Retry: pause}, nil // until the claim is removed
+		}
+		return a.answer(), err
+	}
+	v, mine, err := a.look(ctx, was)
+	if err == nil && !mine {
+		mine, err = a.join(ctx, &v)
+	}
+	if err == nil && mine {
+		err = a.agree(ctx, &v)
+	}
+	g, moves, err := a.settle(v, mine, err)
+	if g.OK && v.line[v.index(a.ID)].Left {
+		return a.rest(ctx, v.line[v.index(a.ID)], g)
+	}
+	if !moves {
+		return g, err
+	}
+	if err := a.extend(ctx, a.Claim, a.began); err != nil {
+		return driver.Grant{}, unsure(err)
+	}
+	return a.answer(), nil
+}
+
+// rest returns the grant of a claim that was left, for its remaining time.
+func (a *ask) rest(ctx context.Context, p place, g driver.Grant) (driver.Grant, error) {
+	left, err := a.left(ctx, line{p})
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	g.TTL = min(g.TTL, left[p.lease])
+	if g.TTL <= 0 {
+		return driver.Grant{Retry: pause}, nil
+	}
+	return g, nil
+}
+
+// answer returns the grant of a claim that has just been extended.
+func (a *ask) answer() driver.Grant {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c := a.table[a.ID]
+	if c == nil || c.state != held {
+		return driver.Grant{}
+	}
+	c.asked = a.began
+	return c.granted(a.TTL)
+}
+
+// settle records the outcome in the table, and returns the answer. If moves is true,
+// the claim holds now, but is not yet under the lease for holders.
+func (a *ask) settle(v view, mine bool, err error) (g driver.Grant, moves bool, _ error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c := a.entered
+	switch {
+	case a.table[a.ID] != c:
+		a.disown(mine, err)
+		return g, false, cmp.Or(err, errEnded)
+	case err != nil:
+		if c.state == asking {
+			// A final refusal leaves no request on its way.
+			if c.loose = c.loose || !final(err); !c.loose {
+				a.drop(c)
+			}
+		}
+		return g, false, err
+	case c.state == ending:
+		return driver.Grant{Retry: pause}, false, nil
+	case !mine:
+		if !c.loose { // otherwise the reaper handles a late request
+			a.drop(c)
+		}
+		return v.refusal(), false, nil
+	}
+	if err := countable(v.rev); err != nil {
+		return driver.Grant{}, false, err
+	}
+	i := v.index(a.ID)
+	c.Span, c.asked = a.Span, a.began
+	holds := a.learn(c, v, i)
+	switch {
+	case v.line[i].Left:
+		g = c.granted(c.TTL)
+		a.drop(c) // Nobody may renew the claim.
+	case holds && c.lease == a.lease:
+		g = c.granted(a.TTL)
+		a.stand(c, a.began.Add(a.TTL))
+	case !holds:
+		g = v.line[:i].refusal()
+		g.Floor = c.token() - 1
+		if c.state == asking || c.ahead.fits(c.Weight, c.Limit) {
+			g.Retry = pause // The queue has changed since the read.
+		}
+		a.stand(c, a.began.Add(a.Alive()))
+	default:
+		moves = true
+	}
+	return g, moves, nil
+}
+
+// errEnded is the error of an Acquire whose claim has ended meanwhile. A release,
+// expiry, or the refusal of a concurrent Acquire of the same claim has ended it.
+var errEnded = errors.New("the claim was ended while it was asked for")
+
+// disown handles an Acquire whose claim is no longer in the table, but is in etcd or
+// may be. Nobody would renew or remove the claim. Call it with mu held.
+func (a *ask) disown(mine bool, err error) {
+	unknown := a.entered.loose || err != nil && !final(err)
+	c := a.table[a.ID]
+	switch {
+	case !mine && !unknown:
+	case c != nil:
+		c.loose = true // The end of c handles this request, too.
+	default:
+		c = a.enter(a.Claim, nil)
+		c.state, c.loose = waiting, unknown
+		a.condemn(c)
+	}
+}
+
+// learn records what etcd says of a claim, and reports whether the claim holds. Call it
+// with mu held.
+func (s *Store) learn(c *claim, v view, i int) (holds bool) {
+	p := &v.line[i]
+	if c.rev > p.rev || c.seen > v.rev {
+		return c.state == held // The known state is newer.
+	}
+	if c.name != p.name { // Another client has created the claim.
+		delete(s.named, c.name)
+		c.name, s.named[p.name] = p.name, c
+	}
+	if c.rev < p.rev {
+		c.rev, c.state = p.rev, waiting
+	}
+	c.seen, c.mod, c.phase = v.rev, p.mod, p.Phase
+	if c.state == held {
+		return true
+	}
+	c.hang(s.leaseOf(p.lease))
+	if s.goneSince(c.Key, p.name, v.rev) {
+		c.state, c.ahead = asking, nil
+		return false
+	}
+	c.state = waiting
+	c.ahead, c.joins = s.remaining(c.Key, v.rev, v.line[:i]), v.line[:i].reader() >= 0
+	if i < v.held() || c.turn() {
+		c.hold()
+	}
+	return c.state == held
+}
+
+// turn reports whether a waiting claim holds, by what is known of the claims ahead. For
+// a reader that queued behind other readers, the claims still ahead are not enough: all
+// these readers must have the same token, and another client may have given it to them
+// before they left.
+func (c *claim) turn() bool {
+	return c.ahead.fits(c.Weight, c.Limit) && c.ahead.discord() < 0 && (!c.Shared() || !c.joins)
+}
+
+func (c *claim) hold() { c.state, c.span, c.ahead = held, span(c.Claim), nil }
+
+// leaseOf returns the lease of this Store with an id, nil if there is none. Call it
+// with mu held.
+func (s *Store) leaseOf(id clientv3.LeaseID) *lease {
+	for _, l := range s.leases {
+		if l.id == id {
+			return l
+		}
+	}
+	return nil
+}
+
+// unsure returns the error of an Acquire whose claim was lost during the grant: a retry
+// may succeed.
+func unsure(err error) error {
+	if errors.Is(err, driver.ErrLost) {
+		return errors.New("the claim was gone before it could be granted")
+	}
+	return err
+}

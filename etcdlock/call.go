@@ -1,0 +1,176 @@
+package etcdlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+)
+
+const (
+	// firstTry bounds the first attempt at a call; later attempts have longer. The
+	// client sends every attempt to the next member, so a hanging member costs no more
+	// than firstTry.
+	firstTry = 500 * time.Millisecond
+
+	// callLimit bounds calls whose context has no deadline.
+	callLimit = 10 * time.Second
+
+	// reachLimit is how long a Store that never had an answer looks for a reachable
+	// member.
+	reachLimit = time.Second
+
+	// pause is the time between attempts that fail at once.
+	pause = 20 * time.Millisecond
+)
+
+// A txn is a transaction of etcd, carried out in a single step.
+type txn struct {
+	when      []clientv3.Cmp
+	then, els []clientv3.Op
+}
+
+// An answer is the answer to a txn.
+type answer struct {
+	*clientv3.TxnResponse
+
+	// again means a retry got the answer: an earlier attempt may have been carried out,
+	// or may still be.
+	again bool
+}
+
+// kvs returns the read result of the operation with this index.
+func (a answer) kvs(i int) *etcdserverpb.RangeResponse { return a.Responses[i].GetResponseRange() }
+
+// do carries out a txn. The txn must be idempotent. After an error the txn may have
+// been carried out, unless the error is final.
+func (s *Store) do(ctx context.Context, t txn) (a answer, err error) {
+	err = s.attempts(ctx, func(ctx context.Context, n int) error {
+		a.again = n > 0
+		known := s.past.known()
+		a.TxnResponse, err = s.client.Txn(ctx).If(t.when...).Then(t.then...).Else(t.els...).Commit()
+		if err != nil {
+			return err
+		}
+		if a.Succeeded && slices.ContainsFunc(t.then, clientv3.Op.IsPut) {
+			known++ // A write makes a new revision.
+		}
+		return s.advance(a.Header, known)
+	})
+	return a, err
+}
+
+// attempts calls f until f succeeds, f fails for good, ctx ends or the Store closes.
+func (s *Store) attempts(ctx context.Context, f func(ctx context.Context, n int) error) error {
+	ctx, cancel := limited(ctx)
+	defer cancel()
+	var last error
+	began := s.now()
+	for n := 0; ; n++ {
+		err := s.attempt(ctx, n, f)
+		if err == nil || final(err) || unreachable(err) && !s.past.met() && s.now().Sub(began) > reachLimit {
+			return s.explain(err)
+		}
+		if last == nil || !overdue(err) {
+			last = err // An error before the deadline says more.
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return ended(ctx, last)
+		case <-s.ctx.Done():
+			timer.Stop()
+			return context.Cause(s.ctx)
+		}
+	}
+}
+
+func limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, callLimit)
+}
+
+func (s *Store) attempt(ctx context.Context, n int, f func(context.Context, int) error) error {
+	deadline, _ := ctx.Deadline()
+	left := time.Until(deadline)
+	ctx, cancel := context.WithTimeout(ctx, min(max(left/2, min(left, pause)), firstTry<<min(n, 6)))
+	defer cancel()
+	return f(ctx, n)
+}
+
+// ended returns the error after ctx has ended. The error of the last attempt is added
+// if it says more.
+func ended(ctx context.Context, last error) error {
+	if overdue(last) {
+		return ctx.Err()
+	}
+	return fmt.Errorf("%w: %w", ctx.Err(), last)
+}
+
+// unreachable reports whether the client has no connection to a member and knows the
+// reason.
+func unreachable(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "connection error: ") // gRPC has no code for it.
+}
+
+func overdue(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+}
+
+// final reports whether an error is a refusal by etcd: nothing was carried out, and a
+// retry would fail the same way.
+func final(err error) bool {
+	if errors.Is(err, errReplaced) {
+		return true
+	}
+	var refused rpctypes.EtcdError
+	if !errors.As(err, &refused) || errors.Is(err, rpctypes.ErrAuthOldRevision) || errors.Is(err, rpctypes.ErrTooManyRequests) {
+		return false
+	}
+	switch refused.Code() {
+	case codes.Unavailable, codes.Unauthenticated, codes.Canceled, codes.DeadlineExceeded:
+		return false // no leader, an expired login token, and the like
+	}
+	return true
+}
+
+// explain adds advice to an error of etcd.
+func (s *Store) explain(err error) error {
+	switch {
+	case errors.Is(err, rpctypes.ErrPermissionDenied):
+		return fmt.Errorf("%w: the user needs a role with the right to read and write keys that begin with %q (etcdctl role grant-permission ROLE --prefix readwrite %s)",
+			err, s.names.prefix, s.names.prefix)
+	case errors.Is(err, rpctypes.ErrUserEmpty):
+		return fmt.Errorf("%w: the server wants a user and a password", err)
+	case errors.Is(err, rpctypes.ErrNoSpace):
+		return fmt.Errorf("%w: nothing can be locked before etcd is compacted and defragmented and its alarm is disarmed", err)
+	}
+	return misdialled(err)
+}
+
+// misdialled adds to a connection error what may be wrong with the URL.
+func misdialled(err error) error {
+	if !unreachable(err) {
+		return err
+	}
+	switch text := err.Error(); {
+	case strings.Contains(text, "handshake failed: EOF"), strings.Contains(text, "handshake failed: read "): // reset
+		return fmt.Errorf("%w: if the server speaks no TLS, the scheme is etcd://", err)
+	case strings.Contains(text, "handshake failed: context deadline exceeded"):
+		return fmt.Errorf("%w: the server does not answer, or speaks no TLS: then the scheme is etcd://", err)
+	case strings.Contains(text, "server preface"):
+		return fmt.Errorf("%w: the server does not answer, is none of etcd, or expects TLS: then the scheme is etcds://", err)
+	}
+	return err
+}

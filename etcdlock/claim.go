@@ -1,0 +1,191 @@
+package etcdlock
+
+import (
+	"container/heap"
+	"strconv"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// A claim is a claim this Store has in etcd, or may have. While other claims keep the
+// shared lease alive, etcd does not end the claim. So every claim has a time, until, by
+// which its owner must renew, or the reaper ends the claim. The fields are guarded by
+// Store.mu.
+type claim struct {
+	driver.Claim // as last requested
+	name         string
+	state        state
+	lease        *lease
+	since        int64 // microseconds since 1970
+	until        time.Time
+	at           int // in the schedule
+
+	loose  bool // a request to create the claim may still be on its way
+	astray bool // the claim may be under a different lease of this Store
+	doomed bool // the reaper is to remove the claim
+
+	// The following fields are for a claim known to be in etcd:
+	rev   int64 // create revision
+	mod   int64 // revision of the last write
+	seen  int64 // revision at which the queue was read, for the fields below
+	phase int64
+	span  int
+	asked time.Time // when the last answered Acquire was sent
+	ahead line      // claims ahead in the queue, unless known to have left
+	joins bool      // readers were ahead, and may have left since
+}
+
+type state int
+
+const (
+	asking  state = iota // may be in etcd
+	waiting              // is in etcd, behind other claims
+	held                 // is in etcd, and holds the key
+	ending               // is over, and may still be in etcd
+)
+
+func (c *claim) token() uint64 { return (&place{rev: c.rev, record: record{Phase: c.phase}}).token() }
+
+// granted returns the grant of a holding claim.
+func (c *claim) granted(ttl time.Duration) driver.Grant {
+	return driver.Grant{OK: true, Fence: c.token(), Span: c.span, TTL: ttl}
+}
+
+func span(c driver.Claim) int {
+	if c.Shared() {
+		return 1
+	}
+	return min(max(c.Span, 1), driver.MaxSpan)
+}
+
+// record returns the value of a claim in etcd. A waiting claim is recorded with its own
+// TTL, whatever its lease.
+func (s *Store) record(c *claim) record {
+	return record{
+		ID: c.ID, Weight: c.Weight, Limit: c.Limit, TTL: c.TTL, Span: c.span, Phase: c.phase,
+		Client: s.id, Since: c.since, Owner: c.Owner, Note: c.Note,
+	}
+}
+
+// enter puts a new claim into the table, under a lease. Call it with mu held.
+func (s *Store) enter(dc driver.Claim, l *lease) *claim {
+	c := &claim{Claim: dc, since: time.Now().UnixMicro(), at: -1}
+	s.table[dc.ID] = c
+	s.name(c)
+	c.hang(l)
+	return c
+}
+
+// name gives a claim the first free name of this Store in its folder. Names are reused:
+// etcd remembers every name ever used in a folder until compaction, and scans all of
+// them on every read. Call it with mu held.
+func (s *Store) name(c *claim) {
+	for n := 0; ; n++ {
+		name := s.names.folder(c.Key) + s.id + "." + strconv.Itoa(s.epoch) + "." + strconv.Itoa(n)
+		if s.named[name] == nil {
+			c.name, s.named[name] = name, c
+			return
+		}
+	}
+}
+
+// rename gives a claim a name that was never used. The old name belongs to an earlier
+// claim of this Store that etcd still knows. The earlier claim was left, or its lease
+// was lost to this Store first.
+func (s *Store) rename(c *claim) {
+	delete(s.named, c.name)
+	s.epoch++
+	s.name(c)
+}
+
+// hang sets the lease of a claim, nil for none. Call it with Store.mu held.
+func (c *claim) hang(l *lease) {
+	if c.lease != nil {
+		c.lease.claims--
+	}
+	if c.lease = l; l != nil {
+		l.claims++
+	}
+}
+
+// stand lets a claim stand until a time unless it is renewed. Call it with mu held.
+func (s *Store) stand(c *claim, until time.Time) {
+	c.until = until
+	if c.at < 0 {
+		heap.Push(&s.schedule, c)
+	} else {
+		heap.Fix(&s.schedule, c.at)
+	}
+	if until.Before(s.armed) {
+		s.armed = until
+		s.kickReaper()
+	}
+}
+
+// drop removes a claim from the table. Call it with mu held.
+func (s *Store) drop(c *claim) {
+	if s.table[c.ID] == c {
+		delete(s.table, c.ID)
+		delete(s.named, c.name)
+	}
+	if c.at >= 0 {
+		heap.Remove(&s.schedule, c.at)
+	}
+	c.hang(nil)
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// end marks a claim as over. Until the claim is dropped, its id is granted nothing.
+// Call it with mu held.
+func (s *Store) end(c *claim) {
+	if c.state == asking {
+		c.loose = true
+	}
+	c.state = ending
+	if c.at >= 0 {
+		heap.Remove(&s.schedule, c.at)
+	}
+}
+
+// condemn lets the reaper remove a claim from etcd. Call it with mu held.
+func (s *Store) condemn(c *claim) {
+	s.end(c)
+	if s.table[c.ID] == c && !c.doomed {
+		c.doomed = true
+		s.dying = append(s.dying, c)
+		s.kickReaper()
+	}
+}
+
+// A schedule contains the claims in the order of expiry.
+type schedule []*claim
+
+func (h schedule) Len() int           { return len(h) }
+func (h schedule) Less(i, j int) bool { return h[i].until.Before(h[j].until) }
+
+func (h schedule) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].at, h[j].at = i, j
+}
+
+func (h *schedule) Push(x any) {
+	c := x.(*claim)
+	c.at = len(*h)
+	*h = append(*h, c)
+}
+
+func (h *schedule) Pop() any {
+	last := len(*h) - 1
+	c := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	c.at = -1
+	return c
+}

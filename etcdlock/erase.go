@@ -1,0 +1,149 @@
+package etcdlock
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// together is how many claims are erased in one step, each with at most two operations.
+const together = batch / 2
+
+// A removal is the end of a claim whose state in etcd is unknown.
+type removal struct {
+	key, id string
+	spare   func(place) bool // reports whether the claim stays; nil: never
+	bury    bool             // write a tomb for the id
+
+	over  bool // the claim is no longer in etcd
+	there bool // the claim was in etcd
+	tried bool // an unanswered attempt may have removed the claim
+	err   error
+}
+
+// erase finds and removes claims, and writes the tombs for their ids in the same step,
+// unless etcd is full. Many claims need hardly more requests than a single claim. There
+// are many when etcd is slow, and a request per claim would make etcd slower.
+func (s *Store) erase(ctx context.Context, all []*removal) {
+	var running sync.WaitGroup
+	for some := range slices.Chunk(all, together) {
+		running.Go(func() { s.eraseTogether(ctx, some) })
+	}
+	running.Wait()
+}
+
+func (s *Store) eraseTogether(ctx context.Context, some []*removal) {
+	err := s.seek(ctx, some)
+	if errors.Is(err, rpctypes.ErrNoSpace) {
+		for _, r := range some {
+			r.bury = false // Requests on their way are refused for the same reason.
+		}
+		err = s.seek(ctx, some)
+	}
+	for _, r := range some {
+		if !r.over && r.err == nil {
+			r.err = err
+		}
+	}
+}
+
+// seek erases claims until every claim is over or cannot be read. The returned error
+// applies to all remaining claims.
+func (s *Store) seek(ctx context.Context, some []*removal) error {
+	for {
+		views, err := s.readAll(ctx, some)
+		if err != nil {
+			return err
+		}
+		var asked []*removal
+		var ops []clientv3.Op
+		for _, r := range some {
+			if slices.ContainsFunc(asked, func(other *removal) bool { return other.id == r.id }) {
+				continue // until the next round: etcd refuses two writes of a key in a step
+			}
+			t, err := s.removes(ctx, r, views[r.key])
+			if err != nil {
+				return err
+			}
+			if len(t.then) > 0 {
+				asked, ops = append(asked, r), append(ops, clientv3.OpTxn(t.when, t.then, nil))
+			}
+		}
+		if len(ops) == 0 {
+			return nil
+		}
+		a, err := s.do(ctx, txn{then: ops})
+		if err != nil {
+			return err
+		}
+		for i, r := range asked {
+			r.over = a.Responses[i].GetResponseTxn().Succeeded
+			r.tried = r.tried || r.there && a.again
+		}
+	}
+}
+
+// readAll returns the queues for the keys of open removals.
+func (s *Store) readAll(ctx context.Context, some []*removal) (map[string]view, error) {
+	var keys []string
+	var looks []clientv3.Op
+	for _, r := range some {
+		if r.open() && !slices.Contains(keys, r.key) {
+			keys = append(keys, r.key)
+			looks = append(looks, clientv3.OpGet(s.names.folder(r.key), clientv3.WithPrefix()))
+		}
+	}
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	a, err := s.do(ctx, txn{then: looks})
+	if err != nil {
+		return nil, err
+	}
+	views := make(map[string]view, len(keys))
+	for i, key := range keys {
+		l, err := readLine(a.kvs(i).Kvs)
+		views[key] = view{line: l, rev: a.Header.Revision}
+		for _, r := range some {
+			if r.key == key && r.open() {
+				r.err = err
+			}
+		}
+	}
+	return views, nil
+}
+
+func (r *removal) open() bool { return !r.over && r.err == nil }
+
+// removes returns the step that ends a claim, given the queue that was read; an empty
+// step if there is nothing to do.
+func (s *Store) removes(ctx context.Context, r *removal, v view) (t txn, err error) {
+	if !r.open() {
+		return t, nil
+	}
+	i := v.index(r.id)
+	found := i >= 0 && (r.spare == nil || !r.spare(v.line[i]))
+	r.there = found || r.tried
+	switch {
+	case found:
+		t.when = []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(v.line[i].name), "=", v.line[i].mod)}
+		t.then = []clientv3.Op{clientv3.OpDelete(v.line[i].name)}
+	case r.bury: // The claim may just have arrived.
+		t.when = []clientv3.Cmp{v.unchanged(s.names.folder(r.key))}
+	default:
+		r.over = true
+		return t, nil
+	}
+	if r.bury {
+		tomb, err := s.bury(ctx, r.id, released)
+		if err != nil {
+			return t, err
+		}
+		t.then = append(t.then, tomb)
+	}
+	return t, nil
+}

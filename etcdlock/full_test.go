@@ -1,0 +1,147 @@
+package etcdlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/servers"
+)
+
+// TestFull fills etcd until it takes no more writes: what is held can be renewed and
+// released, who waits is let in but not for long, and nothing new is granted.
+func TestFull(t *testing.T) {
+	t.Parallel()
+	e := servers.StartEtcd(t, "--quota-backend-bytes=4194304")
+	c := admin(t, e.Addr())
+	s := openStore(t, e.URL())
+	holder, late, unknown := exclusive("key", "holder"), exclusive("late", "late"), exclusive("unknown", "unknown")
+	granted(t, s, unknown)
+	granted(t, s, holder)
+	granted(t, s, late)
+	var toldFull atomic.Bool // by a renewal, if not by the last
+	lk := locker(t, e.URL(), &holdfast.Options{TTL: 4 * time.Second, Trace: &holdfast.Trace{AtRisk: func(e holdfast.Event) {
+		if errors.Is(e.Err, rpctypes.ErrNoSpace) {
+			toldFull.Store(true)
+		}
+	}}})
+	before := locked(t, locker(t, e.URL(), nil), "waited for")
+	type result struct {
+		lock *holdfast.Lock
+		err  error
+	}
+	got := make(chan result, 1)
+	go func() {
+		l, err := servers.Patient(t.Context(), lk.Lock, "waited for")
+		got <- result{l, err}
+	}()
+	eventually(t, "waiter", func() error {
+		hs, err := lk.Holders(t.Context(), "waited for")
+		if err == nil && len(hs) < 2 {
+			err = errors.New("nobody waits")
+		}
+		return err
+	})
+	eventually(t, "end of the space", func() error {
+		_, err := c.Put(t.Context(), fmt.Sprint("filler", time.Now().UnixNano()), strings.Repeat("x", 1<<20))
+		if !errors.Is(err, rpctypes.ErrNoSpace) {
+			return fmt.Errorf("there is more: %w", errors.Join(err, errors.New("the write was taken")))
+		}
+		return nil
+	})
+	err := answered(t, func(ctx context.Context) error { _, err := s.Acquire(ctx, exclusive("other", "other")); return err })
+	if !errors.Is(err, rpctypes.ErrNoSpace) || !strings.Contains(err.Error(), "compacted") {
+		t.Errorf("a new lock: %v; want an error that says what to do", err)
+	}
+	eventually(t, "warning of the alarm", func() error {
+		if w, err := s.Check(t.Context()); err != nil || len(w) != 1 || !strings.Contains(w[0], "alarm") {
+			return fmt.Errorf("Check returned %q, %w", w, err)
+		}
+		return nil
+	})
+	// The next in line is let in, but cannot be confirmed.
+	if err := unlock(before); err != nil {
+		t.Errorf("unlock: %v", err)
+	}
+	select {
+	case r := <-got:
+		if r.err == nil {
+			<-r.lock.Done()
+			r.err = r.lock.Err()
+		}
+		switch {
+		case errors.Is(r.err, rpctypes.ErrNoSpace), errors.Is(r.err, holdfast.ErrLost) && toldFull.Load():
+		case errors.Is(r.err, holdfast.ErrLost): // It has run out before the next try to confirm it.
+			t.Logf("not proved on a machine this slow: the next in line was told %v", r.err)
+		default:
+			t.Errorf("the next in line was told %v", r.err)
+		}
+	case <-time.After(patience):
+		t.Error("the next in line was not let in")
+	}
+	late.Late, unknown.Late = true, true
+	if err := answered(t, func(ctx context.Context) error { return s.Renew(ctx, []driver.Claim{holder})[0] }); err != nil {
+		t.Errorf("renewal: %v", err)
+	}
+	other := openStore(t, e.URL()) // which has to look for it
+	release(t, other, unknown)
+	for _, claim := range []driver.Claim{holder, late} {
+		release(t, s, claim)
+	}
+	eventually(t, "end of all claims", func() error {
+		if r := under(t, c, "holdfast/claims/"); r.Count != 0 {
+			return fmt.Errorf("there are %d, such as %s", r.Count, r.Kvs[0].Key)
+		}
+		return nil
+	})
+}
+
+// TestRestart kills the only member and starts it again, while a lock is held and
+// waited for: leases begin anew, and nobody gets what is held.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	e := servers.StartEtcd(t)
+	opts := &holdfast.Options{TTL: 10 * time.Minute} // Each restart may take long.
+	a, b := locker(t, e.URL(), opts), locker(t, e.URL(), opts)
+	held := locked(t, a, "key")
+	got := make(chan *holdfast.Lock, 1)
+	go func() { got <- lockAgain(t.Context(), t, b, "key") }()
+	for range 3 {
+		e.Restart()
+		eventually(t, "look", func() error {
+			hs, err := b.Holders(t.Context(), "key")
+			if err == nil && (len(hs) < 1 || hs[0].Fence != held.Fence()) {
+				t.Fatalf("after a restart the key has %+v", hs)
+			}
+			return err
+		})
+	}
+	if held.Err() != nil {
+		t.Errorf("the lock was lost: %v", held.Err())
+	}
+	select {
+	case l := <-got:
+		t.Fatalf("the lock with token %d was given to another, with %d", held.Fence(), l.Fence())
+	default:
+	}
+	if err := unlock(held); err != nil {
+		t.Error(err)
+	}
+	select {
+	case l := <-got:
+		if l.Fence() <= held.Fence() {
+			t.Errorf("token %d after %d", l.Fence(), held.Fence())
+		}
+		_ = l.Unlock()
+	case <-time.After(patience):
+		t.Fatal("the waiter was not let in")
+	}
+}

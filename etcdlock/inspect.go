@@ -1,0 +1,145 @@
+package etcdlock
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Holders implements [driver.Inspector].
+func (s *Store) Holders(ctx context.Context, key string) ([]driver.Holder, error) {
+	v, err := s.read(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	l := v.line
+	left, err := s.left(ctx, l)
+	if err != nil {
+		return nil, err
+	}
+	holders := make([]driver.Holder, len(l))
+	held := l.held()
+	for i := range l {
+		h := l[i].holder()
+		h.Left = min(left[l[i].lease], l[i].TTL)
+		if i >= held {
+			h.Fence, h.Waiting = 0, true
+		}
+		holders[i] = h
+	}
+	return holders, nil
+}
+
+// read returns the queue of a key.
+func (s *Store) read(ctx context.Context, key string) (v view, err error) {
+	if err := s.usable(); err != nil {
+		return v, err
+	}
+	a, err := s.do(ctx, txn{then: []clientv3.Op{clientv3.OpGet(s.names.folder(key), clientv3.WithPrefix())}})
+	if err != nil {
+		return v, err
+	}
+	v.rev = a.Header.Revision
+	v.line, err = readLine(a.kvs(0).Kvs)
+	return v, err
+}
+
+// left returns the remaining time of the leases of a queue.
+func (s *Store) left(ctx context.Context, l line) (map[clientv3.LeaseID]time.Duration, error) {
+	all := make(map[clientv3.LeaseID]time.Duration)
+	for i := range l {
+		id := l[i].lease
+		if _, known := all[id]; known {
+			continue
+		}
+		err := s.attempts(ctx, func(ctx context.Context, _ int) error {
+			r, err := s.client.TimeToLive(ctx, id)
+			if err == nil {
+				all[id] = max(time.Duration(r.TTL)*time.Second, 0)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// page is how many claims Keys reads at a time.
+const page = 1000
+
+// Keys implements [driver.Inspector].
+func (s *Store) Keys(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		if err := s.usable(); err != nil {
+			yield("", err)
+			return
+		}
+		from := s.names.beginning(prefix)
+		end := clientv3.GetPrefixRangeEnd(from)
+		var last string
+		for more := true; more; {
+			a, err := s.do(ctx, txn{then: []clientv3.Op{
+				clientv3.OpGet(from, clientv3.WithRange(end), clientv3.WithKeysOnly(), clientv3.WithLimit(page)),
+			}})
+			if err != nil {
+				yield("", err)
+				return
+			}
+			r := a.kvs(0)
+			for _, kv := range r.Kvs {
+				from = string(kv.Key) + "\x00"
+				key, ok := s.names.key(string(kv.Key))
+				if !ok || key == last {
+					continue
+				}
+				if last = key; !yield(key, nil) {
+					return
+				}
+			}
+			more = r.More
+		}
+	}
+}
+
+// Break implements [driver.Inspector].
+func (s *Store) Break(ctx context.Context, key, id string) error {
+	v, err := s.read(ctx, key)
+	if err != nil {
+		return err
+	}
+	for _, p := range v.line {
+		if driver.PublicID(p.ID) == id {
+			return s.breakClaim(ctx, p)
+		}
+	}
+	return driver.ErrLost
+}
+
+func (s *Store) breakClaim(ctx context.Context, p place) error {
+	grave, err := s.grave(ctx)
+	if err != nil {
+		return err
+	}
+	under := clientv3.WithLease(grave)
+	a, err := s.do(ctx, txn{
+		when: []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(p.name), "=", p.rev)},
+		then: []clientv3.Op{
+			clientv3.OpDelete(p.name),
+			clientv3.OpPut(s.names.tomb(p.ID), broken, under),
+			clientv3.OpPut(s.names.post(p.Client)+driver.PublicID(p.ID), "", under),
+		},
+	})
+	if err != nil {
+		return err
+	}
+	if !a.Succeeded && !a.again {
+		return driver.ErrLost
+	}
+	return nil
+}

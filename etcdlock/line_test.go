@@ -1,0 +1,166 @@
+package etcdlock
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// TestLine says who of a line holds, in the order of coming: a writer is W, a reader
+// r or one that has joined the first R, a slot the digit of its limit.
+func TestLine(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		line string
+		held int
+	}{
+		{"", 0}, {"W", 1}, {"WW", 1}, {"Wr", 1}, {"r", 1}, {"rR", 2}, {"rRW", 2}, {"rRWR", 2}, {"rWR", 1},
+		{"rr", 1}, {"rRr", 2}, {"rrR", 1}, // they have to agree on a token first
+		{"1", 1}, {"11", 1}, {"2", 1}, {"22", 2}, {"222", 2}, {"333", 3}, {"3331", 3}, {"12", 2}, {"212", 1}, {"2133", 1},
+		{"W2", 1}, {"2W", 1}, {"2W2", 1}, {"r2", 2},
+	} {
+		var l line
+		for i, kind := range test.line {
+			p := place{rev: int64(i + 10)}
+			p.Weight, p.Limit = 1, driver.MaxWeight
+			switch kind {
+			case 'W':
+				p.Weight = driver.MaxWeight
+			case 'R':
+				p.Phase = 10
+			case 'r':
+			default:
+				p.Limit = int64(kind - '0')
+			}
+			l = append(l, p)
+		}
+		if got := l.held(); got != test.held {
+			t.Errorf("%q: %d hold, want %d", test.line, got, test.held)
+		}
+	}
+}
+
+// TestClass: a lease is longer than the claims under it, by the margin at least and
+// not by much more, and there are few of them.
+func TestClass(t *testing.T) {
+	t.Parallel()
+	classes := make(map[int64]bool)
+	for ttl := MinTTL; ttl < 48*time.Hour; ttl += ttl/100 + 1 {
+		seconds := class(ttl)
+		long := time.Duration(seconds) * time.Second
+		if more := long - ttl; more < margin(ttl) || more > margin(ttl)+time.Second+long/7 {
+			t.Errorf("the lease for a TTL of %v has %v", ttl, long)
+		}
+		l := &lease{ttl: long}
+		if 2*l.pause() > long-ttl {
+			t.Errorf("the lease for a TTL of %v is kept alive every %v", ttl, l.pause())
+		}
+		classes[seconds] = true
+	}
+	if len(classes) > 130 {
+		t.Errorf("there are %d classes", len(classes))
+	}
+}
+
+// TestStrike tells a claim in line of those who leave: it holds when all before it
+// have, and never after it has lost its own place, or if somebody may have been
+// missed, or its lease may have ended.
+func TestStrike(t *testing.T) {
+	t.Parallel()
+	whole := record{Weight: driver.MaxWeight, Limit: driver.MaxWeight}
+	type leaves map[string]int64
+	for _, test := range []struct {
+		name  string
+		since int64
+		over  bool
+		left  []leaves
+		wakes []int // 0 for not at all, 1 to ask again, 2 with a grant
+	}{
+		{"all before it", 0, false, []leaves{{"b": 15}, {"own": 29}, {"b": 31}, {"a": 33}, {"a": 34}}, []int{0, 0, 0, 2, 0}},
+		{"its own first", 0, false, []leaves{{"b": 31}, {"own": 32}, {"a": 33}}, []int{0, 1, 0}},
+		{"all at once", 0, false, []leaves{{"a": 31, "b": 31, "own": 31}, {"b": 32}}, []int{1, 0}},
+		{"both before it", 0, false, []leaves{{"a": 31, "b": 31}}, []int{2}},
+		{"a gap", 31, false, []leaves{{"a": 32, "b": 32}}, []int{1}},
+		{"no lease", 0, true, []leaves{{"a": 32, "b": 32}}, []int{1}},
+	} {
+		s := New(&clientv3.Client{}, nil)
+		defer s.Close()
+		s.mu.Lock()
+		l := &lease{ttl: time.Hour, heard: s.now(), over: test.over}
+		c := s.enter(driver.Claim{ID: "c", Weight: whole.Weight, Limit: whole.Limit, TTL: time.Minute}, l)
+		c.name, c.state, c.rev, c.seen, c.asked = "own", waiting, 30, 30, s.now()
+		c.ahead = line{{record: whole, name: "a", rev: 10}, {record: whole, name: "b", rev: 20}}
+		for i, left := range test.left {
+			g, woken := s.strike(&folder{since: test.since}, c, left)
+			if want := test.wakes[i]; woken != (want > 0) || g.OK != (want > 1) {
+				t.Errorf("%s: when %v left it was woken: %v, with %+v", test.name, left, woken, g)
+			}
+		}
+		s.mu.Unlock()
+	}
+}
+
+// TestEndedMeanwhile ends a claim while it is asked for: it is not granted, and what
+// was made of it is removed.
+func TestEndedMeanwhile(t *testing.T) {
+	t.Parallel()
+	s := New(&clientv3.Client{}, nil)
+	s.Close() // Nothing is removed before the test has looked.
+	a := ask{Claim: driver.Claim{ID: "c", Key: "key", Weight: 1, Limit: 1, TTL: time.Minute}, Store: s}
+	a.lease = &lease{ttl: time.Hour, heard: s.now()}
+	a.entered = s.enter(a.Claim, a.lease)
+	a.name = a.entered.name
+	v := view{line: line{a.place(10, a.lease)}, rev: 10}
+	s.drop(a.entered)
+	g, moves, err := a.settle(v, true, nil)
+	if g.OK || moves || err == nil {
+		t.Errorf("granted %+v, %v, %v; want an error", g, moves, err)
+	}
+	if c := s.table["c"]; c == nil || c.state != ending || c.loose || !slices.Contains(s.dying, c) {
+		t.Errorf("what is left of it is %+v, want it to be removed", c)
+	}
+}
+
+// TestRunsOut lets a claim run out of which etcd has not said anything yet. Whoever asks
+// for it is told, and then asks for another: its id is kept out for ten seconds and more.
+func TestRunsOut(t *testing.T) {
+	t.Parallel()
+	s := New(&clientv3.Client{}, nil)
+	s.Close() // Nothing is removed before the test has looked.
+	var told []string
+	s.notices[&notice{func(key, id string, err error) {
+		if key != "key" || !errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrBroken) {
+			t.Errorf("told that %s of %s is over: %v", id, key, err)
+		}
+		told = append(told, id)
+	}}] = true
+	for id, until := range map[string]time.Time{"over": s.now(), "stands": s.now().Add(time.Hour)} {
+		s.mu.Lock()
+		s.stand(s.enter(driver.Claim{ID: id, Key: "key"}, nil), until)
+		s.mu.Unlock()
+	}
+	if s.expire(); !slices.Equal(told, []string{"over"}) {
+		t.Errorf("told of %q, want the one that has run out", told)
+	}
+	if c := s.table["over"]; c.state != ending || !c.loose {
+		t.Errorf("it is %+v, want that its id is kept out", c)
+	}
+}
+
+func TestTokensEnd(t *testing.T) {
+	t.Parallel()
+	for rev, ok := range map[int64]bool{1: true, 1<<45 - 1: true, 1 << 45: false, 1 << 55: false, 1<<63 - 1: false} {
+		p := place{rev: rev}
+		if err := countable(rev); (err == nil) != ok || !ok && !errors.Is(err, driver.ErrInvalid) {
+			t.Errorf("revision %d: %v; are there tokens: %v", rev, err, ok)
+		}
+		if last := p.token() + driver.MaxSpan - 1; ok && last >= 1<<53 {
+			t.Errorf("revision %d has tokens up to %d", rev, last)
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package etcdlock
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// A view is the state of a key in etcd, for a request.
+type view struct {
+	line
+	rev    int64 // of the whole etcd, when read
+	buried bool  // the id of the claim has a tomb
+}
+
+// unchanged is the condition that no claim has arrived since.
+func (v view) unchanged(folder string) clientv3.Cmp {
+	return clientv3.Compare(clientv3.CreateRevision(folder), "<", v.rev+1).WithPrefix()
+}
+
+// look reads the queue, and acquires the key in the same step if the queue is empty. It
+// reports whether the claim is in the queue.
+func (a *ask) look(ctx context.Context, was state) (v view, mine bool, err error) {
+	folder := a.names.folder(a.Key)
+	look := a.looks()
+	if was == waiting {
+		r, err := a.do(ctx, txn{then: look})
+		if err == nil {
+			v, err = a.view(r)
+		}
+		return v, err == nil && v.index(a.ID) >= 0, err
+	}
+	r, err := a.do(ctx, txn{
+		when: []clientv3.Cmp{a.unburied(), view{}.unchanged(folder)},
+		then: []clientv3.Op{a.put(a.lease, 0)},
+		els:  look,
+	})
+	if r.again {
+		a.blur()
+	}
+	if err != nil {
+		return v, false, err
+	}
+	if r.Succeeded {
+		v.rev = r.Header.Revision
+		v.line = line{a.place(v.rev, a.lease)}
+		return v, true, nil
+	}
+	v, err = a.view(r)
+	return v, err == nil && v.index(a.ID) >= 0, err
+}
+
+// unburied is the condition that the id of the claim has no tomb.
+func (a *ask) unburied() clientv3.Cmp {
+	return clientv3.Compare(clientv3.CreateRevision(a.names.tomb(a.ID)), "=", 0)
+}
+
+func (a *ask) looks() []clientv3.Op {
+	return []clientv3.Op{
+		clientv3.OpGet(a.names.folder(a.Key), clientv3.WithPrefix()),
+		clientv3.OpGet(a.names.tomb(a.ID), clientv3.WithKeysOnly()),
+	}
+}
+
+func (a *ask) view(r answer) (v view, err error) {
+	v.rev = r.Header.Revision
+	v.buried = len(r.kvs(1).Kvs) > 0
+	v.line, err = readLine(r.kvs(0).Kvs)
+	return v, err
+}
+
+// put returns the operation that creates the claim.
+func (a *ask) put(l *lease, phase int64) clientv3.Op {
+	p := a.place(0, l)
+	p.Phase = phase
+	return clientv3.OpPut(p.name, p.String(), clientv3.WithLease(l.id))
+}
+
+// place returns the claim as stored in etcd after its creation.
+func (a *ask) place(rev int64, l *lease) place {
+	c := claim{Claim: a.Claim, since: time.Now().UnixMicro(), span: span(a.Claim)}
+	return place{record: a.record(&c), name: a.name, rev: rev, mod: rev, lease: l.id}
+}
+
+// blur records that a request to create the claim may still be on its way. The release
+// or the reaper must then write a tomb for the id.
+func (a *ask) blur() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.entered.loose = true
+}
+
+// join creates the claim if it then holds, or if it is to wait in the queue.
+// If the queue affects the written value, the write fails after other claims have
+// arrived since the read, and join retries. The loop ends, because the other claims
+// are in the queue by then.
+func (a *ask) join(ctx context.Context, v *view) (mine bool, err error) {
+	for !v.buried && v.index(a.ID) < 0 {
+		a.avoid(v.line)
+		fits := v.fits(a.Weight, a.Limit) && v.discord() < 0
+		if !fits && !a.Wait {
+			return false, nil
+		}
+		t := txn{
+			when: []clientv3.Cmp{a.unburied(), clientv3.Compare(clientv3.CreateRevision(a.name), "=", 0)},
+			els:  a.looks(),
+		}
+		l := a.lease
+		if !fits {
+			if a.waiting, err = a.cover(ctx, a.Alive(), a.began.Add(a.Alive())); err != nil {
+				return false, err
+			}
+			l = a.waiting
+		}
+		if fits || a.Shared() {
+			t.when = append(t.when, v.unchanged(a.names.folder(a.Key)))
+		}
+		var phase int64
+		if last := v.reader(); a.Shared() && last >= 0 && (fits || last == len(v.line)-1) {
+			// If the last reader has left, the phase may have ended, and a writer may
+			// have held since.
+			phase = v.line[last].phase()
+			t.when = append(t.when, v.line[last].stays())
+		}
+		t.then = append([]clientv3.Op{a.put(l, phase)}, a.looks()...)
+		r, err := a.do(ctx, t)
+		if r.again {
+			a.blur()
+		}
+		if err != nil {
+			return false, err
+		}
+		if r.Succeeded {
+			r.Responses = r.Responses[1:]
+		}
+		if *v, err = a.view(r); err != nil {
+			return false, err
+		}
+	}
+	return v.index(a.ID) >= 0, nil
+}
+
+// agree gives readers with a different token the token of the readers ahead, from the
+// first such reader up to the claim. It does so only if the token alone keeps the claim
+// from holding. agree also rewrites the claims of other clients: the first client to
+// notice does the work.
+func (a *ask) agree(ctx context.Context, v *view) error {
+	for {
+		i := v.index(a.ID)
+		if i < v.held() || i >= v.fit() {
+			return nil
+		}
+		first := v.discord()
+		last := v.line[:first].reader()
+		t := txn{when: []clientv3.Cmp{v.line[last].stays()}, els: a.looks()}
+		for _, p := range v.line[first : i+1] {
+			if p.shared() && p.phase() != v.line[last].phase() {
+				p.Phase = v.line[last].phase()
+				t.when = append(t.when, clientv3.Compare(clientv3.ModRevision(p.name), "=", p.mod))
+				t.then = append(t.then, clientv3.OpPut(p.name, p.String(), clientv3.WithLease(p.lease)))
+			}
+			if len(t.then) == batch/2 {
+				break
+			}
+		}
+		puts := len(t.then)
+		t.then = append(t.then, a.looks()...)
+		r, err := a.do(ctx, t)
+		if err != nil {
+			return err
+		}
+		if r.Succeeded {
+			r.Responses = r.Responses[puts:]
+		}
+		if *v, err = a.view(r); err != nil {
+			return err
+		}
+	}
+}
+
+// avoid gives the claim a new name if the queue already contains its name.
+func (a *ask) avoid(l line) {
+	if !slices.ContainsFunc(l, func(p place) bool { return p.name == a.name }) {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if c := a.entered; a.table[a.ID] == c && c.name == a.name {
+		a.Store.rename(c)
+		a.name = c.name
+	}
+}

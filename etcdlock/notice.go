@@ -1,0 +1,114 @@
+package etcdlock
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// A notice waits for lost claims of its Store.
+type notice struct {
+	lost func(key, id string, err error)
+}
+
+// A mailbox is the folder where this Store is notified of its broken claims. A single
+// watch is enough for all claims.
+type mailbox struct{ ready chan struct{} }
+
+// mailLimit is how long an Acquire may wait for the mailbox. If the mailbox takes
+// longer, the owner may learn of a break only at its next renewal.
+const mailLimit = 250 * time.Millisecond
+
+// Notify implements [driver.Notifier]. The store notifies of claims whose lease has
+// ended, and of claims ended by Break.
+func (s *Store) Notify(lost func(key, id string, err error)) (stop func()) {
+	n := &notice{lost}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.notices[n] = true
+		if s.mail == nil {
+			s.mail = &mailbox{make(chan struct{})}
+			s.running.Go(func() { s.collect(s.mail) })
+		}
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.notices, n)
+	}
+}
+
+// listen waits until the mailbox is open, if Notify was called.
+func (s *Store) listen(ctx context.Context) {
+	s.mu.Lock()
+	mail := s.mail
+	s.mu.Unlock()
+	if mail == nil {
+		return
+	}
+	select {
+	case <-mail.ready:
+		return
+	default:
+	}
+	ctx, cancel := context.WithTimeout(ctx, mailLimit)
+	defer cancel()
+	select {
+	case <-mail.ready:
+	case <-ctx.Done():
+	}
+}
+
+// collect handles the notifications in the mailbox.
+func (s *Store) collect(m *mailbox) {
+	open := false
+	s.watch(s.ctx, s.names.post(s.id), nil, func(int64) {
+		if !open {
+			open = true
+			close(m.ready)
+		}
+	}, func(events []*clientv3.Event) {
+		for _, e := range events {
+			if e.Type == clientv3.EventTypePut {
+				s.broken(strings.TrimPrefix(string(e.Kv.Key), s.names.post(s.id)))
+			}
+		}
+	})
+}
+
+// broken ends a claim that an operator has broken.
+func (s *Store) broken(letter string) {
+	s.mu.Lock()
+	var c *claim
+	for id := range s.table {
+		if driver.PublicID(id) == letter {
+			c = s.table[id]
+		}
+	}
+	if c == nil || c.state == ending {
+		s.mu.Unlock()
+		return
+	}
+	key, id := c.Key, c.ID
+	s.condemn(c)
+	s.mu.Unlock()
+	s.tell(key, id, driver.ErrBroken)
+}
+
+// tell notifies every notice of an ended claim.
+func (s *Store) tell(key, id string, err error) {
+	s.mu.Lock()
+	var told []*notice
+	for n := range s.notices {
+		told = append(told, n)
+	}
+	s.mu.Unlock()
+	for _, n := range told {
+		n.lost(key, id, err)
+	}
+}

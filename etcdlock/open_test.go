@@ -1,0 +1,294 @@
+package etcdlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/etcdlock"
+	"github.com/holdfast-go/holdfast/internal/servers"
+)
+
+func TestOpenWrongURL(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{
+		"etcd://h/database", "etcd://h,,h", "etcd://h?perfix=a/", "etcd://h?prefix=locks", "etcd://user@h",
+		"etcd://user:moonlight@h?prefix=a/&prefix=b/", "etcd://h?ca=ca.pem", "etcds://h?ca=/nowhere/ca.pem",
+		"etcds://h?cert=cert.pem", "etcd:h", "etcd://h#a",
+	} {
+		_, err := driver.Open(t.Context(), at)
+		if !errors.Is(err, driver.ErrURL) || strings.Contains(err.Error(), "moonlight") {
+			t.Errorf("%s: %v, want a wrong store URL, without the password", at, err)
+		}
+	}
+}
+
+func TestOpenTLS(t *testing.T) {
+	t.Parallel()
+	e := servers.StartEtcdTLS(t, "--client-cert-auth")
+	q := url.Values{"ca": {e.TLS.CA}, "cert": {e.TLS.Cert}, "key": {e.TLS.Key}}
+	works(t, e.URL()+"?"+q.Encode())
+	fails(t, e.URL(), "certificate")
+	fails(t, "etcd://"+e.Addr())
+}
+
+// protect lets a server ask for passwords: "secret" of the users root, locks who
+// may do what the documentation says, and other who may not.
+func protect(t testing.TB, addr string) *clientv3.Client {
+	t.Helper()
+	c := admin(t, addr)
+	ctx := t.Context()
+	must := func(_ any, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	end := clientv3.GetPrefixRangeEnd(etcdlock.DefaultPrefix)
+	must(c.RoleAdd(ctx, "locks"))
+	must(c.RoleGrantPermission(ctx, "locks", etcdlock.DefaultPrefix, end, clientv3.PermissionType(clientv3.PermReadWrite)))
+	for _, user := range []string{"root", "locks", "other"} {
+		must(c.UserAdd(ctx, user, "secret"))
+	}
+	must(c.UserGrantRole(ctx, "root", "root"))
+	must(c.UserGrantRole(ctx, "locks", "locks"))
+	must(c.AuthEnable(ctx))
+	return c
+}
+
+// TestWarnsOfPlainPasswords takes 0.0.0.0 for another host, at which this one answers.
+func TestWarnsOfPlainPasswords(t *testing.T) {
+	t.Parallel()
+	e := servers.StartEtcd(t)
+	protect(t, e.Addr())
+	elsewhere := strings.Replace(e.Addr(), "127.0.0.1", "0.0.0.0", 1)
+	for host, warns := range map[string]bool{e.Addr(): false, elsewhere: true} {
+		warnings := servers.Insist(t, openStore(t, "etcd://locks:secret@"+host).Check)
+		if told := strings.Contains(strings.Join(warnings, " "), elsewhere+" may be unencrypted"); told != warns {
+			t.Errorf("%s: warnings %q", host, warnings)
+		}
+	}
+}
+
+func TestOpenWithPassword(t *testing.T) {
+	t.Parallel()
+	e := servers.StartEtcd(t, "--bcrypt-cost=4")
+	works(t, "etcd://locks:any@"+e.Addr()) // It does not ask.
+	protect(t, e.Addr())
+	works(t, "etcd://locks:secret@"+e.Addr())
+	works(t, "etcd://root:secret@"+e.Addr()+"?prefix=elsewhere/")
+	fails(t, "etcd://locks:moonlight@"+e.Addr(), "authentication failed")
+	fails(t, e.URL(), "wants a user and a password")
+	fails(t, "etcd://other:secret@"+e.Addr(), "permission denied", "readwrite holdfast/")
+	fails(t, "etcd://locks:secret@"+e.Addr()+"?prefix=elsewhere/", "permission denied", "elsewhere/")
+
+	s := openStore(t, "etcd://other:secret@"+e.Addr())
+	_, err := s.Acquire(t.Context(), exclusive("key", "id"))
+	if err == nil || !strings.Contains(err.Error(), "etcdctl role grant-permission") {
+		t.Errorf("%v, want an error that says what to do", err)
+	}
+	if _, err := s.Check(t.Context()); !errors.Is(err, driver.ErrInvalid) {
+		t.Errorf("Check returned %v, want ErrInvalid", err)
+	}
+}
+
+// cheap lets a server take little time for each login, and forget it after a second
+// in which nobody has used it.
+var cheap = []string{"--auth-token-ttl=1", "--bcrypt-cost=4"}
+
+// TestLoginExpires lets the tokens of logins run out again and again, that with which
+// a watch began as well, while claims are taken, watched for and kept alive.
+//
+// Whoever waits keeps its place for three seconds without asking, so this one asks
+// as often as the core does. On a slow machine that may be before it is woken, or too late
+// to keep the place, which shows nothing of the watch: then there is one more round.
+func TestLoginExpires(t *testing.T) {
+	t.Parallel()
+	e := servers.StartEtcd(t, cheap...)
+	protect(t, e.Addr())
+	at := "etcd://locks:secret@" + e.Addr()
+	a, b := openStore(t, at), openStore(t, at)
+	for round, woken, missed := 0, 0, 0; woken < 3; round++ {
+		if missed == 3 {
+			t.Fatalf("the waiter was woken in %d of %d rounds", woken, round)
+		}
+		if round == 12 {
+			t.Logf("not proved on a machine this slow: the waiter was woken in %d of %d rounds", woken, round)
+			return
+		}
+		holder, waiter := exclusive("key", fmt.Sprint("holder", round)), waiting("key", fmt.Sprint("waiter", round))
+		first := granted(t, a, holder)
+		refused(t, b, waiter)
+		wakes := make(chan driver.Grant, 8)
+		stop := watch(t, b, waiter, func(g driver.Grant) { wakes <- g })
+		<-time.After(4 * time.Second) // All tokens expire meanwhile.
+		refused(t, b, waiter)         // with a new one, while the watch has the old one
+		eventually(t, "renewal", func() error { return a.Renew(t.Context(), []driver.Claim{holder})[0] })
+		waits := time.Now()
+		refused(t, b, waiter)
+		for len(wakes) > 0 {
+			<-wakes // It may have lost its place before.
+		}
+		release(t, a, holder)
+		select {
+		case g := <-wakes:
+			if g.OK && g.Fence <= first.Fence {
+				t.Errorf("token %d after %d", g.Fence, first.Fence)
+			}
+			woken++
+		case <-time.After(aWhile):
+			if time.Since(waits) < 2*time.Second {
+				missed++
+			}
+		}
+		stop()
+		eventually(t, "release", func() error {
+			grantedAtLast(t, b, waiter) // What was pushed may have run out.
+			return b.Release(t.Context(), []driver.Claim{waiter})[0]
+		})
+	}
+}
+
+// TestWatchAfterLogin begins a watch when the token has run out with which another
+// began that still lasts: the client has one stream for both.
+func TestWatchAfterLogin(t *testing.T) {
+	t.Parallel()
+	e := servers.StartEtcd(t, cheap...)
+	protect(t, e.Addr())
+	s := openStore(t, "etcd://locks:secret@"+e.Addr())
+	eventually(t, "watch", func() error {
+		stop, err := s.Watch(t.Context(), waiting("one", "id"), func(driver.Grant) {})
+		if err == nil {
+			t.Cleanup(stop)
+		}
+		return err
+	})
+	<-time.After(4 * time.Second) // It expires meanwhile.
+	eventually(t, "watch", func() error {
+		if _, err := s.Acquire(t.Context(), exclusive("else", "id")); err != nil { // with a new token
+			return err
+		}
+		stop, err := s.Watch(t.Context(), waiting("two", "id"), func(driver.Grant) {})
+		if err == nil {
+			stop()
+		}
+		return err
+	})
+}
+
+// TestOpenFails has nobody at the port, somebody else, or a server that hangs.
+func TestOpenFails(t *testing.T) {
+	t.Parallel()
+	soon, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for _, at := range []string{"etcd://127.0.0.1:1", "etcd://127.0.0.1:1,127.0.0.1:2", "etcd://user:moonlight@127.0.0.1:1"} {
+		if _, err := driver.Open(soon, at); err == nil || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v, want why, long before the deadline", at, err)
+		}
+	}
+	fails(t, "etcd://"+servers.StartEtcdTLS(t).Addr(), "etcds://")
+	fails(t, "etcds://"+shared.Addr(), "etcd://", "TLS")
+	fails(t, "etcd://127.0.0.1:1", "connection refused")
+	fails(t, "etcd://user:moonlight@127.0.0.1:1", "connection refused")
+	fails(t, "etcd://"+servers.StartRedis(t).Addr(), "server preface")
+	e := servers.StartEtcd(t)
+	e.Pause()
+	defer e.Resume()
+	for _, at := range []string{e.URL(), "etcd://user:moonlight@" + e.Addr()} {
+		eventually(t, "error that the deadline has passed", func() error { // A slow machine may see the end of a connection first.
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			if _, err := driver.Open(ctx, at); !errors.Is(err, context.DeadlineExceeded) {
+				return fmt.Errorf("opened: %w", err)
+			}
+			return nil
+		})
+	}
+}
+
+// TestHungServer expects calls to end with their context, and Close before long.
+func TestHungServer(t *testing.T) {
+	t.Parallel()
+	e := servers.StartEtcd(t)
+	s := openStore(t, e.URL())
+	granted(t, s, exclusive("key", "holder"))
+	granted(t, s, exclusive("key 2", "released"))
+	e.Pause()
+	defer e.Resume()
+	for name, call := range map[string]func(context.Context) error{
+		"Acquire": func(ctx context.Context) error { _, err := s.Acquire(ctx, waiting("key", "id")); return err },
+		"new lease": func(ctx context.Context) error {
+			c := exclusive("new", "id")
+			c.TTL = time.Hour
+			_, err := s.Acquire(ctx, c)
+			return err
+		},
+		"Renew": func(ctx context.Context) error { return s.Renew(ctx, []driver.Claim{exclusive("key", "holder")})[0] },
+		"Release": func(ctx context.Context) error {
+			return s.Release(ctx, []driver.Claim{exclusive("key 2", "released")})[0]
+		},
+		"Release all": func(ctx context.Context) error { return s.Release(ctx, []driver.Claim{exclusive("key", "else")})[0] },
+		"Watch": func(ctx context.Context) error {
+			_, err := s.Watch(ctx, waiting("key", "id"), func(driver.Grant) {})
+			return err
+		},
+		"Holders": func(ctx context.Context) error { _, err := s.Holders(ctx, "key"); return err },
+		"Break":   func(ctx context.Context) error { return s.Break(ctx, "key", "id") },
+		"Check":   func(ctx context.Context) error { _, err := s.Check(ctx); return err },
+	} {
+		eventually(t, name+" that ends with its context", func() error { // On a slow machine a limit of the store may end first.
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(50*time.Millisecond, cancel)
+			switch err := call(ctx); {
+			case errors.Is(err, context.Canceled):
+				return nil
+			case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
+				return err
+			default:
+				t.Errorf("%s returned %v, want that the context has ended", name, err)
+				return nil
+			}
+		})
+	}
+	if err := s.Close(); err != nil {
+		t.Errorf("Close returned %v", err)
+	}
+}
+
+func TestCheckWarns(t *testing.T) {
+	t.Parallel()
+	c := servers.StartEtcdCluster(t)
+	s := openStore(t, c.URL())
+	// A member that is slow does not answer in time either.
+	eventually(t, "silence about a cluster that is well", func() error {
+		if w, err := s.Check(t.Context()); err != nil || len(w) != 0 {
+			return fmt.Errorf("%q, %w", w, err)
+		}
+		return nil
+	})
+	down := c.Followers()[0]
+	down.Kill()
+	eventually(t, "warning of a dead member", func() error {
+		if w, err := s.Check(t.Context()); err != nil || len(w) != 1 || !strings.Contains(w[0], down.Addr()) {
+			return fmt.Errorf("%q, %w", w, err)
+		}
+		return nil
+	})
+}
+
+func TestBadPrefix(t *testing.T) {
+	t.Parallel()
+	s := etcdlock.New(admin(t, shared.Addr()), &etcdlock.Options{Prefix: "locks"})
+	defer s.Close()
+	if _, err := s.Acquire(t.Context(), exclusive("key", "id")); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "slash") {
+		t.Errorf("%v, want ErrInvalid", err)
+	}
+}

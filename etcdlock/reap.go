@@ -1,0 +1,113 @@
+package etcdlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+func (s *Store) kickReaper() {
+	select {
+	case s.kick <- struct{}{}:
+	default:
+	}
+}
+
+// retry is how long the reaper waits after a failure.
+const retry = 200 * time.Millisecond
+
+// removeLimit bounds an attempt to remove claims: the next attempt includes other
+// claims, too.
+const removeLimit = 2 * time.Second
+
+// reap ends expired claims, whose owners have gone without a release.
+func (s *Store) reap() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-s.kick:
+		case <-s.ctx.Done():
+			return
+		}
+		next := s.expire()
+		for some := s.doomed(); len(some) > 0; some = s.doomed() {
+			err := s.remove(some)
+			if next = s.expire(); err != nil {
+				next = min(next, retry)
+				break
+			}
+		}
+		timer.Reset(next)
+	}
+}
+
+// errRanOut is why a claim has ended whose owner did not renew or request it in time.
+var errRanOut = fmt.Errorf("%w: it has run out", driver.ErrLost)
+
+// expire ends expired claims, and returns when to check again. A caller still
+// requesting an expired claim, after a long silence of etcd, must request a new claim.
+// The expired claim must not come back.
+func (s *Store) expire() (next time.Duration) {
+	s.mu.Lock()
+	now := s.now()
+	var over []driver.Claim
+	for len(s.schedule) > 0 && !s.schedule[0].until.After(now) {
+		over = append(over, s.schedule[0].Claim)
+		s.condemn(s.schedule[0])
+	}
+	s.armed = now.Add(time.Hour)
+	if len(s.schedule) > 0 && s.schedule[0].until.Before(s.armed) {
+		s.armed = s.schedule[0].until
+	}
+	next = s.armed.Sub(now)
+	s.mu.Unlock()
+	for _, c := range over {
+		s.tell(c.Key, c.ID, errRanOut)
+	}
+	return next
+}
+
+// doomed removes the longest waiting claims from s.dying, and returns them.
+func (s *Store) doomed() []*claim {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := min(len(s.dying), together)
+	some := slices.Clone(s.dying[:n])
+	s.dying = slices.Delete(s.dying, 0, n)
+	return some
+}
+
+// remove removes ending claims from etcd, unless they no longer belong to this Store.
+// Claims whose removal fails go to the end of s.dying.
+func (s *Store) remove(some []*claim) error {
+	ctx, cancel := context.WithTimeout(s.ctx, removeLimit)
+	defer cancel()
+	stays := func(p place) bool { return p.Client != s.id || p.Left }
+	all := make([]*removal, len(some))
+	s.mu.Lock()
+	for i, c := range some {
+		all[i] = &removal{key: c.Key, id: c.ID, bury: c.loose, spare: stays}
+	}
+	s.mu.Unlock()
+	s.erase(ctx, all)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for i, c := range some {
+		switch {
+		case s.table[c.ID] != c: // A Release was faster.
+		case all[i].err != nil:
+			s.dying = append(s.dying, c)
+			errs = append(errs, all[i].err)
+		default:
+			s.drop(c)
+		}
+	}
+	return errors.Join(errs...)
+}

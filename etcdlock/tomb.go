@@ -1,0 +1,51 @@
+package etcdlock
+
+import (
+	"context"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+const (
+	// lateness is how long an Acquire may be on its way after its Release.
+	lateness = 10 * time.Second
+
+	released = "released"
+	broken   = "broken"
+)
+
+// tombs are under a separate lease that nobody keeps alive. The first tomb in a while
+// requests the lease, and later tombs share it.
+type tombs struct {
+	turn  chan struct{} // has one slot, for the caller that requests a lease
+	lease *lease        // guarded by turn
+}
+
+// bury returns the operation that writes a tomb for an id. The tomb lasts at least ten
+// seconds and at most twenty.
+func (s *Store) bury(ctx context.Context, id, why string) (clientv3.Op, error) {
+	l, err := s.grave(ctx)
+	if err != nil {
+		return clientv3.Op{}, err
+	}
+	return clientv3.OpPut(s.names.tomb(id), why, clientv3.WithLease(l)), nil
+}
+
+func (s *Store) grave(ctx context.Context) (clientv3.LeaseID, error) {
+	select {
+	case s.tombs.turn <- struct{}{}:
+		defer func() { <-s.tombs.turn }()
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	if l := s.tombs.lease; l != nil && l.end().Sub(s.now()) > lateness+time.Second {
+		return l.id, nil
+	}
+	l := &lease{class: int64(2 * lateness / time.Second)}
+	if err := s.grant(ctx, l); err != nil {
+		return 0, err
+	}
+	s.tombs.lease = l
+	return l.id, nil
+}

@@ -1,0 +1,302 @@
+package etcdlock
+
+import (
+	"context"
+	"maps"
+	"strconv"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/silence"
+)
+
+// A folder is what a Store learns of the claims on a key: which claims leave. The
+// waiting claims of the Store on the key share the folder. The watches of all folders
+// share one stream. The fields except ready are guarded by Store.mu.
+type folder struct {
+	key     string
+	ready   chan struct{} // closed when etcd has confirmed the watch
+	cancel  context.CancelFunc
+	users   int
+	linger  *time.Timer                 // ends the watch; nil while there are users
+	wakeups map[string]map[*wakeup]bool // by the id of the claim
+
+	// looks is the number of requests on their way that read the queue. left contains
+	// the claims that have left meanwhile and since, because the answer may be older.
+	looks int
+	left  map[string]int64 // revision of the departure, by name
+
+	// since is the revision after which every departure is known. A claim that has not
+	// read the queue since then may have missed a departure.
+	since int64
+}
+
+const (
+	// linger is how long a folder stays open for the next waiter.
+	linger = 5 * time.Second
+
+	// watchLimit is how long etcd may take to confirm a watch. A waiter without a watch
+	// polls instead.
+	watchLimit = time.Second
+
+	// rewatch is the pause before an ended watch is restarted.
+	rewatch = 200 * time.Millisecond
+
+	// streamName is the metadata key that separates watch streams. The client opens a
+	// stream per distinct metadata. A stream keeps the login token with which it began.
+	// When the token has expired, etcd refuses new watches on the stream, and the
+	// client may retry without end. New watches then need a new stream.
+	streamName = "holdfast-stream"
+)
+
+// Watch implements [driver.Watcher].
+func (s *Store) Watch(ctx context.Context, c driver.Claim, wake func(driver.Grant)) (stop func(), err error) {
+	if err := s.usable(); err != nil {
+		return nil, err
+	}
+	limited, cancel := context.WithTimeout(ctx, watchLimit)
+	defer cancel()
+	f, err := s.enlist(c.Key)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-f.ready:
+	case <-limited.Done():
+		s.leave(f)
+		return nil, silence.For(ctx, limited.Err(), watchLimit)
+	}
+	w := &wakeup{wake}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.wakeups[c.ID] == nil {
+		f.wakeups[c.ID] = make(map[*wakeup]bool, 1)
+	}
+	f.wakeups[c.ID][w] = true
+	return func() { s.unwatch(f, c.ID, w) }, nil
+}
+
+// A wakeup waits until a claim holds, or is worth a new request.
+type wakeup struct{ wake func(driver.Grant) }
+
+func (s *Store) unwatch(f *folder, id string, w *wakeup) {
+	s.mu.Lock()
+	there := f.wakeups[id][w]
+	delete(f.wakeups[id], w)
+	if len(f.wakeups[id]) == 0 {
+		delete(f.wakeups, id)
+	}
+	s.mu.Unlock()
+	if there {
+		s.leave(f)
+	}
+}
+
+// enlist returns the folder of a key, with a further user.
+func (s *Store) enlist(key string) (*folder, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() != nil {
+		return nil, context.Cause(s.ctx)
+	}
+	f := s.folders[key]
+	if f == nil {
+		ctx, cancel := context.WithCancel(s.ctx)
+		f = &folder{key: key, ready: make(chan struct{}), cancel: cancel, wakeups: make(map[string]map[*wakeup]bool)}
+		s.folders[key] = f
+		s.running.Go(func() { s.follow(ctx, f) })
+	}
+	f.users++
+	if f.linger != nil {
+		f.linger.Stop()
+		f.linger = nil
+	}
+	return f, nil
+}
+
+// leave ends what enlist began.
+func (s *Store) leave(f *folder) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.users--; f.users > 0 || s.closed {
+		return
+	}
+	var timer *time.Timer
+	timer = time.AfterFunc(linger, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if f.linger == timer && s.folders[f.key] == f {
+			delete(s.folders, f.key)
+			f.cancel()
+		}
+	})
+	f.linger = timer
+}
+
+// follow learns which claims leave, until ctx ends. The watch begins with future
+// events, which etcd sends at once. A watch that begins with past events waits for the
+// next tick of a tenth of a second.
+func (s *Store) follow(ctx context.Context, f *folder) {
+	open := false
+	s.watch(ctx, s.names.folder(f.key), []clientv3.OpOption{clientv3.WithFilterPut()}, func(rev int64) {
+		s.mu.Lock()
+		f.since = rev
+		s.mu.Unlock()
+		if !open {
+			open = true
+			close(f.ready)
+			return
+		}
+		s.wake(f) // Waiters may have missed a departure.
+	}, func(events []*clientv3.Event) { s.departed(f, events) })
+}
+
+// watch watches all keys with a prefix. When etcd has confirmed the watch, watch calls
+// begin with the revision after which the watch begins. For every step of etcd, watch
+// calls hear with all events of the step. After the watch has ended, watch restarts it
+// and calls begin again. watch returns when ctx has ended.
+func (s *Store) watch(ctx context.Context, prefix string, options []clientv3.OpOption, begin func(rev int64), hear func([]*clientv3.Event)) {
+	options = append(options, clientv3.WithPrefix(), clientv3.WithCreatedNotify())
+	for ctx.Err() == nil {
+		stream, created := s.stream.Load(), false
+		once, cancel := context.WithCancel(clientv3.WithRequireLeader(
+			metadata.AppendToOutgoingContext(ctx, streamName, strconv.FormatInt(stream, 10))))
+		late := time.AfterFunc(2*watchLimit, cancel)
+		for r := range s.client.Watch(once, prefix, options...) {
+			if s.recognize(&r.Header) != nil {
+				break
+			}
+			if r.Created {
+				late.Stop()
+				created = true
+				begin(r.Header.Revision)
+			}
+			if len(r.Events) > 0 {
+				hear(r.Events)
+			}
+		}
+		late.Stop()
+		cancel()
+		if !created {
+			s.stream.CompareAndSwap(stream, stream+1)
+		}
+		select {
+		case <-time.After(rewatch):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// attend begins a read of the queue of a key, and returns the function that ends the
+// read.
+func (s *Store) attend(key string) (done func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.folders[key]
+	if f == nil {
+		return func() {}
+	}
+	f.looks++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if f.looks--; f.looks == 0 {
+			f.left = nil
+		}
+	}
+}
+
+// remaining returns the claims of a queue, read at a revision, that are not known to
+// have left since. Call it with mu held.
+func (s *Store) remaining(key string, rev int64, l line) line {
+	rest := make(line, 0, len(l))
+	for _, p := range l {
+		if !s.goneSince(key, p.name, rev) {
+			rest = append(rest, p)
+		}
+	}
+	return rest
+}
+
+// goneSince reports whether a claim that was in the queue at a revision is known to
+// have left since. Call it with mu held.
+func (s *Store) goneSince(key, name string, rev int64) bool {
+	f := s.folders[key]
+	return f != nil && f.left[name] > rev
+}
+
+// departed records claims that have left, and wakes the claims that hold now.
+func (s *Store) departed(f *folder, events []*clientv3.Event) {
+	left := make(map[string]int64, len(events))
+	for _, e := range events {
+		left[string(e.Kv.Key)] = e.Kv.ModRevision
+	}
+	var calls []func()
+	s.mu.Lock()
+	if f.looks > 0 {
+		if f.left == nil {
+			f.left = make(map[string]int64)
+		}
+		maps.Copy(f.left, left)
+	}
+	for id, wakeups := range f.wakeups {
+		g, wakes := s.strike(f, s.table[id], left)
+		for w := range wakeups {
+			if wakes {
+				calls = append(calls, func() { w.wake(g) })
+			}
+		}
+	}
+	s.mu.Unlock()
+	for _, call := range calls {
+		call()
+	}
+}
+
+// strike removes the claims in left, which has the revision of each departure by name,
+// from the claims ahead of c. It reports whether c is to be woken: with a grant if c
+// holds now, without a grant to request again. Call it with mu held.
+func (s *Store) strike(f *folder, c *claim, left map[string]int64) (g driver.Grant, wakes bool) {
+	switch {
+	case c == nil || c.state != waiting:
+		return g, false
+	case left[c.name] > c.rev:
+		c.state, c.ahead = asking, nil // The claim has lost its place.
+		return g, true
+	case !c.ahead.without(left) || !c.ahead.fits(c.Weight, c.Limit):
+		return g, false
+	case c.turn() && c.seen >= f.since && c.lease.lasts(s.now()):
+		c.hold()
+		return s.pushed(c), true
+	}
+	return g, true
+}
+
+// pushed returns the grant of a claim whose turn has come. The grant stands until the
+// owner confirms it, but no longer than Alive. Call it with mu held.
+func (s *Store) pushed(c *claim) driver.Grant {
+	until := s.now().Add(c.Alive())
+	if end := c.lease.end(); end.Before(until) {
+		until = end
+	}
+	s.stand(c, until)
+	return c.granted(until.Sub(c.asked))
+}
+
+// wake lets all waiters of a folder request again.
+func (s *Store) wake(f *folder) {
+	var calls []func(driver.Grant)
+	s.mu.Lock()
+	for _, wakeups := range f.wakeups {
+		for w := range wakeups {
+			calls = append(calls, w.wake)
+		}
+	}
+	s.mu.Unlock()
+	for _, call := range calls {
+		call(driver.Grant{})
+	}
+}

@@ -1,8 +1,0 @@
-package servers
-
-// Browser returns the path of a browser that can run without a display, for tests
-// that look at pages. It takes the options of Chromium.
-func Browser(tb TB) string {
-	tb.Helper()
-	return installed(tb, "chromium", "chromium", "google-chrome")
-}

@@ -1,0 +1,90 @@
+// Package backoff lets a process leave a key to waiters in other processes, on stores
+// without a queue. On such stores the process that has just released a key retries first,
+// and could keep the key forever.
+package backoff
+
+import (
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+const (
+	// turn is how long a process goes on once other processes wait. Without a queue, a
+	// hand-over takes long, so more hand-overs would cost much.
+	turn = 100 * time.Millisecond
+
+	// Pause is how long a process then stays away at most. In the long run, waiters retry
+	// at the same interval, the default of holdfast.Options.Poll, so that all have the
+	// same chance.
+	Pause = 500 * time.Millisecond
+)
+
+// ErrResting is the reason for a refusal during a back-off: the key may be free.
+var ErrResting = errors.New("others wait for the key, and this process has just had it")
+
+// Keys are the keys of a process that other processes wait for. The zero value is ready.
+type Keys struct {
+	mu    sync.Mutex
+	byKey map[string]state
+	sweep int // number of keys at which old keys are looked for
+}
+
+// A state is the progress of a process with a key that other processes wait for.
+type state struct {
+	since time.Time // when the turn began
+	back  time.Time // when the process may come back, zero during the turn
+}
+
+// Released notes that the process has released the key while other processes wait.
+func (k *Keys) Released(key string) {
+	now := time.Now()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s, known := k.byKey[key]
+	switch {
+	case !known || !s.back.IsZero() && now.After(s.back):
+		s = state{since: now}
+	case s.back.IsZero() && now.Sub(s.since) > turn:
+		s.back = now.Add(Pause - rand.N(Pause/2))
+	}
+	if k.byKey == nil {
+		k.byKey = make(map[string]state)
+	}
+	k.byKey[key] = s
+	k.tidy(now)
+}
+
+// Resting reports whether the process has to leave the key to other processes for now.
+func (k *Keys) Resting(key string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s, known := k.byKey[key]
+	if !known || s.back.IsZero() {
+		return false
+	}
+	if time.Now().Before(s.back) {
+		return true
+	}
+	delete(k.byKey, key)
+	return false
+}
+
+const (
+	fewKeys = 1000
+	old     = time.Minute
+)
+
+// tidy removes keys that the process has not come back to. Call tidy with mu held.
+func (k *Keys) tidy(now time.Time) {
+	if len(k.byKey) <= max(k.sweep, fewKeys) {
+		return
+	}
+	for key, s := range k.byKey {
+		if now.Sub(s.since) > old {
+			delete(k.byKey, key)
+		}
+	}
+	k.sweep = 2 * len(k.byKey)
+}

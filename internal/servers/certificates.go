@@ -1,0 +1,99 @@
+package servers
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Certificates are files in PEM: an authority that no other program trusts, and a
+// certificate by this authority for the loopback address. Servers and clients prove their
+// identity with the certificate.
+type Certificates struct {
+	CA, Cert, Key string
+
+	client *tls.Config
+}
+
+// Config returns a configuration for clients that present the certificate.
+func (c *Certificates) Config() *tls.Config { return c.client.Clone() }
+
+// newCertificates writes certificates that outlast any test.
+func newCertificates(dir string) (*Certificates, error) {
+	authority := &x509.Certificate{
+		SerialNumber:          big.NewInt(1),
+		Subject:               pkix.Name{CommonName: "Holdfast tests"},
+		NotBefore:             time.Now().Add(-time.Hour),
+		NotAfter:              time.Now().Add(24 * time.Hour),
+		KeyUsage:              x509.KeyUsageCertSign,
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+	}
+	member := &x509.Certificate{
+		SerialNumber: big.NewInt(2),
+		Subject:      pkix.Name{CommonName: "localhost"},
+		NotBefore:    authority.NotBefore,
+		NotAfter:     authority.NotAfter,
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		DNSNames:     []string{"localhost"},
+		IPAddresses:  []net.IP{net.ParseIP(loopback)},
+	}
+	c := &Certificates{
+		CA:   filepath.Join(dir, "ca.pem"),
+		Cert: filepath.Join(dir, "cert.pem"),
+		Key:  filepath.Join(dir, "key.pem"),
+	}
+	return c, c.write(authority, member)
+}
+
+func (c *Certificates) write(authority, member *x509.Certificate) error {
+	signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	root, err := x509.CreateCertificate(rand.Reader, authority, authority, signer.Public(), signer)
+	if err != nil {
+		return err
+	}
+	leaf, err := x509.CreateCertificate(rand.Reader, member, authority, key.Public(), signer)
+	if err != nil {
+		return err
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	for _, file := range []struct {
+		name, kind string
+		der        []byte
+	}{{c.CA, "CERTIFICATE", root}, {c.Cert, "CERTIFICATE", leaf}, {c.Key, "PRIVATE KEY", secret}} {
+		text := pem.EncodeToMemory(&pem.Block{Type: file.kind, Bytes: file.der})
+		if err := os.WriteFile(file.name, text, 0o600); err != nil {
+			return err
+		}
+	}
+	trusted, err := x509.ParseCertificate(root)
+	if err != nil {
+		return err
+	}
+	c.client = &tls.Config{
+		RootCAs:      x509.NewCertPool(),
+		Certificates: []tls.Certificate{{Certificate: [][]byte{leaf}, PrivateKey: key}},
+	}
+	c.client.RootCAs.AddCert(trusted)
+	return nil
+}

@@ -1,0 +1,30 @@
+package session
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/backoff"
+)
+
+// A refusal during a back-off comes from this process. It names the back-off, and is no
+// sign that the server keeps the session.
+func TestBackOffIsNoAnswer(t *testing.T) {
+	run(t, func(b *bench) {
+		held := claim("a", "held", 10*time.Second)
+		b.take(held)
+		b.seam.resting = map[string]bool{b.seam.Name("b"): true}
+		c := b.seam.last()
+		time.Sleep(2 * time.Second)
+		c.said()
+		g, err := b.Acquire(b.Context(), claim("b", "rests", 10*time.Second))
+		if err != nil || g.OK || !errors.Is(g.Blocked, backoff.ErrResting) {
+			b.Errorf("during a back-off: %+v, %v; want a refusal that names the back-off", g, err)
+		}
+		if err := b.renew(held); err != nil {
+			b.Error(err)
+		}
+		b.expect(c.said("ping", "try"), "ping 11s")
+	})
+}

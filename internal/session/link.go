@@ -1,0 +1,260 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	unanswered "github.com/holdfast-go/holdfast/internal/silence"
+)
+
+// A link is a session from its opening to its end. The fields except gone and kick are
+// guarded by Store.mu.
+type link struct {
+	conn  Conn
+	limit time.Duration // of silence, as last sent; a longer silence ends the session
+	sure  time.Duration // the limit is no less, even if pings are unanswered
+	began time.Time     // when the session was open
+	heard time.Time     // when the latest answered request was sent
+	sent  time.Time     // when the last ping was sent
+	pings int           // so far
+	armed time.Time     // when the keeper looks next
+	kick  chan struct{} // makes the keeper look now
+	gone  chan struct{} // closed when the session has ended
+	err   error         // why the session has ended
+}
+
+// An opening is an attempt to open a session, on behalf of every waiting call.
+type opening struct {
+	done chan struct{}
+	err  error
+}
+
+// openLimit bounds an attempt to open a session. An attempt does not belong to one call: if
+// the first call gives up, the attempt goes on for the next call.
+const openLimit = 10 * time.Second
+
+// session returns the session, and opens it if there is none.
+func (s *Store) session(ctx context.Context, c driver.Claim) (*link, error) {
+	for {
+		s.mu.Lock()
+		k, o := s.link, s.opening
+		switch {
+		case s.closed:
+			s.mu.Unlock()
+			return nil, errClosed
+		case k == nil && o == nil:
+			o = &opening{done: make(chan struct{})}
+			s.opening = o
+			s.background.Go(func() { s.open(o, c.Owner, silence(s.granted(c))) })
+		}
+		s.mu.Unlock()
+		if k != nil {
+			return k, nil
+		}
+		select {
+		case <-o.done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		if o.err != nil {
+			return nil, o.err
+		}
+	}
+}
+
+// open opens a session and keeps the session until its end.
+func (s *Store) open(o *opening, owner string, limit time.Duration) {
+	ctx, cancel := context.WithTimeout(s.closing, openLimit)
+	defer cancel()
+	k := &link{limit: limit, sure: limit, heard: time.Now(), kick: make(chan struct{}, 1), gone: make(chan struct{})}
+	k.sent = k.heard
+	conn, err := s.server.Open(ctx, owner, limit, Events{
+		Lost: func(err error) { s.lose(k, err) },
+		Free: s.wake,
+	})
+	s.mu.Lock()
+	k.conn = conn
+	switch {
+	case err != nil && s.closed:
+		err = errClosed
+	case err != nil:
+		// The limit of the opening is not the limit of a caller.
+		err = unanswered.Of(err, time.Since(k.sent))
+	case k.err != nil:
+		err = k.err
+	case s.closed:
+		conn.Close(errClosed)
+		err = errClosed
+	default:
+		s.link, k.began = k, time.Now()
+	}
+	s.opening, o.err = nil, err
+	close(o.done)
+	s.mu.Unlock()
+	if conn != nil {
+		s.keep(k)
+	}
+}
+
+// lose ends the claims of an ended session.
+func (s *Store) lose(k *link, err error) {
+	s.mu.Lock()
+	k.err = err
+	if s.link == k {
+		s.link = nil
+	}
+	why := fmt.Errorf("%w: the session with the server has ended: %w", driver.ErrLost, err)
+	var lost []*lock
+	for _, l := range s.locks {
+		switch {
+		case l.link != k:
+		case l.state == asking && !l.cancelled:
+			l.failed = err
+			s.drop(l, why)
+		default:
+			if l.state == held {
+				l.changed = make(chan struct{})
+				lost = append(lost, l)
+			}
+			s.drop(l, why)
+		}
+	}
+	notices := s.notices
+	var wakes []func(driver.Grant)
+	for name := range s.watches {
+		wakes = append(wakes, s.watching(name)...)
+	}
+	s.mu.Unlock()
+	// Notify the losers first, before a waiter is woken.
+	for _, n := range notices {
+		for _, l := range lost {
+			n.lost(l.claim.Key, l.claim.ID, why)
+		}
+	}
+	ring(wakes)
+	close(k.gone)
+}
+
+// await waits until the channel is closed by an answer, or ctx ends.
+func (k *link) await(ctx context.Context, changed <-chan struct{}) error {
+	k.conn.Help(changed)
+	select {
+	case <-changed:
+		return nil // The usual case; waiting for a context costs more.
+	default:
+	}
+	select {
+	case <-changed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// hear notes the answer to a request sent at the given time.
+func (k *link) hear(sent time.Time) { k.heard = later(k.heard, sent) }
+
+// hurry wakes the keeper if the keeper would look too late.
+func (k *link) hurry(next time.Time) {
+	if !next.Before(k.armed) {
+		return
+	}
+	k.armed = next
+	select {
+	case k.kick <- struct{}{}:
+	default:
+	}
+}
+
+// ping sends one ping, and tells the server how long the session may be silent. Call it
+// with mu held.
+func (s *Store) ping(k *link, now time.Time, limit time.Duration, done func(error)) {
+	k.pings++
+	n := k.pings
+	k.sent, k.limit, k.sure = now, limit, min(k.sure, limit)
+	k.conn.Ping(limit, func(err error) {
+		if err == nil {
+			s.mu.Lock()
+			k.hear(now)
+			if n == k.pings {
+				k.sure = limit
+			}
+			s.mu.Unlock()
+		}
+		done(err)
+	})
+}
+
+// keep serves a session until its end: it pings for all claims, releases expired claims,
+// and closes a session that is over for certain.
+func (s *Store) keep(k *link) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		timer.Reset(time.Until(s.tend(k)))
+		select {
+		case <-timer.C:
+		case <-k.kick:
+		case <-k.gone:
+			return
+		}
+	}
+}
+
+// errSilent ends a session when the server does not answer.
+var errSilent = errors.New("the server has not answered for as long as it keeps a silent session")
+
+// tend does all due work and returns when to look next.
+func (s *Store) tend(k *link) (next time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	next = now.Add(time.Hour)
+	var longest time.Duration
+	for _, l := range s.locks {
+		if l.link != k {
+			continue
+		}
+		longest = max(longest, l.claim.TTL)
+		switch {
+		case l.state != held:
+		case !l.until.After(now):
+			l.lapsed = true
+			s.free(l)
+		case l.until.Before(next):
+			next = l.until
+		}
+	}
+	over := later(k.heard, k.began).Add(k.limit)
+	if !over.After(now) {
+		k.conn.Close(errSilent)
+		k.armed = next
+		return next
+	}
+	last := later(k.heard, k.sent)
+	if !last.Add(pause(k.limit)).After(now) {
+		limit := k.limit
+		if longest > 0 {
+			limit = silence(longest)
+		}
+		s.ping(k, now, limit, func(error) {})
+		last = now
+	}
+	for _, due := range []time.Time{over, last.Add(pause(k.limit))} {
+		if due.Before(next) {
+			next = due
+		}
+	}
+	k.armed = next
+	return next
+}

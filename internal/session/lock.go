@@ -1,0 +1,180 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/backoff"
+)
+
+// A lock is an entry of the table: a lock that this process holds, requests or releases.
+// The table has at most one entry of a name. The fields are guarded by Store.mu, and do
+// not change after the lock has left the table.
+type lock struct {
+	name  string
+	link  *link
+	claim driver.Claim // the TTL is as granted
+	state state
+	token uint64
+	begin time.Time // of the Acquire that sent the request
+	since time.Time
+	until time.Time // the owner has to renew before
+
+	cancelled bool          // to be freed after the grant
+	lapsed    bool          // released because it was not renewed
+	changed   chan struct{} // closed when the lock is held or free
+	refused   bool          // a different session has the lock
+	blocked   error         // why the lock was refused without a request to the server
+	failed    error         // why the request failed
+	ended     error         // nil after a release, else an ErrLost
+}
+
+type state int
+
+const (
+	asking state = iota
+	held
+	freeing
+)
+
+// ask requests a lock that this process does not have.
+func (s *Store) ask(k *link, name string, c driver.Claim, begin time.Time) *lock {
+	c.TTL = s.granted(c)
+	l := &lock{name: name, link: k, claim: c, begin: begin, until: begin.Add(c.TTL), changed: make(chan struct{})}
+	s.locks[name] = l
+	if k.limit < silence(c.TTL) {
+		s.ping(k, begin, silence(c.TTL), func(error) {})
+	}
+	s.rewatch(k, name)
+	k.conn.Try(name, c.Wait, func(token uint64, err error) { s.tried(l, begin, token, err) })
+	return l
+}
+
+// tried takes the answer to ask.
+func (s *Store) tried(l *lock, sent time.Time, token uint64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.locks[l.name] != l {
+		return // lost meanwhile
+	}
+	switch {
+	case errors.Is(err, backoff.ErrResting):
+		l.refused, l.blocked = true, err
+		s.drop(l, driver.ErrLost)
+		return // The server was not asked, so the session may be dead.
+	case err != nil:
+		l.failed = err
+		s.drop(l, driver.ErrLost)
+		return
+	case token == 0:
+		l.refused = true
+		s.drop(l, driver.ErrLost)
+	case l.cancelled:
+		l.state = freeing
+		l.link.conn.Free(l.name, func(err error) { s.freed(l, err) })
+	default:
+		l.state, l.token, l.since = held, token, time.Now()
+		close(l.changed)
+		l.link.hurry(l.until)
+	}
+	l.link.hear(sent)
+}
+
+// drop removes a lock from the table. Call it with mu held.
+func (s *Store) drop(l *lock, why error) {
+	delete(s.locks, l.name)
+	l.ended = why
+	close(l.changed)
+}
+
+// free releases a held lock. Call it with mu held.
+func (s *Store) free(l *lock) {
+	l.state, l.changed = freeing, make(chan struct{})
+	l.link.conn.Free(l.name, func(err error) { s.freed(l, err) })
+}
+
+// freed takes the answer to free. A later lock of this process may have the name now.
+func (s *Store) freed(l *lock, err error) {
+	s.mu.Lock()
+	var wakes []func(driver.Grant)
+	if err == nil && s.locks[l.name] == l {
+		var why error
+		if l.lapsed {
+			why = driver.ErrLost // also for an owner that releases the lock just now
+		}
+		s.drop(l, why)
+		wakes = s.watching(l.name)
+	}
+	s.mu.Unlock()
+	ring(wakes)
+}
+
+// again grants a claim that is held already, for its TTL from begin. Call it with mu held;
+// again unlocks mu meanwhile.
+func (s *Store) again(ctx context.Context, l *lock, c driver.Claim, begin time.Time) (driver.Grant, error) {
+	l.claim.TTL = max(l.claim.TTL, s.granted(c))
+	err := s.alive(ctx, l.link, begin, s.granted(c))
+	if err := s.extend(l, c, begin, err); err != nil {
+		return driver.Grant{}, err
+	}
+	return s.grant(l), nil
+}
+
+// extend lets a claim stand for its TTL from begin, unless the session is not known to live
+// by then. Call it with mu held.
+func (s *Store) extend(l *lock, c driver.Claim, begin time.Time, alive error) error {
+	switch {
+	case s.locks[l.name] != l && l.ended != nil:
+		return l.ended
+	case s.locks[l.name] != l || l.state != held:
+		return driver.ErrLost
+	case alive != nil:
+		return alive
+	}
+	l.claim.TTL = s.granted(c)
+	l.until = begin.Add(l.claim.TTL)
+	l.link.hurry(l.until)
+	return nil
+}
+
+// answer is the result for a claim that has waited since begin for a lock to change. If
+// done is false, the claim has to send a request of its own. done is also false if the
+// request was sent for an earlier call: the lock and the session then stand only for the
+// TTL from the earlier call.
+func (s *Store) answer(l *lock, c driver.Claim, begin time.Time) (g driver.Grant, done bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case l.claim.ID != c.ID:
+		return driver.Grant{}, false, nil
+	case l.refused || l.cancelled:
+		return driver.Grant{Blocked: l.blocked}, true, nil
+	case l.failed != nil:
+		return driver.Grant{}, true, l.failed
+	case l.state != held || l.ended != nil || l.begin.Before(begin):
+		return driver.Grant{}, false, nil
+	}
+	return s.grant(l), true, nil
+}
+
+func (s *Store) grant(l *lock) driver.Grant {
+	return driver.Grant{OK: true, Fence: l.token, Span: s.span(l.claim), TTL: l.claim.TTL}
+}
+
+// span is how many tokens the claim gets. The server draws Terms.Span tokens for each lock.
+func (s *Store) span(c driver.Claim) int { return min(max(c.Span, 1), s.terms.Span) }
+
+// refusal describes the held claim to a second claim.
+func (l *lock) refusal(now time.Time) driver.Grant {
+	return driver.Grant{Retry: max(l.until.Sub(now), 0), Holder: l.holder(now)}
+}
+
+func (l *lock) holder(now time.Time) driver.Holder {
+	return driver.Holder{
+		ID: driver.PublicID(l.claim.ID), Owner: l.claim.Owner, Note: l.claim.Note,
+		Fence: l.token, Since: l.since, Left: max(l.until.Sub(now), 0),
+		Weight: l.claim.Weight, Limit: l.claim.Limit,
+	}
+}

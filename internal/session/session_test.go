@@ -1,0 +1,379 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// The server is told to bear a longer silence before it is asked for what needs
+// that, and a shorter one when that is gone.
+func TestLimitFollowsLongestTTL(t *testing.T) {
+	run(t, func(b *bench) {
+		short, long := claim("a", "short", 10*time.Second), claim("b", "long", 30*time.Second)
+		b.take(short)
+		c := b.seam.last()
+		if got := c.told(); got != 11*time.Second {
+			b.Errorf("the first session begins with a limit of %v", got)
+		}
+		c.said()
+		b.take(long)
+		b.expect(c.said("ping", "try"), "ping 31s", "try name of b")
+
+		for range 10 { // twice that of the longer one
+			time.Sleep(6 * time.Second)
+			if err := errors.Join(b.Renew(b.Context(), []driver.Claim{short, long})...); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if got := c.told(); got != 31*time.Second {
+			b.Errorf("while both are held the limit is %v", got)
+		}
+		if err := b.release(long); err != nil {
+			b.Fatal(err)
+		}
+		for range 5 {
+			time.Sleep(6 * time.Second)
+			if err := b.renew(short); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if got := c.told(); got != 11*time.Second {
+			b.Errorf("when the longer one is gone the limit is %v", got)
+		}
+		short.TTL = time.Minute
+		if err := b.renew(short); err != nil {
+			b.Fatal(err)
+		}
+		if got := c.told(); got != 61*time.Second {
+			b.Errorf("renewed for a minute, under a limit of %v", got)
+		}
+	})
+}
+
+// A lower limit may be in force though its ping was never answered.
+func TestUnansweredPingCounts(t *testing.T) {
+	run(t, func(b *bench) {
+		short, long := claim("a", "short", 20*time.Second), claim("b", "long", 30*time.Second)
+		b.take(short)
+		b.take(long)
+		if err := b.release(long); err != nil {
+			b.Fatal(err)
+		}
+		c := b.seam.last()
+		release := c.hold()
+		c.said()
+		time.Sleep(pause(31 * time.Second))
+		synctest.Wait()
+		b.expect(c.said("ping"), "ping 21s")
+		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
+		defer cancel()
+		if err := errors.Join(b.Renew(ctx, []driver.Claim{short})...); !errors.Is(err, context.DeadlineExceeded) {
+			b.Errorf("renewed for 20 s from now, when the server may end the session 11 s from now: %v", err)
+		}
+		release()
+		if err := b.renew(short); err != nil {
+			b.Error(err)
+		}
+	})
+}
+
+// A higher limit may not be in force before its ping was answered.
+func TestUnansweredPingDoesNotCount(t *testing.T) {
+	run(t, func(b *bench) {
+		short := claim("a", "short", 10*time.Second)
+		b.take(short)
+		b.seam.last().hold()
+		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
+		defer cancel()
+		if _, err := b.Acquire(ctx, claim("b", "long", 30*time.Second)); !errors.Is(err, context.DeadlineExceeded) {
+			b.Errorf("the server does not answer: %v", err)
+		}
+		short.TTL = 20 * time.Second
+		if err := errors.Join(b.Renew(ctx, []driver.Claim{short})...); !errors.Is(err, context.DeadlineExceeded) {
+			b.Errorf("renewed for 20 s, when the server may end the session in 11 s: %v", err)
+		}
+	})
+}
+
+// A thousand locks are renewed a thousand times as often as one. The server does
+// not notice: it hears of the process about once in the margin of the limit.
+func TestOnePingForAll(t *testing.T) {
+	run(t, func(b *bench) {
+		const locks, ttl, ttls = 1000, 30 * time.Second, 5
+		lk := holdfast.New(b.Watcher, &holdfast.Options{TTL: ttl})
+		defer lk.Close()
+		for i := range locks {
+			l, err := lk.Lock(b.Context(), fmt.Sprint(i))
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer l.Unlock()
+			time.Sleep(ttl / locks) // so that they are not renewed all at once
+		}
+		c := b.seam.last()
+		c.said()
+		time.Sleep(ttls * ttl)
+		pings := len(c.said("ping", "try", "free"))
+		b.Logf("%d requests for %d locks in %d TTLs", pings, locks, ttls)
+		if most := int(ttls*ttl/(silence(ttl)-ttl)) + 1; pings > most || pings < ttls {
+			b.Errorf("%d requests, want %d at most, and one in a TTL", pings, most)
+		}
+	})
+}
+
+// Close does not wait for a server that does not answer, and leaves no session
+// that opens meanwhile.
+func TestCloseWhileOpening(t *testing.T) {
+	for _, deaf := range []bool{false, true} {
+		run(t, func(b *bench) {
+			b.seam.opens, b.seam.deaf = make(chan struct{}), deaf
+			asked := make(chan error, 1)
+			go func() {
+				_, err := b.Acquire(b.Context(), claim("a", "1", time.Minute))
+				asked <- err
+			}()
+			synctest.Wait()
+			closed := make(chan struct{})
+			go func() { b.Close(); close(closed) }()
+			synctest.Wait()
+			if deaf {
+				b.seam.opens <- struct{}{}
+			}
+			<-closed
+			if err := <-asked; err == nil {
+				b.Error("a claim was granted by a closed store")
+			}
+			for _, c := range b.seam.conns {
+				if c.reason() == nil {
+					b.Error("a session that was opened during Close goes on")
+				}
+			}
+			if _, err := b.Acquire(b.Context(), claim("a", "2", time.Minute)); !errors.Is(err, errClosed) {
+				b.Errorf("after Close: %v", err)
+			}
+		})
+	}
+}
+
+// An opening serves who comes later, if the first does not wait so long.
+func TestOpeningIsShared(t *testing.T) {
+	run(t, func(b *bench) {
+		b.seam.opens = make(chan struct{})
+		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
+		defer cancel()
+		if _, err := b.Acquire(ctx, claim("a", "1", time.Minute)); !errors.Is(err, context.DeadlineExceeded) {
+			b.Errorf("no session within a second: %v", err)
+		}
+		granted := make(chan driver.Grant)
+		go func() { granted <- b.take(claim("a", "2", time.Minute)) }()
+		synctest.Wait()
+		b.seam.opens <- struct{}{}
+		<-granted
+		if n := len(b.seam.conns); n != 1 {
+			b.Errorf("%d sessions", n)
+		}
+	})
+}
+
+// Who gives up while the server is asked gets nothing later, and the lock does
+// not stay with the process.
+func TestCancelWhileAsking(t *testing.T) {
+	run(t, func(b *bench) {
+		b.take(claim("other", "0", time.Minute))
+		c := b.seam.last()
+		release := c.hold()
+		gone := claim("a", "gone", time.Minute)
+		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
+		defer cancel()
+		if _, err := b.Acquire(ctx, gone); !errors.Is(err, context.DeadlineExceeded) {
+			b.Errorf("the server does not answer: %v", err)
+		}
+		released := make(chan error, 1)
+		go func() { released <- b.release(gone) }()
+		synctest.Wait()
+		c.said()
+		release()
+		if err := <-released; err != nil {
+			b.Error(err)
+		}
+		b.expect(c.said("free"), "free name of a")
+		b.take(claim("a", "next", time.Minute))
+	})
+}
+
+// Who asks again with the same id, after a call that got no answer, has the lock.
+func TestAskAgain(t *testing.T) {
+	run(t, func(b *bench) {
+		b.take(claim("other", "0", time.Minute))
+		c := b.seam.last()
+		release := c.hold()
+		again := claim("a", "again", time.Minute)
+		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
+		defer cancel()
+		_, _ = b.Acquire(ctx, again)
+		release()
+		c.said()
+		first := b.take(again)
+		if second := b.take(again); second.Fence != first.Fence {
+			b.Errorf("asked again, the token is %d after %d", second.Fence, first.Fence)
+		}
+		b.expect(c.said("try", "free"))
+		b.refused(claim("a", "other", time.Minute))
+	})
+}
+
+// When a session ends, holders learn it before those who wait are let go.
+func TestLossIsToldBeforeWakes(t *testing.T) {
+	run(t, func(b *bench) {
+		var told []string
+		defer b.Notify(func(key, id string, err error) {
+			if !errors.Is(err, driver.ErrLost) || !errors.Is(err, errTooSilent) {
+				b.Errorf("%s is lost with %v", key, err)
+			}
+			told = append(told, "lost "+id)
+		})()
+		held, waiting := claim("a", "holder", time.Minute), claim("a", "waiter", time.Minute)
+		b.take(held)
+		stop, err := b.Watch(b.Context(), waiting, func(driver.Grant) { told = append(told, "wake") })
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer stop()
+		b.refused(waiting)
+		first := b.seam.last()
+		first.Close(errTooSilent)
+		synctest.Wait()
+		if want := []string{"lost holder", "wake"}; !slices.Equal(told, want) {
+			b.Errorf("told %q, want %q", told, want)
+		}
+		if err := b.renew(held); !errors.Is(err, driver.ErrLost) {
+			b.Errorf("renewed in another session: %v", err)
+		}
+		b.take(waiting)
+		if b.seam.last() == first {
+			b.Error("granted in the session that has ended")
+		}
+		b.expect(b.seam.last().said("watch", "try"), "watch name of a", "try name of a")
+	})
+}
+
+// A claim that its owner does not renew is given back, and who waits is woken.
+func TestClaimRunsOut(t *testing.T) {
+	run(t, func(b *bench) {
+		held, kept := claim("a", "1", 10*time.Second), claim("b", "2", time.Minute)
+		b.take(held)
+		b.take(kept)
+		woken := 0
+		stop, err := b.Watch(b.Context(), claim("a", "3", time.Minute), func(driver.Grant) { woken++ })
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer stop()
+		c := b.seam.last()
+		c.said()
+		time.Sleep(10*time.Second - time.Nanosecond)
+		b.expect(c.said("free"))
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		b.expect(c.said("free"), "free name of a")
+		if woken != 1 {
+			b.Errorf("who waits was woken %d times", woken)
+		}
+		if err := b.renew(held); !errors.Is(err, driver.ErrLost) {
+			b.Errorf("renewed after it ran out: %v", err)
+		}
+		b.take(claim("a", "3", time.Minute))
+		if err := b.renew(kept); err != nil {
+			b.Errorf("the other one: %v", err)
+		}
+	})
+}
+
+// Who gives a claim back while it is taken from them, because it ran out, has lost it:
+// the server may have given it to another already.
+func TestReleaseOfWhatRunsOut(t *testing.T) {
+	run(t, func(b *bench) {
+		late := claim("a", "late", 10*time.Second)
+		b.take(late)
+		b.take(claim("b", "other", time.Minute)) // for which the session lives on
+		c := b.seam.last()
+		c.said()
+		time.Sleep(10*time.Second - time.Nanosecond)
+		answer := c.hold()
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		b.expect(c.said("free"), "free name of a")
+		released := make(chan error, 1)
+		go func() { released <- b.release(late) }()
+		synctest.Wait()
+		answer()
+		if err := <-released; !errors.Is(err, driver.ErrLost) {
+			b.Errorf("released while it ran out: %v", err)
+		}
+		b.expect(c.said("free"))
+	})
+}
+
+// The server answers nobody. The session is over when the server has ended it for
+// certain, and not before: it may only be slow.
+func TestSilentServer(t *testing.T) {
+	run(t, func(b *bench) {
+		const ttl = 10 * time.Second
+		b.take(claim("a", "1", ttl))
+		c := b.seam.last()
+		c.hold()
+		time.Sleep(silence(ttl) - time.Nanosecond)
+		if c.reason() != nil {
+			b.Error("the session was closed before the server's limit")
+		}
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		if c.reason() != errSilent {
+			b.Errorf("at the server's limit the session was closed with %v", c.reason())
+		}
+		b.take(claim("a", "2", ttl)) // in another
+	})
+}
+
+// Others hold the lock, and free it.
+func TestWokenByOthers(t *testing.T) {
+	run(t, func(b *bench) {
+		c := claim("a", "1", time.Minute)
+		b.seam.taken["name of a"] = true
+		woken := make(chan struct{}, 10)
+		stop, err := b.Watch(b.Context(), c, func(driver.Grant) { woken <- struct{}{} })
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.refused(c)
+		delete(b.seam.taken, "name of a")
+		b.seam.last().events.Free("name of a")
+		<-woken
+		b.take(c)
+		stop()
+		b.seam.last().events.Free("name of a")
+		if len(woken) > 0 {
+			b.Error("woken after it has stopped to watch")
+		}
+	})
+}
+
+// The limit of an opening is the store's, and does not look like the caller's.
+func TestOpeningHasItsOwnLimit(t *testing.T) {
+	run(t, func(b *bench) {
+		b.seam.opens = make(chan struct{})
+		_, err := b.Acquire(b.Context(), claim("a", "1", time.Minute))
+		if !errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
+			b.Errorf("no session within the limit of an opening: %v", err)
+		}
+	})
+}

@@ -1,0 +1,169 @@
+// Package sessiontest holds helpers for the tests of every store in session mode.
+package sessiontest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/servers"
+)
+
+// Patience is how long a test waits for events that are immediate on a healthy machine.
+const Patience = time.Minute
+
+// Locker returns a Locker that is closed when the test ends.
+func Locker(t *testing.T, store driver.Store, opts *holdfast.Options) *holdfast.Locker {
+	t.Helper()
+	lk := holdfast.New(store, opts)
+	t.Cleanup(func() { lk.Close() })
+	return lk
+}
+
+// Bounded returns a context that ends after [Patience].
+func Bounded(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// Locked acquires a lock, which is not garbage-collected before the test ends.
+func Locked(t *testing.T, lk *holdfast.Locker, key string) *holdfast.Lock {
+	t.Helper()
+	l, err := servers.Patient(Bounded(t), lk.Lock, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { runtime.KeepAlive(l) })
+	return l
+}
+
+// Refused returns the error with which [holdfast.Open] refuses a URL. A server that does not
+// answer in time has refused nothing: then Open fails otherwise, or skips its check.
+func Refused(t *testing.T, url string) (err error) {
+	t.Helper()
+	servers.Until(t, "a refusal", func() bool {
+		var lk *holdfast.Locker
+		if lk, err = holdfast.Open(t.Context(), url, nil); err == nil {
+			err = lk.Close()
+			return false
+		}
+		return !errors.Is(err, os.ErrDeadlineExceeded)
+	})
+	return err
+}
+
+// Unlock releases a lock. If a slow server does not answer in time, the release goes on in
+// the background.
+func Unlock(l *holdfast.Lock) error {
+	err := l.Unlock()
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil
+	}
+	return err
+}
+
+// Ends waits until a lock is lost.
+func Ends(t *testing.T, l *holdfast.Lock) {
+	t.Helper()
+	select {
+	case <-l.Done():
+	case <-time.After(Patience):
+		t.Fatalf("the lock on %s was not lost within %v", l.Key(), Patience)
+	}
+	if !errors.Is(l.Err(), holdfast.ErrLost) {
+		t.Errorf("the lock on %s ended with %v, want ErrLost", l.Key(), l.Err())
+	}
+}
+
+// A Server can be killed and restarted.
+type Server interface {
+	Kill()
+	Restart()
+}
+
+// Waiters is the number of waited-for locks in [Crash].
+const Waiters = 20
+
+// Crash kills the server while a first Locker holds locks and a second Locker waits for
+// some of these locks, as waiting has checked. Every holder is notified, every waiter
+// acquires its lock once the server is back, and no key has two holders. Crash returns the
+// tokens by key: of all holders, and of the waiters. A token is 0 if the lock was lost at
+// once.
+func Crash(t *testing.T, server Server, holder, waiter *holdfast.Locker, waiting func()) (before, after []uint64) {
+	t.Helper()
+	const held = 100
+	key := func(i int) string { return fmt.Sprint("crash/", i) }
+	var locks []*holdfast.Lock
+	for i := range held {
+		l := Locked(t, holder, key(i))
+		locks, before = append(locks, l), append(before, l.Fence())
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 4*Patience)
+	defer cancel()
+	after = make([]uint64, Waiters)
+	var wg sync.WaitGroup
+	for i := range after {
+		wg.Go(func() {
+			l, err := servers.Patient(ctx, waiter.Lock, key(i))
+			if err != nil {
+				t.Errorf("a waiter got %v", err)
+				return
+			}
+			if locks[i].Err() == nil {
+				t.Errorf("%s is held twice", l.Key())
+			}
+			after[i] = l.Fence()
+		})
+	}
+	waiting()
+	server.Kill()
+	for _, l := range locks {
+		Ends(t, l)
+	}
+	server.Restart()
+	served := time.Now()
+	wg.Wait()
+	t.Logf("the waiters got on %v after the server was back", time.Since(served))
+	return before, after
+}
+
+// SilentTTL is the TTL of the first Locker in [Silent].
+const SilentTTL = 2 * time.Second
+
+// Silent cuts a holder off without notice, like a pause of the process or a broken network.
+// The server grants the lock to the second Locker, and the first Locker is notified before.
+// Silent returns the tokens of both.
+func Silent(t *testing.T, first, second *holdfast.Locker, cut func()) (earlier, later uint64) {
+	t.Helper()
+	held := Locked(t, first, "silent")
+	for earlier = held.Fence(); earlier == 0; earlier = held.Fence() {
+		held = Locked(t, first, "silent") // A pause of the machine has cost the lock.
+	}
+	cut()
+	began := time.Now()
+	deadline, _ := held.Deadline()
+	next, err := servers.Patient(Bounded(t), second.Lock, "silent", holdfast.TTL(Patience))
+	if err != nil {
+		t.Fatal(err)
+	}
+	later = next.Fence()
+	if err := held.Err(); !errors.Is(err, holdfast.ErrLost) {
+		t.Errorf("another has the lock, and the first holder sees %v", err)
+	}
+	if took, left := time.Since(began), deadline.Sub(began); took < left {
+		t.Errorf("another got in %v after the holder fell silent, whose lease had %v left", took, left)
+	}
+	if later <= earlier {
+		t.Errorf("the later token is %d, the earlier one %d", later, earlier)
+	}
+	return earlier, later
+}

@@ -1,0 +1,240 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Terms are the limits of a server.
+type Terms struct {
+	MinTTL time.Duration // shorter TTLs are refused
+	MaxTTL time.Duration // longer TTLs are granted for this long at a time
+	Span   int           // tokens that come with each lock
+}
+
+// A Store is a driver.Store whose claims live as long as its session.
+type Store struct {
+	server Server
+	terms  Terms
+
+	background sync.WaitGroup
+	closing    context.Context // ends with Close
+	close      context.CancelFunc
+
+	mu      sync.Mutex
+	link    *link    // nil while there is no session
+	opening *opening // nil unless a session is being opened
+	locks   map[string]*lock
+	watches map[string][]*watch
+	notices []*notice
+	closed  bool
+}
+
+var (
+	_ driver.Store    = (*Store)(nil)
+	_ driver.Notifier = (*Store)(nil)
+)
+
+// New returns a store without a session: the first call opens it.
+func New(server Server, terms Terms) *Store {
+	s := &Store{
+		server: server, terms: terms,
+		locks: make(map[string]*lock), watches: make(map[string][]*watch),
+	}
+	s.closing, s.close = context.WithCancel(context.Background())
+	return s
+}
+
+// Acquire implements [driver.Store].
+func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	if err := s.valid(c); err != nil {
+		return driver.Grant{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return driver.Grant{}, err
+	}
+	begin := time.Now()
+	name := s.server.Name(c.Key)
+	for {
+		k, err := s.session(ctx, c)
+		if err != nil {
+			return driver.Grant{}, err
+		}
+		s.mu.Lock()
+		l := s.locks[name]
+		switch {
+		case l == nil && s.link != k:
+			s.mu.Unlock()
+			continue // The session has ended since.
+		case l == nil:
+			l = s.ask(k, name, c, begin)
+		case l.state == held && l.claim.ID == c.ID:
+			g, err := s.again(ctx, l, c, begin)
+			s.mu.Unlock()
+			if errors.Is(err, driver.ErrLost) {
+				continue
+			}
+			return g, err
+		case l.state == held:
+			g := l.refusal(begin)
+			s.mu.Unlock()
+			return g, nil
+		}
+		changed := l.changed
+		s.mu.Unlock()
+		if err := k.await(ctx, changed); err != nil {
+			return driver.Grant{}, err
+		}
+		if g, done, err := s.answer(l, c, begin); done {
+			return g, err
+		}
+	}
+}
+
+// valid says what is wrong with a claim.
+func (s *Store) valid(c driver.Claim) error {
+	switch {
+	case !c.Exclusive():
+		return fmt.Errorf("%w: weight %d of %d: a session keeps exclusive locks only; readers and slots need lease mode",
+			driver.ErrInvalid, c.Weight, c.Limit)
+	case c.TTL < s.terms.MinTTL:
+		return fmt.Errorf("%w: a TTL of %v, want at least %v", driver.ErrInvalid, c.TTL, s.terms.MinTTL)
+	case c.Fence > 0:
+		return fmt.Errorf("%w: it asks for token %d, and a session gives them as they come", driver.ErrInvalid, c.Fence)
+	}
+	return nil
+}
+
+// granted is for how long a claim is granted at a time.
+func (s *Store) granted(c driver.Claim) time.Duration { return min(c.TTL, s.terms.MaxTTL) }
+
+// Renew implements [driver.Store]. It answers from the known state of the session; one ping
+// serves all claims unless a ping was answered just before.
+func (s *Store) Renew(ctx context.Context, cs []driver.Claim) []error {
+	begin := time.Now()
+	errs := make([]error, len(cs))
+	locks := make([]*lock, len(cs))
+	s.mu.Lock()
+	k := s.link
+	var longest time.Duration
+	for i, c := range cs {
+		locks[i], errs[i] = s.renewable(c)
+		if l := locks[i]; l != nil {
+			// The keeper must not lower the limit meanwhile.
+			l.claim.TTL = max(l.claim.TTL, s.granted(c))
+			longest = max(longest, s.granted(c))
+		}
+	}
+	var alive error
+	if longest > 0 {
+		alive = s.alive(ctx, k, begin, longest)
+	}
+	for i, l := range locks {
+		if l != nil {
+			errs[i] = s.extend(l, cs[i], begin, alive)
+		}
+	}
+	s.mu.Unlock()
+	if slices.ContainsFunc(errs, func(err error) bool { return err != nil }) {
+		return errs
+	}
+	return nil
+}
+
+// renewable returns the lock of a claim that is held. Call it with mu held.
+func (s *Store) renewable(c driver.Claim) (*lock, error) {
+	l := s.locks[s.server.Name(c.Key)]
+	switch {
+	case s.closed:
+		return nil, errClosed
+	case l == nil || l.state != held || l.claim.ID != c.ID:
+		return nil, driver.ErrLost
+	case c.Leave:
+		return nil, fmt.Errorf("%w: a lock of a session ends with its client, and cannot be left", driver.ErrInvalid)
+	case c.Fence > l.token:
+		return nil, fmt.Errorf("%w: it asks for token %d, and a session raises none", driver.ErrInvalid, c.Fence)
+	}
+	return l, nil
+}
+
+// alive returns nil if the server keeps the session for ttl from begin, whatever happens to
+// this process. Call it with mu held; alive unlocks mu meanwhile.
+func (s *Store) alive(ctx context.Context, k *link, begin time.Time, ttl time.Duration) error {
+	if begin.Sub(k.heard) <= k.sure-ttl {
+		return nil
+	}
+	answer := make(chan error, 1)
+	s.ping(k, begin, max(k.limit, silence(ttl)), func(err error) { answer <- err })
+	s.mu.Unlock()
+	defer s.mu.Lock()
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Release implements [driver.Store].
+func (s *Store) Release(ctx context.Context, cs []driver.Claim) []error {
+	locks := make([]*lock, len(cs))
+	changes := make([]chan struct{}, len(cs))
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return slices.Repeat([]error{errClosed}, len(cs))
+	}
+	for i, c := range cs {
+		l := s.locks[s.server.Name(c.Key)]
+		if l == nil || l.claim.ID != c.ID {
+			continue
+		}
+		if l.state == held {
+			s.free(l)
+		}
+		l.cancelled = true // A requested lock is freed after the grant.
+		locks[i], changes[i] = l, l.changed
+	}
+	s.mu.Unlock()
+	var errs []error
+	for i, l := range locks {
+		if err := wait(ctx, l, changes[i]); err != nil {
+			if errs == nil {
+				errs = make([]error, len(cs))
+			}
+			errs[i] = err
+		}
+	}
+	return errs
+}
+
+// wait waits until a lock that is being released is free.
+func wait(ctx context.Context, l *lock, changed chan struct{}) error {
+	if l == nil {
+		return driver.ErrLost
+	}
+	if err := l.link.await(ctx, changed); err != nil {
+		return err
+	}
+	return l.ended
+}
+
+// Close ends the session and every claim. Later calls fail. A second Close does nothing.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.notices = nil
+	if s.link != nil {
+		s.link.conn.Close(errClosed)
+	}
+	s.mu.Unlock()
+	s.close()
+	s.background.Wait()
+	return nil
+}

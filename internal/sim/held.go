@@ -1,0 +1,193 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// A Held is a lock that the judge knows.
+type Held struct {
+	Lock  *holdfast.Lock
+	Want  Want
+	Token uint64
+
+	r      *Routine
+	from   time.Duration   // when the lock was granted, at the earliest
+	at     time.Duration   // when the lock was granted, at the latest
+	done   <-chan struct{} // nil if nobody watches
+	exempt bool            // guarded by Judge.mu: broken by an operator, or lost by the store
+}
+
+// Lock acquires a lock and shows the lock to the judge.
+func (r *Routine) Lock(ctx context.Context, want Want) (*Held, error) {
+	wait := r.begin(want, false)
+	lock := r.P.Locker.Lock
+	if want.Try {
+		lock = r.P.Locker.TryLock
+	}
+	l, err := lock(ctx, want.Key, want.options()...)
+	at := r.P.w.Now()
+	r.gate()
+	if err != nil {
+		r.refused(ctx, wait, err)
+		return nil, err
+	}
+	return r.held(ctx, wait, l, at), nil
+}
+
+// LockAll acquires several locks on the same terms, as [holdfast.Locker.LockAll] does.
+func (r *Routine) LockAll(ctx context.Context, keys []string, want Want) (all []*Held, g *holdfast.Group, err error) {
+	var waits []*wait
+	for _, key := range keys {
+		want.Key = key
+		waits = append(waits, r.begin(want, true))
+	}
+	g, err = r.P.Locker.LockAll(ctx, keys, want.options()...)
+	at := r.P.w.Now()
+	r.gate()
+	for _, w := range waits {
+		if err != nil {
+			r.refused(ctx, w, err)
+		} else {
+			all = append(all, r.held(ctx, w, g.Lock(w.want.Key), at))
+		}
+	}
+	return all, g, err
+}
+
+// Do runs f under a lock, as [holdfast.Locker.Do] does.
+func (r *Routine) Do(ctx context.Context, want Want, f func(h *Held)) error {
+	wait := r.begin(want, false)
+	var h *Held
+	err := r.P.Locker.Do(ctx, want.Key, func(inner context.Context) error {
+		at := r.P.w.Now()
+		r.gate()
+		l, _ := holdfast.FromContext(inner)
+		h = r.held(ctx, wait, l, at)
+		if h.done == nil {
+			h.done = inner.Done()
+		}
+		defer r.P.w.Judge.leaves(h)
+		f(h)
+		return nil
+	}, want.options()...)
+	r.gate()
+	if h == nil {
+		r.refused(ctx, wait, err)
+		return err
+	}
+	r.event(Event{Step: End, Call: "do", Key: want.Key, Token: h.Token}, err)
+	r.P.w.Judge.left(h, err)
+	return err
+}
+
+// begin records that a call wants a lock.
+func (r *Routine) begin(want Want, grouped bool) *wait {
+	r.gate()
+	r.event(Event{Step: Begin, Call: want.call(), Key: want.Key}, nil)
+	return r.P.w.Judge.begin(r, want, grouped)
+}
+
+// refused records that the call has ended without a lock.
+func (r *Routine) refused(ctx context.Context, w *wait, err error) {
+	r.event(Event{Step: End, Call: w.want.call(), Key: w.want.Key}, err)
+	if errors.Is(err, holdfast.ErrHeld) {
+		r.P.w.Count.add(&r.P.w.Count.Refusals)
+	}
+	r.P.w.Judge.refused(ctx, w, err)
+}
+
+// held records that the call was granted a lock.
+func (r *Routine) held(ctx context.Context, w *wait, l *holdfast.Lock, at time.Duration) *Held {
+	h := &Held{Lock: l, Want: w.want, Token: l.Fence(), r: r, from: at, at: at}
+	if w.grouped {
+		h.from = w.began
+	}
+	r.event(Event{Step: End, Call: w.want.call(), Key: w.want.Key, Token: h.Token}, "granted")
+	r.P.w.Count.add(&r.P.w.Count.Grants)
+	// Watching Done or a context changes how the engine keeps the lock. So only some calls
+	// watch.
+	switch r.Rand.IntN(3) {
+	case 0:
+		h.done = l.Done()
+	case 1:
+		h.done = l.Context(ctx).Done()
+		if ctx.Done() != nil {
+			h.done = l.Context(context.WithoutCancel(ctx)).Done()
+		}
+	}
+	r.P.w.Judge.granted(h, w)
+	return h
+}
+
+// Look is an access to the guarded data. Look reports whether the lock is held.
+func (h *Held) Look() bool {
+	w := h.r.P.w
+	h.r.gate()
+	w.Count.add(&w.Count.Looks)
+	if err := h.Lock.Err(); err != nil {
+		h.r.event(Event{Step: Lost, Key: h.Want.Key, Token: h.Token}, err)
+		w.Judge.lost(h, err)
+		return false
+	}
+	h.r.event(Event{Step: Look, Key: h.Want.Key, Token: h.Token}, nil)
+	return w.Judge.look(h)
+}
+
+// Hold keeps the lock for d, with accesses in between, or until the loss of the lock.
+func (h *Held) Hold(d time.Duration) {
+	for end := time.Now().Add(d); ; {
+		if !h.Look() || !time.Now().Before(end) {
+			return
+		}
+		h.r.Sleep(min(h.r.Upto(d/2)+time.Millisecond, time.Until(end)))
+	}
+}
+
+// Enter enters the lock again for d.
+func (h *Held) Enter(d time.Duration) {
+	r, j := h.r, h.r.P.w.Judge
+	ctx := h.Lock.Context(r.P.ctx)
+	if l, err := r.P.Locker.TryLock(ctx, h.Want.Key); err == nil {
+		j.entered(h, "without Reenter")
+		_ = l.Unlock()
+	} else if !errors.Is(err, holdfast.ErrDeadlock) {
+		j.entered(h, "is refused to its own context: "+err.Error())
+	}
+	want := h.Want
+	want.Try, want.Wait, want.Tries, want.AtLeast, want.MaxHold = false, time.Second, 0, 0, 0
+	l, err := r.P.Locker.Lock(ctx, h.Want.Key, append(want.options(), holdfast.Reenter())...)
+	r.gate()
+	if err != nil {
+		j.entered(h, "cannot be entered again: "+err.Error())
+		return
+	}
+	if token := l.Fence(); token != 0 && token != h.Token {
+		j.entered(h, "has another token when it is entered again")
+	}
+	h.Hold(d)
+	r.event(Event{Step: Begin, Call: "unlock inner", Key: h.Want.Key, Token: h.Token}, nil)
+	err = l.Unlock()
+	r.gate()
+	r.event(Event{Step: End, Call: "unlock inner", Key: h.Want.Key, Token: h.Token}, err)
+}
+
+// Unlock releases the lock.
+func (h *Held) Unlock() error {
+	return h.ends(h.Lock.Unlock)
+}
+
+func (h *Held) ends(unlock func() error) error {
+	w := h.r.P.w
+	h.r.gate()
+	h.r.event(Event{Step: Begin, Call: "unlock", Key: h.Want.Key, Token: h.Token}, nil)
+	w.Judge.leaves(h)
+	err := unlock()
+	h.r.gate()
+	h.r.event(Event{Step: End, Call: "unlock", Key: h.Want.Key, Token: h.Token}, err)
+	w.Judge.left(h, err)
+	return err
+}

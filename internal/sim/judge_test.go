@@ -1,0 +1,62 @@
+package sim
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// A call that waits for ever is judged before it ends, also if the last holder of the key
+// was killed in Unlock: its claim is left, and the TTL is an hour.
+func TestWaitsForEver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t, 1, Memory())
+		killed := w.Process("killed", &holdfast.Options{TTL: time.Hour})
+		killed.Go("1", func(r *Routine) {
+			if h, err := r.Lock(r.P.ctx, Want{Key: "k"}); err == nil {
+				killed.Link("store").Cut(Both)
+				_ = h.Unlock()
+			}
+		})
+		synctest.Wait()
+		killed.Kill()
+		w.Judge.Calm(time.Second, settled)
+		w.Process("waits", nil).Go("1", func(r *Routine) { _, _ = r.Lock(r.P.ctx, Want{Key: "k"}) })
+		time.Sleep(time.Minute)
+		w.Judge.Overdue()
+		const want = "progress: lock: the key has been free for 1m0s"
+		if got := w.Judge.Wrong(); len(got) == 0 || got[0] != want { // The call ends with the world, and is judged once more.
+			t.Errorf("judged as %q, want %q", got, want)
+		}
+		w.End()
+	})
+}
+
+// After a fail-over, a call may inherit a claim of its process that was granted before, while
+// another process got a larger token before the call began.
+func TestTokenFromBeforeAFailOver(t *testing.T) {
+	for name, test := range map[string]struct {
+		forgot time.Duration
+		before uint64
+		wrong  bool
+	}{
+		"no fail-over":                  {wrong: true},
+		"before the fail-over":          {forgot: time.Second, before: 5},
+		"smaller than before already":   {forgot: time.Second, before: 7, wrong: true},
+		"the leases from then are over": {forgot: -time.Second, before: 5, wrong: true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := New(t, 1, Memory())
+			defer w.End()
+			j, k := w.Judge, w.Judge.key("k")
+			j.forgot, k.before, k.top = test.forgot, test.before, 9
+			r := &Routine{P: w.Process("p", nil)}
+			j.tokens(k, &Held{Token: 6, r: r}, &wait{r: r, all: k.top})
+			if wrong := len(j.Wrong()) > 0; wrong != test.wrong {
+				t.Errorf("%s: token 6 after 9 is judged as %q", name, j.Wrong())
+			}
+		})
+	}
+}

@@ -1,0 +1,308 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Over puts a store behind a link. The result is a Watcher, Notifier and Inspector if the
+// store is.
+func Over(l *Link, store driver.Store) driver.Store {
+	f := &far{l, store}
+	var (
+		w driver.Watcher
+		n driver.Notifier
+		i driver.Inspector
+	)
+	if far, ok := store.(driver.Watcher); ok {
+		w = watcher{f, far}
+	}
+	if far, ok := store.(driver.Notifier); ok {
+		n = notifier{f, far}
+	}
+	if far, ok := store.(driver.Inspector); ok {
+		i = inspector{f, far}
+	}
+	return assemble(f, w, n, i)
+}
+
+// Poll hides the ability of a store to push.
+func Poll(store driver.Store) driver.Store {
+	i, _ := store.(driver.Inspector)
+	return assemble(store, nil, nil, i)
+}
+
+// assemble makes one store of the parts, without the nil parts.
+func assemble(s driver.Store, w driver.Watcher, n driver.Notifier, i driver.Inspector) driver.Store {
+	c, ok := s.(clocked)
+	if !ok {
+		c = clocked{Store: s}
+	}
+	switch [3]bool{w != nil, n != nil, i != nil} {
+	case [3]bool{true, true, true}:
+		return struct {
+			clocked
+			driver.Watcher
+			driver.Notifier
+			driver.Inspector
+		}{c, w, n, i}
+	case [3]bool{true, true, false}:
+		return struct {
+			clocked
+			driver.Watcher
+			driver.Notifier
+		}{c, w, n}
+	case [3]bool{true, false, true}:
+		return struct {
+			clocked
+			driver.Watcher
+			driver.Inspector
+		}{c, w, i}
+	case [3]bool{true, false, false}:
+		return struct {
+			clocked
+			driver.Watcher
+		}{c, w}
+	case [3]bool{false, true, true}:
+		return struct {
+			clocked
+			driver.Notifier
+			driver.Inspector
+		}{c, n, i}
+	case [3]bool{false, true, false}:
+		return struct {
+			clocked
+			driver.Notifier
+		}{c, n}
+	case [3]bool{false, false, true}:
+		return struct {
+			clocked
+			driver.Inspector
+		}{c, i}
+	}
+	return c
+}
+
+// far is a store behind a link.
+type far struct {
+	link  *Link
+	store driver.Store
+}
+
+// An outcome is the result of Acquire in the trace.
+type outcome struct {
+	grant driver.Grant
+	err   error
+}
+
+func (o outcome) String() string {
+	switch {
+	case o.err != nil:
+		return o.err.Error()
+	case o.grant.OK && o.grant.Span > 1:
+		return fmt.Sprintf("granted #%d to #%d for %v", o.grant.Fence, o.grant.Fence+uint64(o.grant.Span)-1, o.grant.TTL)
+	case o.grant.OK:
+		return fmt.Sprintf("granted #%d for %v", o.grant.Fence, o.grant.TTL)
+	}
+	return fmt.Sprintf("refused, retry in %v", o.grant.Retry)
+}
+
+// Acquire implements [driver.Store].
+func (f *far) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	f.link.p.w.lasts(c.TTL)
+	name := f.link.p.w.Trace.claim(c.ID)
+	own := c.TTL
+	c.TTL = f.link.p.stored(own)
+	o, err := Send(ctx, f.link, "acquire", c.Key, name, func() outcome {
+		g, err := f.store.Acquire(context.Background(), c)
+		if g.TTL == c.TTL {
+			g.TTL = own
+		}
+		return outcome{g, err}
+	})
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	if o.grant.OK {
+		f.link.granted(c.Key)
+	}
+	return o.grant, o.err
+}
+
+// Renew implements [driver.Store].
+func (f *far) Renew(ctx context.Context, cs []driver.Claim) []error {
+	return f.each(ctx, "renew", cs, f.store.Renew)
+}
+
+// Release implements [driver.Store].
+func (f *far) Release(ctx context.Context, cs []driver.Claim) []error {
+	return f.each(ctx, "release", cs, f.store.Release)
+}
+
+type answers []error
+
+func (as answers) String() string {
+	if as == nil {
+		return "done"
+	}
+	return fmt.Sprint([]error(as))
+}
+
+func (f *far) each(ctx context.Context, call string, cs []driver.Claim, do func(context.Context, []driver.Claim) []error) []error {
+	cs = slices.Clone(cs) // The engine may change the slice before the call arrives.
+	names := make([]string, len(cs))
+	for i := range cs {
+		f.link.p.w.lasts(cs[i].TTL)
+		cs[i].TTL = f.link.p.stored(cs[i].TTL)
+		if call == "renew" {
+			f.link.p.w.Judge.renewing(f.link.p.w.Trace.public(cs[i].ID))
+		}
+		names[i] = f.link.p.w.Trace.claim(cs[i].ID)
+	}
+	key := ""
+	if len(cs) == 1 {
+		key = cs[0].Key
+	}
+	errs, err := Send(ctx, f.link, call, key, strings.Join(names, ","), func() answers {
+		return do(context.Background(), cs)
+	})
+	if err != nil {
+		return slices.Repeat([]error{err}, len(cs))
+	}
+	for i := range cs {
+		if call == "renew" && (errs == nil || errs[i] == nil) {
+			f.link.p.w.Judge.renewed(f.link.p.w.Trace.public(cs[i].ID))
+		}
+	}
+	return errs
+}
+
+// Close implements [driver.Store].
+func (f *far) Close() error { return f.store.Close() }
+
+type watcher struct {
+	*far
+	watcher driver.Watcher
+}
+
+// Watch implements [driver.Watcher]. A wake-up may be late or lost.
+func (f watcher) Watch(ctx context.Context, c driver.Claim, wake func(driver.Grant)) (func(), error) {
+	name := f.link.p.w.Trace.claim(c.ID)
+	var stopped atomic.Bool
+	push := func(g driver.Grant) {
+		if stopped.Load() {
+			return
+		}
+		f.link.push("wake", c.Key, name, outcome{g, nil}, func() { wake(g) })
+	}
+	made := make(chan func(), 2) // a request may arrive twice
+	unwatch := func() {
+		for {
+			select {
+			case stop := <-made:
+				stop()
+			default:
+				return
+			}
+		}
+	}
+	stop := func() {
+		stopped.Store(true)
+		unwatch()
+	}
+	_, err := Send(ctx, f.link, "watch", c.Key, name, func() string {
+		stop, err := f.watcher.Watch(context.Background(), c, push)
+		if err != nil {
+			return err.Error()
+		}
+		made <- stop
+		if stopped.Load() { // perhaps stopped since made
+			unwatch()
+		}
+		return "done"
+	})
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	return stop, nil
+}
+
+// push sends a message from the store to the process.
+func (l *Link) push(call, key, claim string, what any, deliver func()) {
+	e := Event{Step: Push, Call: call, Key: key, Claim: claim}
+	r, faults := l.rand(call, key), l.faults()
+	lost, held := l.blocked(Back)
+	if lost || r.Float64() < faults.Wake {
+		l.p.w.Count.add(&l.p.w.Count.LostWakes)
+		e.Step = Fault
+		l.event(e, "push lost")
+		return
+	}
+	l.event(e, what)
+	l.after(held+l.delay(r, faults), func() { l.p.deliver(deliver) })
+}
+
+type notifier struct {
+	*far
+	notifier driver.Notifier
+}
+
+// Notify implements [driver.Notifier].
+func (f notifier) Notify(lost func(key, id string, err error)) (stop func()) {
+	return f.notifier.Notify(func(key, id string, err error) {
+		f.link.push("lost", key, f.link.p.w.Trace.claim(id), err, func() { lost(key, id, err) })
+	})
+}
+
+type inspector struct {
+	*far
+	inspector driver.Inspector
+}
+
+// Holders implements [driver.Inspector].
+func (f inspector) Holders(ctx context.Context, key string) ([]driver.Holder, error) {
+	return ask(ctx, f.link, "holders", key, func() ([]driver.Holder, error) {
+		return f.inspector.Holders(context.Background(), key)
+	})
+}
+
+// Keys implements [driver.Inspector]. The answer arrives as a whole.
+func (f inspector) Keys(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		keys, err := ask(ctx, f.link, "keys", prefix, func() (keys []string, err error) {
+			for key, err := range f.inspector.Keys(context.Background(), prefix) {
+				if err != nil {
+					return nil, err
+				}
+				keys = append(keys, key)
+			}
+			slices.Sort(keys)
+			return keys, nil
+		})
+		if err != nil {
+			yield("", err)
+			return
+		}
+		for _, key := range keys {
+			if !yield(key, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Break implements [driver.Inspector].
+func (f inspector) Break(ctx context.Context, key, id string) error {
+	answer, err := Send(ctx, f.link, "break", key, id, func() error {
+		return f.inspector.Break(context.Background(), key, id)
+	})
+	return errors.Join(err, answer)
+}

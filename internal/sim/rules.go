@@ -1,0 +1,189 @@
+package sim
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+func (j *Judge) tokens(k *guarded, h *Held, w *wait) {
+	if h.Token == 0 { // The lock was lost between the grant and the look.
+		return
+	}
+	floor := w.sole
+	if h.Want.Kind == Exclusive {
+		floor = w.all
+	}
+	if j.w.Now() < j.forgot { // A claim inherited within a process may be older than the fail-over.
+		floor = min(floor, k.before)
+	}
+	unsure := h.Want.Kind == Shared && j.failures > 0 // may join readers from before a writer that the store lost
+	if h.Token <= floor && !unsure {
+		j.violation(h, "tokens", fmt.Sprintf("has a token that is not above %d", floor))
+	}
+	if kind, known := k.tokens[h.Token]; known && (kind != Shared || h.Want.Kind != Shared) && !unsure {
+		j.violation(h, "tokens", "has a token that was given before")
+	}
+	k.tokens[h.Token] = h.Want.Kind
+	k.top = max(k.top, h.Token)
+	if h.Want.Kind == Exclusive {
+		k.topSole = max(k.topSole, h.Token)
+	}
+}
+
+// order checks whether w has passed another exclusive waiter.
+func (j *Judge) order(k *guarded, w *wait) {
+	if !w.want.queues() || w.grouped || len(k.broken) > 0 {
+		return
+	}
+	for _, o := range k.waits {
+		if !o.want.queues() || o.grouped || o.r.P.restless() {
+			continue
+		}
+		here := o.r.P == w.r.P && o.began < w.began
+		far := j.place > 0 && o.first && w.first && j.calm >= 0 && j.calm < o.began && o.began+j.place < w.began
+		if here || far {
+			j.violate(w.r, w.want, 0, "order", fmt.Sprintf("passes %s/%s, which has waited since %v", o.r.P.Name, o.r.Name, o.began))
+		}
+	}
+}
+
+// heartbeat is the longest sleep of a waiter that nobody wakes, for example when a lease
+// that was cut short ends.
+const heartbeat = time.Second
+
+// settled is the longest time that a call needs to enter the queue of the store, when the
+// world is calm.
+const settled = 50 * time.Millisecond
+
+// kept checks whether a lock was lost without need.
+func (j *Judge) kept(k *guarded, h *Held, err error) {
+	var lost *holdfast.LostError
+	if !errors.As(err, &lost) || h.Want.NoRenew || h.exempt || h.r.P.restless() || len(k.broken) > 0 || h.r.P.Dead() {
+		return
+	}
+	tries := j.claims[h.Lock.ID()]
+	switch {
+	case lost.Reason == holdfast.LossMaxHold && h.Want.MaxHold > 0:
+	case j.calm >= 0 && h.at > j.calm:
+		j.violation(h, "kept", "is lost, though the store is well: "+err.Error())
+	case lost.Reason == holdfast.LossUnreachable && tries == 1 && h.lasted() > h.ttl()*2/3: // After a late push there is time for one renewal only.
+		j.violation(h, "kept", "is lost after one try to renew it: "+err.Error())
+	}
+}
+
+// renewing counts a try to renew a claim, renewed resets the count.
+func (j *Judge) renewing(public string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.claims[public]++
+}
+
+func (j *Judge) renewed(public string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.claims, public)
+}
+
+// lost checks why a lock has ended before Unlock.
+func (j *Judge) lost(h *Held, err error) {
+	if errors.Is(err, holdfast.ErrLost) || errors.Is(err, holdfast.ErrClosed) {
+		return
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.violation(h, "enter", "has ended before its last Unlock: "+err.Error())
+}
+
+// told checks, when h is granted, whether Done of each conflicting lock is closed. The
+// check of Done comes before Err, since Err would close Done.
+func (j *Judge) told(k *guarded, h *Held) {
+	for _, o := range k.held {
+		if o == h || o.done == nil || o.exempt || h.exempt || fit(o, h) || o.r.P.unaware() || o.r.P.machine.drowsy() {
+			continue
+		}
+		select {
+		case <-o.done:
+		default:
+			j.violation(h, "told", fmt.Sprintf("is granted, but Done is open of %s with token %d", o.name(), o.Token))
+		}
+	}
+}
+
+// wakes checks, after a suspend of a process, that Done closes in time for each lock whose
+// lease ended during the suspend.
+func (j *Judge) wakes(p *Process) {
+	woke := time.Now()
+	over := func(h *Held) bool {
+		deadline, ends := h.Lock.Deadline()
+		return h.r.P == p && h.done != nil && ends && !woke.Before(deadline)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, k := range j.keys {
+		for _, h := range k.held {
+			if !over(h) {
+				continue
+			}
+			j.w.after(time.Millisecond, func() {
+				if over(h) { // No answer sent before the suspend has renewed the lease.
+					j.w.after(nap, func() { j.woken(k, h) })
+				}
+			})
+		}
+	}
+}
+
+func (j *Judge) woken(k *guarded, h *Held) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !slices.Contains(k.held, h) || h.r.P.unaware() || h.r.P.machine.drowsy() { // suspended once more
+		return
+	}
+	select {
+	case <-h.done:
+	default:
+		j.violation(h, "told", fmt.Sprintf("has ended during a suspend, and %v later Done is open", nap))
+	}
+}
+
+// exclusion checks whether h fits beside all held locks. Locks of a stopped process are
+// checked when the process goes on: a look at Err would announce the loss.
+func (j *Judge) exclusion(k *guarded, h *Held) {
+	if h.exempt || h.Lock.Err() != nil {
+		return
+	}
+	var sum, limit int64
+	others := ""
+	for _, o := range k.held {
+		if o != h && (o.exempt || o.r.P.unaware() || o.Lock.Err() != nil) {
+			continue
+		}
+		sum += o.Want.weight()
+		limit = max(limit, o.Want.limit())
+		if o != h {
+			others += fmt.Sprintf(" %s with token %d", o.name(), o.Token)
+		}
+	}
+	if sum > limit {
+		j.violation(h, "exclusion", "is held beside"+others)
+	}
+}
+
+// fit reports whether two locks may be held at the same time.
+func fit(a, b *Held) bool {
+	return a.Want.weight()+b.Want.weight() <= max(a.Want.limit(), b.Want.limit())
+}
+
+// lasted returns the time from the grant to the deadline.
+func (h *Held) lasted() time.Duration {
+	deadline, _ := h.Lock.Deadline()
+	return deadline.Sub(h.r.P.w.Trace.began) - h.at
+}
+
+// ttl is the TTL of the lock. Until the first renewal, a pushed grant stands for less.
+func (h *Held) ttl() time.Duration { return cmp.Or(h.Want.TTL, h.r.P.ttl) }

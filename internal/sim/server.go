@@ -1,0 +1,313 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/book"
+)
+
+// Serve is a server that keeps a book for each key, as Redis does. Unlike [Memory], the
+// server can fail over to a replica that lacks the last writes.
+func Serve() func(w *World) Store {
+	return func(w *World) Store {
+		return &Server{w: w, books: make(map[string]*book.Book), began: time.Now()}
+	}
+}
+
+// A Server is the store of [Serve].
+type Server struct {
+	w     *World
+	began time.Time
+
+	mu      sync.Mutex
+	books   map[string]*book.Book
+	floor   uint64
+	past    []version
+	release chan struct{} // closed by the next release; nil if nobody waits for a release
+	watches []*watch
+	notices []*notice
+	clients int
+}
+
+// A version is a book before a write.
+type version struct {
+	at    time.Duration
+	key   string
+	book  *book.Book // nil: the key had no book
+	floor uint64
+}
+
+// remembered is the longest lag of a replica.
+const remembered = 2 * time.Second
+
+type watch struct {
+	id   string
+	key  string
+	wake func(driver.Grant)
+}
+
+type notice struct {
+	session string
+	lost    func(key, id string, err error)
+}
+
+// Connect implements [Store].
+func (s *Server) Connect(p *Process) driver.Store {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clients++
+	return Over(p.Link("store"), &client{s, p.Name})
+}
+
+// Left implements [Store].
+func (s *Server) Left() (keys []string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.moment().Now
+	for key, b := range s.books {
+		if b.Live(now) {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys, nil
+}
+
+// Close implements [Store].
+func (s *Server) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.watches) + len(s.notices); n > 0 {
+		return errors.New("somebody still watches")
+	}
+	return nil
+}
+
+// FailOver loses the writes within the last lag. Watchers are woken, as by a broken
+// connection.
+func (s *Server) FailOver(lag time.Duration) {
+	s.mu.Lock()
+	after := s.moment().Now - lag
+	for len(s.past) > 0 && s.past[len(s.past)-1].at >= after {
+		v := s.past[len(s.past)-1]
+		s.past = s.past[:len(s.past)-1]
+		if s.books[v.key] = v.book; v.book == nil {
+			delete(s.books, v.key)
+		}
+		s.floor = v.floor
+	}
+	watches := slices.Clone(s.watches)
+	s.mu.Unlock()
+	s.w.Trace.add(Event{Step: Fault, Call: "failover"}, lag)
+	for _, w := range watches {
+		w.wake(driver.Grant{})
+	}
+}
+
+// awaitRelease waits for the next release, but not longer than d.
+func (s *Server) awaitRelease(d time.Duration) {
+	s.mu.Lock()
+	if s.release == nil {
+		s.release = make(chan struct{})
+	}
+	release := s.release
+	s.mu.Unlock()
+	select {
+	case <-release:
+	case <-time.After(d):
+	}
+}
+
+func (s *Server) moment() book.Moment {
+	return book.Moment{Now: time.Since(s.began), Wall: time.Now().UnixMicro()}
+}
+
+// change changes a book, and returns the calls to make once the mutex is free.
+func (s *Server) change(key string, room bool, do func(m book.Moment, b *book.Book) error) (calls []func(), err error) {
+	m := s.moment()
+	b := s.books[key]
+	s.past = append(s.past, version{m.Now, key, clone(b), s.floor})
+	if old := slices.IndexFunc(s.past, func(v version) bool { return v.at >= m.Now-remembered }); old > 0 {
+		s.past = slices.Delete(s.past, 0, old)
+	}
+	if b == nil {
+		b = new(book.Book)
+		s.books[key] = b
+	}
+	b.Floor = s.floor
+	err = do(m, b)
+	s.floor = b.Floor
+	for _, p := range b.Pushed {
+		for _, w := range s.watches {
+			if w.id == p.ID {
+				calls = append(calls, func() { w.wake(p.Grant) })
+			}
+		}
+	}
+	if room && err == nil && len(b.Queue) == 0 {
+		for _, w := range s.watches {
+			if w.key == key && !b.Has(w.id) {
+				calls = append(calls, func() { w.wake(driver.Grant{}) })
+			}
+		}
+	}
+	if len(b.Held)+len(b.Queue)+len(b.Tombs) == 0 {
+		delete(s.books, key)
+	}
+	return calls, err
+}
+
+func clone(b *book.Book) *book.Book {
+	if b == nil {
+		return nil
+	}
+	c := *b
+	c.Held, c.Queue, c.Tombs, c.Pushed = slices.Clone(b.Held), slices.Clone(b.Queue), slices.Clone(b.Tombs), nil
+	return &c
+}
+
+// A client is a Server as seen by one process.
+type client struct {
+	*Server
+	session string
+}
+
+var (
+	_ driver.Store     = (*client)(nil)
+	_ driver.Watcher   = (*client)(nil)
+	_ driver.Notifier  = (*client)(nil)
+	_ driver.Inspector = (*client)(nil)
+)
+
+// Acquire implements [driver.Store].
+func (c *client) Acquire(_ context.Context, claim driver.Claim) (g driver.Grant, err error) {
+	c.mu.Lock()
+	calls, err := c.change(claim.Key, false, func(m book.Moment, b *book.Book) (err error) {
+		g, err = b.Acquire(m, claim, c.session)
+		return err
+	})
+	c.mu.Unlock()
+	ring(calls)
+	return g, err
+}
+
+// Renew implements [driver.Store].
+func (c *client) Renew(_ context.Context, claims []driver.Claim) []error {
+	return c.each(claims, false, (*book.Book).Renew)
+}
+
+// Release implements [driver.Store].
+func (c *client) Release(_ context.Context, claims []driver.Claim) []error {
+	defer c.released()
+	return c.each(claims, true, (*book.Book).Release)
+}
+
+// released notifies the waiters for a release.
+func (c *client) released() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.release != nil {
+		close(c.release)
+		c.release = nil
+	}
+}
+
+func (c *client) each(claims []driver.Claim, room bool, do func(*book.Book, book.Moment, driver.Claim) error) []error {
+	errs := make([]error, len(claims))
+	var all []func()
+	c.mu.Lock()
+	for i, claim := range claims {
+		var calls []func()
+		calls, errs[i] = c.change(claim.Key, room, func(m book.Moment, b *book.Book) error { return do(b, m, claim) })
+		all = append(all, calls...)
+	}
+	c.mu.Unlock()
+	ring(all)
+	return errs
+}
+
+func ring(calls []func()) {
+	for _, call := range calls {
+		call()
+	}
+}
+
+// Close implements [driver.Store].
+func (c *client) Close() error { return nil }
+
+// Watch implements [driver.Watcher].
+func (c *client) Watch(_ context.Context, claim driver.Claim, wake func(driver.Grant)) (stop func(), err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := &watch{id: claim.ID, key: claim.Key, wake: wake}
+	c.watches = append(c.watches, w)
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.watches = slices.DeleteFunc(c.watches, func(o *watch) bool { return o == w })
+	}, nil
+}
+
+// Notify implements [driver.Notifier].
+func (c *client) Notify(lost func(key, id string, err error)) (stop func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := &notice{c.session, lost}
+	c.notices = append(c.notices, n)
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.notices = slices.DeleteFunc(c.notices, func(o *notice) bool { return o == n })
+	}
+}
+
+// Holders implements [driver.Inspector].
+func (c *client) Holders(_ context.Context, key string) ([]driver.Holder, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if b := c.books[key]; b != nil {
+		return b.Holders(c.moment().Now), nil
+	}
+	return nil, nil
+}
+
+// Keys implements [driver.Inspector].
+func (c *client) Keys(_ context.Context, _ string) iter.Seq2[string, error] {
+	c.mu.Lock()
+	keys := slices.Sorted(maps.Keys(c.books))
+	c.mu.Unlock()
+	return func(yield func(string, error) bool) {
+		for _, key := range keys {
+			if !yield(key, nil) {
+				return
+			}
+		}
+	}
+}
+
+// Break implements [driver.Inspector].
+func (c *client) Break(_ context.Context, key, id string) error {
+	var broken book.Entry
+	c.mu.Lock()
+	calls, err := c.change(key, true, func(m book.Moment, b *book.Book) (err error) {
+		broken, err = b.Break(m, id)
+		return err
+	})
+	var told []func()
+	for _, n := range c.notices {
+		if err == nil && n.session == broken.Session {
+			told = append(told, func() { n.lost(key, broken.ID, driver.ErrBroken) })
+		}
+	}
+	c.mu.Unlock()
+	ring(told) // The loser hears of the loss first, before a new holder begins.
+	ring(calls)
+	return err
+}

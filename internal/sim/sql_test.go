@@ -1,0 +1,266 @@
+package sim
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/errand"
+	"github.com/holdfast-go/holdfast/sqllock"
+)
+
+var tables = &backend{
+	make:   newTable,
+	ttls:   []time.Duration{200 * time.Millisecond, time.Second, 3 * time.Second, 15 * time.Second},
+	locks:  []Kind{Exclusive, Exclusive, Shared, Slots},
+	manner: []func(time.Duration) Faults{quiet, stream(lossy), stream(slow), stream(hostile)},
+	cuts:   3,
+	stops:  true,
+}
+
+// TestSQL runs package sqllock over one table, whose statements are read as Postgres has
+// them: each is carried out at once and as a whole. Some of the servers set their clock
+// back.
+func TestSQL(t *testing.T) { seeds(t, 0.1, tables.explore) }
+
+// A table is that of the claims, and the server that has it.
+type table struct {
+	w     *World
+	clock drift
+	steps bool // the clock is set back
+
+	mu   sync.Mutex
+	back time.Duration // by how much the clock was set back
+	rows map[string]tuple
+	past []snapshot
+
+	words map[string][]string // of statements
+}
+
+// A snapshot is the rows before a statement.
+type snapshot struct {
+	at   time.Time
+	rows map[string]tuple
+}
+
+// A tuple is a row: int64 and string, by column.
+type tuple map[string]any
+
+func newTable(w *World) Store {
+	floor := tuple{"name": "", "version": int64(1), "fence": int64(0), "sole": "", "since": int64(0), "until": int64(0), "claims": "{}"}
+	return &table{
+		w: w, clock: newDrift(w.Rand("table")),
+		rows: map[string]tuple{"": floor}, words: make(map[string][]string),
+	}
+}
+
+// plan draws when the clock is set back.
+func (t *table) plan(ttl, length time.Duration) {
+	r := t.w.Rand("clock")
+	t.w.lasts(3 * ttl)
+	if t.steps = r.IntN(2) == 0; !t.steps {
+		return
+	}
+	for range 2 {
+		later(t.w, upto(r, length), func() {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			t.w.Trace.add(Event{Step: Fault, Call: "clock"}, "set back")
+			t.back += ttl
+		})
+	}
+}
+
+// fail goes back to what a replica has, which has not heard of the last writes. That keeps
+// tokens apart only while the clock was not set back.
+func (t *table) fail(r *rand.Rand) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.steps {
+		return
+	}
+	t.w.Trace.add(Event{Step: Fault, Call: "fail over"}, nil)
+	for since := time.Now().Add(-upto(r, time.Second)); len(t.past) > 0 && t.past[len(t.past)-1].at.After(since); {
+		t.rows, t.past = t.past[len(t.past)-1].rows, t.past[:len(t.past)-1]
+	}
+}
+
+// calm implements [calming]. Waiters poll.
+func (t *table) calm() (idle, place time.Duration) { return 600 * time.Millisecond, settled }
+
+// Connect implements [Store].
+func (t *table) Connect(p *Process) driver.Store {
+	return sqllock.NewClient(&statements{t, p.Link("store")}, sqllock.Postgres, nil)
+}
+
+// Left implements [Store].
+func (t *table) Left() (keys []string, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.now()
+	for name, row := range t.rows {
+		var page struct{ Held, Line []struct{ Until int64 } }
+		if err := json.Unmarshal([]byte(row["claims"].(string)), &page); err != nil {
+			return nil, err
+		}
+		live := row["sole"] != "" && row["until"].(int64) > now
+		for _, c := range append(page.Held, page.Line...) {
+			live = live || c.Until > now
+		}
+		if live {
+			keys = append(keys, name)
+		}
+	}
+	slices.Sort(keys)
+	return keys, nil
+}
+
+// Close implements [Store].
+func (t *table) Close() error { return nil }
+
+// now is the clock of the server in microseconds. Call it with mu held.
+func (t *table) now() int64 { return t.clock.at(time.Now()).Add(-t.back).UnixMicro() }
+
+// statements is the client of a process.
+type statements struct {
+	table *table
+	link  *Link
+}
+
+// A result is the rows that a statement returns, and how many it has changed.
+type result struct {
+	rows    [][]any
+	changed int64
+}
+
+func (r result) String() string { return fmt.Sprint(r.changed, " changed ", r.rows) }
+
+func (c *statements) run(ctx context.Context, st sqllock.Statement) (result, error) {
+	if errand.Runs(ctx) {
+		ctx = errand.Sent(ctx)
+	}
+	verb, _, _ := strings.Cut(st.Text, " ")
+	return Send(ctx, c.link, strings.ToLower(verb), "", fmt.Sprint(st.Args), func() result {
+		c.table.mu.Lock()
+		defer c.table.mu.Unlock()
+		return c.table.run(st)
+	})
+}
+
+// Query implements [sqllock.Client].
+func (c *statements) Query(ctx context.Context, st sqllock.Statement, each func(sqllock.Scan) error) error {
+	r, err := c.run(ctx, st)
+	for _, row := range r.rows {
+		err = errors.Join(err, each(func(dest ...any) error { return assign(dest, row) }))
+	}
+	return err
+}
+
+// Exec implements [sqllock.Client].
+func (c *statements) Exec(ctx context.Context, st sqllock.Statement) (sqllock.Result, error) {
+	r, err := c.run(ctx, st)
+	return sqllock.Result{Rows: r.changed}, err
+}
+
+// Conns implements [sqllock.Client].
+func (c *statements) Conns() int { return 0 }
+
+// Close implements [sqllock.Client].
+func (c *statements) Close() error { return nil }
+
+// assign copies the values of a row.
+func assign(dest, row []any) error {
+	for i, d := range dest {
+		switch d := d.(type) {
+		case *int64:
+			*d = row[i].(int64)
+		case *string:
+			*d = row[i].(string)
+		case sql.Scanner:
+			if err := d.Scan(row[i]); err != nil {
+				return err
+			}
+		default:
+			panic(fmt.Sprintf("sql: cannot scan into %T", d))
+		}
+	}
+	return nil
+}
+
+// askTime is how Postgres is asked for the time.
+const askTime = `CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)`
+
+// run carries out a statement. Call it with mu held.
+func (t *table) run(st sqllock.Statement) (r result) {
+	words := t.words[st.Text]
+	if words == nil {
+		words = split(strings.ReplaceAll(st.Text, askTime, "now"))
+		t.words[st.Text] = words
+	}
+	if verb := words[0]; verb != "SELECT" {
+		t.past = append(t.past, snapshot{time.Now(), maps.Clone(t.rows)})
+		t.past = t.past[max(0, len(t.past)-100):]
+	}
+	p := &parser{words: words, args: st.Args, now: t.now()}
+	switch verb := p.next(); verb {
+	case "SELECT": // loadRow is the only one, and what it joins is fixed
+		r.rows = [][]any{{p.now, int64(1), t.rows[""]["fence"]}}
+		row := t.rows[st.Args[0].(string)]
+		for _, column := range []string{"version", "fence", "sole", "since", "until", "claims"} {
+			r.rows[0] = append(r.rows[0], row[column])
+		}
+	case "INSERT":
+		p.skip("INTO", "holdfast", "(")
+		row := tuple{}
+		columns := p.list()
+		p.skip("VALUES", "(")
+		for i, column := range columns {
+			if i > 0 {
+				p.skip(",")
+			}
+			row[column] = p.expression(nil)
+		}
+		if name := row["name"].(string); t.rows[name] == nil {
+			t.rows[name] = row
+			r.changed = 1
+		}
+	case "UPDATE":
+		p.skip("holdfast", "SET")
+		from := p.at
+		for _, name := range slices.Sorted(maps.Keys(t.rows)) {
+			p.at = from
+			row := t.rows[name]
+			changed := maps.Clone(row)
+			for {
+				column := p.next()
+				p.skip("=")
+				changed[column] = p.expression(row)
+				if !p.accept(",") {
+					break
+				}
+			}
+			p.skip("WHERE")
+			if p.expression(row) != true {
+				continue
+			}
+			t.rows[name] = changed
+			r.changed++
+			if p.accept("RETURNING") {
+				r.rows = append(r.rows, []any{p.expression(changed)})
+			}
+		}
+	default:
+		panic("sql: " + st.Text)
+	}
+	return r
+}

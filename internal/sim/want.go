@@ -1,0 +1,93 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// A Kind is the way in which a lock shares the key.
+type Kind string
+
+const (
+	Exclusive Kind = ""
+	Shared    Kind = "shared"
+	Slots     Kind = "slots"
+)
+
+// A Want is a lock that a goroutine wants. The zero values are the defaults of the
+// options.
+type Want struct {
+	Key     string
+	Kind    Kind
+	Slots   int // of the key
+	Weight  int // in slots
+	Try     bool
+	Wait    time.Duration
+	Tries   int
+	Every   time.Duration
+	TTL     time.Duration
+	NoRenew bool
+	MaxHold time.Duration
+	AtLeast time.Duration
+	Note    string
+}
+
+func (w Want) options() (opts []holdfast.LockOption) {
+	add := func(wanted bool, o func() holdfast.LockOption) {
+		if wanted {
+			opts = append(opts, o())
+		}
+	}
+	add(w.Kind == Shared, holdfast.Shared)
+	add(w.Kind == Slots, func() holdfast.LockOption { return holdfast.Slots(w.Slots) })
+	add(w.Weight > 0, func() holdfast.LockOption { return holdfast.Weight(w.Weight) })
+	add(w.Wait > 0, func() holdfast.LockOption { return holdfast.Wait(w.Wait) })
+	add(w.Tries > 0, func() holdfast.LockOption { return holdfast.Retry(w.Tries, w.Every) })
+	add(w.TTL > 0, func() holdfast.LockOption { return holdfast.TTL(w.TTL) })
+	add(w.NoRenew, holdfast.NoRenew)
+	add(w.MaxHold > 0, func() holdfast.LockOption { return holdfast.MaxHold(w.MaxHold) })
+	add(w.AtLeast > 0, func() holdfast.LockOption { return holdfast.AtLeast(w.AtLeast) })
+	add(w.Note != "", func() holdfast.LockOption { return holdfast.Note(w.Note) })
+	return opts
+}
+
+func (w Want) limit() int64 {
+	if w.Kind == Slots {
+		return int64(w.Slots)
+	}
+	return driver.MaxWeight
+}
+
+func (w Want) weight() int64 {
+	switch w.Kind {
+	case Exclusive:
+		return driver.MaxWeight
+	case Slots:
+		return int64(max(w.Weight, 1))
+	}
+	return 1
+}
+
+// queues reports whether the call queues until the call has the whole key.
+func (w Want) queues() bool { return w.Kind == Exclusive && !w.Try && w.Tries == 0 }
+
+// call names the call for the trace.
+func (w Want) call() string {
+	name := "lock"
+	switch {
+	case w.Try:
+		name = "trylock"
+	case w.Tries > 0:
+		name = "retry"
+	}
+	switch w.Kind {
+	case Shared:
+		name += " shared"
+	case Slots:
+		name += fmt.Sprintf(" slots %d/%d", w.weight(), w.Slots)
+	}
+	return name
+}

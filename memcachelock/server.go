@@ -1,0 +1,260 @@
+package memcachelock
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+var errClosed = errors.New("memcached store is closed")
+
+// A server is one of the servers that share the claims, with our connections to it.
+type server struct {
+	addr string
+	opts *Options
+	turn chan struct{} // has an element for each connection in use
+
+	mu     sync.Mutex
+	closed bool
+	idle   []*conn
+}
+
+func newServer(addr string, opts *Options) *server {
+	return &server{addr: addr, opts: opts, turn: make(chan struct{}, opts.Conns)}
+}
+
+// with calls f with a connection that is bound to ctx. If an old connection turns out to
+// be dead, as all are after a restart of the server, with calls f a second time with a
+// new connection. If an old connection does not answer in time, there is no time for a
+// second call. The idle connections may be as dead, so with closes them.
+func (s *server) with(ctx context.Context, f func(*conn) error) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer func() { <-s.turn }()
+	for {
+		c, err := s.take(ctx)
+		if err != nil {
+			return s.explain(ctx, err)
+		}
+		old := c.used
+		err = c.serve(ctx, f)
+		s.give(c)
+		cancelled := errors.Is(ctx.Err(), context.Canceled)
+		if err == nil || !old || !c.failed || cancelled {
+			return s.explain(ctx, err)
+		}
+		s.drop()
+		if ctx.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			return s.explain(ctx, err)
+		}
+	}
+}
+
+// serve runs a call, within its context.
+func (c *conn) serve(ctx context.Context, f func(*conn) error) error {
+	free, err := c.bind(ctx)
+	if err != nil {
+		c.failed = true
+		return err
+	}
+	defer free()
+	c.used = true
+	return f(c)
+}
+
+// enter waits for a free connection slot.
+func (s *server) enter(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case s.turn <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case s.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// explain returns the error of the context if the context has ended the call.
+func (s *server) explain(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if cause := ctx.Err(); cause != nil {
+		return fmt.Errorf("%s: %w", s.addr, cause)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return fmt.Errorf("%s: %w", s.addr, context.DeadlineExceeded)
+	}
+	return err
+}
+
+// take returns the connection that was used last, or a new one.
+func (s *server) take(ctx context.Context) (*conn, error) {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil, errClosed
+	}
+	if n := len(s.idle); n > 0 {
+		c := s.idle[n-1]
+		s.idle = s.idle[:n-1]
+		s.mu.Unlock()
+		return c, nil
+	}
+	s.mu.Unlock()
+	return s.dial(ctx)
+}
+
+// give returns a connection to the pool, or closes a connection that cannot be used again.
+func (s *server) give(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.failed || s.closed {
+		c.Close()
+		return
+	}
+	s.idle = append(s.idle, c)
+}
+
+// drop closes the connections that are not in use.
+func (s *server) drop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.idle {
+		c.Close()
+	}
+	s.idle = nil
+}
+
+// close closes the idle connections. Calls under way complete; later calls fail.
+func (s *server) close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.drop()
+}
+
+func (s *server) dial(ctx context.Context) (*conn, error) {
+	dial := s.opts.Dial
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	raw, err := dial(ctx, "tcp", s.addr)
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{Conn: raw, lines: bufio.NewReader(raw)}
+	err = c.serve(ctx, func(c *conn) error { return s.greet(ctx, c) })
+	if err == nil && c.failed { // ctx has ended
+		err = os.ErrDeadlineExceeded
+	}
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	c.used = false
+	return c, nil
+}
+
+// greet authenticates, and finds out the current run of the server.
+func (s *server) greet(ctx context.Context, c *conn) error {
+	if s.opts.User != "" {
+		// A server without passwords takes the secret for an expired item to store, and may
+		// have no room for the item.
+		secret := s.opts.User + " " + s.opts.Password
+		answer, err := c.exchange(fmt.Appendf(nil, "set %s 0 -1 %d\r\n%s\r\n", s.opts.introduction(), len(secret), secret), 1)
+		switch {
+		case err != nil:
+			return s.rejected(err)
+		case answer[0].code != "STORED" && answer[0].err != full:
+			return fmt.Errorf("%s: it does not take the password: %s", s.addr, answer[0].code)
+		}
+	}
+	answers, err := c.exchange(fmt.Appendf(startClock(nil, s.opts.clock()), "mg %s v c t\r\n", s.opts.clock()), 2)
+	if err != nil {
+		return s.rejected(err)
+	}
+	clock := answers[1]
+	switch {
+	case clock.code != "VA" && answers[0].err == full:
+		return s.date(ctx, c) // The server has no room for the lost clock.
+	case clock.code != "VA" && answers[0].err != nil:
+		return answers[0].err
+	case clock.code != "VA" || clock.left <= 0:
+		return c.spoiled(s.opts.clock())
+	case clock.cas == 0:
+		return fmt.Errorf("%w: Memcached at %s was started with -C, so it cannot compare and swap; start it without", driver.ErrInvalid, s.addr)
+	}
+	c.run = clock.value
+	c.open(horizon - clock.left)
+	return s.date(ctx, c)
+}
+
+// rejected explains the error of a server that does not know our commands.
+func (s *server) rejected(err error) error {
+	var answer ServerError
+	switch {
+	case errors.Is(err, io.EOF):
+		return fmt.Errorf("%w: is it a Memcached of version 1.6 or later, and without TLS?", err)
+	case !errors.As(err, &answer):
+		return err
+	case strings.Contains(string(answer), "authentic"):
+		return fmt.Errorf("%w: Memcached at %s wants a user and a password, and not these: %w", driver.ErrInvalid, s.addr, err)
+	case answer == "ERROR" || strings.HasPrefix(string(answer), "CLIENT_ERROR"):
+		return fmt.Errorf("%w: %s is no Memcached of version 1.6 or later: %w", driver.ErrInvalid, s.addr, err)
+	}
+	return err
+}
+
+// date finds out when the run began. If the run has just begun, date waits for a second. A
+// later run, should this run end at once, then begins at a later second by the same count.
+// Servers report an uptime of 2 seconds at the beginning, and the first second after may be
+// short.
+func (s *server) date(ctx context.Context, c *conn) error {
+	for {
+		stats, err := c.stats("stats")
+		if err != nil {
+			return err
+		}
+		now, err := strconv.ParseUint(stats["time"], 10, 32)
+		uptime, bad := strconv.ParseUint(stats["uptime"], 10, 32)
+		if err != nil || bad != nil || uptime > now {
+			return fmt.Errorf("%s: stats say time %.30q, uptime %.30q", s.addr, stats["time"], stats["uptime"])
+		}
+		c.epoch = now - uptime
+		if c.run == "" {
+			c.run = fmt.Sprintf("%s of %d", stats["pid"], c.epoch)
+			c.open(int64(now))
+		}
+		if !c.believes(int64(now)) {
+			return c.spoiled(s.opts.clock())
+		}
+		if uptime > 3 {
+			return nil
+		}
+		timer := time.NewTimer(20 * time.Millisecond)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return ctx.Err()
+		}
+	}
+}

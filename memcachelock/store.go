@@ -1,0 +1,293 @@
+package memcachelock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/backoff"
+	"github.com/holdfast-go/holdfast/internal/book"
+)
+
+const (
+	minTTL = time.Second              // the grain of the server's clock
+	maxTTL = 5 * 366 * 24 * time.Hour // far from the end of the server's time range
+	conns  = 8                        // for each server
+
+	// firstPause is the wait of a refused claim before the first retry. Claims do not
+	// queue, so the first to retry acquires the key. Retrying soon helps one claim and
+	// costs all.
+	firstPause = 50 * time.Millisecond
+
+	// markTime is how many seconds the mark of a waiter stands; up to one second less,
+	// but longer than a waiter goes without a retry.
+	markTime = 3
+)
+
+// Options say how a Store uses Memcached. nil means the defaults.
+type Options struct {
+	// Prefix stands before the names of all items, up to 60 bytes of printable
+	// ASCII; "" means DefaultPrefix. Stores with the same prefix share their locks.
+	Prefix string
+
+	// User and Password are for servers that were started with -Y.
+	User, Password string
+
+	// Conns is the most connections to each server; 0 means 8.
+	Conns int
+
+	// Dial makes a connection, with TLS for example; nil means a net.Dialer.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+}
+
+// A Store keeps claims in Memcached, which is a cache: it may drop a claim at any time
+// before the TTL has ended. A different process can then acquire the key, and the holder
+// does not know until the next renewal. The package comment says what such locks are good
+// for. Make a Store with New.
+type Store struct {
+	opts    Options
+	servers []*server
+	bad     error // what is wrong with the options
+	holds   holds
+	resting backoff.Keys
+}
+
+var (
+	_ driver.Store     = (*Store)(nil)
+	_ driver.Inspector = (*Store)(nil)
+	_ driver.Checker   = (*Store)(nil)
+)
+
+// New returns a Store over servers, each host or host:port. The order of the servers does
+// not matter, but every client must list the same servers by the same names. New does no
+// I/O. With bad options, every call fails with an error that says what is wrong.
+//
+// The Store speaks to the servers itself: the client libraries for Memcached take no
+// context, and cannot send the commands of a lock in one piece.
+func New(servers []string, opts *Options) *Store {
+	s := &Store{}
+	if opts != nil {
+		s.opts = *opts
+	}
+	if s.opts.Prefix == "" {
+		s.opts.Prefix = DefaultPrefix
+	}
+	if s.opts.Conns <= 0 {
+		s.opts.Conns = conns
+	}
+	s.bad = checkPrefix(s.opts.Prefix)
+	if len(servers) == 0 {
+		s.bad = fmt.Errorf("%w: the store has no Memcached server", driver.ErrInvalid)
+	}
+	for _, addr := range servers {
+		s.servers = append(s.servers, newServer(withPort(addr), &s.opts))
+	}
+	return s
+}
+
+// Acquire requests a claim, as driver.Store describes.
+func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	if err := s.check(c); err != nil {
+		return driver.Grant{}, err
+	}
+	known := s.holds.take(c.ID)
+	asked := known != nil
+	if !asked && s.resting.Resting(c.Key) {
+		if c.Wait {
+			s.holds.put(c.ID, &hold{}, c.TTL)
+		}
+		return driver.Grant{Pause: backoff.Pause, Blocked: backoff.ErrResting}, nil
+	}
+	var g driver.Grant
+	var invalid error
+	j := s.job(c.Key)
+	j.guess, j.short, j.fresh = !asked, asked && c.Exclusive(), c.ID
+	if c.Wait && asked && known.cas == 0 {
+		j.beside = fmt.Sprintf("ms %s 0 T%d\r\n\r\n", s.opts.mark(j.item), markTime)
+	}
+	j.decide = func(b *book.Book, m book.Moment, since int64) bool {
+		c := c
+		c.Wait, c.Span = false, 1 // There is no queue, and no way to reserve tokens.
+		g, invalid = b.Acquire(m, c, "")
+		g.Floor = 0
+		if !g.OK {
+			g.Pause = firstPause
+		}
+		e := held(b, c.ID)
+		if e == nil || e.Left {
+			return false
+		}
+		if e.Since == 0 {
+			e.Since = since
+		}
+		return true
+	}
+	s.run(ctx, []*job{j})
+	if err := errors.Join(j.err, invalid); err != nil {
+		return driver.Grant{}, err
+	}
+	if j.token != 0 {
+		g.Fence = j.token
+	}
+	switch known := j.knows(); {
+	case known != nil:
+		s.holds.put(c.ID, known, c.TTL)
+	case c.Wait && !g.OK:
+		s.holds.put(c.ID, &hold{}, c.TTL) // The next call begins with a look.
+	}
+	return g, nil
+}
+
+// Renew extends claims, as driver.Store describes.
+func (s *Store) Renew(ctx context.Context, cs []driver.Claim) []error {
+	renew := func(b *book.Book, m book.Moment, c driver.Claim) (write bool, err error) {
+		e := held(b, c.ID)
+		left := e != nil && e.Left
+		err = b.Renew(m, c)
+		return err == nil && !left, err
+	}
+	return s.each(ctx, cs, renew, false)
+}
+
+// Release ends claims, as driver.Store describes.
+func (s *Store) Release(ctx context.Context, cs []driver.Claim) []error {
+	release := func(b *book.Book, m book.Moment, c driver.Claim) (write bool, err error) {
+		err = b.Release(m, c)
+		return err == nil || c.Late, err
+	}
+	return s.each(ctx, cs, release, true)
+}
+
+// A change is the effect of a call on one claim.
+type change func(b *book.Book, m book.Moment, c driver.Claim) (write bool, err error)
+
+// each changes claims, those on one key together, and returns one error for each claim, or
+// nil. ends says whether the change is to end the claims.
+func (s *Store) each(ctx context.Context, cs []driver.Claim, do change, ends bool) []error {
+	errs := make([]error, len(cs))
+	parts := make(map[string][]int) // by key: the indices of the claims
+	var jobs []*job
+	for i, c := range cs {
+		if errs[i] = s.check(c); errs[i] != nil {
+			continue
+		}
+		if parts[c.Key] == nil {
+			jobs = append(jobs, s.job(c.Key))
+		}
+		parts[c.Key] = append(parts[c.Key], i)
+	}
+	for _, j := range jobs {
+		s.prepare(j, cs, parts[j.key], errs, do, ends)
+	}
+	s.run(ctx, jobs)
+	for _, j := range jobs {
+		if ends && j.marked {
+			s.resting.Released(j.key)
+		}
+		for _, i := range parts[j.key] {
+			if j.err != nil {
+				errs[i] = j.err
+			}
+			if known := j.knows(); known != nil { // The job was for this claim alone.
+				s.holds.put(cs[i].ID, known, cs[i].TTL)
+			}
+		}
+	}
+	for _, err := range errs {
+		if err != nil {
+			return errs
+		}
+	}
+	return nil
+}
+
+// prepare sets up a job to change some of the claims.
+func (s *Store) prepare(j *job, cs []driver.Claim, part []int, errs []error, do change, ends bool) {
+	if ends {
+		j.beside = "mg " + s.opts.mark(j.item) + "\r\n"
+	}
+	tried := make([]bool, len(part)) // an earlier decision of the job has ended this claim
+	j.decide = func(b *book.Book, m book.Moment, _ int64) (write bool) {
+		for n, i := range part {
+			var w bool
+			w, errs[i] = do(b, m, cs[i])
+			write = write || w
+			switch {
+			case errs[i] == nil:
+				tried[n] = true
+			case ends && tried[n] && j.unsure != "":
+				errs[i] = nil // This call has ended the claim, but the answer was lost.
+			}
+		}
+		return write
+	}
+	for _, i := range part {
+		j.hold = s.holds.take(cs[i].ID)
+	}
+	switch {
+	case len(part) > 1:
+		j.hold = nil
+	case !ends:
+		j.fresh = cs[part[0]].ID
+	}
+}
+
+func (s *Store) job(key string) *job {
+	return &job{key: key, item: s.opts.item(key), clock: s.opts.clock()}
+}
+
+func (s *Store) check(c driver.Claim) error {
+	switch {
+	case s.bad != nil:
+		return s.bad
+	case c.TTL < minTTL && !c.Leave || c.TTL > maxTTL:
+		return fmt.Errorf("%w: a TTL of %v (Memcached counts seconds: want %v to five years)", driver.ErrInvalid, c.TTL, minTTL)
+	case c.Key == "" || len(c.Key) > driver.MaxKey:
+		return fmt.Errorf("%w: a key of %d bytes (want 1 to %d)", driver.ErrInvalid, len(c.Key), driver.MaxKey)
+	case c.Fence != 0:
+		return fmt.Errorf("%w: a token that is asked for (Memcached gives those that it counts)", driver.ErrInvalid)
+	}
+	return nil
+}
+
+func held(b *book.Book, id string) *book.Entry {
+	for i := range b.Held {
+		if b.Held[i].ID == id {
+			return &b.Held[i]
+		}
+	}
+	return nil
+}
+
+// Close ends the connections. Claims stand until their TTL ends. Calls under way complete;
+// later calls fail.
+func (s *Store) Close() error {
+	for _, server := range s.servers {
+		server.close()
+	}
+	return nil
+}
+
+// run runs jobs: those of one server together, different servers at the same time.
+func (s *Store) run(ctx context.Context, jobs []*job) {
+	if len(jobs) == 1 && jobs[0].step != done {
+		choose(s.servers, jobs[0].key).run(ctx, jobs)
+		return
+	}
+	parts := make(map[*server][]*job)
+	for _, j := range jobs {
+		if j.step != done {
+			server := choose(s.servers, j.key)
+			parts[server] = append(parts[server], j)
+		}
+	}
+	var all sync.WaitGroup
+	for server, part := range parts {
+		all.Go(func() { server.run(ctx, part) })
+	}
+	all.Wait()
+}

@@ -1,0 +1,70 @@
+package mysqllock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/servers"
+	"github.com/holdfast-go/holdfast/internal/session/sessiontest"
+)
+
+// TestSessionWaiters counts the connections of 1,000 who wait, or of a tenth in the
+// short form: one for each process.
+func TestSessionWaiters(t *testing.T) {
+	t.Parallel()
+	waiters := 1000
+	if testing.Short() {
+		waiters = 100
+	}
+	maria := shared.Database(t)
+	refused := make(map[string]chan struct{}) // by key, when its waiter has asked
+	var held []*holdfast.Lock
+	holder := locker(t, maria.URL(), &holdfast.Options{TTL: sessiontest.Patience})
+	for i := range waiters {
+		held = append(held, sessiontest.Locked(t, holder, fmt.Sprint("waiters/", i)))
+		refused[held[i].Key()] = make(chan struct{}, 1)
+	}
+	lk := locker(t, maria.URL(), &holdfast.Options{TTL: sessiontest.Patience, Trace: &holdfast.Trace{Tried: func(e holdfast.Event) {
+		if !errors.Is(e.Err, holdfast.ErrHeld) {
+			return
+		}
+		select {
+		case refused[e.Key] <- struct{}{}:
+		default:
+		}
+	}}})
+	ctx, cancel := context.WithTimeout(context.Background(), 4*sessiontest.Patience)
+	defer cancel()
+	var all sync.WaitGroup
+	for _, before := range held {
+		all.Go(func() {
+			l, err := servers.Patient(ctx, lk.Lock, before.Key())
+			if err == nil {
+				err = sessiontest.Unlock(l)
+			}
+			if err != nil {
+				t.Errorf("%s: %v", before.Key(), err)
+			}
+		})
+	}
+	for key, asked := range refused {
+		select {
+		case <-asked:
+		case <-ctx.Done():
+			t.Fatalf("nobody has asked for %s", key)
+		}
+	}
+	const count = "SELECT count(*) FROM information_schema.processlist WHERE db = database() AND id <> connection_id()"
+	// The server may still end connections that are closed.
+	servers.Until(t, fmt.Sprint("two connections of two processes, one with ", waiters, " waiters"), func() bool { return maria.Must(count) == "2" })
+	for _, l := range held {
+		if err := sessiontest.Unlock(l); err != nil {
+			t.Error(err)
+		}
+	}
+	all.Wait()
+}

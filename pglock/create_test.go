@@ -1,0 +1,88 @@
+package pglock
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/servers"
+	"github.com/holdfast-go/holdfast/internal/session/sessiontest"
+)
+
+// opened returns a store that is not prepared.
+func opened(t *testing.T, url string) driver.Creator {
+	t.Helper()
+	s := servers.Insist(t, func(ctx context.Context) (driver.Store, error) { return driver.Open(ctx, url) })
+	t.Cleanup(func() { s.Close() })
+	return s.(driver.Creator)
+}
+
+// TestCreateTogether: deployments begin on many machines at once.
+func TestCreateTogether(t *testing.T) {
+	t.Parallel()
+	for _, query := range []string{"&table=together", "&mode=session&sequence=together_fence"} {
+		stores := make([]driver.Creator, 8)
+		for i := range stores {
+			stores[i] = opened(t, server.URL()+query)
+		}
+		var all sync.WaitGroup
+		for _, s := range stores {
+			all.Go(func() {
+				if err := s.Create(context.WithoutCancel(t.Context())); err != nil {
+					t.Errorf("%s: %v", query, err)
+				}
+			})
+		}
+		all.Wait()
+	}
+}
+
+// TestSchema: what Schema tells is all that Create does.
+func TestSchema(t *testing.T) {
+	t.Parallel()
+	for _, query := range []string{"&table=by_hand", "&mode=session&sequence=by_hand_fence"} {
+		s := opened(t, server.URL()+query)
+		server.Must(strings.Join(s.Schema(), ";\n"))
+		warnings, err := s.Check(t.Context())
+		warnings = slices.DeleteFunc(warnings, func(w string) bool { return strings.HasPrefix(w, "fsync is off") }) // as it is here
+		if err != nil || len(warnings) > 0 {
+			t.Errorf("%s: Check returned %q and %v", query, warnings, err)
+		}
+	}
+	if got := server.Must("SELECT version FROM by_hand WHERE name = ''"); strings.TrimSpace(got) != "1" {
+		t.Errorf("the row without a name has version %q", got)
+	}
+}
+
+// TestNotCreated: who opens the store hears at once what is wrong, and what to
+// do.
+func TestNotCreated(t *testing.T) {
+	t.Parallel()
+	server.Must(`
+		CREATE TABLE strange (name text);
+		CREATE ROLE reader LOGIN PASSWORD 'reads';
+		CREATE SCHEMA closed; CREATE TABLE closed.locks (name text)`)
+	reader := strings.Replace(server.URL(), "postgres:secret@", "reader:reads@", 1)
+	for url, words := range map[string]string{
+		server.URL() + "&table=absent":       `there is no table absent as this version needs it: run "holdfast init" once with the URL of this store`,
+		server.URL() + "&table=nowhere.else": "there is no table nowhere.else",
+		server.URL() + "&table=strange":      "the table strange is not one of this package's",
+		reader + "&table=closed.locks":       "this user may not do that with the table closed.locks",
+	} {
+		if err := sessiontest.Refused(t, url); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), words) {
+			t.Errorf("%s: got %v, want an ErrInvalid with %q", url, err, words)
+		}
+	}
+	for url, words := range map[string]string{
+		server.URL() + "&table=nowhere.else": "there is no schema, or database, in which the table nowhere.else could be",
+		reader + "&table=mine":               "to make it takes the right to create tables",
+	} {
+		if err := opened(t, url).Create(t.Context()); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), words) {
+			t.Errorf("%s: Create returned %v, want an ErrInvalid with %q", url, err, words)
+		}
+	}
+}

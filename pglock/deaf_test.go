@@ -1,0 +1,87 @@
+package pglock
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/servers"
+	"github.com/holdfast-go/holdfast/internal/session/sessiontest"
+)
+
+// A waiter that cannot listen is told nothing, so nothing is sent to it; it asks,
+// and does not write the same again at once.
+func TestWaiterThatCannotListen(t *testing.T) {
+	t.Parallel()
+	proxy := servers.StartProxy(t, server.Addr())
+	proxy.Refuse(true)
+	url := server.URL() + "&table=deaf"
+	var stores []*Store
+	for _, at := range []string{url, url + "&listen=" + proxy.Addr()} {
+		s := servers.Insist(t, func(ctx context.Context) (driver.Store, error) { return driver.Open(ctx, at) })
+		if err := s.(*Store).Create(sessiontest.Bounded(t)); err != nil {
+			t.Fatal(err)
+		}
+		stores = append(stores, s.(*Store))
+	}
+	conn, err := pgx.Connect(sessiontest.Bounded(t), server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close(context.Background()) })
+
+	refused := make(chan struct{}, 1000)
+	trace := &holdfast.Trace{Tried: func(e holdfast.Event) {
+		if errors.Is(e.Err, holdfast.ErrHeld) {
+			refused <- struct{}{}
+		}
+	}}
+	a, b := holdfast.New(stores[0], nil), holdfast.New(stores[1], &holdfast.Options{Trace: trace})
+	t.Cleanup(func() { a.Close(); b.Close() })
+	held := sessiontest.Locked(t, a, "key")
+	done, began := make(chan error, 1), time.Now()
+	go func() {
+		l, err := servers.Patient(sessiontest.Bounded(t), b.Lock, "key")
+		if err == nil {
+			err = sessiontest.Unlock(l)
+		}
+		done <- err
+	}()
+	var versions []int64
+	for len(versions) < 5 { // after 0, 5, 10, 20 and 40 milliseconds
+		select {
+		case <-refused:
+		case err := <-done:
+			t.Fatalf("the waiter was not refused five times: %v", err)
+		}
+		var version int64
+		var claims string
+		if err := conn.QueryRow(sessiontest.Bounded(t), "SELECT version, claims FROM deaf WHERE name = 'key'").Scan(&version, &claims); err != nil {
+			t.Fatal(err)
+		}
+		_, line, ok := strings.Cut(claims, `"line"`)
+		if strings.Contains(line, `"to"`) {
+			t.Fatalf("a waiter that hears nothing is in line as %s", claims)
+		}
+		if ok { // A slow machine may have cost the waiter its place.
+			versions = append(versions, version)
+		}
+	}
+	// On a slow machine a place is renewed, after an eighth of the time for which it lasts.
+	renewed := time.Since(began) / (driver.Claim{TTL: time.Hour}.Alive() / 8)
+	if wrote := versions[4] - versions[0]; wrote > 2+int64(renewed) {
+		t.Errorf("four times asking wrote %d times", wrote)
+	}
+	if err := sessiontest.Unlock(held); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}

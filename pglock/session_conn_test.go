@@ -1,0 +1,96 @@
+package pglock
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/holdfast-go/holdfast/internal/session"
+	"github.com/holdfast-go/holdfast/internal/session/sessiontest"
+)
+
+// TestSessionKeepsNoLockUnseen: when the token cannot be drawn, and the lock that
+// was taken for it cannot be given back, the session ends, and the lock with it.
+func TestSessionKeepsNoLockUnseen(t *testing.T) {
+	t.Parallel()
+	server.Must("CREATE DATABASE unseen")
+	server.Must("CREATE ROLE unseen LOGIN PASSWORD 'unseen'")
+	at := strings.Replace(strings.Replace(server.URL(), "/postgres?", "/unseen?", 1), "postgres:secret@", "unseen:unseen@", 1)
+	in := func(sql string) {
+		t.Helper()
+		server.Must("\\connect unseen\n" + sql)
+	}
+	in("CREATE SEQUENCE unseen INCREMENT BY 64 MAXVALUE 9007199254740928; GRANT ALL ON SEQUENCE unseen TO unseen")
+	s := &sessionServer{config: config(t, at), sequence: "unseen"}
+	lost := make(chan error, 1)
+	conn, err := s.Open(sessiontest.Bounded(t), "unseen", time.Hour, session.Events{
+		Lost: func(err error) { lost <- err },
+		Free: func(string) {},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(errClosed)
+	in("DROP SEQUENCE unseen; REVOKE EXECUTE ON FUNCTION pg_advisory_unlock(bigint) FROM PUBLIC")
+	tried := make(chan error, 1)
+	conn.Try(s.Name("key"), false, func(_ uint64, err error) { tried <- err })
+	if err := <-tried; err == nil || !strings.Contains(err.Error(), "could not open relation") {
+		t.Errorf("without the sequence: %v", err)
+	}
+	select {
+	case err := <-lost:
+		if !strings.Contains(err.Error(), "pg_advisory_unlock") {
+			t.Errorf("the session has ended with %v", err)
+		}
+	case <-time.After(sessiontest.Patience):
+		t.Error("the session goes on, and has a lock that nobody knows of")
+	}
+}
+
+// TestWireTellsEmptyFromNull: the first answer of a connection may be either.
+func TestWireTellsEmptyFromNull(t *testing.T) {
+	t.Parallel()
+	for value, null := range map[string]bool{"''": false, "NULL": true} {
+		conn, err := pgconn.Connect(sessiontest.Bounded(t), server.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := conn.Prepare(sessiontest.Bounded(t), "value", "SELECT "+value+"::text", nil); err != nil {
+			t.Fatal(err)
+		}
+		hijacked, err := conn.Hijack()
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := newWire(hijacked.Conn, hijacked.Frontend, wireEvents{func(uint32, string) {}, func(error) {}})
+		answered := make(chan bool, 1)
+		w.send("value", func(value []byte, err error) { answered <- err == nil && value == nil })
+		if got := <-answered; got != null {
+			t.Errorf("%s is taken for NULL: %t", value, got)
+		}
+		w.close(errClosed)
+	}
+}
+
+// TestSessionServes has what servers say of themselves that are not there to ask.
+func TestSessionServes(t *testing.T) {
+	t.Parallel()
+	const pid = 42
+	for row, words := range map[string]string{
+		"42 130099 f": "session mode needs PostgreSQL 14 or newer, which can end a silent session; this one has the version number 130099",
+		"42 90624 f":  "PostgreSQL 14 or newer",
+		"43 150018 f": "connect to the server itself, or use lease mode",
+	} {
+		expectInvalid(t, serves(pid, strings.Fields(row)), words)
+	}
+	if err := serves(pid, []string{"42", "150018", "t"}); err == nil || !strings.Contains(err.Error(), "standby") {
+		t.Errorf("a standby: %v", err)
+	}
+	for _, row := range []string{"42 140000 f", "42 180001 f"} {
+		if err := serves(pid, strings.Fields(row)); err != nil {
+			t.Errorf("%s: %v", row, err)
+		}
+	}
+}

@@ -1,0 +1,215 @@
+package leases
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/servers"
+)
+
+// Leavers ask a server through a proxy, and give up.
+type leavers struct {
+	*testing.T
+	store store
+	locks *holdfast.Locker // on it
+	proxy *servers.Proxy
+	most  int // connections that it may have
+}
+
+// enoughTime is how long what was sent has to come to its end.
+const enoughTime = time.Second
+
+// leave lets many ask and give up while the server is silent, until it has answered in
+// time to those who had left. It has no more connections to make for that.
+func (l *leavers) leave(who string, ask func(c driver.Claim, wait time.Duration) error) {
+	l.Helper()
+	tries := 0
+	try := func() (inTime bool) {
+		tries++
+		before, began := max(l.proxy.Accepted(), l.most), time.Now()
+		list := askers(fmt.Sprint(who, tries))
+		l.proxy.Replies.Hold(true)
+		var all sync.WaitGroup
+		for i, c := range list {
+			all.Go(func() {
+				if err := ask(c, time.Duration(i%5+1)*time.Millisecond); err == nil {
+					l.Errorf("%s: a silent server has answered", who)
+				}
+			})
+		}
+		all.Wait()
+		l.proxy.Replies.Hold(false)
+		must(l, unlock(lock(l, l.locks, "key of nobody else")))
+		inTime = time.Since(began) < enoughTime
+		if n := l.proxy.Accepted() - before; n > 0 && inTime {
+			l.Errorf("%s: %d who gave up have cost %d connections", who, len(list), n)
+		}
+		for i, err := range l.store.Release(l.Context(), list) {
+			if err != nil && !errors.Is(err, driver.ErrLost) {
+				l.Errorf("release of %s: %v", list[i].ID, err)
+			}
+		}
+		return inTime
+	}
+	for began := time.Now(); !try(); {
+		if time.Since(began) > patience {
+			l.Logf("%s: not proved on a machine this slow", who)
+			return
+		}
+	}
+}
+
+// wanted is how many keys askers want.
+const wanted = 7
+
+// askers are many who want a few keys. Some would wait in line.
+func askers(name string) (list []driver.Claim) {
+	for i := range 40 {
+		c := exclusive(fmt.Sprint("key", i%wanted), fmt.Sprint(name, i))
+		c.Wait, c.Late = i%2 == 0, true
+		list = append(list, c)
+	}
+	return list
+}
+
+// warm opens all connections.
+func (l *leavers) warm() {
+	inParallel(l.T, 2*l.most, 20*l.most, func(i int) error {
+		c := exclusive(fmt.Sprint("before", i), "holder")
+		if _, err := l.store.Acquire(l.Context(), c); err != nil {
+			return err
+		}
+		return l.store.Release(l.Context(), []driver.Claim{c})[0]
+	})
+	must(l, unlock(lock(l, l.locks, "before")))
+}
+
+// Who gives up while the server is silent for a moment costs it no connection, and
+// leaves nothing.
+func TestLeavingCostsNoConnection(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		at, conns := create(t, e.shared.URL()), 4
+		l := &leavers{T: t, proxy: servers.StartProxy(t, e.shared.Addr()), most: conns}
+		if e == postgres {
+			l.most++ // It listens.
+		}
+		l.store = open(t, with(through(at, l.proxy.Addr()), "conns", fmt.Sprint(conns)))
+		l.locks = lockerOf(t, l.store, nil)
+		l.warm()
+		l.leave("a store", func(c driver.Claim, wait time.Duration) error {
+			ctx, cancel := context.WithTimeout(t.Context(), wait)
+			defer cancel()
+			_, err := l.store.Acquire(ctx, c)
+			return err
+		})
+		l.leave("a locker", func(c driver.Claim, wait time.Duration) error {
+			lock, err := l.locks.Lock(t.Context(), c.Key, holdfast.Wait(wait))
+			if err == nil {
+				return unlock(lock)
+			}
+			return err
+		})
+		beside := open(t, at)
+		until(t, "nothing to be left", func() bool {
+			for _, err := range beside.Keys(t.Context(), "") {
+				must(t, err)
+				return false
+			}
+			return true
+		})
+		for i := range wanted {
+			must(t, unlock(lock(t, l.locks, fmt.Sprint("key", i))))
+		}
+	})
+}
+
+// Those who ask for keys whose rows somebody's transaction has locked, and give up, are
+// in nobody's way: other keys are locked, renewed and unlocked meanwhile.
+func TestOtherKeysGoOn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes 15 s of a processor: make prove")
+	}
+	each(t, func(t *testing.T, e *engine) {
+		at := create(t, e.shared.URL())
+		const ttl, enoughRenewals, attempts = 3 * time.Second, 2, 3
+		var renewals, risks atomic.Int64
+		locks := locker(t, at, &holdfast.Options{TTL: ttl, Trace: &holdfast.Trace{
+			Renewed: func(e holdfast.Event) {
+				if e.Key == "held" {
+					renewals.Add(1)
+				}
+			},
+		}})
+		beside := locker(t, at, &holdfast.Options{TTL: ttl, Trace: &holdfast.Trace{
+			AtRisk: func(holdfast.Event) { risks.Add(1) },
+		}})
+		locked := []string{"locked0", "locked1", "locked2", "locked3"}
+		db, _ := e.pool(t, at, 1)
+		tx, err := db.BeginTx(t.Context(), nil)
+		must(t, err)
+		for _, key := range locked {
+			must(t, unlock(lock(t, locks, key))) // Now it has a row.
+			_, err := tx.ExecContext(t.Context(), "UPDATE "+table(at)+" SET since = since WHERE name = '"+key+"'")
+			must(t, err)
+		}
+
+		// A machine that is too slow for those who have a pool of their own says nothing.
+		seen := int64(0) // renewals, in all attempts
+		attempt := func() (fast bool) {
+			held, control := lock(t, locks, "held"), lock(t, beside, "beside")
+			renewals.Store(0)
+			risks.Store(0)
+			enough, stop := context.WithCancel(t.Context())
+			pace := time.NewTicker(5 * time.Millisecond) // leaves something of the processor to others
+			defer pace.Stop()
+			var leaving sync.WaitGroup
+			for _, key := range locked {
+				leaving.Go(func() {
+					for enough.Err() == nil {
+						ctx, cancel := context.WithTimeout(enough, 5*time.Millisecond)
+						if _, err := locks.TryLock(ctx, key); err == nil {
+							t.Error("a row that somebody has locked was written")
+						}
+						cancel()
+					}
+				})
+			}
+			for held.Err() == nil && renewals.Load() < enoughRenewals {
+				<-pace.C
+				must(t, unlock(lock(t, locks, "other")))
+			}
+			stop()
+			leaving.Wait()
+			seen += renewals.Load()
+			fast = risks.Load() == 0 && control.Err() == nil
+			if err := held.Err(); err != nil && fast {
+				t.Errorf("another key after %d renewals: %v", renewals.Load(), err)
+			}
+			unlock(held)
+			unlock(control)
+			return fast
+		}
+		proved := false
+		for n := 0; n < attempts && !proved; n++ {
+			proved = attempt()
+		}
+		must(t, tx.Rollback())
+		for _, key := range locked {
+			must(t, unlock(lock(t, locks, key)))
+		}
+		switch {
+		case proved:
+		case seen == 0:
+			t.Error("another key was never renewed")
+		default:
+			t.Skip("not proved on a machine this slow")
+		}
+	})
+}

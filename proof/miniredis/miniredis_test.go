@@ -1,0 +1,169 @@
+package miniredis_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/servers"
+	"github.com/holdfast-go/holdfast/redislock"
+	"github.com/holdfast-go/holdfast/redislock/goredis"
+)
+
+// onMiniredis runs a test on a miniredis with stores of both libraries. The
+// package comment of redislock says what works there.
+func onMiniredis(t *testing.T, test func(t *testing.T, m *miniredis.Miniredis, open func(testing.TB) *redislock.Store)) {
+	t.Run("rueidis", func(t *testing.T) {
+		t.Parallel()
+		m := miniredis.RunT(t)
+		test(t, m, func(t testing.TB) *redislock.Store {
+			t.Helper()
+			store := servers.Insist(t, func(ctx context.Context) (driver.Store, error) { return driver.Open(ctx, "redis://"+m.Addr()) })
+			return store.(*redislock.Store)
+		})
+	})
+	t.Run("go-redis", func(t *testing.T) {
+		t.Parallel()
+		m := miniredis.RunT(t)
+		test(t, m, func(t testing.TB) *redislock.Store {
+			// A busy machine may leave the test without a processor for seconds.
+			client := redis.NewClient(&redis.Options{Addr: m.Addr(), DialTimeout: time.Minute, ReadTimeout: time.Minute})
+			t.Cleanup(func() { client.Close() })
+			return goredis.New(client, nil)
+		})
+	})
+}
+
+// TestMiniredisLocker does what tests of applications do. miniredis counts no time
+// unless it is told to, so locks of a process that has gone stay until FastForward.
+func TestMiniredisLocker(t *testing.T) {
+	t.Parallel()
+	onMiniredis(t, func(t *testing.T, m *miniredis.Miniredis, open func(testing.TB) *redislock.Store) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		renewed := make(chan holdfast.Event, 100)
+		locker := func() *holdfast.Locker {
+			locks := holdfast.New(open(t), &holdfast.Options{Trace: &holdfast.Trace{Renewed: func(e holdfast.Event) { renewed <- e }}})
+			t.Cleanup(func() { locks.Close() })
+			return locks
+		}
+		a, b := locker(), locker()
+
+		t.Log("a lock with waiters")
+		held := lock(ctx, t, a, "key")
+		var waiters sync.WaitGroup
+		for _, locks := range []*holdfast.Locker{a, b, locker(), locker()} {
+			waiters.Go(func() {
+				l, err := servers.Patient(ctx, locks.Lock, "key")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				unlock(t, l)
+			})
+		}
+		servers.Until(t, "the waiters to stand in line", func() bool { // One process sends one waiter.
+			return len(must(b.Holders(ctx, "key"))(t)) == 1+3
+		})
+		unlock(t, held)
+		waiters.Wait()
+
+		t.Log("slots, readers and several keys")
+		one, two := lock(ctx, t, a, "pool", holdfast.Slots(2)), lock(ctx, t, b, "pool", holdfast.Slots(2))
+		wantHeld(t, b, "pool", holdfast.Slots(2))
+		unlock(t, one, two)
+		one, two = lock(ctx, t, a, "page", holdfast.Shared()), lock(ctx, t, b, "page", holdfast.Shared())
+		wantHeld(t, b, "page")
+		unlock(t, one, two)
+		lockAll := func(ctx context.Context, _ string, opts ...holdfast.LockOption) (*holdfast.Group, error) {
+			return a.LockAll(ctx, []string{"x", "y", "z"}, opts...)
+		}
+		group := must(servers.Patient(ctx, lockAll, "all"))(t)
+		wantHeld(t, b, "y")
+		unlock(t, group)
+
+		t.Log("a renewal")
+		kept := lock(ctx, t, a, "kept")
+		for key := ""; key != kept.Key() && kept.Err() == nil; {
+			select {
+			case e := <-renewed:
+				key = e.Key
+				if e.Err != nil {
+					t.Error(e.Err)
+				}
+			case <-kept.Done():
+				t.Error(kept.Err())
+			}
+		}
+		unlock(t, kept)
+
+		t.Log("a process that has gone")
+		claim := driver.Claim{Key: "gone", ID: "gone", Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: time.Minute}
+		if g, err := open(t).Acquire(ctx, claim); err != nil || !g.OK {
+			t.Fatalf("Acquire: %+v, %v", g, err)
+		}
+		wantHeld(t, b, "gone")
+		m.FastForward(claim.TTL + time.Second)
+		unlock(t, lock(ctx, t, b, "gone"))
+		servers.Until(t, "miniredis to keep the highest token only", func() bool {
+			m.FastForward(claim.TTL) // A release that came late has left a tomb.
+			return len(m.Keys()) == 1
+		})
+	})
+}
+
+// TestMiniredisIsQuiet opens a Locker, as programs do, which looks for settings that
+// weaken locks.
+func TestMiniredisIsQuiet(t *testing.T) {
+	t.Parallel()
+	m := miniredis.RunT(t)
+	var log strings.Builder
+	locks := servers.Insist(t, func(ctx context.Context) (*holdfast.Locker, error) {
+		return holdfast.Open(ctx, "redis://"+m.Addr(), &holdfast.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	})
+	if err := locks.Close(); err != nil || log.String() != "" {
+		t.Errorf("closed with %v; logged %q", err, log.String())
+	}
+}
+
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func lock(ctx context.Context, t *testing.T, locks *holdfast.Locker, key string, opts ...holdfast.LockOption) *holdfast.Lock {
+	t.Helper()
+	return must(servers.Patient(ctx, locks.Lock, key, opts...))(t)
+}
+
+// unlock leaves to the background what is not answered in time.
+func unlock(t *testing.T, held ...interface{ Unlock() error }) {
+	t.Helper()
+	for _, l := range held {
+		if err := l.Unlock(); err != nil && (!errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, holdfast.ErrLost)) {
+			t.Error(err)
+		}
+	}
+}
+
+func wantHeld(t *testing.T, locks *holdfast.Locker, key string, opts ...holdfast.LockOption) {
+	t.Helper()
+	if _, err := servers.Patient(t.Context(), locks.TryLock, key, opts...); !errors.Is(err, holdfast.ErrHeld) {
+		t.Errorf("%s: %v, want ErrHeld", key, err)
+	}
+}

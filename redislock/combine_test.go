@@ -1,0 +1,163 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/servers"
+)
+
+// A jam is a Store whose server hangs while its calls gather.
+type jam struct {
+	*testing.T
+	*Store
+	server *servers.Redis
+	calls  sync.WaitGroup
+}
+
+func newJam(t *testing.T) *jam {
+	server := servers.StartRedis(t)
+	s := NewConn(dial(t, server), nil)
+	t.Cleanup(func() { s.Close() })
+	return &jam{T: t, Store: s, server: server}
+}
+
+func (j *jam) claim(key, id string) driver.Claim {
+	return driver.Claim{Key: key, ID: id, Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: time.Minute}
+}
+
+// ask lets a call run which is granted or not.
+func (j *jam) ask(ctx context.Context, c driver.Claim, ok bool) {
+	j.calls.Go(func() {
+		if g, err := j.Acquire(ctx, c); err != nil || g.OK != ok || ok && g.Fence == 0 {
+			j.Errorf("%s was answered %+v, %v; want %v", c.ID, g, err, ok)
+		}
+	})
+}
+
+// end lets a release run of a claim that is there or not.
+func (j *jam) end(c driver.Claim, there bool) {
+	j.calls.Go(func() {
+		if err := j.Release(j.Context(), []driver.Claim{c})[0]; err != nil && !errors.Is(err, driver.ErrLost) || (err == nil) != there {
+			j.Errorf("release of %s: %v; was it there: %v", c.ID, err, there)
+		}
+	})
+}
+
+// gather returns when so many calls wait for the next flight.
+func (j *jam) gather(c *combiner, n int) {
+	j.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for late := time.After(time.Minute); ; {
+		c.mu.Lock()
+		waiting, flying := len(c.waiting), c.flights
+		c.mu.Unlock()
+		if flying == maxFlights && waiting == n {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-late:
+			j.Fatalf("%d calls wait and %d are on their way; want %d and %d", waiting, flying, n, maxFlights)
+		}
+	}
+}
+
+// TestCallsThatGoTogether mixes the usual case with all others, and several
+// terms.
+func TestCallsThatGoTogether(t *testing.T) {
+	j := newJam(t)
+	held, again, buried := j.claim("held", "holder"), j.claim("again", "again"), j.claim("buried", "buried")
+	for _, c := range []driver.Claim{held, again} {
+		if g, err := j.Acquire(t.Context(), c); err != nil || !g.OK {
+			t.Fatal(g, err)
+		}
+	}
+	buried.Late = true
+	ended := time.Now()
+	j.Release(t.Context(), []driver.Claim{buried})
+
+	j.server.Pause()
+	for i := range maxFlights {
+		j.ask(t.Context(), j.claim(fmt.Sprint("lone", i), fmt.Sprint("lone", i)), true)
+	}
+	j.gather(j.acquires, 0)
+	var free []driver.Claim
+	for i := range maxSeats + 2 {
+		c := j.claim(fmt.Sprint("key", i), fmt.Sprint("id", i))
+		if i%3 == 0 {
+			c.Weight, c.Note = 1, "a reader"
+		}
+		free = append(free, c)
+		j.ask(t.Context(), c, true)
+	}
+	j.ask(t.Context(), j.claim("held", "other"), false)
+	j.ask(t.Context(), again, true)
+	j.calls.Go(func() {
+		if g, err := j.Acquire(t.Context(), buried); err != nil || g.OK && time.Since(ended) < lateness {
+			t.Errorf("the claim that has ended was answered %+v, %v", g, err)
+		}
+	})
+	j.ask(t.Context(), free[0], true) // the same once more
+	j.gather(j.acquires, len(free)+4)
+	j.server.Resume()
+	j.calls.Wait()
+	fences := make(map[uint64]bool)
+	for _, c := range free {
+		hs, err := j.Holders(t.Context(), c.Key)
+		if err != nil || len(hs) != 1 || hs[0].Weight != c.Weight || hs[0].Note != c.Note || fences[hs[0].Fence] {
+			t.Errorf("%s is held by %+v, %v", c.Key, hs, err)
+			continue
+		}
+		fences[hs[0].Fence] = true
+	}
+
+	j.server.Pause()
+	j.end(held, true)
+	j.end(again, true)
+	j.gather(j.releases, 0)
+	for _, c := range free {
+		j.end(c, true)
+	}
+	j.end(j.claim("key0", "stranger"), false)
+	j.gather(j.releases, len(free)+1)
+	j.server.Resume()
+	j.calls.Wait()
+	for key := range j.Keys(t.Context(), "key") {
+		t.Errorf("%s is held still", key)
+	}
+}
+
+// TestGivenUpIsNotAsked cancels a call that waits for the next flight.
+func TestGivenUpIsNotAsked(t *testing.T) {
+	j := newJam(t)
+	j.server.Pause()
+	for i := range maxFlights {
+		j.ask(t.Context(), j.claim(fmt.Sprint("lone", i), fmt.Sprint("lone", i)), true)
+	}
+	j.gather(j.acquires, 0)
+	ctx, cancel := context.WithCancel(t.Context())
+	answered := make(chan error)
+	go func() {
+		_, err := j.Acquire(ctx, j.claim("given up", "given up"))
+		answered <- err
+	}()
+	j.gather(j.acquires, 1)
+	cancel()
+	if err := <-answered; !errors.Is(err, context.Canceled) {
+		t.Errorf("a call that was cancelled ended with %v", err)
+	}
+	j.ask(t.Context(), j.claim("patient", "patient"), true)
+	j.gather(j.acquires, 2)
+	j.server.Resume()
+	j.calls.Wait()
+	if hs, err := j.Holders(t.Context(), "given up"); err != nil || len(hs) > 0 {
+		t.Errorf("what nobody waits for any more was granted: %+v, %v", hs, err)
+	}
+}

@@ -1,0 +1,173 @@
+package redislock_test
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/servers"
+)
+
+// The largest token: its neighbours are exact in a float64 too.
+const maxToken = 1<<53 - 1
+
+// TestTokensEnd puts the highest token just below and beyond the end, and wants
+// tokens that differ, or an error that names the key to set.
+func TestTokensEnd(t *testing.T) {
+	server := servers.StartRedis(t)
+	store := openStore(t, server.URL())
+	for _, span := range []int{1, 2, 3, driver.MaxSpan} {
+		for below := range 4 {
+			floor := uint64(maxToken - span - below + 1)
+			setFloor(server, strconv.FormatUint(floor, 10))
+			last := floor
+			for n := range 8 {
+				c := exclusive("key", fmt.Sprint(span, below, n))
+				c.Span = span
+				g, err := store.Acquire(t.Context(), c)
+				if err != nil {
+					wantFloorError(t, err, strconv.FormatUint(last, 10))
+					if last+uint64(span) <= maxToken {
+						t.Errorf("after %d a span of %d is refused, though it fits", last, span)
+					}
+					break
+				}
+				if g.Fence <= last || g.Fence+uint64(span)-1 > maxToken {
+					t.Fatalf("after %d a span of %d got %d", last, span, g.Fence)
+				}
+				last = g.Fence + uint64(span) - 1
+				if err := store.Release(t.Context(), []driver.Claim{c})[0]; err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+}
+
+// TestSpoiledFloor writes what is no token where the highest token is kept.
+func TestSpoiledFloor(t *testing.T) {
+	server := servers.StartRedis(t)
+	store := openStore(t, server.URL())
+	for _, floor := range []string{"nan", "-nan", "inf", "-inf", "-1", "1.5", "garbage", "", "9007199254740992", "18446744073709551616", "1e300"} {
+		t.Run(floor, func(t *testing.T) {
+			for name, call := range map[string]func(key string) error{
+				"free": func(key string) error {
+					_, err := store.Acquire(t.Context(), exclusive(key, key))
+					return err
+				},
+				"at least": func(key string) error {
+					c := exclusive(key, key)
+					c.Fence = 1
+					_, err := store.Acquire(t.Context(), c)
+					return err
+				},
+				"raise": func(key string) error {
+					server.Must("DEL", "holdfast:floor")
+					c := exclusive(key, key)
+					if g, err := store.Acquire(t.Context(), c); err != nil || !g.OK {
+						t.Fatal(g, err)
+					}
+					setFloor(server, floor)
+					c.Fence = maxToken - driver.MaxSpan + 1
+					return store.Renew(t.Context(), []driver.Claim{c})[0]
+				},
+				"late": func(key string) error {
+					// A tomb makes a claim go the long way.
+					c := exclusive(key, key)
+					c.Late = true
+					if err := store.Release(t.Context(), []driver.Claim{c})[0]; !errors.Is(err, driver.ErrLost) {
+						t.Fatal(err)
+					}
+					c.ID += " another"
+					_, err := store.Acquire(t.Context(), c)
+					return err
+				},
+			} {
+				setFloor(server, floor)
+				err := call(name)
+				wantFloorError(t, err, floor)
+				if got, _ := server.Must("GET", "holdfast:floor").(string); got != floor {
+					t.Errorf("%s: the floor was %q and is now %q", name, floor, got)
+				}
+			}
+		})
+	}
+}
+
+// TestSpoiledFloorInLine lets a holder go while the floor is no number: what it
+// holds goes on and ends as ever, and the waiter is told why it gets nothing.
+func TestSpoiledFloorInLine(t *testing.T) {
+	server := servers.StartRedis(t)
+	store := openStore(t, server.URL())
+	for _, floor := range []string{"nan", strconv.FormatUint(maxToken, 10)} {
+		server.Must("FLUSHALL")
+		holder, waiter := exclusive("key", "holder "+floor), exclusive("key", "waiter "+floor)
+		waiter.Wait = true
+		if g, err := store.Acquire(t.Context(), holder); err != nil || !g.OK {
+			t.Fatal(g, err)
+		}
+		if g, err := store.Acquire(t.Context(), waiter); err != nil || g.OK {
+			t.Fatal(g, err)
+		}
+		setFloor(server, floor)
+		if g, err := store.Acquire(t.Context(), holder); err != nil || !g.OK {
+			t.Error("a holder that asks again:", g, err)
+		}
+		if err := store.Renew(t.Context(), []driver.Claim{holder})[0]; err != nil {
+			t.Error(err)
+		}
+		if err := store.Release(t.Context(), []driver.Claim{holder})[0]; err != nil {
+			t.Error(err)
+		}
+		_, err := store.Acquire(t.Context(), waiter)
+		wantFloorError(t, err, floor)
+	}
+}
+
+// TestSpoiledFloorTogether has many ask at once, who go in one script.
+func TestSpoiledFloorTogether(t *testing.T) {
+	server := servers.StartRedis(t)
+	store := openStore(t, server.URL())
+	for _, floor := range []string{"nan", "garbage", strconv.FormatUint(maxToken-2*driver.MaxSpan, 10)} {
+		setFloor(server, floor)
+		var group sync.WaitGroup
+		var mu sync.Mutex
+		given := make(map[uint64]bool)
+		for n := range 300 {
+			group.Go(func() {
+				c := exclusive(fmt.Sprint("key ", floor, n), fmt.Sprint("id ", floor, n))
+				c.Span = driver.MaxSpan
+				g, err := store.Acquire(t.Context(), c)
+				mu.Lock()
+				defer mu.Unlock()
+				if err != nil {
+					wantFloorError(t, err, "")
+				} else if given[g.Fence] || g.Fence+driver.MaxSpan-1 > maxToken {
+					t.Errorf("token %d was given twice, or goes beyond the end", g.Fence)
+				}
+				given[g.Fence] = true
+			})
+		}
+		group.Wait()
+	}
+}
+
+func setFloor(server *servers.Redis, floor string) { server.Must("SET", "holdfast:floor", floor) }
+
+// wantFloorError wants the key of the floor, its value, and what would be right.
+func wantFloorError(t *testing.T, err error, floor string) {
+	t.Helper()
+	if !errors.Is(err, driver.ErrInvalid) {
+		t.Errorf("with the floor %q: %v, want ErrInvalid", floor, err)
+		return
+	}
+	for _, part := range []string{`"holdfast:floor"`, floor, "2^53"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%v, want it to tell %q", err, part)
+		}
+	}
+}

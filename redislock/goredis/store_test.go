@@ -1,0 +1,277 @@
+package goredis_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/servers"
+	"github.com/holdfast-go/holdfast/redislock"
+	"github.com/holdfast-go/holdfast/redislock/goredis"
+)
+
+// patience bounds every wait. What works needs a hundredth.
+const patience = time.Minute
+
+// eventually waits until f returns "", which else says what is wrong.
+func eventually(t *testing.T, f func() string) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	late := time.After(patience)
+	for {
+		wrong := f()
+		if wrong == "" {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("after %v: %s", patience, wrong)
+		}
+	}
+}
+
+func exclusive(key, id string) driver.Claim {
+	return driver.Claim{Key: key, ID: id, Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: time.Minute}
+}
+
+func granted(t *testing.T, s driver.Store, c driver.Claim) {
+	t.Helper()
+	if g, err := s.Acquire(t.Context(), c); err != nil || !g.OK {
+		t.Fatalf("Acquire of %s by %s: %+v, %v", c.Key, c.ID, g, err)
+	}
+}
+
+func open(t *testing.T, opts *redis.Options) (*redislock.Store, *redis.Client) {
+	t.Helper()
+	client := redis.NewClient(opts)
+	store := goredis.New(client, nil)
+	t.Cleanup(func() { store.Close(); client.Close() })
+	return store, client
+}
+
+// unhurried are the options of a client that gives a server a minute to answer. By default
+// go-redis sends a command again after three seconds, and a release that arrives twice
+// finds nothing.
+func unhurried(r *servers.Redis) *redis.Options {
+	return &redis.Options{Addr: r.Addr(), DialTimeout: patience, ReadTimeout: patience}
+}
+
+// wait watches for a claim and asks once, so that it stands in line.
+func wait(t *testing.T, s *redislock.Store, c driver.Claim) (woken chan driver.Grant) {
+	t.Helper()
+	woken = make(chan driver.Grant, 100)
+	stop, err := s.Watch(t.Context(), c, func(g driver.Grant) { woken <- g })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(stop)
+	c.Wait = true
+	if g, err := s.Acquire(t.Context(), c); err != nil || g.OK {
+		t.Fatalf("Acquire behind another: %+v, %v", g, err)
+	}
+	return woken
+}
+
+// TestHungServer has the default options, with which go-redis itself waits for
+// three seconds, four times.
+func TestHungServer(t *testing.T) {
+	r := servers.StartRedis(t)
+	for _, prompt := range []bool{false, true} {
+		t.Run(fmt.Sprint("ContextTimeoutEnabled=", prompt), func(t *testing.T) {
+			s, _ := open(t, &redis.Options{Addr: r.Addr(), ContextTimeoutEnabled: prompt})
+			c := exclusive(t.Name(), "id")
+			claims := []driver.Claim{c, c}
+			granted(t, s, c)
+			r.Pause()
+			defer r.Resume()
+			for name, call := range map[string]func(context.Context) error{
+				"Acquire": func(ctx context.Context) error { _, err := s.Acquire(ctx, c); return err },
+				"Renew":   func(ctx context.Context) error { return s.Renew(ctx, claims)[0] },
+				"Release": func(ctx context.Context) error { return s.Release(ctx, claims)[1] },
+				"Holders": func(ctx context.Context) error { _, err := s.Holders(ctx, c.Key); return err },
+				"Age":     func(ctx context.Context) error { _, err := s.Age(ctx); return err },
+				"Watch":   func(ctx context.Context) error { _, err := s.Watch(ctx, c, func(driver.Grant) {}); return err },
+			} {
+				ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+				start := time.Now()
+				err := call(ctx)
+				cancel()
+				if took := time.Since(start); err == nil || took > patience/2 {
+					t.Errorf("%s returned %v after %v, want an error when the context had ended", name, err, took)
+				}
+			}
+			r.Resume()
+			eventually(t, func() string {
+				if _, err := s.Acquire(t.Context(), c); err != nil {
+					return err.Error()
+				}
+				return ""
+			})
+		})
+	}
+}
+
+// TestCancelled cancels a call that has no deadline.
+func TestCancelled(t *testing.T) {
+	r := servers.StartRedis(t)
+	s, _ := open(t, &redis.Options{Addr: r.Addr()})
+	granted(t, s, exclusive("key", "id"))
+	r.Pause()
+	defer r.Resume()
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	start := time.Now()
+	_, err := s.Acquire(ctx, exclusive("key", "other"))
+	if took := time.Since(start); !errors.Is(err, context.Canceled) || took > patience/2 {
+		t.Errorf("got %v after %v", err, took)
+	}
+}
+
+func TestKilledSubscription(t *testing.T) {
+	r := servers.StartRedis(t)
+	s, _ := open(t, unhurried(r))
+	holder, waiter := exclusive("held", "holder"), exclusive("held", "waiter")
+	granted(t, s, holder)
+	woken := wait(t, s, waiter)
+	for range 5 {
+		servers.Until(t, "a connection that listens", func() bool {
+			return r.Must("CLIENT", "KILL", "TYPE", "pubsub") == int64(1)
+		})
+		select {
+		case g := <-woken:
+			if g.OK {
+				t.Fatal("granted while another holds")
+			}
+		case <-time.After(patience):
+			t.Fatal("a waiter was not woken when its store listened again")
+		}
+	}
+	turn := 0
+	eventually(t, func() string {
+		turn++
+		return handOver(t, s, turn)
+	})
+}
+
+func TestForgottenScripts(t *testing.T) {
+	r := servers.StartRedis(t)
+	s, _ := open(t, unhurried(r))
+	var claims []driver.Claim
+	for i := range 250 {
+		claims = append(claims, exclusive(fmt.Sprint("key ", i), "id"))
+		if i%50 == 0 {
+			r.FlushScripts()
+		}
+		granted(t, s, claims[i])
+	}
+	for _, call := range []func(context.Context, []driver.Claim) []error{s.Renew, s.Release} {
+		r.FlushScripts()
+		for i, err := range call(t.Context(), claims) {
+			if err != nil {
+				t.Errorf("claim %d: %v", i, err)
+			}
+		}
+	}
+}
+
+func TestWait(t *testing.T) {
+	r := servers.StartRedis(t)
+	servers.StartReplica(t, r.Addr())
+	r.AwaitReplicas(1)
+	client := redis.NewClient(unhurried(r))
+	defer client.Close()
+	one, two := goredis.New(client, &redislock.Options{Wait: 1}), goredis.New(client, &redislock.Options{Wait: 2})
+	defer one.Close()
+	defer two.Close()
+	eventually(t, func() string { // A slow replica confirms too late.
+		if g, err := one.Acquire(t.Context(), exclusive("key", "id")); err != nil || !g.OK {
+			return fmt.Sprint(g, err)
+		}
+		return ""
+	})
+	eventually(t, func() string {
+		g, err := two.Acquire(t.Context(), exclusive("other", "id"))
+		if err == nil {
+			t.Fatalf("got %+v, want that one replica of two has it", g)
+		}
+		if !strings.Contains(err.Error(), "1 of the 2 replicas") {
+			return fmt.Sprintf("got %v, want that one replica of two has it", err)
+		}
+		return ""
+	})
+}
+
+func TestClose(t *testing.T) {
+	r := servers.StartRedis(t)
+	client := redis.NewClient(unhurried(r))
+	defer client.Close()
+	s := goredis.New(client, nil)
+	granted(t, s, exclusive("key", "holder"))
+	wait(t, s, exclusive("key", "waiter"))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() string { // Close does not wait forever, and calls of tests before may be about to end.
+		stacks := make([]byte, 1<<20)
+		stacks = stacks[:runtime.Stack(stacks, true)]
+		for _, of := range []string{"goredis.(*subscription)", "goredis.(*conn)", "go-redis/v9.(*PubSub)"} {
+			if strings.Contains(string(stacks), of) {
+				return fmt.Sprintf("a goroutine of %s is left:\n%s", of, stacks)
+			}
+		}
+		return ""
+	})
+	eventually(t, func() string {
+		if left := r.Must("CLIENT", "LIST", "TYPE", "pubsub"); left != "" {
+			return fmt.Sprint("the server still has ", left)
+		}
+		return ""
+	})
+	if err := client.Ping(t.Context()).Err(); err != nil {
+		t.Errorf("the caller's client: %v", err)
+	}
+}
+
+func TestCloseWhileHung(t *testing.T) {
+	r := servers.StartRedis(t)
+	r.Pause()
+	defer r.Resume()
+	s, _ := open(t, &redis.Options{Addr: r.Addr(), ReadTimeout: -1})
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := s.Watch(ctx, exclusive("key", "id"), func(driver.Grant) {}); err == nil {
+		t.Fatal("Watch of a server that hangs")
+	}
+	start := time.Now()
+	s.Close()
+	if took := time.Since(start); took > patience/2 {
+		t.Errorf("took %v", took)
+	}
+}
+
+func TestRefusedClients(t *testing.T) {
+	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}})
+	defer ring.Close()
+	for _, client := range []redis.UniversalClient{ring, nil} {
+		s := goredis.New(client, &redislock.Options{Wait: 1})
+		defer s.Close()
+		if _, err := s.Acquire(t.Context(), exclusive("key", "id")); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "want a *redis.Client") {
+			t.Errorf("Acquire of %T: got %v", client, err)
+		}
+		if _, err := s.Age(t.Context()); !errors.Is(err, driver.ErrInvalid) {
+			t.Errorf("Age of %T: got %v", client, err)
+		}
+		if _, err := s.Watch(t.Context(), exclusive("key", "id"), nil); !errors.Is(err, driver.ErrInvalid) {
+			t.Errorf("Watch of %T: got %v", client, err)
+		}
+	}
+}

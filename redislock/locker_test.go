@@ -1,0 +1,103 @@
+package redislock_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redislock"
+)
+
+// patience bounds every wait. A healthy server needs a thousandth.
+const patience = time.Minute
+
+func openStore(t testing.TB, url string) *redislock.Store {
+	t.Helper()
+	store := opening(unhurried(url)).Open(t)
+	t.Cleanup(func() { store.Close() })
+	return store.(*redislock.Store)
+}
+
+// unhurried lets a client wait for the greeting of a server that a busy machine does not
+// run. The default is five seconds.
+func unhurried(url string) string {
+	sign := "?"
+	if strings.Contains(url, sign) {
+		sign = "&"
+	}
+	return url + sign + "dial_timeout=1m"
+}
+
+// openLocker returns a Locker with a store of its own, as another process has.
+func openLocker(t testing.TB, url string) *holdfast.Locker {
+	t.Helper()
+	return newLocker(t, openStore(t, url), nil)
+}
+
+func newLocker(t testing.TB, store driver.Store, opts *holdfast.Options) *holdfast.Locker {
+	t.Helper()
+	locks := holdfast.New(store, opts)
+	t.Cleanup(func() { locks.Close() })
+	return locks
+}
+
+// unlock leaves to the background what is not answered in time.
+func unlock(held interface{ Unlock() error }) error {
+	err := held.Unlock()
+	if errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, holdfast.ErrLost) {
+		return nil
+	}
+	return err
+}
+
+func exclusive(key, id string) driver.Claim {
+	return driver.Claim{Key: key, ID: id, Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: time.Minute}
+}
+
+// until returns when check holds.
+func until(t testing.TB, what string, check func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for late := time.After(patience); !check(); {
+		select {
+		case <-tick.C:
+		case <-late:
+			t.Fatalf("waited for %v: %s", patience, what)
+		}
+	}
+}
+
+// promptly repeats steps until the steps take less than limit: on a slow machine claims
+// run out, or lose their places, before the test has looked at them.
+func promptly(t testing.TB, limit time.Duration, steps func()) {
+	t.Helper()
+	until(t, "a machine that is fast enough", func() bool {
+		began := time.Now()
+		steps()
+		return time.Since(began) < limit
+	})
+}
+
+// awaitLine returns when so many stand in line for a key.
+func awaitLine(t testing.TB, locks *holdfast.Locker, key string, n int) {
+	t.Helper()
+	until(t, "those who wait to stand in line", func() bool {
+		holders, err := locks.Holders(context.Background(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		waiting := 0
+		for _, h := range holders {
+			if h.Waiting {
+				waiting++
+			}
+		}
+		return waiting == n
+	})
+}

@@ -1,0 +1,112 @@
+-- acquire asks for a claim, once.
+--
+--   ARGV  id, weight, limit, ttl, alive, wait ("1" or ""), span, least, push, details
+--
+-- It returns the token if the claim holds with the span and the TTL that were
+-- asked for, {1, token, span, ttl} if with others; {0, floor, retry} if not, or
+-- {0, floor, retry, id, ends in, weight, limit, token, since, details} of a claim
+-- in the way; {-1, what the floor says} if the token would be out of bounds.
+-- Readers ask for a span of 1.
+
+-- include given
+
+-- The usual case: nobody else wants the key. What book.lua says of tokens holds
+-- here too.
+if redis.call('EXISTS', KEYS[1], KEYS[3], KEYS[4]) == 0 then
+  local t, last, span, least = redis.call('TIME'), given(KEYS[5]), ARGV[7], tonumber(ARGV[8])
+  local now = t[1] * 1000000 + t[2]
+  local first = last and math.max(now, last + 1, least)
+  if not last or first > 9007199254740992 - span or least > math.max(now, last) + 86400000000 then
+    return { -1, redis.call('GET', KEYS[5]) or '' }
+  end
+  redis.call('SET', KEYS[5], string.format('%.0f', first + span - 1))
+  redis.call('HSET', KEYS[1], 's' .. ARGV[1],
+    string.format('0:%s:%s:%.0f:%s:%.0f::', ARGV[2], ARGV[3], first, span, now) .. ARGV[10])
+  redis.call('PEXPIRE', KEYS[1], math.ceil(ARGV[4] / 1000))
+  return first
+end
+
+-- include claim
+-- include extend
+-- include book
+
+local id, ttl, alive, wait, now = ARGV[1], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6] == '1', clock()
+local c = { weight = tonumber(ARGV[2]), limit = tonumber(ARGV[3]), span = tonumber(ARGV[7]), details = ARGV[10] }
+
+local function beyond()
+  return { -1, call('GET', floor) or '' }
+end
+
+local function grant(all)
+  local fence, span = token(all, now, c, tonumber(ARGV[8]))
+  if not fence then
+    return beyond()
+  end
+  admit(all, now, id, c, ttl, fence, span)
+  return { 1, fence, span, ttl }
+end
+
+local function refuse(all)
+  local last = given(floor)
+  if all.sum == 0 then
+    return { 0, last, 0 }
+  end
+  local way = all.only
+  if not way then
+    local value = call('HGET', held, all.first)
+    if not value then
+      all = prune(now, all.phase)
+      value = call('HGET', held, all.first)
+    end
+    way = read_claim(value)
+  end
+  return { 0, last, way.ends - now, all.first:sub(2), way.ends - now, way.weight, way.limit, way.fence, way.since, way.details }
+end
+
+-- enqueue gives the claim a place in line, or lets it keep the one it has. A
+-- full server refuses a new one; it allows PEXPIRE, and what comes after it. The
+-- places of a line that was evicted do not count.
+local function enqueue()
+  local p = call('EXISTS', line) == 1 and standing(id)
+  if p then
+    call('PEXPIRE', line, KEEP)
+  else
+    if call('RPUSH', line, id) == 1 then
+      call('DEL', places)
+    end
+    call('PEXPIRE', line, KEEP)
+    p = { since = now }
+  end
+  c.ends, c.since, c.asked, c.ttl, c.alive, c.push = now + alive, p.since, now, ttl, alive, ARGV[9]
+  stand(id, c)
+  call('PEXPIRE', places, KEEP)
+end
+
+local fence, span, stands = extend(held, id, now, ttl, false, 0)
+if fence then
+  return { 1, fence, span, stands }
+end
+if not given(floor) then
+  return beyond()
+end
+if call('EXISTS', tomb) == 1 then
+  return { 0, given(floor), call('PTTL', tomb) * 1000 }
+end
+local all = load(now)
+if call('LLEN', line) == 0 and all.sum <= c.limit - c.weight then
+  return grant(all)
+end
+if wait then
+  enqueue()
+  join(all)
+end
+fence, span = handoff(all, now, id)
+if fence then
+  return { 1, fence, span, ttl }
+elseif fence == false then
+  return beyond()
+end
+if not wait and call('LLEN', line) == 0 and all.sum <= c.limit - c.weight then
+  return grant(all)
+end
+return refuse(all)

@@ -1,0 +1,224 @@
+-- The state of one key, and the rules by which it changes.
+--
+--   KEYS[1] held    the claims that hold
+--   KEYS[2] line    list of the ids in line, first come first; those that have
+--                   no place any more do not count
+--   KEYS[3] places  hash: id -> a place in line
+--   KEYS[4] tomb    "late" or "broken" while the id of the claim at hand is refused
+--   KEYS[5] floor   the highest token given; it never expires
+
+-- include place
+
+local held, line, places, tomb, floor = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local MOST = 128 -- places that one call looks at
+local KEEP = 30000 -- milliseconds for which a line outlives whoever asked last
+
+-- mint returns the first of span tokens: the clock, the next number or least,
+-- whichever is largest. It returns nil if there are none below 2^53, or the floor
+-- does not tell, and if least is more than a day ahead.
+local function mint(now, span, least)
+  local last = given(floor)
+  local first = last and math.max(now, last + 1, least)
+  if not last or first > 9007199254740992 - span or least > math.max(now, last) + 86400000000 then
+    return nil
+  end
+  call('SET', floor, text(first + span - 1))
+  return first
+end
+
+-- token returns the token and the span that a claim would get.
+local function token(all, now, c, least)
+  if not shared(c) then
+    return mint(now, c.span, least), c.span
+  elseif all.phase > 0 then
+    return all.phase, 1
+  end
+  return mint(now, 1, least), 1
+end
+
+-- nothing is what no claims are together.
+local function nothing()
+  return { sum = 0, min = math.huge, phase = 0, first = '' }
+end
+
+-- prune drops the claims that have run out and looks up the first to do so.
+local function prune(now, phase)
+  local all = nothing()
+  local fields = call('HGETALL', held)
+  for i = 1, #fields, 2 do
+    if fields[i] ~= 'all' then
+      local c = read_claim(fields[i + 1])
+      if c.ends <= now then
+        call('HDEL', held, fields[i])
+      else
+        all.sum = all.sum + c.weight
+        if c.ends < all.min then
+          all.min, all.first = c.ends, fields[i]
+        end
+      end
+    end
+  end
+  if all.sum == 0 then
+    call('DEL', held)
+  else
+    all.phase = phase
+    call('HDEL', held, 'all') -- A full server allows this, and what comes after it.
+    call('HSET', held, 'all', all_text(all))
+  end
+  return all
+end
+
+-- load returns what the claims that hold are together, without those that have
+-- run out; and of an only one, "only".
+local function load(now)
+  local fields = call('HGETALL', held)
+  if #fields == 2 then
+    local id, c = fields[1]:sub(2), read_claim(fields[2])
+    c.ends = now + left_of(held)
+    local all = together(id, c)
+    all.only = c
+    return all
+  elseif #fields == 0 then
+    return nothing()
+  end
+  local all = read_all(call('HGET', held, 'all'))
+  if all.min <= now then
+    return prune(now, all.phase)
+  end
+  return all
+end
+
+-- join makes the only claim one of several, or one that is waited for.
+local function join(all)
+  if all.only then
+    call('HSET', held, all.first, claim_text(all.only), 'all', all_text(all))
+    call('HDEL', held, 's' .. all.first:sub(2))
+    all.only = nil
+  end
+end
+
+-- admit lets a claim hold with the token that it got.
+local function admit(all, now, id, c, lasts, fence, span)
+  local ends, free = now + lasts, all.sum == 0
+  join(all)
+  all.sum = all.sum + c.weight
+  if ends < all.min then
+    all.min, all.first = ends, 'c' .. id
+  end
+  all.phase = shared(c) and fence or 0
+  call('HSET', held, 'all', all_text(all), 'c' .. id, claim_text({
+    ends = ends, weight = c.weight, limit = c.limit, fence = fence, span = span, since = now, left = '', details = c.details,
+  }))
+  if free or left_of(held) < lasts then
+    call('PEXPIRE', held, lasting(lasts))
+  end
+end
+
+local function standing(id)
+  local value = call('HGET', places, id)
+  return value and read_place(value)
+end
+
+local function stand(id, p)
+  local numbers = string.format('%.0f:%.0f:%.0f:%.0f:%.0f:%.0f:%.0f:%.0f:%.0f:',
+    p.ends, p.weight, p.limit, p.span, p.since, p.asked, p.ttl, p.alive, #p.push)
+  call('HSET', places, id, numbers .. p.push .. p.details)
+end
+
+local function leave(id)
+  call('HDEL', places, id)
+  call('LREM', line, 1, id)
+end
+
+-- absent reports whether the owner of a place is certainly not listening: nobody
+-- is subscribed here, and there is no replica at which it might be, where it
+-- would hear of a grant that it has not got.
+local function absent(p)
+  if p.push == '' then
+    return false
+  end
+  local how = p.push:sub(1, 1) == 's' and 'SHARDNUMSUB' or 'NUMSUB'
+  local listeners = redis.pcall('PUBSUB', how, p.push:sub(2))
+  if listeners.err or listeners[2] > 0 then
+    return false
+  end
+  local facts = redis.pcall('INFO', 'replication')
+  return type(facts) == 'string' and facts:find('connected_slaves:0', 1, true) ~= nil
+end
+
+-- push tells the owner of a place of its grant, whose time counts from when it
+-- asked: now at the latest, though the clock may have been set back since. Where
+-- publishing is forbidden, it finds out when it asks again.
+local function push(p, id, fence, span, now)
+  if p.push ~= '' then
+    local how = p.push:sub(1, 1) == 's' and 'SPUBLISH' or 'PUBLISH'
+    local message = table.concat({ 'g', text(fence), span, text(math.max(now - p.asked, 0) + p.alive), id }, ' ')
+    redis.pcall(how, p.push:sub(2), message)
+  end
+end
+
+-- handoff lets in those in line, first come first, while the next one fits.
+-- Whoever is not listening is passed over and keeps its place until it asks
+-- itself: that is asker, whose token and span are returned if it was let in, or
+-- false if there are no more tokens.
+local function handoff(all, now, asker)
+  local at, given, spans = 0, nil, nil
+  for _ = 1, MOST do
+    local id = call('LINDEX', line, at)
+    if not id then
+      break
+    end
+    local p = standing(id)
+    if not p or p.ends <= now then
+      leave(id)
+    elseif all.sum > p.limit - p.weight then
+      break
+    elseif id ~= asker and absent(p) then
+      at = at + 1
+    else
+      local fence, span = token(all, now, p, 0)
+      if not fence then
+        return given or false, spans
+      end
+      leave(id)
+      if id == asker then
+        given, spans = fence, span
+        admit(all, now, id, p, p.ttl, fence, span)
+      else
+        admit(all, now, id, p, p.alive, fence, span)
+        push(p, id, fence, span, now)
+      end
+    end
+  end
+  return given, spans
+end
+
+-- drop ends a claim, held or in line. It returns the claim, nil if it had run
+-- out or never was, and what the others are together.
+local function drop(id, now)
+  local all = load(now)
+  if all.only and all.first == 'c' .. id then
+    call('DEL', held)
+    return all.only, nothing()
+  end
+  local value = call('HGET', held, 'c' .. id)
+  if not value then
+    local p = standing(id)
+    if p then
+      leave(id)
+    end
+    return p and p.ends > now and p or nil, all
+  end
+  local c = read_claim(value)
+  all.sum = all.sum - c.weight
+  if all.sum == 0 then
+    call('DEL', held)
+    return c, nothing()
+  end
+  call('HDEL', held, 'c' .. id)
+  if all.first == 'c' .. id then
+    all.first = ''
+  end
+  call('HSET', held, 'all', all_text(all))
+  return c, all
+end

@@ -1,0 +1,161 @@
+package redislock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/book"
+	"github.com/holdfast-go/holdfast/internal/servers"
+)
+
+// TestScriptsFollowTheBook does the same things to the scripts and to package
+// book, which states the rules in Go, and compares what they say. Nothing runs
+// out meanwhile, so that the clocks do not matter: a waiter that says nothing loses its
+// place, and where that comes near the steps end.
+func TestScriptsFollowTheBook(t *testing.T) {
+	store := opening(servers.StartRedis(t).URL()).Open(t)
+	defer store.Close()
+	seeds := uint64(60)
+	if testing.Short() {
+		seeds = 12
+	}
+	for seed := range seeds {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			p := &pair{T: t, began: time.Now(), random: rand.New(rand.NewPCG(seed, 1)), redis: store, key: fmt.Sprint("key ", seed)}
+			const steps = 120
+			for n := range steps {
+				p.step()
+				if !p.timely() {
+					t.Logf("all after step %d of %d is not proved on a machine this slow", n, steps)
+					return
+				}
+				if p.wrong != "" {
+					t.Fatalf("step %d: %s", n, p.wrong)
+				}
+			}
+		})
+	}
+}
+
+// A pair is the two that are compared.
+type pair struct {
+	*testing.T
+	began  time.Time
+	random *rand.Rand
+	redis  driver.Store
+	book   book.Book
+	now    time.Duration
+	key    string
+	claims []driver.Claim
+	wrong  string // the first that was not the same
+}
+
+// timely reports whether no waiter has come near the end of its place.
+func (p *pair) timely() bool {
+	return time.Since(p.began) < (driver.Claim{TTL: time.Hour}).Alive()*9/10
+}
+
+func (p *pair) moment() book.Moment {
+	p.now += time.Microsecond
+	return book.Moment{Now: p.now, Wall: p.now.Microseconds()}
+}
+
+func (p *pair) step() {
+	ctx := context.Background()
+	claim := p.choose()
+	one := []driver.Claim{claim}
+	switch p.random.IntN(10) {
+	case 0:
+		p.same("Renew of", claim, first(p.redis.Renew(ctx, one)), p.book.Renew(p.moment(), claim))
+	case 1, 2, 3:
+		claim.Late = p.random.IntN(3) == 0
+		want := p.book.Release(p.moment(), claim)
+		if want != nil {
+			want = driver.ErrLost // The book says why, which only Renew needs to.
+		}
+		p.same("Release of", claim, first(p.redis.Release(ctx, []driver.Claim{claim})), want)
+	case 4:
+		id := driver.PublicID(claim.ID)
+		_, want := p.book.Break(p.moment(), id)
+		p.same("Break of", claim, p.redis.(driver.Inspector).Break(ctx, p.key, id), want)
+	default:
+		got, err := p.redis.Acquire(ctx, claim)
+		want, err2 := p.book.Acquire(p.moment(), claim, "")
+		p.same("Acquire of", claim, err, err2)
+		if got.OK != want.OK || got.Span != want.Span || (got.Holder.ID == "") != (want.Holder.ID == "") {
+			p.differ("Acquire of %q: got %+v, want %+v", claim.Note, got, want)
+		}
+	}
+	holders, err := p.redis.(driver.Inspector).Holders(ctx, p.key)
+	if err != nil {
+		p.Fatal(err)
+	}
+	if got, want := shown(holders), shown(p.book.Holders(p.now)); !slices.Equal(got, want) {
+		p.differ("the key shows %q, want %q", got, want)
+	}
+}
+
+// choose returns a claim that was used before, or a new one.
+func (p *pair) choose() driver.Claim {
+	if n := len(p.claims); n > 0 && p.random.IntN(5) > 0 {
+		return p.claims[max(n-8, 0)+p.random.IntN(min(n, 8))]
+	}
+	name := fmt.Sprint("claim ", len(p.claims))
+	c := driver.Claim{
+		Key: p.key, ID: p.key + name, Note: name, TTL: time.Hour, Weight: driver.MaxWeight, Limit: driver.MaxWeight,
+		Wait: p.random.IntN(3) > 0, Span: 1 + p.random.IntN(3),
+	}
+	switch p.random.IntN(3) {
+	case 0:
+		c.Weight = 1
+	case 1:
+		c.Limit = 1 + p.random.Int64N(4)
+		c.Weight = 1 + p.random.Int64N(c.Limit)
+	}
+	p.claims = append(p.claims, c)
+	return c
+}
+
+func (p *pair) same(what string, c driver.Claim, got, want error) {
+	p.Helper()
+	for _, kind := range []error{driver.ErrLost, driver.ErrBroken, driver.ErrInvalid} {
+		if errors.Is(got, kind) != errors.Is(want, kind) || (got == nil) != (want == nil) {
+			p.differ("%s %q: got %v, want %v", what, c.Note, got, want)
+		}
+	}
+}
+
+// differ notes what is not the same.
+func (p *pair) differ(format string, args ...any) {
+	if p.wrong == "" {
+		p.wrong = fmt.Sprintf(format, args...)
+	}
+}
+
+// shown tells of those that hold, sorted, and of those in line, in order.
+func shown(holders []driver.Holder) []string {
+	var held, line []string
+	for _, h := range holders {
+		text := fmt.Sprintf("%s %d/%d", h.Note, h.Weight, h.Limit)
+		if h.Waiting {
+			line = append(line, "waiting "+text)
+		} else {
+			held = append(held, text)
+		}
+	}
+	slices.Sort(held)
+	return slices.Concat(held, line)
+}
+
+func first(errs []error) error {
+	if errs == nil {
+		return nil
+	}
+	return errs[0]
+}

@@ -1,0 +1,35 @@
+package redisonce_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/once"
+	"github.com/holdfast-go/holdfast/redislock"
+	"github.com/holdfast-go/holdfast/redislock/redisonce"
+)
+
+func Example() {
+	ctx := context.Background()
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{"localhost:6379"}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+
+	locks := holdfast.New(redislock.New(client, nil), nil)
+	defer locks.Close()
+	records := redisonce.New(client, nil)
+	receipt, err := once.Do(ctx, locks, records, "order/7f3a", 24*time.Hour, func(ctx context.Context) ([]byte, error) {
+		return []byte("charged 100"), ctx.Err() // ctx ends if the lock is lost
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%s\n", receipt) // the same for every request with this key
+}

@@ -1,0 +1,81 @@
+package redislock
+
+import (
+	"context"
+	"embed"
+	"strconv"
+
+	"github.com/holdfast-go/holdfast/redislock/internal/luascript"
+	"github.com/holdfast-go/holdfast/redislock/internal/refused"
+)
+
+//go:embed lua/*.lua
+var lua embed.FS
+
+// A script is the Lua text of one verb.
+type script struct {
+	text, sha string
+	usual     []string // the words of a call with five keys
+}
+
+var (
+	acquireScript     = load("acquire")
+	acquireManyScript = load("acquire_many")
+	releaseScript     = load("release")
+	releaseManyScript = load("release_many")
+	breakScript       = load("break")
+	renewScript       = load("renew")
+	raiseScript       = load("raise")
+	holdersScript     = load("holders")
+)
+
+func load(name string) script {
+	text, sha := luascript.Load(lua, name)
+	return script{text, sha, []string{"EVALSHA", sha, "5"}}
+}
+
+// call returns the command that runs the script by its SHA-1.
+func (s script) call(keys []string, args ...string) Command {
+	words := s.usual
+	if len(keys) != 5 {
+		words = []string{"EVALSHA", s.sha, strconv.Itoa(len(keys))}
+	}
+	return Command{Words: words, Keys: keys, Args: args}
+}
+
+// eval sends calls of a script. A server that does not know the script gets the text: a
+// server that is new, has restarted or was told to forget its scripts.
+func eval(ctx context.Context, conn Conn, s script, calls ...Command) []Reply {
+	replies := conn.Do(ctx, calls...)
+	var unknown []int
+	for i := range replies {
+		if luascript.IsUnknown(replies[i].Err) {
+			unknown = append(unknown, i)
+		}
+	}
+	if len(unknown) > 0 {
+		again := make([]Command, len(unknown))
+		for n, i := range unknown {
+			again[n] = s.whole(calls[i])
+		}
+		for n, r := range conn.Do(ctx, again...) {
+			replies[unknown[n]] = r
+		}
+	}
+	for i := range replies {
+		if replies[i].Err != nil {
+			replies[i].Err = refused.Explain(replies[i].Err, s.text, calls[i].Keys)
+		}
+	}
+	return replies
+}
+
+// whole returns a call with the script's text in place of its SHA-1.
+func (s script) whole(call Command) Command {
+	call.Words = []string{"EVAL", s.text, call.Words[2]}
+	return call
+}
+
+// ErrOOM says that Redis has used up its maxmemory and accepts no new locks. Held locks
+// can still be renewed and released.
+var ErrOOM = refused.ErrOOM

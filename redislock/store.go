@@ -1,0 +1,217 @@
+package redislock
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/redislock/internal/luascript"
+	"github.com/holdfast-go/holdfast/redislock/internal/refused"
+)
+
+// DefaultPrefix stands before all keys and channels of a Store in Redis unless [Options]
+// say otherwise.
+const DefaultPrefix = "holdfast:"
+
+const (
+	minTTL   = time.Millisecond
+	lateness = 10 * time.Second // how long an Acquire may be on its way after its Release
+)
+
+var errClosed = errors.New("redis store is closed")
+
+// Options say how a Store uses Redis. nil means the defaults.
+type Options struct {
+	// Prefix stands before every key and channel in Redis; "" means DefaultPrefix. Stores
+	// with the same prefix share their locks. A prefix must not have braces.
+	Prefix string
+
+	// Wait is how many replicas must have a grant or a renewal before the write counts.
+	// See the package comment for the benefit. 0 waits for no replica.
+	Wait int
+}
+
+// A Store keeps claims in Redis. Make one with [New].
+type Store struct {
+	conn   Conn
+	names  names
+	wait   int
+	client string // names this Store in its channels
+	losses Channel
+	bad    error // what is wrong with the options
+	age    age
+
+	warnings []string // of the URL
+
+	acquires, releases *combiner // nil in a Cluster, and with Options.Wait
+
+	mu      sync.Mutex
+	closed  bool
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+	ears    map[Channel]*ear
+	watches map[string]map[*watch]struct{} // by the id of the claim
+	notices map[*notice]struct{}
+	running sync.WaitGroup
+}
+
+var (
+	_ driver.Store     = (*Store)(nil)
+	_ driver.Watcher   = (*Store)(nil)
+	_ driver.Notifier  = (*Store)(nil)
+	_ driver.Inspector = (*Store)(nil)
+	_ driver.Checker   = (*Store)(nil)
+	_ driver.Ager      = (*Store)(nil)
+)
+
+// New returns a Store on the caller's client: a single server, a Sentinel or a Cluster.
+// New does no I/O, and Close leaves the client alone. The first call reports bad options.
+func New(client rueidis.Client, opts *Options) *Store {
+	return NewConn(Rueidis(client), opts)
+}
+
+// NewConn is New for another client library.
+func NewConn(conn Conn, opts *Options) *Store {
+	if opts == nil {
+		opts = &Options{}
+	}
+	s := &Store{
+		conn:    conn,
+		names:   names{opts.Prefix, conn.Cluster()},
+		wait:    opts.Wait,
+		client:  rand.Text(),
+		ears:    make(map[Channel]*ear),
+		watches: make(map[string]map[*watch]struct{}),
+		notices: make(map[*notice]struct{}),
+	}
+	if s.names.prefix == "" {
+		s.names.prefix = DefaultPrefix
+	}
+	s.losses = s.lossChannel(s.client)
+	if !conn.Cluster() && s.wait == 0 {
+		s.acquires = &combiner{conn: conn, script: acquireManyScript, call: s.acquireMany}
+		s.releases = &combiner{conn: conn, script: releaseManyScript, call: s.releaseMany}
+	}
+	s.bad = errors.Join(checkPrefix(s.names.prefix), checkWait(s.wait))
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+func checkWait(replicas int) error {
+	if replicas < 0 || replicas > 100 {
+		return fmt.Errorf("wait for %d replicas: want 0 to 100", replicas)
+	}
+	return nil
+}
+
+// Acquire implements [driver.Store].
+func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	if err := errors.Join(s.usable(), check(c)); err != nil {
+		return driver.Grant{}, err
+	}
+	push := s.listening(ctx, c)
+	if s.acquires != nil && c.Fence == 0 {
+		r, joined, done := s.acquires.join(ctx, c.Key, c.ID, termsOf(c))
+		if joined {
+			return granted(r, c, s.names)
+		}
+		defer done()
+	}
+	r := s.eval(ctx, acquireScript, acquireScript.call(s.names.all(c.Key, c.ID),
+		c.ID, itoa(c.Weight), itoa(c.Limit), micros(c.TTL), micros(c.Alive()), flag(c.Wait),
+		strconv.Itoa(span(c)), strconv.FormatUint(c.Fence, 10), push, details{s.client, c.Owner, c.Note}.String()))
+	return granted(r, c, s.names)
+}
+
+// span is how many tokens a claim asks for. Readers share one token.
+func span(c driver.Claim) int {
+	if c.Shared() {
+		return 1
+	}
+	return min(max(c.Span, 1), driver.MaxSpan)
+}
+
+// usable says why the Store cannot be used.
+func (s *Store) usable() error {
+	if s.bad != nil {
+		return fmt.Errorf("%w: %w", driver.ErrInvalid, s.bad)
+	}
+	if s.ctx.Err() != nil {
+		return errClosed
+	}
+	return nil
+}
+
+// check refuses invalid claims.
+func check(c driver.Claim) error {
+	switch {
+	case c.Weight < 1 || c.Weight > c.Limit || c.Limit > driver.MaxWeight:
+		return fmt.Errorf("%w: weight %d of %d (want a weight from 1 to the limit, a limit up to %d)", driver.ErrInvalid, c.Weight, c.Limit, int64(driver.MaxWeight))
+	case c.TTL < minTTL:
+		return fmt.Errorf("%w: a TTL of %v is shorter than %v", driver.ErrInvalid, c.TTL, minTTL)
+	}
+	return nil
+}
+
+// Release implements [driver.Store].
+func (s *Store) Release(ctx context.Context, cs []driver.Claim) []error {
+	errs := make([]error, len(cs))
+	if err := s.usable(); err != nil {
+		return slices.Repeat([]error{err}, len(cs))
+	}
+	if len(cs) == 1 && s.releases != nil && !cs[0].Late {
+		r, joined, done := s.releases.join(ctx, cs[0].Key, cs[0].ID, terms{})
+		if joined {
+			errs[0] = kept(r)
+			return errs
+		}
+		defer done()
+	}
+	calls := make([]Command, len(cs))
+	for i, c := range cs {
+		late := time.Duration(0)
+		if c.Late {
+			late = lateness
+		}
+		calls[i] = releaseScript.call(s.names.all(c.Key, c.ID), c.ID, itoa(late.Milliseconds()))
+	}
+	for i, r := range eval(ctx, s.conn, releaseScript, calls...) {
+		errs[i] = kept(r)
+	}
+	return errs
+}
+
+// eval runs a script and, if Options.Wait is set, waits for the replicas.
+func (s *Store) eval(ctx context.Context, sc script, call Command) Reply {
+	if s.wait == 0 {
+		return eval(ctx, s.conn, sc, call)[0]
+	}
+	r, confirmed := s.conn.Confirm(ctx, call, s.wait)
+	if luascript.IsUnknown(r.Err) {
+		r, confirmed = s.conn.Confirm(ctx, sc.whole(call), s.wait)
+	}
+	switch {
+	case r.Err != nil:
+		r.Err = refused.Explain(r.Err, sc.text, call.Keys)
+	case confirmed < int64(s.wait):
+		r.Err = fmt.Errorf("%d of the %d replicas asked for have confirmed the write", confirmed, s.wait)
+	}
+	return r
+}
+
+func flag(b bool) string {
+	if b {
+		return "1"
+	}
+	return ""
+}
+
+func micros(d time.Duration) string { return itoa(d.Microseconds()) }

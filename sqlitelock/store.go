@@ -1,0 +1,95 @@
+package sqlitelock
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/sqllock"
+)
+
+// Options say how a Store keeps its claims.
+type Options struct {
+	// Table is the table; the default is sqllock.DefaultTable.
+	Table string
+}
+
+// A Store keeps claims in a table of a file and wakes waiters. Make one with [New].
+type Store struct {
+	*sqllock.Store
+	file    *file
+	pushing *sqllock.Pushing
+	close   func() error // closes what Open has made
+}
+
+var (
+	_ driver.Store     = (*Store)(nil)
+	_ driver.Watcher   = (*Store)(nil)
+	_ driver.Inspector = (*Store)(nil)
+	_ driver.Checker   = (*Store)(nil)
+)
+
+// New returns a store in a table of db. [sqllock.Store.Create] makes the table. New does no
+// I/O, and the store never closes db. opts may be nil. db must be a file opened with
+// modernc.org/sqlite: a second SQLite in this process would undo the locks of the first.
+//
+// Set PRAGMA journal_mode = WAL on db; the setting stays with the file. With a rollback
+// journal, locks are as safe, but each commit waits for the disk several times, and readers
+// and writers block one another. At synchronous = FULL, locking and unlocking then takes
+// three times as long, and thirty times as long as with WAL and NORMAL.
+//
+// A call takes a connection of db for the time of a statement. A waiter takes no connection
+// of db: a single connection beside db looks for every waiter.
+func New(db *sql.DB, opts *Options) *Store {
+	f := &file{db: db}
+	return newStore(f, newListener(f), opts)
+}
+
+func newStore(f *file, l *listener, opts *Options) *Store {
+	if opts == nil {
+		opts = &Options{}
+	}
+	client := &client{sqllock.SQLite.Client(f.db), f}
+	rows := sqllock.NewClient(client, sqllock.SQLite, &sqllock.Options{Table: opts.Table})
+	return &Store{
+		Store:   rows,
+		file:    f,
+		pushing: rows.Pushing(l),
+		close:   func() error { return nil },
+	}
+}
+
+// Acquire implements [driver.Store].
+func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	return s.pushing.Acquire(ctx, c)
+}
+
+// Watch implements [driver.Watcher].
+func (s *Store) Watch(ctx context.Context, c driver.Claim, wake func(driver.Grant)) (stop func(), err error) {
+	return s.pushing.Watch(ctx, c, wake)
+}
+
+// Renew implements [driver.Store].
+func (s *Store) Renew(ctx context.Context, cs []driver.Claim) []error {
+	return gone(s.Store.Renew(ctx, cs))
+}
+
+// Release implements [driver.Store].
+func (s *Store) Release(ctx context.Context, cs []driver.Claim) []error {
+	return gone(s.Store.Release(ctx, cs))
+}
+
+// gone marks the errors of claims in a removed or replaced file as lost.
+func gone(errs []error) []error {
+	for i, err := range errs {
+		if errors.Is(err, errMoved) {
+			errs[i] = fmt.Errorf("%w: %w", driver.ErrLost, err)
+		}
+	}
+	return errs
+}
+
+// Close ends the connection that looks for changes. Claims stand until they expire.
+func (s *Store) Close() error { return errors.Join(s.pushing.Close(), s.close()) }

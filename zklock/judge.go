@@ -1,0 +1,196 @@
+package zklock
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/zoo"
+)
+
+// span is how many tokens a claim may have, for hand-offs within a process.
+const span = 64
+
+// tokenOf returns the first token of a claim, given the transaction that created the
+// node. The upper half of zxid counts elections: tokens stay below 2^53 for 32,768
+// elections.
+func tokenOf(zxid int64) uint64 { return uint64(zxid) * span }
+
+// countable fails if the span of a token does not stay below 2^53.
+func countable(token uint64) error {
+	if token > 1<<53-span {
+		return fmt.Errorf("%w: ZooKeeper is at transaction %#x, which leaves no fencing tokens below 2^53 (want one below %#x: an ensemble with empty data begins anew)", driver.ErrInvalid, token/span, 1<<53/span)
+	}
+	return nil
+}
+
+// looks is how often judge looks at a queue that changes meanwhile.
+const looks = 3
+
+// judge grants or refuses a claim by its place in the queue.
+func (s *Store) judge(ctx context.Context, cl *claim, l line, begin time.Duration) (driver.Grant, error) {
+	for n := 1; ; n++ {
+		at := l.index(cl.node)
+		switch {
+		case cl.node == "":
+			return s.turnAway(ctx, cl, l)
+		case at < 0:
+			s.mu.Lock()
+			calls := s.lose(cl, driver.ErrBroken)
+			s.mu.Unlock()
+			calls.make()
+			return driver.Grant{}, nil
+		}
+		blockers := l.blockers(at)
+		switch {
+		case blockers == nil:
+			return s.hold(ctx, cl, l, begin)
+		case !cl.Wait:
+			return s.turnAway(ctx, cl, l)
+		}
+		g, err := s.queue(ctx, cl, l, at, blockers)
+		if !errors.Is(err, zoo.NoNode) {
+			return g, err
+		}
+		if n == looks {
+			return g, nil // the waiter will request again
+		}
+		if l, _, err = cl.session.list(ctx, cl.dir); err != nil {
+			return driver.Grant{}, err
+		}
+	}
+}
+
+// hold makes a claim a holder.
+func (s *Store) hold(ctx context.Context, cl *claim, l line, begin time.Duration) (driver.Grant, error) {
+	token, err := cl.token, countable(cl.token)
+	switch {
+	case err != nil:
+	case cl.Shared():
+		token, err = s.join(ctx, cl, l)
+	case cl.Exclusive() && l.phase:
+		err = cl.endPhase(ctx)
+	case !cl.Exclusive() && l.readers(cl.node):
+		err = cl.mark(ctx)
+	}
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	if until := begin + min(cl.TTL, cl.session.cover()); cl.session.zoo.Trust() < until {
+		if err := cl.session.zoo.Prove(ctx, until); err != nil {
+			return driver.Grant{}, err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case cl.state == dropped:
+		return driver.Grant{}, cl.session.over
+	case cl.state > held:
+		return driver.Grant{}, nil
+	}
+	cl.state, cl.token, cl.until = held, token, begin+cl.TTL
+	return s.grantOf(cl), nil
+}
+
+func (s *Store) grant(cl *claim) driver.Grant {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.grantOf(cl)
+}
+
+// grantOf returns the grant of a claim that holds. Call it with mu held.
+func (s *Store) grantOf(cl *claim) driver.Grant {
+	g := driver.Grant{OK: true, Fence: cl.token, Span: 1, TTL: min(cl.TTL, cl.session.cover())}
+	if !cl.Shared() {
+		g.Span = min(max(cl.Span, 1), span)
+	}
+	return g
+}
+
+// turnAway refuses a claim that does not wait, and removes its node, if created.
+func (s *Store) turnAway(ctx context.Context, cl *claim, l line) (driver.Grant, error) {
+	s.mu.Lock()
+	cl.state, cl.until = max(cl.state, leaving), s.clock.Now() // at once, if the removal fails
+	s.mu.Unlock()
+	requests := []zoo.Request{zoo.Get(cl.dir + "/" + l.places[0].name)}
+	if cl.node != "" {
+		requests = append(requests, zoo.Delete(cl.path()))
+	}
+	calls, err := cl.session.zoo.Send(ctx, requests...)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	if err := calls[len(calls)-1].Wait(ctx); err != nil && !errors.Is(err, zoo.NoNode) {
+		return driver.Grant{}, err
+	}
+	s.mu.Lock()
+	s.drop(cl)
+	s.mu.Unlock()
+	return refusal(ctx, calls[0], l.places[0]), nil
+}
+
+// refusal describes the claim in the way, if its node can still be read.
+func refusal(ctx context.Context, call *zoo.Call, p place) (g driver.Grant) {
+	if call.Wait(ctx) != nil {
+		return g
+	}
+	text, stat := call.Data()
+	var f facts
+	_ = json.Unmarshal([]byte(text), &f) // for people: better less than nothing
+	g.Retry = time.Duration(f.TTL) * time.Millisecond
+	g.Holder = p.holder(f, stat)
+	return g
+}
+
+// holder returns the public facts of a claim.
+func (p place) holder(f facts, stat zoo.Stat) driver.Holder {
+	h := driver.Holder{ID: p.id, Owner: f.Owner, Note: f.Note, Since: stat.Created, Weight: p.weight, Limit: p.limit}
+	if !p.shared() {
+		h.Fence = tokenOf(stat.Czxid)
+	}
+	return h
+}
+
+// queue lets a claim wait, and watches its node and the blockers. The error is NoNode
+// if a watched node has gone since.
+func (s *Store) queue(ctx context.Context, cl *claim, l line, at int, blockers []place) (driver.Grant, error) {
+	s.mu.Lock()
+	if cl.state > held {
+		s.mu.Unlock()
+		return driver.Grant{}, nil
+	}
+	cl.session.unwatch(cl)
+	cl.state, cl.until, cl.only = waiting, s.clock.Now()+cl.Alive(), ""
+	if at == 1 && cl.Exclusive() && l.places[0].exclusive() && !l.phase {
+		cl.only = cl.dir + "/" + l.places[0].name
+	}
+	cl.session.watch(cl, cl.path())
+	requests := []zoo.Request{zoo.Get(cl.dir + "/" + l.places[0].name), zoo.Watch(cl.path())}
+	for _, p := range blockers {
+		path := cl.dir + "/" + p.name
+		cl.session.watch(cl, path)
+		requests = append(requests, zoo.Watch(path))
+	}
+	changes := cl.changes
+	s.mu.Unlock()
+	calls, err := cl.session.zoo.Send(ctx, requests...)
+	if err != nil {
+		return driver.Grant{}, err
+	}
+	for _, call := range calls[1:] {
+		if err := call.Wait(ctx); err != nil {
+			return driver.Grant{}, err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if cl.changes == changes {
+		cl.guarded, cl.armed = true, true
+	}
+	cl.refusal = refusal(ctx, calls[0], l.places[0])
+	return cl.refusal, nil
+}

@@ -1,0 +1,105 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/servers"
+)
+
+// patience is how long a test waits for what happens soon on a healthy machine.
+const patience = 60 * time.Second
+
+func bounded(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// newStore returns a store that is closed when the test ends.
+func newStore(t testing.TB, opts Options) *Store {
+	t.Helper()
+	s := New(opts)
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// locker returns a locker that is closed when the test ends.
+func locker(t testing.TB, opts holdfast.Options, addrs ...string) *holdfast.Locker {
+	t.Helper()
+	lk := holdfast.New(New(Options{Servers: addrs}), &opts)
+	t.Cleanup(func() { lk.Close() })
+	return lk
+}
+
+// opened returns the locker of a URL, which is closed when the test ends.
+func opened(t testing.TB, url string) *holdfast.Locker {
+	t.Helper()
+	lk := servers.Insist(t, func(ctx context.Context) (*holdfast.Locker, error) { return holdfast.Open(ctx, url, nil) })
+	t.Cleanup(func() { lk.Close() })
+	return lk
+}
+
+// locked takes a lock. A server that is slow, or has none to follow, is not wrong.
+func locked(t testing.TB, lk *holdfast.Locker, key string) *holdfast.Lock {
+	t.Helper()
+	l, err := lockedWithin(bounded(t), lk, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func lockedWithin(ctx context.Context, lk *holdfast.Locker, key string, opts ...holdfast.LockOption) (*holdfast.Lock, error) {
+	for {
+		l, err := lk.Lock(ctx, key, opts...)
+		if err == nil || ctx.Err() != nil || errors.Is(err, driver.ErrInvalid) || errors.Is(err, holdfast.ErrClosed) {
+			return l, err
+		}
+	}
+}
+
+func exclusive(key, id string) driver.Claim {
+	return driver.Claim{Key: key, ID: id, Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: patience, Span: 1}
+}
+
+// eventually waits until something holds.
+func eventually(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	ctx := bounded(t)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("%s: it does not come about", what)
+		}
+	}
+}
+
+// only is the answer of a call with one claim.
+func only(errs []error) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	return errs[0]
+}
+
+// patiently makes a call until it is answered.
+func patiently(t testing.TB, call func(ctx context.Context) error) error {
+	t.Helper()
+	for all := bounded(t); ; {
+		ctx, cancel := context.WithTimeout(all, time.Second)
+		err := call(ctx)
+		cancel()
+		if err == nil || errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrInvalid) || all.Err() != nil {
+			return err
+		}
+	}
+}

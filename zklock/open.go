@@ -1,0 +1,84 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/hosturl"
+)
+
+func init() { driver.Register("zk", open) }
+
+// open opens a session with the ensemble in a URL.
+func open(ctx context.Context, u *url.URL) (driver.Store, error) {
+	opts, err := parse(u)
+	switch {
+	case errors.Is(err, driver.ErrURL): // like the errors of Params
+		return nil, err
+	case err != nil:
+		return nil, fmt.Errorf("%w: %w", driver.ErrURL, err)
+	}
+	s := New(opts)
+	if s.bad != nil {
+		return nil, fmt.Errorf("%w: %w", driver.ErrURL, s.bad)
+	}
+	if _, err := s.session(ctx, usual); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// parse reads a URL.
+func parse(u *url.URL) (opts Options, err error) {
+	p := driver.NewParams(u)
+	opts.Prefix = p.String("prefix", DefaultPrefix)
+	acl := p.String("acl", "")
+	encrypted := p.Bool("tls", false)
+	ca, cert, key, name := p.String("ca", ""), p.String("cert", ""), p.String("key", ""), p.String("server_name", "")
+	if err := p.Err(); err != nil {
+		return opts, err
+	}
+	if u.Opaque != "" || u.Fragment != "" || strings.Contains(u.EscapedPath(), "@") {
+		return opts, errors.New("want zk://host:port,host:port and, if you like, user:password@ before them and /chroot after them")
+	}
+	opts.Chroot = strings.TrimSuffix(u.Path, "/")
+	if opts.Servers, err = hosturl.Addresses(u.Host, "2181"); err != nil {
+		return opts, err
+	}
+	if u.User != nil {
+		opts.User = u.User.Username()
+		opts.Password, _ = u.User.Password()
+		if opts.User == "" || opts.Password == "" || strings.Contains(opts.User, ":") {
+			return opts, errors.New("a user needs a name, without a colon, and a password")
+		}
+	}
+	if opts.ACL, err = parseACL(acl); err != nil {
+		return opts, err
+	}
+	if encrypted {
+		opts.TLS, err = hosturl.TLS(ca, cert, key, name)
+	} else if ca+cert+key+name != "" {
+		err = errors.New("ca, cert, key and server_name are for tls=true")
+	}
+	return opts, err
+}
+
+// parseACL reads scheme:id:permissions, separated by commas. An id may contain colons.
+func parseACL(text string) (all []ACL, err error) {
+	if text == "" {
+		return nil, nil
+	}
+	for one := range strings.SplitSeq(text, ",") {
+		scheme, rest, _ := strings.Cut(one, ":")
+		at := strings.LastIndexByte(rest, ':')
+		if at < 0 {
+			return nil, errors.New("acl: want scheme:id:permissions, such as world:anyone:r")
+		}
+		all = append(all, ACL{Scheme: scheme, ID: rest[:at], Perms: rest[at+1:]})
+	}
+	return all, nil
+}

@@ -1,0 +1,255 @@
+package zklock
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/zoo"
+)
+
+// A mixture is a key that readers and slots hold together.
+type mixture struct {
+	t     *testing.T
+	store *Store
+	key   string
+}
+
+func (m mixture) claim(id string, limit int64) driver.Claim {
+	c := exclusive(m.key, id)
+	c.Weight, c.Limit, c.Wait = 1, limit, true
+	return c
+}
+
+func (m mixture) take(c driver.Claim) uint64 {
+	m.t.Helper()
+	g, err := m.store.Acquire(bounded(m.t), c)
+	if err != nil || !g.OK {
+		m.t.Fatalf("%s got %+v, %v", c.ID, g, err)
+	}
+	return g.Fence
+}
+
+// wait lets a claim wait. Nobody asks for the claim again soon, but the place stays.
+func (m mixture) wait(c driver.Claim) {
+	m.t.Helper()
+	eventually(m.t, c.ID+" waits", func() bool {
+		if g, err := m.store.Acquire(bounded(m.t), c); err != nil || g.OK {
+			m.t.Fatalf("%s got %+v, %v", c.ID, g, err)
+		}
+		m.store.mu.Lock()
+		defer m.store.mu.Unlock()
+		cl := m.store.claims[nameOf(c)]
+		if cl == nil || cl.state != waiting { // The answer was too slow for the place.
+			return false
+		}
+		cl.until += patience
+		return true
+	})
+}
+
+func (m mixture) end(c driver.Claim) {
+	m.t.Helper()
+	if errs := m.store.Release(bounded(m.t), []driver.Claim{c}); errs != nil {
+		m.t.Fatalf("%s was released: %v", c.ID, errs)
+	}
+}
+
+// forgetPhase waits until the servers have removed a phase that nobody is in.
+func (m mixture) forgetPhase() {
+	m.t.Helper()
+	eventually(m.t, "there is no phase", func() bool {
+		k, err := m.store.session(bounded(m.t), patience)
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		l, _, err := k.list(bounded(m.t), m.store.dir(m.key))
+		return err == nil && !l.phase
+	})
+}
+
+func (m mixture) reader(id string) driver.Claim { return m.claim(id, driver.MaxWeight) }
+func (m mixture) slot(id string) driver.Claim   { return m.claim(id, 100) }
+
+// TestReadersBesideSlots lets readers and slots hold together. Readers that come
+// after a slot have a token above that of the slot, and share it.
+func TestReadersBesideSlots(t *testing.T) {
+	t.Parallel()
+	m := mixture{t, newStore(t, Options{Servers: []string{server.Addr()}}), "mixed/beside"}
+	var last uint64
+	var all []driver.Claim
+	for _, round := range []string{"a", "b", "c"} {
+		first, second, slot, other := m.reader("1"+round), m.reader("2"+round), m.slot("3"+round), m.slot("4"+round)
+		token := m.take(first)
+		if token <= last {
+			t.Errorf("a reader got %d after %d", token, last)
+		}
+		if got := m.take(second); got != token {
+			t.Errorf("readers got %d and %d", token, got)
+		}
+		for _, c := range []driver.Claim{slot, other} {
+			if last = m.take(c); last <= token {
+				t.Errorf("a slot got %d after %d", last, token)
+			}
+			token = last
+		}
+		all = append(all, first, second, slot, other)
+	}
+	if errs := m.store.Release(bounded(t), all); errs != nil {
+		t.Error(errs)
+	}
+	if got := m.take(exclusive(m.key, "writer")); got <= last {
+		t.Errorf("a writer got %d after %d", got, last)
+	}
+}
+
+// TestReaderIsLate lets a slot hold before the reader that stood in line before it.
+// Who comes later has a larger token all the same.
+func TestReaderIsLate(t *testing.T) {
+	t.Parallel()
+	m := mixture{t, newStore(t, Options{Servers: []string{server.Addr()}}), "mixed/late"}
+	writer := exclusive(m.key, "writer")
+	before := m.take(writer)
+	early, late, slot := m.reader("early"), m.reader("late"), m.slot("slot")
+	m.wait(early)
+	m.wait(late)
+	m.wait(slot)
+	m.end(writer)
+	token := m.take(slot)
+	for _, c := range []driver.Claim{early, late} {
+		if got := m.take(c); got <= before || got >= token {
+			t.Errorf("a reader that stood between %d and %d got %d", before, token, got)
+		}
+	}
+	first := m.take(m.reader("first"))
+	if second := m.take(m.reader("second")); first <= token || second != first {
+		t.Errorf("readers got %d and %d after %d", first, second, token)
+	}
+}
+
+// TestReaderIsLast lets a reader hold after those that came behind it in line have left,
+// and their phase with them. Its token is no smaller than theirs.
+func TestReaderIsLast(t *testing.T) {
+	t.Parallel()
+	for what, ends := range map[string]func(m mixture) uint64{
+		"readers": func(mixture) uint64 { return 0 },
+		"a slot": func(m mixture) uint64 {
+			slot := m.slot("slot")
+			defer m.end(slot)
+			return m.take(slot)
+		},
+	} {
+		t.Run("behind "+what, func(t *testing.T) {
+			t.Parallel()
+			m := mixture{t, newStore(t, Options{Servers: []string{server.Addr()}}), "late/" + what}
+			writer, last, early := exclusive(m.key, "writer"), m.reader("last"), m.reader("early")
+			m.take(writer)
+			m.wait(last)
+			m.wait(early)
+			m.end(writer)
+			token := m.take(early)
+			slot := ends(m)
+			m.end(early)
+			m.forgetPhase()
+			if got := m.take(last); got < token {
+				t.Errorf("a reader got %d after %d", got, token)
+			}
+			if got := m.take(m.reader("next")); got < token || got <= slot {
+				t.Errorf("the next reader got %d after readers with %d and a slot with %d", got, token, slot)
+			}
+			m.end(last)
+			m.end(m.reader("next"))
+			if next := m.take(exclusive(m.key, "next writer")); next <= token || next <= slot {
+				t.Errorf("a writer got %d after readers with %d and a slot with %d", next, token, slot)
+			}
+		})
+	}
+}
+
+// TestReaderRemovedByHand removes the place of a reader, as somebody may with the
+// tools of ZooKeeper. The reader is told, and a writer gets in though the reader's
+// session lives.
+func TestReaderRemovedByHand(t *testing.T) {
+	t.Parallel()
+	for what, end := range map[string]func(*Store, driver.Claim) error{
+		"held": func(s *Store, c driver.Claim) (err error) {
+			eventually(t, "the reader is told", func() bool {
+				err = only(s.Renew(bounded(t), []driver.Claim{c}))
+				return errors.Is(err, driver.ErrLost)
+			})
+			return err
+		},
+		"released": func(s *Store, c driver.Claim) error {
+			return only(s.Release(bounded(t), []driver.Claim{c})) // An unanswered try could have been what removed it.
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			m := mixture{t, newStore(t, Options{Servers: []string{server.Addr()}}), "removed/" + what}
+			observer := newStore(t, Options{Servers: []string{server.Addr()}})
+			k, err := observer.session(bounded(t), patience)
+			if err != nil {
+				t.Fatal(err)
+			}
+			reader := m.reader("reader")
+			m.take(reader)
+			m.store.mu.Lock()
+			path := m.store.claims[nameOf(reader)].path()
+			m.store.mu.Unlock()
+			if _, err := k.ask(bounded(t), zoo.Delete(path)); err != nil {
+				t.Fatal(err)
+			}
+			if err := end(m.store, reader); !errors.Is(err, driver.ErrLost) {
+				t.Errorf("the reader was told: %v", err)
+			}
+			eventually(t, "a writer gets in", func() bool {
+				g, err := observer.Acquire(bounded(t), exclusive(m.key, "writer"))
+				return err == nil && g.OK
+			})
+		})
+	}
+}
+
+// TestReaderWithOldNews lets a reader go on with what it saw before a slot came, held,
+// and went or stayed. Who comes later has a larger token than the slot all the same.
+func TestReaderWithOldNews(t *testing.T) {
+	t.Parallel()
+	for stay, ends := range map[string]bool{"slot stays": false, "slot has gone": true} {
+		for with, others := range map[string]int{"first": 0, "after others": 2} {
+			t.Run(stay+", "+with, func(t *testing.T) {
+				t.Parallel()
+				m := mixture{t, newStore(t, Options{Servers: []string{server.Addr()}}), "mixed/" + stay + with}
+				for i := range others {
+					m.take(m.reader(fmt.Sprint("other", i)))
+				}
+				late := m.reader("late")
+				begin := m.store.clock.Now()
+				cl, err := m.store.enter(bounded(t), late, begin)
+				if err != nil {
+					t.Fatal(err)
+				}
+				old, err := m.store.look(bounded(t), cl)
+				if err != nil {
+					t.Fatal(err)
+				}
+				slot := m.slot("slot")
+				token := m.take(slot)
+				for i := range others {
+					m.end(m.reader(fmt.Sprint("other", i)))
+				}
+				if ends {
+					m.end(slot)
+				}
+				m.forgetPhase()
+				if g, err := m.store.judge(bounded(t), cl, old, begin); err != nil || !g.OK || g.Fence >= token {
+					t.Fatalf("the late reader got %+v, %v", g, err)
+				}
+				first := m.take(m.reader("first"))
+				if second := m.take(m.reader("second")); first <= token || second != first {
+					t.Errorf("readers got %d and %d after %d", first, second, token)
+				}
+			})
+		}
+	}
+}

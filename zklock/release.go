@@ -1,0 +1,284 @@
+package zklock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/zoo"
+)
+
+var errWaiting = errors.New("zklock: the claim still waits in line")
+
+// Renew implements [driver.Store]. For all claims of a session, a single sync proves
+// the session is alive, and a single barrier proves nobody has removed the nodes. Nodes
+// not yet watched are checked once.
+func (s *Store) Renew(ctx context.Context, cs []driver.Claim) []error {
+	begin := s.clock.Now()
+	errs := make([]error, len(cs))
+	claims := make(map[*session][]int)
+	found := make([]*claim, len(cs))
+	s.mu.Lock()
+	for i, c := range cs {
+		if found[i], errs[i] = s.renewable(c); errs[i] == nil {
+			claims[found[i].session] = append(claims[found[i].session], i)
+		}
+	}
+	s.mu.Unlock()
+	var all sync.WaitGroup
+	for _, at := range claims {
+		all.Go(func() {
+			var group []*claim
+			var terms []driver.Claim
+			for _, i := range at {
+				group, terms = append(group, found[i]), append(terms, cs[i])
+			}
+			var answers []error
+			err := insist(ctx, func() (err error) {
+				answers, err = s.extend(ctx, group, terms, begin)
+				return err
+			})
+			for j, i := range at {
+				if errs[i] = err; err == nil {
+					errs[i] = answers[j]
+				}
+			}
+		})
+	}
+	all.Wait()
+	return answers(errs)
+}
+
+// answers returns the errors, or nil if every error is nil.
+func answers(errs []error) []error {
+	if slices.ContainsFunc(errs, func(err error) bool { return err != nil }) {
+		return errs
+	}
+	return nil
+}
+
+// renewable returns the claim in the table that is to be renewed.
+func (s *Store) renewable(c driver.Claim) (*claim, error) {
+	cl := s.claims[nameOf(c)]
+	switch {
+	case s.closed:
+		return nil, errClosed
+	case cl == nil || cl.state == leaving:
+		return nil, driver.ErrLost
+	case cl.state == lost:
+		return nil, cl.why
+	case cl.state != held:
+		return nil, errWaiting
+	case c.Leave:
+		return nil, fmt.Errorf("%w: a lock in ZooKeeper ends with its process, and cannot be left", driver.ErrInvalid)
+	case c.Fence > cl.token:
+		return nil, fmt.Errorf("%w: it asks for token %d, and ZooKeeper raises none", driver.ErrInvalid, c.Fence)
+	}
+	return cl, nil
+}
+
+// extend lets claims of a single session stand for their TTL from begin. It returns an
+// answer for every claim, or the error that prevented the answers.
+func (s *Store) extend(ctx context.Context, claims []*claim, terms []driver.Claim, begin time.Duration) ([]error, error) {
+	k := claims[0].session
+	until := begin
+	for _, c := range terms {
+		until = max(until, begin+min(c.TTL, k.cover()))
+	}
+	looks, err := k.guard(ctx, claims)
+	if err == nil {
+		err = k.catchUp(ctx)
+	}
+	if err == nil {
+		err = k.zoo.Prove(ctx, until)
+	}
+	if err == nil {
+		err = looks.settle(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	errs := make([]error, len(claims))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, cl := range claims {
+		switch cl.state {
+		case held:
+			cl.TTL, cl.until = terms[i].TTL, begin+terms[i].TTL
+		case lost:
+			errs[i] = cl.why
+		default:
+			errs[i] = driver.ErrLost
+		}
+	}
+	return errs, nil
+}
+
+// catchUp returns after every notification of an earlier change of a watched node.
+func (k *session) catchUp(ctx context.Context) error {
+	_, err := k.ask(ctx, barrier(k.store.root))
+	var code zoo.Code
+	if errors.As(err, &code) {
+		return nil // Every answer comes after the earlier notifications.
+	}
+	return err
+}
+
+// A watchman checks that the nodes of claims exist, and asks the server to watch them.
+type watchman struct {
+	session *session
+	claims  []*claim
+	changes []int
+	calls   []*zoo.Call
+}
+
+// guard sends requests for the claims that hold and are not yet watched.
+func (k *session) guard(ctx context.Context, claims []*claim) (*watchman, error) {
+	w := &watchman{session: k}
+	var requests []zoo.Request
+	k.store.mu.Lock()
+	for _, cl := range claims {
+		if cl.state == held && !cl.guarded {
+			k.watch(cl, cl.path())
+			w.claims, w.changes = append(w.claims, cl), append(w.changes, cl.changes)
+			requests = append(requests, zoo.Watch(cl.path()))
+		}
+	}
+	k.store.mu.Unlock()
+	if requests == nil {
+		return w, nil
+	}
+	var err error
+	w.calls, err = k.zoo.Send(ctx, requests...)
+	return w, err
+}
+
+// settle handles the answers.
+func (w *watchman) settle(ctx context.Context) error {
+	s := w.session.store
+	for i, call := range w.calls {
+		err := call.Wait(ctx)
+		cl := w.claims[i]
+		switch {
+		case errors.Is(err, zoo.NoNode):
+			s.mu.Lock()
+			var calls calls
+			if cl.state == held {
+				calls = s.lose(cl, driver.ErrBroken)
+			}
+			s.mu.Unlock()
+			calls.make()
+		case err != nil:
+			return err
+		default:
+			s.mu.Lock()
+			if cl.changes == w.changes[i] {
+				cl.guarded = true
+			}
+			s.mu.Unlock()
+		}
+	}
+	return nil
+}
+
+// Release implements [driver.Store].
+func (s *Store) Release(ctx context.Context, cs []driver.Claim) []error {
+	errs := make([]error, len(cs))
+	if len(cs) == 1 {
+		errs[0] = s.releaseNamed(ctx, cs[0])
+		return answers(errs)
+	}
+	var all sync.WaitGroup
+	for i, c := range cs {
+		all.Go(func() { errs[i] = s.releaseNamed(ctx, c) })
+	}
+	all.Wait()
+	return answers(errs)
+}
+
+func (s *Store) releaseNamed(ctx context.Context, c driver.Claim) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	cl, closed := s.claims[nameOf(c)], s.closed
+	s.mu.Unlock()
+	switch {
+	case closed:
+		return errClosed
+	case cl == nil:
+		return driver.ErrLost
+	}
+	return insist(ctx, func() error { return s.release(ctx, cl) })
+}
+
+// release removes the node of a claim.
+func (s *Store) release(ctx context.Context, cl *claim) error {
+	if err := cl.lock(ctx); err != nil {
+		return err
+	}
+	defer cl.unlock()
+	s.mu.Lock()
+	if cl.state == lost || cl.state == dropped {
+		defer s.mu.Unlock()
+		if cl.state == lost {
+			return cl.why
+		}
+		return driver.ErrLost
+	}
+	cl.state = leaving
+	s.mu.Unlock()
+	err := s.resolve(ctx, cl)
+	if err == nil && cl.node != "" {
+		err = s.remove(ctx, cl)
+	} else if err == nil {
+		err = driver.ErrLost // there is no node
+	}
+	if err != nil && !errors.Is(err, driver.ErrLost) {
+		return err
+	}
+	s.mu.Lock()
+	s.drop(cl)
+	s.mu.Unlock()
+	return err
+}
+
+// remove removes a known node, and the node of a reader in the phase.
+func (s *Store) remove(ctx context.Context, cl *claim) error {
+	if cl.joined {
+		err := cl.removeBy(ctx, zoo.Multi(zoo.Delete(cl.path()), zoo.Delete(cl.member())))
+		if !errors.Is(err, zoo.NoNode) {
+			return err
+		}
+		// The reader had not entered the phase, or somebody has removed one of the
+		// nodes.
+		if err := cl.removeBy(ctx, zoo.Delete(cl.member())); err != nil && !errors.Is(err, zoo.NoNode) {
+			return err
+		}
+	}
+	err := cl.removeBy(ctx, zoo.Delete(cl.path()))
+	switch {
+	case errors.Is(err, zoo.NoNode) && !cl.tried:
+		return driver.ErrLost
+	case errors.Is(err, zoo.NoNode):
+		return nil // the unanswered try has removed the node
+	}
+	return err
+}
+
+// removeBy sends a removal, and records a try with an unknown outcome.
+func (cl *claim) removeBy(ctx context.Context, r zoo.Request) error {
+	calls, err := cl.session.zoo.Send(ctx, r)
+	if err != nil {
+		return err
+	}
+	err = calls[0].Wait(ctx)
+	if err != nil && !errors.Is(err, zoo.NoNode) {
+		cl.tried = true
+	}
+	return err
+}

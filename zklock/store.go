@@ -1,0 +1,235 @@
+package zklock
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/boottime"
+	"github.com/holdfast-go/holdfast/internal/zoo"
+)
+
+// DefaultPrefix is the node above the keys, unless Options.Prefix is set.
+const DefaultPrefix = "holdfast"
+
+// MinTTL is the shortest TTL of a claim.
+const MinTTL = time.Second
+
+// Options configure how to reach an ensemble and where to keep the claims.
+type Options struct {
+	// Servers are the host:port addresses of one or more servers of the ensemble.
+	Servers []string
+
+	// Chroot is the node above all nodes of the store; "" for the root.
+	Chroot string
+
+	// Prefix is the node below Chroot and above the keys; the default is DefaultPrefix,
+	// and "/" is refused. All processes must use the same Prefix.
+	Prefix string
+
+	// User and Password are for the digest scheme. Without TLS the password goes over
+	// the network unencrypted: use TLS.
+	User, Password string
+
+	// TLS is nil for connections that are not encrypted.
+	TLS *tls.Config
+
+	// ACL lists the permissions on the nodes created by the store. The default is all
+	// permissions for User, or for everybody if User is empty.
+	ACL []ACL
+}
+
+// An ACL grants the permissions Perms, letters of cdrwa, to the ID of a Scheme.
+type ACL struct{ Scheme, ID, Perms string }
+
+// A Store keeps claims as nodes. Make one with [New].
+type Store struct {
+	config zoo.Config
+	acl    []zoo.ACL
+	root   string // node above the keys
+	bad    error  // an error in the options
+	clock  *boottime.Clock
+
+	background sync.WaitGroup
+	closing    context.Context // ends with Close
+	close      context.CancelFunc
+
+	mu       sync.Mutex
+	sessions map[time.Duration]*session // by class
+	openings map[time.Duration]*opening
+	claims   map[name]*claim
+	watches  map[name][]*watch
+	notices  []*notice
+	keeping  bool // the keeper goroutine is running
+	closed   bool
+}
+
+// A name identifies a claim.
+type name struct{ key, id string }
+
+func nameOf(c driver.Claim) name { return name{c.Key, c.ID} }
+
+var (
+	_ driver.Store     = (*Store)(nil)
+	_ driver.Watcher   = (*Store)(nil)
+	_ driver.Notifier  = (*Store)(nil)
+	_ driver.Inspector = (*Store)(nil)
+	_ driver.Checker   = (*Store)(nil)
+)
+
+// New returns a store. New does no I/O: the first call opens a session. If the options
+// are invalid, every call returns an error that matches [driver.ErrInvalid].
+func New(opts Options) *Store {
+	s := &Store{
+		config:   zoo.Config{Servers: opts.Servers, TLS: opts.TLS},
+		clock:    boottime.New(),
+		sessions: make(map[time.Duration]*session),
+		openings: make(map[time.Duration]*opening),
+		claims:   make(map[name]*claim),
+		watches:  make(map[name][]*watch),
+	}
+	s.closing, s.close = context.WithCancel(context.Background())
+	if opts.Prefix == "" {
+		opts.Prefix = DefaultPrefix
+	}
+	s.root = strings.TrimSuffix("/"+strings.Trim(opts.Chroot, "/"), "/") + "/" + strings.Trim(opts.Prefix, "/")
+	if opts.User != "" {
+		s.config.Auth = []zoo.Auth{{Scheme: "digest", Secret: opts.User + ":" + opts.Password}}
+	}
+	var err error
+	s.acl, err = opts.acl()
+	if len(opts.Servers) == 0 {
+		err = errors.New("no servers")
+	}
+	s.bad = errors.Join(err, checkPath("prefix", opts.Prefix))
+	if opts.Chroot != "" && opts.Chroot != "/" {
+		s.bad = errors.Join(s.bad, checkPath("chroot", opts.Chroot))
+	}
+	return s
+}
+
+// acl returns the ACL for all nodes.
+func (o Options) acl() (all []zoo.ACL, err error) {
+	switch {
+	case len(o.ACL) > 0:
+	case o.User != "":
+		o.ACL = []ACL{{"auth", "", "cdrwa"}}
+	default:
+		o.ACL = []ACL{{"world", "anyone", "cdrwa"}}
+	}
+	for _, a := range o.ACL {
+		var perms int32
+		for _, letter := range a.Perms {
+			perm, ok := map[rune]int32{'c': zoo.CreateChild, 'd': zoo.DeleteChild, 'r': zoo.Read, 'w': zoo.Write, 'a': zoo.Admin}[letter]
+			if !ok {
+				return nil, errors.New("the permissions of an ACL: want letters of cdrwa")
+			}
+			perms |= perm
+		}
+		if a.Scheme == "" || perms == 0 {
+			return nil, errors.New("an ACL: want scheme:id:permissions")
+		}
+		all = append(all, zoo.ACL{Perms: perms, Scheme: a.Scheme, ID: a.ID})
+	}
+	return all, nil
+}
+
+// dir returns the node of a key.
+func (s *Store) dir(key string) string { return s.root + "/" + nodeName(key) }
+
+// errClosed is the error of calls to a closed Store.
+var errClosed = errors.New("zklock: the store is closed")
+
+// Close ends the sessions, and with them all claims. Later calls fail. A second Close
+// does nothing.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.notices = nil
+	var open []*session
+	for _, k := range s.sessions {
+		open = append(open, k)
+	}
+	s.mu.Unlock()
+	s.close()
+	var all sync.WaitGroup
+	for _, k := range open {
+		all.Go(k.zoo.Close)
+	}
+	all.Wait()
+	s.background.Wait()
+	return nil
+}
+
+// Acquire implements [driver.Store].
+func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	if err := s.valid(c); err != nil {
+		return driver.Grant{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return driver.Grant{}, err
+	}
+	begin := s.clock.Now()
+	for {
+		cl, err := s.enter(ctx, c, begin)
+		if err != nil {
+			return driver.Grant{}, err
+		}
+		if err := cl.lock(ctx); err != nil {
+			return driver.Grant{}, err
+		}
+		var g driver.Grant
+		var done bool
+		err = insist(ctx, func() (err error) {
+			g, done, err = s.acquire(ctx, cl, c, begin)
+			return err
+		})
+		cl.unlock()
+		if done || err != nil {
+			return g, err
+		}
+	}
+}
+
+// insist repeats a call over the next connection after a connection was lost. Every
+// call here is idempotent. Errors that last until somebody changes something match
+// ErrInvalid.
+func insist(ctx context.Context, call func() error) error {
+	for {
+		err := call()
+		if !errors.Is(err, zoo.ErrUnknown) || ctx.Err() != nil {
+			return certain(err)
+		}
+	}
+}
+
+// valid returns what is wrong with a claim.
+func (s *Store) valid(c driver.Claim) error {
+	switch {
+	case c.TTL < MinTTL:
+		return fmt.Errorf("%w: a TTL of %v, want at least %v", driver.ErrInvalid, c.TTL, MinTTL)
+	case c.Fence > 0:
+		return fmt.Errorf("%w: it asks for token %d, and ZooKeeper gives them as they come", driver.ErrInvalid, c.Fence)
+	}
+	return nil
+}
+
+// certain adds ErrInvalid to errors that last until somebody changes something.
+func certain(err error) error {
+	var code zoo.Code
+	if !errors.As(err, &code) {
+		return err
+	}
+	switch code {
+	case zoo.NoAuth, zoo.InvalidACL, zoo.AuthFailed:
+		return fmt.Errorf("%w: %w: see to the ACL of the nodes, and to the user", driver.ErrInvalid, err)
+	case zoo.Unimplemented:
+		return fmt.Errorf("%w: %w: want ZooKeeper 3.5.3 or newer, which has container nodes", driver.ErrInvalid, err)
+	}
+	return err
+}
