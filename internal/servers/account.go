@@ -37,8 +37,7 @@ func (a *account) own(path string) error {
 	if a == nil {
 		return nil
 	}
-	root := filepath.Clean(os.TempDir()) + string(filepath.Separator)
-	for dir := filepath.Dir(path); strings.HasPrefix(dir, root); dir = filepath.Dir(dir) {
+	for dir := filepath.Dir(path); temporary(dir); dir = filepath.Dir(dir) {
 		info, err := os.Stat(dir)
 		if err != nil {
 			return err
@@ -48,6 +47,16 @@ func (a *account) own(path string) error {
 		}
 	}
 	return os.Chown(path, a.uid, a.gid)
+}
+
+// temporary reports whether a folder is in one of the folders in which tests make theirs.
+func temporary(dir string) bool {
+	for _, root := range []string{os.TempDir(), os.Getenv("GOTMPDIR")} {
+		if root != "" && strings.HasPrefix(dir, filepath.Clean(root)+string(filepath.Separator)) {
+			return true
+		}
+	}
+	return false
 }
 
 // write writes a file for a server of the account.
