@@ -119,10 +119,10 @@ type scene struct {
 	cut      time.Duration // when the history had grown to most, 0 for never
 	extra    int           // rounds after the first
 	extended string        // why there are extra rounds
-	load     float64       // of the machine, for each processor, at most
-	blind    bool          // the store cannot show its claims
-	litter   []string      // remains in the servers
-	failures []string      // failures of the run itself since the workers began
+	load     load
+	blind    bool     // the store cannot show its claims
+	litter   []string // remains in the servers
+	failures []string // failures of the run itself since the workers began
 }
 
 // parentFile is the history of the process that does the harm.
@@ -232,10 +232,10 @@ func (s *scene) watch() (stop func()) {
 	began, done := time.Now(), make(chan struct{})
 	var told sync.WaitGroup
 	told.Go(func() {
-		tick := time.NewTicker(200 * time.Millisecond)
+		tick := time.NewTicker(loadPeriod)
 		defer tick.Stop()
 		for {
-			s.load = max(s.load, load())
+			s.load.sample(loadavg())
 			past := min(time.Since(began), s.Length)
 			before := time.Duration(s.extra) * s.Length
 			s.progress("%s: %v of %v, %d of %d faults", s.target.name, (before + past).Round(time.Second), before+s.Length,
