@@ -150,7 +150,7 @@ func stores(t *testing.T) map[string]string {
 		urls["REDLOCK"] = fmt.Sprintf("redlock://%s,%s,%s?quarantine=0", redis.Addr(), more[0].Addr(), more[1].Addr())
 		urls["MYSQL"] = mysql.URL()
 		urls["MEMCACHED"] = servers.StartMemcached(t).URL()
-		urls["ZOOKEEPER"] = servers.StartZooKeeper(t).URL()
+		urls["ZOOKEEPER"] = servers.StartZooKeeper(t, "forceSync=no").URL()
 		urls["ETCD"] = servers.StartEtcd(t).URL()
 	}
 	for _, name := range []string{"POSTGRES", "MYSQL"} {

@@ -53,7 +53,7 @@ var acts = []act{
 	{what: "memlock", program: opened, most: 2, start: at(func(*testing.T) string { return "mem://" })},
 	{what: "filelock", program: opened, most: 2, start: at(file("file"))},
 	{what: "memcachelock", program: opened, most: 2, start: at(func(t *testing.T) string { return servers.StartMemcached(t).URL() })},
-	{what: "zklock", program: opened, most: 2, start: at(func(t *testing.T) string { return servers.StartZooKeeper(t).URL() })},
+	{what: "zklock", program: opened, most: 2, start: at(func(t *testing.T) string { return servers.StartZooKeeper(t, "forceSync=no").URL() })},
 	{what: "redislock", program: opened, most: 10, start: at(func(t *testing.T) string { return servers.StartRedis(t).URL() })},
 	{what: "redislock/goredis", program: goredis, start: at(func(t *testing.T) string { return servers.StartRedis(t).Addr() })},
 	{what: "redlock", imports: []string{"redislock"}, program: opened, most: 10, start: at(masters)},

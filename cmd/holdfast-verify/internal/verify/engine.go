@@ -235,12 +235,16 @@ func startEtcd(r *room, n int) *engine {
 	return e
 }
 
+// unsynced makes ZooKeeper leave the disk to the system, which outlives every fault of a run:
+// beside other work, a disk may take longer than a session lasts.
+const unsynced = "forceSync=no"
+
 func startZooKeeper(r *room, n int) *engine {
 	if n == 1 {
-		z := servers.StartZooKeeper(r)
+		z := servers.StartZooKeeper(r, unsynced)
 		return &engine{url: z.URL(), nodes: []node{z}, version: z.Version(), left: leftInZooKeeper(z)}
 	}
-	c := servers.StartEnsemble(r)
+	c := servers.StartEnsemble(r, unsynced)
 	e := &engine{url: c.URL(), cut: func(n int, on bool) { c.CutOff(c.Nodes[n], on) }, left: leftInZooKeeper(c.Nodes...), version: c.Nodes[0].Version()}
 	for _, z := range c.Nodes {
 		e.nodes = append(e.nodes, z)

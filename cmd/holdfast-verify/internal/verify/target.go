@@ -167,8 +167,9 @@ func (t *target) open(ctx context.Context, ttl time.Duration) (locks *holdfast.L
 	return locks, nil
 }
 
-// patience is how long the store may take to serve for the first time.
-const patience = time.Minute
+// patience is how long the store may take to serve for the first time. Beside other work,
+// servers with a slow disk have taken more than a minute.
+const patience = 5 * time.Minute
 
 // patiently calls try again after an error, because newly started servers may need a while.
 // A user's servers must serve at once. Every call of try must end within patience, counted
