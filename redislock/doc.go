@@ -85,7 +85,7 @@
 // Tests can use github.com/alicebob/miniredis/v2 in place of a server. All kinds of locks
 // work there, with waiters, renewals, LockAll, Holders and Break, by URL and with both
 // client libraries. A rueidis client needs ForceSingleClient, because miniredis answers
-// like a Cluster of one; a URL needs nothing.
+// like a Cluster of one; a URL needs nothing. The records of package redisonce work, too.
 //
 // miniredis counts no time by itself. FastForward ends the lock of a process that has
 // gone. If other claims wait for the lock or share it, the claims end by the clock: call

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"os"
 	"strings"
 	"sync"
@@ -12,12 +13,16 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/servers"
+	"github.com/holdfast-go/holdfast/memlock"
+	"github.com/holdfast-go/holdfast/once"
 	"github.com/holdfast-go/holdfast/redislock"
 	"github.com/holdfast-go/holdfast/redislock/goredis"
+	"github.com/holdfast-go/holdfast/redislock/redisonce"
 )
 
 // onMiniredis runs a test on a miniredis with stores of both libraries. The
@@ -133,6 +138,51 @@ func TestMiniredisIsQuiet(t *testing.T) {
 	})
 	if err := locks.Close(); err != nil || log.String() != "" {
 		t.Errorf("closed with %v; logged %q", err, log.String())
+	}
+}
+
+// TestMiniredisOnce has an effect once, with the records of both libraries.
+func TestMiniredisOnce(t *testing.T) {
+	t.Parallel()
+	m := miniredis.RunT(t)
+	locks := holdfast.New(memlock.New(), nil)
+	t.Cleanup(func() { locks.Close() })
+	// A busy machine may leave the test without a processor for seconds.
+	client, err := rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: []string{m.Addr()}, DisableCache: true,
+		Dialer: net.Dialer{Timeout: time.Minute}, ConnWriteTimeout: time.Minute,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	other := redis.NewClient(&redis.Options{Addr: m.Addr(), DialTimeout: time.Minute, ReadTimeout: time.Minute})
+	t.Cleanup(func() { other.Close() })
+
+	effects := 0
+	charge := func(context.Context) ([]byte, error) {
+		effects++
+		return []byte("charged"), nil
+	}
+	do := func(records once.Records) {
+		t.Helper()
+		receipt, err := once.Do(t.Context(), locks, records, "order/42", time.Hour, charge)
+		if err != nil || string(receipt) != "charged" {
+			t.Errorf("%q, %v", receipt, err)
+		}
+	}
+	first, second := redisonce.New(client, nil), redisonce.NewConn(goredis.Conn(other), nil)
+	do(first)
+	do(first)
+	do(second)
+	if effects != 1 {
+		t.Errorf("%d effects, want 1", effects)
+	}
+	m.FastForward(2 * time.Hour)
+	do(second)
+	do(first)
+	if effects != 2 {
+		t.Errorf("%d effects after the retention, want 2", effects)
 	}
 }
 
