@@ -8,7 +8,8 @@ import (
 )
 
 // Items returns the remaining time of each item in the server, by the name of the item.
-// The time is less than 0 if the item does not expire.
+// The time is less than 0 if the item does not expire. Items leaves out an item that the
+// server moves to another of its lists meanwhile.
 func (m *Memcached) Items() map[string]time.Duration {
 	m.tb.Helper()
 	var all map[string]time.Duration
