@@ -1,6 +1,7 @@
 package sqlitelock_test
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
 // crowd lets processes count on keys, and returns how often each could.
@@ -110,15 +112,9 @@ func inLine(t testing.TB, url, key string, want int) {
 		t.Fatal(err)
 	}
 	defer lk.Close()
-	for begun := time.Now(); time.Since(begun) < patience; <-time.After(time.Millisecond) {
-		holders, err := lk.Holders(t.Context(), key)
-		if err != nil {
-			t.Fatal(err)
-		}
+	servers.Until(t, fmt.Sprintf("%d claims in line", want), func() bool {
+		holders := servers.Insist(t, func(ctx context.Context) ([]driver.Holder, error) { return lk.Holders(ctx, key) })
 		waiting := slices.DeleteFunc(holders, func(h driver.Holder) bool { return !h.Waiting })
-		if len(waiting) == want {
-			return
-		}
-	}
-	t.Fatalf("there are never %d in line", want)
+		return len(waiting) == want
+	})
 }

@@ -4,10 +4,11 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/examples/internal/scenario"
 	"github.com/holdfast-go/holdfast/examples/internal/terminal/terminaltest"
 	"github.com/holdfast-go/holdfast/internal/servers"
@@ -142,20 +143,10 @@ func (e engine) awaitLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	for {
-		holders, err := db.Locks.Holders(ctx, accountKey)
-		if err != nil {
-			t.Fatalf("nobody waits: %v", err)
-		}
-		for _, h := range holders {
-			if h.Waiting {
-				return
-			}
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	servers.Until(t, "somebody to wait", func() bool {
+		holders := servers.Insist(t, func(ctx context.Context) ([]driver.Holder, error) { return db.Locks.Holders(ctx, accountKey) })
+		return slices.ContainsFunc(holders, func(h driver.Holder) bool { return h.Waiting })
+	})
 }
 
 // Goroutines of several processes withdraw 1 of an account that has enough for three of
