@@ -22,6 +22,9 @@ REPLAY ?=
 SEED ?=
 VERSION ?=
 
+# A new seed each time, so that go test does not take random tests from its cache.
+test long: export HOLDFAST_TEST_SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
+
 .PHONY: help
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 8
