@@ -48,6 +48,15 @@ func tryLock(t *testing.T, s *Storage, want bool) {
 	}
 }
 
+// handOver unlocks the name, which a holds, and locks and unlocks it by b.
+func handOver(t *testing.T, a, b *Storage) {
+	t.Helper()
+	tryLock(t, b, false)
+	must(t, a.Unlock(t.Context(), name))
+	tryLock(t, b, true)
+	must(t, b.Unlock(t.Context(), name))
+}
+
 // breakLock takes the lock away from who holds it.
 func breakLock(t *testing.T, s *Storage) {
 	t.Helper()
@@ -109,10 +118,7 @@ func TestRenewAfterLoss(t *testing.T) {
 		}
 		must(t, b.Unlock(t.Context(), name))
 		must(t, a.RenewLockLease(t.Context(), name, time.Minute))
-		tryLock(t, b, false)
-		must(t, a.Unlock(t.Context(), name))
-		tryLock(t, b, true)
-		must(t, b.Unlock(t.Context(), name))
+		handOver(t, a, b)
 	})
 }
 
@@ -182,10 +188,7 @@ func TestUnlockWhileAnotherRunPauses(t *testing.T) {
 		first, _ := twoRuns(t, a)
 		must(t, a.Unlock(t.Context(), name)) // by the second run
 		must(t, a.RenewLockLease(first, name, time.Minute))
-		tryLock(t, b, false)
-		must(t, a.Unlock(t.Context(), name))
-		tryLock(t, b, true)
-		must(t, b.Unlock(t.Context(), name))
+		handOver(t, a, b)
 	})
 }
 
@@ -197,10 +200,7 @@ func TestUnlockAfterBothHaveLost(t *testing.T) {
 		must(t, a.RenewLockLease(first, name, time.Minute))
 		must(t, a.Unlock(t.Context(), name)) // by the second run
 		must(t, a.RenewLockLease(first, name, time.Minute))
-		tryLock(t, b, false)
-		must(t, a.Unlock(t.Context(), name))
-		tryLock(t, b, true)
-		must(t, b.Unlock(t.Context(), name))
+		handOver(t, a, b)
 	})
 }
 
