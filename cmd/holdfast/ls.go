@@ -18,9 +18,9 @@ func lsCommand(store *site) *cobra.Command {
 		Long: `Ls lists the holders of all keys that begin with PREFIX, or of all keys, and how
 many wait for each.
 
-In a pipe there is no header unless --header asks for it, and the columns are separated by one tab: key,
-kind of lock, owner, since when, seconds until the lease ends unless it is
-renewed, token, number of waiters, note.`,
+In a pipe there is no header unless --header asks for it, and the columns are
+separated by one tab: key, kind of lock, owner, since when, seconds until the
+lease ends unless it is renewed, token, number of waiters, note.`,
 		Example: `  holdfast ls
   holdfast ls backup/
   holdfast ls --json | jq -r '.[].key'`,

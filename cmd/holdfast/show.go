@@ -17,9 +17,9 @@ func showCommand(store *site) *cobra.Command {
 		Long: `Show lists those that hold the lock on KEY, and those that wait for it as far as
 the store knows, the next one first. Nothing is listed if the lock is free.
 
-In a pipe there is no header unless --header asks for it, and the columns are separated by one tab: holds
-or waits, kind of lock, owner, since when, seconds until the lease ends unless
-it is renewed, token, id, note.`,
+In a pipe there is no header unless --header asks for it, and the columns are
+separated by one tab: holds or waits, kind of lock, owner, since when, seconds
+until the lease ends unless it is renewed, token, id, note.`,
 		Example: `  holdfast show nightly
   holdfast show nightly --json | jq -r '.holders[].owner'`,
 		Args:              oneKey,
