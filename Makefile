@@ -34,10 +34,10 @@ demo: ## watch a flash sale oversell without locks, and not with them; DEMO=-pau
 	GOWORK=off go run ./internal/demo/flashsale $(DEMO)
 
 .PHONY: test
-test: ## run what a change must pass: all modules, real servers, race detector
+test: ## run what a change must pass: all modules, real servers, race detector; prints what is not proved
 	@scripts/servers
 	@$(if $(RACE),,echo 'no C compiler: the tests run without the race detector' >&2)
-	$(GOTEST) $(FLAGS) -short $(TESTS) $(PACKAGES)
+	scripts/unproved $(GOTEST) $(FLAGS) -short $(TESTS) $(PACKAGES)
 
 .PHONY: slow
 slow: ## run the tests of make test, and show the 20 that take longest
@@ -49,7 +49,7 @@ prove: rehearsal long mutants torture ## run all that takes long: releases, long
 .PHONY: long
 long: ## run every test, also those that make test leaves out
 	@scripts/servers
-	$(GOTEST) $(FLAGS) $(TESTS) -p=2 -timeout=20m $(PACKAGES)
+	scripts/unproved $(GOTEST) $(FLAGS) $(TESTS) -p=2 -timeout=20m $(PACKAGES)
 
 .PHONY: lint
 lint: ## run the static checks: format, vet for every system, staticcheck

@@ -144,6 +144,20 @@ func TestTreeUnfinished(t *testing.T) {
 	}
 }
 
+// TestTreeUnproved wants every report of what a slow machine left unproved to go through
+// internal/unproved: "go test" hides the log of a test that passes.
+func TestTreeUnproved(t *testing.T) {
+	hidden := regexp.MustCompile(`\b(Log|Skip)f?\(.*not proved`)
+	for _, s := range goFiles(t) {
+		if !s.test() || !bytes.Contains(s.text, []byte("not proved")) { // which is much faster
+			continue
+		}
+		if call := hidden.Find(s.text); call != nil {
+			t.Errorf("%s: %s: report it by internal/unproved, so that make test prints it", s.path, call)
+		}
+	}
+}
+
 func TestTreePackageComments(t *testing.T) {
 	described := make(map[string]bool)
 	for _, s := range goFiles(t) {

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/safefile"
+	"github.com/holdfast-go/holdfast/internal/unproved"
 )
 
 // plant puts something where the lock file of a key will be, lets a Store try
@@ -65,7 +66,7 @@ func refusedAtOnce(t *testing.T, dir string, opts *Options) {
 	for want, call := range []func(context.Context, string, ...holdfast.LockOption) (*holdfast.Lock, error){locks.TryLock, locks.Lock} {
 		began := time.Now()
 		if _, err := call(t.Context(), "key"); time.Since(began) > time.Second { // the limit of a try
-			t.Logf("not proved: that %s is refused at once, on so slow a machine", dir)
+			unproved.Logf(t, "that %s is refused at once", dir)
 			return
 		} else if !errors.Is(err, holdfast.ErrInvalid) || strings.Contains(err.Error(), driver.ErrInvalid.Error()) {
 			t.Errorf("%s is refused with %v, want an ErrInvalid in words of its own", dir, err)

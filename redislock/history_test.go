@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/unproved"
 )
 
 // A history is what several processes did with one lock, in the order of the
@@ -182,7 +184,7 @@ func (h *history) checkGaps(t *testing.T, bound time.Duration) {
 		len(h.turns), len(gaps), at(0.5), at(0.9), at(0.99), at(1), bound)
 	switch half := at(0.5); {
 	case half > usual && h.slow():
-		t.Logf("not proved on a machine this slow: that waiters are told of hand-offs, half of which took more than %v", usual)
+		unproved.Logf(t, "that waiters are told of hand-offs, half of which took more than %v", usual)
 	case half > usual:
 		t.Errorf("half of the hand-offs took longer than %v: nobody is told of them", usual)
 	}
@@ -216,7 +218,7 @@ func (h *history) checkEffort(t *testing.T, workers []*worker, seconds int) {
 	t.Helper()
 	if n := len(h.claims); n < 10*seconds {
 		if n > 0 && h.slow() {
-			t.Skipf("not proved on a machine this slow: only %d claims were granted in %d seconds", n, seconds)
+			unproved.Skipf(t, "only %d claims were granted in %d seconds", n, seconds)
 		}
 		t.Errorf("only %d claims were granted in %d seconds", n, seconds)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/plan"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/sim"
+	"github.com/holdfast-go/holdfast/internal/unproved"
 )
 
 // The workers of these tests are their own binary.
@@ -121,7 +122,7 @@ func prove(t *testing.T, c Config) {
 func skipUnproved(t *testing.T, c Config, r *Report) {
 	t.Helper()
 	if err := r.Err(); errors.Is(err, ErrUnproved) && r.Invalid == r.lacks(c.Fewest, c.Nemeses != nil) {
-		t.Skip("not proved: ", err)
+		unproved.Skipf(t, "%v", err)
 	}
 }
 

@@ -1,0 +1,56 @@
+// Package unproved reports what a test could not judge because the machine was slow. Such a
+// test does not fail, and "go test" hides the log of a test that passes. So the report also
+// goes to the file that the variable File names; "make test" prints that file at its end.
+package unproved
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"strings"
+	"testing"
+)
+
+// File is the environment variable with the path of the file. If File is not set, the
+// report is in the log of the test only. A test with nothing to report does not read File, so
+// the result of the test may come from the cache of Go, whatever the path is.
+const File = "HOLDFAST_TEST_UNPROVED"
+
+const because = "not proved on a machine this slow: "
+
+// Logf reports what the test has not proved.
+func Logf(t testing.TB, format string, args ...any) {
+	t.Helper()
+	t.Log(because + report(t, fmt.Sprintf(format, args...)))
+}
+
+// Skipf reports what the test has not proved, and skips the rest of the test.
+func Skipf(t testing.TB, format string, args ...any) {
+	t.Helper()
+	t.Skip(because + report(t, fmt.Sprintf(format, args...)))
+}
+
+// report appends a line to the file, and returns what.
+func report(t testing.TB, what string) string {
+	t.Helper()
+	name := os.Getenv(File)
+	if name == "" {
+		return what
+	}
+	var program string
+	if info, ok := debug.ReadBuildInfo(); ok {
+		program = strings.TrimSuffix(info.Path, ".test")
+	}
+	line := strings.Join(strings.Fields(what), " ")
+	// One write for the whole line: tests of several processes append to the file.
+	file, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err == nil {
+		_, err = fmt.Fprintf(file, "%s %s: %s\n", program, t.Name(), line)
+		err = errors.Join(err, file.Close())
+	}
+	if err != nil {
+		t.Errorf("report what is not proved: %v", err)
+	}
+	return what
+}
