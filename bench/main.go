@@ -18,25 +18,18 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	"github.com/holdfast-go/holdfast/bench/internal/worker"
+	"github.com/holdfast-go/holdfast/internal/publish"
 )
 
 func main() {
-	worked, err := worker.Serve()
-	if !worked {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-		defer stop()
-		err = execute(ctx, os.Args[1:], os.Stdout)
-	}
-	if errors.Is(err, flag.ErrHelp) {
-		os.Exit(2)
-	}
-	if err != nil {
+	switch worked, err := worker.Serve(); {
+	case !worked:
+		publish.Main("bench", execute)
+	case err != nil:
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -115,17 +108,10 @@ func (p plan) show(ctx context.Context, out io.Writer) error {
 	return errors.Join(err, file.Close())
 }
 
-// save runs the plan, and also writes the results into a folder. A partial run does not
-// replace files, because readers may expect complete results there.
+// save runs the plan, and also writes the results into a folder.
 func (p plan) save(ctx context.Context, folder string, part bool, out io.Writer) error {
-	if _, err := os.Stat(folder); err != nil { // fail now, not after all the work
-		return fmt.Errorf("-save: %w", err)
-	}
-	for _, name := range []string{tablesFile, pictureFile, smallFile} {
-		file := filepath.Join(folder, name)
-		if _, err := os.Stat(file); part && err == nil {
-			return fmt.Errorf("-save: %s is there, and -run, -short and -held make only a part: save it into another folder", file)
-		}
+	if err := publish.Savable(folder, part, tablesFile, pictureFile, smallFile); err != nil {
+		return err
 	}
 	var text bytes.Buffer
 	text.WriteString(tablesHead)

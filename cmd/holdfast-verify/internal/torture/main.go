@@ -15,31 +15,19 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify"
+	"github.com/holdfast-go/holdfast/internal/publish"
 	"github.com/holdfast-go/holdfast/internal/sim"
 )
 
 // usual is how long a whole pass takes.
 const usual = 70 * time.Minute
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
-	err := execute(ctx, os.Args[1:], os.Stdout)
-	if errors.Is(err, flag.ErrHelp) {
-		os.Exit(2)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "torture:", err)
-		os.Exit(1)
-	}
-}
+func main() { publish.Main("torture", execute) }
 
 func execute(ctx context.Context, args []string, out io.Writer) error {
 	p := &pass{out: out}
@@ -72,8 +60,8 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 		return fmt.Errorf("each of the %d runs would have %v: want %v, so give it more time (-for or -within), or choose fewer (-store, -nemesis)", len(all), p.length, shortest)
 	}
 	if *save != "" { // report errors now, and not after all the work
-		if err := savable(*save, p.stores != "" || p.faults != ""); err != nil {
-			return fmt.Errorf("-save: %w", err)
+		if err := publish.Savable(*save, p.stores != "" || p.faults != "", tablesFile); err != nil {
+			return err
 		}
 	}
 	results, err := p.do(ctx, all)
@@ -84,19 +72,6 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 }
 
 const tablesFile = "torture-tables.md"
-
-// savable returns an error if the folder does not exist. It also returns an error if the
-// tables of a part would replace tables in the folder, where people may read the whole.
-func savable(folder string, part bool) error {
-	if _, err := os.Stat(folder); err != nil {
-		return err
-	}
-	file := filepath.Join(folder, tablesFile)
-	if _, err := os.Stat(file); part && err == nil {
-		return fmt.Errorf("%s is there, and -store and -nemesis make only a part: save it into another folder", file)
-	}
-	return nil
-}
 
 // names divides a list; an empty list has no names.
 func names(list string) []string {
