@@ -77,7 +77,7 @@ replay: ## run a seed of the simulator exactly, and show what happened; SEED=42,
 	go run ./internal/sim/replay $(REPLAY) $(SEED)
 
 .PHONY: mutants
-mutants: ## break it in many ways, and let the simulator or verify find each; MUTANTS=-run=NAME tries some
+mutants: ## break it in many ways, and let the simulator or verify find each; MUTANTS=-run=NAME tries some, MUTANTS=-save=docs/results publishes
 	@scripts/servers
 	go run ./cmd/holdfast-verify/internal/mutants $(MUTANTS)
 

@@ -5,7 +5,7 @@
 // and their finders. The command fails if a mutant is not found, or if the same run of
 // verify finds a violation in the unchanged Holdfast.
 //
-//	go run ./cmd/holdfast-verify/internal/mutants [-run PATTERN] [-parallel N] [-verify] [-save FILE]
+//	go run ./cmd/holdfast-verify/internal/mutants [-run PATTERN] [-parallel N] [-verify] [-save FOLDER]
 //
 // A mutant is a text of some file, and its replacement. An overlay of the go command builds
 // the mutant, so no part of the mutant is shipped.
@@ -14,37 +14,26 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
+	"path/filepath"
 	"regexp"
 	"slices"
-	"syscall"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/publish"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
-	err := execute(ctx, os.Args[1:], os.Stdout)
-	if errors.Is(err, flag.ErrHelp) {
-		os.Exit(2)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "mutants:", err)
-		os.Exit(1)
-	}
-}
+func main() { publish.Main("mutants", execute) }
 
 func execute(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
 	pattern := flags.String("run", "", "try only the mutants whose names match this `regexp`")
 	parallel := flags.Int("parallel", 2, "try so many `mutants` at once")
 	verify := flags.Bool("verify", false, "let verify look also for what the simulator finds; -save does")
-	save := flags.String("save", "", "write the table, and its build, in the place of those in this `file`, if all is well; not of a part")
+	save := flags.String("save", "", "write the table into this `folder`, too, if all is well; that of a part replaces none")
 	if flags.Parse(args) != nil {
 		return flag.ErrHelp // the flag set has reported the error
 	}
@@ -56,37 +45,19 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 		return fmt.Errorf("unexpected argument %q: -run chooses what to try", flags.Arg(0))
 	case *parallel < 1:
 		return fmt.Errorf("-parallel %d: want a number of mutants", *parallel)
-	case *save != "" && *pattern != "":
-		return errors.New("-save writes a table of all mutants: leave out -run")
 	}
 	all := slices.DeleteFunc(mutants(), func(m mutant) bool { return !pick.MatchString(m.name) })
 	if *save == "" {
 		return run(ctx, all, *parallel, *verify, out)
 	}
-	if _, err := retabled(*save, nil); err != nil { // report errors now, and not after all the work
+	if err := publish.Savable(*save, *pattern != "", tableFile); err != nil {
 		return err
 	}
-	var table bytes.Buffer
-	if err := run(ctx, all, *parallel, true, io.MultiWriter(out, &table)); err != nil {
+	table := bytes.NewBufferString(fileHead)
+	if err := run(ctx, all, *parallel, true, io.MultiWriter(out, table)); err != nil {
 		return err
 	}
-	text, err := retabled(*save, table.Bytes())
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(*save, text, 0o644)
-}
-
-// retabled returns the text of a file with a new table.
-func retabled(path string, table []byte) ([]byte, error) {
-	text, err := os.ReadFile(path)
-	if err == nil {
-		text, err = withTable(text, table)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("-save: %w", err)
-	}
-	return text, nil
+	return os.WriteFile(filepath.Join(*save, tableFile), table.Bytes(), 0o644)
 }
 
 // run tries mutants, some at once. After an error, the folder with programs and histories

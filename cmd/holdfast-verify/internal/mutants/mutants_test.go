@@ -152,27 +152,17 @@ func TestSimulatorFinds(t *testing.T) {
 	}
 }
 
-func TestTableInAText(t *testing.T) {
-	old := "# Title\n\n" + tableHead + "| a | b |\n| c | d |\n" + tableFoot([]string{"v1"}) + "\nThe end.\n"
-	new := tableHead + "| new |\n" + tableFoot([]string{"v2", "v3"})
-	got, err := withTable([]byte(old), []byte(new))
-	if want := "# Title\n\n" + new + "\nThe end.\n"; string(got) != want || err != nil {
-		t.Errorf("got %q, %v; want %q", got, err, want)
-	}
-	for _, text := range []string{"no table\n", tableHead + "| of no build |\n\nThe end.\n"} {
-		if got, err := withTable([]byte(text), nil); err == nil {
-			t.Errorf("%q has become %q", text, got)
-		}
-	}
-}
-
 func TestArguments(t *testing.T) {
+	full := t.TempDir()
+	if err := os.WriteFile(filepath.Join(full, tableFile), []byte("all"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for want, args := range map[string][]string{
 		"-run":                {"-run", "("},
 		"unexpected argument": {"all"},
 		"-parallel 0":         {"-parallel", "0"},
-		"leave out -run":      {"-run", "a", "-save", "mutants.md"},
-		"no such file":        {"-save", filepath.Join(t.TempDir(), "mutants.md")},
+		"another folder":      {"-run", "a", "-save", full},
+		"no such file":        {"-save", filepath.Join(full, "none")},
 	} {
 		if err := execute(t.Context(), args, io.Discard); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want one that has %q", args, err, want)
@@ -180,22 +170,26 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// The documents tell of each, and of which build the table is.
-func TestMutantsAreInTheDocuments(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(bench(t).root, "docs", "mutants.md"))
+// The saved table has a line for each mutant as it is, and names the build.
+func TestSavedTable(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(bench(t).root, "docs", "results", tableFile))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := withTable(text, nil); err != nil {
-		t.Errorf("docs/mutants.md: %v", err)
+	lines, found := strings.CutPrefix(string(text), fileHead+tableHead)
+	lines, build, parted := strings.Cut(lines, "\n\n")
+	if !found || !parted || !strings.HasPrefix(build, "Holdfast ") {
+		t.Fatalf("%s is no table below the head, with the build at the end", tableFile)
 	}
+	rows := strings.Split(lines, "\n")
 	for _, m := range mutants() {
-		_, line, found := strings.Cut(string(text), m.rowHead())
-		if line, _, _ = strings.Cut(line, "\n"); found && m.unseen != "" && !strings.HasSuffix(line, " | "+m.unseen+" |") {
-			t.Errorf("docs/mutants.md says of %s:%s, and not %q", m.name, line, m.unseen)
+		if !slices.ContainsFunc(rows, func(row string) bool {
+			return strings.HasPrefix(row, m.rowHead()) && (m.unseen == "" || strings.HasSuffix(row, " | "+m.unseen+" |"))
+		}) {
+			t.Errorf("%s has no line of %s as it is", tableFile, m.name)
 		}
-		if !found {
-			t.Errorf("docs/mutants.md does not tell of %s as it is", m.name)
-		}
+	}
+	if len(rows) != len(mutants()) {
+		t.Errorf("%s has %d lines, and there are %d mutants", tableFile, len(rows), len(mutants()))
 	}
 }

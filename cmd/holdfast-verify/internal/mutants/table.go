@@ -1,15 +1,22 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"regexp"
 	"runtime"
-	"slices"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/plan"
 )
+
+// tableFile is the file that -save writes.
+const tableFile = "mutants.md"
+
+// fileHead is the text above the table in the file.
+const fileHead = `# Table of the mutants
+
+"make mutants MUTANTS=-save=docs/results" has written this file. [mutants.md](../mutants.md) says what the columns mean.
+
+`
 
 // tableHead is the first lines of the table.
 const tableHead = "| mutant | what is wrong with it | `holdfast verify` | found by | after | by the simulator |\n|---|---|---|---|--:|---|\n"
@@ -40,15 +47,4 @@ func (m mutant) rowHead() string {
 func tableFoot(builds []string) string {
 	return fmt.Sprintf("\nHoldfast %s, %s, %s/%s, %d processors.\n",
 		strings.Join(builds, ", "), runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
-}
-
-var table = regexp.MustCompile(regexp.QuoteMeta(tableHead) + `(\|.*\n)*\nHoldfast .*\n`)
-
-// withTable returns a text with its table replaced by a new table.
-func withTable(text, other []byte) ([]byte, error) {
-	at := table.FindIndex(text)
-	if at == nil {
-		return nil, errors.New("it has no table of mutants, with the build below it")
-	}
-	return slices.Concat(text[:at[0]], other, text[at[1]:]), nil
 }
