@@ -1,6 +1,6 @@
-// Package unproved reports what a test could not judge because the machine was slow. Such a
-// test does not fail, and "go test" hides the log of a test that passes. So the report also
-// goes to the file that the variable File names; "make test" prints that file at its end.
+// Package unproved reports that a test could not judge because the machine was slow. The test
+// does not fail, and "go test" hides the log of a test that passes. So the report also goes
+// to the file that the variable File names; "make test" prints the file at the end.
 package unproved
 
 import (
@@ -19,30 +19,30 @@ const File = "HOLDFAST_TEST_UNPROVED"
 
 const because = "not proved on a machine this slow: "
 
-// Logf reports what the test has not proved.
+// Logf reports a claim that the test has not proved, or the reason.
 func Logf(t testing.TB, format string, args ...any) {
 	t.Helper()
 	t.Log(because + report(t, fmt.Sprintf(format, args...)))
 }
 
-// Skipf reports what the test has not proved, and skips the rest of the test.
+// Skipf reports like Logf, and skips the rest of the test.
 func Skipf(t testing.TB, format string, args ...any) {
 	t.Helper()
 	t.Skip(because + report(t, fmt.Sprintf(format, args...)))
 }
 
-// report appends a line to the file, and returns what.
-func report(t testing.TB, what string) string {
+// report appends a line to the file, and returns the text.
+func report(t testing.TB, text string) string {
 	t.Helper()
 	name := os.Getenv(File)
 	if name == "" {
-		return what
+		return text
 	}
 	var program string
 	if info, ok := debug.ReadBuildInfo(); ok {
 		program = strings.TrimSuffix(info.Path, ".test")
 	}
-	line := strings.Join(strings.Fields(what), " ")
+	line := strings.Join(strings.Fields(text), " ")
 	// One write for the whole line: tests of several processes append to the file.
 	file, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err == nil {
@@ -50,7 +50,7 @@ func report(t testing.TB, what string) string {
 		err = errors.Join(err, file.Close())
 	}
 	if err != nil {
-		t.Errorf("report what is not proved: %v", err)
+		t.Errorf("%s: %v", File, err)
 	}
-	return what
+	return text
 }
