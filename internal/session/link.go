@@ -69,7 +69,7 @@ func (s *Store) session(ctx context.Context, c driver.Claim) (*link, error) {
 func (s *Store) open(o *opening, owner string, limit time.Duration) {
 	ctx, cancel := context.WithTimeout(s.closing, openLimit)
 	defer cancel()
-	k := &link{limit: limit, sure: limit, heard: time.Now(), kick: make(chan struct{}, 1), gone: make(chan struct{})}
+	k := &link{limit: limit, sure: limit, heard: s.now(), kick: make(chan struct{}, 1), gone: make(chan struct{})}
 	k.sent = k.heard
 	conn, err := s.server.Open(ctx, owner, limit, Events{
 		Lost: func(err error) { s.lose(k, err) },
@@ -82,14 +82,14 @@ func (s *Store) open(o *opening, owner string, limit time.Duration) {
 		err = errClosed
 	case err != nil:
 		// The limit of the opening is not the limit of a caller.
-		err = unanswered.Of(err, time.Since(k.sent))
+		err = unanswered.Of(err, s.now().Sub(k.sent))
 	case k.err != nil:
 		err = k.err
 	case s.closed:
 		conn.Close(errClosed)
 		err = errClosed
 	default:
-		s.link, k.began = k, time.Now()
+		s.link, k.began = k, s.now()
 	}
 	s.opening, o.err = nil, err
 	close(o.done)
@@ -198,10 +198,10 @@ func (s *Store) ping(k *link, now time.Time, limit time.Duration, done func(erro
 // keep serves a session until its end: it pings for all claims, releases expired claims,
 // and closes a session that is over for certain.
 func (s *Store) keep(k *link) {
-	timer := time.NewTimer(0)
+	timer := s.clock.NewTimer(0)
 	defer timer.Stop()
 	for {
-		timer.Reset(time.Until(s.tend(k)))
+		timer.Reset(s.tend(k).Sub(s.now()))
 		select {
 		case <-timer.C:
 		case <-k.kick:
@@ -218,7 +218,7 @@ var errSilent = errors.New("the server has not answered for as long as it keeps 
 func (s *Store) tend(k *link) (next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := time.Now()
+	now := s.now()
 	next = now.Add(time.Hour)
 	var longest time.Duration
 	for _, l := range s.locks {

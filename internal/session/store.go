@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/boottime"
 )
 
 // Terms are the limits of a server.
@@ -22,6 +23,8 @@ type Terms struct {
 type Store struct {
 	server Server
 	terms  Terms
+	clock  *boottime.Clock
+	base   time.Time // when the clock began
 
 	background sync.WaitGroup
 	closing    context.Context // ends with Close
@@ -41,15 +44,24 @@ var (
 	_ driver.Notifier = (*Store)(nil)
 )
 
-// New returns a store without a session: the first call opens it.
+// New returns a store without a session: the first call opens it. A server that is a
+// [boottime.Simulator] provides the clock of the store.
 func New(server Server, terms Terms) *Store {
 	s := &Store{
-		server: server, terms: terms,
+		server: server, terms: terms, clock: boottime.New(), base: time.Now(),
 		locks: make(map[string]*lock), watches: make(map[string][]*watch),
+	}
+	if sim, ok := server.(boottime.Simulator); ok {
+		s.clock = sim.Clock()
+		s.base = s.base.Add(-s.clock.Now())
 	}
 	s.closing, s.close = context.WithCancel(context.Background())
 	return s
 }
+
+// now returns the time, which goes on while the machine is suspended. The server counts
+// the silence of a session meanwhile.
+func (s *Store) now() time.Time { return s.base.Add(s.clock.Now()) }
 
 // Acquire implements [driver.Store].
 func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
@@ -59,7 +71,7 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	if err := ctx.Err(); err != nil {
 		return driver.Grant{}, err
 	}
-	begin := time.Now()
+	begin := s.now()
 	name := s.server.Name(c.Key)
 	for {
 		k, err := s.session(ctx, c)
@@ -117,7 +129,7 @@ func (s *Store) granted(c driver.Claim) time.Duration { return min(c.TTL, s.term
 // Renew implements [driver.Store]. It answers from the known state of the session; one ping
 // serves all claims unless a ping was answered just before.
 func (s *Store) Renew(ctx context.Context, cs []driver.Claim) []error {
-	begin := time.Now()
+	begin := s.now()
 	errs := make([]error, len(cs))
 	locks := make([]*lock, len(cs))
 	s.mu.Lock()
