@@ -39,6 +39,7 @@ type Judge struct {
 	calm     time.Duration // when faults and stops ended; negative: not calm
 	bound    time.Duration // how long a key may be free while somebody wants it, when it is calm
 	place    time.Duration // how long a call takes to enter the store's queue; 0: no queue
+	grain    time.Duration // how late the store may notice that a claim has ended
 	forgot   time.Duration // until when a lock may predate the last fail-over
 	failures int           // fail-overs
 }
@@ -159,7 +160,7 @@ func (j *Judge) end(w *wait, refused bool) *guarded {
 	if w.grouped { // The group may have held the key until now, and leaves the key taken.
 		k.frees(j.w.Now())
 		if w.want.AtLeast > 0 {
-			k.frees(j.w.Now() + w.want.AtLeast + heartbeat)
+			k.frees(j.w.Now() + w.want.AtLeast + j.grain + heartbeat)
 		}
 	}
 	j.progress(k, w, refused)
@@ -183,7 +184,7 @@ func (j *Judge) progress(k *guarded, w *wait, refused bool) {
 	k.leaving = slices.DeleteFunc(k.leaving, func(h *Held) bool {
 		over := now >= h.at+h.Want.AtLeast
 		if over {
-			k.frees(h.at + h.Want.AtLeast + heartbeat)
+			k.frees(h.at + h.Want.AtLeast + j.grain + heartbeat)
 		}
 		return over
 	})
@@ -297,6 +298,7 @@ func (j *Judge) left(h *Held, err error) {
 	}
 	if errors.Is(err, holdfast.ErrLost) {
 		j.w.Count.add(&j.w.Count.Losses)
+		k.frees(j.w.Now() + j.grain)
 		j.kept(k, h, err)
 	}
 }

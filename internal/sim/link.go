@@ -90,6 +90,13 @@ func (l *Link) mend() {
 	l.mended = l.p.w.Now()
 }
 
+// since reports whether connections begun at t have ended by Cut or a suspend.
+func (l *Link) since(t time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mended > t
+}
+
 // granted may cut the link: a new grant is the most sensitive moment.
 func (l *Link) granted(key string) {
 	r, faults := l.rand("granted", key), l.faults()

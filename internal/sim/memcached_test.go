@@ -19,12 +19,13 @@ import (
 )
 
 var memcacheds = &backend{
-	make:   newMemcached,
-	ttls:   []time.Duration{time.Second, 3 * time.Second, 10 * time.Second},
-	locks:  []Kind{Exclusive, Exclusive, Shared, Slots},
-	manner: []func(time.Duration) Faults{quiet, stream(lossy), stream(slow), stream(hostile)},
-	cuts:   3,
-	stops:  true,
+	make:    newMemcached,
+	ttls:    []time.Duration{time.Second, 3 * time.Second, 10 * time.Second},
+	least:   time.Second,
+	kinds:   []Kind{Exclusive, Exclusive, Shared, Slots},
+	atLeast: 2,
+	manner:  []func(time.Duration) Faults{quiet, stream(lossy), stream(slow), stream(hostile)},
+	cuts:    3,
 }
 
 // TestMemcached runs package memcachelock over a server that compares and swaps: registers
@@ -53,6 +54,7 @@ type item struct {
 
 func newMemcached(w *World) Store {
 	r := w.Rand("memcached")
+	w.Judge.grain = 4 * time.Second // The store keeps a claim for three seconds of the server longer.
 	return &memcached{
 		w: w, clock: newDrift(r), late: upto(r, time.Second),
 		born: time.Now().Add(-time.Hour), items: make(map[string]item),
@@ -96,7 +98,8 @@ func (m *memcached) Left() (keys []string, err error) {
 func (m *memcached) Close() error { return nil }
 
 // fail restarts the server, which forgets all. Its tokens go on.
-func (m *memcached) fail(*rand.Rand) {
+func (m *memcached) fail(_ *rand.Rand, ttl time.Duration) {
+	m.w.Judge.Forgot(2*ttl + time.Second)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.w.Trace.add(Event{Step: Fault, Call: "restart"}, nil)

@@ -9,18 +9,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/redlock"
 )
 
 var redlocks = &backend{
-	make:   newCluster,
-	ttls:   []time.Duration{time.Second, time.Second, 3 * time.Second},
-	locks:  []Kind{Exclusive, Exclusive, Shared},
-	manner: []func(time.Duration) Faults{quiet, quiet, quiet, quiet, lossy, slow, hostile},
-	cuts:   1,
-	stops:  true,
+	make:    newCluster,
+	ttls:    []time.Duration{time.Second, time.Second, 3 * time.Second},
+	least:   holdfast.MinTTL,
+	kinds:   []Kind{Exclusive, Exclusive, Shared},
+	atLeast: 1, // The quarantine of a node covers no more.
+	manner:  []func(time.Duration) Faults{quiet, quiet, quiet, quiet, lossy, slow, hostile},
+	cuts:    1,
 }
 
 // TestRedlock runs Redlock over nodes that are cut off one by one, restart without their

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -109,6 +110,14 @@ func (s *Server) FailOver(lag time.Duration) {
 	for _, w := range watches {
 		w.wake(driver.Grant{})
 	}
+}
+
+// fail implements [failing]. A fail-over often comes just after a release, which is then
+// undone.
+func (s *Server) fail(r *rand.Rand, ttl time.Duration) {
+	s.awaitRelease(pick(r, 0, ttl))
+	s.w.Judge.Forgot(ttl*5/2 + ttl)
+	s.FailOver(time.Millisecond + upto(r, time.Second))
 }
 
 // awaitRelease waits for the next release, but not longer than d.

@@ -10,13 +10,15 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/boottime"
 	"github.com/holdfast-go/holdfast/internal/session"
 )
 
 var sessions = &backend{
 	make:   newDatabase,
 	ttls:   []time.Duration{time.Second, 3 * time.Second, 15 * time.Second},
-	locks:  []Kind{Exclusive},
+	least:  time.Second,
+	kinds:  []Kind{Exclusive},
 	manner: []func(time.Duration) Faults{quiet, quiet, slow, breaking},
 	cuts:   3,
 }
@@ -64,7 +66,7 @@ func (d *database) calm() (idle, place time.Duration) { return 100 * time.Millis
 // Connect implements [Store].
 func (d *database) Connect(p *Process) driver.Store {
 	terms := session.Terms{MinTTL: time.Second, MaxTTL: time.Hour, Span: span}
-	return session.Watcher{Store: session.New(&dialer{d, p.Link("store")}, terms)}
+	return session.Watcher{Store: session.New(&dialer{d, p.Link("store"), boottime.Of(p.machine)}, terms)}
 }
 
 // Left implements [Store].
@@ -83,7 +85,8 @@ func (d *database) Close() error { return nil }
 
 // fail ends a session, or all of them as a restart of the server does. Their clients hear of
 // it when others may have their locks already.
-func (d *database) fail(r *rand.Rand) {
+func (d *database) fail(r *rand.Rand, ttl time.Duration) {
+	d.w.Judge.Forgot(ttl + time.Second)
 	d.mu.Lock()
 	ended := slices.Clone(d.sessions)
 	d.mu.Unlock()
@@ -135,7 +138,7 @@ func (b *backendProcess) end(why error) {
 		}
 	}
 	b.d.sessions = slices.DeleteFunc(b.d.sessions, func(o *backendProcess) bool { return o == b })
-	b.client.back.carry("hangup", "", func() { b.client.lost(why) })
+	b.client.back.hear("hangup", "", func() { b.client.lost(why) })
 }
 
 // try takes a lock; 0 is a refusal. Call it with mu held.
@@ -156,7 +159,7 @@ func (b *backendProcess) free(name string) error {
 	delete(b.d.locks, name)
 	for _, o := range b.d.sessions {
 		if o != b && o.watched[name] > 0 {
-			o.client.back.carry("notify", name, func() { o.client.free(name) })
+			o.client.back.hear("notify", name, func() { o.client.free(name) })
 		}
 	}
 	return nil
@@ -164,17 +167,22 @@ func (b *backendProcess) free(name string) error {
 
 // A dialer opens sessions for a process.
 type dialer struct {
-	d    *database
-	link *Link
+	d     *database
+	link  *Link
+	clock *boottime.Clock
 }
 
+// Clock implements [boottime.Simulator].
+func (o *dialer) Clock() *boottime.Clock { return o.clock }
+
 // Name implements [session.Server].
-func (dialer) Name(key string) string { return key }
+func (*dialer) Name(key string) string { return key }
 
 // Open implements [session.Server].
 func (o *dialer) Open(ctx context.Context, _ string, limit time.Duration, events session.Events) (session.Conn, error) {
 	c := &wire{link: o.link, events: events}
-	c.out, c.back = &pipe{link: o.link, way: Out}, &pipe{link: o.link, way: Back}
+	now := o.d.w.Now()
+	c.out, c.back = &pipe{link: o.link, way: Out, opened: now}, &pipe{link: o.link, way: Back, opened: now}
 	b := &backendProcess{d: o.d, client: c, limit: limit, spoke: func() {}, watched: make(map[string]int)}
 	_, err := Send(ctx, o.link, "open", "", "", func() bool {
 		o.d.mu.Lock()
@@ -195,15 +203,56 @@ func (o *dialer) Open(ctx context.Context, _ string, limit time.Duration, events
 	return c, nil
 }
 
-// A pipe is one way of a connection: what is sent arrives in order, and nothing after what
-// is lost.
+// A pipe is one way of a connection: the messages arrive in order, and nothing arrives
+// after a lost message or a suspend. While the process is stopped, the messages wait at its
+// end.
 type pipe struct {
-	link *Link
-	way  Way
+	link   *Link
+	way    Way
+	opened time.Duration
 
-	mu   sync.Mutex
-	dead bool
-	last time.Time // when the last message arrives
+	mu      sync.Mutex
+	dead    bool
+	last    time.Time // when the last message arrives
+	waiting []func()  // at the process, in order
+}
+
+// pass calls f once the process is not stopped, after the earlier calls.
+func (p *pipe) pass(f func()) {
+	p.mu.Lock()
+	p.waiting = append(p.waiting, f)
+	first := len(p.waiting) == 1
+	p.mu.Unlock()
+	if first {
+		p.link.p.deliver(p.drain)
+	}
+}
+
+// drain makes the waiting calls.
+func (p *pipe) drain() {
+	for {
+		p.mu.Lock()
+		if len(p.waiting) == 0 {
+			p.mu.Unlock()
+			return
+		}
+		f := p.waiting[0]
+		p.mu.Unlock()
+		f()
+		p.mu.Lock()
+		p.waiting = p.waiting[1:]
+		p.mu.Unlock()
+	}
+}
+
+// send carries a message of the process to the server.
+func (p *pipe) send(call, key string, deliver func()) {
+	p.pass(func() { p.carry(call, key, deliver) })
+}
+
+// hear carries a message of the server to the process.
+func (p *pipe) hear(call, key string, deliver func()) {
+	p.carry(call, key, func() { p.pass(deliver) })
 }
 
 // carry delivers a message.
@@ -217,7 +266,7 @@ func (p *pipe) carry(call, key string, deliver func()) {
 	} else {
 		lost = lost || f.unanswered
 	}
-	if p.dead = p.dead || lost; p.dead {
+	if p.dead = p.dead || lost || p.link.since(p.opened); p.dead {
 		p.link.event(Event{Step: Fault, Call: call, Key: key}, "lost")
 		return
 	}
@@ -263,9 +312,9 @@ func (c *wire) ask(call, name string, do func(b *backendProcess) func(), failed 
 	note(Sent, nil)
 	if f := c.link.fate(call, name); f.reset || f.refused {
 		// The client hears that the connection broke; the server may not.
-		c.link.after(f.again+1, func() { c.lost(errReset) })
+		c.link.after(f.again+1, func() { c.link.p.deliver(func() { c.lost(errReset) }) })
 	}
-	c.out.carry(call, name, func() {
+	c.out.send(call, name, func() {
 		b := c.session
 		b.d.mu.Lock()
 		defer b.d.mu.Unlock()
@@ -275,7 +324,7 @@ func (c *wire) ask(call, name string, do func(b *backendProcess) func(), failed 
 		answer := do(b)
 		b.hears()
 		note(Arrive, nil)
-		c.back.carry(call, name, func() {
+		c.back.hear(call, name, func() {
 			c.mu.Lock()
 			if c.over {
 				c.mu.Unlock()
@@ -371,6 +420,6 @@ func (c *wire) Help(<-chan struct{}) {}
 // Close implements [session.Conn]. What was sent before arrives before the server hears of
 // the end.
 func (c *wire) Close(why error) {
-	c.out.carry("close", "", func() { c.session.end(why) })
+	c.out.send("close", "", func() { c.session.end(why) })
 	c.link.after(1, func() { c.lost(why) })
 }

@@ -25,7 +25,7 @@ func init() {
 }
 
 // TestSeeds runs worlds of the whole engine on stores of one server.
-func TestSeeds(t *testing.T) { seeds(t, 0.6, Explore) }
+func TestSeeds(t *testing.T) { seeds(t, 0.5, engine.explore) }
 
 // enough is how many worlds have at least one grant among them.
 const enough = 50

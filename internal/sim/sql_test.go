@@ -14,18 +14,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/errand"
 	"github.com/holdfast-go/holdfast/sqllock"
 )
 
 var tables = &backend{
-	make:   newTable,
-	ttls:   []time.Duration{200 * time.Millisecond, time.Second, 3 * time.Second, 15 * time.Second},
-	locks:  []Kind{Exclusive, Exclusive, Shared, Slots},
-	manner: []func(time.Duration) Faults{quiet, stream(lossy), stream(slow), stream(hostile)},
-	cuts:   3,
-	stops:  true,
+	make:    newTable,
+	ttls:    []time.Duration{200 * time.Millisecond, time.Second, 3 * time.Second, 15 * time.Second},
+	least:   holdfast.MinTTL,
+	kinds:   []Kind{Exclusive, Exclusive, Shared, Slots},
+	atLeast: 2,
+	manner:  []func(time.Duration) Faults{quiet, stream(lossy), stream(slow), stream(hostile)},
+	cuts:    3,
 }
 
 // TestSQL runs package sqllock over one table, whose statements are read as Postgres has
@@ -67,7 +69,7 @@ func newTable(w *World) Store {
 // plan draws when the clock is set back.
 func (t *table) plan(ttl, length time.Duration) {
 	r := t.w.Rand("clock")
-	t.w.lasts(3 * ttl)
+	t.w.lasts(4 * ttl)
 	if t.steps = r.IntN(2) == 0; !t.steps {
 		return
 	}
@@ -83,12 +85,13 @@ func (t *table) plan(ttl, length time.Duration) {
 
 // fail goes back to what a replica has, which has not heard of the last writes. That keeps
 // tokens apart only while the clock was not set back.
-func (t *table) fail(r *rand.Rand) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (t *table) fail(r *rand.Rand, ttl time.Duration) {
 	if t.steps {
 		return
 	}
+	t.w.Judge.Forgot(2*ttl + time.Second)
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.w.Trace.add(Event{Step: Fault, Call: "fail over"}, nil)
 	for since := time.Now().Add(-upto(r, time.Second)); len(t.past) > 0 && t.past[len(t.past)-1].at.After(since); {
 		t.rows, t.past = t.past[len(t.past)-1].rows, t.past[:len(t.past)-1]

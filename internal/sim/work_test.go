@@ -1,0 +1,124 @@
+package sim
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+)
+
+// work is the loop of a goroutine: want a lock, hold, pause. When the faults are over,
+// the goroutine wants each key once more.
+func (p *play) work(r *Routine) {
+	for !p.over() && r.P.ctx.Err() == nil && !r.P.ended() {
+		r.Sleep(r.Upto(p.ttl / 2))
+		ctx, cancel := r.Context(r.Upto(5 * p.ttl))
+		p.one(ctx, r)
+		cancel()
+	}
+	if !p.still {
+		p.rests(r)
+	}
+	var wants []Want
+	for _, key := range p.keys {
+		wants = append(wants, p.kind(r, Want{Key: key}))
+	}
+	p.again(r, wants)
+}
+
+// one draws a call and makes the call.
+func (p *play) one(ctx context.Context, r *Routine) {
+	want := p.want(r)
+	hold := r.Upto(pick(r.Rand, p.ttl/10, p.ttl, 5*p.ttl/2))
+	switch r.Rand.IntN(12) {
+	case 0:
+		_ = r.Do(ctx, want, func(h *Held) { h.Hold(hold) })
+		return
+	case 1:
+		p.all(ctx, r, want, hold)
+		return
+	}
+	h, err := r.Lock(ctx, want)
+	if err != nil {
+		return
+	}
+	h.Hold(hold)
+	if r.Rand.IntN(8) == 0 && h.Look() {
+		h.Enter(r.Upto(p.ttl / 2))
+		h.Hold(r.Upto(p.ttl / 2))
+	}
+	_ = h.Unlock()
+}
+
+// all acquires several locks at once.
+func (p *play) all(ctx context.Context, r *Routine, want Want, hold time.Duration) {
+	keys := []string{"k0", "k1", "k2"}[:1+r.Rand.IntN(3)]
+	want.Kind, want.Weight = Exclusive, 0
+	want.Try = false
+	all, _, err := r.LockAll(ctx, keys, want)
+	if err != nil {
+		return
+	}
+	for _, h := range all {
+		h.Hold(hold / time.Duration(len(all)))
+	}
+	for _, h := range all {
+		_ = h.Unlock()
+	}
+}
+
+// kind draws the kind of a lock.
+func (p *play) kind(r *Routine, want Want) Want {
+	if want.Kind = pick(r.Rand, p.kinds...); want.Kind == Slots {
+		want.Slots = p.slots
+		want.Weight = 1 + r.Rand.IntN(p.slots)
+	}
+	return want
+}
+
+// want draws a lock.
+func (p *play) want(r *Routine) Want {
+	want := p.kind(r, Want{Key: pick(r.Rand, p.keys...)})
+	switch r.Rand.IntN(8) {
+	case 0, 1:
+		want.Try = true
+	case 2:
+		want.Wait = 1 + r.Upto(2*p.ttl)
+	case 3:
+		want.Tries, want.Every = 1+r.Rand.IntN(5), r.Upto(p.ttl/2)
+	}
+	switch r.Rand.IntN(12) {
+	case 0:
+		want.NoRenew = true
+	case 1:
+		want.MaxHold = 1 + r.Upto(2*p.ttl)
+	case 2:
+		if p.atLeast > 0 {
+			want.AtLeast = 1 + r.Upto(time.Duration(p.atLeast)*p.ttl)
+		}
+	case 3:
+		want.Note = "a note"
+	case 4:
+		want.TTL = max(p.ttl/2, p.least)
+	}
+	return want
+}
+
+// engine is the store in memory, or a server that can fail over.
+var engine = &backend{
+	make: func(w *World) Store {
+		if w.Rand("store").IntN(2) == 0 {
+			return Memory()(w)
+		}
+		return Serve()(w)
+	},
+	ttls:    []time.Duration{200 * time.Millisecond, time.Second, time.Second, 3 * time.Second, 15 * time.Second},
+	least:   holdfast.MinTTL,
+	kinds:   slices.Concat(slices.Repeat([]Kind{Exclusive}, 5), []Kind{Shared, Shared, Slots}),
+	atLeast: 2,
+	manner:  []func(time.Duration) Faults{quiet, lossy, slow, hostile},
+	cuts:    6,
+	polls:   true,
+	drifts:  true,
+}
