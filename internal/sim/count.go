@@ -17,6 +17,9 @@ type Count struct {
 	Virtual                                           time.Duration
 }
 
+// Granted counts a grant, an effect, a leader or a tick.
+func (c *Count) Granted() { c.add(&c.Grants) }
+
 func (c *Count) add(n *int64) { atomic.AddInt64(n, 1) }
 
 func (c *Count) cuts(n int)                 { atomic.AddInt64(&c.Cuts, int64(n)) }

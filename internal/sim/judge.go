@@ -116,6 +116,14 @@ func (j *Judge) Forgot(longest time.Duration) {
 	}
 }
 
+// Unsure reports whether two locks may exist that do not fit, because the store has lost
+// the last writes.
+func (j *Judge) Unsure() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.w.Now() < j.forgot
+}
+
 // Broke tells the judge that an operator is about to break the lock with this id.
 func (j *Judge) Broke(key, id string) {
 	j.mu.Lock()

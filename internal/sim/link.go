@@ -320,5 +320,5 @@ func (l *Link) after(d time.Duration, f func()) {
 		f()
 		return
 	}
-	l.p.w.after(d, f)
+	l.p.w.After(d, f)
 }

@@ -129,9 +129,9 @@ func (j *Judge) wakes(p *Process) {
 			if !over(h) {
 				continue
 			}
-			j.w.after(time.Millisecond, func() {
+			j.w.After(time.Millisecond, func() {
 				if over(h) { // No answer sent before the suspend has renewed the lease.
-					j.w.after(nap, func() { j.woken(k, h) })
+					j.w.After(nap, func() { j.woken(k, h) })
 				}
 			})
 		}

@@ -16,10 +16,11 @@ import (
 type scene struct {
 	course
 	w      *World
-	still  bool // the world has no faults
-	polls  bool // the store of some processes cannot push
-	drifts bool // the clocks of some processes drift; otherwise those of the servers do
-	cuts   int  // of a link, at most
+	still  bool     // the world has no faults
+	polls  bool     // the store of some processes cannot push
+	drifts bool     // the clocks of some processes drift; otherwise those of the servers do
+	cuts   int      // of a link, at most
+	links  []string // of a process, besides those of the store
 	manner []func(time.Duration) Faults
 	start  func(p *Process, r *rand.Rand) // starts the goroutines of a process
 	acts   []func(r *Routine)             // further acts of god
@@ -52,6 +53,9 @@ func (s *scene) process(name string) {
 	p := s.w.process(name, &holdfast.Options{TTL: s.ttl, Poll: poll}, s.polls && r.IntN(5) == 0)
 	if s.drifts && r.IntN(3) == 0 {
 		p.Rate = 0.99 + 0.02*r.Float64()
+	}
+	for _, link := range s.links {
+		p.Link(link)
 	}
 	for _, l := range p.Links() {
 		l.Faults = pick(r, s.manner...)(s.ttl)

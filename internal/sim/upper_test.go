@@ -16,45 +16,13 @@ import (
 )
 
 // TestOnce runs effects of package once, whose records are on a server too.
-func TestOnce(t *testing.T) { seeds(t, 0.05, above(effects)) }
+func TestOnce(t *testing.T) {
+	worlds.Run(t, 0.05, func(t *testing.T, seed uint64) *World { return Above(t, seed, effects, "records") })
+}
 
 // TestElect runs the leaders of package elect.
-func TestElect(t *testing.T) { seeds(t, 0.05, above(leaders)) }
-
-// above makes worlds for what is built on locks: two to four processes, of which one may be
-// stopped now and then.
-func above(job func(w *World, ttl, length time.Duration, still bool) func(p *Process)) func(*testing.T, uint64) *World {
-	return func(t *testing.T, seed uint64) *World {
-		return Run(t, seed, Memory(), func(w *World) {
-			r := w.Rand("world")
-			ttl := pick(r, time.Second, 3*time.Second)
-			length := 30 * ttl
-			still := r.IntN(3) == 0
-			start := job(w, ttl, length, still)
-			for i := range 2 + r.IntN(3) {
-				p := w.Process(string(rune('a'+i)), &holdfast.Options{TTL: ttl})
-				p.Link("records")
-				for _, l := range p.Links() {
-					l.Faults = pick(r, lossy, slow, hostile)(ttl)
-					l.Plan = windows(w.Rand("cuts", p.Name, l.name), ttl, length)
-					if still {
-						l.Faults, l.Plan = quiet(ttl), nil
-					}
-				}
-				start(p)
-			}
-			if victim := w.Processes()[0]; !still && r.IntN(2) == 0 {
-				w.Process("god", nil).Go("1", func(r *Routine) {
-					for w.Now() < length && w.ctx.Err() == nil {
-						r.Sleep(r.Upto(4 * ttl))
-						r.halts(victim, 2*ttl)
-					}
-				})
-			}
-			w.Wait()
-			w.Count.Seeds, w.Count.Virtual = 1, w.Now()
-		})
-	}
+func TestElect(t *testing.T) {
+	worlds.Run(t, 0.05, func(t *testing.T, seed uint64) *World { return Above(t, seed, leaders) })
 }
 
 // records are once.Records behind a link.
@@ -92,35 +60,57 @@ func (r records) end(ctx context.Context, call, key string, do func() error) err
 
 // A ledger is what the effects of a world have shown.
 type ledger struct {
+	*Stage
 	far *once.Memory
-	ttl time.Duration
 
 	mu      sync.Mutex
 	runs    int
 	results map[string][]byte
 }
 
-// effects are goroutines that each want some effects done. All get the same result, and once
-// one has got it, the effect does not run again.
-func effects(w *World, ttl, length time.Duration, _ bool) func(p *Process) {
-	l := &ledger{far: new(once.Memory), ttl: ttl, results: make(map[string][]byte)}
-	return func(p *Process) {
+// effects are goroutines that each want effects done. All callers get the same result. When
+// a caller has got the result, the effect does not run again. When the faults are over,
+// every effect is done in time.
+func effects(s *Stage) {
+	l := &ledger{Stage: s, far: new(once.Memory), results: make(map[string][]byte)}
+	s.Start = func(p *Process) {
 		store := records{p.Link("records"), l.far}
 		for n := range 2 {
-			p.Go(fmt.Sprint(n+1), func(r *Routine) {
-				for w.Now() < length && w.ctx.Err() == nil {
-					r.Sleep(r.Upto(ttl))
-					l.want(r, store)
-				}
-			})
+			p.Go(fmt.Sprint(n+1), func(r *Routine) { l.work(r, store) })
 		}
 	}
 }
 
+const mostEffects = 10
+
+func (l *ledger) work(r *Routine, store once.Records) {
+	for l.Faulty() && !r.P.ended() {
+		r.Sleep(r.Upto(l.TTL))
+		_ = l.want(r, store, fmt.Sprint("e", r.Rand.IntN(mostEffects)), r.Upto(6*l.TTL))
+	}
+	r.Sleep(l.Calm() - l.World.Now())
+	for _, n := range r.Rand.Perm(mostEffects) {
+		if r.P.ended() || l.World.ctx.Err() != nil {
+			return
+		}
+		key := fmt.Sprint("e", n)
+		if err := l.want(r, store, key, l.bound()); err != nil && l.World.ctx.Err() == nil && !r.P.ended() {
+			l.World.Judge.Fail(key, "progress", r.P.Name, fmt.Sprintf("is not done within %v, though all is well: %v", l.bound(), err))
+		}
+	}
+}
+
+// bound is how long a caller waits for an effect when there are no faults: for one run by
+// another caller, and for one of its own. A waiting caller may miss a wake-up of a process
+// that polls.
+func (l *ledger) bound() time.Duration { return 2*l.longest() + 2*time.Second }
+
+// longest is the longest run of an effect.
+func (l *ledger) longest() time.Duration { return l.TTL * 3 / 2 }
+
 // want asks for an effect.
-func (l *ledger) want(r *Routine, store once.Records) {
-	key := fmt.Sprint("e", r.Rand.IntN(10))
-	ctx, cancel := r.Context(r.Upto(6 * l.ttl))
+func (l *ledger) want(r *Routine, store once.Records, key string, d time.Duration) error {
+	ctx, cancel := r.Context(d)
 	defer cancel()
 	r.event(Event{Step: Begin, Call: "once", Key: key}, nil)
 	result, err := once.Do(ctx, r.P.Locker, store, key, 24*time.Hour, func(context.Context) ([]byte, error) {
@@ -132,6 +122,7 @@ func (l *ledger) want(r *Routine, store once.Records) {
 		r.P.w.Count.add(&r.P.w.Count.Grants)
 		l.got(r, key, result)
 	}
+	return err
 }
 
 // recordedAs is a result as the trace shows it.
@@ -153,8 +144,8 @@ func (l *ledger) run(r *Routine, key string) ([]byte, error) {
 	if done {
 		r.P.w.Judge.Fail(key, "once", r.P.Name, "an effect runs again whose result somebody has got")
 	}
-	r.Sleep(r.Upto(l.ttl * 3 / 2))
-	if r.Rand.IntN(8) == 0 {
+	r.Sleep(r.Upto(l.longest()))
+	if r.P.w.Now() < l.Calm() && r.Rand.IntN(8) == 0 {
 		return nil, errors.New("the effect has failed")
 	}
 	return result, nil
@@ -178,25 +169,49 @@ type lead struct {
 
 // A reign is all leaders of a world.
 type reign struct {
-	w     *World
-	ttl   time.Duration
-	still bool
-
-	mu    sync.Mutex
-	leads []*lead
+	*Stage
+	mu     sync.Mutex
+	leads  []*lead
+	vacant time.Duration // since when nobody has led
 }
 
-// leaders campaign for one job. When one begins, the contexts of all others have ended; and
-// while no link has faults, no other is at work.
-func leaders(w *World, ttl, length time.Duration, still bool) func(p *Process) {
-	all := &reign{w: w, ttl: ttl, still: still}
-	return func(p *Process) {
+// leaders campaign for one job. When a leader begins, the contexts of all others have
+// ended; while no link has faults, no other leader is at work. When the faults are over,
+// the job is never without a leader for long.
+func leaders(s *Stage) {
+	all := &reign{Stage: s}
+	end := s.Calm() + 15*s.TTL
+	s.World.After(end, func() { all.filled("nobody") })
+	s.Start = func(p *Process) {
 		p.Go("1", func(r *Routine) {
-			ctx, cancel := r.Context(length)
+			ctx, cancel := r.Context(end + s.TTL - s.World.Now())
 			defer cancel()
 			_ = elect.Run(ctx, p.Locker, "job", func(ctx context.Context) error { return all.lead(ctx, r) },
-				elect.MaxTerm(4*ttl), elect.Grace(ttl))
+				elect.MaxTerm(4*s.TTL), elect.Grace(s.TTL))
 		})
+	}
+}
+
+// vacancy is the longest time without a leader. A leader that steps down stands aside for
+// two seconds, and all candidates may do so.
+const vacancy = 2*time.Second + 500*time.Millisecond
+
+// filled checks whether the job was without a leader for too long until now.
+func (a *reign) filled(next string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.fills(next)
+}
+
+// fills is filled with mu held.
+func (a *reign) fills(next string) {
+	idle := a.World.Now() - max(a.vacant, a.Calm())
+	if len(a.leads) > 0 || idle < 0 || a.World.ctx.Err() != nil {
+		return
+	}
+	a.World.Count.longest(idle)
+	if idle > vacancy {
+		a.World.Judge.Fail("job", "progress", next, fmt.Sprintf("the job was without a leader for %v", idle))
 	}
 }
 
@@ -207,10 +222,10 @@ func (a *reign) lead(ctx context.Context, r *Routine) error {
 	me := &lead{r.P, lock, ctx}
 	a.begin(me, r)
 	defer a.end(me, r)
-	for end := a.w.Now() + r.Upto(10*a.ttl); a.w.Now() < end && ctx.Err() == nil; {
-		r.Sleep(r.Upto(a.ttl / 2))
+	for end := a.World.Now() + r.Upto(10*a.TTL); a.World.Now() < end && ctx.Err() == nil; {
+		r.Sleep(r.Upto(a.TTL / 2))
 	}
-	r.Sleep(r.Upto(a.ttl / 2)) // It does not stop at once.
+	r.Sleep(r.Upto(a.TTL / 2)) // A leader does not stop at once.
 	return elect.ErrStepDown
 }
 
@@ -218,10 +233,12 @@ func (a *reign) begin(me *lead, r *Routine) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	r.event(Event{Step: Begin, Call: "lead", Key: "job", Token: me.lock.Fence()}, nil)
-	a.w.Count.add(&a.w.Count.Grants)
+	a.World.Count.add(&a.World.Count.Grants)
+	a.fills(r.P.Name)
 	for _, o := range a.leads {
-		if (a.still || o.ctx.Err() == nil) && !o.p.unaware() && !o.p.machine.drowsy() && me.lock.Err() == nil {
-			a.w.Judge.Fail("job", "elect", r.P.Name, fmt.Sprintf("leads while %s is at work: %v", o.p.Name, context.Cause(o.ctx)))
+		open := (a.Still() || o.ctx.Err() == nil) && !o.p.unaware() && !o.p.machine.drowsy()
+		if open && me.lock.Err() == nil && !a.World.Judge.Unsure() {
+			a.World.Judge.Fail("job", "elect", r.P.Name, fmt.Sprintf("leads while %s is at work: %v", o.p.Name, context.Cause(o.ctx)))
 		}
 	}
 	a.leads = append(a.leads, me)
@@ -231,5 +248,6 @@ func (a *reign) end(me *lead, r *Routine) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.leads = slices.DeleteFunc(a.leads, func(o *lead) bool { return o == me })
+	a.vacant = a.World.Now()
 	r.event(Event{Step: End, Call: "lead", Key: "job"}, context.Cause(me.ctx))
 }

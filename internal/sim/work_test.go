@@ -107,12 +107,7 @@ func (p *play) want(r *Routine) Want {
 
 // engine is the store in memory, or a server that can fail over.
 var engine = &backend{
-	make: func(w *World) Store {
-		if w.Rand("store").IntN(2) == 0 {
-			return Memory()(w)
-		}
-		return Serve()(w)
-	},
+	make:    either,
 	ttls:    []time.Duration{200 * time.Millisecond, time.Second, time.Second, 3 * time.Second, 15 * time.Second},
 	least:   holdfast.MinTTL,
 	kinds:   slices.Concat(slices.Repeat([]Kind{Exclusive}, 5), []Kind{Shared, Shared, Slots}),

@@ -223,8 +223,8 @@ func (w *World) End() {
 	w.flight.Wait()
 }
 
-// after calls f after d. The world does not end before the call.
-func (w *World) after(d time.Duration, f func()) {
+// After calls f after d. The world does not end before the call.
+func (w *World) After(d time.Duration, f func()) {
 	w.flight.Add(1)
 	time.AfterFunc(d, func() {
 		defer w.flight.Done()

@@ -29,7 +29,8 @@ import (
 )
 
 const (
-	simulator = "github.com/holdfast-go/holdfast/internal/sim"
+	module    = "github.com/holdfast-go/holdfast"
+	simulator = module + "/internal/sim"
 	orders    = 100
 	shown     = 60 // lines
 )
@@ -66,7 +67,7 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	program := filepath.Join(*folder, "sim.test")
-	if err := build(ctx, simulator, program, *extra); err != nil {
+	if err := build(ctx, home(*test), program, *extra); err != nil {
 		return err
 	}
 	defer os.Remove(program)
@@ -75,6 +76,14 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	return show(out, *folder, order, failure)
+}
+
+// home is the package of a test.
+func home(test string) string {
+	if test == "TestSchedlock" {
+		return module + "/schedlock" // The simulator is in the root module, which requires no other.
+	}
+	return simulator
 }
 
 // search runs a seed in one order after the other until a run fails, and leaves the
@@ -99,7 +108,7 @@ func run(ctx context.Context, program, test string, seed uint64, order int, fold
 	var ended *exec.ExitError
 	switch {
 	case bytes.Contains(said, []byte("no tests to run")):
-		return "", fmt.Errorf("there is no %s in internal/sim", test)
+		return "", fmt.Errorf("there is no %s in %s", test, home(test))
 	case err == nil:
 		return "", nil
 	case errors.As(err, &ended) && ctx.Err() == nil:

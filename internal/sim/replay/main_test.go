@@ -13,7 +13,7 @@ import (
 )
 
 // The worlds whose seeds can be replayed.
-var worlds = []string{"TestSeeds", "TestRedlock", "TestMemcached", "TestSessions", "TestSQL", "TestOnce", "TestElect"}
+var worlds = []string{"TestSeeds", "TestRedlock", "TestMemcached", "TestSessions", "TestSQL", "TestOnce", "TestElect", "TestSchedlock"}
 
 var (
 	first = flag.Uint64("first", 1, "let TestReplayTwice begin with this seed")
@@ -22,7 +22,7 @@ var (
 
 // The same seed gives the same timeline, byte by byte, at other addresses too.
 func TestReplayTwice(t *testing.T) {
-	program := compile(t, simulator, "")
+	programs := map[string]string{simulator: compile(t, simulator, ""), home("TestSchedlock"): compile(t, home("TestSchedlock"), "")}
 	type run struct {
 		world string
 		seed  uint64
@@ -30,12 +30,12 @@ func TestReplayTwice(t *testing.T) {
 	once := make(map[run]string)
 	for _, world := range worlds {
 		for seed := *first; seed < *first+*seeds; seed++ {
-			once[run{world, seed}], _ = replayed(t, program, world, seed)
+			once[run{world, seed}], _ = replayed(t, programs[home(world)], world, seed)
 		}
 	}
 	move(t)
 	for r, before := range once {
-		if again, _ := replayed(t, program, r.world, r.seed); again != before {
+		if again, _ := replayed(t, programs[home(r.world)], r.world, r.seed); again != before {
 			t.Errorf("%s: seed %d has given two timelines, which differ %s", r.world, r.seed, difference(before, again))
 		}
 	}
