@@ -19,6 +19,7 @@ TORTURE ?=
 REHEARSAL ?=
 FOR ?= 10m
 REPLAY ?=
+SIM ?=
 SEED ?=
 VERSION ?=
 
@@ -69,8 +70,8 @@ torture: ## put every store to the proof with every fault, in an hour or so; TOR
 	go run ./cmd/holdfast-verify/internal/torture $(TORTURE)
 
 .PHONY: sim
-sim: ## run new seeds of the simulator for FOR=10m, and count what happened
-	go test $(RACE) ./internal/sim -count=1 -timeout=0 -v -args -for=$(FOR)
+sim: ## run new seeds of the simulator for FOR=10m, and count what happened; SIM=-save=docs/results/simulator.md publishes
+	go run ./internal/sim/tally $(RACE) -for=$(FOR) $(SIM)
 
 .PHONY: replay
 replay: ## run a seed of the simulator exactly, and show what happened; SEED=42, REPLAY=-test=TestRedlock

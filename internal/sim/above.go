@@ -52,7 +52,7 @@ func Above(t *testing.T, seed uint64, play func(s *Stage), links ...string) *Wor
 		r := w.Rand("world")
 		s := &Stage{World: w, TTL: pick(r, time.Second, 3*time.Second)}
 		s.scene = scene{
-			course: newCourse(s.TTL), w: w, still: r.IntN(6) == 0, polls: true, drifts: true, cuts: 6,
+			course: newCourse(s.TTL), w: w, still: r.IntN(6) == 0, polls: []time.Duration{500 * time.Millisecond}, drifts: true, cuts: 6,
 			manner: []func(time.Duration) Faults{pick(r, lossy, slow, hostile), quiet},
 			links:  links,
 			start:  func(p *Process, _ *rand.Rand) { s.Start(p) },

@@ -46,7 +46,9 @@
 //   - A [Routine] is a goroutine of a process. Routine.Lock records the call in the trace
 //     and shows the lock to the judge. [Held.Look] is an access to the guarded data.
 //   - [Judge.Calm] says that the faults are over: then nobody may wait for a free key.
-//   - [Explore] makes a whole world from a seed. The random tests call Explore.
+//   - [Above] makes a whole world from a seed, for code that is built on locks. A [Stage]
+//     tells such code when the faults are over.
+//   - [Seeds] are the flags of a random test, which runs the worlds of new seeds.
 //
 // Package cmd/holdfast-verify/internal/linear makes small worlds, and checks that their
 // histories are linearizable.
@@ -64,8 +66,9 @@
 //
 // # Stores
 //
-// TestSeeds runs the whole engine on a store of one server. For each of the remaining
-// stores, a test runs worlds with that store's own code over simulated servers:
+// In every world the goroutines draw from the same calls and options, as far as the store
+// supports them. TestSeeds runs the whole engine on a store of one server. For each of the
+// remaining stores, a test runs worlds with that store's own code over simulated servers:
 //
 //   - TestRedlock: package redlock over nodes that are cut off one by one, restart without
 //     claims, and have different clocks.
@@ -77,13 +80,17 @@
 //     statements for Postgres, and so finds a wrong condition in a statement. The clock of
 //     the server is set back.
 //
-// In half of these worlds processes are stopped (not in TestSessions) and killed, a
-// Memcached restarts, a database ends sessions early, and a table goes back to the state
-// of a replica. After such a loss the promise is weaker, and so is the judge. The judge
-// does not check the locks that the store may have lost until their leases have ended. But
-// tokens still have to grow. When the faults have ended, the test passes two facts to
-// [Judge.Calm]: how long a key may be free while a waiter polls, and whether the store
-// promises FIFO order.
+// In half of the worlds processes are stopped, suspended, killed and closed, an operator
+// breaks claims, a Memcached restarts, a database ends sessions early, and a table goes
+// back to the state of a replica. After such a loss the promise is weaker, and so is the
+// judge. The judge does not check the locks that the store may have lost until their leases
+// have ended. But tokens still have to grow. When the faults have ended, the test passes
+// two facts to [Judge.Calm]: how long a key may be free while a waiter polls, and whether
+// the store promises FIFO order.
+//
+// A store that refuses a power has worlds without that power: Redlock has no slots. A
+// session has exclusive locks only, shows no claims that could be broken, and cannot keep a
+// key taken after the end of its client (AtLeast).
 //
 // These worlds leave the following to holdfast-verify:
 //
@@ -93,6 +100,14 @@
 //   - the scripts of Redis;
 //   - etcd and ZooKeeper, because their stores have no place yet for a simulated server.
 //     Tests of package zklock cover the rules of that package.
+//
+// # Code above locks
+//
+// TestOnce, TestElect and schedlock.TestSchedlock run packages once, elect and schedlock on
+// a store of one server, with the same faults but for broken claims. When the faults and
+// their aftermath are over, every effect is done, the job has a leader, and every tick is
+// run, each within a bound of virtual time. TestSchedlock is in the module of schedlock,
+// because the root module requires no other module.
 //
 // # Replay
 //

@@ -26,6 +26,7 @@ var memcacheds = &backend{
 	atLeast: 2,
 	manner:  []func(time.Duration) Faults{quiet, stream(lossy), stream(slow), stream(hostile)},
 	cuts:    3,
+	crowds:  []int{1, 1, 2, 3},
 }
 
 // TestMemcached runs package memcachelock over a server that compares and swaps: registers

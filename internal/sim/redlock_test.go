@@ -23,6 +23,7 @@ var redlocks = &backend{
 	atLeast: 1, // The quarantine of a node covers no more.
 	manner:  []func(time.Duration) Faults{quiet, quiet, quiet, quiet, lossy, slow, hostile},
 	cuts:    1,
+	crowds:  []int{1, 1, 2, 3},
 }
 
 // TestRedlock runs Redlock over nodes that are cut off one by one, restart without their
@@ -161,6 +162,7 @@ func (n *node) out(from, to time.Duration, restart bool) {
 func (n *node) restart() {
 	n.mu.Lock()
 	n.w.Trace.add(Event{Routine: n.name, Step: Fault, Call: "restart"}, nil)
+	n.w.Count.add(&n.w.Count.FailOvers)
 	n.inner, n.born = memlock.New(), time.Now()
 	watches := slices.Clone(n.watches)
 	for _, w := range watches {

@@ -16,11 +16,11 @@ import (
 type scene struct {
 	course
 	w      *World
-	still  bool     // the world has no faults
-	polls  bool     // the store of some processes cannot push
-	drifts bool     // the clocks of some processes drift; otherwise those of the servers do
-	cuts   int      // of a link, at most
-	links  []string // of a process, besides those of the store
+	still  bool            // the world has no faults
+	polls  []time.Duration // of processes whose store cannot push; nil: the store is as it is
+	drifts bool            // the clocks of some processes drift; otherwise those of the servers do
+	cuts   int             // of a link, at most
+	links  []string        // of a process, besides those of the store
 	manner []func(time.Duration) Faults
 	start  func(p *Process, r *rand.Rand) // starts the goroutines of a process
 	acts   []func(r *Routine)             // further acts of god
@@ -49,8 +49,12 @@ func (s *scene) begin(r *rand.Rand, last, judge func()) {
 // process adds a process and its goroutines.
 func (s *scene) process(name string) {
 	r := s.w.Rand("process", name)
-	poll := pick(r, 500*time.Millisecond, 20*time.Millisecond)
-	p := s.w.process(name, &holdfast.Options{TTL: s.ttl, Poll: poll}, s.polls && r.IntN(5) == 0)
+	opts := &holdfast.Options{TTL: s.ttl}
+	polls := s.polls != nil && r.IntN(5) == 0
+	if polls {
+		opts.Poll = pick(r, s.polls...)
+	}
+	p := s.w.process(name, opts, polls)
 	if s.drifts && r.IntN(3) == 0 {
 		p.Rate = 0.99 + 0.02*r.Float64()
 	}

@@ -21,6 +21,7 @@ var sessions = &backend{
 	kinds:  []Kind{Exclusive},
 	manner: []func(time.Duration) Faults{quiet, quiet, slow, breaking},
 	cuts:   3,
+	crowds: []int{1, 1, 2, 3},
 }
 
 // TestSessions runs package internal/session over a database whose locks end with the

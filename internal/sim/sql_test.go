@@ -28,6 +28,7 @@ var tables = &backend{
 	atLeast: 2,
 	manner:  []func(time.Duration) Faults{quiet, stream(lossy), stream(slow), stream(hostile)},
 	cuts:    3,
+	crowds:  []int{1, 1, 2, 3},
 }
 
 // TestSQL runs package sqllock over one table, whose statements are read as Postgres has

@@ -16,7 +16,8 @@ type backend struct {
 	atLeast int           // the longest AtLeast, in TTLs; 0: the claims end with their client
 	manner  []func(time.Duration) Faults
 	cuts    int // of a link, at most
-	polls   bool
+	polls   []time.Duration
+	crowds  []int // of goroutines of a process
 	drifts  bool
 }
 
@@ -98,7 +99,7 @@ func (p *play) calm() {
 }
 
 func (p *play) goroutines(o *Process, r *rand.Rand) {
-	for n := range pick(r, 1, 2, 3, 8) {
+	for n := range pick(r, p.crowds...) {
 		o.Go(fmt.Sprint(n+1), p.work)
 	}
 }

@@ -114,6 +114,7 @@ var engine = &backend{
 	atLeast: 2,
 	manner:  []func(time.Duration) Faults{quiet, lossy, slow, hostile},
 	cuts:    6,
-	polls:   true,
+	polls:   []time.Duration{500 * time.Millisecond, 20 * time.Millisecond},
+	crowds:  []int{1, 2, 3, 8},
 	drifts:  true,
 }

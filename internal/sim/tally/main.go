@@ -1,0 +1,193 @@
+// Command tally runs new seeds of all random tests of the simulator, and counts what
+// happened in their worlds.
+//
+//	go run ./internal/sim/tally [-race] [-for 10m] [-save FILE]
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/sim"
+)
+
+// tests are the random tests, in the order of the table.
+var tests = []string{
+	"TestSeeds", "TestRedlock", "TestMemcached", "TestSessions", "TestSQL", "TestOnce", "TestElect", "TestSchedlock",
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	err := execute(ctx, os.Args[1:], os.Stdout)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		os.Exit(2)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "tally:", err)
+		os.Exit(1)
+	}
+}
+
+func execute(ctx context.Context, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("tally", flag.ContinueOnError)
+	race := flags.Bool("race", false, "run with the race detector")
+	budget := flags.Duration("for", 10*time.Minute, "run new seeds for so long, all tests together")
+	save := flags.String("save", "", "write the tables into this `file`, too, if nothing is wrong")
+	if flags.Parse(args) != nil {
+		return flag.ErrHelp
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("no arguments are known, and not %q", flags.Args())
+	}
+	folder, err := os.MkdirTemp("", "holdfast-tally-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	if err := run(ctx, out, *race, *budget, folder); err != nil {
+		return err
+	}
+	counts, err := read(folder)
+	if err != nil {
+		return err
+	}
+	text := tables(counts)
+	fmt.Fprintf(out, "\n%s", text)
+	if *save == "" {
+		return nil
+	}
+	return os.WriteFile(*save, append(head(ctx, *race, *budget), text...), 0o644)
+}
+
+// run runs the tests, one after the other.
+func run(ctx context.Context, out io.Writer, race bool, budget time.Duration, folder string) error {
+	args := []string{"test", "-p=1", "-count=1", "-timeout=0", "-v", "-run=^(" + strings.Join(tests, "|") + ")$"}
+	if race {
+		args = append(args, "-race")
+	}
+	args = append(args, "./internal/sim", "./schedlock", "-args", fmt.Sprint("-for=", budget), "-counts="+folder)
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Stdout, cmd.Stderr = out, os.Stderr
+	return cmd.Run()
+}
+
+// A row is the sum of the worlds of a test.
+type row struct {
+	test  string
+	count sim.Count
+}
+
+// read reads the counts of all tests. The last row is the sum.
+func read(folder string) (rows []row, err error) {
+	all := row{test: "all"}
+	for _, test := range tests {
+		text, err := os.ReadFile(filepath.Join(folder, test+".json"))
+		if err != nil {
+			return nil, err
+		}
+		r := row{test: test}
+		if err := json.Unmarshal(text, &r.count); err != nil {
+			return nil, fmt.Errorf("%s: %w", test, err)
+		}
+		all.count.Add(&r.count)
+		rows = append(rows, r)
+	}
+	return append(rows, all), nil
+}
+
+// A column is a number of each row.
+type column struct {
+	name string
+	of   func(c *sim.Count) any
+}
+
+var work = []column{
+	{"seeds", func(c *sim.Count) any { return c.Seeds }},
+	{"virtual hours", func(c *sim.Count) any { return fmt.Sprintf("%.1f", c.Virtual.Hours()) }},
+	{"grants", func(c *sim.Count) any { return c.Grants }},
+	{"refusals", func(c *sim.Count) any { return c.Refusals }},
+	{"accesses judged", func(c *sim.Count) any { return c.Looks }},
+	{"losses", func(c *sim.Count) any { return c.Losses }},
+	{"calls", func(c *sim.Count) any { return c.Calls }},
+	{"free for at most", func(c *sim.Count) any { return c.Idle.Round(time.Millisecond) }},
+}
+
+var links = []column{
+	{"requests lost", func(c *sim.Count) any { return c.LostRequests }},
+	{"replies lost", func(c *sim.Count) any { return c.LostReplies }},
+	{"twice", func(c *sim.Count) any { return c.Duplicates }},
+	{"late", func(c *sim.Count) any { return c.Late }},
+	{"refused", func(c *sim.Count) any { return c.Refused }},
+	{"reset", func(c *sim.Count) any { return c.Resets }},
+	{"wake-ups lost", func(c *sim.Count) any { return c.LostWakes }},
+	{"cuts", func(c *sim.Count) any { return c.Cuts }},
+	{"slow starts", func(c *sim.Count) any { return c.SlowStarts }},
+}
+
+var processes = []column{
+	{"stopped", func(c *sim.Count) any { return c.Stops }},
+	{"suspended", func(c *sim.Count) any { return c.Suspends }},
+	{"killed", func(c *sim.Count) any { return c.Kills }},
+	{"closed", func(c *sim.Count) any { return c.Closes }},
+	{"claims broken", func(c *sim.Count) any { return c.Breaks }},
+	{"fail-overs and restarts", func(c *sim.Count) any { return c.FailOvers }},
+}
+
+// tables returns the tables of all rows.
+func tables(rows []row) []byte {
+	var b bytes.Buffer
+	for _, t := range []struct {
+		title   string
+		columns []column
+	}{
+		{"What was judged", work}, {"Faults of links", links}, {"Faults of processes and stores", processes},
+	} {
+		fmt.Fprintf(&b, "## %s\n\n| test |", t.title)
+		for _, c := range t.columns {
+			fmt.Fprintf(&b, " %s |", c.name)
+		}
+		fmt.Fprintf(&b, "\n|---|%s\n", strings.Repeat("--:|", len(t.columns)))
+		for _, r := range rows {
+			fmt.Fprintf(&b, "| %s |", r.test)
+			for _, c := range t.columns {
+				fmt.Fprintf(&b, " %v |", c.of(&r.count))
+			}
+			b.WriteString("\n")
+		}
+		b.WriteString("\n")
+	}
+	return append(bytes.TrimSpace(b.Bytes()), '\n')
+}
+
+// head is the page up to the tables.
+func head(ctx context.Context, race bool, budget time.Duration) []byte {
+	detector := "without"
+	if race {
+		detector = "with"
+	}
+	commit, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty", "--exclude=*").Output()
+	if err != nil {
+		commit = []byte("unknown")
+	}
+	return fmt.Appendf(nil, `# Tables of the simulator
+
+"make sim" has written this file. [simulator.md](../simulator.md) says what the tests do and what the figures mean.
+
+Commit %s, %s, %s, %s/%s, %d processors, %v %s the race detector. No violation.
+
+`, strings.TrimSpace(string(commit)), time.Now().UTC().Format(time.DateOnly), runtime.Version(), runtime.GOOS, runtime.GOARCH,
+		runtime.NumCPU(), budget, detector)
+}
