@@ -90,8 +90,8 @@ func (l *Link) mend() {
 	l.mended = l.p.w.Now()
 }
 
-// since reports whether connections begun at t have ended by Cut or a suspend.
-func (l *Link) since(t time.Duration) bool {
+// brokenSince reports whether connections begun at t have ended by Cut or a suspend.
+func (l *Link) brokenSince(t time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.mended > t
