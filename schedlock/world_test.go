@@ -80,12 +80,14 @@ func (p *plan) spread() time.Duration { return p.tolerance / 2 }
 func (p *plan) run(ctx context.Context, r *sim.Routine) error {
 	tick, ok := Tick(ctx)
 	p.World.Count.Granted()
+	r.Event(sim.Event{Step: sim.Begin, Call: "tick", Key: "job"}, tick)
 	p.note(r.P.Name, tick, ok)
 	longest := p.interval / 4 // no tick is due meanwhile on this replica
 	if p.Faulty() {
 		longest = p.interval * 3 / 2
 	}
 	r.Sleep(r.Upto(longest))
+	r.Event(sim.Event{Step: sim.End, Call: "tick", Key: "job"}, ctx.Err())
 	return ctx.Err()
 }
 

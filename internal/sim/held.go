@@ -79,7 +79,7 @@ func (r *Routine) Do(ctx context.Context, want Want, f func(h *Held)) error {
 		r.refused(ctx, wait, err)
 		return err
 	}
-	r.event(Event{Step: End, Call: "do", Key: want.Key, Token: h.Token}, err)
+	r.Event(Event{Step: End, Call: "do", Key: want.Key, Token: h.Token}, err)
 	r.P.w.Judge.left(h, err)
 	return err
 }
@@ -87,13 +87,13 @@ func (r *Routine) Do(ctx context.Context, want Want, f func(h *Held)) error {
 // begin records that a call wants a lock.
 func (r *Routine) begin(want Want, grouped bool) *wait {
 	r.gate()
-	r.event(Event{Step: Begin, Call: want.call(), Key: want.Key}, nil)
+	r.Event(Event{Step: Begin, Call: want.call(), Key: want.Key}, nil)
 	return r.P.w.Judge.begin(r, want, grouped)
 }
 
 // refused records that the call has ended without a lock.
 func (r *Routine) refused(ctx context.Context, w *wait, err error) {
-	r.event(Event{Step: End, Call: w.want.call(), Key: w.want.Key}, err)
+	r.Event(Event{Step: End, Call: w.want.call(), Key: w.want.Key}, err)
 	if errors.Is(err, holdfast.ErrHeld) {
 		r.P.w.Count.add(&r.P.w.Count.Refusals)
 	}
@@ -106,7 +106,7 @@ func (r *Routine) held(ctx context.Context, w *wait, l *holdfast.Lock, at time.D
 	if w.grouped {
 		h.from = w.began
 	}
-	r.event(Event{Step: End, Call: w.want.call(), Key: w.want.Key, Token: h.Token}, "granted")
+	r.Event(Event{Step: End, Call: w.want.call(), Key: w.want.Key, Token: h.Token}, "granted")
 	r.P.w.Count.add(&r.P.w.Count.Grants)
 	// Watching Done or a context changes how the engine keeps the lock. So only some calls
 	// watch.
@@ -129,11 +129,11 @@ func (h *Held) Look() bool {
 	h.r.gate()
 	w.Count.add(&w.Count.Looks)
 	if err := h.Lock.Err(); err != nil {
-		h.r.event(Event{Step: Lost, Key: h.Want.Key, Token: h.Token}, err)
+		h.r.Event(Event{Step: Lost, Key: h.Want.Key, Token: h.Token}, err)
 		w.Judge.lost(h, err)
 		return false
 	}
-	h.r.event(Event{Step: Look, Key: h.Want.Key, Token: h.Token}, nil)
+	h.r.Event(Event{Step: Look, Key: h.Want.Key, Token: h.Token}, nil)
 	return w.Judge.look(h)
 }
 
@@ -169,10 +169,10 @@ func (h *Held) Enter(d time.Duration) {
 		j.entered(h, "has another token when it is entered again")
 	}
 	h.Hold(d)
-	r.event(Event{Step: Begin, Call: "unlock inner", Key: h.Want.Key, Token: h.Token}, nil)
+	r.Event(Event{Step: Begin, Call: "unlock inner", Key: h.Want.Key, Token: h.Token}, nil)
 	err = l.Unlock()
 	r.gate()
-	r.event(Event{Step: End, Call: "unlock inner", Key: h.Want.Key, Token: h.Token}, err)
+	r.Event(Event{Step: End, Call: "unlock inner", Key: h.Want.Key, Token: h.Token}, err)
 }
 
 // Unlock releases the lock.
@@ -183,11 +183,11 @@ func (h *Held) Unlock() error {
 func (h *Held) ends(unlock func() error) error {
 	w := h.r.P.w
 	h.r.gate()
-	h.r.event(Event{Step: Begin, Call: "unlock", Key: h.Want.Key, Token: h.Token}, nil)
+	h.r.Event(Event{Step: Begin, Call: "unlock", Key: h.Want.Key, Token: h.Token}, nil)
 	w.Judge.leaves(h)
 	err := unlock()
 	h.r.gate()
-	h.r.event(Event{Step: End, Call: "unlock", Key: h.Want.Key, Token: h.Token}, err)
+	h.r.Event(Event{Step: End, Call: "unlock", Key: h.Want.Key, Token: h.Token}, err)
 	w.Judge.left(h, err)
 	return err
 }

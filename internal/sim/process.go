@@ -291,7 +291,8 @@ func (r *Routine) Context(d time.Duration) (context.Context, context.CancelFunc)
 	return context.WithTimeout(r.P.ctx, d)
 }
 
-func (r *Routine) event(e Event, outcome any) {
+// Event adds an event of the goroutine to the trace.
+func (r *Routine) Event(e Event, outcome any) {
 	e.Process, e.Routine = r.P.Name, r.Name
 	r.P.w.Trace.add(e, outcome)
 }

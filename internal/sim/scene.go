@@ -158,6 +158,6 @@ func (s *scene) breaks(r *Routine, keys []string) {
 	s.w.Count.add(&s.w.Count.Breaks)
 	id := holders[r.Rand.IntN(len(holders))].ID
 	s.w.Judge.Broke(key, id)
-	r.event(Event{Step: Fault, Call: "break", Key: key}, id)
+	r.Event(Event{Step: Fault, Call: "break", Key: key}, id)
 	_ = r.P.Locker.Break(ctx, key, id)
 }

@@ -112,12 +112,12 @@ func (l *ledger) longest() time.Duration { return l.TTL * 3 / 2 }
 func (l *ledger) want(r *Routine, store once.Records, key string, d time.Duration) error {
 	ctx, cancel := r.Context(d)
 	defer cancel()
-	r.event(Event{Step: Begin, Call: "once", Key: key}, nil)
+	r.Event(Event{Step: Begin, Call: "once", Key: key}, nil)
 	result, err := once.Do(ctx, r.P.Locker, store, key, 24*time.Hour, func(context.Context) ([]byte, error) {
 		return l.run(r, key)
 	})
 	r.gate()
-	r.event(Event{Step: End, Call: "once", Key: key}, recordedAs{result, err})
+	r.Event(Event{Step: End, Call: "once", Key: key}, recordedAs{result, err})
 	if err == nil {
 		r.P.w.Count.add(&r.P.w.Count.Grants)
 		l.got(r, key, result)
@@ -140,7 +140,7 @@ func (l *ledger) run(r *Routine, key string) ([]byte, error) {
 	l.runs++
 	result := fmt.Appendf(nil, "run %d", l.runs)
 	l.mu.Unlock()
-	r.event(Event{Step: Look, Call: "effect", Key: key}, string(result))
+	r.Event(Event{Step: Look, Call: "effect", Key: key}, string(result))
 	if done {
 		r.P.w.Judge.Fail(key, "once", r.P.Name, "an effect runs again whose result somebody has got")
 	}
@@ -232,7 +232,7 @@ func (a *reign) lead(ctx context.Context, r *Routine) error {
 func (a *reign) begin(me *lead, r *Routine) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	r.event(Event{Step: Begin, Call: "lead", Key: "job", Token: me.lock.Fence()}, nil)
+	r.Event(Event{Step: Begin, Call: "lead", Key: "job", Token: me.lock.Fence()}, nil)
 	a.World.Count.add(&a.World.Count.Grants)
 	a.fills(r.P.Name)
 	for _, o := range a.leads {
@@ -249,5 +249,5 @@ func (a *reign) end(me *lead, r *Routine) {
 	defer a.mu.Unlock()
 	a.leads = slices.DeleteFunc(a.leads, func(o *lead) bool { return o == me })
 	a.vacant = a.World.Now()
-	r.event(Event{Step: End, Call: "lead", Key: "job"}, context.Cause(me.ctx))
+	r.Event(Event{Step: End, Call: "lead", Key: "job"}, context.Cause(me.ctx))
 }
