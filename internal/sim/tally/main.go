@@ -57,6 +57,7 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(folder)
+	page := head(ctx, *race, *budget) // of the commit as it is now, and not after all the work
 	if err := run(ctx, out, *race, *budget, folder); err != nil {
 		return err
 	}
@@ -69,7 +70,7 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 	if *save == "" {
 		return nil
 	}
-	return os.WriteFile(*save, append(head(ctx, *race, *budget), text...), 0o644)
+	return os.WriteFile(*save, append(page, text...), 0o644)
 }
 
 // run runs the tests, one after the other.
