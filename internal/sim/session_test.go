@@ -19,7 +19,7 @@ var sessions = &backend{
 	ttls:   []time.Duration{time.Second, 3 * time.Second, 15 * time.Second},
 	least:  time.Second,
 	kinds:  []Kind{Exclusive},
-	manner: []func(time.Duration) Faults{quiet, quiet, slow, breaking},
+	manner: []func(time.Duration) Faults{quiet, quiet, stream(slow), breaking},
 	cuts:   3,
 	crowds: []int{1, 1, 2, 3},
 }
