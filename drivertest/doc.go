@@ -35,6 +35,9 @@
 // Under go test -short every rule makes a quarter of its rounds on a real server, and a
 // batch has fewer holders.
 //
+// A random workload goes on until enough claims are granted to judge. If a slow machine
+// grants too few in five minutes, go test -v shows that the rule is not proved.
+//
 // The random workloads print the seed of a failing run. Set DRIVERTEST_SEED to the seed
 // to make the same choices again, and DRIVERTEST_ROUNDS to make more rounds.
 package drivertest

@@ -22,6 +22,13 @@ func (h *history) add(t tenure) {
 	h.tenures = append(h.tenures, t)
 }
 
+// grants is the number of tenures so far.
+func (h *history) grants() int {
+	h.Lock()
+	defer h.Unlock()
+	return len(h.tenures)
+}
+
 func (h *history) free(key string) {
 	h.Lock()
 	defer h.Unlock()

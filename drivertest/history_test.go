@@ -1,7 +1,11 @@
 package drivertest
 
 import (
+	"context"
+	"fmt"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -99,5 +103,60 @@ func TestSlept(t *testing.T) {
 		if err := h.slept(); (err != nil) != test.wrong {
 			t.Errorf("%s: found %v, want something: %v", name, err, test.wrong)
 		}
+	}
+}
+
+// A silent store answers no Acquire before a time.
+type silent struct {
+	clerk
+	until time.Time
+}
+
+func (s silent) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	if time.Now().Before(s.until) {
+		return driver.Grant{}, context.DeadlineExceeded
+	}
+	return s.clerk.Acquire(ctx, c)
+}
+
+// logged is a test that keeps its log.
+type logged struct {
+	testing.TB
+	log string
+}
+
+func (l *logged) Logf(format string, args ...any) { l.log += fmt.Sprintf(format, args...) }
+
+// A workload goes on while a store grants too little. If that does not help, a machine may
+// be slow, but a bubble is not.
+func TestFewGrants(t *testing.T) {
+	for name, test := range map[string]struct {
+		silent   time.Duration
+		bubble   bool
+		unproved bool
+		fails    bool
+	}{
+		"silent for a while":         {silent: patience + time.Second},
+		"always silent":              {silent: time.Hour, unproved: true},
+		"always silent, in a bubble": {silent: time.Hour, bubble: true, fails: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ways, until := right(), time.Now().Add(test.silent)
+				ways.wrap = func(c clerk) driver.Store { return silent{c, until} }
+				h, tb := ledgers(ways), &logged{TB: t}
+				h.Bubble = test.bubble
+				err := attempt(tb, h, 0, func(e *env) {
+					w := &workload{env: e, crashes: true, keys: []string{"a", "b", "c"}}
+					w.run(1)
+				})
+				if (err != nil) != test.fails {
+					t.Errorf("failed with %v, want a failure: %v", err, test.fails)
+				}
+				if strings.Contains(tb.log, "not proved") != test.unproved {
+					t.Errorf("logged %q, want that nothing is proved: %v", tb.log, test.unproved)
+				}
+			})
+		})
 	}
 }

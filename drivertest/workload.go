@@ -73,27 +73,39 @@ func (e *env) work(crashes bool, judge func(*workload) error) {
 	if e.harness.Bubble {
 		n = e.rounds(80)
 	}
-	var workers []func()
-	for range 3 {
-		c := e.client()
-		for range 5 {
-			rng := rand.New(rand.NewPCG(w.seed, uint64(len(workers))))
-			workers = append(workers, func() {
-				for range n {
-					w.round(c, rng)
-				}
-			})
-		}
-	}
-	err := caught(func() { e.together(workers...) })
-	if few := n * len(workers) / 10; err == nil && len(w.tenures) < few {
-		err = fmt.Errorf("only %d claims were granted, fewer than the %d that would tell something", len(w.tenures), few)
-	}
+	err := caught(func() { w.run(n) })
 	if err == nil {
 		err = judge(w)
 	}
 	if err != nil {
 		panic(broken{w.seeded(err)})
+	}
+}
+
+// run lets 15 workers make n rounds each, and more rounds while fewer than a tenth of
+// 15 * n claims were granted. A run that still has too few claims after five times patience
+// is not proved: the machine may be slow. The clock of a bubble is never slow.
+func (w *workload) run(n int) {
+	var workers []func()
+	began, enough := now(), n*15/10
+	for range 3 {
+		c := w.client()
+		for range 5 {
+			rng := rand.New(rand.NewPCG(w.seed, uint64(len(workers))))
+			workers = append(workers, func() {
+				for i := 0; i < n || w.grants() < enough && time.Since(began) < 5*patience; i++ {
+					w.round(c, rng)
+				}
+			})
+		}
+	}
+	w.together(workers...)
+	if got := w.grants(); got < enough {
+		few := fmt.Sprintf("only %d claims were granted, fewer than the %d that would tell something", got, enough)
+		if w.harness.Bubble {
+			w.failf("%s", few)
+		}
+		w.tb.Logf("not proved on a machine this slow: %s", few)
 	}
 }
 
