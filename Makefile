@@ -41,7 +41,7 @@ test: ## run what a change must pass: all modules, real servers, race detector; 
 	scripts/unproved $(GOTEST) $(FLAGS) -short $(TESTS) $(PACKAGES)
 
 .PHONY: slow
-slow: ## run the tests of make test, and show the 20 that take longest
+slow: ## run the tests of make test, and show what takes most processor time, and longest
 	scripts/slow
 
 .PHONY: prove
