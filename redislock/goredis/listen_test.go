@@ -106,7 +106,7 @@ func subscribers(r *servers.Redis) int {
 }
 
 func TestListenSharesConnection(t *testing.T) {
-	r := servers.StartRedis(t)
+	r := Empty()
 	c := connTo(t, redis.NewClient(unhurried(r.Addr())))
 	var calls []*call
 	for i := range 50 {
@@ -164,7 +164,7 @@ func TestListenSharesConnection(t *testing.T) {
 
 // TestListenRefused forbids one channel of three.
 func TestListenRefused(t *testing.T) {
-	r := servers.StartRedis(t)
+	r := Empty()
 	r.AddUser("worker", "secret", "&open*", "+@all")
 	opts := unhurried(r.Addr())
 	opts.Username, opts.Password = "worker", "secret"
@@ -191,7 +191,7 @@ func TestListenUnreachable(t *testing.T) {
 }
 
 func TestListenWrongPassword(t *testing.T) {
-	r := servers.StartRedis(t)
+	r := Empty()
 	opts := unhurried(r.Addr())
 	opts.Username, opts.Password = "nobody", "wrong"
 	c := connTo(t, redis.NewClient(opts))

@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/internal/servers"
+	"github.com/holdfast-go/holdfast/redislock/goredis"
 )
 
 // leastRights are those that the documentation of redislock asks for.
@@ -16,7 +17,7 @@ var leastRights = strings.Fields("resetkeys ~holdfast:* resetchannels &holdfast:
 	"+ping +hello +client +select +role +info +scan +cluster +wait")
 
 func TestLeastRights(t *testing.T) {
-	r := servers.StartRedis(t)
+	r := goredis.Empty()
 	r.AddUser("locks", "secret", leastRights...)
 	opts := unhurried(r)
 	opts.Username, opts.Password = "locks", "secret"

@@ -84,7 +84,7 @@ func wait(t *testing.T, s *redislock.Store, c driver.Claim) (woken chan driver.G
 // TestHungServer has the default options, with which go-redis itself waits for
 // three seconds, four times.
 func TestHungServer(t *testing.T) {
-	r := servers.StartRedis(t)
+	r := goredis.Empty()
 	for _, prompt := range []bool{false, true} {
 		t.Run(fmt.Sprint("ContextTimeoutEnabled=", prompt), func(t *testing.T) {
 			s, _ := open(t, &redis.Options{Addr: r.Addr(), ContextTimeoutEnabled: prompt})
@@ -122,7 +122,7 @@ func TestHungServer(t *testing.T) {
 
 // TestCancelled cancels a call that has no deadline.
 func TestCancelled(t *testing.T) {
-	r := servers.StartRedis(t)
+	r := goredis.Empty()
 	s, _ := open(t, &redis.Options{Addr: r.Addr()})
 	granted(t, s, exclusive("key", "id"))
 	r.Pause()
@@ -137,7 +137,7 @@ func TestCancelled(t *testing.T) {
 }
 
 func TestKilledSubscription(t *testing.T) {
-	r := servers.StartRedis(t)
+	r := goredis.Empty()
 	s, _ := open(t, unhurried(r))
 	holder, waiter := exclusive("held", "holder"), exclusive("held", "waiter")
 	granted(t, s, holder)
@@ -163,7 +163,7 @@ func TestKilledSubscription(t *testing.T) {
 }
 
 func TestForgottenScripts(t *testing.T) {
-	r := servers.StartRedis(t)
+	r := goredis.Empty()
 	s, _ := open(t, unhurried(r))
 	var claims []driver.Claim
 	for i := range 250 {
@@ -211,7 +211,7 @@ func TestWait(t *testing.T) {
 }
 
 func TestClose(t *testing.T) {
-	r := servers.StartRedis(t)
+	r := goredis.Empty()
 	client := redis.NewClient(unhurried(r))
 	defer client.Close()
 	s := goredis.New(client, nil)
@@ -242,7 +242,7 @@ func TestClose(t *testing.T) {
 }
 
 func TestCloseWhileHung(t *testing.T) {
-	r := servers.StartRedis(t)
+	r := goredis.Empty()
 	r.Pause()
 	defer r.Resume()
 	s, _ := open(t, &redis.Options{Addr: r.Addr(), ReadTimeout: -1})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -20,6 +21,20 @@ import (
 	"github.com/holdfast-go/holdfast/redislock"
 	"github.com/holdfast-go/holdfast/redislock/redisonce"
 )
+
+var shared *servers.Redis
+
+func TestMain(m *testing.M) {
+	os.Exit(servers.Main(m, func(tb servers.TB) { shared = servers.StartRedis(tb) }))
+}
+
+// empty returns the server of all tests without data and scripts. Tests that run in
+// parallel start only after all other tests have ended.
+func empty() *servers.Redis {
+	shared.Must("FLUSHALL", "SYNC")
+	shared.FlushScripts()
+	return shared
+}
 
 // connect returns a client with one connection to a server. With more, a command may
 // come to one that is not open yet, and whose greeting gets lost in its place. Servers that
@@ -39,7 +54,7 @@ func connect(t testing.TB, addrs ...string) rueidis.Client {
 
 func TestContract(t *testing.T) {
 	t.Parallel()
-	server := servers.StartRedis(t)
+	server := empty()
 	oncetest.Run(t, oncetest.Harness{Open: func(t testing.TB) once.Records {
 		return redisonce.New(connect(t, server.Addr()), nil)
 	}})
@@ -66,8 +81,7 @@ func TestContractInACluster(t *testing.T) {
 
 // A server that has forgotten the scripts gets them again.
 func TestScriptsAreForgotten(t *testing.T) {
-	t.Parallel()
-	server := servers.StartRedis(t)
+	server := empty()
 	records := redisonce.New(connect(t, server.Addr()), &redisonce.Options{Prefix: "p:"})
 	for token := range uint64(3) {
 		server.FlushScripts()
@@ -90,8 +104,7 @@ func TestScriptsAreForgotten(t *testing.T) {
 
 // Each call is one request.
 func TestCallsAreOneRequest(t *testing.T) {
-	t.Parallel()
-	server := servers.StartRedis(t)
+	server := empty()
 	records := redisonce.New(connect(t, server.Addr()), nil)
 	calls := func(token uint64) {
 		_, loaded := records.Load(t.Context(), "key")
@@ -114,8 +127,7 @@ func TestCallsAreOneRequest(t *testing.T) {
 
 // A Load whose connection breaks is sent again: it changes nothing.
 func TestLoadIsRepeated(t *testing.T) {
-	t.Parallel()
-	server := servers.StartRedis(t)
+	server := empty()
 	records := redisonce.New(connect(t, server.Addr()), nil)
 	for range 3 {
 		if _, err := records.Load(t.Context(), "key"); err != nil {
@@ -126,8 +138,7 @@ func TestLoadIsRepeated(t *testing.T) {
 }
 
 func TestForeignKey(t *testing.T) {
-	t.Parallel()
-	server := servers.StartRedis(t)
+	server := empty()
 	records := redisonce.New(connect(t, server.Addr()), &redisonce.Options{Prefix: "p:"})
 	server.Must("HSET", "p:hash", "state", "9", "token", "x")
 	server.Must("SET", "p:text", "hello")
@@ -142,10 +153,10 @@ func TestForeignKey(t *testing.T) {
 // TestRefused fills the memory of a server. The error says what to do, and tells nothing
 // of scripts.
 func TestRefused(t *testing.T) {
-	t.Parallel()
-	server := servers.StartRedis(t)
+	server := empty()
 	records := redisonce.New(connect(t, server.Addr()), nil)
 	server.Must("CONFIG", "SET", "maxmemory", "1", "maxmemory-policy", "noeviction")
+	defer server.Must("CONFIG", "SET", "maxmemory", "0")
 	for range 2 { // by its text, and by its name
 		_, err := records.Begin(t.Context(), "key", 1, "", time.Hour)
 		if !errors.Is(err, redislock.ErrOOM) || !strings.Contains(err.Error(), "raise maxmemory") || internals.MatchString(err.Error()) {
@@ -159,8 +170,7 @@ var internals = regexp.MustCompile(`[0-9a-f]{40}|user_script`)
 // The request of a Finish is lost, or its answer. Do asks again, and nothing runs
 // twice.
 func TestFinishIsLost(t *testing.T) {
-	t.Parallel()
-	server := servers.StartRedis(t)
+	server := empty()
 	proxy := servers.StartProxy(t, server.Addr())
 	near, far := redisonce.New(connect(t, server.Addr()), nil), redisonce.New(connect(t, proxy.Addr()), nil)
 	locks := holdfast.New(memlock.New(), nil)
