@@ -71,18 +71,17 @@ func sharing(t *testing.T, servedBy rueidis.ClientOption) func(*redislock.Option
 	}
 }
 
-// Worth 20 s: the contract over the connections that Sentinel leads to.
+// The contract over the connections that Sentinel leads to. The commands are those of
+// TestContract; TestConnectionsGoToThePrimary and TestCloseWhileConnecting use the connections.
 func TestContractBehindSentinels(t *testing.T) {
+	repeated(t)
 	t.Parallel()
 	harness := sharing(t, rueidis.ClientOption{
 		InitAddress: servers.StartSentinel(t).Calm().Addrs(),
 		Sentinel:    rueidis.SentinelOption{MasterSet: servers.MasterName},
 	})
 	t.Run("plain", func(t *testing.T) { drivertest.Run(t, harness(nil)) })
-	t.Run("wait=1", func(t *testing.T) {
-		repeated(t)
-		drivertest.Run(t, harness(&redislock.Options{Wait: 1}))
-	})
+	t.Run("wait=1", func(t *testing.T) { drivertest.Run(t, harness(&redislock.Options{Wait: 1})) })
 }
 
 // Worth 20 s: the contract over keys that several servers share.
