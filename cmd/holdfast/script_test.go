@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"fmt"
 	"net/url"
 	"os"
@@ -33,13 +34,7 @@ const patient = time.Minute
 
 func TestMain(m *testing.M) {
 	os.Setenv("GORACE", noSleep)
-	testscript.Main(withVerifier{m}, map[string]func(){
-		"holdfast": main,
-		"worker":   worker,
-		"seize":    seize,
-		"ailing":   ailing,
-		"hasty":    hasty,
-	})
+	testscript.Main(withPrograms{m}, commands)
 }
 
 // noSleep keeps the race detector from making each process a second longer.
@@ -96,15 +91,22 @@ func TestScript(t *testing.T) {
 	})
 }
 
-// withVerifier runs tests, and removes the verifier that they have built.
-type withVerifier struct{ *testing.M }
+// withPrograms runs tests, and removes the programs that they have built.
+type withPrograms struct{ *testing.M }
 
-func (m withVerifier) Run() int {
-	var err error
-	if verifierDir, err = os.MkdirTemp("", "holdfast-verify-"); err != nil {
+func (m withPrograms) Run() int {
+	dir, err := os.MkdirTemp("", "holdfast-programs-")
+	if err != nil {
 		panic(err)
 	}
-	defer os.RemoveAll(verifierDir)
+	defer os.RemoveAll(dir)
+	verifierDir = filepath.Join(dir, "verify")
+	flag.Parse() // not before Main, which may run a command with other flags
+	if testing.Short() && build.Race() {
+		if err := lighten(filepath.Join(dir, "light")); err != nil {
+			panic(err)
+		}
+	}
 	return m.M.Run()
 }
 
