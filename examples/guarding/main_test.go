@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	os.Exit(servers.Main(m, func(tb servers.TB) {
-		server = servers.AnyPostgres(tb, "synchronous_commit = off", "max_connections = 200")
+		server = servers.AnyPostgres(tb, "fsync = off", "max_connections = 200")
 		if err := createTables(context.Background(), server.URL()); err != nil {
 			tb.Fatalf("%v", err)
 		}

@@ -35,7 +35,7 @@ var (
 func TestMain(m *testing.M) {
 	flag.Parse()
 	os.Exit(servers.Main(m, func(tb servers.TB) {
-		postgres, mariadb = servers.AnyPostgres(tb), servers.AnyMariaDB(tb)
+		postgres, mariadb = servers.AnyPostgres(tb, "fsync = off"), servers.AnyMariaDB(tb, "innodb_flush_method = nosync")
 	}))
 }
 

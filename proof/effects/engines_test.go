@@ -20,12 +20,16 @@ import (
 	"github.com/redis/rueidis"
 	_ "modernc.org/sqlite"
 
-	_ "github.com/holdfast-go/holdfast/all"
 	"github.com/holdfast-go/holdfast/fence"
+	_ "github.com/holdfast-go/holdfast/filelock"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/workers"
+	_ "github.com/holdfast-go/holdfast/mysqllock"
 	"github.com/holdfast-go/holdfast/once"
+	_ "github.com/holdfast-go/holdfast/pglock"
+	_ "github.com/holdfast-go/holdfast/redislock"
 	"github.com/holdfast-go/holdfast/redislock/redisonce"
+	_ "github.com/holdfast-go/holdfast/sqlitelock"
 )
 
 // patience bounds every wait. A healthy server needs a thousandth.
@@ -44,9 +48,9 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	os.Exit(servers.Main(m, func(tb servers.TB) {
-		postgres = servers.AnyPostgres(tb, "max_connections = 500")
+		postgres = servers.AnyPostgres(tb, "max_connections = 500", "fsync = off")
 		if !testing.Short() {
-			mariadb = servers.AnyMariaDB(tb)
+			mariadb = servers.AnyMariaDB(tb, "innodb_flush_method = nosync")
 		}
 	}))
 }

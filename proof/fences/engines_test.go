@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	os.Exit(servers.Main(m, func(tb servers.TB) {
-		postgres, mariadb = servers.AnyPostgres(tb), servers.AnyMariaDB(tb)
+		postgres, mariadb = servers.AnyPostgres(tb, "fsync = off"), servers.AnyMariaDB(tb, "innodb_flush_method = nosync")
 	}))
 }
 

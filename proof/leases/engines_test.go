@@ -89,7 +89,8 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	os.Exit(servers.Main(m, func(tb servers.TB) {
-		postgres.shared, mariadb.shared = servers.AnyPostgres(tb, "max_connections = 500"), servers.AnyMariaDB(tb)
+		postgres.shared = servers.AnyPostgres(tb, "max_connections = 500", "fsync = off")
+		mariadb.shared = servers.AnyMariaDB(tb, "innodb_flush_method = nosync")
 	}))
 }
 

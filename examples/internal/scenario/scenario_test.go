@@ -13,8 +13,8 @@ var urls = make(map[string]string)
 
 func TestMain(m *testing.M) {
 	os.Exit(servers.Main(m, func(tb servers.TB) {
-		urls["Postgres"] = servers.AnyPostgres(tb).URL()
-		urls["MariaDB"] = servers.AnyMariaDB(tb).URL()
+		urls["Postgres"] = servers.AnyPostgres(tb, "fsync = off").URL()
+		urls["MariaDB"] = servers.AnyMariaDB(tb, "innodb_flush_method = nosync").URL()
 	}))
 }
 
