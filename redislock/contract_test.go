@@ -72,7 +72,8 @@ func sharing(t *testing.T, servedBy rueidis.ClientOption) func(*redislock.Option
 }
 
 // The contract over the connections that Sentinel leads to. The commands are those of
-// TestContract; TestConnectionsGoToThePrimary and TestCloseWhileConnecting use the connections.
+// TestContract. TestConnectionsGoToThePrimary and TestCloseWhileConnecting use such
+// connections.
 func TestContractBehindSentinels(t *testing.T) {
 	repeated(t)
 	t.Parallel()
