@@ -274,14 +274,14 @@ func TestLostWakeUpCostsOneHeartbeat(t *testing.T) {
 func TestDeadHolderIsFollowedAtItsTTL(t *testing.T) {
 	simulate(t, func(b *bench) {
 		lk, dead := b.open(nil), b.open(nil)
-		l := b.lock(dead, "k", NoRenew(), TTL(10*time.Second)) // nobody renews or unlocks
+		before := b.lock(dead, "k", NoRenew(), TTL(10*time.Second)).Fence() // nobody renews or unlocks
 		start := time.Now()
 		next := b.lock(lk, "k")
 		if got := time.Since(start); got < 10*time.Second || got > 10*time.Second+10*time.Millisecond {
 			b.Errorf("followed after %v, want 10s", got)
 		}
-		if next.Fence() <= l.fence {
-			b.Errorf("token %d after %d", next.Fence(), l.fence)
+		if next.Fence() <= before {
+			b.Errorf("token %d after %d", next.Fence(), before)
 		}
 		b.unlock(next)
 	})

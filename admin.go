@@ -18,9 +18,7 @@ type Holder = driver.Holder
 // inspector returns the store's view for people. If the store has no such view, the error
 // matches [errors.ErrUnsupported].
 func (lk *Locker) inspector() (driver.Inspector, error) {
-	lk.mu.Lock()
-	defer lk.mu.Unlock()
-	if lk.closed {
+	if lk.engine.Closed() {
 		return nil, ErrClosed
 	}
 	if i, ok := lk.store.(driver.Inspector); ok {

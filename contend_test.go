@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/engine"
 )
 
 // pushed returns a lock that the store has granted to one who waited for it.
@@ -33,12 +34,12 @@ func TestPushedLockGetsItsWholeTTL(t *testing.T) {
 		lk, other := b.open(nil), b.open(nil)
 		pushed := func(opts ...LockOption) *Lock {
 			l := b.pushed(lk, other, opts...)
-			if left, _ := l.lease.remaining(lk.now()); left < 2*time.Second || left > 3*time.Second {
+			if left, _ := l.hold.Remaining(); left < 2*time.Second || left > 3*time.Second {
 				b.Errorf("the lock has %v of 3s", left)
 			}
-			time.Sleep(confirmAfter)
+			time.Sleep(engine.ConfirmAfter)
 			synctest.Wait()
-			if left, _ := l.lease.remaining(lk.now()); left < 14*time.Second {
+			if left, _ := l.hold.Remaining(); left < 14*time.Second {
 				b.Errorf("the lock has %v of 15s", left)
 			}
 			return l
@@ -77,13 +78,13 @@ func TestBriefPushedLockIsNotConfirmed(t *testing.T) {
 			time.Sleep(2 * time.Second) // the claim asks again, for two tokens now
 			b.unlock(before)
 			first := <-got
-			time.Sleep(maxTurn / 2)
+			time.Sleep(engine.MaxTurn / 2)
 			b.unlock(first)
 			second := <-got
-			if second.lease != first.lease {
+			if second.ID() != first.ID() {
 				b.Error("the claim was not handed over")
 			}
-			time.Sleep(maxTurn / 2)
+			time.Sleep(engine.MaxTurn / 2)
 			b.unlock(second)
 			b.free(other, "k")
 		}
@@ -138,7 +139,7 @@ func TestLatePushIsAskedForAgain(t *testing.T) {
 		synctest.Wait()
 		b.unlock(l)
 		next := <-got
-		if left, _ := next.lease.remaining(lk.now()); left < 7*time.Second {
+		if left, _ := next.hold.Remaining(); left < 7*time.Second {
 			b.Errorf("handed over with %v left of 15s", left)
 		}
 		time.Sleep(time.Minute)
@@ -164,7 +165,7 @@ func TestPushedGrantThatHasRunOut(t *testing.T) {
 				}
 			})
 			l := b.pushed(lk, other)
-			if left, _ := l.lease.remaining(lk.now()); left < 7*time.Second {
+			if left, _ := l.hold.Remaining(); left < 7*time.Second {
 				b.Errorf("after a push with a TTL of %v, handed over with %v left of 15s", ttl, left)
 			}
 			b.unlock(l)

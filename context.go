@@ -5,24 +5,29 @@ import (
 	"fmt"
 
 	"github.com/holdfast-go/holdfast/internal/carried"
+	"github.com/holdfast-go/holdfast/internal/engine"
 )
 
 // Context returns a copy of parent that carries the lock and ends with it. The cause of
 // the context is then [Lock.Err]. Pass the context to the work that the lock guards.
 func (l *Lock) Context(parent context.Context) context.Context {
-	ctx, cancel := context.WithCancelCause(parent)
-	return l.root().attach(holding{Context: ctx, cancel: cancel, lock: l, outer: carriedBy(parent, l.lease.lk)})
+	h := &l.first
+	if !l.bound.CompareAndSwap(false, true) {
+		h = new(holding)
+	}
+	h.lock, h.outer, h.Cause = l, carriedBy(parent, l.locker), (*cause)(h)
+	h.Context, h.Cancel = context.WithCancelCause(parent)
+	l.hold.Attach(&h.Bond)
+	return h
 }
 
 // A holding is a context made by a lock. A holding stores everything the context carries
 // in one value. The first holding is part of the lock, since requests are served under
 // locks.
 type holding struct {
-	context.Context
-	cancel context.CancelCauseFunc
-	lock   *Lock    // the handle, not its root
-	outer  *holding // with the next lock of the same Locker in the context
-	next   *holding // of the same lock
+	engine.Bond
+	lock  *Lock    // the handle, not its root
+	outer *holding // with the next lock of the same Locker in the context
 }
 
 // Value finds the innermost lock of the context, and the innermost lock of every Locker.
@@ -31,7 +36,7 @@ func (h *holding) Value(key any) any {
 	switch key {
 	case carried.Innermost{}:
 		return h.lock
-	case h.lock.lease.lk:
+	case h.lock.locker:
 		return h
 	}
 	return h.Context.Value(key)
@@ -50,67 +55,7 @@ type cause holding
 func (c *cause) Error() string { return c.Unwrap().Error() }
 
 func (c *cause) Unwrap() error {
-	return &Error{"hold", c.lock.Key(), c.lock.root().end.Load().err}
-}
-
-// end cancels the context because its lock has ended.
-func (h *holding) end() { h.cancel((*cause)(h)) }
-
-// attach ends a context with the lock.
-func (l *Lock) attach(made holding) context.Context {
-	lk := l.lease.lk
-	lk.mu.Lock()
-	h := &l.first
-	if h.Context != nil {
-		h = new(holding)
-	}
-	*h = made
-	live := l.end.Load() == nil
-	if live {
-		l.contexts.add(h)
-		l.lease.tighten(l)
-	}
-	lk.mu.Unlock()
-	if !live {
-		h.end()
-	}
-	return h
-}
-
-// holdings are the contexts of a lock. Contexts that ended before the lock are removed
-// when more contexts are added, and when the lock is renewed. Removing costs less than
-// watching every context.
-type holdings struct {
-	last  *holding // the newest; next leads to the first
-	count int32
-	most  int32 // count at which ended contexts are looked for
-}
-
-func (hs *holdings) add(h *holding) {
-	if hs.count >= hs.most {
-		hs.forgetEnded()
-		hs.most = 2*hs.count + 1
-	}
-	h.next, hs.last = hs.last, h
-	hs.count++
-}
-
-func (hs *holdings) forgetEnded() {
-	at := &hs.last
-	for *at != nil {
-		if (*at).Err() == nil {
-			at = &(*at).next
-			continue
-		}
-		*at = (*at).next
-		hs.count--
-	}
-}
-
-func (hs holdings) end() {
-	for h := hs.last; h != nil; h = h.next {
-		h.end()
-	}
+	return &Error{"hold", c.lock.Key(), c.lock.hold.Ended()}
 }
 
 // FromContext returns the innermost lock that ctx carries (see [Lock.Context]).
@@ -122,31 +67,4 @@ func FromContext(ctx context.Context) (*Lock, bool) {
 func carriedBy(ctx context.Context, lk *Locker) *holding {
 	h, _ := ctx.Value(lk).(*holding)
 	return h
-}
-
-// enterAgain enters the live lock on the key that ctx carries, or returns an error if the
-// call may not enter it. It returns neither lock nor error if ctx carries no such lock.
-func (lk *Locker) enterAgain(ctx context.Context, key string, s settings) (*Lock, error) {
-	h := carriedBy(ctx, lk)
-	for h != nil && h.lock.lease.claim().Key != key {
-		h = h.outer
-	}
-	if h == nil {
-		return nil, nil
-	}
-	lock := h.lock.root()
-	lock.check()
-	lk.mu.Lock()
-	defer lk.mu.Unlock()
-	if lock.end.Load() != nil {
-		return nil, nil
-	}
-	switch {
-	case !s.reenter:
-		return nil, fmt.Errorf("%w: the context holds this lock already; Reenter would enter it again", ErrDeadlock)
-	case s.weight > lock.lease.claim().Weight:
-		return nil, fmt.Errorf("%w: the context holds this lock with less weight; unlock it first", ErrDeadlock)
-	}
-	lock.entries++
-	return &Lock{lease: lock.lease, outer: lock}, nil
 }

@@ -106,7 +106,7 @@ func TestReenterAfterLossIsAStranger(t *testing.T) {
 		if err != nil {
 			b.Fatalf("Lock under a lost lock's context: %v", err)
 		}
-		if again.outer != nil || again.Fence() <= l.fence {
+		if again.hold == l.hold || again.Fence() <= l.hold.Token() {
 			b.Errorf("a lost lock was entered again")
 		}
 		b.unlock(again)
@@ -123,17 +123,12 @@ func TestContextsThatEndFirstAreForgotten(t *testing.T) {
 			l.Context(ctx)
 			cancel()
 		}
-		count := func() int {
-			lk.mu.Lock()
-			defer lk.mu.Unlock()
-			return int(l.contexts.count)
-		}
-		if n := count(); n > 4 {
+		if n := l.hold.Contexts(); n > 4 {
 			b.Errorf("the lock keeps %d contexts that have ended", n-1)
 		}
 		time.Sleep(6 * time.Second) // past the first renewal
 		synctest.Wait()
-		if n := count(); n != 1 || live.Err() != nil {
+		if n := l.hold.Contexts(); n != 1 || live.Err() != nil {
 			b.Errorf("after a renewal the lock keeps %d contexts, want the one that lives (%v)", n, live.Err())
 		}
 		b.unlock(l)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/shown"
 )
 
@@ -26,10 +27,10 @@ var (
 	ErrLost = errors.New("lock is lost")
 
 	// ErrReleased: the lock was unlocked before.
-	ErrReleased = errors.New("lock is released")
+	ErrReleased = engine.ErrReleased
 
 	// ErrClosed: the Locker was closed.
-	ErrClosed = errors.New("locker is closed")
+	ErrClosed = engine.ErrClosed
 
 	// ErrDeadlock: the call would wait for a lock that its own context holds, or its
 	// transaction would wait for another that in turn waits for it.
@@ -43,7 +44,12 @@ var (
 	ErrKey = fmt.Errorf("%w: not a key", ErrInvalid)
 
 	// ErrNotFenced: Fenced was requested, but the store has no fencing tokens.
-	ErrNotFenced = errors.New("store has no fencing tokens")
+	ErrNotFenced = engine.ErrNotFenced
+)
+
+var (
+	errCarried = fmt.Errorf("%w: the context holds this lock already; Reenter would enter it again", ErrDeadlock)
+	errLighter = fmt.Errorf("%w: the context holds this lock with less weight; unlock it first", ErrDeadlock)
 )
 
 // An Error is a failed operation on a key.
@@ -131,8 +137,8 @@ func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 
 func (e *HeldError) Unwrap() error { return e.Err }
 
-func heldError(g driver.Grant) *HeldError {
-	return &HeldError{Owner: g.Holder.Owner, Note: g.Holder.Note, Since: g.Holder.Since, Retry: g.Retry, Err: g.Blocked}
+func heldError(r *engine.Refusal) error {
+	return &HeldError{Owner: r.Owner, Note: r.Note, Since: r.Since, Retry: r.Left, Err: r.Err, here: r.Here}
 }
 
 // A LossReason is why a lock was lost, in a word or two.
@@ -166,10 +172,16 @@ func (e *LostError) Is(target error) bool { return target == ErrLost }
 
 func (e *LostError) Unwrap() error { return e.Err }
 
-// lossOf converts a store's certain loss.
-func lossOf(err error) *LostError {
-	if errors.Is(err, driver.ErrBroken) {
-		return &LostError{Reason: LossBroken}
-	}
-	return &LostError{Reason: LossTaken, Err: err}
+// lossReasons are the words for the reasons of the engine.
+var lossReasons = [...]LossReason{
+	engine.Expired:     LossExpired,
+	engine.Unreachable: LossUnreachable,
+	engine.Taken:       LossTaken,
+	engine.Broken:      LossBroken,
+	engine.TooLong:     LossMaxHold,
+	engine.Dropped:     LossDropped,
+}
+
+func lostError(l *engine.Loss) error {
+	return &LostError{Reason: lossReasons[l.Reason], Err: l.Err}
 }

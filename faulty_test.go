@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/boottime"
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
@@ -22,6 +23,8 @@ type faulty struct {
 	release func(ctx context.Context, cs []driver.Claim, next func() []error) []error
 	watch   func(ctx context.Context) error
 	wake    func(g driver.Grant, next func(driver.Grant)) // nil: push as is
+	slept   func() time.Duration                          // for how long the machine was suspended; nil: never
+	lost    []func(key, id string, err error)             // of the Lockers
 	calls   calls
 }
 
@@ -116,6 +119,33 @@ func all(cs []driver.Claim, err error) []error {
 		errs[i] = err
 	}
 	return errs
+}
+
+// Clock implements boottime.Simulator: tests suspend the machine.
+func (f *faulty) Clock() *boottime.Clock {
+	return boottime.Simulated(func() time.Duration {
+		f.mu.Lock()
+		slept := f.slept
+		f.mu.Unlock()
+		if slept == nil {
+			return 0
+		}
+		return slept()
+	})
+}
+
+func (f *faulty) Notify(lost func(key, id string, err error)) (stop func()) {
+	f.set(func(f *faulty) { f.lost = append(f.lost, lost) })
+	return f.Store.Notify(lost)
+}
+
+// tell reports a loss to all Lockers.
+func (f *faulty) tell(key, id string, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, lost := range f.lost {
+		lost(key, id, err)
+	}
 }
 
 // A bench is what the engine's tests run on: one store, and as many Lockers on

@@ -35,12 +35,12 @@ func (lk *Locker) LockAll(ctx context.Context, keys []string, opts ...LockOption
 	if err != nil {
 		return nil, wrap("lockall", sorted[0], err)
 	}
-	began := lk.now()
+	began := lk.engine.Now()
 	g := &Group{}
 	for _, key := range sorted {
 		each := s
-		if s.limited {
-			each.wait = max(s.wait-(lk.now()-began), 0)
+		if s.Limited {
+			each.Wait = max(s.Wait-(lk.engine.Now()-began), 0)
 		}
 		lock, err := lk.lock(ctx, key, each)
 		if err != nil {

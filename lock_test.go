@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/engine"
 )
 
 func TestLockExcludesOtherLockers(t *testing.T) {
@@ -25,8 +26,8 @@ func TestLockExcludesOtherLockers(t *testing.T) {
 		}
 		b.unlock(first)
 		second := b.lock(two, "k")
-		if second.fence <= first.fence {
-			b.Errorf("fence fell from %d to %d", first.fence, second.fence)
+		if second.hold.Token() <= first.hold.Token() {
+			b.Errorf("fence fell from %d to %d", first.hold.Token(), second.hold.Token())
 		}
 		b.unlock(second)
 	})
@@ -240,8 +241,8 @@ func TestHoldersAndBreak(t *testing.T) {
 			b.Errorf("Err of a broken lock: %v", err)
 		}
 		next := <-got
-		if next.Fence() <= l.fence {
-			b.Errorf("token after Break %d, before %d", next.Fence(), l.fence)
+		if next.Fence() <= l.hold.Token() {
+			b.Errorf("token after Break %d, before %d", next.Fence(), l.hold.Token())
 		}
 		if err := l.Unlock(); !errors.Is(err, ErrLost) {
 			b.Errorf("Unlock of a broken lock: %v", err)
@@ -261,7 +262,7 @@ func TestCloseIsBoundedWhenTheStoreHangs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			simulate(t, func(b *bench) {
 				lk := New(unclosed{b.store}, &Options{TTL: time.Hour})
-				for i := range 10 * maxBatch {
+				for i := range 10 * engine.MaxBatch {
 					b.lock(lk, fmt.Sprint(i), opts...)
 				}
 				b.store.set(func(f *faulty) { f.release, f.renew = hangs, hangs })
@@ -344,7 +345,7 @@ func TestLostPlaceIsTakenAnew(t *testing.T) {
 		synctest.Wait()
 		lost := id
 		b.store.Store.Release(b.Context(), []driver.Claim{{Key: "k", ID: lost, Late: true}})
-		other.notified("k", lost, driver.ErrLost)
+		b.store.tell("k", lost, driver.ErrLost)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		if id == lost {

@@ -2,44 +2,20 @@ package holdfast
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
-	"fmt"
-	"log/slog"
-	mathrand "math/rand/v2"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/boottime"
-	"github.com/holdfast-go/holdfast/internal/silence"
+	"github.com/holdfast-go/holdfast/internal/engine"
 )
 
 // A Locker acquires locks in one store. All methods may be called from many goroutines.
 // Use one Locker per process and store: the goroutines of the process then take turns
 // among themselves, and only one per key sends requests to the store.
 type Locker struct {
-	store   driver.Store
-	watcher driver.Watcher // nil if the store cannot push
-	deaf    atomic.Bool    // the last watch failed
-	opts    Options
-	bad     error // what is wrong with the options
-	clock   *boottime.Clock
-	unsub   func() // ends the store's loss notices
-
-	mu      sync.Mutex
-	turns   map[string]*turn
-	spare   []*turn // for reuse
-	waiters sync.Pool
-	ids     *mathrand.ChaCha8
-	closed  bool
-	closing chan struct{} // closed by Close
-	renewer renewer
-	cleaner cleaner
-	busy    sync.WaitGroup // calls that may still use the store
+	store  driver.Store
+	opts   Options
+	bad    error // what is wrong with the options
+	engine *engine.Engine
 }
 
 // New returns a Locker on a store. New does no I/O. If an option is bad, every call that
@@ -47,165 +23,121 @@ type Locker struct {
 //
 // Close the Locker when it is no longer needed; Close closes the store too.
 func New(store driver.Store, opts *Options) *Locker {
-	lk := &Locker{
-		store:   store,
-		clock:   boottime.New(),
-		ids:     newIDs(),
-		turns:   make(map[string]*turn),
-		closing: make(chan struct{}),
-	}
-	if s, ok := store.(boottime.Simulator); ok {
-		lk.clock = s.Clock()
-	}
+	lk := &Locker{store: store}
 	lk.opts, lk.bad = opts.resolve()
-	lk.renewer.init(lk)
-	lk.cleaner.lk = lk
-	lk.watcher, _ = store.(driver.Watcher)
-	if n, ok := store.(driver.Notifier); ok {
-		lk.unsub = n.Notify(lk.notified)
-	}
+	lk.engine = engine.New(engine.Config{
+		Store:    store,
+		Owner:    lk.opts.Owner,
+		Poll:     lk.opts.Poll,
+		Handle:   lk.handle,
+		Words:    engine.Words{Held: heldError, Lost: lostError},
+		Hooks:    lk.hooks(),
+		Contexts: lk.opts.Trace.lasts(),
+	})
 	return lk
-}
-
-// Open returns a Locker on the store that a URL names, such as file:///var/lib/app/locks.
-// The package of the store must be imported. An unknown scheme or parameter is an error;
-// errors never show a password. The URL that the application uses for its database or its
-// Redis works as it is.
-//
-// If the server does not answer, Open fails after a few seconds. If the server cannot be
-// reached, or ctx ends, Open fails sooner.
-//
-// If the store can check the setup of its engine, Open logs a warning for every setting
-// that weakens the promises of the store. Open fails, with an error that matches
-// [driver.ErrInvalid], if no lock can be acquired before somebody has prepared the engine,
-// as "holdfast init" makes the table in a database. The check takes two seconds at most.
-// A store that does not answer the check in time does not make Open fail.
-func Open(ctx context.Context, rawURL string, opts *Options) (*Locker, error) {
-	if _, err := opts.resolve(); err != nil {
-		return nil, err
-	}
-	began := time.Now()
-	store, err := driver.Open(ctx, rawURL)
-	if err != nil {
-		return nil, silence.For(ctx, err, time.Since(began))
-	}
-	u, err := driver.ParseURL(rawURL)
-	if err != nil {
-		return nil, errors.Join(err, store.Close())
-	}
-	lk := New(store, opts)
-	if err := lk.check(ctx, driver.Redact(u)); err != nil {
-		return nil, errors.Join(err, lk.Close())
-	}
-	return lk, nil
-}
-
-// checkLimit bounds how long a store may take to check the setup of its engine.
-const checkLimit = 2 * time.Second
-
-// check logs the settings that weaken the promises of the named store. It returns an error
-// if the store can keep no lock with its engine as it is set up.
-func (lk *Locker) check(ctx context.Context, name string) error {
-	checker, ok := lk.store.(driver.Checker)
-	if !ok {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, checkLimit)
-	defer cancel()
-	warnings, err := checker.Check(ctx)
-	for _, w := range warnings {
-		lk.log(slog.LevelWarn, "a setting of the store weakens its promises", "store", name, "warning", w)
-	}
-	if errors.Is(err, driver.ErrInvalid) {
-		return fmt.Errorf("open %s: %w", name, err)
-	}
-	if err != nil {
-		lk.log(slog.LevelDebug, "cannot check the settings of the store", "store", name, "error", err)
-	}
-	return nil
 }
 
 // Close ends all waits with [ErrClosed], unlocks every lock, and closes the store. Later
 // calls return ErrClosed, except Close, which returns nil. Close takes a few seconds at
 // most, even if the store does not answer; a lock that could not be released ends with its
 // TTL.
-func (lk *Locker) Close() error {
-	locks, dropped, ok := lk.shut()
-	if !ok {
-		return nil
+func (lk *Locker) Close() error { return lk.engine.Close() }
+
+// Lock acquires the lock on key, and waits for it until ctx ends. The key is any UTF-8 of
+// 1 to 512 bytes, prefix included.
+//
+// Waiters acquire the lock in FIFO order if the store queues waiters. Memcached and the
+// sessions of MySQL and MariaDB (mode=session) have no queue. With these stores, a
+// process may acquire a lock again and again for a tenth of a second while others wait.
+// Then the process backs off for up to half a second, and the first process to ask gets
+// the lock.
+//
+// If ctx ends the wait, the error matches both [ErrHeld] and the error of ctx. If [Wait]
+// or [Retry] ends the wait, the error matches ErrHeld alone. If an operator breaks the
+// waiter's place in the queue (see [Locker.Break]), the error matches [ErrLost]. If ctx
+// carries a lock on the same key (see [Lock.Context]), Lock returns [ErrDeadlock], or
+// enters the lock again with [Reenter].
+//
+// While it waits, Lock tolerates a failing store for up to the TTL; if the store has never
+// answered, for up to three seconds or the TTL, whichever is shorter. If ctx ends before
+// then, the error also shows and wraps the last error of the store.
+//
+// A failed call leaves nothing behind: what it may have left in the store goes to the next
+// waiter of this process, or is released in the background.
+func (lk *Locker) Lock(ctx context.Context, key string, opts ...LockOption) (*Lock, error) {
+	s, err := lk.settings(opts)
+	if err != nil {
+		return nil, wrap("lock", key, err)
 	}
-	for _, l := range dropped {
-		l.dropped()
-	}
-	err := lk.unlockAll(locks)
-	lk.busy.Wait()
-	lk.renewer.stop()
-	if lk.unsub != nil {
-		lk.unsub()
-	}
-	return errors.Join(err, lk.store.Close())
+	lock, err := lk.lock(ctx, key, s)
+	return lock, wrap("lock", key, err)
 }
 
-// shut rejects new calls and ends every wait. shut returns the held locks and the leases
-// of dropped locks; ok is false if the Locker was closed before.
-func (lk *Locker) shut() (held []*Lock, dropped []*lease, ok bool) {
-	lk.mu.Lock()
-	defer lk.mu.Unlock()
-	if lk.closed {
-		return nil, nil, false
+// TryLock acquires the lock on key at once, or returns an error that matches [ErrHeld]: a
+// [*HeldError] that names the holder. TryLock does not overtake waiters. If this process
+// holds the key, TryLock fails without a request to the store.
+func (lk *Locker) TryLock(ctx context.Context, key string, opts ...LockOption) (*Lock, error) {
+	s, err := lk.settings(opts)
+	if err == nil && (s.Tries > 0 || s.Limited && s.Wait > 0) {
+		err = invalid(ErrInvalid, errors.New("TryLock does not wait: use Lock with Wait or Retry"))
 	}
-	lk.closed = true
-	close(lk.closing)
-	for _, t := range lk.turns {
-		for w := t.line.first; w != nil; w = t.line.first {
-			t.line.remove(w)
-			w.closed = true
-			w.call(nil, nil)
-		}
-		for _, l := range t.leases {
-			if lock := l.holder(); lock != nil {
-				held = append(held, lock)
-			} else {
-				dropped = append(dropped, l)
-			}
-		}
+	if err != nil {
+		return nil, wrap("trylock", key, err)
 	}
-	return held, dropped, true
+	s.Wait, s.Limited = 0, true
+	lock, err := lk.lock(ctx, key, s)
+	return lock, wrap("trylock", key, err)
 }
 
-// now is the time since the Locker was made, time asleep included.
-func (lk *Locker) now() time.Duration { return lk.clock.Now() }
+func (lk *Locker) lock(ctx context.Context, key string, s settings) (*Lock, error) {
+	stored, err := lk.storedKey(key)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if lock, err := lk.enterAgain(ctx, stored, s); lock != nil || err != nil {
+		return lock, err
+	}
+	s.Key = stored
+	hold, err := lk.engine.Lock(ctx, &s.Request)
+	if err != nil {
+		return nil, err
+	}
+	return hold.Handle.(*Lock), nil
+}
+
+// handle makes a Lock with a hold for the engine, in one piece of memory.
+func (lk *Locker) handle() *engine.Hold {
+	l := &Lock{locker: lk}
+	l.hold, l.own.Handle = &l.own, l
+	return l.hold
+}
+
+// enterAgain enters the live lock on the key that ctx carries, or returns an error if the
+// call may not enter it. It returns neither lock nor error if ctx carries no such lock.
+func (lk *Locker) enterAgain(ctx context.Context, key string, s settings) (*Lock, error) {
+	h := carriedBy(ctx, lk)
+	for h != nil && h.lock.hold.Key() != key {
+		h = h.outer
+	}
+	if h == nil {
+		return nil, nil
+	}
+	hold := h.lock.hold
+	switch {
+	case hold.Err() != nil:
+		return nil, nil
+	case !s.reenter:
+		return nil, errCarried
+	case s.Weight > hold.Weight():
+		return nil, errLighter
+	case !hold.Enter():
+		return nil, nil
+	}
+	return &Lock{locker: lk, hold: hold}, nil
+}
 
 // shown is a stored key as the caller knows it.
 func (lk *Locker) shown(key string) string { return key[len(lk.opts.Prefix):] }
-
-// newID returns a claim id: 128 random bits, never used again. Call newID with mu held.
-func (lk *Locker) newID() string {
-	var id [16]byte
-	binary.NativeEndian.PutUint64(id[:8], lk.ids.Uint64())
-	binary.NativeEndian.PutUint64(id[8:], lk.ids.Uint64())
-	var text [32]byte
-	hex.Encode(text[:], id[:])
-	return string(text[:])
-}
-
-// newIDs returns the source of ids: a cipher stream, because a system call for every id
-// would take longer than all the rest of an uncontended lock.
-func newIDs() *mathrand.ChaCha8 {
-	var seed [32]byte
-	rand.Read(seed[:]) // never fails
-	return mathrand.NewChaCha8(seed)
-}
-
-// log logs events that no call can return. Without a Logger, events from Warn on go to
-// the default logger of the moment, because programs set the default late.
-func (lk *Locker) log(level slog.Level, message string, args ...any) {
-	to := lk.opts.Logger
-	switch {
-	case to == nil && level < slog.LevelWarn:
-		return
-	case to == nil:
-		to = slog.Default()
-	}
-	to.Log(context.Background(), level, message, args...)
-}

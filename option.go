@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/engine"
 )
 
 // Bounds of keys and options.
@@ -99,34 +100,11 @@ type LockOption struct {
 
 // settings are the combined options of one call.
 type settings struct {
-	terms
-	term
-	wait    time.Duration
-	limited bool // wait is a limit
-	tries   int
-	every   time.Duration
-	fenced  bool
+	engine.Request
 	reenter bool
 	kind    string // Shared, Slots, Exclusive, or "" for exclusive too
 	errs    []error
 }
-
-// terms are what two locks must have in common for one claim to serve both in turn.
-type terms struct {
-	weight, limit int64
-	ttl           time.Duration
-	noRenew       bool
-	note          string
-}
-
-// A term is how long a lock may and must be held.
-type term struct {
-	maxHold time.Duration
-	atLeast time.Duration
-	ctx     context.Context // for a Trace that sees the lock end; else nil
-}
-
-func (t terms) exclusive() bool { return t.weight == driver.MaxWeight }
 
 // Shared requests a read lock: any number of Shared locks may hold the key at the same
 // time, but no exclusive lock beside them. If the store queues waiters, a waiting
@@ -165,14 +143,14 @@ func Weight(w int) LockOption {
 		if w < 1 {
 			s.fail(fmt.Errorf("Weight(%d) must be at least 1", w))
 		}
-		s.weight = int64(w)
+		s.Weight = int64(w)
 	})
 }
 
 // TTL sets how long the lock outlives a silent holder, from 100ms to 24h, in place of
 // [Options].TTL.
 func TTL(d time.Duration) LockOption {
-	return option(func(s *settings) { s.ttl = d })
+	return option(func(s *settings) { s.TTL = d })
 }
 
 // Wait limits how long Lock waits, besides the context. After d, Lock returns an error
@@ -182,7 +160,7 @@ func Wait(d time.Duration) LockOption {
 		if d < 0 || d > maxDuration {
 			s.fail(fmt.Errorf("Wait(%v) must be from 0 to %v", d, maxDuration))
 		}
-		s.wait, s.limited = d, true
+		s.Wait, s.Limited = d, true
 	})
 }
 
@@ -193,18 +171,18 @@ func Retry(n int, every time.Duration) LockOption {
 		if n < 1 || n > 1_000_000 || every < 0 || every > maxDuration {
 			s.fail(fmt.Errorf("Retry(%d, %v) must have from 1 to 1000000 tries, and no negative or absurd sleep", n, every))
 		}
-		s.tries, s.every = n, every
+		s.Tries, s.Every = n, every
 	})
 }
 
 // Fenced makes the call fail with [ErrNotFenced] if the store has no fencing tokens.
 func Fenced() LockOption {
-	return option(func(s *settings) { s.fenced = true })
+	return option(func(s *settings) { s.Fenced = true })
 }
 
 // NoRenew turns off renewals: the lock is lost one TTL after it was acquired.
 func NoRenew() LockOption {
-	return option(func(s *settings) { s.noRenew = true })
+	return option(func(s *settings) { s.NoRenew = true })
 }
 
 // MaxHold ends the lock as lost once it has been held for d, whatever the holder does. It
@@ -213,7 +191,7 @@ func NoRenew() LockOption {
 func MaxHold(d time.Duration) LockOption {
 	return option(func(s *settings) {
 		s.positive("MaxHold", d)
-		s.maxHold = d
+		s.MaxHold = d
 	})
 }
 
@@ -224,7 +202,7 @@ func MaxHold(d time.Duration) LockOption {
 func AtLeast(d time.Duration) LockOption {
 	return option(func(s *settings) {
 		s.positive("AtLeast", d)
-		s.atLeast = d
+		s.MinHold = d
 	})
 }
 
@@ -241,7 +219,7 @@ func Reenter() LockOption {
 func Note(text string) LockOption {
 	return option(func(s *settings) {
 		s.fail(checkText("Note", text))
-		s.note = text
+		s.Note = text
 	})
 }
 
@@ -253,7 +231,7 @@ func (s *settings) is(kind string, limit int64) {
 	if s.kind != "" && s.kind != kind {
 		s.fail(fmt.Errorf("%s and %s exclude each other", s.kind, kind))
 	}
-	s.kind, s.limit = kind, limit
+	s.kind, s.Limit = kind, limit
 }
 
 func (s *settings) positive(name string, d time.Duration) {
@@ -270,20 +248,21 @@ func (s *settings) fail(err error) {
 
 // settings combines the options of one call.
 func (lk *Locker) settings(opts []LockOption) (settings, error) {
-	s := settings{terms: terms{ttl: lk.opts.TTL}}
+	var s settings
+	s.TTL = lk.opts.TTL
 	for _, o := range opts {
 		if o.set != nil {
 			s = o.set(s)
 		}
 	}
 	s.weigh()
-	if s.ttl != lk.opts.TTL {
-		s.fail(within("TTL", s.ttl, MinTTL, MaxTTL))
+	if s.TTL != lk.opts.TTL {
+		s.fail(within("TTL", s.TTL, MinTTL, MaxTTL))
 	}
 	if s.reenter && s.kind == "Exclusive" {
 		s.fail(errors.New("Reenter and Exclusive exclude each other"))
 	}
-	if s.tries > 0 && s.limited {
+	if s.Tries > 0 && s.Limited {
 		s.fail(errors.New("Retry and Wait exclude each other"))
 	}
 	if s.errs == nil {
@@ -294,19 +273,19 @@ func (lk *Locker) settings(opts []LockOption) (settings, error) {
 
 // weigh turns the kind of lock into the numbers of the one rule of package driver.
 func (s *settings) weigh() {
-	if s.weight != 0 && s.kind != "Slots" {
+	if s.Weight != 0 && s.kind != "Slots" {
 		s.fail(errors.New("Weight needs Slots"))
 	}
 	switch s.kind {
 	case "Shared":
-		s.weight = 1
+		s.Weight = 1
 	case "Slots":
-		s.weight = max(s.weight, 1)
-		if s.weight > s.limit && s.limit > 0 {
-			s.fail(fmt.Errorf("Weight(%d) is more than Slots(%d)", s.weight, s.limit))
+		s.Weight = max(s.Weight, 1)
+		if s.Weight > s.Limit && s.Limit > 0 {
+			s.fail(fmt.Errorf("Weight(%d) is more than Slots(%d)", s.Weight, s.Limit))
 		}
 	default:
-		s.weight, s.limit = driver.MaxWeight, driver.MaxWeight
+		s.Weight, s.Limit = driver.MaxWeight, driver.MaxWeight
 	}
 }
 
@@ -333,4 +312,17 @@ func checkText(name, text string) error {
 		return fmt.Errorf("%s %.40q must be UTF-8 of at most %d bytes", name, text, driver.MaxText)
 	}
 	return nil
+}
+
+// log logs events that no call can return. Without a Logger, events from Warn on go to
+// the default logger of the moment, because programs set the default late.
+func (lk *Locker) log(level slog.Level, message string, args ...any) {
+	to := lk.opts.Logger
+	switch {
+	case to == nil && level < slog.LevelWarn:
+		return
+	case to == nil:
+		to = slog.Default()
+	}
+	to.Log(context.Background(), level, message, args...)
 }

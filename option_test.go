@@ -23,8 +23,8 @@ func TestSlotsByWeight(t *testing.T) {
 		}
 		b.unlock(two)
 		again := b.lock(lk, "k", Weight(2), Slots(3))
-		if again.Fence() <= one.Fence() || one.Fence() <= two.fence {
-			b.Errorf("slot tokens %d, %d, %d do not grow", two.fence, one.Fence(), again.Fence())
+		if again.Fence() <= one.Fence() || one.Fence() <= two.hold.Token() {
+			b.Errorf("slot tokens %d, %d, %d do not grow", two.hold.Token(), one.Fence(), again.Fence())
 		}
 		b.unlock(again)
 		b.unlock(one)

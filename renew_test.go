@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/boottime"
 )
 
 func TestRenewalKeepsTheLockForHours(t *testing.T) {
@@ -55,12 +54,11 @@ func TestLossIsToldBeforeTheLeaseEnds(t *testing.T) {
 	for name, failure := range failures {
 		t.Run(name, func(t *testing.T) {
 			simulate(t, func(b *bench) {
-				lk, other := b.open(nil), b.open(nil)
 				events := make(chan string, 10)
-				lk.opts.Trace = &Trace{
+				lk, other := b.open(&Options{Trace: &Trace{
 					AtRisk: func(Event) { events <- "at risk" },
 					Lost:   func(Event) { events <- "lost" },
-				}
+				}}), b.open(nil)
 				l := b.lock(lk, "k")
 				ctx := l.Context(b.Context())
 				b.store.set(func(f *faulty) { f.renew = failure })
@@ -90,9 +88,9 @@ func TestLossIsToldBeforeTheLeaseEnds(t *testing.T) {
 // although timers know nothing of it.
 func TestSuspendClosesDone(t *testing.T) {
 	simulate(t, func(b *bench) {
-		lk := b.open(nil)
 		var slept atomic.Int64
-		lk.clock = boottime.Simulated(func() time.Duration { return time.Duration(slept.Load()) })
+		b.store.slept = func() time.Duration { return time.Duration(slept.Load()) }
+		lk := b.open(nil)
 		l := b.lock(lk, "k")
 		slept.Add(int64(time.Hour))
 		start := time.Now()
@@ -255,9 +253,9 @@ func TestHangingRoundDelaysNobody(t *testing.T) {
 // first instruction after it must know better.
 func TestSuspendEndsOverdueLeasesAtOnce(t *testing.T) {
 	simulate(t, func(b *bench) {
-		lk := b.open(nil)
 		var slept atomic.Int64
-		lk.clock = boottime.Simulated(func() time.Duration { return time.Duration(slept.Load()) })
+		b.store.slept = func() time.Duration { return time.Duration(slept.Load()) }
+		lk := b.open(nil)
 		l := b.lock(lk, "k")
 		ctx := l.Context(b.Context())
 
@@ -292,14 +290,14 @@ func TestSuspendEndsOverdueLeasesAtOnce(t *testing.T) {
 func TestHandOverNeverReturnsALostLock(t *testing.T) {
 	simulate(t, func(b *bench) {
 		var told counts
-		lk := b.open(&Options{Trace: told.trace()})
 		var looks, asleepFrom atomic.Int64
-		lk.clock = boottime.Simulated(func() time.Duration {
+		b.store.slept = func() time.Duration {
 			if from := asleepFrom.Load(); from > 0 && looks.Add(1) > from {
 				return time.Hour
 			}
 			return 0
-		})
+		}
+		lk := b.open(&Options{Trace: told.trace()})
 		first := b.lock(lk, "k")
 		got := make(chan *Lock)
 		for range 3 { // one contends at the next turn; the others are handed the lock
@@ -308,13 +306,14 @@ func TestHandOverNeverReturnsALostLock(t *testing.T) {
 		}
 		b.unlock(first)
 		second := <-got
+		before := second.Fence()
 		synctest.Wait()     // the renewer has looked at the clock for the second
-		asleepFrom.Store(3) // Unlock looks at the clock three times, then the waiter
+		asleepFrom.Store(2) // Unlock looks at the clock twice, then the waiter
 		b.unlock(second)
 		for range 2 {
 			l := <-got
-			if err := l.Err(); err != nil || l.Fence() <= second.fence {
-				b.Errorf("handed over: %v, token %d after %d", err, l.fence, second.fence)
+			if err := l.Err(); err != nil || l.Fence() <= before {
+				b.Errorf("handed over: %v, token %d after %d", err, l.Fence(), before)
 			}
 			b.unlock(l)
 		}
@@ -328,9 +327,9 @@ func TestHandOverNeverReturnsALostLock(t *testing.T) {
 // A lock that would already be lost is never handed to the caller.
 func TestLockNeverReturnsALostLock(t *testing.T) {
 	simulate(t, func(b *bench) {
-		lk := b.open(nil)
 		var slept atomic.Int64
-		lk.clock = boottime.Simulated(func() time.Duration { return time.Duration(slept.Load()) })
+		b.store.slept = func() time.Duration { return time.Duration(slept.Load()) }
+		lk := b.open(nil)
 		naps := 1
 		b.store.set(func(f *faulty) {
 			f.acquire = func(_ context.Context, _ driver.Claim, next func() (driver.Grant, error)) (driver.Grant, error) {
@@ -347,7 +346,7 @@ func TestLockNeverReturnsALostLock(t *testing.T) {
 			if err != nil {
 				b.Fatalf("Wait(%v): %v", wait, err)
 			}
-			if left, _ := l.lease.remaining(lk.now()); left < 7*time.Second {
+			if left, _ := l.hold.Remaining(); left < 7*time.Second {
 				b.Errorf("Wait(%v): handed over with %v left of 15s", wait, left)
 			}
 			b.unlock(l)

@@ -280,9 +280,9 @@ func (w *world) granted(k *modelKey) (granted []*modelWait) {
 		}
 		return true
 	})
-	slices.SortFunc(granted, func(a, b *modelWait) int { return int(a.lock.since - b.lock.since) })
+	slices.SortFunc(granted, func(a, b *modelWait) int { return int(a.lock.hold.Since() - b.lock.hold.Since()) })
 	slices.SortStableFunc(granted, func(a, b *modelWait) int {
-		return int(int64(a.lock.fence) - int64(b.lock.fence))
+		return int(int64(a.lock.hold.Token()) - int64(b.lock.hold.Token()))
 	})
 	return granted
 }
@@ -293,7 +293,7 @@ func (w *world) admitUnlessOver(k *modelKey, m *modelWait) bool {
 	if m.lock.Err() != nil {
 		k.dirty = time.Now().Add(16 * time.Second)
 		if m.kind.weight == driver.MaxWeight {
-			k.fence = max(k.fence, m.lock.fence)
+			k.fence = max(k.fence, m.lock.hold.Token())
 		}
 		_ = m.lock.Unlock()
 		return false

@@ -2,9 +2,14 @@ package holdfast
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"runtime"
+	"strings"
 	"time"
 
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/engine"
 )
 
 // A Trace observes locks. Every function may be nil. The functions are called from the
@@ -70,9 +75,6 @@ func JoinTraces(traces ...*Trace) *Trace {
 	}
 }
 
-// timed reports whether a hook needs the duration of a wait.
-func (t *Trace) timed() bool { return t.Tried != nil || t.Locked != nil || t.GaveUp != nil }
-
 // lasts reports whether a hook needs the context of a held lock.
 func (t *Trace) lasts() bool {
 	return t.Locked != nil || t.Renewed != nil || t.AtRisk != nil || t.Lost != nil || t.Unlocked != nil
@@ -84,77 +86,80 @@ func emit(hook func(Event), e Event) {
 	}
 }
 
-func (a *attempt) event() Event {
-	return Event{Context: a.ctx, Key: a.lk.shown(a.key), Owner: a.lk.opts.Owner}
-}
-
-func (a *attempt) wanted() {
-	if hook := a.lk.opts.Trace.Wanted; hook != nil {
-		hook(a.event())
+// event is an event of the engine as the Trace receives it.
+func (lk *Locker) event(e engine.Event) Event {
+	made := Event{Context: e.Context, Key: lk.shown(e.Key), Owner: lk.opts.Owner, Fence: e.Fence, Waited: e.Waited, Held: e.Held, Err: e.Err}
+	if made.Context == nil {
+		made.Context = context.Background()
 	}
+	return made
 }
 
-func (a *attempt) tried(g driver.Grant, err error) {
-	if hook := a.lk.opts.Trace.Tried; hook != nil {
-		if err == nil {
-			err = heldError(g)
+// hooks passes the events of the engine to the Trace, and logs what no call can return.
+func (lk *Locker) hooks() engine.Hooks {
+	pass := func(hook func(Event)) func(engine.Event) {
+		if hook == nil {
+			return nil
 		}
-		a.unsuccessful(hook, err)
+		return func(e engine.Event) { hook(lk.event(e)) }
+	}
+	t := lk.opts.Trace
+	return engine.Hooks{
+		Wanted:   pass(t.Wanted),
+		Tried:    pass(t.Tried),
+		Locked:   pass(t.Locked),
+		GaveUp:   pass(t.GaveUp),
+		Renewed:  pass(t.Renewed),
+		Unlocked: pass(t.Unlocked),
+		AtRisk:   lk.atRisk,
+		Lost:     lk.lost,
+		Deaf:     lk.deaf,
+		Stuck:    lk.stuck,
 	}
 }
 
-func (a *attempt) gaveUp(err error) {
-	if hook := a.lk.opts.Trace.GaveUp; hook != nil {
-		a.unsuccessful(hook, err)
-	}
+func (lk *Locker) atRisk(happened engine.Event) {
+	e := lk.event(happened)
+	emit(lk.opts.Trace.AtRisk, e)
+	lk.log(slog.LevelWarn, "lock is at risk: not renewed for half of its TTL", "key", e.Key, "fence", e.Fence, "error", e.Err)
 }
 
-func (a *attempt) unsuccessful(hook func(Event), err error) {
-	e := a.event()
-	e.Waited, e.Err = a.lk.now()-a.began, err
-	hook(e)
-}
-
-// locked notifies the trace that a caller has acquired the lock.
-func (l *Lock) locked(began time.Duration) {
-	if hook := l.lease.lk.opts.Trace.Locked; hook != nil {
-		e := l.event()
-		e.Waited, e.Held = l.since-began, 0
-		hook(e)
-	}
-}
-
-// unlocked notifies the trace of the locks that Close has unlocked; failed are the claims
-// of those whose release failed.
-func (lk *Locker) unlocked(locks []*Lock, failed []driver.Claim, err error) {
-	hook := lk.opts.Trace.Unlocked
-	if hook == nil {
+func (lk *Locker) lost(happened engine.Event, why engine.Loss) {
+	e := lk.event(happened)
+	emit(lk.opts.Trace.Lost, e)
+	if why.Reason == engine.Dropped {
+		lk.log(slog.LevelError, "lock was dropped without Unlock and is no longer renewed", "key", e.Key, "fence", e.Fence)
 		return
 	}
-	unknown := make(map[string]bool, len(failed))
-	for _, claim := range failed {
-		unknown[claim.ID] = true
+	lk.log(slog.LevelWarn, "lock is lost", "key", e.Key, "fence", e.Fence, "reason", string(lossReasons[why.Reason]), "error", why.Err)
+}
+
+func (lk *Locker) deaf(happened engine.Event) {
+	level := slog.LevelWarn
+	if happened.Again {
+		level = slog.LevelDebug
 	}
-	for _, l := range locks {
-		e := l.event()
-		if unknown[l.lease.claim().ID] {
-			e.Err = err
+	lk.log(level, "cannot be woken by the store, asks it again and again instead", "key", lk.shown(happened.Key), "error", happened.Err)
+}
+
+// stuck logs where the call waits. Where the holder called Lock is unknown: to record it
+// would cost every lock 100 ns.
+func (lk *Locker) stuck(happened engine.Event, held engine.Refusal) {
+	lk.log(slog.LevelWarn, "a call waits for a lock that this Locker holds: is it a nested call without the lock's context, or is an Unlock missing?",
+		"key", lk.shown(happened.Key), "waits", caller(), "since", held.Since, "note", held.Note)
+}
+
+var inside = reflect.TypeFor[Locker]().PkgPath() + "."
+
+// caller returns the file and line that called this package.
+func caller() string {
+	var pcs [32]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+	for {
+		f, more := frames.Next()
+		ours := strings.HasPrefix(f.Function, inside) || strings.HasPrefix(f.Function, inside[:len(inside)-1]+"/internal/engine.")
+		if !ours || !more {
+			return fmt.Sprintf("%s:%d", f.File, f.Line)
 		}
-		hook(e)
 	}
-}
-
-func (l *Lock) event() Event {
-	e := l.lease.event(l.since)
-	e.Fence = l.fence
-	return e
-}
-
-// event is an event of a lock that has been held since the given time.
-func (l *lease) event(since time.Duration) Event {
-	e := Event{Context: l.ctx, Key: l.lk.shown(l.claim().Key), Owner: l.lk.opts.Owner, Fence: l.fence, Held: l.lk.now() - since}
-	if e.Context == nil {
-		e.Context = context.Background()
-	}
-	return e
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
@@ -81,7 +82,7 @@ func TestHandOffsAreCapped(t *testing.T) {
 			} else {
 				run = 1
 			}
-			if time.Duration(run)*5*time.Millisecond > maxTurn+5*time.Millisecond {
+			if time.Duration(run)*5*time.Millisecond > engine.MaxTurn+5*time.Millisecond {
 				b.Fatalf("%d turns of 5ms in a row for one process while the other waits: %v", run, order)
 			}
 		}
@@ -168,8 +169,8 @@ func TestWriterIsNotStarvedByReaders(t *testing.T) {
 		b.unlock(r1)
 		b.unlock(r2)
 		w, r := <-wrote, <-late
-		if w <= r1.fence || r.Fence() <= w {
-			b.Errorf("tokens: readers %d, writer %d, later reader %d; want them to grow", r1.fence, w, r.Fence())
+		if w <= r1.hold.Token() || r.Fence() <= w {
+			b.Errorf("tokens: readers %d, writer %d, later reader %d; want them to grow", r1.hold.Token(), w, r.Fence())
 		}
 		b.unlock(r)
 	})
@@ -224,8 +225,8 @@ func TestRandomWorkKeepsTheRule(t *testing.T) {
 			b.free(lockers[0], fmt.Sprint(k))
 		}
 		for i, lk := range lockers {
-			if len(lk.turns) != 0 || lk.renewer.leases.Len() != 0 {
-				b.Errorf("locker %d keeps %d turns and %d leases", i, len(lk.turns), lk.renewer.leases.Len())
+			if size := lk.engine.Size(); size != (engine.Size{}) {
+				b.Errorf("locker %d keeps %+v", i, size)
 			}
 		}
 	})
@@ -245,8 +246,8 @@ func TestManyKeysLeaveNothing(t *testing.T) {
 		if n := goroutines(); n > before {
 			b.Errorf("%d goroutines, %d before", n, before)
 		}
-		if len(lk.turns) != 0 || lk.renewer.leases.Len() != 0 || len(lk.cleaner.todo) != 0 {
-			b.Errorf("left: %d turns, %d leases, %d strays", len(lk.turns), lk.renewer.leases.Len(), len(lk.cleaner.todo))
+		if size := lk.engine.Size(); size != (engine.Size{}) {
+			b.Errorf("left: %+v", size)
 		}
 		for key := range lk.Keys(b.Context(), "") {
 			b.Fatalf("the store still has %q", key)

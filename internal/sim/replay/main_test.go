@@ -48,7 +48,7 @@ func TestReplayFailure(t *testing.T) {
 		t.Fatal(err)
 	}
 	mutant, err := overlay.Write(t.TempDir(), overlay.In(root, []overlay.Edit{{
-		File: "lease.go",
+		File: "internal/engine/lease.go",
 		Old:  "l.deadline.Store(int64(sent + l.ttl - margin(l.ttl)))",
 		New:  "l.deadline.Store(int64(sent + l.ttl + l.ttl/2))",
 	}}))

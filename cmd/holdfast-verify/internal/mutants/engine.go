@@ -10,7 +10,7 @@ var engine = []mutant{{
 	name:  "deadline-from-reply",
 	wrong: "the deadline of a lock counts from the reply, not from before the request",
 	edits: []overlay.Edit{{
-		File: "acquire.go",
+		File: "internal/engine/call.go",
 		Old:  "l.grant(g, sent, now)",
 		New:  "l.grant(g, now, now)",
 	}},
@@ -21,7 +21,7 @@ var engine = []mutant{{
 	name:  "deadline-with-grace",
 	wrong: "a lock that cannot be renewed counts as held for half a TTL longer",
 	edits: []overlay.Edit{{
-		File: "lease.go",
+		File: "internal/engine/lease.go",
 		Old:  "l.deadline.Store(int64(sent + l.ttl - margin(l.ttl)))",
 		New:  "l.deadline.Store(int64(sent + l.ttl + l.ttl/2))",
 	}},
@@ -32,7 +32,7 @@ var engine = []mutant{{
 	name:  "loss-is-silent",
 	wrong: "the context of a lost lock does not end",
 	edits: []overlay.Edit{{
-		File: "lock.go",
+		File: "internal/engine/hold.go",
 		Old:  "	contexts.end()\n	return first\n",
 		New:  "	_ = contexts\n	return first\n",
 	}},
@@ -43,8 +43,8 @@ var engine = []mutant{{
 	name:  "renewal-gives-up",
 	wrong: "a lock is no longer renewed after one failed renewal",
 	edits: []overlay.Edit{{
-		File: "round.go",
-		Old:  "l.due = lk.now() + jitter(l.backoff)",
+		File: "internal/engine/renewer.go",
+		Old:  "l.due = r.now() + jitter(l.backoff)",
 		New:  "l.due = never",
 	}},
 	run:   "--start redis --seed 227528 --ttl 20s --for 85s --clients 12 --keys 24 --nemesis drop-reply",
@@ -54,7 +54,7 @@ var engine = []mutant{{
 	name:  "same-token-in-hand-over",
 	wrong: "a goroutine that gets the lock from another goroutine of its process gets the same token",
 	edits: []overlay.Edit{{
-		File: "lock.go",
+		File: "internal/engine/release.go",
 		Old:  "	l.fence++\n	l.spare--\n",
 		New:  "	l.spare--\n",
 	}},
@@ -65,15 +65,15 @@ var engine = []mutant{{
 	name:  "no-second-look",
 	wrong: "a waiter subscribes after a refusal and sleeps until a wake-up, without another request once it has subscribed",
 	edits: []overlay.Edit{{
-		File: "contend.go",
-		Old:  "again = c.subscribe()",
-		New:  "c.subscribe()",
+		File: "internal/engine/wait.go",
+		Old:  "	return c.subscribe()\n",
+		New:  "	c.subscribe()\n	return false\n",
 	}, {
-		File: "contend.go",
-		Old:  "pause := jitter(min(c.ttl/3, time.Second))",
-		New:  "pause := time.Hour",
+		File: "internal/engine/wait.go",
+		Old:  "nap := jitter(min(c.TTL/3, time.Second))",
+		New:  "nap := time.Hour",
 	}, {
-		File: "contend.go",
+		File: "internal/engine/wait.go",
 		Old:  "if g.Retry > 0 {",
 		New:  "if g.Retry > 0 && c.stop == nil {",
 	}},
@@ -84,12 +84,15 @@ var engine = []mutant{{
 	name:  "cleanup-on-ended-context",
 	wrong: "a call that gives up releases its claim with the context that has ended the call",
 	edits: []overlay.Edit{{
-		File: "acquire.go",
-		Old:  "		a.lk.cleaner.add(a.lease.released())\n",
-		New: `		ctx, cancel := context.WithTimeout(a.ctx, a.began+a.wait-a.lk.now())
+		File: "internal/engine/call.go",
+		Old:  "		cleaner{c.core}.add(t, c.lease.parted())\n	}\n	c.lease.move(over)",
+		New: `		ctx, cancel := context.WithTimeout(c.ctx, c.began+c.Wait-c.now())
 		defer cancel()
-		a.lk.store.Release(ctx, []driver.Claim{a.lease.released()})
-`,
+		c.unlock()
+		c.Store.Release(ctx, []driver.Claim{c.lease.parted()})
+		c.lock()
+	}
+	c.lease.move(over)`,
 	}},
 	run:   "--start redis --seed 1 --ttl 20s --for 20s --nemesis none",
 	finds: check.Lively,
@@ -98,8 +101,8 @@ var engine = []mutant{{
 	name:  "renewal-after-release",
 	wrong: "a released lock is still renewed, and the store brings the lock back",
 	edits: []overlay.Edit{{
-		File: "lock.go",
-		Old:  "	if !handed {\n		lk.renewer.remove(r.lease)\n	}\n",
+		File: "internal/engine/release.go",
+		Old:  "	if !handed {\n		t.agenda.remove(h.lease)\n	}\n",
 		New:  "",
 	}, {
 		File: "sqllock/text.go",
@@ -117,13 +120,13 @@ var engine = []mutant{{
 	name:  "hand-over-of-a-dead-lease",
 	wrong: "a process hands a lock over for as long as a goroutine waits, each time as if the store had granted the lock anew",
 	edits: []overlay.Edit{{
-		File: "lease.go",
-		Old:  "l.spare == 0 || now-l.taken >= maxTurn || !l.serves(want)",
+		File: "internal/engine/lease.go",
+		Old:  "l.spare == 0 || now-l.taken >= MaxTurn || !l.serves(want)",
 		New:  "l.spare == 0 || !l.serves(want)",
 	}, {
-		File: "lock.go",
+		File: "internal/engine/release.go",
 		Old:  "	l.spare--\n",
-		New:  "	l.spare--\n	l.extend(at)\n",
+		New:  "	l.spare--\n	l.extend(now)\n",
 	}},
 	run:   "--start redis --seed 1 --ttl 500ms --for 15s --workers 3 --clients 32 --keys 1 --kind exclusive,try --nemesis none",
 	finds: check.Exclusive,
@@ -132,9 +135,9 @@ var engine = []mutant{{
 	name:  "unlock-of-the-inner",
 	wrong: "a re-entrant lock is released by the first Unlock, not by the last",
 	edits: []overlay.Edit{{
-		File: "lock.go",
-		Old:  "	if r.entries > 0 {\n",
-		New:  "	if r.entries > 0 && l.outer == nil {\n",
+		File: "internal/engine/release.go",
+		Old:  "	if h.entries > 0 {\n",
+		New:  "	if h.entries > 1 {\n",
 	}},
 	run:   "--start file --seed 1 --ttl 2s --for 5s --keys 2 --kind reenter,try --nemesis none",
 	finds: check.Exclusive,
@@ -143,9 +146,9 @@ var engine = []mutant{{
 	name:  "silence-is-consent",
 	wrong: "a renewal without an answer counts as successful",
 	edits: []overlay.Edit{{
-		File: "round.go",
-		Old:  "		case err == nil:\n			if l.unconfirmed {",
-		New:  "		case !errors.Is(err, driver.ErrLost):\n			if l.unconfirmed {",
+		File: "internal/engine/renewer.go",
+		Old:  "		case err == nil:\n			l.confirm(sent)",
+		New:  "		case !errors.Is(err, driver.ErrLost):\n			l.confirm(sent)",
 	}},
 	run:   "--start redis --seed 1 --ttl 1s --for 30s --nemesis pause-store",
 	finds: check.Exclusive,
@@ -163,7 +166,7 @@ var engine = []mutant{{
 	name:  "no-look-after-a-suspend",
 	wrong: "a loss waits for a timer that stands still during a suspend, and nothing reads the clock before",
 	edits: []overlay.Edit{{
-		File: "sweep.go",
+		File: "internal/engine/agenda.go",
 		Old:  "const maxNap = time.Second",
 		New:  "const maxNap = time.Hour",
 	}},

@@ -1,0 +1,271 @@
+package engine
+
+import (
+	"container/heap"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// MaxBatch is how many claims one call to the store carries.
+const MaxBatch = 500
+
+// maxNap bounds the sleep between two looks while keys are held. Timers do not count the
+// time for which the machine is suspended. So after a suspend, Done may be late by maxNap.
+const maxNap = time.Second
+
+// ConfirmAfter is when the first renewal of a pushed grant is due. Such a grant stands for
+// three seconds, or for the TTL if that is shorter. A hold that is released before
+// ConfirmAfter needs no renewal, and its Unlock finds none in flight. ConfirmAfter is longer
+// than MaxTurn, for holds that one claim serves in turn.
+const ConfirmAfter = 50 * time.Millisecond
+
+const never = time.Duration(math.MaxInt64)
+
+// An agenda is the leases of an engine in the order of their next looks.
+type agenda struct {
+	leases leaseHeap
+	armed  time.Duration // when the renewer will look next
+}
+
+// An entry is what the agenda knows of a lease.
+type entry struct {
+	next    time.Duration // when to look at the lease
+	index   int           // place in the agenda plus one; 0: not there
+	due     time.Duration // next renewal
+	open    time.Duration // from when on the lease may join other due renewals
+	risk    time.Duration // when to warn; 0 after the warning
+	backoff time.Duration
+	failure error  // of the last renewal; nil since one succeeded
+	round   *round // the renewal in flight
+}
+
+// A round is one call that renews a batch of claims.
+type round struct {
+	leases  []*lease
+	limit   time.Duration // for the call
+	started bool
+	done    chan struct{}
+}
+
+// Work is what a look at the agenda has found.
+type work struct {
+	wait    time.Duration // until the next look
+	lost    []lost
+	dropped []*lease
+	atRisk  []Event
+	rounds  []*round
+}
+
+type lost struct {
+	hold *Hold
+	why  *Loss
+}
+
+// add puts a lease into the agenda. It reports whether the renewer has to look sooner.
+func (a *agenda) add(l *lease, now time.Duration) (sooner bool) {
+	if l.life == brief {
+		l.due = min(l.due, now+ConfirmAfter)
+		l.open = l.due - ConfirmAfter/2
+	}
+	l.schedule()
+	heap.Push(&a.leases, l)
+	return a.hurry(l.next)
+}
+
+// move puts a lease to the place of its next look, which may have changed. It reports
+// whether the renewer has to look sooner.
+func (a *agenda) move(l *lease, now time.Duration) (sooner bool) {
+	if l.index == 0 {
+		return a.add(l, now)
+	}
+	next := l.next
+	if l.schedule(); l.next == next {
+		return false
+	}
+	heap.Fix(&a.leases, l.index-1)
+	return a.hurry(l.next)
+}
+
+func (a *agenda) hurry(next time.Duration) bool {
+	if next >= a.armed {
+		return false
+	}
+	a.armed = next
+	return true
+}
+
+// remove takes a lease out of the agenda.
+func (a *agenda) remove(l *lease) {
+	if l.index > 0 {
+		heap.Remove(&a.leases, l.index-1)
+	}
+}
+
+// due looks at every lease whose time has come. Once the engine is closed, nothing is
+// renewed.
+func (a *agenda) due(now time.Duration, closed bool) *work {
+	w := &work{wait: never}
+	for len(a.leases) > 0 {
+		l := a.leases[0]
+		if l.next > now && !l.renewableSoon(now) {
+			break
+		}
+		if w.visit(l, now, closed) {
+			l.schedule()
+			heap.Fix(&a.leases, 0)
+		} else {
+			a.remove(l)
+		}
+	}
+	a.armed = never
+	if len(a.leases) > 0 {
+		a.armed = min(a.leases[0].next, now+maxNap)
+		w.wait = max(a.armed-now, 0)
+	}
+	return w
+}
+
+// visit does the due work of a lease and reports whether the lease stays in the agenda.
+func (w *work) visit(l *lease, now time.Duration, closed bool) bool {
+	h := l.holder()
+	if h == nil {
+		w.dropped = append(w.dropped, l)
+		return false
+	}
+	if why := h.over(now); why != nil {
+		w.lost = append(w.lost, lost{h, why})
+		return false
+	}
+	if closed {
+		return false // Close unlocks it
+	}
+	l.suspect(now)
+	if l.ttl == 0 {
+		l.loosen()
+		l.due = now + l.claim().TTL
+		return true
+	}
+	if !l.renews() {
+		return true
+	}
+	if l.risk > 0 && l.risk <= now {
+		l.risk = 0
+		e := h.event(now)
+		e.Err = l.failure
+		w.atRisk = append(w.atRisk, e)
+	}
+	if l.round == nil && l.open <= now {
+		l.loosen()
+		w.enlist(l)
+	}
+	return true
+}
+
+// enlist puts a lease into a round of leases whose TTL allows the store the same time, so
+// that short leases do not cut short the call for long ones.
+func (w *work) enlist(l *lease) {
+	limit := callLimit(l.claim().TTL)
+	i := slices.IndexFunc(w.rounds, func(r *round) bool { return r.limit == limit && len(r.leases) < MaxBatch })
+	if i < 0 {
+		i = len(w.rounds)
+		w.rounds = append(w.rounds, &round{limit: limit, done: make(chan struct{})})
+	}
+	l.round = w.rounds[i]
+	l.round.leases = append(l.round.leases, l)
+}
+
+// start drops the leases that have ended since the look. It returns the claims to renew and
+// the limit of the call: at most the time until the earliest deadline of the batch.
+func (r *round) start(now time.Duration) ([]driver.Claim, time.Duration) {
+	r.started = true
+	limit := r.limit
+	kept := r.leases[:0]
+	claims := make([]driver.Claim, 0, len(r.leases))
+	for _, l := range r.leases {
+		if l.round != r || l.index == 0 {
+			l.round = nil
+			continue
+		}
+		kept = append(kept, l)
+		claims = append(claims, *l.claim())
+		left, _ := l.remaining(now)
+		limit = min(limit, left)
+	}
+	r.leases = kept
+	return claims, limit
+}
+
+// suspect makes the first waiter report, once per hold, that this engine has held the key
+// for long. A timer would slow hand-overs down.
+func (l *lease) suspect(now time.Duration) {
+	w := l.turn.queue.first
+	if w == nil || l.stuck || now-l.began() < max(l.claim().TTL, longWait) {
+		return
+	}
+	l.stuck = true
+	select {
+	case w.stuck <- struct{}{}:
+	default:
+	}
+}
+
+// longWait is how long a key must be held at least before the engine reports that a call of
+// its own waits for the key.
+const longWait = 10 * time.Second
+
+// callLimit is how long a store may take to answer.
+func callLimit(ttl time.Duration) time.Duration { return min(ttl/6, time.Second) }
+
+// renewableSoon reports whether a renewal due within a tenth of the TTL may join the
+// renewals due now.
+func (l *lease) renewableSoon(now time.Duration) bool {
+	return l.next == l.due && l.ttl > 0 && l.open <= now
+}
+
+// schedule sets when to look at the lease next.
+func (l *lease) schedule() {
+	l.next = never
+	if h := l.holder(); h != nil && h.until > 0 {
+		l.next = h.until
+	}
+	switch {
+	case l.ttl == 0:
+		l.next = min(l.next, l.due)
+		return
+	case l.renews() && l.round == nil:
+		l.next = min(l.next, l.due)
+	}
+	if l.renews() && l.risk > 0 {
+		l.next = min(l.next, l.risk)
+	}
+	l.next = min(l.next, time.Duration(l.deadline.Load()))
+}
+
+// A leaseHeap orders leases by when to look at them.
+type leaseHeap []*lease
+
+func (h leaseHeap) Len() int           { return len(h) }
+func (h leaseHeap) Less(i, j int) bool { return h[i].next < h[j].next }
+func (h leaseHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i+1, j+1
+}
+
+func (h *leaseHeap) Push(x any) {
+	l := x.(*lease)
+	*h = append(*h, l)
+	l.index = len(*h)
+}
+
+func (h *leaseHeap) Pop() any {
+	old := *h
+	last := len(old) - 1
+	l := old[last]
+	old[last] = nil
+	*h = old[:last]
+	l.index = 0
+	return l
+}

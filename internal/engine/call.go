@@ -1,0 +1,393 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/silence"
+)
+
+// A Request is what a caller wants.
+type Request struct {
+	Key string // as stored
+	Terms
+	Term
+	Wait    time.Duration
+	Limited bool // Wait is a limit
+	Tries   int  // in total, with Every between two, in place of a wait; 0: wait
+	Every   time.Duration
+	Fenced  bool // the store must have tokens
+}
+
+// tries reports whether the call does not wait at the store.
+func (r *Request) tries() bool { return r.Tries > 0 || r.Limited && r.Wait == 0 }
+
+// A call is one call of Lock on its way to a grant.
+type call struct {
+	*core
+	Request
+	ctx   context.Context
+	began time.Duration // if a limit or a hook needs that
+
+	turn      *turn
+	lease     *lease // the requested lease
+	contender bool   // waits at the store for the whole queue
+	waiter    *waiter
+
+	answeredAt time.Duration // when the last answered Acquire was sent, or the first; never before
+	refusal    *Refusal      // nil until refused
+	failure    error         // of the last Acquire; nil if the store answered
+
+	watch // of a contender
+}
+
+func (c *call) run() (*Hold, error) {
+	if c.Limited || c.Hooks.timed() {
+		c.began = c.now()
+	}
+	if c.Contexts {
+		c.Term.ctx = c.ctx
+	}
+	c.wanted()
+	h, err := c.repeat()
+	if err != nil {
+		c.report(c.Hooks.GaveUp, err)
+		return nil, err
+	}
+	c.locked(h)
+	return h, nil
+}
+
+// repeat makes the tries of a call: one, unless there are Tries.
+func (c *call) repeat() (*Hold, error) {
+	if c.Tries == 0 {
+		return c.once()
+	}
+	for n := 1; ; n++ {
+		try := *c
+		h, err := try.once()
+		if n == c.Tries || !errors.Is(err, driver.ErrHeld) {
+			return h, err
+		}
+		if cut := c.sleep(c.ctx, c.Every); cut != nil {
+			return nil, cutShort(cut, err, nil)
+		}
+	}
+}
+
+// once goes from the turn to the grant.
+func (c *call) once() (h *Hold, err error) {
+	if err := c.enter(); err != nil {
+		return nil, err
+	}
+	defer c.busy.Done()
+	for h == nil && err == nil {
+		switch {
+		case c.waiter != nil:
+			h, err = c.stand()
+		case c.contender:
+			h, err = c.contend()
+		default:
+			h, err = c.ask()
+		}
+	}
+	return h, err
+}
+
+// enter decides whether the call may ask the store at once, as the contender or beside
+// the contender, or joins the queue.
+func (c *call) enter() error {
+	t := c.lock()
+	defer c.unlock()
+	if t.closed {
+		return ErrClosed
+	}
+	c.turn = t.turn(c.Key)
+	switch c.turn.enter(c.Terms, c.tries()) {
+	case refuse:
+		return c.Words.Held(c.blocked(c.turn))
+	case contend:
+		c.contender = true
+		c.lease = t.lease(c.turn, c.Terms, c.Owner)
+	case beside:
+		c.lease = t.lease(c.turn, c.Terms, c.Owner)
+	case stand:
+		c.queue()
+	}
+	c.busy.Add(1)
+	return nil
+}
+
+// queue puts the call at the end of the queue. It runs with the mutex locked.
+func (c *call) queue() {
+	c.waiter = c.newWaiter(&c.Request)
+	c.turn.queue.push(c.waiter)
+}
+
+// stand waits in the queue. stand returns a hold that was handed over, an error, or neither
+// when the call has become the contender.
+func (c *call) stand() (*Hold, error) {
+	w := c.waiter
+	if err := c.await(w); err != nil {
+		return nil, err
+	}
+	c.waiter = nil
+	h, claim, closed := w.hold, w.claim, w.closed
+	w.ctx = nil
+	c.waiters.Put(w)
+	switch {
+	case closed:
+		return nil, ErrClosed
+	case h != nil && h.Err() == nil:
+		return h, nil
+	case h != nil: // the process was paused for longer than the hold lasts
+		c.locked(h)
+		_ = h.Unlock()
+		c.wanted()
+		return nil, c.rejoin()
+	}
+	c.contender, c.answeredAt = true, c.now()
+	c.lease = claim
+	t := c.lock()
+	defer c.unlock()
+	if c.lease == nil {
+		c.lease = t.lease(c.turn, c.Terms, c.Owner)
+	} else if _, lost := c.turn.early[c.lease.claim().ID]; lost {
+		c.rename(t)
+	}
+	c.lease.claim().Span = c.span()
+	return nil, nil
+}
+
+// rejoin puts the call back into the queue, at the end.
+func (c *call) rejoin() error {
+	t := c.lock()
+	defer c.unlock()
+	if t.closed {
+		return ErrClosed
+	}
+	c.turn = t.turn(c.Key)
+	c.queue()
+	t.pump(c.turn)
+	return nil
+}
+
+// await returns nil when the waiter has been called, and otherwise why the waiter has
+// left the queue.
+func (c *call) await(w *waiter) error {
+	var cut error
+	var limit <-chan time.Time
+	if c.Limited {
+		timer := c.clock.NewTimer(c.began + c.Wait - c.now())
+		defer timer.Stop()
+		limit = timer.C
+	}
+	for over := false; !over; {
+		select {
+		case <-w.ready:
+			return nil
+		case <-w.stuck:
+			c.stuck()
+			continue
+		case <-c.ctx.Done():
+			cut = c.ctx.Err()
+		case <-limit:
+		}
+		over = true
+	}
+	t := c.lock()
+	defer c.unlock()
+	if w.called { // just now
+		<-w.ready
+		return nil
+	}
+	held, failure := c.blocked(c.turn), c.turn.failure
+	unknown := failure != nil && len(c.turn.leases) == 0 && !c.turn.refused() // who holds the key
+	c.turn.queue.remove(w)
+	t.tidy(c.turn)
+	switch {
+	case cut != nil && unknown:
+		return silence.Cut(cut, failure)
+	case cut != nil:
+		return cutShort(cut, c.Words.Held(held), failure)
+	case unknown:
+		return failure
+	}
+	return c.Words.Held(held)
+}
+
+// stuck reports that the call waits for a hold of this engine that has lasted for long: the
+// call may be nested in the work that it waits for.
+func (c *call) stuck() {
+	if c.Hooks.Stuck == nil {
+		return
+	}
+	c.lock()
+	held := c.blocked(c.turn)
+	c.unlock()
+	c.Hooks.Stuck(c.event(), *held)
+}
+
+// span is how many tokens a grant should carry: more than one only if somebody waits in
+// the queue, since every token costs the store's clock a microsecond.
+func (c *call) span() int {
+	if c.Exclusive() && !c.NoRenew && c.turn.queue.len > 0 {
+		return driver.MaxSpan
+	}
+	return 1
+}
+
+// maxLate is how many grants in a row may come too late to be of use.
+const maxLate = 3
+
+// ask asks the store once, beside the contender if there is one. If the call may wait and
+// is refused, it joins the queue.
+func (c *call) ask() (*Hold, error) {
+	for range maxLate {
+		g, sent, err := c.acquire(false)
+		if err != nil || !g.OK {
+			return nil, c.refusedOnce(g, err)
+		}
+		if h, err := c.take(g, sent); h != nil || err != nil {
+			return h, err
+		}
+	}
+	c.leave()
+	return nil, fmt.Errorf("the store's answers came too late for a TTL of %v", c.TTL)
+}
+
+// refusedOnce ends a single try; a call that may wait joins the queue.
+func (c *call) refusedOnce(g driver.Grant, err error) error {
+	switch {
+	case err != nil && (c.tries() || errors.Is(err, driver.ErrInvalid) || silence.Ended(c.ctx) != nil):
+		c.leave()
+		return err
+	case c.tries():
+		c.leave()
+		return c.Words.Held(refusalOf(g))
+	}
+	t := c.lock()
+	defer c.unlock()
+	c.discard(t)
+	c.turn.end(c.Terms)
+	c.lease = nil
+	c.queue()
+	t.pump(c.turn)
+	return nil
+}
+
+// least is the time that a caller must find in a new hold: half of the TTL. A pushed grant
+// is short until it is confirmed, so a second is enough.
+func (c *call) least(g driver.Grant) time.Duration {
+	if g.TTL < c.TTL {
+		return min(c.TTL/2, time.Second)
+	}
+	return g.TTL / 2
+}
+
+// take makes a hold of a grant. It returns neither hold nor error if the grant is too old or
+// already lost: then the call must ask again.
+func (c *call) take(g driver.Grant, sent time.Duration) (*Hold, error) {
+	l := c.lease
+	now := c.now()
+	l.grant(g, sent, now)
+	if left, ok := l.remaining(now); ok && left < c.least(g) {
+		return nil, nil
+	}
+	if c.Fenced && g.Fence == 0 {
+		c.leave()
+		return nil, ErrNotFenced
+	}
+	t := c.lock()
+	defer c.unlock()
+	if _, lost := c.turn.early[l.claim().ID]; lost {
+		c.rename(t)
+		return nil, nil
+	}
+	if t.closed {
+		c.end(t)
+		return nil, ErrClosed
+	}
+	c.turn.end(c.Terms)
+	c.turn.admit(l)
+	h := c.hold(l, c.Term, now)
+	c.keep(t, l)
+	if c.contender {
+		c.turn.retire()
+		t.pump(c.turn)
+	}
+	return h, nil
+}
+
+// leave ends the call's request, releases in the background what the store may keep of the
+// claim, and lets the next waiter try.
+func (c *call) leave() {
+	c.end(c.lock())
+	c.unlock()
+}
+
+func (c *call) end(t *table) {
+	c.discard(t)
+	c.turn.end(c.Terms)
+	if c.contender {
+		c.turn.retire()
+	}
+	t.pump(c.turn)
+}
+
+// discard releases, in the background, what the store may keep of the claim.
+func (c *call) discard(t *table) {
+	if c.lease.known() {
+		cleaner{c.core}.add(t, c.lease.parted())
+	}
+	c.lease.move(over)
+}
+
+// rename gives the lease a new claim, because the store has reported the loss of the old
+// one. The old claim is released all the same: an Acquire that was in flight may have been
+// granted since.
+func (c *call) rename(t *table) {
+	l := c.lease
+	delete(l.turn.early, l.claim().ID)
+	cleaner{c.core}.add(t, l.parted())
+	l.claim().ID = t.newID()
+	l.move(fresh)
+	l.unheard, l.late = 0, false
+}
+
+func (c *call) event() Event { return Event{Context: c.ctx, Key: c.Key} }
+
+// tried reports that the store did not grant.
+func (c *call) tried(g driver.Grant, err error) {
+	if err == nil {
+		err = c.Words.Held(refusalOf(g))
+	}
+	c.report(c.Hooks.Tried, err)
+}
+
+func (c *call) wanted() {
+	if c.Hooks.Wanted != nil {
+		c.Hooks.Wanted(c.event())
+	}
+}
+
+// locked reports that the caller has a hold.
+func (c *call) locked(h *Hold) {
+	if c.Hooks.Locked != nil {
+		e := h.event(h.since)
+		e.Waited = h.since - c.began
+		c.Hooks.Locked(e)
+	}
+}
+
+func (c *call) report(hook func(Event), err error) {
+	if hook == nil {
+		return
+	}
+	e := c.event()
+	e.Waited, e.Err = c.now()-c.began, err
+	hook(e)
+}

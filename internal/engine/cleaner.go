@@ -1,0 +1,118 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// A leftover is a claim to release, at the latest until it has expired at the store anyway.
+type leftover struct {
+	claim driver.Claim
+	until time.Duration
+}
+
+// A cleaner releases, in the background, claims that no caller waits for and whose fate at
+// the store is unknown: the claims of callers that gave up, and the claims whose release was
+// not answered. The cleaner runs while there are such claims.
+type cleaner struct{ *core }
+
+const (
+	firstTrouble = 20 * time.Millisecond // the first pause after an error of the store
+	lastTrouble  = 250 * time.Millisecond
+
+	// closingGrace is how long the cleaner goes on in Close.
+	closingGrace = 2 * time.Second
+)
+
+// add hands a claim to the cleaner.
+func (k cleaner) add(t *table, claim driver.Claim) {
+	t.leftovers = append(t.leftovers, leftover{claim, k.now() + claim.TTL + time.Second})
+	if !t.cleaning {
+		t.cleaning = true
+		k.busy.Add(1)
+		go k.run()
+	}
+}
+
+func (k cleaner) run() {
+	defer k.busy.Done()
+	var pause time.Duration
+	for {
+		batch := k.take()
+		if len(batch) == 0 {
+			return
+		}
+		if k.release(batch) {
+			pause = 0
+			continue
+		}
+		pause = min(max(2*pause, firstTrouble), time.Second)
+		if k.sleep(context.Background(), jitter(pause)) != nil {
+			time.Sleep(firstTrouble) // closing: a few quick tries are left
+		}
+	}
+}
+
+// take returns the next claims to release; an empty batch means that the work is done.
+func (k cleaner) take() []leftover {
+	t := k.lock()
+	defer k.unlock()
+	if t.until > 0 && k.now() >= t.until {
+		t.leftovers = nil
+	}
+	n := min(len(t.leftovers), MaxBatch)
+	batch := slices.Clone(t.leftovers[:n])
+	t.leftovers = slices.Delete(t.leftovers, 0, n)
+	t.cleaning = n > 0
+	return batch
+}
+
+// release reports whether the store has answered for every claim.
+func (k cleaner) release(batch []leftover) bool {
+	claims := make([]driver.Claim, len(batch))
+	for i := range batch {
+		claims[i] = batch[i].claim
+	}
+	errs := shortly(claims, k.Store.Release)
+	t := k.lock()
+	defer k.unlock()
+	now, all := k.now(), true
+	for i, err := range errs {
+		if err == nil || errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrInvalid) {
+			continue // The claim ended, or was never kept.
+		}
+		all = false
+		if now < batch[i].until {
+			batch[i].claim.Late = true
+			t.leftovers = append(t.leftovers, batch[i])
+		}
+	}
+	return all
+}
+
+// shortly makes one call for a batch of claims.
+func shortly(claims []driver.Claim, call func(context.Context, []driver.Claim) []error) []error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	return answers(len(claims), call(ctx, claims))
+}
+
+// answers checks that a store gave one answer per claim, or none.
+func answers(claims int, errs []error) []error {
+	if errs == nil || len(errs) == claims {
+		return errs
+	}
+	err := fmt.Errorf("store gave %d answers for %d claims", len(errs), claims)
+	return slices.Repeat([]error{err}, claims)
+}
+
+// jitter spreads d over 80 to 100 per cent of d.
+func jitter(d time.Duration) time.Duration {
+	return d - time.Duration(rand.Int64N(int64(d)/5+1))
+}

@@ -1,0 +1,78 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/boottime"
+)
+
+// A core is what calls, holds, the renewer and the cleaner share: the store, the clock, and
+// the table behind the mutex.
+type core struct {
+	Config
+	watcher driver.Watcher // nil if the store cannot push
+	deaf    atomic.Bool    // the last watch failed
+	clock   *boottime.Clock
+	waiters sync.Pool      // for reuse
+	closing chan struct{}  // closed by Close
+	busy    sync.WaitGroup // calls that may still use the store
+	kick    chan struct{}  // the renewer looks at once
+	renew   func()         // starts the renewer
+
+	mu      sync.Mutex
+	guarded table // reached through lock
+}
+
+// lock locks the mutex and returns the table. A function with a *table therefore runs with
+// the mutex locked; so do the methods of turns, of leases in a turn, and of the agenda.
+func (c *core) lock() *table {
+	c.mu.Lock()
+	return &c.guarded
+}
+
+// unlock ends the use of the table.
+func (c *core) unlock() { c.mu.Unlock() }
+
+// now is the time since the engine was made, time asleep included.
+func (c *core) now() time.Duration { return c.clock.Now() }
+
+// sleep returns why the sleep was cut short, nil after a full sleep.
+func (c *core) sleep(ctx context.Context, d time.Duration) error {
+	timer := c.clock.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-c.closing:
+		return ErrClosed
+	}
+}
+
+// keep puts a lease into the agenda. The first lease starts the renewer.
+func (c *core) keep(t *table, l *lease) {
+	if !t.renewing {
+		t.renewing = true
+		c.renew()
+	}
+	c.hurry(t.agenda.add(l, c.now()))
+}
+
+// hurry makes the renewer look at once, if it has to look sooner.
+func (c *core) hurry(sooner bool) {
+	if !sooner {
+		return
+	}
+	select {
+	case c.kick <- struct{}{}:
+	default:
+	}
+}
+
+// blocked explains a refusal that needed no store. It runs with the mutex locked.
+func (c *core) blocked(t *turn) *Refusal { return t.blocked(c.Owner, c.now(), time.Now()) }

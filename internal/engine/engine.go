@@ -1,0 +1,102 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/boottime"
+)
+
+// A Config is the settings of an [Engine].
+type Config struct {
+	Store    driver.Store
+	Owner    string        // names the process to people
+	Poll     time.Duration // the longest sleep between two tries if the store cannot wake waiters
+	Handle   func() *Hold  // makes the caller's handle, and returns the hold in it
+	Words    Words
+	Hooks    Hooks
+	Contexts bool // a hook needs the context of a hold's call
+}
+
+// An Engine acquires holds in one store.
+type Engine struct {
+	core
+	renewer *renewer
+	ignore  func() // ends the store's loss reports
+}
+
+// New returns an engine. New does no I/O.
+func New(config Config) *Engine {
+	e := &Engine{core: core{
+		Config:  config,
+		clock:   boottime.New(),
+		closing: make(chan struct{}),
+		kick:    make(chan struct{}, 1),
+		guarded: newTable(),
+	}}
+	if s, ok := config.Store.(boottime.Simulator); ok {
+		e.clock = s.Clock()
+	}
+	e.renewer = newRenewer(&e.core)
+	e.renew = func() { go e.renewer.run() }
+	e.watcher, _ = config.Store.(driver.Watcher)
+	if n, ok := config.Store.(driver.Notifier); ok {
+		e.ignore = n.Notify(e.lost)
+	}
+	return e
+}
+
+// Lock acquires what is requested, or returns why it cannot.
+func (e *Engine) Lock(ctx context.Context, r *Request) (*Hold, error) {
+	c := call{core: &e.core, Request: *r, ctx: ctx, answeredAt: never}
+	return c.run()
+}
+
+// Closed reports whether Close was called.
+func (e *Engine) Closed() bool {
+	defer e.unlock()
+	return e.lock().closed
+}
+
+// A Size is what an engine keeps. An idle engine keeps nothing.
+type Size struct {
+	Turns, Leases, Leftovers int
+	Early                    int // losses reported before the grant
+}
+
+// Size counts what the engine keeps.
+func (e *Engine) Size() Size {
+	t := e.lock()
+	defer e.unlock()
+	s := Size{Turns: len(t.turns), Leases: len(t.agenda.leases), Leftovers: len(t.leftovers)}
+	for _, turn := range t.turns {
+		s.Early += len(turn.early)
+	}
+	return s
+}
+
+// Now is the time since the engine was made.
+func (e *Engine) Now() time.Duration { return e.now() }
+
+// Close ends all waits with ErrClosed, ends every hold, and closes the store. A second
+// Close returns nil.
+func (e *Engine) Close() error {
+	holds, dropped, ok := e.lock().close()
+	e.unlock()
+	if !ok {
+		return nil
+	}
+	close(e.closing)
+	for _, l := range dropped {
+		e.dropped(l)
+	}
+	err := e.unlockAll(holds)
+	e.busy.Wait()
+	e.renewer.stop()
+	if e.ignore != nil {
+		e.ignore()
+	}
+	return errors.Join(err, e.Store.Close())
+}

@@ -1,0 +1,247 @@
+package engine
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
+
+// A Term is how long a hold may and must last.
+type Term struct {
+	MaxHold time.Duration // 0: no limit
+	MinHold time.Duration
+	ctx     context.Context // for hooks that see the hold end; else nil
+}
+
+// A Hold is what a caller has from the grant until Unlock or a loss.
+type Hold struct {
+	Handle any // what Config.Handle has made around the hold
+
+	core  *core
+	lease *lease
+
+	fence   uint64
+	since   time.Duration
+	until   time.Duration // end of MaxHold; 0: none
+	minHold time.Duration
+
+	end atomic.Pointer[ending] // nil while the key is held
+
+	// Part of the table.
+	entries int32
+	done    chan struct{}
+	bonds   bonds
+}
+
+// An ending is the reason why a key is no longer held.
+type ending struct{ err error }
+
+var released = &ending{ErrReleased}
+
+// hold makes a hold that uses the lease from now on.
+func (c *core) hold(l *lease, term Term, now time.Duration) *Hold {
+	h := c.Handle()
+	h.core, h.lease, h.fence, h.since, h.minHold, h.entries = c, l, l.fence, now, term.MinHold, 1
+	if term.MaxHold > 0 {
+		h.until = now + term.MaxHold
+	}
+	l.ctx = term.ctx
+	l.use(h)
+	return h
+}
+
+// Key returns the key as stored.
+func (h *Hold) Key() string { return h.lease.claim().Key }
+
+// ID returns the id of the claim.
+func (h *Hold) ID() string { return h.lease.claim().ID }
+
+// Weight returns the weight of the claim.
+func (h *Hold) Weight() int64 { return h.lease.claim().Weight }
+
+// Token returns the fencing token, also after the end.
+func (h *Hold) Token() uint64 { return h.fence }
+
+// Since returns when the hold began, by the clock of the engine.
+func (h *Hold) Since() time.Duration { return h.since }
+
+// Remaining returns the time until the hold is lost if no renewal succeeds from now on; false
+// if the hold has no end of its own.
+func (h *Hold) Remaining() (time.Duration, bool) { return h.lease.remaining(h.core.now()) }
+
+// Err returns nil while the key is held, and then why it is not. Err reads the clock.
+func (h *Hold) Err() error {
+	h.check()
+	return h.Ended()
+}
+
+// Ended is Err without a look at the clock.
+func (h *Hold) Ended() error {
+	if e := h.end.Load(); e != nil {
+		return e.err
+	}
+	return nil
+}
+
+// check ends the hold as lost if its time is over.
+func (h *Hold) check() {
+	now := h.core.now()
+	if h.end.Load() != nil || !h.overdue(now) {
+		return
+	}
+	h.core.lock()
+	why := h.over(now)
+	h.core.unlock()
+	if why != nil {
+		h.lose(why)
+	}
+}
+
+// overdue needs no table: the end of MaxHold is fixed, the deadline atomic.
+func (h *Hold) overdue(now time.Duration) bool {
+	left, ok := h.lease.remaining(now)
+	return ok && left <= 0 || h.until > 0 && now >= h.until
+}
+
+// over says why the time of the hold is over; nil if it is not over. Call over with the
+// mutex locked.
+func (h *Hold) over(now time.Duration) *Loss {
+	switch {
+	case !h.overdue(now):
+		return nil
+	case h.until > 0 && now >= h.until:
+		return &Loss{Reason: TooLong}
+	case h.lease.failure != nil:
+		return &Loss{Reason: Unreachable, Err: h.lease.failure}
+	}
+	return &Loss{Reason: Expired}
+}
+
+// Done returns a channel that is closed when the hold ends.
+func (h *Hold) Done() <-chan struct{} {
+	h.core.lock()
+	defer h.core.unlock()
+	if h.done == nil {
+		h.done = make(chan struct{})
+		if h.end.Load() != nil {
+			close(h.done)
+		} else {
+			h.lease.tighten(h)
+		}
+	}
+	return h.done
+}
+
+// Enter enters the hold again: it ends with one more Unlock. Enter reports false if the hold
+// has ended.
+func (h *Hold) Enter() bool {
+	h.check()
+	h.core.lock()
+	defer h.core.unlock()
+	if h.end.Load() != nil {
+		return false
+	}
+	h.entries++
+	return true
+}
+
+// Contexts counts the contexts that end with the hold.
+func (h *Hold) Contexts() int {
+	h.core.lock()
+	defer h.core.unlock()
+	return int(h.bonds.count)
+}
+
+// Attach ends a context with the hold.
+func (h *Hold) Attach(b *Bond) {
+	h.core.lock()
+	live := h.end.Load() == nil
+	if live {
+		h.bonds.add(b)
+		h.lease.tighten(h)
+	}
+	h.core.unlock()
+	if !live {
+		b.end()
+	}
+}
+
+// finish ends the hold, once. It reports true for the call that ended the hold.
+func (h *Hold) finish(e *ending) bool {
+	t := h.core.lock()
+	first := h.end.Load() == nil
+	var contexts bonds
+	if first {
+		contexts = h.close(e)
+		t.agenda.remove(h.lease)
+	}
+	h.core.unlock()
+	contexts.end()
+	return first
+}
+
+// close ends a hold that has not ended. Call close with the mutex locked, and end the
+// contexts that it returns without the mutex.
+func (h *Hold) close(e *ending) bonds {
+	h.end.Store(e)
+	if h.done != nil {
+		close(h.done)
+	}
+	contexts := h.bonds
+	h.bonds = bonds{}
+	return contexts
+}
+
+// lose ends a lost hold. It notifies the holder first; then other calls of this process may
+// request the key. It sends nothing to the store, which counts down the same lease: the
+// time until the lease ends is left to the holder to stop.
+func (h *Hold) lose(why *Loss) {
+	c := h.core
+	err := c.Words.Lost(why)
+	if !h.finish(&ending{err}) {
+		return
+	}
+	c.lock().drop(h.lease)
+	c.unlock()
+	if c.Hooks.Lost != nil {
+		e := h.event(c.now())
+		e.Err = err
+		c.Hooks.Lost(e, *why)
+	}
+}
+
+// dropped reports, once, that the holder of a lease is gone without an Unlock. The holder's
+// work may go on, so the key stays locked until the TTL ends.
+func (c *core) dropped(l *lease) {
+	first := c.lock().drop(l)
+	c.unlock()
+	if first && c.Hooks.Lost != nil {
+		why := &Loss{Reason: Dropped}
+		e := l.event(c.now(), l.taken)
+		e.Err = c.Words.Lost(why)
+		c.Hooks.Lost(e, *why)
+	}
+}
+
+// lost receives a loss from the store.
+func (c *core) lost(key, id string, err error) {
+	var h *Hold
+	if turn := c.lock().turns[key]; turn != nil {
+		h = turn.reported(id, err)
+	}
+	c.unlock()
+	if h != nil {
+		h.lose(lossOf(err))
+	}
+}
+
+func (h *Hold) event(now time.Duration) Event {
+	e := h.lease.event(now, h.since)
+	e.Fence = h.fence
+	return e
+}
+
+// event is an event of a hold that has lasted since the given time.
+func (l *lease) event(now, since time.Duration) Event {
+	return Event{Context: l.ctx, Key: l.claim().Key, Fence: l.fence, Held: now - since}
+}

@@ -1,0 +1,241 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"time"
+	"weak"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/bounded"
+)
+
+// A life is where a claim is between its first request and its end.
+type life uint8
+
+const (
+	fresh      life = iota // the store does not know the claim
+	unanswered             // a request was not answered: the store may know the claim
+	queued                 // refused; the store may keep a place in its queue
+	granted                // the store has granted the claim, and no hold uses it yet
+	pushed                 // granted by a push, for a short time, and no hold uses it yet
+	brief                  // held on a push that no renewal has confirmed yet
+	held                   // held
+	doomed                 // held, and the store has reported the loss: not to be handed over
+	over                   // released, lost or dropped
+)
+
+// moves says where a life may go from each state.
+var moves = [...][]life{
+	fresh:      {unanswered, queued, granted, over},
+	unanswered: {fresh, queued, granted, pushed, over},
+	queued:     {fresh, unanswered, granted, pushed, over},
+	granted:    {fresh, unanswered, queued, pushed, held, over},
+	pushed:     {fresh, unanswered, queued, granted, brief, over},
+	brief:      {held, doomed, over},
+	held:       {doomed, over},
+	doomed:     {over},
+	over:       {},
+}
+
+// A lease is a claim as this process sees it, from the first request until the store has
+// forgotten the claim. A lease outlives a hold if the claim is handed over to the next
+// waiter of the process. The fields belong to the requesting goroutine until the lease is
+// admitted to its turn, and then to the holder of the table, unless noted otherwise.
+type lease struct {
+	turn    *turn
+	claims  [1]driver.Claim // an array, because stores take claims in slices
+	noRenew bool
+	life    life
+
+	late    bool            // a request was not answered, and may still arrive
+	unheard time.Duration   // since when no request was answered; 0 if the last one was
+	ttl     time.Duration   // as granted; 0: no end
+	fence   uint64          // token of the present hold
+	spare   int             // tokens left for hand-overs
+	taken   time.Duration   // when the grant arrived
+	stuck   bool            // reported: a call of this engine waits for the present hold
+	ctx     context.Context // of the present hold's call, if hooks need it
+
+	// deadline is when the hold is lost if no renewal succeeds from now on, 0 if never.
+	// Reading deadline needs no table.
+	deadline atomic.Int64
+
+	// The hold that uses the lease. The pointer is weak from the first renewal on, so that
+	// the renewer notices a dropped hold; the many holds that end sooner pay nothing for
+	// that. The pointer is strong before, and as long as somebody waits for the end of the
+	// hold, who need not keep the hold itself.
+	hold *Hold
+	weak weak.Pointer[Hold]
+
+	entry // in the agenda
+
+	// The contexts of the first request and of the release, which so need no allocation.
+	contexts [2]bounded.Context
+	begun    int
+}
+
+// context returns the context of one call to the store.
+func (l *lease) context(parent context.Context, limit time.Time) *bounded.Context {
+	if l.begun == len(l.contexts) {
+		return new(bounded.Context).Start(parent, limit)
+	}
+	l.begun++
+	return l.contexts[l.begun-1].Start(parent, limit)
+}
+
+func (l *lease) claim() *driver.Claim { return &l.claims[0] }
+
+// move changes the life of the claim. It reports false, and changes nothing, if the life
+// cannot go there.
+func (l *lease) move(to life) bool {
+	if !slices.Contains(moves[l.life], to) {
+		return false
+	}
+	l.life = to
+	return true
+}
+
+// answered notes the answer to a request that was sent at that time.
+func (l *lease) answered(sent time.Duration, wait bool, g driver.Grant, err error) {
+	switch {
+	case errors.Is(err, driver.ErrUnwritten):
+	case err != nil:
+		l.late = true
+		l.move(unanswered)
+	case g.OK:
+		l.move(granted)
+	case wait:
+		l.move(queued)
+	case !l.late: // a single try leaves nothing behind
+		l.move(fresh)
+	}
+	switch {
+	case err == nil:
+		l.unheard = 0
+	case l.unheard == 0:
+		l.unheard = max(sent, 1)
+	}
+}
+
+// known reports whether the store may know the claim, so that it must be released.
+func (l *lease) known() bool { return l.life != fresh }
+
+// parted returns the claim for Release: with Late if a request may still arrive.
+func (l *lease) parted() driver.Claim {
+	c := *l.claim()
+	c.Late = l.late
+	return c
+}
+
+// silent reports whether the store has not answered for longer than the claim keeps a
+// place in the store's queue.
+func (l *lease) silent(now time.Duration) bool {
+	return l.unheard > 0 && now-l.unheard > l.claim().Alive()
+}
+
+// grant records a grant that has just arrived. Its TTL counts from sent.
+func (l *lease) grant(g driver.Grant, sent, now time.Duration) {
+	l.fence, l.spare = g.Fence, max(g.Span-1, 0)
+	l.ttl, l.taken = g.TTL, now
+	if g.TTL < 0 {
+		l.ttl = 1 // expired before it arrived, because the store's clock was set
+	}
+	l.extend(sent)
+}
+
+// confirm records a successful renewal that was sent at that time.
+func (l *lease) confirm(sent time.Duration) {
+	if l.life == brief {
+		l.ttl = l.claim().TTL
+		l.move(held)
+	}
+	l.extend(sent)
+}
+
+// extend lets the lease stand for its TTL from sent.
+func (l *lease) extend(sent time.Duration) {
+	if l.ttl == 0 {
+		l.due = sent + l.claim().TTL // nothing to renew, but the hold may be dropped
+		return
+	}
+	l.deadline.Store(int64(sent + l.ttl - margin(l.ttl)))
+	l.due = sent + l.ttl/3 - l.ttl/30 + rand.N(max(l.ttl/15, 1))
+	l.open = l.due - l.ttl/10
+	l.risk = sent + l.ttl/2
+	l.backoff, l.failure = 0, nil
+}
+
+// margin is kept back from a TTL, because clocks run at slightly different rates and
+// timers are late.
+func margin(ttl time.Duration) time.Duration { return max(ttl/100, 10*time.Millisecond) }
+
+// renews reports whether the lease is to be renewed.
+func (l *lease) renews() bool { return !l.noRenew || l.life == brief }
+
+// remaining is the time until the deadline; false if the lease has no deadline.
+func (l *lease) remaining(now time.Duration) (time.Duration, bool) {
+	d := time.Duration(l.deadline.Load())
+	return d - now, d != 0
+}
+
+// holder returns the hold that uses the lease, nil if the hold was dropped.
+func (l *lease) holder() *Hold {
+	if l.hold != nil {
+		return l.hold
+	}
+	return l.weak.Value()
+}
+
+// use makes h the hold that uses the lease.
+func (l *lease) use(h *Hold) { l.hold, l.weak, l.stuck = h, weak.Pointer[Hold]{}, false }
+
+// loosen allows garbage collection of a hold that its owner drops.
+func (l *lease) loosen() {
+	if l.hold == nil || l.hold.done != nil {
+		return
+	}
+	l.hold.bonds.forgetEnded()
+	if l.hold.bonds.last == nil {
+		l.weak, l.hold = weak.Make(l.hold), nil
+	}
+}
+
+// tighten reverts loosen, because somebody is going to wait for the end of the hold.
+func (l *lease) tighten(h *Hold) {
+	if l.holder() == h {
+		l.hold = h
+	}
+}
+
+// began is when the present hold was granted.
+func (l *lease) began() time.Duration {
+	if h := l.holder(); h != nil {
+		return h.since
+	}
+	return l.taken
+}
+
+// MaxTurn is how long the process may hand one claim over from hold to hold while other
+// processes may be waiting for the key.
+const MaxTurn = 20 * time.Millisecond
+
+// serves reports whether the claim is exclusive and has exactly the wanted terms.
+func (l *lease) serves(want Terms) bool {
+	c := l.claim()
+	have := Terms{Weight: c.Weight, Limit: c.Limit, TTL: c.TTL, NoRenew: l.noRenew, Note: c.Note}
+	return c.Exclusive() && have == want
+}
+
+// passable reports whether the claim may be handed over to a waiter that wants these terms.
+// The claim must be valid for at least another half of its TTL.
+func (l *lease) passable(now time.Duration, want Terms) bool {
+	if l.life != brief && l.life != held || l.noRenew || l.spare == 0 || now-l.taken >= MaxTurn || !l.serves(want) {
+		return false
+	}
+	left, ok := l.remaining(now)
+	return !ok || left >= l.ttl/2
+}

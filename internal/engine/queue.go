@@ -1,0 +1,70 @@
+package engine
+
+// A queue is the waiters of a turn, in FIFO order.
+type queue struct {
+	first, last *waiter
+	len         int32
+}
+
+// A waiter stands in a queue until it is called. The fields closed, hold and claim then
+// have what it has received.
+type waiter struct {
+	Terms
+	Term
+
+	ready  chan struct{} // one place, so that calling never blocks
+	called bool
+	closed bool   // the engine was closed
+	hold   *Hold  // handed over; if nil, the waiter contends
+	claim  *lease // inherited from the previous contender, to ask for again
+
+	stuck chan struct{} // one place: the key has been held for so long that it is reported
+
+	prev, next *waiter
+}
+
+// newWaiter returns a waiter, reused if possible.
+func (c *core) newWaiter(r *Request) *waiter {
+	w, _ := c.waiters.Get().(*waiter)
+	if w == nil {
+		w = &waiter{ready: make(chan struct{}, 1), stuck: make(chan struct{}, 1)}
+	}
+	select {
+	case <-w.stuck: // of the wait before
+	default:
+	}
+	*w = waiter{Terms: r.Terms, Term: r.Term, ready: w.ready, stuck: w.stuck}
+	return w
+}
+
+// call ends the wait: with a hold, with a claim to ask for again, or with neither.
+func (w *waiter) call(hold *Hold, claim *lease) {
+	w.called, w.hold, w.claim = true, hold, claim
+	w.ready <- struct{}{}
+}
+
+func (q *queue) push(w *waiter) {
+	w.prev = q.last
+	if q.last == nil {
+		q.first = w
+	} else {
+		q.last.next = w
+	}
+	q.last = w
+	q.len++
+}
+
+func (q *queue) remove(w *waiter) {
+	if w.prev == nil {
+		q.first = w.next
+	} else {
+		w.prev.next = w.next
+	}
+	if w.next == nil {
+		q.last = w.prev
+	} else {
+		w.next.prev = w.prev
+	}
+	w.prev, w.next = nil, nil
+	q.len--
+}

@@ -1,0 +1,253 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/silence"
+)
+
+// releaseTries is how often Unlock tries before the cleaner takes over.
+const releaseTries = 3
+
+// Unlock ends the hold: the claim goes to the first waiter of this process, or back to the
+// store. If the hold was lost, Unlock returns the loss. Each Hold has one Unlock, and one
+// more for each Enter.
+func (h *Hold) Unlock() error {
+	c := h.core
+	now := time.Now()
+	t := c.lock()
+	h.entries--
+	if h.entries > 0 {
+		c.unlock()
+		return nil
+	}
+	if t.closed {
+		c.unlock()
+		return ErrClosed // Close unlocks it
+	}
+	c.busy.Add(1)
+	defer c.busy.Done()
+	at := c.clock.At(now)
+	if why := h.over(at); why != nil || h.end.Load() != nil {
+		c.unlock()
+		return h.unlockLost(why)
+	}
+	contexts := h.close(released)
+	if contexts.last != nil { // end them before anyone else gets the key
+		c.unlock()
+		contexts.end()
+		c.lock()
+	}
+	var e Event
+	if c.Hooks.Unlocked != nil { // before the lease has a new holder
+		e = h.event(c.now())
+	}
+	handed := h.handOver(t, at)
+	if !handed {
+		t.agenda.remove(h.lease)
+	}
+	c.unlock()
+	if !handed {
+		e.Err = h.giveBack(now)
+	}
+	emit(c.Hooks.Unlocked, e)
+	return e.Err
+}
+
+// unlockLost is Unlock of a lost hold, perhaps lost just now.
+func (h *Hold) unlockLost(why *Loss) error {
+	if why != nil {
+		h.lose(why)
+	}
+	// The holder has stopped, so the store need not wait for the TTL.
+	cleaner{h.core}.add(h.core.lock(), h.lease.parted())
+	h.core.unlock()
+	return h.Ended()
+}
+
+// handOver hands the claim of an ended hold to the first waiter, if no request to the store
+// is needed.
+func (h *Hold) handOver(t *table, now time.Duration) bool {
+	l := h.lease
+	if t.closed || h.minHold > 0 {
+		return false
+	}
+	w := l.turn.successor(l, now)
+	if w == nil {
+		return false
+	}
+	l.fence++
+	l.spare--
+	next := h.core.hold(l, w.Term, now)
+	h.core.hurry(t.agenda.move(l, now))
+	w.call(next, nil)
+	return true
+}
+
+// giveBack settles the claim at the store and lets the first waiter contend.
+func (h *Hold) giveBack(now time.Time) error {
+	h.awaitRound()
+	err := h.settle(now)
+	h.core.lock().drop(h.lease)
+	h.core.unlock()
+	return err
+}
+
+// awaitRound waits for a renewal of the lease that is in flight, so that it cannot reach
+// the store after the release. If the store hangs, awaitRound waits only for as long as a
+// call may take: a late renewal does no harm, because a renewal revives nothing.
+func (h *Hold) awaitRound() {
+	l := h.lease
+	h.core.lock()
+	r := l.round
+	if r != nil && !r.started {
+		l.round, r = nil, nil
+	}
+	h.core.unlock()
+	if r == nil {
+		return
+	}
+	timer := h.core.clock.NewTimer(callLimit(l.claim().TTL))
+	defer timer.Stop()
+	select {
+	case <-r.done:
+	case <-timer.C:
+	}
+}
+
+// settle ends a claim at the store: with a release, or, if the key must stay locked for
+// longer, with a last renewal. An error means that the outcome is unknown; the cleaner
+// then goes on. The error is a loss if the claim was gone.
+func (h *Hold) settle(now time.Time) error {
+	c := h.core
+	call, claims := c.Store.Release, h.lease.claims[:]
+	last, leave := h.parting(now)
+	switch {
+	case leave:
+		call, claims = c.Store.Renew, []driver.Claim{last}
+	case last.Late:
+		claims = []driver.Claim{last}
+	}
+	var err error
+	for try := 1; ; try++ {
+		began := now
+		if try > 1 {
+			began = time.Now()
+		}
+		if err = h.lease.ask(began, call, claims); err == nil {
+			return nil
+		}
+		if errors.Is(err, driver.ErrLost) {
+			if try > 1 && !leave {
+				return nil // an earlier try, whose answer was lost, has released it
+			}
+			return c.Words.Lost(lossOf(err))
+		}
+		if try == releaseTries || c.sleep(context.Background(), jitter(firstTrouble<<try)) != nil {
+			break
+		}
+	}
+	if !leave {
+		last.Late = true
+		cleaner{c}.add(c.lock(), last)
+		c.unlock()
+	}
+	return silence.Of(err, time.Since(now))
+}
+
+// parting returns the claim for the last call; leave is true if the key must stay locked
+// for longer, so that the call is a renewal.
+func (h *Hold) parting(now time.Time) (last driver.Claim, leave bool) {
+	last = h.lease.parted()
+	rest := h.minHold - (h.core.clock.At(now) - h.since)
+	if h.minHold == 0 || rest <= 0 {
+		return last, false
+	}
+	last.Leave, last.TTL, last.Late = true, rest, false
+	return last, true
+}
+
+// ask makes one call with one claim and returns the answer.
+func (l *lease) ask(now time.Time, call func(context.Context, []driver.Claim) []error, claims []driver.Claim) error {
+	ctx := l.context(context.Background(), now.Add(callLimit(l.claim().TTL)))
+	defer ctx.End()
+	if errs := call(ctx, claims); len(errs) > 0 {
+		return errs[0]
+	}
+	return nil
+}
+
+// unlockAll ends the holds of an engine that closes.
+func (c *core) unlockAll(holds []*Hold) error {
+	began := time.Now()
+	var leaving, going []driver.Claim
+	holds = slices.DeleteFunc(holds, func(h *Hold) bool { return !h.finish(&ending{ErrClosed}) })
+	for _, h := range holds {
+		h.awaitRound()
+		if last, leave := h.parting(time.Now()); leave {
+			leaving = append(leaving, last)
+		} else {
+			going = append(going, last)
+		}
+	}
+	left, errLeft := endAll(leaving, c.Store.Renew)
+	kept, err := endAll(going, c.Store.Release)
+	t := c.lock()
+	for _, claim := range kept {
+		cleaner{c}.add(t, claim)
+	}
+	t.until = c.now() + closingGrace
+	c.unlock()
+	failed, err := append(left, kept...), silence.Of(cmp.Or(err, errLeft), time.Since(began))
+	c.unlocked(holds, failed, err)
+	if len(failed) > 0 {
+		return fmt.Errorf("holdfast: close: %d of %d locks not released, they end with their TTL: %w",
+			len(failed), len(holds), err)
+	}
+	return nil
+}
+
+// unlocked reports the holds that Close has ended; failed are the claims of those whose
+// release failed.
+func (c *core) unlocked(holds []*Hold, failed []driver.Claim, err error) {
+	if c.Hooks.Unlocked == nil {
+		return
+	}
+	unknown := make(map[string]bool, len(failed))
+	for _, claim := range failed {
+		unknown[claim.ID] = true
+	}
+	for _, h := range holds {
+		e := h.event(c.now())
+		if unknown[h.ID()] {
+			e.Err = err
+		}
+		c.Hooks.Unlocked(e)
+	}
+}
+
+// endAll ends claims, one call per batch, and returns the claims of unknown fate. It stops
+// after a batch without an answer, so that a store that hangs does so only once.
+func endAll(claims []driver.Claim, call func(context.Context, []driver.Claim) []error) (failed []driver.Claim, last error) {
+	for len(claims) > 0 {
+		batch := claims[:min(len(claims), MaxBatch)]
+		claims = claims[len(batch):]
+		unknown := 0
+		for i, err := range shortly(batch, call) {
+			if err != nil && !errors.Is(err, driver.ErrLost) {
+				failed, last = append(failed, batch[i]), err
+				unknown++
+			}
+		}
+		if unknown == len(batch) {
+			return append(failed, claims...), last
+		}
+	}
+	return failed, last
+}

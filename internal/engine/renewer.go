@@ -1,0 +1,145 @@
+package engine
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/silence"
+)
+
+// maxRounds bounds the calls that renew at the same time.
+const maxRounds = 8
+
+// A renewer keeps the leases of an engine alive. One goroutine sleeps until a lease is due
+// for a renewal, a warning, or its end. The goroutine never waits for the store, so a loss
+// is announced in time whatever the store does: renewals run in rounds of their own, a
+// batch of claims per round.
+type renewer struct {
+	*core
+	quit    chan struct{}
+	stopped chan struct{}
+	rounds  chan struct{} // a place for every round that may run
+}
+
+func newRenewer(c *core) *renewer {
+	return &renewer{c, make(chan struct{}), make(chan struct{}), make(chan struct{}, maxRounds)}
+}
+
+// stop ends the goroutine and waits until it has ended. Close waits for the rounds.
+func (r *renewer) stop() {
+	close(r.quit)
+	t := r.lock()
+	running := t.renewing
+	t.renewing = true // so that no goroutine starts any more
+	r.unlock()
+	if running {
+		<-r.stopped
+	}
+}
+
+func (r *renewer) run() {
+	defer close(r.stopped)
+	timer := r.clock.NewTimer(0)
+	defer timer.Stop()
+	for {
+		w := r.look()
+		r.act(w)
+		timer.Reset(w.wait)
+		select {
+		case <-timer.C:
+		case <-r.kick:
+		case <-r.quit:
+			return
+		}
+	}
+}
+
+func (r *renewer) look() *work {
+	t := r.lock()
+	defer r.unlock()
+	w := t.agenda.due(r.now(), t.closed)
+	r.busy.Add(len(w.rounds))
+	return w
+}
+
+// act does, without the mutex, the work that a look has found.
+func (r *renewer) act(w *work) {
+	for _, l := range w.lost {
+		l.hold.lose(l.why)
+	}
+	for _, l := range w.dropped {
+		r.dropped(l)
+	}
+	for _, e := range w.atRisk {
+		emit(r.Hooks.AtRisk, e)
+	}
+	for _, round := range w.rounds {
+		go r.serve(round)
+	}
+}
+
+// serve makes the call of a round.
+func (r *renewer) serve(round *round) {
+	defer r.busy.Done()
+	defer close(round.done)
+	r.rounds <- struct{}{}
+	defer func() { <-r.rounds }()
+	r.lock()
+	claims, limit := round.start(r.now())
+	r.unlock()
+	if len(claims) == 0 {
+		return
+	}
+	sent := r.now()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	errs := answers(len(claims), r.Store.Renew(ctx, claims))
+	all, renewed := r.finish(round, sent, errs)
+	for _, l := range all {
+		l.hold.lose(l.why)
+	}
+	for _, e := range renewed {
+		emit(r.Hooks.Renewed, e)
+	}
+}
+
+// finish records the answers. It returns the lost holds and, if there is a hook for them,
+// the events of the others.
+func (r *renewer) finish(round *round, sent time.Duration, errs []error) (gone []lost, renewed []Event) {
+	t := r.lock()
+	defer r.unlock()
+	for i, l := range round.leases {
+		l.round = nil
+		var err error
+		if errs != nil {
+			err = errs[i]
+		}
+		switch {
+		case err == nil:
+			l.confirm(sent)
+			if h := l.holder(); h != nil && r.Hooks.Renewed != nil {
+				renewed = append(renewed, h.event(r.now()))
+			}
+		case errors.Is(err, driver.ErrLost):
+			l.move(doomed) // An Unlock that comes first must not hand the claim over.
+			if h := l.holder(); h != nil {
+				gone = append(gone, lost{h, lossOf(err)})
+			}
+			continue
+		default:
+			l.failure = silence.Of(err, r.now()-sent)
+			l.backoff = min(max(2*l.backoff, firstTrouble), callLimit(l.ttl))
+			l.due = r.now() + jitter(l.backoff)
+			l.open = l.due
+		}
+		if l.index > 0 {
+			l.schedule()
+			heap.Fix(&t.agenda.leases, l.index-1)
+			r.hurry(t.agenda.hurry(l.next))
+		}
+	}
+	return gone, renewed
+}

@@ -1,0 +1,139 @@
+package engine
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	mathrand "math/rand/v2"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// A table is what the mutex of an engine guards. See core.lock.
+type table struct {
+	turns  map[string]*turn
+	spare  []*turn // for reuse
+	agenda agenda
+	ids    *mathrand.ChaCha8
+	closed bool
+
+	renewing bool // the renewer runs
+
+	leftovers []leftover
+	cleaning  bool          // the cleaner runs
+	until     time.Duration // when the cleaner stops; 0 before Close
+}
+
+func newTable() table {
+	return table{turns: make(map[string]*turn), ids: newIDs(), agenda: agenda{armed: never}}
+}
+
+// turn returns the turn of a key.
+func (t *table) turn(key string) *turn {
+	of := t.turns[key]
+	if of != nil {
+		return of
+	}
+	if n := len(t.spare); n > 0 {
+		of, t.spare = t.spare[n-1], t.spare[:n-1]
+	} else {
+		of = new(turn)
+	}
+	of.key = key
+	t.turns[key] = of
+	return of
+}
+
+// maxSpare bounds the turns that are kept for reuse.
+const maxSpare = 64
+
+// pump calls the waiter that becomes the contender. It removes a turn that nothing needs.
+func (t *table) pump(of *turn) {
+	if w := of.next(); w != nil {
+		w.call(nil, nil)
+		return
+	}
+	t.tidy(of)
+}
+
+func (t *table) tidy(of *turn) {
+	if !of.unused() {
+		return
+	}
+	delete(t.turns, of.key)
+	if len(t.spare) < maxSpare {
+		*of = turn{leases: of.leases}
+		t.spare = append(t.spare, of)
+	}
+}
+
+// lease makes the lease of a new claim.
+func (t *table) lease(of *turn, want Terms, owner string) *lease {
+	return &lease{
+		turn:    of,
+		noRenew: want.NoRenew,
+		claims: [1]driver.Claim{{
+			Key:    of.key,
+			ID:     t.newID(),
+			Weight: want.Weight,
+			Limit:  want.Limit,
+			TTL:    want.TTL,
+			Span:   1,
+			Owner:  owner,
+			Note:   want.Note,
+		}},
+	}
+}
+
+// drop removes a lease and lets the first waiter contend. It reports true for the call that
+// removed the lease.
+func (t *table) drop(l *lease) bool {
+	first := l.turn.dismiss(l)
+	if first {
+		t.pump(l.turn)
+	}
+	return first
+}
+
+// close ends every wait. It returns the holds, and the leases of dropped holds. It reports
+// false if the table was closed before.
+func (t *table) close() (holds []*Hold, dropped []*lease, ok bool) {
+	if t.closed {
+		return nil, nil, false
+	}
+	t.closed = true
+	for _, turn := range t.turns {
+		for w := turn.queue.first; w != nil; w = turn.queue.first {
+			turn.queue.remove(w)
+			w.closed = true
+			w.call(nil, nil)
+		}
+		for _, l := range turn.leases {
+			if h := l.holder(); h != nil {
+				holds = append(holds, h)
+			} else {
+				dropped = append(dropped, l)
+			}
+		}
+	}
+	return holds, dropped, true
+}
+
+// newID returns a claim id: 128 random bits, never used again.
+func (t *table) newID() string {
+	var id [16]byte
+	binary.NativeEndian.PutUint64(id[:8], t.ids.Uint64())
+	binary.NativeEndian.PutUint64(id[8:], t.ids.Uint64())
+	var text [32]byte
+	hex.Encode(text[:], id[:])
+	return string(text[:])
+}
+
+// newIDs returns the source of ids: a cipher stream, because a system call for every id
+// would take longer than all the rest of an uncontended lock.
+func newIDs() *mathrand.ChaCha8 {
+	var seed [32]byte
+	rand.Read(seed[:]) // never fails
+	return mathrand.NewChaCha8(seed)
+}
