@@ -61,7 +61,9 @@ func (r *renewer) look() *work {
 	t := r.lock()
 	defer r.unlock()
 	w := t.agenda.due(r.now(), t.closed)
-	r.busy.Add(len(w.rounds))
+	for range w.rounds { // Add(0) would disturb a Close that waits
+		r.busy.Add(1)
+	}
 	return w
 }
 
