@@ -39,7 +39,7 @@
 //   - A second request that should fail instead of waiting: [Locker.TryLock].
 //   - Readers and writers: [Shared]. At most n holders at once: [Slots].
 //   - Several keys at once, without deadlock: [Locker.LockAll].
-//   - A scheduled job that only one node should run: TryLock with [AtLeast].
+//   - A scheduled job that only one node should run: TryLock with [MinHold].
 //   - A test of code that takes locks: package locktest.
 //
 // Use one Locker per process and store, and share the Locker: the goroutines of the

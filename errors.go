@@ -40,8 +40,8 @@ var (
 	// retry cannot help.
 	ErrInvalid = driver.ErrInvalid
 
-	// ErrKey is the ErrInvalid of a key that is empty, too long or not UTF-8.
-	ErrKey = fmt.Errorf("%w: not a key", ErrInvalid)
+	// ErrInvalidKey is the ErrInvalid of a key that is empty, too long or not UTF-8.
+	ErrInvalidKey = fmt.Errorf("%w: not a key", ErrInvalid)
 
 	// ErrNotFenced: Fenced was requested, but the store has no fencing tokens.
 	ErrNotFenced = engine.ErrNotFenced
@@ -75,7 +75,7 @@ func wrap(op, key string, err error) error {
 // An inputError describes a wrong argument, in its own words.
 type inputError struct {
 	error
-	kind error // ErrInvalid or ErrKey
+	kind error // ErrInvalid or ErrInvalidKey
 }
 
 func (e inputError) Is(target error) bool { return errors.Is(e.kind, target) }
@@ -99,7 +99,7 @@ type HeldError struct {
 	Owner string        // "" if unknown
 	Note  string        // the holder's note
 	Since time.Time     // by the store's clock; zero if unknown
-	Retry time.Duration // when the holder's lease expires without a renewal; 0 if unknown
+	Left  time.Duration // when the holder's lease expires without a renewal; 0 if unknown
 	Err   error         // why the store would refuse the lock even without the holder; mostly nil
 
 	here bool // the Locker that was asked is itself the holder
@@ -126,8 +126,8 @@ func (e *HeldError) Error() string {
 	if !e.Since.IsZero() {
 		fmt.Fprintf(&b, " since %s", e.Since.Format(time.RFC3339))
 	}
-	if e.Retry > 0 {
-		fmt.Fprintf(&b, ", for another %v unless renewed", e.Retry.Round(time.Millisecond))
+	if e.Left > 0 {
+		fmt.Fprintf(&b, ", for another %v unless renewed", e.Left.Round(time.Millisecond))
 	}
 	return b.String()
 }
@@ -138,7 +138,7 @@ func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 func (e *HeldError) Unwrap() error { return e.Err }
 
 func heldError(r *engine.Refusal) error {
-	return &HeldError{Owner: r.Owner, Note: r.Note, Since: r.Since, Retry: r.Left, Err: r.Err, here: r.Here}
+	return &HeldError{Owner: r.Owner, Note: r.Note, Since: r.Since, Left: r.Left, Err: r.Err, here: r.Here}
 }
 
 // A LossReason is why a lock was lost, in a word or two.

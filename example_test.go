@@ -108,13 +108,13 @@ func ExampleSlots() {
 	// true
 }
 
-func ExampleAtLeast() {
+func ExampleMinHold() {
 	ctx := context.Background()
 	locks := holdfast.New(memlock.New(), nil)
 	defer locks.Close()
 
 	nightly := func() error {
-		lock, err := locks.TryLock(ctx, "nightly", holdfast.AtLeast(time.Hour))
+		lock, err := locks.TryLock(ctx, "nightly", holdfast.MinHold(time.Hour))
 		if err != nil {
 			return err
 		}

@@ -28,8 +28,8 @@ type Group struct {
 // with [Wait].
 func (lk *Locker) LockAll(ctx context.Context, keys []string, opts ...LockOption) (*Group, error) {
 	sorted := slices.Compact(slices.Sorted(slices.Values(keys)))
-	if len(sorted) == 0 || len(sorted) > MaxKeys {
-		return nil, invalid(ErrInvalid, fmt.Errorf("holdfast: lockall: %d keys; it must be from 1 to %d", len(sorted), MaxKeys))
+	if len(sorted) == 0 || len(sorted) > MaxGroup {
+		return nil, invalid(ErrInvalid, fmt.Errorf("holdfast: lockall: %d keys; it must be from 1 to %d", len(sorted), MaxGroup))
 	}
 	s, err := lk.settings(opts)
 	if err != nil {

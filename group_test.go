@@ -81,7 +81,7 @@ func TestLockAllEndsWithItsContext(t *testing.T) {
 func TestGroupUnlocksAtOnce(t *testing.T) {
 	simulate(t, func(b *bench) {
 		lk := b.open(nil)
-		g, err := lk.LockAll(b.Context(), manyKeys(MaxKeys))
+		g, err := lk.LockAll(b.Context(), manyKeys(MaxGroup))
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -91,7 +91,7 @@ func TestGroupUnlocksAtOnce(t *testing.T) {
 			b.Errorf("Unlock on a store that hangs: %v", err)
 		}
 		if got := time.Since(start); got > 4*time.Second {
-			b.Errorf("%d locks took %v, want no longer than one", MaxKeys, got)
+			b.Errorf("%d locks took %v, want no longer than one", MaxGroup, got)
 		}
 		b.store.set(func(f *faulty) { f.release = nil })
 	})

@@ -31,7 +31,7 @@ func TestBadInput(t *testing.T) {
 			{"k", []LockOption{Retry(3, -time.Second)}, "Retry(3, -1s)"},
 			{"k", []LockOption{Retry(3, 0), Wait(time.Second)}, "exclude"},
 			{"k", []LockOption{MaxHold(0)}, "MaxHold(0s)"},
-			{"k", []LockOption{AtLeast(-1)}, "AtLeast(-1ns)"},
+			{"k", []LockOption{MinHold(-1)}, "MinHold(-1ns)"},
 			{"k", []LockOption{Slots(0)}, "Slots(0)"},
 			{"k", []LockOption{Slots(-3)}, "Slots(-3)"},
 			{"k", []LockOption{Slots(1 << 30)}, "Slots("},
@@ -55,8 +55,8 @@ func TestBadInput(t *testing.T) {
 				if !errors.As(err, &e) || e.Key != c.key || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 					b.Errorf("key %.20q: error %v, want one that names the key and says %q", c.key, err, c.want)
 				}
-				if !errors.Is(err, ErrInvalid) || errors.Is(err, ErrKey) != (c.key != "k") {
-					b.Errorf("key %.20q: error %v matches ErrInvalid: %v, ErrKey: %v", c.key, err, errors.Is(err, ErrInvalid), errors.Is(err, ErrKey))
+				if !errors.Is(err, ErrInvalid) || errors.Is(err, ErrInvalidKey) != (c.key != "k") {
+					b.Errorf("key %.20q: error %v matches ErrInvalid: %v, ErrInvalidKey: %v", c.key, err, errors.Is(err, ErrInvalid), errors.Is(err, ErrInvalidKey))
 				}
 			}
 		}

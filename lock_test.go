@@ -21,7 +21,7 @@ func TestLockExcludesOtherLockers(t *testing.T) {
 		if !errors.Is(err, ErrHeld) || !errors.As(err, &held) {
 			b.Fatalf("TryLock of a held key: %v, want ErrHeld", err)
 		}
-		if held.Owner != "one" || held.Note != "nightly" || held.Retry <= 0 || held.Since.IsZero() {
+		if held.Owner != "one" || held.Note != "nightly" || held.Left <= 0 || held.Since.IsZero() {
 			b.Errorf("refusal says %+v, want owner one, note nightly, a time left and a start", held)
 		}
 		b.unlock(first)
@@ -40,7 +40,7 @@ func TestTryLockHeldHereAsksNoStore(t *testing.T) {
 		b.store.seen()
 		_, err := lk.TryLock(b.Context(), "k")
 		var held *HeldError
-		if !errors.As(err, &held) || held.Owner != "me" || held.Note != "mine" || held.Retry <= 0 {
+		if !errors.As(err, &held) || held.Owner != "me" || held.Note != "mine" || held.Left <= 0 {
 			b.Errorf("TryLock: %v, want held by me with note and time left", err)
 		}
 		if c := b.store.seen(); c.acquire != 0 {
@@ -258,7 +258,7 @@ func TestHoldersAndBreak(t *testing.T) {
 // A store that does not answer holds Close up for seconds, however many locks
 // there are.
 func TestCloseIsBoundedWhenTheStoreHangs(t *testing.T) {
-	for name, opts := range map[string][]LockOption{"released": nil, "left": {AtLeast(time.Hour)}} {
+	for name, opts := range map[string][]LockOption{"released": nil, "left": {MinHold(time.Hour)}} {
 		t.Run(name, func(t *testing.T) {
 			simulate(t, func(b *bench) {
 				lk := New(unclosed{b.store}, &Options{TTL: time.Hour})

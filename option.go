@@ -20,7 +20,7 @@ const (
 	MinTTL   = 100 * time.Millisecond
 	MaxTTL   = 24 * time.Hour
 	MaxSlots = 1 << 20
-	MaxKeys  = 64 // of one LockAll
+	MaxGroup = 64 // of one LockAll
 
 	maxDuration = 366 * 24 * time.Hour
 )
@@ -195,13 +195,13 @@ func MaxHold(d time.Duration) LockOption {
 	})
 }
 
-// AtLeast keeps the key locked for at least d after the lock was acquired, even if the lock
+// MinHold keeps the key locked for at least d after the lock was acquired, even if the lock
 // is released before d is over, and even if the process exits after that release. So a
 // quick scheduled job is not run again by the next node, whose clock is a little late. A
 // lost lock keeps the key no longer than its TTL.
-func AtLeast(d time.Duration) LockOption {
+func MinHold(d time.Duration) LockOption {
 	return option(func(s *settings) {
-		s.positive("AtLeast", d)
+		s.positive("MinHold", d)
 		s.MinHold = d
 	})
 }
@@ -292,10 +292,10 @@ func (s *settings) weigh() {
 // storedKey checks a caller's key and adds the prefix.
 func (lk *Locker) storedKey(key string) (string, error) {
 	if err := driver.CheckKey(key); err != nil {
-		return "", invalid(ErrKey, err)
+		return "", invalid(ErrInvalidKey, err)
 	}
 	if n := len(lk.opts.Prefix) + len(key); n > driver.MaxKey {
-		return "", invalid(ErrKey, fmt.Errorf("the key has %d bytes with its prefix; it must have at most %d", n, driver.MaxKey))
+		return "", invalid(ErrInvalidKey, fmt.Errorf("the key has %d bytes with its prefix; it must have at most %d", n, driver.MaxKey))
 	}
 	return lk.opts.Prefix + key, nil
 }

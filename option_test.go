@@ -84,21 +84,21 @@ func TestAtLeastKeepsTheKey(t *testing.T) {
 	simulate(t, func(b *bench) {
 		lk, other := b.open(nil), b.open(nil)
 		start := time.Now()
-		l := b.lock(lk, "job", AtLeast(time.Minute))
+		l := b.lock(lk, "job", MinHold(time.Minute))
 		time.Sleep(10 * time.Second)
 		b.unlock(l)
 		if err := lk.Close(); err != nil {
 			b.Errorf("Close: %v", err)
 		}
 		if _, err := other.TryLock(b.Context(), "job"); !errors.Is(err, ErrHeld) {
-			b.Errorf("10s into AtLeast(1m): %v, want ErrHeld", err)
+			b.Errorf("10s into MinHold(1m): %v, want ErrHeld", err)
 		}
 		next := b.lock(other, "job")
 		if got := time.Since(start); got < time.Minute || got > time.Minute+time.Second {
 			b.Errorf("the next lock came %v after the first, want 1m", got)
 		}
 		b.unlock(next)
-		long := b.lock(other, "job", AtLeast(time.Second))
+		long := b.lock(other, "job", MinHold(time.Second))
 		time.Sleep(2 * time.Second)
 		b.unlock(long)
 		b.free(other, "job")

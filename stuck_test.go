@@ -75,7 +75,7 @@ func TestErrorsCutLongKeys(t *testing.T) {
 	defer lk.Close()
 	key := strings.Repeat("k", 10<<20)
 	_, err := lk.Lock(t.Context(), key)
-	if !errors.Is(err, holdfast.ErrKey) || len(err.Error()) > 300 || !strings.Contains(err.Error(), "10485760 bytes") {
+	if !errors.Is(err, holdfast.ErrInvalidKey) || len(err.Error()) > 300 || !strings.Contains(err.Error(), "10485760 bytes") {
 		t.Errorf("the error has %d bytes", len(err.Error()))
 	}
 }

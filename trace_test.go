@@ -49,7 +49,7 @@ func TestTraceTellsTheLifeOfALock(t *testing.T) {
 			b.Error(err)
 		}
 		b.unlock(l)
-		if _, err := lk.Lock(b.Context(), ""); !errors.Is(err, ErrKey) {
+		if _, err := lk.Lock(b.Context(), ""); !errors.Is(err, ErrInvalidKey) {
 			b.Error(err)
 		}
 		synctest.Wait()

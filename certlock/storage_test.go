@@ -100,7 +100,7 @@ func TestNotHeld(t *testing.T) {
 			t.Errorf("RenewLockLease of another's lock: %v", err)
 		}
 		tryLock(t, b, false)
-		if ok, err := b.TryLock(t.Context(), ""); ok || !errors.Is(err, holdfast.ErrKey) {
+		if ok, err := b.TryLock(t.Context(), ""); ok || !errors.Is(err, holdfast.ErrInvalidKey) {
 			t.Errorf("TryLock without a name: %v, %v", ok, err)
 		}
 		must(t, a.Unlock(t.Context(), name))

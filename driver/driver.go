@@ -154,9 +154,9 @@ type Grant struct {
 	// until the claim is released or the store reports its loss.
 	TTL time.Duration
 
-	// Retry and Holder explain a refusal as far as the store knows: when the blocking
+	// Left and Holder explain a refusal as far as the store knows: when the blocking
 	// claim expires, and who owns the blocking claim.
-	Retry  time.Duration
+	Left   time.Duration
 	Holder Holder
 
 	// Pause, in a refusal, is about how long the caller should wait before it asks again

@@ -34,7 +34,7 @@ func NewParams(u *url.URL) *Params {
 }
 
 // String returns the named parameter, or otherwise if the parameter is absent.
-func (p *Params) String(name, otherwise string) string {
+func (p *Params) Text(name, otherwise string) string {
 	p.known = append(p.known, name)
 	if !p.values.Has(name) {
 		return otherwise
@@ -96,7 +96,7 @@ func (p *Params) Duration(name string, otherwise, low, high time.Duration) time.
 // Parse returns the named parameter as parsed by parser. want completes the sentence "is
 // not ..." for a value that parser rejects.
 func Parse[T any](p *Params, name string, otherwise T, want string, parser func(string) (T, error)) T {
-	text := p.String(name, "")
+	text := p.Text(name, "")
 	if !p.values.Has(name) {
 		return otherwise
 	}

@@ -22,7 +22,7 @@ var careless = []string{
 func TestNoSecretsInErrors(t *testing.T) {
 	Register("careless", func(_ context.Context, u *url.URL) (Store, error) {
 		p := NewParams(u)
-		p.String("sentinel_password", "")
+		p.Text("sentinel_password", "")
 		p.Int("wait", 0, 0, 10)
 		return nil, errors.Join(errors.New("this store fails at "+u.Host), p.Err())
 	})
@@ -96,7 +96,7 @@ func TestUnknownParameters(t *testing.T) {
 		}
 		p := NewParams(u)
 		p.Int("one", 0, 0, 9)
-		p.String("two", "")
+		p.Text("two", "")
 		if err := p.Err(); fmt.Sprint(err) != "wrong store URL: "+want {
 			t.Errorf("%s: %v, want %s", query, err, want)
 		}

@@ -156,8 +156,8 @@ var acquireRules = []rule{
 			holder := e.exclusive("the one in the way")
 			fence := a.granted(holder).Fence
 			g := b.refused(e.exclusive("other"))
-			if g.Retry < 0 || g.Retry > long || e.has(Expiry) && g.Retry < long/2 {
-				e.failf("Retry is %v, while the holder has about %v left", g.Retry, long)
+			if g.Left < 0 || g.Left > long || e.has(Expiry) && g.Left < long/2 {
+				e.failf("Retry is %v, while the holder has about %v left", g.Left, long)
 			}
 			want := driver.Holder{ID: driver.PublicID(holder.ID), Owner: holder.Owner, Note: holder.Note, Fence: fence}
 			got := driver.Holder{ID: g.Holder.ID, Owner: g.Holder.Owner, Note: g.Holder.Note, Fence: g.Holder.Fence}

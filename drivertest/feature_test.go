@@ -31,7 +31,7 @@ var limited = map[Feature]func(*ways){
 	},
 	Details: func(w *ways) {
 		w.after(func(_ *book.Book, _ driver.Claim, g *driver.Grant) error {
-			g.Retry, g.Holder = 0, driver.Holder{}
+			g.Left, g.Holder = 0, driver.Holder{}
 			return nil
 		})
 	},
@@ -50,7 +50,7 @@ var limited = map[Feature]func(*ways){
 			}
 		})
 		w.after(func(_ *book.Book, _ driver.Claim, g *driver.Grant) error {
-			g.TTL, g.Retry, g.Holder.Left = 0, 0, 0
+			g.TTL, g.Left, g.Holder.Left = 0, 0, 0
 			return nil
 		})
 		w.showing(func(h *driver.Holder, _ book.Entry) { h.Left = 0 })

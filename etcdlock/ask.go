@@ -78,7 +78,7 @@ func (a *ask) ask(ctx context.Context) (g driver.Grant, err error) {
 		c = a.enter(a.Claim, a.lease)
 	case c.state == ending:
 		a.mu.Unlock()
-		return driver.Grant{Retry: pause}, nil
+		return driver.Grant{Left: pause}, nil
 	default:
 		was = c.state
 	}
@@ -89,7 +89,7 @@ func (a *ask) ask(ctx context.Context) (g driver.Grant, err error) {
 	if was == held {
 		err := a.extend(ctx, a.Claim, a.began)
 		if errors.Is(err, driver.ErrLost) {
-			return driver.Grant{Retry: pause}, nil // until the claim is removed
+			return driver.Grant{Left: pause}, nil // until the claim is removed
 		}
 		return a.answer(), err
 	}
@@ -121,7 +121,7 @@ func (a *ask) rest(ctx context.Context, p place, g driver.Grant) (driver.Grant, 
 	}
 	g.TTL = min(g.TTL, left[p.lease])
 	if g.TTL <= 0 {
-		return driver.Grant{Retry: pause}, nil
+		return driver.Grant{Left: pause}, nil
 	}
 	return g, nil
 }
@@ -157,7 +157,7 @@ func (a *ask) settle(v view, mine bool, err error) (g driver.Grant, moves bool, 
 		}
 		return g, false, err
 	case c.state == ending:
-		return driver.Grant{Retry: pause}, false, nil
+		return driver.Grant{Left: pause}, false, nil
 	case !mine:
 		if !c.loose { // otherwise the reaper handles a late request
 			a.drop(c)
@@ -181,7 +181,7 @@ func (a *ask) settle(v view, mine bool, err error) (g driver.Grant, moves bool, 
 		g = v.line[:i].refusal()
 		g.Floor = c.token() - 1
 		if c.state == asking || c.ahead.fits(c.Weight, c.Limit) {
-			g.Retry = pause // The queue has changed since the read.
+			g.Left = pause // The queue has changed since the read.
 		}
 		a.stand(c, a.began.Add(a.Alive()))
 	default:

@@ -189,5 +189,5 @@ func (l line) refusal() driver.Grant {
 	if len(l) == 0 {
 		return driver.Grant{}
 	}
-	return driver.Grant{Retry: l[0].TTL, Holder: l[0].holder()}
+	return driver.Grant{Left: l[0].TTL, Holder: l[0].holder()}
 }

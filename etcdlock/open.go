@@ -79,8 +79,8 @@ func connect(ctx context.Context, config clientv3.Config) (*clientv3.Client, err
 // parse reads a URL.
 func parse(u *url.URL) (config clientv3.Config, opts *Options, err error) {
 	p := driver.NewParams(u)
-	opts = &Options{Prefix: p.String("prefix", DefaultPrefix)}
-	ca, cert, key := p.String("ca", ""), p.String("cert", ""), p.String("key", "")
+	opts = &Options{Prefix: p.Text("prefix", DefaultPrefix)}
+	ca, cert, key := p.Text("ca", ""), p.Text("cert", ""), p.Text("key", "")
 	if err := p.Err(); err != nil {
 		return config, nil, err
 	}

@@ -30,7 +30,7 @@ func TestClaimOfAnotherHost(t *testing.T) {
 			version.seq++
 			a.must(version.write(h, next, text))
 
-			if g := b.refused(exclusive("key")); g.Retry != 0 || g.Holder.Left != 0 || g.Holder.Owner != c.Owner {
+			if g := b.refused(exclusive("key")); g.Left != 0 || g.Holder.Left != 0 || g.Holder.Owner != c.Owner {
 				t.Errorf("refused with %+v, want no time that nobody knows", g)
 			}
 			list, err := b.Holders(t.Context(), "key")

@@ -130,8 +130,8 @@ func (sec *section) acquire(c driver.Claim) (driver.Grant, error) {
 	if g.OK {
 		sec.claim(c.ID, session)
 	}
-	if g.Retry > forever/2 {
-		g.Retry, g.Holder.Left = 0, 0
+	if g.Left > forever/2 {
+		g.Left, g.Holder.Left = 0, 0
 	}
 	return g, err
 }

@@ -19,7 +19,7 @@ func ExampleWrap() {
 	defer locks.Close()
 
 	engine := gin.New()
-	perAccount := httplock.Middleware(locks, httplock.PathValue("id"), nil)
+	perAccount := httplock.Locked(locks, httplock.PathValue("id"), nil)
 	engine.POST("/accounts/:id/withdraw", ginlock.Wrap(perAccount), func(c *gin.Context) {
 		ctx := c.Request.Context() // ends if the lock is lost
 		lock, _ := holdfast.FromContext(ctx)

@@ -6,7 +6,7 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// Wrap makes a gin middleware of a net/http middleware, such as httplock.Middleware,
+// Wrap makes a gin middleware of a net/http middleware, such as httplock.Locked,
 // httplock.Once or httplock.Fenced. Use Wrap for a route, a group or the engine.
 //
 // A request that the guard answers itself is aborted: no further gin handler runs. Later

@@ -73,7 +73,7 @@ func TestRefusedRequestIsAborted(t *testing.T) {
 			t.Error("the request of the guard is left behind")
 		}
 	})
-	account := ginlock.Wrap(httplock.Middleware(locks, httplock.PathValue("id"), nil))
+	account := ginlock.Wrap(httplock.Locked(locks, httplock.PathValue("id"), nil))
 	engine.POST("/accounts/:id", account, func(c *gin.Context) {
 		calls++
 		if lock, ok := holdfast.FromContext(c.Request.Context()); !ok || lock.Key() != "path/id/7" {
@@ -206,7 +206,7 @@ func TestUnknownRoute(t *testing.T) {
 // A handler under Middleware has the writer of gin, and can flush.
 func TestStream(t *testing.T) {
 	engine, end := gin.New(), make(chan struct{})
-	engine.GET("/events/:id", ginlock.Wrap(httplock.Middleware(newLocks(t), httplock.PathValue("id"), nil)), func(c *gin.Context) {
+	engine.GET("/events/:id", ginlock.Wrap(httplock.Locked(newLocks(t), httplock.PathValue("id"), nil)), func(c *gin.Context) {
 		c.SSEvent("message", "first")
 		c.Writer.Flush()
 		select {

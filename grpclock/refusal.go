@@ -122,10 +122,10 @@ func cut(ended, cause error) error {
 func notLocked(key string, err error) error {
 	var held *holdfast.HeldError
 	switch {
-	case errors.Is(err, holdfast.ErrKey):
+	case errors.Is(err, holdfast.ErrInvalidKey):
 		return badKey(err)
 	case errors.As(err, &held):
-		return refuse(Refusal{Reason: LockHeld, Key: key, Retry: held.Retry}, err, "another call has the lock")
+		return refuse(Refusal{Reason: LockHeld, Key: key, Retry: held.Left}, err, "another call has the lock")
 	case errors.Is(err, holdfast.ErrLost):
 		return refuse(Refusal{Reason: LockLost, Key: key}, err, "an operator has ended the wait for the lock")
 	case unreachable(err), errors.Is(err, holdfast.ErrClosed):

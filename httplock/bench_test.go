@@ -10,10 +10,10 @@ import (
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
-// BenchmarkMiddleware serves one request over and over, over a memory store: what is
+// BenchmarkLocked serves one request over and over, over a memory store: what is
 // beyond "none" is what the middleware costs. The handler takes the context as it is,
 // and net/http makes one that can be cancelled for each request.
-func BenchmarkMiddleware(b *testing.B) {
+func BenchmarkLocked(b *testing.B) {
 	locks := newLocks(b, memlock.New())
 	done := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	header := httplock.Header("Order")
@@ -22,9 +22,9 @@ func BenchmarkMiddleware(b *testing.B) {
 		handler http.Handler
 	}{
 		{"none", done},
-		{"function", httplock.Middleware(locks, order, nil)(done)},
-		{"header", httplock.Middleware(locks, header, nil)(done)},
-		{"joined", httplock.Middleware(locks, httplock.Join(header, httplock.Route), nil)(done)},
+		{"function", httplock.Locked(locks, order, nil)(done)},
+		{"header", httplock.Locked(locks, header, nil)(done)},
+		{"joined", httplock.Locked(locks, httplock.Join(header, httplock.Route), nil)(done)},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			w, r := httptest.NewRecorder(), newRequest("7")

@@ -4,7 +4,7 @@
 // ginlock, for echo a wrapper as in examples/http; docs/http.md explains the mistakes in
 // the obvious wrappers.
 //
-//	guard := httplock.Middleware(locks, httplock.User(userOf), nil)
+//	guard := httplock.Locked(locks, httplock.User(userOf), nil)
 //	mux.Handle("POST /exports", guard(exports))
 //
 //	idempotent := httplock.Once(locks, records, &httplock.OnceOptions{Scope: httplock.User(userOf)})
@@ -12,7 +12,7 @@
 //
 // # Which middleware
 //
-//   - Requests must not overlap, such as two exports of a user: [Middleware].
+//   - Requests must not overlap, such as two exports of a user: [Locked].
 //     The second request gets 409, or waits for its turn.
 //   - Requests must take effect once, however often they are sent, such as a form
 //     submitted twice or a payment retried: [Once]. Repeats get the response of the

@@ -32,12 +32,12 @@ func signedIn(user string, next http.Handler) http.Handler {
 	})
 }
 
-func ExampleMiddleware() {
+func ExampleLocked() {
 	locks := holdfast.New(memlock.New(), nil) // or holdfast.Open of your store
 	defer locks.Close()
 	mux := http.NewServeMux()
 
-	perAccount := httplock.Middleware(locks, httplock.PathValue("id"), nil)
+	perAccount := httplock.Locked(locks, httplock.PathValue("id"), nil)
 	mux.Handle("POST /accounts/{id}/withdraw", perAccount(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := r.Context() // ends if the lock is lost
 		lock, _ := holdfast.FromContext(ctx)
@@ -50,11 +50,11 @@ func ExampleMiddleware() {
 	// Output: 200 nobody else withdraws from path/id/42
 }
 
-func ExampleMiddleware_options() {
+func ExampleLocked_options() {
 	locks := holdfast.New(memlock.New(), nil)
 	defer locks.Close()
 
-	perUser := httplock.Middleware(locks, httplock.Join(httplock.User(currentUser), httplock.Route), &httplock.Options{
+	perUser := httplock.Locked(locks, httplock.Join(httplock.User(currentUser), httplock.Route), &httplock.Options{
 		Lock: []holdfast.LockOption{
 			holdfast.Wait(2 * time.Second),    // then 409; without it, at once
 			holdfast.MaxHold(5 * time.Minute), // for handlers that hang

@@ -100,7 +100,7 @@ func TestBadForms(t *testing.T) {
 	limited.Body = http.MaxBytesReader(nil, limited.Body, 10)
 	streamed := post(urlencoded, "token=7&more="+big)
 	streamed.ContentLength = -1
-	h := httplock.Middleware(newLocks(t, memlock.New()), httplock.Form("token"), nil)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+	h := httplock.Locked(newLocks(t, memlock.New()), httplock.Form("token"), nil)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		t.Error("the handler was called")
 	}))
 	for _, c := range []struct {

@@ -71,9 +71,9 @@ func TestBadKeys(t *testing.T) {
 		"or not UTF-8":                {order, "\xff"},
 		"Send an Order header. Twice": {httplock.Join(httplock.Route, httplock.Required(order, "Send an Order header. Twice")), ""},
 	} {
-		wantProblem(t, serve(httplock.Middleware(locks, c.key, nil)(work), newRequest(c.order)), http.StatusBadRequest, want)
+		wantProblem(t, serve(httplock.Locked(locks, c.key, nil)(work), newRequest(c.order)), http.StatusBadRequest, want)
 	}
-	if w := serve(httplock.Middleware(locks, order, nil)(work), newRequest(strings.Repeat("k", 512))); w.Code != http.StatusCreated {
+	if w := serve(httplock.Locked(locks, order, nil)(work), newRequest(strings.Repeat("k", 512))); w.Code != http.StatusCreated {
 		t.Errorf("the longest key: %d %s", w.Code, w.Body)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// Options are the settings of [Middleware]. The zero value is ready to use.
+// Options are the settings of [Locked]. The zero value is ready to use.
 type Options struct {
 	// Lock has the options for acquiring the lock. A request that finds the lock held is
 	// refused at once. With a [holdfast.Wait] here, the request waits instead; the wait
@@ -31,7 +31,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Middleware lets one request per key through at a time, over all servers that use the same
+// Locked lets one request per key through at a time, over all servers that use the same
 // store. Other requests get 409 with Retry-After, at once or after waiting (see
 // [Options].Lock).
 //
@@ -50,7 +50,7 @@ type Options struct {
 //
 // The ResponseWriter is passed on unchanged. nil means the default options. An invalid
 // argument is logged, and answered to every request with 500.
-func Middleware(locks *holdfast.Locker, key KeyFunc, opts *Options) func(http.Handler) http.Handler {
+func Locked(locks *holdfast.Locker, key KeyFunc, opts *Options) func(http.Handler) http.Handler {
 	if opts == nil {
 		opts = &Options{}
 	}
@@ -62,7 +62,7 @@ func Middleware(locks *holdfast.Locker, key KeyFunc, opts *Options) func(http.Ha
 		failOpen: opts.FailOpen,
 	}
 	if locks == nil || key == nil {
-		return g.broken(errors.New("httplock.Middleware needs a Locker and a KeyFunc"))
+		return g.broken(errors.New("httplock.Locked needs a Locker and a KeyFunc"))
 	}
 	return func(next http.Handler) http.Handler {
 		g := g

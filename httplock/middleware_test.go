@@ -93,7 +93,7 @@ func TestOneRequestPerKeyAtATime(t *testing.T) {
 		var all sync.WaitGroup
 		for range 2 { // servers
 			opts := &httplock.Options{Lock: []holdfast.LockOption{holdfast.Wait(time.Minute)}}
-			h := httplock.Middleware(newLocks(t, shared{store}), order, opts)(work)
+			h := httplock.Locked(newLocks(t, shared{store}), order, opts)(work)
 			for range 20 {
 				all.Go(func() { serve(h, newRequest("7")) })
 			}
@@ -113,7 +113,7 @@ func (shared) Close() error { return nil }
 func TestHeldIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		work := newBusy()
-		h := httplock.Middleware(newLocks(t, memlock.New()), order, nil)(work)
+		h := httplock.Locked(newLocks(t, memlock.New()), order, nil)(work)
 		var first *httptest.ResponseRecorder
 		var all sync.WaitGroup
 		all.Go(func() { first = serve(h, newRequest("7")) })
@@ -145,7 +145,7 @@ func TestWaitHasALimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		work := newBusy()
 		opts := &httplock.Options{Lock: []holdfast.LockOption{holdfast.Wait(2 * time.Second)}}
-		h := httplock.Middleware(newLocks(t, memlock.New()), order, opts)(work)
+		h := httplock.Locked(newLocks(t, memlock.New()), order, opts)(work)
 		var all sync.WaitGroup
 		all.Go(func() { serve(h, newRequest("7")) })
 		<-work.begun
@@ -175,7 +175,7 @@ func TestWaitHasALimit(t *testing.T) {
 func TestTimeLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		work := newBusy()
-		guarded := httplock.Middleware(newLocks(t, memlock.New()), order, nil)(work)
+		guarded := httplock.Locked(newLocks(t, memlock.New()), order, nil)(work)
 		if w := serve(http.TimeoutHandler(guarded, time.Second, "too slow"), newRequest("7")); w.Code != http.StatusServiceUnavailable {
 			t.Errorf("answered with %d", w.Code)
 		}
@@ -216,7 +216,7 @@ func TestLostLockEndsTheContext(t *testing.T) {
 				Lock:   []holdfast.LockOption{holdfast.MaxHold(time.Minute), holdfast.Wait(time.Minute)},
 				Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			}
-			if serve(httplock.Middleware(locks, order, opts)(hang), newRequest("7")); lost == nil {
+			if serve(httplock.Locked(locks, order, opts)(hang), newRequest("7")); lost == nil {
 				t.Errorf("%s: the handler was not called", want)
 			}
 			if !strings.Contains(log.String(), "has lost its lock") || !strings.Contains(log.String(), string(want)) {
@@ -244,14 +244,14 @@ func TestStoreIsUnreachable(t *testing.T) {
 	})
 	locks := newLocks(t, outage{memlock.New()})
 	opts := httplock.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}
-	w := serve(httplock.Middleware(locks, order, &opts)(work), newRequest("7"))
+	w := serve(httplock.Locked(locks, order, &opts)(work), newRequest("7"))
 	wantProblem(t, w, http.StatusServiceUnavailable, "at the moment")
 	if strings.Contains(w.Body.String(), "secret") || !strings.Contains(log.String(), "secret.example") || served != 0 {
 		t.Errorf("the client was told %s, the log %s, and %d were served", w.Body, log.String(), served)
 	}
 	log.Reset()
 	opts.FailOpen = true
-	h := httplock.Middleware(locks, order, &opts)(work)
+	h := httplock.Locked(locks, order, &opts)(work)
 	if w := serve(h, newRequest("7")); w.Code != http.StatusOK || served != 1 || !strings.Contains(log.String(), "without its lock") {
 		t.Errorf("FailOpen: %d, %d were served, the log has %s", w.Code, served, log.String())
 	}
@@ -275,11 +275,11 @@ func TestMisuse(t *testing.T) {
 	bad := *opts
 	bad.Lock = []holdfast.LockOption{holdfast.TTL(time.Nanosecond)}
 	for want, h := range map[string]http.Handler{
-		"needs a Locker":       httplock.Middleware(nil, order, opts)(work),
-		"and a KeyFunc":        httplock.Middleware(locks, nil, opts)(work),
-		"TTL is 1ns":           httplock.Middleware(locks, order, &bad)(work),
-		"holds this lock":      httplock.Middleware(locks, order, opts)(httplock.Middleware(locks, order, opts)(work)),
-		"no such user, secret": httplock.Middleware(locks, func(*http.Request) (string, error) { return "", errors.New("no such user, secret") }, opts)(work),
+		"needs a Locker":       httplock.Locked(nil, order, opts)(work),
+		"and a KeyFunc":        httplock.Locked(locks, nil, opts)(work),
+		"TTL is 1ns":           httplock.Locked(locks, order, &bad)(work),
+		"holds this lock":      httplock.Locked(locks, order, opts)(httplock.Locked(locks, order, opts)(work)),
+		"no such user, secret": httplock.Locked(locks, func(*http.Request) (string, error) { return "", errors.New("no such user, secret") }, opts)(work),
 	} {
 		log.Reset()
 		w := serve(h, newRequest("7"))
@@ -289,7 +289,7 @@ func TestMisuse(t *testing.T) {
 		}
 	}
 	locks.Close()
-	wantProblem(t, serve(httplock.Middleware(locks, order, opts)(work), newRequest("7")), http.StatusServiceUnavailable, "at the moment")
+	wantProblem(t, serve(httplock.Locked(locks, order, opts)(work), newRequest("7")), http.StatusServiceUnavailable, "at the moment")
 }
 
 func TestResponder(t *testing.T) {
@@ -300,9 +300,9 @@ func TestResponder(t *testing.T) {
 		}
 		http.Error(w, "busy: "+r.URL.Path, http.StatusTeapot)
 	}}
-	inner := httplock.Middleware(newLocks(t, memlock.New()), order, nil)(http.NotFoundHandler())
-	h := httplock.Middleware(locks, order, opts)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if second := serve(httplock.Middleware(locks, order, opts)(inner), newRequest("7")); second.Code != http.StatusTeapot {
+	inner := httplock.Locked(newLocks(t, memlock.New()), order, nil)(http.NotFoundHandler())
+	h := httplock.Locked(locks, order, opts)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if second := serve(httplock.Locked(locks, order, opts)(inner), newRequest("7")); second.Code != http.StatusTeapot {
 			t.Errorf("answered with %d %s", second.Code, second.Body)
 		}
 		inner.ServeHTTP(w, r)
@@ -313,7 +313,7 @@ func TestResponder(t *testing.T) {
 }
 
 func TestOverhead(t *testing.T) {
-	h := httplock.Middleware(newLocks(t, memlock.New()), order, nil)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	h := httplock.Locked(newLocks(t, memlock.New()), order, nil)(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	w, r := httptest.NewRecorder(), newRequest("7")
 	allocations := func(h http.Handler) float64 {
 		return testing.AllocsPerRun(1000, func() {
@@ -334,7 +334,7 @@ func TestSilentStore(t *testing.T) {
 		defer locks.Close()
 		var log strings.Builder
 		opts := &httplock.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}
-		w := serve(httplock.Middleware(locks, order, opts)(http.NotFoundHandler()), newRequest("7"))
+		w := serve(httplock.Locked(locks, order, opts)(http.NotFoundHandler()), newRequest("7"))
 		wantProblem(t, w, http.StatusServiceUnavailable, "at the moment")
 		if !strings.Contains(log.String(), "not answered") {
 			t.Errorf("logged %q, want that the store has not answered", log.String())

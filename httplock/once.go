@@ -106,7 +106,7 @@ const ReplayedHeader = "Idempotent-Replayed"
 // If an effect must not happen twice even then, commit the effect with its record: see
 // package once.
 //
-// Put an [http.TimeoutHandler] around the middleware, as with [Middleware]. GET, HEAD,
+// Put an [http.TimeoutHandler] around the middleware, as with [Locked]. GET, HEAD,
 // OPTIONS and TRACE requests are served as usual, since they may be repeated. Other
 // requests that would switch protocols get 400, except to h2c, which a server may ignore.
 //

@@ -34,7 +34,7 @@ type Problem struct {
 //   - an [http.MaxBytesError]: 413
 //   - [once.ErrMismatch]: 422
 //   - a Problem: unchanged
-//   - [holdfast.ErrKey]: 400
+//   - [holdfast.ErrInvalidKey]: 400
 //   - every other [holdfast.ErrInvalid], [holdfast.ErrDeadlock], [holdfast.ErrNotFenced]: 500,
 //     since the program has made an impossible request
 //   - every other error: 503, since a store did not answer
@@ -48,7 +48,7 @@ func ProblemOf(err error) *Problem {
 	case errors.Is(err, holdfast.ErrHeld):
 		retry := time.Second
 		if errors.As(err, &held) {
-			retry = max(retry, held.Retry)
+			retry = max(retry, held.Left)
 		}
 		return &Problem{Status: http.StatusConflict, Detail: heldDetail, RetryAfter: retry, Err: err}
 	case errors.Is(err, holdfast.ErrLost):
@@ -61,7 +61,7 @@ func ProblemOf(err error) *Problem {
 		return p
 	case errors.Is(err, once.ErrMismatch):
 		return &Problem{Status: http.StatusUnprocessableEntity, Detail: "This key was used before, with another request.", Err: err}
-	case errors.Is(err, holdfast.ErrKey):
+	case errors.Is(err, holdfast.ErrInvalidKey):
 		return unfitKey(err)
 	case misconfigured(err):
 		return serverError(err)

@@ -26,15 +26,15 @@ func TestProblemOf(t *testing.T) {
 		status int
 		retry  string
 	}{
-		{&holdfast.HeldError{Retry: 2*time.Second + 1}, 409, "3"},
-		{&holdfast.HeldError{Retry: time.Millisecond}, 409, "1"},
+		{&holdfast.HeldError{Left: 2*time.Second + 1}, 409, "3"},
+		{&holdfast.HeldError{Left: time.Millisecond}, 409, "1"},
 		{&holdfast.HeldError{}, 409, "1"},
 		{fmt.Errorf("%w while %w", context.DeadlineExceeded, holdfast.ErrHeld), 409, "1"},
 		{&holdfast.LostError{Reason: holdfast.LossBroken}, 409, "1"},
 		{&fence.OutdatedError{Key: "k", Token: 1, Highest: 2}, 412, ""},
 		{&http.MaxBytesError{Limit: 7}, 413, ""},
 		{once.ErrMismatch, 422, ""},
-		{holdfast.ErrKey, 400, ""},
+		{holdfast.ErrInvalidKey, 400, ""},
 		{holdfast.ErrInvalid, 500, ""},
 		{holdfast.ErrDeadlock, 500, ""},
 		{holdfast.ErrNotFenced, 500, ""},
@@ -66,11 +66,11 @@ func TestDefaultLogger(t *testing.T) {
 	locks, records := newLocks(t, memlock.New()), new(once.Memory)
 	lost := func(*http.Request) (string, error) { return "", errors.New("no session") }
 	for want, guard := range map[string]func(http.Handler) http.Handler{
-		"needs a Locker and a KeyFunc":        httplock.Middleware(locks, nil, nil),
+		"needs a Locker and a KeyFunc":        httplock.Locked(locks, nil, nil),
 		"Scope must say whose keys these are": httplock.Once(locks, records, nil),
 		"httplock.Once needs a Locker":        httplock.Once(nil, records, &httplock.OnceOptions{Scope: httplock.Anyone}),
 		"httplock.Fenced needs Fences":        httplock.Fenced(nil, nil, nil),
-		"find the key: no session":            httplock.Middleware(locks, lost, &httplock.Options{FailOpen: true}),
+		"find the key: no session":            httplock.Locked(locks, lost, &httplock.Options{FailOpen: true}),
 		"method=POST path=/orders error=":     httplock.Once(locks, records, &httplock.OnceOptions{Scope: lost}),
 	} {
 		// A program may set its logger after it has made its routes.
@@ -83,7 +83,7 @@ func TestDefaultLogger(t *testing.T) {
 	}
 	text := setDefaultLogger(t)
 	silent := &httplock.Options{Logger: slog.New(slog.DiscardHandler)}
-	serve(httplock.Middleware(locks, nil, silent)(created), submit("a", "tea"))
+	serve(httplock.Locked(locks, nil, silent)(created), submit("a", "tea"))
 	for _, r := range []*http.Request{submit("", "tea"), submit("a", "tea"), submit("a", "milk")} { // mistakes of clients
 		serve(httplock.Once(locks, records, &httplock.OnceOptions{Scope: httplock.Anyone})(created), r)
 	}

@@ -71,7 +71,7 @@ func TestLockIsGivenBack(t *testing.T) {
 				t.Parallel()
 				locks := newLocks(t, memlock.New())
 				begun := make(chan struct{}, 1)
-				server := listen(t, protocol, httplock.Middleware(locks, order, nil)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				server := listen(t, protocol, httplock.Locked(locks, order, nil)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					begun <- struct{}{}
 					work(w, r)
 				})))
@@ -107,7 +107,7 @@ func TestLockIsGivenBack(t *testing.T) {
 func TestFilesOfFormsAreRemoved(t *testing.T) {
 	for _, protocol := range protocols {
 		for name, guard := range map[string]func(http.Handler) http.Handler{
-			"middleware": httplock.Middleware(newLocks(t, memlock.New()), order, nil),
+			"middleware": httplock.Locked(newLocks(t, memlock.New()), order, nil),
 			"once":       newOnce(t, httplock.OnceOptions{Key: order}),
 		} {
 			t.Run(protocol+" "+name, func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestFilesOfFormsAreRemoved(t *testing.T) {
 // A handler that has hijacked keeps the lock until it returns.
 func TestHijackedRequestKeepsItsLock(t *testing.T) {
 	locks := newLocks(t, memlock.New())
-	server := httptest.NewServer(httplock.Middleware(locks, order, nil)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewServer(httplock.Locked(locks, order, nil)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, rw, err := w.(http.Hijacker).Hijack()
 		if err != nil {
 			t.Error(err)

@@ -33,7 +33,7 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 // parse reads a URL.
 func parse(u *url.URL) (servers []string, opts *Options, err error) {
 	p := driver.NewParams(u)
-	opts = &Options{Prefix: p.String("prefix", DefaultPrefix), Conns: p.Int("conns", conns, 1, 1000)}
+	opts = &Options{Prefix: p.Text("prefix", DefaultPrefix), Conns: p.Int("conns", conns, 1, 1000)}
 	if err := p.Err(); err != nil {
 		return nil, nil, err
 	}

@@ -86,7 +86,7 @@ func TestLease(t *testing.T) {
 		}
 		time.Sleep(15*time.Second - time.Nanosecond)
 		b.Wait = false
-		if g := t.refused(b); g.Retry != 1 || g.Holder.ID != driver.PublicID("a") {
+		if g := t.refused(b); g.Left != 1 || g.Holder.ID != driver.PublicID("a") {
 			t.Errorf("refused with %+v, want a to be in the way for 1ns", g)
 		}
 		time.Sleep(time.Nanosecond)

@@ -39,7 +39,7 @@ type settings struct {
 func parse(u *url.URL) (*settings, error) {
 	p := driver.NewParams(u)
 	s := &settings{config: mysql.NewConfig()}
-	table := p.String("table", "")
+	table := p.Text("table", "")
 	if p.OneOf("mode", "lease", "session") == "session" {
 		s.session = &SessionOptions{Table: table}
 	} else {
@@ -49,10 +49,10 @@ func parse(u *url.URL) (*settings, error) {
 	mode := cmp.Or(
 		driver.Parse(p, "tls", "", "one of true, false, preferred, skip-verify", oneOf(tlsModes)),
 		driver.Parse(p, "ssl-mode", "", "one of VERIFY_IDENTITY, DISABLED, PREFERRED, REQUIRED", oneOf(sslModes)))
-	ca := cmp.Or(p.String("ca", ""), p.String("ssl-ca", ""))
-	cert := cmp.Or(p.String("cert", ""), p.String("ssl-cert", ""))
-	key := cmp.Or(p.String("key", ""), p.String("ssl-key", ""))
-	socket := p.String("socket", "")
+	ca := cmp.Or(p.Text("ca", ""), p.Text("ssl-ca", ""))
+	cert := cmp.Or(p.Text("cert", ""), p.Text("ssl-cert", ""))
+	key := cmp.Or(p.Text("key", ""), p.Text("ssl-key", ""))
+	socket := p.Text("socket", "")
 	// A server may have autocommit off. No server notices that a client has left while its
 	// statement waits for a row. A statement therefore waits a second, and is sent again if
 	// a caller still waits.
@@ -65,8 +65,8 @@ func parse(u *url.URL) (*settings, error) {
 	s.config.AllowCleartextPasswords = p.Bool("allowCleartextPasswords", false)
 	s.config.AllowOldPasswords = p.Bool("allowOldPasswords", false)
 	s.config.AllowFallbackToPlaintext = p.Bool("allowFallbackToPlaintext", false)
-	s.config.ConnectionAttributes = p.String("connectionAttributes", "")
-	s.config.ServerPubKey = p.String("serverPubKey", "")
+	s.config.ConnectionAttributes = p.Text("connectionAttributes", "")
+	s.config.ServerPubKey = p.Text("serverPubKey", "")
 	compress := p.Bool("compress", false)
 	p.Ignore(ignored...)
 	if err := p.Err(); err != nil {

@@ -49,7 +49,7 @@ type SessionOptions struct {
 // # What can go wrong
 //
 //   - Only exclusive locks. Readers and slots are refused, and so is a lock that is to
-//     outlive its process (holdfast.AtLeast). They need lease mode.
+//     outlive its process (holdfast.MinHold). They need lease mode.
 //   - A waiter polls: the server cannot notify a session of a released lock. The order is
 //     not FIFO, except within one process. If a process has had the key for a tenth of a
 //     second while other processes wait, it backs off for up to half a second, so that every

@@ -93,7 +93,7 @@ type Effect struct {
 // key as "once/" + key. The options are the options of Lock. [holdfast.Shared],
 // [holdfast.Slots] and [holdfast.Reenter] are refused, because an effect could then
 // have two owners. A lock store without fencing tokens is refused with
-// [holdfast.ErrNotFenced], a bad key with [holdfast.ErrKey], and other bad input with
+// [holdfast.ErrNotFenced], a bad key with [holdfast.ErrInvalidKey], and other bad input with
 // [holdfast.ErrInvalid].
 func Begin(ctx context.Context, locks *holdfast.Locker, records Records, key string, opts Options, lockOpts ...holdfast.LockOption) (*Effect, error) {
 	e := &Effect{key: key, records: records, retention: opts.Retention}
@@ -165,12 +165,12 @@ func (e *Effect) begin(caller context.Context, lock *holdfast.Lock, fingerprint 
 
 func (e *Effect) check(opts Options) error {
 	if err := driver.CheckKey(e.key); err != nil {
-		return &inputError{holdfast.ErrKey, err}
+		return &inputError{holdfast.ErrInvalidKey, err}
 	}
 	var words error
 	switch {
 	case len(e.key) > MaxKey:
-		return &inputError{holdfast.ErrKey, fmt.Errorf("the key has %d bytes; it must have at most %d", len(e.key), MaxKey)}
+		return &inputError{holdfast.ErrInvalidKey, fmt.Errorf("the key has %d bytes; it must have at most %d", len(e.key), MaxKey)}
 	case len(opts.Fingerprint) > MaxFingerprint:
 		words = fmt.Errorf("the fingerprint has %d bytes; it must have at most %d, such as a hash", len(opts.Fingerprint), MaxFingerprint)
 	case e.retention < time.Millisecond || e.retention > MaxRetention:

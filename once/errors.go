@@ -22,7 +22,7 @@ var (
 
 // An inputError describes an invalid argument, in its own words.
 type inputError struct {
-	kind  error // holdfast.ErrInvalid or holdfast.ErrKey
+	kind  error // holdfast.ErrInvalid or holdfast.ErrInvalidKey
 	words error
 }
 

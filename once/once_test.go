@@ -324,12 +324,12 @@ func TestBadInput(t *testing.T) {
 			"retention is -1ns": {"key", once.Options{Retention: -1}},
 			"from 1ms":          {"key", once.Options{Retention: 20 * 366 * 24 * time.Hour}},
 		} {
-			if _, err := once.Begin(d.Context(), d.locks, d.records, bad.key, bad.opts); !errors.Is(err, holdfast.ErrInvalid) || errors.Is(err, holdfast.ErrKey) != (bad.opts == once.Options{}) || !strings.Contains(err.Error(), want) {
+			if _, err := once.Begin(d.Context(), d.locks, d.records, bad.key, bad.opts); !errors.Is(err, holdfast.ErrInvalid) || errors.Is(err, holdfast.ErrInvalidKey) != (bad.opts == once.Options{}) || !strings.Contains(err.Error(), want) {
 				d.Errorf("%v, want it to say %q", err, want)
 			}
 		}
-		if err := once.Forget(d.Context(), d.locks, d.records, long); !errors.Is(err, holdfast.ErrKey) {
-			d.Errorf("Forget says %v, want ErrKey", err)
+		if err := once.Forget(d.Context(), d.locks, d.records, long); !errors.Is(err, holdfast.ErrInvalidKey) {
+			d.Errorf("Forget says %v, want ErrInvalidKey", err)
 		}
 		for want, opt := range map[string]holdfast.LockOption{
 			"Exclusive and Shared exclude each other":  holdfast.Shared(),

@@ -2,7 +2,7 @@
 // how long waiting and holding take, why locks are lost, and where in a trace the time
 // goes.
 //
-//	trace, err := otellock.New(&otellock.Options{Name: otellock.Before("/")})
+//	trace, err := otellock.New(&otellock.Options{Name: otellock.KeyPrefix("/")})
 //	if err != nil {
 //		return err
 //	}

@@ -19,7 +19,7 @@ func Example() {
 	reader := metric.NewManualReader() // in earnest, an exporter
 	trace, err := otellock.New(&otellock.Options{
 		Meters: metric.NewMeterProvider(metric.WithReader(reader)),
-		Name:   otellock.Before("/"), // "account" for "account/42"
+		Name:   otellock.KeyPrefix("/"), // "account" for "account/42"
 	})
 	if err != nil {
 		log.Fatal(err)

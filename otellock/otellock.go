@@ -69,7 +69,7 @@ func New(opts *Options) (*holdfast.Trace, error) {
 // Before returns an [Options].Name: the text before the first separator of a key, "account"
 // for "account/42". Keys without the separator are "other". The program must choose the
 // text: clients that choose the beginning of keys create unlimited names.
-func Before(separator string) func(key string) string {
+func KeyPrefix(separator string) func(key string) string {
 	return func(key string) string {
 		name, _, found := strings.Cut(key, separator)
 		if !found {

@@ -133,7 +133,7 @@ func TestMetrics(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := attribute.String("store", "memory")
-		s := look(t, "mem://", 2*time.Second, Options{Name: Before("/"), Attributes: []attribute.KeyValue{store}})
+		s := look(t, "mem://", 2*time.Second, Options{Name: KeyPrefix("/"), Attributes: []attribute.KeyValue{store}})
 		name := nameAttribute.String("account")
 		with := func(more ...attribute.KeyValue) []attribute.KeyValue { return append(more, store, name) }
 
@@ -236,7 +236,7 @@ func TestGauges(t *testing.T) {
 
 func TestSpans(t *testing.T) {
 	t.Parallel()
-	s := look(t, "mem://", time.Hour, Options{Name: Before("/"), Keys: true})
+	s := look(t, "mem://", time.Hour, Options{Name: KeyPrefix("/"), Keys: true})
 	s.unlock(s.lock(t.Context(), "account/41")) // belongs to no trace
 
 	ctx, parent := s.tracer.Start(t.Context(), "request")
@@ -305,7 +305,7 @@ func TestNoKeys(t *testing.T) {
 
 func TestBefore(t *testing.T) {
 	for key, want := range map[string]string{"account/42": "account", "a/b/c": "a", "plain": "other", "/x": "other", "": "other"} {
-		if got := Before("/")(key); got != want {
+		if got := KeyPrefix("/")(key); got != want {
 			t.Errorf("%q: %q, want %q", key, got, want)
 		}
 	}

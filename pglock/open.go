@@ -77,11 +77,11 @@ func parse(u *url.URL) (*pgxpool.Config, *Options, *SessionOptions, error) {
 	var session *SessionOptions
 	opts, conns, listen := &Options{}, 0, ""
 	if p.OneOf("mode", "lease", "session") == "session" {
-		session = &SessionOptions{Sequence: p.String("sequence", "")}
+		session = &SessionOptions{Sequence: p.Text("sequence", "")}
 	} else {
-		opts.Table = p.String("table", "")
+		opts.Table = p.Text("table", "")
 		conns = p.Int("conns", 0, 1, 100)
-		listen = p.String("listen", "")
+		listen = p.Text("listen", "")
 	}
 	params, password := forPgx(p)
 	if err := p.Err(); err != nil {

@@ -45,7 +45,7 @@ var ignored = []string{
 func forPgx(p *driver.Params) (params url.Values, password string) {
 	params = url.Values{}
 	for _, name := range passed {
-		if value := p.String(name, ""); value != "" {
+		if value := p.Text(name, ""); value != "" {
 			params.Set(name, value)
 		}
 	}
@@ -54,7 +54,7 @@ func forPgx(p *driver.Params) (params url.Values, password string) {
 	}
 	p.OneOf("gssencmode", "prefer", "disable") // pgx has no GSS encryption
 	p.Ignore(ignored...)
-	return params, p.String("password", "")
+	return params, p.Text("password", "")
 }
 
 // configure returns the configuration for the hosts of a URL; the hosts may be among the

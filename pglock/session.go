@@ -58,7 +58,7 @@ type SessionOptions struct {
 // # What can go wrong
 //
 //   - Only exclusive locks: readers and slots are refused, and so is a lock that must
-//     outlive its process (holdfast.AtLeast). Use lease mode for these.
+//     outlive its process (holdfast.MinHold). Use lease mode for these.
 //   - Not FIFO: when a lock is released, all waiting processes try at the same time.
 //     Within one process, waiters do queue.
 //   - Two keys whose hashes have the same 64 bits exclude each other. For a million keys

@@ -18,7 +18,7 @@ func TestHTTPRequestCostsOneLock(t *testing.T) {
 	t.Parallel()
 	server := servers.StartRedis(t)
 	locks := openLocker(t, server.URL())
-	h := httplock.Middleware(locks, httplock.Header("Order"), nil)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	h := httplock.Locked(locks, httplock.Header("Order"), nil)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusCreated)
 	}))
 	plain := cost(t, server, func() error {

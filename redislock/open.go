@@ -154,21 +154,21 @@ func parse(u *url.URL) (client rueidis.ClientOption, opts *Options, warnings []s
 	p := driver.NewParams(u)
 	client = rueidis.ClientOption{
 		DisableCache:        true,
-		ClientName:          p.String("client_name", "holdfast"),
+		ClientName:          p.Text("client_name", "holdfast"),
 		ReadBufferEachConn:  buffer,
 		WriteBufferEachConn: buffer,
 	}
-	opts = &Options{Prefix: p.String("prefix", DefaultPrefix), Wait: p.Int("wait", 0, 0, 100)}
-	client.Sentinel.MasterSet = cmp.Or(p.String("master", ""), p.String("master_set", ""), p.String("master_name", ""))
-	client.Sentinel.Username = cmp.Or(p.String("sentinel_user", ""), p.String("sentinel_username", ""))
-	client.Sentinel.Password = p.String("sentinel_password", "")
+	opts = &Options{Prefix: p.Text("prefix", DefaultPrefix), Wait: p.Int("wait", 0, 0, 100)}
+	client.Sentinel.MasterSet = cmp.Or(p.Text("master", ""), p.Text("master_set", ""), p.Text("master_name", ""))
+	client.Sentinel.Username = cmp.Or(p.Text("sentinel_user", ""), p.Text("sentinel_username", ""))
+	client.Sentinel.Password = p.Text("sentinel_password", "")
 	client.Sentinel.TopologyRefreshInterval = refresh
 	client.Sentinel.Dialer = forSentinels
 	client.Dialer.Timeout = driver.Parse(p, "dial_timeout", 0, "a duration up to 1h, or a number of seconds", timeout)
 	client.AlwaysRESP2 = p.OneOf("protocol", "3", "2") == "2"
 	more := p.Strings("addr")
 	db := p.Int("db", 0, 0, 1<<20)
-	ca, cert, key, name := p.String("ca", ""), p.String("cert", ""), p.String("key", ""), p.String("server_name", "")
+	ca, cert, key, name := p.Text("ca", ""), p.Text("cert", ""), p.Text("key", ""), p.Text("server_name", "")
 	unproven := p.Bool("skip_verify", false)
 	p.Ignore(tuning...)
 	if err := p.Err(); err != nil {

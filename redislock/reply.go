@@ -45,7 +45,7 @@ func granted(r Reply, c driver.Claim, n names) (driver.Grant, error) {
 	case len(of) < 3 || of[0] != 0:
 		return driver.Grant{}, errReply
 	}
-	g := driver.Grant{Floor: uint64(of[1]), Retry: duration(of[2])}
+	g := driver.Grant{Floor: uint64(of[1]), Left: duration(of[2])}
 	if list := r.Value.([]any); len(list) > 3 {
 		holder, ok := holder(list[3:])
 		if !ok {

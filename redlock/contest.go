@@ -115,7 +115,7 @@ func (b *bid) refusal() driver.Grant {
 		if v.kind != refused {
 			continue
 		}
-		retries = append(retries, v.grant.Retry)
+		retries = append(retries, v.grant.Left)
 		n := 0
 		for j := range b.votes {
 			other := &b.votes[j].grant.Holder
@@ -129,7 +129,7 @@ func (b *bid) refusal() driver.Grant {
 	}
 	slices.Sort(retries)
 	if i := b.majority() - b.count(granted) - 1; i < len(retries) {
-		g.Retry = retries[i]
+		g.Left = retries[i]
 	}
 	return g
 }

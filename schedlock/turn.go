@@ -70,7 +70,7 @@ func (j Job) take(ctx context.Context, t tick) (*Turn, error) {
 // key is released at once: from then on the key stays, regardless of this process.
 func (j Job) mark(ctx context.Context, t tick) error {
 	keep := 3*j.tolerance() + min(t.gap, day)
-	mark, err := j.Locks.TryLock(ctx, j.key(t.at), holdfast.AtLeast(keep))
+	mark, err := j.Locks.TryLock(ctx, j.key(t.at), holdfast.MinHold(keep))
 	if errors.Is(err, holdfast.ErrHeld) {
 		return fmt.Errorf("%w: %w", ErrTaken, err)
 	}
@@ -102,7 +102,7 @@ const memory = 30 * day
 // tick cannot have been missed. A store that keeps no key for so long cannot tell: then the
 // job counts as known.
 func (j Job) known(ctx context.Context) bool {
-	mark, err := j.Locks.TryLock(ctx, j.Name+"@known", holdfast.AtLeast(memory))
+	mark, err := j.Locks.TryLock(ctx, j.Name+"@known", holdfast.MinHold(memory))
 	if err == nil {
 		err = mark.Unlock() // The key stays for its time.
 	}

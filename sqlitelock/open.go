@@ -19,7 +19,7 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 		return nil, err
 	}
 	p := driver.NewParams(u)
-	opts := &Options{Table: p.String("table", "")}
+	opts := &Options{Table: p.Text("table", "")}
 	synchronous := p.OneOf("synchronous", "normal", "full")
 	if err := p.Err(); err != nil {
 		return nil, err

@@ -60,7 +60,7 @@
 //     Configure the same bounds on all servers: a session does not continue on a server
 //     with different bounds.
 //   - A lock ends with its process. A lock that is to outlive the process
-//     (holdfast.AtLeast) is refused. Nor can a caller request a token, as Redlock does.
+//     (holdfast.MinHold) is refused. Nor can a caller request a token, as Redlock does.
 //   - Without a majority, no lock can be acquired or renewed. Held locks end with their
 //     sessions.
 //   - Deleting nodes by hand breaks locks; the owners are notified. Restoring the

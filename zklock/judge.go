@@ -141,7 +141,7 @@ func refusal(ctx context.Context, call *zoo.Call, p place) (g driver.Grant) {
 	text, stat := call.Data()
 	var f facts
 	_ = json.Unmarshal([]byte(text), &f) // for people: better less than nothing
-	g.Retry = time.Duration(f.TTL) * time.Millisecond
+	g.Left = time.Duration(f.TTL) * time.Millisecond
 	g.Holder = p.holder(f, stat)
 	return g
 }

@@ -35,10 +35,10 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 // parse reads a URL.
 func parse(u *url.URL) (opts Options, err error) {
 	p := driver.NewParams(u)
-	opts.Prefix = p.String("prefix", DefaultPrefix)
-	acl := p.String("acl", "")
+	opts.Prefix = p.Text("prefix", DefaultPrefix)
+	acl := p.Text("acl", "")
 	encrypted := p.Bool("tls", false)
-	ca, cert, key, name := p.String("ca", ""), p.String("cert", ""), p.String("key", ""), p.String("server_name", "")
+	ca, cert, key, name := p.Text("ca", ""), p.Text("cert", ""), p.Text("key", ""), p.Text("server_name", "")
 	if err := p.Err(); err != nil {
 		return opts, err
 	}

@@ -33,8 +33,8 @@ func (j *job) ranBefore(ctx context.Context, locks *holdfast.Locker) (bool, erro
 	}
 	if !j.quiet {
 		next := ""
-		if held.Retry > 0 {
-			next = fmt.Sprintf("; the next run is due in %s", cli.Short(held.Retry.Round(time.Second)))
+		if held.Left > 0 {
+			next = fmt.Sprintf("; the next run is due in %s", cli.Short(held.Left.Round(time.Second)))
 		}
 		cli.Say(j.stderr, "skipped %q, because it has run within %s (%s)%s", j.key, cli.Short(j.oncePer), held.Owner, next)
 	}
@@ -47,7 +47,7 @@ func (j *job) mark(locks *holdfast.Locker, began time.Time) {
 	if rest <= 0 {
 		return
 	}
-	mark, err := locks.TryLock(context.Background(), j.marker(), holdfast.AtLeast(rest), holdfast.Note("ran"))
+	mark, err := locks.TryLock(context.Background(), j.marker(), holdfast.MinHold(rest), holdfast.Note("ran"))
 	if err == nil {
 		err = mark.Unlock()
 	}

@@ -127,7 +127,7 @@ func (j *job) options() []holdfast.LockOption {
 		opts = append(opts, holdfast.MaxHold(j.maxHold))
 	}
 	if set("at-least") {
-		opts = append(opts, holdfast.AtLeast(j.atLeast))
+		opts = append(opts, holdfast.MinHold(j.atLeast))
 	}
 	return opts
 }

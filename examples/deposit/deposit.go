@@ -29,7 +29,7 @@ type Bank struct {
 // Handler returns the handler of POST /accounts/{id}/deposit.
 func (b *Bank) Handler() http.Handler {
 	mux := http.NewServeMux()
-	perAccount := httplock.Middleware(b.Locks, httplock.PathValue("id"), &httplock.Options{Logger: b.Logger})
+	perAccount := httplock.Locked(b.Locks, httplock.PathValue("id"), &httplock.Options{Logger: b.Logger})
 	mux.Handle("POST /accounts/{id}/deposit", perAccount(http.HandlerFunc(b.deposit)))
 	return mux
 }

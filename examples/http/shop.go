@@ -29,7 +29,7 @@ type Guards struct {
 func NewGuards(locks *holdfast.Locker, records once.Records) Guards {
 	wait := []holdfast.LockOption{holdfast.Wait(5 * time.Second)}
 	return Guards{
-		Account: httplock.Middleware(locks, httplock.PathValue("id"), nil),
+		Account: httplock.Locked(locks, httplock.PathValue("id"), nil),
 		Order:   httplock.Once(locks, records, &httplock.OnceOptions{Scope: httplock.User(userOf), Lock: wait}),
 	}
 }

@@ -180,7 +180,7 @@ func TestPanicsAreAnsweredOutside(t *testing.T) {
 func TestChiPathValues(t *testing.T) {
 	locks := holdfast.New(memlock.New(), nil)
 	defer locks.Close()
-	guard := httplock.Middleware(locks, httplock.Required(httplock.PathValue("id"), "No account."), nil)
+	guard := httplock.Locked(locks, httplock.Required(httplock.PathValue("id"), "No account."), nil)
 	withdraw := func(w http.ResponseWriter, r *http.Request) {
 		if lock, ok := holdfast.FromContext(r.Context()); !ok || lock.Key() != "path/id/7" {
 			t.Errorf("the context carries %v", lock)

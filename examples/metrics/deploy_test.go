@@ -42,7 +42,7 @@ func exported(t *testing.T) (metrics []string, known map[string]bool) {
 	}
 	trace, err := otellock.New(&otellock.Options{
 		Meters: metric.NewMeterProvider(metric.WithReader(reader)),
-		Name:   otellock.Before("/"),
+		Name:   otellock.KeyPrefix("/"),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -76,7 +76,7 @@ func observed(ctx context.Context, store string) (*holdfast.Locker, http.Handler
 	}
 	trace, err := otellock.New(&otellock.Options{
 		Meters: metric.NewMeterProvider(metric.WithReader(reader)),
-		Name:   otellock.Before("/"),
+		Name:   otellock.KeyPrefix("/"),
 	})
 	if err != nil {
 		return nil, nil, err

@@ -116,7 +116,7 @@ func (b *Book) Acquire(m Moment, c driver.Claim, session string) (driver.Grant, 
 		return driver.Grant{}, err
 	}
 	if i := b.tomb(c.ID); i >= 0 {
-		return driver.Grant{Retry: b.Tombs[i].Until - m.Now, Floor: b.Floor}, nil
+		return driver.Grant{Left: b.Tombs[i].Until - m.Now, Floor: b.Floor}, nil
 	}
 
 	e := Entry{

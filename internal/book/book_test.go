@@ -122,8 +122,8 @@ func TestLateAcquire(t *testing.T) {
 	d.shows(2*sec, "b|") // It is not queued either.
 
 	d.release(2*sec, late(writer("b")))
-	if g := d.refused(12*sec-1, writer("b")); g.Retry != 1 {
-		t.Errorf("Retry is %v, want the 1ns that the tombstone stays", g.Retry)
+	if g := d.refused(12*sec-1, writer("b")); g.Left != 1 {
+		t.Errorf("Retry is %v, want the 1ns that the tombstone stays", g.Left)
 	}
 	d.granted(12*sec, writer("b"))
 
@@ -207,7 +207,7 @@ func TestGrain(t *testing.T) {
 	}
 	for _, now := range []time.Duration{0, 10 * sec, 11*sec - 1} {
 		g, err := b.Acquire(coarse(now), try(writer("b")), "")
-		if want := max(10*sec-now, 0); err != nil || g.OK || g.Retry != want || g.Holder.Left != want {
+		if want := max(10*sec-now, 0); err != nil || g.OK || g.Left != want || g.Holder.Left != want {
 			t.Errorf("at %v: got %+v and %v, want a refusal for another %v", now, g, err, want)
 		}
 	}

@@ -82,7 +82,7 @@ func (b *Book) refusal(now time.Duration) driver.Grant {
 	if first == nil {
 		return driver.Grant{Floor: b.Floor}
 	}
-	return driver.Grant{Retry: max(first.Until-now, 0), Holder: first.holder(now), Floor: b.Floor}
+	return driver.Grant{Left: max(first.Until-now, 0), Holder: first.holder(now), Floor: b.Floor}
 }
 
 // remove ends the claim with this id and reports whether there was one.

@@ -261,8 +261,8 @@ func (r *run) ask(c driver.Claim, session string) {
 		r.desk.Fatalf("at %v: %s granted: %v, want %v", r.Now, c.ID, got.OK, want)
 	}
 	if !got.OK {
-		if want := r.model.retry(c); got.Retry != want || got.Retry <= 0 {
-			r.desk.Fatalf("at %v: %s is told to ask again in %v, want %v", r.Now, c.ID, got.Retry, want)
+		if want := r.model.retry(c); got.Left != want || got.Left <= 0 {
+			r.desk.Fatalf("at %v: %s is told to ask again in %v, want %v", r.Now, c.ID, got.Left, want)
 		}
 		return
 	}

@@ -19,7 +19,7 @@ func TestRefusalTells(t *testing.T) {
 		ID: driver.PublicID("b"), Owner: "bob", Note: "a note", Fence: fence,
 		Since: time.UnixMicro(epoch + 1_000_000), Left: 3 * sec, Weight: 1, Limit: 2,
 	}
-	if g.Retry != 3*sec || g.Holder != want {
+	if g.Left != 3*sec || g.Holder != want {
 		t.Errorf("refused with %+v, want the holder that runs out first, in 3s", g)
 	}
 }

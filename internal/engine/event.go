@@ -25,7 +25,7 @@ type Refusal struct {
 }
 
 func refusalOf(g driver.Grant) *Refusal {
-	return &Refusal{Owner: g.Holder.Owner, Note: g.Holder.Note, Since: g.Holder.Since, Left: g.Retry, Err: g.Blocked}
+	return &Refusal{Owner: g.Holder.Owner, Note: g.Holder.Note, Since: g.Holder.Since, Left: g.Left, Err: g.Blocked}
 }
 
 // A Reason is why a hold was lost.

@@ -269,8 +269,8 @@ func (c *call) nap(g driver.Grant, failed error) time.Duration {
 		c.poll = min(max(2*c.poll, firstPoll, g.Pause), c.Poll)
 		nap = min(nap, spread(c.poll))
 	}
-	if g.Retry > 0 {
-		nap = min(nap, g.Retry+time.Millisecond)
+	if g.Left > 0 {
+		nap = min(nap, g.Left+time.Millisecond)
 	}
 	return nap
 }

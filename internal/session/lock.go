@@ -168,7 +168,7 @@ func (s *Store) span(c driver.Claim) int { return min(max(c.Span, 1), s.terms.Sp
 
 // refusal describes the held claim to a second claim.
 func (l *lock) refusal(now time.Time) driver.Grant {
-	return driver.Grant{Retry: max(l.until.Sub(now), 0), Holder: l.holder(now)}
+	return driver.Grant{Left: max(l.until.Sub(now), 0), Holder: l.holder(now)}
 }
 
 func (l *lock) holder(now time.Time) driver.Holder {

@@ -90,7 +90,7 @@
 //
 // A store that refuses a power has worlds without that power: Redlock has no slots. A
 // session has exclusive locks only, shows no claims that could be broken, and cannot keep a
-// key taken after the end of its client (AtLeast).
+// key taken after the end of its client (MinHold).
 //
 // These worlds leave the following to holdfast-verify:
 //

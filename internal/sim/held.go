@@ -158,7 +158,7 @@ func (h *Held) Enter(d time.Duration) {
 		j.entered(h, "is refused to its own context: "+err.Error())
 	}
 	want := h.Want
-	want.Try, want.Wait, want.Tries, want.AtLeast, want.MaxHold = false, time.Second, 0, 0, 0
+	want.Try, want.Wait, want.Tries, want.MinHold, want.MaxHold = false, time.Second, 0, 0, 0
 	l, err := r.P.Locker.Lock(ctx, h.Want.Key, append(want.options(), holdfast.Reenter())...)
 	r.gate()
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 //   - order: exclusive waiters are granted in FIFO order.
 //   - progress: no call waits for, or is refused, a key that has been free for long.
 //   - kept: a failed renewal is retried, and a lock with a good link is not lost.
-//   - hold: MaxHold ends a lock, AtLeast keeps the key.
+//   - hold: MaxHold ends a lock, MinHold keeps the key.
 //   - enter: only the context of a lock enters the lock again; the last Unlock ends the
 //     lock.
 //   - left: nothing is left in the store at the end.
@@ -47,7 +47,7 @@ type Judge struct {
 // guarded is the state of a key, as the judge knows the key.
 type guarded struct {
 	held    []*Held
-	leaving []*Held // unlocked, but kept by AtLeast
+	leaving []*Held // unlocked, but kept by MinHold
 	waits   []*wait
 	ending  []*Held       // locks whose Unlock has not returned
 	free    time.Duration // since when nobody holds the key
@@ -167,8 +167,8 @@ func (j *Judge) end(w *wait, refused bool) *guarded {
 	k.waits = slices.DeleteFunc(k.waits, func(o *wait) bool { return o == w })
 	if w.grouped { // The group may have held the key until now, and leaves the key taken.
 		k.frees(j.w.Now())
-		if w.want.AtLeast > 0 {
-			k.frees(j.w.Now() + w.want.AtLeast + j.grain + heartbeat)
+		if w.want.MinHold > 0 {
+			k.frees(j.w.Now() + w.want.MinHold + j.grain + heartbeat)
 		}
 	}
 	j.progress(k, w, refused)
@@ -190,9 +190,9 @@ func (j *Judge) Overdue() {
 func (j *Judge) progress(k *guarded, w *wait, refused bool) {
 	now := j.w.Now()
 	k.leaving = slices.DeleteFunc(k.leaving, func(h *Held) bool {
-		over := now >= h.at+h.Want.AtLeast
+		over := now >= h.at+h.Want.MinHold
 		if over {
-			k.frees(h.at + h.Want.AtLeast + j.grain + heartbeat)
+			k.frees(h.at + h.Want.MinHold + j.grain + heartbeat)
 		}
 		return over
 	})
@@ -245,8 +245,8 @@ func (j *Judge) granted(h *Held, w *wait) {
 	j.order(k, w)
 	j.told(k, h)
 	for _, o := range k.leaving {
-		if early := o.from + o.Want.AtLeast*99/100 - time.Millisecond - j.w.Now(); early > 0 && !o.exempt && !fit(o, h) {
-			j.violation(h, "hold", fmt.Sprintf("is granted %v before AtLeast of %s is over", early, o.name()))
+		if early := o.from + o.Want.MinHold*99/100 - time.Millisecond - j.w.Now(); early > 0 && !o.exempt && !fit(o, h) {
+			j.violation(h, "hold", fmt.Sprintf("is granted %v before MinHold of %s is over", early, o.name()))
 		}
 	}
 	j.tokens(k, h, w)
@@ -301,7 +301,7 @@ func (j *Judge) left(h *Held, err error) {
 	k.ending = slices.DeleteFunc(k.ending, func(o *Held) bool { return o == h })
 	k.frees(j.w.Now())
 	h.exempt = h.exempt || slices.Contains(k.broken, h.Lock.ID()) // while Unlock was on its way
-	if err == nil && h.Want.AtLeast > 0 && !h.exempt && j.w.Now() >= j.forgot {
+	if err == nil && h.Want.MinHold > 0 && !h.exempt && j.w.Now() >= j.forgot {
 		k.leaving = append(k.leaving, h)
 	}
 	if errors.Is(err, holdfast.ErrLost) {

@@ -111,7 +111,7 @@ func (o outcome) String() string {
 	case o.grant.OK:
 		return fmt.Sprintf("granted #%d for %v", o.grant.Fence, o.grant.TTL)
 	}
-	return fmt.Sprintf("refused, retry in %v", o.grant.Retry)
+	return fmt.Sprintf("refused, retry in %v", o.grant.Left)
 }
 
 // Acquire implements [driver.Store].

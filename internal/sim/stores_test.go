@@ -13,7 +13,7 @@ type backend struct {
 	ttls    []time.Duration
 	least   time.Duration // the shortest TTL
 	kinds   []Kind        // of locks, by how often
-	atLeast int           // the longest AtLeast, in TTLs; 0: the claims end with their client
+	atLeast int           // the longest MinHold, in TTLs; 0: the claims end with their client
 	manner  []func(time.Duration) Faults
 	cuts    int // of a link, at most
 	polls   []time.Duration

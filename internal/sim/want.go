@@ -31,7 +31,7 @@ type Want struct {
 	TTL     time.Duration
 	NoRenew bool
 	MaxHold time.Duration
-	AtLeast time.Duration
+	MinHold time.Duration
 	Note    string
 }
 
@@ -49,7 +49,7 @@ func (w Want) options() (opts []holdfast.LockOption) {
 	add(w.TTL > 0, func() holdfast.LockOption { return holdfast.TTL(w.TTL) })
 	add(w.NoRenew, holdfast.NoRenew)
 	add(w.MaxHold > 0, func() holdfast.LockOption { return holdfast.MaxHold(w.MaxHold) })
-	add(w.AtLeast > 0, func() holdfast.LockOption { return holdfast.AtLeast(w.AtLeast) })
+	add(w.MinHold > 0, func() holdfast.LockOption { return holdfast.MinHold(w.MinHold) })
 	add(w.Note != "", func() holdfast.LockOption { return holdfast.Note(w.Note) })
 	return opts
 }

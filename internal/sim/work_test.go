@@ -95,7 +95,7 @@ func (p *play) want(r *Routine) Want {
 		want.MaxHold = 1 + r.Upto(2*p.ttl)
 	case 2:
 		if p.atLeast > 0 {
-			want.AtLeast = 1 + r.Upto(time.Duration(p.atLeast)*p.ttl)
+			want.MinHold = 1 + r.Upto(time.Duration(p.atLeast)*p.ttl)
 		}
 	case 3:
 		want.Note = "a note"

@@ -74,8 +74,8 @@ var engine = []mutant{{
 		New:  "nap := time.Hour",
 	}, {
 		File: "internal/engine/wait.go",
-		Old:  "if g.Retry > 0 {",
-		New:  "if g.Retry > 0 && c.stop == nil {",
+		Old:  "if g.Left > 0 {",
+		New:  "if g.Left > 0 && c.stop == nil {",
 	}},
 	run:   "--start redis --seed 1 --ttl 1s --for 40s --workers 2 --clients 1 --keys 1 --nemesis none",
 	finds: check.Lively,
