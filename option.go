@@ -125,6 +125,18 @@ func Slots(n int) LockOption {
 			s.fail(fmt.Errorf("Slots(%d) must be from 1 to %d", n, MaxSlots))
 		}
 		s.is("Slots", int64(n))
+		s.Weight = 1
+	})
+}
+
+// SlotsOf is [Slots] for a lock that takes w of the n slots instead of one. w is from 1 to n.
+func SlotsOf(w, n int) LockOption {
+	return option(func(s *settings) {
+		if n < 1 || n > MaxSlots || w < 1 || w > n {
+			s.fail(fmt.Errorf("SlotsOf(%d, %d) must take from 1 to all of 1 to %d slots", w, n, MaxSlots))
+		}
+		s.is("Slots", int64(n))
+		s.Weight = int64(w)
 	})
 }
 
@@ -134,17 +146,6 @@ func Slots(n int) LockOption {
 // could serve two holders at a time.
 func Exclusive() LockOption {
 	return option(func(s *settings) { s.is("Exclusive", driver.MaxWeight) })
-}
-
-// Weight makes a lock take w of the key's Slots instead of 1. w is from 1 to the number
-// of slots.
-func Weight(w int) LockOption {
-	return option(func(s *settings) {
-		if w < 1 {
-			s.fail(fmt.Errorf("Weight(%d) must be at least 1", w))
-		}
-		s.Weight = int64(w)
-	})
 }
 
 // TTL sets how long the lock outlives a silent holder, from 100ms to 24h, in place of
@@ -164,14 +165,15 @@ func Wait(d time.Duration) LockOption {
 	})
 }
 
-// Retry makes Lock try n times in total, and sleep between two tries for the duration
-// every, instead of waiting in the queue. n is 1 to 1,000,000.
-func Retry(n int, every time.Duration) LockOption {
+// Retry makes Lock try n times in total, instead of waiting in the queue. Between two tries
+// Lock sleeps for a random time from least to most, so that callers that began together
+// come apart. n is 1 to 1,000,000.
+func Retry(n int, least, most time.Duration) LockOption {
 	return option(func(s *settings) {
-		if n < 1 || n > 1_000_000 || every < 0 || every > maxDuration {
-			s.fail(fmt.Errorf("Retry(%d, %v) must have from 1 to 1000000 tries, and no negative or absurd sleep", n, every))
+		if n < 1 || n > 1_000_000 || least < 0 || least > most || most > maxDuration {
+			s.fail(fmt.Errorf("Retry(%d, %v, %v) must have from 1 to 1000000 tries, and sleeps from 0 to %v, the least first", n, least, most, maxDuration))
 		}
-		s.Tries, s.Every = n, every
+		s.Tries, s.Least, s.Most = n, least, most
 	})
 }
 
@@ -273,17 +275,10 @@ func (lk *Locker) settings(opts []LockOption) (settings, error) {
 
 // weigh turns the kind of lock into the numbers of the one rule of package driver.
 func (s *settings) weigh() {
-	if s.Weight != 0 && s.kind != "Slots" {
-		s.fail(errors.New("Weight needs Slots"))
-	}
 	switch s.kind {
 	case "Shared":
 		s.Weight = 1
 	case "Slots":
-		s.Weight = max(s.Weight, 1)
-		if s.Weight > s.Limit && s.Limit > 0 {
-			s.fail(fmt.Errorf("Weight(%d) is more than Slots(%d)", s.Weight, s.Limit))
-		}
 	default:
 		s.Weight, s.Limit = driver.MaxWeight, driver.MaxWeight
 	}

@@ -14,7 +14,7 @@ import (
 func TestSlotsByWeight(t *testing.T) {
 	simulate(t, func(b *bench) {
 		lk, other := b.open(nil), b.open(nil)
-		two := b.lock(lk, "k", Slots(3), Weight(2))
+		two := b.lock(lk, "k", SlotsOf(2, 3))
 		one := b.lock(other, "k", Slots(3))
 		for _, from := range []*Locker{lk, other} {
 			if _, err := from.TryLock(b.Context(), "k", Slots(3)); !errors.Is(err, ErrHeld) {
@@ -22,7 +22,7 @@ func TestSlotsByWeight(t *testing.T) {
 			}
 		}
 		b.unlock(two)
-		again := b.lock(lk, "k", Weight(2), Slots(3))
+		again := b.lock(lk, "k", SlotsOf(2, 3))
 		if again.Fence() <= one.Fence() || one.Fence() <= two.hold.Token() {
 			b.Errorf("slot tokens %d, %d, %d do not grow", two.hold.Token(), one.Fence(), again.Fence())
 		}
@@ -58,14 +58,21 @@ func TestRetry(t *testing.T) {
 		lk, other := b.open(nil), b.open(nil)
 		l := b.lock(other, "k")
 		start := time.Now()
-		if _, err := lk.Lock(b.Context(), "k", Retry(3, 200*time.Millisecond)); !errors.Is(err, ErrHeld) {
+		if _, err := lk.Lock(b.Context(), "k", Retry(3, 200*time.Millisecond, 200*time.Millisecond)); !errors.Is(err, ErrHeld) {
 			b.Errorf("Retry: %v", err)
 		}
 		if got := time.Since(start); got != 400*time.Millisecond {
 			b.Errorf("three tries took %v, want 400ms", got)
 		}
+		start = time.Now()
+		if _, err := lk.Lock(b.Context(), "k", Retry(101, 50*time.Millisecond, 250*time.Millisecond)); !errors.Is(err, ErrHeld) {
+			b.Errorf("Retry: %v", err)
+		}
+		if got := time.Since(start) / 100; got < 50*time.Millisecond || got > 250*time.Millisecond || got%time.Millisecond == 0 {
+			b.Errorf("the sleeps took %v on average, want random ones from 50ms to 250ms", got)
+		}
 		time.AfterFunc(300*time.Millisecond, func() { b.unlock(l) })
-		got, err := lk.Lock(b.Context(), "k", Retry(3, 200*time.Millisecond))
+		got, err := lk.Lock(b.Context(), "k", Retry(3, 200*time.Millisecond, 200*time.Millisecond))
 		if err != nil {
 			b.Fatalf("third try: %v", err)
 		}
@@ -73,7 +80,7 @@ func TestRetry(t *testing.T) {
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
 		defer cancel()
 		l = b.lock(other, "k")
-		if _, err := lk.Lock(ctx, "k", Retry(3, time.Minute)); !errors.Is(err, ErrHeld) || !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := lk.Lock(ctx, "k", Retry(3, time.Minute, time.Hour)); !errors.Is(err, ErrHeld) || !errors.Is(err, context.DeadlineExceeded) {
 			b.Errorf("Retry whose context ended: %v", err)
 		}
 		b.unlock(l)

@@ -80,7 +80,7 @@ type kind struct {
 // among slots is beyond what the model can tell.
 var kinds = [2][4]kind{
 	{exclusive, brief, shared, shared},
-	{exclusive, brief, {2, 3, []LockOption{Slots(3), Weight(2)}}, {1, 3, []LockOption{Slots(3)}}},
+	{exclusive, brief, {2, 3, []LockOption{SlotsOf(2, 3)}}, {1, 3, []LockOption{Slots(3)}}},
 }
 
 var (

@@ -190,7 +190,7 @@ func TestRandomWorkKeepsTheRule(t *testing.T) {
 		}{
 			{driver.MaxWeight, driver.MaxWeight, nil},
 			{1, driver.MaxWeight, []LockOption{Shared()}},
-			{2, 3, []LockOption{Slots(3), Weight(2)}},
+			{2, 3, []LockOption{SlotsOf(2, 3)}},
 		}
 		var wg sync.WaitGroup
 		for w := range workers {

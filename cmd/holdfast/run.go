@@ -118,10 +118,7 @@ func (j *job) options() []holdfast.LockOption {
 		opts = append(opts, holdfast.Shared())
 	}
 	if set("slots") {
-		opts = append(opts, holdfast.Slots(j.slots))
-	}
-	if set("weight") {
-		opts = append(opts, holdfast.Weight(j.weight))
+		opts = append(opts, holdfast.SlotsOf(j.weight, j.slots))
 	}
 	if set("max-hold") {
 		opts = append(opts, holdfast.MaxHold(j.maxHold))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -17,9 +18,11 @@ type Request struct {
 	Term
 	Wait    time.Duration
 	Limited bool // Wait is a limit
-	Tries   int  // in total, with Every between two, in place of a wait; 0: wait
-	Every   time.Duration
-	Fenced  bool // the store must have tokens
+	Tries   int  // in total, in place of a wait; 0: wait
+
+	Least, Most time.Duration // of a sleep between two Tries
+
+	Fenced bool // the store must have tokens
 }
 
 // tries reports whether the call does not wait at the store.
@@ -72,7 +75,7 @@ func (c *call) repeat() (*Hold, error) {
 		if n == c.Tries || !errors.Is(err, driver.ErrHeld) {
 			return h, err
 		}
-		if cut := c.sleep(c.ctx, c.Every); cut != nil {
+		if cut := c.sleep(c.ctx, c.Least+rand.N(c.Most-c.Least+1)); cut != nil {
 			return nil, cutShort(cut, err, nil)
 		}
 	}

@@ -42,10 +42,9 @@ func (w Want) options() (opts []holdfast.LockOption) {
 		}
 	}
 	add(w.Kind == Shared, holdfast.Shared)
-	add(w.Kind == Slots, func() holdfast.LockOption { return holdfast.Slots(w.Slots) })
-	add(w.Weight > 0, func() holdfast.LockOption { return holdfast.Weight(w.Weight) })
+	add(w.Kind == Slots, func() holdfast.LockOption { return holdfast.SlotsOf(max(w.Weight, 1), w.Slots) })
 	add(w.Wait > 0, func() holdfast.LockOption { return holdfast.Wait(w.Wait) })
-	add(w.Tries > 0, func() holdfast.LockOption { return holdfast.Retry(w.Tries, w.Every) })
+	add(w.Tries > 0, func() holdfast.LockOption { return holdfast.Retry(w.Tries, w.Every/2, w.Every) })
 	add(w.TTL > 0, func() holdfast.LockOption { return holdfast.TTL(w.TTL) })
 	add(w.NoRenew, holdfast.NoRenew)
 	add(w.MaxHold > 0, func() holdfast.LockOption { return holdfast.MaxHold(w.MaxHold) })
