@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -57,9 +58,13 @@ func (l *ledger) leave(key string, lock *holdfast.Lock) {
 	}
 }
 
-// once locks and unlocks a key. An unlock may fail while the server is down.
+// once locks and unlocks a key. A call that begins while the server is down gives up after
+// three seconds, and is made again. An unlock may fail while the server is down.
 func (l *ledger) once(ctx context.Context, locks *holdfast.Locker, key string) error {
 	lock, err := servers.Patient(ctx, locks.Lock, key)
+	for refused := new(net.OpError); errors.As(err, &refused) && ctx.Err() == nil; {
+		lock, err = servers.Patient(ctx, locks.Lock, key)
+	}
 	if err != nil {
 		return err
 	}
