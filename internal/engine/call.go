@@ -316,7 +316,7 @@ func (c *call) take(g driver.Grant, sent time.Duration) (*Hold, error) {
 	}
 	c.turn.end(c.Terms)
 	c.turn.admit(l)
-	h := c.hold(l, c.Term, now)
+	h := newHold(c.core, l, c.Term, now)
 	c.keep(t, l)
 	if c.contender {
 		c.turn.retire()

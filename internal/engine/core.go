@@ -74,5 +74,19 @@ func (c *core) hurry(sooner bool) {
 	}
 }
 
+// newWaiter returns a waiter, reused if possible.
+func (c *core) newWaiter(r *Request) *waiter {
+	w, _ := c.waiters.Get().(*waiter)
+	if w == nil {
+		w = &waiter{ready: make(chan struct{}, 1), stuck: make(chan struct{}, 1)}
+	}
+	select {
+	case <-w.stuck: // of the wait before
+	default:
+	}
+	*w = waiter{Terms: r.Terms, Term: r.Term, ready: w.ready, stuck: w.stuck}
+	return w
+}
+
 // blocked explains a refusal that needed no store. It runs with the mutex locked.
 func (c *core) blocked(t *turn) *Refusal { return t.blocked(c.Owner, c.now(), time.Now()) }

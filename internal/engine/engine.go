@@ -80,6 +80,18 @@ func (e *Engine) Size() Size {
 // Now is the time since the engine was made.
 func (e *Engine) Now() time.Duration { return e.now() }
 
+// lost receives a loss from the store.
+func (e *Engine) lost(key, id string, err error) {
+	var h *Hold
+	if turn := e.lock().turns[key]; turn != nil {
+		h = turn.reported(id, err)
+	}
+	e.unlock()
+	if h != nil {
+		h.lose(lossOf(err))
+	}
+}
+
 // Close ends all waits with ErrClosed, ends every hold, and closes the store. A second
 // Close returns nil.
 func (e *Engine) Close() error {
@@ -90,7 +102,7 @@ func (e *Engine) Close() error {
 	}
 	close(e.closing)
 	for _, l := range dropped {
-		e.dropped(l)
+		forsake(&e.core, l)
 	}
 	err := e.unlockAll(holds)
 	e.busy.Wait()

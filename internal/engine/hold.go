@@ -38,8 +38,8 @@ type ending struct{ err error }
 
 var released = &ending{ErrReleased}
 
-// hold makes a hold that uses the lease from now on.
-func (c *core) hold(l *lease, term Term, now time.Duration) *Hold {
+// newHold makes a hold that uses the lease from now on.
+func newHold(c *core, l *lease, term Term, now time.Duration) *Hold {
 	h := c.Handle()
 	h.core, h.lease, h.fence, h.since, h.minHold, h.entries = c, l, l.fence, now, term.MinHold, 1
 	if term.MaxHold > 0 {
@@ -210,38 +210,26 @@ func (h *Hold) lose(why *Loss) {
 	}
 }
 
-// dropped reports, once, that the holder of a lease is gone without an Unlock. The holder's
+// forsake reports, once, that the holder of a lease is gone without an Unlock. The holder's
 // work may go on, so the key stays locked until the TTL ends.
-func (c *core) dropped(l *lease) {
+func forsake(c *core, l *lease) {
 	first := c.lock().drop(l)
 	c.unlock()
 	if first && c.Hooks.Lost != nil {
 		why := &Loss{Reason: Dropped}
-		e := l.event(c.now(), l.taken)
+		e := eventOf(l, c.now(), l.taken)
 		e.Err = c.Words.Lost(why)
 		c.Hooks.Lost(e, *why)
 	}
 }
 
-// lost receives a loss from the store.
-func (c *core) lost(key, id string, err error) {
-	var h *Hold
-	if turn := c.lock().turns[key]; turn != nil {
-		h = turn.reported(id, err)
-	}
-	c.unlock()
-	if h != nil {
-		h.lose(lossOf(err))
-	}
-}
-
 func (h *Hold) event(now time.Duration) Event {
-	e := h.lease.event(now, h.since)
+	e := eventOf(h.lease, now, h.since)
 	e.Fence = h.fence
 	return e
 }
 
-// event is an event of a hold that has lasted since the given time.
-func (l *lease) event(now, since time.Duration) Event {
+// eventOf is an event of a hold that has lasted since the given time.
+func eventOf(l *lease, now, since time.Duration) Event {
 	return Event{Context: l.ctx, Key: l.claim().Key, Fence: l.fence, Held: now - since}
 }

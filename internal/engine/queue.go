@@ -6,35 +6,20 @@ type queue struct {
 	len         int32
 }
 
-// A waiter stands in a queue until it is called. The fields closed, hold and claim then
-// have what it has received.
+// A waiter stands in a queue until a call. The call sets closed, hold or claim.
 type waiter struct {
 	Terms
 	Term
 
-	ready  chan struct{} // one place, so that calling never blocks
+	ready  chan struct{} // one place: a call never blocks
 	called bool
 	closed bool   // the engine was closed
 	hold   *Hold  // handed over; if nil, the waiter contends
 	claim  *lease // inherited from the previous contender, to ask for again
 
-	stuck chan struct{} // one place: the key has been held for so long that it is reported
+	stuck chan struct{} // one place: the waiter reports a long hold of this engine
 
 	prev, next *waiter
-}
-
-// newWaiter returns a waiter, reused if possible.
-func (c *core) newWaiter(r *Request) *waiter {
-	w, _ := c.waiters.Get().(*waiter)
-	if w == nil {
-		w = &waiter{ready: make(chan struct{}, 1), stuck: make(chan struct{}, 1)}
-	}
-	select {
-	case <-w.stuck: // of the wait before
-	default:
-	}
-	*w = waiter{Terms: r.Terms, Term: r.Term, ready: w.ready, stuck: w.stuck}
-	return w
 }
 
 // call ends the wait: with a hold, with a claim to ask for again, or with neither.

@@ -84,7 +84,7 @@ func (h *Hold) handOver(t *table, now time.Duration) bool {
 	}
 	l.fence++
 	l.spare--
-	next := h.core.hold(l, w.Term, now)
+	next := newHold(h.core, l, w.Term, now)
 	h.core.hurry(t.agenda.move(l, now))
 	w.call(next, nil)
 	return true
@@ -140,7 +140,7 @@ func (h *Hold) settle(now time.Time) error {
 		if try > 1 {
 			began = time.Now()
 		}
-		if err = h.lease.ask(began, call, claims); err == nil {
+		if err = ask(h.lease, began, call, claims); err == nil {
 			return nil
 		}
 		if errors.Is(err, driver.ErrLost) {
@@ -173,8 +173,8 @@ func (h *Hold) parting(now time.Time) (last driver.Claim, leave bool) {
 	return last, true
 }
 
-// ask makes one call with one claim and returns the answer.
-func (l *lease) ask(now time.Time, call func(context.Context, []driver.Claim) []error, claims []driver.Claim) error {
+// ask makes one call that ends a claim, and returns the answer.
+func ask(l *lease, now time.Time, call func(context.Context, []driver.Claim) []error, claims []driver.Claim) error {
 	ctx := l.context(context.Background(), now.Add(callLimit(l.claim().TTL)))
 	defer ctx.End()
 	if errs := call(ctx, claims); len(errs) > 0 {
@@ -184,7 +184,7 @@ func (l *lease) ask(now time.Time, call func(context.Context, []driver.Claim) []
 }
 
 // unlockAll ends the holds of an engine that closes.
-func (c *core) unlockAll(holds []*Hold) error {
+func (e *Engine) unlockAll(holds []*Hold) error {
 	began := time.Now()
 	var leaving, going []driver.Claim
 	holds = slices.DeleteFunc(holds, func(h *Hold) bool { return !h.finish(&ending{ErrClosed}) })
@@ -196,16 +196,16 @@ func (c *core) unlockAll(holds []*Hold) error {
 			going = append(going, last)
 		}
 	}
-	left, errLeft := endAll(leaving, c.Store.Renew)
-	kept, err := endAll(going, c.Store.Release)
-	t := c.lock()
+	left, errLeft := endAll(leaving, e.Store.Renew)
+	kept, err := endAll(going, e.Store.Release)
+	t := e.lock()
 	for _, claim := range kept {
-		cleaner{c}.add(t, claim)
+		cleaner{&e.core}.add(t, claim)
 	}
-	t.until = c.now() + closingGrace
-	c.unlock()
+	t.until = e.now() + closingGrace
+	e.unlock()
 	failed, err := append(left, kept...), silence.Of(cmp.Or(err, errLeft), time.Since(began))
-	c.unlocked(holds, failed, err)
+	e.unlocked(holds, failed, err)
 	if len(failed) > 0 {
 		return fmt.Errorf("holdfast: close: %d of %d locks not released, they end with their TTL: %w",
 			len(failed), len(holds), err)
@@ -215,8 +215,8 @@ func (c *core) unlockAll(holds []*Hold) error {
 
 // unlocked reports the holds that Close has ended; failed are the claims of those whose
 // release failed.
-func (c *core) unlocked(holds []*Hold, failed []driver.Claim, err error) {
-	if c.Hooks.Unlocked == nil {
+func (e *Engine) unlocked(holds []*Hold, failed []driver.Claim, err error) {
+	if e.Hooks.Unlocked == nil {
 		return
 	}
 	unknown := make(map[string]bool, len(failed))
@@ -224,11 +224,11 @@ func (c *core) unlocked(holds []*Hold, failed []driver.Claim, err error) {
 		unknown[claim.ID] = true
 	}
 	for _, h := range holds {
-		e := h.event(c.now())
+		event := h.event(e.now())
 		if unknown[h.ID()] {
-			e.Err = err
+			event.Err = err
 		}
-		c.Hooks.Unlocked(e)
+		e.Hooks.Unlocked(event)
 	}
 }
 

@@ -13,10 +13,10 @@ import (
 // maxRounds bounds the calls that renew at the same time.
 const maxRounds = 8
 
-// A renewer keeps the leases of an engine alive. One goroutine sleeps until a lease is due
-// for a renewal, a warning, or its end. The goroutine never waits for the store, so a loss
-// is announced in time whatever the store does: renewals run in rounds of their own, a
-// batch of claims per round.
+// A renewer keeps the leases of an engine alive. A goroutine sleeps until a lease is due
+// for a renewal, a warning, or the end. The goroutine never waits for the store, so a silent
+// store delays no announcement of a loss. Renewals run in rounds, a goroutine and a batch of
+// claims per round.
 type renewer struct {
 	*core
 	quit    chan struct{}
@@ -28,12 +28,12 @@ func newRenewer(c *core) *renewer {
 	return &renewer{c, make(chan struct{}), make(chan struct{}), make(chan struct{}, maxRounds)}
 }
 
-// stop ends the goroutine and waits until it has ended. Close waits for the rounds.
+// stop ends the goroutine and waits for the end. Close waits for the rounds.
 func (r *renewer) stop() {
 	close(r.quit)
 	t := r.lock()
 	running := t.renewing
-	t.renewing = true // so that no goroutine starts any more
+	t.renewing = true // No goroutine starts any more.
 	r.unlock()
 	if running {
 		<-r.stopped
@@ -67,13 +67,13 @@ func (r *renewer) look() *work {
 	return w
 }
 
-// act does, without the mutex, the work that a look has found.
+// act does the work of a look, without the mutex.
 func (r *renewer) act(w *work) {
 	for _, l := range w.lost {
 		l.hold.lose(l.why)
 	}
 	for _, l := range w.dropped {
-		r.dropped(l)
+		forsake(r.core, l)
 	}
 	for _, e := range w.atRisk {
 		emit(r.Hooks.AtRisk, e)
@@ -108,8 +108,8 @@ func (r *renewer) serve(round *round) {
 	}
 }
 
-// finish records the answers. It returns the lost holds and, if there is a hook for them,
-// the events of the others.
+// finish records the answers. finish returns the lost holds and, for the hook, the events
+// of the renewed holds.
 func (r *renewer) finish(round *round, sent time.Duration, errs []error) (gone []lost, renewed []Event) {
 	t := r.lock()
 	defer r.unlock()
