@@ -6,7 +6,6 @@ require (
 	github.com/alicebob/miniredis/v2 v2.40.0
 	github.com/go-sql-driver/mysql v1.10.1
 	github.com/holdfast-go/holdfast v0.1.0
-	github.com/holdfast-go/holdfast/all v0.1.0
 	github.com/holdfast-go/holdfast/etcdlock v0.1.0
 	github.com/holdfast-go/holdfast/mysqllock v0.1.0
 	github.com/holdfast-go/holdfast/pglock v0.1.0
