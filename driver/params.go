@@ -33,7 +33,7 @@ func NewParams(u *url.URL) *Params {
 	return p
 }
 
-// String returns the named parameter, or otherwise if the parameter is absent.
+// Text returns the named parameter, or otherwise if the parameter is absent.
 func (p *Params) Text(name, otherwise string) string {
 	p.known = append(p.known, name)
 	if !p.values.Has(name) {

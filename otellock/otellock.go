@@ -66,7 +66,7 @@ func New(opts *Options) (*holdfast.Trace, error) {
 	return holdfast.JoinTraces(m.trace(), newSpans(o).trace()), nil
 }
 
-// Before returns an [Options].Name: the text before the first separator of a key, "account"
+// KeyPrefix returns an [Options].Name: the text before the first separator of a key, "account"
 // for "account/42". Keys without the separator are "other". The program must choose the
 // text: clients that choose the beginning of keys create unlimited names.
 func KeyPrefix(separator string) func(key string) string {
