@@ -99,7 +99,7 @@ type HeldError struct {
 	Owner string        // "" if unknown
 	Note  string        // the holder's note
 	Since time.Time     // by the store's clock; zero if unknown
-	Left  time.Duration // when the holder's lease expires without a renewal; 0 if unknown
+	Left  time.Duration // until the holder's lease expires without a renewal; 0 if unknown
 	Err   error         // why the store would refuse the lock even without the holder; mostly nil
 
 	here bool // the Locker that was asked is itself the holder

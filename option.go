@@ -133,7 +133,7 @@ func Slots(n int) LockOption {
 func SlotsOf(w, n int) LockOption {
 	return option(func(s *settings) {
 		if n < 1 || n > MaxSlots || w < 1 || w > n {
-			s.fail(fmt.Errorf("SlotsOf(%d, %d) must take from 1 to all of 1 to %d slots", w, n, MaxSlots))
+			s.fail(fmt.Errorf("SlotsOf(%d, %d) must take from 1 to all of the slots, of which there are from 1 to %d", w, n, MaxSlots))
 		}
 		s.is("Slots", int64(n))
 		s.Weight = int64(w)

@@ -154,8 +154,8 @@ type Grant struct {
 	// until the claim is released or the store reports its loss.
 	TTL time.Duration
 
-	// Left and Holder explain a refusal as far as the store knows: when the blocking
-	// claim expires, and who owns the blocking claim.
+	// Left and Holder explain a refusal as far as the store knows: how long until the
+	// blocking claim expires, and who owns the blocking claim.
 	Left   time.Duration
 	Holder Holder
 

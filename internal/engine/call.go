@@ -58,10 +58,8 @@ func (c *call) run() (*Hold, error) {
 	h, err := c.repeat()
 	if err != nil {
 		c.report(c.Hooks.GaveUp, err)
-		return nil, err
 	}
-	c.locked(h)
-	return h, nil
+	return h, err
 }
 
 // repeat makes the tries of a call: one, unless there are Tries.
@@ -96,6 +94,9 @@ func (c *call) once() (h *Hold, err error) {
 		default:
 			h, err = c.ask()
 		}
+	}
+	if h != nil {
+		c.locked(h) // Close waits for the hook
 	}
 	return h, err
 }

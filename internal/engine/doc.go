@@ -4,7 +4,7 @@
 //
 // # Where to find what
 //
-// A request goes down this list, and never up:
+// A request goes down this list:
 //
 //   - engine.go: [Engine], with New and Close.
 //   - call.go: one call of Lock on its way to a grant. It enters the turn of its key, stands

@@ -55,7 +55,8 @@ func lossOf(err error) *Loss {
 	return &Loss{Reason: Taken, Err: err}
 }
 
-// Words make the errors that callers see of the facts that the engine knows.
+// Words make the errors that callers see of the facts that the engine knows. The functions
+// may run with the mutex locked, and must not call the engine.
 type Words struct {
 	Held func(*Refusal) error
 	Lost func(*Loss) error
@@ -64,13 +65,13 @@ type Words struct {
 // Hooks observe the engine. Every function may be nil. The functions are called without the
 // mutex, from the goroutine in which the event happens.
 type Hooks struct {
-	Wanted   func(Event) // a call wants a hold
-	Tried    func(Event) // the store was asked and did not grant; Err says why
-	Locked   func(Event) // a caller has a hold after Waited
-	GaveUp   func(Event) // a call has ended without a hold after Waited; Err says why
-	Renewed  func(Event) // the lease is renewed
-	AtRisk   func(Event) // half of the TTL is gone without a renewal; Err is the last failure
-	Lost     func(Event, Loss)
+	Wanted   func(Event)          // a call wants a hold
+	Tried    func(Event)          // the store was asked and did not grant; Err says why
+	Locked   func(Event)          // a caller has a hold after Waited
+	GaveUp   func(Event)          // a call has ended without a hold after Waited; Err says why
+	Renewed  func(Event)          // the lease is renewed
+	AtRisk   func(Event)          // half of the TTL is gone without a renewal; Err is the last failure
+	Lost     func(Event, Loss)    // the hold has ended after Held without an Unlock
 	Unlocked func(Event)          // Err is nil if the store has confirmed the release
 	Deaf     func(Event)          // the store cannot wake waiters; Again if that is known
 	Stuck    func(Event, Refusal) // a call waits for a hold of this engine that lasts

@@ -27,7 +27,7 @@ type Hold struct {
 
 	end atomic.Pointer[ending] // nil while the key is held
 
-	// Part of the table.
+	// Guarded by the mutex.
 	entries int32
 	done    chan struct{}
 	bonds   bonds

@@ -44,7 +44,8 @@ var moves = [...][]life{
 // A lease is a claim as this process sees it, from the first request until the store has
 // forgotten the claim. A lease outlives a hold if the claim is handed over to the next
 // waiter of the process. The fields belong to the requesting goroutine until the lease is
-// admitted to its turn, and then to the holder of the table, unless noted otherwise.
+// admitted to its turn, and then to the holder of the table, unless noted otherwise. The
+// claim and late do not change after that, nor fence and ctx while a hold uses the lease.
 type lease struct {
 	turn    *turn
 	claims  [1]driver.Claim // an array, because stores take claims in slices
@@ -73,7 +74,8 @@ type lease struct {
 
 	entry // in the agenda
 
-	// The contexts of the first request and of the release, which so need no allocation.
+	// The contexts of the first two calls, mostly a request and a release, which so need no
+	// allocation. They belong to the call that requests or ends the claim.
 	contexts [2]bounded.Context
 	begun    int
 }
@@ -122,7 +124,7 @@ func (l *lease) answered(sent time.Duration, wait bool, g driver.Grant, err erro
 }
 
 // known reports whether the store may know the claim, so that it must be released.
-func (l *lease) known() bool { return l.life != fresh }
+func (l *lease) known() bool { return l.life != fresh && l.life != over }
 
 // parted returns the claim for Release: with Late if a request may still arrive.
 func (l *lease) parted() driver.Claim {

@@ -72,6 +72,9 @@ func TestMoves(t *testing.T) {
 	}
 }
 
+// errGranted stands for a grant among the answers of TestKnown.
+var errGranted = errors.New("granted")
+
 // A claim is released when the store may know it, and with Late when a request may still
 // arrive.
 func TestKnown(t *testing.T) {
@@ -84,6 +87,7 @@ func TestKnown(t *testing.T) {
 		{nil, false, false, false},
 		{[]error{nil}, false, false, false},
 		{[]error{nil}, true, true, false},
+		{[]error{errGranted, nil}, false, false, false}, // refused since, so the grant has ended
 		{[]error{lost}, false, true, true},
 		{[]error{lost, nil}, false, true, true}, // the first request may arrive yet
 		{[]error{driver.ErrUnwritten}, true, false, false},
@@ -91,6 +95,10 @@ func TestKnown(t *testing.T) {
 	} {
 		var l lease
 		for _, err := range test.answers {
+			if err == errGranted {
+				l.answered(1, test.wait, driver.Grant{OK: true}, nil)
+				continue
+			}
 			l.answered(1, test.wait, driver.Grant{}, err)
 		}
 		if l.known() != test.known || l.parted().Late != test.late {

@@ -66,7 +66,8 @@ func (h *Hold) unlockLost(why *Loss) error {
 		h.lose(why)
 	}
 	// The holder has stopped, so the store need not wait for the TTL.
-	cleaner{h.core}.add(h.core.lock(), h.lease.parted())
+	t := h.core.lock()
+	cleaner{h.core}.add(t, h.lease.parted())
 	h.core.unlock()
 	return h.Ended()
 }
