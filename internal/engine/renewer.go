@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"container/heap"
 	"context"
 	"errors"
 	"time"
@@ -138,9 +137,7 @@ func (r *renewer) finish(round *round, sent time.Duration, errs []error) (gone [
 			l.open = l.due
 		}
 		if l.index > 0 {
-			l.schedule()
-			heap.Fix(&t.agenda.leases, l.index-1)
-			r.hurry(t.agenda.hurry(l.next))
+			r.hurry(t.agenda.move(l, r.now()))
 		}
 	}
 	return gone, renewed

@@ -1,5 +1,5 @@
-// Package publish is the common frame of the commands bench, torture and mutants, which run
-// for a long time and save results in docs/results.
+// Package publish is the common frame of the commands bench, torture, mutants, tally and
+// replay, which run for a long time. All but replay save results in docs/results.
 package publish
 
 import (

@@ -21,11 +21,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/holdfast-go/holdfast/internal/publish"
 )
 
 const (
@@ -35,18 +36,7 @@ const (
 	shown     = 60 // lines
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	err := execute(ctx, os.Args[1:], os.Stdout)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		os.Exit(2)
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "replay:", err)
-		os.Exit(1)
-	}
-}
+func main() { publish.Main("replay", execute) }
 
 func execute(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("replay", flag.ContinueOnError)

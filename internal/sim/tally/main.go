@@ -8,18 +8,17 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/publish"
 	"github.com/holdfast-go/holdfast/internal/sim"
 )
 
@@ -28,18 +27,7 @@ var tests = []string{
 	"TestSeeds", "TestRedlock", "TestMemcached", "TestSessions", "TestSQL", "TestOnce", "TestElect", "TestSchedlock",
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	err := execute(ctx, os.Args[1:], os.Stdout)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		os.Exit(2)
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "tally:", err)
-		os.Exit(1)
-	}
-}
+func main() { publish.Main("tally", execute) }
 
 func execute(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("tally", flag.ContinueOnError)
