@@ -123,7 +123,7 @@ func builtVerifier(t *testing.T) (dir string) {
 }
 
 var buildVerifier = sync.OnceValue(func() error {
-	args := []string{"build", "-o", verifierDir}
+	args := []string{"build", "-o", verifierDir + "/"} // the slash makes it a folder
 	if build.Race() {
 		args = append(args, "-race")
 	}
