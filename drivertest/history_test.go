@@ -14,13 +14,17 @@ import (
 // record makes a tenure. The times are milliseconds.
 func record(c driver.Claim, asked, from, until int, first, last uint64) tenure {
 	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
-	return tenure{claim: c, asked: at(asked), from: at(from), until: at(until), first: first, last: last}
+	return tenure{claim: c, born: at(asked), asked: at(asked), from: at(from), until: at(until), first: first, last: last}
 }
 
 func TestHistories(t *testing.T) {
 	e := &env{key: "key", harness: Harness{Bubble: true}}
 	a, b, r1, r2 := e.exclusive("a"), e.exclusive("b"), e.reader("r1"), e.reader("r2")
 	s1, s2 := e.slot("s1", 2, 3), e.slot("s2", 2, 3)
+	waited := func(t tenure, born int) tenure {
+		t.born = time.UnixMilli(int64(born))
+		return t
+	}
 	tests := []struct {
 		name    string
 		tenures []tenure
@@ -44,6 +48,13 @@ func TestHistories(t *testing.T) {
 		{"reader with the token of a writer", []tenure{record(a, 0, 1, 2, 7, 7), record(r1, 3, 4, 5, 7, 7)}, true},
 		{"reader with an old phase's token", []tenure{
 			record(r1, 0, 1, 2, 7, 7), record(a, 3, 4, 5, 8, 8), record(r2, 6, 7, 8, 7, 7),
+		}, true},
+		{"reader with a smaller token", []tenure{record(r1, 0, 1, 2, 7, 7), record(r2, 3, 4, 5, 6, 6)}, true},
+		{"reader that waited, with a smaller token", []tenure{
+			record(r1, 0, 1, 2, 7, 7), waited(record(r2, 3, 4, 5, 6, 6), 0),
+		}, false},
+		{"writer that waited, with a smaller token", []tenure{
+			record(r1, 0, 1, 2, 7, 7), waited(record(b, 3, 4, 5, 6, 6), 0),
 		}, true},
 		{"reader with a new phase's token", []tenure{
 			record(r1, 0, 1, 2, 7, 7), record(a, 3, 4, 5, 8, 8), record(r2, 6, 7, 8, 9, 9),

@@ -324,3 +324,32 @@ func (s *set) settle(store *redlock.Store, c driver.Claim) {
 	}
 	s.Errorf("a release was not answered")
 }
+
+// A reader that waits joins the first reader on one node, before another reader raises the
+// token there, and on a second node later. The package comment tells of this gap.
+func TestTokenOfAReaderThatWaited(t *testing.T) {
+	bubble(t, 3, func(s *set) {
+		reader := func() driver.Claim {
+			c := s.claim()
+			c.Weight = 1
+			return c
+		}
+		first, waiter, other, writer := reader(), reader(), reader(), s.claim()
+		waiter.Wait, writer.Wait = true, true
+		a, b, c := s.client(), s.client(), s.client()
+		s.nodes[2].set(down)
+		low := s.granted(a, first).Fence
+		if g, err := s.nodes[1].store().Acquire(s.Context(), writer); err != nil || g.OK {
+			s.Fatal(g, err)
+		}
+		s.refused(b, waiter)
+		s.nodes[2].set(nil)
+		high := s.granted(c, other).Fence
+		s.released(c, other)
+		s.refused(c, s.claim())
+		s.must(errors.Join(s.nodes[1].store().Release(s.Context(), []driver.Claim{writer})...))
+		if got := s.granted(b, waiter).Fence; got != low || got >= high {
+			s.Errorf("token %d, want that of the first reader, %d, below %d", got, low, high)
+		}
+	})
+}
