@@ -14,14 +14,14 @@ import (
 // the table behind the mutex.
 type core struct {
 	Config
-	watcher driver.Watcher // nil if the store cannot push
-	deaf    atomic.Bool    // the last watch failed
-	clock   *boottime.Clock
-	waiters sync.Pool      // for reuse
-	closing chan struct{}  // closed by Close
-	busy    sync.WaitGroup // calls that may still use the store
-	kick    chan struct{}  // the renewer looks at once
-	renew   func()         // starts the renewer
+	watcher      driver.Watcher // nil if the store cannot push
+	deaf         atomic.Bool    // the last watch failed
+	clock        *boottime.Clock
+	waiters      sync.Pool      // for reuse
+	closing      chan struct{}  // closed by Close
+	busy         sync.WaitGroup // calls that may still use the store
+	kick         chan struct{}  // the renewer looks at once
+	startRenewer func()
 
 	mu      sync.Mutex
 	guarded table // reached through lock
@@ -58,7 +58,7 @@ func (c *core) sleep(ctx context.Context, d time.Duration) error {
 func (c *core) keep(t *table, l *lease) {
 	if !t.renewing {
 		t.renewing = true
-		c.renew()
+		c.startRenewer()
 	}
 	c.hurry(t.agenda.add(l, c.now()))
 }

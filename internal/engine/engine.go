@@ -40,7 +40,7 @@ func New(config Config) *Engine {
 		e.clock = s.Clock()
 	}
 	e.renewer = newRenewer(&e.core)
-	e.renew = func() { go e.renewer.run() }
+	e.startRenewer = func() { go e.renewer.run() }
 	e.watcher, _ = config.Store.(driver.Watcher)
 	if n, ok := config.Store.(driver.Notifier); ok {
 		e.ignore = n.Notify(e.lost)

@@ -53,11 +53,13 @@ func (h *Hold) Unlock() error {
 		t.agenda.remove(h.lease)
 	}
 	c.unlock()
+	var err error
 	if !handed {
-		e.Err = h.giveBack(now)
+		err = h.giveBack(now)
 	}
+	e.Err = err
 	emit(c.Hooks.Unlocked, e)
-	return e.Err
+	return err
 }
 
 // unlockLost is Unlock of a lost hold, perhaps lost just now.
@@ -136,11 +138,7 @@ func (h *Hold) settle(now time.Time) error {
 		claims = []driver.Claim{last}
 	}
 	var err error
-	for try := 1; ; try++ {
-		began := now
-		if try > 1 {
-			began = time.Now()
-		}
+	for try, began := 1, now; ; try, began = try+1, time.Now() {
 		if err = ask(h.lease, began, call, claims); err == nil {
 			return nil
 		}
