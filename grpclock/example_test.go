@@ -45,7 +45,7 @@ func Example() {
 	check := func() {
 		_, err := client.Check(ctx, &grpc_health_v1.HealthCheckRequest{})
 		if refusal, ok := grpclock.RefusalOf(err); ok && refusal.Reason == grpclock.LockHeld {
-			fmt.Println("held for at most a moment more:", refusal.Retry <= 15*time.Second)
+			fmt.Println("held for at most a moment more:", refusal.RetryAfter <= 15*time.Second)
 			return
 		}
 		fmt.Println(status.Code(err))

@@ -48,9 +48,9 @@ var answers = map[Reason]codes.Code{
 
 // A Refusal says why an interceptor of this package has refused a call.
 type Refusal struct {
-	Reason Reason
-	Key    string        // "" if there is none
-	Retry  time.Duration // when the holder's lease expires unless renewed; 0 if unknown
+	Reason     Reason
+	Key        string        // "" if there is none
+	RetryAfter time.Duration // when the holder's lease expires unless renewed; 0 if unknown
 }
 
 // RefusalOf returns the Refusal in the error of a call; false if the error carries no
@@ -64,7 +64,7 @@ func RefusalOf(err error) (Refusal, bool) {
 				r.Reason, r.Key = Reason(d.GetReason()), d.GetMetadata()["key"]
 			}
 		case *errdetails.RetryInfo:
-			r.Retry = d.GetRetryDelay().AsDuration()
+			r.RetryAfter = d.GetRetryDelay().AsDuration()
 		}
 	}
 	if r.Reason == "" {
@@ -80,8 +80,8 @@ func (r Refusal) details() []protoadapt.MessageV1 {
 		info.Metadata = map[string]string{"key": r.Key}
 	}
 	all := []protoadapt.MessageV1{info}
-	if r.Retry > 0 {
-		all = append(all, &errdetails.RetryInfo{RetryDelay: durationpb.New(r.Retry)})
+	if r.RetryAfter > 0 {
+		all = append(all, &errdetails.RetryInfo{RetryDelay: durationpb.New(r.RetryAfter)})
 	}
 	return all
 }
@@ -125,7 +125,7 @@ func notLocked(key string, err error) error {
 	case errors.Is(err, holdfast.ErrInvalidKey):
 		return badKey(err)
 	case errors.As(err, &held):
-		return refuse(Refusal{Reason: LockHeld, Key: key, Retry: held.Left}, err, "another call has the lock")
+		return refuse(Refusal{Reason: LockHeld, Key: key, RetryAfter: held.Left}, err, "another call has the lock")
 	case errors.Is(err, holdfast.ErrLost):
 		return refuse(Refusal{Reason: LockLost, Key: key}, err, "an operator has ended the wait for the lock")
 	case unreachable(err), errors.Is(err, holdfast.ErrClosed):

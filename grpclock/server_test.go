@@ -63,7 +63,7 @@ func TestHeldIsRefused(t *testing.T) {
 	}
 
 	r := refused(t, c.call(ctx, "account/42"), codes.Aborted, LockHeld)
-	if r.Key != "account/42" || r.Retry <= 0 || r.Retry > 15*time.Second {
+	if r.Key != "account/42" || r.RetryAfter <= 0 || r.RetryAfter > 15*time.Second {
 		t.Errorf("%+v; want the key and the rest of a lease of 15s", r)
 	}
 	if err := c.call(ctx, "account/42"); strings.Contains(fmt.Sprint(status.Convert(err).Proto()), "bob") {
