@@ -258,12 +258,15 @@ func TestLineWithoutEnd(t *testing.T) {
 	a := in(t, t.TempDir(), nil)
 	holder := exclusive("key")
 	a.granted(holder)
-	note := strings.Repeat("n", 1<<18)
+	large, small := strings.Repeat("n", 1<<18), strings.Repeat("n", 1<<16)
 	var line []driver.Claim
 	began := time.Now()
 	for a.lineLength("key") == len(line) {
 		c := waiting(exclusive("key"))
-		c.Note = note
+		c.Note = small
+		if len(line) < 2 {
+			c.Note = large
+		}
 		a.refused(c)
 		line = append(line, c)
 		if time.Since(began) > c.Alive()/2 { // so slow a machine may cost the first its place
@@ -272,8 +275,8 @@ func TestLineWithoutEnd(t *testing.T) {
 			line, began = nil, time.Now()
 		}
 	}
-	if len(line) != 3 {
-		t.Errorf("%d claims with 256 KiB each were let in, or left out", len(line))
+	if len(line) != 6 {
+		t.Errorf("%d claims, two with 256 KiB and the rest with 64 KiB each, were let in, or left out", len(line))
 	}
 	a.must(a.renew(holder))
 	a.release(holder)
