@@ -66,6 +66,11 @@ type Harness struct {
 	// have to wait for, over a link of its own. Nil if a client waits for nothing.
 	Linked func(t testing.TB) (driver.Store, Link)
 
+	// Majority says that a claim is held by a majority of several nodes. A reader that waits
+	// may then have the token of earlier readers on some nodes, though another reader has had
+	// a larger token meanwhile.
+	Majority bool
+
 	// Lacks lists the missing features of the store. 0 expects every feature.
 	Lacks Feature
 }

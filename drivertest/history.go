@@ -90,26 +90,23 @@ func overlap(ts []tenure, margin time.Duration) error {
 }
 
 // disorder finds two grants with a token in common, or a grant whose token is not larger
-// than the token of a grant known before the request. Readers may share a token. Between
-// two readers only the first request counts: of the grants of a majority the second may
-// have joined a part before.
-func disorder(ts []tenure) error {
+// than the token of a grant known before the request. Readers may share a token. Of two
+// readers of a majority the first request counts, for [Harness.Majority].
+func disorder(ts []tenure, majority bool) error {
 	ts = slices.Clone(ts)
 	slices.SortFunc(ts, func(a, b tenure) int { return cmp.Compare(a.first, b.first) })
-	for i := range ts {
-		a := &ts[i]
-		for j := range ts[:i] { // with tokens that are not larger
-			b := &ts[j]
-			readers := a.claim.Shared() && b.claim.Shared()
-			if b.last >= a.first && !readers {
-				return fmt.Errorf("two grants have a token in common:%s", list([]tenure{*b, *a}))
+	for i, high := range ts {
+		for _, low := range ts[:i] {
+			readers := low.claim.Shared() && high.claim.Shared()
+			if low.last >= high.first && !readers {
+				return fmt.Errorf("two grants have a token in common:%s", list([]tenure{low, high}))
 			}
-			asked := b.asked
-			if readers {
-				asked = b.born
+			asked := low.asked
+			if majority && readers {
+				asked = low.born
 			}
-			if a.last > b.first && a.from.Before(asked) {
-				return fmt.Errorf("a grant was known before another was asked for, and has the larger token:%s", list([]tenure{*a, *b}))
+			if high.last > low.first && high.from.Before(asked) {
+				return fmt.Errorf("a grant was known before another was asked for, and has the larger token:%s", list([]tenure{high, low}))
 			}
 		}
 	}

@@ -126,7 +126,7 @@ func (w *workload) sound() error {
 		if !w.has(Tokens) {
 			continue
 		}
-		if err := disorder(ts); err != nil {
+		if err := disorder(ts, w.harness.Majority); err != nil {
 			return err
 		}
 	}
