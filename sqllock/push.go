@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/book"
+	"github.com/holdfast-go/holdfast/internal/silence"
 )
 
 // A message notifies a client about a claim.
@@ -153,7 +154,7 @@ func (p *Pushing) Watch(ctx context.Context, c driver.Claim, wake func(driver.Gr
 	}
 	if err := p.listener.Listen(ctx, p.hear); err != nil {
 		stop()
-		return nil, err
+		return nil, silence.For(ctx, err, 0) // the Listener has its own limits
 	}
 	return stop, nil
 }
