@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 var errDown = errors.New("connection refused")
@@ -289,7 +290,7 @@ func TestDeadHolderIsFollowedAtItsTTL(t *testing.T) {
 
 func TestBareStoreCannotShow(t *testing.T) {
 	simulate(t, func(b *bench) {
-		lk := New(mute{b.store}, nil)
+		lk := must.Get(New(mute{b.store}, nil))
 		defer lk.Close()
 		_, holdersErr := lk.Holders(b.Context(), "k")
 		for _, err := range []error{holdersErr, lk.Break(b.Context(), "k", "id")} {

@@ -5,11 +5,12 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
 func BenchmarkUncontended(b *testing.B) {
-	lk := New(memlock.New(), nil)
+	lk := must.Get(New(memlock.New(), nil))
 	defer lk.Close()
 	b.ReportAllocs()
 	for b.Loop() {
@@ -30,7 +31,7 @@ func cycle(b *testing.B, lk *Locker, key string) {
 // BenchmarkOneKey reports the fairness among 64 goroutines as min/max: the
 // fewest locks that one of them got, divided by the most.
 func BenchmarkOneKey(b *testing.B) {
-	lk := New(memlock.New(), nil)
+	lk := must.Get(New(memlock.New(), nil))
 	defer lk.Close()
 	b.ReportAllocs()
 	got := make([]int, 64)

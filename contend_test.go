@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 // pushed returns a lock that the store has granted to one who waited for it.
@@ -277,7 +278,7 @@ func TestPushBeforeARefusalThatIsNotHeard(t *testing.T) {
 func TestWatchThatIsNotAnswered(t *testing.T) {
 	simulate(t, func(b *bench) {
 		holder := b.open(nil)
-		waiter := New(unanswered{unclosed{b.store}}, &Options{Logger: slog.New(slog.DiscardHandler)})
+		waiter := must.Get(New(unanswered{unclosed{b.store}}, &Options{Logger: slog.New(slog.DiscardHandler)}))
 		defer waiter.Close()
 		l := b.lock(holder, "k")
 		got := make(chan *Lock, 1)

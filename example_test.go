@@ -31,7 +31,10 @@ func Example() {
 
 func ExampleLocker_TryLock() {
 	ctx := context.Background()
-	locks := holdfast.New(memlock.New(), &holdfast.Options{Owner: "web-1"})
+	locks, err := holdfast.New(memlock.New(), &holdfast.Options{Owner: "web-1"})
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer locks.Close()
 
 	submit := func(token string) error {
@@ -61,7 +64,10 @@ func charge() error { return nil }
 
 func ExampleLocker_Lock() {
 	ctx := context.Background()
-	locks := holdfast.New(memlock.New(), nil)
+	locks, err := holdfast.New(memlock.New(), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer locks.Close()
 
 	lock, err := locks.Lock(ctx, "report", holdfast.Wait(5*time.Second))
@@ -77,7 +83,10 @@ func ExampleLocker_Lock() {
 
 func ExampleLocker_LockAll() {
 	ctx := context.Background()
-	locks := holdfast.New(memlock.New(), nil)
+	locks, err := holdfast.New(memlock.New(), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer locks.Close()
 
 	both, err := locks.LockAll(ctx, []string{"account/7", "account/42"})
@@ -95,7 +104,10 @@ func ExampleLocker_LockAll() {
 
 func ExampleSlots() {
 	ctx := context.Background()
-	locks := holdfast.New(memlock.New(), nil)
+	locks, err := holdfast.New(memlock.New(), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer locks.Close()
 
 	for range 3 {
@@ -110,7 +122,10 @@ func ExampleSlots() {
 
 func ExampleMinHold() {
 	ctx := context.Background()
-	locks := holdfast.New(memlock.New(), nil)
+	locks, err := holdfast.New(memlock.New(), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer locks.Close()
 
 	nightly := func() error {
@@ -134,7 +149,10 @@ func cleanUp() error { return nil }
 // whose lock has gone to somebody else.
 func ExampleLock_Fence() {
 	ctx := context.Background()
-	locks := holdfast.New(memlock.New(), nil)
+	locks, err := holdfast.New(memlock.New(), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer locks.Close()
 
 	var stored struct {
@@ -169,7 +187,10 @@ func ExampleLock_Fence() {
 
 func ExampleReenter() {
 	ctx := context.Background()
-	locks := holdfast.New(memlock.New(), nil)
+	locks, err := holdfast.New(memlock.New(), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer locks.Close()
 
 	deposit := func(ctx context.Context) error {
@@ -178,7 +199,7 @@ func ExampleReenter() {
 			return nil
 		}, holdfast.Reenter())
 	}
-	err := locks.Do(ctx, "account/42", func(ctx context.Context) error {
+	err = locks.Do(ctx, "account/42", func(ctx context.Context) error {
 		return deposit(ctx) // under the lock that ctx carries
 	})
 	fmt.Println(err)

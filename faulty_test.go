@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/boottime"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
@@ -165,7 +166,7 @@ func (b *bench) open(opts *Options) *Locker {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	lk := New(unclosed{b.store}, &o)
+	lk := must.Get(New(unclosed{b.store}, &o))
 	b.Cleanup(func() {
 		if err := lk.Close(); err != nil {
 			b.Errorf("Close: %v", err)

@@ -91,12 +91,15 @@ func TestBadOptions(t *testing.T) {
 			"Options.Owner":  {Owner: "\xff"},
 			"Options.Prefix": {Prefix: strings.Repeat("p", 512)},
 		} {
-			if _, err := b.open(opts).TryLock(b.Context(), "k"); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), want) {
-				b.Errorf("%+v: %v, want an error about %s", opts, err, want)
+			if _, err := New(b.store, opts); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), want) {
+				b.Errorf("New with %+v: %v, want an error about %s", opts, err, want)
 			}
 			if _, err := Open(b.Context(), "mem://", opts); err == nil || !strings.Contains(err.Error(), want) {
 				b.Errorf("Open with %+v: %v, want an error about %s", opts, err, want)
 			}
+		}
+		if _, err := New(nil, nil); !errors.Is(err, ErrInvalid) {
+			b.Errorf("New without a store: %v", err)
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/engine"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 func TestLockExcludesOtherLockers(t *testing.T) {
@@ -261,7 +262,7 @@ func TestCloseIsBoundedWhenTheStoreHangs(t *testing.T) {
 	for name, opts := range map[string][]LockOption{"released": nil, "left": {MinHold(time.Hour)}} {
 		t.Run(name, func(t *testing.T) {
 			simulate(t, func(b *bench) {
-				lk := New(unclosed{b.store}, &Options{TTL: time.Hour})
+				lk := must.Get(New(unclosed{b.store}, &Options{TTL: time.Hour}))
 				for i := range 10 * engine.MaxBatch {
 					b.lock(lk, fmt.Sprint(i), opts...)
 				}

@@ -14,17 +14,22 @@ import (
 type Locker struct {
 	store  driver.Store
 	opts   Options
-	bad    error // what is wrong with the options
 	engine *engine.Engine
 }
 
-// New returns a Locker on a store. New does no I/O. If an option is bad, every call that
-// acquires a lock returns an error. nil means the default options.
+// New returns a Locker on a store. New does no I/O. nil means the default options. An error
+// matches [ErrInvalid]: an option is bad, or there is no store. The store then stays open.
 //
 // Close the Locker when it is no longer needed; Close closes the store too.
-func New(store driver.Store, opts *Options) *Locker {
-	lk := &Locker{store: store}
-	lk.opts, lk.bad = opts.resolve()
+func New(store driver.Store, opts *Options) (*Locker, error) {
+	if store == nil {
+		return nil, invalid(ErrInvalid, errors.New("there is no store"))
+	}
+	resolved, err := opts.resolve()
+	if err != nil {
+		return nil, err
+	}
+	lk := &Locker{store: store, opts: resolved}
 	lk.engine = engine.New(engine.Config{
 		Store:    store,
 		Owner:    lk.opts.Owner,
@@ -34,7 +39,7 @@ func New(store driver.Store, opts *Options) *Locker {
 		Hooks:    lk.hooks(),
 		Contexts: lk.opts.Trace.lasts(),
 	})
-	return lk
+	return lk, nil
 }
 
 // Close ends all waits with [ErrClosed], unlocks every lock, and closes the store. Later

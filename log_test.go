@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
@@ -50,7 +51,7 @@ func TestNilLoggerWarns(t *testing.T) {
 func TestDiscardHandlerIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		text := defaultLog(t)
-		lk := New(memlock.New(), &Options{Logger: slog.New(slog.DiscardHandler)})
+		lk := must.Get(New(memlock.New(), &Options{Logger: slog.New(slog.DiscardHandler)}))
 		defer lk.Close()
 		l, err := lk.Lock(t.Context(), "k", NoRenew())
 		if err != nil {

@@ -26,7 +26,7 @@ import (
 // A store that does not answer the check in time does not make Open fail.
 func Open(ctx context.Context, rawURL string, opts *Options) (*Locker, error) {
 	if _, err := opts.resolve(); err != nil {
-		return nil, err
+		return nil, err // before the store is opened
 	}
 	began := time.Now()
 	store, err := driver.Open(ctx, rawURL)
@@ -37,7 +37,10 @@ func Open(ctx context.Context, rawURL string, opts *Options) (*Locker, error) {
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	lk := New(store, opts)
+	lk, err := New(store, opts)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
 	if err := lk.check(ctx, driver.Redact(u)); err != nil {
 		return nil, errors.Join(err, lk.Close())
 	}

@@ -52,8 +52,7 @@ type Options struct {
 	Trace *Trace
 }
 
-// resolve fills in the defaults. The first call reports a bad option, because New cannot
-// fail.
+// resolve fills in the defaults.
 func (o *Options) resolve() (Options, error) {
 	var r Options
 	if o != nil {
@@ -267,10 +266,7 @@ func (lk *Locker) settings(opts []LockOption) (settings, error) {
 	if s.Tries > 0 && s.Limited {
 		s.fail(errors.New("Retry and Wait exclude each other"))
 	}
-	if s.errs == nil {
-		return s, lk.bad
-	}
-	return s, invalid(ErrInvalid, errors.Join(append(s.errs, lk.bad)...))
+	return s, invalid(ErrInvalid, errors.Join(s.errs...))
 }
 
 // weigh turns the kind of lock into the numbers of the one rule of package driver.

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 // A store without push is polled with growing pauses, bounded by Poll and by
 // the holder's remaining time.
 func TestPollingWhereNothingPushes(t *testing.T) {
 	simulate(t, func(b *bench) {
-		lk := New(mute{b.store}, &Options{Poll: 200 * time.Millisecond})
+		lk := must.Get(New(mute{b.store}, &Options{Poll: 200 * time.Millisecond}))
 		defer lk.Close()
 		other := b.open(nil)
 		l := b.lock(other, "k")
@@ -53,7 +54,7 @@ func TestPollersInLine(t *testing.T) {
 			start := time.Now()
 			var all sync.WaitGroup
 			for range test.pollers {
-				lk := New(mute{b.store}, nil)
+				lk := must.Get(New(mute{b.store}, nil))
 				defer lk.Close()
 				all.Go(func() {
 					for range each {
@@ -91,7 +92,7 @@ func TestPollersComeApart(t *testing.T) {
 			start := time.Now()
 			var all sync.WaitGroup
 			for range pollers {
-				lk := New(crowd{mute{b.store}, pause}, nil)
+				lk := must.Get(New(crowd{mute{b.store}, pause}, nil))
 				defer lk.Close()
 				all.Go(func() {
 					l := b.lock(lk, "k")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
@@ -17,7 +18,7 @@ import (
 func TestNestedCallIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
-		lk := holdfast.New(memlock.New(), &holdfast.Options{Owner: "me", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		lk := must.Get(holdfast.New(memlock.New(), &holdfast.Options{Owner: "me", Logger: slog.New(slog.NewTextHandler(&log, nil))}))
 		defer lk.Close()
 		outer, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -36,7 +37,7 @@ func TestNestedCallIsTold(t *testing.T) {
 // The same for a lock that is shared, where the call asks the store.
 func TestNestedWriterIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lk := holdfast.New(memlock.New(), &holdfast.Options{Owner: "me"})
+		lk := must.Get(holdfast.New(memlock.New(), &holdfast.Options{Owner: "me"}))
 		defer lk.Close()
 		reader, err := lk.Lock(t.Context(), "k", holdfast.Shared())
 		if err != nil {
@@ -53,7 +54,7 @@ func TestNestedWriterIsTold(t *testing.T) {
 // The same for slots, if this Locker holds so many that the call cannot fit.
 func TestNestedSlotsAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lk := holdfast.New(memlock.New(), &holdfast.Options{Owner: "me"})
+		lk := must.Get(holdfast.New(memlock.New(), &holdfast.Options{Owner: "me"}))
 		defer lk.Close()
 		wait := []holdfast.LockOption{holdfast.Slots(2), holdfast.Wait(time.Second)}
 		var err error
@@ -71,7 +72,7 @@ func TestNestedSlotsAreTold(t *testing.T) {
 
 // An error shows so much of a key that it can be recognized.
 func TestErrorsCutLongKeys(t *testing.T) {
-	lk := holdfast.New(memlock.New(), nil)
+	lk := must.Get(holdfast.New(memlock.New(), nil))
 	defer lk.Close()
 	key := strings.Repeat("k", 10<<20)
 	_, err := lk.Lock(t.Context(), key)

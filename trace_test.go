@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 // counts are how many hold and wait, as a Trace tells it.
@@ -111,9 +112,9 @@ func TestTraceOfClose(t *testing.T) {
 		simulate(t, func(b *bench) {
 			var all counts
 			var failed []error
-			lk := New(unclosed{b.store}, &Options{Trace: JoinTraces(all.trace(), nil, &Trace{
+			lk := must.Get(New(unclosed{b.store}, &Options{Trace: JoinTraces(all.trace(), nil, &Trace{
 				Unlocked: func(e Event) { failed = append(failed, e.Err) },
-			})})
+			})}))
 			b.lock(lk, "a")
 			b.lock(lk, "b")
 			go lk.Lock(b.Context(), "a")

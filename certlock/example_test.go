@@ -13,7 +13,14 @@ import (
 
 // Any store will do: the files of one directory, Redis, a database.
 func Example() {
-	locks := holdfast.New(filelock.New("/run/app/locks", nil), &holdfast.Options{Prefix: "certs/"})
+	store, err := filelock.New("/run/app/locks", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	locks, err := holdfast.New(store, &holdfast.Options{Prefix: "certs/"})
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer locks.Close()
 
 	certmagic.Default.Storage = certlock.New(&certmagic.FileStorage{Path: "/shared/certs"}, locks)

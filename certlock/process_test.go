@@ -154,13 +154,13 @@ func TestOneIssues(t *testing.T) {
 	}
 	first := expect("issuing")
 	awaitLine(t, locks, 4)
-	must(t, first.Process.Kill())
+	succeed(t, first.Process.Kill())
 	expect("signal: killed")
 
 	second := expect("issuing")
 	awaitLine(t, locks, 3)
 	_, err := io.WriteString(second.In, "go on\n")
-	must(t, err)
+	succeed(t, err)
 	said := make(map[string]int)
 	for l := range lines {
 		said[l.text]++

@@ -10,6 +10,7 @@ import (
 	"github.com/caddyserver/certmagic"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
@@ -26,7 +27,7 @@ func pair(t *testing.T, test func(t *testing.T, a, b *Storage)) {
 		store := shared{memlock.New()}
 		var both [2]*Storage
 		for i := range both {
-			locks := holdfast.New(store, nil)
+			locks := must.Get(holdfast.New(store, nil))
 			defer locks.Close()
 			both[i] = New(&certmagic.FileStorage{Path: t.TempDir()}, locks)
 		}
@@ -34,7 +35,7 @@ func pair(t *testing.T, test func(t *testing.T, a, b *Storage)) {
 	})
 }
 
-func must(t *testing.T, err error) {
+func succeed(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -52,25 +53,25 @@ func tryLock(t *testing.T, s *Storage, want bool) {
 func handOver(t *testing.T, a, b *Storage) {
 	t.Helper()
 	tryLock(t, b, false)
-	must(t, a.Unlock(t.Context(), name))
+	succeed(t, a.Unlock(t.Context(), name))
 	tryLock(t, b, true)
-	must(t, b.Unlock(t.Context(), name))
+	succeed(t, b.Unlock(t.Context(), name))
 }
 
 // breakLock takes the lock away from who holds it.
 func breakLock(t *testing.T, s *Storage) {
 	t.Helper()
 	holders, err := s.locks.Holders(t.Context(), name)
-	must(t, err)
-	must(t, s.locks.Break(t.Context(), name, holders[0].ID))
+	succeed(t, err)
+	succeed(t, s.locks.Break(t.Context(), name, holders[0].ID))
 	synctest.Wait()
 }
 
 func TestLocks(t *testing.T) {
 	pair(t, func(t *testing.T, a, b *Storage) {
-		must(t, a.Lock(t.Context(), name))
+		succeed(t, a.Lock(t.Context(), name))
 		tryLock(t, b, false)
-		must(t, a.RenewLockLease(t.Context(), name, time.Hour))
+		succeed(t, a.RenewLockLease(t.Context(), name, time.Hour))
 		time.Sleep(time.Hour)
 		tryLock(t, b, false)
 		done := make(chan error)
@@ -78,12 +79,12 @@ func TestLocks(t *testing.T) {
 		synctest.Wait()
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
-		must(t, a.Unlock(ended, name))
-		must(t, <-done)
+		succeed(t, a.Unlock(ended, name))
+		succeed(t, <-done)
 		tryLock(t, a, false)
-		must(t, b.Unlock(t.Context(), name))
+		succeed(t, b.Unlock(t.Context(), name))
 		tryLock(t, a, true)
-		must(t, a.Unlock(t.Context(), name))
+		succeed(t, a.Unlock(t.Context(), name))
 		if len(a.held)+len(b.held) > 0 {
 			t.Errorf("names are kept: %v, %v", a.held, b.held)
 		}
@@ -92,7 +93,7 @@ func TestLocks(t *testing.T) {
 
 func TestNotHeld(t *testing.T) {
 	pair(t, func(t *testing.T, a, b *Storage) {
-		must(t, a.Lock(t.Context(), name))
+		succeed(t, a.Lock(t.Context(), name))
 		if err := b.Unlock(t.Context(), name); !errors.Is(err, holdfast.ErrReleased) {
 			t.Errorf("Unlock of another's lock: %v", err)
 		}
@@ -103,21 +104,21 @@ func TestNotHeld(t *testing.T) {
 		if ok, err := b.TryLock(t.Context(), ""); ok || !errors.Is(err, holdfast.ErrInvalidKey) {
 			t.Errorf("TryLock without a name: %v, %v", ok, err)
 		}
-		must(t, a.Unlock(t.Context(), name))
+		succeed(t, a.Unlock(t.Context(), name))
 	})
 }
 
 // A lease that was lost is taken again when it is renewed.
 func TestRenewAfterLoss(t *testing.T) {
 	pair(t, func(t *testing.T, a, b *Storage) {
-		must(t, a.Lock(t.Context(), name))
+		succeed(t, a.Lock(t.Context(), name))
 		breakLock(t, a)
 		tryLock(t, b, true)
 		if err := a.RenewLockLease(t.Context(), name, time.Minute); !errors.Is(err, holdfast.ErrHeld) {
 			t.Errorf("RenewLockLease while another holds the lock: %v", err)
 		}
-		must(t, b.Unlock(t.Context(), name))
-		must(t, a.RenewLockLease(t.Context(), name, time.Minute))
+		succeed(t, b.Unlock(t.Context(), name))
+		succeed(t, a.RenewLockLease(t.Context(), name, time.Minute))
 		handOver(t, a, b)
 	})
 }
@@ -125,16 +126,16 @@ func TestRenewAfterLoss(t *testing.T) {
 // Who has lost a lock does not give back that of another goroutine.
 func TestUnlockAfterLoss(t *testing.T) {
 	pair(t, func(t *testing.T, a, b *Storage) {
-		must(t, a.Lock(t.Context(), name))
+		succeed(t, a.Lock(t.Context(), name))
 		breakLock(t, a)
-		must(t, a.Lock(t.Context(), name)) // by another goroutine
-		must(t, a.Unlock(t.Context(), name))
+		succeed(t, a.Lock(t.Context(), name)) // by another goroutine
+		succeed(t, a.Unlock(t.Context(), name))
 		tryLock(t, b, false)
-		must(t, a.RenewLockLease(t.Context(), name, time.Minute))
-		must(t, a.Unlock(t.Context(), name))
+		succeed(t, a.RenewLockLease(t.Context(), name, time.Minute))
+		succeed(t, a.Unlock(t.Context(), name))
 		tryLock(t, b, true)
 		breakLock(t, b)
-		must(t, b.Unlock(t.Context(), name))
+		succeed(t, b.Unlock(t.Context(), name))
 	})
 }
 
@@ -148,11 +149,11 @@ func attempts(ctx context.Context) context.Context {
 func twoRuns(t *testing.T, a *Storage) (first, second context.Context) {
 	t.Helper()
 	first, second = attempts(t.Context()), attempts(t.Context())
-	must(t, a.Lock(t.Context(), name))
-	must(t, a.RenewLockLease(first, name, time.Minute))
+	succeed(t, a.Lock(t.Context(), name))
+	succeed(t, a.RenewLockLease(first, name, time.Minute))
 	breakLock(t, a)
-	must(t, a.Lock(t.Context(), name))
-	must(t, a.RenewLockLease(second, name, time.Minute))
+	succeed(t, a.Lock(t.Context(), name))
+	succeed(t, a.RenewLockLease(second, name, time.Minute))
 	return first, second
 }
 
@@ -164,18 +165,18 @@ func TestRenewWhileAnotherRunHolds(t *testing.T) {
 			if err := a.RenewLockLease(first, name, time.Minute); !errors.Is(err, holdfast.ErrHeld) {
 				t.Errorf("the run that has lost the lock: %v, want ErrHeld", err)
 			}
-			must(t, a.RenewLockLease(second, name, time.Minute))
+			succeed(t, a.RenewLockLease(second, name, time.Minute))
 		}
 		renewed := make(chan error)
 		go func() { renewed <- a.RenewLockLease(first, name, time.Hour) }()
 		synctest.Wait()
-		must(t, a.Unlock(t.Context(), name)) // by the second run
-		must(t, <-renewed)
+		succeed(t, a.Unlock(t.Context(), name)) // by the second run
+		succeed(t, <-renewed)
 		tryLock(t, b, false)
-		must(t, a.RenewLockLease(first, name, time.Minute))
-		must(t, a.Unlock(t.Context(), name))
+		succeed(t, a.RenewLockLease(first, name, time.Minute))
+		succeed(t, a.Unlock(t.Context(), name))
 		tryLock(t, b, true)
-		must(t, b.Unlock(t.Context(), name))
+		succeed(t, b.Unlock(t.Context(), name))
 		if len(a.held)+len(b.held) > 0 {
 			t.Errorf("names are kept: %v, %v", a.held, b.held)
 		}
@@ -186,8 +187,8 @@ func TestRenewWhileAnotherRunHolds(t *testing.T) {
 func TestUnlockWhileAnotherRunPauses(t *testing.T) {
 	pair(t, func(t *testing.T, a, b *Storage) {
 		first, _ := twoRuns(t, a)
-		must(t, a.Unlock(t.Context(), name)) // by the second run
-		must(t, a.RenewLockLease(first, name, time.Minute))
+		succeed(t, a.Unlock(t.Context(), name)) // by the second run
+		succeed(t, a.RenewLockLease(first, name, time.Minute))
 		handOver(t, a, b)
 	})
 }
@@ -197,9 +198,9 @@ func TestUnlockAfterBothHaveLost(t *testing.T) {
 	pair(t, func(t *testing.T, a, b *Storage) {
 		first, _ := twoRuns(t, a)
 		breakLock(t, a)
-		must(t, a.RenewLockLease(first, name, time.Minute))
-		must(t, a.Unlock(t.Context(), name)) // by the second run
-		must(t, a.RenewLockLease(first, name, time.Minute))
+		succeed(t, a.RenewLockLease(first, name, time.Minute))
+		succeed(t, a.Unlock(t.Context(), name)) // by the second run
+		succeed(t, a.RenewLockLease(first, name, time.Minute))
 		handOver(t, a, b)
 	})
 }
@@ -207,34 +208,34 @@ func TestUnlockAfterBothHaveLost(t *testing.T) {
 // Of two goroutines that cannot be told apart, none is told that it holds the lock.
 func TestRenewWithoutARun(t *testing.T) {
 	pair(t, func(t *testing.T, a, b *Storage) {
-		must(t, a.Lock(t.Context(), name))
-		must(t, a.RenewLockLease(t.Context(), name, time.Minute))
+		succeed(t, a.Lock(t.Context(), name))
+		succeed(t, a.RenewLockLease(t.Context(), name, time.Minute))
 		breakLock(t, a)
-		must(t, a.Lock(t.Context(), name))
+		succeed(t, a.Lock(t.Context(), name))
 		if err := a.RenewLockLease(t.Context(), name, time.Minute); !errors.Is(err, holdfast.ErrLost) {
 			t.Errorf("RenewLockLease by one of two: %v, want ErrLost", err)
 		}
-		must(t, a.Unlock(t.Context(), name))
-		must(t, a.RenewLockLease(t.Context(), name, time.Minute))
-		must(t, a.Unlock(t.Context(), name))
+		succeed(t, a.Unlock(t.Context(), name))
+		succeed(t, a.RenewLockLease(t.Context(), name, time.Minute))
+		succeed(t, a.Unlock(t.Context(), name))
 	})
 }
 
 // What is unlocked as the process ends, while it waits to be taken again, is not kept.
 func TestUnlockWhileItIsRenewed(t *testing.T) {
 	pair(t, func(t *testing.T, a, b *Storage) {
-		must(t, a.Lock(t.Context(), name))
+		succeed(t, a.Lock(t.Context(), name))
 		breakLock(t, a)
 		tryLock(t, b, true)
 		renewed := make(chan error)
 		go func() { renewed <- a.RenewLockLease(t.Context(), name, time.Hour) }()
 		synctest.Wait()
-		must(t, a.Unlock(t.Context(), name))
-		must(t, b.Unlock(t.Context(), name))
+		succeed(t, a.Unlock(t.Context(), name))
+		succeed(t, b.Unlock(t.Context(), name))
 		if err := <-renewed; !errors.Is(err, holdfast.ErrReleased) {
 			t.Errorf("RenewLockLease: %v, want ErrReleased", err)
 		}
 		tryLock(t, b, true)
-		must(t, b.Unlock(t.Context(), name))
+		succeed(t, b.Unlock(t.Context(), name))
 	})
 }

@@ -8,7 +8,7 @@
 //		drivertest.Run(t, drivertest.Harness{
 //			MinTTL: 100 * time.Millisecond,
 //			Open: func(t testing.TB) driver.Store {
-//				return redislock.New(server.Client(t), nil)
+//				return newStore(t) // a client of the server
 //			},
 //		})
 //	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
@@ -23,7 +24,7 @@ func simulate(t *testing.T, test func(b *bench)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		store := &store{Store: memlock.New()}
-		b := &bench{T: t, store: store, locks: holdfast.New(store, nil)}
+		b := &bench{T: t, store: store, locks: must.Get(holdfast.New(store, nil))}
 		b.ctx, b.stop = context.WithCancel(t.Context())
 		test(b)
 		b.stop()

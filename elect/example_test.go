@@ -15,10 +15,13 @@ import (
 
 func ExampleRun() {
 	ctx, stop := context.WithCancel(context.Background())
-	locks := holdfast.New(memlock.New(), nil)
+	locks, err := holdfast.New(memlock.New(), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer locks.Close()
 
-	err := elect.Run(ctx, locks, "mailer", func(ctx context.Context) error {
+	err = elect.Run(ctx, locks, "mailer", func(ctx context.Context) error {
 		lock, _ := holdfast.FromContext(ctx)
 		fmt.Println("leading, with a token:", lock.Fence() > 0)
 		stop() // as when the process is told to end
@@ -33,11 +36,14 @@ func ExampleRun() {
 
 // A process whose work is stuck steps down, though it lives.
 func ExampleCheck() {
-	locks := holdfast.New(memlock.New(), nil)
+	locks, err := holdfast.New(memlock.New(), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer locks.Close()
 
 	var progress atomic.Int64 // when the work was last seen to go on
-	err := elect.Run(context.Background(), locks, "mailer", func(ctx context.Context) error {
+	err = elect.Run(context.Background(), locks, "mailer", func(ctx context.Context) error {
 		for i := 0; i < 3 && ctx.Err() == nil; i++ {
 			progress.Store(time.Now().UnixNano())
 			sendMail()
@@ -57,7 +63,10 @@ func sendMail() {}
 
 func ExampleObserve() {
 	ctx := context.Background()
-	locks := holdfast.New(memlock.New(), &holdfast.Options{Owner: "web-1"})
+	locks, err := holdfast.New(memlock.New(), &holdfast.Options{Owner: "web-1"})
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer locks.Close()
 
 	_ = elect.Run(ctx, locks, "mailer", func(ctx context.Context) error {

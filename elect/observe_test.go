@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
@@ -64,9 +65,9 @@ func TestObserve(t *testing.T) {
 
 func TestObserveEnds(t *testing.T) {
 	simulate(t, func(b *bench) {
-		dumb := holdfast.New(struct{ driver.Store }{memlock.New()}, nil)
+		dumb := must.Get(holdfast.New(struct{ driver.Store }{memlock.New()}, nil))
 		defer dumb.Close()
-		closed := holdfast.New(memlock.New(), nil)
+		closed := must.Get(holdfast.New(memlock.New(), nil))
 		closed.Close()
 		for _, test := range []struct {
 			locks *holdfast.Locker
@@ -96,7 +97,7 @@ func TestObserveEnds(t *testing.T) {
 // own context, which goes on.
 func TestObserveSilentStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		locks := holdfast.New(silent{memlock.New()}, nil)
+		locks := must.Get(holdfast.New(silent{memlock.New()}, nil))
 		defer locks.Close()
 		for _, err := range Observe(t.Context(), locks, job, 0) {
 			if !errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 // breakLeader takes the lock away from the leader.
@@ -25,7 +26,7 @@ func (b *bench) breakLeader() {
 
 func TestOneLeads(t *testing.T) {
 	simulate(t, func(b *bench) {
-		other := holdfast.New(b.store.Store, nil)
+		other := must.Get(holdfast.New(b.store.Store, nil))
 		defer other.Close()
 		var tokens []uint64
 		work := func(ctx context.Context) error {
@@ -109,7 +110,7 @@ func TestLossCampaignsAgain(t *testing.T) {
 // have led meanwhile.
 func TestLossAtTheEnd(t *testing.T) {
 	simulate(t, func(b *bench) {
-		silent := &bench{T: b.T, ctx: b.ctx, locks: holdfast.New(struct{ driver.Store }{b.store.Store}, nil)}
+		silent := &bench{T: b.T, ctx: b.ctx, locks: must.Get(holdfast.New(struct{ driver.Store }{b.store.Store}, nil))}
 		defer silent.locks.Close()
 		terms := 0
 		r := silent.run(func(context.Context) error {

@@ -40,7 +40,14 @@ func ExampleNew() {
 	}
 	defer client.Close()
 
-	locks := holdfast.New(etcdlock.New(client, nil), nil)
+	store, err := etcdlock.New(client, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	locks, err := holdfast.New(store, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer locks.Close()
 	lock, err := locks.Lock(ctx, "account/42")
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/etcdlock"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 // A courier carries the requests of a client, and holds some transactions back. It
@@ -109,7 +110,7 @@ func intercepted(t testing.TB, carry grpc.UnaryClientInterceptor) (s *etcdlock.S
 	if err != nil {
 		t.Fatal(err)
 	}
-	s = etcdlock.New(client, &etcdlock.Options{Prefix: prefix})
+	s = must.Get(etcdlock.New(client, &etcdlock.Options{Prefix: prefix}))
 	t.Cleanup(func() {
 		if err := errors.Join(s.Close(), client.Close()); err != nil {
 			t.Error(err)

@@ -9,6 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 // TestLine says who of a line holds, in the order of coming: a writer is W, a reader
@@ -88,7 +89,7 @@ func TestStrike(t *testing.T) {
 		{"a gap", 31, false, []leaves{{"a": 32, "b": 32}}, []int{1}},
 		{"no lease", 0, true, []leaves{{"a": 32, "b": 32}}, []int{1}},
 	} {
-		s := New(&clientv3.Client{}, nil)
+		s := must.Get(New(&clientv3.Client{}, nil))
 		defer s.Close()
 		s.mu.Lock()
 		l := &lease{ttl: time.Hour, heard: s.now(), over: test.over}
@@ -109,7 +110,7 @@ func TestStrike(t *testing.T) {
 // was made of it is removed.
 func TestEndedMeanwhile(t *testing.T) {
 	t.Parallel()
-	s := New(&clientv3.Client{}, nil)
+	s := must.Get(New(&clientv3.Client{}, nil))
 	s.Close() // Nothing is removed before the test has looked.
 	a := ask{Claim: driver.Claim{ID: "c", Key: "key", Weight: 1, Limit: 1, TTL: time.Minute}, Store: s}
 	a.lease = &lease{ttl: time.Hour, heard: s.now()}
@@ -130,7 +131,7 @@ func TestEndedMeanwhile(t *testing.T) {
 // for it is told, and then asks for another: its id is kept out for ten seconds and more.
 func TestRunsOut(t *testing.T) {
 	t.Parallel()
-	s := New(&clientv3.Client{}, nil)
+	s := must.Get(New(&clientv3.Client{}, nil))
 	s.Close() // Nothing is removed before the test has looked.
 	var told []string
 	s.notices[&notice{func(key, id string, err error) {

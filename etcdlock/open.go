@@ -37,7 +37,13 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 	if err != nil {
 		return nil, misdialled(err)
 	}
-	s := New(clients[0], opts)
+	s, err := New(clients[0], opts)
+	if err != nil {
+		for _, client := range clients {
+			client.Close()
+		}
+		return nil, err
+	}
 	s.owned = clients
 	// The client connects in the background. A probe shows whether a member answers.
 	if err := s.probe(ctx); err != nil && !errors.Is(err, driver.ErrInvalid) { // Check reports ErrInvalid.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/etcdlock"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/unproved"
 )
 
@@ -104,7 +105,7 @@ func TestManyAreReleased(t *testing.T) {
 		c.Late = true
 		some = append(some, c)
 	}
-	other := etcdlock.New(admin(t, shared.Addr()), &etcdlock.Options{Prefix: prefix})
+	other := must.Get(etcdlock.New(admin(t, shared.Addr()), &etcdlock.Options{Prefix: prefix}))
 	defer other.Close()
 	made := exclusive("key2", "claim2")
 	asked(t, other, made)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/etcdlock"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
@@ -147,7 +148,7 @@ func TestManyHeld(t *testing.T) {
 		delete(unrenewed, e.Key)
 	}
 	trace := &holdfast.Trace{Renewed: settled, Lost: settled}
-	lk := holdfast.New(etcdlock.New(client, nil), &holdfast.Options{TTL: 15 * time.Second, Trace: trace})
+	lk := must.Get(holdfast.New(must.Get(etcdlock.New(client, nil)), &holdfast.Options{TTL: 15 * time.Second, Trace: trace}))
 	t.Cleanup(func() {
 		if err := lk.Close(); err != nil {
 			t.Error(err)

@@ -48,7 +48,6 @@ type Store struct {
 	beats  etcdserverpb.LeaseClient
 	names  names
 	id     string // names this Store in etcd
-	bad    error  // an error in the options
 	past   past
 	stream atomic.Int64 // of new watches
 	tombs  tombs
@@ -83,18 +82,20 @@ var (
 )
 
 // New returns a Store that uses the caller's client. New does no I/O, and Close leaves
-// the client open. The first call reports bad options. Set DialKeepAliveTime of the
+// the client open. Bad options are [driver.ErrInvalid]. Set DialKeepAliveTime of the
 // client, or a hanging member is not noticed soon.
-func New(client *clientv3.Client, opts *Options) *Store {
+func New(client *clientv3.Client, opts *Options) (*Store, error) {
 	prefix := DefaultPrefix
 	if opts != nil && opts.Prefix != "" {
 		prefix = opts.Prefix
+	}
+	if err := checkPrefix(prefix); err != nil {
+		return nil, fmt.Errorf("%w: %w", driver.ErrInvalid, err)
 	}
 	s := &Store{
 		client:  client,
 		beats:   etcdserverpb.NewLeaseClient(client.ActiveConnection()),
 		names:   names{prefix},
-		bad:     checkPrefix(prefix),
 		id:      rand.Text(),
 		tombs:   tombs{turn: make(chan struct{}, 1)},
 		born:    time.Now(),
@@ -108,7 +109,7 @@ func New(client *clientv3.Client, opts *Options) *Store {
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	s.running.Go(s.reap)
-	return s
+	return s, nil
 }
 
 func checkPrefix(prefix string) error {
@@ -124,9 +125,6 @@ func (s *Store) now() time.Time { return s.born.Add(s.clock.Now()) }
 
 // usable returns an error if the Store cannot be used.
 func (s *Store) usable() error {
-	if s.bad != nil {
-		return fmt.Errorf("%w: %w", driver.ErrInvalid, s.bad)
-	}
 	return context.Cause(s.ctx)
 }
 

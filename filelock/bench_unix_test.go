@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 func BenchmarkBare(b *testing.B) {
@@ -28,7 +29,7 @@ func BenchmarkBare(b *testing.B) {
 }
 
 func BenchmarkUncontended(b *testing.B) {
-	s := New(b.TempDir(), nil)
+	s := must.Get(New(b.TempDir(), nil))
 	defer s.Close()
 	ctx := context.Background()
 	c := exclusive("key")
@@ -45,7 +46,7 @@ func BenchmarkUncontended(b *testing.B) {
 }
 
 func BenchmarkLocker(b *testing.B) {
-	locks := holdfast.New(New(b.TempDir(), nil), nil)
+	locks := must.Get(holdfast.New(must.Get(New(b.TempDir(), nil)), nil))
 	defer locks.Close()
 	ctx := context.Background()
 	b.ReportAllocs()

@@ -37,7 +37,14 @@ func ExampleNew() {
 	}
 	defer os.RemoveAll(dir)
 
-	locks := holdfast.New(filelock.New(dir, &filelock.Options{Mode: 0o660}), nil)
+	store, err := filelock.New(dir, &filelock.Options{Mode: 0o660})
+	if err != nil {
+		log.Fatal(err)
+	}
+	locks, err := holdfast.New(store, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer locks.Close()
 	err = locks.Do(context.Background(), "backup", func(context.Context) error {
 		fmt.Println("one process at a time")

@@ -26,7 +26,10 @@ func openURL(ctx context.Context, u *url.URL) (driver.Store, error) {
 	if err := p.Err(); err != nil {
 		return nil, err
 	}
-	s := New(dir, &opts)
+	s, err := New(dir, &opts)
+	if err != nil {
+		return nil, err
+	}
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}

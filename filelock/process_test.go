@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 // Tests of several processes run this test's own binary again: roles says what
@@ -39,7 +40,7 @@ func TestMain(m *testing.M) {
 		flag.Set("test.parallel", "16") // Most tests wait for something.
 		os.Exit(m.Run())
 	}
-	s := New(os.Args[1], nil)
+	s := must.Get(New(os.Args[1], nil))
 	err := errors.Join(roles[role](s, os.Args[1], os.Args[2:]), s.Close())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 // relay takes the key whenever it is told to, and says when it got it.
@@ -53,7 +54,7 @@ func relay(s *Store, _ string, args []string) error {
 // BenchmarkHandOff is the time from the call that releases a key to when a
 // waiter in another process has it.
 func BenchmarkHandOff(b *testing.B) {
-	s := New(b.TempDir(), nil)
+	s := must.Get(New(b.TempDir(), nil))
 	defer s.Close()
 	ctx := context.Background()
 	c := exclusive("key")

@@ -42,38 +42,37 @@ var (
 var errClosed = errors.New("the file lock store is closed")
 
 // New returns a Store over a directory. The first use checks the directory, and creates
-// it if it is missing. nil means the default options.
-func New(dir string, opts *Options) *Store {
-	s := &Store{files: make(map[string]*file)}
-	if dir != "" {
-		if abs, err := filepath.Abs(dir); err == nil {
-			dir = abs // The process may change its working directory.
-		}
-		s.dir = dir
+// it if it is missing. nil means the default options. Bad options, or no directory, are
+// [driver.ErrInvalid].
+func New(dir string, opts *Options) (*Store, error) {
+	if dir == "" {
+		return nil, fmt.Errorf("%w: the store of file locks has no directory", driver.ErrInvalid)
 	}
+	dir, err := filepath.Abs(dir) // The process may change its working directory.
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{dir: dir, files: make(map[string]*file)}
 	if opts != nil {
 		s.opts = *opts
 	}
 	if s.opts.Mode == 0 {
 		s.opts.Mode = private
 	}
+	if err := checkMode(s.opts.Mode); err != nil {
+		return nil, fmt.Errorf("%w: %w", driver.ErrInvalid, err)
+	}
 	if s.opts.Clock == nil {
 		s.opts.Clock = time.Now
 	}
 	s.watcher.init(s)
-	return s
+	return s, nil
 }
 
 // ready checks ctx always, and the directory until it is found fit.
 func (s *Store) ready(ctx context.Context) error {
 	if s.checked.Load() {
 		return ctx.Err()
-	}
-	if s.dir == "" {
-		return permanent{errors.New("the store of file locks has no directory")}
-	}
-	if err := checkMode(s.opts.Mode); err != nil {
-		return err
 	}
 	info, kind, err := prepareDir(s.dir, s.opts)
 	if err != nil {

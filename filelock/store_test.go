@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/drivertest"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/unproved"
 )
 
@@ -23,7 +24,7 @@ func (d *dirs) open(t testing.TB) driver.Store {
 		dir = t.TempDir()
 		d.byTest.Store(t, dir)
 	}
-	return New(dir.(string), nil)
+	return must.Get(New(dir.(string), nil))
 }
 
 func TestContract(t *testing.T) {
@@ -52,7 +53,7 @@ type user struct {
 }
 
 func in(t testing.TB, dir string, opts *Options) *user {
-	s := New(dir, opts)
+	s := must.Get(New(dir, opts))
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)

@@ -2,6 +2,7 @@ package ginlock_test
 
 import (
 	"fmt"
+	"log"
 	"net/http"
 	"net/http/httptest"
 
@@ -15,7 +16,10 @@ import (
 
 // One withdrawal at a time from each account.
 func ExampleWrap() {
-	locks := holdfast.New(memlock.New(), nil) // or holdfast.Open of your store
+	locks, err := holdfast.New(memlock.New(), nil) // or holdfast.Open of your store
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer locks.Close()
 
 	engine := gin.New()

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/ginlock"
 	"github.com/holdfast-go/holdfast/httplock"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/once"
 )
@@ -32,7 +33,7 @@ func newOnce(t *testing.T) func(http.Handler) http.Handler {
 }
 
 func newLocks(t *testing.T) *holdfast.Locker {
-	locks := holdfast.New(memlock.New(), nil)
+	locks := must.Get(holdfast.New(memlock.New(), nil))
 	t.Cleanup(func() { locks.Close() })
 	return locks
 }

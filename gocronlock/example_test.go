@@ -15,7 +15,10 @@ import (
 
 // Every replica does this, and one of them runs each tick.
 func Example() {
-	locks := holdfast.New(memlock.New(), nil)
+	locks, err := holdfast.New(memlock.New(), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer locks.Close()
 	ran := make(chan bool, 100)
 
@@ -44,7 +47,10 @@ func Example() {
 
 // Every replica does this, and the one that leads runs all jobs.
 func Example_elector() {
-	locks := holdfast.New(memlock.New(), nil)
+	locks, err := holdfast.New(memlock.New(), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer locks.Close()
 	ran := make(chan bool, 100)
 

@@ -23,7 +23,10 @@ import (
 // One call per key at a time: here the key is the service that a health check asks
 // about, because gRPC brings that along.
 func Example() {
-	locks := holdfast.New(memlock.New(), nil)
+	locks, err := holdfast.New(memlock.New(), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer locks.Close()
 	key := func(_ context.Context, _ string, req any) (string, error) {
 		if r, ok := req.(*grpc_health_v1.HealthCheckRequest); ok {
@@ -111,7 +114,10 @@ func ExampleKeyFunc() {
 // A lock that the client holds guards what the server does: the server refuses the
 // calls of those who have lost it.
 func ExampleUnaryServerFence() {
-	locks := holdfast.New(memlock.New(), nil)
+	locks, err := holdfast.New(memlock.New(), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer locks.Close()
 	var fences fence.Memory
 	server := grpc.NewServer(grpc.ChainUnaryInterceptor(grpclock.UnaryServerFence(&fences, nil)))
@@ -123,7 +129,7 @@ func ExampleUnaryServerFence() {
 		_, err := client.Check(ctx, &grpc_health_v1.HealthCheckRequest{})
 		return err
 	}
-	err := locks.Do(context.Background(), "account/42", call)
+	err = locks.Do(context.Background(), "account/42", call)
 	fmt.Println("with the lock:", status.Code(err))
 	err = call(context.Background())
 	fmt.Println("without:", status.Code(err))

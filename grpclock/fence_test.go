@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/fence"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
@@ -157,7 +158,7 @@ func (s tokenless) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, e
 
 func TestNoTokens(t *testing.T) {
 	t.Parallel()
-	locks := closing(t, holdfast.New(tokenless{memlock.New()}, nil))
+	locks := closing(t, must.Get(holdfast.New(tokenless{memlock.New()}, nil)))
 	c, _ := fenced(t, &fence.Memory{}, nil)
 	err := locks.Do(background(t), "k", func(ctx context.Context) error { return c.call(ctx, "k") })
 	if !errors.Is(err, holdfast.ErrNotFenced) {

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
@@ -100,7 +101,7 @@ func waiting(d time.Duration) *Options {
 }
 
 func inMemory(t *testing.T, opts *holdfast.Options) *holdfast.Locker {
-	return closing(t, holdfast.New(memlock.New(), opts))
+	return closing(t, must.Get(holdfast.New(memlock.New(), opts)))
 }
 
 // inSharedMemory opens the store that all Lockers of a test share.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -33,7 +34,10 @@ func signedIn(user string, next http.Handler) http.Handler {
 }
 
 func ExampleLocked() {
-	locks := holdfast.New(memlock.New(), nil) // or holdfast.Open of your store
+	locks, err := holdfast.New(memlock.New(), nil) // or holdfast.Open of your store
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer locks.Close()
 	mux := http.NewServeMux()
 
@@ -51,7 +55,10 @@ func ExampleLocked() {
 }
 
 func ExampleLocked_options() {
-	locks := holdfast.New(memlock.New(), nil)
+	locks, err := holdfast.New(memlock.New(), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer locks.Close()
 
 	perUser := httplock.Locked(locks, httplock.Join(httplock.User(currentUser), httplock.Route), &httplock.Options{
@@ -70,7 +77,11 @@ func ExampleLocked_options() {
 }
 
 func ExampleOnce() {
-	locks, records := holdfast.New(memlock.New(), nil), new(once.Memory) // or those of your servers
+	locks, err := holdfast.New(memlock.New(), nil) // or those of your servers
+	if err != nil {
+		log.Fatal(err)
+	}
+	records := new(once.Memory)
 	defer locks.Close()
 	mux := http.NewServeMux()
 
@@ -100,7 +111,11 @@ func ExampleOnce() {
 // A form that is sent twice is taken once, if each form that is shown has a token of
 // its own in a hidden field.
 func ExampleOnce_form() {
-	locks, records := holdfast.New(memlock.New(), nil), new(once.Memory)
+	locks, err := holdfast.New(memlock.New(), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	records := new(once.Memory)
 	defer locks.Close()
 
 	onceEach := httplock.Once(locks, records, &httplock.OnceOptions{
@@ -122,7 +137,11 @@ func ExampleOnce_form() {
 
 // A payment goes on when its client leaves, and ends when its lock is lost.
 func ExampleOnce_clientLeaves() {
-	locks, records := holdfast.New(memlock.New(), nil), new(once.Memory)
+	locks, err := holdfast.New(memlock.New(), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	records := new(once.Memory)
 	defer locks.Close()
 	client, leave := context.WithCancel(context.Background())
 	charge := func(ctx context.Context) error {
@@ -172,7 +191,10 @@ func ExampleFenced() {
 	}
 	client := &http.Client{Transport: transport}
 
-	locks := holdfast.New(memlock.New(), nil)
+	locks, err := holdfast.New(memlock.New(), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer locks.Close()
 	err = locks.Do(context.Background(), "report", func(ctx context.Context) error {
 		r, err := http.NewRequestWithContext(ctx, http.MethodPut, server.URL+"/report", strings.NewReader("..."))
@@ -197,7 +219,10 @@ func ExampleFenced() {
 }
 
 func ExampleProblemOf() {
-	locks := holdfast.New(memlock.New(), nil)
+	locks, err := holdfast.New(memlock.New(), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer locks.Close()
 
 	export := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

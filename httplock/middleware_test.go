@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/httplock"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
@@ -25,7 +26,7 @@ import (
 func order(r *http.Request) (string, error) { return r.Header.Get("Order"), nil }
 
 func newLocks(t testing.TB, store driver.Store) *holdfast.Locker {
-	locks := holdfast.New(store, nil)
+	locks := must.Get(holdfast.New(store, nil))
 	t.Cleanup(func() { locks.Close() })
 	return locks
 }
@@ -330,7 +331,7 @@ func TestOverhead(t *testing.T) {
 // A silent store is no fault of the client, who is told to come back.
 func TestSilentStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		locks := holdfast.New(silentStore{memlock.New()}, nil)
+		locks := must.Get(holdfast.New(silentStore{memlock.New()}, nil))
 		defer locks.Close()
 		var log strings.Builder
 		opts := &httplock.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}

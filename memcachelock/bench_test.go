@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 // BenchmarkUncontended compares a lock that nobody else wants with the least
@@ -14,7 +15,7 @@ import (
 // medians and their ratio.
 func BenchmarkUncontended(b *testing.B) {
 	s := newStore(b, nil, shared)
-	locks := holdfast.New(s, nil)
+	locks := must.Get(holdfast.New(s, nil))
 	defer locks.Close()
 	lock := func() error {
 		l, err := locks.Lock(b.Context(), "alone")

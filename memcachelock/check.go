@@ -14,9 +14,6 @@ import (
 // Check warns of servers that may evict locks, servers that do not answer, and servers that
 // receive a password unencrypted, as driver.Checker describes.
 func (s *Store) Check(ctx context.Context) (warnings []string, err error) {
-	if s.bad != nil {
-		return nil, s.bad
-	}
 	told := make([]string, len(s.servers))
 	errs := make([]error, len(s.servers))
 	s.everywhere(func(i int, server *server) {

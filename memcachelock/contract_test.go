@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/drivertest"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
@@ -22,7 +23,7 @@ func harness() drivertest.Harness {
 	var prefixes sync.Map
 	open := func(t testing.TB, addr string) driver.Store {
 		prefix, _ := prefixes.LoadOrStore(t, rand.Text())
-		return New([]string{addr}, &Options{Prefix: prefix.(string)})
+		return must.Get(New([]string{addr}, &Options{Prefix: prefix.(string)}))
 	}
 	return drivertest.Harness{
 		MinTTL: time.Second,

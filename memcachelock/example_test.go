@@ -33,8 +33,14 @@ func Example() {
 // A server that speaks TLS needs a function that dials.
 func ExampleNew() {
 	dialer := &tls.Dialer{}
-	store := memcachelock.New([]string{"cache.example.com:11211"}, &memcachelock.Options{Dial: dialer.DialContext})
-	locks := holdfast.New(store, nil)
+	store, err := memcachelock.New([]string{"cache.example.com:11211"}, &memcachelock.Options{Dial: dialer.DialContext})
+	if err != nil {
+		log.Fatal(err)
+	}
+	locks, err := holdfast.New(store, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer locks.Close()
 
 	lock, err := locks.Lock(context.Background(), "cache/front-page")

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
@@ -43,12 +44,12 @@ func TestSilentCut(t *testing.T) {
 	t.Parallel()
 	proxy := servers.StartProxy(t, shared.Addr())
 	var cut atomic.Bool
-	s := New([]string{shared.Addr()}, &Options{Prefix: "cut:", Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+	s := must.Get(New([]string{shared.Addr()}, &Options{Prefix: "cut:", Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if !cut.Load() {
 			addr = proxy.Addr()
 		}
 		return new(net.Dialer).DialContext(ctx, network, addr)
-	}})
+	}}))
 	t.Cleanup(func() { s.Close() })
 	claim := exclusive("key", "mine")
 	granted(t, s, claim)
@@ -76,7 +77,7 @@ func TestSilentCut(t *testing.T) {
 func TestCancelKeepsIdle(t *testing.T) {
 	t.Parallel()
 	proxy := servers.StartProxy(t, shared.Addr())
-	s := New([]string{proxy.Addr()}, nil)
+	s := must.Get(New([]string{proxy.Addr()}, nil))
 	t.Cleanup(func() { s.Close() })
 	occupied(t, s)
 

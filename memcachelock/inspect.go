@@ -14,9 +14,6 @@ import (
 
 // Holders returns the claims on a key, as driver.Inspector describes.
 func (s *Store) Holders(ctx context.Context, key string) ([]driver.Holder, error) {
-	if s.bad != nil {
-		return nil, s.bad
-	}
 	var list []driver.Holder
 	j := s.job(key)
 	j.decide = func(b *book.Book, m book.Moment, _ int64) bool {
@@ -32,9 +29,6 @@ func (s *Store) Holders(ctx context.Context, key string) ([]driver.Holder, error
 
 // Break ends a claim, as driver.Inspector describes.
 func (s *Store) Break(ctx context.Context, key, id string) error {
-	if s.bad != nil {
-		return s.bad
-	}
 	var err error
 	tried := false
 	j := s.job(key)
@@ -55,10 +49,6 @@ func (s *Store) Break(ctx context.Context, key, id string) error {
 // items in its memory, so Keys is for people, not for every request.
 func (s *Store) Keys(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		if s.bad != nil {
-			yield("", s.bad)
-			return
-		}
 		for _, server := range s.servers {
 			keys, err := s.keys(ctx, server, prefix)
 			for _, key := range keys {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
@@ -22,7 +23,7 @@ func newStore(t testing.TB, opts *Options, all ...*servers.Memcached) *Store {
 	for _, m := range all {
 		addrs = append(addrs, m.Addr())
 	}
-	s := New(addrs, opts)
+	s := must.Get(New(addrs, opts))
 	t.Cleanup(func() { s.Close() })
 	servers.Insist(t, func(ctx context.Context) (any, error) { return nil, s.reach(ctx) })
 	return s
@@ -31,7 +32,7 @@ func newStore(t testing.TB, opts *Options, all ...*servers.Memcached) *Store {
 // newLocker returns a Locker with a store of its own, as another process has.
 func newLocker(t testing.TB, opts *holdfast.Options, all ...*servers.Memcached) *holdfast.Locker {
 	t.Helper()
-	locks := holdfast.New(newStore(t, nil, all...), opts)
+	locks := must.Get(holdfast.New(newStore(t, nil, all...), opts))
 	t.Cleanup(func() { locks.Close() })
 	return locks
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
@@ -60,7 +61,7 @@ func TestEviction(t *testing.T) {
 	t.Parallel()
 	m := servers.StartMemcached(t, small...)
 	store := newStore(t, nil, m)
-	locks := holdfast.New(store, &holdfast.Options{TTL: 15 * time.Second})
+	locks := must.Get(holdfast.New(store, &holdfast.Options{TTL: 15 * time.Second}))
 	t.Cleanup(func() { locks.Close() })
 	lock := taken(t, locks, "key")
 	from := 0

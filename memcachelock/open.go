@@ -22,7 +22,10 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", driver.ErrURL, err)
 	}
-	s := New(servers, opts)
+	s, err := New(servers, opts)
+	if err != nil {
+		return nil, err
+	}
 	if err := s.reach(ctx); err != nil {
 		s.Close()
 		return nil, err

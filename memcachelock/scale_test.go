@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/unproved"
 )
@@ -78,7 +79,7 @@ func TestLeavesNothing(t *testing.T) {
 	m := servers.StartMemcached(t)
 	s := &heard{Store: newStore(t, nil, m)}
 	goroutines := servers.Goroutines(t)
-	locks := holdfast.New(s, nil)
+	locks := must.Get(holdfast.New(s, nil))
 	keys, workers := 10_000, 10
 	if testing.Short() {
 		keys = 1000
@@ -172,7 +173,7 @@ func TestTenThousandHeld(t *testing.T) {
 			close(over)
 		}
 	}
-	locks := holdfast.New(s, &holdfast.Options{TTL: 30 * time.Second, Trace: &holdfast.Trace{
+	locks := must.Get(holdfast.New(s, &holdfast.Options{TTL: 30 * time.Second, Trace: &holdfast.Trace{
 		Renewed: func(e holdfast.Event) {
 			renewed.Add(1)
 			settled(e.Key)
@@ -185,7 +186,7 @@ func TestTenThousandHeld(t *testing.T) {
 			lost.Add(1)
 			settled(e.Key)
 		},
-	}})
+	}}))
 	goroutines := servers.Goroutines(t)
 	held := make([]*holdfast.Lock, n)
 	defer runtime.KeepAlive(held) // The engine does not renew or release a lock that is out of sight.
@@ -300,7 +301,7 @@ func TestWaitersArePatient(t *testing.T) {
 			var lockers []*holdfast.Locker
 			for range waiters {
 				s := newStore(t, &Options{Prefix: strings.ReplaceAll(name, " ", "-") + ":", Dial: sent.dial}, shared)
-				lockers = append(lockers, holdfast.New(s, nil))
+				lockers = append(lockers, must.Get(holdfast.New(s, nil)))
 			}
 			before, start := sent.commands.Load(), time.Now()
 			for _, locks := range lockers {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
@@ -80,7 +81,7 @@ func TestTwoServers(t *testing.T) {
 
 // TestChoice has a server more and a server less: few keys move.
 func TestChoice(t *testing.T) {
-	all := New([]string{"b.example.com", "A.example.com:11211", "c.example.com:11212"}, nil).servers
+	all := must.Get(New([]string{"b.example.com", "A.example.com:11211", "c.example.com:11212"}, nil)).servers
 	two := []*server{all[1], all[0]}
 	const keys = 3000
 	counts, moved := make(map[string]int), 0
@@ -107,7 +108,7 @@ func TestUnheard(t *testing.T) {
 	t.Parallel()
 	m := servers.StartMemcached(t)
 	proxy := servers.StartProxy(t, m.Addr())
-	s, other := New([]string{proxy.Addr()}, nil), newStore(t, nil, m)
+	s, other := must.Get(New([]string{proxy.Addr()}, nil)), newStore(t, nil, m)
 	defer s.Close()
 	servers.Insist(t, func(ctx context.Context) (any, error) { return nil, s.reach(ctx) })
 	unheard := func(what string, call func(ctx context.Context) error) {
@@ -165,7 +166,7 @@ func (c overdue) Err() error {
 func TestReset(t *testing.T) {
 	t.Parallel()
 	proxy := servers.StartProxy(t, shared.Addr())
-	s := New([]string{proxy.Addr()}, nil)
+	s := must.Get(New([]string{proxy.Addr()}, nil))
 	defer s.Close()
 	claim := exclusive("reset", "mine")
 	granted(t, s, claim)
@@ -239,7 +240,7 @@ func spoil(t *testing.T, expiry string) {
 		t.Errorf("%d holders, %v", len(holders), err)
 	}
 	servers.Until(t, "an answer to a new client", func() bool {
-		err := New([]string{m.Addr()}, nil).reach(ctx)
+		err := must.Get(New([]string{m.Addr()}, nil)).reach(ctx)
 		if errors.Is(err, context.DeadlineExceeded) {
 			return false
 		}

@@ -51,7 +51,6 @@ type Options struct {
 type Store struct {
 	opts    Options
 	servers []*server
-	bad     error // what is wrong with the options
 	holds   holds
 	resting backoff.Keys
 }
@@ -64,11 +63,11 @@ var (
 
 // New returns a Store over servers, each host or host:port. The order of the servers does
 // not matter, but every client must list the same servers by the same names. New does no
-// I/O. With bad options, every call fails with an error that says what is wrong.
+// I/O. Bad options, or no servers, are [driver.ErrInvalid].
 //
 // The Store speaks to the servers itself: the client libraries for Memcached take no
 // context, and cannot send the commands of a lock in one piece.
-func New(servers []string, opts *Options) *Store {
+func New(servers []string, opts *Options) (*Store, error) {
 	s := &Store{}
 	if opts != nil {
 		s.opts = *opts
@@ -79,14 +78,16 @@ func New(servers []string, opts *Options) *Store {
 	if s.opts.Conns <= 0 {
 		s.opts.Conns = conns
 	}
-	s.bad = checkPrefix(s.opts.Prefix)
+	if err := checkPrefix(s.opts.Prefix); err != nil {
+		return nil, err
+	}
 	if len(servers) == 0 {
-		s.bad = fmt.Errorf("%w: the store has no Memcached server", driver.ErrInvalid)
+		return nil, fmt.Errorf("%w: the store has no Memcached server", driver.ErrInvalid)
 	}
 	for _, addr := range servers {
 		s.servers = append(s.servers, newServer(withPort(addr), &s.opts))
 	}
-	return s
+	return s, nil
 }
 
 // Acquire requests a claim, as driver.Store describes.
@@ -242,8 +243,6 @@ func (s *Store) job(key string) *job {
 
 func (s *Store) check(c driver.Claim) error {
 	switch {
-	case s.bad != nil:
-		return s.bad
 	case c.TTL < minTTL && !c.Leave || c.TTL > maxTTL:
 		return fmt.Errorf("%w: a TTL of %v (Memcached counts seconds: want %v to five years)", driver.ErrInvalid, c.TTL, minTTL)
 	case c.Key == "" || len(c.Key) > driver.MaxKey:

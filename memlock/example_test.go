@@ -28,7 +28,10 @@ func Example() {
 }
 
 func ExampleNew() {
-	locks := holdfast.New(memlock.New(), nil)
+	locks, err := holdfast.New(memlock.New(), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer locks.Close()
 
 	lock, err := locks.Lock(context.Background(), "account/42")

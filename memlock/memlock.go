@@ -3,7 +3,7 @@
 // package driver, and the store to use in tests. Package locktest adds faults and virtual
 // time.
 //
-//	locks := holdfast.New(memlock.New(), nil)
+//	locks, err := holdfast.New(memlock.New(), nil)
 //
 // # How it works
 //

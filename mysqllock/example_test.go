@@ -39,7 +39,14 @@ func ExampleNew() {
 	defer db.Close()
 	db.SetConnMaxLifetime(5 * time.Minute)
 
-	locks := holdfast.New(mysqllock.New(db, nil), nil) // "holdfast init" has made the table
+	store, err := mysqllock.New(db, nil) // "holdfast init" has made the table
+	if err != nil {
+		log.Fatal(err)
+	}
+	locks, err := holdfast.New(store, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer locks.Close()
 	lock, err := locks.Lock(ctx, "account/42")
 	if err != nil {

@@ -53,7 +53,10 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 		db.Close()
 		return nil, hosturl.Unproven(err, unproven)
 	}
-	s := New(db, settings.opts)
+	s, err := New(db, settings.opts)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
 	s.close, s.warnings = db.Close, settings.warnings()
 	return s, nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/drivertest"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/session/sessiontest"
 )
@@ -110,7 +111,7 @@ func TestNewPassword(t *testing.T) {
 	}
 	db := sql.OpenDB(connector)
 	defer db.Close()
-	s := New(db, &Options{Table: "rotated"})
+	s := must.Get(New(db, &Options{Table: "rotated"}))
 	defer s.Close()
 	if err := s.Create(t.Context()); err != nil {
 		t.Fatal(err)

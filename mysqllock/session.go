@@ -98,18 +98,26 @@ var terms = session.Terms{
 }
 
 // NewSession returns a store that connects as config says. It does no I/O.
-// [Session.Create] makes the table. opts may be nil.
-func NewSession(config *mysql.Config, opts *SessionOptions) *Session {
+// [Session.Create] makes the table. opts may be nil. A bad name of the table is
+// [driver.ErrInvalid].
+func NewSession(config *mysql.Config, opts *SessionOptions) (*Session, error) {
 	s := &sessionServer{config: config.Clone(), table: DefaultSessionTable}
 	if opts != nil && opts.Table != "" {
 		s.table = opts.Table
 	}
-	return &Session{claims: session.New(s, terms), server: s}
+	var err error
+	if s.quoted, err = quoted(s.table); err != nil {
+		return nil, err
+	}
+	return &Session{claims: session.New(s, terms), server: s}, nil
 }
 
 // openSession returns a session store after connecting to the server once.
 func openSession(ctx context.Context, config *mysql.Config, opts *SessionOptions) (*Session, error) {
-	s := NewSession(config, opts)
+	s, err := NewSession(config, opts)
+	if err != nil {
+		return nil, err
+	}
 	conn, err := s.server.dial(ctx, "", nil)
 	if err != nil {
 		return nil, err
@@ -122,15 +130,8 @@ func openSession(ctx context.Context, config *mysql.Config, opts *SessionOptions
 // and UPDATE on the table.
 func (s *Session) Create(ctx context.Context) error { return s.server.create(ctx) }
 
-// Schema implements [driver.Creator]. It returns nothing if the name of the table is
-// invalid; every later call reports the invalid name.
-func (s *Session) Schema() []string {
-	texts, err := s.server.schema()
-	if err != nil {
-		return nil
-	}
-	return texts
-}
+// Schema implements [driver.Creator].
+func (s *Session) Schema() []string { return s.server.schema() }
 
 // Check implements [driver.Checker]. An error that matches [driver.ErrInvalid] says that
 // the table is missing or incomplete, or the server too old. Check warns of a URL that may

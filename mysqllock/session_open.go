@@ -21,7 +21,8 @@ import (
 // A sessionServer opens sessions with MySQL or MariaDB.
 type sessionServer struct {
 	config *mysql.Config
-	table  string
+	table  string // as named in the options
+	quoted string
 }
 
 // Name implements [session.Server]. GET_LOCK locks span the whole server; the name
@@ -49,10 +50,6 @@ func row(name string) int {
 // Open implements [session.Server].
 func (s *sessionServer) Open(ctx context.Context, owner string, limit time.Duration, events session.Events) (session.Conn, error) {
 	c := newSessionConn(events)
-	table, err := quoted(s.table)
-	if err != nil {
-		return nil, err
-	}
 	conn, err := s.connect(ctx, owner, func(err error) { c.end(err) })
 	if err != nil {
 		return nil, err
@@ -63,7 +60,7 @@ func (s *sessionServer) Open(ctx context.Context, owner string, limit time.Durat
 	if c.role, err = readOnly(ctx, conn); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	c.conn, c.table, c.limit = conn, table, limit
+	c.conn, c.table, c.limit = conn, s.quoted, limit
 	go c.run()
 	return c, nil
 }
@@ -134,13 +131,9 @@ const noSuchTable = 1146
 // inspect checks that the session can have several locks, and that the table is as create
 // makes it.
 func (s *sessionServer) inspect(ctx context.Context, c *conn) error {
-	name, err := quoted(s.table)
-	if err != nil {
-		return err
-	}
 	var several bool
 	probe := func(n int) string { return fmt.Sprintf("CONCAT('holdfast probe %d ', CONNECTION_ID())", n) }
-	err = c.QueryRowContext(ctx, fmt.Sprintf(`SET SESSION innodb_lock_wait_timeout = 1, SESSION autocommit = 1;
+	err := c.QueryRowContext(ctx, fmt.Sprintf(`SET SESSION innodb_lock_wait_timeout = 1, SESSION autocommit = 1;
 		SET @one = GET_LOCK(%[1]s, 0), @two = GET_LOCK(%[2]s, 0);
 		SELECT @one = 1 AND @two = 1 AND RELEASE_LOCK(%[1]s) = 1 AND RELEASE_LOCK(%[2]s) = 1`, probe(1), probe(2))).Scan(&several)
 	if err == nil && !several {
@@ -150,7 +143,7 @@ func (s *sessionServer) inspect(ctx context.Context, c *conn) error {
 		return err
 	}
 	var n int
-	err = c.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+name).Scan(&n)
+	err = c.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+s.quoted).Scan(&n)
 	if e := (*mysql.MySQLError)(nil); errors.As(err, &e) && e.Number == noSuchTable || err == nil && n != rows {
 		return fmt.Errorf("%w: the table %s, which gives tokens, is missing or incomplete: run \"holdfast init\" once with the URL of this store, or Session.Create", driver.ErrInvalid, s.table)
 	}
@@ -171,29 +164,24 @@ func readOnly(ctx context.Context, c *conn) (setting string, err error) {
 
 // create makes the table and its rows.
 func (s *sessionServer) create(ctx context.Context) error {
-	texts, err := s.schema()
-	if err != nil {
-		return err
-	}
 	c, err := s.dial(ctx, "", nil)
 	if err != nil {
 		return err
 	}
-	_, err = c.ExecContext(ctx, strings.Join(texts, "; "))
+	_, err = c.ExecContext(ctx, strings.Join(s.schema(), "; "))
 	return errors.Join(err, c.Close())
 }
 
 // schema is the SQL that makes the table and its rows.
-func (s *sessionServer) schema() ([]string, error) {
-	name, err := quoted(s.table)
+func (s *sessionServer) schema() []string {
 	values := make([]string, rows)
 	for i := range values {
 		values[i] = fmt.Sprintf("(%d, 0)", i)
 	}
 	return []string{
-		"CREATE TABLE IF NOT EXISTS " + name + " (id SMALLINT PRIMARY KEY, fence BIGINT NOT NULL) ENGINE = InnoDB",
-		"INSERT IGNORE INTO " + name + " VALUES " + strings.Join(values, ", "),
-	}, err
+		"CREATE TABLE IF NOT EXISTS " + s.quoted + " (id SMALLINT PRIMARY KEY, fence BIGINT NOT NULL) ENGINE = InnoDB",
+		"INSERT IGNORE INTO " + s.quoted + " VALUES " + strings.Join(values, ", "),
+	}
 }
 
 // quoted is the table's name for SQL.

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/drivertest"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/session"
 	"github.com/holdfast-go/holdfast/internal/session/sessiontest"
@@ -23,7 +24,7 @@ import (
 
 func newSession(t testing.TB, config *mysql.Config) *Session {
 	t.Helper()
-	s := NewSession(config, nil)
+	s := must.Get(NewSession(config, nil))
 	servers.Insist(t, func(ctx context.Context) (any, error) { return nil, s.Create(ctx) })
 	return s
 }
@@ -117,8 +118,8 @@ func TestSessionTables(t *testing.T) {
 	t.Parallel()
 	at := config(t, server)
 	take := func(table string) (*holdfast.Lock, error) {
-		s := NewSession(at, &SessionOptions{Table: table})
-		lk := holdfast.New(s, nil)
+		s := must.Get(NewSession(at, &SessionOptions{Table: table}))
+		lk := must.Get(holdfast.New(s, nil))
 		t.Cleanup(func() { lk.Close() })
 		if err := s.Create(sessiontest.Bounded(t)); err != nil {
 			t.Fatal(err)
@@ -142,7 +143,7 @@ func TestSessionTables(t *testing.T) {
 func TestSessionRefusesOldServer(t *testing.T) {
 	t.Parallel()
 	at := config(t, servers.StartMariaDB(t, "innodb_flush_method = nosync").URL())
-	if err := NewSession(at, nil).Create(sessiontest.Bounded(t)); err != nil {
+	if err := must.Get(NewSession(at, nil)).Create(sessiontest.Bounded(t)); err != nil {
 		t.Fatal(err)
 	}
 	db, err := sql.Open("mysql", at.FormatDSN())
@@ -159,7 +160,7 @@ func TestSessionRefusesOldServer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err = NewSession(at, nil).Check(sessiontest.Bounded(t))
+	_, err = must.Get(NewSession(at, nil)).Check(sessiontest.Bounded(t))
 	if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "session mode needs MySQL 5.7.5 or MariaDB 10.0.2 or newer") {
 		t.Errorf("got the error %v, want an ErrInvalid that names versions", err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/session/sessiontest"
 )
@@ -45,12 +46,12 @@ func TestAutocommit(t *testing.T) {
 	}
 	db := sql.OpenDB(connector)
 	defer db.Close()
-	s := New(db, nil)
+	s := must.Get(New(db, nil))
 	if _, err := s.Check(t.Context()); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "autocommit is off") {
 		t.Errorf("Check returned %v, want an ErrInvalid of autocommit", err)
 	}
 	for _, key := range []string{"key", "new", "free"} {
-		if _, err := servers.Patient(sessiontest.Bounded(t), holdfast.New(s, nil).TryLock, key); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "autocommit is off") {
+		if _, err := servers.Patient(sessiontest.Bounded(t), must.Get(holdfast.New(s, nil)).TryLock, key); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "autocommit is off") {
 			t.Errorf("TryLock of %s returned %v, want an ErrInvalid of autocommit", key, err)
 		}
 	}

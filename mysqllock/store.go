@@ -48,14 +48,15 @@ var (
 // innodb_lock_wait_timeout=1 there, too: the server then soon ends the statements and
 // connections of callers who have given up the wait for a locked row. The setting also
 // holds for your transactions on db: see [LockTx].
-func New(db *sql.DB, opts *Options) *Store {
+func New(db *sql.DB, opts *Options) (*Store, error) {
 	if opts == nil {
 		opts = &Options{}
 	}
-	return &Store{
-		Store: sqllock.New(db, sqllock.MySQL, &sqllock.Options{Table: opts.Table, Code: code}),
-		close: func() error { return nil },
+	rows, err := sqllock.New(db, sqllock.MySQL, &sqllock.Options{Table: opts.Table, Code: code})
+	if err != nil {
+		return nil, err
 	}
+	return &Store{Store: rows, close: func() error { return nil }}, nil
 }
 
 // Close releases the resources of the store. Claims stand until they expire.

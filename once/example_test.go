@@ -22,7 +22,10 @@ func pay(ctx context.Context, key string, amount int) (receipt []byte, err error
 
 func ExampleDo() {
 	ctx := context.Background()
-	locks := holdfast.New(memlock.New(), nil)
+	locks, err := holdfast.New(memlock.New(), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer locks.Close()
 	records := &once.Memory{}
 
@@ -48,12 +51,15 @@ func ExampleDo() {
 
 func ExampleDo_refuse() {
 	ctx := context.Background()
-	locks := holdfast.New(memlock.New(), nil)
+	locks, err := holdfast.New(memlock.New(), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer locks.Close()
 	records := &once.Memory{}
 
 	var second error
-	_, err := once.Do(ctx, locks, records, "order/7f3a", 0, func(context.Context) ([]byte, error) {
+	_, err = once.Do(ctx, locks, records, "order/7f3a", 0, func(context.Context) ([]byte, error) {
 		_, second = once.Do(ctx, locks, records, "order/7f3a", 0, nil, holdfast.Wait(0))
 		return nil, nil
 	})
@@ -63,7 +69,10 @@ func ExampleDo_refuse() {
 
 func ExampleBegin() {
 	ctx := context.Background()
-	locks := holdfast.New(memlock.New(), nil)
+	locks, err := holdfast.New(memlock.New(), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer locks.Close()
 	records := &once.Memory{}
 

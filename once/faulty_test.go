@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/sim"
 	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/once"
@@ -207,7 +208,7 @@ func TestLostBeforeItRuns(t *testing.T) {
 
 func TestStoreWithoutTokens(t *testing.T) {
 	bubble(t, func(d *desk) {
-		d.locks = holdfast.New(tokenless{memlock.New()}, nil)
+		d.locks = must.Get(holdfast.New(tokenless{memlock.New()}, nil))
 		defer d.locks.Close()
 		if _, err := d.do(d.Context(), "key"); !errors.Is(err, holdfast.ErrNotFenced) || d.runs.Load() > 0 {
 			d.Errorf("got %v, want ErrNotFenced", err)
@@ -252,7 +253,7 @@ func (d *desk) random(seed uint64) {
 	var finished atomic.Int64
 	var all sync.WaitGroup
 	for range 4 {
-		locks := holdfast.New(shared{store}, &holdfast.Options{TTL: time.Second})
+		locks := must.Get(holdfast.New(shared{store}, &holdfast.Options{TTL: time.Second}))
 		defer locks.Close()
 		for range 4 {
 			all.Go(func() {

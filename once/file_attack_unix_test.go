@@ -31,7 +31,7 @@ func needRoot(t *testing.T) {
 	}
 }
 
-func must(t *testing.T, errs ...error) {
+func succeed(t *testing.T, errs ...error) {
 	t.Helper()
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
@@ -58,30 +58,30 @@ func refused(t *testing.T, dir, path string, why ...string) {
 func TestFolderOfAnother(t *testing.T) {
 	needRoot(t)
 	theirs := filepath.Join(t.TempDir(), "theirs")
-	must(t, os.Mkdir(theirs, 0o700), os.Chown(theirs, stranger, stranger))
+	succeed(t, os.Mkdir(theirs, 0o700), os.Chown(theirs, stranger, stranger))
 	refused(t, theirs, theirs, "belongs to user 12345", "use a folder of this user")
 
 	ours, link := t.TempDir(), filepath.Join(t.TempDir(), "link")
-	must(t, os.Symlink(ours, link))
+	succeed(t, os.Symlink(ours, link))
 	begin(t, &once.File{Dir: link}, "key", time.Hour) // The folder itself may be a link.
-	must(t, os.Lchown(link, stranger, stranger))
+	succeed(t, os.Lchown(link, stranger, stranger))
 	refused(t, link, link, "belongs to user 12345", "use a folder of this user")
 	link = filepath.Join(t.TempDir(), "link")
-	must(t, os.Symlink(theirs, link))
+	succeed(t, os.Symlink(theirs, link))
 	refused(t, link, theirs, "belongs to user 12345")
 }
 
 func TestParentForAll(t *testing.T) {
 	parent := t.TempDir()
-	must(t, os.Chmod(parent, 0o777|fs.ModeSticky))
+	succeed(t, os.Chmod(parent, 0o777|fs.ModeSticky))
 	dir := filepath.Join(parent, "below", "records")
 	begin(t, &once.File{Dir: dir}, "key", time.Hour)
 	if os.Geteuid() == 0 { // Another was first.
-		must(t, os.RemoveAll(dir), os.Mkdir(dir, 0o777), os.Chown(dir, stranger, stranger))
+		succeed(t, os.RemoveAll(dir), os.Mkdir(dir, 0o777), os.Chown(dir, stranger, stranger))
 		refused(t, dir, dir, "belongs to user 12345")
-		must(t, os.Chown(dir, 0, 0))
+		succeed(t, os.Chown(dir, 0, 0))
 	}
-	must(t, os.Chmod(parent, 0o777))
+	succeed(t, os.Chmod(parent, 0o777))
 	refused(t, dir, parent, "everybody may replace", "chmod +t")
 }
 
@@ -91,7 +91,7 @@ func TestParentOfAnother(t *testing.T) {
 	for _, mode := range []fs.FileMode{0o755, 0o777 | fs.ModeSticky} {
 		parent := filepath.Join(t.TempDir(), "theirs")
 		dir := filepath.Join(parent, "below", "records")
-		must(t, os.MkdirAll(dir, 0o700), os.Chmod(parent, mode), os.Chown(parent, stranger, stranger))
+		succeed(t, os.MkdirAll(dir, 0o700), os.Chmod(parent, mode), os.Chown(parent, stranger, stranger))
 		refused(t, dir, parent, "belongs to user 12345", "who may replace", "use a folder of this user")
 	}
 }
@@ -100,7 +100,7 @@ func TestParentOfAnother(t *testing.T) {
 // open to that user once.
 func plants(t *testing.T) (plants map[string]func(path string) error, outside string) {
 	outside = filepath.Join(t.TempDir(), "outside")
-	must(t, os.WriteFile(outside, []byte("precious"), 0o600))
+	succeed(t, os.WriteFile(outside, []byte("precious"), 0o600))
 	t.Cleanup(func() {
 		if b, err := os.ReadFile(outside); string(b) != "precious" {
 			t.Errorf("the file outside now holds %q, %v", b, err)
@@ -128,13 +128,13 @@ func TestPlantedFiles(t *testing.T) {
 			f := &once.File{Dir: t.TempDir()}
 			begin(t, f, "key", time.Hour)
 			path := filepath.Join(f.Dir, once.PartOf("key"), name)
-			must(t, os.Remove(path), plant(path))
+			succeed(t, os.Remove(path), plant(path))
 			refused(t, f.Dir, path, why, "remove it")
 		}
 	}
 	dir := t.TempDir()
 	part := filepath.Join(dir, once.PartOf("key"))
-	must(t, os.Symlink(t.TempDir(), part))
+	succeed(t, os.Symlink(t.TempDir(), part))
 	refused(t, dir, part, "symbolic link", "remove it")
 }
 
@@ -146,7 +146,7 @@ func TestPlantedBeside(t *testing.T) {
 	for why, plant := range all {
 		f := &once.File{Dir: t.TempDir()}
 		begin(t, f, "key", time.Hour)
-		must(t, plant(filepath.Join(f.Dir, once.PartOf("key"), "once-key.new")))
+		succeed(t, plant(filepath.Join(f.Dir, once.PartOf("key"), "once-key.new")))
 		if err := f.Finish(t.Context(), "key", 1, []byte("result"), time.Hour); err != nil {
 			t.Errorf("%s: %v", why, err)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fence"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/once"
 )
@@ -28,7 +29,7 @@ type desk struct {
 // bubble runs a test with a desk of its own, in fake time.
 func bubble(t *testing.T, test func(d *desk)) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &desk{T: t, locks: holdfast.New(memlock.New(), nil), records: &faulty{lose: never}}
+		d := &desk{T: t, locks: must.Get(holdfast.New(memlock.New(), nil)), records: &faulty{lose: never}}
 		defer d.locks.Close()
 		test(d)
 	})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/once"
 )
@@ -35,7 +36,7 @@ func (s *silentServer) Begin(ctx context.Context, _ string, _ uint64, _ string, 
 func TestBeginEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &silentServer{Store: memlock.New()}
-		locks := holdfast.New(server, nil)
+		locks := must.Get(holdfast.New(server, nil))
 		defer locks.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

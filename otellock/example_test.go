@@ -25,9 +25,12 @@ func Example() {
 		log.Fatal(err)
 	}
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	locks := holdfast.New(memlock.New(), &holdfast.Options{
+	locks, err := holdfast.New(memlock.New(), &holdfast.Options{
 		Trace: holdfast.JoinTraces(trace, holdfast.LogTrace(logger)),
 	})
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer locks.Close()
 
 	ctx := context.Background()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
@@ -23,7 +24,7 @@ func BenchmarkHolder(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.Cleanup(pool.Close)
-	store := New(pool, nil)
+	store := must.Get(New(pool, nil))
 	b.Cleanup(func() { store.Close() })
 	if err := store.Create(b.Context()); err != nil {
 		b.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/session/sessiontest"
 )
@@ -42,7 +43,7 @@ func TestWaiterThatCannotListen(t *testing.T) {
 			refused <- struct{}{}
 		}
 	}}
-	a, b := holdfast.New(stores[0], nil), holdfast.New(stores[1], &holdfast.Options{Trace: trace})
+	a, b := must.Get(holdfast.New(stores[0], nil)), must.Get(holdfast.New(stores[1], &holdfast.Options{Trace: trace}))
 	t.Cleanup(func() { a.Close(); b.Close() })
 	held := sessiontest.Locked(t, a, "key")
 	done, began := make(chan error, 1), time.Now()

@@ -37,7 +37,14 @@ func ExampleNew() {
 	}
 	defer pool.Close()
 
-	locks := holdfast.New(pglock.New(pool, nil), nil) // "holdfast init" has made the table
+	store, err := pglock.New(pool, nil) // "holdfast init" has made the table
+	if err != nil {
+		log.Fatal(err)
+	}
+	locks, err := holdfast.New(store, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer locks.Close()
 	lock, err := locks.Lock(ctx, "account/42")
 	if err != nil {

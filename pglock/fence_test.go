@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fence"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/pglock"
@@ -55,7 +56,7 @@ func TestDoFenced(t *testing.T) {
 		}
 	}
 	exec(`CREATE TABLE entries (id bigint PRIMARY KEY, before bigint REFERENCES entries DEFERRABLE INITIALLY DEFERRED)`)
-	locks := holdfast.New(memlock.New(), nil)
+	locks := must.Get(holdfast.New(memlock.New(), nil))
 	defer locks.Close()
 	lock, err := locks.Lock(t.Context(), "k")
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/errand"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
@@ -34,7 +35,7 @@ func TestLeaveWhileThePoolAsks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	s := New(pool, &Options{Table: "leave_while_the_pool_asks"})
+	s := must.Get(New(pool, &Options{Table: "leave_while_the_pool_asks"}))
 	defer s.Close()
 	servers.Insist(t, func(ctx context.Context) (any, error) { return nil, s.Create(ctx) })
 	claim := driver.Claim{Key: "key", ID: "id", Weight: 1, Limit: 1, TTL: time.Minute}

@@ -46,7 +46,11 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 	if err != nil {
 		return nil, hosturl.Unproven(err, unproven)
 	}
-	s := New(pool, opts)
+	s, err := New(pool, opts)
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
 	s.warnings = warnings
 	s.close = func() {
 		late := time.AfterFunc(closeLimit, cut)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/session/sessiontest"
 )
@@ -24,7 +25,7 @@ func TestBlockedRow(t *testing.T) {
 	if err := s.(*Store).Create(sessiontest.Bounded(t)); err != nil {
 		t.Fatal(err)
 	}
-	locks := holdfast.New(s, nil)
+	locks := must.Get(holdfast.New(s, nil))
 	t.Cleanup(func() { locks.Close() })
 	held := sessiontest.Locked(t, locks, "key")
 	if err := sessiontest.Unlock(sessiontest.Locked(t, locks, "free")); err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/session/sessiontest"
 )
 
@@ -66,7 +67,7 @@ func TestListenerWithNewPassword(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	s := New(pool, &Options{Table: "listening"})
+	s := must.Get(New(pool, &Options{Table: "listening"}))
 	t.Cleanup(func() { s.Close() })
 	if err := s.Create(sessiontest.Bounded(t)); err != nil {
 		t.Fatal(err)
@@ -123,8 +124,8 @@ func wakeByPush(t *testing.T, s *Store) {
 func TestSessionWithNewPassword(t *testing.T) {
 	t.Parallel()
 	r := rotating(t, "in_session")
-	s := NewSession(r.config(), &SessionOptions{Sequence: "in_session", BeforeConnect: r.beforeConnect})
-	lk := holdfast.New(s, nil)
+	s := must.Get(NewSession(r.config(), &SessionOptions{Sequence: "in_session", BeforeConnect: r.beforeConnect}))
+	lk := must.Get(holdfast.New(s, nil))
 	t.Cleanup(func() { lk.Close() })
 	if err := s.Create(sessiontest.Bounded(t)); err != nil {
 		t.Fatal(err)

@@ -108,8 +108,9 @@ var terms = session.Terms{
 
 // NewSession returns a store that connects by config. config must come from
 // [pgx.ParseConfig], or from a pool's Config().ConnConfig. NewSession does no I/O.
-// [Session.Create] makes the sequence. opts may be nil.
-func NewSession(config *pgx.ConnConfig, opts *SessionOptions) *Session {
+// [Session.Create] makes the sequence. opts may be nil. A bad name of the sequence is
+// [driver.ErrInvalid].
+func NewSession(config *pgx.ConnConfig, opts *SessionOptions) (*Session, error) {
 	if opts == nil {
 		opts = &SessionOptions{}
 	}
@@ -117,13 +118,20 @@ func NewSession(config *pgx.ConnConfig, opts *SessionOptions) *Session {
 		config: config.Copy(), before: opts.BeforeConnect,
 		sequence: cmp.Or(opts.Sequence, DefaultSequence),
 	}
-	return &Session{claims: session.Watcher{Store: session.New(s, terms)}, server: s}
+	var err error
+	if s.quoted, err = quoted(s.sequence); err != nil {
+		return nil, err
+	}
+	return &Session{claims: session.Watcher{Store: session.New(s, terms)}, server: s}, nil
 }
 
 // openSession returns a session store after a check that the server is there and fit for
 // sessions.
 func openSession(ctx context.Context, config *pgx.ConnConfig, opts *SessionOptions) (*Session, error) {
-	s := NewSession(config, opts)
+	s, err := NewSession(config, opts)
+	if err != nil {
+		return nil, err
+	}
 	conn, err := s.server.dial(ctx, "")
 	if err != nil {
 		return nil, err
@@ -136,15 +144,8 @@ func openSession(ctx context.Context, config *pgx.ConnConfig, opts *SessionOptio
 // need ALL on the sequence.
 func (s *Session) Create(ctx context.Context) error { return s.server.create(ctx) }
 
-// Schema implements [driver.Creator]. Schema returns nothing if the sequence's name is
-// wrong; every other method then reports the error.
-func (s *Session) Schema() []string {
-	text, err := s.server.schema()
-	if err != nil {
-		return nil
-	}
-	return []string{text}
-}
+// Schema implements [driver.Creator].
+func (s *Session) Schema() []string { return []string{s.server.schema()} }
 
 // Check implements [driver.Checker]. An error that matches [driver.ErrInvalid] says that
 // the sequence is missing, or not as Create makes it. Check warns of a URL that may send

@@ -7,6 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/session"
 	"github.com/holdfast-go/holdfast/internal/session/sessiontest"
 )
@@ -23,7 +24,7 @@ func TestSessionKeepsNoLockUnseen(t *testing.T) {
 		server.Must("\\connect unseen\n" + sql)
 	}
 	in("CREATE SEQUENCE unseen INCREMENT BY 64 MAXVALUE 9007199254740928; GRANT ALL ON SEQUENCE unseen TO unseen")
-	s := &sessionServer{config: config(t, at), sequence: "unseen"}
+	s := must.Get(NewSession(config(t, at), &SessionOptions{Sequence: "unseen"})).server
 	lost := make(chan error, 1)
 	conn, err := s.Open(sessiontest.Bounded(t), "unseen", time.Hour, session.Events{
 		Lost: func(err error) { lost <- err },

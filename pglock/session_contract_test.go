@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/drivertest"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/session/sessiontest"
 )
@@ -25,7 +26,7 @@ func sessions(url string) drivertest.Harness {
 // newSession opens a store in session mode. Whoever uses it closes it.
 func newSession(t testing.TB, url string) *Session {
 	t.Helper()
-	s := NewSession(config(t, url), nil)
+	s := must.Get(NewSession(config(t, url), nil))
 	servers.Insist(t, func(ctx context.Context) (any, error) { return nil, s.Create(ctx) })
 	return s
 }

@@ -20,7 +20,8 @@ import (
 type sessionServer struct {
 	config   *pgx.ConnConfig
 	before   beforeConnect
-	sequence string
+	sequence string // as named in the options
+	quoted   string
 }
 
 // Name implements [session.Server]. The prefix separates the numbers from those of other

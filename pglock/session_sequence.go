@@ -31,12 +31,8 @@ func (q sequence) apart() uint64 {
 
 // inspect makes sure that the sequence is as create makes it.
 func (s *sessionServer) inspect(ctx context.Context, conn *pgconn.PgConn) (sequence, error) {
-	name, err := quoted(s.sequence)
-	if err != nil {
-		return sequence{}, err
-	}
 	row, err := one(ctx, conn, `SELECT relnamespace::regnamespace || '.' || quote_ident(relname), oid, seqincrement, seqcache, seqcycle, relpersistence, seqmax < 1::bigint << 53
-		FROM pg_class LEFT JOIN pg_sequence ON seqrelid = oid WHERE oid = to_regclass($1)`, name)
+		FROM pg_class LEFT JOIN pg_sequence ON seqrelid = oid WHERE oid = to_regclass($1)`, s.quoted)
 	switch {
 	case errors.Is(err, errNoRow):
 		return sequence{}, fmt.Errorf("%w: the sequence %s is missing: run \"holdfast init\" once with the URL of this store, or Session.Create", driver.ErrInvalid, s.sequence)
@@ -82,10 +78,6 @@ const presence = 0x686f6c64
 
 // create makes the sequence.
 func (s *sessionServer) create(ctx context.Context) error {
-	text, err := s.schema()
-	if err != nil {
-		return err
-	}
 	config, err := s.before.copy(ctx, s.config)
 	if err != nil {
 		return err
@@ -95,14 +87,13 @@ func (s *sessionServer) create(ctx context.Context) error {
 		return err
 	}
 	// Works through a pooler, too: both statements are one transaction.
-	_, err = conn.Exec(ctx, `SELECT pg_advisory_xact_lock(`+openers+`); `+text).ReadAll()
+	_, err = conn.Exec(ctx, `SELECT pg_advisory_xact_lock(`+openers+`); `+s.schema()).ReadAll()
 	return errors.Join(err, conn.Close(ctx))
 }
 
 // schema returns the statement that makes the sequence.
-func (s *sessionServer) schema() (string, error) {
-	sequence, err := quoted(s.sequence)
-	return `CREATE SEQUENCE IF NOT EXISTS ` + sequence + ` INCREMENT BY ` + strconv.Itoa(span) + ` MAXVALUE ` + strconv.Itoa(1<<53-span), err
+func (s *sessionServer) schema() string {
+	return `CREATE SEQUENCE IF NOT EXISTS ` + s.quoted + ` INCREMENT BY ` + strconv.Itoa(span) + ` MAXVALUE ` + strconv.Itoa(1<<53-span)
 }
 
 // quoted returns the sequence's name for SQL.

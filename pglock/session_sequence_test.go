@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/session/sessiontest"
 )
@@ -15,8 +16,8 @@ import (
 // lockerOn opens a locker whose tokens come from a sequence, which it makes.
 func lockerOn(t *testing.T, at *pgx.ConnConfig, sequence string) *holdfast.Locker {
 	t.Helper()
-	s := NewSession(at, &SessionOptions{Sequence: sequence})
-	lk := holdfast.New(s, &holdfast.Options{TTL: sessiontest.Patience})
+	s := must.Get(NewSession(at, &SessionOptions{Sequence: sequence}))
+	lk := must.Get(holdfast.New(s, &holdfast.Options{TTL: sessiontest.Patience}))
 	t.Cleanup(func() { lk.Close() })
 	if err := s.Create(sessiontest.Bounded(t)); err != nil {
 		t.Fatal(err)

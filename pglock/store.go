@@ -47,7 +47,7 @@ var (
 // connection of the pool, too; if the pool has several, Acquire leaves one to renewals.
 // Locks are lost if other users of the pool, such as transactions, keep all connections
 // for a TTL.
-func New(pool *pgxpool.Pool, opts *Options) *Store {
+func New(pool *pgxpool.Pool, opts *Options) (*Store, error) {
 	if opts == nil {
 		opts = &Options{}
 	}
@@ -56,8 +56,11 @@ func New(pool *pgxpool.Pool, opts *Options) *Store {
 	if at == nil {
 		at = config.ConnConfig
 	}
-	rows := sqllock.NewClient(&client{pool: pool}, sqllock.Postgres, &sqllock.Options{Table: opts.Table})
-	return &Store{Pushing: rows.Pushing(newListener(at, config.BeforeConnect)), close: func() {}}
+	rows, err := sqllock.NewClient(&client{pool: pool}, sqllock.Postgres, &sqllock.Options{Table: opts.Table})
+	if err != nil {
+		return nil, err
+	}
+	return &Store{Pushing: rows.Pushing(newListener(at, config.BeforeConnect)), close: func() {}}, nil
 }
 
 // A beforeConnect changes the configuration of a connection, like

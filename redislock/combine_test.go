@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
@@ -22,7 +23,7 @@ type jam struct {
 
 func newJam(t *testing.T) *jam {
 	server := servers.StartRedis(t)
-	s := NewConn(dial(t, server), nil)
+	s := must.Get(NewConn(dial(t, server), nil))
 	t.Cleanup(func() { s.Close() })
 	return &jam{T: t, Store: s, server: server}
 }

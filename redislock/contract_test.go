@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/drivertest"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/redislock"
 )
@@ -65,7 +66,7 @@ func sharing(t *testing.T, servedBy rueidis.ClientOption) func(*redislock.Option
 		return drivertest.Harness{
 			MinTTL: time.Millisecond,
 			Open: func(testing.TB) driver.Store {
-				return redislock.New(clients[next.Add(1)%uint64(len(clients))], opts)
+				return must.Get(redislock.New(clients[next.Add(1)%uint64(len(clients))], opts))
 			},
 		}
 	}

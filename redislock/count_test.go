@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/redislock"
 )
 
@@ -44,9 +45,9 @@ func countOn(url, dir, name string) error {
 		return err
 	}
 	c := &counter{journal: &journal{file: file}, number: number}
-	c.locks = holdfast.New(&recorder{
+	c.locks = must.Get(holdfast.New(&recorder{
 		Store: store.(*redislock.Store), journal: c.journal, asked: make(map[string]*asked),
-	}, &holdfast.Options{TTL: countTTL, Owner: name})
+	}, &holdfast.Options{TTL: countTTL, Owner: name}))
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var running sync.WaitGroup

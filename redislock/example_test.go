@@ -36,7 +36,14 @@ func ExampleNew() {
 	}
 	defer client.Close()
 
-	locks := holdfast.New(redislock.New(client, nil), nil)
+	store, err := redislock.New(client, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	locks, err := holdfast.New(store, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer locks.Close()
 	err = locks.Do(ctx, "account/42", func(ctx context.Context) error {
 		return client.Do(ctx, client.B().Incrby().Key("balance/42").Increment(-100).Build()).Error()

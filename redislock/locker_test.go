@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/redislock"
 )
 
@@ -41,7 +42,7 @@ func openLocker(t testing.TB, url string) *holdfast.Locker {
 
 func newLocker(t testing.TB, store driver.Store, opts *holdfast.Options) *holdfast.Locker {
 	t.Helper()
-	locks := holdfast.New(store, opts)
+	locks := must.Get(holdfast.New(store, opts))
 	t.Cleanup(func() { locks.Close() })
 	return locks
 }

@@ -52,7 +52,11 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 		conn.Close()
 		return nil, err
 	}
-	s := NewConn(conn, opts)
+	s, err := NewConn(conn, opts)
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
 	s.warnings = warnings
 	return s, nil
 }

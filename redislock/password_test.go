@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/redislock"
 )
@@ -38,7 +39,7 @@ func TestNewPassword(t *testing.T) {
 		})
 	})
 	defer client.Close()
-	asking := redislock.New(client, nil)
+	asking := must.Get(redislock.New(client, nil))
 	defer asking.Close()
 
 	held := driver.Claim{Key: "key", ID: rand.Text(), Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: patience}

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
@@ -71,9 +72,9 @@ func TestListenerAtReplica(t *testing.T) {
 	primary := servers.StartRedis(t)
 	replica := servers.StartReplica(t, primary.Addr())
 	primary.AwaitReplicas(1)
-	near := NewConn(dial(t, primary), nil)
+	near := must.Get(NewConn(dial(t, primary), nil))
 	defer near.Close()
-	far := NewConn(viaReplica{dial(t, primary), dial(t, replica)}, nil)
+	far := must.Get(NewConn(viaReplica{dial(t, primary), dial(t, replica)}, nil))
 	defer far.Close()
 	inTime(t, time.Minute, func(claim func(string) driver.Claim) string { return handOverAtReplica(t, near, far, claim) })
 }
@@ -137,7 +138,7 @@ func TestDeadWaiterIsPassedOver(t *testing.T) {
 func passOver(t *testing.T, server *servers.Redis, claim func(id string) driver.Claim) (wrong string) {
 	stores := make([]*Store, 3)
 	for i := range stores {
-		stores[i] = NewConn(dial(t, server), nil)
+		stores[i] = must.Get(NewConn(dial(t, server), nil))
 		defer stores[i].Close()
 	}
 	for i, id := range []string{"holder", "dies", "next"} {

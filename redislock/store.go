@@ -46,7 +46,6 @@ type Store struct {
 	wait   int
 	client string // names this Store in its channels
 	losses Channel
-	bad    error // what is wrong with the options
 	age    age
 
 	warnings []string // of the URL
@@ -73,13 +72,13 @@ var (
 )
 
 // New returns a Store on the caller's client: a single server, a Sentinel or a Cluster.
-// New does no I/O, and Close leaves the client alone. The first call reports bad options.
-func New(client rueidis.Client, opts *Options) *Store {
+// New does no I/O, and Close leaves the client alone. Bad options are [driver.ErrInvalid].
+func New(client rueidis.Client, opts *Options) (*Store, error) {
 	return NewConn(Rueidis(client), opts)
 }
 
 // NewConn is New for another client library.
-func NewConn(conn Conn, opts *Options) *Store {
+func NewConn(conn Conn, opts *Options) (*Store, error) {
 	if opts == nil {
 		opts = &Options{}
 	}
@@ -95,14 +94,16 @@ func NewConn(conn Conn, opts *Options) *Store {
 	if s.names.prefix == "" {
 		s.names.prefix = DefaultPrefix
 	}
+	if err := errors.Join(checkPrefix(s.names.prefix), checkWait(s.wait)); err != nil {
+		return nil, fmt.Errorf("%w: %w", driver.ErrInvalid, err)
+	}
 	s.losses = s.lossChannel(s.client)
 	if !conn.Cluster() && s.wait == 0 {
 		s.acquires = &combiner{conn: conn, script: acquireManyScript, call: s.acquireMany}
 		s.releases = &combiner{conn: conn, script: releaseManyScript, call: s.releaseMany}
 	}
-	s.bad = errors.Join(checkPrefix(s.names.prefix), checkWait(s.wait))
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	return s
+	return s, nil
 }
 
 func checkWait(replicas int) error {
@@ -141,9 +142,6 @@ func span(c driver.Claim) int {
 
 // usable says why the Store cannot be used.
 func (s *Store) usable() error {
-	if s.bad != nil {
-		return fmt.Errorf("%w: %w", driver.ErrInvalid, s.bad)
-	}
 	if s.ctx.Err() != nil {
 		return errClosed
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/redlock"
 )
 
@@ -32,7 +33,7 @@ func (s *set) split(wait bool) {
 		for j, n := range s.nodes {
 			nodes = append(nodes, &far{n, time.Duration((i+j)%3) * time.Millisecond})
 		}
-		locks := holdfast.New(redlock.New(nodes, nil), &holdfast.Options{Owner: fmt.Sprint(i)})
+		locks := must.Get(holdfast.New(must.Get(redlock.New(nodes, nil)), &holdfast.Options{Owner: fmt.Sprint(i)}))
 		s.Cleanup(func() { s.must(locks.Close()) })
 		waiters.Go(func() {
 			take := locks.TryLock

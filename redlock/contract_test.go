@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/drivertest"
+	"github.com/holdfast-go/holdfast/internal/must"
 	_ "github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/redlock"
 )
@@ -40,7 +41,7 @@ func harness(nodes int) drivertest.Harness {
 				n := newFaulty()
 				faulty, stores = append(faulty, n), append(stores, n)
 			}
-			return redlock.New(stores, &redlock.Options{Quarantine: -1}), faulty
+			return must.Get(redlock.New(stores, &redlock.Options{Quarantine: -1})), faulty
 		},
 	}
 }

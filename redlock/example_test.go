@@ -39,7 +39,14 @@ func ExampleNew() {
 		}
 		nodes = append(nodes, node)
 	}
-	locks := holdfast.New(redlock.New(nodes, nil), nil)
+	store, err := redlock.New(nodes, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	locks, err := holdfast.New(store, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer locks.Close() // closes the nodes as well
 
 	lock, err := locks.Lock(ctx, "account/42")

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/redlock"
 )
@@ -208,7 +209,7 @@ func (s *set) clientWith(opts *redlock.Options) *redlock.Store {
 	for _, n := range s.nodes {
 		nodes = append(nodes, n)
 	}
-	store := redlock.New(nodes, opts)
+	store := must.Get(redlock.New(nodes, opts))
 	s.Cleanup(func() { s.must(store.Close()) })
 	return store
 }

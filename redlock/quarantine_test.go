@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/redlock"
 )
 
@@ -66,7 +67,7 @@ func TestNewNodesSaySo(t *testing.T) {
 		g := s.refused(other, second)
 		told("the second", g.Blocked)
 
-		locks := holdfast.New(s.client(), nil)
+		locks := must.Get(holdfast.New(s.client(), nil))
 		defer locks.Close()
 		_, err = locks.TryLock(s.Context(), "key")
 		told("a Locker", err)

@@ -73,9 +73,12 @@ var (
 )
 
 // New returns a Store on the nodes: at least three nodes, better an odd number. The nodes
-// must have nothing in common that can fail. With fewer than three nodes, every Acquire is
-// [driver.ErrInvalid]. Close closes the nodes.
-func New(nodes []driver.Store, opts *Options) *Store {
+// must have nothing in common that can fail. Fewer than three nodes are [driver.ErrInvalid].
+// Close closes the nodes.
+func New(nodes []driver.Store, opts *Options) (*Store, error) {
+	if len(nodes) < fewest {
+		return nil, fmt.Errorf("%w: redlock has %d nodes (want %d or more)", driver.ErrInvalid, len(nodes), fewest)
+	}
 	if opts == nil {
 		opts = &Options{}
 	}
@@ -90,7 +93,7 @@ func New(nodes []driver.Store, opts *Options) *Store {
 		}
 		s.add(name, nil).use(inner)
 	}
-	return s
+	return s, nil
 }
 
 func newStore(quarantine time.Duration) *Store {
@@ -186,10 +189,7 @@ func (s *Store) Close() error {
 
 // admissible says why no majority can keep a claim. It returns nil if a majority can.
 func (s *Store) admissible(c driver.Claim) error {
-	switch {
-	case len(s.nodes) < fewest:
-		return fmt.Errorf("%w: redlock has %d nodes (want %d or more)", driver.ErrInvalid, len(s.nodes), fewest)
-	case !c.Exclusive() && !(c.Shared() && c.Weight == 1):
+	if !c.Exclusive() && !(c.Shared() && c.Weight == 1) {
 		return fmt.Errorf("%w: redlock has no slots, because a majority cannot count: of 2 slots, 3 claims can have 2 of 3 nodes each (want an exclusive claim or a reader)", driver.ErrInvalid)
 	}
 	return s.lasting(c)

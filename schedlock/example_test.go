@@ -17,11 +17,14 @@ import (
 // Without a scheduler: each replica does this, and one of them runs each tick.
 func ExampleJob_Loop() {
 	ctx, stop := context.WithCancel(context.Background())
-	locks := holdfast.New(memlock.New(), nil)
+	locks, err := holdfast.New(memlock.New(), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer locks.Close()
 
 	job := schedlock.Job{Locks: locks, Name: "report", Schedule: schedlock.Every(10 * time.Millisecond)}
-	err := job.Loop(ctx, func(ctx context.Context) error {
+	err = job.Loop(ctx, func(ctx context.Context) error {
 		fmt.Println("one replica reports")
 		stop() // as when the process is told to end
 		return nil
@@ -35,7 +38,10 @@ func ExampleJob_Loop() {
 // With github.com/robfig/cron: its schedule is also that of the Job.
 func ExampleJob_Func() {
 	ctx, stop := context.WithCancel(context.Background())
-	locks := holdfast.New(memlock.New(), nil)
+	locks, err := holdfast.New(memlock.New(), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer locks.Close()
 	ran := make(chan bool)
 

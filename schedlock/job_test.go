@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/redlock"
 )
@@ -46,7 +47,7 @@ func simulate(t *testing.T, test func(c *cluster)) {
 // replica returns the job as one of several processes has it, whose clock is ahead by
 // skew.
 func (c *cluster) replica(schedule Schedule, skew time.Duration) Job {
-	locks := holdfast.New(c.store, nil)
+	locks := must.Get(holdfast.New(c.store, nil))
 	context.AfterFunc(c.ctx, func() { locks.Close() })
 	return Job{
 		Locks:    locks,
@@ -226,7 +227,7 @@ func TestMissedOnRedlock(t *testing.T) {
 	simulate(t, func(c *cluster) {
 		nodes := []driver.Store{memlock.New(), memlock.New(), memlock.New()}
 		j := c.replica(Every(2*time.Second), 0)
-		j.Locks, j.Tolerance = holdfast.New(redlock.New(nodes, nil), nil), time.Second
+		j.Locks, j.Tolerance = must.Get(holdfast.New(must.Get(redlock.New(nodes, nil)), nil)), time.Second
 		defer j.Locks.Close()
 		loop := func() (missed int) {
 			ctx, stop := context.WithCancel(c.ctx)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/drivertest"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
@@ -44,7 +45,7 @@ func harness(deaf bool) drivertest.Harness {
 			f := &file{db: db, own: path}
 			l := newListener(f)
 			l.deaf = deaf
-			s := newStore(f, l, nil)
+			s := must.Get(newStore(f, l, nil))
 			s.close = db.Close
 			return servers.Insist(t, func(ctx context.Context) (driver.Store, error) { return s, s.Create(ctx) })
 		},

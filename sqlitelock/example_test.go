@@ -44,11 +44,17 @@ func ExampleNew() {
 		log.Fatal(err)
 	}
 	defer db.Close()
-	store := sqlitelock.New(db, nil)
+	store, err := sqlitelock.New(db, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	if err := store.Create(ctx); err != nil { // makes the table if it is missing
 		log.Fatal(err)
 	}
-	locks := holdfast.New(store, nil)
+	locks, err := holdfast.New(store, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer locks.Close()
 	err = locks.Do(ctx, "account/42", func(context.Context) error {
 		fmt.Println("one process at a time")

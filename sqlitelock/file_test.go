@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
@@ -131,7 +132,7 @@ func TestFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	small := New(db, nil)
+	small := must.Get(New(db, nil))
 	defer small.Close()
 	granted(t, small, exclusive("holder"))
 	if _, err := db.Exec(`PRAGMA max_page_count = 1`); err != nil {
@@ -164,7 +165,7 @@ func TestReadOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	_, err = New(db, nil).Acquire(t.Context(), exclusive("a"))
+	_, err = must.Get(New(db, nil)).Acquire(t.Context(), exclusive("a"))
 	if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "may not write the file") || !strings.Contains(err.Error(), path) {
 		t.Errorf("Acquire returned %v", err)
 	}
@@ -176,7 +177,7 @@ func TestWithoutAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if err := New(db, nil).Create(t.Context()); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "has no file") {
+	if err := must.Get(New(db, nil)).Create(t.Context()); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "has no file") {
 		t.Errorf("Create returned %v", err)
 	}
 }
@@ -190,7 +191,7 @@ func TestOwnDatabase(t *testing.T) {
 		}
 		defer db.Close()
 		db.SetMaxOpenConns(conns)
-		s := New(db, &Options{Table: "locks"})
+		s := must.Get(New(db, &Options{Table: "locks"}))
 		defer s.Close()
 		if _, err := s.Acquire(t.Context(), exclusive("early")); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "no table locks") {
 			t.Errorf("without a table: %v", err)

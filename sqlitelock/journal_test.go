@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 // TestRollbackJournal: in a database of somebody's own, with a rollback journal,
@@ -34,7 +35,7 @@ func TestRollbackJournal(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer db.Close()
-		s := New(db, nil)
+		s := must.Get(New(db, nil))
 		if i == 0 {
 			if err := s.Create(ctx); err != nil {
 				t.Fatal(err)

@@ -29,7 +29,10 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 		return nil, err
 	}
 	f := &file{db: db, own: path}
-	s := newStore(f, newListener(f), opts)
+	s, err := newStore(f, newListener(f), opts)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
 	s.close = db.Close
 	_, err = s.Check(ctx)
 	if errors.Is(err, driver.ErrInvalid) {

@@ -42,23 +42,26 @@ var (
 //
 // A call takes a connection of db for the time of a statement. A waiter takes no connection
 // of db: a single connection beside db looks for every waiter.
-func New(db *sql.DB, opts *Options) *Store {
+func New(db *sql.DB, opts *Options) (*Store, error) {
 	f := &file{db: db}
 	return newStore(f, newListener(f), opts)
 }
 
-func newStore(f *file, l *listener, opts *Options) *Store {
+func newStore(f *file, l *listener, opts *Options) (*Store, error) {
 	if opts == nil {
 		opts = &Options{}
 	}
 	client := &client{sqllock.SQLite.Client(f.db), f}
-	rows := sqllock.NewClient(client, sqllock.SQLite, &sqllock.Options{Table: opts.Table})
+	rows, err := sqllock.NewClient(client, sqllock.SQLite, &sqllock.Options{Table: opts.Table})
+	if err != nil {
+		return nil, err
+	}
 	return &Store{
 		Store:   rows,
 		file:    f,
 		pushing: rows.Pushing(l),
 		close:   func() error { return nil },
-	}
+	}, nil
 }
 
 // Acquire implements [driver.Store].

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/sqllock"
 )
 
@@ -38,7 +39,7 @@ func TestTurns(t *testing.T) {
 	const askers, times = 16, 10
 	s := opened(t, "sqlite://"+filepath.Join(t.TempDir(), "locks.db"))
 	client := &vain{Client: sqllock.SQLite.Client(s.file.db)}
-	rows := sqllock.NewClient(client, sqllock.SQLite, nil)
+	rows := must.Get(sqllock.NewClient(client, sqllock.SQLite, nil))
 	held := exclusive("holder")
 	held.TTL = time.Hour
 	granted(t, rows, held)

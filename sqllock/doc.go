@@ -1,9 +1,11 @@
 // Package sqllock is a store in a table of a database: PostgreSQL, MySQL, MariaDB or
 // SQLite, through database/sql and a client of your own.
 //
-//	store := sqllock.New(db, sqllock.Postgres, nil)
-//	err := store.Create(ctx) // once, as a user who may create tables
-//	locks := holdfast.New(store, nil)
+//	store, err := sqllock.New(db, sqllock.Postgres, nil)
+//	// ...
+//	err = store.Create(ctx) // once, as a user who may create tables
+//	// ...
+//	locks, err := holdfast.New(store, nil)
 //
 // Packages pglock, mysqllock and sqlitelock make a store from a URL, and wake waiters
 // where the engine can. Prefer these packages if you can use their client.

@@ -19,11 +19,17 @@ func ExampleNew() {
 	}
 	defer db.Close()
 
-	store := sqllock.New(db, sqllock.Postgres, nil)
+	store, err := sqllock.New(db, sqllock.Postgres, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	if err := store.Create(ctx); err != nil { // once, as a user who may create tables
 		log.Fatal(err)
 	}
-	locks := holdfast.New(store, nil)
+	locks, err := holdfast.New(store, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer locks.Close()
 	err = locks.Do(ctx, "report/daily", func(ctx context.Context) error {
 		fmt.Println("one process at a time")

@@ -45,9 +45,6 @@ func (t turn) end() {
 // run runs a statement, and retries after a conflict. An error gets an explanation for
 // people.
 func (s *Store) run(ctx context.Context, text string, once bool, args []any, do func(Statement) error) error {
-	if s.wrong != nil {
-		return s.wrong
-	}
 	st := Statement{Text: s.compiled(text, once), Args: args, Once: once}
 	timed := s.dialect.clock != "" && strings.HasPrefix(st.Text, s.dialect.clock)
 	if timed {

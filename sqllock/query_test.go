@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 // A loser is a client whose first change comes back with its row and then fails
@@ -50,7 +51,7 @@ func TestRowsOfAFailedTryAreVoid(t *testing.T) {
 		"Release": func(s *Store) bool { return s.Release(t.Context(), []driver.Claim{claim})[0] == nil },
 	} {
 		client := new(loser)
-		if call(NewClient(client, Postgres, nil)) {
+		if call(must.Get(NewClient(client, Postgres, nil))) {
 			t.Errorf("%s has succeeded, though its change was undone and could not be made again", name)
 		}
 		if client.tries != 2 {

@@ -1,6 +1,7 @@
 package sqllock
 
 import (
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -152,12 +153,8 @@ func TestTableNames(t *testing.T) {
 			t.Errorf("%q: %s, %v; want %s", name, got, err, want)
 		}
 	}
-	for _, name := range []string{"", ".", "a.b.c", "a b", `a"b`, "a`b", "a;b", "1a", "a.", ".a", "é", strings.Repeat("a", 49)} {
-		s := New(nil, MySQL, &Options{Table: name})
-		if name == "" {
-			continue // the default
-		}
-		if err := s.Create(t.Context()); err == nil || !strings.Contains(err.Error(), "cannot be a name") {
+	for _, name := range []string{".", "a.b.c", "a b", `a"b`, "a`b", "a;b", "1a", "a.", ".a", "é", strings.Repeat("a", 49)} {
+		if _, err := New(nil, MySQL, &Options{Table: name}); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "cannot be a name") {
 			t.Errorf("%q: %v, want an error that says what a name may be", name, err)
 		}
 	}

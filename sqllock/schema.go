@@ -26,12 +26,8 @@ func (s *Store) Create(ctx context.Context) error {
 	return nil
 }
 
-// Schema implements [driver.Creator]. Schema returns nothing if the table's name is
-// wrong; every other method then reports the error.
+// Schema implements [driver.Creator].
 func (s *Store) Schema() []string {
-	if s.wrong != nil {
-		return nil
-	}
 	texts := make([]string, len(s.dialect.create))
 	for i, text := range s.dialect.create {
 		texts[i] = strings.TrimSpace(s.compile(text))

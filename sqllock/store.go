@@ -33,7 +33,6 @@ type Store struct {
 	client  Client
 	dialect *Dialect
 	opts    Options
-	wrong   error // what is wrong with the options
 	compile func(string) string
 
 	waiting  sync.Map      // ids of waiters: their Acquire skips the attempt for an uncontended key
@@ -68,12 +67,12 @@ var errClosed = errors.New("SQL store is closed")
 // including releases of claims that Acquire may have left behind. These calls leave one
 // of db's connections to the rest. If db may have only one connection, all calls share
 // the connection. Each store counts its own calls.
-func New(db *sql.DB, d *Dialect, opts *Options) *Store {
+func New(db *sql.DB, d *Dialect, opts *Options) (*Store, error) {
 	return NewClient(d.Client(db), d, opts)
 }
 
 // NewClient is [New] for a client that is not a *sql.DB. The store closes the client.
-func NewClient(client Client, d *Dialect, opts *Options) *Store {
+func NewClient(client Client, d *Dialect, opts *Options) (*Store, error) {
 	s := &Store{client: client, dialect: d}
 	s.errands.Conns = client.Conns
 	if d.oneWriter {
@@ -90,9 +89,9 @@ func NewClient(client Client, d *Dialect, opts *Options) *Store {
 	}
 	var err error
 	if s.compile, err = d.compiler(s.opts.Table); err != nil {
-		s.wrong = fmt.Errorf("%w: %w", driver.ErrInvalid, err)
+		return nil, fmt.Errorf("%w: %w", driver.ErrInvalid, err)
 	}
-	return s
+	return s, nil
 }
 
 // Acquire implements [driver.Store]. An uncontended key takes one statement. So does a

@@ -12,7 +12,7 @@ import (
 // who dies leaves none without a child, which would stay for ever.
 func TestMadeTogether(t *testing.T) {
 	t.Parallel()
-	s := newStore(t, Options{Servers: []string{server.Addr()}, Chroot: "together/b"})
+	s := newStore(t, []string{server.Addr()}, &Options{Chroot: "together/b"})
 	first, second, other := exclusive("first", "one"), exclusive("second", "one"), exclusive("second", "other")
 	second.Wait = true
 	for _, c := range []driver.Claim{first, second} {
@@ -44,7 +44,7 @@ func TestMadeTogether(t *testing.T) {
 func TestMissing(t *testing.T) {
 	t.Parallel()
 	for missing := range 4 {
-		s := newStore(t, Options{Servers: []string{server.Addr()}, Chroot: fmt.Sprint("missing", missing)})
+		s := newStore(t, []string{server.Addr()}, &Options{Chroot: fmt.Sprint("missing", missing)})
 		for _, id := range []string{"nothing is there", "all is there"} {
 			c := exclusive("key", id)
 			cl, err := s.enter(bounded(t), c, s.clock.Now())

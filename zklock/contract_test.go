@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/drivertest"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/workers"
 )
@@ -21,7 +22,7 @@ func TestMain(m *testing.M) {
 func harness(addrs ...string) drivertest.Harness {
 	return drivertest.Harness{
 		MinTTL: MinTTL,
-		Open:   func(testing.TB) driver.Store { return New(Options{Servers: addrs}) },
+		Open:   func(testing.TB) driver.Store { return must.Get(New(addrs, nil)) },
 		Lacks:  drivertest.Raise | drivertest.Tombstones | drivertest.Outlive | drivertest.Roam,
 	}
 }

@@ -37,8 +37,8 @@ func TestFreedElsewhere(t *testing.T) {
 	}
 	t.Parallel()
 	e := servers.StartEnsemble(t, "forceSync=no", "syncLimit=60")
-	at := newStore(t, Options{Servers: []string{e.Leader().Addr()}})
-	far := newStore(t, Options{Servers: []string{e.Followers()[0].Addr()}})
+	at := newStore(t, []string{e.Leader().Addr()}, nil)
+	far := newStore(t, []string{e.Followers()[0].Addr()}, nil)
 	for i := range 300 {
 		first, second := exclusive("elsewhere", fmt.Sprint("first ", i)), exclusive("elsewhere", fmt.Sprint("second ", i))
 		if g, err := far.Acquire(bounded(t), first); err != nil || !g.OK {

@@ -27,8 +27,14 @@ func Example() {
 }
 
 func ExampleNew() {
-	store := zklock.New(zklock.Options{Servers: []string{"h1:2181", "h2:2181", "h3:2181"}, Chroot: "/app"})
-	locks := holdfast.New(store, nil)
+	store, err := zklock.New([]string{"h1:2181", "h2:2181", "h3:2181"}, &zklock.Options{Chroot: "/app"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	locks, err := holdfast.New(store, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer locks.Close()
 
 	lock, err := locks.Lock(context.Background(), "account/42")

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/zoo"
 )
@@ -24,8 +25,8 @@ func TestLeavesNothing(t *testing.T) {
 	}
 	z := servers.StartZooKeeper(t, "forceSync=no")
 	nodes, watches := z.Count("znode_count"), z.Count("watch_count")
-	lk := holdfast.New(New(Options{Servers: []string{z.Addr()}}), nil)
-	other := holdfast.New(New(Options{Servers: []string{z.Addr()}}), nil)
+	lk := must.Get(holdfast.New(must.Get(New([]string{z.Addr()}, nil)), nil))
+	other := must.Get(holdfast.New(must.Get(New([]string{z.Addr()}, nil)), nil))
 	var all sync.WaitGroup
 	for hand := range hands {
 		all.Go(func() {

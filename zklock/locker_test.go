@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
@@ -22,9 +23,9 @@ func bounded(t testing.TB) context.Context {
 }
 
 // newStore returns a store that is closed when the test ends.
-func newStore(t testing.TB, opts Options) *Store {
+func newStore(t testing.TB, servers []string, opts *Options) *Store {
 	t.Helper()
-	s := New(opts)
+	s := must.Get(New(servers, opts))
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -32,7 +33,7 @@ func newStore(t testing.TB, opts Options) *Store {
 // locker returns a locker that is closed when the test ends.
 func locker(t testing.TB, opts holdfast.Options, addrs ...string) *holdfast.Locker {
 	t.Helper()
-	lk := holdfast.New(New(Options{Servers: addrs}), &opts)
+	lk := must.Get(holdfast.New(must.Get(New(addrs, nil)), &opts))
 	t.Cleanup(func() { lk.Close() })
 	return lk
 }

@@ -78,7 +78,7 @@ func TestUnreachable(t *testing.T) {
 			if !strings.Contains(err.Error(), c.addr) || strings.Contains(err.Error(), "moonlight") {
 				t.Errorf("opened: %v, want an error with %s", err, c.addr)
 			}
-			s := newStore(t, Options{Servers: []string{c.addr}})
+			s := newStore(t, []string{c.addr}, nil)
 			eventually(t, "an error that says where", func() bool { // A pause of this machine may end a call before it begins.
 				brief, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 				defer cancel()
@@ -167,8 +167,7 @@ func TestPrefixes(t *testing.T) {
 	t.Parallel()
 	var all []*Store
 	for _, opts := range []Options{{}, {Prefix: "other"}, {Chroot: "/deep/down"}, {Chroot: "deep", Prefix: "/down/there/"}, {Chroot: "/", Prefix: "top"}} {
-		opts.Servers = []string{server.Addr()}
-		all = append(all, newStore(t, opts))
+		all = append(all, newStore(t, []string{server.Addr()}, &opts))
 	}
 	claim := exclusive("prefixes", "one")
 	for _, s := range all {
@@ -189,8 +188,7 @@ func TestPrefixes(t *testing.T) {
 		}
 	}
 	for _, opts := range []Options{{Chroot: ".."}, {Chroot: "//"}, {Prefix: "/"}} {
-		opts.Servers = []string{server.Addr()}
-		if _, err := newStore(t, opts).Acquire(bounded(t), claim); !errors.Is(err, driver.ErrInvalid) {
+		if _, err := New([]string{server.Addr()}, &opts); !errors.Is(err, driver.ErrInvalid) {
 			t.Errorf("the chroot %q and the prefix %q: %v", opts.Chroot, opts.Prefix, err)
 		}
 	}

@@ -76,7 +76,7 @@ func (m mixture) slot(id string) driver.Claim   { return m.claim(id, 100) }
 // after a slot have a token above that of the slot, and share it.
 func TestReadersBesideSlots(t *testing.T) {
 	t.Parallel()
-	m := mixture{t, newStore(t, Options{Servers: []string{server.Addr()}}), "mixed/beside"}
+	m := mixture{t, newStore(t, []string{server.Addr()}, nil), "mixed/beside"}
 	var last uint64
 	var all []driver.Claim
 	for _, round := range []string{"a", "b", "c"} {
@@ -108,7 +108,7 @@ func TestReadersBesideSlots(t *testing.T) {
 // Who comes later has a larger token all the same.
 func TestReaderIsLate(t *testing.T) {
 	t.Parallel()
-	m := mixture{t, newStore(t, Options{Servers: []string{server.Addr()}}), "mixed/late"}
+	m := mixture{t, newStore(t, []string{server.Addr()}, nil), "mixed/late"}
 	writer := exclusive(m.key, "writer")
 	before := m.take(writer)
 	early, late, slot := m.reader("early"), m.reader("late"), m.slot("slot")
@@ -142,7 +142,7 @@ func TestReaderIsLast(t *testing.T) {
 	} {
 		t.Run("behind "+what, func(t *testing.T) {
 			t.Parallel()
-			m := mixture{t, newStore(t, Options{Servers: []string{server.Addr()}}), "late/" + what}
+			m := mixture{t, newStore(t, []string{server.Addr()}, nil), "late/" + what}
 			writer, last, early := exclusive(m.key, "writer"), m.reader("last"), m.reader("early")
 			m.take(writer)
 			m.wait(last)
@@ -186,8 +186,8 @@ func TestReaderRemovedByHand(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			m := mixture{t, newStore(t, Options{Servers: []string{server.Addr()}}), "removed/" + what}
-			observer := newStore(t, Options{Servers: []string{server.Addr()}})
+			m := mixture{t, newStore(t, []string{server.Addr()}, nil), "removed/" + what}
+			observer := newStore(t, []string{server.Addr()}, nil)
 			k, err := observer.session(bounded(t), patience)
 			if err != nil {
 				t.Fatal(err)
@@ -219,7 +219,7 @@ func TestReaderWithOldNews(t *testing.T) {
 		for with, others := range map[string]int{"first": 0, "after others": 2} {
 			t.Run(stay+", "+with, func(t *testing.T) {
 				t.Parallel()
-				m := mixture{t, newStore(t, Options{Servers: []string{server.Addr()}}), "mixed/" + stay + with}
+				m := mixture{t, newStore(t, []string{server.Addr()}, nil), "mixed/" + stay + with}
 				for i := range others {
 					m.take(m.reader(fmt.Sprint("other", i)))
 				}

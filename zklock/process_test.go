@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/workers"
 )
 
@@ -19,7 +20,7 @@ const workerTTL = 2 * time.Second
 
 // holdUntilTold holds a lock until its input ends, and then says what it knows of it.
 func holdUntilTold(key, addr string) error {
-	lk := holdfast.New(New(Options{Servers: []string{addr}}), &holdfast.Options{TTL: workerTTL})
+	lk := must.Get(holdfast.New(must.Get(New([]string{addr}, nil)), &holdfast.Options{TTL: workerTTL}))
 	l, err := lockedWithin(context.Background(), lk, key)
 	if err != nil {
 		return err

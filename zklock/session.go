@@ -52,9 +52,6 @@ func (k *session) cover() time.Duration { return k.zoo.Timeout() / 2 }
 
 // session returns the session for claims of this TTL, and opens it if there is none.
 func (s *Store) session(ctx context.Context, ttl time.Duration) (*session, error) {
-	if s.bad != nil {
-		return nil, fmt.Errorf("%w: %w", driver.ErrInvalid, s.bad)
-	}
 	c := class(ttl)
 	s.mu.Lock()
 	k, o := s.sessions[c], s.openings[c]

@@ -37,8 +37,8 @@ func TestSessionEnds(t *testing.T) {
 	t.Parallel()
 	z := servers.StartZooKeeper(t, "forceSync=no", "maxSessionTimeout=4000")
 	proxy := servers.StartProxy(t, z.Addr())
-	s := newStore(t, Options{Servers: []string{proxy.Addr()}})
-	other := newStore(t, Options{Servers: []string{z.Addr()}})
+	s := newStore(t, []string{proxy.Addr()}, nil)
+	other := newStore(t, []string{z.Addr()}, nil)
 	held, next := exclusive("ends", "held"), exclusive("ends", "next")
 	losses := make(chan error, 99)
 	s.Notify(func(_, _ string, err error) { losses <- err })
@@ -93,8 +93,8 @@ func TestSessionEnds(t *testing.T) {
 func TestWaiterInOutage(t *testing.T) {
 	t.Parallel()
 	proxy := servers.StartProxy(t, server.Addr())
-	s := newStore(t, Options{Servers: []string{proxy.Addr()}})
-	other := newStore(t, Options{Servers: []string{server.Addr()}})
+	s := newStore(t, []string{proxy.Addr()}, nil)
+	other := newStore(t, []string{server.Addr()}, nil)
 	holder, waiter := exclusive("outage", "holder"), exclusive("outage", "waiter")
 	waiter.Wait = true
 	if g, err := other.Acquire(bounded(t), holder); err != nil || !g.OK {
@@ -179,7 +179,7 @@ func TestReconnect(t *testing.T) {
 // TestToldWhileAsked tells of the loss of a claim while its owner asks for it again.
 func TestToldWhileAsked(t *testing.T) {
 	t.Parallel()
-	s := newStore(t, Options{Servers: []string{server.Addr()}})
+	s := newStore(t, []string{server.Addr()}, nil)
 	c := exclusive("told", "id")
 	s.Notify(func(key, id string, err error) {
 		if key != c.Key || id != c.ID || !errors.Is(err, driver.ErrLost) {

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -22,9 +23,6 @@ const MinTTL = time.Second
 
 // Options configure how to reach an ensemble and where to keep the claims.
 type Options struct {
-	// Servers are the host:port addresses of one or more servers of the ensemble.
-	Servers []string
-
 	// Chroot is the node above all nodes of the store; "" for the root.
 	Chroot string
 
@@ -52,7 +50,6 @@ type Store struct {
 	config zoo.Config
 	acl    []zoo.ACL
 	root   string // node above the keys
-	bad    error  // an error in the options
 	clock  *boottime.Clock
 
 	background sync.WaitGroup
@@ -82,11 +79,32 @@ var (
 	_ driver.Checker   = (*Store)(nil)
 )
 
-// New returns a store. New does no I/O: the first call opens a session. If the options
-// are invalid, every call returns an error that matches [driver.ErrInvalid].
-func New(opts Options) *Store {
+// New returns a store on an ensemble, given by the host:port addresses of one or more
+// servers. New does no I/O: the first call opens a session. Bad options, or no servers, are
+// [driver.ErrInvalid]. nil means the default options.
+func New(servers []string, opts *Options) (*Store, error) {
+	var o Options
+	if opts != nil {
+		o = *opts
+	}
+	if o.Prefix == "" {
+		o.Prefix = DefaultPrefix
+	}
+	acl, err := o.acl()
+	if len(servers) == 0 {
+		err = errors.New("no servers")
+	}
+	err = errors.Join(err, checkPath("prefix", o.Prefix))
+	if o.Chroot != "" && o.Chroot != "/" {
+		err = errors.Join(err, checkPath("chroot", o.Chroot))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", driver.ErrInvalid, err)
+	}
 	s := &Store{
-		config:   zoo.Config{Servers: opts.Servers, TLS: opts.TLS},
+		config:   zoo.Config{Servers: slices.Clone(servers), TLS: o.TLS},
+		acl:      acl,
+		root:     strings.TrimSuffix("/"+strings.Trim(o.Chroot, "/"), "/") + "/" + strings.Trim(o.Prefix, "/"),
 		clock:    boottime.New(),
 		sessions: make(map[time.Duration]*session),
 		openings: make(map[time.Duration]*opening),
@@ -94,23 +112,10 @@ func New(opts Options) *Store {
 		watches:  make(map[name][]*watch),
 	}
 	s.closing, s.close = context.WithCancel(context.Background())
-	if opts.Prefix == "" {
-		opts.Prefix = DefaultPrefix
+	if o.User != "" {
+		s.config.Auth = []zoo.Auth{{Scheme: "digest", Secret: o.User + ":" + o.Password}}
 	}
-	s.root = strings.TrimSuffix("/"+strings.Trim(opts.Chroot, "/"), "/") + "/" + strings.Trim(opts.Prefix, "/")
-	if opts.User != "" {
-		s.config.Auth = []zoo.Auth{{Scheme: "digest", Secret: opts.User + ":" + opts.Password}}
-	}
-	var err error
-	s.acl, err = opts.acl()
-	if len(opts.Servers) == 0 {
-		err = errors.New("no servers")
-	}
-	s.bad = errors.Join(err, checkPath("prefix", opts.Prefix))
-	if opts.Chroot != "" && opts.Chroot != "/" {
-		s.bad = errors.Join(s.bad, checkPath("chroot", opts.Chroot))
-	}
-	return s
+	return s, nil
 }
 
 // acl returns the ACL for all nodes.

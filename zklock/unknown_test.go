@@ -110,8 +110,8 @@ func TestImpatientForNewKey(t *testing.T) {
 	proxy := servers.StartProxy(t, server.Addr())
 	u := &unanswered{t: t, proxy: proxy, claim: exclusive("answer/new", "one")}
 	u.claim.Wait = true
-	u.store = newStore(t, Options{Servers: []string{proxy.Addr()}})
-	u.observer = newStore(t, Options{Servers: []string{server.Addr()}})
+	u.store = newStore(t, []string{proxy.Addr()}, nil)
+	u.observer = newStore(t, []string{server.Addr()}, nil)
 	if g, err := u.observer.Acquire(bounded(t), exclusive("answer/prefix", "one")); err != nil || !g.OK {
 		t.Fatalf("got %+v, %v", g, err)
 	}
@@ -183,11 +183,11 @@ type unanswered struct {
 func leaveUnanswered(t *testing.T, key string, silence func(replies *servers.Direction, on bool)) *unanswered {
 	t.Helper()
 	u := &unanswered{t: t, proxy: servers.StartProxy(t, server.Addr())}
-	u.store = newStore(t, Options{Servers: []string{u.proxy.Addr()}})
+	u.store = newStore(t, []string{u.proxy.Addr()}, nil)
 	if _, err := u.store.session(bounded(t), patience); err != nil {
 		t.Fatal(err)
 	}
-	u.observer = newStore(t, Options{Servers: []string{server.Addr()}})
+	u.observer = newStore(t, []string{server.Addr()}, nil)
 	u.claim = beside(t, u.observer, key)
 	silence(u.proxy.Replies, true)
 	ctx, cancel := context.WithCancel(bounded(t))
@@ -238,8 +238,8 @@ func beside(t *testing.T, other *Store, key string) driver.Claim {
 func TestAnswerToDeleteIsLost(t *testing.T) {
 	t.Parallel()
 	proxy := servers.StartProxy(t, server.Addr())
-	s := newStore(t, Options{Servers: []string{proxy.Addr()}})
-	observer := newStore(t, Options{Servers: []string{server.Addr()}})
+	s := newStore(t, []string{proxy.Addr()}, nil)
+	observer := newStore(t, []string{server.Addr()}, nil)
 	claim := exclusive("answer/delete", "one")
 	if g, err := s.Acquire(bounded(t), claim); err != nil || !g.OK {
 		t.Fatalf("got %+v, %v", g, err)
@@ -271,11 +271,11 @@ func TestAnswerToDeleteIsLost(t *testing.T) {
 func TestAnswerToBreakIsLost(t *testing.T) {
 	t.Parallel()
 	proxy := servers.StartProxy(t, server.Addr())
-	s := newStore(t, Options{Servers: []string{proxy.Addr()}})
+	s := newStore(t, []string{proxy.Addr()}, nil)
 	if _, err := s.session(bounded(t), usual); err != nil {
 		t.Fatal(err)
 	}
-	owner := newStore(t, Options{Servers: []string{server.Addr()}})
+	owner := newStore(t, []string{server.Addr()}, nil)
 	claim := exclusive("answer/break", "one")
 	if g, err := owner.Acquire(bounded(t), claim); err != nil || !g.OK {
 		t.Fatalf("got %+v, %v", g, err)
@@ -302,7 +302,7 @@ func TestAnswerToBreakIsLost(t *testing.T) {
 func TestSecondSession(t *testing.T) {
 	t.Parallel()
 	proxy := servers.StartProxy(t, server.Addr())
-	s := newStore(t, Options{Servers: []string{proxy.Addr()}})
+	s := newStore(t, []string{proxy.Addr()}, nil)
 	claim := exclusive("second/session", "one")
 	claim.Wait, claim.TTL = true, 2*time.Second
 	before, err := s.session(bounded(t), claim.TTL)

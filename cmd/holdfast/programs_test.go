@@ -18,6 +18,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/filelock"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 // signals are those that scripts can send and workers can be sent.
@@ -121,7 +122,7 @@ func seize() {
 // engine of whose settings it warns.
 func ailing() {
 	driver.Register("ailing", func(_ context.Context, u *url.URL) (driver.Store, error) {
-		return ill{filelock.New(u.Path, nil)}, nil
+		return ill{must.Get(filelock.New(u.Path, nil))}, nil
 	})
 	main()
 }

@@ -83,7 +83,11 @@ func (s *site) open(ctx context.Context, trace *holdfast.Trace) (*holdfast.Locke
 	if err != nil {
 		return nil, err
 	}
-	locks := holdfast.New(store, &holdfast.Options{Trace: trace, Logger: slog.New(slog.DiscardHandler)})
+	locks, err := holdfast.New(store, &holdfast.Options{Trace: trace, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		store.Close()
+		return nil, err
+	}
 	if checker, ok := store.(driver.Checker); ok {
 		err = s.check(ctx, checker, name)
 	}
@@ -174,8 +178,11 @@ func kinds() string {
 // rehearse acquires the lock in a separate store in memory, to find errors in the key or
 // the options before the real store is used.
 func rehearse(key string, opts ...holdfast.LockOption) error {
-	locks := holdfast.New(memlock.New(), nil)
+	locks, err := holdfast.New(memlock.New(), nil)
+	if err != nil {
+		return err
+	}
 	defer locks.Close()
-	_, err := locks.Lock(context.Background(), key, opts...)
+	_, err = locks.Lock(context.Background(), key, opts...)
 	return cli.Bare(err)
 }

@@ -69,7 +69,14 @@ func serve(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	defer client.Close()
-	locks := holdfast.New(redislock.New(client, nil), &holdfast.Options{Prefix: "flashsale/"})
+	store, err := redislock.New(client, nil)
+	if err != nil {
+		return err
+	}
+	locks, err := holdfast.New(store, &holdfast.Options{Prefix: "flashsale/"})
+	if err != nil {
+		return err
+	}
 	defer locks.Close()
 
 	s := shop{stock: stock{client}, pay: *pay}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fence"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/pglock"
 )
@@ -81,8 +82,8 @@ func start(ctx context.Context, url string, conns int, opts *holdfast.Options) (
 		pool.Close()
 		return nil, err
 	}
-	p := &process{pool: pool, store: pglock.New(pool, nil)}
-	p.locks = holdfast.New(p.store, opts)
+	p := &process{pool: pool, store: must.Get(pglock.New(pool, nil))}
+	p.locks = must.Get(holdfast.New(p.store, opts))
 	p.pgx, p.sql, p.gorm = PGX{Pool: pool, Locks: p.locks, Fences: fences}, SQL{db, p.locks, fences}, GORM{orm, p.locks, fences}
 	return p, nil
 }

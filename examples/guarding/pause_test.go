@@ -25,10 +25,10 @@ func TestPausedHolderIsRefused(t *testing.T) {
 	id := account(t, 100)
 	first := worker(t, "pause", server.URL(), fmt.Sprint(id))
 	input, err := first.StdinPipe()
-	must(t, err)
+	succeed(t, err)
 	output, err := first.StdoutPipe()
-	must(t, err)
-	must(t, first.Start())
+	succeed(t, err)
+	succeed(t, first.Start())
 	lines := bufio.NewScanner(output)
 	expect := func(want string) {
 		t.Helper()
@@ -37,24 +37,24 @@ func TestPausedHolderIsRefused(t *testing.T) {
 		}
 	}
 	expect("balance 100")
-	must(t, stop(first.Process))
+	succeed(t, stop(first.Process))
 
 	p, err := start(t.Context(), server.URL(), 2, nil)
-	must(t, err)
+	succeed(t, err)
 	defer p.end()
 	err = p.sql.Lease(t.Context(), id, 30) // waits until the lease of the first has run out
 	for isLate(err, "lock") {
 		err = p.sql.Lease(t.Context(), id, 30)
 	}
 	if !isLate(err, "unlock") {
-		must(t, err)
+		succeed(t, err)
 	}
 
-	must(t, carryOn(first.Process))
+	succeed(t, carryOn(first.Process))
 	_, err = io.WriteString(input, "write\n")
-	must(t, err)
+	succeed(t, err)
 	expect("lost: true, outdated: true")
-	must(t, first.Wait())
+	succeed(t, first.Wait())
 	if left := balanceOf(id); left != "70" {
 		t.Errorf("the balance is %q, want 70", left)
 	}
@@ -102,7 +102,7 @@ func writeAfterPause(args []string) error {
 	return nil
 }
 
-func must(t *testing.T, err error) {
+func succeed(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ func isLate(err error, op string) bool {
 // by version repeats its work for each write of another process, so they are fewer.
 func TestWithdrawRace(t *testing.T) {
 	p, err := start(t.Context(), server.URL(), 12, nil)
-	must(t, err)
+	succeed(t, err)
 	defer p.end()
 	for name, withdraw := range map[string]func(ctx context.Context, id, amount int64) error{
 		"pgx/row lock":      p.pgx.RowLock,

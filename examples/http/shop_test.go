@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/httplock"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/once"
 )
@@ -30,7 +31,7 @@ func each(t *testing.T, shop Shop, test func(t *testing.T, ask asker)) {
 }
 
 func run(t *testing.T, router func(Shop, Guards) http.Handler, shop Shop, test func(t *testing.T, ask asker)) {
-	locks := holdfast.New(memlock.New(), nil)
+	locks := must.Get(holdfast.New(memlock.New(), nil))
 	defer locks.Close()
 	server := httptest.NewServer(Authenticate(router(shop, NewGuards(locks, new(once.Memory)))))
 	defer server.Close()
@@ -178,7 +179,7 @@ func TestPanicsAreAnsweredOutside(t *testing.T) {
 // In chi, a middleware of all routes runs before the path is known. Without Required it
 // would let requests through unguarded.
 func TestChiPathValues(t *testing.T) {
-	locks := holdfast.New(memlock.New(), nil)
+	locks := must.Get(holdfast.New(memlock.New(), nil))
 	defer locks.Close()
 	guard := httplock.Locked(locks, httplock.Required(httplock.PathValue("id"), "No account."), nil)
 	withdraw := func(w http.ResponseWriter, r *http.Request) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 // The server is told to bear a longer silence before it is asked for what needs
@@ -109,7 +110,7 @@ func TestUnansweredPingDoesNotCount(t *testing.T) {
 func TestOnePingForAll(t *testing.T) {
 	run(t, func(b *bench) {
 		const locks, ttl, ttls = 1000, 30 * time.Second, 5
-		lk := holdfast.New(b.Watcher, &holdfast.Options{TTL: ttl})
+		lk := must.Get(holdfast.New(b.Watcher, &holdfast.Options{TTL: ttl}))
 		defer lk.Close()
 		for i := range locks {
 			l, err := lk.Lock(b.Context(), fmt.Sprint(i))

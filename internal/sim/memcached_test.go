@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/memcachelock"
 )
 
@@ -68,9 +69,9 @@ func (m *memcached) calm() (idle, place time.Duration) { return 600 * time.Milli
 // Connect implements [Store].
 func (m *memcached) Connect(p *Process) driver.Store {
 	l := p.Link("store")
-	return memcachelock.New([]string{"m"}, &memcachelock.Options{
+	return must.Get(memcachelock.New([]string{"m"}, &memcachelock.Options{
 		Dial: func(ctx context.Context, _, _ string) (net.Conn, error) { return m.dial(ctx, l) },
-	})
+	}))
 }
 
 // Left implements [Store]. A mark against a late call may be left in a record.

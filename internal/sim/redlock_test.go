@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/redlock"
 )
@@ -93,10 +94,10 @@ func (c *cluster) Connect(p *Process) driver.Store {
 	}
 	// No clock may be ahead of that of a node by nine tenths of the quarantine.
 	ahead := pick(p.w.Rand("clock", p.Name), 0, 0, 50*time.Millisecond, -time.Second, -time.Minute, c.quarantine/2)
-	return redlock.New(nodes, &redlock.Options{
+	return must.Get(redlock.New(nodes, &redlock.Options{
 		Quarantine: c.quarantine,
 		Clock:      func() time.Time { return time.Now().Add(ahead) },
-	})
+	}))
 }
 
 // Left implements [Store].

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/errand"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/sqllock"
 )
 
@@ -104,7 +105,7 @@ func (t *table) calm() (idle, place time.Duration) { return 600 * time.Milliseco
 
 // Connect implements [Store].
 func (t *table) Connect(p *Process) driver.Store {
-	return sqllock.NewClient(&statements{t, p.Link("store")}, sqllock.Postgres, nil)
+	return must.Get(sqllock.NewClient(&statements{t, p.Link("store")}, sqllock.Postgres, nil))
 }
 
 // Left implements [Store].

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/boottime"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/sim/exact"
 )
 
@@ -172,7 +173,7 @@ func (w *World) process(name string, opts *holdfast.Options, polls bool) *Proces
 	watcher, _ := store.(driver.Watcher)
 	notifier, _ := store.(driver.Notifier)
 	inspector, _ := store.(driver.Inspector)
-	p.Locker = holdfast.New(assemble(clocked{store, boottime.Of(p.machine)}, watcher, notifier, inspector), &o)
+	p.Locker = must.Get(holdfast.New(assemble(clocked{store, boottime.Of(p.machine)}, watcher, notifier, inspector), &o))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.processes = append(w.processes, p)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fence"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/memlock"
 )
@@ -25,7 +26,7 @@ type teller struct {
 
 func eachTeller(t *testing.T, test func(c *teller)) {
 	each(t, func(e *engine) {
-		c := &teller{engine: e, account: strings.ToLower(e.fences.Table) + "_account", locks: holdfast.New(memlock.New(), nil)}
+		c := &teller{engine: e, account: strings.ToLower(e.fences.Table) + "_account", locks: must.Get(holdfast.New(memlock.New(), nil))}
 		e.Cleanup(func() { c.locks.Close() })
 		c.exec(`CREATE TABLE ` + c.account + ` (id bigint PRIMARY KEY, balance bigint NOT NULL)`)
 		c.exec(`INSERT INTO ` + c.account + ` VALUES (1, 100)`)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fence"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/once"
@@ -33,7 +34,7 @@ type ledger struct {
 func (e *engine) ledger() *ledger {
 	e.Helper()
 	table := strings.ToLower(e.fences.Table[len(e.fences.Table)-len("_12345678"):])
-	l := &ledger{e, &once.SQL{DB: e.db, Dialect: e.fences.Dialect, Table: "once" + table}, holdfast.New(memlock.New(), nil), "journal" + table}
+	l := &ledger{e, &once.SQL{DB: e.db, Dialect: e.fences.Dialect, Table: "once" + table}, must.Get(holdfast.New(memlock.New(), nil)), "journal" + table}
 	e.Cleanup(func() { l.locks.Close() })
 	e.must(l.records.Create(e.Context()))
 	e.exec("CREATE TABLE " + l.journal + " (entry bigint NOT NULL)")

@@ -19,7 +19,7 @@ func TestClockGoesBack(t *testing.T) {
 	acquire := func(s store, c driver.Claim, want bool) driver.Grant {
 		t.Helper()
 		g, err := s.Acquire(t.Context(), c)
-		must(t, err)
+		succeed(t, err)
 		if g.OK != want {
 			t.Fatalf("%s was answered %+v, want a grant: %v", c.ID, g, want)
 		}
@@ -29,11 +29,11 @@ func TestClockGoesBack(t *testing.T) {
 	clock.Step(-time.Hour)
 	acquire(b, second, false)
 	for _, err := range a.Renew(t.Context(), []driver.Claim{first}) {
-		must(t, err)
+		succeed(t, err)
 	}
 	acquire(b, second, false)
 	for _, err := range a.Release(t.Context(), []driver.Claim{first}) {
-		must(t, err)
+		succeed(t, err)
 	}
 	if later := acquire(b, second, true); later.Fence <= earlier.Fence {
 		t.Errorf("token %d came after %d", later.Fence, earlier.Fence)

@@ -62,7 +62,7 @@ func (c *cutter) lose(call func(ctx context.Context) error, seen func() bool) {
 // holder returns what people see of a claim, the zero Holder if it is not there.
 func (c *cutter) holder(claim driver.Claim) driver.Holder {
 	holders, err := c.beside.Holders(c.Context(), claim.Key)
-	must(c, err)
+	succeed(c, err)
 	for _, h := range holders {
 		if h.ID == driver.PublicID(claim.ID) {
 			return h
@@ -74,7 +74,7 @@ func (c *cutter) holder(claim driver.Claim) driver.Holder {
 func (c *cutter) acquire(s store, claim driver.Claim) driver.Grant {
 	c.Helper()
 	g, err := s.Acquire(c.Context(), claim)
-	must(c, err)
+	succeed(c, err)
 	return g
 }
 
@@ -127,7 +127,7 @@ func (c *cutter) loseAll(round, key, try string) (inTime bool) {
 	renewed.TTL = time.Hour
 	c.lose(func(ctx context.Context) error { return c.store.Renew(ctx, []driver.Claim{renewed})[0] },
 		func() bool { return c.holder(a).Left > a.TTL })
-	must(c, c.store.Renew(c.Context(), []driver.Claim{a})[0])
+	succeed(c, c.store.Renew(c.Context(), []driver.Claim{a})[0])
 	lined := time.Now()
 	c.acquire(c.store, b) // It keeps its place by that.
 

@@ -21,6 +21,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/workers"
 	"github.com/holdfast-go/holdfast/mysqllock"
@@ -61,12 +62,12 @@ var (
 
 func pgxPool(t *testing.T, at string, conns int) (*sql.DB, store) {
 	config, err := pgxpool.ParseConfig(without(at, "table"))
-	must(t, err)
+	succeed(t, err)
 	config.MaxConns = int32(conns)
 	pool, err := pgxpool.NewWithConfig(context.Background(), config)
-	must(t, err)
+	succeed(t, err)
 	db := stdlib.OpenDBFromPool(pool)
-	s := pglock.New(pool, &pglock.Options{Table: table(at)})
+	s := must.Get(pglock.New(pool, &pglock.Options{Table: table(at)}))
 	t.Cleanup(func() {
 		s.Close()
 		db.Close()
@@ -78,7 +79,7 @@ func pgxPool(t *testing.T, at string, conns int) (*sql.DB, store) {
 func mysqlPool(t *testing.T, at string, conns int) (*sql.DB, store) {
 	db := source(t, at, "")
 	db.SetMaxOpenConns(conns)
-	return db, mysqllock.New(db, &mysqllock.Options{Table: table(at)})
+	return db, must.Get(mysqllock.New(db, &mysqllock.Options{Table: table(at)}))
 }
 
 func TestMain(m *testing.M) {
@@ -188,7 +189,7 @@ func openAny(t testing.TB, at string) driver.Store {
 func create(t testing.TB, at string) string {
 	t.Helper()
 	at = with(at, "table", "t_"+strings.ToLower(rand.Text()))
-	must(t, open(t, at).Create(t.Context()))
+	succeed(t, open(t, at).Create(t.Context()))
 	return at
 }
 
@@ -203,7 +204,7 @@ func table(at string) string {
 
 func lockerOf(t testing.TB, s driver.Store, opts *holdfast.Options) *holdfast.Locker {
 	t.Helper()
-	locks := holdfast.New(s, opts)
+	locks := must.Get(holdfast.New(s, opts))
 	t.Cleanup(func() { locks.Close() })
 	return locks
 }
@@ -221,7 +222,7 @@ func lock(t testing.TB, locks *holdfast.Locker, key string, opts ...holdfast.Loc
 	l, err := servers.Patient(ctx, func(ctx context.Context, key string, _ ...holdfast.LockOption) (*holdfast.Lock, error) {
 		return locks.Lock(ctx, key, opts...)
 	}, key)
-	must(t, err)
+	succeed(t, err)
 	return l
 }
 
@@ -244,7 +245,7 @@ func unlockAtOnce(l *holdfast.Lock, locked time.Time) error {
 	return err
 }
 
-func must(t testing.TB, err error) {
+func succeed(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -273,7 +274,7 @@ func until(t testing.TB, what string, check func() bool) {
 func line(t testing.TB, locks *holdfast.Locker, key string) (n int) {
 	t.Helper()
 	holders, err := locks.Holders(context.Background(), key)
-	must(t, err)
+	succeed(t, err)
 	for _, h := range holders {
 		if h.Waiting {
 			n++

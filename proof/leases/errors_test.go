@@ -122,7 +122,7 @@ func TestErrorsThatPass(t *testing.T) {
 		if e == postgres {
 			var err error
 			db, err = sql.Open("pgx", s.URL())
-			must(t, err)
+			succeed(t, err)
 		} else {
 			db = source(t, s.URL(), "")
 		}
@@ -150,9 +150,9 @@ func TestErrorsThatPass(t *testing.T) {
 				_, _ = s.Do("KILL HARD CONNECTION " + id) // It may be gone.
 			}
 		}
-		must(t, held.Err())
-		must(t, unlock(held))
-		must(t, <-got)
+		succeed(t, held.Err())
+		succeed(t, unlock(held))
+		succeed(t, <-got)
 	})
 }
 
@@ -164,12 +164,12 @@ func TestErrorsOfRowLocks(t *testing.T) {
 		s := open(t, at)
 		claim := exclusive("key", "a")
 		_, err := s.Acquire(t.Context(), claim)
-		must(t, err)
+		succeed(t, err)
 		db, _ := e.pool(t, at, 1)
 		tx, err := db.BeginTx(t.Context(), nil)
-		must(t, err)
+		succeed(t, err)
 		_, err = tx.ExecContext(t.Context(), "UPDATE "+table(at)+" SET since = since WHERE name <> ''")
-		must(t, err)
+		succeed(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
 		begun := time.Now()
@@ -180,8 +180,8 @@ func TestErrorsOfRowLocks(t *testing.T) {
 		if took := time.Since(begun); took > patience {
 			t.Errorf("it took %v", took)
 		}
-		must(t, tx.Rollback())
-		must(t, s.Renew(t.Context(), []driver.Claim{claim})[0])
+		succeed(t, tx.Rollback())
+		succeed(t, s.Renew(t.Context(), []driver.Claim{claim})[0])
 	})
 }
 
@@ -194,12 +194,12 @@ func TestErrorsOfTimeouts(t *testing.T) {
 	s := open(t, at)
 	claim := exclusive("key", "a")
 	_, err := s.Acquire(t.Context(), claim)
-	must(t, err)
+	succeed(t, err)
 	db, _ := postgres.pool(t, at, 1)
 	tx, err := db.BeginTx(t.Context(), nil)
-	must(t, err)
+	succeed(t, err)
 	_, err = tx.ExecContext(t.Context(), "UPDATE "+table(at)+" SET since = since WHERE name <> ''")
-	must(t, err)
+	succeed(t, err)
 	for setting, words := range map[string]string{"statement_timeout": "57014", "lock_timeout": "55P03"} {
 		postgres.shared.Must(fmt.Sprintf("ALTER ROLE %s RESET ALL; ALTER ROLE %[1]s SET %s = '1s'", hasty, setting))
 		ended := open(t, as(at, hasty, "s3same"))
@@ -208,7 +208,7 @@ func TestErrorsOfTimeouts(t *testing.T) {
 		cancel()
 		says(t, err, words)
 	}
-	must(t, tx.Rollback())
+	succeed(t, tx.Rollback())
 }
 
 // A standby says that it only reads, and stays wrong until it is promoted.

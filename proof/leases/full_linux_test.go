@@ -41,7 +41,7 @@ func TestFullDisk(t *testing.T) {
 		limit := func(bytes string) {
 			cmd := exec.Command("prlimit", "--pid="+pid, "--fsize="+bytes+":unlimited")
 			info, err := os.Stat("/proc/" + pid)
-			must(t, err)
+			succeed(t, err)
 			owner := info.Sys().(*syscall.Stat_t)
 			if os.Getuid() == 0 {
 				cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: owner.Uid, Gid: owner.Gid}}
@@ -97,8 +97,8 @@ func full(t *testing.T, at, words string, fill, drain func()) {
 		g, err := s.Acquire(t.Context(), exclusive("new", "b"))
 		return err == nil && g.OK
 	})
-	must(t, s.Renew(t.Context(), []driver.Claim{held})[0])
-	must(t, s.Release(t.Context(), []driver.Claim{held})[0])
+	succeed(t, s.Renew(t.Context(), []driver.Claim{held})[0])
+	succeed(t, s.Release(t.Context(), []driver.Claim{held})[0])
 	again, err := s.Acquire(t.Context(), exclusive("held", "c"))
 	if err != nil || again.Fence <= g.Fence {
 		t.Errorf("then: %+v, %v; want a token above %d", again, err, g.Fence)

@@ -47,7 +47,7 @@ func (l *leavers) leave(who string, ask func(c driver.Claim, wait time.Duration)
 		}
 		all.Wait()
 		l.proxy.Replies.Hold(false)
-		must(l, unlock(lock(l, l.locks, "key of nobody else")))
+		succeed(l, unlock(lock(l, l.locks, "key of nobody else")))
 		inTime = time.Since(began) < enoughTime
 		if n := l.proxy.Accepted() - before; n > 0 && inTime {
 			l.Errorf("%s: %d who gave up have cost %d connections", who, len(list), n)
@@ -89,7 +89,7 @@ func (l *leavers) warm() {
 		}
 		return l.store.Release(l.Context(), []driver.Claim{c})[0]
 	})
-	must(l, unlock(lock(l, l.locks, "before")))
+	succeed(l, unlock(lock(l, l.locks, "before")))
 }
 
 // Who gives up while the server is silent for a moment costs it no connection, and
@@ -120,13 +120,13 @@ func TestLeavingCostsNoConnection(t *testing.T) {
 		beside := open(t, at)
 		until(t, "nothing to be left", func() bool {
 			for _, err := range beside.Keys(t.Context(), "") {
-				must(t, err)
+				succeed(t, err)
 				return false
 			}
 			return true
 		})
 		for i := range wanted {
-			must(t, unlock(lock(t, l.locks, fmt.Sprint("key", i))))
+			succeed(t, unlock(lock(t, l.locks, fmt.Sprint("key", i))))
 		}
 	})
 }
@@ -154,11 +154,11 @@ func TestOtherKeysGoOn(t *testing.T) {
 		locked := []string{"locked0", "locked1", "locked2", "locked3"}
 		db, _ := e.pool(t, at, 1)
 		tx, err := db.BeginTx(t.Context(), nil)
-		must(t, err)
+		succeed(t, err)
 		for _, key := range locked {
-			must(t, unlock(lock(t, locks, key))) // Now it has a row.
+			succeed(t, unlock(lock(t, locks, key))) // Now it has a row.
 			_, err := tx.ExecContext(t.Context(), "UPDATE "+table(at)+" SET since = since WHERE name = '"+key+"'")
-			must(t, err)
+			succeed(t, err)
 		}
 
 		// A machine that is too slow for those who have a pool of their own says nothing.
@@ -184,7 +184,7 @@ func TestOtherKeysGoOn(t *testing.T) {
 			}
 			for held.Err() == nil && renewals.Load() < enoughRenewals {
 				<-pace.C
-				must(t, unlock(lock(t, locks, "other")))
+				succeed(t, unlock(lock(t, locks, "other")))
 			}
 			stop()
 			leaving.Wait()
@@ -201,9 +201,9 @@ func TestOtherKeysGoOn(t *testing.T) {
 		for n := 0; n < attempts && !proved; n++ {
 			proved = attempt()
 		}
-		must(t, tx.Rollback())
+		succeed(t, tx.Rollback())
 		for _, key := range locked {
-			must(t, unlock(lock(t, locks, key)))
+			succeed(t, unlock(lock(t, locks, key)))
 		}
 		switch {
 		case proved:

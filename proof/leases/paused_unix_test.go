@@ -88,14 +88,14 @@ func TestPausedHolder(t *testing.T) {
 				if _, err := paused.out.ReadString('\n'); err != nil {
 					t.Fatalf("the holder has not begun: %v", err)
 				}
-				must(t, paused.Process.Signal(syscall.SIGSTOP))
+				succeed(t, paused.Process.Signal(syscall.SIGSTOP))
 				began := time.Now()
 				next := lock(t, locks, "paused")
 				t.Logf("another was let in after %v", time.Since(began))
 				token := next.Fence()
-				must(t, p.write(t.Context(), token))
-				must(t, paused.In.Close())
-				must(t, paused.Process.Signal(syscall.SIGCONT))
+				succeed(t, p.write(t.Context(), token))
+				succeed(t, paused.In.Close())
+				succeed(t, paused.Process.Signal(syscall.SIGCONT))
 
 				var lost, outdated bool
 				if _, err := fmt.Fscan(paused.out, &lost, &outdated); err != nil || !lost || !outdated {
@@ -105,7 +105,7 @@ func TestPausedHolder(t *testing.T) {
 					t.Errorf("the worker ended with %v", err)
 				}
 				var written uint64
-				must(t, p.db.QueryRowContext(t.Context(), "SELECT token FROM written").Scan(&written))
+				succeed(t, p.db.QueryRowContext(t.Context(), "SELECT token FROM written").Scan(&written))
 				if written != token {
 					t.Errorf("token %d is written, want %d", written, token)
 				}
@@ -118,6 +118,6 @@ func TestPausedHolder(t *testing.T) {
 func inSessions(t *testing.T, at string) string {
 	t.Helper()
 	at = with(without(at, "table"), "mode", "session")
-	must(t, openAny(t, at).(driver.Creator).Create(t.Context()))
+	succeed(t, openAny(t, at).(driver.Creator).Create(t.Context()))
 	return at
 }

@@ -156,7 +156,7 @@ func TestKilledProcesses(t *testing.T) {
 		at, _ := separate(t, e, "killed")
 		db := tables(t, at, "CREATE TABLE numbers (n int)", "INSERT INTO numbers VALUES (0)", "CREATE TABLE counted (n int, token bigint)").db
 		count := func() (n int) {
-			must(t, db.QueryRowContext(t.Context(), "SELECT count(*) FROM counted").Scan(&n))
+			succeed(t, db.QueryRowContext(t.Context(), "SELECT count(*) FROM counted").Scan(&n))
 			return n
 		}
 		var all []*worker
@@ -167,20 +167,20 @@ func TestKilledProcesses(t *testing.T) {
 			enough := count() + random.IntN(10)
 			until(t, "some to count", func() bool { return count() > enough })
 			i := random.IntN(processes)
-			must(t, all[i].Process.Kill())
+			succeed(t, all[i].Process.Kill())
 			_ = all[i].Wait()
 			all[i] = hire(t, "count", at)
 		}
 		for _, w := range all {
-			must(t, w.In.Close())
+			succeed(t, w.In.Close())
 			if err := w.Wait(); err != nil {
 				t.Errorf("a worker ended with %v", err)
 			}
 		}
 		var number, counted, most, outOfOrder int
-		must(t, db.QueryRowContext(t.Context(), "SELECT n FROM numbers").Scan(&number))
-		must(t, db.QueryRowContext(t.Context(), "SELECT count(DISTINCT n), max(n) FROM counted").Scan(&counted, &most))
-		must(t, db.QueryRowContext(t.Context(), "SELECT count(*) FROM counted a JOIN counted b ON a.n < b.n WHERE a.token >= b.token").Scan(&outOfOrder))
+		succeed(t, db.QueryRowContext(t.Context(), "SELECT n FROM numbers").Scan(&number))
+		succeed(t, db.QueryRowContext(t.Context(), "SELECT count(DISTINCT n), max(n) FROM counted").Scan(&counted, &most))
+		succeed(t, db.QueryRowContext(t.Context(), "SELECT count(*) FROM counted a JOIN counted b ON a.n < b.n WHERE a.token >= b.token").Scan(&outOfOrder))
 		if n := count(); number != n || counted != n || most != n || outOfOrder > 0 {
 			t.Errorf("counted to %d in %d steps, %d of them different, up to %d, and %d with a token that is not larger", number, n, counted, most, outOfOrder)
 		}
@@ -192,15 +192,15 @@ func TestKilledProcesses(t *testing.T) {
 func tables(t *testing.T, at string, texts ...string) *process {
 	t.Helper()
 	p, err := newProcess(t.Context(), at)
-	must(t, err)
+	succeed(t, err)
 	t.Cleanup(func() {
 		p.locks.Close()
 		p.db.Close()
 	})
-	must(t, p.fences.Create(t.Context(), p.db))
+	succeed(t, p.fences.Create(t.Context(), p.db))
 	for _, text := range texts {
 		_, err := p.db.ExecContext(t.Context(), text)
-		must(t, err)
+		succeed(t, err)
 	}
 	return p
 }

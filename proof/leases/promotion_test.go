@@ -91,7 +91,7 @@ func TestPromotion(t *testing.T) {
 			if token := l.Fence(); token <= last {
 				t.Errorf("token %d after %d", token, last)
 			}
-			must(t, unlock(l))
+			succeed(t, unlock(l))
 		}
 	}
 	front.Blackhole(false)
@@ -118,14 +118,14 @@ func TestStalePromotion(t *testing.T) {
 	if next.Fence() <= last {
 		t.Errorf("token %d after %d", next.Fence(), last)
 	}
-	must(t, held.Err())
+	succeed(t, held.Err())
 	front.Redirect(standby.Addr())
 	select {
 	case <-held.Done():
 	case <-time.After(patience):
 		t.Fatal("the owner of a lock that the new primary does not know was not told")
 	}
-	must(t, unlock(next))
+	succeed(t, unlock(next))
 }
 
 // The same with synchronous replication: the primary grants nothing alone.
@@ -140,7 +140,7 @@ func TestSynchronousStandby(t *testing.T) {
 	locks := locker(t, at, nil)
 	primary.Must("ALTER SYSTEM SET synchronous_standby_names = '*'")
 	primary.Must("SELECT pg_reload_conf()")
-	must(t, unlock(lock(t, locks, "with a standby")))
+	succeed(t, unlock(lock(t, locks, "with a standby")))
 	separateStandby(t, standby)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
@@ -148,7 +148,7 @@ func TestSynchronousStandby(t *testing.T) {
 		t.Errorf("without its standby the primary has granted token %d", l.Fence())
 	}
 	standby.Promote()
-	must(t, unlock(lock(t, locker(t, through(at, standby.Addr()), nil), "key")))
+	succeed(t, unlock(lock(t, locker(t, through(at, standby.Addr()), nil), "key")))
 }
 
 // separateStandby lets a standby hear no more from its primary.

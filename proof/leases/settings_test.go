@@ -18,6 +18,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/drivertest"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/mysqllock"
 	"github.com/holdfast-go/holdfast/pglock"
@@ -29,7 +30,7 @@ import (
 func contract(t *testing.T, lacks drivertest.Feature, open func(t testing.TB, table string) store) {
 	if testing.Short() {
 		s := open(t, "t_short")
-		must(t, s.Create(t.Context()))
+		succeed(t, s.Create(t.Context()))
 		follow(t, s, 1, 60)
 		return
 	}
@@ -45,7 +46,7 @@ func contract(t *testing.T, lacks drivertest.Feature, open func(t testing.TB, ta
 		tables <- names
 		s := open(t, name)
 		if !ok {
-			must(t, s.Create(t.Context()))
+			succeed(t, s.Create(t.Context()))
 		}
 		return s
 	}})
@@ -73,10 +74,10 @@ func TestPostgresSettings(t *testing.T) {
 		"transform_null_equals = on", "quote_all_identifiers = on", "enable_indexscan = off",
 		"search_path = 'nowhere'")
 	db, err := sql.Open("pgx", at)
-	must(t, err)
+	succeed(t, err)
 	defer db.Close()
 	_, err = db.ExecContext(t.Context(), `CREATE SCHEMA "Odd"`)
-	must(t, err)
+	succeed(t, err)
 	contract(t, 0, func(t testing.TB, table string) store { return open(t, with(at, "table", "Odd."+table)) })
 }
 
@@ -93,24 +94,24 @@ func TestPostgresClients(t *testing.T) {
 	t.Parallel()
 	at := database(t, postgres.shared, "clients", "", "default_transaction_isolation = 'repeatable read'")
 	s := open(t, at)
-	must(t, s.Create(t.Context()))
+	succeed(t, s.Create(t.Context()))
 	for _, mode := range []pgx.QueryExecMode{
 		pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec,
 		pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol,
 	} {
 		config, err := pgxpool.ParseConfig(at)
-		must(t, err)
+		succeed(t, err)
 		config.ConnConfig.DefaultQueryExecMode = mode
 		config.MaxConns = 1
 		pool, err := pgxpool.NewWithConfig(t.Context(), config)
-		must(t, err)
+		succeed(t, err)
 		defer pool.Close()
-		s := pglock.New(pool, nil)
+		s := must.Get(pglock.New(pool, nil))
 		defer s.Close()
 		follow(t, s, uint64(mode), steps())
 		db := stdlib.OpenDBFromPool(pool)
 		defer db.Close()
-		follow(t, sqllock.New(db, sqllock.Postgres, nil), uint64(mode), steps())
+		follow(t, must.Get(sqllock.New(db, sqllock.Postgres, nil)), uint64(mode), steps())
 	}
 }
 
@@ -118,7 +119,7 @@ func TestPostgresClients(t *testing.T) {
 func TestPostgresEncoding(t *testing.T) {
 	t.Parallel()
 	s := open(t, database(t, postgres.shared, "latin", "ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"))
-	must(t, s.Create(t.Context()))
+	succeed(t, s.Create(t.Context()))
 	g, err := s.Acquire(t.Context(), exclusive("schlüssel", "id"))
 	if err != nil || !g.OK {
 		t.Errorf("a key with letters that the encoding has: %+v, %v", g, err)
@@ -146,7 +147,7 @@ func dataSource(at string) string {
 func source(t *testing.T, at, params string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("mysql", dataSource(at)+params)
-	must(t, err)
+	succeed(t, err)
 	t.Cleanup(func() { db.Close() })
 	return db
 }
@@ -182,10 +183,10 @@ func TestMariaDBClients(t *testing.T) {
 		db := source(t, at, params)
 		db.SetMaxOpenConns(1)
 		table := "t_" + strings.ToLower(rand.Text())
-		s := mysqllock.New(db, &mysqllock.Options{Table: table})
-		must(t, s.Create(t.Context()))
+		s := must.Get(mysqllock.New(db, &mysqllock.Options{Table: table}))
+		succeed(t, s.Create(t.Context()))
 		follow(t, s, uint64(i), steps())
-		follow(t, sqllock.New(db, sqllock.MySQL, &sqllock.Options{Table: table}), uint64(i), steps())
+		follow(t, must.Get(sqllock.New(db, sqllock.MySQL, &sqllock.Options{Table: table})), uint64(i), steps())
 	}
 }
 
@@ -216,12 +217,12 @@ func TestPgBouncer(t *testing.T) {
 			at := create(t, b.URL())
 			for _, conns := range []int32{1, 4} {
 				config, err := pgxpool.ParseConfig(b.URL())
-				must(t, err)
+				succeed(t, err)
 				config.MaxConns = conns
 				pool, err := pgxpool.NewWithConfig(t.Context(), config)
-				must(t, err)
+				succeed(t, err)
 				defer pool.Close()
-				s := pglock.New(pool, &pglock.Options{Table: table(at)})
+				s := must.Get(pglock.New(pool, &pglock.Options{Table: table(at)}))
 				defer s.Close()
 				follow(t, s, uint64(conns), steps())
 			}
@@ -243,20 +244,20 @@ func wakes(t *testing.T, at string) {
 		claim = exclusive(key, fmt.Sprint("b", tries))
 		claim.Wait = true
 		stop, err := b.(driver.Watcher).Watch(t.Context(), claim, func(g driver.Grant) { told <- g })
-		must(t, err)
+		succeed(t, err)
 		t.Cleanup(stop)
 		asked := time.Now()
 		if g, err := b.Acquire(t.Context(), claim); g.OK || err != nil {
 			t.Fatalf("a key that another holds: %+v, %v", g, err)
 		}
-		must(t, unlock(held))
+		succeed(t, unlock(held))
 		return time.Since(asked) < claim.Alive()
 	})
 	for late := time.After(patience); ; {
 		select {
 		case g := <-told:
 			if g.OK {
-				must(t, b.Release(context.Background(), []driver.Claim{claim})[0])
+				succeed(t, b.Release(context.Background(), []driver.Claim{claim})[0])
 				return
 			}
 		case <-late:

@@ -57,7 +57,7 @@ func TestRenewalsDoNotBloat(t *testing.T) {
 		return number(t, server.Must("SELECT coalesce("+what+", 0) FROM pg_stat_user_tables WHERE relname = '"+table(at)+"'"))
 	}
 	// The server counts when the connection that did it has nothing else to do.
-	must(t, s.Close())
+	succeed(t, s.Close())
 	until(t, "the server's counts", func() bool { return counted("n_tup_upd") >= claims*rounds })
 	updates, hot := counted("n_tup_upd"), counted("n_tup_hot_upd")
 	t.Logf("of %d updates %d touched no index", updates, hot)
@@ -81,14 +81,14 @@ func TestContentionDoesNotBloat(t *testing.T) {
 		all.Go(func() {
 			for range turns {
 				l := lock(t, locks, "key")
-				must(t, unlock(l))
+				succeed(t, unlock(l))
 			}
 		})
 	}
 	all.Wait()
 	took := time.Since(began)
 	for _, s := range stores {
-		must(t, s.Close())
+		succeed(t, s.Close())
 	}
 	count := "SELECT coalesce(n_tup_upd + n_tup_ins + n_tup_del, 0) FROM pg_stat_user_tables WHERE relname = '" + table(at) + "'"
 	var writes int
@@ -122,11 +122,11 @@ func TestOldRowsGo(t *testing.T) {
 		if err != nil || !g.OK || g.Fence < future {
 			t.Fatalf("%+v, %v", g, err)
 		}
-		must(t, s.Release(t.Context(), []driver.Claim{first})[0])
+		succeed(t, s.Release(t.Context(), []driver.Claim{first})[0])
 		held := exclusive("held", "b")
 		held.TTL = 24 * time.Hour
 		_, err = s.Acquire(t.Context(), held)
-		must(t, err)
+		succeed(t, err)
 		once := func(i int) error {
 			c := exclusive(fmt.Sprint("once", i), fmt.Sprint("id", i))
 			if g, err := s.Acquire(t.Context(), c); err != nil || !g.OK {
@@ -136,10 +136,10 @@ func TestOldRowsGo(t *testing.T) {
 		}
 		inParallel(t, 4, keys, once)
 		_, err = db.ExecContext(t.Context(), "UPDATE "+table(at)+" SET until = until - 3700000000 WHERE name <> 'held'")
-		must(t, err)
+		succeed(t, err)
 		inParallel(t, 4, keys, func(i int) error { return once(keys + i) })
 		var rows int
-		must(t, db.QueryRowContext(t.Context(), "SELECT count(*) FROM "+table(at)).Scan(&rows))
+		succeed(t, db.QueryRowContext(t.Context(), "SELECT count(*) FROM "+table(at)).Scan(&rows))
 		// Those that came last, the one that is held, and the one without a name.
 		if rows > keys+2 {
 			t.Errorf("%d rows are left of %d, want %d at most", rows, 2*keys+3, keys+2)
@@ -148,7 +148,7 @@ func TestOldRowsGo(t *testing.T) {
 		if g, err := s.Acquire(t.Context(), again); err != nil || g.Fence <= future {
 			t.Errorf("a key whose row has gone: %+v, %v; want a token above %d", g, err, future)
 		}
-		must(t, s.Renew(t.Context(), []driver.Claim{held})[0])
+		succeed(t, s.Renew(t.Context(), []driver.Claim{held})[0])
 	})
 }
 
@@ -170,24 +170,24 @@ func TestRestoredFromADump(t *testing.T) {
 		}
 		take(claims[0])
 		take(claims[1])
-		must(t, s.Release(t.Context(), claims[1:2])[0])
+		succeed(t, s.Release(t.Context(), claims[1:2])[0])
 		dump := filepath.Join(t.TempDir(), "dump")
 		shell(t, e, at, dumper(e), "", dump)
-		must(t, s.Release(t.Context(), claims[:1])[0])
+		succeed(t, s.Release(t.Context(), claims[:1])[0])
 		take(exclusive("held", "after the dump"))
 		take(claims[2])
 
 		db, _ := e.pool(t, at, 1)
 		for _, text := range []string{"DROP VIEW " + table(at) + "_claims", "DROP TABLE " + table(at)} {
 			_, err := db.ExecContext(t.Context(), text)
-			must(t, err)
+			succeed(t, err)
 		}
 		shell(t, e, at, restorer(e), dump, "")
 		if _, err := s.Check(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		must(t, s.Renew(t.Context(), claims[:1])[0]) // as it was
-		must(t, s.Release(t.Context(), claims[:1])[0])
+		succeed(t, s.Renew(t.Context(), claims[:1])[0]) // as it was
+		succeed(t, s.Release(t.Context(), claims[:1])[0])
 		for _, key := range []string{"held", "released", "later", "new"} {
 			take(exclusive(key, "d"))
 		}
@@ -222,7 +222,7 @@ func shell(t *testing.T, e *engine, at, program, from, to string) {
 		}
 	} else {
 		u, err := url.Parse(at)
-		must(t, err)
+		succeed(t, err)
 		password, _ := u.User.Password()
 		args = []string{"--no-defaults", "--protocol=tcp", "--host=" + u.Hostname(), "--port=" + u.Port(),
 			"--user=" + u.User.Username(), "--password=" + password, strings.Trim(u.Path, "/")}
@@ -232,13 +232,13 @@ func shell(t *testing.T, e *engine, at, program, from, to string) {
 	cmd.Stderr = &complaint
 	if from != "" {
 		file, err := os.Open(from)
-		must(t, err)
+		succeed(t, err)
 		defer file.Close()
 		cmd.Stdin = file
 	}
 	if to != "" {
 		file, err := os.Create(to)
-		must(t, err)
+		succeed(t, err)
 		defer file.Close()
 		cmd.Stdout = file
 	}

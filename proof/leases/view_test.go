@@ -38,7 +38,7 @@ func TestView(t *testing.T) {
 			}
 			for _, c := range claims {
 				_, err := s.Acquire(t.Context(), c)
-				must(t, err)
+				succeed(t, err)
 			}
 			// A waiter may lose its place between two looks.
 			before, got, after := told(t, s, key), viewed(t, db, e, at, key), told(t, s, key)
@@ -47,7 +47,7 @@ func TestView(t *testing.T) {
 			}
 		}
 		released := exclusive(keys[0], "0\x000\\")
-		must(t, s.Release(t.Context(), []driver.Claim{released})[0])
+		succeed(t, s.Release(t.Context(), []driver.Claim{released})[0])
 		if got := viewed(t, db, e, at, keys[0]); len(got) > 0 {
 			t.Errorf("people see %q of what was released", got)
 		}
@@ -58,7 +58,7 @@ func TestView(t *testing.T) {
 func told(t *testing.T, s store, key string) (lines []string) {
 	t.Helper()
 	holders, err := s.Holders(t.Context(), key)
-	must(t, err)
+	succeed(t, err)
 	for _, h := range holders {
 		lines = append(lines, seen(h.ID, h.Waiting, shownAs(h.Owner), shownAs(h.Note), int64(h.Fence), h.Weight, h.Limit))
 	}
@@ -80,14 +80,14 @@ func viewed(t *testing.T, db *sql.DB, e *engine, at, key string) (lines []string
 	}
 	query := fmt.Sprintf("SELECT id, waiting, owner, note, fence, weight, capacity, since <= %s, until > %[1]s FROM %s_claims WHERE %s ORDER BY waiting, place", now, table(at), condition)
 	rows, err := db.QueryContext(t.Context(), query, shownAs(key))
-	must(t, err)
+	succeed(t, err)
 	defer rows.Close()
 	for rows.Next() {
 		var id, owner, note string
 		var waiting, begun, lasts bool
 		var fence sql.NullInt64
 		var weight, limit int64
-		must(t, rows.Scan(&id, &waiting, &owner, &note, &fence, &weight, &limit, &begun, &lasts))
+		succeed(t, rows.Scan(&id, &waiting, &owner, &note, &fence, &weight, &limit, &begun, &lasts))
 		if !begun || !lasts {
 			t.Errorf("%.30q: %s has begun: %t, lasts: %t", key, id, begun, lasts)
 		}
@@ -96,6 +96,6 @@ func viewed(t *testing.T, db *sql.DB, e *engine, at, key string) (lines []string
 		}
 		lines = append(lines, seen(id, waiting, owner, note, fence.Int64, weight, limit))
 	}
-	must(t, rows.Err())
+	succeed(t, rows.Err())
 	return lines
 }

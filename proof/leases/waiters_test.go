@@ -37,14 +37,14 @@ func separate(t *testing.T, e *engine, name string) (at string, connections func
 func number(t *testing.T, text string) int {
 	t.Helper()
 	n, err := strconv.Atoi(strings.TrimSpace(text))
-	must(t, err)
+	succeed(t, err)
 	return n
 }
 
 // waiting counts lines of the view.
 func waiting(t *testing.T, db *sql.DB, at string) (n int) {
 	t.Helper()
-	must(t, db.QueryRowContext(t.Context(), "SELECT count(*) FROM "+table(at)+"_claims WHERE waiting").Scan(&n))
+	succeed(t, db.QueryRowContext(t.Context(), "SELECT count(*) FROM "+table(at)+"_claims WHERE waiting").Scan(&n))
 	return n
 }
 
@@ -161,7 +161,7 @@ func TestWaitersOfOneKey(t *testing.T) {
 		until(t, "all to wait", func() bool { return begun.Load() == int64(waiters) && waiting(t, db, at) == processes })
 		// One each, and one that listens; two more made the table, and count.
 		until(t, "processes with many waiters to have two connections each", func() bool { return connections() <= 2*(processes+1)+2 })
-		must(t, unlock(held))
+		succeed(t, unlock(held))
 		lining.Wait()
 	})
 }
@@ -189,25 +189,25 @@ func TestWaitersLeaveThePoolAlone(t *testing.T) {
 		for range 20 {
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			tx, err := user.BeginTx(ctx, nil)
-			must(t, err)
+			succeed(t, err)
 			var one int
-			must(t, tx.QueryRowContext(ctx, "SELECT 1").Scan(&one))
-			must(t, tx.Commit())
+			succeed(t, tx.QueryRowContext(ctx, "SELECT 1").Scan(&one))
+			succeed(t, tx.Commit())
 			cancel()
 		}
 		// Its only connection is in use while the lock becomes free.
 		tx, err := user.BeginTx(t.Context(), nil)
-		must(t, err)
-		must(t, unlock(held))
+		succeed(t, err)
+		succeed(t, unlock(held))
 		select {
 		case err := <-got:
 			t.Log("it needed no connection: ", err)
 			got = nil
 		case <-time.After(10 * time.Millisecond):
 		}
-		must(t, tx.Commit())
+		succeed(t, tx.Commit())
 		if got != nil {
-			must(t, <-got)
+			succeed(t, <-got)
 		}
 	})
 }

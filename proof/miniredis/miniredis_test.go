@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/once"
@@ -44,7 +45,7 @@ func onMiniredis(t *testing.T, test func(t *testing.T, m *miniredis.Miniredis, o
 			// A busy machine may leave the test without a processor for seconds.
 			client := redis.NewClient(&redis.Options{Addr: m.Addr(), DialTimeout: time.Minute, ReadTimeout: time.Minute})
 			t.Cleanup(func() { client.Close() })
-			return goredis.New(client, nil)
+			return must.Get(goredis.New(client, nil))
 		})
 	})
 }
@@ -58,7 +59,7 @@ func TestMiniredisLocker(t *testing.T) {
 		defer cancel()
 		renewed := make(chan holdfast.Event, 100)
 		locker := func() *holdfast.Locker {
-			locks := holdfast.New(open(t), &holdfast.Options{Trace: &holdfast.Trace{Renewed: func(e holdfast.Event) { renewed <- e }}})
+			locks := must.Get(holdfast.New(open(t), &holdfast.Options{Trace: &holdfast.Trace{Renewed: func(e holdfast.Event) { renewed <- e }}}))
 			t.Cleanup(func() { locks.Close() })
 			return locks
 		}
@@ -78,7 +79,7 @@ func TestMiniredisLocker(t *testing.T) {
 			})
 		}
 		servers.Until(t, "the waiters to stand in line", func() bool { // One process sends one waiter.
-			return len(must(b.Holders(ctx, "key"))(t)) == 1+3
+			return len(must.Get(b.Holders(ctx, "key"))) == 1+3
 		})
 		unlock(t, held)
 		waiters.Wait()
@@ -93,7 +94,7 @@ func TestMiniredisLocker(t *testing.T) {
 		lockAll := func(ctx context.Context, _ string, opts ...holdfast.LockOption) (*holdfast.Group, error) {
 			return a.LockAll(ctx, []string{"x", "y", "z"}, opts...)
 		}
-		group := must(servers.Patient(ctx, lockAll, "all"))(t)
+		group := must.Get(servers.Patient(ctx, lockAll, "all"))
 		wantHeld(t, b, "y")
 		unlock(t, group)
 
@@ -145,7 +146,7 @@ func TestMiniredisIsQuiet(t *testing.T) {
 func TestMiniredisOnce(t *testing.T) {
 	t.Parallel()
 	m := miniredis.RunT(t)
-	locks := holdfast.New(memlock.New(), nil)
+	locks := must.Get(holdfast.New(memlock.New(), nil))
 	t.Cleanup(func() { locks.Close() })
 	// A busy machine may leave the test without a processor for seconds.
 	client, err := rueidis.NewClient(rueidis.ClientOption{
@@ -171,7 +172,7 @@ func TestMiniredisOnce(t *testing.T) {
 			t.Errorf("%q, %v", receipt, err)
 		}
 	}
-	first, second := redisonce.New(client, nil), redisonce.NewConn(goredis.Conn(other), nil)
+	first, second := redisonce.New(client, nil), redisonce.NewConn(must.Get(goredis.Conn(other)), nil)
 	do(first)
 	do(first)
 	do(second)
@@ -186,19 +187,9 @@ func TestMiniredisOnce(t *testing.T) {
 	}
 }
 
-func must[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
-
 func lock(ctx context.Context, t *testing.T, locks *holdfast.Locker, key string, opts ...holdfast.LockOption) *holdfast.Lock {
 	t.Helper()
-	return must(servers.Patient(ctx, locks.Lock, key, opts...))(t)
+	return must.Get(servers.Patient(ctx, locks.Lock, key, opts...))
 }
 
 // unlock leaves to the background what is not answered in time.

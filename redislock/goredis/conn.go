@@ -1,7 +1,6 @@
 package goredis
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -16,26 +15,34 @@ import (
 
 // New returns a Store on the caller's client, which must be a *redis.Client or a
 // *redis.ClusterClient. New does no I/O, and Close leaves the client alone. nil options
-// mean the defaults. The first call reports bad options, and an unsupported client, as
-// [driver.ErrInvalid].
-func New(client redis.UniversalClient, opts *redislock.Options) *redislock.Store {
-	return redislock.NewConn(Conn(client), opts)
+// mean the defaults. Bad options, and an unsupported client, are [driver.ErrInvalid].
+func New(client redis.UniversalClient, opts *redislock.Options) (*redislock.Store, error) {
+	c, err := Conn(client)
+	if err != nil {
+		return nil, err
+	}
+	return redislock.NewConn(c, opts)
 }
 
 // Conn returns a redislock.Conn on the caller's client, with the same requirements as
 // [New]. Package redisonce keeps records through a Conn, too.
-func Conn(client redis.UniversalClient) redislock.Conn { return newConn(client) }
+func Conn(client redis.UniversalClient) (redislock.Conn, error) {
+	c, err := newConn(client)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
 
 // conn is a redislock.Conn on a go-redis client.
 type conn struct {
 	client  redis.UniversalClient
 	cluster *redis.ClusterClient // nil for a single server
 	node    *redis.Client        // nil for a cluster
-	bad     error                // why the client cannot be used
 	subscriptions
 }
 
-func newConn(client redis.UniversalClient) *conn {
+func newConn(client redis.UniversalClient) (*conn, error) {
 	c := &conn{client: client}
 	switch client := client.(type) {
 	case *redis.Client:
@@ -43,9 +50,9 @@ func newConn(client redis.UniversalClient) *conn {
 	case *redis.ClusterClient:
 		c.cluster = client
 	default:
-		c.bad = fmt.Errorf("%w: the client is a %T: want a *redis.Client or a *redis.ClusterClient (a Ring moves keys while a server fails)", driver.ErrInvalid, client)
+		return nil, fmt.Errorf("%w: the client is a %T: want a *redis.Client or a *redis.ClusterClient (a Ring moves keys while a server fails)", driver.ErrInvalid, client)
 	}
-	return c
+	return c, nil
 }
 
 // within returns the result of call, or the error of ctx if ctx ends first: a client
@@ -56,8 +63,8 @@ func within[T any](ctx context.Context, c *conn, call func() (T, error)) (T, err
 		err   error
 	}
 	var none T
-	if c.bad != nil || ctx.Err() != nil {
-		return none, cmp.Or(c.bad, ctx.Err())
+	if err := ctx.Err(); err != nil {
+		return none, err
 	}
 	if ctx.Done() == nil {
 		return call()
@@ -198,7 +205,7 @@ func (c *conn) Primaries(ctx context.Context) ([]redislock.Conn, error) {
 		err := c.cluster.ForEachMaster(ctx, func(_ context.Context, node *redis.Client) error {
 			mu.Lock()
 			defer mu.Unlock()
-			nodes = append(nodes, newConn(node))
+			nodes = append(nodes, &conn{client: node, node: node})
 			return nil
 		})
 		return nodes, err

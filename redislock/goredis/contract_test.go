@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/drivertest"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/redislock"
 	"github.com/holdfast-go/holdfast/redislock/goredis"
@@ -21,7 +22,7 @@ func harness(opts *redislock.Options, client func() redis.UniversalClient) drive
 		Open: func(t testing.TB) driver.Store {
 			c := client()
 			t.Cleanup(func() { c.Close() })
-			return goredis.New(c, opts)
+			return must.Get(goredis.New(c, opts))
 		},
 	}
 }

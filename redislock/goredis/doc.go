@@ -1,7 +1,9 @@
 // Package goredis keeps locks in Redis through an application's own go-redis v9 client.
 //
 //	client := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
-//	locks := holdfast.New(goredis.New(client, nil), nil)
+//	store, err := goredis.New(client, nil)
+//	// ...
+//	locks, err := holdfast.New(store, nil)
 //
 // Package redislock documents the store, its promises and what can go wrong. Stores of
 // both client libraries share their locks. The records of package redisonce take the same

@@ -15,9 +15,16 @@ func Example() {
 	client := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
 	defer client.Close()
 
-	locks := holdfast.New(goredis.New(client, nil), nil)
+	store, err := goredis.New(client, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	locks, err := holdfast.New(store, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer locks.Close()
-	err := locks.Do(ctx, "account/42", func(ctx context.Context) error {
+	err = locks.Do(ctx, "account/42", func(ctx context.Context) error {
 		return client.IncrBy(ctx, "balance/42", -100).Err() // ctx ends if the lock is lost
 	})
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/redislock"
 	"github.com/holdfast-go/holdfast/redislock/goredis"
@@ -36,7 +37,7 @@ func TestFailover(t *testing.T) {
 // handsOver has a store hand over keys to itself, before and after a failover.
 func handsOver(t *testing.T, client redis.UniversalClient, failover func()) {
 	defer client.Close()
-	s := goredis.New(client, nil)
+	s := must.Get(goredis.New(client, nil))
 	defer s.Close()
 	turn := 0
 	round := func() string {

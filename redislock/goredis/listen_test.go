@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/unproved"
 	"github.com/holdfast-go/holdfast/redislock"
@@ -89,7 +90,7 @@ func (l *call) wantEnd() error {
 }
 
 func connTo(t *testing.T, client redis.UniversalClient) *conn {
-	c := newConn(client)
+	c := must.Get(newConn(client))
 	t.Cleanup(func() { c.Close(); client.Close() })
 	return c
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/once"
 	"github.com/holdfast-go/holdfast/once/oncetest"
@@ -23,9 +24,20 @@ func ExampleConn() {
 	client := redis.NewClient(&redis.Options{Addr: "localhost:6379"})
 	defer client.Close()
 
-	locks := holdfast.New(goredis.New(client, nil), nil)
+	store, err := goredis.New(client, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	locks, err := holdfast.New(store, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer locks.Close()
-	records := redisonce.NewConn(goredis.Conn(client), nil)
+	conn, err := goredis.Conn(client)
+	if err != nil {
+		log.Fatal(err)
+	}
+	records := redisonce.NewConn(conn, nil)
 	receipt, err := once.Do(ctx, locks, records, "payment/42", 24*time.Hour, func(context.Context) ([]byte, error) {
 		return []byte("paid"), nil // runs once, and its result is remembered
 	})
@@ -43,7 +55,7 @@ func TestOnce(t *testing.T) {
 			oncetest.Run(t, oncetest.Harness{Open: func(t testing.TB) once.Records {
 				client := redis.NewClient(&opts)
 				t.Cleanup(func() { client.Close() })
-				return redisonce.NewConn(goredis.Conn(client), nil)
+				return redisonce.NewConn(must.Get(goredis.Conn(client)), nil)
 			}})
 		})
 	}
@@ -56,6 +68,6 @@ func TestOnceInACluster(t *testing.T) {
 	oncetest.Run(t, oncetest.Harness{Open: func(t testing.TB) once.Records {
 		client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs()})
 		t.Cleanup(func() { client.Close() })
-		return redisonce.NewConn(goredis.Conn(client), &redisonce.Options{Prefix: "{app}:"})
+		return redisonce.NewConn(must.Get(goredis.Conn(client)), &redisonce.Options{Prefix: "{app}:"})
 	}})
 }

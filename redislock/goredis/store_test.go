@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/redislock"
 	"github.com/holdfast-go/holdfast/redislock/goredis"
@@ -53,7 +54,7 @@ func granted(t *testing.T, s driver.Store, c driver.Claim) {
 func open(t *testing.T, opts *redis.Options) (*redislock.Store, *redis.Client) {
 	t.Helper()
 	client := redis.NewClient(opts)
-	store := goredis.New(client, nil)
+	store := must.Get(goredis.New(client, nil))
 	t.Cleanup(func() { store.Close(); client.Close() })
 	return store, client
 }
@@ -189,7 +190,7 @@ func TestWait(t *testing.T) {
 	r.AwaitReplicas(1)
 	client := redis.NewClient(unhurried(r))
 	defer client.Close()
-	one, two := goredis.New(client, &redislock.Options{Wait: 1}), goredis.New(client, &redislock.Options{Wait: 2})
+	one, two := must.Get(goredis.New(client, &redislock.Options{Wait: 1})), must.Get(goredis.New(client, &redislock.Options{Wait: 2}))
 	defer one.Close()
 	defer two.Close()
 	eventually(t, func() string { // A slow replica confirms too late.
@@ -214,7 +215,7 @@ func TestClose(t *testing.T) {
 	r := goredis.Empty()
 	client := redis.NewClient(unhurried(r))
 	defer client.Close()
-	s := goredis.New(client, nil)
+	s := must.Get(goredis.New(client, nil))
 	granted(t, s, exclusive("key", "holder"))
 	wait(t, s, exclusive("key", "waiter"))
 	if err := s.Close(); err != nil {
@@ -262,16 +263,12 @@ func TestRefusedClients(t *testing.T) {
 	ring := redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}})
 	defer ring.Close()
 	for _, client := range []redis.UniversalClient{ring, nil} {
-		s := goredis.New(client, &redislock.Options{Wait: 1})
-		defer s.Close()
-		if _, err := s.Acquire(t.Context(), exclusive("key", "id")); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "want a *redis.Client") {
-			t.Errorf("Acquire of %T: got %v", client, err)
-		}
-		if _, err := s.Age(t.Context()); !errors.Is(err, driver.ErrInvalid) {
-			t.Errorf("Age of %T: got %v", client, err)
-		}
-		if _, err := s.Watch(t.Context(), exclusive("key", "id"), nil); !errors.Is(err, driver.ErrInvalid) {
-			t.Errorf("Watch of %T: got %v", client, err)
+		_, storeErr := goredis.New(client, nil)
+		_, connErr := goredis.Conn(client)
+		for _, err := range []error{storeErr, connErr} {
+			if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "want a *redis.Client") {
+				t.Errorf("of %T: got %v", client, err)
+			}
 		}
 	}
 }

@@ -6,7 +6,9 @@
 //
 // With a client of go-redis:
 //
-//	records := redisonce.NewConn(goredis.Conn(client), nil)
+//	conn, err := goredis.Conn(client)
+//	// ...
+//	records := redisonce.NewConn(conn, nil)
 //
 // # How it works
 //

@@ -22,7 +22,14 @@ func Example() {
 	}
 	defer client.Close()
 
-	locks := holdfast.New(redislock.New(client, nil), nil)
+	store, err := redislock.New(client, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	locks, err := holdfast.New(store, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer locks.Close()
 	records := redisonce.New(client, nil)
 	receipt, err := once.Do(ctx, locks, records, "order/7f3a", 24*time.Hour, func(ctx context.Context) ([]byte, error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/once"
@@ -173,7 +174,7 @@ func TestFinishIsLost(t *testing.T) {
 	server := empty()
 	proxy := servers.StartProxy(t, server.Addr())
 	near, far := redisonce.New(connect(t, server.Addr()), nil), redisonce.New(connect(t, proxy.Addr()), nil)
-	locks := holdfast.New(memlock.New(), nil)
+	locks := must.Get(holdfast.New(memlock.New(), nil))
 	defer locks.Close()
 	// The first one teaches the server the scripts. With the answer to it the word
 	// would be lost that the script is unknown, and nothing done.

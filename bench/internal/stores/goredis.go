@@ -18,7 +18,15 @@ func newGoRedis(addr string) *redis.Client {
 
 func openGoRedis(at []string, ttl time.Duration) (*Library, error) {
 	client := newGoRedis(at[0])
-	lib := holdfastOn(holdfast.New(goredis.New(client, nil), &holdfast.Options{TTL: ttl}))
+	store, err := goredis.New(client, nil)
+	if err != nil {
+		return nil, err
+	}
+	locks, err := holdfast.New(store, &holdfast.Options{TTL: ttl})
+	if err != nil {
+		return nil, err
+	}
+	lib := holdfastOn(locks)
 	end := lib.Close
 	lib.Close = func() {
 		end()

@@ -58,7 +58,10 @@ func Connect(ctx context.Context, at, store string, ttl time.Duration, conns int
 		if d.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 			return nil, err
 		}
-		d.DB, d.store = stdlib.OpenDBFromPool(d.pool), pglock.New(d.pool, nil)
+		d.DB = stdlib.OpenDBFromPool(d.pool)
+		if d.store, err = pglock.New(d.pool, nil); err != nil {
+			return nil, err
+		}
 		d.Fences.Dialect = fence.Postgres
 	case "mysql", "mariadb":
 		config := mysql.NewConfig()
@@ -70,7 +73,10 @@ func Connect(ctx context.Context, at, store string, ttl time.Duration, conns int
 			return nil, err
 		}
 		d.DB = sql.OpenDB(connector)
-		d.store, d.Fences.Dialect = mysqllock.New(d.DB, nil), fence.MySQL
+		if d.store, err = mysqllock.New(d.DB, nil); err != nil {
+			return nil, err
+		}
+		d.Fences.Dialect = fence.MySQL
 	default:
 		return nil, fmt.Errorf("-db has the scheme %q, want postgres, mysql or mariadb", u.Scheme)
 	}
@@ -78,8 +84,11 @@ func Connect(ctx context.Context, at, store string, ttl time.Duration, conns int
 	d.SetMaxIdleConns(conns)
 	opts := &holdfast.Options{TTL: ttl}
 	if store == "" {
-		d.Locks = holdfast.New(d.store, opts)
-	} else if d.Locks, err = holdfast.Open(ctx, store, opts); err != nil {
+		d.Locks, err = holdfast.New(d.store, opts)
+	} else {
+		d.Locks, err = holdfast.Open(ctx, store, opts)
+	}
+	if err != nil {
 		return nil, errors.Join(err, d.closeDB())
 	}
 	return d, nil

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
@@ -22,7 +23,7 @@ const Patience = time.Minute
 // Locker returns a Locker that is closed when the test ends.
 func Locker(t *testing.T, store driver.Store, opts *holdfast.Options) *holdfast.Locker {
 	t.Helper()
-	lk := holdfast.New(store, opts)
+	lk := must.Get(holdfast.New(store, opts))
 	t.Cleanup(func() { lk.Close() })
 	return lk
 }

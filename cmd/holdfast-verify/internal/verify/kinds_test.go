@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/plan"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
@@ -27,7 +28,7 @@ func (s whole) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error
 }
 
 func TestKinds(t *testing.T) {
-	locks := holdfast.New(whole{memlock.New()}, &holdfast.Options{TTL: time.Second})
+	locks := must.Get(holdfast.New(whole{memlock.New()}, &holdfast.Options{TTL: time.Second}))
 	defer locks.Close()
 	target := &target{url: &url.URL{Scheme: "mem"}, name: "mem", engine: &engine{}}
 	every := slices.DeleteFunc(plan.Kinds(), func(k plan.Kind) bool { return k == plan.Slots })

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/check"
 	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/history"
 	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/plan"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/memlock"
 )
@@ -63,7 +64,7 @@ func sceneOf(t *testing.T, locks *holdfast.Locker, events ...history.Event) *sce
 // The history is judged, whatever went wrong at the end.
 func TestFailureIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		locks := holdfast.New(gone{memlock.New()}, nil)
+		locks := must.Get(holdfast.New(gone{memlock.New()}, nil))
 		defer locks.Close()
 		s := sceneOf(t, locks,
 			history.Event{At: 10, Kind: history.Asked, Worker: 1, Life: 1, Client: 1, Op: 1, Key: "key0", Mode: "exclusive", Weight: 1, Limit: 1},
@@ -89,7 +90,7 @@ func TestFailureIsReported(t *testing.T) {
 
 // A run that is interrupted while it judges ends at once.
 func TestJudgeIsInterrupted(t *testing.T) {
-	locks := holdfast.New(memlock.New(), nil)
+	locks := must.Get(holdfast.New(memlock.New(), nil))
 	defer locks.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

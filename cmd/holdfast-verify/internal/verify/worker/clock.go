@@ -45,13 +45,17 @@ func (w *worker) clocked(ctx context.Context, opts *holdfast.Options) (*holdfast
 		if err != nil {
 			return nil, err
 		}
-		return holdfast.New(store, opts), nil
+		return holdfast.New(store, opts)
 	}
 	path, err := fileurl.Path(u, w.Store)
 	if err != nil {
 		return nil, err
 	}
-	return holdfast.New(filelock.New(path, &filelock.Options{Clock: w.clock.now}), opts), nil
+	store, err := filelock.New(path, &filelock.Options{Clock: w.clock.now})
+	if err != nil {
+		return nil, err
+	}
+	return holdfast.New(store, opts)
 }
 
 func (w *worker) redlock(ctx context.Context, hosts []string) (*redlock.Store, error) {
@@ -66,5 +70,5 @@ func (w *worker) redlock(ctx context.Context, hosts []string) (*redlock.Store, e
 		}
 		nodes = append(nodes, node)
 	}
-	return redlock.New(nodes, &redlock.Options{Names: hosts, Quarantine: w.Workload.TTL, Clock: w.clock.now}), nil
+	return redlock.New(nodes, &redlock.Options{Names: hosts, Quarantine: w.Workload.TTL, Clock: w.clock.now})
 }

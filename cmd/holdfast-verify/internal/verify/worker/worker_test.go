@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/plan"
 	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/register"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/memlock"
 )
 
@@ -47,7 +48,7 @@ func TestRegisterFails(t *testing.T) {
 	}
 	defer w.registers.Close()
 	key := j.Workload.Guarded()[0]
-	w.locks = holdfast.New(memlock.New(), nil)
+	w.locks = must.Get(holdfast.New(memlock.New(), nil))
 	defer w.locks.Close()
 	lock, err := w.locks.Lock(t.Context(), key)
 	if err != nil {
