@@ -37,11 +37,11 @@ type Row interface {
 	Scan(dest ...any) error
 }
 
-// Schema returns the statement that creates the table unless it exists, for a migration or
+// Schema returns the statements that create the table unless it exists, for a migration or
 // for clients other than database/sql.
-func (s SQL) Schema() (string, error) {
+func (s SQL) Schema() ([]string, error) {
 	st, err := s.statements()
-	return st.create, err
+	return []string{st.create}, err
 }
 
 // Create creates the table unless it exists. Create needs the right to create tables;
@@ -50,11 +50,11 @@ func (s SQL) Schema() (string, error) {
 // The table keeps a row for each key that was ever checked. If you delete a row, the next
 // token of its key passes, whatever it is.
 func (s SQL) Create(ctx context.Context, db *sql.DB) error {
-	statement, err := s.Schema()
+	st, err := s.statements()
 	if err != nil {
 		return err
 	}
-	if _, err := db.ExecContext(ctx, statement); err != nil {
+	if _, err := db.ExecContext(ctx, st.create); err != nil {
 		return fmt.Errorf("fence: create the table: %w", err)
 	}
 	return nil

@@ -126,7 +126,7 @@ func Once(locks *holdfast.Locker, records once.Records, opts *OnceOptions) func(
 		return a.broken(errors.New("httplock.Once needs a Locker and Records"))
 	}
 	return func(next http.Handler) http.Handler {
-		return &single{answers: a, opts: o, locks: locks, records: records, next: next}
+		return &single{answers: a, opts: o, effects: once.Runner{Locks: locks, Records: records, Retention: o.Retention}, next: next}
 	}
 }
 
@@ -187,8 +187,7 @@ func worthKeeping(status int, header http.Header) bool {
 type single struct {
 	answers
 	opts    OnceOptions
-	locks   *holdfast.Locker
-	records once.Records
+	effects once.Runner
 	next    http.Handler
 }
 
@@ -211,8 +210,7 @@ func (s *single) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, r, err)
 		return
 	}
-	effect, err := once.Begin(r.Context(), s.locks, s.records, key,
-		once.Options{Fingerprint: digest(s.opts.Fingerprint(r, body)), Retention: s.opts.Retention}, s.opts.Lock...)
+	effect, err := s.effects.Begin(r.Context(), key, digest(s.opts.Fingerprint(r, body)), s.opts.Lock...)
 	if err != nil {
 		s.refuse(w, r, repeatable(err))
 		return

@@ -58,7 +58,7 @@ func TestOnceIsExplored(t *testing.T) {
 			p := w.Process(name)
 			go func() {
 				for {
-					result, err := once.Do(t.Context(), p.Locker(), records, "order/7", 240*time.Hour, func(context.Context) ([]byte, error) {
+					result, err := once.Runner{Locks: p.Locker(), Records: records, Retention: 240 * time.Hour}.Do(t.Context(), "order/7", func(context.Context) ([]byte, error) {
 						p.Step()
 						return []byte("paid by " + name), nil
 					})

@@ -1,10 +1,11 @@
 // Package once runs an effect once per key, across processes, and gives every caller
 // the same result.
 //
-//	receipt, err := once.Do(ctx, locks, records, "order/7f3a", 24*time.Hour,
-//		func(ctx context.Context) ([]byte, error) {
-//			return charge(ctx, order) // ctx ends if the lock is lost
-//		})
+//	effects := once.Runner{Locks: locks, Records: records}
+//
+//	receipt, err := effects.Do(ctx, "order/7f3a", func(ctx context.Context) ([]byte, error) {
+//		return charge(ctx, order) // ctx ends if the lock is lost
+//	})
 //
 // A lock alone prevents two processes from running at the same time. A lock does not
 // prevent a second run after the first: a form sent twice, or a payment retried because
@@ -32,7 +33,7 @@
 //     owner can neither overwrite the result of a later owner nor add a result once a
 //     later owner has begun.
 //   - An error or a panic of the effect is not remembered. The next caller may try.
-//   - A key begun with an [Options.Fingerprint] is refused with a different
+//   - A key begun with a fingerprint ([Runner.Begin]) is refused with a different
 //     fingerprint. The refusal holds while the key is begun, also by an owner that has
 //     died, and when the key is done.
 //

@@ -11,7 +11,6 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/fence"
-	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/internal/shown"
 	"github.com/holdfast-go/holdfast/internal/silence"
 )
@@ -36,19 +35,6 @@ const (
 	bound    = 3 * time.Second  // limit of a single call to the records, whose caller may be gone
 )
 
-// Options are the settings of an effect. The zero value is ready to use.
-type Options struct {
-	// Fingerprint distinguishes uses of the same key, such as a hash of the request, in
-	// up to 256 bytes. A key begun with a different fingerprint is refused with
-	// [ErrMismatch].
-	Fingerprint string
-
-	// Retention is how long the result is remembered, from 1ms to ten years. Default
-	// 24h. A begun effect is remembered for the same time, but for at least 24h, and
-	// must finish in that time.
-	Retention time.Duration
-}
-
 // An Effect is the right to run an effect once, or the result of an earlier run. Always
 // close an Effect. All methods may be called from many goroutines.
 type Effect struct {
@@ -62,70 +48,6 @@ type Effect struct {
 	mu      sync.Mutex
 	settled bool // Finish was tried: only the records know the outcome
 	closed  bool
-}
-
-// Begin returns the effect of a key: either done, with its result, or owned by the
-// caller. The owner runs the effect, calls [Effect.Finish] and always calls
-// [Effect.Close].
-//
-//	effect, err := once.Begin(ctx, locks, records, key, once.Options{})
-//	if err != nil {
-//		return err
-//	}
-//	defer effect.Close()
-//	if result, done := effect.Result(); done {
-//		return reply(result)
-//	}
-//	result, err := charge(effect.Context(ctx))
-//	if err != nil {
-//		return err // nothing is remembered
-//	}
-//	return effect.Finish(ctx, result)
-//
-// While another process owns the effect, Begin waits as [holdfast.Locker.Lock] does:
-// until ctx ends, or for the time of [holdfast.Wait] among the options. Begin then
-// returns an error that matches [holdfast.ErrHeld]. If the owner dies, a waiting or later
-// caller takes over after the TTL of the lock. If the records do not answer within ten
-// seconds, Begin returns an error. If the records answer after the lock was lost, the
-// error matches [holdfast.ErrLost], and the caller may try again.
-//
-// The key has 1 to 507 bytes of UTF-8, less the Locker's own prefix. Begin locks the
-// key as "once/" + key. The options are the options of Lock. [holdfast.Shared],
-// [holdfast.Slots] and [holdfast.Reenter] are refused, because an effect could then
-// have two owners. A lock store without fencing tokens is refused with
-// [holdfast.ErrNotFenced], a bad key with [holdfast.ErrInvalidKey], and other bad input with
-// [holdfast.ErrInvalid].
-func Begin(ctx context.Context, locks *holdfast.Locker, records Records, key string, opts Options, lockOpts ...holdfast.LockOption) (*Effect, error) {
-	e := &Effect{key: key, records: records, retention: opts.Retention}
-	if e.retention == 0 {
-		e.retention = usual
-	}
-	if err := e.check(opts); err != nil {
-		return nil, e.failed("begin", err)
-	}
-	before, err := e.load(ctx) // a repeated call for a done effect needs no lock
-	if err != nil {
-		return nil, e.failed("begin", err)
-	}
-	if before.State != Free && before.Fingerprint != opts.Fingerprint {
-		return nil, e.failed("begin", ErrMismatch)
-	}
-	if before.State == Done {
-		e.result = before.Result
-		return e, nil
-	}
-	lock, err := locks.Lock(ctx, lockPrefix+key, alone(lockOpts)...)
-	if err != nil {
-		return nil, err
-	}
-	if err := e.begin(ctx, lock, opts.Fingerprint); err != nil {
-		unlocked := bounded.Within(ctx, lock.Unlock) // a silent store takes seconds
-		if errors.Is(err, holdfast.ErrLost) {
-			unlocked = nil // err already reports the loss
-		}
-		return nil, e.failed("begin", errors.Join(err, unlocked))
-	}
-	return e, nil
 }
 
 func (e *Effect) load(caller context.Context) (Record, error) {
@@ -163,7 +85,8 @@ func (e *Effect) begin(caller context.Context, lock *holdfast.Lock, fingerprint 
 	return nil
 }
 
-func (e *Effect) check(opts Options) error {
+// check says what is wrong with the arguments of an effect.
+func (e *Effect) check(fingerprint string) error {
 	if err := driver.CheckKey(e.key); err != nil {
 		return &inputError{holdfast.ErrInvalidKey, err}
 	}
@@ -171,19 +94,14 @@ func (e *Effect) check(opts Options) error {
 	switch {
 	case len(e.key) > MaxKey:
 		return &inputError{holdfast.ErrInvalidKey, fmt.Errorf("the key has %d bytes; it must have at most %d", len(e.key), MaxKey)}
-	case len(opts.Fingerprint) > MaxFingerprint:
-		words = fmt.Errorf("the fingerprint has %d bytes; it must have at most %d, such as a hash", len(opts.Fingerprint), MaxFingerprint)
+	case len(fingerprint) > MaxFingerprint:
+		words = fmt.Errorf("the fingerprint has %d bytes; it must have at most %d, such as a hash", len(fingerprint), MaxFingerprint)
 	case e.retention < time.Millisecond || e.retention > MaxRetention:
 		words = fmt.Errorf("the retention is %v; it must be from 1ms to %v", e.retention, MaxRetention)
 	default:
 		return nil
 	}
 	return &inputError{holdfast.ErrInvalid, words}
-}
-
-// alone adds the required lock options of an effect to opts.
-func alone(opts []holdfast.LockOption) []holdfast.LockOption {
-	return append([]holdfast.LockOption{holdfast.Exclusive(), holdfast.Fenced()}, opts...)
 }
 
 // Result reports whether the effect was done before, and returns its result if so.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/memlock"
@@ -20,18 +19,18 @@ func pay(ctx context.Context, key string, amount int) (receipt []byte, err error
 	return fmt.Appendf(nil, "receipt for %s", key), ctx.Err()
 }
 
-func ExampleDo() {
+func ExampleRunner_Do() {
 	ctx := context.Background()
 	locks, err := holdfast.New(memlock.New(), nil)
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer locks.Close()
-	records := &once.Memory{}
+	effects := once.Runner{Locks: locks, Records: &once.Memory{}}
 
 	checkout := func(order string) ([]byte, error) {
 		key := "order/" + order
-		return once.Do(ctx, locks, records, key, 24*time.Hour, func(ctx context.Context) ([]byte, error) {
+		return effects.Do(ctx, key, func(ctx context.Context) ([]byte, error) {
 			return pay(ctx, key, 100) // ctx ends if the lock is lost
 		})
 	}
@@ -49,36 +48,36 @@ func ExampleDo() {
 	// receipt for order/7f3a
 }
 
-func ExampleDo_refuse() {
+func ExampleRunner_Do_refuse() {
 	ctx := context.Background()
 	locks, err := holdfast.New(memlock.New(), nil)
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer locks.Close()
-	records := &once.Memory{}
+	effects := once.Runner{Locks: locks, Records: &once.Memory{}}
 
 	var second error
-	_, err = once.Do(ctx, locks, records, "order/7f3a", 0, func(context.Context) ([]byte, error) {
-		_, second = once.Do(ctx, locks, records, "order/7f3a", 0, nil, holdfast.Wait(0))
+	_, err = effects.Do(ctx, "order/7f3a", func(context.Context) ([]byte, error) {
+		_, second = effects.Do(ctx, "order/7f3a", nil, holdfast.Wait(0))
 		return nil, nil
 	})
 	fmt.Println(err, errors.Is(second, holdfast.ErrHeld))
 	// Output: <nil> true
 }
 
-func ExampleBegin() {
+func ExampleRunner_Begin() {
 	ctx := context.Background()
 	locks, err := holdfast.New(memlock.New(), nil)
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer locks.Close()
-	records := &once.Memory{}
+	effects := once.Runner{Locks: locks, Records: &once.Memory{}}
 
 	submit := func(key, form string) ([]byte, error) {
 		print := sha256.Sum256([]byte(form))
-		effect, err := once.Begin(ctx, locks, records, key, once.Options{Fingerprint: string(print[:])})
+		effect, err := effects.Begin(ctx, key, string(print[:]))
 		if err != nil {
 			return nil, err
 		}

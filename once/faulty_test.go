@@ -106,7 +106,7 @@ func TestRecordsThatAreGone(t *testing.T) {
 
 		gone = "forget"
 		broken := errors.New("broken")
-		_, err = once.Do(d.Context(), d.locks, d.records, "other", 0, func(context.Context) ([]byte, error) { return nil, broken })
+		_, err = d.effects().Do(d.Context(), "other", func(context.Context) ([]byte, error) { return nil, broken })
 		if !errors.Is(err, broken) || !errors.Is(err, errReset) {
 			d.Errorf("got %v, want both errors", err)
 		}
@@ -158,7 +158,7 @@ func TestRecordsThatHang(t *testing.T) {
 			if records.what == "forget" {
 				d.must(err)
 				began = time.Now()
-				err = once.Forget(d.Context(), d.locks, records, "key")
+				err = once.Runner{Locks: d.locks, Records: records}.Forget(d.Context(), "key")
 			}
 			if took := time.Since(began); !errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) || took != 10*time.Second {
 				d.Errorf("%s: %v after %v", records.what, err, took)
@@ -284,7 +284,7 @@ func (d *desk) attempt(locks *holdfast.Locker, h *history, key string, chance fu
 	if chance(3) {
 		opts = append(opts, holdfast.NoRenew())
 	}
-	result, err := once.Do(d.Context(), locks, d.records, key, 24*time.Hour, func(context.Context) ([]byte, error) {
+	result, err := once.Runner{Locks: locks, Records: d.records}.Do(d.Context(), key, func(context.Context) ([]byte, error) {
 		h.mu.Lock()
 		h.runs++
 		run := h.runs

@@ -35,6 +35,10 @@ func bubble(t *testing.T, test func(d *desk)) {
 	})
 }
 
+func (d *desk) effects() once.Runner {
+	return once.Runner{Locks: d.locks, Records: d.records, Retention: time.Hour}
+}
+
 func (d *desk) must(err error) {
 	d.Helper()
 	if err != nil {
@@ -44,7 +48,7 @@ func (d *desk) must(err error) {
 
 // do counts its runs, and its result is the number of the run.
 func (d *desk) do(ctx context.Context, key string, opts ...holdfast.LockOption) (string, error) {
-	result, err := once.Do(ctx, d.locks, d.records, key, time.Hour, func(context.Context) ([]byte, error) {
+	result, err := d.effects().Do(ctx, key, func(context.Context) ([]byte, error) {
 		n := d.runs.Add(1)
 		time.Sleep(time.Minute)
 		return fmt.Append(nil, "run ", n), nil
@@ -60,7 +64,7 @@ func (d *desk) want(want string, result string, err error) {
 }
 
 func (d *desk) begin(fingerprint string, opts ...holdfast.LockOption) (*once.Effect, error) {
-	return once.Begin(d.Context(), d.locks, d.records, "key", once.Options{Fingerprint: fingerprint}, opts...)
+	return d.effects().Begin(d.Context(), "key", fingerprint, opts...)
 }
 
 // owned begins an effect that is to be owned.
@@ -124,7 +128,7 @@ func TestRepeatWhileTheFirstRuns(t *testing.T) {
 func TestCallerIsGone(t *testing.T) {
 	bubble(t, func(d *desk) {
 		ctx, cancel := context.WithCancel(d.Context())
-		result, err := once.Do(ctx, d.locks, d.records, "key", time.Hour, func(context.Context) ([]byte, error) {
+		result, err := d.effects().Do(ctx, "key", func(context.Context) ([]byte, error) {
 			cancel()
 			return []byte("kept"), nil
 		})
@@ -133,7 +137,7 @@ func TestCallerIsGone(t *testing.T) {
 		d.want("kept", result2, err)
 
 		ctx, cancel = context.WithCancel(d.Context())
-		_, err = once.Do(ctx, d.locks, d.records, "other", time.Hour, func(ctx context.Context) ([]byte, error) {
+		_, err = d.effects().Do(ctx, "other", func(ctx context.Context) ([]byte, error) {
 			cancel()
 			return nil, ctx.Err()
 		})
@@ -148,7 +152,7 @@ func TestCallerIsGone(t *testing.T) {
 func TestErrorsAndPanicsAreNotRemembered(t *testing.T) {
 	bubble(t, func(d *desk) {
 		broken := errors.New("broken")
-		_, err := once.Do(d.Context(), d.locks, d.records, "key", 0, func(context.Context) ([]byte, error) { return []byte("half"), broken })
+		_, err := d.effects().Do(d.Context(), "key", func(context.Context) ([]byte, error) { return []byte("half"), broken })
 		if !errors.Is(err, broken) {
 			d.Errorf("got %v", err)
 		}
@@ -158,7 +162,7 @@ func TestErrorsAndPanicsAreNotRemembered(t *testing.T) {
 					d.Error("the panic was swallowed")
 				}
 			}()
-			_, _ = once.Do(d.Context(), d.locks, d.records, "key", 0, func(context.Context) ([]byte, error) { panic("at work") })
+			_, _ = d.effects().Do(d.Context(), "key", func(context.Context) ([]byte, error) { panic("at work") })
 		}()
 		result, err := d.do(d.Context(), "key", holdfast.Wait(0))
 		d.want("run 1", result, err)
@@ -205,7 +209,7 @@ func TestFingerprintOfTheDead(t *testing.T) {
 		if _, err := d.begin("b"); !errors.Is(err, once.ErrMismatch) {
 			d.Errorf("got %v, want ErrMismatch", err)
 		}
-		d.must(once.Forget(d.Context(), d.locks, d.records, "key"))
+		d.must(d.effects().Forget(d.Context(), "key"))
 		d.must(d.owned("b").Close())
 	})
 }
@@ -254,7 +258,7 @@ func TestHangingEffect(t *testing.T) {
 	bubble(t, func(d *desk) {
 		let, hung := make(chan struct{}), make(chan error)
 		go func() {
-			_, err := once.Do(d.Context(), d.locks, d.records, "key", time.Hour, func(context.Context) ([]byte, error) {
+			_, err := d.effects().Do(d.Context(), "key", func(context.Context) ([]byte, error) {
 				<-let
 				return []byte("too late"), nil
 			}, holdfast.MaxHold(10*time.Minute))
@@ -279,7 +283,7 @@ func TestHangingEffect(t *testing.T) {
 // Who has lost the lock, but was followed by nobody, has done it after all.
 func TestLossThatNobodyUsed(t *testing.T) {
 	bubble(t, func(d *desk) {
-		result, err := once.Do(d.Context(), d.locks, d.records, "key", time.Hour, func(ctx context.Context) ([]byte, error) {
+		result, err := d.effects().Do(d.Context(), "key", func(ctx context.Context) ([]byte, error) {
 			<-ctx.Done()
 			if !errors.Is(context.Cause(ctx), holdfast.ErrLost) {
 				d.Errorf("the context ended by %v", context.Cause(ctx))
@@ -290,7 +294,7 @@ func TestLossThatNobodyUsed(t *testing.T) {
 		again, err := d.do(d.Context(), "key")
 		d.want("done", again, err)
 
-		_, err = once.Do(d.Context(), d.locks, d.records, "other", time.Hour, func(ctx context.Context) ([]byte, error) {
+		_, err = d.effects().Do(d.Context(), "other", func(ctx context.Context) ([]byte, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}, holdfast.NoRenew())
@@ -304,8 +308,8 @@ func TestForget(t *testing.T) {
 	bubble(t, func(d *desk) {
 		result, err := d.do(d.Context(), "key")
 		d.want("run 1", result, err)
-		d.must(once.Forget(d.Context(), d.locks, d.records, "key"))
-		d.must(once.Forget(d.Context(), d.locks, d.records, "key"))
+		d.must(d.effects().Forget(d.Context(), "key"))
+		d.must(d.effects().Forget(d.Context(), "key"))
 		result, err = d.do(d.Context(), "key")
 		d.want("run 2", result, err)
 	})
@@ -315,21 +319,26 @@ func TestBadInput(t *testing.T) {
 	bubble(t, func(d *desk) {
 		long := strings.Repeat("x", 513)
 		for want, bad := range map[string]struct {
-			key  string
-			opts once.Options
+			key, fingerprint string
+			effects          once.Runner
 		}{
-			"key is empty":      {"", once.Options{}},
-			"at most 507":       {long[:508], once.Options{}},
-			"not valid UTF-8":   {"\xff", once.Options{}},
-			"at most 256":       {"key", once.Options{Fingerprint: long}},
-			"retention is -1ns": {"key", once.Options{Retention: -1}},
-			"from 1ms":          {"key", once.Options{Retention: 20 * 366 * 24 * time.Hour}},
+			"key is empty":      {"", "", d.effects()},
+			"at most 507":       {long[:508], "", d.effects()},
+			"not valid UTF-8":   {"\xff", "", d.effects()},
+			"at most 256":       {"key", long, d.effects()},
+			"retention is -1ns": {"key", "", once.Runner{Locks: d.locks, Records: d.records, Retention: -1}},
+			"from 1ms":          {"key", "", once.Runner{Locks: d.locks, Records: d.records, Retention: 20 * 366 * 24 * time.Hour}},
+			"Runner.Locks":      {"key", "", once.Runner{Records: d.records}},
+			"Runner.Records":    {"key", "", once.Runner{Locks: d.locks}},
 		} {
-			if _, err := once.Begin(d.Context(), d.locks, d.records, bad.key, bad.opts); !errors.Is(err, holdfast.ErrInvalid) || errors.Is(err, holdfast.ErrInvalidKey) != (bad.opts == once.Options{}) || !strings.Contains(err.Error(), want) {
+			if _, err := bad.effects.Begin(d.Context(), bad.key, bad.fingerprint); !errors.Is(err, holdfast.ErrInvalid) || errors.Is(err, holdfast.ErrInvalidKey) != (bad.key != "key") || !strings.Contains(err.Error(), want) {
 				d.Errorf("%v, want it to say %q", err, want)
 			}
 		}
-		if err := once.Forget(d.Context(), d.locks, d.records, long); !errors.Is(err, holdfast.ErrInvalidKey) {
+		if _, err := d.effects().DoTx(d.Context(), "key", nil); !errors.Is(err, holdfast.ErrInvalid) || !strings.Contains(err.Error(), "*once.SQL") {
+			d.Errorf("DoTx without a database says %v", err)
+		}
+		if err := d.effects().Forget(d.Context(), long); !errors.Is(err, holdfast.ErrInvalidKey) {
 			d.Errorf("Forget says %v, want ErrInvalidKey", err)
 		}
 		for want, opt := range map[string]holdfast.LockOption{

@@ -41,7 +41,7 @@ func TestBeginEndsWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		start := time.Now()
-		_, err := once.Begin(ctx, locks, server, "key", once.Options{})
+		_, err := once.Runner{Locks: locks, Records: server}.Begin(ctx, "key", "")
 		if took := time.Since(start); took != time.Second || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("it took %v, and the context 1s: %v", took, err)
 		}

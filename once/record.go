@@ -31,7 +31,7 @@ type Record struct {
 // Records; all pass the test suite of package oncetest. All methods may be called
 // concurrently, and every method is atomic for its key.
 //
-// The fencing tokens of the locks that [Begin] acquires decide: a later owner of a key
+// The fencing tokens of the locks that [Runner.Begin] acquires decide: a later owner of a key
 // has a larger token. A method called with a smaller token than the remembered token
 // changes nothing and returns an error that matches [fence.ErrOutdated]. A former owner
 // can therefore neither overwrite the result of a later owner nor create a record for

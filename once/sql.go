@@ -17,7 +17,7 @@ import (
 // once, with [SQL.Create] or with the statements of [SQL.Schema].
 //
 // If the effect changes the same database, effect and record can commit together, with
-// [SQL.Do] or [SQL.FinishTx]. Then no crash, pause or lost answer makes the effect run
+// [Runner.DoTx] or [SQL.FinishTx]. Then no crash, pause or lost answer makes the effect run
 // again after it has happened.
 //
 // For SQLite, set a busy timeout, so that a writer waits for other writers. Begin write

@@ -41,7 +41,7 @@ func TestSchema(t *testing.T) {
 
 func TestSQLWithoutDatabase(t *testing.T) {
 	records := &once.SQL{Dialect: fence.Postgres}
-	_, err := records.Do(t.Context(), &holdfast.Locker{}, "key", 0, func(context.Context, *sql.Tx) ([]byte, error) { return nil, nil })
+	_, err := once.Runner{Locks: &holdfast.Locker{}, Records: records}.DoTx(t.Context(), "key", func(context.Context, *sql.Tx) ([]byte, error) { return nil, nil })
 	for _, err := range []error{err, records.Create(t.Context()), records.Finish(t.Context(), "key", 1, nil, 1), records.Forget(t.Context(), "key", 1)} {
 		if err == nil || !strings.Contains(err.Error(), "SQL.DB is not set") {
 			t.Errorf("%v, want it to say what is missing", err)

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fence"
@@ -16,7 +15,7 @@ import (
 // have begun with s as its records, and tx must belong to the same database. Other
 // callers of the key wait until tx has ended, for at most ten seconds.
 //
-//	effect, err := once.Begin(ctx, locks, records, key, once.Options{})
+//	effect, err := effects.Begin(ctx, key, "")
 //	// As always; then, in a transaction, the effect, and:
 //	if err := records.FinishTx(ctx, tx, effect, result); err != nil {
 //		return err // and roll back
@@ -74,16 +73,20 @@ func (s *SQL) finishIn(e *Effect, result []byte, finish func() error) error {
 	return nil
 }
 
-// Do is [Do] with s as the records and a transaction for fn. The changes of fn in tx
-// and the result commit together, or neither does. A crash, a pause or a broken
+// DoTx is [Runner.Do] with a transaction for fn. Records must be a [*SQL]. The changes of fn
+// in tx and the result commit together, or neither does. A crash, a pause or a broken
 // connection therefore never makes the changes happen twice. fn must neither commit nor
 // roll back. An error of fn, or of the commit, rolls back, and the next caller may try.
 //
 // The transaction keeps a connection while fn runs. If the locks use the same DB, allow
 // more connections than effects run concurrently. A lock is lost if no connection is
 // left to renew it.
-func (s *SQL) Do(ctx context.Context, locks *holdfast.Locker, key string, retention time.Duration, fn func(ctx context.Context, tx *sql.Tx) ([]byte, error), opts ...holdfast.LockOption) (result []byte, err error) {
-	e, err := Begin(ctx, locks, s, key, Options{Retention: retention}, opts...)
+func (r Runner) DoTx(ctx context.Context, key string, fn func(ctx context.Context, tx *sql.Tx) ([]byte, error), opts ...holdfast.LockOption) (result []byte, err error) {
+	s, ok := r.Records.(*SQL)
+	if !ok {
+		return nil, (&Effect{key: key}).failed("begin", &inputError{holdfast.ErrInvalid, fmt.Errorf("DoTx needs a *once.SQL as Runner.Records, not a %T", r.Records)})
+	}
+	e, err := r.Begin(ctx, key, "", opts...)
 	if err != nil {
 		return nil, err
 	}

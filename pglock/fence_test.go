@@ -109,9 +109,9 @@ func TestDoFenced(t *testing.T) {
 func makeFences(t *testing.T, pool *pgxpool.Pool, fences fence.SQL) {
 	t.Helper()
 	fences.Dialect = fence.Postgres
-	statement, err := fences.Schema()
+	statements, err := fences.Schema()
 	if err == nil {
-		_, err = pool.Exec(t.Context(), statement)
+		_, err = pool.Exec(t.Context(), strings.Join(statements, ";\n"))
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -128,9 +128,9 @@ func guarded(t *testing.T, fences fence.SQL) *pgx.Conn {
 	}
 	t.Cleanup(func() { conn.Close(context.Background()) })
 	fences.Dialect = fence.Postgres
-	statement, err := fences.Schema()
+	statements, err := fences.Schema()
 	if err == nil {
-		_, err = conn.Exec(sessiontest.Bounded(t), statement)
+		_, err = conn.Exec(sessiontest.Bounded(t), strings.Join(statements, ";\n"))
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -7,9 +7,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"time"
 
-	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/once"
 )
 
@@ -19,21 +17,21 @@ var ErrFunds = errors.New("not enough money")
 
 // Accounts are kept in a database, next to the records of what was withdrawn.
 type Accounts struct {
-	Locks   *holdfast.Locker
 	Records *once.SQL
+	Effects once.Runner // with Records
 }
 
 // Withdraw takes an amount from an account, and returns the new balance. What it
 // changes and that it was done commit together.
 func (a *Accounts) Withdraw(ctx context.Context, order string, id, amount int64) ([]byte, error) {
-	return a.Records.Do(ctx, a.Locks, "order/"+order, 30*24*time.Hour, func(ctx context.Context, tx *sql.Tx) ([]byte, error) {
+	return a.Effects.DoTx(ctx, "order/"+order, func(ctx context.Context, tx *sql.Tx) ([]byte, error) {
 		return withdraw(ctx, tx, id, amount)
 	})
 }
 
 // WithdrawTx is Withdraw with a transaction of its own making.
 func (a *Accounts) WithdrawTx(ctx context.Context, order string, id, amount int64) ([]byte, error) {
-	effect, err := once.Begin(ctx, a.Locks, a.Records, "order/"+order, once.Options{Retention: 30 * 24 * time.Hour})
+	effect, err := a.Effects.Begin(ctx, "order/"+order, "")
 	if err != nil {
 		return nil, err
 	}

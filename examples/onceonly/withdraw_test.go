@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	_ "modernc.org/sqlite"
 
@@ -31,7 +32,8 @@ func open(t *testing.T, dir string) *Accounts {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { locks.Close() })
-	a := &Accounts{locks, &once.SQL{DB: db, Dialect: fence.SQLite}}
+	records := &once.SQL{DB: db, Dialect: fence.SQLite}
+	a := &Accounts{records, once.Runner{Locks: locks, Records: records, Retention: 30 * 24 * time.Hour}}
 	if err := a.Records.Create(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -113,7 +113,7 @@ func (l *ledger) want(r *Routine, store once.Records, key string, d time.Duratio
 	ctx, cancel := r.Context(d)
 	defer cancel()
 	r.Event(Event{Step: Begin, Call: "once", Key: key}, nil)
-	result, err := once.Do(ctx, r.P.Locker, store, key, 24*time.Hour, func(context.Context) ([]byte, error) {
+	result, err := once.Runner{Locks: r.P.Locker, Records: store}.Do(ctx, key, func(context.Context) ([]byte, error) {
 		return l.run(r, key)
 	})
 	r.gate()

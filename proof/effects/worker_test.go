@@ -59,7 +59,7 @@ func workUntilTold(at, ttl string) (err error) {
 		case "do":
 			all.Go(func() {
 				report(key, func() ([]byte, error) {
-					return once.Do(ctx, w.locks, w.records, key, time.Hour, w.effect(key))
+					return once.Runner{Locks: w.locks, Records: w.records, Retention: time.Hour}.Do(ctx, key, w.effect(key))
 				})
 			})
 		case "tx":
@@ -85,7 +85,7 @@ func (w *worker) effect(key string) func(context.Context) ([]byte, error) {
 // ends with no lock, as that of a program that was paused between two statements.
 func (w *worker) transact(ctx context.Context, key string) ([]byte, error) {
 	records := w.records.(*once.SQL)
-	e, err := once.Begin(ctx, w.locks, records, key, once.Options{})
+	e, err := once.Runner{Locks: w.locks, Records: records}.Begin(ctx, key, "")
 	if err != nil {
 		return nil, err
 	}

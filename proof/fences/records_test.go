@@ -72,11 +72,15 @@ func (l *ledger) wrote(want ...int) {
 	}
 }
 
+func (l *ledger) effects() once.Runner {
+	return once.Runner{Locks: l.locks, Records: l.records, Retention: time.Hour}
+}
+
 func (l *ledger) begin(opts ...holdfast.LockOption) *once.Effect {
 	l.Helper()
-	effect, err := once.Begin(l.Context(), l.locks, l.records, "key", once.Options{}, opts...)
+	effect, err := l.effects().Begin(l.Context(), "key", "", opts...)
 	for errors.Is(err, holdfast.ErrLost) || errors.Is(err, os.ErrDeadlineExceeded) { // on a slow machine
-		effect, err = once.Begin(l.Context(), l.locks, l.records, "key", once.Options{}, opts...)
+		effect, err = l.effects().Begin(l.Context(), "key", "", opts...)
 	}
 	l.must(err)
 	return effect
@@ -97,7 +101,7 @@ func TestEffectAndRecordCommitTogether(t *testing.T) {
 	each(t, func(e *engine) {
 		l := e.ledger()
 		broken := errors.New("broken")
-		_, err := l.records.Do(e.Context(), l.locks, "key", time.Hour, func(ctx context.Context, tx *sql.Tx) ([]byte, error) {
+		_, err := l.effects().DoTx(e.Context(), "key", func(ctx context.Context, tx *sql.Tx) ([]byte, error) {
 			_, err := l.write(1)(ctx, tx)
 			return nil, errors.Join(broken, err)
 		})
@@ -109,7 +113,7 @@ func TestEffectAndRecordCommitTogether(t *testing.T) {
 		for entry := range 16 {
 			all.Go(func() {
 				// Those that only read first must not be in the way either.
-				result, err := l.records.Do(e.Context(), l.locks, "key", time.Hour, l.write(7))
+				result, err := l.effects().DoTx(e.Context(), "key", l.write(7))
 				if err != nil || string(result) != "entry 7" {
 					e.Errorf("repeat %d: %q, %v", entry, result, err)
 				}
@@ -178,7 +182,7 @@ func TestFinishThatRollsBack(t *testing.T) {
 		e.must(l.records.FinishTx(e.Context(), tx, effect, result))
 		e.must(errors.Join(tx.Rollback(), effect.Close()))
 		l.wrote()
-		again, err := l.records.Do(e.Context(), l.locks, "key", 0, l.write(2))
+		again, err := l.effects().DoTx(e.Context(), "key", l.write(2))
 		if err != nil || string(again) != "entry 2" {
 			e.Errorf("got %q, %v", again, err)
 		}
@@ -196,7 +200,7 @@ func TestFinishThatRollsBack(t *testing.T) {
 func TestLargeResultRollsBack(t *testing.T) {
 	each(t, func(e *engine) {
 		l := e.ledger()
-		_, err := l.records.Do(e.Context(), l.locks, "key", 0, func(ctx context.Context, tx *sql.Tx) ([]byte, error) {
+		_, err := l.effects().DoTx(e.Context(), "key", func(ctx context.Context, tx *sql.Tx) ([]byte, error) {
 			_, err := l.write(1)(ctx, tx)
 			return make([]byte, once.MaxResult+1), err
 		})
@@ -204,7 +208,7 @@ func TestLargeResultRollsBack(t *testing.T) {
 			e.Errorf("got %v, want ErrTooLarge and not ErrUnrecorded", err)
 		}
 		l.wrote()
-		result, err := l.records.Do(e.Context(), l.locks, "key", 0, l.write(2), holdfast.Wait(0))
+		result, err := l.effects().DoTx(e.Context(), "key", l.write(2), holdfast.Wait(0))
 		if err != nil || string(result) != "entry 2" {
 			e.Errorf("got %q, %v", result, err)
 		}
@@ -233,7 +237,7 @@ func TestDoWithCutCommit(t *testing.T) {
 			key := fmt.Sprint("answer ", n)
 			done := make(chan error, 1)
 			go func() {
-				result, err := far.Do(e.Context(), l.locks, key, time.Hour, func(ctx context.Context, tx *sql.Tx) ([]byte, error) {
+				result, err := once.Runner{Locks: l.locks, Records: &far, Retention: time.Hour}.DoTx(e.Context(), key, func(ctx context.Context, tx *sql.Tx) ([]byte, error) {
 					defer c.proxy.Replies.Delay(delay)
 					return l.write(n)(ctx, tx)
 				})
@@ -309,7 +313,7 @@ func TestRecordsInSchema(t *testing.T) {
 	e.must(records.Finish(t.Context(), "key", 1, nil, time.Hour))
 
 	missing := &once.SQL{DB: e.db, Dialect: fence.Postgres, Table: "not_there"}
-	if _, err := once.Begin(t.Context(), nil, missing, "key", once.Options{}); err == nil || !strings.Contains(err.Error(), "not_there") {
+	if _, err := (once.Runner{Locks: &holdfast.Locker{}, Records: missing}).Begin(t.Context(), "key", ""); err == nil || !strings.Contains(err.Error(), "not_there") {
 		t.Errorf("%v, want it to name the table", err)
 	}
 }
@@ -319,7 +323,7 @@ func TestDoThatLosesItsLock(t *testing.T) {
 	each(t, func(e *engine) {
 		l := e.ledger()
 		for _, late := range []bool{false, true} {
-			_, err := l.records.Do(e.Context(), l.locks, "key", time.Hour, func(ctx context.Context, tx *sql.Tx) ([]byte, error) {
+			_, err := l.effects().DoTx(e.Context(), "key", func(ctx context.Context, tx *sql.Tx) ([]byte, error) {
 				result, err := l.write(1)(ctx, tx)
 				<-ctx.Done()
 				if late { // It does not look.
@@ -332,7 +336,7 @@ func TestDoThatLosesItsLock(t *testing.T) {
 			}
 		}
 		l.wrote()
-		result, err := l.records.Do(e.Context(), l.locks, "key", time.Hour, l.write(2))
+		result, err := l.effects().DoTx(e.Context(), "key", l.write(2))
 		if err != nil || string(result) != "entry 2" {
 			e.Errorf("got %q, %v", result, err)
 		}

@@ -167,7 +167,7 @@ func TestMiniredisOnce(t *testing.T) {
 	}
 	do := func(records once.Records) {
 		t.Helper()
-		receipt, err := once.Do(t.Context(), locks, records, "order/42", time.Hour, charge)
+		receipt, err := once.Runner{Locks: locks, Records: records, Retention: time.Hour}.Do(t.Context(), "order/42", charge)
 		if err != nil || string(receipt) != "charged" {
 			t.Errorf("%q, %v", receipt, err)
 		}

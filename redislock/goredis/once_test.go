@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -38,7 +37,8 @@ func ExampleConn() {
 		log.Fatal(err)
 	}
 	records := redisonce.NewConn(conn, nil)
-	receipt, err := once.Do(ctx, locks, records, "payment/42", 24*time.Hour, func(context.Context) ([]byte, error) {
+	effects := once.Runner{Locks: locks, Records: records}
+	receipt, err := effects.Do(ctx, "payment/42", func(context.Context) ([]byte, error) {
 		return []byte("paid"), nil // runs once, and its result is remembered
 	})
 	if err != nil {

@@ -2,7 +2,7 @@
 // of the server or the Cluster.
 //
 //	records := redisonce.New(client, nil) // a rueidis client, which the caller closes
-//	receipt, err := once.Do(ctx, locks, records, key, 24*time.Hour, charge)
+//	receipt, err := once.Runner{Locks: locks, Records: records}.Do(ctx, key, charge)
 //
 // With a client of go-redis:
 //

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log"
-	"time"
 
 	"github.com/redis/rueidis"
 
@@ -32,7 +31,8 @@ func Example() {
 	}
 	defer locks.Close()
 	records := redisonce.New(client, nil)
-	receipt, err := once.Do(ctx, locks, records, "order/7f3a", 24*time.Hour, func(ctx context.Context) ([]byte, error) {
+	effects := once.Runner{Locks: locks, Records: records}
+	receipt, err := effects.Do(ctx, "order/7f3a", func(ctx context.Context) ([]byte, error) {
 		return []byte("charged 100"), ctx.Err() // ctx ends if the lock is lost
 	})
 	if err != nil {

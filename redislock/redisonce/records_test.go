@@ -178,14 +178,14 @@ func TestFinishIsLost(t *testing.T) {
 	defer locks.Close()
 	// The first one teaches the server the scripts. With the answer to it the word
 	// would be lost that the script is unknown, and nothing done.
-	if _, err := once.Do(t.Context(), locks, near, "scripts", time.Hour, func(context.Context) ([]byte, error) { return nil, nil }); err != nil {
+	if _, err := (once.Runner{Locks: locks, Records: near}).Do(t.Context(), "scripts", func(context.Context) ([]byte, error) { return nil, nil }); err != nil {
 		t.Fatal(err)
 	}
 	for name, direction := range map[string]*servers.Direction{"request": proxy.Requests, "answer": proxy.Replies} {
 		before, runs := direction.Dropped(), 0
 		done := make(chan error, 1)
 		go func() {
-			result, err := once.Do(t.Context(), locks, far, name, time.Hour, func(context.Context) ([]byte, error) {
+			result, err := once.Runner{Locks: locks, Records: far}.Do(t.Context(), name, func(context.Context) ([]byte, error) {
 				runs++
 				direction.Drop(true)
 				return []byte("result"), nil

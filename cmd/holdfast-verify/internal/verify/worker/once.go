@@ -21,7 +21,7 @@ func (c *client) once(ctx context.Context, op plan.Operation) {
 	op.Keys = []string{effectLock(key)}
 	c.ask(op)
 	var owner *held
-	result, err := once.Do(ctx, c.locks, c.effects, key, time.Hour, func(ctx context.Context) ([]byte, error) {
+	result, err := once.Runner{Locks: c.locks, Records: c.effects, Retention: time.Hour}.Do(ctx, key, func(ctx context.Context) ([]byte, error) {
 		lock, ok := holdfast.FromContext(ctx)
 		if !ok {
 			return nil, errors.New("an effect without a lock")
