@@ -5,13 +5,13 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/book"
 	"github.com/holdfast-go/holdfast/internal/flock"
+	"github.com/holdfast-go/holdfast/internal/goldentest"
 	"github.com/holdfast-go/holdfast/internal/safefile"
 )
 
@@ -125,18 +125,9 @@ func TestFormatIsThatOfTestdata(t *testing.T) {
 func TestGoldenHolder(t *testing.T) {
 	t.Parallel()
 	u := golden(t, "holder")
-	end := u.lives(session1)
-	holder, other := exclusive("holder"), exclusive("holder")
-	holder.ID = "holder"
-	if g := u.refused(other); g.Holder.Fence != 1_700_000_000_000_000 || g.Holder.Owner != "me" || g.Holder.Note != "a note" {
-		t.Errorf("the holder is told as %+v", g.Holder)
-	}
-	u.must(u.renew(holder))
-	u.release(holder)
-	if g := u.granted(other); g.Fence < 1_700_000_000_000_003 {
-		t.Errorf("token %d after those of the record", g.Fence)
-	}
-	end()
+	defer u.lives(session1)()
+	b := goldens["holder"]
+	goldentest.Holder(t, u.Store, b.Held[0].Fence, b.Floor)
 }
 
 func TestGoldenHolderHasDied(t *testing.T) {
@@ -149,27 +140,5 @@ func TestGoldenQueue(t *testing.T) {
 	u := golden(t, "queue")
 	defer u.lives(session1)()
 	defer u.lives(session2)()
-	holders, err := u.Holders(t.Context(), "queue")
-	u.must(err)
-	var waits []bool
-	for _, h := range holders {
-		waits = append(waits, h.Waiting)
-	}
-	if !slices.Equal(waits, []bool{false, false, true}) {
-		t.Errorf("told %+v, want two readers and a waiter", holders)
-	}
-	reader, waiter, left, late := exclusive("queue"), waiting(exclusive("queue")), exclusive("queue"), exclusive("queue")
-	reader.ID, waiter.ID, left.ID, late.ID = "reader", "waiter", "left", "late"
-	u.refused(waiter)
-	u.release(reader)
-	u.refused(waiter)
-	u.release(left)
-	if g := u.granted(waiter); g.Fence < 1_700_000_000_000_001 {
-		t.Errorf("the waiter has token %d", g.Fence)
-	}
-	u.release(waiter)
-	u.refused(late)
-	late.ID = "broken"
-	u.refused(late)
-	u.granted(exclusive("queue"))
+	goldentest.Queue(t, u.Store, goldens["queue"].Phase)
 }
