@@ -10,6 +10,7 @@ package goldentest
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -123,4 +124,43 @@ func Queue(t testing.TB, s driver.Store, fence uint64) {
 	u.acquire(u.claim("late", driver.MaxWeight), false)
 	u.acquire(u.claim("broken", driver.MaxWeight), false)
 	u.acquire(u.claim(rand.Text(), driver.MaxWeight), true)
+}
+
+// Write makes a store write the records of "holder" and "queue". The waiter watches, if the
+// store can push.
+func Write(t testing.TB, s driver.Store) {
+	t.Helper()
+	u := user{t, s, "holder"}
+	holder := u.claim("holder", driver.MaxWeight)
+	holder.Owner, holder.Note, holder.Span = "me", "a note", 3
+	u.acquire(holder, true)
+
+	u.key = "queue"
+	left, late, waiter := u.claim("left", 1), u.claim("late", 1), u.claim("waiter", driver.MaxWeight)
+	left.Leave, late.Late, waiter.Wait = true, true, true
+	for _, id := range []string{"broken", "reader", "left"} {
+		u.acquire(u.claim(id, 1), true)
+	}
+	u.each("Renew", s.Renew, left)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := s.(driver.Inspector).Break(ctx, u.key, driver.PublicID("broken")); err != nil {
+		t.Fatal(err)
+	}
+	if errs := s.Release(ctx, []driver.Claim{late}); len(errs) != 1 || !errors.Is(errs[0], driver.ErrLost) {
+		t.Fatalf("Release of a claim that is not there: %v", errs)
+	}
+	if w, ok := s.(driver.Watcher); ok {
+		stop, err := w.Watch(ctx, waiter, func(driver.Grant) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(stop)
+	}
+	u.acquire(waiter, false)
+}
+
+// Shape returns a text without its times and placeholders, to compare records with testdata.
+func Shape(text string) string {
+	return regexp.MustCompile(`\{now([+-]\d+)?\}|\b\d{16}\b`).ReplaceAllString(text, "{now}")
 }
