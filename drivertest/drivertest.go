@@ -71,6 +71,11 @@ type Harness struct {
 	// a larger token meanwhile.
 	Majority bool
 
+	// Newer makes the record of a held key one of the next format, as a newer release would
+	// write it, and returns a function that reads the record raw. Nil if the store keeps no
+	// records that another release could meet.
+	Newer func(t testing.TB, key string) (record func() string)
+
 	// Lacks lists the missing features of the store. 0 expects every feature.
 	Lacks Feature
 }
@@ -149,6 +154,7 @@ var rules = slices.Concat(
 	pushRules,
 	inspectRules,
 	breakRules,
+	formatRules,
 	notifyRules,
 	featureRules,
 	engineRules,

@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/book"
+	"github.com/holdfast-go/holdfast/internal/newer"
 )
 
 // A ledger is the storage of a small store: one book per key, and the ways in
@@ -24,6 +25,7 @@ type ledger struct {
 	mu        sync.Mutex
 	start     time.Time
 	books     map[string]*book.Book
+	newer     map[string]bool // the keys whose records this store cannot read
 	clerks    int
 	listeners map[*listener]bool
 	notices   map[*notice]bool
@@ -43,6 +45,7 @@ type ways struct {
 	begins  func(key, prefix string) bool
 	breaks  func(b *book.Book, m book.Moment, id string) error
 	close   func(books map[string]*book.Book, clerk string)
+	meets   func(c driver.Claim) error // what a call says of a record that it cannot read
 	heeds   func(ctx context.Context) error
 	hangs   func(ctx context.Context) error // for a server that does not answer
 	refused func(ctx context.Context) error // by a server that cannot be reached
@@ -90,6 +93,7 @@ func right() ways {
 			return err
 		},
 		close: func(map[string]*book.Book, string) {},
+		meets: func(c driver.Claim) error { return newer.Check(c.Key, 2, 1, newer.Passes) },
 		heeds: context.Context.Err,
 		hangs: func(ctx context.Context) error {
 			<-ctx.Done()
@@ -163,7 +167,7 @@ func ledgers(w ways) Harness {
 		defer mu.Unlock()
 		if made[t] == nil || w.single {
 			made[t] = &ledger{
-				ways: w, start: time.Now(), books: make(map[string]*book.Book),
+				ways: w, start: time.Now(), books: make(map[string]*book.Book), newer: make(map[string]bool),
 				listeners: make(map[*listener]bool), notices: make(map[*notice]bool),
 			}
 		}
@@ -180,7 +184,20 @@ func ledgers(w ways) Harness {
 			return store
 		},
 		Linked: open,
+		Newer: func(t testing.TB, key string) func() string {
+			l := made[t]
+			l.newer[key] = true
+			return func() string { return fmt.Sprintf("%+v", *l.books[key]) }
+		},
 	}
+}
+
+// reads says why the record of a claim's key cannot be read.
+func (l *ledger) reads(c driver.Claim) error {
+	if !l.newer[c.Key] {
+		return nil
+	}
+	return l.meets(c)
 }
 
 func (l *ledger) moment() book.Moment {
@@ -225,6 +242,9 @@ func (c clerk) Acquire(ctx context.Context, claim driver.Claim) (g driver.Grant,
 		return driver.Grant{}, fmt.Errorf("%w: TTL %v (want at least %v)", driver.ErrInvalid, claim.TTL, c.minTTL)
 	}
 	c.with(claim.Key, func(b *book.Book, m book.Moment) {
+		if err = c.reads(claim); err != nil {
+			return
+		}
 		g, err = c.acquire(b, m, claim)
 		if e := entry(b, claim.ID); e != nil {
 			e.Session = c.name
@@ -247,7 +267,11 @@ func (c clerk) each(ctx context.Context, claims []driver.Claim, call perClaim) [
 	}
 	errs := make([]error, len(claims))
 	for i, claim := range claims {
-		c.with(claim.Key, func(b *book.Book, m book.Moment) { errs[i] = call(b, m, claim) })
+		c.with(claim.Key, func(b *book.Book, m book.Moment) {
+			if errs[i] = c.reads(claim); errs[i] == nil {
+				errs[i] = call(b, m, claim)
+			}
+		})
 	}
 	return c.errs(errs)
 }
@@ -278,8 +302,12 @@ func (c clerk) Holders(ctx context.Context, key string) (holders []driver.Holder
 	if err := c.reaches(ctx); err != nil {
 		return nil, err
 	}
-	c.with(key, func(b *book.Book, m book.Moment) { holders = c.holders(b, m.Now) })
-	return holders, nil
+	c.with(key, func(b *book.Book, m book.Moment) {
+		if err = c.reads(driver.Claim{Key: key}); err == nil {
+			holders = c.holders(b, m.Now)
+		}
+	})
+	return holders, err
 }
 
 func (c clerk) Keys(ctx context.Context, prefix string) iter.Seq2[string, error] {
@@ -307,7 +335,9 @@ func (c clerk) Break(ctx context.Context, key, id string) (err error) {
 	}
 	c.with(key, func(b *book.Book, m book.Moment) {
 		before := slices.Concat(b.Held, b.Queue)
-		err = c.breaks(b, m, id)
+		if err = c.reads(driver.Claim{Key: key}); err == nil {
+			err = c.breaks(b, m, id)
+		}
 		for _, e := range before {
 			gone := !slices.ContainsFunc(slices.Concat(b.Held, b.Queue), func(o book.Entry) bool { return o.ID == e.ID })
 			for n := range c.notices {

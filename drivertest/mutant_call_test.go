@@ -2,12 +2,14 @@ package drivertest
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/book"
+	"github.com/holdfast-go/holdfast/internal/newer"
 )
 
 // callMutants go wrong with what people see, with contexts, batches and many
@@ -108,6 +110,28 @@ var callMutants = []mutant{
 			}
 			return breaks(b, m, id)
 		}
+	}},
+
+	{"ends what it cannot read", "format/newer", func(w *ways) {
+		meets := w.meets
+		w.meets = func(c driver.Claim) error {
+			if c.ID == "" { // Break
+				return nil
+			}
+			return meets(c)
+		}
+	}},
+	{"goes on to wait for a claim that it cannot read", "format/newer-meanwhile", func(w *ways) {
+		meets := w.meets
+		w.meets = func(c driver.Claim) error {
+			if c.Wait {
+				return nil
+			}
+			return meets(c)
+		}
+	}},
+	{"takes what it cannot read for gone", "format/newer-meanwhile", func(w *ways) {
+		w.meets = func(c driver.Claim) error { return errors.Join(newer.Check(c.Key, 2, 1, newer.Passes), driver.ErrLost) }
 	}},
 
 	{"does not tell of what was broken", "notify/break", func(w *ways) {

@@ -12,6 +12,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
+
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 const (
@@ -128,10 +130,10 @@ func overdue(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// final reports whether an error is a refusal by etcd: nothing was carried out, and a
-// retry would fail the same way.
+// final reports whether an error is a refusal by etcd, or of a queue that cannot be read:
+// nothing was carried out, and a retry would fail the same way.
 func final(err error) bool {
-	if errors.Is(err, errReplaced) {
+	if errors.Is(err, errReplaced) || errors.Is(err, driver.ErrUnwritten) {
 		return true
 	}
 	var refused rpctypes.EtcdError

@@ -63,7 +63,7 @@ func span(c driver.Claim) int {
 // TTL, whatever its lease.
 func (s *Store) record(c *claim) record {
 	return record{
-		ID: c.ID, Weight: c.Weight, Limit: c.Limit, TTL: c.TTL, Span: c.span, Phase: c.phase,
+		Format: format, ID: c.ID, Weight: c.Weight, Limit: c.Limit, TTL: c.TTL, Span: c.span, Phase: c.phase,
 		Client: s.id, Since: c.since, Owner: c.Owner, Note: c.Note,
 	}
 }

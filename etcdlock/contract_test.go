@@ -1,6 +1,8 @@
 package etcdlock_test
 
 import (
+	"crypto/rand"
+	"sync"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -22,9 +24,17 @@ func opening(url string) drivertest.Harness {
 func TestContract(t *testing.T) {
 	t.Parallel()
 	h := opening(shared.URL())
+	var prefixes sync.Map // by rule: the records of a newer release disturb other rules
+	prefix := func(t testing.TB) string {
+		own, _ := prefixes.LoadOrStore(t, rand.Text()+"/")
+		return own.(string)
+	}
+	admin := admin(t, shared.Direct())
+	h.Open = func(t testing.TB) driver.Store { return opened(t, shared.URL()+"?prefix="+prefix(t)) }
+	h.Newer = func(t testing.TB, key string) func() string { return newer(t, admin, prefix(t), key) }
 	h.Linked = func(t testing.TB) (driver.Store, drivertest.Link) {
 		p := servers.StartProxy(t, shared.Direct())
-		return opening("etcd://" + p.Addr()).Open(t), p
+		return opened(t, "etcd://"+p.Addr()+"?prefix="+prefix(t)), p
 	}
 	drivertest.Run(t, h)
 }

@@ -8,6 +8,8 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/holdfast-go/holdfast/internal/newer"
 )
 
 // together is how many claims are erased in one step, each with at most two operations.
@@ -106,7 +108,10 @@ func (s *Store) readAll(ctx context.Context, some []*removal) (map[string]view, 
 	}
 	views := make(map[string]view, len(keys))
 	for i, key := range keys {
-		l, err := readLine(a.kvs(i).Kvs)
+		l, err := readLine(key, a.kvs(i).Kvs)
+		if errors.As(err, new(*newer.Error)) {
+			err = nil // The claim to remove is of this release.
+		}
 		views[key] = view{line: l, rev: a.Header.Revision}
 		for _, r := range some {
 			if r.key == key && r.open() {

@@ -44,7 +44,7 @@ func (s *Store) read(ctx context.Context, key string) (v view, err error) {
 		return v, err
 	}
 	v.rev = a.Header.Revision
-	v.line, err = readLine(a.kvs(0).Kvs)
+	v.line, err = readLine(key, a.kvs(0).Kvs)
 	return v, err
 }
 

@@ -3,6 +3,7 @@ package etcdlock
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -11,10 +12,16 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/newer"
 )
+
+// format is the version of a record. A later format may change every field but format, and
+// how claims relate: a queue with a claim of a later format cannot be read.
+const format = 1
 
 // A record is the value of a claim in etcd.
 type record struct {
+	Format int64         `json:"format"`
 	ID     string        `json:"id"`
 	Weight int64         `json:"weight"`
 	Limit  int64         `json:"limit"`
@@ -51,26 +58,35 @@ type place struct {
 // computes the same result, so no client has to write the holder down.
 type line []place
 
-// readLine reads the claims on a key.
-func readLine(kvs []*mvccpb.KeyValue) (line, error) {
-	l := make(line, 0, len(kvs))
+// readLine reads the claims on a key. If some claims are of a newer release, the error says
+// so, and the queue has the other claims.
+func readLine(key string, kvs []*mvccpb.KeyValue) (l line, unread error) {
+	l = make(line, 0, len(kvs))
 	for _, kv := range kvs {
-		p, err := readPlace(kv)
-		if err != nil {
+		p, err := readPlace(key, kv)
+		switch {
+		case errors.As(err, new(*newer.Error)):
+			unread = err
+		case err != nil:
 			return nil, err
+		default:
+			l = append(l, p)
 		}
-		l = append(l, p)
 	}
 	slices.SortFunc(l, func(a, b place) int { return cmp.Compare(a.rev, b.rev) })
-	return l, nil
+	return l, unread
 }
 
-func readPlace(kv *mvccpb.KeyValue) (place, error) {
+func readPlace(key string, kv *mvccpb.KeyValue) (place, error) {
 	p := place{name: string(kv.Key), rev: kv.CreateRevision, mod: kv.ModRevision, lease: clientv3.LeaseID(kv.Lease)}
-	if err := json.Unmarshal(kv.Value, &p.record); err != nil {
+	err := json.Unmarshal(kv.Value, &p.record)
+	if p.Format > format { // Other fields may have other types.
+		return place{}, newer.Check(key, p.Format, format, newer.Passes)
+	}
+	if err != nil {
 		return place{}, fmt.Errorf("key %q of etcd is none of ours, give Holdfast a prefix of its own: %w", p.name, err)
 	}
-	return p, nil
+	return p, newer.Check(key, p.Format, format, newer.Passes)
 }
 
 // fit returns how many claims at the front fit beside each other.

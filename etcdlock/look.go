@@ -2,10 +2,14 @@ package etcdlock
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // A view is the state of a key in etcd, for a request.
@@ -67,7 +71,7 @@ func (a *ask) looks() []clientv3.Op {
 func (a *ask) view(r answer) (v view, err error) {
 	v.rev = r.Header.Revision
 	v.buried = len(r.kvs(1).Kvs) > 0
-	v.line, err = readLine(r.kvs(0).Kvs)
+	v.line, err = readLine(a.Key, r.kvs(0).Kvs)
 	return v, err
 }
 
@@ -136,7 +140,7 @@ func (a *ask) join(ctx context.Context, v *view) (mine bool, err error) {
 			r.Responses = r.Responses[1:]
 		}
 		if *v, err = a.view(r); err != nil {
-			return false, err
+			return false, standing(err)
 		}
 	}
 	return v.index(a.ID) >= 0, nil
@@ -175,9 +179,18 @@ func (a *ask) agree(ctx context.Context, v *view) error {
 			r.Responses = r.Responses[puts:]
 		}
 		if *v, err = a.view(r); err != nil {
-			return err
+			return standing(err)
 		}
 	}
+}
+
+// standing returns the error of a view for a claim that is in etcd, or may be. Then the error
+// of a newer claim in the queue does not say that nothing was written.
+func standing(err error) error {
+	if errors.Is(err, driver.ErrUnwritten) {
+		return fmt.Errorf("%w: %s", driver.ErrInvalid, err)
+	}
+	return err
 }
 
 // avoid gives the claim a new name if the queue already contains its name.

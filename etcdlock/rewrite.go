@@ -40,9 +40,9 @@ func (s *Store) rewrite(ctx context.Context, e *claim, l *lease, leave bool) err
 		if len(kvs) == 0 || kvs[0].CreateRevision != rev {
 			return s.gone(ctx, e.Claim)
 		}
-		p, err := readPlace(kvs[0])
+		p, err := readPlace(e.Key, kvs[0])
 		if err != nil {
-			return err
+			return standing(err)
 		}
 		if p.Left && !leave {
 			return errLeft

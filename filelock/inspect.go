@@ -58,7 +58,7 @@ func (s *Store) Keys(ctx context.Context, prefix string) iter.Seq2[string, error
 				errs = append(errs, err)
 				break
 			}
-			st, at, err := s.peekFile(filepath.Join(s.dir, name))
+			st, at, err := s.peekFile(filepath.Join(s.dir, name), name)
 			if err != nil {
 				errs = append(errs, err)
 				continue
@@ -143,14 +143,15 @@ func (s *Store) ring(session string) {
 // written.
 func (s *Store) peek(key string) (state, anchor, error) {
 	path := filepath.Join(s.dir, fileName(key))
-	st, at, err := s.peekFile(path)
+	st, at, err := s.peekFile(path, key)
 	if err == nil && st.key != key && st.key != "" {
 		err = of(path, errOtherKey)
 	}
 	return st, at, err
 }
 
-func (s *Store) peekFile(path string) (st state, at anchor, err error) {
+// peekFile is peek by path. key is for an error alone.
+func (s *Store) peekFile(path, key string) (st state, at anchor, err error) {
 	h, err := safefile.Open(path, false)
 	if err != nil {
 		return st, at, err
@@ -163,7 +164,7 @@ func (s *Store) peekFile(path string) (st state, at anchor, err error) {
 		var page [pageSize]byte
 		var from slot
 		at = s.here()
-		if from, _, err = readRecord(h, &page); err == nil {
+		if from, _, err = readRecord(h, key, &page); err == nil {
 			if from.seq > 0 {
 				err = st.decode(from.text, from.written, at)
 			}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/book"
+	"github.com/holdfast-go/holdfast/internal/newer"
 	"github.com/holdfast-go/holdfast/internal/safefile"
 )
 
@@ -23,9 +24,12 @@ import (
 //
 // Numbers are little-endian. The checksum covers the header before it, and the
 // text. The valid slot with the larger seq counts.
+//
+// A later format may change the text alone: a release that cannot read the text must still
+// find out which slot counts, and of which format it is.
 const (
-	magic   = "holdfast"
-	version = 1
+	magic  = "holdfast"
+	format = 1 // the version of the record
 
 	pageSize   = 4096
 	slotSize   = pageSize / 2
@@ -42,7 +46,6 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 var (
 	errGarbage  = permanent{errors.New("it is damaged or no lock file; if no process uses it, remove it")}
-	errNewer    = permanent{fmt.Errorf("it was written by a newer version of this package than %d", version)}
 	errOtherKey = permanent{errors.New("it belongs to another key; if no process uses it, remove it")}
 	errTooLong  = fmt.Errorf("more claims than fit into %d bytes", maxText)
 )
@@ -54,9 +57,9 @@ type slot struct {
 	text    []byte
 }
 
-// readRecord returns the version that counts, and the slot to write next. The result may
-// share memory with page.
-func readRecord(h safefile.Handle, page *[pageSize]byte) (s slot, next int, err error) {
+// readRecord returns the version that counts of the record of a key, and the slot to write
+// next. The result may share memory with page.
+func readRecord(h safefile.Handle, key string, page *[pageSize]byte) (s slot, next int, err error) {
 	n, err := readAt(h, page[:], 0)
 	if err != nil {
 		return slot{}, 0, err
@@ -73,7 +76,7 @@ func readRecord(h safefile.Handle, page *[pageSize]byte) (s slot, next int, err 
 		first = 1
 	}
 	for _, i := range [...]int{first, 1 - first} {
-		if s, ok, err := readSlot(h, page, i); ok || err != nil {
+		if s, ok, err := readSlot(h, key, page, i); ok || err != nil {
 			return s, 1 - i, err
 		}
 	}
@@ -98,7 +101,7 @@ func sequence(page *[pageSize]byte, i int) uint64 {
 }
 
 // readSlot reads a slot and reports whether it is valid.
-func readSlot(h safefile.Handle, page *[pageSize]byte, i int) (slot, bool, error) {
+func readSlot(h safefile.Handle, key string, page *[pageSize]byte, i int) (slot, bool, error) {
 	header, rest := page[i*slotSize:][:headerSize], page[i*slotSize+headerSize:][:inline]
 	length := int(binary.LittleEndian.Uint32(header[12:]))
 	var text []byte
@@ -118,8 +121,8 @@ func readSlot(h safefile.Handle, page *[pageSize]byte, i int) (slot, bool, error
 	if checksum(header, text) != binary.LittleEndian.Uint32(header[crcAt:]) {
 		return slot{}, false, nil
 	}
-	if binary.LittleEndian.Uint16(header[8:]) != version {
-		return slot{}, false, errNewer
+	if err := newer.Check(key, int64(binary.LittleEndian.Uint16(header[8:])), format, newer.Stays); err != nil {
+		return slot{}, false, err
 	}
 	return slot{
 		seq: sequence(page, i),
@@ -136,7 +139,7 @@ func (s slot) write(h safefile.Handle, i int, buf []byte) error {
 	header, text := buf[:headerSize], buf[headerSize:]
 	clear(header)
 	copy(header, magic)
-	binary.LittleEndian.PutUint16(header[8:], version)
+	binary.LittleEndian.PutUint16(header[8:], format)
 	binary.LittleEndian.PutUint32(header[12:], uint32(len(text)))
 	binary.LittleEndian.PutUint64(header[16:], s.seq)
 	binary.LittleEndian.PutUint64(header[24:], uint64(s.written.Now))

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/internal/book"
+	"github.com/holdfast-go/holdfast/internal/newer"
 	"github.com/holdfast-go/holdfast/internal/safefile"
 )
 
@@ -28,7 +29,7 @@ func (s shelf) write(letter string, length int) {
 	h := s.open()
 	defer h.Close()
 	var page [pageSize]byte
-	last, next, err := readRecord(h, &page)
+	last, next, err := readRecord(h, "key", &page)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -55,7 +56,7 @@ func (s shelf) read() (slot, error) {
 	h := s.open()
 	defer h.Close()
 	var page [pageSize]byte
-	version, _, err := readRecord(h, &page)
+	version, _, err := readRecord(h, "key", &page)
 	version.text = slices.Clone(version.text)
 	return version, err
 }
@@ -217,15 +218,15 @@ func TestRecordOfANewerVersion(t *testing.T) {
 	header[8]++
 	sign(header, text)
 	s.put(b)
-	if version, err := s.read(); !errors.Is(err, errNewer) {
-		t.Errorf("read version %d, %v, want %v", version.seq, err, errNewer)
+	if version, err := s.read(); !errors.As(err, new(*newer.Error)) {
+		t.Errorf("read version %d, %v, want an error that names the format", version.seq, err)
 	}
 }
 
 // FuzzRecord reads what anybody may have written into a lock file: the
 // beginnings of its slots and of an area, checksums right or wrong.
 func FuzzRecord(f *testing.F) {
-	header := append([]byte(magic), version, 0, 0, 0, 5, 0, 0, 0, 1)
+	header := append([]byte(magic), format, 0, 0, 0, 5, 0, 0, 0, 1)
 	f.Add(header, []byte("text"), uint(pageSize), true)
 	f.Add(header, append(header[:10:10], flagFar, 0, 4, 0, 0, 0, 9), uint(pageSize+maxText+9), true)
 	f.Add([]byte("Dear diary,"), []byte{}, uint(50), false)
@@ -245,7 +246,7 @@ func FuzzRecord(f *testing.F) {
 		switch version, err := s.read(); {
 		case err == nil && version.seq == 0 && strings.Trim(string(content), "\x00"+magic) != "":
 			t.Errorf("%q counts as fresh", content)
-		case err != nil && !errors.Is(err, errGarbage) && !errors.Is(err, errNewer):
+		case err != nil && !errors.Is(err, errGarbage) && !errors.As(err, new(*newer.Error)):
 			t.Errorf("%q is refused by %v", content, err)
 		}
 		if !bytes.Equal(s.bytes(), content) {

@@ -77,7 +77,7 @@ func (s *Store) enter(ctx context.Context, key string, create bool) (*section, e
 }
 
 func (sec *section) load() (err error) {
-	sec.slot, sec.next, err = readRecord(sec.file.h, &sec.page)
+	sec.slot, sec.next, err = readRecord(sec.file.h, sec.file.key, &sec.page)
 	if err != nil {
 		return err
 	}

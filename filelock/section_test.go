@@ -22,7 +22,7 @@ func TestClaimOfAnotherHost(t *testing.T) {
 			a.must(err)
 			defer h.Close()
 			var page [pageSize]byte
-			version, next, err := readRecord(h, &page)
+			version, next, err := readRecord(h, "key", &page)
 			a.must(err)
 			var st state
 			a.must(st.load(version, "key", a.here()))

@@ -29,7 +29,8 @@ func (d *dirs) open(t testing.TB) driver.Store {
 
 func TestContract(t *testing.T) {
 	t.Parallel()
-	drivertest.Run(t, drivertest.Harness{Open: new(dirs).open, Lacks: drivertest.Outlive})
+	d := new(dirs)
+	drivertest.Run(t, drivertest.Harness{Open: d.open, Newer: d.newer, Lacks: drivertest.Outlive})
 }
 
 // Without events, as on a network file system or another system than Linux.

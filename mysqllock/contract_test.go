@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/drivertest"
+	"github.com/holdfast-go/holdfast/internal/goldentest"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
@@ -46,6 +47,19 @@ type table struct {
 	once sync.Once
 }
 
+// rowsOf is a table of the server, to read and write by SQL.
+func rowsOf(s driver.Store, table string) goldentest.Table {
+	return goldentest.Table{Store: s, Name: table, Exec: func(statement string) { shared.Must(statement) }, Query: shared.Must}
+}
+
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	s := servers.Insist(t, func(ctx context.Context) (driver.Store, error) { return driver.Open(ctx, server+"?table=golden") })
+	t.Cleanup(func() { s.Close() })
+	servers.Insist(t, func(ctx context.Context) (any, error) { return nil, s.(*Store).Create(ctx) })
+	rowsOf(s, "golden").Golden(t)
+}
+
 func TestContract(t *testing.T) {
 	var tables sync.Map
 	open := func(t testing.TB, url string) driver.Store {
@@ -62,6 +76,10 @@ func TestContract(t *testing.T) {
 	drivertest.Run(t, drivertest.Harness{
 		Lacks: drivertest.Watch | drivertest.Notify,
 		Open:  func(t testing.TB) driver.Store { return open(t, server) },
+		Newer: func(t testing.TB, key string) func() string {
+			made, _ := tables.Load(t)
+			return rowsOf(nil, made.(*table).name).Newer(key)
+		},
 		Linked: func(t testing.TB) (driver.Store, drivertest.Link) {
 			p, url := linked(t)
 			return open(t, url), p

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/drivertest"
+	"github.com/holdfast-go/holdfast/internal/goldentest"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
@@ -37,6 +38,18 @@ type table struct {
 	once sync.Once
 }
 
+// rows is a table of the server, to read and write by SQL.
+func rows(s driver.Store, table string) goldentest.Table {
+	return goldentest.Table{Store: s, Name: table, Exec: func(statement string) { server.Must(statement) }, Query: server.Must}
+}
+
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	s := opened(t, server.URL()+"&table=golden")
+	servers.Insist(t, func(ctx context.Context) (any, error) { return nil, s.Create(ctx) })
+	rows(s.(*Store), "golden").Golden(t)
+}
+
 // Worth 20 s: the whole contract, most of whose rules wait for a TTL or for a server that is silent.
 func TestContract(t *testing.T) {
 	var tables sync.Map
@@ -53,6 +66,10 @@ func TestContract(t *testing.T) {
 	}
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Store { return open(t, server.URL()) },
+		Newer: func(t testing.TB, key string) func() string {
+			made, _ := tables.Load(t)
+			return rows(nil, `"`+made.(*table).name+`"`).Newer(key)
+		},
 		Linked: func(t testing.TB) (driver.Store, drivertest.Link) {
 			p, url := linked(t)
 			return open(t, url), p

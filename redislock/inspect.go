@@ -2,6 +2,7 @@ package redislock
 
 import (
 	"context"
+	"errors"
 	"iter"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -9,8 +10,8 @@ import (
 
 // Holders implements [driver.Inspector].
 func (s *Store) Holders(ctx context.Context, key string) ([]driver.Holder, error) {
-	claims, err := s.claims(ctx, key)
-	if err != nil {
+	claims, unread, err := s.claims(ctx, key)
+	if err = errors.Join(err, unread); err != nil {
 		return nil, err
 	}
 	holders := make([]driver.Holder, len(claims[0]))
@@ -20,37 +21,39 @@ func (s *Store) Holders(ctx context.Context, key string) ([]driver.Holder, error
 	return holders, nil
 }
 
-// claims returns the live claims of each key.
-func (s *Store) claims(ctx context.Context, keys ...string) ([][]claim, error) {
+// claims returns the live claims of each key. unread is about the keys whose records a newer
+// release has written: no claims are returned of these.
+func (s *Store) claims(ctx context.Context, keys ...string) (all [][]claim, unread, err error) {
 	if err := s.usable(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	calls := make([]Command, len(keys))
 	for i, key := range keys {
 		calls[i] = holdersScript.call(s.names.all(key, "")[:3])
 	}
-	all := make([][]claim, len(keys))
+	all = make([][]claim, len(keys))
 	for i, r := range eval(ctx, s.conn, holdersScript, calls...) {
 		if r.Err != nil {
-			return nil, r.Err
+			return nil, nil, r.Err
 		}
+		unread = errors.Join(unread, unknown(r.Value, keys[i]))
 		list, _ := r.Value.([]any)
 		for _, e := range list {
 			fields, _ := e.([]any)
 			c, ok := holder(fields)
 			if !ok {
-				return nil, errReply
+				return nil, nil, errReply
 			}
 			all[i] = append(all[i], c)
 		}
 	}
-	return all, nil
+	return all, unread, nil
 }
 
 // Break implements [driver.Inspector].
 func (s *Store) Break(ctx context.Context, key, id string) error {
-	claims, err := s.claims(ctx, key)
-	if err != nil {
+	claims, unread, err := s.claims(ctx, key)
+	if err = errors.Join(err, unread); err != nil {
 		return err
 	}
 	for _, c := range claims[0] {
@@ -66,6 +69,9 @@ func (s *Store) breakClaim(ctx context.Context, key, id string) error {
 	r := eval(ctx, s.conn, breakScript, call)[0]
 	if r.Err != nil {
 		return r.Err
+	}
+	if err := unknown(r.Value, key); err != nil {
+		return err
 	}
 	text, ok := r.Value.(string)
 	if !ok {
@@ -85,6 +91,7 @@ func (s *Store) breakClaim(ctx context.Context, key, id string) error {
 func (s *Store) Keys(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		seen := make(map[string]bool)
+		var later error // about records that cannot be read, which hide no key
 		for names, err := range s.scan(ctx, prefix) {
 			if err != nil {
 				yield("", err)
@@ -97,7 +104,8 @@ func (s *Store) Keys(ctx context.Context, prefix string) iter.Seq2[string, error
 					keys = append(keys, key)
 				}
 			}
-			claims, err := s.claims(ctx, keys...)
+			claims, unread, err := s.claims(ctx, keys...)
+			later = errors.Join(later, unread)
 			if err != nil {
 				yield("", err)
 				return
@@ -107,6 +115,9 @@ func (s *Store) Keys(ctx context.Context, prefix string) iter.Seq2[string, error
 					return
 				}
 			}
+		}
+		if later != nil {
+			yield("", later)
 		}
 	}
 }

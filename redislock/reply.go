@@ -9,10 +9,23 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/newer"
 )
 
 // errReply is for answers that none of the scripts gives.
 var errReply = errors.New("the reply is not what the script returns: has something changed its keys?")
+
+// format is the version of a record: of the names of the fields of "held", and of the places
+// in line. See lua/claim.lua.
+const format = 1
+
+// unknown reads the reply of a script that has met the record of a newer release.
+func unknown(v any, key string) error {
+	if n, ok := v.(int64); ok && n < 0 {
+		return newer.Check(key, -n, format, newer.Passes)
+	}
+	return nil
+}
 
 // ints reads a reply that is a list of numbers.
 func ints(v any) []int64 {
@@ -32,6 +45,9 @@ func ints(v any) []int64 {
 func granted(r Reply, c driver.Claim, n names) (driver.Grant, error) {
 	if r.Err != nil {
 		return driver.Grant{}, r.Err
+	}
+	if err := unknown(r.Value, c.Key); err != nil {
+		return driver.Grant{}, err
 	}
 	if token, ok := r.Value.(int64); ok {
 		return driver.Grant{OK: true, Fence: uint64(token), Span: span(c), TTL: c.TTL}, nil
@@ -73,7 +89,7 @@ func outOfBounds(r Reply, c driver.Claim, n names) error {
 }
 
 // kept reads the reply of a script that returns 1 if the claim was there.
-func kept(r Reply) error {
+func kept(r Reply, key string) error {
 	switch {
 	case r.Err != nil:
 		return r.Err
@@ -82,7 +98,7 @@ func kept(r Reply) error {
 	case r.Value == int64(0):
 		return driver.ErrLost
 	}
-	return errReply
+	return cmp.Or(unknown(r.Value, key), errReply)
 }
 
 // renewed reads the reply of renew about its nth claim, or of raise.
@@ -96,7 +112,7 @@ func renewed(r Reply, nth int, c driver.Claim, n names) error {
 	case list[nth] == int64(-1):
 		return outOfBounds(r, c, n)
 	}
-	return kept(Reply{Value: list[nth]})
+	return kept(Reply{Value: list[nth]}, c.Key)
 }
 
 // A claim is a driver.Holder with the claim's id, which only the store may know.

@@ -168,7 +168,7 @@ func (s *Store) Release(ctx context.Context, cs []driver.Claim) []error {
 	if len(cs) == 1 && s.releases != nil && !cs[0].Late {
 		r, joined, done := s.releases.join(ctx, cs[0].Key, cs[0].ID, terms{})
 		if joined {
-			errs[0] = kept(r)
+			errs[0] = kept(r, cs[0].Key)
 			return errs
 		}
 		defer done()
@@ -182,7 +182,7 @@ func (s *Store) Release(ctx context.Context, cs []driver.Claim) []error {
 		calls[i] = releaseScript.call(s.names.all(c.Key, c.ID), c.ID, itoa(late.Milliseconds()))
 	}
 	for i, r := range eval(ctx, s.conn, releaseScript, calls...) {
-		errs[i] = kept(r)
+		errs[i] = kept(r, cs[i].Key)
 	}
 	return errs
 }

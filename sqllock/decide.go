@@ -40,7 +40,7 @@ func (s *Store) decide(ctx context.Context, key string, r rule) error {
 		if err != nil {
 			return err
 		}
-		b, err := from.book(floor)
+		b, err := from.book(key, floor)
 		if err != nil {
 			return err
 		}
@@ -74,11 +74,11 @@ var errOpen = fmt.Errorf("%w: autocommit is off, so that no lock would be kept u
 func (s *Store) load(ctx context.Context, key string) (m book.Moment, floor int64, r row, err error) {
 	var now, commits int64
 	r, err = only(ctx, s, loadRow, false, []any{escape(key)}, func(scan Scan) (row, error) {
-		var lowest, version, fence, since, until sql.NullInt64
+		var lowest, version, format, fence, since, until sql.NullInt64
 		var sole, claims sql.NullString
-		err := scan(&now, &commits, &lowest, &version, &fence, &sole, &since, &until, &claims)
+		err := scan(&now, &commits, &lowest, &version, &format, &fence, &sole, &since, &until, &claims)
 		floor = lowest.Int64
-		return row{version.Int64, fence.Int64, sole.String, since.Int64, until.Int64, claims.String}, err
+		return row{version.Int64, format.Int64, fence.Int64, sole.String, since.Int64, until.Int64, claims.String}, err
 	})
 	if err == nil && commits == 0 {
 		err = errOpen

@@ -129,7 +129,7 @@ func (d *Dialect) compiler(table string) (func(text string) string, error) {
 	if err != nil {
 		return nil, err
 	}
-	words := strings.NewReplacer("{table}", name, "{view}", view, "{now}", d.now, "{greatest}", d.greatest, "{keep}", d.keep, "{commits}", d.commits)
+	words := strings.NewReplacer("{table}", name, "{view}", view, "{now}", d.now, "{greatest}", d.greatest, "{keep}", d.keep, "{commits}", d.commits, "{format}", strconv.Itoa(format))
 	return func(text string) string {
 		text = words.Replace(text)
 		if strings.Contains(text, d.now) {

@@ -2,6 +2,7 @@ package sqllock
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"strings"
 	"time"
@@ -16,7 +17,7 @@ func (s *Store) Holders(ctx context.Context, key string) ([]driver.Holder, error
 	if err != nil {
 		return nil, err
 	}
-	b, err := r.book(floor)
+	b, err := r.book(key, floor)
 	if err != nil {
 		return nil, err
 	}
@@ -28,35 +29,30 @@ func (s *Store) Holders(ctx context.Context, key string) ([]driver.Holder, error
 func (s *Store) Keys(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		prefix, from := escape(prefix), escape(prefix)
-		for {
-			keys, last, err := s.page(ctx, from)
+		var unread []error // come last, and hide no key
+		for more := true; more; {
+			rows, err := query(ctx, s, listRows, false, []any{from}, readEntry)
 			if err != nil {
 				yield("", err)
 				return
 			}
-			for _, key := range keys {
-				if !strings.HasPrefix(key, prefix) || !yield(unescape(key), nil) {
+			more = false
+			for _, e := range rows {
+				from = e.name + "\x01" // the next possible name, since names have no NUL
+				if more = strings.HasPrefix(e.name, prefix); !more {
+					break
+				}
+				if e.err != nil {
+					unread = append(unread, e.err)
+				} else if e.book.Live(e.now) && !yield(unescape(e.name), nil) {
 					return
 				}
 			}
-			if last == "" || !strings.HasPrefix(last, prefix) {
-				return
-			}
-			from = last + "\x01" // the next possible name, since names have no NUL
+		}
+		if err := errors.Join(unread...); err != nil {
+			yield("", err)
 		}
 	}
-}
-
-// page returns the names of live keys in order, and the last name read, "" at the end.
-func (s *Store) page(ctx context.Context, from string) (live []string, last string, err error) {
-	rows, err := query(ctx, s, listRows, false, []any{from}, readEntry)
-	for _, e := range rows {
-		last = e.name
-		if e.book.Live(e.now) {
-			live = append(live, e.name)
-		}
-	}
-	return live, last, err
 }
 
 // An entry is a row with its name, as of now.
@@ -64,17 +60,18 @@ type entry struct {
 	now  time.Duration
 	name string
 	book *book.Book
+	err  error // why there is no book; other rows can be read
 }
 
 func readEntry(scan Scan) (e entry, err error) {
 	var now int64
 	var r row
-	if err := scan(&now, &e.name, &r.version, &r.fence, &r.sole, &r.since, &r.until, &r.claims); err != nil {
+	if err := scan(&now, &e.name, &r.version, &r.format, &r.fence, &r.sole, &r.since, &r.until, &r.claims); err != nil {
 		return e, err
 	}
 	e.now = span(now)
-	e.book, err = r.book(0)
-	return e, err
+	e.book, e.err = r.book(unescape(e.name), 0)
+	return e, nil
 }
 
 // Break implements [driver.Inspector].

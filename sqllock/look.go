@@ -67,6 +67,12 @@ func (p *Pushing) lookAt(ctx context.Context, groups map[string][]*watcher) erro
 		if !ok {
 			e.book = new(book.Book)
 		}
+		if e.err != nil {
+			for _, w := range group {
+				p.wake(w, driver.Grant{}) // to retry, which says why
+			}
+			continue
+		}
 		p.tell(book.Moment{Now: e.now, Wall: micros(e.now)}, e.book, group)
 	}
 	return nil

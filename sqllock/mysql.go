@@ -24,6 +24,7 @@ var MySQL = &Dialect{
 CREATE TABLE IF NOT EXISTS {table} (
 	name    varbinary(1024) NOT NULL PRIMARY KEY,
 	version bigint NOT NULL,
+	format  int    NOT NULL,
 	fence   bigint NOT NULL,
 	sole    varbinary(1024) NOT NULL,
 	since   bigint NOT NULL,

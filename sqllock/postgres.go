@@ -20,6 +20,7 @@ var Postgres = &Dialect{
 CREATE TABLE IF NOT EXISTS {table} (
 	name    text COLLATE "C" PRIMARY KEY,
 	version bigint NOT NULL,
+	format  int    NOT NULL,
 	fence   bigint NOT NULL,
 	sole    text   NOT NULL,
 	since   bigint NOT NULL,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/book"
+	"github.com/holdfast-go/holdfast/internal/newer"
 )
 
 // A row is the table's state of one key: a book, in one of two forms. Mostly one claim
@@ -15,13 +16,18 @@ import (
 // its times and token, and one statement can acquire, renew or release the claim without
 // a look at claims. Otherwise sole is empty and claims has everything.
 type row struct {
-	version int64 // 0 if the row does not exist
+	version int64 // counts the changes; 0 if the row does not exist
+	format  int64 // the version of the record
 	fence   int64 // the highest token given
 	sole    string
 	since   int64 // when the sole claim was granted
 	until   int64 // when everything in the row has expired, tombs included
 	claims  string
 }
+
+// format is the version of a row and the claims in it. A later format may change every column
+// but name, version and format.
+const format = 1
 
 // A page is the claims of a row. All times are in microseconds.
 type page struct {
@@ -55,13 +61,16 @@ type tomb struct {
 	Broken bool   `json:"broken,omitempty"`
 }
 
-// book returns the book of the row. floor is the highest token of the keys without a row.
-func (r *row) book(floor int64) (*book.Book, error) {
+// book returns the book of the row of a key. floor is the highest token of the keys without a row.
+func (r *row) book(key string, floor int64) (*book.Book, error) {
 	if highest := min(r.fence, floor); highest < 0 {
 		return nil, fmt.Errorf("%w: the table says that the highest fencing token given is %d (want a number from 0 to 2^53, no smaller than any token given)", driver.ErrInvalid, highest)
 	}
 	if r.version == 0 {
 		return &book.Book{Floor: uint64(floor)}, nil
+	}
+	if err := newer.Check(key, r.format, format, newer.Stays); err != nil {
+		return nil, err
 	}
 	var p page
 	if err := json.Unmarshal([]byte(r.claims), &p); err != nil || r.sole != "" && len(p.Held) != 1 {

@@ -68,7 +68,7 @@ func TestRowKeepsTheBook(t *testing.T) {
 				t.Fatal(err)
 			}
 			b.Pushed = nil
-			r := row{version: 1}
+			r := row{version: 1, format: format}
 			if err := r.fill(&b, at(0).Now); err != nil {
 				t.Fatal(err)
 			}
@@ -78,7 +78,7 @@ func TestRowKeepsTheBook(t *testing.T) {
 			if strings.Contains(r.claims+r.sole, "\x00") || strings.Contains(r.claims, `\u0000`) {
 				t.Errorf("the row has a NUL, which Postgres cannot keep: %q", r.claims)
 			}
-			again, err := r.book(0)
+			again, err := r.book("key", 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -122,11 +122,11 @@ func same(a, b book.Book) bool {
 // A row that has been mangled by hand is an error that says so.
 func TestMangledRow(t *testing.T) {
 	for _, r := range []row{
-		{version: 1, claims: `{"held":`},
-		{version: 1, claims: ``},
-		{version: 1, claims: `{}`, sole: "a"},
+		{version: 1, format: format, claims: `{"held":`},
+		{version: 1, format: format, claims: ``},
+		{version: 1, format: format, claims: `{}`, sole: "a"},
 	} {
-		if _, err := r.book(0); err == nil || !strings.Contains(err.Error(), "make no sense") {
+		if _, err := r.book("key", 0); err == nil || !strings.Contains(err.Error(), "make no sense") {
 			t.Errorf("%+v: %v", r, err)
 		}
 	}

@@ -27,6 +27,7 @@ var SQLite = &Dialect{
 CREATE TABLE IF NOT EXISTS {table} (
 	name    TEXT    NOT NULL PRIMARY KEY,
 	version INTEGER NOT NULL,
+	format  INTEGER NOT NULL,
 	fence   INTEGER NOT NULL,
 	sole    TEXT    NOT NULL,
 	since   INTEGER NOT NULL,

@@ -3,44 +3,45 @@ package sqllock
 import "strings"
 
 // The statements common to all engines. {now} is the engine's clock; {keep} is a function
-// that keeps a token for the caller, or nothing.
+// that keeps a token for the caller, or nothing. {format} is the format of the rows: a
+// statement that does not read a row before it writes the row leaves other formats alone.
 const (
 	// acquireRow acquires a row in which everything has expired.
 	acquireRow = `UPDATE {table} SET version = version + 1, fence = {keep}({greatest}(fence + 1, {now}) + ?), sole = ?, since = {now}, until = {now} + ?, claims = ?
-WHERE name = ? AND until <= {now} AND {commits} AND fence BETWEEN 0 AND 9007199254739999`
+WHERE name = ? AND until <= {now} AND {commits} AND fence BETWEEN 0 AND 9007199254739999 AND format = {format}`
 
 	// renewRows and releaseRows are for rows with a sole claim.
 	renewRows = `UPDATE {table} SET version = version + 1, until = {now} + ?
-WHERE name IN (?...) AND sole IN (?...) AND until > {now}`
+WHERE name IN (?...) AND sole IN (?...) AND until > {now} AND format = {format}`
 	releaseRows = `UPDATE {table} SET version = version + 1, sole = '', until = {now}, claims = '{}'
-WHERE name IN (?...) AND sole IN (?...) AND until > {now}`
+WHERE name IN (?...) AND sole IN (?...) AND until > {now} AND format = {format}`
 
 	// leftRows returns the remaining time of sole claims.
 	leftRows = `SELECT name, until - {now} FROM {table} WHERE name IN (?...) AND sole IN (?...)`
 
 	// loadRow always returns one row. The row without a name has the highest token of all
 	// keys whose row was deleted.
-	loadRow = `SELECT {now}, CASE WHEN {commits} THEN 1 ELSE 0 END, f.fence, l.version, l.fence, l.sole, l.since, l.until, l.claims
+	loadRow = `SELECT {now}, CASE WHEN {commits} THEN 1 ELSE 0 END, f.fence, l.version, l.format, l.fence, l.sole, l.since, l.until, l.claims
 FROM (SELECT 1 AS one) o LEFT JOIN {table} f ON f.name = '' LEFT JOIN {table} l ON l.name = ?`
 
-	floorRow  = `INSERT INTO {table} (name, version, fence, sole, since, until, claims) VALUES ('', 1, 0, '', 0, 0, '{}')`
-	insertRow = `INSERT INTO {table} (name, version, fence, sole, since, until, claims) VALUES (?, ?, ?, ?, ?, ?, ?)`
+	floorRow  = `INSERT INTO {table} (name, version, format, fence, sole, since, until, claims) VALUES ('', 1, {format}, 0, '', 0, 0, '{}')`
+	insertRow = `INSERT INTO {table} (name, version, format, fence, sole, since, until, claims) VALUES (?, ?, {format}, ?, ?, ?, ?, ?)`
 	updateRow = `UPDATE {table} SET version = version + 1, fence = ?, sole = ?, since = ?, until = ?, claims = ? WHERE name = ? AND version = ?`
 
-	listRows = `SELECT {now}, name, version, fence, sole, since, until, claims FROM {table}
+	listRows = `SELECT {now}, name, version, format, fence, sole, since, until, claims FROM {table}
 WHERE name >= ? AND name <> '' AND until > {now} ORDER BY name LIMIT 500`
 
-	someRows = `SELECT {now}, name, version, fence, sole, since, until, claims FROM {table} WHERE name IN (?...)`
+	someRows = `SELECT {now}, name, version, format, fence, sole, since, until, claims FROM {table} WHERE name IN (?...)`
 
 	// The row of a boot has the boot's beginning in since, see now.
 	readBoot  = `SELECT since FROM {table} WHERE name = ?`
-	writeBoot = `INSERT INTO {table} (name, version, fence, sole, since, until, claims)
-SELECT ?, 1, 0, '', max(?, coalesce(max(since), 0)) - ?, 9223372036854775807, '{}' FROM {table} WHERE true ON CONFLICT (name) DO NOTHING`
+	writeBoot = `INSERT INTO {table} (name, version, format, fence, sole, since, until, claims)
+SELECT ?, 1, {format}, 0, '', max(?, coalesce(max(since), 0)) - ?, 9223372036854775807, '{}' FROM {table} WHERE true ON CONFLICT (name) DO NOTHING`
 
 	// Rows without use for an hour are deleted; the highest of their tokens stays.
-	idleRows   = `SELECT name, fence FROM {table} WHERE until < {now} - 3600000000 AND name <> '' LIMIT 1000`
+	idleRows   = `SELECT name, fence FROM {table} WHERE until < {now} - 3600000000 AND name <> '' AND format = {format} LIMIT 1000`
 	raiseFloor = `UPDATE {table} SET version = version + 1, fence = {greatest}(fence, ?) WHERE name = ''`
-	deleteRows = `DELETE FROM {table} WHERE name IN (?...) AND until < {now} - 3600000000 AND fence <= ?`
+	deleteRows = `DELETE FROM {table} WHERE name IN (?...) AND until < {now} - 3600000000 AND fence <= ? AND format = {format}`
 )
 
 // expand gives a statement lists of n parameters.

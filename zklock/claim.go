@@ -245,7 +245,7 @@ func listed(ctx context.Context, call *zoo.Call) (l line, there bool, err error)
 // create does not create the node.
 func (s *Store) create(ctx context.Context, cl *claim) (line, error) {
 	if !cl.Wait {
-		blocked := func(l line) bool { return l.with(cl.Claim).blockers(len(l.places)) != nil }
+		blocked := func(l line) bool { return l.newest > 0 || l.with(cl.Claim).blockers(len(l.places)) != nil }
 		l, there, err := cl.session.glance(ctx, cl.dir)
 		if err == nil && blocked(l) {
 			l, there, err = cl.session.list(ctx, cl.dir)

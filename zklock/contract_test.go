@@ -23,6 +23,7 @@ func harness(addrs ...string) drivertest.Harness {
 	return drivertest.Harness{
 		MinTTL: MinTTL,
 		Open:   func(testing.TB) driver.Store { return must.Get(New(addrs, nil)) },
+		Newer:  func(t testing.TB, key string) func() string { return raw(t, addrs...).newer(key) },
 		Lacks:  drivertest.Raise | drivertest.Tombstones | drivertest.Outlive | drivertest.Roam,
 	}
 }

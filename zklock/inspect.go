@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,7 +37,7 @@ func (s *Store) holders(ctx context.Context, key string) ([]driver.Holder, error
 	}
 	dir := s.dir(key)
 	l, _, err := k.list(ctx, dir)
-	if err != nil {
+	if err = cmp.Or(err, l.unread(key)); err != nil {
 		return nil, err
 	}
 	requests := []zoo.Request{zoo.Get(dir)}
@@ -47,7 +48,7 @@ func (s *Store) holders(ctx context.Context, key string) ([]driver.Holder, error
 	if err != nil {
 		return nil, err
 	}
-	m, _ := marksIn(ctx, calls[0]) // for people only
+	m, _ := marksIn(ctx, key, calls[0]) // for people only
 	var all []driver.Holder
 	granted := l.granted()
 	for i, p := range l.places {
@@ -99,7 +100,8 @@ func (s *Store) Keys(ctx context.Context, prefix string) iter.Seq2[string, error
 					return
 				}
 				key, _ := keyOf(some[i])
-				if len(parseLine(call.Children()).places) > 0 && !yield(key, nil) {
+				l := parseLine(call.Children())
+				if (len(l.places) > 0 || l.newest > 0) && !yield(key, nil) {
 					return
 				}
 			}
@@ -155,7 +157,7 @@ func (s *Store) placeOf(ctx context.Context, key, id string) (*session, place, e
 		return nil, place{}, err
 	}
 	l, _, err := k.list(ctx, s.dir(key))
-	if err != nil {
+	if err = cmp.Or(err, l.unread(key)); err != nil {
 		return nil, place{}, err
 	}
 	at := l.find(id)

@@ -33,6 +33,9 @@ const looks = 3
 // judge grants or refuses a claim by its place in the queue.
 func (s *Store) judge(ctx context.Context, cl *claim, l line, begin time.Duration) (driver.Grant, error) {
 	for n := 1; ; n++ {
+		if err := l.unread(cl.Key); err != nil {
+			return driver.Grant{}, err
+		}
 		at := l.index(cl.node)
 		switch {
 		case cl.node == "":
@@ -131,6 +134,22 @@ func (s *Store) turnAway(ctx context.Context, cl *claim, l line) (driver.Grant, 
 	s.drop(cl)
 	s.mu.Unlock()
 	return refusal(ctx, calls[0], l.places[0]), nil
+}
+
+// withdraw ends the request for a claim, and removes its node, if created.
+func (s *Store) withdraw(ctx context.Context, cl *claim) error {
+	s.mu.Lock()
+	cl.state, cl.until = max(cl.state, leaving), s.clock.Now() // at once, if the removal fails
+	s.mu.Unlock()
+	if cl.node != "" {
+		if err := s.remove(ctx, cl); err != nil && !errors.Is(err, driver.ErrLost) {
+			return err
+		}
+	}
+	s.mu.Lock()
+	s.drop(cl)
+	s.mu.Unlock()
+	return nil
 }
 
 // refusal describes the claim in the way, if its node can still be read.

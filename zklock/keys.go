@@ -8,7 +8,7 @@ import (
 // The nodes of a key are
 //
 //	/chroot/prefix/KEY                            a container
-//	/chroot/prefix/KEY/WEIGHT-LIMIT-ID-NUMBER     a claim
+//	/chroot/prefix/KEY/1-WEIGHT-LIMIT-ID-NUMBER   a claim; 1 is the format
 //	/chroot/prefix/KEY/phase                      while readers hold: see phase.go
 //	/chroot/prefix/KEY/phase/ID                   a reader that holds
 //

@@ -8,7 +8,13 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/newer"
 )
+
+// format is the version of what the nodes of a key say: of the names of claims, which begin
+// with the format, and of the data of the key's node. A queue with a claim of a later format
+// cannot be read. A later format may change everything behind the format.
+const format = 1
 
 // A place is the node of a claim among the nodes of its key. The name contains
 // everything that other clients must know of the claim.
@@ -21,20 +27,30 @@ type place struct {
 
 // placeName returns the prefix of a claim's node name. The server appends the number.
 func placeName(c driver.Claim) string {
-	return fmt.Sprintf("%x-%x-%s-", c.Weight, c.Limit, driver.PublicID(c.ID))
+	return fmt.Sprintf("%d-%x-%x-%s-", format, c.Weight, c.Limit, driver.PublicID(c.ID))
 }
 
 // parsePlace reads the name of a node, false if the node is not a claim.
 func parsePlace(name string) (p place, ok bool) {
-	parts := strings.SplitN(name, "-", 4)
-	if len(parts) != 4 {
+	parts := strings.SplitN(name, "-", 5)
+	if len(parts) != 5 || formatOf(name) != format {
 		return p, false
 	}
-	weight, err1 := strconv.ParseInt(parts[0], 16, 64)
-	limit, err2 := strconv.ParseInt(parts[1], 16, 64)
-	number, err3 := strconv.ParseInt(parts[3], 10, 32)
+	weight, err1 := strconv.ParseInt(parts[1], 16, 64)
+	limit, err2 := strconv.ParseInt(parts[2], 16, 64)
+	number, err3 := strconv.ParseInt(parts[4], 10, 32)
 	ok = err1 == nil && err2 == nil && err3 == nil && 1 <= weight && weight <= limit && limit <= driver.MaxWeight
-	return place{name, weight, limit, parts[2], int32(number)}, ok
+	return place{name, weight, limit, parts[3], int32(number)}, ok
+}
+
+// formatOf returns the format of a node of a claim, 0 if the node is not a claim.
+func formatOf(name string) int64 {
+	first, _, _ := strings.Cut(name, "-")
+	found, err := strconv.ParseInt(first, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return found
 }
 
 func (p place) exclusive() bool { return p.weight == driver.MaxWeight }
@@ -43,7 +59,13 @@ func (p place) shared() bool    { return p.limit == driver.MaxWeight && p.weight
 // A line is the queue of claims on a key, in FIFO order.
 type line struct {
 	places []place
-	phase  bool // there is a phase of readers
+	phase  bool  // there is a phase of readers
+	newest int64 // the largest format of a claim, if larger than format
+}
+
+// unread returns why the queue of a key cannot be read.
+func (l line) unread(key string) error {
+	return newer.Check(key, max(l.newest, format), format, newer.Passes)
 }
 
 // parseLine reads the names of all nodes of a key.
@@ -51,6 +73,8 @@ func parseLine(names []string) (l line) {
 	for _, name := range names {
 		if p, ok := parsePlace(name); ok {
 			l.places = append(l.places, p)
+		} else if found := formatOf(name); found > format {
+			l.newest = max(l.newest, found)
 		}
 		l.phase = l.phase || name == phaseName
 	}

@@ -91,9 +91,15 @@ func TestBlockersAreFew(t *testing.T) {
 // leaves out what is none of ours.
 func TestParseLine(t *testing.T) {
 	l := parseLine([]string{
-		"1-1-b--2147483648", "1-1-a-2147483647", "phase", "lock-0000000001", "0-1-x-0000000001", "2-1-x-0000000001",
-		"1-20000000000-x-0000000001", "1-1-c--2147483647", "1-1-x-", "1-1-x-99999999999",
+		"1-1-1-b--2147483648", "1-1-1-a-2147483647", "phase", "lock-0000000001", "1-0-1-x-0000000001", "1-2-1-x-0000000001",
+		"1-1-20000000000-x-0000000001", "1-1-1-c--2147483647", "1-1-1-x-", "1-1-1-x-99999999999", "0-1-1-x-0000000001",
 	})
+	if err := l.unread("key"); err != nil {
+		t.Error(err)
+	}
+	if err := parseLine([]string{"1-1-1-a-0000000001", "12-anything"}).unread("key"); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "format 12") {
+		t.Errorf("with a claim of format 12: %v, want an ErrInvalid that names the format", err)
+	}
 	var ids []string
 	for _, p := range l.places {
 		ids = append(ids, p.id)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/holdfast-go/holdfast/internal/newer"
 	"github.com/holdfast-go/holdfast/internal/zoo"
 )
 
@@ -41,25 +42,30 @@ type marks struct {
 	version     int32 // of the node
 }
 
-func (m marks) String() string { return fmt.Sprintf("%d %d", m.phase, m.slot) }
+func (m marks) String() string { return fmt.Sprintf("%d %d %d", format, m.phase, m.slot) }
 
-func parseMarks(text string) (m marks, err error) {
+func parseMarks(key, text string) (m marks, err error) {
 	if text == "" {
 		return m, nil
 	}
-	if _, err := fmt.Sscanf(text, "%d %d", &m.phase, &m.slot); err != nil {
-		return m, fmt.Errorf("the node of a key says %q instead of two tokens: %w", text, err)
+	var found int64
+	_, err = fmt.Sscanf(text, "%d %d %d", &found, &m.phase, &m.slot)
+	if found > format {
+		return m, newer.Check(key, found, format, newer.Passes)
+	}
+	if err != nil {
+		return m, fmt.Errorf("the node of a key says %q instead of a format and two tokens: %w", text, err)
 	}
 	return m, nil
 }
 
 // marksIn returns the marks from the answer to a Get of the node of a key.
-func marksIn(ctx context.Context, call *zoo.Call) (marks, error) {
+func marksIn(ctx context.Context, key string, call *zoo.Call) (marks, error) {
 	if err := call.Wait(ctx); err != nil {
 		return marks{}, err
 	}
 	text, stat := call.Data()
-	m, err := parseMarks(text)
+	m, err := parseMarks(key, text)
 	m.version = stat.Version
 	return m, err
 }
@@ -70,7 +76,7 @@ func (cl *claim) readMarks(ctx context.Context) (marks, error) {
 	if err != nil {
 		return marks{}, err
 	}
-	return marksIn(ctx, call)
+	return marksIn(ctx, cl.Key, call)
 }
 
 // write returns the request that replaces the marks, unless the node has changed since.
@@ -133,7 +139,7 @@ func (s *Store) enterPhase(ctx context.Context, cl *claim) (uint64, error) {
 	case entered != nil && !errors.Is(entered, zoo.NodeExists): // a previous try may have entered the phase
 		return 0, entered
 	}
-	m, err := marksIn(ctx, calls[2])
+	m, err := marksIn(ctx, cl.Key, calls[2])
 	late := max(m.phase, cl.token)
 	switch {
 	case err != nil:

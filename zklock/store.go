@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/boottime"
+	"github.com/holdfast-go/holdfast/internal/newer"
 	"github.com/holdfast-go/holdfast/internal/zoo"
 )
 
@@ -192,6 +194,9 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 		var done bool
 		err = insist(ctx, func() (err error) {
 			g, done, err = s.acquire(ctx, cl, c, begin)
+			if errors.As(err, new(*newer.Error)) {
+				err = cmp.Or(s.withdraw(ctx, cl), err)
+			}
 			return err
 		})
 		cl.unlock()

@@ -61,7 +61,7 @@ type snapshot struct {
 type tuple map[string]any
 
 func newTable(w *World) Store {
-	floor := tuple{"name": "", "version": int64(1), "fence": int64(0), "sole": "", "since": int64(0), "until": int64(0), "claims": "{}"}
+	floor := tuple{"name": "", "version": int64(1), "format": int64(1), "fence": int64(0), "sole": "", "since": int64(0), "until": int64(0), "claims": "{}"}
 	return &table{
 		w: w, clock: newDrift(w.Rand("table")),
 		rows: map[string]tuple{"": floor}, words: make(map[string][]string),
@@ -221,7 +221,7 @@ func (t *table) run(st sqllock.Statement) (r result) {
 	case "SELECT": // loadRow is the only one, and what it joins is fixed
 		r.rows = [][]any{{p.now, int64(1), t.rows[""]["fence"]}}
 		row := t.rows[st.Args[0].(string)]
-		for _, column := range []string{"version", "fence", "sole", "since", "until", "claims"} {
+		for _, column := range []string{"version", "format", "fence", "sole", "since", "until", "claims"} {
 			r.rows[0] = append(r.rows[0], row[column])
 		}
 	case "INSERT":

@@ -5,7 +5,8 @@
 -- It returns the token if the claim holds with the span and the TTL that were
 -- asked for, {1, token, span, ttl} if with others; {0, floor, retry} if not, or
 -- {0, floor, retry, id, ends in, weight, limit, token, since, details} of a claim
--- in the way; {-1, what the floor says} if the token would be out of bounds.
+-- in the way; {-1, what the floor says} if the token would be out of bounds;
+-- -format if a newer release has written the record.
 -- Readers ask for a span of 1.
 
 -- include given
@@ -20,7 +21,7 @@ if redis.call('EXISTS', KEYS[1], KEYS[3], KEYS[4]) == 0 then
     return { -1, redis.call('GET', KEYS[5]) or '' }
   end
   redis.call('SET', KEYS[5], string.format('%.0f', first + span - 1))
-  redis.call('HSET', KEYS[1], 's' .. ARGV[1],
+  redis.call('HSET', KEYS[1], '1s' .. ARGV[1],
     string.format('0:%s:%s:%.0f:%s:%.0f::', ARGV[2], ARGV[3], first, span, now) .. ARGV[10])
   redis.call('PEXPIRE', KEYS[1], math.ceil(ARGV[4] / 1000))
   return first
@@ -60,7 +61,7 @@ local function refuse(all)
     end
     way = read_claim(value)
   end
-  return { 0, last, way.ends - now, all.first:sub(2), way.ends - now, way.weight, way.limit, way.fence, way.since, way.details }
+  return { 0, last, way.ends - now, all.first:sub(3), way.ends - now, way.weight, way.limit, way.fence, way.since, way.details }
 end
 
 -- enqueue gives the claim a place in line, or lets it keep the one it has. A
@@ -92,7 +93,10 @@ end
 if call('EXISTS', tomb) == 1 then
   return { 0, given(floor), call('PTTL', tomb) * 1000 }
 end
-local all = load(now)
+local all, format = load(now)
+if format then
+  return -format
+end
 if call('LLEN', line) == 0 and all.sum <= c.limit - c.weight then
   return grant(all)
 end

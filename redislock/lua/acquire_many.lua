@@ -24,7 +24,7 @@ local ttl = math.ceil(ARGV[3] / 1000)
 for n = 1, count do
   local held = KEYS[3 * n - 1]
   if fits and call('EXISTS', held, KEYS[3 * n], KEYS[3 * n + 1]) == 0 then
-    call('HSET', held, 's' .. ARGV[n + 5], before .. string.format('%.0f', token) .. after)
+    call('HSET', held, '1s' .. ARGV[n + 5], before .. string.format('%.0f', token) .. after)
     call('PEXPIRE', held, ttl)
     tokens[n], token = token, token + span
   else

@@ -46,7 +46,7 @@ local function prune(now, phase)
   local all = nothing()
   local fields = call('HGETALL', held)
   for i = 1, #fields, 2 do
-    if fields[i] ~= 'all' then
+    if fields[i] ~= '1all' then
       local c = read_claim(fields[i + 1])
       if c.ends <= now then
         call('HDEL', held, fields[i])
@@ -62,18 +62,23 @@ local function prune(now, phase)
     call('DEL', held)
   else
     all.phase = phase
-    call('HDEL', held, 'all') -- A full server allows this, and what comes after it.
-    call('HSET', held, 'all', all_text(all))
+    call('HDEL', held, '1all') -- A full server allows this, and what comes after it.
+    call('HSET', held, '1all', all_text(all))
   end
   return all
 end
 
 -- load returns what the claims that hold are together, without those that have
--- run out; and of an only one, "only".
+-- run out; and of an only one, "only". Of the record of a newer release it returns
+-- nil and the format, before the script has changed anything.
 local function load(now)
-  local fields = call('HGETALL', held)
+  local fields, head = call('HGETALL', held), call('LINDEX', line, 0)
+  local format = newer(fields[1]) or head and newer(call('HGET', places, head))
+  if format then
+    return nil, format
+  end
   if #fields == 2 then
-    local id, c = fields[1]:sub(2), read_claim(fields[2])
+    local id, c = fields[1]:sub(3), read_claim(fields[2])
     c.ends = now + left_of(held)
     local all = together(id, c)
     all.only = c
@@ -81,7 +86,7 @@ local function load(now)
   elseif #fields == 0 then
     return nothing()
   end
-  local all = read_all(call('HGET', held, 'all'))
+  local all = read_all(call('HGET', held, '1all'))
   if all.min <= now then
     return prune(now, all.phase)
   end
@@ -91,8 +96,8 @@ end
 -- join makes the only claim one of several, or one that is waited for.
 local function join(all)
   if all.only then
-    call('HSET', held, all.first, claim_text(all.only), 'all', all_text(all))
-    call('HDEL', held, 's' .. all.first:sub(2))
+    call('HSET', held, all.first, claim_text(all.only), '1all', all_text(all))
+    call('HDEL', held, '1s' .. all.first:sub(3))
     all.only = nil
   end
 end
@@ -103,10 +108,10 @@ local function admit(all, now, id, c, lasts, fence, span)
   join(all)
   all.sum = all.sum + c.weight
   if ends < all.min then
-    all.min, all.first = ends, 'c' .. id
+    all.min, all.first = ends, '1c' .. id
   end
   all.phase = shared(c) and fence or 0
-  call('HSET', held, 'all', all_text(all), 'c' .. id, claim_text({
+  call('HSET', held, '1all', all_text(all), '1c' .. id, claim_text({
     ends = ends, weight = c.weight, limit = c.limit, fence = fence, span = span, since = now, left = '', details = c.details,
   }))
   if free or left_of(held) < lasts then
@@ -114,13 +119,19 @@ local function admit(all, now, id, c, lasts, fence, span)
   end
 end
 
+-- standing returns a place in line, nil if there is none; nil and the format of one
+-- of a newer release.
 local function standing(id)
   local value = call('HGET', places, id)
+  local format = value and newer(value)
+  if format then
+    return nil, format
+  end
   return value and read_place(value)
 end
 
 local function stand(id, p)
-  local numbers = string.format('%.0f:%.0f:%.0f:%.0f:%.0f:%.0f:%.0f:%.0f:%.0f:',
+  local numbers = string.format('1:%.0f:%.0f:%.0f:%.0f:%.0f:%.0f:%.0f:%.0f:%.0f:',
     p.ends, p.weight, p.limit, p.span, p.since, p.asked, p.ttl, p.alive, #p.push)
   call('HSET', places, id, numbers .. p.push .. p.details)
 end
@@ -168,8 +179,10 @@ local function handoff(all, now, asker)
     if not id then
       break
     end
-    local p = standing(id)
-    if not p or p.ends <= now then
+    local p, format = standing(id)
+    if format then
+      break -- Nobody passes a claim of a newer release.
+    elseif not p or p.ends <= now then
       leave(id)
     elseif all.sum > p.limit - p.weight then
       break
@@ -194,14 +207,18 @@ local function handoff(all, now, asker)
 end
 
 -- drop ends a claim, held or in line. It returns the claim, nil if it had run
--- out or never was, and what the others are together.
+-- out or never was, and what the others are together; of the record of a newer
+-- release nil, nil and the format.
 local function drop(id, now)
-  local all = load(now)
-  if all.only and all.first == 'c' .. id then
+  local all, format = load(now)
+  if format then
+    return nil, nil, format
+  end
+  if all.only and all.first == '1c' .. id then
     call('DEL', held)
     return all.only, nothing()
   end
-  local value = call('HGET', held, 'c' .. id)
+  local value = call('HGET', held, '1c' .. id)
   if not value then
     local p = standing(id)
     if p then
@@ -215,10 +232,10 @@ local function drop(id, now)
     call('DEL', held)
     return c, nothing()
   end
-  call('HDEL', held, 'c' .. id)
-  if all.first == 'c' .. id then
+  call('HDEL', held, '1c' .. id)
+  if all.first == '1c' .. id then
     all.first = ''
   end
-  call('HSET', held, 'all', all_text(all))
+  call('HSET', held, '1all', all_text(all))
   return c, all
 end

@@ -3,14 +3,18 @@
 --
 --   ARGV  id, late: for how many milliseconds the id is refused at least
 --
--- It returns the claim's details, nil if there was none.
+-- It returns the claim's details, nil if there was none, -format if a newer release
+-- has written the record.
 
 -- include claim
 -- include given
 -- include book
 
 local now = clock()
-local c, all = drop(ARGV[1], now)
+local c, all, format = drop(ARGV[1], now)
+if format then
+  return -format
+end
 if not c then
   handoff(all, now)
   return nil

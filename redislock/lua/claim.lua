@@ -1,15 +1,18 @@
 -- What the scripts know of claims. Times are microseconds of the server's
 -- clock, which each script reads once: some versions let it move within one.
 --
--- A claim that holds is a field of the hash "held" of its key, whose value is
+-- A claim that holds is a field of the hash "held" of its key. The names of all
+-- fields begin with the format of the record, 1. A later format uses other names,
+-- and keeps them while it has claims on the key: so scripts that name a field find
+-- none of another format. The value of a claim is
 --
 --   ends:weight:limit:fence:span:since:left:details
 --
 -- with "L" for left once its owner has left, and details that scripts do not
 -- read. A claim that is alone, since nobody else has asked for the key, is the
--- field "s" .. id, the hash lives for as long as the claim, and "ends" does not
+-- field "1s" .. id, the hash lives for as long as the claim, and "ends" does not
 -- count. When somebody joins it or waits for it, or its owner leaves, fields are
--- "c" .. id, until the key is free, and there is a field "all", of all claims
+-- "1c" .. id, until the key is free, and there is a field "1all", of all claims
 -- together:
 --
 --   sum:min:phase:first
@@ -23,6 +26,19 @@ local call = redis.call
 local function clock()
   local t = call('TIME')
   return t[1] * 1000000 + t[2]
+end
+
+-- newer returns the format of a field, or a place in line, of a newer release.
+local FORMAT = 1
+local function newer(text)
+  local format = text and tonumber(text:match('^%d+'))
+  return format and format > FORMAT and format or nil
+end
+
+-- absence is the reply about a claim that is not in held: 0, or -format of the
+-- record of a newer release.
+local function absence(held)
+  return -(newer(call('HGETALL', held)[1]) or 0)
 end
 
 -- lasting is a TTL for Redis.
@@ -68,5 +84,5 @@ end
 
 -- together is what an only claim is with all others.
 local function together(id, c)
-  return { sum = c.weight, min = c.ends, phase = shared(c) and c.fence or 0, first = 'c' .. id }
+  return { sum = c.weight, min = c.ends, phase = shared(c) and c.fence or 0, first = '1c' .. id }
 end

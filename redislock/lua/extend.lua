@@ -5,9 +5,9 @@
 -- PEXPIRE comes first: a full server allows it, and what the script writes
 -- after it.
 local function extend(held, id, now, ttl, leaves, raised)
-  local value, all = call('HGET', held, 's' .. id), nil
+  local value, all = call('HGET', held, '1s' .. id), nil
   if not value then
-    value, all = call('HGET', held, 'c' .. id), call('HGET', held, 'all')
+    value, all = call('HGET', held, '1c' .. id), call('HGET', held, '1all')
   end
   if not value then
     return nil
@@ -22,23 +22,23 @@ local function extend(held, id, now, ttl, leaves, raised)
   call('PEXPIRE', held, lasting(all and math.max(stands, left_of(held)) or stands))
   c.ends, c.fence = now + stands, math.max(c.fence, raised)
   if not all and not leaves then
-    call('HSET', held, 's' .. id, claim_text(c))
+    call('HSET', held, '1s' .. id, claim_text(c))
     return c.fence, c.span, stands
   end
   local sum = together(id, c)
   if all then
     sum = read_all(all)
     if c.ends < sum.min then
-      sum.min, sum.first = c.ends, 'c' .. id
+      sum.min, sum.first = c.ends, '1c' .. id
     end
     if sum.phase > 0 and shared(c) then
       sum.phase = math.max(sum.phase, c.fence)
     end
   end
   c.left = leaves and 'L' or c.left
-  call('HSET', held, 'c' .. id, claim_text(c), 'all', all_text(sum))
+  call('HSET', held, '1c' .. id, claim_text(c), '1all', all_text(sum))
   if not all then
-    call('HDEL', held, 's' .. id)
+    call('HDEL', held, '1s' .. id)
   end
   return c.fence, c.span, stands
 end

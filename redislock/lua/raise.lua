@@ -4,7 +4,8 @@
 --   ARGV  id, ttl, leaves ("1" or ""), fence
 --
 -- It returns {1} if the claim is kept, {0} if it is gone, {-1, what the floor
--- says} if the token would be out of bounds.
+-- says} if the token would be out of bounds, {-format} if a newer release has
+-- written the record.
 
 -- include given
 -- include claim
@@ -18,7 +19,7 @@ if not last or fence > math.min(math.max(now, last) + 86400000000, 9007199254740
 end
 local token, span = extend(held, ARGV[1], now, tonumber(ARGV[2]), ARGV[3] == '1', fence)
 if not token then
-  return { 0 }
+  return { absence(held) }
 end
 if token + span - 1 > last then
   call('SET', floor, text(token + span - 1))

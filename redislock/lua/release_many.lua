@@ -7,6 +7,6 @@
 -- It returns 1 for each claim that has ended, 0 for one that it has left alone.
 local ended = {}
 for n, id in ipairs(ARGV) do
-  ended[n] = redis.call('HDEL', KEYS[n], 's' .. id)
+  ended[n] = redis.call('HDEL', KEYS[n], '1s' .. id)
 end
 return ended

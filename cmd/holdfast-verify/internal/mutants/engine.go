@@ -106,8 +106,8 @@ var engine = []mutant{{
 		New:  "",
 	}, {
 		File: "sqllock/text.go",
-		Old:  "until = {now} + ?\nWHERE name IN (?...) AND sole IN (?...) AND until > {now}`",
-		New:  "until = {now} + ?\nWHERE name IN (?...) AND sole IN (?...)`",
+		Old:  "until = {now} + ?\nWHERE name IN (?...) AND sole IN (?...) AND until > {now} AND format",
+		New:  "until = {now} + ?\nWHERE name IN (?...) AND sole IN (?...) AND format",
 	}, {
 		File: "sqllock/text.go",
 		Old:  "sole = '', until = {now}, claims = '{}'",

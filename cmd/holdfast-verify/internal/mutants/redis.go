@@ -11,7 +11,7 @@ var redis = []mutant{{
 	wrong: "a release deletes the lock of any holder",
 	edits: []overlay.Edit{{
 		File: "redislock/lua/release.lua",
-		Old:  "redis.call('HDEL', KEYS[1], 's' .. ARGV[1]) == 1",
+		Old:  "redis.call('HDEL', KEYS[1], '1s' .. ARGV[1]) == 1",
 		New:  "redis.call('DEL', KEYS[1]) == 1",
 	}},
 	run:    "--start redis --seed 1 --ttl 1s --for 10s --nemesis kill",
@@ -71,11 +71,11 @@ var redis = []mutant{{
 	wrong: "a release of slots lowers the count, whether or not the claim had a slot",
 	edits: []overlay.Edit{{
 		File: "redislock/lua/book.lua",
-		Old:  "  local value = call('HGET', held, 'c' .. id)\n  if not value then\n    local p = standing(id)\n",
-		New: `  local value = call('HGET', held, 'c' .. id)
+		Old:  "  local value = call('HGET', held, '1c' .. id)\n  if not value then\n    local p = standing(id)\n",
+		New: `  local value = call('HGET', held, '1c' .. id)
   if not value and not all.only and all.sum > 0 and all.sum < 1000 then
     all.sum = all.sum - 1
-    call('HSET', held, 'all', all_text(all))
+    call('HSET', held, '1all', all_text(all))
   end
   if not value then
     local p = standing(id)

@@ -11,8 +11,8 @@ var sql = []mutant{{
 	wrong: "a release ends the claim in the row, whatever its owner",
 	edits: []overlay.Edit{{
 		File: "sqllock/text.go",
-		Old:  "claims = '{}'\nWHERE name IN (?...) AND sole IN (?...) AND until > {now}`",
-		New:  "claims = '{}'\nWHERE name IN (?...) AND (sole IN (?...) OR true) AND until > {now}`",
+		Old:  "claims = '{}'\nWHERE name IN (?...) AND sole IN (?...) AND until > {now} AND format",
+		New:  "claims = '{}'\nWHERE name IN (?...) AND (sole IN (?...) OR true) AND until > {now} AND format",
 	}},
 	run:   "--start sqlite --seed 1 --ttl 2s --for 10s --nemesis kill",
 	finds: check.Exclusive,

@@ -1,0 +1,88 @@
+package drivertest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// formatRules are for stores whose records another release may have written.
+var formatRules = []rule{
+	{
+		name:  "format/newer",
+		words: "The record of a newer release is refused with ErrInvalid, which names the key, and no call changes the record.",
+		when:  func(h Harness) bool { return h.Newer != nil },
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			holder, stranger := e.exclusive("holder"), e.exclusive("stranger")
+			a.granted(holder)
+			record := e.harness.Newer(e.tb, e.key)
+			before := record()
+			for _, claim := range []driver.Claim{stranger, waiting(e.exclusive("waiter"))} {
+				b.barred(claim)
+				b.barred(claim) // the second time, too, where the store knows the claim
+			}
+			stranger.Late = true
+			for _, err := range slices.Concat(b.renew(stranger), b.release(stranger)) {
+				if !errors.Is(err, driver.ErrInvalid) && !errors.Is(err, driver.ErrLost) {
+					e.failf("Renew or Release of %s, which does not hold, returned %v", show(stranger), told(err))
+				}
+			}
+			if e.has(Inspect) {
+				ctx, cancel := e.bounded()
+				defer cancel()
+				holders, err := b.inspector().Holders(ctx, e.key)
+				e.unreadable("Holders", err)
+				if len(holders) > 0 {
+					e.failf("Holders tells %+v of a record that it cannot read", holders)
+				}
+				e.unreadable("Break", b.breakID(e.key, driver.PublicID(holder.ID)))
+			}
+			if after := record(); after != before {
+				e.failf("the record has changed from %s to %s", cut(before), cut(after))
+			}
+		},
+	},
+	{
+		name:  "format/newer-meanwhile",
+		words: "If a newer release rewrites the record of a key, a claim in its queue is refused with ErrInvalid, and the holder is not told that its claim is kept or gone.",
+		needs: Queue | Roam,
+		when:  func(h Harness) bool { return h.Newer != nil },
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			holder, waiter := e.exclusive("holder"), waiting(e.exclusive("waiter"))
+			a.granted(holder)
+			b.refused(waiter)
+			record := e.harness.Newer(e.tb, e.key)
+			before := record()
+			b.barred(waiter)
+			if err := a.renew(holder)[0]; errors.Is(err, driver.ErrLost) {
+				e.failf("Renew of %s returned %v", show(holder), told(err))
+			}
+			if after := record(); after != before {
+				e.failf("the record has changed from %s to %s", cut(before), cut(after))
+			}
+		},
+	},
+}
+
+// barred asks once and expects that the record of the key cannot be read.
+func (c *client) barred(claim driver.Claim) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	grant, err := c.store.Acquire(ctx, claim)
+	if grant.OK {
+		c.failf("Acquire of %s was granted", show(claim))
+	}
+	c.unreadable("Acquire of "+show(claim), err)
+}
+
+// unreadable expects the error of a record that a newer release has written.
+func (e *env) unreadable(call string, err error) {
+	if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), e.key) {
+		e.failf("%s returned %v; want an ErrInvalid that names the key %q", call, told(err), e.key)
+	}
+}

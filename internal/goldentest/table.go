@@ -1,0 +1,75 @@
+package goldentest
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// The rows of tables are here, because several packages keep their claims in a table.
+//
+//go:embed testdata/*.sql
+var rows embed.FS
+
+// Row returns the statement that inserts the row of "holder" or "queue" into a table.
+func Row(key, table string, now int64) string {
+	text, err := rows.ReadFile("testdata/" + key + ".sql")
+	if err != nil {
+		panic(err)
+	}
+	return strings.TrimSpace(Fill(strings.ReplaceAll(string(text), "{table}", table), now))
+}
+
+// A Table is a store over an empty table.
+type Table struct {
+	Store driver.Store
+	Name  string
+
+	// Exec runs a statement, and Query returns the only row of a query as text.
+	Exec  func(statement string)
+	Query func(query string) string
+}
+
+// Newer makes the row of a key one of the next format, and returns a function that reads the
+// row. By the columns of this release nobody holds the row, and everything has expired.
+func (t Table) Newer(key string) (row func() string) {
+	where := " WHERE name = '" + key + "'"
+	t.Exec("UPDATE " + t.Name + ` SET version = version + 1, format = format + 1, sole = '', since = 0, until = 0, claims = '{"newer":"text"}'` + where)
+	return func() string {
+		return t.Query("SELECT version, format, fence, sole, since, until, claims FROM " + t.Name + where)
+	}
+}
+
+// Golden checks that the store understands the rows of testdata. It also checks that the
+// statements for a sole claim leave rows of the next format alone.
+func (t Table) Golden(tb testing.TB) {
+	tb.Helper()
+	now := time.Now().UnixMicro()
+	t.Exec(Row("holder", t.Name, now))
+	Holder(tb, t.Store, uint64(now), uint64(now)+2)
+	t.Exec("DELETE FROM " + t.Name + " WHERE name = 'holder'")
+	t.Exec(Row("queue", t.Name, now))
+	Queue(tb, t.Store, uint64(now))
+
+	t.Exec(Row("holder", t.Name, now))
+	t.Exec("UPDATE " + t.Name + " SET format = format + 1 WHERE name = 'holder'")
+	read := func() string {
+		return t.Query("SELECT version, format, fence, sole, since, until, claims FROM " + t.Name + " WHERE name = 'holder'")
+	}
+	before, holder := read(), user{tb, t.Store, "holder"}.claim("holder", driver.MaxWeight)
+	for name, call := range map[string]call{"Renew": t.Store.Renew, "Release": t.Store.Release} {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := errors.Join(call(ctx, []driver.Claim{holder})...); !errors.Is(err, driver.ErrInvalid) {
+			tb.Errorf("%s of a claim in a row of the next format: %v, want an ErrInvalid", name, err)
+		}
+	}
+	if after := read(); after != before {
+		tb.Errorf("the row of the next format has changed from %s to %s", before, after)
+	}
+}
