@@ -2,14 +2,12 @@ package etcdlock
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/newer"
 )
 
 // A view is the state of a key in etcd, for a request.
@@ -140,7 +138,7 @@ func (a *ask) join(ctx context.Context, v *view) (mine bool, err error) {
 			r.Responses = r.Responses[1:]
 		}
 		if *v, err = a.view(r); err != nil {
-			return false, standing(err)
+			return false, newer.Doubtful(err)
 		}
 	}
 	return v.index(a.ID) >= 0, nil
@@ -179,18 +177,9 @@ func (a *ask) agree(ctx context.Context, v *view) error {
 			r.Responses = r.Responses[puts:]
 		}
 		if *v, err = a.view(r); err != nil {
-			return standing(err)
+			return newer.Doubtful(err)
 		}
 	}
-}
-
-// standing returns the error of a view for a claim that is in etcd, or may be. Then the error
-// of a newer claim in the queue does not say that nothing was written.
-func standing(err error) error {
-	if errors.Is(err, driver.ErrUnwritten) {
-		return fmt.Errorf("%w: %s", driver.ErrInvalid, err)
-	}
-	return err
 }
 
 // avoid gives the claim a new name if the queue already contains its name.

@@ -8,6 +8,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/newer"
 )
 
 // rewrite puts a holding claim under a different lease. Earlier requests may still be on
@@ -42,7 +43,7 @@ func (s *Store) rewrite(ctx context.Context, e *claim, l *lease, leave bool) err
 		}
 		p, err := readPlace(e.Key, kvs[0])
 		if err != nil {
-			return standing(err)
+			return newer.Doubtful(err)
 		}
 		if p.Left && !leave {
 			return errLeft

@@ -2,9 +2,11 @@ package filelock
 
 import (
 	"bytes"
+	"encoding/hex"
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -81,7 +83,7 @@ var goldens = map[string]book.Book{
 // share, and returns a user who meets it at the time of writing.
 func golden(t *testing.T, name string) *user {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, fileName(name)), read(t, filepath.Join("testdata", name+".lock")), private); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, fileName(name)), testdata(t, name), private); err != nil {
 		t.Fatal(err)
 	}
 	return in(t, dir, &Options{Clock: func() time.Time { return time.UnixMicro(written.Wall) }})
@@ -110,16 +112,31 @@ func TestFormatIsThatOfTestdata(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.Close()
-		path := filepath.Join("testdata", name+".lock")
 		if *update {
-			if err := os.WriteFile(path, s.bytes(), 0o644); err != nil {
+			text := hex.Dump(bytes.TrimRight(s.bytes(), "\x00"))
+			if err := os.WriteFile(filepath.Join("testdata", name+".hex"), []byte(text), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if !bytes.Equal(s.bytes(), read(t, path)) {
-			t.Errorf("this release writes the record otherwise than in %s", path)
+		if !bytes.Equal(s.bytes(), testdata(t, name)) {
+			t.Errorf("this release writes the record %s otherwise than in testdata:\n%s", name, hex.Dump(s.bytes()))
 		}
 	}
+}
+
+// testdata reads a record, which is there as hex.Dump prints it, without the zeros at its end.
+func testdata(t *testing.T, name string) []byte {
+	t.Helper()
+	var b []byte
+	for line := range strings.Lines(string(read(t, filepath.Join("testdata", name+".hex")))) {
+		line, _, _ = strings.Cut(line[len("00000000"):], "|")
+		part, err := hex.DecodeString(strings.Join(strings.Fields(line), ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b = append(b, part...)
+	}
+	return append(b, make([]byte, pageSize-len(b))...)
 }
 
 func TestGoldenHolder(t *testing.T) {

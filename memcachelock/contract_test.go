@@ -29,6 +29,10 @@ func harness() drivertest.Harness {
 		MinTTL: time.Second,
 		Lacks:  drivertest.Raise | drivertest.Queue | drivertest.Watch | drivertest.Notify,
 		Open:   func(t testing.TB) driver.Store { return open(t, shared.Addr()) },
+		Newer: func(t testing.TB, key string) func() string {
+			prefix, _ := prefixes.Load(t)
+			return newerItem(t, prefix.(string)+"="+key)
+		},
 		Linked: func(t testing.TB) (driver.Store, drivertest.Link) {
 			p := servers.StartProxy(t, shared.Addr())
 			return open(t, p.Addr()), p

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/book"
+	"github.com/holdfast-go/holdfast/internal/newer"
 )
 
 // Holders returns the claims on a key, as driver.Inspector describes.
@@ -80,16 +81,19 @@ func (s *Store) keys(ctx context.Context, server *server, prefix string) ([]stri
 	}
 	server.run(ctx, jobs)
 	var keys []string
+	var unread []error // of newer releases; they hide no other key
 	for i, j := range jobs {
 		switch foreign := (*foreignError)(nil); {
 		case errors.As(j.err, &foreign):
+		case errors.As(j.err, new(*newer.Error)):
+			unread = append(unread, j.err)
 		case j.err != nil:
 			return keys, j.err
 		case live[i] && strings.HasPrefix(j.state.key, prefix):
 			keys = append(keys, j.state.key)
 		}
 	}
-	return keys, nil
+	return keys, errors.Join(unread...)
 }
 
 // items returns the names of the items of a server whose keys may begin with prefix.

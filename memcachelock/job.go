@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-go/holdfast/internal/book"
+	"github.com/holdfast-go/holdfast/internal/newer"
 )
 
 // A job changes the record of one key: it looks at the item, decides, and writes the item
@@ -225,6 +226,9 @@ func (j *job) next(c *conn) {
 	switch {
 	case errors.Is(err, errClock):
 		j.known = false
+		return
+	case err != nil && j.unsure != "":
+		j.fail(newer.Doubtful(err))
 		return
 	case err != nil:
 		j.fail(err)

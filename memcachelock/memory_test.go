@@ -164,7 +164,7 @@ func TestTooLarge(t *testing.T) {
 		return c
 	}
 	wordy := entry{ID: "wordy", Note: strings.Repeat("x", 1<<20-500), Weight: 1, Limit: driver.MaxWeight}
-	value, err := json.Marshal(record{Key: "too large", Held: []entry{wordy}})
+	value, err := json.Marshal(record{Format: format, Key: "too large", Held: []entry{wordy}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func TestTokensEnd(t *testing.T) {
 	c := &conn{epoch: 1_800_000_000}
 	most := uint64(1<<53 - 1 - 1_800_000_000*1_000_000)
 	for cas, ok := range map[uint64]bool{1: true, most: true, most + 1: false, 1 << 53: false, 1<<64 - 1: false} {
-		st := &state{cas: cas, value: `{"key":"key"}`}
+		st := &state{cas: cas, value: `{"format":1,"key":"key"}`}
 		if b, err := st.book(c, "key"); (err == nil) != ok || !ok && !errors.Is(err, driver.ErrInvalid) {
 			t.Errorf("CAS number %d: %v, %v; does it make a token: %v", cas, b, err, ok)
 		}

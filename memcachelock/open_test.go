@@ -177,7 +177,7 @@ func TestForeignItem(t *testing.T) {
 	s := newStore(t, nil, shared)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	for i, value := range []string{"hello", `{"key":"somebody else's"}`, `{}`, ""} {
+	for i, value := range []string{"hello", `{"format":1,"key":"somebody else's"}`, `{"key":"key"}`, `{}`, ""} {
 		key := fmt.Sprint("foreign ", i)
 		shared.Must(fmt.Sprintf("set %s 0 60 %d\r\n%s", s.opts.item(key), len(value), value), "STORED")
 		if g, err := s.Acquire(ctx, exclusive(key, "id")); err == nil || g.OK || !strings.Contains(err.Error(), "foreign") {

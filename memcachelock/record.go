@@ -1,6 +1,7 @@
 package memcachelock
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/book"
+	"github.com/holdfast-go/holdfast/internal/newer"
 )
 
 // tick is the unit of the server's clock. grain is by how much a reading may be behind: the
@@ -19,8 +21,13 @@ const (
 	grain = 3 * tick
 )
 
+// format is the version of a record. A later format may change every field but format.
+const format = 1
+
 // A record is the value of a key's item, in JSON that people can read.
 type record struct {
+	Format int64 `json:"format"`
+
 	Key   string  `json:"key"`
 	Held  []entry `json:"held,omitempty"`
 	Phase uint64  `json:"phase,omitempty"`
@@ -103,7 +110,11 @@ func (st *state) book(c *conn, key string) (*book.Book, error) {
 		return b, nil
 	}
 	var r record
-	if err := json.Unmarshal([]byte(st.value), &r); err != nil || r.Key == "" {
+	err := json.Unmarshal([]byte(st.value), &r)
+	if r.Format > format { // Other fields may have other types.
+		return nil, newer.Check(cmp.Or(key, r.Key), r.Format, format, newer.Passes)
+	}
+	if err != nil || r.Format != format || r.Key == "" {
 		return nil, &foreignError{key, st.value}
 	}
 	if key != "" && r.Key != key {
@@ -149,7 +160,7 @@ func (st *state) read(e entry, b *book.Book) book.Entry {
 // is the id of the claim that stands from now on, if there is one. write fails with
 // errClock if it needs the time and the time is missing.
 func (st *state) write(b *book.Book, key, fresh string) (value []byte, expiry int64, err error) {
-	r := record{Key: key, Phase: b.Phase}
+	r := record{Format: format, Key: key, Phase: b.Phase}
 	now, last := st.moment().Now, time.Duration(0)
 	alone := len(b.Held) == 1 && len(b.Tombs) == 0 && b.Held[0].ID == fresh
 	for _, e := range b.Held {

@@ -5,14 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"runtime"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/newer"
 )
 
 // A fileText is the content of a record's file.
 type fileText struct {
-	Version     int       `json:"version"`
+	Format      int64     `json:"format"`
 	Key         string    `json:"key"`
 	State       State     `json:"state"` // 1 begun, 2 done, 0 released
 	Token       uint64    `json:"token,string"`
@@ -21,7 +24,9 @@ type fileText struct {
 	Until       time.Time `json:"until"`
 }
 
-const fileVersion = 1
+// fileFormat is the version of a record's file. A later format may change every field but
+// format.
+const fileFormat = 1
 
 func readKept(path string) (key string, k kept, err error) {
 	file, err := openFile(path, false)
@@ -34,11 +39,15 @@ func readKept(path string) (key string, k kept, err error) {
 		return "", kept{}, err
 	}
 	var t fileText
-	if err := json.Unmarshal(text, &t); err != nil {
+	err = json.Unmarshal(text, &t)
+	if t.Format > fileFormat { // Other fields may have other types.
+		return "", kept{}, &fs.PathError{Op: "read", Path: path, Err: newer.Check(t.Key, t.Format, fileFormat, newer.Stays)}
+	}
+	if err != nil {
 		return "", kept{}, damaged(path, err)
 	}
-	if t.Version != fileVersion || t.State > Done || t.Token == 0 {
-		return "", kept{}, damaged(path, fmt.Errorf("it has version %d, state %d and token %d", t.Version, t.State, t.Token))
+	if t.Format != fileFormat || t.State > Done || t.Token == 0 {
+		return "", kept{}, damaged(path, fmt.Errorf("it has format %d, state %d and token %d", t.Format, t.State, t.Token))
 	}
 	return t.Key, kept{Record{t.State, t.Token, string(t.Fingerprint), t.Result}, t.Until}, nil
 }
@@ -50,7 +59,7 @@ func damaged(path string, err error) error {
 // writeKept writes a file that must not exist, and returns once the file is synced to
 // disk.
 func writeKept(path, key string, k kept) error {
-	text, err := json.Marshal(fileText{fileVersion, key, k.State, k.Token, []byte(k.Fingerprint), k.Result, k.until.UTC()})
+	text, err := json.Marshal(fileText{fileFormat, key, k.State, k.Token, []byte(k.Fingerprint), k.Result, k.until.UTC()})
 	if err != nil {
 		return err
 	}

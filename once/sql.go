@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fence"
+	"github.com/holdfast-go/holdfast/internal/newer"
 )
 
 // SQL keeps records in a table of a PostgreSQL, MySQL, MariaDB or SQLite database. The
@@ -70,11 +71,18 @@ func (s *SQL) Load(ctx context.Context, key string) (Record, error) {
 
 func load(ctx context.Context, tx fence.Tx, query, key string) (Record, error) {
 	var r Record
-	err := tx.QueryRowContext(ctx, query, []byte(key)).Scan(&r.State, &r.Token, &r.Fingerprint, &r.Result)
+	var found int64
+	err := tx.QueryRowContext(ctx, query, []byte(key)).Scan(&found, &r.State, &r.Token, &r.Fingerprint, &r.Result)
 	if errors.Is(err, sql.ErrNoRows) {
 		return Record{}, nil
 	}
-	return r, err
+	if err == nil {
+		err = newer.Check(key, found, rowFormat, newer.Stays)
+	}
+	if err != nil {
+		return Record{}, err
+	}
+	return r, nil
 }
 
 // again is how often a statement is tried. A try fails if the record is neither there

@@ -9,6 +9,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/identifier"
 )
 
+// rowFormat is the version of a row. A later format may change every column but name and
+// format.
+const rowFormat = 1
+
 // statements are the SQL statements of a dialect. Keys and fingerprints are bytes: some
 // text types cannot hold every character, and some collations treat Job and job as
 // equal. Times are microseconds since 1970.
@@ -22,7 +26,7 @@ type statements struct {
 	forget string // from token, name and token
 
 	// finishRow and judgeRow are finish and judge that always return a row: the number
-	// of changed rows, and state and token. Both are "" if the engine needs more than a
+	// of changed rows, and format, state and token. Both are "" if the engine needs more than a
 	// statement.
 	finishRow string
 	judgeRow  string
@@ -45,12 +49,12 @@ var dialects = map[fence.Dialect]dialect{
 	fence.Postgres: {
 		quote:  `"`,
 		now:    `CAST(extract(epoch FROM statement_timestamp()) * 1000000 AS bigint)`,
-		insert: `INSERT INTO {table} (name, state, token, fingerprint, expires) VALUES {values} ON CONFLICT (name) DO NOTHING`,
+		insert: `INSERT INTO {table} (name, format, state, token, fingerprint, expires) VALUES {values} ON CONFLICT (name) DO NOTHING`,
 		// If two sessions create the same missing table at once, one session fails. The
 		// advisory lock makes the sessions take turns.
 		create: []string{`DO $$ BEGIN
 PERFORM pg_advisory_xact_lock(8749283740199283347);
-CREATE TABLE IF NOT EXISTS {table} (name bytea PRIMARY KEY, state smallint NOT NULL, token bigint NOT NULL,
+CREATE TABLE IF NOT EXISTS {table} (name bytea PRIMARY KEY, format smallint NOT NULL, state smallint NOT NULL, token bigint NOT NULL,
 	fingerprint bytea NOT NULL, result bytea, expires bigint NOT NULL);
 CREATE INDEX IF NOT EXISTS {bare_index} ON {table} (expires);
 END $$`},
@@ -59,17 +63,17 @@ END $$`},
 	fence.MySQL: {
 		quote:  "`",
 		now:    `timestampdiff(MICROSECOND, '1970-01-01', utc_timestamp(6))`,
-		insert: `INSERT IGNORE INTO {table} (name, state, token, fingerprint, expires) VALUES {values}`,
-		create: []string{`CREATE TABLE IF NOT EXISTS {table} (name varbinary(512) NOT NULL PRIMARY KEY, state smallint NOT NULL, token bigint NOT NULL,
+		insert: `INSERT IGNORE INTO {table} (name, format, state, token, fingerprint, expires) VALUES {values}`,
+		create: []string{`CREATE TABLE IF NOT EXISTS {table} (name varbinary(512) NOT NULL PRIMARY KEY, format smallint NOT NULL, state smallint NOT NULL, token bigint NOT NULL,
 	fingerprint varbinary(256) NOT NULL, result longblob, expires bigint NOT NULL, INDEX {bare_index} (expires)) ENGINE = InnoDB`},
 		latest: ` FOR UPDATE`,
 	},
 	fence.SQLite: {
 		quote:  `"`,
 		now:    `CAST((julianday('now') - 2440587.5) * 86400000000 AS integer)`,
-		insert: `INSERT INTO {table} (name, state, token, fingerprint, expires) VALUES {values} ON CONFLICT (name) DO NOTHING`,
+		insert: `INSERT INTO {table} (name, format, state, token, fingerprint, expires) VALUES {values} ON CONFLICT (name) DO NOTHING`,
 		create: []string{
-			`CREATE TABLE IF NOT EXISTS {table} (name blob NOT NULL PRIMARY KEY, state integer NOT NULL, token integer NOT NULL,
+			`CREATE TABLE IF NOT EXISTS {table} (name blob NOT NULL PRIMARY KEY, format integer NOT NULL, state integer NOT NULL, token integer NOT NULL,
 	fingerprint blob NOT NULL, result blob, expires integer NOT NULL)`,
 			`CREATE INDEX IF NOT EXISTS {index} ON {bare_table} (expires)`,
 		},
@@ -83,7 +87,7 @@ func compile(engine fence.Dialect, table string) (statements, error) {
 	if !ok {
 		return statements{}, fmt.Errorf("once: %v is no engine: set SQL.Dialect to fence.Postgres, fence.MySQL or fence.SQLite", engine)
 	}
-	words := []string{"{now}", d.now, "{values}", "(?, 1, ?, ?, " + d.now + " + ?)"}
+	words := []string{"{now}", d.now, "{format}", strconv.Itoa(rowFormat)}
 	bare := table[strings.LastIndex(table, ".")+1:]
 	for _, name := range []struct{ word, table, suffix string }{
 		{"{table}", table, ""}, {"{bare_table}", bare, ""}, {"{index}", table, "_expires"}, {"{bare_index}", bare, "_expires"},
@@ -94,27 +98,29 @@ func compile(engine fence.Dialect, table string) (statements, error) {
 		}
 		words = append(words, name.word, quoted)
 	}
+	// A record of another format may have expired only by the columns of this one.
+	inner := strings.NewReplacer("{there}", "(expires > {now} OR format <> {format})", "{values}", "(?, {format}, 1, ?, ?, {now} + ?)")
 	fill := strings.NewReplacer(words...)
 	text := func(text string) string {
-		if text = fill.Replace(text); engine == fence.Postgres {
+		if text = fill.Replace(inner.Replace(text)); engine == fence.Postgres {
 			text = number(text)
 		}
 		return text
 	}
 	st := statements{
-		load:   text(`SELECT state, token, fingerprint, result FROM {table} WHERE name = ? AND expires > {now}`),
+		load:   text(`SELECT format, state, token, fingerprint, result FROM {table} WHERE name = ? AND {there}`),
 		insert: text(d.insert),
 		take: text(`UPDATE {table} SET state = 1, token = ?, fingerprint = ?, result = NULL, expires = {now} + ?
-WHERE name = ? AND (expires <= {now} OR state <> 2 AND token <= ? AND (state = 0 OR fingerprint = ?))`),
-		finish: text(`UPDATE {table} SET state = 2, result = ?, expires = {now} + ? WHERE name = ? AND token = ? AND state = 1 AND expires > {now}`),
-		forget: text(`UPDATE {table} SET state = 0, token = ?, fingerprint = '', result = NULL WHERE name = ? AND token <= ? AND expires > {now}`),
-		over:   text(`SELECT name FROM {table} WHERE expires <= {now} ORDER BY expires LIMIT 16`),
-		remove: text(`DELETE FROM {table} WHERE name = ? AND expires <= {now}`),
+WHERE name = ? AND format = {format} AND (expires <= {now} OR state <> 2 AND token <= ? AND (state = 0 OR fingerprint = ?))`),
+		finish: text(`UPDATE {table} SET state = 2, result = ?, expires = {now} + ? WHERE name = ? AND token = ? AND state = 1 AND expires > {now} AND format = {format}`),
+		forget: text(`UPDATE {table} SET state = 0, token = ?, fingerprint = '', result = NULL WHERE name = ? AND token <= ? AND expires > {now} AND format = {format}`),
+		over:   text(`SELECT name FROM {table} WHERE expires <= {now} AND format = {format} ORDER BY expires LIMIT 16`),
+		remove: text(`DELETE FROM {table} WHERE name = ? AND expires <= {now} AND format = {format}`),
 	}
 	st.judge = st.load + d.latest
 	if d.count != "" {
 		st.finishRow = strings.Replace(d.count, "{update}", st.finish, 1)
-		st.judgeRow = text(`SELECT coalesce(max(state), 0), coalesce(max(token), 0) FROM {table} WHERE name = ? AND expires > {now}`)
+		st.judgeRow = text(`SELECT coalesce(max(format), {format}), coalesce(max(state), 0), coalesce(max(token), 0) FROM {table} WHERE name = ? AND {there}`)
 	}
 	for _, statement := range d.create {
 		st.create = append(st.create, text(statement))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fence"
+	"github.com/holdfast-go/holdfast/internal/newer"
 )
 
 // FinishTx remembers the result of an effect in the caller's transaction. The result is
@@ -44,12 +45,15 @@ func (s *SQL) FinishRow(e *Effect, result []byte, query func(query string, args 
 		if st.finishRow == "" {
 			return fmt.Errorf("%v needs more than statements with a row: use FinishTx", s.Dialect)
 		}
-		var changed, state, token int64
+		var changed, found, state, token int64
 		row := query(st.finishRow, notNull(result), e.retention.Microseconds(), []byte(e.key), int64(e.token))
 		if err := row.Scan(&changed); err != nil || changed > 0 {
 			return err
 		}
-		if err := query(st.judgeRow, []byte(e.key)).Scan(&state, &token); err != nil {
+		if err := query(st.judgeRow, []byte(e.key)).Scan(&found, &state, &token); err != nil {
+			return err
+		}
+		if err := newer.Check(e.key, found, rowFormat, newer.Stays); err != nil {
 			return err
 		}
 		_, _, err = Record{State: State(state), Token: uint64(token)}.AfterFinish(e.key, e.token, result)

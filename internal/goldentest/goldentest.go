@@ -111,16 +111,29 @@ func Queue(t testing.TB, s driver.Store, fence uint64) {
 	}
 	waiter := u.claim("waiter", driver.MaxWeight)
 	waiter.Wait = true
-	u.acquire(waiter, false)
 	u.acquire(u.claim(rand.Text(), 1), false) // a reader does not pass the waiter
-	u.each("Renew", s.Renew, u.claim("reader", 1))
-	u.each("Release", s.Release, u.claim("reader", 1))
-	u.acquire(waiter, false)
-	u.each("Release", s.Release, u.claim("left", 1))
-	if g := u.acquire(waiter, true); g.Fence <= fence {
-		t.Errorf("the waiter has token %d, and the readers had %d", g.Fence, fence)
+	u.readers(waiter, fence)
+}
+
+// Readers is [Queue] for a store without a queue: nobody waits.
+func Readers(t testing.TB, s driver.Store, fence uint64) {
+	t.Helper()
+	u := user{t, s, "queue"}
+	u.readers(u.claim(rand.Text(), driver.MaxWeight), fence)
+}
+
+// readers ends the readers, after which the writer holds, and then ends the writer.
+func (u user) readers(writer driver.Claim, fence uint64) {
+	u.Helper()
+	u.acquire(writer, false)
+	u.each("Renew", u.store.Renew, u.claim("reader", 1))
+	u.each("Release", u.store.Release, u.claim("reader", 1))
+	u.acquire(writer, false)
+	u.each("Release", u.store.Release, u.claim("left", 1))
+	if g := u.acquire(writer, true); g.Fence <= fence {
+		u.Errorf("the writer has token %d, and the readers had %d", g.Fence, fence)
 	}
-	u.each("Release", s.Release, waiter)
+	u.each("Release", u.store.Release, writer)
 	u.acquire(u.claim("late", driver.MaxWeight), false)
 	u.acquire(u.claim("broken", driver.MaxWeight), false)
 	u.acquire(u.claim(rand.Text(), driver.MaxWeight), true)

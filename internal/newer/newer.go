@@ -6,6 +6,7 @@
 package newer
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -34,6 +35,15 @@ func (e *Error) Error() string {
 // Is implements the match of [errors.Is].
 func (e *Error) Is(target error) bool {
 	return target == driver.ErrInvalid || target == driver.ErrUnwritten
+}
+
+// Doubtful returns err without the match of [driver.ErrUnwritten], for a call that has written
+// something before it met the record.
+func Doubtful(err error) error {
+	if errors.As(err, new(*Error)) {
+		return fmt.Errorf("%w: %s", driver.ErrInvalid, err)
+	}
+	return err
 }
 
 // Check returns an [Error] if the record of a key has another format than the known one.

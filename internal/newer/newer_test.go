@@ -21,6 +21,9 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%v does not match %v", err, target)
 		}
 	}
+	if doubt := Doubtful(err); !errors.Is(doubt, driver.ErrInvalid) || errors.Is(doubt, driver.ErrUnwritten) {
+		t.Errorf("after a write: %v", doubt)
+	}
 	if errors.Is(err, driver.ErrLost) {
 		t.Errorf("%v matches ErrLost, and the claim may stand", err)
 	}

@@ -32,7 +32,8 @@ import (
 // A Server opens sessions.
 type Server interface {
 	// Name is the server's name for the lock of a key. Keys of the same name exclude each
-	// other.
+	// other. The name is the same in every release: with a version in the name, two releases
+	// would hold one key. There is no record beside the name that needs a version.
 	Name(key string) string
 
 	// Open begins a session that shows the owner to people. The server ends the session

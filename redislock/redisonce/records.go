@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast/internal/newer"
 	"github.com/holdfast-go/holdfast/once"
 	"github.com/holdfast-go/holdfast/redislock"
 	"github.com/holdfast-go/holdfast/redislock/internal/luascript"
@@ -68,8 +69,8 @@ func load(name string) script {
 // Load implements [once.Records].
 func (r *Records) Load(ctx context.Context, key string) (once.Record, error) {
 	return parse(r.conn.Do(ctx, redislock.Command{
-		Words: []string{"HMGET"}, Keys: []string{r.prefix + key}, Args: []string{"state", "token", "print", "result"}, ReadOnly: true,
-	})[0])
+		Words: []string{"HMGET"}, Keys: []string{r.prefix + key}, Args: []string{"format", "state", "token", "print", "result"}, ReadOnly: true,
+	})[0], key)
 }
 
 // Begin implements [once.Records].
@@ -113,7 +114,7 @@ func (r *Records) run(ctx context.Context, s script, key string, args ...string)
 	if reply.Err != nil {
 		reply.Err = refused.Explain(reply.Err, s.text, call.Keys)
 	}
-	return parse(reply)
+	return parse(reply, key)
 }
 
 func decimal(token uint64) string { return strconv.FormatUint(token, 10) }
@@ -123,16 +124,23 @@ func milliseconds(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Millisecond-1)/time.Millisecond), 10)
 }
 
-// parse reads the fields state, token, fingerprint and result, as far as present.
-func parse(reply redislock.Reply) (r once.Record, err error) {
+// format is the version of a record. The scripts know the version, too.
+const format = 1
+
+// parse reads the fields format, state, token, fingerprint and result, as far as present.
+func parse(reply redislock.Reply, key string) (r once.Record, err error) {
 	values, _ := reply.Value.([]any)
 	fields := make([]string, len(values))
 	for i, value := range values {
 		fields[i], _ = value.(string) // nil: the record has no such field
 	}
-	if reply.Err != nil || len(fields) < 2 || fields[0] == "" {
+	if reply.Err != nil || len(fields) < 3 || fields[0] == "" && fields[1] == "" {
 		return r, reply.Err
 	}
+	if found, err := strconv.ParseInt(fields[0], 10, 64); err == nil && found > format {
+		return r, newer.Check(key, found, format, newer.Stays)
+	}
+	fields = fields[1:]
 	state, err := strconv.ParseUint(fields[0], 10, 8)
 	if err == nil {
 		r.Token, err = strconv.ParseUint(fields[1], 10, 64)
