@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/must"
+	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/zoo"
 )
 
@@ -50,15 +51,18 @@ func (u *rawUser) create(key, name, data string) (path string) {
 	u.Helper()
 	path = u.store.dir(key) + "/" + name
 	above := parents(path)
-	call, err := u.session.ask(bounded(u), zoo.Create(path, data, u.store.acl, zoo.Ephemeral))
-	for missing := 1; errors.Is(err, zoo.NoNode) && missing <= len(above); missing++ {
-		call, err = u.session.ask(bounded(u), zoo.CreateAll(above[len(above)-missing:], path, data, u.store.acl, zoo.Ephemeral))
-	}
-	if err != nil {
-		u.Fatal(err)
-	}
-	path, _ = call.Made()
-	return path
+	made := ""
+	servers.Until(u, "the node "+path, func() bool { // Other tests make nodes above it meanwhile.
+		call, err := u.session.ask(bounded(u), zoo.Create(path, data, u.store.acl, zoo.Ephemeral))
+		for missing := 1; errors.Is(err, zoo.NoNode) && missing <= len(above); missing++ {
+			call, err = u.session.ask(bounded(u), zoo.CreateAll(above[len(above)-missing:], path, data, u.store.acl, zoo.Ephemeral))
+		}
+		if err == nil {
+			made, _ = call.Made()
+		}
+		return err == nil
+	})
+	return made
 }
 
 // nodes returns the nodes of a key, and the node of the key, a line each.
