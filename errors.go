@@ -151,6 +151,7 @@ const (
 	LossTaken       LossReason = "taken"         // the store no longer knows the claim
 	LossBroken      LossReason = "broken"        // an operator ended the claim
 	LossMaxHold     LossReason = "held too long" // longer than MaxHold
+	LossStalled     LossReason = "no progress"   // reported within the time of Progress
 	LossDropped     LossReason = "dropped"       // garbage-collected without Unlock
 )
 
@@ -179,6 +180,7 @@ var lossReasons = [...]LossReason{
 	engine.Taken:       LossTaken,
 	engine.Broken:      LossBroken,
 	engine.TooLong:     LossMaxHold,
+	engine.Stalled:     LossStalled,
 	engine.Dropped:     LossDropped,
 }
 

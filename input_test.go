@@ -32,6 +32,7 @@ func TestBadInput(t *testing.T) {
 			{"k", []LockOption{Retry(3, -time.Second, 0)}, "Retry(3, -1s, 0s)"},
 			{"k", []LockOption{Retry(3, 0, 0), Wait(time.Second)}, "exclude"},
 			{"k", []LockOption{MaxHold(0)}, "MaxHold(0s)"},
+			{"k", []LockOption{Progress(0)}, "Progress(0s)"},
 			{"k", []LockOption{MinHold(-1)}, "MinHold(-1ns)"},
 			{"k", []LockOption{Slots(0)}, "Slots(0)"},
 			{"k", []LockOption{Slots(-3)}, "Slots(-3)"},

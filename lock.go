@@ -68,6 +68,16 @@ func (l *Lock) Err() error {
 	return wrap("hold", l.Key(), err)
 }
 
+// Progress reports that the work under the lock goes on (see the option [Progress]; without
+// it, Progress reports nothing). Progress does no I/O, so a loop may call it for every item.
+// It returns the result of Err.
+func (l *Lock) Progress() error {
+	if err := l.Err(); err != nil {
+		return err
+	}
+	return wrap("hold", l.Key(), l.hold.Progress())
+}
+
 // Done returns a channel that is closed when the lock ends, by Unlock or by a loss. After
 // a loss the channel is closed before anyone else can hold the key. A re-entrant lock
 // ends with the outermost handle.

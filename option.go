@@ -196,6 +196,16 @@ func MaxHold(d time.Duration) LockOption {
 	})
 }
 
+// Progress ends the lock as lost unless the holder reports progress in time: within d of
+// the acquire, and within d of each call of [Lock.Progress]. It guards against work that
+// hangs, as [MaxHold] does, where nobody can say how long the whole work may take.
+func Progress(d time.Duration) LockOption {
+	return option(func(s *settings) {
+		s.positive("Progress", d)
+		s.Progress = d
+	})
+}
+
 // MinHold keeps the key locked for at least d after the lock was acquired, even if the lock
 // is released before d is over, and even if the process exits after that release. So a
 // quick scheduled job is not run again by the next node, whose clock is a little late. A

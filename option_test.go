@@ -136,6 +136,54 @@ func TestMaxHold(t *testing.T) {
 	})
 }
 
+func TestProgress(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk, other := b.open(nil), b.open(nil)
+		l := b.lock(lk, "k", Progress(time.Minute))
+		for range 10 {
+			time.Sleep(time.Minute - 1)
+			if err := l.Progress(); err != nil {
+				b.Fatalf("Progress in time: %v", err)
+			}
+		}
+		start := time.Now()
+		<-l.Done()
+		var lost *LostError
+		if err := l.Err(); !errors.As(err, &lost) || lost.Reason != LossStalled {
+			b.Errorf("Err: %v, want no progress", err)
+		}
+		if got := time.Since(start); got != time.Minute {
+			b.Errorf("lost %v after the last report, want 1m", got)
+		}
+		if err := l.Progress(); !errors.Is(err, ErrLost) {
+			b.Errorf("Progress after the loss: %v, want ErrLost", err)
+		}
+		b.unlock(b.lock(other, "k")) // the worker never unlocks
+
+		free := b.lock(lk, "free")
+		time.Sleep(time.Hour)
+		if err := free.Progress(); err != nil {
+			b.Errorf("Progress without a limit: %v", err)
+		}
+		b.unlock(free)
+	})
+}
+
+// The next hold of a claim that is handed over within the process has its own time.
+func TestProgressOfTheNextHold(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk := b.open(nil)
+		first := b.lock(lk, "k", Progress(time.Second))
+		next := make(chan *Lock)
+		go func() { next <- b.lock(lk, "k") }()
+		synctest.Wait()
+		b.unlock(first)
+		l := <-next
+		time.Sleep(time.Hour)
+		b.unlock(l)
+	})
+}
+
 func TestNoRenewEndsWithTTL(t *testing.T) {
 	simulate(t, func(b *bench) {
 		lk := b.open(nil)

@@ -155,7 +155,7 @@ func TestAlertsAreExplained(t *testing.T) {
 			t.Errorf("%s: no case in which %s is silent", rulesTest, alert)
 		}
 	}
-	for _, reason := range []holdfast.LossReason{holdfast.LossExpired, holdfast.LossUnreachable, holdfast.LossTaken, holdfast.LossBroken, holdfast.LossMaxHold, holdfast.LossDropped} {
+	for _, reason := range []holdfast.LossReason{holdfast.LossExpired, holdfast.LossUnreachable, holdfast.LossTaken, holdfast.LossBroken, holdfast.LossMaxHold, holdfast.LossStalled, holdfast.LossDropped} {
 		if !strings.Contains(book, "\n| `"+string(reason)+"` |") {
 			t.Errorf("docs/runbook.md does not explain the loss reason %q", reason)
 		}

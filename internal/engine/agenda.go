@@ -228,8 +228,8 @@ func (l *lease) renewableSoon(now time.Duration) bool {
 // schedule sets when to look at the lease next.
 func (l *lease) schedule() {
 	l.next = never
-	if h := l.holder(); h != nil && h.until > 0 {
-		l.next = h.until
+	if h := l.holder(); h != nil {
+		l.next = h.limit()
 	}
 	switch {
 	case l.ttl == 0:

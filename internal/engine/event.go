@@ -38,6 +38,7 @@ const (
 	Taken                     // the store no longer knows the claim
 	Broken                    // an operator ended the claim
 	TooLong                   // held for longer than MaxHold
+	Stalled                   // no progress was reported in time
 	Dropped                   // garbage-collected without Unlock
 )
 

@@ -8,9 +8,10 @@ import (
 
 // A Term is how long a hold may and must last.
 type Term struct {
-	MaxHold time.Duration // 0: no limit
-	MinHold time.Duration
-	ctx     context.Context // for hooks that see the hold end; else nil
+	MaxHold  time.Duration // 0: no limit
+	Progress time.Duration // the longest time between two reports of progress; 0: no limit
+	MinHold  time.Duration
+	ctx      context.Context // for hooks that see the hold end; else nil
 }
 
 // A Hold is what a caller has from the grant until Unlock or a loss.
@@ -24,6 +25,9 @@ type Hold struct {
 	since   time.Duration
 	until   time.Duration // end of MaxHold; 0: none
 	minHold time.Duration
+
+	pace  time.Duration // Term.Progress
+	stall atomic.Int64  // when the hold is lost without a report of progress; 0: never
 
 	end atomic.Pointer[ending] // nil while the key is held
 
@@ -44,6 +48,9 @@ func newHold(c *core, l *lease, term Term, now time.Duration) *Hold {
 	h.core, h.lease, h.fence, h.since, h.minHold, h.entries = c, l, l.fence, now, term.MinHold, 1
 	if term.MaxHold > 0 {
 		h.until = now + term.MaxHold
+	}
+	if h.pace = term.Progress; h.pace > 0 {
+		h.stall.Store(int64(now + h.pace))
 	}
 	l.ctx = term.ctx
 	l.use(h)
@@ -97,10 +104,27 @@ func (h *Hold) check() {
 	}
 }
 
-// overdue needs no table: the end of MaxHold is fixed, the deadline atomic.
+// overdue needs no table: the end of MaxHold is fixed, the deadlines are atomic.
 func (h *Hold) overdue(now time.Duration) bool {
 	left, ok := h.lease.remaining(now)
-	return ok && left <= 0 || h.until > 0 && now >= h.until
+	return ok && left <= 0 || h.until > 0 && now >= h.until || h.stalled(now)
+}
+
+// stalled reports whether the work has reported no progress for too long.
+func (h *Hold) stalled(now time.Duration) bool {
+	return h.pace > 0 && int64(now) >= h.stall.Load()
+}
+
+// limit returns when the hold ends even if its lease goes on.
+func (h *Hold) limit() time.Duration {
+	limit := never
+	if h.until > 0 {
+		limit = h.until
+	}
+	if h.pace > 0 {
+		limit = min(limit, time.Duration(h.stall.Load()))
+	}
+	return limit
 }
 
 // over says why the time of the hold is over; nil if it is not over. Call over with the
@@ -111,10 +135,21 @@ func (h *Hold) over(now time.Duration) *Loss {
 		return nil
 	case h.until > 0 && now >= h.until:
 		return &Loss{Reason: TooLong}
+	case h.stalled(now):
+		return &Loss{Reason: Stalled}
 	case h.lease.failure != nil:
 		return &Loss{Reason: Unreachable, Err: h.lease.failure}
 	}
 	return &Loss{Reason: Expired}
+}
+
+// Progress reports that the work under the hold goes on. It returns the result of Err.
+func (h *Hold) Progress() error {
+	if err := h.Err(); err != nil || h.pace == 0 {
+		return err
+	}
+	h.stall.Store(int64(h.core.now() + h.pace)) // The renewer finds it at its next look.
+	return h.Ended()
 }
 
 // Done returns a channel that is closed when the hold ends.

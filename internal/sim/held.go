@@ -14,11 +14,12 @@ type Held struct {
 	Want  Want
 	Token uint64
 
-	r      *Routine
-	from   time.Duration   // when the lock was granted, at the earliest
-	at     time.Duration   // when the lock was granted, at the latest
-	done   <-chan struct{} // nil if nobody watches
-	exempt bool            // guarded by Judge.mu: broken by an operator, or lost by the store
+	r          *Routine
+	from       time.Duration   // when the lock was granted, at the earliest
+	at         time.Duration   // when the lock was granted, at the latest
+	progressed time.Duration   // the last report of progress, or the grant
+	done       <-chan struct{} // nil if nobody watches
+	exempt     bool            // guarded by Judge.mu: broken by an operator, or lost by the store
 }
 
 // Lock acquires a lock and shows the lock to the judge.
@@ -102,7 +103,7 @@ func (r *Routine) refused(ctx context.Context, w *wait, err error) {
 
 // held records that the call was granted a lock.
 func (r *Routine) held(ctx context.Context, w *wait, l *holdfast.Lock, at time.Duration) *Held {
-	h := &Held{Lock: l, Want: w.want, Token: l.Fence(), r: r, from: at, at: at}
+	h := &Held{Lock: l, Want: w.want, Token: l.Fence(), r: r, from: at, at: at, progressed: at}
 	if w.grouped {
 		h.from = w.began
 	}
@@ -134,7 +135,12 @@ func (h *Held) Look() bool {
 		return false
 	}
 	h.r.Event(Event{Step: Look, Key: h.Want.Key, Token: h.Token}, nil)
-	return w.Judge.look(h)
+	held := w.Judge.look(h)
+	if h.Want.Progress > 0 && h.r.Rand.IntN(2) == 0 {
+		h.progressed = w.Now()
+		_ = h.Lock.Progress()
+	}
+	return held
 }
 
 // Hold keeps the lock for d, with accesses in between, or until the loss of the lock.
@@ -158,7 +164,7 @@ func (h *Held) Enter(d time.Duration) {
 		j.entered(h, "is refused to its own context: "+err.Error())
 	}
 	want := h.Want
-	want.Try, want.Wait, want.Tries, want.MinHold, want.MaxHold = false, time.Second, 0, 0, 0
+	want.Try, want.Wait, want.Tries, want.MinHold, want.MaxHold, want.Progress = false, time.Second, 0, 0, 0, 0
 	l, err := r.P.Locker.Lock(ctx, h.Want.Key, append(want.options(), holdfast.Reenter())...)
 	r.gate()
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 //   - order: exclusive waiters are granted in FIFO order.
 //   - progress: no call waits for, or is refused, a key that has been free for long.
 //   - kept: a failed renewal is retried, and a lock with a good link is not lost.
-//   - hold: MaxHold ends a lock, MinHold keeps the key.
+//   - hold: MaxHold and Progress end a lock, MinHold keeps the key.
 //   - enter: only the context of a lock enters the lock again; the last Unlock ends the
 //     lock.
 //   - left: nothing is left in the store at the end.
@@ -263,6 +263,9 @@ func (j *Judge) look(h *Held) bool {
 	}
 	if held := j.w.Now() - h.at; h.Want.MaxHold > 0 && held > h.Want.MaxHold {
 		j.violation(h, "hold", fmt.Sprintf("is held for %v, longer than MaxHold", held))
+	}
+	if idle := j.w.Now() - h.progressed; h.Want.Progress > 0 && idle > h.Want.Progress {
+		j.violation(h, "hold", fmt.Sprintf("is held %v after the last progress, longer than Progress", idle))
 	}
 	j.exclusion(k, h)
 	if h.exempt {

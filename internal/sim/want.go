@@ -33,6 +33,8 @@ type Want struct {
 	MaxHold time.Duration
 	MinHold time.Duration
 	Note    string
+
+	Progress time.Duration
 }
 
 func (w Want) options() (opts []holdfast.LockOption) {
@@ -48,6 +50,7 @@ func (w Want) options() (opts []holdfast.LockOption) {
 	add(w.TTL > 0, func() holdfast.LockOption { return holdfast.TTL(w.TTL) })
 	add(w.NoRenew, holdfast.NoRenew)
 	add(w.MaxHold > 0, func() holdfast.LockOption { return holdfast.MaxHold(w.MaxHold) })
+	add(w.Progress > 0, func() holdfast.LockOption { return holdfast.Progress(w.Progress) })
 	add(w.MinHold > 0, func() holdfast.LockOption { return holdfast.MinHold(w.MinHold) })
 	add(w.Note != "", func() holdfast.LockOption { return holdfast.Note(w.Note) })
 	return opts

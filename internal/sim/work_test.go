@@ -101,6 +101,8 @@ func (p *play) want(r *Routine) Want {
 		want.Note = "a note"
 	case 4:
 		want.TTL = max(p.ttl/2, p.least)
+	case 5:
+		want.Progress = 1 + r.Upto(2*p.ttl)
 	}
 	return want
 }
