@@ -36,19 +36,20 @@ var walls = map[string]string{
 
 	"memlock":       "driver internal/...",
 	"filelock":      "driver internal/...",
-	"sqllock":       "driver internal/...",
+	"dialect":       "",
+	"sqllock":       "dialect driver internal/...",
 	"redlock":       "driver internal/...",
 	"memcachelock":  "driver internal/...",
 	"zklock":        "driver internal/...",
 	"redislock/...": "driver internal/... redislock redislock/internal/...",
 	"etcdlock":      "driver internal/...",
-	"pglock":        "driver fence sqllock internal/...",
-	"mysqllock":     "driver sqllock internal/...",
-	"sqlitelock":    "driver sqllock internal/...",
+	"pglock":        "dialect driver fence internal/...",
+	"mysqllock":     "driver internal/...",
+	"sqlitelock":    "driver internal/...",
 
-	"fence":               "driver internal/...", // not the engine: stores use it
+	"fence":               "dialect driver internal/...", // not the engine: stores use it
 	"httplock":            ". driver fence once internal/...",
-	"once/...":            ". driver fence once internal/...",
+	"once/...":            ". dialect driver fence once internal/...",
 	"redislock/redisonce": ". driver fence once internal/... redislock redislock/internal/...", // its connections
 	"elect":               ". internal/...",
 	"locktest":            ". fence internal/...", // the simulator

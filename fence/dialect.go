@@ -4,31 +4,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/holdfast-go/holdfast/dialect"
 	"github.com/holdfast-go/holdfast/internal/identifier"
 )
-
-// A Dialect is the SQL of an engine.
-type Dialect int
-
-// The engines. There is no default.
-const (
-	Postgres Dialect = iota + 1 // PostgreSQL
-	MySQL                       // MySQL and MariaDB
-	SQLite                      // SQLite 3.35 or later
-)
-
-// String returns the name of the engine.
-func (d Dialect) String() string {
-	switch d {
-	case Postgres:
-		return "PostgreSQL"
-	case MySQL:
-		return "MySQL"
-	case SQLite:
-		return "SQLite"
-	}
-	return fmt.Sprintf("Dialect(%d)", int(d))
-}
 
 // statements are the statements of a dialect, with %s for the table. Keys are bytes,
 // because some text types cannot hold every character, and some collations treat Job and
@@ -43,8 +21,8 @@ type statements struct {
 	read   string // the highest token of a key, where raise returns none
 }
 
-var dialects = map[Dialect]statements{
-	Postgres: {
+var dialects = map[dialect.Dialect]statements{
+	dialect.Postgres: {
 		quote: `"`,
 		// Two sessions cannot both create a missing table: the second fails. So the
 		// sessions take turns. Half of each page is left for the next versions of its rows.
@@ -55,7 +33,7 @@ END $$`,
 		raise: `INSERT INTO %s AS f (name, fence) VALUES ($1, $2)
 ON CONFLICT (name) DO UPDATE SET fence = greatest(f.fence, excluded.fence) RETURNING fence`,
 	},
-	MySQL: {
+	dialect.MySQL: {
 		quote:  "`",
 		create: `CREATE TABLE IF NOT EXISTS %s (name varbinary(512) NOT NULL PRIMARY KEY, fence bigint NOT NULL) ENGINE = InnoDB`,
 		raise:  `INSERT INTO %s (name, fence) VALUES (?, ?) ON DUPLICATE KEY UPDATE fence = greatest(fence, values(fence))`,
@@ -64,7 +42,7 @@ ON CONFLICT (name) DO UPDATE SET fence = greatest(f.fence, excluded.fence) RETUR
 		// row as of the first SELECT of the transaction.
 		read: `SELECT fence FROM %s WHERE name = ? FOR UPDATE`,
 	},
-	SQLite: {
+	dialect.SQLite: {
 		quote:  `"`,
 		create: `CREATE TABLE IF NOT EXISTS %s (name blob NOT NULL PRIMARY KEY, fence integer NOT NULL) WITHOUT ROWID`,
 		raise: `INSERT INTO %s AS f (name, fence) VALUES (?, ?)
@@ -74,10 +52,10 @@ ON CONFLICT (name) DO UPDATE SET fence = max(f.fence, excluded.fence) RETURNING 
 
 // compile puts the name of a table, optionally with a schema and a dot before it, into the
 // statements.
-func (d Dialect) compile(table string) (statements, error) {
+func compile(d dialect.Dialect, table string) (statements, error) {
 	st, ok := dialects[d]
 	if !ok {
-		return st, fmt.Errorf("fence: %v is no engine: set SQL.Dialect to Postgres, MySQL or SQLite", d)
+		return st, fmt.Errorf("fence: %v is no engine: set SQL.Dialect to dialect.Postgres, MySQL or SQLite", d)
 	}
 	name, err := identifier.Quote(table, "", st.quote)
 	if err != nil {

@@ -7,7 +7,7 @@
 // seen, and rejects smaller ones. [SQL] does so in a table next to the data. [SQL.Do]
 // combines the transaction, the check and the write:
 //
-//	var fences = fence.SQL{Dialect: fence.Postgres}
+//	var fences = fence.SQL{Dialect: dialect.Postgres}
 //
 //	err := locks.Do(ctx, "account/42", func(ctx context.Context) error {
 //		return fences.Do(ctx, db, func(tx *sql.Tx) error {

@@ -8,6 +8,7 @@ import (
 	"log"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/dialect"
 	"github.com/holdfast-go/holdfast/fence"
 )
 
@@ -35,7 +36,7 @@ func ExampleMemory() {
 func ExampleSQL_Do() {
 	var db *sql.DB             // the database that holds the accounts
 	var locks *holdfast.Locker // in any store
-	fences := fence.SQL{Dialect: fence.Postgres}
+	fences := fence.SQL{Dialect: dialect.Postgres}
 
 	err := locks.Do(context.Background(), "account/42", func(ctx context.Context) error {
 		return fences.Do(ctx, db, func(tx *sql.Tx) error {
@@ -51,7 +52,7 @@ func ExampleSQL_Do() {
 func ExampleSQL_Check() {
 	var db *sql.DB             // the database that holds the accounts
 	var locks *holdfast.Locker // in any store
-	fences := fence.SQL{Dialect: fence.Postgres}
+	fences := fence.SQL{Dialect: dialect.Postgres}
 
 	err := locks.Do(context.Background(), "account/42", func(ctx context.Context) error {
 		lock, _ := holdfast.FromContext(ctx)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/holdfast-go/holdfast/dialect"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/carried"
 	"github.com/holdfast-go/holdfast/internal/shown"
@@ -21,7 +22,7 @@ type SQL struct {
 	Table string
 
 	// Dialect is the engine of the database. Dialect must be set.
-	Dialect Dialect
+	Dialect dialect.Dialect
 }
 
 // A Tx is a transaction: a *sql.Tx, a *sql.Conn with an open transaction, or the equivalent
@@ -145,7 +146,7 @@ func (s SQL) CheckRow(key string, token uint64, query func(query string, args ..
 }
 
 func (s SQL) statements() (statements, error) {
-	return s.Dialect.compile(cmp.Or(s.Table, "holdfast_fences"))
+	return compile(s.Dialect, cmp.Or(s.Table, "holdfast_fences"))
 }
 
 // begin checks the caller's arguments.

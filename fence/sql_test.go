@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-go/holdfast/dialect"
 )
 
 // Nothing of these reaches an engine; what does is tested with real ones, in
@@ -19,7 +21,7 @@ func TestTables(t *testing.T) {
 		"App.Fences_2":             `"App"."Fences_2"`,
 		`f"; DROP TABLE account--`: "",
 	} {
-		texts, err := SQL{Table: table, Dialect: Postgres}.Schema()
+		texts, err := SQL{Table: table, Dialect: dialect.Postgres}.Schema()
 		switch {
 		case want == "" && (err == nil || !strings.Contains(err.Error(), "SQL.Table")):
 			t.Errorf("table %q: %v, want an error that says what is wrong with it", table, err)
@@ -27,17 +29,17 @@ func TestTables(t *testing.T) {
 			t.Errorf("table %q: %q, %v; want %s in it", table, texts, err, want)
 		}
 	}
-	if texts, err := (SQL{Table: "a.b", Dialect: MySQL}).Schema(); err != nil || !strings.Contains(strings.Join(texts, ";"), "EXISTS `a`.`b` (") {
+	if texts, err := (SQL{Table: "a.b", Dialect: dialect.MySQL}).Schema(); err != nil || !strings.Contains(strings.Join(texts, ";"), "EXISTS `a`.`b` (") {
 		t.Errorf("MySQL: %q, %v; want backquotes", texts, err)
 	}
 }
 
 func TestWhatIsRefusedBeforehand(t *testing.T) {
-	good := SQL{Dialect: SQLite}
+	good := SQL{Dialect: dialect.SQLite}
 	for want, err := range map[string]error{
 		"is no engine":    SQL{}.CheckRow("key", 1, unreachable),
-		"SQL.Table":       SQL{Dialect: SQLite, Table: "'"}.CheckRow("key", 1, unreachable),
-		"use Check":       SQL{Dialect: MySQL}.CheckRow("key", 1, unreachable),
+		"SQL.Table":       SQL{Dialect: dialect.SQLite, Table: "'"}.CheckRow("key", 1, unreachable),
+		"use Check":       SQL{Dialect: dialect.MySQL}.CheckRow("key", 1, unreachable),
 		"key is empty":    good.CheckRow("", 1, unreachable),
 		"has 513 bytes":   good.CheckRow(strings.Repeat("k", 513), 1, unreachable),
 		"not valid UTF-8": good.CheckRow("\xff", 1, unreachable),

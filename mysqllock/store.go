@@ -11,21 +11,24 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/sqllock"
+	"github.com/holdfast-go/holdfast/internal/sqlstore"
 )
 
 // Options say how a Store keeps its claims.
 type Options struct {
-	// Table is the table, or schema.table; the default is sqllock.DefaultTable.
+	// Table is the table, or schema.table; the default is "holdfast".
 	Table string
 }
 
 // A Store keeps claims in a table. Make one with [New].
 type Store struct {
-	*sqllock.Store
+	*leases
 	close    func() error // closes what Open has made
 	warnings []string     // of the URL
 }
+
+// leases are claims in the rows of a table.
+type leases = sqlstore.Store
 
 var (
 	_ driver.Store     = (*Store)(nil)
@@ -34,11 +37,11 @@ var (
 )
 
 // New returns a store in a table of db, a database of the client go-sql-driver/mysql.
-// [sqllock.Store.Create] creates the table. New does no I/O, and the store never closes db.
+// Create creates the table. New does no I/O, and the store never closes db.
 // opts may be nil.
 //
 // A call takes a connection for the time of a statement, which may last up to a second
-// longer than the caller stays: see [sqllock.New]. Renewals need a connection, too. Callers
+// longer than the caller stays: see package sqllock. Renewals need a connection, too. Callers
 // that acquire locks leave one connection free for renewals, if db may have several. Locks
 // are lost if transactions, for example, occupy every connection of db for a TTL.
 //
@@ -52,20 +55,20 @@ func New(db *sql.DB, opts *Options) (*Store, error) {
 	if opts == nil {
 		opts = &Options{}
 	}
-	rows, err := sqllock.New(db, sqllock.MySQL, &sqllock.Options{Table: opts.Table, Code: code})
+	rows, err := sqlstore.New(sqlstore.MySQL.Client(db), sqlstore.MySQL, &sqlstore.Options{Table: opts.Table, Code: code})
 	if err != nil {
 		return nil, err
 	}
-	return &Store{Store: rows, close: func() error { return nil }}, nil
+	return &Store{leases: rows, close: func() error { return nil }}, nil
 }
 
 // Close releases the resources of the store. Claims stand until they expire.
-func (s *Store) Close() error { return errors.Join(s.Store.Close(), s.close()) }
+func (s *Store) Close() error { return errors.Join(s.leases.Close(), s.close()) }
 
 // Check implements [driver.Checker]. It adds a warning of a URL that may send a password
-// unencrypted to the warnings of [sqllock.Store.Check].
+// unencrypted to the warnings of package sqllock.
 func (s *Store) Check(ctx context.Context) ([]string, error) {
-	warnings, err := s.Store.Check(ctx)
+	warnings, err := s.leases.Check(ctx)
 	return append(slices.Clip(s.warnings), warnings...), err
 }
 

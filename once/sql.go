@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/holdfast-go/holdfast/dialect"
 	"github.com/holdfast-go/holdfast/fence"
 	"github.com/holdfast-go/holdfast/internal/newer"
 )
@@ -29,7 +30,7 @@ type SQL struct {
 	DB *sql.DB
 
 	// Dialect names the database engine. It must be set.
-	Dialect fence.Dialect
+	Dialect dialect.Dialect
 
 	// Table is the name of the table, default "holdfast_once": up to 48 letters, digits
 	// and _. A schema and a dot may precede the name.

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/holdfast-go/holdfast/fence"
+	"github.com/holdfast-go/holdfast/dialect"
 	"github.com/holdfast-go/holdfast/internal/identifier"
 )
 
@@ -35,8 +35,8 @@ type statements struct {
 	remove string // an expired name
 }
 
-// A dialect contains the parts that differ between engines.
-type dialect struct {
+// parts are the parts of the statements that differ between engines.
+type parts struct {
 	quote  string
 	now    string // the clock when the statement began
 	insert string // an insert around VALUES that leaves an existing row unchanged
@@ -45,8 +45,8 @@ type dialect struct {
 	count  string // around an UPDATE, to return the number of changed rows
 }
 
-var dialects = map[fence.Dialect]dialect{
-	fence.Postgres: {
+var dialects = map[dialect.Dialect]parts{
+	dialect.Postgres: {
 		quote:  `"`,
 		now:    `CAST(extract(epoch FROM statement_timestamp()) * 1000000 AS bigint)`,
 		insert: `INSERT INTO {table} (name, format, state, token, fingerprint, expires) VALUES {values} ON CONFLICT (name) DO NOTHING`,
@@ -60,7 +60,7 @@ CREATE INDEX IF NOT EXISTS {bare_index} ON {table} (expires);
 END $$`},
 		count: `WITH changed AS ({update} RETURNING name) SELECT count(*) FROM changed`,
 	},
-	fence.MySQL: {
+	dialect.MySQL: {
 		quote:  "`",
 		now:    `timestampdiff(MICROSECOND, '1970-01-01', utc_timestamp(6))`,
 		insert: `INSERT IGNORE INTO {table} (name, format, state, token, fingerprint, expires) VALUES {values}`,
@@ -68,7 +68,7 @@ END $$`},
 	fingerprint varbinary(256) NOT NULL, result longblob, expires bigint NOT NULL, INDEX {bare_index} (expires)) ENGINE = InnoDB`},
 		latest: ` FOR UPDATE`,
 	},
-	fence.SQLite: {
+	dialect.SQLite: {
 		quote:  `"`,
 		now:    `CAST((julianday('now') - 2440587.5) * 86400000000 AS integer)`,
 		insert: `INSERT INTO {table} (name, format, state, token, fingerprint, expires) VALUES {values} ON CONFLICT (name) DO NOTHING`,
@@ -82,10 +82,10 @@ END $$`},
 
 // compile fills the name of a table, optionally after a schema and a dot, into the
 // statements.
-func compile(engine fence.Dialect, table string) (statements, error) {
+func compile(engine dialect.Dialect, table string) (statements, error) {
 	d, ok := dialects[engine]
 	if !ok {
-		return statements{}, fmt.Errorf("once: %v is no engine: set SQL.Dialect to fence.Postgres, fence.MySQL or fence.SQLite", engine)
+		return statements{}, fmt.Errorf("once: %v is no engine: set SQL.Dialect to dialect.Postgres, dialect.MySQL or dialect.SQLite", engine)
 	}
 	words := []string{"{now}", d.now, "{format}", strconv.Itoa(rowFormat)}
 	bare := table[strings.LastIndex(table, ".")+1:]
@@ -102,7 +102,7 @@ func compile(engine fence.Dialect, table string) (statements, error) {
 	inner := strings.NewReplacer("{there}", "(expires > {now} OR format <> {format})", "{values}", "(?, {format}, 1, ?, ?, {now} + ?)")
 	fill := strings.NewReplacer(words...)
 	text := func(text string) string {
-		if text = fill.Replace(inner.Replace(text)); engine == fence.Postgres {
+		if text = fill.Replace(inner.Replace(text)); engine == dialect.Postgres {
 			text = number(text)
 		}
 		return text

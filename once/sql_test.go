@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/fence"
+	"github.com/holdfast-go/holdfast/dialect"
 	"github.com/holdfast-go/holdfast/once"
 )
 
@@ -20,11 +20,11 @@ func TestSchema(t *testing.T) {
 		want    []string
 		bad     string
 	}{
-		{once.SQL{Dialect: fence.Postgres}, []string{`EXISTS "holdfast_once" (`, `EXISTS "holdfast_once_expires" ON "holdfast_once"`}, ""},
-		{once.SQL{Dialect: fence.Postgres, Table: "App.Once"}, []string{`EXISTS "App"."Once" (`, `EXISTS "Once_expires" ON "App"."Once"`}, ""},
-		{once.SQL{Dialect: fence.MySQL, Table: "a.b"}, []string{"EXISTS `a`.`b` (", "INDEX `b_expires`"}, ""},
-		{once.SQL{Dialect: fence.SQLite, Table: "a.b"}, []string{`EXISTS "a"."b" (`, `EXISTS "a"."b_expires" ON "b"`}, ""},
-		{once.SQL{Dialect: fence.SQLite, Table: `t"; DROP TABLE account--`}, nil, "SQL.Table"},
+		{once.SQL{Dialect: dialect.Postgres}, []string{`EXISTS "holdfast_once" (`, `EXISTS "holdfast_once_expires" ON "holdfast_once"`}, ""},
+		{once.SQL{Dialect: dialect.Postgres, Table: "App.Once"}, []string{`EXISTS "App"."Once" (`, `EXISTS "Once_expires" ON "App"."Once"`}, ""},
+		{once.SQL{Dialect: dialect.MySQL, Table: "a.b"}, []string{"EXISTS `a`.`b` (", "INDEX `b_expires`"}, ""},
+		{once.SQL{Dialect: dialect.SQLite, Table: "a.b"}, []string{`EXISTS "a"."b" (`, `EXISTS "a"."b_expires" ON "b"`}, ""},
+		{once.SQL{Dialect: dialect.SQLite, Table: `t"; DROP TABLE account--`}, nil, "SQL.Table"},
 		{once.SQL{}, nil, "is no engine"},
 	} {
 		texts, err := test.records.Schema()
@@ -40,7 +40,7 @@ func TestSchema(t *testing.T) {
 }
 
 func TestSQLWithoutDatabase(t *testing.T) {
-	records := &once.SQL{Dialect: fence.Postgres}
+	records := &once.SQL{Dialect: dialect.Postgres}
 	_, err := once.Runner{Locks: &holdfast.Locker{}, Records: records}.DoTx(t.Context(), "key", func(context.Context, *sql.Tx) ([]byte, error) { return nil, nil })
 	for _, err := range []error{err, records.Create(t.Context()), records.Finish(t.Context(), "key", 1, nil, 1), records.Forget(t.Context(), "key", 1)} {
 		if err == nil || !strings.Contains(err.Error(), "SQL.DB is not set") {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/errand"
 	"github.com/holdfast-go/holdfast/internal/silence"
-	"github.com/holdfast-go/holdfast/sqllock"
+	"github.com/holdfast-go/holdfast/internal/sqlstore"
 )
 
 // A client runs statements on a pool, which prepares them by itself. With a pooler,
@@ -22,9 +22,9 @@ type client struct {
 	between atomic.Bool // there is a pooler
 }
 
-var _ sqllock.Client = (*client)(nil)
+var _ sqlstore.Client = (*client)(nil)
 
-func (c *client) Query(ctx context.Context, st sqllock.Statement, each func(sqllock.Scan) error) error {
+func (c *client) Query(ctx context.Context, st sqlstore.Statement, each func(sqlstore.Scan) error) error {
 	return c.run(ctx, st, func(ctx context.Context, conn *pgx.Conn, args []any) error {
 		rows, err := conn.Query(ctx, st.Text, args...)
 		if err != nil {
@@ -40,7 +40,7 @@ func (c *client) Query(ctx context.Context, st sqllock.Statement, each func(sqll
 	})
 }
 
-func (c *client) Exec(ctx context.Context, st sqllock.Statement) (r sqllock.Result, err error) {
+func (c *client) Exec(ctx context.Context, st sqlstore.Statement) (r sqlstore.Result, err error) {
 	err = c.run(ctx, st, func(ctx context.Context, conn *pgx.Conn, args []any) error {
 		tag, err := conn.Exec(ctx, st.Text, args...)
 		r.Rows = tag.RowsAffected()
@@ -51,7 +51,7 @@ func (c *client) Exec(ctx context.Context, st sqllock.Statement) (r sqllock.Resu
 
 // run runs a statement on a connection of the pool. The statement of an errand runs to
 // its end.
-func (c *client) run(ctx context.Context, st sqllock.Statement, do func(context.Context, *pgx.Conn, []any) error) error {
+func (c *client) run(ctx context.Context, st sqlstore.Statement, do func(context.Context, *pgx.Conn, []any) error) error {
 	conn, err := c.acquire(ctx)
 	if err != nil {
 		return silence.For(ctx, err, 0) // pgx has its own limit for connecting
@@ -77,7 +77,7 @@ func (c *client) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 
 // arguments sends a statement unprepared if the statement will hardly come again, or if
 // there is a pooler.
-func (c *client) arguments(ctx context.Context, conn *pgx.Conn, st sqllock.Statement) ([]any, error) {
+func (c *client) arguments(ctx context.Context, conn *pgx.Conn, st sqlstore.Statement) ([]any, error) {
 	if !c.looked.Load() {
 		between, err := pooled(ctx, conn)
 		if err != nil {
@@ -92,7 +92,7 @@ func (c *client) arguments(ctx context.Context, conn *pgx.Conn, st sqllock.State
 	return st.Args, nil
 }
 
-// Conns implements sqllock.Client.
+// Conns implements sqlstore.Client.
 func (c *client) Conns() int { return int(c.pool.Stat().MaxConns()) }
 
 // Close leaves the pool open.

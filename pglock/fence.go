@@ -6,6 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/holdfast-go/holdfast/dialect"
 	"github.com/holdfast-go/holdfast/fence"
 	"github.com/holdfast-go/holdfast/internal/carried"
 )
@@ -19,7 +20,7 @@ type Querier interface {
 // CheckFence is [fence.SQL.Check] for pgx. The dialect of fences need not be set. To make
 // the table, execute the statement that [fence.SQL.Schema] returns.
 func CheckFence(ctx context.Context, tx Querier, fences fence.SQL, key string, token uint64) error {
-	fences.Dialect = fence.Postgres
+	fences.Dialect = dialect.Postgres
 	return fences.CheckRow(key, token, func(query string, args ...any) fence.Row {
 		return tx.QueryRow(ctx, query, args...)
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/dialect"
 	"github.com/holdfast-go/holdfast/fence"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
@@ -108,7 +109,7 @@ func TestDoFenced(t *testing.T) {
 
 func makeFences(t *testing.T, pool *pgxpool.Pool, fences fence.SQL) {
 	t.Helper()
-	fences.Dialect = fence.Postgres
+	fences.Dialect = dialect.Postgres
 	statements, err := fences.Schema()
 	if err == nil {
 		_, err = pool.Exec(t.Context(), strings.Join(statements, ";\n"))

@@ -50,7 +50,7 @@ func newListener(config *pgx.ConnConfig, before beforeConnect) *listener {
 	return l
 }
 
-// To implements sqllock.Listener. To returns the channel also while connecting, or after
+// To implements sqlstore.Listener. To returns the channel also while connecting, or after
 // an interruption, because the listener will listen again.
 func (l *listener) To() string {
 	l.mu.Lock()
@@ -61,7 +61,7 @@ func (l *listener) To() string {
 	return l.channel
 }
 
-// Listen implements sqllock.Listener.
+// Listen implements sqlstore.Listener.
 func (l *listener) Listen(ctx context.Context, hear func(string) bool) error {
 	l.mu.Lock()
 	if !l.started && l.ctx.Err() == nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/dialect"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/fence"
 	"github.com/holdfast-go/holdfast/internal/servers"
@@ -127,7 +128,7 @@ func guarded(t *testing.T, fences fence.SQL) *pgx.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close(context.Background()) })
-	fences.Dialect = fence.Postgres
+	fences.Dialect = dialect.Postgres
 	statements, err := fences.Schema()
 	if err == nil {
 		_, err = conn.Exec(sessiontest.Bounded(t), strings.Join(statements, ";\n"))

@@ -8,12 +8,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/sqllock"
+	"github.com/holdfast-go/holdfast/internal/sqlstore"
 )
 
 // Options say how a Store keeps its claims.
 type Options struct {
-	// Table is the table, or schema.table; the default is sqllock.DefaultTable.
+	// Table is the table, or schema.table; the default is "holdfast".
 	Table string
 
 	// Listen says how to connect for notifications. The default is the pool's
@@ -25,10 +25,13 @@ type Options struct {
 
 // A Store keeps claims in a table and wakes waiters. Make one with [New].
 type Store struct {
-	*sqllock.Pushing
+	*leases
 	close    func()   // closes the pool that Open has made
 	warnings []string // of the URL
 }
+
+// leases are claims in the rows of a table.
+type leases = sqlstore.Pushing
 
 var (
 	_ driver.Store     = (*Store)(nil)
@@ -38,11 +41,11 @@ var (
 	_ driver.Creator   = (*Store)(nil)
 )
 
-// New returns a store in a table of the database of pool, which [sqllock.Store.Create]
+// New returns a store in a table of the database of pool, which Create
 // makes. New does no I/O, and never closes the pool. opts may be nil.
 //
 // A call takes a connection of the pool for the time of a statement, which may last up to
-// a second longer than the caller stays: see [sqllock.New]. Waiters take no connection of
+// a second longer than the caller stays: see package sqllock. Waiters take no connection of
 // the pool: one connection beside the pool listens for all waiters. Renewals need a
 // connection of the pool, too; if the pool has several, Acquire leaves one to renewals.
 // Locks are lost if other users of the pool, such as transactions, keep all connections
@@ -56,11 +59,11 @@ func New(pool *pgxpool.Pool, opts *Options) (*Store, error) {
 	if at == nil {
 		at = config.ConnConfig
 	}
-	rows, err := sqllock.NewClient(&client{pool: pool}, sqllock.Postgres, &sqllock.Options{Table: opts.Table})
+	rows, err := sqlstore.New(&client{pool: pool}, sqlstore.Postgres, &sqlstore.Options{Table: opts.Table})
 	if err != nil {
 		return nil, err
 	}
-	return &Store{Pushing: rows.Pushing(newListener(at, config.BeforeConnect)), close: func() {}}, nil
+	return &Store{leases: rows.Pushing(newListener(at, config.BeforeConnect)), close: func() {}}, nil
 }
 
 // A beforeConnect changes the configuration of a connection, like
@@ -80,15 +83,15 @@ func (before beforeConnect) copy(ctx context.Context, config *pgx.ConnConfig) (*
 // pool stays open; pgx may take fifteen seconds to close the pool if the server does not
 // answer.
 func (s *Store) Close() error {
-	err := s.Pushing.Close()
+	err := s.leases.Close()
 	s.close()
 	return err
 }
 
-// Check implements [driver.Checker]. Check gives the warnings of [sqllock.Store.Check],
+// Check implements [driver.Checker]. Check gives the warnings of package sqllock,
 // and warns of a URL that may send a password unencrypted.
 func (s *Store) Check(ctx context.Context) ([]string, error) {
-	warnings, err := s.Pushing.Check(ctx)
+	warnings, err := s.leases.Check(ctx)
 	return append(slices.Clip(s.warnings), warnings...), err
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/goldentest"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
-	"github.com/holdfast-go/holdfast/sqllock"
+	"github.com/holdfast-go/holdfast/internal/sqlstore"
 )
 
 // Worth 20 s: the whole contract, most of whose rules wait for a TTL or for a server that is silent.
@@ -76,7 +76,7 @@ func table(t testing.TB, s driver.Store, path string) goldentest.Table {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	return goldentest.Table{Store: s, Name: sqllock.DefaultTable, Exec: func(statement string) {
+	return goldentest.Table{Store: s, Name: sqlstore.DefaultTable, Exec: func(statement string) {
 		t.Helper()
 		if _, err := db.Exec(statement); err != nil {
 			t.Fatalf("%v in %s", err, statement)

@@ -17,7 +17,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/netfs"
-	"github.com/holdfast-go/holdfast/sqllock"
+	"github.com/holdfast-go/holdfast/internal/sqlstore"
 )
 
 var errMoved = errors.New("the file was removed or replaced, so that others would not see locks in what is still open; open the store again")
@@ -38,15 +38,15 @@ type place struct {
 
 // A client runs statements while the file is in place.
 type client struct {
-	sqllock.Client
+	sqlstore.Client
 	file *file
 }
 
-func (c *client) Query(ctx context.Context, st sqllock.Statement, each func(sqllock.Scan) error) error {
+func (c *client) Query(ctx context.Context, st sqlstore.Statement, each func(sqlstore.Scan) error) error {
 	return c.file.guard(ctx, func() error { return c.Client.Query(ctx, st, each) })
 }
 
-func (c *client) Exec(ctx context.Context, st sqllock.Statement) (r sqllock.Result, err error) {
+func (c *client) Exec(ctx context.Context, st sqlstore.Statement) (r sqlstore.Result, err error) {
 	err = c.file.guard(ctx, func() error {
 		r, err = c.Client.Exec(ctx, st)
 		return err

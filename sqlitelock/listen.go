@@ -49,7 +49,7 @@ func newListener(f *file) *listener {
 // To is empty: every process is notified of every commit.
 func (l *listener) To() string { return "" }
 
-// Listen implements sqllock.Listener.
+// Listen implements sqlstore.Listener.
 func (l *listener) Listen(ctx context.Context, hear func(string) bool) error {
 	if err := l.start(ctx, hear); err != nil {
 		return err

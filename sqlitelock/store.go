@@ -7,22 +7,25 @@ import (
 	"fmt"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/sqllock"
+	"github.com/holdfast-go/holdfast/internal/sqlstore"
 )
 
 // Options say how a Store keeps its claims.
 type Options struct {
-	// Table is the table; the default is sqllock.DefaultTable.
+	// Table is the table; the default is "holdfast".
 	Table string
 }
 
 // A Store keeps claims in a table of a file and wakes waiters. Make one with [New].
 type Store struct {
-	*sqllock.Store
+	*leases
 	file    *file
-	pushing *sqllock.Pushing
+	pushing *sqlstore.Pushing
 	close   func() error // closes what Open has made
 }
+
+// leases are claims in the rows of a table.
+type leases = sqlstore.Store
 
 var (
 	_ driver.Store     = (*Store)(nil)
@@ -31,7 +34,7 @@ var (
 	_ driver.Checker   = (*Store)(nil)
 )
 
-// New returns a store in a table of db. [sqllock.Store.Create] makes the table. New does no
+// New returns a store in a table of db. Create makes the table. New does no
 // I/O, and the store never closes db. opts may be nil. db must be a file opened with
 // modernc.org/sqlite: a second SQLite in this process would undo the locks of the first.
 //
@@ -51,13 +54,13 @@ func newStore(f *file, l *listener, opts *Options) (*Store, error) {
 	if opts == nil {
 		opts = &Options{}
 	}
-	client := &client{sqllock.SQLite.Client(f.db), f}
-	rows, err := sqllock.NewClient(client, sqllock.SQLite, &sqllock.Options{Table: opts.Table})
+	client := &client{sqlstore.SQLite.Client(f.db), f}
+	rows, err := sqlstore.New(client, sqlstore.SQLite, &sqlstore.Options{Table: opts.Table})
 	if err != nil {
 		return nil, err
 	}
 	return &Store{
-		Store:   rows,
+		leases:  rows,
 		file:    f,
 		pushing: rows.Pushing(l),
 		close:   func() error { return nil },
@@ -76,12 +79,12 @@ func (s *Store) Watch(ctx context.Context, c driver.Claim, wake func(driver.Gran
 
 // Renew implements [driver.Store].
 func (s *Store) Renew(ctx context.Context, cs []driver.Claim) []error {
-	return gone(s.Store.Renew(ctx, cs))
+	return gone(s.leases.Renew(ctx, cs))
 }
 
 // Release implements [driver.Store].
 func (s *Store) Release(ctx context.Context, cs []driver.Claim) []error {
-	return gone(s.Store.Release(ctx, cs))
+	return gone(s.leases.Release(ctx, cs))
 }
 
 // gone marks the errors of claims in a removed or replaced file as lost.

@@ -13,16 +13,16 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/must"
-	"github.com/holdfast-go/holdfast/sqllock"
+	"github.com/holdfast-go/holdfast/internal/sqlstore"
 )
 
 // A vain client counts the writes that found another version of the row.
 type vain struct {
-	sqllock.Client
+	sqlstore.Client
 	writes, lost atomic.Int64
 }
 
-func (v *vain) Exec(ctx context.Context, st sqllock.Statement) (sqllock.Result, error) {
+func (v *vain) Exec(ctx context.Context, st sqlstore.Statement) (sqlstore.Result, error) {
 	r, err := v.Client.Exec(ctx, st)
 	if err == nil && strings.Contains(st.Text, "AND version = ?") {
 		v.writes.Add(1)
@@ -38,8 +38,8 @@ func (v *vain) Exec(ctx context.Context, st sqllock.Statement) (sqllock.Result, 
 func TestTurns(t *testing.T) {
 	const askers, times = 16, 10
 	s := opened(t, "sqlite://"+filepath.Join(t.TempDir(), "locks.db"))
-	client := &vain{Client: sqllock.SQLite.Client(s.file.db)}
-	rows := must.Get(sqllock.NewClient(client, sqllock.SQLite, nil))
+	client := &vain{Client: sqlstore.SQLite.Client(s.file.db)}
+	rows := must.Get(sqlstore.New(client, sqlstore.SQLite, nil))
 	held := exclusive("holder")
 	held.TTL = time.Hour
 	granted(t, rows, held)

@@ -1,7 +1,7 @@
 // Package sqllock is a store in a table of a database: PostgreSQL, MySQL, MariaDB or
 // SQLite, through database/sql and a client of your own.
 //
-//	store, err := sqllock.New(db, sqllock.Postgres, nil)
+//	store, err := sqllock.New(db, dialect.Postgres, nil)
 //	// ...
 //	err = store.Create(ctx) // once, as a user who may create tables
 //	// ...
@@ -35,8 +35,7 @@
 // changed rows.
 //
 // A waiter has a place in the row and no connection. A release grants the lock to the
-// claims at the head of the queue, as long as they fit. With [Store.Pushing] the waiter
-// is notified at once. Otherwise the waiter retries after milliseconds at first, and
+// claims at the head of the queue, as long as they fit. The waiter retries after milliseconds at first, and
 // every half a second in the end (holdfast.Options.Poll).
 //
 // # What people see

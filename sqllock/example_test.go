@@ -7,6 +7,7 @@ import (
 	"log"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/dialect"
 	"github.com/holdfast-go/holdfast/sqllock"
 )
 
@@ -19,7 +20,7 @@ func ExampleNew() {
 	}
 	defer db.Close()
 
-	store, err := sqllock.New(db, sqllock.Postgres, nil)
+	store, err := sqllock.New(db, dialect.Postgres, nil)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -1,21 +1,15 @@
 package sqllock
 
 import (
-	"context"
 	"database/sql"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"sync"
-	"sync/atomic"
 
+	"github.com/holdfast-go/holdfast/dialect"
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/book"
-	"github.com/holdfast-go/holdfast/internal/errand"
+	"github.com/holdfast-go/holdfast/internal/sqlstore"
 )
 
 // DefaultTable is the table if [Options] name no table.
-const DefaultTable = "holdfast"
+const DefaultTable = sqlstore.DefaultTable
 
 // Options say how a Store keeps its claims.
 type Options struct {
@@ -23,27 +17,16 @@ type Options struct {
 	// of the claims has the same name with _claims appended.
 	Table string
 
-	// Code returns the engine's code of an error. The default knows the clients that the
-	// dialects name.
+	// Code returns the engine's code of an error. The default knows the clients pgx and
+	// lib/pq, go-sql-driver/mysql, and modernc.org/sqlite.
 	Code func(error) string
 }
 
-// A Store keeps claims in a table. Make one with [New].
-type Store struct {
-	client  Client
-	dialect *Dialect
-	opts    Options
-	compile func(string) string
+// A Store keeps claims in a table. Make one with [New]. The store is a driver.Creator, whose
+// method Create makes the table, and a driver.Inspector.
+type Store struct{ *leases }
 
-	waiting  sync.Map      // ids of waiters: their Acquire skips the attempt for an uncontended key
-	texts    sync.Map      // compiled statements by text
-	errands  errand.Runner // see Dialect.lasting
-	deciding turn          // see Dialect.oneWriter; otherwise nil
-	writing  turn          // the same, for one statement
-	inserted atomic.Uint64
-	began    atomic.Int64 // by the clock, see now
-	closed   atomic.Bool
-}
+type leases = sqlstore.Store
 
 var (
 	_ driver.Store     = (*Store)(nil)
@@ -51,10 +34,9 @@ var (
 	_ driver.Creator   = (*Store)(nil)
 )
 
-var errClosed = errors.New("SQL store is closed")
-
-// New returns a store in a table of db, which [Store.Create] makes. New does no I/O, and
-// never closes db. opts may be nil.
+// New returns a store in a table of db, which Create makes. New does no I/O, and
+// never closes db. opts may be nil. A bad name of the table, and
+// an unknown dialect, are [driver.ErrInvalid].
 //
 // A call needs one connection of db for the time of a statement; a waiter for a lock has
 // no connection. If db limits its connections, leave one spare connection in addition to
@@ -67,102 +49,17 @@ var errClosed = errors.New("SQL store is closed")
 // including releases of claims that Acquire may have left behind. These calls leave one
 // of db's connections to the rest. If db may have only one connection, all calls share
 // the connection. Each store counts its own calls.
-func New(db *sql.DB, d *Dialect, opts *Options) (*Store, error) {
-	return NewClient(d.Client(db), d, opts)
-}
-
-// NewClient is [New] for a client that is not a *sql.DB. The store closes the client.
-func NewClient(client Client, d *Dialect, opts *Options) (*Store, error) {
-	s := &Store{client: client, dialect: d}
-	s.errands.Conns = client.Conns
-	if d.oneWriter {
-		s.deciding, s.writing = make(turn, 1), make(turn, 1)
-	}
-	if opts != nil {
-		s.opts = *opts
-	}
-	if s.opts.Table == "" {
-		s.opts.Table = DefaultTable
-	}
-	if s.opts.Code == nil {
-		s.opts.Code = d.code
-	}
-	var err error
-	if s.compile, err = d.compiler(s.opts.Table); err != nil {
-		return nil, fmt.Errorf("%w: %w", driver.ErrInvalid, err)
-	}
-	return s, nil
-}
-
-// Acquire implements [driver.Store]. An uncontended key takes one statement. So does a
-// retry that still has to wait, mostly.
-func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	return s.acquire(ctx, asking{claim: c})
-}
-
-func (s *Store) acquire(ctx context.Context, a asking) (driver.Grant, error) {
-	var got answer
-	var err error
-	if s.dialect.lasting {
-		got, err = errand.Do(ctx, &s.errands, a.claim.ID, func(ctx context.Context) (answer, error) { return s.ask(ctx, a) })
-	} else {
-		got, err = s.ask(ctx, a)
-	}
+func New(db *sql.DB, d dialect.Dialect, opts *Options) (*Store, error) {
+	engine, err := sqlstore.Engine(d)
 	if err != nil {
-		return driver.Grant{}, err
+		return nil, err
 	}
-	// Not earlier: a caller that has left may have released the claim meanwhile.
-	if got.lined {
-		s.waiting.Store(a.claim.ID, true)
-	} else {
-		s.waiting.Delete(a.claim.ID)
+	if opts == nil {
+		opts = &Options{}
 	}
-	return got.grant, nil
-}
-
-// ask sends the statements of Acquire.
-func (s *Store) ask(ctx context.Context, a asking) (got answer, err error) {
-	c := &a.claim
-	if _, waits := s.waiting.Load(c.ID); !waits && c.Fence == 0 && c.Weight >= 1 && c.Weight <= c.Limit && c.Limit <= driver.MaxWeight && c.TTL > 0 {
-		if g, err := s.take(ctx, a); g.OK || err != nil {
-			return answer{grant: g}, err
-		}
-	}
-	err = s.decide(ctx, c.Key, a.rule(ctx, &got))
-	return got, err
-}
-
-// take acquires a key that is uncontended.
-func (s *Store) take(ctx context.Context, a asking) (driver.Grant, error) {
-	c := &a.claim
-	tokens := min(max(c.Span, 1), driver.MaxSpan)
-	if c.Shared() {
-		tokens = 1
-	}
-	e := write(&book.Entry{
-		ID: c.ID, Owner: c.Owner, Note: c.Note, Session: a.from,
-		Weight: c.Weight, Limit: c.Limit, TTL: c.TTL, Span: tokens,
-	})
-	id := e.ID
-	e.ID = ""
-	claims, err := json.Marshal(page{Held: []claim{e}})
+	s, err := sqlstore.New(engine.Client(db), engine, (*sqlstore.Options)(opts))
 	if err != nil {
-		return driver.Grant{}, err
+		return nil, err
 	}
-	if err := errand.Write(ctx); err != nil {
-		return driver.Grant{}, err
-	}
-	last, ok, err := s.mint(ctx, acquireRow, tokens-1, id, e.TTL, string(claims), escape(c.Key))
-	if err != nil || !ok {
-		return driver.Grant{}, err
-	}
-	return driver.Grant{OK: true, Fence: uint64(last - int64(tokens) + 1), Span: tokens, TTL: c.TTL}, nil
-}
-
-// Close closes the client. A database stays open, and claims stay. Statements that
-// Acquire has sent run to their end first, for a second at most.
-func (s *Store) Close() error {
-	s.closed.Store(true)
-	s.errands.Close()
-	return s.client.Close()
+	return &Store{s}, nil
 }

@@ -8,13 +8,14 @@ import (
 
 	_ "modernc.org/sqlite"
 
+	"github.com/holdfast-go/holdfast/dialect"
 	"github.com/holdfast-go/holdfast/fence"
 )
 
 // orders are kept in a file that several servers of one host share.
 type orders struct{ db *sql.DB }
 
-var fences = fence.SQL{Dialect: fence.SQLite}
+var fences = fence.SQL{Dialect: dialect.SQLite}
 
 func openOrders(ctx context.Context, file string) (*orders, error) {
 	query := url.Values{"_pragma": {"busy_timeout(10000)", "journal_mode(wal)"}, "_txlock": {"immediate"}}

@@ -16,13 +16,14 @@ import (
 	"gorm.io/gorm/logger"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/dialect"
 	"github.com/holdfast-go/holdfast/fence"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/pglock"
 )
 
-var fences = fence.SQL{Dialect: fence.Postgres}
+var fences = fence.SQL{Dialect: dialect.Postgres}
 
 // server has the tables of the examples. No test crashes it.
 var server *servers.Postgres

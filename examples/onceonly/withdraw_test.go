@@ -13,8 +13,8 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/dialect"
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/fence"
 	_ "github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/once"
 )
@@ -32,7 +32,7 @@ func open(t *testing.T, dir string) *Accounts {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { locks.Close() })
-	records := &once.SQL{DB: db, Dialect: fence.SQLite}
+	records := &once.SQL{DB: db, Dialect: dialect.SQLite}
 	a := &Accounts{records, once.Runner{Locks: locks, Records: records, Retention: 30 * 24 * time.Hour}}
 	if err := a.Records.Create(t.Context()); err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/errand"
 	"github.com/holdfast-go/holdfast/internal/must"
-	"github.com/holdfast-go/holdfast/sqllock"
+	"github.com/holdfast-go/holdfast/internal/sqlstore"
 )
 
 var tables = &backend{
@@ -105,7 +105,7 @@ func (t *table) calm() (idle, place time.Duration) { return 600 * time.Milliseco
 
 // Connect implements [Store].
 func (t *table) Connect(p *Process) driver.Store {
-	return must.Get(sqllock.NewClient(&statements{t, p.Link("store")}, sqllock.Postgres, nil))
+	return must.Get(sqlstore.New(&statements{t, p.Link("store")}, sqlstore.Postgres, nil))
 }
 
 // Left implements [Store].
@@ -150,7 +150,7 @@ type result struct {
 
 func (r result) String() string { return fmt.Sprint(r.changed, " changed ", r.rows) }
 
-func (c *statements) run(ctx context.Context, st sqllock.Statement) (result, error) {
+func (c *statements) run(ctx context.Context, st sqlstore.Statement) (result, error) {
 	if errand.Runs(ctx) {
 		ctx = errand.Sent(ctx)
 	}
@@ -162,8 +162,8 @@ func (c *statements) run(ctx context.Context, st sqllock.Statement) (result, err
 	})
 }
 
-// Query implements [sqllock.Client].
-func (c *statements) Query(ctx context.Context, st sqllock.Statement, each func(sqllock.Scan) error) error {
+// Query implements [sqlstore.Client].
+func (c *statements) Query(ctx context.Context, st sqlstore.Statement, each func(sqlstore.Scan) error) error {
 	r, err := c.run(ctx, st)
 	for _, row := range r.rows {
 		err = errors.Join(err, each(func(dest ...any) error { return assign(dest, row) }))
@@ -171,16 +171,16 @@ func (c *statements) Query(ctx context.Context, st sqllock.Statement, each func(
 	return err
 }
 
-// Exec implements [sqllock.Client].
-func (c *statements) Exec(ctx context.Context, st sqllock.Statement) (sqllock.Result, error) {
+// Exec implements [sqlstore.Client].
+func (c *statements) Exec(ctx context.Context, st sqlstore.Statement) (sqlstore.Result, error) {
 	r, err := c.run(ctx, st)
-	return sqllock.Result{Rows: r.changed}, err
+	return sqlstore.Result{Rows: r.changed}, err
 }
 
-// Conns implements [sqllock.Client].
+// Conns implements [sqlstore.Client].
 func (c *statements) Conns() int { return 0 }
 
-// Close implements [sqllock.Client].
+// Close implements [sqlstore.Client].
 func (c *statements) Close() error { return nil }
 
 // assign copies the values of a row.
@@ -206,7 +206,7 @@ func assign(dest, row []any) error {
 const askTime = `CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)`
 
 // run carries out a statement. Call it with mu held.
-func (t *table) run(st sqllock.Statement) (r result) {
+func (t *table) run(st sqlstore.Statement) (r result) {
 	words := t.words[st.Text]
 	if words == nil {
 		words = split(strings.ReplaceAll(st.Text, askTime, "now"))

@@ -20,7 +20,7 @@ import (
 	"github.com/redis/rueidis"
 	_ "modernc.org/sqlite"
 
-	"github.com/holdfast-go/holdfast/fence"
+	"github.com/holdfast-go/holdfast/dialect"
 	_ "github.com/holdfast-go/holdfast/filelock"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/workers"
@@ -70,12 +70,12 @@ var engines = map[string]struct {
 	"sqlite": {
 		at: func(t *testing.T) string { return "sqlite://" + filepath.Join(t.TempDir(), "locks.db") },
 		open: func(at string) (once.Records, error) {
-			return table(fence.SQLite, "sqlite", "file:"+pathOf(at)+"-once?_txlock=immediate&_pragma=busy_timeout(30000)&_pragma=journal_mode(wal)")
+			return table(dialect.SQLite, "sqlite", "file:"+pathOf(at)+"-once?_txlock=immediate&_pragma=busy_timeout(30000)&_pragma=journal_mode(wal)")
 		},
 	},
 	"postgres": {
 		at:   func(*testing.T) string { return postgres.URL() },
-		open: func(at string) (once.Records, error) { return table(fence.Postgres, "pgx", at) },
+		open: func(at string) (once.Records, error) { return table(dialect.Postgres, "pgx", at) },
 	},
 	"mysql": {
 		at: func(*testing.T) string { return mariadb.URL() },
@@ -85,7 +85,7 @@ var engines = map[string]struct {
 				return nil, err
 			}
 			password, _ := u.User.Password()
-			return table(fence.MySQL, "mysql", fmt.Sprintf("%s:%s@tcp(%s)%s", u.User.Username(), password, u.Host, u.Path))
+			return table(dialect.MySQL, "mysql", fmt.Sprintf("%s:%s@tcp(%s)%s", u.User.Username(), password, u.Host, u.Path))
 		},
 	},
 	"redis": {
@@ -105,7 +105,7 @@ var engines = map[string]struct {
 	},
 }
 
-func table(dialect fence.Dialect, driver, source string) (once.Records, error) {
+func table(dialect dialect.Dialect, driver, source string) (once.Records, error) {
 	db, err := sql.Open(driver, source)
 	if err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/fence"
+	"github.com/holdfast-go/holdfast/dialect"
 )
 
 // The process that runs the effect is stopped for longer than its lock lasts.
@@ -43,7 +43,7 @@ func TestPausedOwnerIsFirst(t *testing.T) {
 // The process is stopped in a transaction. What it has changed there is undone.
 func TestPausedInTransaction(t *testing.T) {
 	each(t, func(c *company) {
-		if records := c.effects(); records == nil || records.Dialect == fence.SQLite {
+		if records := c.effects(); records == nil || records.Dialect == dialect.SQLite {
 			return // no transactions, or one writer at a time
 		}
 		key := "tx paused " + rand.Text()

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/dialect"
 	"github.com/holdfast-go/holdfast/fence"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
@@ -86,7 +87,7 @@ func (c *cutter) loseAnswer(tx *sql.Tx, seen func() bool) error {
 // the token again and look is to know.
 func TestCutCommit(t *testing.T) {
 	each(t, func(e *engine) {
-		if e.fences.Dialect == fence.SQLite {
+		if e.fences.Dialect == dialect.SQLite {
 			return // It has no connection.
 		}
 		c := &cutter{engine: e, proxy: servers.StartProxy(e.T, e.addr()), journal: strings.ToLower(e.fences.Table) + "_journal"}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/dialect"
 	"github.com/holdfast-go/holdfast/fence"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
@@ -141,7 +142,7 @@ func TestDoCommitFails(t *testing.T) {
 			return err
 		}
 		switch c.fences.Dialect {
-		case fence.MySQL: // checks all constraints at once
+		case dialect.MySQL: // checks all constraints at once
 			spoil = func(tx *sql.Tx) error {
 				var id int64
 				if err := tx.QueryRowContext(c.ctx, `SELECT connection_id()`).Scan(&id); err != nil {
@@ -150,7 +151,7 @@ func TestDoCommitFails(t *testing.T) {
 				_, err := c.db.ExecContext(c.ctx, fmt.Sprintf(`KILL %d`, id))
 				return err
 			}
-		case fence.SQLite:
+		case dialect.SQLite:
 			c.db.SetMaxOpenConns(1)
 			c.exec(`PRAGMA foreign_keys = on`)
 			fallthrough

@@ -15,6 +15,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite"
 
+	"github.com/holdfast-go/holdfast/dialect"
 	"github.com/holdfast-go/holdfast/fence"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
@@ -44,7 +45,7 @@ type engine struct {
 
 // each runs a test on every engine.
 func each(t *testing.T, test func(e *engine)) {
-	for _, dialect := range []fence.Dialect{fence.Postgres, fence.MySQL, fence.SQLite} {
+	for _, dialect := range []dialect.Dialect{dialect.Postgres, dialect.MySQL, dialect.SQLite} {
 		t.Run(dialect.String(), func(t *testing.T) {
 			t.Parallel()
 			test(start(t, dialect))
@@ -52,7 +53,7 @@ func each(t *testing.T, test func(e *engine)) {
 	}
 }
 
-func start(t *testing.T, dialect fence.Dialect) *engine {
+func start(t *testing.T, dialect dialect.Dialect) *engine {
 	test, _, _ := strings.Cut(t.Name(), "/")
 	e := &engine{T: t, fences: fence.SQL{Table: "of_" + test + "_" + rand.Text()[:8], Dialect: dialect}}
 	e.db = e.open(e.addr())
@@ -64,9 +65,9 @@ func start(t *testing.T, dialect fence.Dialect) *engine {
 // addr is that of the server, if there is one.
 func (e *engine) addr() string {
 	switch e.fences.Dialect {
-	case fence.Postgres:
+	case dialect.Postgres:
 		return postgres.Addr()
-	case fence.MySQL:
+	case dialect.MySQL:
 		return mariadb.Addr()
 	}
 	return ""
@@ -78,18 +79,18 @@ func (e *engine) open(addr string) *sql.DB {
 	e.Helper()
 	var driver, source string
 	switch e.fences.Dialect {
-	case fence.Postgres:
+	case dialect.Postgres:
 		u := e.parse(postgres.URL())
 		u.Host = addr
 		driver, source = "pgx", u.String()
-	case fence.MySQL:
+	case dialect.MySQL:
 		u := e.parse(mariadb.URL())
 		config := mysql.NewConfig()
 		config.User, config.Net, config.Addr, config.DBName = u.User.Username(), "tcp", addr, strings.TrimPrefix(u.Path, "/")
 		config.Passwd, _ = u.User.Password()
 		config.Logger = &mysql.NopLogger{}
 		driver, source = "mysql", config.FormatDSN()
-	case fence.SQLite:
+	case dialect.SQLite:
 		driver = "sqlite"
 		source = "file:" + filepath.Join(e.TempDir(), "db") + "?_txlock=immediate&_pragma=busy_timeout(60000)&_pragma=journal_mode(wal)"
 	}
@@ -115,7 +116,7 @@ func (e *engine) must(err error) {
 
 // quoted returns the name of the table for statements.
 func (e *engine) quoted() string {
-	if e.fences.Dialect == fence.MySQL {
+	if e.fences.Dialect == dialect.MySQL {
 		return "`" + e.fences.Table + "`"
 	}
 	return `"` + e.fences.Table + `"`

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/dialect"
 	"github.com/holdfast-go/holdfast/fence"
 	"github.com/holdfast-go/holdfast/internal/sim"
 )
@@ -100,7 +101,7 @@ func TestCheckAndWriteAreOne(t *testing.T) {
 // also where it is otherwise shown what was there then.
 func TestSnapshotIsNotBelieved(t *testing.T) {
 	each(t, func(e *engine) {
-		if e.fences.Dialect == fence.SQLite {
+		if e.fences.Dialect == dialect.SQLite {
 			return // one writer at a time: nothing changes during a transaction that writes
 		}
 		e.must(e.check(e.Context(), "key", 5))
@@ -140,7 +141,7 @@ func TestMissingTableIsNamed(t *testing.T) {
 }
 
 func TestTableInSchema(t *testing.T) {
-	e := start(t, fence.Postgres)
+	e := start(t, dialect.Postgres)
 	_, err := e.db.ExecContext(t.Context(), `CREATE SCHEMA "App"`)
 	e.must(err)
 	e.fences.Table = "App.Fences"

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/dialect"
 	"github.com/holdfast-go/holdfast/fence"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
@@ -131,7 +132,7 @@ func TestFormerOwnerRollsBack(t *testing.T) {
 		l := e.ledger()
 		former := l.begin(holdfast.NoRenew(), holdfast.TTL(time.Second))
 		later := l.begin(holdfast.TTL(time.Minute)) // once the former's time is over
-		if e.fences.Dialect != fence.SQLite {
+		if e.fences.Dialect != dialect.SQLite {
 			// It has looked at the database before the other came.
 			tx := e.begin()
 			var n int
@@ -220,7 +221,7 @@ func TestLargeResultRollsBack(t *testing.T) {
 // of it.
 func TestDoWithCutCommit(t *testing.T) {
 	each(t, func(e *engine) {
-		if e.fences.Dialect == fence.SQLite {
+		if e.fences.Dialect == dialect.SQLite {
 			return // It has no connection.
 		}
 		l := e.ledger()
@@ -295,10 +296,10 @@ func TestRecordsAreSwept(t *testing.T) {
 }
 
 func TestRecordsInSchema(t *testing.T) {
-	e := start(t, fence.Postgres)
+	e := start(t, dialect.Postgres)
 	_, err := e.db.ExecContext(t.Context(), `CREATE SCHEMA "Records"`)
 	e.must(err)
-	records := &once.SQL{DB: e.db, Dialect: fence.Postgres, Table: "Records.Once"}
+	records := &once.SQL{DB: e.db, Dialect: dialect.Postgres, Table: "Records.Once"}
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
@@ -312,7 +313,7 @@ func TestRecordsInSchema(t *testing.T) {
 	e.must(err)
 	e.must(records.Finish(t.Context(), "key", 1, nil, time.Hour))
 
-	missing := &once.SQL{DB: e.db, Dialect: fence.Postgres, Table: "not_there"}
+	missing := &once.SQL{DB: e.db, Dialect: dialect.Postgres, Table: "not_there"}
 	if _, err := (once.Runner{Locks: &holdfast.Locker{}, Records: missing}).Begin(t.Context(), "key", ""); err == nil || !strings.Contains(err.Error(), "not_there") {
 		t.Errorf("%v, want it to name the table", err)
 	}
@@ -346,7 +347,7 @@ func TestDoThatLosesItsLock(t *testing.T) {
 
 // FinishRow does in a transaction of pgx what FinishTx does in others.
 func TestFinishRow(t *testing.T) {
-	e := start(t, fence.Postgres)
+	e := start(t, dialect.Postgres)
 	l := e.ledger()
 	pool, err := pgxpool.New(t.Context(), postgres.URL())
 	e.must(err)
@@ -378,7 +379,7 @@ func TestFinishRow(t *testing.T) {
 		t.Errorf("got %q, %t", result, done)
 	}
 
-	other := start(t, fence.MySQL).ledger()
+	other := start(t, dialect.MySQL).ledger()
 	err = other.records.FinishRow(other.begin(), nil, func(string, ...any) fence.Row { panic("a statement was sent") })
 	if err == nil || !strings.Contains(err.Error(), "use FinishTx") {
 		t.Errorf("%v, want it to name FinishTx", err)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/dialect"
 	"github.com/holdfast-go/holdfast/fence"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/sim"
@@ -38,10 +39,10 @@ type process struct {
 const workerTTL = 2 * time.Second
 
 func newProcess(ctx context.Context, at string) (*process, error) {
-	p := &process{fences: fence.SQL{Dialect: fence.Postgres}, place: func(n int) string { return "$" + strconv.Itoa(n) }}
+	p := &process{fences: fence.SQL{Dialect: dialect.Postgres}, place: func(n int) string { return "$" + strconv.Itoa(n) }}
 	client := "pgx"
 	if strings.HasPrefix(at, "mysql") {
-		client, p.fences.Dialect, p.place = "mysql", fence.MySQL, func(int) string { return "?" }
+		client, p.fences.Dialect, p.place = "mysql", dialect.MySQL, func(int) string { return "?" }
 	}
 	var err error
 	if p.db, err = sql.Open(client, dataSource(at)); err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 
+	"github.com/holdfast-go/holdfast/dialect"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/drivertest"
 	"github.com/holdfast-go/holdfast/internal/must"
@@ -111,7 +112,7 @@ func TestPostgresClients(t *testing.T) {
 		follow(t, s, uint64(mode), steps())
 		db := stdlib.OpenDBFromPool(pool)
 		defer db.Close()
-		follow(t, must.Get(sqllock.New(db, sqllock.Postgres, nil)), uint64(mode), steps())
+		follow(t, must.Get(sqllock.New(db, dialect.Postgres, nil)), uint64(mode), steps())
 	}
 }
 
@@ -186,7 +187,7 @@ func TestMariaDBClients(t *testing.T) {
 		s := must.Get(mysqllock.New(db, &mysqllock.Options{Table: table}))
 		succeed(t, s.Create(t.Context()))
 		follow(t, s, uint64(i), steps())
-		follow(t, must.Get(sqllock.New(db, sqllock.MySQL, &sqllock.Options{Table: table})), uint64(i), steps())
+		follow(t, must.Get(sqllock.New(db, dialect.MySQL, &sqllock.Options{Table: table})), uint64(i), steps())
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	_ "github.com/holdfast-go/holdfast/all"
+	"github.com/holdfast-go/holdfast/dialect"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/fence"
 	"github.com/holdfast-go/holdfast/mysqllock"
@@ -62,7 +63,7 @@ func Connect(ctx context.Context, at, store string, ttl time.Duration, conns int
 		if d.store, err = pglock.New(d.pool, nil); err != nil {
 			return nil, err
 		}
-		d.Fences.Dialect = fence.Postgres
+		d.Fences.Dialect = dialect.Postgres
 	case "mysql", "mariadb":
 		config := mysql.NewConfig()
 		config.Net, config.Addr = "tcp", net.JoinHostPort(cmp.Or(u.Hostname(), "localhost"), cmp.Or(u.Port(), "3306"))
@@ -76,7 +77,7 @@ func Connect(ctx context.Context, at, store string, ttl time.Duration, conns int
 		if d.store, err = mysqllock.New(d.DB, nil); err != nil {
 			return nil, err
 		}
-		d.Fences.Dialect = fence.MySQL
+		d.Fences.Dialect = dialect.MySQL
 	default:
 		return nil, fmt.Errorf("-db has the scheme %q, want postgres, mysql or mariadb", u.Scheme)
 	}
@@ -97,7 +98,7 @@ func Connect(ctx context.Context, at, store string, ttl time.Duration, conns int
 // Create makes the missing tables of the locks and fences, and executes the statements.
 func (d *Database) Create(ctx context.Context, statements ...string) error {
 	err := errors.Join(d.store.(driver.Creator).Create(ctx), d.Fences.Create(ctx, d.DB))
-	if d.Fences.Dialect == fence.MySQL {
+	if d.Fences.Dialect == dialect.MySQL {
 		err = errors.Join(err, mysqllock.CreateTxLocks(ctx, d.DB))
 	}
 	for _, statement := range statements {
@@ -140,7 +141,7 @@ func (d *Database) Exec(ctx context.Context, on Querier, query string, args ...a
 
 // bind numbers the placeholders for Postgres.
 func (d *Database) bind(query string) string {
-	if d.Fences.Dialect == fence.MySQL {
+	if d.Fences.Dialect == dialect.MySQL {
 		return query
 	}
 	parts := strings.Split(query, "?")
@@ -166,7 +167,7 @@ func (d *Database) Tx(ctx context.Context, fn func(tx *sql.Tx) error) error {
 
 // LockTx locks a key until the transaction ends.
 func (d *Database) LockTx(ctx context.Context, tx *sql.Tx, key string) error {
-	if d.Fences.Dialect == fence.MySQL {
+	if d.Fences.Dialect == dialect.MySQL {
 		return mysqllock.LockTx(ctx, tx, key)
 	}
 	return pglock.LockSQLTx(ctx, tx, key)
@@ -175,7 +176,7 @@ func (d *Database) LockTx(ctx context.Context, tx *sql.Tx, key string) error {
 // InsertNew returns the clause by which an INSERT changes nothing if a unique index has
 // the row already.
 func (d *Database) InsertNew(column string) string {
-	if d.Fences.Dialect == fence.MySQL {
+	if d.Fences.Dialect == dialect.MySQL {
 		return ` ON DUPLICATE KEY UPDATE ` + column + ` = ` + column
 	}
 	return ` ON CONFLICT DO NOTHING`

@@ -10,7 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/holdfast-go/holdfast/fence"
+	"github.com/holdfast-go/holdfast/dialect"
 )
 
 // Table plays each guard and prints a row. The function prepare clears the tables before
@@ -20,7 +20,7 @@ func (p *Play) Table(ctx context.Context, d *Database, guards []string, mistake 
 	if err := d.QueryRowContext(ctx, `SELECT version()`).Scan(&version); err != nil {
 		return err
 	}
-	if d.Fences.Dialect == fence.Postgres {
+	if d.Fences.Dialect == dialect.Postgres {
 		version = strings.Join(strings.Fields(version)[:2], " ")
 	}
 	fmt.Printf("%s, %d CPUs, %d processes of %d goroutines, %d requests each, %v of work\n\n",

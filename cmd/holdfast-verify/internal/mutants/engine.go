@@ -105,11 +105,11 @@ var engine = []mutant{{
 		Old:  "	if !handed {\n		t.agenda.remove(h.lease)\n	}\n",
 		New:  "",
 	}, {
-		File: "sqllock/text.go",
+		File: "internal/sqlstore/text.go",
 		Old:  "until = {now} + ?\nWHERE name IN (?...) AND sole IN (?...) AND until > {now} AND format",
 		New:  "until = {now} + ?\nWHERE name IN (?...) AND sole IN (?...) AND format",
 	}, {
-		File: "sqllock/text.go",
+		File: "internal/sqlstore/text.go",
 		Old:  "sole = '', until = {now}, claims = '{}'",
 		New:  "until = {now}",
 	}},

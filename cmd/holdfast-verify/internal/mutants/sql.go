@@ -10,7 +10,7 @@ var sql = []mutant{{
 	name:  "release-without-owner",
 	wrong: "a release ends the claim in the row, whatever its owner",
 	edits: []overlay.Edit{{
-		File: "sqllock/text.go",
+		File: "internal/sqlstore/text.go",
 		Old:  "claims = '{}'\nWHERE name IN (?...) AND sole IN (?...) AND until > {now} AND format",
 		New:  "claims = '{}'\nWHERE name IN (?...) AND (sole IN (?...) OR true) AND until > {now} AND format",
 	}},
@@ -21,7 +21,7 @@ var sql = []mutant{{
 	name:  "write-without-version",
 	wrong: "a row is written back even if another process has written the row since the read",
 	edits: []overlay.Edit{{
-		File: "sqllock/text.go",
+		File: "internal/sqlstore/text.go",
 		Old:  "WHERE name = ? AND version = ?`",
 		New:  "WHERE name = ? AND version >= ?`",
 	}},
@@ -32,7 +32,7 @@ var sql = []mutant{{
 	name:  "token-of-the-clock",
 	wrong: "tokens are the time of the server's clock, even if the clock is behind the last token",
 	edits: []overlay.Edit{{
-		File: "sqllock/text.go",
+		File: "internal/sqlstore/text.go",
 		Old:  "{keep}({greatest}(fence + 1, {now}) + ?)",
 		New:  "{keep}({now} + ?)",
 	}, {
@@ -58,11 +58,11 @@ var sql = []mutant{{
 	name:  "end-before-token",
 	wrong: "the statement that acquires a row sets the end before the token, which depends on the end: MySQL assigns from left to right",
 	edits: []overlay.Edit{{
-		File: "sqllock/text.go",
+		File: "internal/sqlstore/text.go",
 		Old:  "SET version = version + 1, fence = {keep}({greatest}(fence + 1, {now}) + ?), sole = ?, since = {now}, until = {now} + ?, claims = ?\nWHERE name = ? AND until",
 		New:  "SET version = version + 1, until = {now} + ?, fence = {keep}(CASE WHEN until <= {now} THEN {greatest}(fence + 1, {now}) ELSE fence END + ?), sole = ?, since = {now}, claims = ?\nWHERE name = ? AND until",
 	}, {
-		File: "sqllock/store.go",
+		File: "internal/sqlstore/store.go",
 		Old:  "acquireRow, tokens-1, id, e.TTL, string(claims),",
 		New:  "acquireRow, e.TTL, tokens-1, id, string(claims),",
 	}},

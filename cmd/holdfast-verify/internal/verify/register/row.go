@@ -13,6 +13,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 	_ "modernc.org/sqlite"             // the driver "sqlite"
 
+	"github.com/holdfast-go/holdfast/dialect"
 	"github.com/holdfast-go/holdfast/fence"
 )
 
@@ -35,7 +36,7 @@ seen bigint NOT NULL, PRIMARY KEY (name, place))`,
 }
 
 func openRows(p Place) (*rows, error) {
-	driver, source, dialect, count := "pgx", p.At, fence.Postgres, most
+	driver, source, engine, count := "pgx", p.At, dialect.Postgres, most
 	switch p.Kind {
 	case MySQL:
 		u, err := url.Parse(p.At)
@@ -48,10 +49,10 @@ func openRows(p Place) (*rows, error) {
 		c.InterpolateParams = true // else each statement is prepared anew
 		// A stopped process may hold the row, for some TTLs.
 		c.Params = map[string]string{"innodb_lock_wait_timeout": "600"}
-		driver, source, dialect = "mysql", c.FormatDSN(), fence.MySQL
+		driver, source, engine = "mysql", c.FormatDSN(), dialect.MySQL
 	case SQLite:
 		// There is one writer at a time, so more connections would only fight.
-		driver, dialect, count = "sqlite", fence.SQLite, 1
+		driver, engine, count = "sqlite", dialect.SQLite, 1
 		at := url.URL{Scheme: "file", Path: filepath.ToSlash(p.At), RawQuery: url.Values{
 			"_txlock": {"immediate"},
 			"_pragma": {"busy_timeout(600000)", "journal_mode(wal)", "synchronous(off)"},
@@ -67,7 +68,7 @@ func openRows(p Place) (*rows, error) {
 	}
 	db.SetMaxOpenConns(count)
 	db.SetMaxIdleConns(count)
-	return &rows{db, fence.SQL{Dialect: dialect}}, nil
+	return &rows{db, fence.SQL{Dialect: engine}}, nil
 }
 
 func (r *rows) Close() error { return r.db.Close() }
@@ -172,7 +173,7 @@ func (r *rows) exec(ctx context.Context, tx fence.Tx, text string, args ...any) 
 
 // text returns a statement with the parameters in the style of the engine.
 func (r *rows) text(text string) string {
-	if r.fences.Dialect != fence.Postgres {
+	if r.fences.Dialect != dialect.Postgres {
 		return text
 	}
 	for n := 1; strings.Contains(text, "?"); n++ {

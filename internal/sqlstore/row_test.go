@@ -1,4 +1,4 @@
-package sqllock
+package sqlstore
 
 import (
 	"errors"
@@ -154,7 +154,7 @@ func TestTableNames(t *testing.T) {
 		}
 	}
 	for _, name := range []string{".", "a.b.c", "a b", `a"b`, "a`b", "a;b", "1a", "a.", ".a", "é", strings.Repeat("a", 49)} {
-		if _, err := New(nil, MySQL, &Options{Table: name}); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "cannot be a name") {
+		if _, err := New(MySQL.Client(nil), MySQL, &Options{Table: name}); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "cannot be a name") {
 			t.Errorf("%q: %v, want an error that says what a name may be", name, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package sqllock
+package sqlstore
 
 import (
 	"context"
@@ -75,7 +75,7 @@ func onSlow(t *testing.T, test func(s *scene)) {
 		server := &slow{answers: make(chan struct{})}
 		db := sql.OpenDB(server)
 		db.SetMaxOpenConns(1)
-		s := &scene{T: t, slow: server, db: db, Store: must.Get(New(db, Postgres, nil))}
+		s := &scene{T: t, slow: server, db: db, Store: must.Get(New(Postgres.Client(db), Postgres, nil))}
 		test(s)
 		began := time.Now()
 		if err := s.Close(); err != nil {
@@ -290,7 +290,7 @@ func (h held) Close() error { return nil }
 
 // A claim that could not be taken at once has changed nothing, which the row tells.
 func TestTakeChangesNothing(t *testing.T) {
-	s := must.Get(NewClient(held{spent: true}, Postgres, nil))
+	s := must.Get(New(held{spent: true}, Postgres, nil))
 	defer s.Close()
 	claim := exclusive("id")
 	claim.Wait = false
@@ -303,7 +303,7 @@ func TestTakeChangesNothing(t *testing.T) {
 func TestNothingIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := held{answers: make(chan struct{})}
-		s := must.Get(NewClient(client, Postgres, nil))
+		s := must.Get(New(client, Postgres, nil))
 		known := func() (n int) {
 			s.waiting.Range(func(any, any) bool { n++; return true })
 			return n

@@ -1,4 +1,4 @@
-package sqllock
+package sqlstore
 
 // Postgres is PostgreSQL 12 or later. Use any client of database/sql whose errors have a
 // method SQLState, such as pgx and lib/pq. With package pglock waiters are woken; here

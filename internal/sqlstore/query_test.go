@@ -1,4 +1,4 @@
-package sqllock
+package sqlstore
 
 import (
 	"context"
@@ -51,7 +51,7 @@ func TestRowsOfAFailedTryAreVoid(t *testing.T) {
 		"Release": func(s *Store) bool { return s.Release(t.Context(), []driver.Claim{claim})[0] == nil },
 	} {
 		client := new(loser)
-		if call(must.Get(NewClient(client, Postgres, nil))) {
+		if call(must.Get(New(client, Postgres, nil))) {
 			t.Errorf("%s has succeeded, though its change was undone and could not be made again", name)
 		}
 		if client.tries != 2 {

@@ -1,4 +1,4 @@
-package sqllock
+package sqlstore
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/dialect"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/identifier"
 )
@@ -63,6 +64,19 @@ type Dialect struct {
 	code   func(error) string
 	errors map[string]verdict // by code
 	pauses pauses
+}
+
+// Engine returns the Dialect with this name.
+func Engine(d dialect.Dialect) (*Dialect, error) {
+	switch d {
+	case dialect.Postgres:
+		return Postgres, nil
+	case dialect.MySQL:
+		return MySQL, nil
+	case dialect.SQLite:
+		return SQLite, nil
+	}
+	return nil, fmt.Errorf("%w: %v is no engine: want dialect.Postgres, MySQL or SQLite", driver.ErrInvalid, d)
 }
 
 // Pauses say how long to wait after a conflict: a random time from least to most. most
