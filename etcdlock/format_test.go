@@ -1,6 +1,7 @@
 package etcdlock_test
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -58,12 +59,13 @@ func newer(t testing.TB, c *clientv3.Client, prefix, key string) (record func() 
 func TestGolden(t *testing.T) {
 	t.Parallel()
 	c := admin(t, shared.Direct())
-	goldentest.Write(t, openStore(t, shared.URL()+"?prefix=wrote/"))
+	first, second := rand.Text()+"/", rand.Text()+"/" // prefixes
+	goldentest.Write(t, openStore(t, shared.URL()+"?prefix="+first))
 	var wrote strings.Builder
-	names, texts := values(t, c, "wrote/")
+	names, texts := values(t, c, first)
 	for i, name := range names {
 		text := regexp.MustCompile(`"phase":\d+`).ReplaceAllString(texts[i], `"phase":{phase}`)
-		line, _ := json.Marshal([]string{strings.TrimPrefix(name, "wrote/"), text}) // cannot fail
+		line, _ := json.Marshal([]string{strings.TrimPrefix(name, first), text}) // cannot fail
 		wrote.Write(append(line, '\n'))
 	}
 	got := goldentest.Shape(regexp.MustCompile(`[A-Z2-7]{26}`).ReplaceAllString(wrote.String(), strings.Repeat("C", 26))) // the client
@@ -87,7 +89,7 @@ func TestGolden(t *testing.T) {
 	}
 	put := func(name, text string) (revision int64) {
 		t.Helper()
-		r, err := c.Put(t.Context(), "golden/"+name, text, clientv3.WithLease(lease.ID))
+		r, err := c.Put(t.Context(), second+name, text, clientv3.WithLease(lease.ID))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +107,7 @@ func TestGolden(t *testing.T) {
 			holder = revision
 		}
 	}
-	s := openStore(t, shared.URL()+"?prefix=golden/")
+	s := openStore(t, shared.URL()+"?prefix="+second)
 	goldentest.Holder(t, s, uint64(holder)<<8, uint64(holder)<<8+2)
 	goldentest.Queue(t, s, uint64(phase)<<8)
 }

@@ -19,11 +19,18 @@ import (
 
 var update = flag.Bool("update", false, "write the records of testdata anew")
 
-// newer makes the record of a key one of the next format: the text is what this release
-// cannot read.
+// newer makes the record of a key one of the next format.
 func (d *dirs) newer(t testing.TB, key string) (record func() string) {
 	dir, _ := d.byTest.Load(t)
 	path := filepath.Join(dir.(string), fileName(key))
+	if err := os.WriteFile(path, Later(t, path), private); err != nil {
+		t.Fatal(err)
+	}
+	return func() string { return string(read(t, path)) }
+}
+
+// Later returns a record as one of the next format, whose text this release cannot read.
+func Later(t testing.TB, path string) []byte {
 	b := read(t, path)
 	for i := range 2 {
 		if header := b[i*slotSize:][:headerSize]; sequence((*[pageSize]byte)(b), i) > 0 {
@@ -32,10 +39,7 @@ func (d *dirs) newer(t testing.TB, key string) (record func() string) {
 			sign(header, append(b[i*slotSize+headerSize:][:0], "other"...))
 		}
 	}
-	if err := os.WriteFile(path, b, private); err != nil {
-		t.Fatal(err)
-	}
-	return func() string { return string(read(t, path)) }
+	return b
 }
 
 func read(t testing.TB, path string) []byte {

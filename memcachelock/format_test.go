@@ -2,6 +2,7 @@ package memcachelock
 
 import (
 	"bufio"
+	"crypto/rand"
 	"errors"
 	"flag"
 	"fmt"
@@ -50,11 +51,11 @@ func newerItem(t testing.TB, name string) (record func() string) {
 // writes it.
 func TestGolden(t *testing.T) {
 	t.Parallel()
-	wrote := newStore(t, &Options{Prefix: "wrote:"}, shared)
-	goldentest.Write(t, wrote)
-	s := newStore(t, &Options{Prefix: "golden:"}, shared)
+	first, second := rand.Text(), rand.Text() // prefixes
+	goldentest.Write(t, newStore(t, &Options{Prefix: first}, shared))
+	s := newStore(t, &Options{Prefix: second}, shared)
 	for _, key := range []string{"holder", "queue"} {
-		text := regexp.MustCompile(`"(token|phase)":\d+`).ReplaceAllString(item(t, "wrote:="+key), `"$1":{token}`)
+		text := regexp.MustCompile(`"(token|phase)":\d+`).ReplaceAllString(item(t, first+"="+key), `"$1":{token}`)
 		text = regexp.MustCompile(`"until":\d{13}\b`).ReplaceAllString(goldentest.Shape(text), `"until":{until}`) + "\n"
 		path := "testdata/" + key + ".json"
 		if *update {
@@ -70,7 +71,7 @@ func TestGolden(t *testing.T) {
 			t.Errorf("this release writes\n%s\nand testdata has\n%s", text, want)
 		}
 		until := fmt.Sprint(time.Now().Add(time.Hour).UnixMilli())
-		setItem("golden:="+key, strings.TrimSpace(goldentest.Fill(strings.NewReplacer("{token}", "1000", "{until}", until).Replace(string(want)), time.Now().UnixMicro())))
+		setItem(second+"="+key, strings.TrimSpace(goldentest.Fill(strings.NewReplacer("{token}", "1000", "{until}", until).Replace(string(want)), time.Now().UnixMicro())))
 	}
 	holders, err := s.Holders(t.Context(), "holder")
 	if err != nil || len(holders) != 1 {
@@ -83,12 +84,13 @@ func TestGolden(t *testing.T) {
 // The holder knows its item by number and not by value.
 func TestNewerItemOfAHolder(t *testing.T) {
 	t.Parallel()
-	s := newStore(t, &Options{Prefix: "newer:"}, shared)
+	prefix := rand.Text()
+	s := newStore(t, &Options{Prefix: prefix}, shared)
 	c := exclusive("newer", "holder")
 	if g, err := s.Acquire(t.Context(), c); !g.OK || err != nil {
 		t.Fatalf("%+v, %v", g, err)
 	}
-	record := newerItem(t, "newer:=newer")
+	record := newerItem(t, prefix+"=newer")
 	before := record()
 	for name, call := range map[string]func() []error{
 		"Renew":   func() []error { return s.Renew(t.Context(), claims(c)) },

@@ -54,10 +54,11 @@ func rowsOf(s driver.Store, table string) goldentest.Table {
 
 func TestGolden(t *testing.T) {
 	t.Parallel()
-	s := servers.Insist(t, func(ctx context.Context) (driver.Store, error) { return driver.Open(ctx, server+"?table=golden") })
+	name := "golden_" + rand.Text()
+	s := servers.Insist(t, func(ctx context.Context) (driver.Store, error) { return driver.Open(ctx, server+"?table="+name) })
 	t.Cleanup(func() { s.Close() })
 	servers.Insist(t, func(ctx context.Context) (any, error) { return nil, s.(*Store).Create(ctx) })
-	rowsOf(s, "golden").Golden(t)
+	rowsOf(s, name).Golden(t)
 }
 
 func TestContract(t *testing.T) {

@@ -45,9 +45,10 @@ func rows(s driver.Store, table string) goldentest.Table {
 
 func TestGolden(t *testing.T) {
 	t.Parallel()
-	s := opened(t, server.URL()+"&table=golden")
+	name := "golden_" + strings.ToLower(rand.Text())
+	s := opened(t, server.URL()+"&table="+name)
 	servers.Insist(t, func(ctx context.Context) (any, error) { return nil, s.Create(ctx) })
-	rows(s.(*Store), "golden").Golden(t)
+	rows(s.(*Store), name).Golden(t)
 }
 
 // Worth 20 s: the whole contract, most of whose rules wait for a TTL or for a server that is silent.

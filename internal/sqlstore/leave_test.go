@@ -271,12 +271,12 @@ func (held) row(b *book.Book, dest []any) error {
 	err := r.fill(b, at(0).Now)
 	now, number := micros(at(0).Now), func(n int64) sql.NullInt64 { return sql.NullInt64{Int64: n, Valid: true} }
 	*dest[0].(*int64), *dest[1].(*int64) = now, 1
-	for i, n := range []int64{r.fence, 1, r.fence} {
+	for i, n := range []int64{r.fence, 1, format, r.fence} {
 		*dest[2+i].(*sql.NullInt64) = number(n)
 	}
-	*dest[5].(*sql.NullString) = sql.NullString{String: r.sole, Valid: true}
-	*dest[6].(*sql.NullInt64), *dest[7].(*sql.NullInt64) = number(r.since), number(r.until)
-	*dest[8].(*sql.NullString) = sql.NullString{String: r.claims, Valid: true}
+	*dest[6].(*sql.NullString) = sql.NullString{String: r.sole, Valid: true}
+	*dest[7].(*sql.NullInt64), *dest[8].(*sql.NullInt64) = number(r.since), number(r.until)
+	*dest[9].(*sql.NullString) = sql.NullString{String: r.claims, Valid: true}
 	return err
 }
 
