@@ -25,6 +25,7 @@ const module = "github.com/holdfast-go/holdfast"
 var walls = map[string]string{
 	"driver":                       "", // the standard library only
 	"internal/...":                 "driver internal/...",
+	"internal/sqlstore":            "dialect driver internal/...",
 	"internal/outage":              ". driver",              // what tests of several stores share
 	"internal/starve":              ". driver",              // the same
 	"internal/session/sessiontest": ". driver internal/...", // the same

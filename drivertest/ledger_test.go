@@ -185,9 +185,17 @@ func ledgers(w ways) Harness {
 		},
 		Linked: open,
 		Newer: func(t testing.TB, key string) func() string {
+			mu.Lock()
+			defer mu.Unlock()
 			l := made[t]
+			l.mu.Lock()
+			defer l.mu.Unlock()
 			l.newer[key] = true
-			return func() string { return fmt.Sprintf("%+v", *l.books[key]) }
+			return func() string {
+				l.mu.Lock()
+				defer l.mu.Unlock()
+				return fmt.Sprintf("%+v", *l.books[key])
+			}
 		},
 	}
 }

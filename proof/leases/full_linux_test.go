@@ -52,10 +52,10 @@ func TestFullDisk(t *testing.T) {
 		}
 		const most = 17 << 20
 		fill := func() {
-			s.Must(fmt.Sprintf("INSERT INTO %s SELECT repeat('f', 500) || n, 1, 0, '', 0, 0, '{}' FROM generate_series(1, %d) n", table(at), most/2/600))
+			s.Must(fmt.Sprintf("INSERT INTO %s SELECT repeat('f', 500) || n, 1, 1, 0, '', 0, 0, '{}' FROM generate_series(1, %d) n", table(at), most/2/600))
 			limit(fmt.Sprint(most))
 			s.Must("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'")
-			_, err := s.Do(fmt.Sprintf("INSERT INTO %s SELECT repeat('g', 500) || n, 1, 0, '', 0, 0, '{}' FROM generate_series(1, %d) n", table(at), most/500))
+			_, err := s.Do(fmt.Sprintf("INSERT INTO %s SELECT repeat('g', 500) || n, 1, 1, 0, '', 0, 0, '{}' FROM generate_series(1, %d) n", table(at), most/500))
 			says(t, err, "extend")
 		}
 		full(t, at, "extend", fill, func() {

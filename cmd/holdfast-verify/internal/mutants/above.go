@@ -10,7 +10,7 @@ var above = []mutant{{
 	name:  "done-before-it-is",
 	wrong: "an effect is recorded as done before the effect has run",
 	edits: []overlay.Edit{{
-		File: "once/do.go",
+		File: "once/runner.go",
 		Old:  "	result, err = fn(e.Context(ctx))\n	if err != nil {\n		return nil, err\n	}\n	return result, e.Finish(ctx, result)\n",
 		New:  "	if err := e.Finish(ctx, []byte(\"0\")); err != nil {\n		return nil, err\n	}\n	return fn(e.Context(ctx))\n",
 	}},
