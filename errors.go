@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/caller"
 	"github.com/holdfast-go/holdfast/internal/engine"
 	"github.com/holdfast-go/holdfast/internal/shown"
 )
@@ -20,7 +21,7 @@ import (
 // [os.ErrDeadlineExceeded].
 var (
 	// ErrHeld: another holder has the lock. [HeldError] has the facts.
-	ErrHeld = driver.ErrHeld
+	ErrHeld = caller.ErrHeld
 
 	// ErrLost: the lock, or a place in the queue, ended before its owner released it.
 	// [LostError] says why.
@@ -34,7 +35,7 @@ var (
 
 	// ErrDeadlock: the call would wait for a lock that its own context holds, or its
 	// transaction would wait for another that in turn waits for it.
-	ErrDeadlock = driver.ErrDeadlock
+	ErrDeadlock = caller.ErrDeadlock
 
 	// ErrInvalid: an option is wrong, or the store can never do what was requested. A
 	// retry cannot help.

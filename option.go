@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/caller"
 	"github.com/holdfast-go/holdfast/internal/engine"
 )
 
@@ -292,7 +293,7 @@ func (s *settings) weigh() {
 
 // storedKey checks a caller's key and adds the prefix.
 func (lk *Locker) storedKey(key string) (string, error) {
-	if err := driver.CheckKey(key); err != nil {
+	if err := caller.CheckKey(key); err != nil {
 		return "", invalid(ErrInvalidKey, err)
 	}
 	if n := len(lk.opts.Prefix) + len(key); n > driver.MaxKey {

@@ -146,13 +146,13 @@ func (lk *Locker) deaf(happened engine.Event) {
 // would cost every lock 100 ns.
 func (lk *Locker) stuck(happened engine.Event, held engine.Refusal) {
 	lk.log(slog.LevelWarn, "a call waits for a lock that this Locker holds: is it a nested call without the lock's context, or is an Unlock missing?",
-		"key", lk.shown(happened.Key), "waits", caller(), "since", held.Since, "note", held.Note)
+		"key", lk.shown(happened.Key), "waits", calledFrom(), "since", held.Since, "note", held.Note)
 }
 
 var inside = reflect.TypeFor[Locker]().PkgPath() + "."
 
-// caller returns the file and line that called this package.
-func caller() string {
+// calledFrom returns the file and line that called this package.
+func calledFrom() string {
 	var pcs [32]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
 	for {

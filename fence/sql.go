@@ -8,7 +8,7 @@ import (
 	"math"
 
 	"github.com/holdfast-go/holdfast/dialect"
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/caller"
 	"github.com/holdfast-go/holdfast/internal/carried"
 	"github.com/holdfast-go/holdfast/internal/shown"
 )
@@ -158,7 +158,7 @@ func (s SQL) begin(key string, token uint64) (statements, error) {
 }
 
 func checkArguments(key string, token uint64) error {
-	if err := driver.CheckKey(key); err != nil {
+	if err := caller.CheckKey(key); err != nil {
 		return fmt.Errorf("fence: check %.40q: %w", key, err)
 	}
 	switch {

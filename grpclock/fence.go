@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/fence"
+	"github.com/holdfast-go/holdfast/internal/caller"
 )
 
 // The metadata entries in which clients send the key and the token of a lock. Values of
@@ -83,7 +83,7 @@ func Token(ctx context.Context) (key string, token uint64, err error) {
 	if err != nil || token == 0 || token > math.MaxInt64 {
 		return "", 0, fmt.Errorf("%s is %.20q; it must be a number from 1 to %d", tokenEntry, text, math.MaxInt64)
 	}
-	if err := driver.CheckKey(key); err != nil {
+	if err := caller.CheckKey(key); err != nil {
 		return "", 0, fmt.Errorf("%s: %w", keyEntry, err)
 	}
 	return key, token, nil

@@ -9,8 +9,8 @@ import (
 	"net/url"
 	"strconv"
 
-	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/fence"
+	"github.com/holdfast-go/holdfast/internal/caller"
 )
 
 // Fences remember the highest token of each key. [fence.Memory] implements Fences.
@@ -109,7 +109,7 @@ func Token(r *http.Request) (key string, token uint64, err error) {
 		return "", 0, badRequest("Send " + KeyHeader + " and " + FenceHeader + " once each.")
 	}
 	key, err = url.PathUnescape(keys[0])
-	if err != nil || driver.CheckKey(key) != nil {
+	if err != nil || caller.CheckKey(key) != nil {
 		return "", 0, badRequest(KeyHeader + " must be a key of 1 to 512 bytes of UTF-8, percent-encoded.")
 	}
 	token, err = strconv.ParseUint(tokens[0], 10, 64)

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/fence"
+	"github.com/holdfast-go/holdfast/internal/caller"
 	"github.com/holdfast-go/holdfast/once"
 )
 
@@ -238,7 +238,7 @@ func (s *single) key(r *http.Request) (string, error) {
 		return "", err
 	}
 	key = "http/" + join(join("", scope), key)
-	if driver.CheckKey(key) != nil || len(key) > once.MaxKey {
+	if caller.CheckKey(key) != nil || len(key) > once.MaxKey {
 		return "", unfitKey(nil)
 	}
 	return key, nil

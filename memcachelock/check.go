@@ -74,7 +74,7 @@ func (s *Store) reach(ctx context.Context) error {
 	})
 	down := 0
 	for _, err := range errs {
-		var answer ServerError
+		var answer serverError
 		switch {
 		case errors.Is(err, driver.ErrInvalid) || errors.As(err, &answer):
 			return err

@@ -109,7 +109,7 @@ func (s *Store) items(ctx context.Context, server *server, prefix string) (items
 				}
 			})
 		})
-		var answer ServerError
+		var answer serverError
 		if !errors.As(err, &answer) || !strings.HasPrefix(string(answer), "BUSY") {
 			slices.Sort(items)
 			return slices.Compact(items), err

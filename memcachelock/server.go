@@ -209,7 +209,7 @@ func (s *server) greet(ctx context.Context, c *conn) error {
 
 // rejected explains the error of a server that does not know our commands.
 func (s *server) rejected(err error) error {
-	var answer ServerError
+	var answer serverError
 	switch {
 	case errors.Is(err, io.EOF):
 		return fmt.Errorf("%w: is it a Memcached of version 1.6 or later, and without TLS?", err)

@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// A ServerError is the error with which a server refuses a command, such as "SERVER_ERROR
+// A serverError is the error with which a server refuses a command, such as "SERVER_ERROR
 // out of memory storing object".
-type ServerError string
+type serverError string
 
-func (e ServerError) Error() string { return "memcached: " + string(e) }
+func (e serverError) Error() string { return "memcached: " + string(e) }
 
 // full is the answer of a server that may not evict and has no memory left.
-const full = ServerError("SERVER_ERROR out of memory storing object")
+const full = serverError("SERVER_ERROR out of memory storing object")
 
 // A reply is the answer to one command: the first word, and the flags of a meta command.
 type reply struct {
@@ -27,7 +27,7 @@ type reply struct {
 	value string // of VA
 	cas   uint64 // c
 	left  int64  // t: the whole seconds that the item has left, -1 if the item stays
-	err   error  // a ServerError, instead of every other field
+	err   error  // a serverError, instead of every other field
 }
 
 // A conn is a connection to one run of a server.
@@ -101,11 +101,11 @@ func (c *conn) receive(r *reply) error {
 	case "VA":
 		return c.value(r, flags)
 	case "SERVER_ERROR":
-		r.err = ServerError(line)
+		r.err = serverError(line)
 		return nil
 	case "ERROR", "CLIENT_ERROR":
 		// The next line may not be the reply to the next command.
-		return ServerError(line)
+		return serverError(line)
 	}
 	return fmt.Errorf("%s is no Memcached server: it answers %.60q", c.RemoteAddr(), line)
 }
@@ -182,7 +182,7 @@ func (c *conn) list(command string, take func(line string)) error {
 		case code == "END":
 			return nil
 		case code == "ERROR" || code == "CLIENT_ERROR" || code == "SERVER_ERROR" || code == "BUSY":
-			return ServerError(line) // and nothing after it
+			return serverError(line) // and nothing after it
 		default:
 			take(line)
 		}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/caller"
 	"github.com/holdfast-go/holdfast/internal/shown"
 )
 
@@ -87,7 +87,7 @@ var _ Tx = (*sql.Tx)(nil)
 // Servers that take writes side by side, as in Galera or a group with several primaries, do
 // not see each other's locks. Use one of the servers.
 func LockTx(ctx context.Context, tx Tx, key string) error {
-	err := driver.CheckKey(key)
+	err := caller.CheckKey(key)
 	if err == nil {
 		err = lockRow(ctx, tx, key, `SELECT id FROM holdfast_tx_locks WHERE id = ? FOR UPDATE`)
 	}
@@ -110,7 +110,7 @@ func LockTx(ctx context.Context, tx Tx, key string) error {
 // comes first. A row deleted by hand counts as held. TryLockTx needs MySQL 8 or MariaDB
 // 10.6, or later.
 func TryLockTx(ctx context.Context, tx Tx, key string, wait time.Duration) error {
-	err := driver.CheckKey(key)
+	err := caller.CheckKey(key)
 	if err == nil {
 		err = askAgain(ctx, tx, key, wait)
 	}
@@ -126,12 +126,12 @@ func askAgain(ctx context.Context, tx Tx, key string, wait time.Duration) error 
 		}
 		left := time.Until(until)
 		if left <= 0 {
-			return driver.ErrHeld
+			return caller.ErrHeld
 		}
 		select {
 		case <-time.After(min(left, pause/2+rand.N(pause))): // not all at once
 		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", driver.ErrHeld, ctx.Err())
+			return fmt.Errorf("%w: %w", caller.ErrHeld, ctx.Err())
 		}
 	}
 }
@@ -154,9 +154,9 @@ func explain(ctx context.Context, key string, err error) error {
 	if errors.As(err, &answer) {
 		switch answer.Number {
 		case 1205: // lock wait timeout exceeded
-			err = fmt.Errorf("%w: %w", driver.ErrHeld, err)
+			err = fmt.Errorf("%w: %w", caller.ErrHeld, err)
 		case 1213: // deadlock found
-			err = fmt.Errorf("%w: %w", driver.ErrDeadlock, err)
+			err = fmt.Errorf("%w: %w", caller.ErrDeadlock, err)
 		case 1146: // no such table
 			err = fmt.Errorf("call CreateTxLocks: %w", err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/fence"
+	"github.com/holdfast-go/holdfast/internal/caller"
 	"github.com/holdfast-go/holdfast/internal/shown"
 	"github.com/holdfast-go/holdfast/internal/silence"
 )
@@ -87,7 +88,7 @@ func (e *Effect) begin(caller context.Context, lock *holdfast.Lock, fingerprint 
 
 // check says what is wrong with the arguments of an effect.
 func (e *Effect) check(fingerprint string) error {
-	if err := driver.CheckKey(e.key); err != nil {
+	if err := caller.CheckKey(e.key); err != nil {
 		return &inputError{holdfast.ErrInvalidKey, err}
 	}
 	var words error

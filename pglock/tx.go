@@ -12,7 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/caller"
 	"github.com/holdfast-go/holdfast/internal/shown"
 )
 
@@ -108,7 +108,7 @@ func (tx sqlTx) row(ctx context.Context, query string, args ...any) interface{ S
 }
 
 func lock(ctx context.Context, tx transaction, key string) error {
-	err := driver.CheckKey(key)
+	err := caller.CheckKey(key)
 	if err == nil {
 		err = wait(ctx, tx, lockID(key))
 	}
@@ -116,7 +116,7 @@ func lock(ctx context.Context, tx transaction, key string) error {
 }
 
 func tryLock(ctx context.Context, tx transaction, key string, patience time.Duration) error {
-	err := driver.CheckKey(key)
+	err := caller.CheckKey(key)
 	if err == nil {
 		err = try(ctx, tx, lockID(key), patience)
 	}
@@ -155,7 +155,7 @@ current_setting('transaction_isolation'), current_setting('lock_timeout')`, id).
 	case *ok:
 		return nil
 	case patience <= 0:
-		return driver.ErrHeld
+		return caller.ErrHeld
 	}
 	return waitBriefly(ctx, tx, id, patience, timeout)
 }
@@ -197,9 +197,9 @@ func explain(key string, err error) error {
 	if errors.As(err, &coded) {
 		switch coded.SQLState() {
 		case "55P03": // lock_not_available
-			err = fmt.Errorf("%w: %w", driver.ErrHeld, err)
+			err = fmt.Errorf("%w: %w", caller.ErrHeld, err)
 		case "40P01": // deadlock_detected
-			err = fmt.Errorf("%w: %w", driver.ErrDeadlock, err)
+			err = fmt.Errorf("%w: %w", caller.ErrDeadlock, err)
 		}
 	}
 	return fmt.Errorf("pglock: lock %s: %w", shown.Key(key), err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/caller"
 	"github.com/holdfast-go/holdfast/internal/silence"
 )
 
@@ -70,7 +71,7 @@ func (c *call) repeat() (*Hold, error) {
 	for n := 1; ; n++ {
 		try := *c
 		h, err := try.once()
-		if n == c.Tries || !errors.Is(err, driver.ErrHeld) {
+		if n == c.Tries || !errors.Is(err, caller.ErrHeld) {
 			return h, err
 		}
 		if cut := c.sleep(c.ctx, c.Least+rand.N(c.Most-c.Least+1)); cut != nil {

@@ -1,15 +1,17 @@
-package driver
+// Package caller holds what package holdfast shares with packages that lock without it, for
+// example inside a transaction of the caller: two errors, and the check of a key.
+package caller
 
 import (
 	"errors"
 	"fmt"
 	"unicode/utf8"
+
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // The errors that callers act on. Package holdfast exports these errors under the same
-// names. A package that locks without package holdfast, for example inside a transaction
-// of the caller, returns them too. A Store never returns them: the refusal of a Store is
-// the zero [Grant].
+// names. A Store never returns them: the refusal of a Store is the zero [driver.Grant].
 var (
 	ErrHeld     = errors.New("held by another")
 	ErrDeadlock = errors.New("would wait for itself")
@@ -20,9 +22,9 @@ var (
 func CheckKey(key string) error {
 	switch {
 	case key == "":
-		return fmt.Errorf("the key is empty; it must have 1 to %d bytes of UTF-8", MaxKey)
-	case len(key) > MaxKey:
-		return fmt.Errorf("the key has %d bytes; it must have at most %d", len(key), MaxKey)
+		return fmt.Errorf("the key is empty; it must have 1 to %d bytes of UTF-8", driver.MaxKey)
+	case len(key) > driver.MaxKey:
+		return fmt.Errorf("the key has %d bytes; it must have at most %d", len(key), driver.MaxKey)
 	case !utf8.ValidString(key):
 		return errors.New("the key is not valid UTF-8")
 	}
