@@ -1,6 +1,7 @@
 package holdfast
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,6 +74,16 @@ func (g *Group) Err() error {
 		}
 	}
 	return nil
+}
+
+// Progress is [Lock.Progress] of every lock: it returns nil, or the error of a lock that has
+// ended.
+func (g *Group) Progress() error {
+	var first error
+	for _, l := range g.locks {
+		first = cmp.Or(first, l.Progress())
+	}
+	return first
 }
 
 // Context returns a copy of parent that carries all locks and ends when the first of them

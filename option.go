@@ -199,7 +199,8 @@ func MaxHold(d time.Duration) LockOption {
 
 // Progress ends the lock as lost unless the holder reports progress in time: within d of
 // the acquire, and within d of each call of [Lock.Progress]. It guards against work that
-// hangs, as [MaxHold] does, where nobody can say how long the whole work may take.
+// hangs, as [MaxHold] does, where nobody can say how long the whole work may take. With
+// [Reenter], the limit of the first acquire stays.
 func Progress(d time.Duration) LockOption {
 	return option(func(s *settings) {
 		s.positive("Progress", d)

@@ -42,7 +42,10 @@ type Row interface {
 // for clients other than database/sql.
 func (s SQL) Schema() ([]string, error) {
 	st, err := s.statements()
-	return []string{st.create}, err
+	if err != nil {
+		return nil, err
+	}
+	return []string{st.create}, nil
 }
 
 // Create creates the table unless it exists. Create needs the right to create tables;

@@ -62,6 +62,13 @@ func New(db *sql.DB, opts *Options) (*Store, error) {
 	return &Store{leases: rows, close: func() error { return nil }}, nil
 }
 
+// Create implements [driver.Creator]. Create makes the table and the view of the claims, unless
+// they exist. Run Create once, as a user who may create tables.
+func (s *Store) Create(ctx context.Context) error { return s.leases.Create(ctx) }
+
+// Schema implements [driver.Creator].
+func (s *Store) Schema() []string { return s.leases.Schema() }
+
 // Close releases the resources of the store. Claims stand until they expire.
 func (s *Store) Close() error { return errors.Join(s.leases.Close(), s.close()) }
 

@@ -183,7 +183,7 @@ func persist(ctx context.Context, call func(context.Context) error) error {
 		each, cancel := context.WithTimeout(ctx, bound)
 		err := call(each)
 		cancel()
-		if err == nil || errors.Is(err, fence.ErrOutdated) {
+		if err == nil || errors.Is(err, fence.ErrOutdated) || errors.Is(err, driver.ErrInvalid) {
 			return err
 		}
 		select {

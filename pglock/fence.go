@@ -18,7 +18,7 @@ type Querier interface {
 }
 
 // CheckFence is [fence.SQL.Check] for pgx. The dialect of fences need not be set. To make
-// the table, execute the statement that [fence.SQL.Schema] returns.
+// the table, execute the statements that [fence.SQL.Schema] returns.
 func CheckFence(ctx context.Context, tx Querier, fences fence.SQL, key string, token uint64) error {
 	fences.Dialect = dialect.Postgres
 	return fences.CheckRow(key, token, func(query string, args ...any) fence.Row {

@@ -63,7 +63,7 @@ func New(pool *pgxpool.Pool, opts *Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{leases: rows.Pushing(newListener(at, config.BeforeConnect)), close: func() {}}, nil
+	return &Store{leases: sqlstore.NewPushing(rows, newListener(at, config.BeforeConnect)), close: func() {}}, nil
 }
 
 // A beforeConnect changes the configuration of a connection, like
@@ -78,6 +78,13 @@ func (before beforeConnect) copy(ctx context.Context, config *pgx.ConnConfig) (*
 	}
 	return config, before(ctx, config)
 }
+
+// Create implements [driver.Creator]. Create makes the table and the view of the claims, unless
+// they exist. Run Create once, as a user who may create tables.
+func (s *Store) Create(ctx context.Context) error { return s.leases.Create(ctx) }
+
+// Schema implements [driver.Creator].
+func (s *Store) Schema() []string { return s.leases.Schema() }
 
 // Close ends the connection that listens. Claims stand until they expire. The caller's
 // pool stays open; pgx may take fifteen seconds to close the pool if the server does not

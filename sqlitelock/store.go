@@ -62,7 +62,7 @@ func newStore(f *file, l *listener, opts *Options) (*Store, error) {
 	return &Store{
 		leases:  rows,
 		file:    f,
-		pushing: rows.Pushing(l),
+		pushing: sqlstore.NewPushing(rows, l),
 		close:   func() error { return nil },
 	}, nil
 }
@@ -96,6 +96,13 @@ func gone(errs []error) []error {
 	}
 	return errs
 }
+
+// Create implements [driver.Creator]. Create makes the table and the view of the claims, unless
+// they exist. Run Create once, as a user who may create tables.
+func (s *Store) Create(ctx context.Context) error { return s.leases.Create(ctx) }
+
+// Schema implements [driver.Creator].
+func (s *Store) Schema() []string { return s.leases.Schema() }
 
 // Close ends the connection that looks for changes. Claims stand until they expire.
 func (s *Store) Close() error { return errors.Join(s.pushing.Close(), s.close()) }

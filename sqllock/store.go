@@ -1,6 +1,7 @@
 package sqllock
 
 import (
+	"context"
 	"database/sql"
 
 	"github.com/holdfast-go/holdfast/dialect"
@@ -22,8 +23,7 @@ type Options struct {
 	Code func(error) string
 }
 
-// A Store keeps claims in a table. Make one with [New]. The store is a driver.Creator, whose
-// method Create makes the table, and a driver.Inspector.
+// A Store keeps claims in a table. Make one with [New].
 type Store struct{ *leases }
 
 type leases = sqlstore.Store
@@ -63,3 +63,14 @@ func New(db *sql.DB, d dialect.Dialect, opts *Options) (*Store, error) {
 	}
 	return &Store{s}, nil
 }
+
+// Create implements [driver.Creator]. Create makes the table and the view of the claims, unless
+// they exist. Run Create once, as a user who may create tables.
+func (s *Store) Create(ctx context.Context) error { return s.leases.Create(ctx) }
+
+// Schema implements [driver.Creator].
+func (s *Store) Schema() []string { return s.leases.Schema() }
+
+// Check implements [driver.Checker]. An error that matches [driver.ErrInvalid] says that the
+// table is missing or not readable for this user, or that the server is too old.
+func (s *Store) Check(ctx context.Context) ([]string, error) { return s.leases.Check(ctx) }

@@ -94,7 +94,7 @@ func New(servers []string, opts *Options) (*Store, error) {
 	}
 	acl, err := o.acl()
 	if len(servers) == 0 {
-		err = errors.New("no servers")
+		err = errors.Join(err, errors.New("no servers"))
 	}
 	err = errors.Join(err, checkPath("prefix", o.Prefix))
 	if o.Chroot != "" && o.Chroot != "/" {

@@ -130,13 +130,14 @@ func (h *Hold) limit() time.Duration {
 // over says why the time of the hold is over; nil if it is not over. Call over with the
 // mutex locked.
 func (h *Hold) over(now time.Duration) *Loss {
+	left, ok := h.lease.remaining(now)
 	switch {
-	case !h.overdue(now):
-		return nil
 	case h.until > 0 && now >= h.until:
 		return &Loss{Reason: TooLong}
 	case h.stalled(now):
 		return &Loss{Reason: Stalled}
+	case !ok || left > 0:
+		return nil
 	case h.lease.failure != nil:
 		return &Loss{Reason: Unreachable, Err: h.lease.failure}
 	}
@@ -148,7 +149,12 @@ func (h *Hold) Progress() error {
 	if err := h.Err(); err != nil || h.pace == 0 {
 		return err
 	}
-	h.stall.Store(int64(h.core.now() + h.pace)) // The renewer finds it at its next look.
+	next := int64(h.core.now() + h.pace) // The renewer finds it at its next look.
+	for last := h.stall.Load(); last < next; last = h.stall.Load() {
+		if h.stall.CompareAndSwap(last, next) {
+			break // and no older report takes its place
+		}
+	}
 	return h.Ended()
 }
 

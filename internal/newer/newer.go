@@ -28,8 +28,11 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	return fmt.Sprintf("the record of key %q has format %d, and this release knows format %d: upgrade this program, or %s",
-		e.Key, e.Found, e.Known, e.Otherwise)
+	text := fmt.Sprintf("the record of key %q has format %d, and this release knows format %d: ", e.Key, e.Found, e.Known)
+	if e.Found < e.Known {
+		return text + "no release writes it, so something else has; " + e.Otherwise
+	}
+	return text + "upgrade this program, or " + e.Otherwise
 }
 
 // Is implements the match of [errors.Is].

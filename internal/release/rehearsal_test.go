@@ -110,7 +110,10 @@ const (
 			log.Fatal(err)
 		}
 	}
-	locks := holdfast.New(store, nil)
+	locks, err := holdfast.New(store, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer locks.Close()
 	if err := locks.Do(ctx, "key", func(context.Context) error { fmt.Println("locked"); return nil }); err != nil {
 		log.Fatal(err)
@@ -120,7 +123,14 @@ const (
 	goredis = `func main() {
 	client := redis.NewClient(&redis.Options{Addr: os.Args[1]})
 	defer client.Close()
-	locks := holdfast.New(goredis.New(client, nil), nil)
+	store, err := goredis.New(client, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	locks, err := holdfast.New(store, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
 	defer locks.Close()
 	if err := locks.Do(context.Background(), "key", func(context.Context) error { fmt.Println("locked"); return nil }); err != nil {
 		log.Fatal(err)
@@ -143,6 +153,22 @@ func (a act) source() string {
 		}
 	}
 	return "package main\n\nimport (\n" + imports + ")\n\n" + a.program
+}
+
+// The programs have no mistakes that the rehearsal would find only after minutes.
+func TestPrograms(t *testing.T) {
+	for _, i := range []int{
+		slices.IndexFunc(acts, func(a act) bool { return a.program == opened }),
+		slices.IndexFunc(acts, func(a act) bool { return a.program == goredis }),
+	} {
+		name := filepath.Join(t.TempDir(), "main.go")
+		if err := os.WriteFile(name, []byte(acts[i].source()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.Command("go", "vet", name).CombinedOutput(); err != nil {
+			t.Errorf("the program of %s: %v\n%s", acts[i].what, err, out)
+		}
+	}
 }
 
 // TestRehearsal packs all modules as a proxy would serve them, and then does what users

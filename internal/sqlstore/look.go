@@ -55,7 +55,7 @@ func (p *Pushing) waiting() map[string][]*watcher {
 func (p *Pushing) lookAt(ctx context.Context, groups map[string][]*watcher) error {
 	books := make(map[string]entry, len(groups))
 	names := rowNames(groups)
-	rows, err := query(ctx, p.Store, expand(someRows, len(names)), len(names) > 1, names, readEntry)
+	rows, err := query(ctx, p.quiet, expand(someRows, len(names)), len(names) > 1, names, readEntry)
 	if err != nil {
 		return err
 	}

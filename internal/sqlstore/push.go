@@ -72,7 +72,7 @@ type Listener interface {
 
 // A Pushing store wakes waiters, with a Listener.
 type Pushing struct {
-	*Store
+	*quiet
 	listener Listener
 
 	listens atomic.Bool // Listen has been called
@@ -98,10 +98,13 @@ var (
 	_ driver.Notifier = (*Pushing)(nil)
 )
 
-// Pushing returns s with wake-ups through l, which the new store closes. Use only one of
+// quiet is the store without wake-ups.
+type quiet = Store
+
+// NewPushing returns s with wake-ups through l, which the new store closes. Use only one of
 // the two stores.
-func (s *Store) Pushing(l Listener) *Pushing {
-	return &Pushing{Store: s, listener: l, watchers: make(map[watched]*watcher)}
+func NewPushing(s *Store, l Listener) *Pushing {
+	return &Pushing{quiet: s, listener: l, watchers: make(map[watched]*watcher)}
 }
 
 // firstListen bounds how long the first claim waits for Listen. The wait lets the store
@@ -119,7 +122,7 @@ func (p *Pushing) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, er
 	p.mu.Lock()
 	w := p.watchers[at]
 	p.mu.Unlock()
-	g, err := p.Store.acquire(ctx, asking{claim: c, from: p.listener.To(), watched: w != nil})
+	g, err := p.quiet.acquire(ctx, asking{claim: c, from: p.listener.To(), watched: w != nil})
 	if w != nil && err == nil && !g.OK {
 		p.mu.Lock()
 		w.counts = true
@@ -218,7 +221,7 @@ func (p *Pushing) broken(at watched) {
 // Close closes the listener and the Store, see [Store.Close].
 func (p *Pushing) Close() error {
 	err := p.listener.Close()
-	if closing := p.Store.Close(); err == nil {
+	if closing := p.quiet.Close(); err == nil {
 		err = closing
 	}
 	return err

@@ -21,7 +21,7 @@ func (silent) Listen(context.Context, func(string) bool) error {
 
 // The limit of a Listener is not that of the caller of Watch.
 func TestWatchOfASilentListener(t *testing.T) {
-	p := (&Store{}).Pushing(silent{})
+	p := NewPushing(&Store{}, silent{})
 	c := driver.Claim{Key: "key", ID: "id"}
 	_, err := p.Watch(t.Context(), c, func(driver.Grant) {})
 	if !errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {

@@ -63,14 +63,16 @@ type tomb struct {
 
 // book returns the book of the row of a key. floor is the highest token of the keys without a row.
 func (r *row) book(key string, floor int64) (*book.Book, error) {
+	if r.version != 0 {
+		if err := newer.Check(key, r.format, format, newer.Stays); err != nil {
+			return nil, err
+		}
+	}
 	if highest := min(r.fence, floor); highest < 0 {
 		return nil, fmt.Errorf("%w: the table says that the highest fencing token given is %d (want a number from 0 to 2^53, no smaller than any token given)", driver.ErrInvalid, highest)
 	}
 	if r.version == 0 {
 		return &book.Book{Floor: uint64(floor)}, nil
-	}
-	if err := newer.Check(key, r.format, format, newer.Stays); err != nil {
-		return nil, err
 	}
 	var p page
 	if err := json.Unmarshal([]byte(r.claims), &p); err != nil || r.sole != "" && len(p.Held) != 1 {

@@ -16,8 +16,8 @@ WHERE name IN (?...) AND sole IN (?...) AND until > {now} AND format = {format}`
 	releaseRows = `UPDATE {table} SET version = version + 1, sole = '', until = {now}, claims = '{}'
 WHERE name IN (?...) AND sole IN (?...) AND until > {now} AND format = {format}`
 
-	// leftRows returns the remaining time of sole claims.
-	leftRows = `SELECT name, until - {now} FROM {table} WHERE name IN (?...) AND sole IN (?...)`
+	// leftRows returns the remaining time of the sole claims that renewRows can have renewed.
+	leftRows = `SELECT name, until - {now} FROM {table} WHERE name IN (?...) AND sole IN (?...) AND until > {now} AND format = {format}`
 
 	// loadRow always returns one row. The row without a name has the highest token of all
 	// keys whose row was deleted.
@@ -29,7 +29,7 @@ FROM (SELECT 1 AS one) o LEFT JOIN {table} f ON f.name = '' LEFT JOIN {table} l 
 	updateRow = `UPDATE {table} SET version = version + 1, fence = ?, sole = ?, since = ?, until = ?, claims = ? WHERE name = ? AND version = ?`
 
 	listRows = `SELECT {now}, name, version, format, fence, sole, since, until, claims FROM {table}
-WHERE name >= ? AND name <> '' AND until > {now} ORDER BY name LIMIT 500`
+WHERE name >= ? AND name <> '' AND (until > {now} OR format <> {format}) ORDER BY name LIMIT 500`
 
 	someRows = `SELECT {now}, name, version, format, fence, sole, since, until, claims FROM {table} WHERE name IN (?...)`
 

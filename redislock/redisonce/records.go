@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/newer"
 	"github.com/holdfast-go/holdfast/once"
 	"github.com/holdfast-go/holdfast/redislock"
@@ -137,7 +138,11 @@ func parse(reply redislock.Reply, key string) (r once.Record, err error) {
 	if reply.Err != nil || len(fields) < 3 || fields[0] == "" && fields[1] == "" {
 		return r, reply.Err
 	}
-	if found, err := strconv.ParseInt(fields[0], 10, 64); err == nil && found > format {
+	if fields[0] != "" && fields[0] != strconv.Itoa(format) { // as the scripts decide
+		found, err := strconv.ParseInt(fields[0], 10, 64)
+		if err != nil || found == format {
+			return r, fmt.Errorf("%w: the record of key %q has the format %.20q, and this release knows %d", driver.ErrInvalid, key, fields[0], format)
+		}
 		return r, newer.Check(key, found, format, newer.Stays)
 	}
 	fields = fields[1:]
