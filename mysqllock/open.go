@@ -55,7 +55,7 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 	}
 	s, err := New(db, settings.opts)
 	if err != nil {
-		return nil, errors.Join(err, db.Close())
+		return nil, errors.Join(fmt.Errorf("%w: %w", driver.ErrURL, err), db.Close())
 	}
 	s.close, s.warnings = db.Close, settings.warnings()
 	return s, nil

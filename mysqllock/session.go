@@ -2,6 +2,7 @@ package mysqllock
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -116,7 +117,7 @@ func NewSession(config *mysql.Config, opts *SessionOptions) (*Session, error) {
 func openSession(ctx context.Context, config *mysql.Config, opts *SessionOptions) (*Session, error) {
 	s, err := NewSession(config, opts)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", driver.ErrURL, err)
 	}
 	conn, err := s.server.dial(ctx, "", nil)
 	if err != nil {

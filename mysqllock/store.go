@@ -37,8 +37,7 @@ var (
 )
 
 // New returns a store in a table of db, a database of the client go-sql-driver/mysql.
-// Create creates the table. New does no I/O, and the store never closes db.
-// opts may be nil.
+// Create creates the table. New does no I/O, and the store never closes db. opts may be nil.
 //
 // A call takes a connection for the time of a statement, which may last up to a second
 // longer than the caller stays: see package sqllock. Renewals need a connection, too. Callers

@@ -49,7 +49,7 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 	s, err := New(pool, opts)
 	if err != nil {
 		pool.Close()
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", driver.ErrURL, err)
 	}
 	s.warnings = warnings
 	s.close = func() {

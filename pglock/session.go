@@ -3,6 +3,7 @@ package pglock
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -130,7 +131,7 @@ func NewSession(config *pgx.ConnConfig, opts *SessionOptions) (*Session, error) 
 func openSession(ctx context.Context, config *pgx.ConnConfig, opts *SessionOptions) (*Session, error) {
 	s, err := NewSession(config, opts)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", driver.ErrURL, err)
 	}
 	conn, err := s.server.dial(ctx, "")
 	if err != nil {

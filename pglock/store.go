@@ -41,15 +41,15 @@ var (
 	_ driver.Creator   = (*Store)(nil)
 )
 
-// New returns a store in a table of the database of pool, which Create
-// makes. New does no I/O, and never closes the pool. opts may be nil.
+// New returns a store in a table of the database of pool, which Create makes. New does no
+// I/O, and never closes the pool. opts may be nil.
 //
-// A call takes a connection of the pool for the time of a statement, which may last up to
-// a second longer than the caller stays: see package sqllock. Waiters take no connection of
+// A call takes a connection of the pool for the time of a statement, which may last up to a
+// second longer than the caller stays: see package sqllock. Waiters take no connection of
 // the pool: one connection beside the pool listens for all waiters. Renewals need a
 // connection of the pool, too; if the pool has several, Acquire leaves one to renewals.
-// Locks are lost if other users of the pool, such as transactions, keep all connections
-// for a TTL.
+// Locks are lost if other users of the pool, such as transactions, keep all connections for
+// a TTL.
 func New(pool *pgxpool.Pool, opts *Options) (*Store, error) {
 	if opts == nil {
 		opts = &Options{}

@@ -182,8 +182,8 @@ func refused(level string) error {
 	return fmt.Errorf("the transaction is %s, so it does not see what the last holder has written; it must be read committed", level)
 }
 
-// lockID returns the number of a key's lock, which is the same in every release. The prefix separates the number from other
-// users of advisory locks that hash the same names.
+// lockID returns the number of a key's lock, which is the same in every release. The prefix
+// separates the number from other users of advisory locks that hash the same names.
 func lockID(key string) int64 {
 	sum := sha256.Sum256([]byte("holdfast transaction\x00" + key))
 	return int64(binary.BigEndian.Uint64(sum[:]))

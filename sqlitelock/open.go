@@ -3,6 +3,7 @@ package sqlitelock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/url"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -31,7 +32,7 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 	f := &file{db: db, own: path}
 	s, err := newStore(f, newListener(f), opts)
 	if err != nil {
-		return nil, errors.Join(err, db.Close())
+		return nil, errors.Join(fmt.Errorf("%w: %w", driver.ErrURL, err), db.Close())
 	}
 	s.close = db.Close
 	_, err = s.Check(ctx)

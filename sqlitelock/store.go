@@ -34,9 +34,9 @@ var (
 	_ driver.Checker   = (*Store)(nil)
 )
 
-// New returns a store in a table of db. Create makes the table. New does no
-// I/O, and the store never closes db. opts may be nil. db must be a file opened with
-// modernc.org/sqlite: a second SQLite in this process would undo the locks of the first.
+// New returns a store in a table of db. Create makes the table. New does no I/O, and the
+// store never closes db. opts may be nil. db must be a file opened with modernc.org/sqlite: a
+// second SQLite in this process would undo the locks of the first.
 //
 // Set PRAGMA journal_mode = WAL on db; the setting stays with the file. With a rollback
 // journal, locks are as safe, but each commit waits for the disk several times, and readers

@@ -35,8 +35,8 @@
 // changed rows.
 //
 // A waiter has a place in the row and no connection. A release grants the lock to the
-// claims at the head of the queue, as long as they fit. The waiter retries after milliseconds at first, and
-// every half a second in the end (holdfast.Options.Poll).
+// claims at the head of the queue, as long as they fit. The waiter retries after
+// milliseconds at first, and every half a second in the end (holdfast.Options.Poll).
 //
 // # What people see
 //

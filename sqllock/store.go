@@ -34,9 +34,9 @@ var (
 	_ driver.Creator   = (*Store)(nil)
 )
 
-// New returns a store in a table of db, which Create makes. New does no I/O, and
-// never closes db. opts may be nil. A bad name of the table, and
-// an unknown dialect, are [driver.ErrInvalid].
+// New returns a store in a table of db, which Create makes. New does no I/O, and never
+// closes db. opts may be nil. A bad name of the table, and an unknown dialect, are
+// [driver.ErrInvalid].
 //
 // A call needs one connection of db for the time of a statement; a waiter for a lock has
 // no connection. If db limits its connections, leave one spare connection in addition to

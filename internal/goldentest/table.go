@@ -69,7 +69,17 @@ func (t Table) Golden(tb testing.TB) {
 			tb.Errorf("%s of a claim in a row of the next format: %v, want an ErrInvalid", name, err)
 		}
 	}
+	// A claim beside takes no look at the row for a kept one.
+	beside := user{tb, t.Store, "beside"}
+	other := beside.claim("other", driver.MaxWeight)
+	beside.acquire(other, true)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if errs := t.Store.Renew(ctx, []driver.Claim{holder, other}); len(errs) != 2 || !errors.Is(errs[0], driver.ErrInvalid) || errs[1] != nil {
+		tb.Errorf("Renew of a claim in a row of the next format, and of another claim: %v", errs)
+	}
 	if after := read(); after != before {
 		tb.Errorf("the row of the next format has changed from %s to %s", before, after)
 	}
+	t.Exec("DELETE FROM " + t.Name + " WHERE name = 'beside'")
 }

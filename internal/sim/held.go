@@ -18,6 +18,7 @@ type Held struct {
 	from       time.Duration   // when the lock was granted, at the earliest
 	at         time.Duration   // when the lock was granted, at the latest
 	progressed time.Duration   // the last report of progress, or the grant
+	reported   bool            // at least one report of progress was in time
 	done       <-chan struct{} // nil if nobody watches
 	exempt     bool            // guarded by Judge.mu: broken by an operator, or lost by the store
 }
@@ -137,8 +138,9 @@ func (h *Held) Look() bool {
 	h.r.Event(Event{Step: Look, Key: h.Want.Key, Token: h.Token}, nil)
 	held := w.Judge.look(h)
 	if h.Want.Progress > 0 && h.r.Rand.IntN(2) == 0 {
-		h.progressed = w.Now()
-		_ = h.Lock.Progress()
+		if now := w.Now(); h.Lock.Progress() == nil {
+			h.progressed, h.reported = now, true
+		}
 	}
 	return held
 }

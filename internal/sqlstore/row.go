@@ -26,7 +26,8 @@ type row struct {
 }
 
 // format is the version of a row and the claims in it. A later format may change every column
-// but name, version and format.
+// but name, version and format. The row without a name, and the row of a boot (see now), keep
+// their format for good, because releases share them.
 const format = 1
 
 // A page is the claims of a row. All times are in microseconds.

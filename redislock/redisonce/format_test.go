@@ -45,8 +45,8 @@ func TestGolden(t *testing.T) {
 		t.Errorf("the record is %+v, %v", r, err)
 	}
 
-	for _, state := range []string{"0", "1", "done"} {
-		server.Must("HSET", "holdfast:once:key", "format", "2", "state", state)
+	for format, state := range map[string]string{"2": "0", "3": "1", "4": "done", "01": "1", "2a": "1", "9223372036854775808": "1"} {
+		server.Must("HSET", "holdfast:once:key", "format", format, "state", state)
 		before := fields()
 		_, loaded := records.Load(t.Context(), "key")
 		_, begun := records.Begin(t.Context(), "key", 9, "print", time.Hour)
@@ -55,8 +55,8 @@ func TestGolden(t *testing.T) {
 			"Finish": records.Finish(t.Context(), "key", 7, []byte("other"), time.Hour),
 			"Forget": records.Forget(t.Context(), "key", 9),
 		} {
-			if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "format 2") {
-				t.Errorf("%s: %v, want an ErrInvalid that names the format", name, err)
+			if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "format ") || !strings.Contains(err.Error(), format) {
+				t.Errorf("%s: %v, want an ErrInvalid that names the format %s", name, err, format)
 			}
 		}
 		if after := fields(); after != before {
