@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -181,6 +182,56 @@ func TestProgressOfTheNextHold(t *testing.T) {
 		l := <-next
 		time.Sleep(time.Hour)
 		b.unlock(l)
+	})
+}
+
+func TestProgressOfAGroup(t *testing.T) {
+	simulate(t, func(b *bench) {
+		g, err := b.open(nil).LockAll(b.Context(), []string{"a", "b"}, Progress(time.Minute))
+		if err != nil {
+			b.Fatal(err)
+		}
+		for range 3 {
+			time.Sleep(time.Minute - 1)
+			if err := g.Progress(); err != nil {
+				b.Errorf("Progress in time: %v", err)
+			}
+		}
+		time.Sleep(time.Minute)
+		for _, l := range g.Locks() {
+			var lost *LostError
+			if err := l.Err(); !errors.As(err, &lost) || lost.Reason != LossStalled {
+				b.Errorf("%s: %v, want no progress", l.Key(), err)
+			}
+		}
+		if err := g.Progress(); !errors.Is(err, ErrLost) {
+			b.Errorf("Progress after the loss: %v, want ErrLost", err)
+		}
+		_ = g.Unlock()
+	})
+}
+
+// Many goroutines of one work report, and MaxHold ends the hold all the same.
+func TestProgressOfManyAndMaxHold(t *testing.T) {
+	simulate(t, func(b *bench) {
+		l := b.lock(b.open(nil), "k", Progress(time.Second), MaxHold(time.Hour), NoRenew(), TTL(2*time.Hour))
+		start := time.Now()
+		var all sync.WaitGroup
+		for i := range 8 {
+			all.Go(func() {
+				time.Sleep(time.Duration(i) * 100 * time.Millisecond)
+				for l.Progress() == nil {
+					time.Sleep(800 * time.Millisecond)
+				}
+			})
+		}
+		<-l.Done()
+		var lost *LostError
+		if err := l.Err(); !errors.As(err, &lost) || lost.Reason != LossMaxHold || time.Since(start) != time.Hour {
+			b.Errorf("after %v: %v, want held too long after 1h", time.Since(start), err)
+		}
+		all.Wait()
+		_ = l.Unlock()
 	})
 }
 
