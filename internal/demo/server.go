@@ -25,7 +25,7 @@ func newServer(ctx context.Context, j job) (*server, error) {
 	var err error
 	if j.Guard == Holdfast || j.Guard == heedless {
 		owner := fmt.Sprintf("%s (pid %d)", j.Name, os.Getpid())
-		s.locks, err = holdfast.Open(ctx, j.Store, &holdfast.Options{TTL: j.TTL, Owner: owner, Logger: slog.New(slog.DiscardHandler)})
+		s.locks, err = open(ctx, j.Store, &holdfast.Options{TTL: j.TTL, Owner: owner, Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			return nil, err
 		}
@@ -35,6 +35,19 @@ func newServer(ctx context.Context, j job) (*server, error) {
 		return nil, errors.Join(err, s.close())
 	}
 	return s, nil
+}
+
+// open opens the store, and tries again while the store does not answer, as a service that is
+// restarted does. All servers of a sale start at once, which keeps a small machine busy.
+func open(ctx context.Context, store string, opts *holdfast.Options) (*holdfast.Locker, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTime/2)
+	defer cancel()
+	for {
+		locks, err := holdfast.Open(ctx, store, opts)
+		if err == nil || ctx.Err() != nil || !errors.Is(err, os.ErrDeadlineExceeded) {
+			return locks, err
+		}
+	}
 }
 
 func (s *server) close() error {
