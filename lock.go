@@ -72,10 +72,10 @@ func (l *Lock) Err() error {
 // it, Progress reports nothing). Progress does no I/O, so a loop may call it for every item.
 // It returns the result of Err.
 func (l *Lock) Progress() error {
-	if err := l.Err(); err != nil {
-		return err
+	if !l.released.Load() {
+		l.hold.Progress()
 	}
-	return wrap("hold", l.Key(), l.hold.Progress())
+	return l.Err()
 }
 
 // Done returns a channel that is closed when the lock ends, by Unlock or by a loss. After

@@ -107,7 +107,7 @@ func (h *Hold) check() {
 // overdue needs no table: the end of MaxHold is fixed, the deadlines are atomic.
 func (h *Hold) overdue(now time.Duration) bool {
 	left, ok := h.lease.remaining(now)
-	return ok && left <= 0 || h.until > 0 && now >= h.until || h.stalled(now)
+	return ok && left <= 0 || now >= h.limit()
 }
 
 // stalled reports whether the work has reported no progress for too long.
@@ -144,18 +144,20 @@ func (h *Hold) over(now time.Duration) *Loss {
 	return &Loss{Reason: Expired}
 }
 
-// Progress reports that the work under the hold goes on. It returns the result of Err.
-func (h *Hold) Progress() error {
-	if err := h.Err(); err != nil || h.pace == 0 {
-		return err
+// Progress reports that the work under the hold goes on. A report after the stall comes too
+// late, and the report of a slower goroutine does not take the place of a later report. The
+// renewer finds the new stall at its next look.
+func (h *Hold) Progress() {
+	if h.pace == 0 {
+		return
 	}
-	next := int64(h.core.now() + h.pace) // The renewer finds it at its next look.
-	for last := h.stall.Load(); last < next; last = h.stall.Load() {
+	now := int64(h.core.now())
+	next := now + int64(h.pace)
+	for last := h.stall.Load(); now < last && last < next; last = h.stall.Load() {
 		if h.stall.CompareAndSwap(last, next) {
-			break // and no older report takes its place
+			return
 		}
 	}
-	return h.Ended()
 }
 
 // Done returns a channel that is closed when the hold ends.
