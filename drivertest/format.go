@@ -1,7 +1,6 @@
 package drivertest
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -19,8 +18,7 @@ var formatRules = []rule{
 			a, b := e.client(), e.client()
 			holder, stranger := e.exclusive("holder"), e.exclusive("stranger")
 			a.granted(holder)
-			record := e.harness.Newer(e.tb, e.key)
-			before := record()
+			unchanged := e.rewritten()
 			for _, claim := range []driver.Claim{stranger, waiting(e.exclusive("waiter"))} {
 				b.barred(claim)
 				b.barred(claim) // the second time, too, where the store knows the claim
@@ -41,9 +39,7 @@ var formatRules = []rule{
 				}
 				e.unreadable("Break", b.breakID(e.key, driver.PublicID(holder.ID)))
 			}
-			if after := record(); after != before {
-				e.failf("the record has changed from %s to %s", cut(before), cut(after))
-			}
+			unchanged()
 		},
 	},
 	{
@@ -56,22 +52,31 @@ var formatRules = []rule{
 			holder, waiter := e.exclusive("holder"), waiting(e.exclusive("waiter"))
 			a.granted(holder)
 			b.refused(waiter)
-			record := e.harness.Newer(e.tb, e.key)
-			before := record()
+			unchanged := e.rewritten()
 			b.barred(waiter)
 			if err := a.renew(holder)[0]; errors.Is(err, driver.ErrLost) {
 				e.failf("Renew of %s returned %v", show(holder), told(err))
 			}
-			if after := record(); after != before {
-				e.failf("the record has changed from %s to %s", cut(before), cut(after))
-			}
+			unchanged()
 		},
 	},
 }
 
+// rewritten makes the record of the rule's key one of a newer release. The result fails if a
+// call has changed the record since.
+func (e *env) rewritten() (unchanged func()) {
+	record := e.harness.Newer(e.tb, e.key)
+	before := record()
+	return func() {
+		if after := record(); after != before {
+			e.failf("the record has changed from %s to %s", cut(before), cut(after))
+		}
+	}
+}
+
 // barred asks once and expects that the record of the key cannot be read.
 func (c *client) barred(claim driver.Claim) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := c.bounded()
 	defer cancel()
 	grant, err := c.store.Acquire(ctx, claim)
 	if grant.OK {

@@ -54,9 +54,6 @@ func New(db *sql.DB, d dialect.Dialect, opts *Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if opts == nil {
-		opts = &Options{}
-	}
 	s, err := sqlstore.New(engine.Client(db), engine, (*sqlstore.Options)(opts))
 	if err != nil {
 		return nil, err

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
 // repeats is how often a person presses ^C in a test of something that was a matter
@@ -50,10 +52,7 @@ func TestInterruptAlways(t *testing.T) {
 // TestInterruptEndsALoop has a loop of the shell that users have, which goes on after
 // a command that ends with any exit code.
 func TestInterruptEndsALoop(t *testing.T) {
-	bash, err := exec.LookPath("bash")
-	if err != nil {
-		t.Skip(err)
-	}
+	bash := servers.Installed(t, "bash", "bash")
 	env := locksOf(t)
 	holder := open(t, env, "holdfast", "run", "--ttl", "1m", "held", "--", "cat")
 	holder.cat("hello")

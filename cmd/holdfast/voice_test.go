@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/cli"
+	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
 // deafs are what stderr can be when nobody listens to holdfast: what is written
@@ -83,18 +85,18 @@ func code(t *testing.T, cmd *exec.Cmd) int {
 
 // logged waits until the log of a worker has a line that begins with word, and
 // returns the rest of that line.
-func logged(t *testing.T, log, word string) string {
+func logged(t *testing.T, log, word string) (rest string) {
 	t.Helper()
-	for begin := time.Now(); time.Since(begin) < patient; time.Sleep(5 * time.Millisecond) {
+	servers.Until(t, fmt.Sprintf("a line %q in %s", word, log), func() (found bool) {
 		text, _ := os.ReadFile(log)
 		for line := range strings.Lines(string(text)) {
-			if rest, ok := strings.CutPrefix(line, word); ok {
-				return strings.TrimSpace(rest)
+			if rest, found = strings.CutPrefix(line, word); found {
+				return true
 			}
 		}
-	}
-	t.Fatalf("%s has no line %q", log, word)
-	return ""
+		return false
+	})
+	return strings.TrimSpace(rest)
 }
 
 // A command that cannot speak has to end, and to kill what ignores a signal.

@@ -5,7 +5,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/holdfast-go/holdfast/examples/internal/scenario"
 	"github.com/holdfast-go/holdfast/examples/internal/terminal/terminaltest"
@@ -143,19 +142,13 @@ func TestKilled(t *testing.T) {
 // awaitLine waits until a transaction waits for the lock of another.
 func (e engine) awaitLine(t *testing.T) {
 	t.Helper()
-	for began := time.Now(); ; {
+	servers.Until(t, "a transaction that waits", func() bool {
 		row := strings.Fields(e.do(e.waiting))
 		if len(row) == 0 {
 			t.Fatal("the server does not tell who waits")
 		}
-		if row[len(row)-1] != "0" {
-			return
-		}
-		if time.Since(began) > time.Minute {
-			t.Fatal("nobody waits")
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+		return row[len(row)-1] != "0"
+	})
 }
 
 // Four goroutines of each of several processes try each phone number. How many are

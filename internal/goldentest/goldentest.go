@@ -55,22 +55,25 @@ func (u user) claim(id string, weight int64) driver.Claim {
 
 func (u user) acquire(c driver.Claim, want bool) driver.Grant {
 	u.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	g, err := u.store.Acquire(ctx, c)
+	g, err := u.store.Acquire(bounded(u), c)
 	if err != nil || g.OK != want {
 		u.Fatalf("Acquire of %q, %q: %+v, %v; want OK %t", c.Key, c.ID, g, err, want)
 	}
 	return g
 }
 
+// bounded returns the context of calls that hang only by a mistake.
+func bounded(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 type call = func(context.Context, []driver.Claim) []error
 
 func (u user) each(name string, call call, c driver.Claim) {
 	u.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	for _, err := range call(ctx, []driver.Claim{c}) {
+	for _, err := range call(bounded(u), []driver.Claim{c}) {
 		if err != nil {
 			u.Fatalf("%s of %q, %q: %v", name, c.Key, c.ID, err)
 		}
@@ -100,9 +103,7 @@ func Holder(t testing.TB, s driver.Store, fence, last uint64) {
 func Queue(t testing.TB, s driver.Store, fence uint64) {
 	t.Helper()
 	u := user{t, s, "queue"}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	holders, err := s.(driver.Inspector).Holders(ctx, u.key)
+	holders, err := s.(driver.Inspector).Holders(bounded(t), u.key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,8 +156,7 @@ func Write(t testing.TB, s driver.Store) {
 		u.acquire(u.claim(id, 1), true)
 	}
 	u.each("Renew", s.Renew, left)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
+	ctx := bounded(t)
 	if err := s.(driver.Inspector).Break(ctx, u.key, driver.PublicID("broken")); err != nil {
 		t.Fatal(err)
 	}

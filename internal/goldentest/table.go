@@ -1,7 +1,6 @@
 package goldentest
 
 import (
-	"context"
 	"embed"
 	"errors"
 	"strings"
@@ -38,11 +37,13 @@ type Table struct {
 // Newer makes the row of a key one of the next format, and returns a function that reads the
 // row. By the columns of this release nobody holds the row, and everything has expired.
 func (t Table) Newer(key string) (row func() string) {
-	where := " WHERE name = '" + key + "'"
-	t.Exec("UPDATE " + t.Name + ` SET version = version + 1, format = format + 1, sole = '', since = 0, until = 0, claims = '{"newer":"text"}'` + where)
-	return func() string {
-		return t.Query("SELECT version, format, fence, sole, since, until, claims FROM " + t.Name + where)
-	}
+	t.Exec("UPDATE " + t.Name + ` SET version = version + 1, format = format + 1, sole = '', since = 0, until = 0, claims = '{"newer":"text"}' WHERE name = '` + key + "'")
+	return func() string { return t.row(key) }
+}
+
+// row reads the row of a key.
+func (t Table) row(key string) string {
+	return t.Query("SELECT version, format, fence, sole, since, until, claims FROM " + t.Name + " WHERE name = '" + key + "'")
 }
 
 // Golden checks that the store understands the rows of testdata. It also checks that the
@@ -58,27 +59,20 @@ func (t Table) Golden(tb testing.TB) {
 
 	t.Exec(Row("holder", t.Name, now))
 	t.Exec("UPDATE " + t.Name + " SET format = format + 1 WHERE name = 'holder'")
-	read := func() string {
-		return t.Query("SELECT version, format, fence, sole, since, until, claims FROM " + t.Name + " WHERE name = 'holder'")
-	}
-	before, holder := read(), user{tb, t.Store, "holder"}.claim("holder", driver.MaxWeight)
+	before, holder := t.row("holder"), user{tb, t.Store, "holder"}.claim("holder", driver.MaxWeight)
 	for name, call := range map[string]call{"Renew": t.Store.Renew, "Release": t.Store.Release} {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		if err := errors.Join(call(ctx, []driver.Claim{holder})...); !errors.Is(err, driver.ErrInvalid) {
+		if err := errors.Join(call(bounded(tb), []driver.Claim{holder})...); !errors.Is(err, driver.ErrInvalid) {
 			tb.Errorf("%s of a claim in a row of the next format: %v, want an ErrInvalid", name, err)
 		}
 	}
-	// A claim beside takes no look at the row for a kept one.
+	// Renewed beside another claim, the row counts by a statement of its own.
 	beside := user{tb, t.Store, "beside"}
 	other := beside.claim("other", driver.MaxWeight)
 	beside.acquire(other, true)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if errs := t.Store.Renew(ctx, []driver.Claim{holder, other}); len(errs) != 2 || !errors.Is(errs[0], driver.ErrInvalid) || errs[1] != nil {
+	if errs := t.Store.Renew(bounded(tb), []driver.Claim{holder, other}); len(errs) != 2 || !errors.Is(errs[0], driver.ErrInvalid) || errs[1] != nil {
 		tb.Errorf("Renew of a claim in a row of the next format, and of another claim: %v", errs)
 	}
-	if after := read(); after != before {
+	if after := t.row("holder"); after != before {
 		tb.Errorf("the row of the next format has changed from %s to %s", before, after)
 	}
 	t.Exec("DELETE FROM " + t.Name + " WHERE name = 'beside'")

@@ -34,7 +34,7 @@ func AnyMariaDB(tb TB, options ...string) *MariaDB {
 	if at.RawQuery != "" {
 		tb.Fatalf("HOLDFAST_TEST_MYSQL has parameters: want mysql://user:password@host:port/database")
 	}
-	client := installed(tb, "mariadb-client", "mariadb", "mysql")
+	client := Installed(tb, "mariadb-client", "mariadb", "mysql")
 	return (&MariaDB{Process: &Process{tb: tb}, client: client, at: at}).Database(tb)
 }
 

@@ -4,5 +4,5 @@ package servers
 // look at pages. The browser takes the options of Chromium.
 func Browser(tb TB) string {
 	tb.Helper()
-	return installed(tb, "chromium", "chromium", "google-chrome")
+	return Installed(tb, "chromium", "chromium", "google-chrome")
 }

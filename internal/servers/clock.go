@@ -30,7 +30,7 @@ type Clock struct {
 // test is skipped without one.
 func StartClock(tb TB) *Clock {
 	tb.Helper()
-	compiler := installed(tb, "gcc", "cc", "gcc")
+	compiler := Installed(tb, "gcc", "cc", "gcc")
 	dir := tb.TempDir()
 	c := &Clock{TB: tb, library: filepath.Join(dir, "clock.so")}
 	cmd := exec.Command(compiler, "-shared", "-fPIC", "-O1", "-x", "c", "-o", c.library, "-")

@@ -82,7 +82,7 @@ func etcdBinary(tb TB) string {
 	if named := os.Getenv("HOLDFAST_ETCD"); named != "" {
 		return chosen(tb, "HOLDFAST_ETCD", named)
 	}
-	return installed(tb, "etcd-server", "etcd")
+	return Installed(tb, "etcd-server", "etcd")
 }
 
 // configure picks the ports and returns the arguments.

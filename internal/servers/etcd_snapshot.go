@@ -39,7 +39,7 @@ func (e *Etcd) Restore(snapshot, token string) {
 
 // control runs etcdctl.
 func (e *Etcd) control(args ...string) error {
-	cmd := exec.Command(installed(e.tb, "etcd-client", "etcdctl"), args...)
+	cmd := exec.Command(Installed(e.tb, "etcd-client", "etcdctl"), args...)
 	cmd.Env = append(os.Environ(), "ETCDCTL_API=3")
 	_, err := query(cmd, "")
 	return err

@@ -33,7 +33,7 @@ func TestMainSkips(t *testing.T) {
 	code := Main(run(func() int {
 		t.Error("the tests run without a server")
 		return 1
-	}), func(tb TB) { installed(tb, "of-servers", "no-such-server") })
+	}), func(tb TB) { Installed(tb, "of-servers", "no-such-server") })
 	if code != 0 {
 		t.Errorf("the exit code is %d, want 0", code)
 	}
@@ -43,7 +43,7 @@ func TestHost(t *testing.T) {
 	t.Setenv("HOLDFAST_TEST_ALL", "")
 	h := &Host{}
 	defer h.Close()
-	if err := h.Try(func() { installed(h, "of-servers", "no-such-server") }); !errors.Is(err, ErrMissing) {
+	if err := h.Try(func() { Installed(h, "of-servers", "no-such-server") }); !errors.Is(err, ErrMissing) {
 		t.Errorf("a missing server: %v", err)
 	}
 	var r *Redis

@@ -35,9 +35,9 @@ type MariaDB struct {
 func StartMariaDB(tb TB, options ...string) *MariaDB {
 	tb.Helper()
 	m := &MariaDB{
-		server:  installed(tb, mariaPackage, "mariadbd"),
-		client:  installed(tb, mariaPackage, "mariadb"),
-		install: installed(tb, mariaPackage, "mariadb-install-db"),
+		server:  Installed(tb, mariaPackage, "mariadbd"),
+		client:  Installed(tb, mariaPackage, "mariadb"),
+		install: Installed(tb, mariaPackage, "mariadb-install-db"),
 		owner:   plainAccount(tb, "mysql"),
 	}
 	m.Process = start(tb, program{

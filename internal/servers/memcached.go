@@ -46,7 +46,7 @@ func (m *Memcached) start(tb TB, options []string) {
 	owner := plainAccount(tb, "memcache")
 	m.Process = start(tb, program{
 		name:  "memcached",
-		path:  installed(tb, "memcached", "memcached"),
+		path:  Installed(tb, "memcached", "memcached"),
 		owner: owner,
 		setup: func(tb TB, dir string) ([]string, error) { return m.arguments(tb, owner, dir, options) },
 		ready: m.ready,

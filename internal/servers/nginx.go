@@ -24,7 +24,7 @@ func StartNginx(tb TB, site func(addr string) string) *Nginx {
 	owner := plainAccount(tb, "www-data")
 	n.Process = start(tb, program{
 		name:  "nginx",
-		path:  installed(tb, "nginx", "nginx"),
+		path:  Installed(tb, "nginx", "nginx"),
 		owner: owner,
 		setup: func(tb TB, dir string) ([]string, error) { return n.configure(tb, owner, dir, site) },
 		ready: n.ready,

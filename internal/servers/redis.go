@@ -71,7 +71,7 @@ func redisBinary(tb TB) string {
 	if named := os.Getenv("HOLDFAST_REDIS"); named != "" {
 		return chosen(tb, "HOLDFAST_REDIS", named)
 	}
-	return installed(tb, "redis-server or valkey-server", "redis-server", "valkey-server")
+	return Installed(tb, "redis-server or valkey-server", "redis-server", "valkey-server")
 }
 
 // inMemory is the configuration of all servers but Sentinels.

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// installed returns the path of the first program that exists. pkg is the package to
+// Installed returns the path of the first program that exists. pkg is the package to
 // install. In Debian, the folder with the servers is not in the PATH of plain users.
-func installed(tb TB, pkg string, names ...string) string {
+func Installed(tb TB, pkg string, names ...string) string {
 	tb.Helper()
 	for _, name := range names {
 		for _, candidate := range []string{name, filepath.Join("/usr/sbin", name)} {

@@ -90,7 +90,7 @@ func (z *ZooKeeper) start(tb TB, options []string) {
 	}
 	z.Process = start(tb, program{
 		name:  "zookeeper",
-		path:  installed(tb, "default-jre-headless", "java"),
+		path:  Installed(tb, "default-jre-headless", "java"),
 		setup: func(tb TB, dir string) ([]string, error) { return z.configure(tb, dir, options) },
 		ready: func(int) error { return z.ready() },
 	})

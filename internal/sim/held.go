@@ -145,6 +145,14 @@ func (h *Held) Look() bool {
 	return held
 }
 
+// mayStall reports whether the lock may be lost by now, because no progress was reported. A
+// clock may be fast. Before the first report, the engine counts from a grant that the judge
+// has not seen.
+func (h *Held) mayStall(now time.Duration) bool {
+	limit := h.Want.Progress
+	return limit > 0 && (!h.reported || now-h.progressed >= limit-limit/50)
+}
+
 // Hold keeps the lock for d, with accesses in between, or until the loss of the lock.
 func (h *Held) Hold(d time.Duration) {
 	for end := time.Now().Add(d); ; {

@@ -69,7 +69,7 @@ func (j *Judge) kept(k *guarded, h *Held, err error) {
 	tries := j.claims[h.Lock.ID()]
 	switch {
 	case lost.Reason == holdfast.LossMaxHold && h.Want.MaxHold > 0:
-	case lost.Reason == holdfast.LossStalled && h.Want.Progress > 0 && (!h.reported || j.w.Now()-h.progressed >= h.Want.Progress-h.Want.Progress/50): // a clock may be fast
+	case lost.Reason == holdfast.LossStalled && h.mayStall(j.w.Now()):
 	case j.calm >= 0 && h.at > j.calm:
 		j.violation(h, "kept", "is lost, though the store is well: "+err.Error())
 	case lost.Reason == holdfast.LossUnreachable && tries == 1 && h.lasted() > h.ttl()*2/3: // After a late push there is time for one renewal only.

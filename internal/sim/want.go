@@ -20,21 +20,20 @@ const (
 // A Want is a lock that a goroutine wants. The zero values are the defaults of the
 // options.
 type Want struct {
-	Key     string
-	Kind    Kind
-	Slots   int // of the key
-	Weight  int // in slots
-	Try     bool
-	Wait    time.Duration
-	Tries   int
-	Every   time.Duration
-	TTL     time.Duration
-	NoRenew bool
-	MaxHold time.Duration
-	MinHold time.Duration
-	Note    string
-
+	Key      string
+	Kind     Kind
+	Slots    int // of the key
+	Weight   int // in slots
+	Try      bool
+	Wait     time.Duration
+	Tries    int
+	Every    time.Duration
+	TTL      time.Duration
+	NoRenew  bool
+	MaxHold  time.Duration
 	Progress time.Duration
+	MinHold  time.Duration
+	Note     string
 }
 
 func (w Want) options() (opts []holdfast.LockOption) {

@@ -61,7 +61,7 @@ func Connect(ctx context.Context, at, store string, ttl time.Duration, conns int
 		}
 		d.DB = stdlib.OpenDBFromPool(d.pool)
 		if d.store, err = pglock.New(d.pool, nil); err != nil {
-			return nil, err
+			return nil, errors.Join(err, d.closeDB())
 		}
 		d.Fences.Dialect = dialect.Postgres
 	case "mysql", "mariadb":
@@ -75,7 +75,7 @@ func Connect(ctx context.Context, at, store string, ttl time.Duration, conns int
 		}
 		d.DB = sql.OpenDB(connector)
 		if d.store, err = mysqllock.New(d.DB, nil); err != nil {
-			return nil, err
+			return nil, errors.Join(err, d.closeDB())
 		}
 		d.Fences.Dialect = dialect.MySQL
 	default:
