@@ -144,9 +144,9 @@ func (h *Hold) over(now time.Duration) *Loss {
 	return &Loss{Reason: Expired}
 }
 
-// Progress reports that the work under the hold goes on. A report after the stall comes too
-// late, and the report of a slower goroutine does not take the place of a later report. The
-// renewer finds the new stall at its next look.
+// Progress reports that the work under the hold goes on. A report after the stall is too
+// late. A slow goroutine does not move the stall back. The renewer finds the new stall at its
+// next look.
 func (h *Hold) Progress() {
 	if h.pace == 0 {
 		return

@@ -1,8 +1,8 @@
 // Package newer refuses the records of a newer release.
 //
-// Each record that a store keeps has the number of its format. A release that meets a
-// larger number than it knows cannot tell what the record says. So it neither grants beside
-// the record, nor changes it, nor takes it for expired.
+// Every record in a store has the number of a format. A release cannot read a record with a
+// larger number than the release's own. So the release grants no claim beside the record,
+// does not change the record, and does not treat the record as expired.
 package newer
 
 import (
@@ -12,19 +12,19 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// What to do instead of an upgrade, by where the record goes.
+// The advice beside an upgrade, by how long the record stays.
 const (
 	Passes = "wait until no newer release holds the key"              // the record ends with its claims
 	Stays  = "remove the record once no newer release uses the store" // the record outlives its claims
 )
 
-// An Error says that a record has a format that this release does not know. It matches
-// [driver.ErrInvalid], because the same call fails until somebody acts. It matches
-// [driver.ErrUnwritten], because nothing was changed.
+// An Error reports a record in an unknown format. The error matches [driver.ErrInvalid],
+// because the same call fails until somebody acts, and [driver.ErrUnwritten], because the
+// store is unchanged.
 type Error struct {
 	Key          string
 	Found, Known int64
-	Otherwise    string // what to do instead of an upgrade
+	Otherwise    string // the advice beside an upgrade
 }
 
 func (e *Error) Error() string {
@@ -35,13 +35,13 @@ func (e *Error) Error() string {
 	return text + "upgrade this program, or " + e.Otherwise
 }
 
-// Is implements the match of [errors.Is].
+// Is is for [errors.Is].
 func (e *Error) Is(target error) bool {
 	return target == driver.ErrInvalid || target == driver.ErrUnwritten
 }
 
-// Doubtful returns err without the match of [driver.ErrUnwritten], for a call that has written
-// something before it met the record.
+// Doubtful returns err without the match of [driver.ErrUnwritten], for a call that has already
+// written to the store.
 func Doubtful(err error) error {
 	if errors.As(err, new(*Error)) {
 		return fmt.Errorf("%w: %s", driver.ErrInvalid, err)
@@ -49,8 +49,8 @@ func Doubtful(err error) error {
 	return err
 }
 
-// Check returns an [Error] if the record of a key has another format than the known one.
-// There is no older format than the first.
+// Check returns an [Error] unless the record of a key has the known format. No release has
+// written an older format.
 func Check(key string, found, known int64, otherwise string) error {
 	if found == known {
 		return nil
