@@ -21,7 +21,7 @@ func TestLostAnswerOfAcquire(t *testing.T) {
 		lk, other := b.open(nil), b.open(nil)
 		losses := 0
 		b.store.set(func(f *faulty) {
-			f.acquire = func(ctx context.Context, _ driver.Claim, next func() (driver.Grant, error)) (driver.Grant, error) {
+			f.acquire = func(ctx context.Context, _ driver.Ask, next func() (driver.Grant, error)) (driver.Grant, error) {
 				g, err := next()
 				if losses > 0 {
 					losses--
@@ -63,7 +63,7 @@ func TestLateAcquireLeavesNoGhost(t *testing.T) {
 		lk, other := b.open(nil), b.open(nil)
 		arrived := make(chan error)
 		b.store.set(func(f *faulty) {
-			f.acquire = func(ctx context.Context, c driver.Claim, _ func() (driver.Grant, error)) (driver.Grant, error) {
+			f.acquire = func(ctx context.Context, c driver.Ask, _ func() (driver.Grant, error)) (driver.Grant, error) {
 				go func() {
 					time.Sleep(5 * time.Second)
 					g, err := f.Store.Acquire(context.Background(), c)
@@ -104,7 +104,7 @@ func TestUnwrittenLeavesNothing(t *testing.T) {
 			{"Lock that was not answered later", []error{unwritten, errDown, unwritten}, lk.Lock, 1},
 		} {
 			b.store.set(func(f *faulty) {
-				f.acquire = func(context.Context, driver.Claim, func() (driver.Grant, error)) (driver.Grant, error) {
+				f.acquire = func(context.Context, driver.Ask, func() (driver.Grant, error)) (driver.Grant, error) {
 					err := test.answers[0]
 					test.answers = test.answers[min(1, len(test.answers)-1):]
 					return driver.Grant{}, err
@@ -131,7 +131,7 @@ func TestReleaseIsTriedAgain(t *testing.T) {
 		failures := 0
 		applied := false
 		b.store.set(func(f *faulty) {
-			f.release = func(_ context.Context, cs []driver.Claim, next func() []error) []error {
+			f.release = func(_ context.Context, rs []driver.Release, next func() []error) []error {
 				if failures == 0 {
 					return next()
 				}
@@ -139,7 +139,7 @@ func TestReleaseIsTriedAgain(t *testing.T) {
 				if applied {
 					next() // and the answer is lost
 				}
-				return all(cs, errDown)
+				return all(rs, errDown)
 			}
 		})
 		for _, applied = range []bool{false, true} {
@@ -196,7 +196,7 @@ func TestEndedContextAsksNoStore(t *testing.T) {
 func TestPatienceWithABrokenStore(t *testing.T) {
 	simulate(t, func(b *bench) {
 		lk, other := b.open(nil), b.open(nil)
-		fail := func(context.Context, driver.Claim, func() (driver.Grant, error)) (driver.Grant, error) {
+		fail := func(context.Context, driver.Ask, func() (driver.Grant, error)) (driver.Grant, error) {
 			return driver.Grant{}, errDown
 		}
 		b.store.set(func(f *faulty) { f.acquire = fail })
@@ -236,10 +236,10 @@ func TestInvalidClaimIsNotTriedAgain(t *testing.T) {
 	simulate(t, func(b *bench) {
 		lk := b.open(nil)
 		b.store.set(func(f *faulty) {
-			f.acquire = func(context.Context, driver.Claim, func() (driver.Grant, error)) (driver.Grant, error) {
+			f.acquire = func(context.Context, driver.Ask, func() (driver.Grant, error)) (driver.Grant, error) {
 				return driver.Grant{}, driver.ErrInvalid
 			}
-			f.release = func(context.Context, []driver.Claim, func() []error) []error { return []error{driver.ErrInvalid} }
+			f.release = func(context.Context, []driver.Release, func() []error) []error { return []error{driver.ErrInvalid} }
 		})
 		start := time.Now()
 		if _, err := lk.Lock(b.Context(), "k"); !errors.Is(err, driver.ErrInvalid) || time.Since(start) != 0 {

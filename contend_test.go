@@ -101,7 +101,7 @@ func TestPushedLockThatIsNotConfirmedIsLostInTime(t *testing.T) {
 	simulate(t, func(b *bench) {
 		lk, other := b.open(nil), b.open(nil)
 		b.store.set(func(f *faulty) {
-			f.renew = func(_ context.Context, cs []driver.Claim, _ func() []error) []error { return all(cs, errDown) }
+			f.renew = func(_ context.Context, rs []driver.Renewal, _ func() []error) []error { return all(rs, errDown) }
 		})
 		l := b.pushed(lk, other)
 		granted := time.Now()
@@ -128,7 +128,7 @@ func TestLatePushIsAskedForAgain(t *testing.T) {
 				time.AfterFunc(delay, func() { arrived.Store(true); next(g) })
 			}
 			n := 0
-			f.acquire = func(_ context.Context, c driver.Claim, next func() (driver.Grant, error)) (driver.Grant, error) {
+			f.acquire = func(_ context.Context, c driver.Ask, next func() (driver.Grant, error)) (driver.Grant, error) {
 				if n++; n > 2 && !arrived.Load() {
 					return driver.Grant{}, errDown // no heartbeat gets through
 				}
@@ -194,7 +194,7 @@ func TestPushBeforeARefusalIsNotBelieved(t *testing.T) {
 			b.Fatal("nothing was pushed")
 		}
 		b.store.set(func(f *faulty) {
-			f.acquire = func(ctx context.Context, _ driver.Claim, _ func() (driver.Grant, error)) (driver.Grant, error) {
+			f.acquire = func(ctx context.Context, _ driver.Ask, _ func() (driver.Grant, error)) (driver.Grant, error) {
 				return driver.Grant{}, hang(ctx)
 			}
 		})
@@ -206,7 +206,7 @@ func TestPushBeforeARefusalIsNotBelieved(t *testing.T) {
 		}
 		var once sync.Once
 		b.store.set(func(f *faulty) {
-			f.acquire = func(_ context.Context, _ driver.Claim, next func() (driver.Grant, error)) (driver.Grant, error) {
+			f.acquire = func(_ context.Context, _ driver.Ask, next func() (driver.Grant, error)) (driver.Grant, error) {
 				once.Do(late)
 				return next()
 			}
@@ -235,7 +235,7 @@ func TestPushBeforeARefusalThatIsNotHeard(t *testing.T) {
 		synctest.Wait()
 
 		var late func() // delivers the first push
-		away := func(ctx context.Context, _ driver.Claim, _ func() (driver.Grant, error)) (driver.Grant, error) {
+		away := func(ctx context.Context, _ driver.Ask, _ func() (driver.Grant, error)) (driver.Grant, error) {
 			return driver.Grant{}, hang(ctx)
 		}
 		b.store.set(func(f *faulty) {
@@ -256,7 +256,7 @@ func TestPushBeforeARefusalThatIsNotHeard(t *testing.T) {
 		fence := held.Fence()
 		var once sync.Once
 		b.store.set(func(f *faulty) {
-			f.acquire = func(ctx context.Context, _ driver.Claim, next func() (driver.Grant, error)) (driver.Grant, error) {
+			f.acquire = func(ctx context.Context, _ driver.Ask, next func() (driver.Grant, error)) (driver.Grant, error) {
 				_, err := next() // It stands in line again,
 				once.Do(func() {
 					b.unlock(held) // and has its turn.

@@ -3,6 +3,7 @@ package holdfast
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -19,9 +20,9 @@ type faulty struct {
 	*memlock.Store
 
 	mu      sync.Mutex
-	acquire func(ctx context.Context, c driver.Claim, next func() (driver.Grant, error)) (driver.Grant, error)
-	renew   func(ctx context.Context, cs []driver.Claim, next func() []error) []error
-	release func(ctx context.Context, cs []driver.Claim, next func() []error) []error
+	acquire func(ctx context.Context, a driver.Ask, next func() (driver.Grant, error)) (driver.Grant, error)
+	renew   func(ctx context.Context, rs []driver.Renewal, next func() []error) []error
+	release func(ctx context.Context, rs []driver.Release, next func() []error) []error
 	watch   func(ctx context.Context) error
 	wake    func(g driver.Grant, next func(driver.Grant)) // nil: push as is
 	slept   func() time.Duration                          // for how long the machine was suspended; nil: never
@@ -48,42 +49,42 @@ func (f *faulty) set(change func(*faulty)) {
 	change(f)
 }
 
-func (f *faulty) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+func (f *faulty) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error) {
 	f.mu.Lock()
 	hook := f.acquire
 	f.calls.acquire++
 	f.mu.Unlock()
-	next := func() (driver.Grant, error) { return f.Store.Acquire(context.WithoutCancel(ctx), c) }
+	next := func() (driver.Grant, error) { return f.Store.Acquire(context.WithoutCancel(ctx), a) }
 	if hook == nil {
-		return f.Store.Acquire(ctx, c)
+		return f.Store.Acquire(ctx, a)
 	}
-	return hook(ctx, c, next)
+	return hook(ctx, a, next)
 }
 
-func (f *faulty) Renew(ctx context.Context, cs []driver.Claim) []error {
+func (f *faulty) Renew(ctx context.Context, rs []driver.Renewal) []error {
 	f.mu.Lock()
 	hook := f.renew
 	f.calls.renew++
-	f.calls.claims += len(cs)
-	f.calls.largest = max(f.calls.largest, len(cs))
+	f.calls.claims += len(rs)
+	f.calls.largest = max(f.calls.largest, len(rs))
 	f.mu.Unlock()
-	next := func() []error { return f.Store.Renew(context.WithoutCancel(ctx), cs) }
+	next := func() []error { return f.Store.Renew(context.WithoutCancel(ctx), rs) }
 	if hook == nil {
 		return next()
 	}
-	return hook(ctx, cs, next)
+	return hook(ctx, rs, next)
 }
 
-func (f *faulty) Release(ctx context.Context, cs []driver.Claim) []error {
+func (f *faulty) Release(ctx context.Context, rs []driver.Release) []error {
 	f.mu.Lock()
 	hook := f.release
 	f.calls.release++
 	f.mu.Unlock()
-	next := func() []error { return f.Store.Release(context.WithoutCancel(ctx), cs) }
+	next := func() []error { return f.Store.Release(context.WithoutCancel(ctx), rs) }
 	if hook == nil {
 		return next()
 	}
-	return hook(ctx, cs, next)
+	return hook(ctx, rs, next)
 }
 
 func (f *faulty) Watch(ctx context.Context, c driver.Claim, wake func(driver.Grant)) (func(), error) {
@@ -114,13 +115,7 @@ func hang(ctx context.Context) error {
 }
 
 // all is the same answer for each claim.
-func all(cs []driver.Claim, err error) []error {
-	errs := make([]error, len(cs))
-	for i := range errs {
-		errs[i] = err
-	}
-	return errs
-}
+func all[T any](claims []T, err error) []error { return slices.Repeat([]error{err}, len(claims)) }
 
 // Clock implements boottime.Simulator: tests suspend the machine.
 func (f *faulty) Clock() *boottime.Clock {

@@ -49,7 +49,7 @@ func TestHeirsOfAnUnansweredClaim(t *testing.T) {
 		lk, other := b.open(nil), b.open(nil)
 		asked := make(map[string]bool)
 		b.store.set(func(f *faulty) {
-			f.acquire = func(ctx context.Context, c driver.Claim, _ func() (driver.Grant, error)) (driver.Grant, error) {
+			f.acquire = func(ctx context.Context, c driver.Ask, _ func() (driver.Grant, error)) (driver.Grant, error) {
 				asked[c.ID] = true
 				return driver.Grant{}, hang(ctx)
 			}
@@ -83,7 +83,7 @@ func TestHeirOfALostClaim(t *testing.T) {
 		lk, other := b.open(nil), b.open(nil)
 		var asked []string
 		b.store.set(func(f *faulty) {
-			f.acquire = func(ctx context.Context, c driver.Claim, next func() (driver.Grant, error)) (driver.Grant, error) {
+			f.acquire = func(ctx context.Context, c driver.Ask, next func() (driver.Grant, error)) (driver.Grant, error) {
 				asked = append(asked, c.ID)
 				if len(asked) == 1 {
 					return driver.Grant{}, hang(ctx)
@@ -116,7 +116,7 @@ func TestUnheardGrantIsNotPassedOnForEver(t *testing.T) {
 	simulate(t, func(b *bench) {
 		deaf, other := b.open(&Options{Owner: "deaf"}), b.open(nil)
 		b.store.set(func(f *faulty) {
-			f.acquire = func(ctx context.Context, c driver.Claim, next func() (driver.Grant, error)) (driver.Grant, error) {
+			f.acquire = func(ctx context.Context, c driver.Ask, next func() (driver.Grant, error)) (driver.Grant, error) {
 				g, err := next()
 				if c.Owner == "deaf" {
 					return driver.Grant{}, hang(ctx)
@@ -157,10 +157,7 @@ func TestAcquireThatArrivesAfterTheRelease(t *testing.T) {
 		lk, other := b.open(nil), b.open(nil)
 		var arrive func() (driver.Grant, error)
 		b.store.set(func(f *faulty) {
-			f.acquire = func(ctx context.Context, c driver.Claim, next func() (driver.Grant, error)) (driver.Grant, error) {
-				if c.Late { // a store that releases it for a while, as Redlock does, would keep it out
-					b.Error("a claim that is wanted is said to be late")
-				}
+			f.acquire = func(ctx context.Context, _ driver.Ask, next func() (driver.Grant, error)) (driver.Grant, error) {
 				if arrive == nil {
 					arrive = next
 					return driver.Grant{}, hang(ctx)

@@ -215,8 +215,8 @@ func TestDo(t *testing.T) {
 	})
 }
 
-func hangs(ctx context.Context, cs []driver.Claim, _ func() []error) []error {
-	return all(cs, hang(ctx))
+func hangs[T any](ctx context.Context, rs []T, _ func() []error) []error {
+	return all(rs, hang(ctx))
 }
 
 func TestHoldersAndBreak(t *testing.T) {
@@ -336,7 +336,7 @@ func TestLostPlaceIsTakenAnew(t *testing.T) {
 		held := b.lock(lk, "k")
 		var id string
 		b.store.set(func(f *faulty) {
-			f.acquire = func(_ context.Context, c driver.Claim, next func() (driver.Grant, error)) (driver.Grant, error) {
+			f.acquire = func(_ context.Context, c driver.Ask, next func() (driver.Grant, error)) (driver.Grant, error) {
 				id = c.ID
 				return next()
 			}
@@ -345,7 +345,7 @@ func TestLostPlaceIsTakenAnew(t *testing.T) {
 		go func() { got <- b.lock(other, "k") }()
 		synctest.Wait()
 		lost := id
-		b.store.Store.Release(b.Context(), []driver.Claim{{Key: "k", ID: lost, Late: true}})
+		b.store.Store.Release(b.Context(), []driver.Release{{Claim: driver.Claim{Key: "k", ID: lost}, Late: true}})
 		b.store.tell("k", lost, driver.ErrLost)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()

@@ -252,7 +252,7 @@ func TestNoRenewEndsWithTTL(t *testing.T) {
 
 func TestFencedRefusesStoreWithoutTokens(t *testing.T) {
 	simulate(t, func(b *bench) {
-		b.store.acquire = func(_ context.Context, _ driver.Claim, next func() (driver.Grant, error)) (driver.Grant, error) {
+		b.store.acquire = func(_ context.Context, _ driver.Ask, next func() (driver.Grant, error)) (driver.Grant, error) {
 			g, err := next()
 			g.Fence = 0
 			return g, err

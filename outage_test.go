@@ -19,19 +19,19 @@ func silent(err error) bool {
 }
 
 // An acquirer is what a faulty store does with an Acquire.
-type acquirer = func(context.Context, driver.Claim, func() (driver.Grant, error)) (driver.Grant, error)
+type acquirer = func(context.Context, driver.Ask, func() (driver.Grant, error)) (driver.Grant, error)
 
 // refusing refuses, speechless never answers, and retrying tries to reach its server until the
 // call ends.
-func refusing(context.Context, driver.Claim, func() (driver.Grant, error)) (driver.Grant, error) {
+func refusing(context.Context, driver.Ask, func() (driver.Grant, error)) (driver.Grant, error) {
 	return driver.Grant{}, errDown
 }
 
-func speechless(ctx context.Context, _ driver.Claim, _ func() (driver.Grant, error)) (driver.Grant, error) {
+func speechless(ctx context.Context, _ driver.Ask, _ func() (driver.Grant, error)) (driver.Grant, error) {
 	return driver.Grant{}, hang(ctx)
 }
 
-func retrying(ctx context.Context, _ driver.Claim, _ func() (driver.Grant, error)) (driver.Grant, error) {
+func retrying(ctx context.Context, _ driver.Ask, _ func() (driver.Grant, error)) (driver.Grant, error) {
 	return driver.Grant{}, errors.Join(hang(ctx), errDown)
 }
 

@@ -116,10 +116,10 @@ type crowd struct {
 	pause time.Duration
 }
 
-func (s crowd) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	c.Wait = false
+func (s crowd) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error) {
+	a.Wait = false
 	time.Sleep(100 * time.Microsecond) // there, and back again
-	g, err := s.mute.Acquire(ctx, c)
+	g, err := s.mute.Acquire(ctx, a)
 	g.Pause = s.pause
 	time.Sleep(100 * time.Microsecond)
 	return g, err
@@ -128,9 +128,9 @@ func (s crowd) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error
 // mute is a store with the bare contract only.
 type mute struct{ s *faulty }
 
-func (m mute) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	return m.s.Acquire(ctx, c)
+func (m mute) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error) {
+	return m.s.Acquire(ctx, a)
 }
-func (m mute) Renew(ctx context.Context, cs []driver.Claim) []error   { return m.s.Renew(ctx, cs) }
-func (m mute) Release(ctx context.Context, cs []driver.Claim) []error { return m.s.Release(ctx, cs) }
-func (m mute) Close() error                                           { return nil }
+func (m mute) Renew(ctx context.Context, rs []driver.Renewal) []error   { return m.s.Renew(ctx, rs) }
+func (m mute) Release(ctx context.Context, rs []driver.Release) []error { return m.s.Release(ctx, rs) }
+func (m mute) Close() error                                             { return nil }

@@ -38,15 +38,15 @@ func TestRenewalKeepsTheLockForHours(t *testing.T) {
 // can let anyone else in.
 func TestLossIsToldBeforeTheLeaseEnds(t *testing.T) {
 	down := errors.New("connection refused")
-	failures := map[string]func(context.Context, []driver.Claim, func() []error) []error{
-		"hangs": hangs,
-		"hangs past its limit": func(_ context.Context, cs []driver.Claim, _ func() []error) []error {
+	failures := map[string]func(context.Context, []driver.Renewal, func() []error) []error{
+		"hangs": hangs[driver.Renewal],
+		"hangs past its limit": func(_ context.Context, rs []driver.Renewal, _ func() []error) []error {
 			time.Sleep(time.Hour)
 			return nil
 		},
-		"fails":                 func(_ context.Context, cs []driver.Claim, _ func() []error) []error { return all(cs, down) },
-		"gives too few answers": func(context.Context, []driver.Claim, func() []error) []error { return []error{nil, nil} },
-		"answers too late": func(_ context.Context, _ []driver.Claim, next func() []error) []error {
+		"fails":                 func(_ context.Context, rs []driver.Renewal, _ func() []error) []error { return all(rs, down) },
+		"gives too few answers": func(context.Context, []driver.Renewal, func() []error) []error { return []error{nil, nil} },
+		"answers too late": func(_ context.Context, _ []driver.Renewal, next func() []error) []error {
 			time.Sleep(20 * time.Second)
 			return next()
 		},
@@ -107,9 +107,9 @@ func TestOneHiccupDoesNotEndRenewal(t *testing.T) {
 		l := b.lock(lk, "k")
 		n := 0
 		b.store.set(func(f *faulty) {
-			f.renew = func(_ context.Context, cs []driver.Claim, next func() []error) []error {
+			f.renew = func(_ context.Context, rs []driver.Renewal, next func() []error) []error {
 				if n++; n%2 == 1 {
-					return all(cs, errors.New("reset by peer"))
+					return all(rs, errors.New("reset by peer"))
 				}
 				return next()
 			}
@@ -127,7 +127,7 @@ func TestRenewalThatSaysLostEndsTheLockAtOnce(t *testing.T) {
 		lk := b.open(nil)
 		l := b.lock(lk, "k")
 		b.store.set(func(f *faulty) {
-			f.renew = func(_ context.Context, cs []driver.Claim, _ func() []error) []error { return all(cs, driver.ErrLost) }
+			f.renew = func(_ context.Context, rs []driver.Renewal, _ func() []error) []error { return all(rs, driver.ErrLost) }
 		})
 		start := time.Now()
 		<-l.Done()
@@ -156,13 +156,13 @@ func TestRenewalNeverOutlivesRelease(t *testing.T) {
 		note := func(s string) { mu.Lock(); order = append(order, s); mu.Unlock() }
 		inFlight := make(chan struct{}, 1)
 		b.store.set(func(f *faulty) {
-			f.renew = func(_ context.Context, _ []driver.Claim, next func() []error) []error {
+			f.renew = func(_ context.Context, _ []driver.Renewal, next func() []error) []error {
 				inFlight <- struct{}{}
 				time.Sleep(500 * time.Millisecond)
 				note("renew")
 				return next()
 			}
-			f.release = func(_ context.Context, _ []driver.Claim, next func() []error) []error {
+			f.release = func(_ context.Context, _ []driver.Release, next func() []error) []error {
 				note("release")
 				return next()
 			}
@@ -184,7 +184,7 @@ func TestUnlockOutlivesARenewalThatHangs(t *testing.T) {
 		l := b.lock(lk, "k")
 		inFlight := make(chan struct{}, 1)
 		b.store.set(func(f *faulty) {
-			f.renew = func(context.Context, []driver.Claim, func() []error) []error {
+			f.renew = func(context.Context, []driver.Renewal, func() []error) []error {
 				inFlight <- struct{}{}
 				time.Sleep(time.Minute) // ignores its context
 				return nil
@@ -234,9 +234,9 @@ func TestHangingRoundDelaysNobody(t *testing.T) {
 		long := b.lock(lk, "long", TTL(time.Minute))
 		short := b.lock(lk, "short", TTL(500*time.Millisecond))
 		b.store.set(func(f *faulty) {
-			f.renew = func(ctx context.Context, cs []driver.Claim, next func() []error) []error {
-				if slices.ContainsFunc(cs, func(c driver.Claim) bool { return c.TTL == time.Minute }) {
-					return all(cs, hang(ctx))
+			f.renew = func(ctx context.Context, rs []driver.Renewal, next func() []error) []error {
+				if slices.ContainsFunc(rs, func(r driver.Renewal) bool { return r.TTL == time.Minute }) {
+					return all(rs, hang(ctx))
 				}
 				return next()
 			}
@@ -332,7 +332,7 @@ func TestLockNeverReturnsALostLock(t *testing.T) {
 		lk := b.open(nil)
 		naps := 1
 		b.store.set(func(f *faulty) {
-			f.acquire = func(_ context.Context, _ driver.Claim, next func() (driver.Grant, error)) (driver.Grant, error) {
+			f.acquire = func(_ context.Context, _ driver.Ask, next func() (driver.Grant, error)) (driver.Grant, error) {
 				if naps > 0 {
 					naps--
 					slept.Add(int64(10 * time.Second)) // more than half of the TTL
@@ -365,7 +365,7 @@ func TestNoticeOfLossOvertakesGrant(t *testing.T) {
 		lk := b.open(nil)
 		n := 0
 		b.store.set(func(f *faulty) {
-			f.acquire = func(_ context.Context, c driver.Claim, next func() (driver.Grant, error)) (driver.Grant, error) {
+			f.acquire = func(_ context.Context, c driver.Ask, next func() (driver.Grant, error)) (driver.Grant, error) {
 				g, err := next()
 				if n++; n == 1 {
 					if err := f.Store.Break(context.Background(), c.Key, driver.PublicID(c.ID)); err != nil {

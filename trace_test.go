@@ -139,7 +139,7 @@ func TestTraceOfClose(t *testing.T) {
 	}
 }
 
-func hangsToRelease(ctx context.Context, _ []driver.Claim, _ func() []error) []error {
+func hangsToRelease(ctx context.Context, _ []driver.Release, _ func() []error) []error {
 	<-ctx.Done()
 	return []error{ctx.Err(), ctx.Err()}
 }

@@ -91,39 +91,55 @@ type Claim struct {
 	Limit  int64         // 1 to MaxWeight
 	TTL    time.Duration // how long the claim stands without a renewal
 
-	// Wait, for Acquire: the caller will ask again until the claim is granted or
-	// released. A store with a queue keeps a place for the claim, for [Claim.Alive] after
-	// each request.
+	Owner, Note string // for people; never compared
+}
+
+// An Ask is a request for a claim.
+type Ask struct {
+	Claim
+
+	// Wait says that the caller will ask again until the claim is granted or released. A
+	// store with a queue keeps a place for the claim, for [Claim.Alive] after each request.
 	Wait bool
 
-	// Late, for Release: an Acquire with the same id may still arrive. The store refuses
-	// the Acquire if it arrives within the next ten seconds. No other call sets Late.
-	Late bool
+	// Span is how many fencing tokens the caller could use for its own hand-overs, 1 to
+	// MaxSpan.
+	Span int
 
-	// Leave, for Renew: the renewal is the last. The claim stands for TTL from now: no
+	// Fence is the least token for a grant that this call makes; 0 accepts every token.
+	// Fence does not apply to a grant that stands already or comes later in the queue, nor
+	// to a reader that joins other readers.
+	//
+	// A store that cannot do that, or whose clock is more than [MaxLead] behind, returns
+	// ErrInvalid.
+	Fence uint64
+}
+
+// A Renewal lets a claim stand for its TTL from now.
+type Renewal struct {
+	Claim
+
+	// Leave says that the renewal is the last. The claim stands for TTL from now: no
 	// shorter, even if its client ends before, and no longer, even after later renewals or
 	// requests. TTL may be less than the store's usual minimum.
 	Leave bool
 
-	// Span, for Acquire: how many fencing tokens the caller could use for its own
-	// hand-overs, 1 to MaxSpan.
-	Span int
-
-	// Fence is the least token that the claim requests; 0 accepts every token.
+	// Fence raises a smaller token of the claim to Fence. From then on the key gives no
+	// token up to Fence, span included. A reader that joins other readers receives the
+	// highest token to which one of the readers was raised. 0 raises nothing.
 	//
-	// For Acquire, Fence applies only to a grant made by the call: not to a grant that
-	// stands already or comes later in the queue, nor to a reader that joins other
-	// readers.
-	//
-	// For Renew, Fence raises a smaller token of the claim to Fence. From then on the key
-	// gives no token up to Fence, span included. A reader that joins other readers
-	// receives the highest token to which one of the readers was raised.
-	//
-	// A store that can do neither, or whose clock is more than [MaxLead] behind, returns
+	// A store that cannot do that, or whose clock is more than [MaxLead] behind, returns
 	// ErrInvalid.
 	Fence uint64
+}
 
-	Owner, Note string // for people; never compared
+// A Release ends a claim.
+type Release struct {
+	Claim
+
+	// Late says that an Acquire with the same id may still arrive. The store refuses the
+	// Acquire if it arrives within the next ten seconds.
+	Late bool
 }
 
 // Exclusive reports whether c excludes every other claim.
@@ -202,7 +218,7 @@ type Store interface {
 	// Acquire requests a claim, once, and does not wait for it. Acquire is idempotent: a
 	// second request with the id of a live claim grants the claim again, with the same
 	// fence and a fresh TTL.
-	Acquire(ctx context.Context, c Claim) (Grant, error)
+	Acquire(ctx context.Context, a Ask) (Grant, error)
 
 	// Renew lets every claim stand for its TTL from now. Renew never creates, revives or
 	// queues a claim. Renew returns one error per claim, in order:
@@ -214,7 +230,7 @@ type Store interface {
 	//   - another error: the outcome is unknown.
 	//
 	// A nil slice says that every claim is kept.
-	Renew(ctx context.Context, cs []Claim) []error
+	Renew(ctx context.Context, rs []Renewal) []error
 
 	// Release ends claims, held or waiting, and wakes the waiters behind them. Release
 	// returns one error per claim, in order:
@@ -224,7 +240,7 @@ type Store interface {
 	//   - another error: the outcome is unknown.
 	//
 	// A nil slice says that every claim ended.
-	Release(ctx context.Context, cs []Claim) []error
+	Release(ctx context.Context, rs []Release) []error
 
 	// Close frees the store's own resources. Close leaves claims alone unless they cannot
 	// outlive their client.

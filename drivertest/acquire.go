@@ -44,7 +44,7 @@ var acquireRules = []rule{
 		check: func(e *env) {
 			a := e.client()
 			a.granted(e.exclusive("holder"))
-			for _, claim := range []driver.Claim{e.exclusive("trying"), waiting(e.exclusive("in line"))} {
+			for _, claim := range []driver.Ask{e.exclusive("trying"), waiting(e.exclusive("in line"))} {
 				if g := a.refused(claim); g.Fence != 0 || g.Span != 0 || g.TTL != 0 {
 					e.failf("%s was refused with Fence %d, Span %d, TTL %v", show(claim), g.Fence, g.Span, g.TTL)
 				}
@@ -104,7 +104,7 @@ var acquireRules = []rule{
 	},
 	{
 		name:  "acquire/does-not-wait",
-		words: "Acquire asks once and does not wait, not even for a claim with Wait.",
+		words: "Acquire asks once and does not wait, not even with Wait.",
 		check: func(e *env) {
 			a := e.client()
 			a.granted(e.exclusive("holder"))
@@ -114,7 +114,7 @@ var acquireRules = []rule{
 	},
 	{
 		name:  "acquire/refused-leaves-nothing",
-		words: "A claim without Wait that is refused leaves nothing behind.",
+		words: "An Acquire without Wait that is refused leaves nothing behind.",
 		check: func(e *env) {
 			a, b := e.client(), e.client()
 			holder := e.exclusive("holder")

@@ -11,10 +11,9 @@ import (
 	"strings"
 	"testing"
 	"time"
-)
 
-// broken carries what a rule has found from deep inside a check to attempt.
-type broken struct{ seen error }
+	"github.com/holdfast-go/holdfast/internal/rules"
+)
 
 // A doubt is a finding that may be the fault of a slow machine: a call had no answer, or a
 // claim has expired too early.
@@ -46,22 +45,7 @@ func attempt(tb testing.TB, h Harness, tries int, check func(*env)) (seen error)
 			}
 		}
 	}()
-	return caught(func() { check(e) })
-}
-
-// caught turns the failf of a function into an error.
-func caught(f func()) (seen error) {
-	defer func() {
-		switch p := recover().(type) {
-		case nil:
-		case broken:
-			seen = p.seen
-		default:
-			panic(p)
-		}
-	}()
-	f()
-	return nil
+	return rules.Caught(func() { check(e) })
 }
 
 // failf ends the check: the store broke the rule, and the arguments say how.
@@ -78,7 +62,7 @@ func (e *env) fail(certain bool, format string, args ...any) {
 	if !certain {
 		seen = doubt{seen}
 	}
-	panic(broken{seen})
+	rules.Fail(seen)
 }
 
 // step is the line of the running check. Checks are functions, the calls of clients are
@@ -89,7 +73,7 @@ func step() string {
 	for {
 		frame, more := frames.Next()
 		name, ours := strings.CutPrefix(path.Base(frame.Function), "drivertest.")
-		if ours && !strings.Contains(name, "(") && name != "caught" {
+		if ours && !strings.Contains(name, "(") {
 			return fmt.Sprintf("%s:%d", filepath.Base(frame.File), frame.Line)
 		}
 		if !more {

@@ -57,7 +57,7 @@ var batchRules = []rule{
 			a.granted(held)
 			a.granted(released)
 			a.ended(released)
-			claims, gone := []driver.Claim{stranger, held, released}, []bool{true, false, true}
+			claims, gone := []driver.Ask{stranger, held, released}, []bool{true, false, true}
 			e.compare("Renew", claims, gone, a.renew(claims...))
 			e.compare("Release", claims, gone, a.release(claims...))
 		},
@@ -67,7 +67,7 @@ var batchRules = []rule{
 		words: "A call of which every claim is gone says so for each.",
 		check: func(e *env) {
 			a := e.client()
-			var claims []driver.Claim
+			var claims []driver.Ask
 			for i := range 7 {
 				claims = append(claims, on(fmt.Sprint(e.key, "/", i), e.exclusive("stranger")))
 			}
@@ -80,7 +80,7 @@ var batchRules = []rule{
 
 // batch lets a hold claims on 500 keys. Some claims are gone: nobody was granted the claim.
 // In the short form most claims are gone.
-func (e *env) batch(a, b *client) (claims []driver.Claim, gone []bool) {
+func (e *env) batch(a, b *client) (claims []driver.Ask, gone []bool) {
 	gone = make([]bool, batch)
 	var makers []func()
 	for i := range batch {
@@ -105,14 +105,14 @@ func (e *env) batch(a, b *client) (claims []driver.Claim, gone []bool) {
 }
 
 // held is granted, for many goroutines at once.
-func (c *client) held(claim driver.Claim) {
+func (c *client) held(claim driver.Ask) {
 	if grant := c.ask(claim); !grant.OK {
 		c.failf("Acquire of %s was refused%s", show(claim), because(grant))
 	}
 }
 
 // compare checks the answers of one call.
-func (e *env) compare(call string, claims []driver.Claim, gone []bool, errs []error) {
+func (e *env) compare(call string, claims []driver.Ask, gone []bool, errs []error) {
 	for i, err := range errs {
 		switch {
 		case gone[i] && !errors.Is(err, driver.ErrLost):

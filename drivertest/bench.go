@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/rules"
 )
 
 // Bench measures what the core requests of a store most often: an uncontended lock, many
@@ -37,10 +38,7 @@ func Bench(b *testing.B, h Harness) {
 // benchUncontended takes and releases one key again and again.
 func benchUncontended(b *testing.B, e *env) {
 	c := e.client()
-	claims := []driver.Claim{e.exclusive("only")}
-	for base, n := claims[0].ID, 0; b.Loop(); n++ {
-		c.lap(claims, base, n)
-	}
+	c.laps(e.exclusive("only"), b.Loop)
 }
 
 // benchDistinct does the same with 64 goroutines, every goroutine with a key of its own.
@@ -48,29 +46,28 @@ func benchDistinct(b *testing.B, e *env) {
 	c := e.client()
 	b.SetParallelism((64 + runtime.GOMAXPROCS(0) - 1) / runtime.GOMAXPROCS(0))
 	b.RunParallel(func(pb *testing.PB) {
-		seen := caught(func() {
-			claims := []driver.Claim{on(e.anotherKey(), e.exclusive("only"))}
-			for base, n := claims[0].ID, 0; pb.Next(); n++ {
-				c.lap(claims, base, n)
-			}
-		})
+		seen := rules.Caught(func() { c.laps(on(e.anotherKey(), e.exclusive("only")), pb.Next) })
 		if seen != nil {
 			b.Error(seen)
 		}
 	})
 }
 
-// lap takes and releases a claim that nobody else wants, under a new id, with
+// laps acquires and releases a claim that nobody else wants, each time under a new id, with
 // little more than the store's own cost.
-func (c *client) lap(claims []driver.Claim, base string, n int) {
-	claims[0].ID = base + strconv.Itoa(n)
-	grant, err := c.store.Acquire(context.Background(), claims[0])
-	if err != nil || !grant.OK {
-		c.failf("Acquire of %s returned %s and %s", show(claims[0]), brief(grant), told(err))
-	}
-	for _, err := range c.store.Release(context.Background(), claims) {
-		if err != nil {
-			c.failf("Release of %s returned %s", show(claims[0]), told(err))
+func (c *client) laps(a driver.Ask, more func() bool) {
+	rs := make([]driver.Release, 1)
+	for base, n := a.ID, 0; more(); n++ {
+		a.ID = base + strconv.Itoa(n)
+		grant, err := c.store.Acquire(context.Background(), a)
+		if err != nil || !grant.OK {
+			c.failf("Acquire of %s returned %s and %s", show(a), brief(grant), told(err))
+		}
+		rs[0].Claim = a.Claim
+		for _, err := range c.store.Release(context.Background(), rs) {
+			if err != nil {
+				c.failf("Release of %s returned %s", show(a), told(err))
+			}
 		}
 	}
 }
@@ -92,7 +89,7 @@ func benchHandOver(b *testing.B, e *env) {
 				if !ok {
 					e.failf("a player was not granted the key within %v", patience)
 				}
-				c.settle(t.claim)
+				c.settle(driver.Release{Claim: t.claim.Claim})
 			}
 		}
 	}
@@ -104,15 +101,15 @@ func benchHandOver(b *testing.B, e *env) {
 // benchRenew renews the claims on 500 keys. An operation is one call.
 func benchRenew(b *testing.B, e *env) {
 	c := e.client()
-	var claims []driver.Claim
+	var rs []driver.Renewal
 	for i := range batch {
 		claim := on(fmt.Sprint(e.key, "/", i), e.exclusive("held"))
 		c.granted(claim)
-		claims = append(claims, claim)
+		rs = append(rs, driver.Renewal{Claim: claim.Claim})
 	}
 	start, n := time.Now(), 0
 	for b.Loop() {
-		for _, err := range c.store.Renew(context.Background(), claims) {
+		for _, err := range c.store.Renew(context.Background(), rs) {
 			if err != nil {
 				e.failf("Renew returned %s", told(err))
 			}

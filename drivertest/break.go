@@ -7,7 +7,7 @@ import (
 )
 
 // breaks ends a claim as an operator would.
-func (c *client) breaks(claim driver.Claim) {
+func (c *client) breaks(claim driver.Ask) {
 	if err := c.breakID(claim.Key, driver.PublicID(claim.ID)); err != nil {
 		c.failf("Break of %s returned %v", show(claim), told(err))
 	}
@@ -75,7 +75,7 @@ var breakRules = []rule{
 		needs: Inspect | Readers,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
-			claims := []driver.Claim{e.reader("first"), e.reader("second"), e.reader("third")}
+			claims := []driver.Ask{e.reader("first"), e.reader("second"), e.reader("third")}
 			for _, claim := range claims {
 				a.granted(claim)
 			}

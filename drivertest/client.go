@@ -28,7 +28,7 @@ func (c *client) close() {
 }
 
 // acquire asks once.
-func (c *client) acquire(claim driver.Claim) driver.Grant {
+func (c *client) acquire(claim driver.Ask) driver.Grant {
 	ctx, cancel := c.bounded()
 	defer cancel()
 	sent := now()
@@ -37,14 +37,14 @@ func (c *client) acquire(claim driver.Claim) driver.Grant {
 		c.failf("Acquire of %s returned %v", show(claim), told(err))
 	}
 	if grant.OK {
-		c.given(claim, sent)
+		c.given(claim.Claim, sent)
 	}
 	return grant
 }
 
 // ask is acquire for use by many goroutines at once. An error does not say whether the
 // claim was granted, so ask tries again, as the core does.
-func (c *client) ask(claim driver.Claim) driver.Grant {
+func (c *client) ask(claim driver.Ask) driver.Grant {
 	var err error
 	for start := time.Now(); time.Since(start) < patience; {
 		ctx, cancel := c.bounded()
@@ -61,8 +61,8 @@ func (c *client) ask(claim driver.Claim) driver.Grant {
 }
 
 // granted asks once and expects a yes.
-func (c *client) granted(claim driver.Claim) driver.Grant {
-	end := c.runsOut(claim)
+func (c *client) granted(claim driver.Ask) driver.Grant {
+	end := c.runsOut(claim.Claim)
 	grant := c.acquire(claim)
 	if !grant.OK {
 		c.fail(c.prompt(end), "Acquire of %s was refused%s", show(claim), because(grant))
@@ -71,7 +71,7 @@ func (c *client) granted(claim driver.Claim) driver.Grant {
 }
 
 // refused asks once and expects a no.
-func (c *client) refused(claim driver.Claim) driver.Grant {
+func (c *client) refused(claim driver.Ask) driver.Grant {
 	grant := c.acquire(claim)
 	if grant.OK {
 		c.failf("Acquire of %s was granted", show(claim))
@@ -79,18 +79,36 @@ func (c *client) refused(claim driver.Claim) driver.Grant {
 	return grant
 }
 
-// renew returns one error per claim, also if the store returned nil.
-func (c *client) renew(claims ...driver.Claim) []error {
-	ctx, cancel := c.bounded()
-	defer cancel()
-	return c.perClaim("Renew", len(claims), c.store.Renew(ctx, claims))
+// renew renews claims and raises no token.
+func (c *client) renew(claims ...driver.Ask) []error {
+	var rs []driver.Renewal
+	for _, claim := range claims {
+		rs = append(rs, driver.Renewal{Claim: claim.Claim})
+	}
+	return c.renewals(rs...)
 }
 
-// release returns one error per claim, also if the store returned nil.
-func (c *client) release(claims ...driver.Claim) []error {
+// renewals returns one error per claim, also if the store returned nil.
+func (c *client) renewals(rs ...driver.Renewal) []error {
 	ctx, cancel := c.bounded()
 	defer cancel()
-	return c.perClaim("Release", len(claims), c.store.Release(ctx, claims))
+	return c.perClaim("Renew", len(rs), c.store.Renew(ctx, rs))
+}
+
+// release releases claims of which no Acquire is on its way.
+func (c *client) release(claims ...driver.Ask) []error {
+	var rs []driver.Release
+	for _, claim := range claims {
+		rs = append(rs, driver.Release{Claim: claim.Claim})
+	}
+	return c.releases(rs...)
+}
+
+// releases returns one error per claim, also if the store returned nil.
+func (c *client) releases(rs ...driver.Release) []error {
+	ctx, cancel := c.bounded()
+	defer cancel()
+	return c.perClaim("Release", len(rs), c.store.Release(ctx, rs))
 }
 
 func (c *client) perClaim(call string, n int, errs []error) []error {
@@ -104,30 +122,36 @@ func (c *client) perClaim(call string, n int, errs []error) []error {
 }
 
 // kept renews a claim and expects that the claim stands.
-func (c *client) kept(claim driver.Claim) {
-	end, sent := c.runsOut(claim), now()
-	if err := c.renew(claim)[0]; err != nil {
-		c.fail(c.prompt(end) && !noAnswer(told(err)), "Renew of %s returned %v", show(claim), told(err))
+func (c *client) kept(claim driver.Ask) { c.keeps(driver.Renewal{Claim: claim.Claim}) }
+
+// keeps is kept for a renewal of any kind.
+func (c *client) keeps(r driver.Renewal) {
+	end, sent := c.runsOut(r.Claim), now()
+	if err := c.renewals(r)[0]; err != nil {
+		c.fail(c.prompt(end) && !noAnswer(told(err)), "Renew of %s returned %v", show(driver.Ask{Claim: r.Claim}), told(err))
 	}
-	c.given(claim, sent)
+	c.given(r.Claim, sent)
 }
 
 // lost renews a claim and expects that the claim is gone.
-func (c *client) lost(claim driver.Claim) {
+func (c *client) lost(claim driver.Ask) {
 	if err := c.renew(claim)[0]; !errors.Is(err, driver.ErrLost) {
 		c.failf("Renew of %s returned %v, not ErrLost", show(claim), told(err))
 	}
 }
 
 // ended releases a claim and expects that the release ended the claim.
-func (c *client) ended(claim driver.Claim) {
-	if err := c.release(claim)[0]; err != nil {
-		c.failf("Release of %s returned %v", show(claim), told(err))
+func (c *client) ended(claim driver.Ask) { c.ends(driver.Release{Claim: claim.Claim}) }
+
+// ends is ended for a release of any kind.
+func (c *client) ends(r driver.Release) {
+	if err := c.releases(r)[0]; err != nil {
+		c.failf("Release of %s returned %v", show(driver.Ask{Claim: r.Claim}), told(err))
 	}
 }
 
 // nothing releases a claim and expects that there was nothing to end.
-func (c *client) nothing(claim driver.Claim) {
+func (c *client) nothing(claim driver.Ask) {
 	if err := c.release(claim)[0]; !errors.Is(err, driver.ErrLost) {
 		c.failf("Release of %s returned %v, not ErrLost", show(claim), told(err))
 	}
@@ -135,14 +159,14 @@ func (c *client) nothing(claim driver.Claim) {
 
 // eventually asks until the claim is granted, and fails if that takes much longer than ttl,
 // the TTL of the blocking claim.
-func (c *client) eventually(claim driver.Claim, ttl time.Duration) driver.Grant {
+func (c *client) eventually(claim driver.Ask, ttl time.Duration) driver.Grant {
 	return c.lapses(claim, now().Add(-ttl), ttl)
 }
 
 // lapses asks for a claim until the claim is granted. At sent, a request was sent that gave
 // the blocking claim a TTL of ttl. lapses fails if the grant comes sooner than ttl after
 // sent, or much later.
-func (c *client) lapses(claim driver.Claim, sent time.Time, ttl time.Duration) driver.Grant {
+func (c *client) lapses(claim driver.Ask, sent time.Time, ttl time.Duration) driver.Grant {
 	pause := time.Millisecond
 	for {
 		grant := c.acquire(claim)
@@ -168,7 +192,7 @@ func (c *client) lapses(claim driver.Claim, sent time.Time, ttl time.Duration) d
 }
 
 // show names a claim for a report. The note of the claim is its name within the rule.
-func show(claim driver.Claim) string {
+func show(claim driver.Ask) string {
 	kind := fmt.Sprintf("weight %d of %d", claim.Weight, claim.Limit)
 	switch {
 	case claim.Exclusive():

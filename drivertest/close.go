@@ -37,8 +37,8 @@ var closeRules = []rule{
 				for range e.rounds(10) {
 					ctx, cancel := e.bounded()
 					_, _ = a.store.Acquire(ctx, claim)
-					a.store.Renew(ctx, []driver.Claim{claim})
-					a.store.Release(ctx, []driver.Claim{claim})
+					a.store.Renew(ctx, []driver.Renewal{{Claim: claim.Claim}})
+					a.store.Release(ctx, []driver.Release{{Claim: claim.Claim}})
 					if ctx.Err() != nil {
 						e.failf("three calls to a closed client did not end within %v", patience)
 					}

@@ -62,9 +62,8 @@ var contextRules = []rule{
 			a.granted(claim)
 			for how, ctx := range overs() {
 				var errs []error
-				e.inTime("Renew", func() {
-					errs = a.perClaim("Renew", 2, a.store.Renew(ctx, []driver.Claim{claim, e.exclusive("stranger")}))
-				})
+				rs := []driver.Renewal{{Claim: claim.Claim}, {Claim: e.exclusive("stranger").Claim}}
+				e.inTime("Renew", func() { errs = a.perClaim("Renew", 2, a.store.Renew(ctx, rs)) })
 				if errors.Is(errs[0], driver.ErrLost) {
 					e.failf("with a context %s, Renew of %s returned %v", how, show(claim), told(errs[0]))
 				}
@@ -84,7 +83,8 @@ var contextRules = []rule{
 				claim := on(e.anotherKey(), e.exclusive("holder"))
 				a.granted(claim)
 				var err error
-				e.inTime("Release", func() { err = a.perClaim("Release", 1, a.store.Release(ctx, []driver.Claim{claim}))[0] })
+				rs := []driver.Release{{Claim: claim.Claim}}
+				e.inTime("Release", func() { err = a.perClaim("Release", 1, a.store.Release(ctx, rs))[0] })
 				if errors.Is(err, driver.ErrLost) {
 					e.failf("with a context %s, Release of %s returned %v", how, show(claim), told(err))
 				}
@@ -132,14 +132,14 @@ func cutShort(e *env) {
 			return context.WithTimeout(context.Background(), took*time.Duration(i)/time.Duration(rounds))
 		}
 		claim := on(e.key, lasting(e.exclusive("cut short"), max(time.Second, e.short())))
-		a.given(claim, now()) // as far as the rule knows
+		a.given(claim.Claim, now()) // as far as the rule knows
 		ctx, cancel := brief()
 		_, _ = a.store.Acquire(ctx, claim)
 		cancel()
 		if i%2 == 0 {
 			a.granted(claim)
 			ctx, cancel = brief()
-			a.store.Release(ctx, []driver.Claim{late(claim)})
+			a.store.Release(ctx, []driver.Release{late(claim)})
 			cancel()
 		}
 		a.settle(late(claim))

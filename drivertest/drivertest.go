@@ -1,14 +1,13 @@
 package drivertest
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/rules"
 )
 
 // A Feature is a part of the contract that a store may lack.
@@ -18,7 +17,7 @@ const (
 	Readers    Feature = 1 << iota // shared claims; without Readers, shared claims are ErrInvalid
 	Slots                          // limits below MaxWeight; without Slots, smaller limits are ErrInvalid
 	Tokens                         // fencing tokens; without Tokens, Fence is always 0
-	Raise                          // tokens as requested, and raised; without Raise or Tokens a claim with Fence is ErrInvalid
+	Raise                          // tokens as requested, and raised; without Raise or Tokens an Ask or a Renewal with Fence is ErrInvalid
 	Queue                          // a waiting claim keeps its place, in FIFO order
 	Tombstones                     // a late Acquire of a claim released with Late is refused
 	Details                        // a refusal says Retry and Holder
@@ -81,15 +80,7 @@ type Harness struct {
 }
 
 // A Failure is a rule that a store breaks.
-type Failure struct {
-	Rule  string // the subtest's name
-	Words string // the sentence of the contract
-	Seen  error  // the observed behaviour of the store
-}
-
-func (f Failure) String() string {
-	return fmt.Sprintf("the rule: %s\nthe store: %v", f.Words, f.Seen)
-}
+type Failure = rules.Failure
 
 // Run checks a store against every applicable rule, and returns when every rule has ended.
 // The rules are subtests that may run in parallel.
@@ -98,34 +89,14 @@ func Run(t *testing.T, h Harness) {
 	if h.Lacks != 0 {
 		t.Logf("the store lacks %v: rules that need it are left out", h.Lacks)
 	}
-	// The group makes Run wait for its parallel subtests, so that a caller may stop its
-	// server in a defer.
-	t.Run("rules", func(t *testing.T) {
-		for _, r := range applicable(h) {
-			t.Run(r.name, func(t *testing.T) {
-				t.Parallel()
-				if failure := r.try(t, h); failure != nil {
-					t.Error(failure)
-				}
-			})
-		}
-	})
+	suite(h).Run(t)
 }
 
 // Check is Run, but returns the failures instead of reporting them. It runs the rules in
 // sequence: the named rules, or every rule if no name is given.
 func Check(t *testing.T, h Harness, names ...string) []Failure {
 	t.Helper()
-	var failures []Failure
-	for _, r := range applicable(h) {
-		if len(names) > 0 && !slices.Contains(names, r.name) {
-			continue
-		}
-		if failure := r.try(t, h); failure != nil {
-			failures = append(failures, *failure)
-		}
-	}
-	return failures
+	return suite(h).Check(t, names...)
 }
 
 // A rule is one sentence of the contract, with a check that the store keeps it.
@@ -137,8 +108,8 @@ type rule struct {
 	check func(*env)
 }
 
-// rules are all rules, by topic.
-var rules = slices.Concat(
+// all are all rules, by topic.
+var all = slices.Concat(
 	acquireRules,
 	weightRules,
 	renewRules,
@@ -167,23 +138,16 @@ var rules = slices.Concat(
 	historyRules,
 )
 
-func applicable(h Harness) []rule {
-	return slices.DeleteFunc(slices.Clone(rules), func(r rule) bool {
-		return r.needs&h.Lacks != 0 || r.when != nil && !r.when(h)
-	})
-}
-
-// try runs the rule and returns how the store broke the rule, nil if the store did not.
-func (r rule) try(t *testing.T, h Harness) *Failure {
-	t.Helper()
-	var seen error
-	if h.Bubble {
-		synctest.Test(t, func(t *testing.T) { seen = insist(t, h, r.check) })
-	} else {
-		seen = insist(t, h, r.check)
+// suite is the rules that apply to the store.
+func suite(h Harness) rules.Suite {
+	s := rules.Suite{Bubble: h.Bubble}
+	for _, r := range all {
+		if r.needs&h.Lacks != 0 || r.when != nil && !r.when(h) {
+			continue
+		}
+		s.Rules = append(s.Rules, rules.Rule{Name: r.name, Words: r.words, Check: func(t *testing.T) error {
+			return insist(t, h, r.check)
+		}})
 	}
-	if seen == nil {
-		return nil
-	}
-	return &Failure{Rule: r.name, Words: r.words, Seen: seen}
+	return s
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/rules"
 )
 
 const (
@@ -120,41 +121,44 @@ func (e *env) instant() time.Duration {
 	return time.Millisecond
 }
 
-// exclusive is a new claim on the rule's key that excludes every other claim. Reports
-// show the name for the claim.
-func (e *env) exclusive(name string) driver.Claim {
-	return driver.Claim{
-		Key: e.key, ID: rand.Text(), Note: name, Owner: "drivertest",
-		Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: long, Span: 1,
+// exclusive asks for a new claim on the rule's key that excludes every other claim.
+// Reports show the name for the claim.
+func (e *env) exclusive(name string) driver.Ask {
+	return driver.Ask{
+		Claim: driver.Claim{
+			Key: e.key, ID: rand.Text(), Note: name, Owner: "drivertest",
+			Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: long,
+		},
+		Span: 1,
 	}
 }
 
-// reader is a new shared claim on the rule's key.
-func (e *env) reader(name string) driver.Claim { return e.slot(name, 1, driver.MaxWeight) }
+// reader asks for a new shared claim on the rule's key.
+func (e *env) reader(name string) driver.Ask { return e.slot(name, 1, driver.MaxWeight) }
 
-// slot is a new claim on the rule's key with a weight of weight, of limit.
-func (e *env) slot(name string, weight, limit int64) driver.Claim {
-	c := e.exclusive(name)
-	c.Weight, c.Limit = weight, limit
-	return c
+// slot asks for a new claim on the rule's key with a weight of weight, of limit.
+func (e *env) slot(name string, weight, limit int64) driver.Ask {
+	a := e.exclusive(name)
+	a.Weight, a.Limit = weight, limit
+	return a
 }
 
-// waiting is c as a claim that waits in the queue.
-func waiting(c driver.Claim) driver.Claim {
-	c.Wait = true
-	return c
+// waiting is a with Wait.
+func waiting(a driver.Ask) driver.Ask {
+	a.Wait = true
+	return a
 }
 
-// lasting is c with another TTL.
-func lasting(c driver.Claim, ttl time.Duration) driver.Claim {
-	c.TTL = ttl
-	return c
+// lasting is a with another TTL.
+func lasting(a driver.Ask, ttl time.Duration) driver.Ask {
+	a.TTL = ttl
+	return a
 }
 
-// on is c on another key.
-func on(key string, c driver.Claim) driver.Claim {
-	c.Key = key
-	return c
+// on is a on another key.
+func on(key string, a driver.Ask) driver.Ask {
+	a.Key = key
+	return a
 }
 
 // anotherKey is a key that nothing else uses.
@@ -170,7 +174,7 @@ func (e *env) together(functions ...func()) {
 	)
 	for _, f := range functions {
 		wg.Go(func() {
-			err := caught(f)
+			err := rules.Caught(f)
 			mu.Lock()
 			defer mu.Unlock()
 			if seen == nil || err != nil && errors.As(seen, new(doubt)) {
@@ -180,7 +184,7 @@ func (e *env) together(functions ...func()) {
 	}
 	wg.Wait()
 	if seen != nil {
-		panic(broken{seen})
+		rules.Fail(seen)
 	}
 }
 
@@ -208,9 +212,9 @@ func within(limit time.Duration, check func(*env)) func(*env) {
 		e.undisturbed(func() (inTime bool) {
 			start := now()
 			e.key = e.anotherKey()
-			seen := caught(func() { check(e) })
+			seen := rules.Caught(func() { check(e) })
 			if seen != nil && e.last.Sub(start) < limit {
-				panic(broken{seen})
+				rules.Fail(seen)
 			}
 			return seen == nil
 		})
@@ -228,7 +232,7 @@ func buried(check func(*env)) func(*env) { return within(10*time.Second, check) 
 // Every try has a key of its own. A wrong store is wrong three times in a row. In a bubble
 // nothing is late.
 func (e *env) unlessLate(steps func()) {
-	e.thrice(func() error { return caught(steps) })
+	e.thrice(func() error { return rules.Caught(steps) })
 }
 
 // thrice is unlessLate for steps that return the errors of a busy machine. Every other
@@ -241,7 +245,7 @@ func (e *env) thrice(steps func() (spoiled error)) {
 			return
 		}
 		if try == 3 || e.harness.Bubble {
-			panic(broken{seen})
+			rules.Fail(seen)
 		}
 	}
 }

@@ -73,7 +73,7 @@ var featureRules = []rule{
 			a, b := e.client(), e.client()
 			claim := e.exclusive("would be left")
 			a.granted(claim)
-			if err := a.renew(leave(claim))[0]; !errors.Is(err, driver.ErrInvalid) {
+			if err := a.renewals(leave(claim))[0]; !errors.Is(err, driver.ErrInvalid) {
 				e.failf("Renew of %s with Leave returned %v, not ErrInvalid", show(claim), told(err))
 			}
 			a.kept(claim)
@@ -93,7 +93,7 @@ var featureRules = []rule{
 			a.invalid(waiting(claim))
 			holder := e.exclusive("holder")
 			before := b.granted(holder).Fence
-			b.unraised(asking(holder, before+ahead))
+			b.unraised(holder, before+ahead)
 			b.kept(holder)
 			if after := b.granted(holder).Fence; after != before {
 				e.failf("token %d before it was asked to be raised, %d after", before, after)

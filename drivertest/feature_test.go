@@ -9,15 +9,16 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/book"
+	"github.com/holdfast-go/holdfast/internal/rules"
 )
 
 // limited are stores that lack a feature and do the rest well.
 var limited = map[Feature]func(*ways){
-	Readers: func(w *ways) { w.rejecting(driver.Claim.Shared) },
-	Slots:   func(w *ways) { w.rejecting(func(c driver.Claim) bool { return c.Limit < driver.MaxWeight }) },
+	Readers: func(w *ways) { w.rejecting(driver.Ask.Shared) },
+	Slots:   func(w *ways) { w.rejecting(func(a driver.Ask) bool { return a.Limit < driver.MaxWeight }) },
 	Tokens: func(w *ways) {
 		fixed(w)
-		w.after(func(_ *book.Book, _ driver.Claim, g *driver.Grant) error {
+		w.after(func(_ *book.Book, _ driver.Ask, g *driver.Grant) error {
 			g.Fence, g.Span, g.Holder.Fence = 0, 0, 0
 			return nil
 		})
@@ -27,16 +28,16 @@ var limited = map[Feature]func(*ways){
 	Raise: fixed,
 	Queue: lineless,
 	Tombstones: func(w *ways) {
-		w.releasing(func(_ *book.Book, c *driver.Claim) { c.Late = false })
+		w.releasing(func(_ *book.Book, r *driver.Release) { r.Late = false })
 	},
 	Details: func(w *ways) {
-		w.after(func(_ *book.Book, _ driver.Claim, g *driver.Grant) error {
+		w.after(func(_ *book.Book, _ driver.Ask, g *driver.Grant) error {
 			g.Left, g.Holder = 0, driver.Holder{}
 			return nil
 		})
 	},
 	Reasons: func(w *ways) {
-		w.renewed(func(_ *book.Book, _ book.Moment, _ driver.Claim, err error) error {
+		w.renewed(func(_ *book.Book, _ book.Moment, _ driver.Renewal, err error) error {
 			if errors.Is(err, driver.ErrLost) {
 				return driver.ErrLost
 			}
@@ -49,7 +50,7 @@ var limited = map[Feature]func(*ways){
 				e.Until = never
 			}
 		})
-		w.after(func(_ *book.Book, _ driver.Claim, g *driver.Grant) error {
+		w.after(func(_ *book.Book, _ driver.Ask, g *driver.Grant) error {
 			g.TTL, g.Left, g.Holder.Left = 0, 0, 0
 			return nil
 		})
@@ -83,11 +84,11 @@ var limited = map[Feature]func(*ways){
 	},
 	Roam: func(w *ways) {
 		renew := w.renew
-		w.renew = func(b *book.Book, m book.Moment, c driver.Claim) error {
-			if c.Leave && holds(b, c.ID) {
+		w.renew = func(b *book.Book, m book.Moment, r driver.Renewal) error {
+			if r.Leave && holds(b, r.ID) {
 				return fmt.Errorf("%w: want one that stays with its client", driver.ErrInvalid)
 			}
-			return renew(b, m, c)
+			return renew(b, m, r)
 		}
 	},
 	Inspect: func(w *ways) {
@@ -109,7 +110,7 @@ func TestLimited(t *testing.T) {
 			w := right()
 			limited[feature](&w)
 			h := ledgers(w)
-			if !slices.ContainsFunc(applicable(h), func(r rule) bool { return r.try(t, h) != nil }) {
+			if !slices.ContainsFunc(suite(h).Rules, func(r rules.Rule) bool { return len(Check(t, h, r.Name)) > 0 }) {
 				t.Errorf("a store that lacks %v passes without saying so", feature)
 			}
 			w.lacks = feature
@@ -123,7 +124,7 @@ func TestLimited(t *testing.T) {
 // quick names the rules to check for each feature: all of them, or in the short form
 // those without the histories, which cost more than the others together.
 func quick() (names []string) {
-	for _, r := range rules {
+	for _, r := range all {
 		if !testing.Short() || !strings.HasPrefix(r.name, "history/") {
 			names = append(names, r.name)
 		}
@@ -146,30 +147,29 @@ func TestLeast(t *testing.T) {
 
 // fixed gives no token that is asked for.
 func fixed(w *ways) {
-	asks := func(c driver.Claim) bool { return c.Fence > 0 }
-	w.rejecting(asks)
+	w.rejecting(func(a driver.Ask) bool { return a.Fence > 0 })
 	renew := w.renew
-	w.renew = func(b *book.Book, m book.Moment, c driver.Claim) error {
-		if asks(c) {
+	w.renew = func(b *book.Book, m book.Moment, r driver.Renewal) error {
+		if r.Fence > 0 {
 			return fmt.Errorf("%w: want one that asks for no token", driver.ErrInvalid)
 		}
-		return renew(b, m, c)
+		return renew(b, m, r)
 	}
 }
 
-// rejecting makes claims that match ones that the store can never keep.
-func (w *ways) rejecting(match func(driver.Claim) bool) {
+// rejecting lets a store reject the requests that match.
+func (w *ways) rejecting(match func(driver.Ask) bool) {
 	acquire := w.acquire
-	w.acquire = func(b *book.Book, m book.Moment, c driver.Claim) (driver.Grant, error) {
-		if match(c) {
+	w.acquire = func(b *book.Book, m book.Moment, a driver.Ask) (driver.Grant, error) {
+		if match(a) {
 			return driver.Grant{}, fmt.Errorf("%w: want another", driver.ErrInvalid)
 		}
-		return acquire(b, m, c)
+		return acquire(b, m, a)
 	}
 }
 
 // lineless keeps no line, and wakes all who watch when a claim has ended.
 func lineless(w *ways) {
-	w.before(func(_ *book.Book, _ *book.Moment, c *driver.Claim) { c.Wait = false })
+	w.before(func(_ *book.Book, _ *book.Moment, a *driver.Ask) { a.Wait = false })
 	w.noisy = true
 }

@@ -19,12 +19,11 @@ var formatRules = []rule{
 			holder, stranger := e.exclusive("holder"), e.exclusive("stranger")
 			a.granted(holder)
 			unchanged := e.rewritten()
-			for _, claim := range []driver.Claim{stranger, waiting(e.exclusive("waiter"))} {
+			for _, claim := range []driver.Ask{stranger, waiting(e.exclusive("waiter"))} {
 				b.barred(claim)
 				b.barred(claim) // the second time, too, where the store knows the claim
 			}
-			stranger.Late = true
-			for _, err := range slices.Concat(b.renew(stranger), b.release(stranger)) {
+			for _, err := range slices.Concat(b.renew(stranger), b.releases(late(stranger))) {
 				if !errors.Is(err, driver.ErrInvalid) && !errors.Is(err, driver.ErrLost) {
 					e.failf("Renew or Release of %s, which does not hold, returned %v", show(stranger), told(err))
 				}
@@ -75,7 +74,7 @@ func (e *env) rewritten() (unchanged func()) {
 }
 
 // barred asks once and expects that the record of the key cannot be read.
-func (c *client) barred(claim driver.Claim) {
+func (c *client) barred(claim driver.Ask) {
 	ctx, cancel := c.bounded()
 	defer cancel()
 	grant, err := c.store.Acquire(ctx, claim)

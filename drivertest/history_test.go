@@ -12,9 +12,9 @@ import (
 )
 
 // record makes a tenure. The times are milliseconds.
-func record(c driver.Claim, asked, from, until int, first, last uint64) tenure {
+func record(a driver.Ask, asked, from, until int, first, last uint64) tenure {
 	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
-	return tenure{claim: c, born: at(asked), asked: at(asked), from: at(from), until: at(until), first: first, last: last}
+	return tenure{claim: a, born: at(asked), asked: at(asked), from: at(from), until: at(until), first: first, last: last}
 }
 
 func TestHistories(t *testing.T) {
@@ -64,7 +64,7 @@ func TestDisorderOfAMajority(t *testing.T) {
 	e := &env{key: "key"}
 	other := record(e.reader("other"), 0, 1, 2, 7, 7)
 	for _, test := range []struct {
-		claim    driver.Claim
+		claim    driver.Ask
 		born     int
 		majority bool
 		wrong    bool
@@ -84,8 +84,8 @@ func TestDisorderOfAMajority(t *testing.T) {
 
 func TestPassed(t *testing.T) {
 	e := &env{key: "key"}
-	line := func(c driver.Claim, born, lined, asked, from int) tenure {
-		tn := record(waiting(c), asked, from, from+1, 1, 1)
+	line := func(a driver.Ask, born, lined, asked, from int) tenure {
+		tn := record(waiting(a), asked, from, from+1, 1, 1)
 		tn.born, tn.lined = time.UnixMilli(int64(born)), time.UnixMilli(int64(lined))
 		return tn
 	}
@@ -135,10 +135,10 @@ type silent struct {
 	until time.Time
 }
 
-func (s silent) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+func (s silent) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error) {
 	select {
 	case <-time.After(time.Until(s.until)):
-		return s.clerk.Acquire(ctx, c)
+		return s.clerk.Acquire(ctx, a)
 	case <-ctx.Done():
 		return driver.Grant{}, ctx.Err()
 	}

@@ -56,7 +56,7 @@ var inspectRules = []rule{
 		needs: Inspect,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
-			claims := []driver.Claim{e.exclusive("holder"), waiting(e.exclusive("waiter"))}
+			claims := []driver.Ask{e.exclusive("holder"), waiting(e.exclusive("waiter"))}
 			a.granted(claims[0])
 			refusal := b.refused(claims[1])
 			for _, c := range []*client{a, b} {

@@ -46,7 +46,7 @@ var keyRules = []rule{
 		words: "Short odd keys work, without anything before them.",
 		check: func(e *env) {
 			a, b := e.client(), e.client()
-			var claims []driver.Claim
+			var claims []driver.Ask
 			for _, key := range []string{".", "..", "/", " ", "\x00", "\n", "*", "%", "-", "~", "nul", "🔒"} {
 				claim := on(key, lasting(e.exclusive("holder"), max(patience, e.harness.MinTTL)))
 				a.eventually(claim, claim.TTL) // Another run may use the key.
@@ -63,7 +63,7 @@ var keyRules = []rule{
 // distinct checks that keys with the given endings are held side by side.
 func (e *env) distinct(head string, endings []string) {
 	a, b := e.client(), e.client()
-	var claims []driver.Claim
+	var claims []driver.Ask
 	for _, ending := range endings {
 		claim := on(head+ending, e.exclusive("holder"))
 		if grant := a.acquire(claim); !grant.OK {

@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"errors"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -29,7 +30,7 @@ var leaveRules = []rule{
 				asked := now()
 				a.granted(claim)
 				sent := now()
-				if err := a.renew(leave(lasting(claim, 2*e.short())))[0]; err != nil {
+				if err := a.renewals(leave(lasting(claim, 2*e.short())))[0]; err != nil {
 					return e.late(asked, err)
 				}
 				b.lapses(on(claim.Key, e.exclusive("next")), sent, 2*e.short())
@@ -73,23 +74,26 @@ var leaveRules = []rule{
 		words: "A Renew with Leave creates nothing, like any other Renew.",
 		check: func(e *env) {
 			a, b := e.client(), e.client()
-			a.lost(leave(e.exclusive("never asked for")))
+			stranger := e.exclusive("never asked for")
+			if err := a.renewals(leave(stranger))[0]; !errors.Is(err, driver.ErrLost) {
+				e.failf("Renew of %s with Leave returned %v, not ErrLost", show(stranger), told(err))
+			}
 			b.granted(e.exclusive("next"))
 		},
 	},
 }
 
-func leave(c driver.Claim) driver.Claim {
-	c.Leave = true
-	return c
+// leave is the last renewal of a claim.
+func leave(claim driver.Ask) driver.Renewal {
+	return driver.Renewal{Claim: claim.Claim, Leave: true}
 }
 
 // left has a client leave a claim for a TTL. left returns the claim, and when the last
 // renewal was sent.
-func (e *env) left(a *client, ttl time.Duration) (claim driver.Claim, sent time.Time) {
+func (e *env) left(a *client, ttl time.Duration) (claim driver.Ask, sent time.Time) {
 	claim = e.exclusive("left")
 	a.granted(claim)
 	sent = now()
-	a.kept(leave(lasting(claim, ttl)))
+	a.keeps(leave(lasting(claim, ttl)))
 	return claim, sent
 }

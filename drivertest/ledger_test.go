@@ -35,9 +35,9 @@ type ledger struct {
 // function is called with the mutex of the ledger held.
 type ways struct {
 	key     func(key string) string
-	acquire func(b *book.Book, m book.Moment, c driver.Claim) (driver.Grant, error)
-	renew   perClaim
-	release perClaim
+	acquire func(b *book.Book, m book.Moment, a driver.Ask) (driver.Grant, error)
+	renew   func(b *book.Book, m book.Moment, r driver.Renewal) error
+	release func(b *book.Book, m book.Moment, r driver.Release) error
 	errs    func(errs []error) []error
 	wake    func(b *book.Book, p book.Push) (g driver.Grant, wake bool)
 	holders func(b *book.Book, now time.Duration) []driver.Holder
@@ -61,27 +61,14 @@ type ways struct {
 	lacks   Feature // as the harness says
 }
 
-// errLate says that a rule has broken the contract itself.
-var errLate = fmt.Errorf("%w: Late is for Release alone", driver.ErrInvalid)
-
-type perClaim = func(b *book.Book, m book.Moment, c driver.Claim) error
-
 // right is the ways of a store that keeps every rule.
 func right() ways {
 	return ways{
 		key: func(key string) string { return key },
-		acquire: func(b *book.Book, m book.Moment, c driver.Claim) (driver.Grant, error) {
-			if c.Late {
-				return driver.Grant{}, errLate
-			}
-			return b.Acquire(m, c, "")
+		acquire: func(b *book.Book, m book.Moment, a driver.Ask) (driver.Grant, error) {
+			return b.Acquire(m, a, "")
 		},
-		renew: func(b *book.Book, m book.Moment, c driver.Claim) error {
-			if c.Late {
-				return errLate
-			}
-			return b.Renew(m, c)
-		},
+		renew:   (*book.Book).Renew,
 		release: (*book.Book).Release,
 		errs:    func(errs []error) []error { return errs },
 		wake:    func(_ *book.Book, p book.Push) (driver.Grant, bool) { return p.Grant, true },
@@ -239,45 +226,47 @@ func (l *ledger) with(key string, f func(*book.Book, book.Moment)) {
 	b.Pushed = b.Pushed[:0]
 }
 
-func (c clerk) Acquire(ctx context.Context, claim driver.Claim) (g driver.Grant, err error) {
+func (c clerk) Acquire(ctx context.Context, a driver.Ask) (g driver.Grant, err error) {
 	if err := c.heeds(ctx); err != nil {
 		return driver.Grant{}, err
 	}
 	if err := c.reaches(ctx); err != nil {
 		return driver.Grant{}, err
 	}
-	if claim.TTL < c.minTTL {
-		return driver.Grant{}, fmt.Errorf("%w: TTL %v (want at least %v)", driver.ErrInvalid, claim.TTL, c.minTTL)
+	if a.TTL < c.minTTL {
+		return driver.Grant{}, fmt.Errorf("%w: TTL %v (want at least %v)", driver.ErrInvalid, a.TTL, c.minTTL)
 	}
-	c.with(claim.Key, func(b *book.Book, m book.Moment) {
-		if err = c.reads(claim); err != nil {
+	c.with(a.Key, func(b *book.Book, m book.Moment) {
+		if err = c.reads(a.Claim); err != nil {
 			return
 		}
-		g, err = c.acquire(b, m, claim)
-		if e := entry(b, claim.ID); e != nil {
+		g, err = c.acquire(b, m, a)
+		if e := entry(b, a.ID); e != nil {
 			e.Session = c.name
 		}
 	})
 	return g, err
 }
 
-func (c clerk) Renew(ctx context.Context, claims []driver.Claim) []error {
-	return c.each(ctx, claims, c.renew)
+func (c clerk) Renew(ctx context.Context, rs []driver.Renewal) []error {
+	return each(ctx, c, rs, func(r driver.Renewal) driver.Claim { return r.Claim }, c.renew)
 }
 
-func (c clerk) Release(ctx context.Context, claims []driver.Claim) []error {
-	return c.each(ctx, claims, c.release)
+func (c clerk) Release(ctx context.Context, rs []driver.Release) []error {
+	return each(ctx, c, rs, func(r driver.Release) driver.Claim { return r.Claim }, c.release)
 }
 
-func (c clerk) each(ctx context.Context, claims []driver.Claim, call perClaim) []error {
+// each makes a call for each renewal or release, if the record of its claim can be read.
+func each[R any](ctx context.Context, c clerk, rs []R, of func(R) driver.Claim, call func(*book.Book, book.Moment, R) error) []error {
 	if err := c.reaches(ctx); err != nil {
-		return slices.Repeat([]error{err}, len(claims))
+		return slices.Repeat([]error{err}, len(rs))
 	}
-	errs := make([]error, len(claims))
-	for i, claim := range claims {
+	errs := make([]error, len(rs))
+	for i, r := range rs {
+		claim := of(r)
 		c.with(claim.Key, func(b *book.Book, m book.Moment) {
 			if errs[i] = c.reads(claim); errs[i] == nil {
-				errs[i] = call(b, m, claim)
+				errs[i] = call(b, m, r)
 			}
 		})
 	}

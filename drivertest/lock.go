@@ -11,7 +11,7 @@ import (
 
 // A tenure is one client's knowledge of one grant.
 type tenure struct {
-	claim driver.Claim
+	claim driver.Ask
 	first uint64 // the claim's tokens, first to last
 	last  uint64
 
@@ -29,7 +29,7 @@ type tenure struct {
 // lock waits for a claim as the core does: it asks, watches, asks again, and then sleeps
 // until a wake-up, or until it must ask to keep the place. After an error, lock asks again.
 // It gives up when ctx ends.
-func (c *client) lock(ctx context.Context, claim driver.Claim) (t tenure, ok bool) {
+func (c *client) lock(ctx context.Context, claim driver.Ask) (t tenure, ok bool) {
 	t = tenure{claim: claim, born: now(), asked: now()}
 	if c.tries(&t) {
 		return t, true
@@ -63,7 +63,7 @@ func (c *client) lock(ctx context.Context, claim driver.Claim) (t tenure, ok boo
 
 // heartbeat is how often a waiting claim asks. A store without wake-ups is asked more
 // often, so that runs take no longer than necessary.
-func (c *client) heartbeat(claim driver.Claim) time.Duration {
+func (c *client) heartbeat(claim driver.Ask) time.Duration {
 	if c.has(Watch) {
 		return claim.Alive() / 3
 	}
@@ -99,7 +99,7 @@ func (c *client) confirms(t *tenure, g driver.Grant) bool {
 	ctx, cancel := c.bounded()
 	defer cancel()
 	sent := now()
-	if errs := c.store.Renew(ctx, []driver.Claim{t.claim}); errs != nil && errs[0] != nil {
+	if errs := c.store.Renew(ctx, []driver.Renewal{{Claim: t.claim.Claim}}); errs != nil && errs[0] != nil {
 		return false // Too late, or unknown: the client asks.
 	}
 	t.begin(g, sent)
@@ -117,7 +117,7 @@ func (c *client) extends(t *tenure) {
 	ctx, cancel := c.bounded()
 	defer cancel()
 	sent := now()
-	errs := c.store.Renew(ctx, []driver.Claim{t.claim})
+	errs := c.store.Renew(ctx, []driver.Renewal{{Claim: t.claim.Claim}})
 	switch {
 	case errs == nil || errs[0] == nil:
 		t.until = sent.Add(t.claim.TTL)
@@ -147,14 +147,14 @@ func (c *client) unlocks(t *tenure) {
 }
 
 // settle releases a claim until the store has answered.
-func (c *client) settle(claim driver.Claim) {
+func (c *client) settle(r driver.Release) {
 	for start := now(); ; {
-		err := c.release(claim)[0]
+		err := c.releases(r)[0]
 		if err == nil || errors.Is(err, driver.ErrLost) {
 			return
 		}
 		if time.Since(start) > patience {
-			c.fail(false, "Release of %s returned errors for %v, the last one: %v", show(claim), patience, err)
+			c.fail(false, "Release of %s returned errors for %v, the last one: %v", show(driver.Ask{Claim: r.Claim}), patience, err)
 		}
 		<-time.After(10 * time.Millisecond)
 	}

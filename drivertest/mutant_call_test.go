@@ -63,7 +63,7 @@ var callMutants = []mutant{
 		w.breaks = func(*book.Book, book.Moment, string) error { return nil }
 	}},
 	{"does not say that it was broken", "break/reason", func(w *ways) {
-		w.renewed(func(_ *book.Book, _ book.Moment, _ driver.Claim, err error) error {
+		w.renewed(func(_ *book.Book, _ book.Moment, _ driver.Renewal, err error) error {
 			if err != nil {
 				return driver.ErrLost
 			}
@@ -122,9 +122,9 @@ var callMutants = []mutant{
 		}
 	}},
 	{"goes on to wait for a claim that it cannot read", "format/newer-meanwhile", func(w *ways) {
-		meets := w.meets
+		waited, meets := w.waited(), w.meets
 		w.meets = func(c driver.Claim) error {
-			if c.Wait {
+			if waited[c.ID] {
 				return nil
 			}
 			return meets(c)
@@ -151,8 +151,8 @@ var callMutants = []mutant{
 	{"has tokens that it says it lacks", "feature/no-tokens", func(w *ways) { w.lacks = Tokens }},
 	{"lets claims be left that it says cannot be", "feature/no-roam", func(w *ways) { w.lacks = Roam }},
 	{"takes a claim that cannot be left for lost", "feature/no-roam", func(w *ways) {
-		w.renewed(func(_ *book.Book, _ book.Moment, c driver.Claim, err error) error {
-			if c.Leave {
+		w.renewed(func(_ *book.Book, _ book.Moment, r driver.Renewal, err error) error {
+			if r.Leave {
 				return driver.ErrLost
 			}
 			return err
@@ -249,13 +249,13 @@ var callMutants = []mutant{
 	}},
 	{"renews beside a release", "together/release-and-renew", func(w *ways) {
 		last := make(map[string]book.Entry)
-		w.releasing(func(b *book.Book, c *driver.Claim) {
-			if e := entry(b, c.ID); e != nil {
-				last[c.ID] = *e
+		w.releasing(func(b *book.Book, r *driver.Release) {
+			if e := entry(b, r.ID); e != nil {
+				last[r.ID] = *e
 			}
 		})
-		w.renewing(func(b *book.Book, m book.Moment, c *driver.Claim) {
-			if e, ok := last[c.ID]; ok && len(b.Held) == 0 && e.Asked == m.Now {
+		w.renewing(func(b *book.Book, m book.Moment, r *driver.Renewal) {
+			if e, ok := last[r.ID]; ok && len(b.Held) == 0 && e.Asked == m.Now {
 				b.Held = append(b.Held, e)
 			}
 		})
@@ -263,16 +263,16 @@ var callMutants = []mutant{
 	{"forgets a release now and then", "together/all-methods", func(w *ways) {
 		n := 0
 		release := w.release
-		w.release = func(b *book.Book, m book.Moment, c driver.Claim) error {
-			if n++; n%10 == 0 && holds(b, c.ID) {
+		w.release = func(b *book.Book, m book.Moment, r driver.Release) error {
+			if n++; n%10 == 0 && holds(b, r.ID) {
 				return nil
 			}
-			return release(b, m, c)
+			return release(b, m, r)
 		}
 	}},
 	{"grants to two of many now and then", "history/crashes", func(w *ways) {
 		n := 0
-		w.before(func(b *book.Book, _ *book.Moment, _ *driver.Claim) {
+		w.before(func(b *book.Book, _ *book.Moment, _ *driver.Ask) {
 			if n++; n%10 == 0 && len(b.Held) == 1 {
 				b.Held[0].Weight, b.Queue = 1, nil
 			}
@@ -280,19 +280,19 @@ var callMutants = []mutant{
 	}},
 	{"lets one in twenty pass the line", "history/calm", func(w *ways) {
 		n := 0
-		w.passing(func(driver.Claim) bool { n++; return n%20 == 0 })
+		w.passing(func(driver.Ask) bool { n++; return n%20 == 0 })
 	}},
 	{"lets one in forty wait for ever", "history/calm", func(w *ways) {
 		queued := make(map[string]int) // by id: as the how many-th
 		acquire := w.acquire
-		w.acquire = func(b *book.Book, m book.Moment, c driver.Claim) (driver.Grant, error) {
-			if _, known := queued[c.ID]; c.Wait && !known {
-				queued[c.ID] = len(queued)
+		w.acquire = func(b *book.Book, m book.Moment, a driver.Ask) (driver.Grant, error) {
+			if _, known := queued[a.ID]; a.Wait && !known {
+				queued[a.ID] = len(queued)
 			}
-			if c.Wait && queued[c.ID]%40 == 39 {
+			if a.Wait && queued[a.ID]%40 == 39 {
 				return driver.Grant{}, nil
 			}
-			return acquire(b, m, c)
+			return acquire(b, m, a)
 		}
 	}},
 	{"loses one wake in twenty", "history/calm", func(w *ways) {

@@ -18,10 +18,10 @@ var errReset = errors.New("connection reset")
 // claimMutants go wrong when a claim is asked for.
 var claimMutants = []mutant{
 	{"refuses a free key", "acquire/free", func(w *ways) {
-		w.after(func(_ *book.Book, _ driver.Claim, g *driver.Grant) error { *g = driver.Grant{}; return nil })
+		w.after(func(_ *book.Book, _ driver.Ask, g *driver.Grant) error { *g = driver.Grant{}; return nil })
 	}},
 	{"takes a refusal for an error", "acquire/exclusive", func(w *ways) {
-		w.after(func(_ *book.Book, _ driver.Claim, g *driver.Grant) error {
+		w.after(func(_ *book.Book, _ driver.Ask, g *driver.Grant) error {
 			if !g.OK {
 				return errReset
 			}
@@ -30,53 +30,53 @@ var claimMutants = []mutant{
 	}},
 	{"has claims of its own in each client", "acquire/exclusive", func(w *ways) { w.single = true }},
 	{"tells a token with a refusal", "acquire/refusal-is-zero", func(w *ways) {
-		w.after(func(b *book.Book, _ driver.Claim, g *driver.Grant) error { g.Fence = b.Floor; return nil })
+		w.after(func(b *book.Book, _ driver.Ask, g *driver.Grant) error { g.Fence = b.Floor; return nil })
 	}},
 	{"gives a new token when asked again", "acquire/twice-is-once", func(w *ways) {
-		w.before(func(b *book.Book, _ *book.Moment, c *driver.Claim) {
-			if e := entry(b, c.ID); e != nil {
+		w.before(func(b *book.Book, _ *book.Moment, a *driver.Ask) {
+			if e := entry(b, a.ID); e != nil {
 				b.Floor++
 				e.Fence = b.Floor
 			}
 		})
 	}},
 	{"refuses a holder that asks again", "acquire/twice-at-the-same-time", func(w *ways) {
-		w.before(func(b *book.Book, _ *book.Moment, c *driver.Claim) {
-			if holds(b, c.ID) {
-				c.ID += "'"
+		w.before(func(b *book.Book, _ *book.Moment, a *driver.Ask) {
+			if holds(b, a.ID) {
+				a.ID += "'"
 			}
 		})
 	}},
 	{"grants to two that ask at the same time", "acquire/one-of-many", func(w *ways) {
 		// It looks whether the key is free, and writes a little later.
-		w.before(func(b *book.Book, m *book.Moment, _ *driver.Claim) {
+		w.before(func(b *book.Book, m *book.Moment, _ *driver.Ask) {
 			if len(b.Held) == 1 && b.Held[0].Since == m.Wall {
 				b.Held[0].Weight = 0
 			}
 		})
 	}},
 	{"waits until the claim is granted", "acquire/does-not-wait", func(w *ways) {
-		w.after(func(_ *book.Book, c driver.Claim, g *driver.Grant) error {
-			if c.Wait && !g.OK {
+		w.after(func(_ *book.Book, a driver.Ask, g *driver.Grant) error {
+			if a.Wait && !g.OK {
 				return errors.New("gave up waiting")
 			}
 			return nil
 		})
 	}},
 	{"keeps what it refused", "acquire/refused-leaves-nothing", func(w *ways) {
-		w.before(func(_ *book.Book, _ *book.Moment, c *driver.Claim) { c.Wait = true })
+		w.before(func(_ *book.Book, _ *book.Moment, a *driver.Ask) { a.Wait = true })
 	}},
 	{"knows claims by their owner", "acquire/owner-is-no-identity", func(w *ways) {
-		w.before(func(b *book.Book, _ *book.Moment, c *driver.Claim) {
+		w.before(func(b *book.Book, _ *book.Moment, a *driver.Ask) {
 			for _, held := range b.Held {
-				if held.Owner == c.Owner && held.Note == c.Note {
-					c.ID = held.ID
+				if held.Owner == a.Owner && held.Note == a.Note {
+					a.ID = held.ID
 				}
 			}
 		})
 	}},
 	{"says nothing with a refusal", "acquire/refusal-tells", func(w *ways) {
-		w.after(func(_ *book.Book, _ driver.Claim, g *driver.Grant) error {
+		w.after(func(_ *book.Book, _ driver.Ask, g *driver.Grant) error {
 			if !g.OK {
 				*g = driver.Grant{}
 			}
@@ -85,42 +85,42 @@ var claimMutants = []mutant{
 	}},
 
 	{"lets readers in beside a writer", "weight/readers", func(w *ways) {
-		w.before(func(b *book.Book, _ *book.Moment, c *driver.Claim) {
-			if c.Shared() && len(b.Held) == 1 {
+		w.before(func(b *book.Book, _ *book.Moment, a *driver.Ask) {
+			if a.Shared() && len(b.Held) == 1 {
 				b.Held[0].Weight = 1
 			}
 		})
 	}},
 	{"has room for 32 readers", "weight/many-readers", func(w *ways) {
-		w.before(func(_ *book.Book, _ *book.Moment, c *driver.Claim) {
-			if c.Shared() {
-				c.Limit = 32
+		w.before(func(_ *book.Book, _ *book.Moment, a *driver.Ask) {
+			if a.Shared() {
+				a.Limit = 32
 			}
 		})
 	}},
 	{"has one slot too many", "weight/slots", func(w *ways) {
-		w.before(func(_ *book.Book, _ *book.Moment, c *driver.Claim) {
-			if c.Limit < driver.MaxWeight {
-				c.Limit++
+		w.before(func(_ *book.Book, _ *book.Moment, a *driver.Ask) {
+			if a.Limit < driver.MaxWeight {
+				a.Limit++
 			}
 		})
 	}},
 	{"counts claims instead of weights", "weight/heavy-slots", func(w *ways) {
-		w.before(func(_ *book.Book, _ *book.Moment, c *driver.Claim) {
-			if c.Limit < driver.MaxWeight {
-				c.Weight = 1
+		w.before(func(_ *book.Book, _ *book.Moment, a *driver.Ask) {
+			if a.Limit < driver.MaxWeight {
+				a.Weight = 1
 			}
 		})
 	}},
 	{"goes by the limit of whoever came first", "weight/own-limit", func(w *ways) {
-		w.before(func(b *book.Book, _ *book.Moment, c *driver.Claim) {
-			if len(b.Held) > 0 && c.Limit < driver.MaxWeight {
-				c.Limit = max(c.Weight, b.Held[0].Limit)
+		w.before(func(b *book.Book, _ *book.Moment, a *driver.Ask) {
+			if len(b.Held) > 0 && a.Limit < driver.MaxWeight {
+				a.Limit = max(a.Weight, b.Held[0].Limit)
 			}
 		})
 	}},
 	{"ends all slots with the first that runs out", "weight/freed-by-expiry", func(w *ways) {
-		w.before(func(b *book.Book, m *book.Moment, _ *driver.Claim) {
+		w.before(func(b *book.Book, m *book.Moment, _ *driver.Ask) {
 			if slices.ContainsFunc(b.Held, func(e book.Entry) bool { return e.Until <= m.Now }) {
 				b.Held = nil
 			}

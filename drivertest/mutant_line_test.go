@@ -10,7 +10,7 @@ import (
 // lineMutants go wrong with claims that wait.
 var lineMutants = []mutant{
 	{"forgets who waits when its turn comes", "queue/eventually", func(w *ways) {
-		w.released(func(b *book.Book, _ book.Moment, _ driver.Claim, err error) error {
+		w.released(func(b *book.Book, _ book.Moment, _ driver.Release, err error) error {
 			for _, push := range b.Pushed {
 				entry(b, push.ID).ID += "'"
 			}
@@ -19,18 +19,18 @@ var lineMutants = []mutant{
 	}},
 	{"serves first whoever came last", "queue/first-come-first-served", func(w *ways) {
 		release := w.release
-		w.release = func(b *book.Book, m book.Moment, c driver.Claim) error {
+		w.release = func(b *book.Book, m book.Moment, r driver.Release) error {
 			slices.Reverse(b.Queue)
-			err := release(b, m, c)
+			err := release(b, m, r)
 			slices.Reverse(b.Queue)
 			return err
 		}
 	}},
 	{"has no line", "queue/no-barging", func(w *ways) {
-		w.before(func(_ *book.Book, _ *book.Moment, c *driver.Claim) { c.Wait = false })
+		w.before(func(_ *book.Book, _ *book.Moment, a *driver.Ask) { a.Wait = false })
 	}},
 	{"puts a try in line", "queue/try-keeps-no-place", func(w *ways) {
-		w.before(func(_ *book.Book, _ *book.Moment, c *driver.Claim) { c.Wait = true })
+		w.before(func(_ *book.Book, _ *book.Moment, a *driver.Ask) { a.Wait = true })
 	}},
 	{"does not prolong a place in line", "place/asking-keeps-it", func(w *ways) {
 		w.entered(func(e, before *book.Entry, _ book.Moment) {
@@ -47,7 +47,7 @@ var lineMutants = []mutant{
 		})
 	}},
 	{"gives a silent waiter its whole TTL", "place/silent-at-its-turn", func(w *ways) {
-		w.released(func(b *book.Book, m book.Moment, _ driver.Claim, err error) error {
+		w.released(func(b *book.Book, m book.Moment, _ driver.Release, err error) error {
 			for _, push := range b.Pushed {
 				e := entry(b, push.ID)
 				e.Until = m.Now + e.TTL
@@ -56,51 +56,52 @@ var lineMutants = []mutant{
 		})
 	}},
 	{"does not take Renew for a confirmation", "place/confirmed", func(w *ways) {
-		w.renewing(func(_ *book.Book, _ book.Moment, c *driver.Claim) {
-			if c.Wait {
-				c.TTL = c.Alive()
+		waited := w.waited()
+		w.renewing(func(_ *book.Book, _ book.Moment, r *driver.Renewal) {
+			if waited[r.ID] {
+				r.TTL = r.Alive()
 			}
 		})
 	}},
 	{"leaves in line who gave up", "queue/cancelled", func(w *ways) {
 		release := w.release
-		w.release = func(b *book.Book, m book.Moment, c driver.Claim) error {
-			if waits(b, c.ID) {
+		w.release = func(b *book.Book, m book.Moment, r driver.Release) error {
+			if waits(b, r.ID) {
 				return nil
 			}
-			return release(b, m, c)
+			return release(b, m, r)
 		}
 	}},
 	{"does not take back a grant that nobody confirmed", "queue/cancelled-at-its-turn", func(w *ways) {
 		asked := make(map[string]bool) // since it was granted
-		w.after(func(_ *book.Book, c driver.Claim, g *driver.Grant) error { asked[c.ID] = g.OK; return nil })
+		w.after(func(_ *book.Book, a driver.Ask, g *driver.Grant) error { asked[a.ID] = g.OK; return nil })
 		release := w.release
-		w.release = func(b *book.Book, m book.Moment, c driver.Claim) error {
-			if holds(b, c.ID) && !asked[c.ID] {
+		w.release = func(b *book.Book, m book.Moment, r driver.Release) error {
+			if holds(b, r.ID) && !asked[r.ID] {
 				return nil
 			}
-			return release(b, m, c)
+			return release(b, m, r)
 		}
 	}},
 	{"forgets the line when a claim runs out", "queue/after-expiry", func(w *ways) {
-		w.before(func(b *book.Book, m *book.Moment, _ *driver.Claim) {
+		w.before(func(b *book.Book, m *book.Moment, _ *driver.Ask) {
 			if len(b.Held) > 0 && b.Held[0].Until <= m.Now {
 				b.Queue = nil
 			}
 		})
 	}},
-	{"starves writers", "queue/writer-before-later-readers", func(w *ways) { w.passing(driver.Claim.Shared) }},
+	{"starves writers", "queue/writer-before-later-readers", func(w *ways) { w.passing(driver.Ask.Shared) }},
 	{"lets light claims pass heavy ones", "queue/heavy-head", func(w *ways) {
-		w.passing(func(c driver.Claim) bool { return c.Weight == 1 && c.Limit < driver.MaxWeight })
+		w.passing(func(a driver.Ask) bool { return a.Weight == 1 && a.Limit < driver.MaxWeight })
 	}},
 	{"keeps readers waiting for a writer that gave up", "queue/readers-behind-a-cancelled-writer", func(w *ways) {
 		release := w.release
-		w.release = func(b *book.Book, m book.Moment, c driver.Claim) error {
-			if e := entry(b, c.ID); c.Exclusive() && waits(b, c.ID) {
+		w.release = func(b *book.Book, m book.Moment, r driver.Release) error {
+			if e := entry(b, r.ID); r.Exclusive() && waits(b, r.ID) {
 				e.ID, e.Until = "nobody", never
 				return nil
 			}
-			return release(b, m, c)
+			return release(b, m, r)
 		}
 	}},
 
@@ -125,17 +126,17 @@ var lineMutants = []mutant{
 	}},
 	{"wakes nobody when a waiter gives up", "watch/cancelled-before", func(w *ways) {
 		cancelled := false
-		w.releasing(func(b *book.Book, c *driver.Claim) { cancelled = waits(b, c.ID) })
+		w.releasing(func(b *book.Book, r *driver.Release) { cancelled = waits(b, r.ID) })
 		w.unhears(func(*book.Book, book.Push) bool { return cancelled })
 	}},
 	{"wakes nobody when a grant is given back", "watch/cancelled-at-its-turn", func(w *ways) {
-		waited := false
-		w.releasing(func(b *book.Book, c *driver.Claim) { waited = c.Wait && holds(b, c.ID) })
-		w.unhears(func(*book.Book, book.Push) bool { return waited })
+		waited, back := w.waited(), false
+		w.releasing(func(b *book.Book, r *driver.Release) { back = waited[r.ID] && holds(b, r.ID) })
+		w.unhears(func(*book.Book, book.Push) bool { return back })
 	}},
 	{"wakes nobody after a break", "watch/break", func(w *ways) {
 		broke := false
-		w.releasing(func(*book.Book, *driver.Claim) { broke = false })
+		w.releasing(func(*book.Book, *driver.Release) { broke = false })
 		breaks := w.breaks
 		w.breaks = func(b *book.Book, m book.Moment, id string) error {
 			broke = true
@@ -162,13 +163,13 @@ var lineMutants = []mutant{
 		w.pushing(func(_ *book.Book, p book.Push) driver.Grant { p.Grant.Fence++; return p.Grant })
 	}},
 	{"does not say up to where its tokens go", "push/floor", func(w *ways) {
-		w.after(func(_ *book.Book, _ driver.Claim, g *driver.Grant) error { g.Floor = 0; return nil })
+		w.after(func(_ *book.Book, _ driver.Ask, g *driver.Grant) error { g.Floor = 0; return nil })
 	}},
 	{"takes the token of the claim in the way for its last", "push/floor", func(w *ways) {
-		w.after(func(_ *book.Book, _ driver.Claim, g *driver.Grant) error { g.Floor = g.Holder.Fence; return nil })
+		w.after(func(_ *book.Book, _ driver.Ask, g *driver.Grant) error { g.Floor = g.Holder.Fence; return nil })
 	}},
 	{"says that it will give tokens that it gives", "push/floor", func(w *ways) {
-		w.after(func(_ *book.Book, _ driver.Claim, g *driver.Grant) error { g.Floor += 1 << 40; return nil })
+		w.after(func(_ *book.Book, _ driver.Ask, g *driver.Grant) error { g.Floor += 1 << 40; return nil })
 	}},
 	{"wakes who has stopped listening", "watch/stop", wrapped(func(c clerk) driver.Store { return deaf{c} })},
 	{"cannot close while somebody listens", "watch/close", wrapped(func(c clerk) driver.Store { return clinging{c} })},

@@ -12,58 +12,58 @@ import (
 // of their engine.
 var raiseMutants = []mutant{
 	{"does not hear which token is asked for", "raise/asked-for", func(w *ways) {
-		w.before(func(_ *book.Book, _ *book.Moment, c *driver.Claim) { c.Fence = 0 })
+		w.before(func(_ *book.Book, _ *book.Moment, a *driver.Ask) { a.Fence = 0 })
 	}},
 	{"gives the token that is asked for though it is small", "raise/asked-for", func(w *ways) {
-		w.after(func(_ *book.Book, c driver.Claim, g *driver.Grant) error {
-			if g.OK && c.Fence > 0 {
-				g.Fence = c.Fence
+		w.after(func(_ *book.Book, a driver.Ask, g *driver.Grant) error {
+			if g.OK && a.Fence > 0 {
+				g.Fence = a.Fence
 			}
 			return nil
 		})
 	}},
 	{"gives the token that is asked for, and then its span again", "raise/asked-for", func(w *ways) {
-		w.after(func(b *book.Book, c driver.Claim, g *driver.Grant) error {
-			if g.OK && g.Fence == c.Fence {
+		w.after(func(b *book.Book, a driver.Ask, g *driver.Grant) error {
+			if g.OK && g.Fence == a.Fence {
 				b.Floor = g.Fence
 			}
 			return nil
 		})
 	}},
 	{"raises the token of a claim that asks again", "raise/asked-again", func(w *ways) {
-		w.before(func(b *book.Book, m *book.Moment, c *driver.Claim) {
-			if holds(b, c.ID) {
-				_ = b.Renew(*m, *c)
+		w.before(func(b *book.Book, m *book.Moment, a *driver.Ask) {
+			if holds(b, a.ID) {
+				_ = b.Renew(*m, driver.Renewal{Claim: a.Claim, Fence: a.Fence})
 			}
 		})
 	}},
 	{"gives any token that is asked for", "raise/asked-too-far", func(w *ways) {
-		w.before(func(b *book.Book, m *book.Moment, c *driver.Claim) { trust(m, c.Fence) })
+		w.before(func(b *book.Book, m *book.Moment, a *driver.Ask) { trust(m, a.Fence) })
 	}},
 	{"keeps a place for a claim that asks for too much", "raise/asked-too-far", func(w *ways) {
-		w.refusing(func(b *book.Book, m book.Moment, c driver.Claim) {
+		w.refusing(func(b *book.Book, m book.Moment, a driver.Ask) {
 			b.Queue = append(b.Queue, book.Entry{
-				ID: c.ID, Weight: c.Weight, Limit: c.Limit, TTL: c.TTL, Until: m.Now + c.TTL, Asked: m.Now, Span: 1,
+				ID: a.ID, Weight: a.Weight, Limit: a.Limit, TTL: a.TTL, Until: m.Now + a.TTL, Asked: m.Now, Span: 1,
 			})
 		})
 	}},
 	{"goes to the token that it has refused", "raise/asked-too-far", func(w *ways) {
-		w.refusing(func(b *book.Book, _ book.Moment, c driver.Claim) { b.Floor = c.Fence })
+		w.refusing(func(b *book.Book, _ book.Moment, a driver.Ask) { b.Floor = a.Fence })
 	}},
 
 	{"does not raise tokens", "raise/renewal", func(w *ways) {
-		w.renewing(func(_ *book.Book, _ book.Moment, c *driver.Claim) { c.Fence = 0 })
+		w.renewing(func(_ *book.Book, _ book.Moment, r *driver.Renewal) { r.Fence = 0 })
 	}},
 	{"lowers tokens", "raise/renewal", func(w *ways) {
-		w.renewing(func(b *book.Book, _ book.Moment, c *driver.Claim) {
-			if e := entry(b, c.ID); e != nil && c.Fence > 0 {
+		w.renewing(func(b *book.Book, _ book.Moment, r *driver.Renewal) {
+			if e := entry(b, r.ID); e != nil && r.Fence > 0 {
 				e.Fence = 0
 			}
 		})
 	}},
 	{"raises a token without its span", "raise/renewal", func(w *ways) {
-		w.renewing(func(b *book.Book, _ book.Moment, c *driver.Claim) {
-			if e := entry(b, c.ID); e != nil && c.Fence > e.Fence {
+		w.renewing(func(b *book.Book, _ book.Moment, r *driver.Renewal) {
+			if e := entry(b, r.ID); e != nil && r.Fence > e.Fence {
 				e.Span = 1
 			}
 		})
@@ -73,47 +73,47 @@ var raiseMutants = []mutant{
 	}},
 	{"forgets a raised token with its claim", "raise/later-grants", func(w *ways) {
 		renew := w.renew
-		w.renew = func(b *book.Book, m book.Moment, c driver.Claim) error {
+		w.renew = func(b *book.Book, m book.Moment, r driver.Renewal) error {
 			floor := b.Floor
 			defer func() { b.Floor = floor }()
-			return renew(b, m, c)
+			return renew(b, m, r)
 		}
 	}},
 	{"forgets the span of a raised token", "raise/later-grants", func(w *ways) {
-		w.renewed(func(b *book.Book, _ book.Moment, c driver.Claim, err error) error {
-			if err == nil && c.Fence > 0 {
-				b.Floor = c.Fence
+		w.renewed(func(b *book.Book, _ book.Moment, r driver.Renewal, err error) error {
+			if err == nil && r.Fence > 0 {
+				b.Floor = r.Fence
 			}
 			return err
 		})
 	}},
 	{"raises a token to anything", "raise/too-far", func(w *ways) {
 		renew := w.renew
-		w.renew = func(b *book.Book, m book.Moment, c driver.Claim) error {
-			trust(&m, c.Fence)
-			return renew(b, m, c)
+		w.renew = func(b *book.Book, m book.Moment, r driver.Renewal) error {
+			trust(&m, r.Fence)
+			return renew(b, m, r)
 		}
 	}},
 	{"ends a claim that would be raised too far", "raise/too-far", func(w *ways) {
-		w.renewed(func(b *book.Book, m book.Moment, c driver.Claim, err error) error {
+		w.renewed(func(b *book.Book, m book.Moment, r driver.Renewal, err error) error {
 			if errors.Is(err, driver.ErrInvalid) {
-				_ = b.Release(m, c)
+				_ = b.Release(m, driver.Release{Claim: r.Claim})
 			}
 			return err
 		})
 	}},
 	{"goes to the token that it has not raised to", "raise/too-far", func(w *ways) {
-		w.renewed(func(b *book.Book, _ book.Moment, c driver.Claim, err error) error {
+		w.renewed(func(b *book.Book, _ book.Moment, r driver.Renewal, err error) error {
 			if errors.Is(err, driver.ErrInvalid) {
-				b.Floor = c.Fence
+				b.Floor = r.Fence
 			}
 			return err
 		})
 	}},
 	{"gives a reader that joins others a token that it asks for", "raise/readers", func(w *ways) {
-		w.after(func(_ *book.Book, c driver.Claim, g *driver.Grant) error {
-			if g.OK && c.Shared() {
-				g.Fence = max(g.Fence, c.Fence)
+		w.after(func(_ *book.Book, a driver.Ask, g *driver.Grant) error {
+			if g.OK && a.Shared() {
+				g.Fence = max(g.Fence, a.Fence)
 			}
 			return nil
 		})
@@ -128,7 +128,7 @@ var raiseMutants = []mutant{
 	{"raises tokens that it says it does not", "feature/no-raise", func(w *ways) { w.lacks = Raise }},
 	{"takes a claim that it says it cannot raise for lost", "feature/no-raise", func(w *ways) {
 		fixed(w)
-		w.renewed(func(_ *book.Book, _ book.Moment, _ driver.Claim, err error) error {
+		w.renewed(func(_ *book.Book, _ book.Moment, _ driver.Renewal, err error) error {
 			if err != nil {
 				return driver.ErrLost
 			}
@@ -169,12 +169,12 @@ func trust(m *book.Moment, fence uint64) {
 }
 
 // refusing adds what goes wrong with a claim that is ErrInvalid.
-func (w *ways) refusing(spoil func(b *book.Book, m book.Moment, c driver.Claim)) {
+func (w *ways) refusing(spoil func(b *book.Book, m book.Moment, a driver.Ask)) {
 	acquire := w.acquire
-	w.acquire = func(b *book.Book, m book.Moment, c driver.Claim) (driver.Grant, error) {
-		g, err := acquire(b, m, c)
+	w.acquire = func(b *book.Book, m book.Moment, a driver.Ask) (driver.Grant, error) {
+		g, err := acquire(b, m, a)
 		if errors.Is(err, driver.ErrInvalid) {
-			spoil(b, m, c)
+			spoil(b, m, a)
 		}
 		return g, err
 	}
@@ -183,11 +183,11 @@ func (w *ways) refusing(spoil func(b *book.Book, m book.Moment, c driver.Claim))
 // raisedPhase sets the token of a phase when a reader of it has been raised.
 func (w *ways) raisedPhase(phase func(before, raised uint64) uint64) {
 	renew := w.renew
-	w.renew = func(b *book.Book, m book.Moment, c driver.Claim) error {
+	w.renew = func(b *book.Book, m book.Moment, r driver.Renewal) error {
 		before := b.Phase
-		err := renew(b, m, c)
-		if err == nil && c.Fence > 0 && before > 0 {
-			b.Phase = phase(before, entry(b, c.ID).Fence)
+		err := renew(b, m, r)
+		if err == nil && r.Fence > 0 && before > 0 {
+			b.Phase = phase(before, entry(b, r.ID).Fence)
 		}
 		return err
 	}

@@ -41,7 +41,7 @@ func TestMutants(t *testing.T) {
 // TestEveryRuleIsBroken checks that no rule is without a mutant: one that
 // nothing breaks may be checking nothing.
 func TestEveryRuleIsBroken(t *testing.T) {
-	for _, r := range rules {
+	for _, r := range all {
 		if !slices.ContainsFunc(mutants, func(m mutant) bool { return m.rule == r.name }) {
 			t.Errorf("no mutant breaks %s: %s", r.name, r.words)
 		}
@@ -49,85 +49,92 @@ func TestEveryRuleIsBroken(t *testing.T) {
 }
 
 // before adds what goes wrong before an Acquire.
-func (w *ways) before(spoil func(b *book.Book, m *book.Moment, c *driver.Claim)) {
+func (w *ways) before(spoil func(b *book.Book, m *book.Moment, a *driver.Ask)) {
 	acquire := w.acquire
-	w.acquire = func(b *book.Book, m book.Moment, c driver.Claim) (driver.Grant, error) {
-		spoil(b, &m, &c)
-		return acquire(b, m, c)
+	w.acquire = func(b *book.Book, m book.Moment, a driver.Ask) (driver.Grant, error) {
+		spoil(b, &m, &a)
+		return acquire(b, m, a)
 	}
 }
 
 // after adds what goes wrong after an Acquire.
-func (w *ways) after(spoil func(b *book.Book, c driver.Claim, g *driver.Grant) error) {
+func (w *ways) after(spoil func(b *book.Book, a driver.Ask, g *driver.Grant) error) {
 	acquire := w.acquire
-	w.acquire = func(b *book.Book, m book.Moment, c driver.Claim) (driver.Grant, error) {
-		g, err := acquire(b, m, c)
+	w.acquire = func(b *book.Book, m book.Moment, a driver.Ask) (driver.Grant, error) {
+		g, err := acquire(b, m, a)
 		if err != nil {
 			return g, err
 		}
-		return g, spoil(b, c, &g)
+		return g, spoil(b, a, &g)
 	}
 }
 
 // entered adds what goes wrong with the entry of a claim that has asked.
 func (w *ways) entered(spoil func(e *book.Entry, before *book.Entry, m book.Moment)) {
 	acquire := w.acquire
-	w.acquire = func(b *book.Book, m book.Moment, c driver.Claim) (driver.Grant, error) {
-		before := clone(entry(b, c.ID))
-		g, err := acquire(b, m, c)
-		if e := entry(b, c.ID); e != nil {
+	w.acquire = func(b *book.Book, m book.Moment, a driver.Ask) (driver.Grant, error) {
+		before := clone(entry(b, a.ID))
+		g, err := acquire(b, m, a)
+		if e := entry(b, a.ID); e != nil {
 			spoil(e, before, m)
 		}
 		return g, err
 	}
 }
 
+// waited tells, by id, whether a claim has last asked with Wait.
+func (w *ways) waited() map[string]bool {
+	ids := make(map[string]bool)
+	w.before(func(_ *book.Book, _ *book.Moment, a *driver.Ask) { ids[a.ID] = a.Wait })
+	return ids
+}
+
 // passing lets the claims that match pass the line.
-func (w *ways) passing(match func(driver.Claim) bool) {
+func (w *ways) passing(match func(driver.Ask) bool) {
 	acquire := w.acquire
-	w.acquire = func(b *book.Book, m book.Moment, c driver.Claim) (driver.Grant, error) {
-		if !match(c) {
-			return acquire(b, m, c)
+	w.acquire = func(b *book.Book, m book.Moment, a driver.Ask) (driver.Grant, error) {
+		if !match(a) {
+			return acquire(b, m, a)
 		}
 		line := b.Queue
 		b.Queue = nil
-		g, err := acquire(b, m, c)
-		b.Queue = append(slices.DeleteFunc(line, func(e book.Entry) bool { return e.ID == c.ID }), b.Queue...)
+		g, err := acquire(b, m, a)
+		b.Queue = append(slices.DeleteFunc(line, func(e book.Entry) bool { return e.ID == a.ID }), b.Queue...)
 		return g, err
 	}
 }
 
 // renewing adds what goes wrong before a Renew.
-func (w *ways) renewing(spoil func(b *book.Book, m book.Moment, c *driver.Claim)) {
+func (w *ways) renewing(spoil func(b *book.Book, m book.Moment, r *driver.Renewal)) {
 	renew := w.renew
-	w.renew = func(b *book.Book, m book.Moment, c driver.Claim) error {
-		spoil(b, m, &c)
-		return renew(b, m, c)
+	w.renew = func(b *book.Book, m book.Moment, r driver.Renewal) error {
+		spoil(b, m, &r)
+		return renew(b, m, r)
 	}
 }
 
 // renewed adds what goes wrong after a Renew.
-func (w *ways) renewed(spoil func(b *book.Book, m book.Moment, c driver.Claim, err error) error) {
+func (w *ways) renewed(spoil func(b *book.Book, m book.Moment, r driver.Renewal, err error) error) {
 	renew := w.renew
-	w.renew = func(b *book.Book, m book.Moment, c driver.Claim) error {
-		return spoil(b, m, c, renew(b, m, c))
+	w.renew = func(b *book.Book, m book.Moment, r driver.Renewal) error {
+		return spoil(b, m, r, renew(b, m, r))
 	}
 }
 
 // releasing adds what goes wrong before a Release.
-func (w *ways) releasing(spoil func(b *book.Book, c *driver.Claim)) {
+func (w *ways) releasing(spoil func(b *book.Book, r *driver.Release)) {
 	release := w.release
-	w.release = func(b *book.Book, m book.Moment, c driver.Claim) error {
-		spoil(b, &c)
-		return release(b, m, c)
+	w.release = func(b *book.Book, m book.Moment, r driver.Release) error {
+		spoil(b, &r)
+		return release(b, m, r)
 	}
 }
 
 // released adds what goes wrong after a Release.
-func (w *ways) released(spoil func(b *book.Book, m book.Moment, c driver.Claim, err error) error) {
+func (w *ways) released(spoil func(b *book.Book, m book.Moment, r driver.Release, err error) error) {
 	release := w.release
-	w.release = func(b *book.Book, m book.Moment, c driver.Claim) error {
-		return spoil(b, m, c, release(b, m, c))
+	w.release = func(b *book.Book, m book.Moment, r driver.Release) error {
+		return spoil(b, m, r, release(b, m, r))
 	}
 }
 

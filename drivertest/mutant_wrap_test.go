@@ -82,13 +82,13 @@ func (h holding) Close() error {
 // answer.
 type forgetful struct{ clerk }
 
-func (f forgetful) Acquire(ctx context.Context, claim driver.Claim) (driver.Grant, error) {
+func (f forgetful) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error) {
 	if ctx.Err() != nil {
-		claim.ID += "'"
-		_, _ = f.clerk.Acquire(context.Background(), claim)
+		a.ID += "'"
+		_, _ = f.clerk.Acquire(context.Background(), a)
 		return driver.Grant{}, ctx.Err()
 	}
-	return f.clerk.Acquire(ctx, claim)
+	return f.clerk.Acquire(ctx, a)
 }
 
 // busy does nothing else while it yields keys.
@@ -115,8 +115,8 @@ func (b *busy) Holders(ctx context.Context, key string) ([]driver.Holder, error)
 // rash takes the end of a context for the end of a claim.
 type rash struct{ clerk }
 
-func (r rash) Renew(ctx context.Context, claims []driver.Claim) []error {
-	errs := r.clerk.Renew(ctx, claims)
+func (c rash) Renew(ctx context.Context, rs []driver.Renewal) []error {
+	errs := c.clerk.Renew(ctx, rs)
 	for i := range errs {
 		if ctx.Err() != nil {
 			errs[i] = driver.ErrLost
@@ -128,11 +128,11 @@ func (r rash) Renew(ctx context.Context, claims []driver.Claim) []error {
 // boasting says that it released what it did not.
 type boasting struct{ clerk }
 
-func (b boasting) Release(ctx context.Context, claims []driver.Claim) []error {
+func (b boasting) Release(ctx context.Context, rs []driver.Release) []error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	return b.clerk.Release(ctx, claims)
+	return b.clerk.Release(ctx, rs)
 }
 
 // bound ends a claim with the context of the call that made it.
@@ -142,22 +142,22 @@ type bound struct {
 	claim driver.Claim
 }
 
-func (b *bound) Acquire(ctx context.Context, claim driver.Claim) (driver.Grant, error) {
-	g, err := b.clerk.Acquire(ctx, claim)
+func (b *bound) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error) {
+	g, err := b.clerk.Acquire(ctx, a)
 	if g.OK {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.made, b.claim = ctx, claim
+		b.made, b.claim = ctx, a.Claim
 	}
 	return g, err
 }
 
-func (b *bound) Renew(ctx context.Context, claims []driver.Claim) []error {
+func (b *bound) Renew(ctx context.Context, rs []driver.Renewal) []error {
 	b.mu.Lock()
 	made, claim := b.made, b.claim
 	b.mu.Unlock()
 	if made != nil && made.Err() != nil {
-		b.clerk.Release(ctx, []driver.Claim{claim})
+		b.clerk.Release(ctx, []driver.Release{{Claim: claim}})
 	}
-	return b.clerk.Renew(ctx, claims)
+	return b.clerk.Renew(ctx, rs)
 }

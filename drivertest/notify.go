@@ -30,7 +30,7 @@ func (c *client) losses() (heard chan loss, stop func()) {
 }
 
 // expect waits for the loss of a claim and fails at a loss of a different claim.
-func (e *env) expect(heard chan loss, claim driver.Claim) {
+func (e *env) expect(heard chan loss, claim driver.Ask) {
 	select {
 	case l := <-heard:
 		if l.key != claim.Key || l.id != claim.ID {

@@ -95,11 +95,11 @@ func cancelled(ctx context.Context, cancel context.CancelFunc) (context.Context,
 // refused a second claim.
 func (e *env) linked() (store driver.Store, link Link, held driver.Claim) {
 	store, link = e.harness.Linked(e.tb)
-	held = on(e.anotherKey(), e.exclusive("held"))
+	holder := on(e.anotherKey(), e.exclusive("held"))
 	c := &client{env: e, store: store}
-	c.granted(held)
-	c.refused(on(held.Key, e.exclusive("refused")))
-	return store, link, held
+	c.granted(holder)
+	c.refused(on(holder.Key, e.exclusive("refused")))
+	return store, link, holder.Claim
 }
 
 // silent makes every call of a client whose server falls silent.
@@ -169,28 +169,29 @@ type call struct {
 
 // everyCall are the calls of a store that has granted held.
 func (e *env) everyCall(store driver.Store, held driver.Claim) []call {
-	acquire := func(c driver.Claim) func(context.Context) error {
+	acquire := func(a driver.Ask) func(context.Context) error {
 		return func(ctx context.Context) error {
-			g, err := store.Acquire(ctx, c)
+			g, err := store.Acquire(ctx, a)
 			if err == nil && g.OK {
-				e.failf("Acquire of %s was granted by a server that did not answer", show(c))
+				e.failf("Acquire of %s was granted by a server that did not answer", show(a))
 			}
 			return err
 		}
 	}
+	stranger := e.exclusive("stranger")
 	calls := []call{
 		{"Acquire", acquire(on(e.anotherKey(), e.exclusive("alone")))},
 		{"Acquire of a claim that waits", acquire(on(held.Key, waiting(e.exclusive("waits"))))},
 		{"Renew", func(ctx context.Context) error {
-			return errors.Join(store.Renew(ctx, []driver.Claim{held, e.exclusive("stranger")})...)
+			return errors.Join(store.Renew(ctx, []driver.Renewal{{Claim: held}, {Claim: stranger.Claim}})...)
 		}},
 		{"Release", func(ctx context.Context) error {
-			return errors.Join(store.Release(ctx, []driver.Claim{held, e.exclusive("stranger")})...)
+			return errors.Join(store.Release(ctx, []driver.Release{{Claim: held}, {Claim: stranger.Claim}})...)
 		}},
 	}
 	if s, ok := store.(driver.Watcher); ok {
 		calls = append(calls, call{"Watch", func(ctx context.Context) error {
-			stop, err := s.Watch(ctx, on(held.Key, e.exclusive("watches")), func(driver.Grant) {})
+			stop, err := s.Watch(ctx, on(held.Key, e.exclusive("watches")).Claim, func(driver.Grant) {})
 			if err == nil {
 				stop()
 			}
@@ -256,7 +257,7 @@ func closedInSilence(e *env) {
 		ctx, cancel := context.WithTimeout(context.Background(), stay)
 		defer cancel()
 		_, _ = store.Acquire(ctx, on(e.anotherKey(), e.exclusive("unanswered")))
-		store.Release(ctx, []driver.Claim{held})
+		store.Release(ctx, []driver.Release{{Claim: held}})
 		began := now()
 		_ = store.Close()
 		return now().Sub(began)

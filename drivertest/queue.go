@@ -46,7 +46,7 @@ var queueRules = []rule{
 	},
 	{
 		name:  "queue/try-keeps-no-place",
-		words: "A claim without Wait gets no place in line.",
+		words: "A claim that asks without Wait gets no place in line.",
 		needs: Queue,
 		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
@@ -94,9 +94,7 @@ var queueRules = []rule{
 				a.refused(first)
 				b.refused(second)
 				a.ended(holder)
-				last := first
-				last.Late = overtakes
-				a.ended(last)
+				a.ends(driver.Release{Claim: first.Claim, Late: overtakes})
 				b.granted(second)
 				a.lost(first)
 				b.ended(second)
@@ -117,7 +115,7 @@ var queueRules = []rule{
 			a, b := e.client(), e.client()
 			a.granted(e.reader("holds"))
 			writer := waiting(e.exclusive("writer"))
-			readers := []driver.Claim{waiting(e.reader("first behind")), waiting(e.reader("second behind"))}
+			readers := []driver.Ask{waiting(e.reader("first behind")), waiting(e.reader("second behind"))}
 			a.refused(writer)
 			b.refused(readers[0])
 			b.refused(readers[1])
@@ -148,7 +146,7 @@ func firstCome(e *env) {
 	clients := []*client{e.client(), e.client(), e.client()}
 	holder := e.exclusive("holder")
 	clients[0].granted(holder)
-	var line []driver.Claim
+	var line []driver.Ask
 	for i := range 6 {
 		waiter := waiting(e.exclusive(fmt.Sprint("waiter ", i+1)))
 		clients[i%3].refused(waiter)
@@ -202,8 +200,8 @@ func writerNotStarved(e *env) {
 	a.granted(first)
 	writer := waiting(e.exclusive("writer"))
 	b.refused(writer)
-	behind := []driver.Claim{waiting(e.reader("reader behind")), waiting(e.reader("another behind"))}
-	for _, reader := range slices.Concat(behind, []driver.Claim{e.reader("trying reader")}) {
+	behind := []driver.Ask{waiting(e.reader("reader behind")), waiting(e.reader("another behind"))}
+	for _, reader := range slices.Concat(behind, []driver.Ask{e.reader("trying reader")}) {
 		a.refused(reader)
 	}
 	a.kept(first)

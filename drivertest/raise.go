@@ -91,7 +91,7 @@ var raiseRules = []rule{
 			claim, next := e.exclusive("raised too far"), e.exclusive("next")
 			first := a.granted(claim)
 			t.grew(claim, first)
-			a.unraised(asking(claim, first.Fence+tooFar))
+			a.unraised(claim, first.Fence+tooFar)
 			b.refused(e.exclusive("other"))
 			a.kept(claim)
 			if again := e.either(a, b).granted(claim).Fence; again != first.Fence {
@@ -110,21 +110,27 @@ var raiseRules = []rule{
 	},
 }
 
-// asking is c as a claim that requests a token.
-func asking(c driver.Claim, fence uint64) driver.Claim {
-	c.Fence = fence
-	return c
+// asking is a with a least token.
+func asking(a driver.Ask, fence uint64) driver.Ask {
+	a.Fence = fence
+	return a
+}
+
+// raised renews a claim, with a token, and expects that the claim stands.
+func (c *client) raised(claim driver.Ask, fence uint64) {
+	c.keeps(driver.Renewal{Claim: claim.Claim, Fence: fence})
 }
 
 // unraised renews a claim and expects that its token cannot be raised so far.
-func (c *client) unraised(claim driver.Claim) {
-	if err := c.renew(claim)[0]; !errors.Is(err, driver.ErrInvalid) {
-		c.failf("Renew of %s to token %d returned %v, not ErrInvalid", show(claim), claim.Fence, told(err))
+func (c *client) unraised(claim driver.Ask, fence uint64) {
+	r := driver.Renewal{Claim: claim.Claim, Fence: fence}
+	if err := c.renewals(r)[0]; !errors.Is(err, driver.ErrInvalid) {
+		c.failf("Renew of %s to token %d returned %v, not ErrInvalid", show(claim), fence, told(err))
 	}
 }
 
 // sane fails if the last token is as far ahead as a refused token.
-func (t *tokens) sane(before, after driver.Claim) {
+func (t *tokens) sane(before, after driver.Ask) {
 	if t.last-t.first > tooFar/2 {
 		t.failf("%s has token %d after %s had %d: the one that was refused has left its mark", show(after), t.last, show(before), t.first)
 	}
@@ -137,7 +143,7 @@ func raising(e *env) {
 	first := a.granted(claim)
 	high := first.Fence + ahead
 	for _, fence := range []uint64{high, high - 1, 1, 0} {
-		a.kept(asking(claim, fence))
+		a.raised(claim, fence)
 		for _, c := range []*client{a, e.either(a, b)} {
 			again := c.granted(claim)
 			if again.Fence != high {
@@ -160,9 +166,9 @@ func raisedForGood(e *env) {
 	e.client() // Some stores live as long as their clients.
 	a, b := e.client(), e.client()
 	t := e.tokens()
-	raise := func(c *client, claim driver.Claim) {
+	raise := func(c *client, claim driver.Ask) {
 		claim.Fence = t.last + ahead
-		c.kept(claim)
+		c.raised(claim, claim.Fence)
 		t.grew(claim, c.granted(claim))
 	}
 	first, waiter, next := e.exclusive("first"), waiting(e.exclusive("waiter")), e.exclusive("next")
@@ -184,14 +190,14 @@ func raisingReaders(e *env) {
 	a, b := e.client(), e.client()
 	first, second := e.reader("first"), e.reader("second")
 	phase := a.granted(first).Fence
-	joins := func(c *client, claim driver.Claim, want uint64) {
+	joins := func(c *client, claim driver.Ask, want uint64) {
 		if g := c.granted(claim); g.Fence != want {
 			e.failf("%s has token %d, the phase %d", show(claim), g.Fence, want)
 		}
 	}
 	joins(b, asking(second, phase+ahead), phase)
-	a.kept(asking(first, phase+2*ahead))
+	a.raised(first, phase+2*ahead)
 	joins(b, e.reader("third"), phase+2*ahead)
-	b.kept(asking(second, phase+ahead))
+	b.raised(second, phase+ahead)
 	joins(a, e.reader("fourth"), phase+2*ahead)
 }

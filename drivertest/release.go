@@ -108,7 +108,7 @@ var lateRules = []rule{
 			a, b := e.client(), e.client()
 			claim := e.exclusive("released")
 			a.granted(claim)
-			a.ended(late(claim))
+			a.ends(late(claim))
 			a.refused(claim)
 			b.refused(claim)
 			b.granted(e.exclusive("next"))
@@ -121,7 +121,9 @@ var lateRules = []rule{
 		check: buried(func(e *env) {
 			a, b := e.client(), e.client()
 			claim := e.exclusive("overtaken")
-			a.nothing(late(claim))
+			if err := a.releases(late(claim))[0]; !errors.Is(err, driver.ErrLost) {
+				e.failf("Release of %s with Late returned %v, not ErrLost", show(claim), told(err))
+			}
 			a.refused(claim)
 			a.lost(claim)
 			b.granted(e.exclusive("next"))
@@ -136,7 +138,7 @@ var lateRules = []rule{
 			holder, claim := e.exclusive("holder"), waiting(e.exclusive("gave up"))
 			a.granted(holder)
 			b.refused(claim)
-			b.release(late(claim))
+			b.releases(late(claim))
 			b.refused(claim)
 			a.ended(holder)
 			b.refused(claim)
@@ -170,7 +172,7 @@ var lateRules = []rule{
 			a, b := e.client(), e.client()
 			claim := e.exclusive("released")
 			a.granted(claim)
-			a.ended(late(claim))
+			a.ends(late(claim))
 			other := waiting(e.exclusive("other"))
 			b.granted(other)
 			b.ended(other)
@@ -179,10 +181,9 @@ var lateRules = []rule{
 	},
 }
 
-// late is c for a Release that may overtake an Acquire.
-func late(c driver.Claim) driver.Claim {
-	c.Late = true
-	return c
+// late is the release of a claim that may overtake an Acquire.
+func late(claim driver.Ask) driver.Release {
+	return driver.Release{Claim: claim.Claim, Late: true}
 }
 
 // remembered checks that a late Acquire is still refused when span has passed since the
@@ -194,7 +195,7 @@ func (e *env) remembered(span, ttl time.Duration) {
 		asked := now()
 		a.granted(claim)
 		released := now()
-		err := a.release(late(claim))[0]
+		err := a.releases(late(claim))[0]
 		if time.Since(asked) >= claim.TTL {
 			return false
 		}

@@ -13,7 +13,7 @@ var renewRules = []rule{
 	},
 	{
 		name:  "renew/longer",
-		words: "Renew gives the TTL that the renewing claim names, also if it is longer than before.",
+		words: "Renew gives the TTL that the renewal names, also if it is longer than before.",
 		needs: Expiry,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -34,7 +34,7 @@ var renewRules = []rule{
 	},
 	{
 		name:  "renew/shorter",
-		words: "Renew gives the TTL that the renewing claim names, also if it is shorter than before.",
+		words: "Renew gives the TTL that the renewal names, also if it is shorter than before.",
 		needs: Expiry,
 		check: func(e *env) {
 			a, b := e.client(), e.client()

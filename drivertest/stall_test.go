@@ -51,30 +51,30 @@ func (s stalling) stalls(call func()) bool {
 	return true
 }
 
-func (s stalling) Acquire(ctx context.Context, c driver.Claim) (g driver.Grant, err error) {
-	if !s.stalls(func() { g, err = s.clerk.Acquire(ctx, c) }) {
+func (s stalling) Acquire(ctx context.Context, a driver.Ask) (g driver.Grant, err error) {
+	if !s.stalls(func() { g, err = s.clerk.Acquire(ctx, a) }) {
 		return g, err
 	}
 	switch {
 	case s.how == unanswered:
 		return driver.Grant{}, context.DeadlineExceeded
-	case s.how == givenBack && g.OK && c.TTL < s.pause:
-		s.clerk.Release(context.Background(), []driver.Claim{c})
+	case s.how == givenBack && g.OK && a.TTL < s.pause:
+		s.clerk.Release(context.Background(), []driver.Release{{Claim: a.Claim}})
 		return driver.Grant{}, nil
 	}
 	return g, err
 }
 
-func (s stalling) Renew(ctx context.Context, cs []driver.Claim) (errs []error) {
-	if s.stalls(func() { errs = s.clerk.Renew(ctx, cs) }) && s.how == unanswered {
-		errs = slices.Repeat([]error{context.DeadlineExceeded}, len(cs))
+func (s stalling) Renew(ctx context.Context, rs []driver.Renewal) (errs []error) {
+	if s.stalls(func() { errs = s.clerk.Renew(ctx, rs) }) && s.how == unanswered {
+		errs = slices.Repeat([]error{context.DeadlineExceeded}, len(rs))
 	}
 	return errs
 }
 
-func (s stalling) Release(ctx context.Context, cs []driver.Claim) (errs []error) {
-	if s.stalls(func() { errs = s.clerk.Release(ctx, cs) }) && s.how == unanswered {
-		errs = slices.Repeat([]error{context.DeadlineExceeded}, len(cs))
+func (s stalling) Release(ctx context.Context, rs []driver.Release) (errs []error) {
+	if s.stalls(func() { errs = s.clerk.Release(ctx, rs) }) && s.how == unanswered {
+		errs = slices.Repeat([]error{context.DeadlineExceeded}, len(rs))
 	}
 	return errs
 }
@@ -93,7 +93,7 @@ func TestStalledMachine(t *testing.T) {
 	if testing.Short() {
 		pauses = pauses[1:]
 	}
-	for _, r := range rules {
+	for _, r := range all {
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()
 			for _, pause := range pauses {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/rules"
 )
 
 var togetherRules = []rule{
@@ -30,7 +31,7 @@ var togetherRules = []rule{
 				a.granted(claim)
 				calls := []func(){
 					func() { a.renew(claim) },
-					func() { a.settle(claim) },
+					func() { a.settle(driver.Release{Claim: claim.Claim}) },
 					func() { a.renew(claim) },
 				}
 				// The order of the starts decides which call is first.
@@ -76,8 +77,8 @@ func hammer(e *env) {
 
 // admitted is granted for a store that may back off: admitted asks again after a refusal
 // with a reason in Blocked, although no claim is in the way.
-func (c *client) admitted(claim driver.Claim) {
-	end := c.runsOut(claim)
+func (c *client) admitted(claim driver.Ask) {
+	end := c.runsOut(claim.Claim)
 	for start := now(); ; <-time.After(10 * time.Millisecond) {
 		grant := c.acquire(claim)
 		switch {
@@ -92,7 +93,7 @@ func (c *client) admitted(claim driver.Claim) {
 }
 
 // look calls the methods for people.
-func (c *client) look(claim driver.Claim, breaks bool) {
+func (c *client) look(claim driver.Ask, breaks bool) {
 	c.holders(claim.Key)
 	c.keys(claim.Key)
 	if breaks {
@@ -106,9 +107,9 @@ func crowd(e *env) {
 	clients := []*client{e.client(), e.client(), e.client()}
 	e.undisturbed(func() (inTime bool) {
 		e.key, e.longest = e.anotherKey(), 0
-		seen := caught(func() { e.visit(clients) })
+		seen := rules.Caught(func() { e.visit(clients) })
 		if seen != nil && e.longest < e.exclusive("waits").Alive()/10 {
-			panic(broken{seen})
+			rules.Fail(seen)
 		}
 		return seen == nil
 	})
@@ -125,7 +126,7 @@ func (e *env) visit(clients []*client) {
 					c.joins(claim)
 				}
 				<-time.After(time.Millisecond)
-				c.settle(claim)
+				c.settle(driver.Release{Claim: claim.Claim})
 			}
 		})
 	}
@@ -133,7 +134,7 @@ func (e *env) visit(clients []*client) {
 }
 
 // joins waits in the queue for a refused claim.
-func (c *client) joins(claim driver.Claim) {
+func (c *client) joins(claim driver.Ask) {
 	w := c.watchOn(claim)
 	if c.ask(claim).OK {
 		w.stop()

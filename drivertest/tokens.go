@@ -123,7 +123,7 @@ var tokenRules = []rule{
 		check: func(e *env) {
 			a, b := e.client(), e.client()
 			t := e.tokens()
-			var previous driver.Claim
+			var previous driver.Ask
 			for i := range 9 {
 				claim := e.slot(fmt.Sprint("slot ", i), 1, 3)
 				if i >= 3 {
@@ -139,14 +139,14 @@ var tokenRules = []rule{
 // tokens watches the tokens of one key grow.
 type tokens struct {
 	*env
-	claim       driver.Claim
+	claim       driver.Ask
 	first, last uint64
 }
 
 func (e *env) tokens() *tokens { return &tokens{env: e} }
 
 // grew takes the next grant and fails if a token of the grant was given before.
-func (t *tokens) grew(claim driver.Claim, g driver.Grant) {
+func (t *tokens) grew(claim driver.Ask, g driver.Grant) {
 	if g.Span < 0 || g.Span > max(claim.Span, 1) {
 		t.failf("%s was given %d tokens, having asked for %d", show(claim), g.Span, claim.Span)
 	}
@@ -178,7 +178,7 @@ func readersShare(e *env) {
 		phase := a.granted(first)
 		t.grew(first, phase)
 		second, third := e.reader("second reader"), e.reader("third reader")
-		for _, reader := range []driver.Claim{second, third} {
+		for _, reader := range []driver.Ask{second, third} {
 			if g := b.granted(reader); g.Fence != phase.Fence {
 				e.failf("two readers at the same time have the tokens %d and %d", phase.Fence, g.Fence)
 			}

@@ -90,7 +90,7 @@ var ttlRules = []rule{
 }
 
 // invalid asks once and expects that the store can never keep such a claim.
-func (c *client) invalid(claim driver.Claim) {
+func (c *client) invalid(claim driver.Ask) {
 	ctx, cancel := c.bounded()
 	defer cancel()
 	grant, err := c.store.Acquire(ctx, claim)

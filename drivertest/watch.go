@@ -10,13 +10,13 @@ import (
 // A watch receives the wake-ups of one waiting claim.
 type watch struct {
 	client *client
-	claim  driver.Claim
+	claim  driver.Ask
 	wakes  chan driver.Grant
 	stop   func()
 }
 
 // watch begins to listen for a refused claim.
-func (c *client) watch(claim driver.Claim) *watch {
+func (c *client) watch(claim driver.Ask) *watch {
 	w, err := c.listen(claim)
 	if err != nil {
 		c.failf("Watch of %s returned %v", show(claim), told(err))
@@ -26,7 +26,7 @@ func (c *client) watch(claim driver.Claim) *watch {
 
 // watchOn is watch for use by many goroutines at once. Their calls may break what the store
 // watches by, so watchOn tries again.
-func (c *client) watchOn(claim driver.Claim) *watch {
+func (c *client) watchOn(claim driver.Ask) *watch {
 	for start := time.Now(); ; {
 		w, err := c.listen(claim)
 		if err == nil {
@@ -39,7 +39,7 @@ func (c *client) watchOn(claim driver.Claim) *watch {
 	}
 }
 
-func (c *client) listen(claim driver.Claim) (*watch, error) {
+func (c *client) listen(claim driver.Ask) (*watch, error) {
 	ctx, cancel := c.bounded()
 	defer cancel()
 	watcher, ok := c.store.(driver.Watcher)
@@ -47,7 +47,7 @@ func (c *client) listen(claim driver.Claim) (*watch, error) {
 		c.failf("the store is no driver.Watcher, and its harness does not say so")
 	}
 	w := &watch{client: c, claim: claim, wakes: make(chan driver.Grant, 4)}
-	stop, err := watcher.Watch(ctx, claim, func(g driver.Grant) {
+	stop, err := watcher.Watch(ctx, claim.Claim, func(g driver.Grant) {
 		select {
 		case w.wakes <- g:
 		default: // The unread wake-ups make the client ask anyway.
@@ -59,7 +59,7 @@ func (c *client) listen(claim driver.Claim) (*watch, error) {
 
 // line lets a claim wait in the queue: it asks, watches, and asks once more. The holder
 // must not release before line has returned.
-func (c *client) line(claim driver.Claim) *watch {
+func (c *client) line(claim driver.Ask) *watch {
 	c.refused(claim)
 	w := c.watch(claim)
 	c.refused(claim)
@@ -135,7 +135,7 @@ var watchRules = []rule{
 		needs: Watch,
 		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
-			var holders []driver.Claim
+			var holders []driver.Ask
 			var line []*watch
 			for i := range e.rounds(60) {
 				key := fmt.Sprint(e.key, "/", i)
@@ -212,7 +212,7 @@ var watchRules = []rule{
 			a.line(first).stop()
 			w := b.line(waiting(e.exclusive("second")))
 			a.ended(holder)
-			a.release(late(first))
+			a.releases(late(first))
 			w.granted()
 		}),
 	},

@@ -35,7 +35,7 @@ var weightRules = []rule{
 		check: func(e *env) {
 			a, b := e.client(), e.client()
 			clients := []*client{a, b}
-			readers := make([][]driver.Claim, len(clients))
+			readers := make([][]driver.Ask, len(clients))
 			for i := range 40 {
 				r := e.reader(fmt.Sprint("reader ", i))
 				clients[i%2].granted(r)
@@ -60,7 +60,7 @@ var weightRules = []rule{
 			a, b := e.client(), e.client()
 			for _, n := range []int64{1, 2, 5} {
 				key := fmt.Sprint(e.key, "/", n)
-				slot := func(i int64) driver.Claim { return on(key, e.slot(fmt.Sprintf("slot %d of %d", i+1, n), 1, n)) }
+				slot := func(i int64) driver.Ask { return on(key, e.slot(fmt.Sprintf("slot %d of %d", i+1, n), 1, n)) }
 				last := slot(0)
 				a.granted(last)
 				for i := range n - 1 {

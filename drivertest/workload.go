@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/rules"
 )
 
 var historyRules = []rule{
@@ -73,12 +74,12 @@ func (e *env) work(crashes bool, judge func(*workload) error) {
 	if e.harness.Bubble {
 		n = e.rounds(80)
 	}
-	err := caught(func() { w.run(n) })
+	err := rules.Caught(func() { w.run(n) })
 	if err == nil {
 		err = judge(w)
 	}
 	if err != nil {
-		panic(broken{w.seeded(err)})
+		rules.Fail(w.seeded(err))
 	}
 }
 
@@ -155,21 +156,21 @@ func (w *workload) overtaken() error {
 	return nil
 }
 
-// claim is a random claim. The first key is for exclusive claims, the second for readers
-// and writers, the third for slots.
-func (w *workload) claim(rng *rand.Rand) driver.Claim {
+// claim asks for a random claim. The first key is for exclusive claims, the second for
+// readers and writers, the third for slots.
+func (w *workload) claim(rng *rand.Rand) driver.Ask {
 	i := rng.IntN(len(w.keys))
 	name := fmt.Sprintf("%x", rng.Uint32())
-	c := w.exclusive(name)
+	a := w.exclusive(name)
 	switch {
 	case i == 1 && w.has(Readers) && rng.IntN(3) > 0:
-		c = w.reader(name)
+		a = w.reader(name)
 	case i == 2 && w.has(Slots):
-		c = w.slot(name, 1+rng.Int64N(2), 3)
+		a = w.slot(name, 1+rng.Int64N(2), 3)
 	}
-	c.Span = 1 + rng.IntN(16)
-	c.Wait = rng.IntN(4) > 0
-	return on(w.keys[i], lasting(c, w.short()))
+	a.Span = 1 + rng.IntN(16)
+	a.Wait = rng.IntN(4) > 0
+	return on(w.keys[i], lasting(a, w.short()))
 }
 
 // round asks for a random claim, holds the claim for a while and releases it, or gives

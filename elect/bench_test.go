@@ -48,18 +48,18 @@ type store struct {
 
 var errCut = errors.New("no route to host")
 
-func (s *store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+func (s *store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error) {
 	if s.cut.Load() {
 		return driver.Grant{}, errCut
 	}
-	return s.Store.Acquire(ctx, c)
+	return s.Store.Acquire(ctx, a)
 }
 
-func (s *store) Renew(ctx context.Context, cs []driver.Claim) []error {
+func (s *store) Renew(ctx context.Context, rs []driver.Renewal) []error {
 	if s.cut.Load() {
 		return []error{errCut}
 	}
-	return s.Store.Renew(ctx, cs)
+	return s.Store.Renew(ctx, rs)
 }
 
 func (s *store) Holders(ctx context.Context, key string) ([]driver.Holder, error) {

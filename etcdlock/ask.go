@@ -14,7 +14,7 @@ import (
 
 // An ask is a single Acquire.
 type ask struct {
-	driver.Claim
+	driver.Ask
 	*Store
 	began   time.Time
 	entered *claim // in the table
@@ -24,19 +24,19 @@ type ask struct {
 }
 
 // Acquire implements [driver.Store].
-func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	if err := cmp.Or(s.usable(), check(c), ctx.Err()); err != nil {
+func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error) {
+	if err := cmp.Or(s.usable(), check(a), ctx.Err()); err != nil {
 		return driver.Grant{}, err
 	}
 	ctx, cancel := limited(ctx)
 	defer cancel()
-	defer s.attend(c.Key)()
+	defer s.attend(a.Key)()
 	s.listen(ctx)
-	a := ask{Claim: c, Store: s, began: s.now()}
-	g, err := a.ask(ctx)
-	if errors.Is(err, rpctypes.ErrLeaseNotFound) && a.recheck(ctx) {
-		a.began = s.now()
-		g, err = a.ask(ctx)
+	call := ask{Ask: a, Store: s, began: s.now()}
+	g, err := call.ask(ctx)
+	if errors.Is(err, rpctypes.ErrLeaseNotFound) && call.recheck(ctx) {
+		call.began = s.now()
+		g, err = call.ask(ctx)
 	}
 	return g, err
 }
@@ -81,6 +81,9 @@ func (a *ask) ask(ctx context.Context) (g driver.Grant, err error) {
 		return driver.Grant{Left: pause}, nil
 	default:
 		was = c.state
+	}
+	if was != held {
+		c.span = span(a.Ask)
 	}
 	a.stand(c, later(c.until, a.began.Add(stands)))
 	a.entered, a.name = c, c.name
@@ -168,7 +171,7 @@ func (a *ask) settle(v view, mine bool, err error) (g driver.Grant, moves bool, 
 		return driver.Grant{}, false, err
 	}
 	i := v.index(a.ID)
-	c.Span, c.asked = a.Span, a.began
+	c.asked = a.began
 	holds := a.learn(c, v, i)
 	switch {
 	case v.line[i].Left:
@@ -249,7 +252,7 @@ func (c *claim) turn() bool {
 	return c.ahead.fits(c.Weight, c.Limit) && c.ahead.discord() < 0 && (!c.Shared() || !c.joins)
 }
 
-func (c *claim) hold() { c.state, c.span, c.ahead = held, span(c.Claim), nil }
+func (c *claim) hold() { c.state, c.ahead = held, nil }
 
 // leaseOf returns the lease of this Store with an id, nil if there is none. Call it
 // with mu held.

@@ -30,7 +30,7 @@ type claim struct {
 	mod   int64 // revision of the last write
 	seen  int64 // revision at which the queue was read, for the fields below
 	phase int64
-	span  int
+	span  int       // tokens: of the grant, or as last requested
 	asked time.Time // when the last answered Acquire was sent
 	ahead line      // claims ahead in the queue, unless known to have left
 	joins bool      // readers were ahead, and may have left since
@@ -52,11 +52,12 @@ func (c *claim) granted(ttl time.Duration) driver.Grant {
 	return driver.Grant{OK: true, Fence: c.token(), Span: c.span, TTL: ttl}
 }
 
-func span(c driver.Claim) int {
-	if c.Shared() {
+// span returns how many tokens a request may be granted.
+func span(a driver.Ask) int {
+	if a.Shared() {
 		return 1
 	}
-	return min(max(c.Span, 1), driver.MaxSpan)
+	return min(max(a.Span, 1), driver.MaxSpan)
 }
 
 // record returns the value of a claim in etcd. A waiting claim is recorded with its own

@@ -99,7 +99,7 @@ func (s *Store) replaced() error {
 // leases alive and revokes them.
 func (s *Store) abandon() {
 	s.mu.Lock()
-	if s.closed || s.ctx.Err() != nil {
+	if s.ctx.Err() != nil {
 		s.mu.Unlock()
 		return
 	}
@@ -121,7 +121,7 @@ func (s *Store) abandon() {
 	s.running.Go(func() { s.revokeAll(leases) })
 	s.mu.Unlock()
 	for _, c := range lost {
-		s.tell(c.Key, c.ID, errAllLost)
+		s.losses.Tell(c.Key, c.ID, errAllLost)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/newer"
 )
 
@@ -17,9 +18,8 @@ const together = batch / 2
 
 // A removal is the end of a claim whose state in etcd is unknown.
 type removal struct {
-	key, id string
-	spare   func(place) bool // reports whether the claim stays; nil: never
-	bury    bool             // write a tomb for the id
+	driver.Release                  // with Late, a tomb is written for the id
+	spare          func(place) bool // reports whether the claim stays; nil: never
 
 	over  bool // the claim is no longer in etcd
 	there bool // the claim was in etcd
@@ -42,7 +42,7 @@ func (s *Store) eraseTogether(ctx context.Context, some []*removal) {
 	err := s.seek(ctx, some)
 	if errors.Is(err, rpctypes.ErrNoSpace) {
 		for _, r := range some {
-			r.bury = false // Requests on their way are refused for the same reason.
+			r.Late = false // Requests on their way are refused for the same reason.
 		}
 		err = s.seek(ctx, some)
 	}
@@ -64,10 +64,10 @@ func (s *Store) seek(ctx context.Context, some []*removal) error {
 		var asked []*removal
 		var ops []clientv3.Op
 		for _, r := range some {
-			if slices.ContainsFunc(asked, func(other *removal) bool { return other.id == r.id }) {
+			if slices.ContainsFunc(asked, func(other *removal) bool { return other.ID == r.ID }) {
 				continue // until the next round: etcd refuses two writes of a key in a step
 			}
-			t, err := s.removes(ctx, r, views[r.key])
+			t, err := s.removes(ctx, r, views[r.Key])
 			if err != nil {
 				return err
 			}
@@ -94,9 +94,9 @@ func (s *Store) readAll(ctx context.Context, some []*removal) (map[string]view, 
 	var keys []string
 	var looks []clientv3.Op
 	for _, r := range some {
-		if r.open() && !slices.Contains(keys, r.key) {
-			keys = append(keys, r.key)
-			looks = append(looks, clientv3.OpGet(s.names.folder(r.key), clientv3.WithPrefix()))
+		if r.open() && !slices.Contains(keys, r.Key) {
+			keys = append(keys, r.Key)
+			looks = append(looks, clientv3.OpGet(s.names.folder(r.Key), clientv3.WithPrefix()))
 		}
 	}
 	if len(keys) == 0 {
@@ -114,7 +114,7 @@ func (s *Store) readAll(ctx context.Context, some []*removal) (map[string]view, 
 		}
 		views[key] = view{line: l, rev: a.Header.Revision}
 		for _, r := range some {
-			if r.key == key && r.open() {
+			if r.Key == key && r.open() {
 				r.err = err
 			}
 		}
@@ -130,21 +130,21 @@ func (s *Store) removes(ctx context.Context, r *removal, v view) (t txn, err err
 	if !r.open() {
 		return t, nil
 	}
-	i := v.index(r.id)
+	i := v.index(r.ID)
 	found := i >= 0 && (r.spare == nil || !r.spare(v.line[i]))
 	r.there = found || r.tried
 	switch {
 	case found:
 		t.when = []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(v.line[i].name), "=", v.line[i].mod)}
 		t.then = []clientv3.Op{clientv3.OpDelete(v.line[i].name)}
-	case r.bury: // The claim may just have arrived.
-		t.when = []clientv3.Cmp{v.unchanged(s.names.folder(r.key))}
+	case r.Late: // The claim may just have arrived.
+		t.when = []clientv3.Cmp{v.unchanged(s.names.folder(r.Key))}
 	default:
 		r.over = true
 		return t, nil
 	}
-	if r.bury {
-		tomb, err := s.bury(ctx, r.id, released)
+	if r.Late {
+		tomb, err := s.bury(ctx, r.ID)
 		if err != nil {
 			return t, err
 		}

@@ -109,35 +109,41 @@ func admin(t testing.TB, addrs ...string) *clientv3.Client {
 	return client
 }
 
-// exclusive is a claim that does not expire while a test is slow.
-func exclusive(key, id string) driver.Claim {
-	return driver.Claim{
-		Key: key, ID: id, Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: 5 * time.Minute, Span: 1, Owner: id,
+// exclusive asks for a claim that does not expire while a test is slow.
+func exclusive(key, id string) driver.Ask {
+	return driver.Ask{
+		Claim: driver.Claim{Key: key, ID: id, Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: 5 * time.Minute, Owner: id},
+		Span:  1,
 	}
 }
 
-func waiting(key, id string) driver.Claim {
-	c := exclusive(key, id)
-	c.Wait = true
-	return c
+func waiting(key, id string) driver.Ask {
+	a := exclusive(key, id)
+	a.Wait = true
+	return a
 }
 
-func granted(t testing.TB, s driver.Store, c driver.Claim) driver.Grant {
+func granted(t testing.TB, s driver.Store, a driver.Ask) driver.Grant {
 	t.Helper()
-	g := asked(t, s, c)
+	g := asked(t, s, a)
 	if !g.OK {
-		t.Fatalf("%s was refused %s", c.ID, c.Key)
+		t.Fatalf("%s was refused %s", a.ID, a.Key)
 	}
 	return g
 }
 
-func refused(t testing.TB, s driver.Store, c driver.Claim) driver.Grant {
+func refused(t testing.TB, s driver.Store, a driver.Ask) driver.Grant {
 	t.Helper()
-	g := asked(t, s, c)
+	g := asked(t, s, a)
 	if g.OK {
-		t.Fatalf("%s was granted %s", c.ID, c.Key)
+		t.Fatalf("%s was granted %s", a.ID, a.Key)
 	}
 	return g
+}
+
+// renew renews a claim, once.
+func renew(ctx context.Context, s driver.Store, c driver.Claim) error {
+	return s.Renew(ctx, []driver.Renewal{{Claim: c}})[0]
 }
 
 // answered is the error with which etcd answers a call; nil if etcd does what is asked.
@@ -155,12 +161,12 @@ func answered(t testing.TB, call func(ctx context.Context) error) (err error) {
 }
 
 // asked asks until the server answers.
-func asked(t testing.TB, s driver.Store, c driver.Claim) (g driver.Grant) {
+func asked(t testing.TB, s driver.Store, a driver.Ask) (g driver.Grant) {
 	t.Helper()
 	eventually(t, "an answer", func() (err error) {
 		ctx, cancel := context.WithTimeout(context.Background(), patience/3)
 		defer cancel()
-		g, err = s.Acquire(ctx, c)
+		g, err = s.Acquire(ctx, a)
 		return err
 	})
 	return g

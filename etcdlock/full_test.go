@@ -88,15 +88,13 @@ func TestFull(t *testing.T) {
 	case <-time.After(patience):
 		t.Error("the next in line was not let in")
 	}
-	late.Late, unknown.Late = true, true
-	if err := answered(t, func(ctx context.Context) error { return s.Renew(ctx, []driver.Claim{holder})[0] }); err != nil {
+	if err := answered(t, func(ctx context.Context) error { return renew(ctx, s, holder.Claim) }); err != nil {
 		t.Errorf("renewal: %v", err)
 	}
 	other := openStore(t, e.URL()) // which has to look for it
-	release(t, other, unknown)
-	for _, claim := range []driver.Claim{holder, late} {
-		release(t, s, claim)
-	}
+	end(t, other, driver.Release{Claim: unknown.Claim, Late: true})
+	release(t, s, holder.Claim)
+	end(t, s, driver.Release{Claim: late.Claim, Late: true})
 	eventually(t, "end of all claims", func() error {
 		if r := under(t, c, "holdfast/claims/"); r.Count != 0 {
 			return fmt.Errorf("there are %d, such as %s", r.Count, r.Kvs[0].Key)

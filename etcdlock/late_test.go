@@ -139,8 +139,8 @@ func TestLateRenewal(t *testing.T) {
 	t.Parallel()
 	for name, then := range map[string]func(t *testing.T, s *etcdlock.Store, c driver.Claim){
 		"left": func(t *testing.T, s *etcdlock.Store, c driver.Claim) {
-			c.Leave = true
-			eventually(t, "last renewal", func() error { return s.Renew(t.Context(), []driver.Claim{c})[0] })
+			last := []driver.Renewal{{Claim: c, Leave: true}}
+			eventually(t, "last renewal", func() error { return s.Renew(t.Context(), last)[0] })
 		},
 		"released": func(t *testing.T, s *etcdlock.Store, c driver.Claim) {
 			release(t, s, c)
@@ -156,9 +156,9 @@ func TestLateRenewal(t *testing.T) {
 			was := string(under(t, c, prefix+"claims/").Kvs[0].Key)
 			long.TTL = time.Hour
 			by.hold(writes)
-			by.unheard(t, func(ctx context.Context) error { return s.Renew(ctx, []driver.Claim{long})[0] })
+			by.unheard(t, func(ctx context.Context) error { return renew(ctx, s, long.Claim) })
 			by.hold(nil)
-			then(t, s, claim)
+			then(t, s, claim.Claim)
 			before := under(t, c, prefix+"claims/")
 			by.deliver(t)
 			after := under(t, c, prefix+"claims/")
@@ -180,8 +180,9 @@ func TestLateAcquire(t *testing.T) {
 	by.hold(writes)
 	by.unheard(t, func(ctx context.Context) error { _, err := s.Acquire(ctx, claim); return err })
 	by.hold(all)
-	claim.Late = true
-	by.unheard(t, func(ctx context.Context) error { return s.Release(ctx, []driver.Claim{claim})[0] })
+	by.unheard(t, func(ctx context.Context) error {
+		return s.Release(ctx, []driver.Release{{Claim: claim.Claim, Late: true}})[0]
+	})
 	by.hold(nil)
 	eventually(t, "tomb", func() error {
 		if under(t, c, prefix+"ended/mine").Count == 0 {
@@ -204,9 +205,9 @@ func TestLateReader(t *testing.T) {
 	granted(t, s, exclusive("else", "else")) // so that there is a lease
 	by.hold(func(r *etcdserverpb.TxnRequest) bool { return writes(r) && len(r.Compare) > 2 })
 	by.unheard(t, func(ctx context.Context) error { _, err := s.Acquire(ctx, late); return err })
-	release(t, other, first)
+	release(t, other, first.Claim)
 	token := granted(t, other, writer).Fence
-	release(t, other, writer)
+	release(t, other, writer.Claim)
 	by.deliver(t)
 	if g := grantedAtLast(t, s, late); g.Fence <= token {
 		t.Errorf("the reader has token %d after the writer's %d", g.Fence, token)
@@ -226,10 +227,10 @@ func TestLateAgreement(t *testing.T) {
 		refused(t, other, writer)
 		refused(t, s, second)
 		refused(t, other, third)
-		release(t, other, writer)
+		release(t, other, writer.Claim)
 		by.hold(writes)
 		by.unheard(t, func(ctx context.Context) error { _, err := s.Acquire(ctx, second); return err })
-		release(t, other, first)
+		release(t, other, first.Claim)
 		token := grantedAtLast(t, other, third).Fence
 		by.deliver(t)
 		if g := grantedAtLast(t, s, second); g.Fence != token {
@@ -239,10 +240,10 @@ func TestLateAgreement(t *testing.T) {
 }
 
 // grantedAtLast asks for a claim in line, which may have lost its place meanwhile.
-func grantedAtLast(t testing.TB, s driver.Store, c driver.Claim) (g driver.Grant) {
+func grantedAtLast(t testing.TB, s driver.Store, a driver.Ask) (g driver.Grant) {
 	t.Helper()
 	eventually(t, "grant", func() error {
-		if g = asked(t, s, c); !g.OK {
+		if g = asked(t, s, a); !g.OK {
 			return errors.New("it was refused")
 		}
 		return nil
@@ -250,24 +251,29 @@ func grantedAtLast(t testing.TB, s driver.Store, c driver.Claim) (g driver.Grant
 	return g
 }
 
-func reader(id string) driver.Claim {
-	c := waiting("key", id)
-	c.Weight = 1
-	return c
+func reader(id string) driver.Ask {
+	a := waiting("key", id)
+	a.Weight = 1
+	return a
 }
 
-// release releases a claim that stands. A release that was not answered may have ended the
-// claim.
 func release(t testing.TB, s driver.Store, c driver.Claim) {
+	t.Helper()
+	end(t, s, driver.Release{Claim: c})
+}
+
+// end releases a claim that stands. A release that was not answered may have ended the
+// claim.
+func end(t testing.TB, s driver.Store, r driver.Release) {
 	t.Helper()
 	tried := false
 	eventually(t, "release", func() error {
-		err := s.Release(t.Context(), []driver.Claim{c})[0]
+		err := s.Release(t.Context(), []driver.Release{r})[0]
 		switch {
 		case errors.Is(err, driver.ErrLost) && tried:
 			return nil
 		case errors.Is(err, driver.ErrLost):
-			t.Fatalf("%s was lost before its release", c.ID)
+			t.Fatalf("%s was lost before its release", r.ID)
 		}
 		tried = true
 		return err
@@ -283,13 +289,13 @@ func TestReleaseOfAnothers(t *testing.T) {
 	claim := exclusive("key", "mine")
 	granted(t, a, claim)
 	by.hold(all)
-	by.unheard(t, func(ctx context.Context) error { return b.Release(ctx, []driver.Claim{claim})[0] })
+	by.unheard(t, func(ctx context.Context) error { return b.Release(ctx, []driver.Release{{Claim: claim.Claim}})[0] })
 	by.hold(nil)
 	for _, s := range []*etcdlock.Store{b, a} { // b once it has ended the release
-		eventually(t, "renewal", func() error { return s.Renew(t.Context(), []driver.Claim{claim})[0] })
+		eventually(t, "renewal", func() error { return renew(t.Context(), s, claim.Claim) })
 	}
-	release(t, b, claim)
-	if err := answered(t, func(ctx context.Context) error { return a.Renew(ctx, []driver.Claim{claim})[0] }); !errors.Is(err, driver.ErrLost) {
+	release(t, b, claim.Claim)
+	if err := answered(t, func(ctx context.Context) error { return renew(ctx, a, claim.Claim) }); !errors.Is(err, driver.ErrLost) {
 		t.Errorf("renewal after its release: %v", err)
 	}
 	granted(t, a, exclusive("key", "next"))
@@ -303,10 +309,11 @@ func TestLeft(t *testing.T) {
 	c := admin(t, shared.Addr())
 	a, by, prefix := couriered(t)
 	b := openStore(t, shared.URL()+"?prefix="+prefix)
-	claim, last := exclusive("key", "mine"), exclusive("key", "mine")
+	claim := exclusive("key", "mine")
+	last := driver.Renewal{Claim: claim.Claim, Leave: true}
 	token := granted(t, a, claim).Fence
-	last.TTL, last.Leave = 2*time.Minute, true
-	eventually(t, "last renewal", func() error { return a.Renew(t.Context(), []driver.Claim{last})[0] })
+	last.TTL = 2 * time.Minute
+	eventually(t, "last renewal", func() error { return a.Renew(t.Context(), []driver.Renewal{last})[0] })
 	as := under(t, c, prefix+"claims/").Kvs[0].String()
 	same := func(after string) {
 		t.Helper()
@@ -318,15 +325,15 @@ func TestLeft(t *testing.T) {
 		if g := granted(t, s, claim); g.Fence != token || g.TTL <= 0 || g.TTL > claim.TTL {
 			t.Errorf("%s store grants %+v", name, g)
 		}
-		eventually(t, "renewal", func() error { return s.Renew(t.Context(), []driver.Claim{claim})[0] })
+		eventually(t, "renewal", func() error { return renew(t.Context(), s, claim.Claim) })
 		same("renewal by " + name)
 		refused(t, s, exclusive("key", "other"))
 	}
 	by.hold(all)
-	by.unheard(t, func(ctx context.Context) error { return a.Release(ctx, []driver.Claim{claim})[0] })
+	by.unheard(t, func(ctx context.Context) error { return a.Release(ctx, []driver.Release{{Claim: claim.Claim}})[0] })
 	by.hold(nil)
-	eventually(t, "end of the release", func() error { return a.Renew(t.Context(), []driver.Claim{claim})[0] })
+	eventually(t, "end of the release", func() error { return renew(t.Context(), a, claim.Claim) })
 	same("a release that failed")
-	release(t, b, claim)
+	release(t, b, claim.Claim)
 	granted(t, b, exclusive("key", "next"))
 }

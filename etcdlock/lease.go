@@ -250,7 +250,7 @@ func (s *Store) lose(l *lease, err error) {
 	}
 	s.mu.Unlock()
 	for _, c := range lost {
-		s.tell(c.Key, c.ID, why)
+		s.losses.Tell(c.Key, c.ID, why)
 	}
 }
 

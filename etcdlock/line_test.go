@@ -112,7 +112,7 @@ func TestEndedMeanwhile(t *testing.T) {
 	t.Parallel()
 	s := must.Get(New(&clientv3.Client{}, nil))
 	s.Close() // Nothing is removed before the test has looked.
-	a := ask{Claim: driver.Claim{ID: "c", Key: "key", Weight: 1, Limit: 1, TTL: time.Minute}, Store: s}
+	a := ask{Ask: driver.Ask{Claim: driver.Claim{ID: "c", Key: "key", Weight: 1, Limit: 1, TTL: time.Minute}}, Store: s}
 	a.lease = &lease{ttl: time.Hour, heard: s.now()}
 	a.entered = s.enter(a.Claim, a.lease)
 	a.name = a.entered.name
@@ -134,12 +134,12 @@ func TestRunsOut(t *testing.T) {
 	s := must.Get(New(&clientv3.Client{}, nil))
 	s.Close() // Nothing is removed before the test has looked.
 	var told []string
-	s.notices[&notice{func(key, id string, err error) {
+	s.Notify(func(key, id string, err error) {
 		if key != "key" || !errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrBroken) {
 			t.Errorf("told that %s of %s is over: %v", id, key, err)
 		}
 		told = append(told, id)
-	}}] = true
+	})
 	for id, until := range map[string]time.Time{"over": s.now(), "stands": s.now().Add(time.Hour)} {
 		s.mu.Lock()
 		s.stand(s.enter(driver.Claim{ID: id, Key: "key"}, nil), until)

@@ -17,10 +17,10 @@ func TestIdleLogin(t *testing.T) {
 	protect(t, e.Addr())
 	s := openStore(t, "etcd://locks:secret@"+e.Addr())
 	<-time.After(4 * time.Second) // It expires meanwhile.
-	c := exclusive("key", "id")
-	g := servers.Insist(t, func(ctx context.Context) (driver.Grant, error) { return s.Acquire(ctx, c) })
+	a := exclusive("key", "id")
+	g := servers.Insist(t, func(ctx context.Context) (driver.Grant, error) { return s.Acquire(ctx, a) })
 	if !g.OK {
 		t.Fatalf("%+v", g)
 	}
-	release(t, s, c)
+	release(t, s, a.Claim)
 }

@@ -82,7 +82,7 @@ func (a *ask) put(l *lease, phase int64) clientv3.Op {
 
 // place returns the claim as stored in etcd after its creation.
 func (a *ask) place(rev int64, l *lease) place {
-	c := claim{Claim: a.Claim, since: time.Now().UnixMicro(), span: span(a.Claim)}
+	c := claim{Claim: a.Claim, since: time.Now().UnixMicro(), span: span(a.Ask)}
 	return place{record: a.record(&c), name: a.name, rev: rev, mod: rev, lease: l.id}
 }
 

@@ -52,7 +52,7 @@ func TestLeaseRevoked(t *testing.T) {
 	})()
 	short, other, long := exclusive("short", "short"), exclusive("other", "other"), exclusive("long", "long")
 	long.TTL = time.Hour
-	for _, claim := range []driver.Claim{short, other, long} {
+	for _, claim := range []driver.Ask{short, other, long} {
 		granted(t, s, claim)
 	}
 	on := make(map[string]clientv3.LeaseID)
@@ -76,7 +76,7 @@ func TestLeaseRevoked(t *testing.T) {
 	}
 	var errs []error
 	servers.Until(t, "an answer for the claim that stands", func() bool {
-		errs = s.Renew(t.Context(), []driver.Claim{short, other, long})
+		errs = s.Renew(t.Context(), []driver.Renewal{{Claim: short.Claim}, {Claim: other.Claim}, {Claim: long.Claim}})
 		return !errors.Is(errs[2], context.DeadlineExceeded)
 	})
 	if !told["short"] || !told["other"] || !errors.Is(errs[0], driver.ErrLost) || !errors.Is(errs[1], driver.ErrLost) || errs[2] != nil {
@@ -84,9 +84,8 @@ func TestLeaseRevoked(t *testing.T) {
 	}
 	next := exclusive("short", "next")
 	granted(t, s, next) // under a new lease
-	for _, claim := range []driver.Claim{next, long} {
-		release(t, s, claim)
-	}
+	release(t, s, next.Claim)
+	release(t, s, long.Claim)
 }
 
 // TestDeletedByHand: the holder learns of it when it renews, and what it then
@@ -105,13 +104,13 @@ func TestDeletedByHand(t *testing.T) {
 	if second := granted(t, other, next); second.Fence <= first.Fence {
 		t.Errorf("token %d after %d", second.Fence, first.Fence)
 	}
-	if err := answered(t, func(ctx context.Context) error { return s.Renew(ctx, []driver.Claim{holder})[0] }); !errors.Is(err, driver.ErrLost) {
+	if err := answered(t, func(ctx context.Context) error { return renew(ctx, s, holder.Claim) }); !errors.Is(err, driver.ErrLost) {
 		t.Errorf("renewal says %v, want ErrLost", err)
 	}
-	if err := answered(t, func(ctx context.Context) error { return s.Release(ctx, []driver.Claim{holder})[0] }); !errors.Is(err, driver.ErrLost) {
+	if err := answered(t, func(ctx context.Context) error { return s.Release(ctx, []driver.Release{{Claim: holder.Claim}})[0] }); !errors.Is(err, driver.ErrLost) {
 		t.Errorf("release says %v, want ErrLost", err)
 	}
-	if err := answered(t, func(ctx context.Context) error { return other.Renew(ctx, []driver.Claim{next})[0] }); err != nil {
+	if err := answered(t, func(ctx context.Context) error { return renew(ctx, other, next.Claim) }); err != nil {
 		t.Errorf("the next one: %v", err)
 	}
 }
@@ -127,7 +126,7 @@ func TestFolderDeleted(t *testing.T) {
 		granted(t, a, exclusive("key", "holder"))
 		wakes := make(chan driver.Grant, 8)
 		for _, id := range []string{"first", "second"} {
-			defer watch(t, b, waiting("key", id), func(g driver.Grant) { wakes <- g })()
+			defer watch(t, b, waiting("key", id).Claim, func(g driver.Grant) { wakes <- g })()
 		}
 		t.begin()
 		for _, id := range []string{"first", "second"} {
@@ -175,17 +174,17 @@ func TestWrittenAnew(t *testing.T) {
 		return kv.Lease
 	}
 	was := write()
-	eventually(t, "renewal", func() error { return s.Renew(t.Context(), []driver.Claim{holder})[0] })
+	eventually(t, "renewal", func() error { return renew(t.Context(), s, holder.Claim) })
 	if kv := only(t, c, prefix+"claims/"); kv.Lease != was {
 		t.Errorf("after a renewal it is under lease %x, want %x", kv.Lease, was)
 	}
 	for _, long := range []bool{true, false} {
 		write()
-		if holder.TTL = 15 * time.Second; long {
-			holder.TTL = time.Minute
+		r := driver.Renewal{Claim: holder.Claim, Leave: !long}
+		if r.TTL = 15 * time.Second; long {
+			r.TTL = time.Minute
 		}
-		holder.Leave = !long
-		if err := answered(t, func(ctx context.Context) error { return s.Renew(ctx, []driver.Claim{holder})[0] }); err != nil {
+		if err := answered(t, func(ctx context.Context) error { return s.Renew(ctx, []driver.Renewal{r})[0] }); err != nil {
 			t.Fatal(err)
 		}
 		if kv := only(t, c, prefix+"claims/"); kv.Lease == 0 || strings.Contains(string(kv.Value), "left") == long {

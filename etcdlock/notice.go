@@ -3,21 +3,13 @@ package etcdlock
 import (
 	"context"
 	"strings"
+	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
-
-// A notice waits for lost claims of its Store.
-type notice struct {
-	lost func(key, id string, err error)
-}
-
-// A mailbox is the folder where this Store is notified of its broken claims. A single
-// watch is enough for all claims.
-type mailbox struct{ ready chan struct{} }
 
 // mailLimit is how long an Acquire may wait for the mailbox. If the mailbox takes
 // longer, the owner may learn of a break only at its next renewal.
@@ -26,21 +18,15 @@ const mailLimit = 250 * time.Millisecond
 // Notify implements [driver.Notifier]. The store notifies of claims whose lease has
 // ended, and of claims ended by Break.
 func (s *Store) Notify(lost func(key, id string, err error)) (stop func()) {
-	n := &notice{lost}
+	stop = s.losses.Notify(lost)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.closed {
-		s.notices[n] = true
-		if s.mail == nil {
-			s.mail = &mailbox{make(chan struct{})}
-			s.running.Go(func() { s.collect(s.mail) })
-		}
+	if s.mail == nil && !s.closed {
+		ready := make(chan struct{})
+		s.mail = ready
+		s.running.Go(func() { s.collect(ready) })
 	}
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.notices, n)
-	}
+	return stop
 }
 
 // listen waits until the mailbox is open, if Notify was called.
@@ -52,27 +38,23 @@ func (s *Store) listen(ctx context.Context) {
 		return
 	}
 	select {
-	case <-mail.ready:
+	case <-mail:
 		return
 	default:
 	}
 	ctx, cancel := context.WithTimeout(ctx, mailLimit)
 	defer cancel()
 	select {
-	case <-mail.ready:
+	case <-mail:
 	case <-ctx.Done():
 	}
 }
 
-// collect handles the notifications in the mailbox.
-func (s *Store) collect(m *mailbox) {
-	open := false
-	s.watch(s.ctx, s.names.post(s.id), nil, func(int64) {
-		if !open {
-			open = true
-			close(m.ready)
-		}
-	}, func(events []*clientv3.Event) {
+// collect handles the notifications in the mailbox, the folder where this Store is
+// notified of its broken claims. A single watch is enough for all claims.
+func (s *Store) collect(ready chan struct{}) {
+	open := sync.OnceFunc(func() { close(ready) })
+	s.watch(s.ctx, s.names.post(s.id), nil, func(int64) { open() }, func(events []*clientv3.Event) {
 		for _, e := range events {
 			if e.Type == clientv3.EventTypePut {
 				s.broken(strings.TrimPrefix(string(e.Kv.Key), s.names.post(s.id)))
@@ -97,18 +79,5 @@ func (s *Store) broken(letter string) {
 	key, id := c.Key, c.ID
 	s.condemn(c)
 	s.mu.Unlock()
-	s.tell(key, id, driver.ErrBroken)
-}
-
-// tell notifies every notice of an ended claim.
-func (s *Store) tell(key, id string, err error) {
-	s.mu.Lock()
-	var told []*notice
-	for n := range s.notices {
-		told = append(told, n)
-	}
-	s.mu.Unlock()
-	for _, n := range told {
-		n.lost(key, id, err)
-	}
+	s.losses.Tell(key, id, driver.ErrBroken)
 }

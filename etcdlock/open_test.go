@@ -129,16 +129,16 @@ func TestLoginExpires(t *testing.T) {
 		first := granted(t, a, holder)
 		refused(t, b, waiter)
 		wakes := make(chan driver.Grant, 8)
-		stop := watch(t, b, waiter, func(g driver.Grant) { wakes <- g })
+		stop := watch(t, b, waiter.Claim, func(g driver.Grant) { wakes <- g })
 		<-time.After(4 * time.Second) // All tokens expire meanwhile.
 		refused(t, b, waiter)         // with a new one, while the watch has the old one
-		eventually(t, "renewal", func() error { return a.Renew(t.Context(), []driver.Claim{holder})[0] })
+		eventually(t, "renewal", func() error { return renew(t.Context(), a, holder.Claim) })
 		waits := time.Now()
 		refused(t, b, waiter)
 		for len(wakes) > 0 {
 			<-wakes // It may have lost its place before.
 		}
-		release(t, a, holder)
+		release(t, a, holder.Claim)
 		select {
 		case g := <-wakes:
 			if g.OK && g.Fence <= first.Fence {
@@ -153,7 +153,7 @@ func TestLoginExpires(t *testing.T) {
 		stop()
 		eventually(t, "release", func() error {
 			grantedAtLast(t, b, waiter) // What was pushed may have run out.
-			return b.Release(t.Context(), []driver.Claim{waiter})[0]
+			return b.Release(t.Context(), []driver.Release{{Claim: waiter.Claim}})[0]
 		})
 	}
 }
@@ -166,7 +166,7 @@ func TestWatchAfterLogin(t *testing.T) {
 	protect(t, e.Addr())
 	s := openStore(t, "etcd://locks:secret@"+e.Addr())
 	eventually(t, "watch", func() error {
-		stop, err := s.Watch(t.Context(), waiting("one", "id"), func(driver.Grant) {})
+		stop, err := s.Watch(t.Context(), waiting("one", "id").Claim, func(driver.Grant) {})
 		if err == nil {
 			t.Cleanup(stop)
 		}
@@ -177,7 +177,7 @@ func TestWatchAfterLogin(t *testing.T) {
 		if _, err := s.Acquire(t.Context(), exclusive("else", "id")); err != nil { // with a new token
 			return err
 		}
-		stop, err := s.Watch(t.Context(), waiting("two", "id"), func(driver.Grant) {})
+		stop, err := s.Watch(t.Context(), waiting("two", "id").Claim, func(driver.Grant) {})
 		if err == nil {
 			stop()
 		}
@@ -227,18 +227,20 @@ func TestHungServer(t *testing.T) {
 	for name, call := range map[string]func(context.Context) error{
 		"Acquire": func(ctx context.Context) error { _, err := s.Acquire(ctx, waiting("key", "id")); return err },
 		"new lease": func(ctx context.Context) error {
-			c := exclusive("new", "id")
-			c.TTL = time.Hour
-			_, err := s.Acquire(ctx, c)
+			a := exclusive("new", "id")
+			a.TTL = time.Hour
+			_, err := s.Acquire(ctx, a)
 			return err
 		},
-		"Renew": func(ctx context.Context) error { return s.Renew(ctx, []driver.Claim{exclusive("key", "holder")})[0] },
+		"Renew": func(ctx context.Context) error { return renew(ctx, s, exclusive("key", "holder").Claim) },
 		"Release": func(ctx context.Context) error {
-			return s.Release(ctx, []driver.Claim{exclusive("key 2", "released")})[0]
+			return s.Release(ctx, []driver.Release{{Claim: exclusive("key 2", "released").Claim}})[0]
 		},
-		"Release all": func(ctx context.Context) error { return s.Release(ctx, []driver.Claim{exclusive("key", "else")})[0] },
+		"Release all": func(ctx context.Context) error {
+			return s.Release(ctx, []driver.Release{{Claim: exclusive("key", "else").Claim}})[0]
+		},
 		"Watch": func(ctx context.Context) error {
-			_, err := s.Watch(ctx, waiting("key", "id"), func(driver.Grant) {})
+			_, err := s.Watch(ctx, waiting("key", "id").Claim, func(driver.Grant) {})
 			return err
 		},
 		"Holders": func(ctx context.Context) error { _, err := s.Holders(ctx, "key"); return err },

@@ -8,7 +8,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
-	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
@@ -19,8 +18,8 @@ func TestNewPassword(t *testing.T) {
 	e := servers.StartEtcd(t, cheap...)
 	protect(t, e.Addr())
 	s := openStore(t, "etcd://locks:secret@"+e.Addr())
-	c := exclusive("key", "id")
-	granted(t, s, c)
+	a := exclusive("key", "id")
+	granted(t, s, a)
 	eventually(t, "new password", func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), patience/3)
 		defer cancel()
@@ -33,7 +32,7 @@ func TestNewPassword(t *testing.T) {
 		return err
 	})
 	eventually(t, "refusal of the old password", func() error {
-		err := s.Renew(t.Context(), []driver.Claim{c})[0]
+		err := renew(t.Context(), s, a.Claim)
 		switch {
 		case err == nil:
 			t.Error("the old password is taken")

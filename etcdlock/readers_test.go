@@ -21,21 +21,21 @@ func TestReadersMeet(t *testing.T) {
 	a, b := openStore(t, shared.URL()), openStore(t, shared.URL())
 	inTime(t, func(t *scene) {
 		key := rand.Text()
-		reader := func(id string) driver.Claim {
-			c := waiting(key, id+key)
-			c.Weight = 1
-			return c
+		reader := func(id string) driver.Ask {
+			a := waiting(key, id+key)
+			a.Weight = 1
+			return a
 		}
 		phase := granted(t, a, reader("first")).Fence
 		wakes := make(chan driver.Grant, 8)
-		defer watch(t, b, reader("third"), func(g driver.Grant) { wakes <- g })()
+		defer watch(t, b, reader("third").Claim, func(g driver.Grant) { wakes <- g })()
 		t.begin()
 		writer := waiting(key, "writer"+key)
 		refused(t, a, writer)
 		for _, id := range []string{"second", "third"} {
 			refused(t, b, reader(id))
 		}
-		release(t, a, writer)
+		release(t, a, writer.Claim)
 		select {
 		case <-wakes:
 		case <-time.After(aWhile):
@@ -50,12 +50,12 @@ func TestReadersMeet(t *testing.T) {
 		same(b, "third") // before the one before it has asked
 		same(b, "second")
 		same(a, "fourth")
-		release(t, a, reader("first"))
-		release(t, b, reader("second"))
-		release(t, b, reader("third"))
+		release(t, a, reader("first").Claim)
+		release(t, b, reader("second").Claim)
+		release(t, b, reader("third").Claim)
 		same(b, "fifth")
-		release(t, a, reader("fourth"))
-		release(t, b, reader("fifth"))
+		release(t, a, reader("fourth").Claim)
+		release(t, b, reader("fifth").Claim)
 		if g := granted(t, a, exclusive(key, "next writer"+key)); g.Fence <= phase {
 			t.Errorf("a writer has token %d after %d", g.Fence, phase)
 		}
@@ -113,7 +113,7 @@ type meeting struct {
 }
 
 func (m *meeting) claim(id string) driver.Claim {
-	c := waiting(m.key, id+m.key)
+	c := waiting(m.key, id+m.key).Claim
 	if id != "writer" {
 		c.Weight = 1
 	}
@@ -158,13 +158,13 @@ func (m *meeting) end(id string) {
 	m.mu.Lock()
 	m.ended[id] = true
 	m.mu.Unlock()
-	if err := m.b.Release(m.Context(), []driver.Claim{m.claim(id)})[0]; err != nil {
+	if err := m.b.Release(m.Context(), []driver.Release{{Claim: m.claim(id)}})[0]; err != nil {
 		m.Errorf("release of %s: %v", id, err)
 	}
 }
 
 func (m *meeting) ask(s driver.Store, id string) bool {
-	g := asked(m, s, m.claim(id))
+	g := asked(m, s, driver.Ask{Claim: m.claim(id), Wait: true, Span: 1})
 	m.granted(id, g)
 	return g.OK
 }

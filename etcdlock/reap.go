@@ -68,7 +68,7 @@ func (s *Store) expire() (next time.Duration) {
 	next = s.armed.Sub(now)
 	s.mu.Unlock()
 	for _, c := range over {
-		s.tell(c.Key, c.ID, errRanOut)
+		s.losses.Tell(c.Key, c.ID, errRanOut)
 	}
 	return next
 }
@@ -92,7 +92,7 @@ func (s *Store) remove(some []*claim) error {
 	all := make([]*removal, len(some))
 	s.mu.Lock()
 	for i, c := range some {
-		all[i] = &removal{key: c.Key, id: c.ID, bury: c.loose, spare: stays}
+		all[i] = &removal{Release: driver.Release{Claim: c.Claim, Late: c.loose}, spare: stays}
 	}
 	s.mu.Unlock()
 	s.erase(ctx, all)

@@ -66,9 +66,9 @@ func TestManyRunOut(t *testing.T) {
 	g := new(gate)
 	s, prefix := intercepted(t, g.carry)
 	for n := range many {
-		c := exclusive(fmt.Sprint("key", n), fmt.Sprint("claim", n))
-		c.TTL = brief
-		asked(t, s, c)
+		a := exclusive(fmt.Sprint("key", n), fmt.Sprint("claim", n))
+		a.TTL = brief
+		asked(t, s, a)
 	}
 	eventually(t, "removal of all at once", func() error {
 		g.mu.Lock()
@@ -99,11 +99,10 @@ func TestManyAreReleased(t *testing.T) {
 		}
 		return invoke(ctx, method, req, reply, conn, opts...)
 	})
-	var some []driver.Claim
+	var some []driver.Release
 	for n := range 40 {
-		c := exclusive(fmt.Sprint("key", n%4), fmt.Sprint("claim", n))
-		c.Late = true
-		some = append(some, c)
+		c := exclusive(fmt.Sprint("key", n%4), fmt.Sprint("claim", n)).Claim
+		some = append(some, driver.Release{Claim: c, Late: true})
 	}
 	other := must.Get(etcdlock.New(admin(t, shared.Addr()), &etcdlock.Options{Prefix: prefix}))
 	defer other.Close()
@@ -122,15 +121,15 @@ func TestManyAreReleased(t *testing.T) {
 		t.Errorf("%d requests for %d claims", n, len(some))
 	}
 	var again sync.WaitGroup
-	for _, c := range some {
+	for _, r := range some {
 		again.Go(func() {
-			g, err := other.Acquire(t.Context(), c)
+			g, err := other.Acquire(t.Context(), driver.Ask{Claim: r.Claim, Span: 1})
 			switch {
 			case !g.OK:
 			case time.Since(began) < 10*time.Second:
-				t.Errorf("%s came back: %v, %v", c.ID, g, err)
+				t.Errorf("%s came back: %v, %v", r.ID, g, err)
 			default: // Etcd need not know of its end any longer.
-				unproved.Logf(t, "%s came back after %v", c.ID, time.Since(began))
+				unproved.Logf(t, "%s came back after %v", r.ID, time.Since(began))
 			}
 		})
 	}
@@ -146,9 +145,9 @@ func TestReapsBesideWhatIsForeign(t *testing.T) {
 	})
 	c := admin(t, shared.Addr())
 	for _, key := range []string{"spoiled", "sound"} {
-		c := exclusive(key, "in "+key)
-		c.TTL = brief
-		grantedAtLast(t, s, c)
+		a := exclusive(key, "in "+key)
+		a.TTL = brief
+		grantedAtLast(t, s, a)
 	}
 	if _, err := c.Put(t.Context(), prefix+"claims/spoiled/0", "no claim"); err != nil {
 		t.Fatal(err)

@@ -14,14 +14,14 @@ import (
 )
 
 // Release implements [driver.Store].
-func (s *Store) Release(ctx context.Context, cs []driver.Claim) []error {
+func (s *Store) Release(ctx context.Context, rs []driver.Release) []error {
 	if err := cmp.Or(s.usable(), ctx.Err()); err != nil {
-		return certain(slices.Repeat([]error{err}, len(cs)))
+		return certain(slices.Repeat([]error{err}, len(rs)))
 	}
 	ctx, cancel := limited(ctx)
 	defer cancel()
-	errs := make([]error, len(cs))
-	known, others := s.retire(cs)
+	errs := make([]error, len(rs))
+	known, others := s.retire(rs)
 	if len(known) == 1 && len(others) == 0 { // the usual case
 		s.release(ctx, known, errs)
 		return certain(errs)
@@ -37,29 +37,28 @@ func (s *Store) Release(ctx context.Context, cs []driver.Claim) []error {
 
 // A release is the end of a single claim.
 type release struct {
-	driver.Claim
+	driver.Release
 	i    int    // index among the claims released together
 	ours *claim // nil if the claim is not in the table
 	name string
 	rev  int64
-	bury bool // write a tomb for the id
 }
 
 // retire ends claims in the table, so that nothing renews them. known are the claims
 // whose state in etcd is known.
-func (s *Store) retire(cs []driver.Claim) (known, others []release) {
+func (s *Store) retire(rs []driver.Release) (known, others []release) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i, c := range cs {
-		r := release{Claim: c, i: i, ours: s.table[c.ID], bury: c.Late}
+	for i, r := range rs {
+		r := release{Release: r, i: i, ours: s.table[r.ID]}
 		if r.ours == nil {
 			others = append(others, r)
 			continue
 		}
 		sure := r.ours.state == held || r.ours.state == waiting
 		s.end(r.ours)
-		r.ours.loose = r.ours.loose || c.Late
-		r.name, r.rev, r.bury = r.ours.name, r.ours.rev, r.ours.loose
+		r.ours.loose = r.ours.loose || r.Late
+		r.name, r.rev, r.Late = r.ours.name, r.ours.rev, r.ours.loose
 		if sure {
 			known = append(known, r)
 		} else {
@@ -77,9 +76,9 @@ func (s *Store) release(ctx context.Context, some []release, errs []error) {
 	for _, r := range some {
 		is := clientv3.Compare(clientv3.CreateRevision(r.name), "=", r.rev)
 		ops = append(ops, clientv3.OpTxn([]clientv3.Cmp{is}, []clientv3.Op{clientv3.OpDelete(r.name)}, nil))
-		if r.bury && err == nil {
+		if r.Late && err == nil {
 			var tomb clientv3.Op
-			tomb, err = s.bury(ctx, r.ID, released)
+			tomb, err = s.bury(ctx, r.ID)
 			tombs = append(tombs, tomb)
 		}
 	}
@@ -110,7 +109,7 @@ func (s *Store) release(ctx context.Context, some []release, errs []error) {
 func (s *Store) find(ctx context.Context, some []release, errs []error) {
 	all := make([]*removal, len(some))
 	for i, r := range some {
-		all[i] = &removal{key: r.Key, id: r.ID, bury: r.bury}
+		all[i] = &removal{Release: r.Release}
 	}
 	s.erase(ctx, all)
 	s.mu.Lock()

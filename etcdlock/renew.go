@@ -20,27 +20,27 @@ const batch = 100
 
 // Renew implements [driver.Store]. Claims that keep their lease cost one read per
 // hundred claims. The lease is kept alive once for all claims.
-func (s *Store) Renew(ctx context.Context, cs []driver.Claim) []error {
+func (s *Store) Renew(ctx context.Context, rs []driver.Renewal) []error {
 	if err := cmp.Or(s.usable(), ctx.Err()); err != nil {
-		return certain(slices.Repeat([]error{err}, len(cs)))
+		return certain(slices.Repeat([]error{err}, len(rs)))
 	}
 	ctx, cancel := limited(ctx)
 	defer cancel()
-	errs, began := make([]error, len(cs)), s.now()
+	errs, began := make([]error, len(rs)), s.now()
 	var stay []int
 	var others sync.WaitGroup
-	for i, c := range cs {
-		switch l := s.place(c, began); {
-		case c.Fence != 0:
+	for i, r := range rs {
+		switch l := s.place(r.Claim, began); {
+		case r.Fence != 0:
 			errs[i] = errRaise
-		case l == nil || c.Leave:
-			others.Go(func() { errs[i] = s.renew(ctx, c, began) })
+		case l == nil || r.Leave:
+			others.Go(func() { errs[i] = s.renew(ctx, r, began) })
 		default:
 			stay = append(stay, i)
 		}
 	}
 	for some := range slices.Chunk(stay, batch) {
-		others.Go(func() { s.prolong(ctx, cs, errs, some, began) })
+		others.Go(func() { s.prolong(ctx, rs, errs, some, began) })
 	}
 	others.Wait()
 	return certain(errs)
@@ -59,16 +59,16 @@ func (s *Store) place(c driver.Claim, now time.Time) *lease {
 }
 
 // prolong renews holding claims without a change of the lease.
-func (s *Store) prolong(ctx context.Context, cs []driver.Claim, errs []error, some []int, began time.Time) {
+func (s *Store) prolong(ctx context.Context, rs []driver.Renewal, errs []error, some []int, began time.Time) {
 	var look []clientv3.Op
 	fail := func(err error) {
 		for _, i := range some {
 			errs[i] = err
 		}
 	}
-	names := s.namesOf(cs, some)
+	names := s.namesOf(rs, some)
 	for n, i := range some {
-		if _, err := s.cover(ctx, cs[i].TTL, began.Add(cs[i].TTL)); err != nil {
+		if _, err := s.cover(ctx, rs[i].TTL, began.Add(rs[i].TTL)); err != nil {
 			fail(err)
 			return
 		}
@@ -81,20 +81,20 @@ func (s *Store) prolong(ctx context.Context, cs []driver.Claim, errs []error, so
 	}
 	for n, i := range some {
 		if kvs := a.kvs(n).Kvs; len(kvs) > 0 {
-			errs[i] = s.prolonged(cs[i], began, kvs[0].CreateRevision, clientv3.LeaseID(kvs[0].Lease))
+			errs[i] = s.prolonged(rs[i].Claim, began, kvs[0].CreateRevision, clientv3.LeaseID(kvs[0].Lease))
 		} else {
-			errs[i] = s.gone(ctx, cs[i])
+			errs[i] = s.gone(ctx, rs[i].Claim)
 		}
 	}
 }
 
 // namesOf returns the names of claims that were in the table a moment ago.
-func (s *Store) namesOf(cs []driver.Claim, some []int) (names []string) {
+func (s *Store) namesOf(rs []driver.Renewal, some []int) (names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, i := range some {
-		name := s.names.folder(cs[i].Key) // a missing key
-		if c := s.table[cs[i].ID]; c != nil {
+		name := s.names.folder(rs[i].Key) // a missing key
+		if c := s.table[rs[i].ID]; c != nil {
 			name = c.name
 		}
 		names = append(names, name)
@@ -112,9 +112,7 @@ func (s *Store) prolonged(c driver.Claim, began time.Time, rev int64, on clientv
 	defer s.mu.Unlock()
 	e := s.table[c.ID]
 	switch {
-	case e == nil || e.state == ending:
-		return driver.ErrLost
-	case e.rev != rev || e.state != held:
+	case e == nil || e.state != held || e.rev != rev:
 		return driver.ErrLost
 	case e.lease == nil || e.lease.id != on:
 		e.astray = true // The next renewal moves the claim to the right lease.
@@ -142,16 +140,16 @@ func (s *Store) gone(ctx context.Context, c driver.Claim) error {
 }
 
 // renew renews a single claim that needs a write.
-func (s *Store) renew(ctx context.Context, c driver.Claim, began time.Time) error {
-	switch err := s.adopt(ctx, c, began); {
+func (s *Store) renew(ctx context.Context, r driver.Renewal, began time.Time) error {
+	switch err := s.adopt(ctx, r.Claim, began); {
 	case errors.Is(err, errLeft):
 		return nil
 	case err != nil:
 		return err
-	case c.Leave:
-		return s.bequeath(ctx, c)
+	case r.Leave:
+		return s.bequeath(ctx, r.Claim)
 	}
-	return s.extend(ctx, c, began)
+	return s.extend(ctx, r.Claim, began)
 }
 
 // extend lets a holding claim stand for its TTL, under the lease for holders. The claim
@@ -170,7 +168,7 @@ func (s *Store) extend(ctx context.Context, c driver.Claim, began time.Time) err
 	if !e.until.After(s.now()) {
 		s.condemn(e)
 		s.mu.Unlock()
-		s.tell(c.Key, c.ID, errRanOut)
+		s.losses.Tell(c.Key, c.ID, errRanOut)
 		return driver.ErrLost
 	}
 	s.stand(e, later(e.until, began.Add(c.TTL)))
@@ -228,6 +226,7 @@ func (s *Store) adopt(ctx context.Context, c driver.Claim, began time.Time) erro
 	defer s.mu.Unlock()
 	if e = s.table[c.ID]; e == nil {
 		e = s.enter(c, nil)
+		e.span = v.line[i].Span
 		s.stand(e, began.Add(c.TTL))
 	}
 	if e.state == ending || !s.learn(e, v, i) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/boottime"
+	"github.com/holdfast-go/holdfast/internal/callbacks"
 )
 
 // DefaultPrefix precedes all keys of a Store in etcd, unless Options.Prefix is set.
@@ -58,6 +59,7 @@ type Store struct {
 	cancel  context.CancelCauseFunc
 	running sync.WaitGroup
 	kick    chan struct{} // wakes the reaper
+	losses  callbacks.Losses
 
 	mu       sync.Mutex
 	closed   bool
@@ -69,8 +71,7 @@ type Store struct {
 	dying    []*claim  // claims to be removed from etcd by the reaper, the longest waiting first
 	leases   map[int64]*lease
 	folders  map[string]*folder
-	mail     *mailbox // nil before the first Notify
-	notices  map[*notice]bool
+	mail     chan struct{} // closed when the mailbox is open; nil before the first Notify
 }
 
 var (
@@ -105,7 +106,6 @@ func New(client *clientv3.Client, opts *Options) (*Store, error) {
 		named:   make(map[string]*claim),
 		leases:  make(map[int64]*lease),
 		folders: make(map[string]*folder),
-		notices: make(map[*notice]bool),
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	s.running.Go(s.reap)
@@ -129,13 +129,13 @@ func (s *Store) usable() error {
 }
 
 // check refuses claims the Store cannot keep.
-func check(c driver.Claim) error {
+func check(a driver.Ask) error {
 	switch {
-	case c.Weight < 1 || c.Weight > c.Limit || c.Limit > driver.MaxWeight:
-		return fmt.Errorf("%w: weight %d of %d (want a weight from 1 to the limit, a limit up to %d)", driver.ErrInvalid, c.Weight, c.Limit, int64(driver.MaxWeight))
-	case c.TTL < MinTTL:
-		return fmt.Errorf("%w: a TTL of %v is shorter than %v, the least for etcd", driver.ErrInvalid, c.TTL, MinTTL)
-	case c.Fence != 0:
+	case a.Weight < 1 || a.Weight > a.Limit || a.Limit > driver.MaxWeight:
+		return fmt.Errorf("%w: weight %d of %d (want a weight from 1 to the limit, a limit up to %d)", driver.ErrInvalid, a.Weight, a.Limit, int64(driver.MaxWeight))
+	case a.TTL < MinTTL:
+		return fmt.Errorf("%w: a TTL of %v is shorter than %v, the least for etcd", driver.ErrInvalid, a.TTL, MinTTL)
+	case a.Fence != 0:
 		return errRaise
 	}
 	return nil

@@ -22,14 +22,14 @@ type tombs struct {
 	lease *lease        // guarded by turn
 }
 
-// bury returns the operation that writes a tomb for an id. The tomb lasts at least ten
+// bury returns the operation that writes a tomb for the id of a released claim. The tomb lasts at least ten
 // seconds and at most twenty.
-func (s *Store) bury(ctx context.Context, id, why string) (clientv3.Op, error) {
+func (s *Store) bury(ctx context.Context, id string) (clientv3.Op, error) {
 	l, err := s.grave(ctx)
 	if err != nil {
 		return clientv3.Op{}, err
 	}
-	return clientv3.OpPut(s.names.tomb(id), why, clientv3.WithLease(l)), nil
+	return clientv3.OpPut(s.names.tomb(id), released, clientv3.WithLease(l)), nil
 }
 
 func (s *Store) grave(ctx context.Context) (clientv3.LeaseID, error) {

@@ -4,25 +4,28 @@ import (
 	"context"
 	"maps"
 	"strconv"
+	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/metadata"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/callbacks"
 	"github.com/holdfast-go/holdfast/internal/silence"
 )
 
 // A folder is what a Store learns of the claims on a key: which claims leave. The
 // waiting claims of the Store on the key share the folder. The watches of all folders
-// share one stream. The fields except ready are guarded by Store.mu.
+// share one stream. The fields except ready and wakes are guarded by Store.mu.
 type folder struct {
 	key     string
 	ready   chan struct{} // closed when etcd has confirmed the watch
 	cancel  context.CancelFunc
 	users   int
-	linger  *time.Timer                 // ends the watch; nil while there are users
-	wakeups map[string]map[*wakeup]bool // by the id of the claim
+	linger  *time.Timer     // ends the watch; nil while there are users
+	watched map[string]bool // ids of the claims that wakes has functions for
+	wakes   callbacks.Wakes // by the id of the claim
 
 	// looks is the number of requests on their way that read the queue. left contains
 	// the claims that have left meanwhile and since, because the answer may be older.
@@ -66,33 +69,23 @@ func (s *Store) Watch(ctx context.Context, c driver.Claim, wake func(driver.Gran
 	select {
 	case <-f.ready:
 	case <-limited.Done():
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		s.leave(f)
 		return nil, silence.For(ctx, limited.Err(), watchLimit)
 	}
-	w := &wakeup{wake}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if f.wakeups[c.ID] == nil {
-		f.wakeups[c.ID] = make(map[*wakeup]bool, 1)
-	}
-	f.wakeups[c.ID][w] = true
-	return func() { s.unwatch(f, c.ID, w) }, nil
-}
-
-// A wakeup waits until a claim holds, or is worth a new request.
-type wakeup struct{ wake func(driver.Grant) }
-
-func (s *Store) unwatch(f *folder, id string, w *wakeup) {
-	s.mu.Lock()
-	there := f.wakeups[id][w]
-	delete(f.wakeups[id], w)
-	if len(f.wakeups[id]) == 0 {
-		delete(f.wakeups, id)
-	}
-	s.mu.Unlock()
-	if there {
+	remove := f.wakes.Add(c.ID, wake)
+	f.watched[c.ID] = true
+	return sync.OnceFunc(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if remove() {
+			delete(f.watched, c.ID)
+		}
 		s.leave(f)
-	}
+	}), nil
 }
 
 // enlist returns the folder of a key, with a further user.
@@ -105,7 +98,7 @@ func (s *Store) enlist(key string) (*folder, error) {
 	f := s.folders[key]
 	if f == nil {
 		ctx, cancel := context.WithCancel(s.ctx)
-		f = &folder{key: key, ready: make(chan struct{}), cancel: cancel, wakeups: make(map[string]map[*wakeup]bool)}
+		f = &folder{key: key, ready: make(chan struct{}), cancel: cancel, watched: make(map[string]bool)}
 		s.folders[key] = f
 		s.running.Go(func() { s.follow(ctx, f) })
 	}
@@ -117,10 +110,8 @@ func (s *Store) enlist(key string) (*folder, error) {
 	return f, nil
 }
 
-// leave ends what enlist began.
+// leave ends what enlist began. Call it with mu held.
 func (s *Store) leave(f *folder) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if f.users--; f.users > 0 || s.closed {
 		return
 	}
@@ -140,17 +131,13 @@ func (s *Store) leave(f *folder) {
 // events, which etcd sends at once. A watch that begins with past events waits for the
 // next tick of a tenth of a second.
 func (s *Store) follow(ctx context.Context, f *folder) {
-	open := false
+	open := sync.OnceFunc(func() { close(f.ready) })
 	s.watch(ctx, s.names.folder(f.key), []clientv3.OpOption{clientv3.WithFilterPut()}, func(rev int64) {
 		s.mu.Lock()
 		f.since = rev
 		s.mu.Unlock()
-		if !open {
-			open = true
-			close(f.ready)
-			return
-		}
-		s.wake(f) // Waiters may have missed a departure.
+		f.wakes.WakeAll() // Waiters may have missed a departure.
+		open()
 	}, func(events []*clientv3.Event) { s.departed(f, events) })
 }
 
@@ -234,7 +221,7 @@ func (s *Store) departed(f *folder, events []*clientv3.Event) {
 	for _, e := range events {
 		left[string(e.Kv.Key)] = e.Kv.ModRevision
 	}
-	var calls []func()
+	woken := make(map[string]driver.Grant)
 	s.mu.Lock()
 	if f.looks > 0 {
 		if f.left == nil {
@@ -242,17 +229,14 @@ func (s *Store) departed(f *folder, events []*clientv3.Event) {
 		}
 		maps.Copy(f.left, left)
 	}
-	for id, wakeups := range f.wakeups {
-		g, wakes := s.strike(f, s.table[id], left)
-		for w := range wakeups {
-			if wakes {
-				calls = append(calls, func() { w.wake(g) })
-			}
+	for id := range f.watched {
+		if g, wakes := s.strike(f, s.table[id], left); wakes {
+			woken[id] = g
 		}
 	}
 	s.mu.Unlock()
-	for _, call := range calls {
-		call()
+	for id, g := range woken {
+		f.wakes.Wake(id, g)
 	}
 }
 
@@ -284,19 +268,4 @@ func (s *Store) pushed(c *claim) driver.Grant {
 	}
 	s.stand(c, until)
 	return c.granted(until.Sub(c.asked))
-}
-
-// wake lets all waiters of a folder request again.
-func (s *Store) wake(f *folder) {
-	var calls []func(driver.Grant)
-	s.mu.Lock()
-	for _, wakeups := range f.wakeups {
-		for w := range wakeups {
-			calls = append(calls, w.wake)
-		}
-	}
-	s.mu.Unlock()
-	for _, call := range calls {
-		call(driver.Grant{})
-	}
 }

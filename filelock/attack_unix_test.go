@@ -47,14 +47,14 @@ type counter struct {
 	acquires, releases atomic.Int64
 }
 
-func (c *counter) Acquire(ctx context.Context, claim driver.Claim) (driver.Grant, error) {
+func (c *counter) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error) {
 	c.acquires.Add(1)
-	return c.Store.Acquire(ctx, claim)
+	return c.Store.Acquire(ctx, a)
 }
 
-func (c *counter) Release(ctx context.Context, claims []driver.Claim) []error {
+func (c *counter) Release(ctx context.Context, rs []driver.Release) []error {
 	c.releases.Add(1)
-	return c.Store.Release(ctx, claims)
+	return c.Store.Release(ctx, rs)
 }
 
 // refusedAtOnce expects that a Locker tries once for each call, and has nothing to

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/must"
 )
 
@@ -33,13 +32,13 @@ func BenchmarkUncontended(b *testing.B) {
 	defer s.Close()
 	ctx := context.Background()
 	c := exclusive("key")
-	cs := []driver.Claim{c}
+	end := releases(c)
 	b.ReportAllocs()
 	for b.Loop() {
 		if g, err := s.Acquire(ctx, c); err != nil || !g.OK {
 			b.Fatal(g, err)
 		}
-		if errs := s.Release(ctx, cs); errs != nil {
+		if errs := s.Release(ctx, end); errs != nil {
 			b.Fatal(errs)
 		}
 	}

@@ -151,7 +151,7 @@ func TestSectionThatIsBusy(t *testing.T) {
 		defer cancel()
 		errs := make(chan error)
 		for range 2 { // One waits for the file, the other for its turn.
-			go func() { errs <- u.Renew(ctx, []driver.Claim{c})[0] }()
+			go func() { errs <- u.Renew(ctx, renewals(c))[0] }()
 		}
 		named := 0
 		for range 2 {
@@ -175,7 +175,7 @@ func TestSectionThatIsBusy(t *testing.T) {
 // Whoever renews many claims at once must not lose them all to one busy file.
 func TestBusySectionDelaysNoOtherKey(t *testing.T) {
 	u := in(t, t.TempDir(), nil)
-	claims := []driver.Claim{exclusive("busy"), exclusive("one"), exclusive("two")}
+	claims := []driver.Ask{exclusive("busy"), exclusive("one"), exclusive("two")}
 	for _, c := range claims {
 		u.granted(c)
 	}
@@ -188,7 +188,7 @@ func TestBusySectionDelaysNoOtherKey(t *testing.T) {
 	servers.Until(t, "a renewal of the other claims", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond) // The busy file takes all of it.
 		defer cancel()
-		errs := u.Renew(ctx, claims)
+		errs := u.Renew(ctx, renewals(claims...))
 		if len(errs) != 3 || !errors.Is(errs[0], context.DeadlineExceeded) {
 			t.Fatalf("Renew says %v, want that of the busy file to fail", errs)
 		}
@@ -198,7 +198,7 @@ func TestBusySectionDelaysNoOtherKey(t *testing.T) {
 
 func TestFewFilesStayOpen(t *testing.T) {
 	u := in(t, t.TempDir(), nil)
-	var claims []driver.Claim
+	var claims []driver.Ask
 	before := openFiles(t)
 	for i := range 3 * maxOpen {
 		c := exclusive(fmt.Sprint("key", i))
@@ -208,7 +208,7 @@ func TestFewFilesStayOpen(t *testing.T) {
 	if n := openFiles(t) - before; n > maxOpen+5 || len(u.files) > maxOpen {
 		t.Errorf("%d files are open, %d known", n, len(u.files))
 	}
-	for i, err := range u.Renew(t.Context(), claims) {
+	for i, err := range u.Renew(t.Context(), renewals(claims...)) {
 		t.Errorf("claim %d: %v", i, err)
 	}
 	u.must(u.Close())
@@ -241,8 +241,8 @@ func TestAfterClose(t *testing.T) {
 	u.granted(c)
 	u.watch(waiting(exclusive("key")))
 	u.must(u.Close(), u.Close())
-	_, watchErr := u.Watch(t.Context(), c, func(driver.Grant) {})
-	for _, err := range []error{u.fails(c), u.renew(c), u.Release(t.Context(), []driver.Claim{c})[0], watchErr} {
+	_, watchErr := u.Watch(t.Context(), c.Claim, func(driver.Grant) {})
+	for _, err := range []error{u.fails(c), u.renew(c), u.Release(t.Context(), releases(c))[0], watchErr} {
 		if !errors.Is(err, errClosed) {
 			t.Errorf("after Close got %v, want %v", err, errClosed)
 		}
@@ -259,7 +259,7 @@ func TestLineWithoutEnd(t *testing.T) {
 	holder := exclusive("key")
 	a.granted(holder)
 	large, small := strings.Repeat("n", 1<<18), strings.Repeat("n", 1<<16)
-	var line []driver.Claim
+	var line []driver.Ask
 	began := time.Now()
 	for a.lineLength("key") == len(line) {
 		c := waiting(exclusive("key"))
@@ -270,7 +270,7 @@ func TestLineWithoutEnd(t *testing.T) {
 		a.refused(c)
 		line = append(line, c)
 		if time.Since(began) > c.Alive()/2 { // so slow a machine may cost the first its place
-			a.Release(t.Context(), line)
+			a.Release(t.Context(), releases(line...))
 			a.must(a.renew(holder))
 			line, began = nil, time.Now()
 		}
@@ -282,7 +282,7 @@ func TestLineWithoutEnd(t *testing.T) {
 	a.release(holder)
 	err := a.renew(line[0])
 	for _, c := range line[:len(line)-1] {
-		err = errors.Join(append(a.Release(t.Context(), []driver.Claim{c}), err)...)
+		err = errors.Join(append(a.Release(t.Context(), releases(c)), err)...)
 	}
 	if err != nil && inTime(t, began) {
 		t.Error(err)
@@ -302,9 +302,9 @@ func TestFullLineKeepsItsPlaces(t *testing.T) {
 		c.Note = strings.Repeat("n", size)
 		a.refused(c)
 	}
-	late := exclusive("key")
-	late.ID, late.Late = strings.Repeat("i", 1<<12), true // which it leaves behind
-	if errs := a.Release(t.Context(), []driver.Claim{late}); !errors.Is(errs[0], driver.ErrLost) {
+	late := driver.Release{Claim: exclusive("key").Claim, Late: true}
+	late.ID = strings.Repeat("i", 1<<12) // which it leaves behind
+	if errs := a.Release(t.Context(), []driver.Release{late}); !errors.Is(errs[0], driver.ErrLost) {
 		t.Fatal(errs[0])
 	}
 	before := a.firstPlace("key")

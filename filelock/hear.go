@@ -218,7 +218,7 @@ func (w *watcher) check(name string, holders bool, alive func(session string) bo
 	for _, id := range held {
 		// A claim no longer tracked was released meanwhile.
 		if st.held(id) == nil && w.untrack(name, id) {
-			w.tell(key, id, whyLost(&st, id, err))
+			w.losses.Tell(key, id, whyLost(&st, id, err))
 		}
 	}
 	granted := make(map[*wait]driver.Grant)
@@ -232,19 +232,10 @@ func (w *watcher) check(name string, holders bool, alive func(session string) bo
 		g, ok := granted[one]
 		if ok || !st.inLine(one.id) {
 			if why := whyLost(&st, one.id, err); !ok && errors.Is(why, driver.ErrBroken) {
-				w.tell(key, one.id, why)
+				w.losses.Tell(key, one.id, why)
 			}
 			one.wake(g)
 		}
-	}
-}
-
-func (w *watcher) tell(key, id string, why error) {
-	w.mu.Lock()
-	listeners := w.listeners
-	w.mu.Unlock()
-	for _, one := range listeners {
-		one.lost(key, id, why)
 	}
 }
 

@@ -92,7 +92,7 @@ func TestClaimsThatCannotBeKept(t *testing.T) {
 	u := in(t, t.TempDir(), nil)
 	long, year := exclusive(strings.Repeat("k", driver.MaxKey+1)), exclusive("key")
 	year.TTL = 9000 * 60 * 60 * 1e9
-	for _, c := range []driver.Claim{exclusive(""), long, year} {
+	for _, c := range []driver.Ask{exclusive(""), long, year} {
 		if err := u.fails(c); !errors.Is(err, driver.ErrInvalid) {
 			t.Errorf("a key of %d bytes for %v is refused with %v", len(c.Key), c.TTL, err)
 		}

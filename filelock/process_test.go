@@ -191,7 +191,7 @@ func storm(s *Store, _ string, keys []string) error {
 		c.Note = strings.Repeat("n", rand.IntN(3)*rand.IntN(inline))
 		c.Wait = rand.IntN(2) == 0
 		_, err := s.Acquire(ctx, c)
-		for _, errs := range [][]error{s.Renew(ctx, []driver.Claim{c}), s.Release(ctx, []driver.Claim{c})} {
+		for _, errs := range [][]error{s.Renew(ctx, renewals(c)), s.Release(ctx, releases(c))} {
 			if errs != nil && !errors.Is(errs[0], driver.ErrLost) {
 				err = errors.Join(err, errs[0])
 			}
@@ -262,7 +262,7 @@ func locked(s *Store, key string, do func() error) error {
 	ctx := context.Background()
 	c := waiting(exclusive(key))
 	wakes := make(chan struct{}, 1)
-	stop, err := s.Watch(ctx, c, func(driver.Grant) {
+	stop, err := s.Watch(ctx, c.Claim, func(driver.Grant) {
 		select {
 		case wakes <- struct{}{}:
 		default:
@@ -286,7 +286,7 @@ func locked(s *Store, key string, do func() error) error {
 		}
 	}
 	err = do()
-	return errors.Join(append(s.Release(ctx, []driver.Claim{c}), err)...)
+	return errors.Join(append(s.Release(ctx, releases(c)), err)...)
 }
 
 func increment(path string) error {

@@ -24,7 +24,7 @@ func relay(s *Store, _ string, args []string) error {
 		if err != nil || g.OK {
 			return errors.Join(err, errors.New("the key was free"))
 		}
-		stop, err := s.Watch(ctx, c, func(g driver.Grant) { wakes <- g })
+		stop, err := s.Watch(ctx, c.Claim, func(g driver.Grant) { wakes <- g })
 		if err != nil {
 			return err
 		}
@@ -39,8 +39,8 @@ func relay(s *Store, _ string, args []string) error {
 		}
 		fmt.Println(time.Now().UnixNano())
 		stop()
-		errs := s.Renew(ctx, []driver.Claim{c})
-		if err := errors.Join(append(errs, s.Release(ctx, []driver.Claim{c})...)...); err != nil {
+		errs := s.Renew(ctx, renewals(c))
+		if err := errors.Join(append(errs, s.Release(ctx, releases(c))...)...); err != nil {
 			return err
 		}
 		fmt.Println("done")
@@ -69,7 +69,7 @@ func BenchmarkHandOff(b *testing.B) {
 	for b.Loop() {
 		other.says()
 		sent := time.Now()
-		s.Release(ctx, []driver.Claim{c})
+		s.Release(ctx, releases(c))
 		got, err := strconv.ParseInt(other.says(), 10, 64)
 		if err != nil {
 			b.Fatal(err)

@@ -89,19 +89,19 @@ func (s *Store) ready(ctx context.Context) error {
 }
 
 // Acquire requests a claim, as driver.Store describes.
-func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	if err := check(c); err != nil {
+func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error) {
+	if err := check(a.Claim); err != nil {
 		return driver.Grant{}, err
 	}
-	sec, err := s.enter(ctx, c.Key, true)
+	sec, err := s.enter(ctx, a.Key, true)
 	if err != nil {
 		return driver.Grant{}, s.refusal(err)
 	}
-	if sec.held(c.ID) == nil && !sec.inLine(c.ID) {
+	if sec.held(a.ID) == nil && !sec.inLine(a.ID) {
 		sec.limit = roomy
 	}
 	floor := sec.Floor
-	g, err := sec.acquire(c)
+	g, err := sec.acquire(a)
 	name := sec.file.name
 	switch saved := sec.leave(); {
 	case errors.Is(saved, errTooLong):
@@ -110,24 +110,24 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 		return driver.Grant{}, errors.Join(err, saved)
 	}
 	if g.OK {
-		s.watcher.track(name, c.Key, c.ID)
+		s.watcher.track(name, a.Key, a.ID)
 	}
 	return g, nil
 }
 
-func (sec *section) acquire(c driver.Claim) (driver.Grant, error) {
+func (sec *section) acquire(a driver.Ask) (driver.Grant, error) {
 	session, err := sec.store.own(sec.here.Now)
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	g, err := sec.Acquire(sec.here.Moment, c, session)
+	g, err := sec.Acquire(sec.here.Moment, a, session)
 	sec.note()
 	if err == nil && !g.OK && sec.prune() {
-		g, err = sec.Acquire(sec.here.Moment, c, session)
+		g, err = sec.Acquire(sec.here.Moment, a, session)
 		sec.note()
 	}
 	if g.OK {
-		sec.claim(c.ID, session)
+		sec.claim(a.ID, session)
 	}
 	if g.Left > forever/2 {
 		g.Left, g.Holder.Left = 0, 0
@@ -158,15 +158,15 @@ func checkKey(key string) error {
 }
 
 // Renew extends claims, as driver.Store describes.
-func (s *Store) Renew(ctx context.Context, cs []driver.Claim) []error {
-	return each(cs, func(c driver.Claim) error { return s.renew(ctx, c) })
+func (s *Store) Renew(ctx context.Context, rs []driver.Renewal) []error {
+	return each(rs, func(r driver.Renewal) error { return s.renew(ctx, r) })
 }
 
-func (s *Store) renew(ctx context.Context, c driver.Claim) error {
-	if err := check(c); err != nil {
+func (s *Store) renew(ctx context.Context, r driver.Renewal) error {
+	if err := check(r.Claim); err != nil {
 		return err
 	}
-	sec, err := s.enter(ctx, c.Key, false)
+	sec, err := s.enter(ctx, r.Key, false)
 	if err != nil {
 		return lostIfGone(err)
 	}
@@ -174,33 +174,33 @@ func (s *Store) renew(ctx context.Context, c driver.Claim) error {
 	if err != nil {
 		return errors.Join(err, sec.leave())
 	}
-	lost := sec.Renew(sec.here.Moment, c)
+	lost := sec.Renew(sec.here.Moment, r)
 	sec.note()
-	sec.claim(c.ID, session)
+	sec.claim(r.ID, session)
 	name := sec.file.name
 	if err := sec.leave(); err != nil {
 		return err
 	}
-	if lost != nil || c.Leave {
-		s.watcher.untrack(name, c.ID)
+	if lost != nil || r.Leave {
+		s.watcher.untrack(name, r.ID)
 	} else {
-		s.watcher.track(name, c.Key, c.ID)
+		s.watcher.track(name, r.Key, r.ID)
 	}
 	return lost
 }
 
 // Release ends claims, as driver.Store describes.
-func (s *Store) Release(ctx context.Context, cs []driver.Claim) []error {
-	return each(cs, func(c driver.Claim) error { return s.release(ctx, c) })
+func (s *Store) Release(ctx context.Context, rs []driver.Release) []error {
+	return each(rs, func(r driver.Release) error { return s.release(ctx, r) })
 }
 
-func (s *Store) release(ctx context.Context, c driver.Claim) error {
-	sec, err := s.enter(ctx, c.Key, c.Late)
+func (s *Store) release(ctx context.Context, r driver.Release) error {
+	sec, err := s.enter(ctx, r.Key, r.Late)
 	if err != nil {
 		return lostIfGone(err)
 	}
-	s.watcher.untrack(sec.file.name, c.ID) // before other processes can see the release
-	lost := sec.Release(sec.here.Moment, c)
+	s.watcher.untrack(sec.file.name, r.ID) // before other processes can see the release
+	lost := sec.Release(sec.here.Moment, r)
 	sec.note()
 	if err := sec.leave(); err != nil {
 		return err
@@ -212,21 +212,21 @@ func (s *Store) release(ctx context.Context, c driver.Claim) error {
 // therefore does not hold up the remaining claims.
 const abreast = 16
 
-// each calls f for every claim and returns the errors, nil if there are none.
-func each(cs []driver.Claim, f func(driver.Claim) error) []error {
-	if len(cs) == 1 {
-		if err := f(cs[0]); err != nil {
+// each calls f for every renewal or release and returns the errors, nil if there are none.
+func each[R any](rs []R, f func(R) error) []error {
+	if len(rs) == 1 {
+		if err := f(rs[0]); err != nil {
 			return []error{err}
 		}
 		return nil
 	}
-	errs := make([]error, len(cs))
+	errs := make([]error, len(rs))
 	var next atomic.Int64
 	var all sync.WaitGroup
-	for range min(len(cs), abreast) {
+	for range min(len(rs), abreast) {
 		all.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(cs)); i = next.Add(1) - 1 {
-				errs[i] = f(cs[i])
+			for i := next.Add(1) - 1; i < int64(len(rs)); i = next.Add(1) - 1 {
+				errs[i] = f(rs[i])
 			}
 		})
 	}

@@ -63,14 +63,28 @@ func in(t testing.TB, dir string, opts *Options) *user {
 	return &user{t, s}
 }
 
-func exclusive(key string) driver.Claim {
-	return driver.Claim{
+func exclusive(key string) driver.Ask {
+	return driver.Ask{Span: 1, Claim: driver.Claim{
 		Key: key, ID: rand.Text(), Owner: "test", Weight: driver.MaxWeight, Limit: driver.MaxWeight,
-		TTL: time.Minute, Span: 1,
-	}
+		TTL: time.Minute,
+	}}
 }
 
-func waiting(c driver.Claim) driver.Claim { c.Wait = true; return c }
+func waiting(c driver.Ask) driver.Ask { c.Wait = true; return c }
+
+func renewals(cs ...driver.Ask) (rs []driver.Renewal) {
+	for _, c := range cs {
+		rs = append(rs, driver.Renewal{Claim: c.Claim})
+	}
+	return rs
+}
+
+func releases(cs ...driver.Ask) (rs []driver.Release) {
+	for _, c := range cs {
+		rs = append(rs, driver.Release{Claim: c.Claim})
+	}
+	return rs
+}
 
 func (u *user) must(errs ...error) {
 	u.Helper()
@@ -82,7 +96,7 @@ func (u *user) must(errs ...error) {
 // path is where the lock file of a key is.
 func (u *user) path(key string) string { return filepath.Join(u.dir, fileName(key)) }
 
-func (u *user) acquire(c driver.Claim) driver.Grant {
+func (u *user) acquire(c driver.Ask) driver.Grant {
 	u.Helper()
 	g, err := u.Acquire(context.Background(), c)
 	if err != nil {
@@ -91,7 +105,7 @@ func (u *user) acquire(c driver.Claim) driver.Grant {
 	return g
 }
 
-func (u *user) granted(c driver.Claim) driver.Grant {
+func (u *user) granted(c driver.Ask) driver.Grant {
 	u.Helper()
 	g := u.acquire(c)
 	if !g.OK {
@@ -100,7 +114,7 @@ func (u *user) granted(c driver.Claim) driver.Grant {
 	return g
 }
 
-func (u *user) refused(c driver.Claim) driver.Grant {
+func (u *user) refused(c driver.Ask) driver.Grant {
 	u.Helper()
 	g := u.acquire(c)
 	if g.OK {
@@ -109,19 +123,19 @@ func (u *user) refused(c driver.Claim) driver.Grant {
 	return g
 }
 
-func (u *user) renew(c driver.Claim) error {
-	return errors.Join(u.Renew(context.Background(), []driver.Claim{c})...)
+func (u *user) renew(c driver.Ask) error {
+	return errors.Join(u.Renew(context.Background(), renewals(c))...)
 }
 
-func (u *user) release(c driver.Claim) {
+func (u *user) release(c driver.Ask) {
 	u.Helper()
-	if err := errors.Join(u.Release(context.Background(), []driver.Claim{c})...); err != nil {
+	if err := errors.Join(u.Release(context.Background(), releases(c))...); err != nil {
 		u.Fatal(err)
 	}
 }
 
 // fails expects Acquire to fail with a text that tells what is wrong.
-func (u *user) fails(c driver.Claim) error {
+func (u *user) fails(c driver.Ask) error {
 	u.Helper()
 	g, err := u.Acquire(context.Background(), c)
 	if err == nil {
@@ -131,10 +145,10 @@ func (u *user) fails(c driver.Claim) error {
 }
 
 // watch returns the wakes of a claim.
-func (u *user) watch(c driver.Claim) <-chan driver.Grant {
+func (u *user) watch(c driver.Ask) <-chan driver.Grant {
 	u.Helper()
 	wakes := make(chan driver.Grant, 100)
-	stop, err := u.Watch(context.Background(), c, func(g driver.Grant) { wakes <- g })
+	stop, err := u.Watch(context.Background(), c.Claim, func(g driver.Grant) { wakes <- g })
 	if err != nil {
 		u.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/callbacks"
 	"github.com/holdfast-go/holdfast/internal/dirwatch"
 )
 
@@ -17,20 +18,20 @@ import (
 // file, and a process that ends closes its session. Ordinary calls cause no event, and cost
 // the watchers nothing.
 type watcher struct {
-	store *Store
+	store  *Store
+	losses callbacks.Losses
 
-	mu        sync.Mutex
-	watched   map[string]*watched // by file name
-	waiting   int                 // waiting claims
-	held      int                 // held claims under watch
-	listeners []*listener
-	started   bool
-	closed    bool
-	late      *time.Timer     // starts the watcher for held claims; nil: not scheduled
-	events    *dirwatch.Watch // nil: poll
-	kick      chan struct{}   // poll soon
-	quit      chan struct{}
-	stopped   sync.WaitGroup
+	mu      sync.Mutex
+	watched map[string]*watched // by file name
+	waiting int                 // waiting claims
+	held    int                 // held claims under watch
+	started bool
+	closed  bool
+	late    *time.Timer     // starts the watcher for held claims; nil: not scheduled
+	events  *dirwatch.Watch // nil: poll
+	kick    chan struct{}   // poll soon
+	quit    chan struct{}
+	stopped sync.WaitGroup
 }
 
 // A watched is what a watcher knows of one key.
@@ -38,10 +39,6 @@ type watched struct {
 	key   string
 	waits []*wait
 	held  []string // ids of claims
-}
-
-type listener struct {
-	lost func(key, id string, err error)
 }
 
 type wait struct {
@@ -91,15 +88,7 @@ func (s *Store) Watch(ctx context.Context, c driver.Claim, wake func(driver.Gran
 // a claim was broken, but not that a lock file was removed: the next renewal reports the
 // removal.
 func (s *Store) Notify(lost func(key, id string, err error)) (stop func()) {
-	w, one := &s.watcher, &listener{lost}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.listeners = append(slices.Clone(w.listeners), one)
-	return func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.listeners = without(slices.Clone(w.listeners), one)
-	}
+	return s.watcher.losses.Notify(lost)
 }
 
 // lull is how long claims are held before the watcher checks them. Most claims end sooner,
@@ -110,7 +99,7 @@ const lull = 500 * time.Millisecond
 func (w *watcher) track(name, key, id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.listeners) == 0 || w.closed {
+	if !w.losses.Any() || w.closed {
 		return
 	}
 	if !w.started && w.late == nil {

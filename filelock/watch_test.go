@@ -196,7 +196,7 @@ func TestWatchersAreForgotten(t *testing.T) {
 	a, _ := pair(t, false)
 	for range 3 * maxOpen {
 		c := waiting(exclusive(exclusive("").ID))
-		stop, err := a.Watch(t.Context(), c, func(driver.Grant) {})
+		stop, err := a.Watch(t.Context(), c.Claim, func(driver.Grant) {})
 		a.must(err)
 		stop()
 		stop()
@@ -230,9 +230,10 @@ func TestLeaveOutlivesTheStore(t *testing.T) {
 	a, b := pair(t, false)
 	c := exclusive("key")
 	a.granted(c)
-	c.Leave, c.TTL = true, 300*time.Millisecond
+	c.TTL = 300 * time.Millisecond
 	sent := time.Now()
-	a.must(a.renew(c), a.Close())
+	a.must(a.Renew(t.Context(), []driver.Renewal{{Claim: c.Claim, Leave: true}})...)
+	a.must(a.Close())
 	for !b.acquire(exclusive("key")).OK {
 		<-time.After(time.Millisecond)
 	}
@@ -244,12 +245,12 @@ func TestLeaveOutlivesTheStore(t *testing.T) {
 // A raised token is in the file: nobody who opens that later gets it again.
 func TestRaisedTokenOutlivesTheStore(t *testing.T) {
 	dir := t.TempDir()
-	claim := exclusive("job")
+	c := exclusive("job")
 	u := in(t, dir, nil)
-	claim.Fence = u.granted(claim).Fence + driver.MaxLead/2
-	u.must(u.renew(claim))
+	fence := u.granted(c).Fence + driver.MaxLead/2
+	u.must(u.Renew(t.Context(), []driver.Renewal{{Claim: c.Claim, Fence: fence}})...)
 	u.must(u.Close())
-	if g := in(t, dir, nil).granted(exclusive("job")); g.Fence <= claim.Fence {
-		t.Errorf("a store that was opened later gave token %d after one was raised to %d", g.Fence, claim.Fence)
+	if g := in(t, dir, nil).granted(exclusive("job")); g.Fence <= fence {
+		t.Errorf("a store that was opened later gave token %d after one was raised to %d", g.Fence, fence)
 	}
 }

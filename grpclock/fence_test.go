@@ -150,8 +150,8 @@ func TestChain(t *testing.T) {
 // A tokenless store is one like a session in a database.
 type tokenless struct{ *memlock.Store }
 
-func (s tokenless) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	g, err := s.Store.Acquire(ctx, c)
+func (s tokenless) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error) {
+	g, err := s.Store.Acquire(ctx, a)
 	g.Fence, g.Span = 0, 0
 	return g, err
 }

@@ -238,8 +238,8 @@ func TestTransportWithoutToken(t *testing.T) {
 // noTokens is a store that has none.
 type noTokens struct{ driver.Store }
 
-func (s noTokens) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	g, err := s.Store.Acquire(ctx, c)
+func (s noTokens) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error) {
+	g, err := s.Store.Acquire(ctx, a)
 	g.Fence = 0
 	return g, err
 }

@@ -230,7 +230,7 @@ func TestLostLockEndsTheContext(t *testing.T) {
 // An outage is a store that does not answer.
 type outage struct{ driver.Store }
 
-func (outage) Acquire(context.Context, driver.Claim) (driver.Grant, error) {
+func (outage) Acquire(context.Context, driver.Ask) (driver.Grant, error) {
 	return driver.Grant{}, errors.New("connection to secret.example refused")
 }
 
@@ -345,7 +345,7 @@ func TestSilentStore(t *testing.T) {
 
 type silentStore struct{ *memlock.Store }
 
-func (silentStore) Acquire(ctx context.Context, _ driver.Claim) (driver.Grant, error) {
+func (silentStore) Acquire(ctx context.Context, _ driver.Ask) (driver.Grant, error) {
 	<-ctx.Done()
 	return driver.Grant{}, ctx.Err()
 }

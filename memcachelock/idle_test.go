@@ -60,14 +60,14 @@ func TestSilentCut(t *testing.T) {
 	servers.Until(t, "a call that finds out", func() bool { // A pause of this machine may end a call before it begins.
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := first(s.Renew(ctx, claims(claim))); !errors.Is(err, context.DeadlineExceeded) {
+		if err := renew(ctx, s, claim); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("renewed through what is cut: %v", err)
 		}
 		return len(s.servers[0].idle) == 0
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if err := first(s.Renew(ctx, claims(claim))); err != nil {
+	if err := renew(ctx, s, claim); err != nil {
 		t.Errorf("renewed after it: %v", err)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"slices"
 	"testing"
 	"time"
 
@@ -37,26 +36,28 @@ func newLocker(t testing.TB, opts *holdfast.Options, all ...*servers.Memcached) 
 	return locks
 }
 
-func exclusive(key, id string) driver.Claim {
-	return driver.Claim{Key: key, ID: id, Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: time.Minute, Span: 1}
+func exclusive(key, id string) driver.Ask {
+	c := driver.Claim{Key: key, ID: id, Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: time.Minute}
+	return driver.Ask{Claim: c, Span: 1}
 }
 
-func granted(t testing.TB, s *Store, c driver.Claim) driver.Grant {
+func granted(t testing.TB, s *Store, a driver.Ask) driver.Grant {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	g, err := s.Acquire(ctx, c)
+	g, err := s.Acquire(ctx, a)
 	if err != nil || !g.OK {
-		t.Fatalf("%s: %+v, %v; want a grant", c.ID, g, err)
+		t.Fatalf("%s: %+v, %v; want a grant", a.ID, g, err)
 	}
 	return g
 }
 
-func claims(c driver.Claim) []driver.Claim { return []driver.Claim{c} }
+func renew(ctx context.Context, s *Store, a driver.Ask) error {
+	return errors.Join(s.Renew(ctx, []driver.Renewal{{Claim: a.Claim}})...)
+}
 
-// first is the error of a call for one claim.
-func first(errs []error) error {
-	return slices.Concat(errs, []error{nil})[0]
+func release(ctx context.Context, s *Store, a driver.Ask) error {
+	return errors.Join(s.Release(ctx, []driver.Release{{Claim: a.Claim}})...)
 }
 
 // taken locks a key for which it may have to wait until the server answers.
@@ -168,10 +169,10 @@ func TestRestartRepeatsNumbers(t *testing.T) {
 	if after.Fence <= before.Fence {
 		t.Errorf("token %d, and before the restart %d", after.Fence, before.Fence)
 	}
-	if err := first(a.Release(t.Context(), claims(mine))); !errors.Is(err, driver.ErrLost) {
+	if err := release(t.Context(), a, mine); !errors.Is(err, driver.ErrLost) {
 		t.Errorf("release of what the restart has ended: %v", err)
 	}
-	if err := first(b.Renew(t.Context(), claims(theirs))); err != nil {
+	if err := renew(t.Context(), b, theirs); err != nil {
 		t.Errorf("renewal of the other's lock: %v", err)
 	}
 }

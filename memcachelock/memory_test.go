@@ -96,7 +96,7 @@ func TestFullServer(t *testing.T) {
 		t.Helper()
 		for range 3 {
 			s.servers[0].drop()
-			if err := first(s.Renew(t.Context(), claims(claim))); err != nil {
+			if err := renew(t.Context(), s, claim); err != nil {
 				t.Errorf("a renewal on %s: %v", server, err)
 			}
 		}
@@ -115,7 +115,7 @@ func TestFullServer(t *testing.T) {
 		t.Errorf("the key has the holders %+v, %v", holders, err)
 	}
 	opened(t, as(m, "bob", "secret")) // of a full server that wants no password
-	if err := first(s.Release(t.Context(), claims(claim))); err != nil {
+	if err := release(t.Context(), s, claim); err != nil {
 		t.Errorf("a release on a full server: %v", err)
 	}
 	m.Must("flush_all", "OK")
@@ -158,7 +158,7 @@ func TestTooLarge(t *testing.T) {
 	s := newStore(t, nil, shared)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	reader := func(id string) driver.Claim {
+	reader := func(id string) driver.Ask {
 		c := exclusive("too large", id)
 		c.Weight = 1
 		return c
@@ -184,7 +184,7 @@ func TestTooLarge(t *testing.T) {
 	if g, err := s.Acquire(ctx, exclusive("too large", "writer")); err != nil || g.OK {
 		t.Errorf("a writer beside them: %+v, %v", g, err)
 	}
-	if err := first(s.Release(ctx, claims(reader("wordy")))); err != nil {
+	if err := release(ctx, s, reader("wordy")); err != nil {
 		t.Error(err)
 	}
 	if g, err := s.Acquire(ctx, reader("with room again")); err != nil || !g.OK {

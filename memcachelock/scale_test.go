@@ -59,14 +59,14 @@ func (s *heard) note(err error) {
 	}
 }
 
-func (s *heard) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	g, err := s.Store.Acquire(ctx, c)
+func (s *heard) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error) {
+	g, err := s.Store.Acquire(ctx, a)
 	s.note(err)
 	return g, err
 }
 
-func (s *heard) Release(ctx context.Context, cs []driver.Claim) []error {
-	errs := s.Store.Release(ctx, cs)
+func (s *heard) Release(ctx context.Context, rs []driver.Release) []error {
+	errs := s.Store.Release(ctx, rs)
 	for _, err := range errs {
 		s.note(err)
 	}
@@ -123,23 +123,25 @@ func TestRenewInBatches(t *testing.T) {
 	var sent meter
 	s := newStore(t, &Options{Prefix: "batch:", Dial: sent.dial}, shared)
 	made := sent.conns.Load()
-	var cs []driver.Claim
+	var renewals []driver.Renewal
+	var releases []driver.Release
 	for i := range 500 {
 		c := exclusive(fmt.Sprint("key ", i), fmt.Sprint(i))
 		c.TTL = time.Hour // The first is to stand when the last is granted.
 		granted(t, s, c)
-		cs = append(cs, c)
+		renewals = append(renewals, driver.Renewal{Claim: c.Claim})
+		releases = append(releases, driver.Release{Claim: c.Claim})
 	}
 	writes, count := sent.writes.Load(), sent.commands.Load()
-	if errs := s.Renew(t.Context(), cs); errs != nil {
+	if errs := s.Renew(t.Context(), renewals); errs != nil {
 		t.Fatal(errs)
 	}
 	writes, count = sent.writes.Load()-writes, sent.commands.Load()-count
-	t.Logf("%d claims are renewed with %d commands in %d pieces", len(cs), count, writes)
-	if writes > 10 || count > 2*int64(len(cs)) {
-		t.Errorf("%d claims took %d commands in %d pieces", len(cs), count, writes)
+	t.Logf("%d claims are renewed with %d commands in %d pieces", len(renewals), count, writes)
+	if writes > 10 || count > 2*int64(len(renewals)) {
+		t.Errorf("%d claims took %d commands in %d pieces", len(renewals), count, writes)
 	}
-	if errs := s.Release(t.Context(), cs); errs != nil {
+	if errs := s.Release(t.Context(), releases); errs != nil {
 		t.Fatal(errs)
 	}
 	if n := sent.conns.Load() - made; n > 0 {
@@ -246,12 +248,12 @@ func TestCommands(t *testing.T) {
 			t.Errorf("%s takes %d commands, want %d", what, sent.commands.Load()-before, want)
 		}
 	}
-	release := func(c driver.Claim) {
-		if err := first(s.Release(t.Context(), claims(c))); err != nil {
+	released := func(c driver.Ask) {
+		if err := release(t.Context(), s, c); err != nil {
 			t.Error(err)
 		}
 	}
-	refused := func(c driver.Claim) {
+	refused := func(c driver.Ask) {
 		if g, err := s.Acquire(t.Context(), c); err != nil || g.OK || g.Pause != firstPause {
 			t.Errorf("%+v, %v; want a refusal, and a pause", g, err)
 		}
@@ -261,12 +263,12 @@ func TestCommands(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	unsent := func() {
-		if err := first(s.Renew(ended, claims(holder))); !errors.Is(err, context.Canceled) {
+		if err := renew(ended, s, holder); !errors.Is(err, context.Canceled) {
 			t.Errorf("a renewal whose context has ended: %v", err)
 		}
 	}
 	renewed := func() {
-		if err := first(s.Renew(t.Context(), claims(holder))); err != nil {
+		if err := renew(t.Context(), s, holder); err != nil {
 			t.Error(err)
 		}
 	}
@@ -276,9 +278,9 @@ func TestCommands(t *testing.T) {
 	cost("the next", 2, renewed)
 	cost("the first refusal", 2, func() { refused(waiter) })
 	cost("the second, with a mark", 2, func() { refused(waiter) })
-	cost("a release, with a look for a mark", 2, func() { release(holder) })
+	cost("a release, with a look for a mark", 2, func() { released(holder) })
 	cost("the lock after refusals", 4, func() { granted(t, s, waiter) })
-	cost("its release", 2, func() { release(waiter) })
+	cost("its release", 2, func() { released(waiter) })
 }
 
 // TestWaitersArePatient counts what 32 waiters, each like a process of its own,

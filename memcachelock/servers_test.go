@@ -141,12 +141,12 @@ func TestUnheard(t *testing.T) {
 	if again := granted(t, s, claim); again.Fence != before {
 		t.Errorf("asked again: token %d, not %d", again.Fence, before)
 	}
-	unheard("renew", func(ctx context.Context) error { return first(s.Renew(ctx, claims(claim))) })
-	if err := first(s.Renew(t.Context(), claims(claim))); err != nil {
+	unheard("renew", func(ctx context.Context) error { return renew(ctx, s, claim) })
+	if err := renew(t.Context(), s, claim); err != nil {
 		t.Errorf("renewed again: %v", err)
 	}
-	unheard("release", func(ctx context.Context) error { return first(s.Release(ctx, claims(claim))) })
-	if err := first(s.Release(t.Context(), claims(claim))); err != nil && !errors.Is(err, driver.ErrLost) {
+	unheard("release", func(ctx context.Context) error { return release(ctx, s, claim) })
+	if err := release(t.Context(), s, claim); err != nil && !errors.Is(err, driver.ErrLost) {
 		t.Errorf("released again: %v", err)
 	}
 	granted(t, other, exclusive("key", "next"))
@@ -171,11 +171,11 @@ func TestReset(t *testing.T) {
 	claim := exclusive("reset", "mine")
 	granted(t, s, claim)
 	proxy.Reset()
-	if err := first(s.Renew(t.Context(), claims(claim))); err != nil {
+	if err := renew(t.Context(), s, claim); err != nil {
 		t.Errorf("renew: %v", err)
 	}
 	proxy.Reset()
-	if err := first(s.Release(t.Context(), claims(claim))); err != nil {
+	if err := release(t.Context(), s, claim); err != nil {
 		t.Errorf("release: %v", err)
 	}
 	proxy.Reset()
@@ -188,7 +188,7 @@ func TestClockIsLost(t *testing.T) {
 	t.Parallel()
 	m := servers.StartMemcached(t)
 	a, b := newStore(t, nil, m), newStore(t, nil, m)
-	reader := func(id string) driver.Claim {
+	reader := func(id string) driver.Ask {
 		c := exclusive("key", id)
 		c.Weight, c.TTL = 1, 10*time.Minute
 		return c

@@ -91,34 +91,33 @@ func New(servers []string, opts *Options) (*Store, error) {
 }
 
 // Acquire requests a claim, as driver.Store describes.
-func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	if err := s.check(c); err != nil {
+func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error) {
+	if err := s.check(a.Claim, false, a.Fence); err != nil {
 		return driver.Grant{}, err
 	}
-	known := s.holds.take(c.ID)
+	known := s.holds.take(a.ID)
 	asked := known != nil
-	if !asked && s.resting.Resting(c.Key) {
-		if c.Wait {
-			s.holds.put(c.ID, &hold{}, c.TTL)
+	if !asked && s.resting.Resting(a.Key) {
+		if a.Wait {
+			s.holds.put(a.ID, &hold{}, a.TTL)
 		}
 		return driver.Grant{Pause: backoff.Pause, Blocked: backoff.ErrResting}, nil
 	}
 	var g driver.Grant
 	var invalid error
-	j := s.job(c.Key)
-	j.guess, j.short, j.fresh = !asked, asked && c.Exclusive(), c.ID
-	if c.Wait && asked && known.cas == 0 {
+	j := s.job(a.Key)
+	j.guess, j.short, j.fresh = !asked, asked && a.Exclusive(), a.ID
+	if a.Wait && asked && known.cas == 0 {
 		j.beside = fmt.Sprintf("ms %s 0 T%d\r\n\r\n", s.opts.mark(j.item), markTime)
 	}
 	j.decide = func(b *book.Book, m book.Moment, since int64) bool {
-		c := c
-		c.Wait, c.Span = false, 1 // There is no queue, and no way to reserve tokens.
-		g, invalid = b.Acquire(m, c, "")
+		// There is no queue, and no way to reserve tokens.
+		g, invalid = b.Acquire(m, driver.Ask{Claim: a.Claim, Span: 1}, "")
 		g.Floor = 0
 		if !g.OK {
 			g.Pause = firstPause
 		}
-		e := held(b, c.ID)
+		e := held(b, a.ID)
 		if e == nil || e.Left {
 			return false
 		}
@@ -136,44 +135,51 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	}
 	switch known := j.knows(); {
 	case known != nil:
-		s.holds.put(c.ID, known, c.TTL)
-	case c.Wait && !g.OK:
-		s.holds.put(c.ID, &hold{}, c.TTL) // The next call begins with a look.
+		s.holds.put(a.ID, known, a.TTL)
+	case a.Wait && !g.OK:
+		s.holds.put(a.ID, &hold{}, a.TTL) // The next call begins with a look.
 	}
 	return g, nil
 }
 
 // Renew extends claims, as driver.Store describes.
-func (s *Store) Renew(ctx context.Context, cs []driver.Claim) []error {
-	renew := func(b *book.Book, m book.Moment, c driver.Claim) (write bool, err error) {
-		e := held(b, c.ID)
+func (s *Store) Renew(ctx context.Context, rs []driver.Renewal) []error {
+	cs, errs := make([]driver.Claim, len(rs)), make([]error, len(rs))
+	for i, r := range rs {
+		cs[i], errs[i] = r.Claim, s.check(r.Claim, r.Leave, r.Fence)
+	}
+	renew := func(b *book.Book, m book.Moment, i int) (write bool, err error) {
+		e := held(b, rs[i].ID)
 		left := e != nil && e.Left
-		err = b.Renew(m, c)
+		err = b.Renew(m, rs[i])
 		return err == nil && !left, err
 	}
-	return s.each(ctx, cs, renew, false)
+	return s.each(ctx, cs, errs, renew, false)
 }
 
 // Release ends claims, as driver.Store describes.
-func (s *Store) Release(ctx context.Context, cs []driver.Claim) []error {
-	release := func(b *book.Book, m book.Moment, c driver.Claim) (write bool, err error) {
-		err = b.Release(m, c)
-		return err == nil || c.Late, err
+func (s *Store) Release(ctx context.Context, rs []driver.Release) []error {
+	cs, errs := make([]driver.Claim, len(rs)), make([]error, len(rs))
+	for i, r := range rs {
+		cs[i], errs[i] = r.Claim, s.check(r.Claim, false, 0)
 	}
-	return s.each(ctx, cs, release, true)
+	release := func(b *book.Book, m book.Moment, i int) (write bool, err error) {
+		err = b.Release(m, rs[i])
+		return err == nil || rs[i].Late, err
+	}
+	return s.each(ctx, cs, errs, release, true)
 }
 
-// A change is the effect of a call on one claim.
-type change func(b *book.Book, m book.Moment, c driver.Claim) (write bool, err error)
+// A change is the effect of a call on claim i.
+type change func(b *book.Book, m book.Moment, i int) (write bool, err error)
 
-// each changes claims, those on one key together, and returns one error for each claim, or
-// nil. ends says whether the change is to end the claims.
-func (s *Store) each(ctx context.Context, cs []driver.Claim, do change, ends bool) []error {
-	errs := make([]error, len(cs))
+// each changes the claims without an error, those on one key together. It returns one error
+// for each claim, or nil. ends says whether the change is to end the claims.
+func (s *Store) each(ctx context.Context, cs []driver.Claim, errs []error, do change, ends bool) []error {
 	parts := make(map[string][]int) // by key: the indices of the claims
 	var jobs []*job
 	for i, c := range cs {
-		if errs[i] = s.check(c); errs[i] != nil {
+		if errs[i] != nil {
 			continue
 		}
 		if parts[c.Key] == nil {
@@ -215,7 +221,7 @@ func (s *Store) prepare(j *job, cs []driver.Claim, part []int, errs []error, do 
 	j.decide = func(b *book.Book, m book.Moment, _ int64) (write bool) {
 		for n, i := range part {
 			var w bool
-			w, errs[i] = do(b, m, cs[i])
+			w, errs[i] = do(b, m, i)
 			write = write || w
 			switch {
 			case errs[i] == nil:
@@ -241,13 +247,15 @@ func (s *Store) job(key string) *job {
 	return &job{key: key, item: s.opts.item(key), clock: s.opts.clock()}
 }
 
-func (s *Store) check(c driver.Claim) error {
+// check refuses a claim that the Store can never keep. leave says that the TTL may be short,
+// and fence is the requested token.
+func (s *Store) check(c driver.Claim, leave bool, fence uint64) error {
 	switch {
-	case c.TTL < minTTL && !c.Leave || c.TTL > maxTTL:
+	case c.TTL < minTTL && !leave || c.TTL > maxTTL:
 		return fmt.Errorf("%w: a TTL of %v (Memcached counts seconds: want %v to five years)", driver.ErrInvalid, c.TTL, minTTL)
 	case c.Key == "" || len(c.Key) > driver.MaxKey:
 		return fmt.Errorf("%w: a key of %d bytes (want 1 to %d)", driver.ErrInvalid, len(c.Key), driver.MaxKey)
-	case c.Fence != 0:
+	case fence != 0:
 		return fmt.Errorf("%w: a token that is asked for (Memcached gives those that it counts)", driver.ErrInvalid)
 	}
 	return nil

@@ -15,18 +15,15 @@ func BenchmarkUncontended(b *testing.B) {
 	for _, keys := range []int{1, 1000} {
 		b.Run(fmt.Sprintf("keys=%d", keys), func(b *testing.B) {
 			s := New()
-			claims := make([]driver.Claim, keys)
-			for i := range claims {
-				claims[i] = writer(fmt.Sprintf("key/%d", i), fmt.Sprintf("0123456789abcdef%06d", i))
-			}
+			claims := writers(keys)
+			ends := releases(claims...)
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
-				c := claims[i : i+1]
-				if g, err := s.Acquire(ctx, c[0]); !g.OK || err != nil {
+				if g, err := s.Acquire(ctx, claims[i]); !g.OK || err != nil {
 					b.Fatal(g, err)
 				}
-				if errs := s.Release(ctx, c); errs != nil {
+				if errs := s.Release(ctx, ends[i:i+1]); errs != nil {
 					b.Fatal(errs)
 				}
 				if i++; i == keys {
@@ -53,9 +50,10 @@ func BenchmarkHandOff(b *testing.B) {
 	b.ResetTimer()
 	for i := range waiters {
 		group.Go(func() {
-			c := []driver.Claim{writer("key", fmt.Sprint(i))}
+			c := writer("key", fmt.Sprint(i))
+			end := releases(c)
 			granted := make(chan driver.Grant, 1)
-			stop, err := s.Watch(ctx, c[0], func(g driver.Grant) {
+			stop, err := s.Watch(ctx, c.Claim, func(g driver.Grant) {
 				if g.OK {
 					granted <- g
 				}
@@ -66,7 +64,7 @@ func BenchmarkHandOff(b *testing.B) {
 			}
 			defer stop()
 			for range left {
-				g, err := s.Acquire(ctx, c[0])
+				g, err := s.Acquire(ctx, c)
 				if err != nil {
 					b.Error(err)
 					return
@@ -74,7 +72,7 @@ func BenchmarkHandOff(b *testing.B) {
 				if !g.OK {
 					<-granted
 				}
-				if errs := s.Release(ctx, c); errs != nil {
+				if errs := s.Release(ctx, end); errs != nil {
 					b.Error(errs)
 					return
 				}
@@ -89,10 +87,7 @@ func BenchmarkHandOff(b *testing.B) {
 func BenchmarkHeld(b *testing.B) {
 	ctx := b.Context()
 	const held, batch = 100_000, 500
-	claims := make([]driver.Claim, held)
-	for i := range claims {
-		claims[i] = writer(fmt.Sprintf("key/%d", i), fmt.Sprintf("0123456789abcdef%06d", i))
-	}
+	claims := writers(held)
 	s := New()
 	before := heap()
 	for _, c := range claims {
@@ -101,10 +96,11 @@ func BenchmarkHeld(b *testing.B) {
 		}
 	}
 	size := float64(heap()-before) / held
+	renewals := renewals(claims...)
 	b.ReportAllocs()
 	i := 0
 	for b.Loop() {
-		if errs := s.Renew(ctx, claims[i:i+batch]); errs != nil {
+		if errs := s.Renew(ctx, renewals[i:i+batch]); errs != nil {
 			b.Fatal(errs)
 		}
 		i = (i + batch) % held
@@ -120,9 +116,31 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-func writer(key, id string) driver.Claim {
-	return driver.Claim{
+func writer(key, id string) driver.Ask {
+	return driver.Ask{Wait: true, Span: 1, Claim: driver.Claim{
 		Key: key, ID: id, Weight: driver.MaxWeight, Limit: driver.MaxWeight,
-		TTL: 15 * time.Second, Wait: true, Span: 1, Owner: "somebody@host:1",
+		TTL: 15 * time.Second, Owner: "somebody@host:1",
+	}}
+}
+
+// writers are claims on n keys.
+func writers(n int) (cs []driver.Ask) {
+	for i := range n {
+		cs = append(cs, writer(fmt.Sprintf("key/%d", i), fmt.Sprintf("0123456789abcdef%06d", i)))
 	}
+	return cs
+}
+
+func renewals(cs ...driver.Ask) (rs []driver.Renewal) {
+	for _, c := range cs {
+		rs = append(rs, driver.Renewal{Claim: c.Claim})
+	}
+	return rs
+}
+
+func releases(cs ...driver.Ask) (rs []driver.Release) {
+	for _, c := range cs {
+		rs = append(rs, driver.Release{Claim: c.Claim})
+	}
+	return rs
 }

@@ -66,16 +66,11 @@ func (s *Store) Break(_ context.Context, key, id string) error {
 	sh := sp.take(m, key)
 	broken, err := sh.Break(m, id)
 	calls := sp.put(sh, err == nil, nil)
-	var told []*notice
-	for _, n := range sp.notices {
-		if err == nil && n.store.session == broken.Session {
-			told = append(told, n)
-		}
-	}
+	owner := sp.stores[broken.Session] // nil unless a claim of an open Store was broken
 	sp.mu.Unlock()
 	// Notify the loser first, before a waiter is woken.
-	for _, n := range told {
-		n.lost(key, broken.ID, driver.ErrBroken)
+	if owner != nil {
+		owner.losses.Tell(key, broken.ID, driver.ErrBroken)
 	}
 	ring(calls)
 	return err

@@ -31,7 +31,7 @@
 //   - The monotonic clock stands still while the machine sleeps. A lease then lasts
 //     longer than its TTL. The engine counts the sleep, and still tells the holder that
 //     the lock is lost.
-//   - Every claim ends with the process. [driver.Claim.Leave] does not outlive the process.
+//   - Every claim ends with the process, even after a renewal with Leave.
 //
 // # URL
 //
@@ -49,6 +49,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/book"
+	"github.com/holdfast-go/holdfast/internal/callbacks"
 )
 
 var errClosed = errors.New("memory store is closed")
@@ -58,6 +59,7 @@ type Store struct {
 	space   *space
 	session string // sets the claims of this Store apart within the space
 	closed  bool   // guarded by space.mu
+	losses  callbacks.Losses
 }
 
 var (
@@ -71,7 +73,7 @@ var (
 func New() *Store { return newSpace("").enter() }
 
 // Acquire implements [driver.Store].
-func (s *Store) Acquire(_ context.Context, c driver.Claim) (driver.Grant, error) {
+func (s *Store) Acquire(_ context.Context, a driver.Ask) (driver.Grant, error) {
 	sp := s.space
 	sp.mu.Lock()
 	if s.closed {
@@ -79,8 +81,8 @@ func (s *Store) Acquire(_ context.Context, c driver.Claim) (driver.Grant, error)
 		return driver.Grant{}, errClosed
 	}
 	m := sp.moment()
-	sh := sp.take(m, c.Key)
-	g, err := sh.Acquire(m, c, s.session)
+	sh := sp.take(m, a.Key)
+	g, err := sh.Acquire(m, a, s.session)
 	calls := sp.put(sh, false, nil)
 	sp.mu.Unlock()
 	ring(calls)
@@ -88,34 +90,41 @@ func (s *Store) Acquire(_ context.Context, c driver.Claim) (driver.Grant, error)
 }
 
 // Renew implements [driver.Store].
-func (s *Store) Renew(_ context.Context, cs []driver.Claim) []error {
-	return s.each(cs, (*book.Book).Renew, false)
+func (s *Store) Renew(_ context.Context, rs []driver.Renewal) []error {
+	return s.each(len(rs), func(m book.Moment, i int) (*shelf, bool, error) {
+		sh := s.space.take(m, rs[i].Key)
+		return sh, false, sh.Renew(m, rs[i])
+	})
 }
 
 // Release implements [driver.Store].
-func (s *Store) Release(_ context.Context, cs []driver.Claim) []error {
-	return s.each(cs, (*book.Book).Release, true)
+func (s *Store) Release(_ context.Context, rs []driver.Release) []error {
+	return s.each(len(rs), func(m book.Moment, i int) (*shelf, bool, error) {
+		sh := s.space.take(m, rs[i].Key)
+		err := sh.Release(m, rs[i])
+		return sh, err == nil, err
+	})
 }
 
-// each does the same to every claim. ends says whether do may make room.
-func (s *Store) each(cs []driver.Claim, do func(*book.Book, book.Moment, driver.Claim) error, ends bool) (errs []error) {
+// each calls do for n claims. do returns the shelf of claim i, and whether the claim has
+// made room.
+func (s *Store) each(n int, do func(m book.Moment, i int) (sh *shelf, room bool, err error)) (errs []error) {
 	sp := s.space
 	sp.mu.Lock()
 	if s.closed {
 		sp.mu.Unlock()
-		return slices.Repeat([]error{errClosed}, len(cs))
+		return slices.Repeat([]error{errClosed}, n)
 	}
 	m := sp.moment()
 	var calls []call
-	for i := range cs {
-		sh := sp.take(m, cs[i].Key)
-		err := do(&sh.Book, m, cs[i])
-		calls = sp.put(sh, ends && err == nil, calls)
+	for i := range n {
+		sh, room, err := do(m, i)
+		calls = sp.put(sh, room, calls)
 		if err == nil {
 			continue
 		}
 		if errs == nil {
-			errs = make([]error, len(cs))
+			errs = make([]error, n)
 		}
 		errs[i] = err
 	}

@@ -19,7 +19,7 @@ type tester struct {
 	*Store
 }
 
-func (t tester) acquire(c driver.Claim) driver.Grant {
+func (t tester) acquire(c driver.Ask) driver.Grant {
 	t.Helper()
 	g, err := t.Acquire(t.Context(), c)
 	if err != nil {
@@ -28,7 +28,7 @@ func (t tester) acquire(c driver.Claim) driver.Grant {
 	return g
 }
 
-func (t tester) granted(c driver.Claim) driver.Grant {
+func (t tester) granted(c driver.Ask) driver.Grant {
 	t.Helper()
 	g := t.acquire(c)
 	if !g.OK {
@@ -37,7 +37,7 @@ func (t tester) granted(c driver.Claim) driver.Grant {
 	return g
 }
 
-func (t tester) refused(c driver.Claim) driver.Grant {
+func (t tester) refused(c driver.Ask) driver.Grant {
 	t.Helper()
 	g := t.acquire(c)
 	if g.OK {
@@ -46,9 +46,9 @@ func (t tester) refused(c driver.Claim) driver.Grant {
 	return g
 }
 
-func (t tester) release(cs ...driver.Claim) {
+func (t tester) release(cs ...driver.Ask) {
 	t.Helper()
-	if errs := t.Release(t.Context(), cs); errs != nil {
+	if errs := t.Release(t.Context(), releases(cs...)); errs != nil {
 		t.Fatalf("Release: %v", errs)
 	}
 }
@@ -81,7 +81,7 @@ func TestLease(t *testing.T) {
 			t.Errorf("granted %+v, want its TTL and the wall clock's microseconds", first)
 		}
 		time.Sleep(10 * time.Second)
-		if errs := t.Renew(t.Context(), []driver.Claim{a}); errs != nil {
+		if errs := t.Renew(t.Context(), renewals(a)); errs != nil {
 			t.Fatal(errs)
 		}
 		time.Sleep(15*time.Second - time.Nanosecond)
@@ -93,7 +93,7 @@ func TestLease(t *testing.T) {
 		if g := t.granted(b); g.Fence <= first.Fence {
 			t.Errorf("token %d after %d", g.Fence, first.Fence)
 		}
-		if errs := t.Renew(t.Context(), []driver.Claim{a}); !errors.Is(errs[0], driver.ErrLost) {
+		if errs := t.Renew(t.Context(), renewals(a)); !errors.Is(errs[0], driver.ErrLost) {
 			t.Errorf("renewing what has run out says %v, want ErrLost", errs)
 		}
 		t.release(b)
@@ -122,7 +122,7 @@ func TestTokensOutliveTheirKey(t *testing.T) {
 
 func TestAnswersInOrder(t *testing.T) {
 	bubble(t, func(t tester) {
-		var cs []driver.Claim
+		var cs []driver.Ask
 		for i := range 500 {
 			c := writer(fmt.Sprint("key", i), fmt.Sprint(i))
 			if cs = append(cs, c); i%7 != 3 {
@@ -139,8 +139,8 @@ func TestAnswersInOrder(t *testing.T) {
 				}
 			}
 		}
-		check("Renew", t.Renew(t.Context(), cs))
-		check("Release", t.Release(t.Context(), cs))
+		check("Renew", t.Renew(t.Context(), renewals(cs...)))
+		check("Release", t.Release(t.Context(), releases(cs...)))
 		t.empty()
 	})
 }
@@ -171,9 +171,8 @@ func TestForgottenKeysAreSwept(t *testing.T) {
 func TestSweepKeepsWhatMatters(t *testing.T) {
 	bubble(t, func(t tester) {
 		late := writer("late", "a")
-		late.Late = true
-		_ = t.Release(t.Context(), []driver.Claim{late})
-		stop, err := t.Watch(t.Context(), writer("watched", "b"), func(driver.Grant) {})
+		_ = t.Release(t.Context(), []driver.Release{{Claim: late.Claim, Late: true}})
+		stop, err := t.Watch(t.Context(), writer("watched", "b").Claim, func(driver.Grant) {})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -192,7 +191,7 @@ func TestSweepKeepsWhatMatters(t *testing.T) {
 
 func TestManyReadersLeaveNoRoomBehind(t *testing.T) {
 	bubble(t, func(t tester) {
-		var cs []driver.Claim
+		var cs []driver.Ask
 		for i := range 4 * maxRoom {
 			c := writer("key", fmt.Sprint(i))
 			c.Weight = 1
@@ -212,7 +211,7 @@ func TestClosed(t *testing.T) {
 		c := writer("key", "a")
 		t.granted(c)
 		woken := 0
-		if _, err := t.Watch(t.Context(), c, func(driver.Grant) { woken++ }); err != nil {
+		if _, err := t.Watch(t.Context(), c.Claim, func(driver.Grant) { woken++ }); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {
@@ -224,14 +223,14 @@ func TestClosed(t *testing.T) {
 			t.Errorf("Close woke the watcher %d times, want once", woken)
 		}
 		_, acquire := t.Acquire(t.Context(), c)
-		_, watch := t.Watch(t.Context(), c, func(driver.Grant) {})
+		_, watch := t.Watch(t.Context(), c.Claim, func(driver.Grant) {})
 		_, holders := t.Holders(t.Context(), "key")
 		var keys error
 		for _, keys = range t.Keys(t.Context(), "") {
 		}
 		errs := []error{
 			acquire, watch, holders, keys, t.Break(t.Context(), "key", driver.PublicID("a")),
-			t.Renew(t.Context(), []driver.Claim{c})[0], t.Release(t.Context(), []driver.Claim{c})[0],
+			t.Renew(t.Context(), renewals(c))[0], t.Release(t.Context(), releases(c))[0],
 		}
 		for i, err := range errs {
 			if err != errClosed {
@@ -270,7 +269,7 @@ func TestExclusion(t *testing.T) {
 					}
 					inside[n].last = g.Fence
 					inside[n].Unlock()
-					if errs := t.Release(t.Context(), []driver.Claim{c}); errs != nil {
+					if errs := t.Release(t.Context(), releases(c)); errs != nil {
 						t.Errorf("Release: %v", errs)
 					}
 				}
@@ -282,9 +281,9 @@ func TestExclusion(t *testing.T) {
 }
 
 // wait takes the claim as the engine does: ask, watch, ask again, sleep.
-func (t tester) wait(c driver.Claim) (driver.Grant, bool) {
+func (t tester) wait(c driver.Ask) (driver.Grant, bool) {
 	wakes := make(chan driver.Grant, 1)
-	stop, err := t.Watch(t.Context(), c, func(g driver.Grant) {
+	stop, err := t.Watch(t.Context(), c.Claim, func(g driver.Grant) {
 		select {
 		case wakes <- g:
 		default: // It will ask anyway.
@@ -315,8 +314,10 @@ func TestLateAcquireOverBatches(t *testing.T) {
 		a, b := writer("key", "a"), writer("key", "b")
 		t.granted(a)
 		t.refused(b)
-		a.Late, b.Late = true, true
-		t.release(b, a)
+		late := []driver.Release{{Claim: b.Claim, Late: true}, {Claim: a.Claim, Late: true}}
+		if errs := t.Release(t.Context(), late); errs != nil {
+			t.Fatalf("Release: %v", errs)
+		}
 		t.refused(a)
 		t.refused(b)
 		keys := slices.Collect(func(yield func(string) bool) {

@@ -59,10 +59,10 @@ func TestStoresOfOneName(t *testing.T) {
 	one.granted(a)
 	two.refused(b)
 	var woken, closed bool
-	if _, err := two.Watch(t.Context(), b, func(g driver.Grant) { woken = g.OK }); err != nil {
+	if _, err := two.Watch(t.Context(), b.Claim, func(g driver.Grant) { woken = g.OK }); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := one.Watch(t.Context(), a, func(driver.Grant) { closed = true }); err != nil {
+	if _, err := one.Watch(t.Context(), a.Claim, func(driver.Grant) { closed = true }); err != nil {
 		t.Fatal(err)
 	}
 	if err := two.Break(t.Context(), "key", driver.PublicID("a")); err != nil {
@@ -81,7 +81,7 @@ func TestStoresOfOneName(t *testing.T) {
 	if woken || !closed {
 		t.Errorf("Close woke the other store's watch: %v, its own: %v", woken, closed)
 	}
-	if errs := two.Renew(t.Context(), []driver.Claim{b}); errs != nil {
+	if errs := two.Renew(t.Context(), renewals(b)); errs != nil {
 		t.Errorf("the other store's claim: %v", errs)
 	}
 }

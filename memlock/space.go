@@ -17,13 +17,12 @@ type space struct {
 	wall int64     // base in microseconds since 1970
 
 	mu      sync.Mutex
-	entered int    // Stores ever made; numbers the sessions
-	open    int    // Stores open now
-	floor   uint64 // the highest token over all keys, so that none is kept per key
+	entered int               // Stores ever made; numbers the sessions
+	stores  map[string]*Store // open now, by session
+	floor   uint64            // the highest token over all keys, so that none is kept per key
 	shelves map[string]*shelf
 	spare   []*shelf // empty shelves, to use again
 	crowd   int      // the number of keys at which to sweep
-	notices []*notice
 }
 
 // A shelf is the place of one key: the book and the watches.
@@ -43,7 +42,7 @@ func newSpace(name string) *space {
 	now := time.Now()
 	return &space{
 		name: name, base: now, wall: now.UnixMicro(),
-		shelves: make(map[string]*shelf), crowd: minCrowd,
+		stores: make(map[string]*Store), shelves: make(map[string]*shelf), crowd: minCrowd,
 	}
 }
 
@@ -117,12 +116,13 @@ func (sp *space) enter() *Store {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
 	sp.entered++
-	sp.open++
-	return &Store{space: sp, session: strconv.Itoa(sp.entered)}
+	s := &Store{space: sp, session: strconv.Itoa(sp.entered)}
+	sp.stores[s.session] = s
+	return s
 }
 
-// leave ends the watches and notices of a Store in the space. It returns the watches to
-// wake, and whether the Store was the last one open.
+// leave ends the watches of a Store in the space. It returns the watches to wake, and
+// whether the Store was the last one open.
 func (sp *space) leave(s *Store) (calls []call, last bool) {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
@@ -130,8 +130,7 @@ func (sp *space) leave(s *Store) (calls []call, last bool) {
 		return nil, false
 	}
 	s.closed = true
-	sp.open--
-	sp.notices = slices.DeleteFunc(sp.notices, func(n *notice) bool { return n.store == s })
+	delete(sp.stores, s.session)
 	for _, sh := range sp.shelves {
 		sh.watches = slices.DeleteFunc(sh.watches, func(w *watch) bool {
 			if w.store == s {
@@ -141,5 +140,5 @@ func (sp *space) leave(s *Store) (calls []call, last bool) {
 		})
 		sp.tidy(sh)
 	}
-	return calls, sp.open == 0
+	return calls, len(sp.stores) == 0
 }

@@ -14,12 +14,6 @@ type watch struct {
 	wake  func(driver.Grant)
 }
 
-// A notice waits for claims of its store to be broken.
-type notice struct {
-	store *Store
-	lost  func(key, id string, err error)
-}
-
 // A call is a wake-up to be made without the mutex, because the callback is foreign code.
 type call struct {
 	wake  func(driver.Grant)
@@ -92,16 +86,5 @@ func (sh *shelf) holds(id string) bool {
 // Notify implements [driver.Notifier]. The store reports one kind of loss: a claim ended
 // by Break.
 func (s *Store) Notify(lost func(key, id string, err error)) (stop func()) {
-	sp := s.space
-	n := &notice{s, lost}
-	sp.mu.Lock()
-	defer sp.mu.Unlock()
-	if !s.closed {
-		sp.notices = append(sp.notices, n)
-	}
-	return func() {
-		sp.mu.Lock()
-		defer sp.mu.Unlock()
-		sp.notices = slices.DeleteFunc(sp.notices, func(other *notice) bool { return other == n })
-	}
+	return s.losses.Notify(lost)
 }

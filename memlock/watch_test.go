@@ -13,9 +13,9 @@ import (
 // bell writes down who was woken, and how.
 type bell struct{ rings []string }
 
-func (b *bell) watch(t tester, c driver.Claim) (stop func()) {
+func (b *bell) watch(t tester, c driver.Ask) (stop func()) {
 	t.Helper()
-	stop, err := t.Watch(t.Context(), c, func(g driver.Grant) {
+	stop, err := t.Watch(t.Context(), c.Claim, func(g driver.Grant) {
 		ring := c.ID
 		if g.OK {
 			ring = fmt.Sprintf("%s granted for %v", c.ID, g.TTL)
@@ -41,7 +41,7 @@ func TestReleaseWakesTheNext(t *testing.T) {
 		var b bell
 		holder := writer("key", "a")
 		t.granted(holder)
-		var line []driver.Claim
+		var line []driver.Ask
 		var stops []func()
 		for _, id := range []string{"b", "c", "d"} {
 			c := writer("key", id)
@@ -107,7 +107,7 @@ func TestAnyCallWakesAfterExpiry(t *testing.T) {
 		t.refused(c)
 		b.watch(t, c)
 		time.Sleep(2 * time.Second)
-		_ = t.Renew(t.Context(), []driver.Claim{a})
+		_ = t.Renew(t.Context(), renewals(a))
 		b.heard(t, "c granted for 5s")
 	})
 }
@@ -120,9 +120,9 @@ func TestWakeMayCallTheStore(t *testing.T) {
 		t.refused(c)
 		var renewed []error
 		woken := false
-		_, err := t.Watch(t.Context(), c, func(driver.Grant) {
+		_, err := t.Watch(t.Context(), c.Claim, func(driver.Grant) {
 			woken = true
-			renewed = t.Renew(t.Context(), []driver.Claim{c})
+			renewed = t.Renew(t.Context(), renewals(c))
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -161,7 +161,7 @@ func TestBreak(t *testing.T) {
 			t.Errorf("told of %v, want %v", lost, want)
 		}
 		b.heard(t, "c granted for 3s")
-		if errs := t.Renew(t.Context(), []driver.Claim{a}); !errors.Is(errs[0], driver.ErrBroken) {
+		if errs := t.Renew(t.Context(), renewals(a)); !errors.Is(errs[0], driver.ErrBroken) {
 			t.Errorf("Renew says %v, want ErrBroken", errs)
 		}
 

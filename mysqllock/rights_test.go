@@ -117,11 +117,11 @@ func TestNewPassword(t *testing.T) {
 		t.Fatal(err)
 	}
 	held := driver.Claim{Key: "key", ID: rand.Text(), Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: sessiontest.Patience}
-	if g, err := s.Acquire(t.Context(), held); err != nil || !g.OK {
+	if g, err := s.Acquire(t.Context(), driver.Ask{Claim: held}); err != nil || !g.OK {
 		t.Fatalf("%+v, %v", g, err)
 	}
 	rotate()
 	servers.Insist(t, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, s.Renew(ctx, []driver.Claim{held})[0]
+		return struct{}{}, s.Renew(ctx, []driver.Renewal{{Claim: held}})[0]
 	})
 }

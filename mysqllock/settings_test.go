@@ -73,7 +73,7 @@ func TestGiveUpARow(t *testing.T) {
 		t.Fatal(err)
 	}
 	claim := driver.Claim{Key: "key", ID: "holder", Weight: 1, Limit: 1, TTL: time.Hour}
-	if g, err := s.Acquire(t.Context(), claim); err != nil || !g.OK {
+	if g, err := s.Acquire(t.Context(), driver.Ask{Claim: claim}); err != nil || !g.OK {
 		t.Fatalf("%+v, %v", g, err)
 	}
 	connector, err := mysql.NewConnector(config(t, server.URL()))
@@ -95,7 +95,7 @@ func TestGiveUpARow(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	renewed := make(chan error)
-	go func() { renewed <- s.Renew(ctx, []driver.Claim{claim})[0] }()
+	go func() { renewed <- s.Renew(ctx, []driver.Renewal{{Claim: claim}})[0] }()
 	servers.Until(t, "a renewal to wait for the row", func() bool { return waiting() == "1" })
 	cancel()
 	if err := <-renewed; !errors.Is(err, context.Canceled) {

@@ -318,8 +318,8 @@ func (d *desk) attempt(locks *holdfast.Locker, h *history, key string, chance fu
 // tokenless is a store without fencing tokens.
 type tokenless struct{ driver.Store }
 
-func (s tokenless) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	g, err := s.Store.Acquire(ctx, c)
+func (s tokenless) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error) {
+	g, err := s.Store.Acquire(ctx, a)
 	g.Fence, g.Span = 0, 0
 	return g, err
 }

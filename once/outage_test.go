@@ -22,9 +22,9 @@ type silentServer struct {
 
 func (s *silentServer) Close() error { return s.Store.Close() }
 
-func (s *silentServer) Release(ctx context.Context, cs []driver.Claim) []error {
+func (s *silentServer) Release(ctx context.Context, rs []driver.Release) []error {
 	<-ctx.Done()
-	return make([]error, len(cs))
+	return make([]error, len(rs))
 }
 
 func (s *silentServer) Begin(ctx context.Context, _ string, _ uint64, _ string, _ time.Duration) (once.Record, error) {

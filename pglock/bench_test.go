@@ -29,13 +29,13 @@ func BenchmarkHolder(b *testing.B) {
 	if err := store.Create(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	var claims []driver.Claim
+	var renewals []driver.Renewal
 	for _, key := range []string{"wanted", "unwanted"} {
 		c := driver.Claim{Key: key, ID: rand.Text(), Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: time.Minute}
-		if g, err := store.Acquire(b.Context(), c); err != nil || !g.OK {
+		if g, err := store.Acquire(b.Context(), driver.Ask{Claim: c}); err != nil || !g.OK {
 			b.Fatalf("%s: %+v, %v", key, g, err)
 		}
-		claims = append(claims, c)
+		renewals = append(renewals, driver.Renewal{Claim: c})
 	}
 	ctx, cancel := context.WithCancel(b.Context())
 	var waiting sync.WaitGroup
@@ -45,9 +45,9 @@ func BenchmarkHolder(b *testing.B) {
 	}
 	var spent [2]time.Duration
 	for b.Loop() {
-		for i, c := range claims {
+		for i := range renewals {
 			start := time.Now()
-			if errs := store.Renew(b.Context(), []driver.Claim{c}); errs != nil && errs[0] != nil {
+			if errs := store.Renew(b.Context(), renewals[i:i+1]); errs != nil && errs[0] != nil {
 				b.Fatal(errs[0])
 			}
 			spent[i] += time.Since(start)

@@ -38,8 +38,8 @@ func TestLeaveWhileThePoolAsks(t *testing.T) {
 	s := must.Get(New(pool, &Options{Table: "leave_while_the_pool_asks"}))
 	defer s.Close()
 	servers.Insist(t, func(ctx context.Context) (any, error) { return nil, s.Create(ctx) })
-	claim := driver.Claim{Key: "key", ID: "id", Weight: 1, Limit: 1, TTL: time.Minute}
-	acquire := func(ctx context.Context) (driver.Grant, error) { return s.Acquire(ctx, claim) }
+	ask := driver.Ask{Claim: driver.Claim{Key: "key", ID: "id", Weight: 1, Limit: 1, TTL: time.Minute}}
+	acquire := func(ctx context.Context) (driver.Grant, error) { return s.Acquire(ctx, ask) }
 	for tested := false; !tested; {
 		servers.Insist(t, acquire)
 		before, began, touched := proxy.Accepted(), time.Now(), proxy.Replies.Touched()

@@ -84,20 +84,20 @@ func wakeByPush(t *testing.T, s *Store) {
 	t.Helper()
 	held := driver.Claim{Key: "key", ID: rand.Text(), Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: time.Minute}
 	next := held
-	next.ID, next.Wait = rand.Text(), true
-	acquire := func(c driver.Claim) bool {
-		g, err := s.Acquire(sessiontest.Bounded(t), c)
+	next.ID = rand.Text()
+	acquire := func(a driver.Ask) bool {
+		g, err := s.Acquire(sessiontest.Bounded(t), a)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return g.OK
 	}
 	release := func(c driver.Claim) {
-		if err := errors.Join(s.Release(sessiontest.Bounded(t), []driver.Claim{c})...); err != nil {
+		if err := errors.Join(s.Release(sessiontest.Bounded(t), []driver.Release{{Claim: c}})...); err != nil {
 			t.Fatal(err)
 		}
 	}
-	acquire(held)
+	acquire(driver.Ask{Claim: held})
 	woken := make(chan bool, 10)
 	wake := func(driver.Grant) { woken <- true }
 	stop, err := s.Watch(sessiontest.Bounded(t), next, wake)
@@ -107,11 +107,12 @@ func wakeByPush(t *testing.T, s *Store) {
 		}
 	}
 	defer stop()
-	if acquire(next) {
+	wait := driver.Ask{Claim: next, Wait: true}
+	if acquire(wait) {
 		t.Fatal("the key has two holders")
 	}
 	release(held)
-	for got := false; !got; got = acquire(next) {
+	for got := false; !got; got = acquire(wait) {
 		select {
 		case <-woken: // also if it has connected again
 		case <-time.After(sessiontest.Patience):

@@ -59,13 +59,13 @@ func everything(url, key string) error {
 	}
 	s := opened.(*redislock.Store)
 	claim := func(id string) driver.Claim {
-		return driver.Claim{Key: key, ID: key + id, Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: time.Minute, Span: 1}
+		return driver.Claim{Key: key, ID: key + id, Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: time.Minute}
 	}
 	holder, reader, waiter, late, gone := claim("holder"), claim("reader"), claim("waiter"), claim("late"), claim("gone")
-	reader.Weight, waiter.Wait, late.Late = 1, true, true
+	reader.Weight = 1
 	all := []error{err}
-	acquire := func(c driver.Claim) {
-		_, err := s.Acquire(ctx, c)
+	acquire := func(a driver.Ask) {
+		_, err := s.Acquire(ctx, a)
 		all = append(all, err)
 	}
 	end := func(errs []error) {
@@ -75,25 +75,24 @@ func everything(url, key string) error {
 			}
 		}
 	}
-	acquire(holder)
-	acquire(holder)
-	acquire(waiter)
-	holder.Fence = 1
-	end(s.Renew(ctx, []driver.Claim{holder, gone}))
-	end(s.Renew(ctx, []driver.Claim{gone}))
+	acquire(driver.Ask{Claim: holder})
+	acquire(driver.Ask{Claim: holder})
+	acquire(driver.Ask{Claim: waiter, Wait: true})
+	end(s.Renew(ctx, []driver.Renewal{{Claim: holder, Fence: 1}, {Claim: gone}}))
+	end(s.Renew(ctx, []driver.Renewal{{Claim: gone}}))
 	_, err = s.Holders(ctx, key)
 	all = append(all, err)
 	for _, err := range s.Keys(ctx, "") {
 		all = append(all, err)
 	}
-	end(s.Release(ctx, []driver.Claim{holder}))
+	end(s.Release(ctx, []driver.Release{{Claim: holder}}))
 	all = append(all, s.Break(ctx, key, driver.PublicID(waiter.ID)))
-	acquire(reader)
+	acquire(driver.Ask{Claim: reader})
 	reader.ID = key + "another"
-	acquire(reader)
-	end(s.Release(ctx, []driver.Claim{reader, late}))
+	acquire(driver.Ask{Claim: reader})
+	end(s.Release(ctx, []driver.Release{{Claim: reader}, {Claim: late, Late: true}}))
 	reader.ID = key + "reader"
-	end(s.Release(ctx, []driver.Claim{reader}))
+	end(s.Release(ctx, []driver.Release{{Claim: reader}}))
 	_, err = s.Check(ctx)
 	all = append(all, err)
 	return errors.Join(append(all, s.Close())...)

@@ -14,10 +14,10 @@ func TestPushAfterTheClockWasSetBack(t *testing.T) {
 	t.Parallel()
 	clock := servers.StartClock(t)
 	s := openStore(t, servers.StartRedis(clock).URL())
-	first, second := exclusive("k", "first"), exclusive("k", "second")
-	second.Wait = true
-	ask := func(c driver.Claim) bool {
-		g, err := s.Acquire(t.Context(), c)
+	first := driver.Ask{Claim: exclusive("k", "first")}
+	second := driver.Ask{Claim: exclusive("k", "second"), Wait: true}
+	ask := func(a driver.Ask) bool {
+		g, err := s.Acquire(t.Context(), a)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -27,7 +27,7 @@ func TestPushAfterTheClockWasSetBack(t *testing.T) {
 		t.Fatal("refused a key that is free")
 	}
 	pushed := make(chan driver.Grant, 1)
-	stop, err := s.Watch(t.Context(), second, func(g driver.Grant) {
+	stop, err := s.Watch(t.Context(), second.Claim, func(g driver.Grant) {
 		if g.OK {
 			pushed <- g
 		}
@@ -40,7 +40,7 @@ func TestPushAfterTheClockWasSetBack(t *testing.T) {
 		t.Fatal("granted a key that is held")
 	}
 	clock.Step(-time.Hour)
-	s.Release(t.Context(), []driver.Claim{first})
+	s.Release(t.Context(), []driver.Release{{Claim: first.Claim}})
 	select {
 	case g := <-pushed:
 		if g.TTL < second.Alive() || g.TTL > second.TTL {

@@ -49,8 +49,8 @@ type terms struct {
 	owner, note   string
 }
 
-func termsOf(c driver.Claim) terms {
-	return terms{c.Weight, c.Limit, c.TTL, span(c), c.Owner, c.Note}
+func termsOf(a driver.Ask) terms {
+	return terms{a.Weight, a.Limit, a.TTL, span(a), a.Owner, a.Note}
 }
 
 // join sends a call together with other calls and returns the reply. joined is false if

@@ -35,7 +35,7 @@ func (j *jam) claim(key, id string) driver.Claim {
 // ask lets a call run which is granted or not.
 func (j *jam) ask(ctx context.Context, c driver.Claim, ok bool) {
 	j.calls.Go(func() {
-		if g, err := j.Acquire(ctx, c); err != nil || g.OK != ok || ok && g.Fence == 0 {
+		if g, err := j.Acquire(ctx, driver.Ask{Claim: c}); err != nil || g.OK != ok || ok && g.Fence == 0 {
 			j.Errorf("%s was answered %+v, %v; want %v", c.ID, g, err, ok)
 		}
 	})
@@ -44,7 +44,7 @@ func (j *jam) ask(ctx context.Context, c driver.Claim, ok bool) {
 // end lets a release run of a claim that is there or not.
 func (j *jam) end(c driver.Claim, there bool) {
 	j.calls.Go(func() {
-		if err := j.Release(j.Context(), []driver.Claim{c})[0]; err != nil && !errors.Is(err, driver.ErrLost) || (err == nil) != there {
+		if err := j.Release(j.Context(), []driver.Release{{Claim: c}})[0]; err != nil && !errors.Is(err, driver.ErrLost) || (err == nil) != there {
 			j.Errorf("release of %s: %v; was it there: %v", c.ID, err, there)
 		}
 	})
@@ -76,13 +76,12 @@ func TestCallsThatGoTogether(t *testing.T) {
 	j := newJam(t)
 	held, again, buried := j.claim("held", "holder"), j.claim("again", "again"), j.claim("buried", "buried")
 	for _, c := range []driver.Claim{held, again} {
-		if g, err := j.Acquire(t.Context(), c); err != nil || !g.OK {
+		if g, err := j.Acquire(t.Context(), driver.Ask{Claim: c}); err != nil || !g.OK {
 			t.Fatal(g, err)
 		}
 	}
-	buried.Late = true
 	ended := time.Now()
-	j.Release(t.Context(), []driver.Claim{buried})
+	j.Release(t.Context(), []driver.Release{{Claim: buried, Late: true}})
 
 	j.server.Pause()
 	for i := range maxFlights {
@@ -101,7 +100,7 @@ func TestCallsThatGoTogether(t *testing.T) {
 	j.ask(t.Context(), j.claim("held", "other"), false)
 	j.ask(t.Context(), again, true)
 	j.calls.Go(func() {
-		if g, err := j.Acquire(t.Context(), buried); err != nil || g.OK && time.Since(ended) < lateness {
+		if g, err := j.Acquire(t.Context(), driver.Ask{Claim: buried}); err != nil || g.OK && time.Since(ended) < lateness {
 			t.Errorf("the claim that has ended was answered %+v, %v", g, err)
 		}
 	})
@@ -146,7 +145,7 @@ func TestGivenUpIsNotAsked(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	answered := make(chan error)
 	go func() {
-		_, err := j.Acquire(ctx, j.claim("given up", "given up"))
+		_, err := j.Acquire(ctx, driver.Ask{Claim: j.claim("given up", "given up")})
 		answered <- err
 	}()
 	j.gather(j.acquires, 1)

@@ -136,21 +136,21 @@ type asked struct {
 }
 
 // Acquire implements [driver.Store].
-func (r *recorder) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+func (r *recorder) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error) {
 	r.mu.Lock()
-	a := r.asked[c.ID]
-	if a == nil {
-		a = &asked{sent: sinceBoot()}
-		r.asked[c.ID] = a
+	claim := r.asked[a.ID]
+	if claim == nil {
+		claim = &asked{sent: sinceBoot()}
+		r.asked[a.ID] = claim
 	}
 	r.mu.Unlock()
-	g, err := r.Store.Acquire(ctx, c)
+	g, err := r.Store.Acquire(ctx, a)
 	r.mu.Lock()
-	if err == nil && !g.OK && c.Wait && a.stood == 0 {
-		a.stood = sinceBoot()
+	if err == nil && !g.OK && a.Wait && claim.stood == 0 {
+		claim.stood = sinceBoot()
 	}
 	r.mu.Unlock()
-	r.granted(c.ID, g)
+	r.granted(a.ID, g)
 	return g, err
 }
 
@@ -163,12 +163,12 @@ func (r *recorder) Watch(ctx context.Context, c driver.Claim, wake func(driver.G
 }
 
 // Release implements [driver.Store].
-func (r *recorder) Release(ctx context.Context, cs []driver.Claim) []error {
-	errs := r.Store.Release(ctx, cs)
+func (r *recorder) Release(ctx context.Context, rs []driver.Release) []error {
+	errs := r.Store.Release(ctx, rs)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, c := range cs {
-		delete(r.asked, c.ID)
+	for _, release := range rs {
+		delete(r.asked, release.ID)
 	}
 	return errs
 }

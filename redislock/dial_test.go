@@ -47,11 +47,12 @@ func closeWhileConnecting(t *testing.T, from string, nodes ...*servers.Redis) {
 		defer node.Resume()
 	}
 	dials := store.conn.Dials()
+	c := driver.Claim{Key: "key", ID: "id", Weight: 1, Limit: 1, TTL: time.Minute}
 	var caller sync.WaitGroup
 	caller.Go(func() {
 		for err := error(nil); !errors.Is(err, errClosed); {
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-			_, err = store.Acquire(ctx, driver.Claim{Key: "key", ID: "id", Weight: 1, Limit: 1, TTL: time.Minute})
+			_, err = store.Acquire(ctx, driver.Ask{Claim: c})
 			cancel()
 		}
 	})

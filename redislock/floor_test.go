@@ -27,8 +27,7 @@ func TestTokensEnd(t *testing.T) {
 			last := floor
 			for n := range 8 {
 				c := exclusive("key", fmt.Sprint(span, below, n))
-				c.Span = span
-				g, err := store.Acquire(t.Context(), c)
+				g, err := store.Acquire(t.Context(), driver.Ask{Claim: c, Span: span})
 				if err != nil {
 					wantFloorError(t, err, strconv.FormatUint(last, 10))
 					if last+uint64(span) <= maxToken {
@@ -40,7 +39,7 @@ func TestTokensEnd(t *testing.T) {
 					t.Fatalf("after %d a span of %d got %d", last, span, g.Fence)
 				}
 				last = g.Fence + uint64(span) - 1
-				if err := store.Release(t.Context(), []driver.Claim{c})[0]; err != nil {
+				if err := store.Release(t.Context(), []driver.Release{{Claim: c}})[0]; err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -56,34 +55,30 @@ func TestSpoiledFloor(t *testing.T) {
 		t.Run(floor, func(t *testing.T) {
 			for name, call := range map[string]func(key string) error{
 				"free": func(key string) error {
-					_, err := store.Acquire(t.Context(), exclusive(key, key))
+					_, err := store.Acquire(t.Context(), driver.Ask{Claim: exclusive(key, key)})
 					return err
 				},
 				"at least": func(key string) error {
-					c := exclusive(key, key)
-					c.Fence = 1
-					_, err := store.Acquire(t.Context(), c)
+					_, err := store.Acquire(t.Context(), driver.Ask{Claim: exclusive(key, key), Fence: 1})
 					return err
 				},
 				"raise": func(key string) error {
 					server.Must("DEL", "holdfast:floor")
 					c := exclusive(key, key)
-					if g, err := store.Acquire(t.Context(), c); err != nil || !g.OK {
+					if g, err := store.Acquire(t.Context(), driver.Ask{Claim: c}); err != nil || !g.OK {
 						t.Fatal(g, err)
 					}
 					setFloor(server, floor)
-					c.Fence = maxToken - driver.MaxSpan + 1
-					return store.Renew(t.Context(), []driver.Claim{c})[0]
+					return store.Renew(t.Context(), []driver.Renewal{{Claim: c, Fence: maxToken - driver.MaxSpan + 1}})[0]
 				},
 				"late": func(key string) error {
 					// A tomb makes a claim go the long way.
 					c := exclusive(key, key)
-					c.Late = true
-					if err := store.Release(t.Context(), []driver.Claim{c})[0]; !errors.Is(err, driver.ErrLost) {
+					if err := store.Release(t.Context(), []driver.Release{{Claim: c, Late: true}})[0]; !errors.Is(err, driver.ErrLost) {
 						t.Fatal(err)
 					}
 					c.ID += " another"
-					_, err := store.Acquire(t.Context(), c)
+					_, err := store.Acquire(t.Context(), driver.Ask{Claim: c})
 					return err
 				},
 			} {
@@ -105,8 +100,8 @@ func TestSpoiledFloorInLine(t *testing.T) {
 	store := openStore(t, server.URL())
 	for _, floor := range []string{"nan", strconv.FormatUint(maxToken, 10)} {
 		server.Must("FLUSHALL")
-		holder, waiter := exclusive("key", "holder "+floor), exclusive("key", "waiter "+floor)
-		waiter.Wait = true
+		holder := driver.Ask{Claim: exclusive("key", "holder "+floor)}
+		waiter := driver.Ask{Claim: exclusive("key", "waiter "+floor), Wait: true}
 		if g, err := store.Acquire(t.Context(), holder); err != nil || !g.OK {
 			t.Fatal(g, err)
 		}
@@ -117,10 +112,10 @@ func TestSpoiledFloorInLine(t *testing.T) {
 		if g, err := store.Acquire(t.Context(), holder); err != nil || !g.OK {
 			t.Error("a holder that asks again:", g, err)
 		}
-		if err := store.Renew(t.Context(), []driver.Claim{holder})[0]; err != nil {
+		if err := store.Renew(t.Context(), []driver.Renewal{{Claim: holder.Claim}})[0]; err != nil {
 			t.Error(err)
 		}
-		if err := store.Release(t.Context(), []driver.Claim{holder})[0]; err != nil {
+		if err := store.Release(t.Context(), []driver.Release{{Claim: holder.Claim}})[0]; err != nil {
 			t.Error(err)
 		}
 		_, err := store.Acquire(t.Context(), waiter)
@@ -140,8 +135,7 @@ func TestSpoiledFloorTogether(t *testing.T) {
 		for n := range 300 {
 			group.Go(func() {
 				c := exclusive(fmt.Sprint("key ", floor, n), fmt.Sprint("id ", floor, n))
-				c.Span = driver.MaxSpan
-				g, err := store.Acquire(t.Context(), c)
+				g, err := store.Acquire(t.Context(), driver.Ask{Claim: c, Span: driver.MaxSpan})
 				mu.Lock()
 				defer mu.Unlock()
 				if err != nil {

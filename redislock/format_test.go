@@ -142,15 +142,14 @@ func TestNewerQueue(t *testing.T) {
 	record := newer(t, r, "queue")
 	r.Must("DEL", r.Must("KEYS", "*:held:queue").([]any)[0].(string))
 	before := record()
-	claim := driver.Claim{Key: "queue", ID: "next", Weight: 1, Limit: 1, TTL: time.Hour, Span: 1}
-	for range 2 {
-		if g, err := s.Acquire(t.Context(), claim); g.OK || !errors.Is(err, driver.ErrInvalid) {
+	c := driver.Claim{Key: "queue", ID: "next", Weight: 1, Limit: 1, TTL: time.Hour}
+	for _, wait := range []bool{false, true} {
+		if g, err := s.Acquire(t.Context(), driver.Ask{Claim: c, Wait: wait, Span: 1}); g.OK || !errors.Is(err, driver.ErrInvalid) {
 			t.Errorf("Acquire beside the queue of a newer release: %+v, %v; want an ErrInvalid", g, err)
 		}
-		claim.Wait = true
 	}
-	claim.ID = "waiter"
-	if err := s.Release(context.Background(), []driver.Claim{claim})[0]; !errors.Is(err, driver.ErrInvalid) {
+	c.ID = "waiter"
+	if err := s.Release(context.Background(), []driver.Release{{Claim: c}})[0]; !errors.Is(err, driver.ErrInvalid) {
 		t.Errorf("Release of a place of a newer release: %v, want an ErrInvalid", err)
 	}
 	if after := record(); after != before {

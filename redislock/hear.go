@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/callbacks"
 )
 
 // An ear listens on one channel. The Store makes an ear at first need and keeps the ear
@@ -17,6 +18,7 @@ import (
 type ear struct {
 	store   *Store
 	channel Channel
+	wakes   callbacks.Wakes // by the id of the claim
 
 	// Guarded by Store.mu.
 	ready bool          // the server has confirmed
@@ -64,13 +66,13 @@ func (s *Store) pushed(key string) string {
 	return "p" + c.Name
 }
 
-// listen starts listening on a channel if necessary. listen waits until the server has
-// confirmed, ctx ends or the first try has failed.
-func (s *Store) listen(ctx context.Context, c Channel) error {
+// listen returns the ear of a channel, and makes the ear if necessary. listen waits until
+// the server has confirmed, ctx ends or the first try has failed.
+func (s *Store) listen(ctx context.Context, c Channel) (*ear, error) {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
-		return errClosed
+		return nil, errClosed
 	}
 	e := s.ears[c]
 	if e == nil {
@@ -81,7 +83,7 @@ func (s *Store) listen(ctx context.Context, c Channel) error {
 	settled, err, tried := e.settled(), e.err, e.tried
 	s.mu.Unlock()
 	if settled {
-		return err
+		return e, err
 	}
 	select {
 	case <-tried:
@@ -92,7 +94,7 @@ func (s *Store) listen(ctx context.Context, c Channel) error {
 	if !e.ready && e.err == nil {
 		e.err = errSilent // The next call does not wait.
 	}
-	return e.err
+	return e, e.err
 }
 
 // settled reports whether the last try has been confirmed or has failed. Call settled
@@ -125,22 +127,11 @@ func (e *ear) run() {
 // confirmed wakes all waiters of the channel, because messages sent before the
 // subscription are missed.
 func (e *ear) confirmed() {
-	s := e.store
-	s.mu.Lock()
+	e.store.mu.Lock()
 	e.ready, e.err = true, nil
 	e.release()
-	var wakes []func(driver.Grant)
-	for _, set := range s.watches {
-		for w := range set {
-			if w.channel == e.channel {
-				wakes = append(wakes, w.wake)
-			}
-		}
-	}
-	s.mu.Unlock()
-	for _, wake := range wakes {
-		wake(driver.Grant{})
-	}
+	e.store.mu.Unlock()
+	e.wakes.WakeAll()
 }
 
 // lost records the end of a try. If the server had confirmed, the outcome stays open: the
@@ -176,13 +167,13 @@ func (e *ear) hear(message string) {
 	kind, rest, _ := strings.Cut(message, " ")
 	switch kind {
 	case "g":
-		e.store.heardGrant(rest)
+		e.heardGrant(rest)
 	case "l":
 		e.store.heardLoss(rest)
 	}
 }
 
-func (s *Store) heardGrant(text string) {
+func (e *ear) heardGrant(text string) {
 	fields := strings.SplitN(text, " ", 4)
 	if len(fields) != 4 {
 		return
@@ -193,7 +184,7 @@ func (s *Store) heardGrant(text string) {
 	if err1 != nil || err2 != nil || err3 != nil {
 		return
 	}
-	s.wake(fields[3], driver.Grant{OK: true, Fence: fence, Span: span, TTL: duration(ttl)})
+	e.wakes.Wake(fields[3], driver.Grant{OK: true, Fence: fence, Span: span, TTL: duration(ttl)})
 }
 
 func lossMessage(key, id string) string { return "l " + strconv.Itoa(len(id)) + " " + id + key }
@@ -205,13 +196,5 @@ func (s *Store) heardLoss(text string) {
 		return
 	}
 	id, key := rest[:n], rest[n:]
-	s.mu.Lock()
-	var told []*notice
-	for n := range s.notices {
-		told = append(told, n)
-	}
-	s.mu.Unlock()
-	for _, n := range told {
-		n.lost(key, id, driver.ErrBroken)
-	}
+	s.lost.Tell(key, id, driver.ErrBroken)
 }

@@ -87,30 +87,29 @@ func TestFullServerKeepsReaders(t *testing.T) {
 		brief.Weight, brief.TTL, long.Weight = 1, short, 1
 		r.Must("CONFIG", "SET", "maxmemory", "0")
 		for _, c := range []driver.Claim{brief, long} {
-			if g, err := s.Acquire(t.Context(), c); err != nil || !g.OK {
+			if g, err := s.Acquire(t.Context(), driver.Ask{Claim: c}); err != nil || !g.OK {
 				t.Fatalf("%s: %+v, %v", c.ID, g, err)
 			}
 		}
 		brief.TTL = long.TTL / 2
 		r.Must("CONFIG", "SET", "maxmemory", "1")
-		err = s.Renew(t.Context(), []driver.Claim{brief})[0]
+		err = s.Renew(t.Context(), []driver.Renewal{{Claim: brief}})[0]
 	})
 	if err != nil {
 		t.Errorf("renew what ends before the other one: %v", err)
 	}
-	if g, err := s.Acquire(t.Context(), brief); err != nil || !g.OK {
+	if g, err := s.Acquire(t.Context(), driver.Ask{Claim: brief}); err != nil || !g.OK {
 		t.Errorf("ask again: %+v, %v", g, err)
 	}
 	until(t, "the first one to have run out if it had not been renewed", func() bool { return time.Since(asked) > 2*short })
-	if g, err := s.Acquire(t.Context(), writer); err != nil || g.OK {
+	if g, err := s.Acquire(t.Context(), driver.Ask{Claim: writer}); err != nil || g.OK {
 		t.Errorf("try: %+v, %v; want it refused", g, err)
 	}
-	writer.Late, brief.Late = true, true
-	errs := s.Release(t.Context(), []driver.Claim{brief, long, writer})
+	errs := s.Release(t.Context(), []driver.Release{{Claim: brief, Late: true}, {Claim: long}, {Claim: writer, Late: true}})
 	if errs[0] != nil || errs[1] != nil || !errors.Is(errs[2], driver.ErrLost) {
 		t.Errorf("release of two that hold and one that does not: %v", errs)
 	}
-	if g, err := s.Acquire(t.Context(), writer); err != nil || g.OK {
+	if g, err := s.Acquire(t.Context(), driver.Ask{Claim: writer}); err != nil || g.OK {
 		t.Errorf("after its late release: %+v, %v; want it refused", g, err)
 	}
 }
@@ -121,20 +120,20 @@ func TestFullServerAtOnce(t *testing.T) {
 	t.Parallel()
 	r := servers.StartRedis(t)
 	s := openStore(t, r.URL())
-	var held []driver.Claim
+	var held []driver.Ask
 	for i := range 64 {
-		c := exclusive(fmt.Sprint("key", i), fmt.Sprint("holder", i))
-		if g, err := s.Acquire(t.Context(), c); err != nil || !g.OK {
-			t.Fatalf("%s: %+v, %v", c.ID, g, err)
+		a := driver.Ask{Claim: exclusive(fmt.Sprint("key", i), fmt.Sprint("holder", i))}
+		if g, err := s.Acquire(t.Context(), a); err != nil || !g.OK {
+			t.Fatalf("%s: %+v, %v", a.ID, g, err)
 		}
-		held = append(held, c)
+		held = append(held, a)
 	}
 	r.Must("CONFIG", "SET", "maxmemory", "1")
 	var asking sync.WaitGroup
-	for _, c := range held {
+	for _, a := range held {
 		asking.Go(func() {
-			if g, err := s.Acquire(t.Context(), c); err != nil || !g.OK {
-				t.Errorf("%s, which holds: %+v, %v", c.ID, g, err)
+			if g, err := s.Acquire(t.Context(), a); err != nil || !g.OK {
+				t.Errorf("%s, which holds: %+v, %v", a.ID, g, err)
 			}
 		})
 	}
@@ -215,10 +214,10 @@ func TestEvictedLine(t *testing.T) {
 	t.Parallel()
 	r := servers.StartRedis(t)
 	s := openStore(t, r.URL())
-	first, second := exclusive("key", "first"), exclusive("key", "second")
-	first.Wait, second.Wait = true, true
-	for _, c := range []driver.Claim{exclusive("key", "holder"), first, second} {
-		if _, err := s.Acquire(t.Context(), c); err != nil {
+	first := driver.Ask{Claim: exclusive("key", "first"), Wait: true}
+	second := driver.Ask{Claim: exclusive("key", "second"), Wait: true}
+	for _, a := range []driver.Ask{{Claim: exclusive("key", "holder")}, first, second} {
+		if _, err := s.Acquire(t.Context(), a); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -228,9 +227,9 @@ func TestEvictedLine(t *testing.T) {
 	var holders []driver.Holder
 	var err error
 	promptly(t, second.Alive(), func() {
-		for _, c := range []driver.Claim{second, first} {
-			if g, err := s.Acquire(t.Context(), c); err != nil || g.OK {
-				t.Fatalf("%s: %+v, %v", c.ID, g, err)
+		for _, a := range []driver.Ask{second, first} {
+			if g, err := s.Acquire(t.Context(), a); err != nil || g.OK {
+				t.Fatalf("%s: %+v, %v", a.ID, g, err)
 			}
 		}
 		holders, err = s.Holders(t.Context(), "key")

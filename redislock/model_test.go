@@ -53,7 +53,7 @@ type pair struct {
 	book   book.Book
 	now    time.Duration
 	key    string
-	claims []driver.Claim
+	asks   []driver.Ask
 	wrong  string // the first that was not the same
 }
 
@@ -69,28 +69,29 @@ func (p *pair) moment() book.Moment {
 
 func (p *pair) step() {
 	ctx := context.Background()
-	claim := p.choose()
-	one := []driver.Claim{claim}
+	a := p.choose()
+	c := a.Claim
 	switch p.random.IntN(10) {
 	case 0:
-		p.same("Renew of", claim, first(p.redis.Renew(ctx, one)), p.book.Renew(p.moment(), claim))
+		r := driver.Renewal{Claim: c}
+		p.same("Renew of", c, first(p.redis.Renew(ctx, []driver.Renewal{r})), p.book.Renew(p.moment(), r))
 	case 1, 2, 3:
-		claim.Late = p.random.IntN(3) == 0
-		want := p.book.Release(p.moment(), claim)
+		r := driver.Release{Claim: c, Late: p.random.IntN(3) == 0}
+		want := p.book.Release(p.moment(), r)
 		if want != nil {
 			want = driver.ErrLost // The book says why, which only Renew needs to.
 		}
-		p.same("Release of", claim, first(p.redis.Release(ctx, []driver.Claim{claim})), want)
+		p.same("Release of", c, first(p.redis.Release(ctx, []driver.Release{r})), want)
 	case 4:
-		id := driver.PublicID(claim.ID)
+		id := driver.PublicID(c.ID)
 		_, want := p.book.Break(p.moment(), id)
-		p.same("Break of", claim, p.redis.(driver.Inspector).Break(ctx, p.key, id), want)
+		p.same("Break of", c, p.redis.(driver.Inspector).Break(ctx, p.key, id), want)
 	default:
-		got, err := p.redis.Acquire(ctx, claim)
-		want, err2 := p.book.Acquire(p.moment(), claim, "")
-		p.same("Acquire of", claim, err, err2)
+		got, err := p.redis.Acquire(ctx, a)
+		want, err2 := p.book.Acquire(p.moment(), a, "")
+		p.same("Acquire of", c, err, err2)
 		if got.OK != want.OK || got.Span != want.Span || (got.Holder.ID == "") != (want.Holder.ID == "") {
-			p.differ("Acquire of %q: got %+v, want %+v", claim.Note, got, want)
+			p.differ("Acquire of %q: got %+v, want %+v", c.Note, got, want)
 		}
 	}
 	holders, err := p.redis.(driver.Inspector).Holders(ctx, p.key)
@@ -102,16 +103,16 @@ func (p *pair) step() {
 	}
 }
 
-// choose returns a claim that was used before, or a new one.
-func (p *pair) choose() driver.Claim {
-	if n := len(p.claims); n > 0 && p.random.IntN(5) > 0 {
-		return p.claims[max(n-8, 0)+p.random.IntN(min(n, 8))]
+// choose returns a request that was made before, or a new one.
+func (p *pair) choose() driver.Ask {
+	if n := len(p.asks); n > 0 && p.random.IntN(5) > 0 {
+		return p.asks[max(n-8, 0)+p.random.IntN(min(n, 8))]
 	}
-	name := fmt.Sprint("claim ", len(p.claims))
+	name := fmt.Sprint("claim ", len(p.asks))
 	c := driver.Claim{
 		Key: p.key, ID: p.key + name, Note: name, TTL: time.Hour, Weight: driver.MaxWeight, Limit: driver.MaxWeight,
-		Wait: p.random.IntN(3) > 0, Span: 1 + p.random.IntN(3),
 	}
+	a := driver.Ask{Wait: p.random.IntN(3) > 0, Span: 1 + p.random.IntN(3)}
 	switch p.random.IntN(3) {
 	case 0:
 		c.Weight = 1
@@ -119,8 +120,9 @@ func (p *pair) choose() driver.Claim {
 		c.Limit = 1 + p.random.Int64N(4)
 		c.Weight = 1 + p.random.Int64N(c.Limit)
 	}
-	p.claims = append(p.claims, c)
-	return c
+	a.Claim = c
+	p.asks = append(p.asks, a)
+	return a
 }
 
 func (p *pair) same(what string, c driver.Claim, got, want error) {

@@ -75,6 +75,7 @@ func TestHungServer(t *testing.T) {
 		for _, listening := range []bool{false, true} {
 			t.Run(fmt.Sprint(query, listening), func(t *testing.T) {
 				store := openStore(t, server.URL()+query)
+				c := exclusive("key", "id")
 				watch := func(ctx context.Context) error {
 					_, err := store.Watch(ctx, exclusive("key", "waiter"), func(driver.Grant) {})
 					return err
@@ -87,9 +88,9 @@ func TestHungServer(t *testing.T) {
 				server.Pause()
 				defer server.Resume()
 				for name, call := range map[string]func(context.Context) error{
-					"Acquire": func(ctx context.Context) error { _, err := store.Acquire(ctx, exclusive("key", "id")); return err },
-					"Renew":   func(ctx context.Context) error { return store.Renew(ctx, []driver.Claim{exclusive("key", "id")})[0] },
-					"Release": func(ctx context.Context) error { return store.Release(ctx, []driver.Claim{exclusive("key", "id")})[0] },
+					"Acquire": func(ctx context.Context) error { _, err := store.Acquire(ctx, driver.Ask{Claim: c}); return err },
+					"Renew":   func(ctx context.Context) error { return store.Renew(ctx, []driver.Renewal{{Claim: c}})[0] },
+					"Release": func(ctx context.Context) error { return store.Release(ctx, []driver.Release{{Claim: c}})[0] },
 					"Watch":   watch,
 				} {
 					if name == "Watch" && listening {
@@ -144,7 +145,7 @@ func TestAge(t *testing.T) {
 	server.Restart()
 	for deadline := time.Now().Add(patience); ; {
 		// The first calls may find the connections of before.
-		_, err := store.Acquire(t.Context(), driver.Claim{Key: "k", ID: "id", Weight: 1, Limit: 1, TTL: time.Minute})
+		_, err := store.Acquire(t.Context(), driver.Ask{Claim: exclusive("k", "id")})
 		if err == nil {
 			break
 		}
@@ -191,25 +192,26 @@ func TestForgottenScripts(t *testing.T) {
 	server := servers.StartRedis(t)
 	store := opening(server.URL()).Open(t)
 	defer store.Close()
-	var claims []driver.Claim
+	var renewals []driver.Renewal
+	var releases []driver.Release
 	for i := range 500 {
 		c := driver.Claim{Key: strings.Repeat("k", i+1), ID: "id", Weight: 1, Limit: 1, TTL: time.Minute}
-		claims = append(claims, c)
+		renewals, releases = append(renewals, driver.Renewal{Claim: c}), append(releases, driver.Release{Claim: c})
 		if i%100 == 0 {
 			server.Must("SCRIPT", "FLUSH")
 		}
-		if g, err := store.Acquire(t.Context(), c); err != nil || !g.OK {
+		if g, err := store.Acquire(t.Context(), driver.Ask{Claim: c}); err != nil || !g.OK {
 			t.Fatal(g, err)
 		}
 	}
 	server.Must("SCRIPT", "FLUSH")
-	for i, err := range store.Renew(t.Context(), claims) {
+	for i, err := range store.Renew(t.Context(), renewals) {
 		if err != nil {
 			t.Errorf("Renew of claim %d: %v", i, err)
 		}
 	}
 	server.Must("SCRIPT", "FLUSH")
-	for i, err := range store.Release(t.Context(), claims) {
+	for i, err := range store.Release(t.Context(), releases) {
 		if err != nil {
 			t.Errorf("Release of claim %d: %v", i, err)
 		}

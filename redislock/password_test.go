@@ -43,8 +43,8 @@ func TestNewPassword(t *testing.T) {
 	defer asking.Close()
 
 	held := driver.Claim{Key: "key", ID: rand.Text(), Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: patience}
-	renew := func(s driver.Store) error { return s.Renew(t.Context(), []driver.Claim{held})[0] }
-	if g, err := fixed.Acquire(t.Context(), held); err != nil || !g.OK {
+	renew := func(s driver.Store) error { return s.Renew(t.Context(), []driver.Renewal{{Claim: held}})[0] }
+	if g, err := fixed.Acquire(t.Context(), driver.Ask{Claim: held}); err != nil || !g.OK {
 		t.Fatalf("%+v, %v", g, err)
 	}
 	if err := renew(asking); err != nil {

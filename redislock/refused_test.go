@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/redislock"
 )
@@ -43,13 +44,13 @@ func TestRefused(t *testing.T) {
 			r := servers.StartRedis(t)
 			store := openStore(t, r.URL())
 			// The server knows the script then.
-			granted, err := store.Acquire(t.Context(), exclusive("before", "before"))
+			granted, err := store.Acquire(t.Context(), driver.Ask{Claim: exclusive("before", "before")})
 			if err != nil || !granted.OK {
 				t.Fatal(granted, err)
 			}
 			r.Must("DEL", "holdfast:floor")
 			test.refuse(t, r)
-			_, err = store.Acquire(t.Context(), exclusive("key", "id"))
+			_, err = store.Acquire(t.Context(), driver.Ask{Claim: exclusive("key", "id")})
 			if err == nil {
 				t.Fatal("the lock is granted")
 			}

@@ -14,73 +14,69 @@ const (
 	confirming = 16  // renewals that wait for replicas at the same time
 )
 
-// A renewal is a call of a script for at least one claim.
-type renewal struct {
-	script     script
+// A bundle is the renewals of one call of a script.
+type bundle struct {
 	keys, args []string
-	claims     []int // indexes into the claims to renew
+	claims     []int // indexes into the renewals of Renew
 }
 
-func (r *renewal) call() Command { return r.script.call(r.keys, r.args...) }
-
 // Renew implements [driver.Store].
-func (s *Store) Renew(ctx context.Context, cs []driver.Claim) []error {
+func (s *Store) Renew(ctx context.Context, rs []driver.Renewal) []error {
 	if err := s.usable(); err != nil {
-		return slices.Repeat([]error{err}, len(cs))
+		return slices.Repeat([]error{err}, len(rs))
 	}
-	renewals, raises := s.renewals(cs)
-	errs := make([]error, len(cs))
-	s.renew(ctx, cs, renewScript, renewals, errs)
-	s.renew(ctx, cs, raiseScript, raises, errs)
-	s.tellBroken(ctx, cs, errs)
+	renewals, raises := s.bundles(rs)
+	errs := make([]error, len(rs))
+	s.renew(ctx, rs, renewScript, renewals, errs)
+	s.renew(ctx, rs, raiseScript, raises, errs)
+	s.tellBroken(ctx, rs, errs)
 	return errs
 }
 
-// renewals puts claims into as few calls as possible. In a cluster a call keeps to a
+// bundles puts renewals into as few calls as possible. In a cluster a call keeps to a
 // single slot. A call that raises a token is for a single claim.
-func (s *Store) renewals(cs []driver.Claim) (renewals, raises []renewal) {
+func (s *Store) bundles(rs []driver.Renewal) (renewals, raises []bundle) {
 	cluster := s.conn.Cluster()
 	open := make(map[string]int) // by bucket: the call with room for more claims
-	for i, c := range cs {
-		if c.Fence > 0 {
-			raises = append(raises, renewal{
-				script: raiseScript,
-				keys:   []string{s.names.held(c.Key), s.names.floor(c.Key)},
-				args:   []string{c.ID, micros(c.TTL), flag(c.Leave), strconv.FormatUint(c.Fence, 10)},
+	for i, r := range rs {
+		if r.Fence > 0 {
+			raises = append(raises, bundle{
+				keys:   []string{s.names.held(r.Key), s.names.floor(r.Key)},
+				args:   []string{r.ID, micros(r.TTL), flag(r.Leave), strconv.FormatUint(r.Fence, 10)},
 				claims: []int{i},
 			})
 			continue
 		}
 		group := ""
 		if cluster {
-			group = bucket(c.Key)
+			group = bucket(r.Key)
 		}
 		n, ok := open[group]
 		if !ok || len(renewals[n].claims) == batch {
 			n = len(renewals)
 			open[group] = n
-			renewals = append(renewals, renewal{script: renewScript})
+			renewals = append(renewals, bundle{})
 		}
-		r := &renewals[n]
-		r.keys = append(r.keys, s.names.held(c.Key))
-		r.args = append(r.args, c.ID, micros(c.TTL), flag(c.Leave))
-		r.claims = append(r.claims, i)
+		b := &renewals[n]
+		b.keys = append(b.keys, s.names.held(r.Key))
+		b.args = append(b.args, r.ID, micros(r.TTL), flag(r.Leave))
+		b.claims = append(b.claims, i)
 	}
 	return renewals, raises
 }
 
-// renew makes the calls and stores the outcome of each claim in errs.
-func (s *Store) renew(ctx context.Context, cs []driver.Claim, sc script, renewals []renewal, errs []error) {
-	if len(renewals) == 0 {
+// renew makes the calls of a script and stores the outcome of each renewal in errs.
+func (s *Store) renew(ctx context.Context, rs []driver.Renewal, sc script, bundles []bundle, errs []error) {
+	if len(bundles) == 0 {
 		return
 	}
-	calls := make([]Command, len(renewals))
-	for i := range renewals {
-		calls[i] = renewals[i].call()
+	calls := make([]Command, len(bundles))
+	for i, b := range bundles {
+		calls[i] = sc.call(b.keys, b.args...)
 	}
-	for i, r := range s.evalAll(ctx, sc, calls) {
-		for n, claim := range renewals[i].claims {
-			errs[claim] = renewed(r, n, cs[claim], s.names)
+	for i, reply := range s.evalAll(ctx, sc, calls) {
+		for n, claim := range bundles[i].claims {
+			errs[claim] = renewed(reply, n, rs[claim], s.names)
 		}
 	}
 }
@@ -106,13 +102,13 @@ func (s *Store) evalAll(ctx context.Context, sc script, calls []Command) []Reply
 }
 
 // tellBroken finds out which of the lost claims were broken.
-func (s *Store) tellBroken(ctx context.Context, cs []driver.Claim, errs []error) {
+func (s *Store) tellBroken(ctx context.Context, rs []driver.Renewal, errs []error) {
 	var gone []int
 	var asks []Command
 	for i, err := range errs {
 		if err == driver.ErrLost {
 			gone = append(gone, i)
-			asks = append(asks, Command{Words: []string{"GET"}, Keys: []string{s.names.tomb(cs[i].Key, cs[i].ID)}})
+			asks = append(asks, Command{Words: []string{"GET"}, Keys: []string{s.names.tomb(rs[i].Key, rs[i].ID)}})
 		}
 	}
 	if len(asks) == 0 {

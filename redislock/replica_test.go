@@ -50,7 +50,7 @@ func inTime(t *testing.T, ttl time.Duration, test func(claim func(id string) dri
 		claim := func(id string) driver.Claim {
 			return driver.Claim{
 				Key: fmt.Sprint("key", tries), ID: fmt.Sprint(id, tries),
-				Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: ttl, Wait: true,
+				Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: ttl,
 			}
 		}
 		began := time.Now()
@@ -82,7 +82,7 @@ func TestListenerAtReplica(t *testing.T) {
 func handOverAtReplica(t *testing.T, near, far *Store, claim func(id string) driver.Claim) (wrong string) {
 	ask := func(s *Store, id string) bool {
 		t.Helper()
-		g, err := s.Acquire(t.Context(), claim(id))
+		g, err := s.Acquire(t.Context(), driver.Ask{Claim: claim(id), Wait: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +105,7 @@ func handOverAtReplica(t *testing.T, near, far *Store, claim func(id string) dri
 	if ask(far, "first in line") || ask(near, "second in line") {
 		t.Fatal("a second holder was let in")
 	}
-	if errs := near.Release(t.Context(), []driver.Claim{claim("holder")}); errs[0] != nil {
+	if errs := near.Release(t.Context(), []driver.Release{{Claim: claim("holder")}}); errs[0] != nil {
 		t.Fatal(errs)
 	}
 	for late := time.After(claim("").Alive()); ; {
@@ -122,7 +122,7 @@ func handOverAtReplica(t *testing.T, near, far *Store, claim func(id string) dri
 	if ask(near, "second in line") {
 		return "the second in line holds the key, which the first has been told is its own"
 	}
-	if errs := far.Renew(t.Context(), []driver.Claim{claim("first in line")}); errs[0] != nil {
+	if errs := far.Renew(t.Context(), []driver.Renewal{{Claim: claim("first in line")}}); errs[0] != nil {
 		return fmt.Sprintf("the first in line has not got what it was told: %v", errs)
 	}
 	return ""
@@ -145,13 +145,13 @@ func passOver(t *testing.T, server *servers.Redis, claim func(id string) driver.
 		if _, err := stores[i].Watch(t.Context(), claim(id), func(driver.Grant) {}); err != nil {
 			t.Fatal(err)
 		}
-		if g, err := stores[i].Acquire(t.Context(), claim(id)); err != nil || g.OK != (i == 0) {
+		if g, err := stores[i].Acquire(t.Context(), driver.Ask{Claim: claim(id), Wait: true}); err != nil || g.OK != (i == 0) {
 			t.Fatal(id, g, err)
 		}
 	}
 	_ = stores[1].Close() // It leaves its place behind, as a process does that is killed.
 	servers.Until(t, "the server to know that it does not listen", func() bool { return listeners(server, stores[1]) == 0 })
-	stores[0].Release(t.Context(), []driver.Claim{claim("holder")})
+	stores[0].Release(t.Context(), []driver.Release{{Claim: claim("holder")}})
 	holders, err := stores[0].Holders(t.Context(), claim("").Key)
 	if err != nil || len(holders) != 2 || holders[0].ID != driver.PublicID(claim("next").ID) || !holders[1].Waiting {
 		return fmt.Sprintf("%+v, %v: want the next in line to hold the key, and the dead one to wait still", holders, err)

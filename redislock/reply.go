@@ -42,22 +42,22 @@ func ints(v any) []int64 {
 }
 
 // granted reads the reply of acquire.
-func granted(r Reply, c driver.Claim, n names) (driver.Grant, error) {
+func granted(r Reply, a driver.Ask, n names) (driver.Grant, error) {
 	if r.Err != nil {
 		return driver.Grant{}, r.Err
 	}
-	if err := unknown(r.Value, c.Key); err != nil {
+	if err := unknown(r.Value, a.Key); err != nil {
 		return driver.Grant{}, err
 	}
 	if token, ok := r.Value.(int64); ok {
-		return driver.Grant{OK: true, Fence: uint64(token), Span: span(c), TTL: c.TTL}, nil
+		return driver.Grant{OK: true, Fence: uint64(token), Span: span(a), TTL: a.TTL}, nil
 	}
 	of := ints(r.Value)
 	switch {
 	case len(of) == 4 && of[0] == 1:
 		return driver.Grant{OK: true, Fence: uint64(of[1]), Span: int(of[2]), TTL: duration(of[3])}, nil
 	case len(of) == 1 && of[0] == -1:
-		return driver.Grant{}, outOfBounds(r, c, n)
+		return driver.Grant{}, outOfBounds(r, a.Key, a.Fence, n)
 	case len(of) < 3 || of[0] != 0:
 		return driver.Grant{}, errReply
 	}
@@ -72,9 +72,10 @@ func granted(r Reply, c driver.Claim, n names) (driver.Grant, error) {
 	return g, nil
 }
 
-// outOfBounds reads the reply {-1, value of floor}.
-func outOfBounds(r Reply, c driver.Claim, n names) error {
-	floor, value := n.floor(c.Key), ""
+// outOfBounds reads the reply {-1, value of floor}. fence is the least token that the call
+// requested; 0 accepts every token.
+func outOfBounds(r Reply, key string, fence uint64, n names) error {
+	floor, value := n.floor(key), ""
 	if list, ok := r.Value.([]any); ok && len(list) == 2 {
 		value, _ = list[1].(string)
 	}
@@ -82,8 +83,8 @@ func outOfBounds(r Reply, c driver.Claim, n names) error {
 	switch {
 	case err != nil || last >= 1<<53:
 		return fmt.Errorf("%w: the Redis key %q, which keeps the highest fencing token given, is %q (want a whole number below 2^53 that is no smaller than any token given; if the server's clock was always right, its microseconds since 1970)", driver.ErrInvalid, floor, value)
-	case c.Fence > 0:
-		return fmt.Errorf("%w: the token %d that is asked for is not below 2^53, or more than a day ahead of the server's clock and of the highest token given, %d in the Redis key %q; is a clock wrong?", driver.ErrInvalid, c.Fence, last, floor)
+	case fence > 0:
+		return fmt.Errorf("%w: the token %d that is asked for is not below 2^53, or more than a day ahead of the server's clock and of the highest token given, %d in the Redis key %q; is a clock wrong?", driver.ErrInvalid, fence, last, floor)
 	}
 	return fmt.Errorf("%w: the highest fencing token given, %d in the Redis key %q, leaves too few below 2^53; is the server's clock right?", driver.ErrInvalid, last, floor)
 }
@@ -101,18 +102,18 @@ func kept(r Reply, key string) error {
 	return cmp.Or(unknown(r.Value, key), errReply)
 }
 
-// renewed reads the reply of renew about its nth claim, or of raise.
-func renewed(r Reply, nth int, c driver.Claim, n names) error {
-	list, _ := r.Value.([]any)
+// renewed reads what the reply of renew, or of raise, says about its nth claim, r.
+func renewed(reply Reply, nth int, r driver.Renewal, n names) error {
+	list, _ := reply.Value.([]any)
 	switch {
-	case r.Err != nil:
-		return r.Err
+	case reply.Err != nil:
+		return reply.Err
 	case nth >= len(list):
 		return errReply
 	case list[nth] == int64(-1):
-		return outOfBounds(r, c, n)
+		return outOfBounds(reply, r.Key, r.Fence, n)
 	}
-	return kept(Reply{Value: list[nth]}, c.Key)
+	return kept(Reply{Value: list[nth]}, r.Key)
 }
 
 // A claim is a driver.Holder with the claim's id, which only the store may know.

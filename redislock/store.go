@@ -13,6 +13,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/callbacks"
 	"github.com/holdfast-go/holdfast/redislock/internal/luascript"
 	"github.com/holdfast-go/holdfast/redislock/internal/refused"
 )
@@ -46,6 +47,7 @@ type Store struct {
 	wait   int
 	client string // names this Store in its channels
 	losses Channel
+	lost   callbacks.Losses
 	age    age
 
 	warnings []string // of the URL
@@ -57,8 +59,6 @@ type Store struct {
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
 	ears    map[Channel]*ear
-	watches map[string]map[*watch]struct{} // by the id of the claim
-	notices map[*notice]struct{}
 	running sync.WaitGroup
 }
 
@@ -83,13 +83,11 @@ func NewConn(conn Conn, opts *Options) (*Store, error) {
 		opts = &Options{}
 	}
 	s := &Store{
-		conn:    conn,
-		names:   names{opts.Prefix, conn.Cluster()},
-		wait:    opts.Wait,
-		client:  rand.Text(),
-		ears:    make(map[Channel]*ear),
-		watches: make(map[string]map[*watch]struct{}),
-		notices: make(map[*notice]struct{}),
+		conn:   conn,
+		names:  names{opts.Prefix, conn.Cluster()},
+		wait:   opts.Wait,
+		client: rand.Text(),
+		ears:   make(map[Channel]*ear),
 	}
 	if s.names.prefix == "" {
 		s.names.prefix = DefaultPrefix
@@ -114,30 +112,30 @@ func checkWait(replicas int) error {
 }
 
 // Acquire implements [driver.Store].
-func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	if err := errors.Join(s.usable(), check(c)); err != nil {
+func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error) {
+	if err := errors.Join(s.usable(), check(a.Claim)); err != nil {
 		return driver.Grant{}, err
 	}
-	push := s.listening(ctx, c)
-	if s.acquires != nil && c.Fence == 0 {
-		r, joined, done := s.acquires.join(ctx, c.Key, c.ID, termsOf(c))
+	push := s.listening(ctx, a)
+	if s.acquires != nil && a.Fence == 0 {
+		r, joined, done := s.acquires.join(ctx, a.Key, a.ID, termsOf(a))
 		if joined {
-			return granted(r, c, s.names)
+			return granted(r, a, s.names)
 		}
 		defer done()
 	}
-	r := s.eval(ctx, acquireScript, acquireScript.call(s.names.all(c.Key, c.ID),
-		c.ID, itoa(c.Weight), itoa(c.Limit), micros(c.TTL), micros(c.Alive()), flag(c.Wait),
-		strconv.Itoa(span(c)), strconv.FormatUint(c.Fence, 10), push, details{s.client, c.Owner, c.Note}.String()))
-	return granted(r, c, s.names)
+	r := s.eval(ctx, acquireScript, acquireScript.call(s.names.all(a.Key, a.ID),
+		a.ID, itoa(a.Weight), itoa(a.Limit), micros(a.TTL), micros(a.Alive()), flag(a.Wait),
+		strconv.Itoa(span(a)), strconv.FormatUint(a.Fence, 10), push, details{s.client, a.Owner, a.Note}.String()))
+	return granted(r, a, s.names)
 }
 
-// span is how many tokens a claim asks for. Readers share one token.
-func span(c driver.Claim) int {
-	if c.Shared() {
+// span is how many tokens an Ask requests. Readers share one token.
+func span(a driver.Ask) int {
+	if a.Shared() {
 		return 1
 	}
-	return min(max(c.Span, 1), driver.MaxSpan)
+	return min(max(a.Span, 1), driver.MaxSpan)
 }
 
 // usable says why the Store cannot be used.
@@ -160,29 +158,29 @@ func check(c driver.Claim) error {
 }
 
 // Release implements [driver.Store].
-func (s *Store) Release(ctx context.Context, cs []driver.Claim) []error {
-	errs := make([]error, len(cs))
+func (s *Store) Release(ctx context.Context, rs []driver.Release) []error {
+	errs := make([]error, len(rs))
 	if err := s.usable(); err != nil {
-		return slices.Repeat([]error{err}, len(cs))
+		return slices.Repeat([]error{err}, len(rs))
 	}
-	if len(cs) == 1 && s.releases != nil && !cs[0].Late {
-		r, joined, done := s.releases.join(ctx, cs[0].Key, cs[0].ID, terms{})
+	if len(rs) == 1 && s.releases != nil && !rs[0].Late {
+		reply, joined, done := s.releases.join(ctx, rs[0].Key, rs[0].ID, terms{})
 		if joined {
-			errs[0] = kept(r, cs[0].Key)
+			errs[0] = kept(reply, rs[0].Key)
 			return errs
 		}
 		defer done()
 	}
-	calls := make([]Command, len(cs))
-	for i, c := range cs {
+	calls := make([]Command, len(rs))
+	for i, r := range rs {
 		late := time.Duration(0)
-		if c.Late {
+		if r.Late {
 			late = lateness
 		}
-		calls[i] = releaseScript.call(s.names.all(c.Key, c.ID), c.ID, itoa(late.Milliseconds()))
+		calls[i] = releaseScript.call(s.names.all(r.Key, r.ID), r.ID, itoa(late.Milliseconds()))
 	}
-	for i, r := range eval(ctx, s.conn, releaseScript, calls...) {
-		errs[i] = kept(r, cs[i].Key)
+	for i, reply := range eval(ctx, s.conn, releaseScript, calls...) {
+		errs[i] = kept(reply, rs[i].Key)
 	}
 	return errs
 }

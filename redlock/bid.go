@@ -13,7 +13,7 @@ import (
 // A bid is one Acquire on its way to a majority.
 type bid struct {
 	*Store
-	claim   driver.Claim // as sent to the nodes
+	request driver.Ask // as sent to the nodes
 	began   time.Time
 	votes   []vote // by node
 	answers chan answer[vote]
@@ -42,19 +42,19 @@ const (
 )
 
 // Acquire implements [driver.Store].
-func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	if err := s.admissible(c); err != nil {
+func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error) {
+	if err := s.admissible(a.Claim); err != nil {
 		return driver.Grant{}, err
 	}
-	if err := s.enter(ctx, c.ID); err != nil {
+	if err := s.enter(ctx, a.ID); err != nil {
 		return driver.Grant{}, err
 	}
-	defer s.leave(c.ID)
+	defer s.leave(a.ID)
 	b := &bid{
-		Store: s, claim: c, began: time.Now(),
+		Store: s, request: a, began: time.Now(),
 		votes: make([]vote, len(s.nodes)), answers: make(chan answer[vote], len(s.nodes)),
 	}
-	b.claim.Fence = s.clock.next(c.Fence, c.Span)
+	b.request.Fence = s.clock.next(a.Fence, a.Span)
 	defer b.over.Store(true)
 	g, err := b.run(ctx)
 	s.stands(b)
@@ -105,7 +105,7 @@ func (b *bid) run(ctx context.Context) (driver.Grant, error) {
 			return driver.Grant{}, b.tooFew(nil)
 		}
 		if !b.contends(ctx, &c, time.Since(began)) {
-			if b.claim.Wait {
+			if b.request.Wait {
 				b.rest(b.hear)
 			} else {
 				b.withdraw()
@@ -143,11 +143,11 @@ func (b *bid) ask() {
 			continue
 		}
 		b.votes[i] = vote{kind: asked}
-		f, pilot := n.board(b.claim.ID)
+		f, pilot := n.board(b.request.ID)
 		began := b.spawn(func() {
 			defer end()
 			if pilot {
-				n.fly(ctx, b.claim, f)
+				n.fly(ctx, b.request, f)
 			}
 			<-f.done
 			b.answers <- answer[vote]{n, vote{grant: f.grant, least: f.least, won: f.won, sent: f.sent, err: f.young}, f.err}
@@ -155,7 +155,7 @@ func (b *bid) ask() {
 		if !began {
 			if pilot {
 				f.err = errClosed
-				n.land(b.claim, f)
+				n.land(b.request.Claim, f)
 			}
 			b.answers <- answer[vote]{node: n, err: errClosed}
 			end()
@@ -211,7 +211,7 @@ func (b *bid) won() bool {
 // held claim needs its own token.
 func (b *bid) mayDo() bool {
 	yes, no, open := b.count(granted), b.count(refused), b.count(asked)
-	return yes >= b.majority() && !b.claim.Shared() && !b.mayKeep() || yes+open < b.majority() && (yes+no >= b.majority() || yes+no+open < b.majority())
+	return yes >= b.majority() && !b.request.Shared() && !b.mayKeep() || yes+open < b.majority() && (yes+no >= b.majority() || yes+no+open < b.majority())
 }
 
 // mayKeep reports whether the claim is held already, and may keep its token if the nodes
@@ -270,7 +270,7 @@ func (b *bid) level(ctx context.Context) bool {
 	if b.won() || b.count(granted) < b.majority() {
 		return b.won()
 	}
-	b.clock.see(token, b.claim.Span)
+	b.clock.see(token, b.request.Span)
 	var lower []*node
 	for i, n := range b.nodes {
 		if b.votes[i].kind == granted && b.votes[i].grant.Fence < token {
@@ -278,7 +278,7 @@ func (b *bid) level(ctx context.Context) bool {
 		}
 	}
 	answers := each(b.Store, nodeLimit, lower, func(ctx context.Context, n *node) (any, error) {
-		return nil, n.raise(ctx, b.claim, token, &b.over)
+		return nil, n.raise(ctx, b.request, token, &b.over)
 	})
 	for range lower {
 		select {
@@ -316,7 +316,7 @@ func (b *bid) granted() driver.Grant {
 		if v.kind != granted || v.grant.Fence != token {
 			continue
 		}
-		b.nodes[i].won(b.claim.ID, token)
+		b.nodes[i].won(b.request.ID, token)
 		g.Span = min(g.Span, max(v.grant.Span, 1))
 		if ttl := v.grant.TTL; ttl > 0 {
 			ttl = min(ttl, ttl-b.began.Sub(v.sent))
@@ -346,12 +346,12 @@ func (b *bid) rest(f func(*node, vote)) {
 func (b *bid) withdraw() {
 	release := func(n *node, v vote) {
 		if v.kind == granted || v.kind == failed && !v.sent.IsZero() {
-			cs := []driver.Claim{b.claim}
-			n.part(cs)
+			rs := []driver.Release{{Claim: b.request.Claim}}
+			n.part(rs)
 			b.spawn(func() {
 				ctx, end := b.limit(nodeLimit, 1)
 				defer end()
-				_, _ = n.release(ctx, cs)
+				_, _ = n.release(ctx, rs)
 			})
 		}
 	}

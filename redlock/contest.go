@@ -37,12 +37,12 @@ func (b *bid) contends(ctx context.Context, c *contest, took time.Duration) bool
 		return false
 	}
 	c.looks++
-	loses := best.nodes > mine || best.nodes == mine && best.id < driver.PublicID(b.claim.ID)
+	loses := best.nodes > mine || best.nodes == mine && best.id < driver.PublicID(b.request.ID)
 	if best.id == "" {
 		loses = rand.N(2) == 0 // If nodes report no names, chance decides.
 	}
 	if c.looks > 1 && loses {
-		if !b.claim.Wait {
+		if !b.request.Wait {
 			return false
 		}
 		b.yield(ctx)
@@ -92,9 +92,9 @@ func (b *bid) yield(ctx context.Context) {
 			mine = append(mine, n)
 		}
 	}
-	cs := []driver.Claim{b.claim}
-	part(mine, cs)
-	answers := each(b.Store, nodeLimit, mine, func(ctx context.Context, n *node) ([]error, error) { return n.cede(ctx, cs) })
+	rs := []driver.Release{{Claim: b.request.Claim}}
+	part(mine, rs)
+	answers := each(b.Store, nodeLimit, mine, func(ctx context.Context, n *node) ([]error, error) { return n.cede(ctx, rs) })
 	for range mine {
 		select {
 		case <-answers:

@@ -71,22 +71,22 @@ type far struct {
 	delay time.Duration
 }
 
-func (f *far) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+func (f *far) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error) {
 	time.Sleep(f.delay)
-	return f.faulty.Acquire(ctx, c)
+	return f.faulty.Acquire(ctx, a)
 }
 
 // A claim that gives way to others on a node is not kept out there, though an Acquire
 // of it was not answered: the node may be needed for its majority soon.
 func TestGivesWayAndComesBack(t *testing.T) {
 	bubble(t, 3, func(s *set) {
-		waiter, first, second := s.claim(), s.claim(), s.claim()
+		waiter, first, second := s.ask(), s.ask(), s.ask()
 		waiter.Wait = true
 		for driver.PublicID(waiter.ID) < max(driver.PublicID(first.ID), driver.PublicID(second.ID)) {
-			waiter.ID = s.claim().ID // so that it loses against the others
+			waiter.ID = s.ask().ID // so that it loses against the others
 		}
-		for i, c := range []driver.Claim{first, second} {
-			_, err := s.nodes[i+1].store().Acquire(s.Context(), c)
+		for i, a := range []driver.Ask{first, second} {
+			_, err := s.nodes[i+1].store().Acquire(s.Context(), a)
 			s.must(err)
 		}
 		store := s.client()
@@ -98,14 +98,14 @@ func TestGivesWayAndComesBack(t *testing.T) {
 			s.Fatalf("the node was asked to %v, want it to give way", calls)
 		}
 		s.nodes[2].set(down)
-		s.nodes[1].store().Release(s.Context(), []driver.Claim{first})
+		s.nodes[1].store().Release(s.Context(), []driver.Release{{Claim: first.Claim}})
 		g := s.granted(store, waiter)
 		if g.Fence == 0 {
 			s.Error("the grant has no token")
 		}
 		s.nodes[2].set(nil)
-		s.nodes[2].store().Release(s.Context(), []driver.Claim{second})
-		s.released(store, waiter)
+		s.nodes[2].store().Release(s.Context(), []driver.Release{{Claim: second.Claim}})
+		s.released(store, waiter.Claim)
 		time.Sleep(2 * time.Second)
 		s.empty()
 	})

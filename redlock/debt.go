@@ -17,20 +17,20 @@ const (
 
 // A debt is a release that a node has not answered, until the claim has expired there.
 type debt struct {
-	claim driver.Claim
-	until time.Time
+	release driver.Release
+	until   time.Time
 }
 
 // owe keeps a release to be sent again. Call it with mu held.
 func (n *node) owe(d debt) {
 	if n.inner == nil {
-		n.settle(d.claim) // It never was asked for anything.
+		n.settle(d.release) // It never was asked for anything.
 		return
 	}
-	d.claim.Late = true
+	d.release.Late = true
 	n.debts = append(n.debts, d)
 	if len(n.debts) > mostDebts {
-		n.settle(n.debts[0].claim)
+		n.settle(n.debts[0].release)
 		n.debts = n.debts[1:]
 	}
 	if !n.paying {
@@ -62,18 +62,18 @@ func (n *node) pay() {
 
 // repay reports whether the node has answered.
 func (n *node) repay(batch []debt) bool {
-	claims := make([]driver.Claim, len(batch))
+	rs := make([]driver.Release, len(batch))
 	for i := range batch {
-		claims[i] = batch[i].claim
+		rs[i] = batch[i].release
 	}
 	ctx, end := n.redlock.limit(nodeLimit, 1)
 	defer end()
-	errs, err := n.send(ctx, claims)
+	errs, err := n.send(ctx, rs)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for i, d := range batch {
 		if err == nil && (errs == nil || settled(errs[i])) {
-			n.settle(d.claim)
+			n.settle(d.release)
 		} else {
 			n.owe(d)
 		}
@@ -92,7 +92,7 @@ func (n *node) due() (batch []debt) {
 		if now.Before(d.until) {
 			batch = append(batch, d)
 		} else {
-			n.settle(d.claim)
+			n.settle(d.release)
 		}
 	}
 	n.paying = len(batch) > 0

@@ -1,6 +1,6 @@
 // Package redlock is a store that keeps locks on a majority of several stores, so that locks
 // survive the failure of a server. The nodes are usually three or five independent Redis
-// servers. Any store with fencing tokens ([driver.Claim].Fence) can be a node.
+// servers. Any store with fencing tokens ([driver.Ask].Fence) can be a node.
 //
 //	locks, err := holdfast.Open(ctx, "redlock://redis1:6379,redis2:6379,redis3:6379", nil)
 //
@@ -55,7 +55,7 @@
 //   - A node that restarts without its claims, or loses the last of them, has forgotten the
 //     holders. Such a node does not count for a grant until it has run for the
 //     quarantine (15 s). The quarantine must not be shorter than the longest TTL: claims
-//     with a longer TTL are refused, and so is a longer [driver.Claim].Leave. Without a
+//     with a longer TTL are refused, and so is a longer [driver.Renewal].Leave. Without a
 //     quarantine every node must write each claim to disk before it answers
 //     (appendfsync always).
 //   - New nodes, too, give their first grant after the quarantine. Until then errors say

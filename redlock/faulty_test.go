@@ -113,14 +113,14 @@ func (f *faulty) call(ctx context.Context, name string, do func()) error {
 	return fault(ctx, arrive)
 }
 
-func (f *faulty) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+func (f *faulty) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error) {
 	type result struct {
 		g   driver.Grant
 		err error
 	}
 	results := make(chan result, 1)
 	err := f.call(ctx, "acquire", func() {
-		g, err := f.store().Acquire(context.WithoutCancel(ctx), c)
+		g, err := f.store().Acquire(context.WithoutCancel(ctx), a)
 		results <- result{g, err}
 	})
 	if err != nil {
@@ -130,24 +130,24 @@ func (f *faulty) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, err
 	return r.g, r.err
 }
 
-func (f *faulty) each(ctx context.Context, name string, cs []driver.Claim, do func(*memlock.Store) []error) []error {
+func (f *faulty) each(ctx context.Context, name string, claims int, do func(*memlock.Store) []error) []error {
 	results := make(chan []error, 1)
 	if err := f.call(ctx, name, func() { results <- do(f.store()) }); err != nil {
-		return slices.Repeat([]error{err}, len(cs))
+		return slices.Repeat([]error{err}, claims)
 	}
 	return <-results
 }
 
-func (f *faulty) Renew(ctx context.Context, cs []driver.Claim) []error {
+func (f *faulty) Renew(ctx context.Context, rs []driver.Renewal) []error {
 	name := "renew"
-	if len(cs) > 0 && cs[0].Fence > 0 {
+	if len(rs) > 0 && rs[0].Fence > 0 {
 		name = "raise"
 	}
-	return f.each(ctx, name, cs, func(m *memlock.Store) []error { return m.Renew(ctx, cs) })
+	return f.each(ctx, name, len(rs), func(m *memlock.Store) []error { return m.Renew(ctx, rs) })
 }
 
-func (f *faulty) Release(ctx context.Context, cs []driver.Claim) []error {
-	return f.each(ctx, "release", cs, func(m *memlock.Store) []error { return m.Release(ctx, cs) })
+func (f *faulty) Release(ctx context.Context, rs []driver.Release) []error {
+	return f.each(ctx, "release", len(rs), func(m *memlock.Store) []error { return m.Release(ctx, rs) })
 }
 
 func (f *faulty) Watch(ctx context.Context, c driver.Claim, wake func(driver.Grant)) (stop func(), err error) {
@@ -214,12 +214,12 @@ func (s *set) clientWith(opts *redlock.Options) *redlock.Store {
 	return store
 }
 
-func (s *set) claim() driver.Claim {
+func (s *set) ask() driver.Ask {
 	s.ids++
-	return driver.Claim{
-		Key: "key", ID: fmt.Sprint("claim ", s.ids), Owner: "test", Span: 1,
+	return driver.Ask{Span: 1, Claim: driver.Claim{
+		Key: "key", ID: fmt.Sprint("claim ", s.ids), Owner: "test",
 		Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: 10 * time.Second,
-	}
+	}}
 }
 
 func (s *set) must(err error) {
@@ -229,33 +229,33 @@ func (s *set) must(err error) {
 	}
 }
 
-func (s *set) granted(store *redlock.Store, c driver.Claim) driver.Grant {
+func (s *set) granted(store *redlock.Store, a driver.Ask) driver.Grant {
 	s.Helper()
-	g, err := store.Acquire(s.Context(), c)
+	g, err := store.Acquire(s.Context(), a)
 	if err != nil || !g.OK {
-		s.Fatalf("%s was answered %+v, %v; want it granted", c.ID, g, err)
+		s.Fatalf("%s was answered %+v, %v; want it granted", a.ID, g, err)
 	}
 	return g
 }
 
-func (s *set) refused(store *redlock.Store, c driver.Claim) driver.Grant {
+func (s *set) refused(store *redlock.Store, a driver.Ask) driver.Grant {
 	s.Helper()
-	g, err := store.Acquire(s.Context(), c)
+	g, err := store.Acquire(s.Context(), a)
 	if err != nil || g.OK {
-		s.Fatalf("%s was answered %+v, %v; want it refused", c.ID, g, err)
+		s.Fatalf("%s was answered %+v, %v; want it refused", a.ID, g, err)
 	}
 	return g
 }
 
 func (s *set) released(store *redlock.Store, c driver.Claim) {
 	s.Helper()
-	if errs := store.Release(s.Context(), []driver.Claim{c}); errs != nil {
+	if errs := store.Release(s.Context(), []driver.Release{{Claim: c}}); errs != nil {
 		s.Fatal(errs)
 	}
 }
 
 func (s *set) renewal(store *redlock.Store, c driver.Claim) error {
-	if errs := store.Renew(s.Context(), []driver.Claim{c}); errs != nil {
+	if errs := store.Renew(s.Context(), []driver.Renewal{{Claim: c}}); errs != nil {
 		return errs[0]
 	}
 	return nil

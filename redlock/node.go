@@ -205,23 +205,25 @@ func (n *node) least(inner driver.Store, c driver.Claim) (uint64, error) {
 	if needless {
 		return floor, nil
 	}
-	c.ID = rand.Text()
-	c.Key, c.Owner, c.Note = "holdfast/redlock/"+c.ID, "", ""
-	c.Weight, c.Limit, c.Span, c.Fence, c.Wait = driver.MaxWeight, driver.MaxWeight, 1, 0, false
+	id := rand.Text()
+	a := driver.Ask{
+		Claim: driver.Claim{Key: "holdfast/redlock/" + id, ID: id, Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: c.TTL},
+		Span:  1,
+	}
 	ctx, end := n.redlock.limit(nodeLimit, 1)
 	defer end()
 	sent := time.Now()
-	g, err := inner.Acquire(ctx, c)
+	g, err := inner.Acquire(ctx, a)
 	if err == nil && !g.OK {
 		err = errors.New("refused")
 	}
 	if err != nil { // The error is not about the caller's claim, so it matches nothing.
-		return 0, fmt.Errorf("has given no token for the new key %s: %v", c.Key, err)
+		return 0, fmt.Errorf("has given no token for the new key %s: %v", a.Key, err)
 	}
 	n.redlock.spawn(func() {
 		ctx, end := n.redlock.limit(nodeLimit, 1)
 		defer end()
-		_ = inner.Release(ctx, []driver.Claim{c}) // Without an answer the claim expires.
+		_ = inner.Release(ctx, []driver.Release{{Claim: a.Claim}}) // Without an answer the claim expires.
 	})
 	since := sent.Sub(counts)
 	since -= since / 50 // Clocks differ in rate by two in a hundred at most.

@@ -3,7 +3,6 @@ package redlock
 import (
 	"errors"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -12,11 +11,6 @@ import (
 // remembered is how long a loss reported by a single node waits for confirmation by more
 // nodes.
 const remembered = time.Minute
-
-// A notice receives losses.
-type notice struct {
-	lost func(key, id string, err error)
-}
 
 // A loss is a lost claim reported by some nodes.
 type loss struct {
@@ -28,28 +22,19 @@ type loss struct {
 // Notify implements [driver.Notifier]. A claim is lost when the nodes that have not
 // reported the loss are no majority.
 func (s *Store) Notify(lost func(key, id string, err error)) (stop func()) {
-	n := &notice{lost}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.notices[n] = struct{}{}
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.notices, n)
-	}
+	return s.notices.Notify(lost)
 }
 
 // told receives the report of a loss from one node.
 func (s *Store) told(n *node, key, id string, err error) {
-	tell, err := s.lost(n, id, err)
-	for _, notice := range tell {
-		notice.lost(key, id, err)
+	if why := s.lost(n, id, err); why != nil {
+		s.notices.Tell(key, id, why)
 	}
 }
 
-// lost returns the notices to call, and the reason of the loss. lost returns notices only
-// once, when the nodes that have not reported the loss are no majority any more.
-func (s *Store) lost(n *node, id string, err error) (tell []*notice, why error) {
+// lost returns the reason of a loss only once, when the nodes that have not reported the
+// loss are no majority any more; before and after, nil.
+func (s *Store) lost(n *node, id string, err error) (why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.losses[id]
@@ -64,9 +49,9 @@ func (s *Store) lost(n *node, id string, err error) (tell []*notice, why error) 
 		l.why = err
 	}
 	if blocks(before, len(s.nodes)) || !blocks(len(l.nodes), len(s.nodes)) {
-		return nil, nil
+		return nil
 	}
-	return slices.Collect(maps.Keys(s.notices)), l.why
+	return l.why
 }
 
 // expire deletes old losses. The caller holds mu.

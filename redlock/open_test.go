@@ -105,14 +105,12 @@ func TestOpensLater(t *testing.T) {
 			})
 		}
 		t.Cleanup(func() { _ = s.Close() })
-		claim := func(id string) driver.Claim {
-			return driver.Claim{Key: "key", ID: id, Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: time.Minute}
-		}
-		g, err := s.Acquire(t.Context(), claim("one"))
+		c := driver.Claim{Key: "key", ID: "one", Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: time.Minute}
+		g, err := s.Acquire(t.Context(), driver.Ask{Claim: c})
 		if err != nil || !g.OK {
 			t.Fatal(g, err)
 		}
-		if errs := s.Release(t.Context(), []driver.Claim{claim("one")}); errs != nil {
+		if errs := s.Release(t.Context(), []driver.Release{{Claim: c}}); errs != nil {
 			t.Fatal(errs)
 		}
 		up = true

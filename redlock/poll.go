@@ -11,17 +11,17 @@ import (
 
 // Renew implements [driver.Store]. The answer of a majority holds. A node that has lost a
 // claim does not get the claim back.
-func (s *Store) Renew(ctx context.Context, cs []driver.Claim) []error {
-	invalid := make([]error, len(cs))
-	kept := cs[:0:0]
-	for i, c := range cs {
-		if invalid[i] = s.lasting(c); invalid[i] == nil {
-			kept = append(kept, c)
+func (s *Store) Renew(ctx context.Context, rs []driver.Renewal) []error {
+	invalid := make([]error, len(rs))
+	kept := rs[:0:0]
+	for i, r := range rs {
+		if invalid[i] = s.lasting(r.Claim); invalid[i] == nil {
+			kept = append(kept, r)
 		}
 	}
 	errs := s.poll(ctx, nodeLimit, len(kept), func(ctx context.Context, n *node) ([]error, error) { return n.renew(ctx, kept) })
 	s.abandon(kept, errs)
-	if len(kept) == len(cs) {
+	if len(kept) == len(rs) {
 		return errs
 	}
 	for i := range invalid {
@@ -35,29 +35,29 @@ func (s *Store) Renew(ctx context.Context, cs []driver.Claim) []error {
 // Release implements [driver.Store]. The answer of a majority holds. Slower nodes get the
 // release in the background, until they have answered or the TTL has passed. The next
 // holder should find all nodes free, so that the failure of one node does no harm.
-func (s *Store) Release(ctx context.Context, cs []driver.Claim) []error {
+func (s *Store) Release(ctx context.Context, rs []driver.Release) []error {
 	if err := ctx.Err(); err != nil {
-		return slices.Repeat([]error{err}, len(cs))
+		return slices.Repeat([]error{err}, len(rs))
 	}
-	cs = slices.Clone(cs) // Background calls read the copy.
-	part(s.nodes, cs)
-	return s.poll(ctx, nodeLimit, len(cs), func(ctx context.Context, n *node) ([]error, error) { return n.release(ctx, cs) })
+	rs = slices.Clone(rs) // Background calls read the copy.
+	part(s.nodes, rs)
+	return s.poll(ctx, nodeLimit, len(rs), func(ctx context.Context, n *node) ([]error, error) { return n.release(ctx, rs) })
 }
 
 // part notes that claims are about to be released on nodes.
-func part(nodes []*node, cs []driver.Claim) {
+func part(nodes []*node, rs []driver.Release) {
 	for _, n := range nodes {
-		n.part(cs)
+		n.part(rs)
 	}
 }
 
 // abandon releases claims that a majority has lost. The nodes that still keep the claims
 // would block the next holder.
-func (s *Store) abandon(cs []driver.Claim, errs []error) {
-	var lost []driver.Claim
+func (s *Store) abandon(rs []driver.Renewal, errs []error) {
+	var lost []driver.Renewal
 	for i, err := range errs {
 		if errors.Is(err, driver.ErrLost) {
-			lost = append(lost, cs[i])
+			lost = append(lost, rs[i])
 		}
 	}
 	if len(lost) > 0 {

@@ -18,12 +18,12 @@ func TestQuarantine(t *testing.T) {
 	bubble(t, 3, func(s *set) {
 		store, other := s.client(), s.client()
 		s.nodes[2].set(down)
-		holder := s.claim()
+		holder := s.ask()
 		s.granted(store, holder) // on nodes 1 and 2
 		s.nodes[1].restart()
 		s.nodes[2].set(nil)
 		began := time.Now()
-		rival := s.claim()
+		rival := s.ask()
 		for time.Since(began) < holder.TTL-time.Second {
 			if g, _ := other.Acquire(s.Context(), rival); g.OK {
 				s.Fatalf("a second claim was granted %v after a node forgot the first", time.Since(began))
@@ -60,7 +60,7 @@ func TestNewNodesSaySo(t *testing.T) {
 			}
 		}
 		store, other := s.client(), s.client()
-		first, second := s.claim(), s.claim()
+		first, second := s.ask(), s.ask()
 		first.Wait, second.Wait = true, true
 		_, err := store.Acquire(s.Context(), first)
 		told("the first", err)
@@ -112,34 +112,34 @@ func (s *set) lockAfterRestart(unreachable time.Duration, weight int64) {
 	fast := s.clientWith(&redlock.Options{Clock: func() time.Time { return time.Now().Add(ahead) }})
 	store := s.client()
 	s.nodes[1].set(down)
-	before := s.claim()
+	before := s.ask()
 	g := s.granted(fast, before) // by nodes 1 and 3
-	s.released(fast, before)
+	s.released(fast, before.Claim)
 	s.nodes[1].set(nil)
 	s.nodes[2].restart()
 	s.nodes[0].set(down) // the one that remembers
 	s.nodes[2].set(down)
-	c := s.claim()
-	c.Weight = weight
+	a := s.ask()
+	a.Weight = weight
 	for began := time.Now(); time.Since(began) < 15*time.Second; time.Sleep(time.Second) {
 		if time.Since(began) >= unreachable {
 			s.nodes[2].set(nil)
 		}
-		if g, err := store.Acquire(s.Context(), c); g.OK || err == nil {
+		if g, err := store.Acquire(s.Context(), a); g.OK || err == nil {
 			s.Fatalf("got %+v, %v from one node that counts", g, err)
 		}
 	}
-	if c.Shared() {
-		c.ID, store = "joins", s.client()
+	if a.Shared() {
+		a.ID, store = "joins", s.client()
 	}
-	after := s.granted(store, c)
+	after := s.granted(store, a)
 	if after.Fence <= g.Fence {
 		s.Errorf("token %d after %d", after.Fence, g.Fence)
 	}
 	if lead := time.Until(time.UnixMicro(int64(after.Fence))); lead > 2*time.Second {
 		s.Errorf("the token is %v ahead of all clocks: the next node that restarts may be behind it", lead)
 	}
-	if again := s.granted(store, c); again.Fence != after.Fence {
+	if again := s.granted(store, a); again.Fence != after.Fence {
 		s.Errorf("asking again gave token %d, the first time it was %d", again.Fence, after.Fence)
 	}
 }

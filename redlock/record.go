@@ -84,24 +84,24 @@ func (n *node) board(id string) (f *flight, pilot bool) {
 
 // fly makes the call of a flight. After an error, the node may have granted the claim,
 // except after driver.ErrInvalid.
-func (n *node) fly(ctx context.Context, c driver.Claim, f *flight) {
+func (n *node) fly(ctx context.Context, a driver.Ask, f *flight) {
 	f.err = n.call(ctx, func(inner driver.Store) (err error) {
 		f.sent = time.Now()
 		n.meets(f.sent)
-		if f.grant, err = inner.Acquire(ctx, c); err != nil {
+		if f.grant, err = inner.Acquire(ctx, a); err != nil {
 			return err
 		}
 		switch {
 		case f.grant.OK:
 			if f.young = n.serves(ctx, inner); f.young == nil {
-				f.least, f.young = n.least(inner, c)
+				f.least, f.young = n.least(inner, a.Claim)
 			}
 		case n.unseen():
 			_ = n.serves(ctx, inner) // so that a refusal can say that nodes do not count
 		}
 		return nil
 	})
-	n.land(c, f)
+	n.land(a.Claim, f)
 }
 
 // won records that a claim is held with the token, and that the node is of the claim's
@@ -149,26 +149,26 @@ func (n *node) doubtful(id string) bool {
 // also says yes if the claim's token is larger already. A larger token is possible only if a
 // late Acquire was granted once more. A further Acquire finds out, see the model. A bid that
 // is over must not ask: the claim may have been released.
-func (n *node) raise(ctx context.Context, c driver.Claim, token uint64, over *atomic.Bool) error {
-	c.Fence = token
-	errs, err := n.renew(ctx, []driver.Claim{c})
+func (n *node) raise(ctx context.Context, a driver.Ask, token uint64, over *atomic.Bool) error {
+	errs, err := n.renew(ctx, []driver.Renewal{{Claim: a.Claim, Fence: token}})
 	if err == nil {
 		err = first(errs)
 	}
-	if err != nil || !n.doubtful(c.ID) {
+	if err != nil || !n.doubtful(a.ID) {
 		return err
 	}
-	f, pilot := n.board(c.ID)
+	f, pilot := n.board(a.ID)
 	switch {
 	case !pilot:
 		<-f.done
 	case over.Load():
-		n.land(c, f)
+		n.land(a.Claim, f)
 		return errEnding
 	default:
 		ctx, end := n.redlock.limit(nodeLimit, 1)
 		defer end()
-		n.fly(ctx, c, f)
+		a.Fence = token
+		n.fly(ctx, a, f)
 	}
 	if f.err == nil && (!f.grant.OK || f.grant.Fence != token) {
 		return fmt.Errorf("has granted the claim once more, with token %d", f.grant.Fence)
@@ -178,29 +178,29 @@ func (n *node) raise(ctx context.Context, c driver.Claim, token uint64, over *at
 
 // release ends claims at the node. Call part for the claims first. If an Acquire of a claim
 // may be on its way, the node keeps the claim out. A release without an answer is owed.
-func (n *node) release(ctx context.Context, cs []driver.Claim) ([]error, error) {
-	ctx, end := n.landed(ctx, cs)
+func (n *node) release(ctx context.Context, rs []driver.Release) ([]error, error) {
+	ctx, end := n.landed(ctx, rs)
 	defer end()
-	return n.finish(ctx, n.late(cs))
+	return n.finish(ctx, n.late(rs))
 }
 
 // cede ends claims that the client will ask for again. A late Acquire does no harm then, and
 // keeping the late Acquire out would keep the claim out, too.
-func (n *node) cede(ctx context.Context, cs []driver.Claim) ([]error, error) {
-	ctx, end := n.landed(ctx, cs)
+func (n *node) cede(ctx context.Context, rs []driver.Release) ([]error, error) {
+	ctx, end := n.landed(ctx, rs)
 	defer end()
-	return n.finish(ctx, cs)
+	return n.finish(ctx, rs)
 }
 
-func (n *node) finish(ctx context.Context, cs []driver.Claim) ([]error, error) {
-	errs, err := n.send(ctx, cs)
+func (n *node) finish(ctx context.Context, rs []driver.Release) ([]error, error) {
+	errs, err := n.send(ctx, rs)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for i, c := range cs {
+	for i, r := range rs {
 		if err == nil && (errs == nil || settled(errs[i])) {
-			n.settle(c)
+			n.settle(r)
 		} else {
-			n.owe(debt{c, time.Now().Add(c.TTL + time.Second)})
+			n.owe(debt{r, time.Now().Add(r.TTL + time.Second)})
 		}
 	}
 	return errs, err
@@ -209,11 +209,11 @@ func (n *node) finish(ctx context.Context, cs []driver.Claim) ([]error, error) {
 // landed waits for the flights of the claims, so that no release overtakes an Acquire: the
 // node would have to keep the claim out. It returns the context of the release. After a
 // wait, the context has its full time.
-func (n *node) landed(ctx context.Context, cs []driver.Claim) (release context.Context, end func()) {
+func (n *node) landed(ctx context.Context, rs []driver.Release) (release context.Context, end func()) {
 	waited := false
-	for _, c := range cs {
+	for _, r := range rs {
 		n.mu.Lock()
-		f := n.records[c.ID].flight
+		f := n.records[r.ID].flight
 		n.mu.Unlock()
 		if f != nil {
 			<-f.done
@@ -226,50 +226,50 @@ func (n *node) landed(ctx context.Context, cs []driver.Claim) (release context.C
 	return ctx, func() {}
 }
 
-// late returns the claims of a release as sent to the node: with Late where an Acquire may
-// be on its way.
-func (n *node) late(cs []driver.Claim) []driver.Claim {
+// late returns the releases as sent to the node: with Late where an Acquire may be on its
+// way.
+func (n *node) late(rs []driver.Release) []driver.Release {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	told := cs
-	for i, c := range cs {
-		r := n.records[c.ID]
-		if c.Late || r.flight == nil && !time.Now().Before(r.doubt) {
+	sent := rs
+	for i, r := range rs {
+		rec := n.records[r.ID]
+		if r.Late || rec.flight == nil && !time.Now().Before(rec.doubt) {
 			continue
 		}
-		if &told[0] == &cs[0] {
-			told = slices.Clone(cs)
+		if &sent[0] == &rs[0] {
+			sent = slices.Clone(rs)
 		}
-		told[i].Late = true
+		sent[i].Late = true
 	}
-	return told
+	return sent
 }
 
 // send makes the call of a release.
-func (n *node) send(ctx context.Context, cs []driver.Claim) (errs []error, err error) {
+func (n *node) send(ctx context.Context, rs []driver.Release) (errs []error, err error) {
 	err = n.call(ctx, func(inner driver.Store) error {
-		errs = inner.Release(ctx, cs)
-		return unanswered(len(cs), errs)
+		errs = inner.Release(ctx, rs)
+		return unanswered(len(rs), errs)
 	})
 	return errs, err
 }
 
 // renew makes the call of a renewal.
-func (n *node) renew(ctx context.Context, cs []driver.Claim) (errs []error, err error) {
+func (n *node) renew(ctx context.Context, rs []driver.Renewal) (errs []error, err error) {
 	err = n.call(ctx, func(inner driver.Store) error {
-		errs = inner.Renew(ctx, cs)
-		return unanswered(len(cs), errs)
+		errs = inner.Renew(ctx, rs)
+		return unanswered(len(rs), errs)
 	})
 	return errs, err
 }
 
 // abandon releases the claims that the node holds, not the claims that are queued there.
-func (n *node) abandon(ctx context.Context, cs []driver.Claim) error {
-	errs, err := n.renew(ctx, cs)
-	var held []driver.Claim
-	for i, c := range cs {
+func (n *node) abandon(ctx context.Context, rs []driver.Renewal) error {
+	errs, err := n.renew(ctx, rs)
+	var held []driver.Release
+	for i, r := range rs {
 		if err == nil && (errs == nil || errs[i] == nil) {
-			held = append(held, c)
+			held = append(held, driver.Release{Claim: r.Claim})
 		}
 	}
 	if len(held) > 0 {
@@ -279,31 +279,31 @@ func (n *node) abandon(ctx context.Context, cs []driver.Claim) error {
 	return err
 }
 
-// part notes a release that is about to begin. Call part before the goroutine of
+// part notes releases that are about to begin. Call part before the goroutine of
 // the call begins, so that each Acquire knows of the release.
-func (n *node) part(cs []driver.Claim) {
+func (n *node) part(rs []driver.Release) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, c := range cs {
-		r := n.record(c.ID)
-		r.ending++
-		if r.flight != nil {
-			r.flight.spoil = true
+	for _, r := range rs {
+		rec := n.record(r.ID)
+		rec.ending++
+		if rec.flight != nil {
+			rec.flight.spoil = true
 		}
 	}
 }
 
-// settle ends a release of a claim. Call settle with mu held.
-func (n *node) settle(c driver.Claim) {
-	r := n.records[c.ID]
-	r.ending--
-	if r.ending == 0 && c.Late {
-		r.doubt = time.Time{} // The node refuses a late Acquire.
+// settle ends a release. Call settle with mu held.
+func (n *node) settle(r driver.Release) {
+	rec := n.records[r.ID]
+	rec.ending--
+	if rec.ending == 0 && r.Late {
+		rec.doubt = time.Time{} // The node refuses a late Acquire.
 	}
-	if r.flight == nil && !time.Now().Before(r.doubt) {
-		r.until = time.Time{}
+	if rec.flight == nil && !time.Now().Before(rec.doubt) {
+		rec.until = time.Time{}
 	}
-	n.tidy(c.ID)
+	n.tidy(r.ID)
 }
 
 // first is the answer of a call with one claim.

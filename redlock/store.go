@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/callbacks"
 )
 
 const (
@@ -56,12 +57,13 @@ type Store struct {
 	quit   chan struct{} // closed by Close
 	busy   sync.WaitGroup
 
+	notices callbacks.Losses
+
 	mu      sync.Mutex
 	closed  bool
 	bids    map[string]chan struct{} // by id: a bid that goes on, closed when the bid ends
 	watches map[string][]*watch      // by id
-	notices map[*notice]struct{}
-	losses  map[string]*loss // by id
+	losses  map[string]*loss         // by id
 }
 
 var (
@@ -106,7 +108,6 @@ func newStore(quarantine time.Duration) *Store {
 		quit:       make(chan struct{}),
 		bids:       make(map[string]chan struct{}),
 		watches:    make(map[string][]*watch),
-		notices:    make(map[*notice]struct{}),
 		losses:     make(map[string]*loss),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())

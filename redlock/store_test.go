@@ -21,23 +21,23 @@ import (
 func TestHungNode(t *testing.T) {
 	bubble(t, 3, func(s *set) {
 		store := s.client()
-		held := s.claim()
+		held := s.ask()
 		held.Key = "held"
 		s.granted(store, held)
 		synctest.Wait()
 		s.nodes[1].set(hung)
 		began := time.Now()
 		for range 100 {
-			c := s.claim()
-			s.granted(store, c)
-			s.must(s.renewal(store, c))
-			s.released(store, c)
+			a := s.ask()
+			s.granted(store, a)
+			s.must(s.renewal(store, a.Claim))
+			s.released(store, a.Claim)
 		}
 		// It gets a millisecond to answer each call before it is silent.
 		if took := time.Since(began); took > time.Second/2+time.Millisecond {
 			s.Errorf("a hundred locks took %v beside a node that hangs", took)
 		}
-		s.released(store, held)
+		s.released(store, held.Claim)
 		time.Sleep(2 * time.Second) // until the calls to it have run into their limit
 		s.nodes[1].seen()
 		s.nodes[1].set(nil)
@@ -58,15 +58,15 @@ func TestSilentNode(t *testing.T) {
 			waiting <- struct{}{}
 			return hung(ctx, nil)
 		})
-		s.granted(store, s.claim())
+		s.granted(store, s.ask())
 		time.Sleep(time.Second)
 		for range len(waiting) {
 			<-waiting
 		}
 		for i := range 50 {
-			c := s.claim()
-			c.Key = fmt.Sprint(i)
-			s.granted(store, c)
+			a := s.ask()
+			a.Key = fmt.Sprint(i)
+			s.granted(store, a)
 		}
 		synctest.Wait()
 		if n := len(waiting); n != 1 {
@@ -76,9 +76,9 @@ func TestSilentNode(t *testing.T) {
 		time.Sleep(time.Second)
 		s.nodes[0].seen()
 		for i := range 3 {
-			c := s.claim()
-			c.Key = fmt.Sprint("again", i)
-			s.granted(store, c)
+			a := s.ask()
+			a.Key = fmt.Sprint("again", i)
+			s.granted(store, a)
 			synctest.Wait()
 		}
 		if n := len(s.nodes[0].seen()); n != 3 {
@@ -102,16 +102,16 @@ func TestAcquireWhileClosing(t *testing.T) {
 			}
 			return slow(50*time.Millisecond)(ctx, do) // the raise
 		})
-		c := s.claim()
+		a := s.ask()
 		ctx, cancel := context.WithTimeout(s.Context(), 10*time.Millisecond)
 		defer cancel()
-		if g, err := store.Acquire(ctx, c); err == nil {
+		if g, err := store.Acquire(ctx, a); err == nil {
 			s.Fatalf("cut off, it was answered %+v", g)
 		}
 		closed := make(chan error)
 		go func() { closed <- store.Close() }()
 		synctest.Wait()
-		if g, err := store.Acquire(s.Context(), c); err == nil {
+		if g, err := store.Acquire(s.Context(), a); err == nil {
 			s.Errorf("a store that is being closed said %+v", g)
 		}
 		s.must(<-closed)
@@ -123,17 +123,17 @@ func TestDeadNodes(t *testing.T) {
 		store := s.client()
 		s.nodes[0].set(down)
 		s.nodes[3].set(down)
-		c := s.claim()
-		s.granted(store, c)
-		s.refused(store, s.claim())
-		s.must(s.renewal(store, c))
-		s.released(store, c)
+		a := s.ask()
+		s.granted(store, a)
+		s.refused(store, s.ask())
+		s.must(s.renewal(store, a.Claim))
+		s.released(store, a.Claim)
 
-		c = s.claim()
-		s.granted(store, c)
+		a = s.ask()
+		s.granted(store, a)
 		s.nodes[4].set(down)
-		_, err := store.Acquire(s.Context(), s.claim())
-		for _, err := range []error{err, s.renewal(store, c)} {
+		_, err := store.Acquire(s.Context(), s.ask())
+		for _, err := range []error{err, s.renewal(store, a.Claim)} {
 			if !errors.Is(err, errDown) || errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrInvalid) {
 				s.Errorf("with 3 of 5 nodes down: %v, want the nodes' errors", err)
 			}
@@ -144,7 +144,7 @@ func TestDeadNodes(t *testing.T) {
 			}
 		}
 		s.nodes[4].set(nil)
-		s.must(s.renewal(store, c))
+		s.must(s.renewal(store, a.Claim))
 	})
 }
 
@@ -156,19 +156,19 @@ func TestLostAnswers(t *testing.T) {
 			for _, n := range s.nodes[:lost] {
 				n.set(mute)
 			}
-			c := s.claim()
-			g, err := store.Acquire(s.Context(), c)
+			a := s.ask()
+			g, err := store.Acquire(s.Context(), a)
 			if g.OK != (lost < 2) || (err != nil) != (lost == 2) {
 				s.Fatalf("with %d answers lost: %+v, %v", lost, g, err)
 			}
 			for _, n := range s.nodes {
 				n.set(nil)
 			}
-			again := s.granted(store, c)
+			again := s.granted(store, a)
 			if g.OK && again.Fence != g.Fence {
 				s.Errorf("asking again gave token %d, the first time it was %d", again.Fence, g.Fence)
 			}
-			s.released(store, c)
+			s.released(store, a.Claim)
 			synctest.Wait()
 			s.empty()
 		}
@@ -179,20 +179,20 @@ func TestLostAnswers(t *testing.T) {
 func TestTryLeavesNothing(t *testing.T) {
 	bubble(t, 3, func(s *set) {
 		store, other := s.client(), s.client()
-		holder := s.claim()
+		holder := s.ask()
 		s.nodes[2].set(down)
 		s.granted(store, holder)
 		synctest.Wait()
 		s.nodes[2].set(slow(30 * time.Millisecond))
-		s.refused(other, s.claim())
+		s.refused(other, s.ask())
 		time.Sleep(time.Second)
 		if hs, _ := s.nodes[2].store().Holders(s.Context(), "key"); len(hs) > 0 {
 			s.Errorf("a refused try still has %+v on node 3", hs)
 		}
 		s.nodes[2].set(nil)
-		s.refused(other, s.claim())
+		s.refused(other, s.ask())
 		synctest.Wait()
-		s.released(store, holder)
+		s.released(store, holder.Claim)
 		synctest.Wait()
 		s.empty()
 	})
@@ -203,11 +203,11 @@ func TestReleaseFollows(t *testing.T) {
 	bubble(t, 3, func(s *set) {
 		store := s.client()
 		s.nodes[2].set(slow(40 * time.Millisecond))
-		c := s.claim()
-		s.granted(store, c)
+		a := s.ask()
+		s.granted(store, a)
 		synctest.Wait()
 		s.nodes[2].set(nil)
-		s.released(store, c)
+		s.released(store, a.Claim)
 		time.Sleep(time.Second)
 		if got := s.nodes[2].seen(); !slices.Equal(got, []string{"acquire", "release"}) {
 			s.Errorf("the node that is slow was asked to %v, want the release after the acquire", got)
@@ -220,11 +220,11 @@ func TestReleaseFollows(t *testing.T) {
 func TestReleaseIsRepeated(t *testing.T) {
 	bubble(t, 3, func(s *set) {
 		store := s.client()
-		c := s.claim()
-		s.granted(store, c)
+		a := s.ask()
+		s.granted(store, a)
 		synctest.Wait()
 		s.nodes[0].set(down)
-		s.released(store, c)
+		s.released(store, a.Claim)
 		time.Sleep(3 * time.Second)
 		s.nodes[0].set(nil)
 		time.Sleep(2 * time.Second)
@@ -236,13 +236,13 @@ func TestReleaseIsRepeated(t *testing.T) {
 func TestLostClaimIsAbandoned(t *testing.T) {
 	bubble(t, 3, func(s *set) {
 		store := s.client()
-		c := s.claim()
-		s.granted(store, c)
+		a := s.ask()
+		s.granted(store, a)
 		synctest.Wait()
 		for _, n := range s.nodes[:2] {
 			n.restart()
 		}
-		if err := s.renewal(store, c); !errors.Is(err, driver.ErrLost) {
+		if err := s.renewal(store, a.Claim); !errors.Is(err, driver.ErrLost) {
 			s.Errorf("two of three nodes have forgotten the claim: %v, want ErrLost", err)
 		}
 		synctest.Wait()
@@ -253,7 +253,7 @@ func TestLostClaimIsAbandoned(t *testing.T) {
 func TestRefusesWhatItCannotKeep(t *testing.T) {
 	bubble(t, 3, func(s *set) {
 		store := s.client()
-		slot, long, heavy := s.claim(), s.claim(), s.claim()
+		slot, long, heavy := s.ask(), s.ask(), s.ask()
 		slot.Weight, slot.Limit = 1, 2
 		heavy.Weight = driver.MaxWeight / 2
 		long.TTL = 16 * time.Second
@@ -261,23 +261,24 @@ func TestRefusesWhatItCannotKeep(t *testing.T) {
 			s.Errorf("two nodes: %v", err)
 		}
 		for _, test := range []struct {
-			claim driver.Claim
-			says  string
+			ask  driver.Ask
+			says string
 		}{
 			{slot, "no slots"},
 			{heavy, "no slots"},
 			{long, "quarantine"},
 		} {
-			g, err := store.Acquire(s.Context(), test.claim)
+			g, err := store.Acquire(s.Context(), test.ask)
 			if g.OK || !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), test.says) {
-				s.Errorf("%+v: %+v, %v; want ErrInvalid that says %q", test.claim, g, err, test.says)
+				s.Errorf("%+v: %+v, %v; want ErrInvalid that says %q", test.ask, g, err, test.says)
 			}
 		}
-		c := s.claim()
-		s.granted(store, c)
-		kept := c
-		c.TTL = 16 * time.Second
-		errs := store.Renew(s.Context(), []driver.Claim{kept, c, kept})
+		a := s.ask()
+		s.granted(store, a)
+		kept := driver.Renewal{Claim: a.Claim}
+		tooLong := kept
+		tooLong.TTL = 16 * time.Second
+		errs := store.Renew(s.Context(), []driver.Renewal{kept, tooLong, kept})
 		if len(errs) != 3 || errs[0] != nil || !errors.Is(errs[1], driver.ErrInvalid) || errs[2] != nil {
 			s.Errorf("a renewal for longer than the quarantine among others: %v", errs)
 		}
@@ -340,17 +341,17 @@ func TestLateNodeWakes(t *testing.T) {
 	bubble(t, 3, func(s *set) {
 		store, other := s.client(), s.client()
 		s.nodes[2].set(down)
-		s.granted(other, s.claim())
+		s.granted(other, s.ask())
 		synctest.Wait()
 		s.nodes[2].set(nil)
-		c := s.claim()
-		c.Wait = true
+		a := s.ask()
+		a.Wait = true
 		wakes := make(chan driver.Grant, 10)
-		stop, err := store.Watch(s.Context(), c, func(g driver.Grant) { wakes <- g })
+		stop, err := store.Watch(s.Context(), a.Claim, func(g driver.Grant) { wakes <- g })
 		s.must(err)
 		defer stop()
 		s.nodes[2].set(slow(40 * time.Millisecond))
-		s.refused(store, c)
+		s.refused(store, a)
 		if n := len(wakes); n != 0 {
 			s.Errorf("woken %d times before anything has changed", n)
 		}

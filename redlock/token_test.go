@@ -16,9 +16,9 @@ import (
 
 // ahead lets a node give larger tokens than the others.
 func (s *set) ahead(node int, by uint64) {
-	c := s.claim()
-	c.Key, c.Fence = "not "+c.ID, uint64(time.Now().UnixMicro())+by
-	if g, err := s.nodes[node].store().Acquire(s.Context(), c); !g.OK || err != nil {
+	a := s.ask()
+	a.Key, a.Fence = "not "+a.ID, uint64(time.Now().UnixMicro())+by
+	if g, err := s.nodes[node].store().Acquire(s.Context(), a); !g.OK || err != nil {
 		s.Fatal(g, err)
 	}
 }
@@ -33,10 +33,10 @@ func TestOneRound(t *testing.T) {
 		}
 		var last uint64
 		for i := range 10 {
-			c := s.claim()
-			g := s.granted(stores[i%2], c)
+			a := s.ask()
+			g := s.granted(stores[i%2], a)
 			time.Sleep(time.Second) // until the nodes that were not waited for have answered
-			s.released(stores[i%2], c)
+			s.released(stores[i%2], a.Claim)
 			time.Sleep(time.Second)
 			for j, n := range s.nodes {
 				if got := n.seen(); !slices.Equal(got, []string{"acquire", "release"}) {
@@ -64,11 +64,11 @@ func (f *faulty) fast(ahead, delay time.Duration) fault {
 // tick lets the node give no token up to this one.
 func (f *faulty) tick(token uint64) {
 	c := driver.Claim{
-		Key: "tick", ID: fmt.Sprint("tick ", token), Fence: token, Span: 1,
+		Key: "tick", ID: fmt.Sprint("tick ", token),
 		Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: time.Second,
 	}
-	_, _ = f.store().Acquire(context.Background(), c)
-	_ = f.store().Release(context.Background(), []driver.Claim{c})
+	_, _ = f.store().Acquire(context.Background(), driver.Ask{Claim: c, Span: 1, Fence: token})
+	_ = f.store().Release(context.Background(), []driver.Release{{Claim: c}})
 }
 
 // Only the nodes that were counted are written to: that is variant N of the
@@ -79,8 +79,8 @@ func TestLateGrantIsNotCounted(t *testing.T) {
 		s.ahead(1, 10e6) // of what the client proposes, too
 		s.ahead(2, 50e6)
 		s.nodes[2].set(slow(40 * time.Millisecond))
-		c := s.claim()
-		g := s.granted(store, c)
+		a := s.ask()
+		g := s.granted(store, a)
 		time.Sleep(time.Second)
 		for i, want := range [][]string{{"acquire", "raise"}, {"acquire"}, {"acquire"}} {
 			if got := s.nodes[i].seen(); !slices.Equal(got, want) {
@@ -93,7 +93,7 @@ func TestLateGrantIsNotCounted(t *testing.T) {
 				s.Errorf("node %d shows %+v, want token %d", i+1, hs, g.Fence)
 			}
 		}
-		again := s.granted(store, c)
+		again := s.granted(store, a)
 		if again.Fence != g.Fence {
 			s.Errorf("asking again gave token %d, the first time it was %d", again.Fence, g.Fence)
 		}
@@ -107,17 +107,17 @@ func TestAskingAgainKeepsTheToken(t *testing.T) {
 		store := s.client()
 		s.ahead(2, 50e6)
 		s.nodes[2].set(slow(40 * time.Millisecond))
-		c := s.claim()
-		g := s.granted(store, c)
+		a := s.ask()
+		g := s.granted(store, a)
 		time.Sleep(time.Second)
 		s.nodes[1].set(slow(40 * time.Millisecond))
 		s.nodes[2].set(nil)
-		again := s.granted(store, c)
+		again := s.granted(store, a)
 		if again.Fence != g.Fence {
 			s.Errorf("asking again gave token %d, the first time it was %d", again.Fence, g.Fence)
 		}
 		s.nodes[1].set(hung)
-		if more := s.granted(store, c); more.Fence <= g.Fence {
+		if more := s.granted(store, a); more.Fence <= g.Fence {
 			s.Errorf("token %d from nodes of which one has given more than %d", more.Fence, g.Fence)
 		}
 	})
@@ -127,14 +127,14 @@ func TestAskingAgainKeepsTheToken(t *testing.T) {
 func TestReadersDoNotRaiseOthers(t *testing.T) {
 	bubble(t, 3, func(s *set) {
 		store := s.client()
-		s.released(store, s.acquired(store))
+		s.released(store, s.acquired(store).Claim)
 		for _, n := range s.nodes {
 			n.restart()
 		}
 		time.Sleep(16 * time.Second)
 		held := s.acquired(store)
 		g := s.granted(store, held)
-		reader := s.claim()
+		reader := s.ask()
 		reader.Key, reader.Weight = "other", 1
 		s.granted(store, reader)
 		if again := s.granted(store, held); again.Fence != g.Fence {
@@ -144,11 +144,11 @@ func TestReadersDoNotRaiseOthers(t *testing.T) {
 }
 
 // acquired returns a new claim that is granted.
-func (s *set) acquired(store *redlock.Store) driver.Claim {
+func (s *set) acquired(store *redlock.Store) driver.Ask {
 	s.Helper()
-	c := s.claim()
-	s.granted(store, c)
-	return c
+	a := s.ask()
+	s.granted(store, a)
+	return a
 }
 
 // Readers of several clients share a token, on nodes that have run for long, and on nodes
@@ -159,7 +159,7 @@ func TestReadersShareAToken(t *testing.T) {
 			stores := []*redlock.Store{s.client(), s.client(), s.client()}
 			if restarts {
 				for _, store := range stores {
-					s.released(store, s.acquired(store))
+					s.released(store, s.acquired(store).Claim)
 				}
 				for _, n := range s.nodes {
 					n.restart()
@@ -168,9 +168,9 @@ func TestReadersShareAToken(t *testing.T) {
 			}
 			var first uint64
 			for i, store := range stores {
-				c := s.claim()
-				c.Weight = 1
-				switch g := s.granted(store, c); {
+				a := s.ask()
+				a.Weight = 1
+				switch g := s.granted(store, a); {
 				case i == 0:
 					first = g.Fence
 				case g.Fence != first:
@@ -187,7 +187,7 @@ func TestFarTokenIsNotCounted(t *testing.T) {
 		s.ahead(0, driver.MaxLead)
 		s.ahead(0, 2*driver.MaxLead) // the node goes on from where it is
 		before := uint64(time.Now().UnixMicro())
-		g := s.granted(s.client(), s.claim())
+		g := s.granted(s.client(), s.ask())
 		if g.Fence > before+driver.MaxLead/2 {
 			s.Errorf("the token is %d, that of the node whose clock is wrong", g.Fence)
 		}
@@ -204,9 +204,9 @@ func TestClock(t *testing.T) {
 		for i, by := range []time.Duration{time.Hour, -time.Hour, 0} {
 			ahead = by
 			for _, store := range []*redlock.Store{wrong, right} {
-				c := s.claim()
-				g := s.granted(store, c)
-				s.released(store, c)
+				a := s.ask()
+				g := s.granted(store, a)
+				s.released(store, a.Claim)
 				if g.Fence <= last {
 					s.Errorf("%v ahead: token %d after %d", by, g.Fence, last)
 				}
@@ -259,18 +259,18 @@ func (s *set) storm(rng *rand.Rand) {
 		clients.Go(func() {
 			for range 60 {
 				mu.Lock()
-				c, before := s.claim(), highest
-				c.Wait, c.Span = rng.IntN(3) > 0, 1+rng.IntN(4)
+				a, before := s.ask(), highest
+				a.Wait, a.Span = rng.IntN(3) > 0, 1+rng.IntN(4)
 				mu.Unlock()
-				if g, ok := s.insist(store, c); ok {
+				if g, ok := s.insist(store, a); ok {
 					mu.Lock()
 					if g.Fence <= before || g.Fence <= highest {
 						s.Errorf("token %d was given after %d", g.Fence, highest)
 					}
 					if holder != "" {
-						s.Errorf("%s was granted while %s held", c.ID, holder)
+						s.Errorf("%s was granted while %s held", a.ID, holder)
 					}
-					highest, holder = g.Fence+uint64(g.Span)-1, c.ID
+					highest, holder = g.Fence+uint64(g.Span)-1, a.ID
 					grants++
 					mu.Unlock()
 					time.Sleep(time.Duration(random(5)) * time.Millisecond)
@@ -278,8 +278,7 @@ func (s *set) storm(rng *rand.Rand) {
 					holder = ""
 					mu.Unlock()
 				}
-				c.Late = true
-				s.settle(store, c)
+				s.settle(store, a.Claim)
 			}
 		})
 	}
@@ -295,16 +294,16 @@ func (s *set) storm(rng *rand.Rand) {
 }
 
 // insist asks as the engine does, for two seconds.
-func (s *set) insist(store *redlock.Store, c driver.Claim) (driver.Grant, bool) {
+func (s *set) insist(store *redlock.Store, a driver.Ask) (driver.Grant, bool) {
 	for began := time.Now(); time.Since(began) < 2*time.Second; time.Sleep(20 * time.Millisecond) {
 		ctx, cancel := context.WithTimeout(s.Context(), time.Second)
 		sent := time.Now()
-		g, err := store.Acquire(ctx, c)
+		g, err := store.Acquire(ctx, a)
 		cancel()
 		switch {
 		case err == nil && g.OK:
 			return g, time.Since(sent) < g.TTL/2
-		case err == nil && !c.Wait:
+		case err == nil && !a.Wait:
 			return g, false
 		}
 	}
@@ -315,7 +314,7 @@ func (s *set) insist(store *redlock.Store, c driver.Claim) (driver.Grant, bool) 
 func (s *set) settle(store *redlock.Store, c driver.Claim) {
 	for range 100 {
 		ctx, cancel := context.WithTimeout(s.Context(), time.Second)
-		errs := store.Release(ctx, []driver.Claim{c})
+		errs := store.Release(ctx, []driver.Release{{Claim: c, Late: true}})
 		cancel()
 		if errs == nil || errors.Is(errs[0], driver.ErrLost) {
 			return
@@ -329,12 +328,12 @@ func (s *set) settle(store *redlock.Store, c driver.Claim) {
 // token there, and on a second node later. The package comment tells of this gap.
 func TestTokenOfAReaderThatWaited(t *testing.T) {
 	bubble(t, 3, func(s *set) {
-		reader := func() driver.Claim {
-			c := s.claim()
-			c.Weight = 1
-			return c
+		reader := func() driver.Ask {
+			a := s.ask()
+			a.Weight = 1
+			return a
 		}
-		first, waiter, other, writer := reader(), reader(), reader(), s.claim()
+		first, waiter, other, writer := reader(), reader(), reader(), s.ask()
 		waiter.Wait, writer.Wait = true, true
 		a, b, c := s.client(), s.client(), s.client()
 		s.nodes[2].set(down)
@@ -345,9 +344,9 @@ func TestTokenOfAReaderThatWaited(t *testing.T) {
 		s.refused(b, waiter)
 		s.nodes[2].set(nil)
 		high := s.granted(c, other).Fence
-		s.released(c, other)
-		s.refused(c, s.claim())
-		s.must(errors.Join(s.nodes[1].store().Release(s.Context(), []driver.Claim{writer})...))
+		s.released(c, other.Claim)
+		s.refused(c, s.ask())
+		s.must(errors.Join(s.nodes[1].store().Release(s.Context(), []driver.Release{{Claim: writer.Claim}})...))
 		if got := s.granted(b, waiter).Fence; got != low || got >= high {
 			s.Errorf("token %d, want that of the first reader, %d, below %d", got, low, high)
 		}

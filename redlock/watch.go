@@ -147,7 +147,7 @@ func (s *Store) forget(w *watch) {
 // contest of the claim has not ended, the claim looks again soon.
 func (s *Store) stands(b *bid) {
 	s.mu.Lock()
-	watches := slices.Clone(s.watches[b.claim.ID])
+	watches := slices.Clone(s.watches[b.request.ID])
 	s.mu.Unlock()
 	for _, w := range watches {
 		w.mu.Lock()
@@ -177,7 +177,7 @@ func (b *bid) hear(n *node, v vote) {
 		return
 	}
 	b.mu.Lock()
-	watches := slices.Clone(b.watches[b.claim.ID])
+	watches := slices.Clone(b.watches[b.request.ID])
 	b.mu.Unlock()
 	for _, w := range watches {
 		w.hear(n, v.grant)

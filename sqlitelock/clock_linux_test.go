@@ -34,13 +34,13 @@ func TestClock(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := opened(t, "sqlite://"+path)
-			c := exclusive("after")
-			c.Key = "other"
-			fence := granted(t, s, c).Fence
+			after := exclusive("after")
+			after.Key = "other"
+			fence := granted(t, s, after).Fence
 			if off := time.UnixMicro(int64(fence)).Sub(time.Now().Add(test.ahead)); off.Abs() > time.Minute {
 				t.Errorf("the clock is %v off", off)
 			}
-			if errs := first.Renew(t.Context(), []driver.Claim{exclusive("before")}); test.ahead == 0 && len(errs) > 0 && errs[0] != nil {
+			if errs := first.Renew(t.Context(), []driver.Renewal{{Claim: exclusive("before").Claim}}); test.ahead == 0 && len(errs) > 0 && errs[0] != nil {
 				t.Errorf("the lease from before is %v", errs)
 			}
 		})

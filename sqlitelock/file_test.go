@@ -15,10 +15,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
-func exclusive(id string) driver.Claim {
-	return driver.Claim{
-		Key: "key", ID: id, Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: time.Hour, Span: 1,
-	}
+func exclusive(id string) driver.Ask {
+	return driver.Ask{Claim: driver.Claim{
+		Key: "key", ID: id, Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: time.Hour,
+	}, Span: 1}
 }
 
 func opened(t *testing.T, url string) *Store {
@@ -31,9 +31,9 @@ func opened(t *testing.T, url string) *Store {
 	return s.(*Store)
 }
 
-func granted(t *testing.T, s driver.Store, c driver.Claim) driver.Grant {
+func granted(t *testing.T, s driver.Store, a driver.Ask) driver.Grant {
 	t.Helper()
-	g, err := s.Acquire(t.Context(), c)
+	g, err := s.Acquire(t.Context(), a)
 	if err != nil || !g.OK {
 		t.Fatalf("Acquire returned %+v, %v", g, err)
 	}
@@ -52,14 +52,14 @@ func TestFileRemovedOrReplaced(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "locks.db")
 			s := opened(t, "sqlite://"+path)
-			c, waiter := exclusive("holder"), exclusive("waiter")
-			granted(t, s, c)
+			holder, waiter := exclusive("holder"), exclusive("waiter")
+			granted(t, s, holder)
 			waiter.Wait = true
 			if g, err := s.Acquire(t.Context(), waiter); g.OK || err != nil {
 				t.Fatalf("the waiter got %+v, %v", g, err)
 			}
 			woken := make(chan driver.Grant, 10)
-			stop, err := s.Watch(t.Context(), waiter, func(g driver.Grant) { woken <- g })
+			stop, err := s.Watch(t.Context(), waiter.Claim, func(g driver.Grant) { woken <- g })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -78,7 +78,10 @@ func TestFileRemovedOrReplaced(t *testing.T) {
 			if _, err := s.Acquire(t.Context(), exclusive("other")); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "removed or replaced") {
 				t.Errorf("Acquire returned %v", err)
 			}
-			for _, errs := range [][]error{s.Renew(t.Context(), []driver.Claim{c}), s.Release(t.Context(), []driver.Claim{c})} {
+			for _, errs := range [][]error{
+				s.Renew(t.Context(), []driver.Renewal{{Claim: holder.Claim}}),
+				s.Release(t.Context(), []driver.Release{{Claim: holder.Claim}}),
+			} {
 				if len(errs) != 1 || !errors.Is(errs[0], driver.ErrLost) {
 					t.Errorf("a call for the claim returned %v, want ErrLost", errs)
 				}
@@ -139,16 +142,16 @@ func TestFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 10_000 {
-		c := exclusive("a")
-		c.Key, c.Note = strings.Repeat("x", 400)+time.Duration(i).String(), strings.Repeat("y", 900)
-		_, err := small.Acquire(t.Context(), c)
+		a := exclusive("a")
+		a.Key, a.Note = strings.Repeat("x", 400)+time.Duration(i).String(), strings.Repeat("y", 900)
+		_, err := small.Acquire(t.Context(), a)
 		if err == nil {
 			continue
 		}
 		if errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "is full") || !strings.Contains(err.Error(), path) {
 			t.Errorf("Acquire returned %v, want an error that may pass and says that the disk is full", err)
 		}
-		if errs := small.Release(t.Context(), []driver.Claim{exclusive("holder")}); errors.Join(errs...) != nil {
+		if errs := small.Release(t.Context(), []driver.Release{{Claim: exclusive("holder").Claim}}); errors.Join(errs...) != nil {
 			t.Errorf("Release returned %v", errs)
 		}
 		granted(t, s, exclusive("next"))

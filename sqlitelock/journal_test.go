@@ -43,9 +43,9 @@ func TestRollbackJournal(t *testing.T) {
 		}
 		all.Go(func() {
 			for granted.Load() < grants && ctx.Err() == nil {
-				c := exclusive(rand.Text())
-				c.TTL = time.Hour
-				g, err := s.Acquire(ctx, c)
+				a := exclusive(rand.Text())
+				a.TTL = time.Hour
+				g, err := s.Acquire(ctx, a)
 				if err == nil && !g.OK {
 					continue
 				}
@@ -57,7 +57,7 @@ func TestRollbackJournal(t *testing.T) {
 					<-time.After(time.Duration(i%2) * 200 * time.Microsecond)
 					holding.Add(-1)
 				}
-				if err := settle(ctx, s, c); err != nil {
+				if err := settle(ctx, s, a.Claim); err != nil {
 					t.Error(err)
 				}
 			}
@@ -72,7 +72,7 @@ func TestRollbackJournal(t *testing.T) {
 // settle releases a claim until the store has answered.
 func settle(ctx context.Context, s *Store, c driver.Claim) error {
 	for {
-		err := s.Release(ctx, []driver.Claim{c})[0]
+		err := s.Release(ctx, []driver.Release{{Claim: c}})[0]
 		if err == nil || errors.Is(err, driver.ErrLost) || ctx.Err() != nil {
 			return ctx.Err()
 		}

@@ -68,8 +68,8 @@ func newStore(f *file, l *listener, opts *Options) (*Store, error) {
 }
 
 // Acquire implements [driver.Store].
-func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	return s.pushing.Acquire(ctx, c)
+func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error) {
+	return s.pushing.Acquire(ctx, a)
 }
 
 // Watch implements [driver.Watcher].
@@ -78,13 +78,13 @@ func (s *Store) Watch(ctx context.Context, c driver.Claim, wake func(driver.Gran
 }
 
 // Renew implements [driver.Store].
-func (s *Store) Renew(ctx context.Context, cs []driver.Claim) []error {
-	return gone(s.leases.Renew(ctx, cs))
+func (s *Store) Renew(ctx context.Context, rs []driver.Renewal) []error {
+	return gone(s.leases.Renew(ctx, rs))
 }
 
 // Release implements [driver.Store].
-func (s *Store) Release(ctx context.Context, cs []driver.Claim) []error {
-	return gone(s.leases.Release(ctx, cs))
+func (s *Store) Release(ctx context.Context, rs []driver.Release) []error {
+	return gone(s.leases.Release(ctx, rs))
 }
 
 // gone marks the errors of claims in a removed or replaced file as lost.

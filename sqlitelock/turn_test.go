@@ -46,14 +46,14 @@ func TestTurns(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range askers {
 		all.Go(func() {
-			c := exclusive(fmt.Sprint("asker", i))
-			c.Wait, c.TTL = true, time.Hour
+			a := exclusive(fmt.Sprint("asker", i))
+			a.Wait, a.TTL = true, time.Hour
 			for range times {
-				if g, err := rows.Acquire(t.Context(), c); g.OK || err != nil {
+				if g, err := rows.Acquire(t.Context(), a); g.OK || err != nil {
 					t.Errorf("%+v, %v", g, err)
 				}
 				// A slow machine may have cost the asker its place.
-				if err := rows.Release(t.Context(), []driver.Claim{c})[0]; err != nil && !errors.Is(err, driver.ErrLost) {
+				if err := rows.Release(t.Context(), []driver.Release{{Claim: a.Claim}})[0]; err != nil && !errors.Is(err, driver.ErrLost) {
 					t.Error(err)
 				}
 			}

@@ -32,9 +32,9 @@ func TestView(t *testing.T) {
 	slot.Key, slot.Weight, slot.Limit, slot.Note = "shared", 2, 3, `a "note"`
 	behind.Key, behind.Owner, behind.Wait = "shared", "somebody", true
 	brief.Key, brief.TTL = "brief", time.Millisecond
-	for _, c := range []driver.Claim{alone, slot, behind, brief} {
-		if g, err := s.Acquire(t.Context(), c); err != nil || g.OK == c.Wait {
-			t.Fatalf("%s: %+v, %v", c.ID, g, err)
+	for _, a := range []driver.Ask{alone, slot, behind, brief} {
+		if g, err := s.Acquire(t.Context(), a); err != nil || g.OK == a.Wait {
+			t.Fatalf("%s: %+v, %v", a.ID, g, err)
 		}
 	}
 	var got, want []string

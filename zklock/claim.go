@@ -13,9 +13,9 @@ import (
 // A claim is a claim of this process. The fields below busy belong to the holder of
 // busy, up to the blank line. The remaining fields are guarded by Store.mu.
 type claim struct {
-	driver.Claim // as last requested
-	session      *session
-	dir          string // node of the key
+	driver.Ask // as last requested
+	session    *session
+	dir        string // node of the key
 
 	busy     chan struct{} // held while talking to the servers about the claim
 	creating *zoo.Call     // not known to be answered
@@ -81,14 +81,15 @@ func factsOf(c driver.Claim) string {
 }
 
 // enter returns the claim from the table; a missing claim is added.
-func (s *Store) enter(ctx context.Context, c driver.Claim, begin time.Duration) (*claim, error) {
+func (s *Store) enter(ctx context.Context, a driver.Ask, begin time.Duration) (*claim, error) {
+	name := nameOf(a.Claim)
 	s.mu.Lock()
-	cl := s.claims[nameOf(c)]
+	cl := s.claims[name]
 	s.mu.Unlock()
 	if cl != nil {
 		return cl, nil
 	}
-	k, err := s.session(ctx, c.TTL)
+	k, err := s.session(ctx, a.TTL)
 	if err != nil {
 		return nil, err
 	}
@@ -99,11 +100,11 @@ func (s *Store) enter(ctx context.Context, c driver.Claim, begin time.Duration) 
 		return nil, errClosed
 	case k.over != nil:
 		return nil, k.over
-	case s.claims[nameOf(c)] != nil:
-		return s.claims[nameOf(c)], nil
+	case s.claims[name] != nil:
+		return s.claims[name], nil
 	}
-	cl = &claim{Claim: c, session: k, dir: s.dir(c.Key), busy: make(chan struct{}, 1), until: begin + c.TTL}
-	s.claims[nameOf(c)] = cl
+	cl = &claim{Ask: a, session: k, dir: s.dir(a.Key), busy: make(chan struct{}, 1), until: begin + a.TTL}
+	s.claims[name] = cl
 	s.keep()
 	return cl, nil
 }
@@ -124,9 +125,9 @@ const remember = 11 * time.Second
 func (s *Store) lose(cl *claim, why error) (calls calls) {
 	cl.session.unwatch(cl)
 	cl.state, cl.why, cl.until = lost, why, s.clock.Now()+remember
-	lost := nameOf(cl.Claim) // A new request may replace the claim meanwhile.
-	for _, n := range s.notices {
-		calls.losses = append(calls.losses, func() { n.lost(lost.key, lost.id, why) })
+	if !s.closed {
+		lost := nameOf(cl.Claim) // A new request may replace the claim meanwhile.
+		calls.losses = append(calls.losses, func() { s.losses.Tell(lost.key, lost.id, why) })
 	}
 	calls.wakes = s.waking(cl)
 	if cl.Shared() && cl.session.over == nil && !s.closed {
@@ -137,20 +138,20 @@ func (s *Store) lose(cl *claim, why error) (calls calls) {
 }
 
 // acquire requests a claim. done is false if the claim has been dropped meanwhile.
-func (s *Store) acquire(ctx context.Context, cl *claim, c driver.Claim, begin time.Duration) (g driver.Grant, done bool, err error) {
+func (s *Store) acquire(ctx context.Context, cl *claim, a driver.Ask, begin time.Duration) (g driver.Grant, done bool, err error) {
 	s.mu.Lock()
 	state, front := cl.state, cl.front && cl.guarded
 	if state != dropped {
-		cl.Claim = c
+		cl.Ask = a
 	}
 	if state == asking {
-		cl.until = begin + c.TTL
+		cl.until = begin + a.TTL
 	}
 	if state == waiting { // the caller is alive, even if the answer fails
-		cl.until = max(cl.until, begin+c.Alive())
+		cl.until = max(cl.until, begin+a.Alive())
 	}
 	if state == waiting && cl.armed && s.waking(cl) != nil {
-		cl.until = s.clock.Now() + c.Alive()
+		cl.until = s.clock.Now() + a.Alive()
 		defer s.mu.Unlock()
 		return cl.refusal, true, nil
 	}
@@ -161,7 +162,7 @@ func (s *Store) acquire(ctx context.Context, cl *claim, c driver.Claim, begin ti
 	case state == leaving || state == lost:
 		return g, true, nil
 	case state == held:
-		answers, err := s.extend(ctx, []*claim{cl}, []driver.Claim{c}, begin)
+		answers, err := s.extend(ctx, []*claim{cl}, []time.Duration{a.TTL}, begin)
 		if err != nil || answers[0] != nil {
 			return g, true, err
 		}

@@ -15,8 +15,8 @@ func TestMadeTogether(t *testing.T) {
 	s := newStore(t, []string{server.Addr()}, &Options{Chroot: "together/b"})
 	first, second, other := exclusive("first", "one"), exclusive("second", "one"), exclusive("second", "other")
 	second.Wait = true
-	for _, c := range []driver.Claim{first, second} {
-		if g, err := s.Acquire(bounded(t), c); err != nil || !g.OK {
+	for _, a := range []driver.Ask{first, second} {
+		if g, err := s.Acquire(bounded(t), a); err != nil || !g.OK {
 			t.Fatalf("got %+v, %v", g, err)
 		}
 	}
@@ -27,11 +27,11 @@ func TestMadeTogether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for path, by := range map[string]driver.Claim{
+	for path, by := range map[string]driver.Ask{
 		"/together": first, "/together/b": first, s.root: first, s.dir(first.Key): first, s.dir(second.Key): second,
 	} {
 		s.mu.Lock()
-		token := s.claims[nameOf(by)].token
+		token := s.claims[nameOf(by.Claim)].token
 		s.mu.Unlock()
 		call, err := k.ask(bounded(t), zoo.Exists(path))
 		if err != nil || tokenOf(call.Stat().Czxid) != token || call.Stat().Owner == k.zoo.ID() {
@@ -46,8 +46,7 @@ func TestMissing(t *testing.T) {
 	for missing := range 4 {
 		s := newStore(t, []string{server.Addr()}, &Options{Chroot: fmt.Sprint("missing", missing)})
 		for _, id := range []string{"nothing is there", "all is there"} {
-			c := exclusive("key", id)
-			cl, err := s.enter(bounded(t), c, s.clock.Now())
+			cl, err := s.enter(bounded(t), exclusive("key", id), s.clock.Now())
 			if err != nil {
 				t.Fatal(err)
 			}

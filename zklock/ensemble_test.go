@@ -44,7 +44,7 @@ func TestFreedElsewhere(t *testing.T) {
 		if g, err := far.Acquire(bounded(t), first); err != nil || !g.OK {
 			t.Fatalf("no. %d: the first got %+v, %v", i, g, err)
 		}
-		if err := only(far.Release(bounded(t), []driver.Claim{first})); err != nil {
+		if err := release(bounded(t), far, first); err != nil {
 			t.Fatalf("no. %d: %v", i, err)
 		}
 		if g, err := at.Acquire(bounded(t), second); err != nil || !g.OK {
@@ -53,7 +53,7 @@ func TestFreedElsewhere(t *testing.T) {
 		if err := far.Break(bounded(t), second.Key, driver.PublicID(second.ID)); err != nil {
 			t.Fatalf("no. %d: break: %v", i, err)
 		}
-		if err := only(at.Renew(bounded(t), []driver.Claim{second})); !errors.Is(err, driver.ErrLost) {
+		if err := renew(bounded(t), at, second); !errors.Is(err, driver.ErrLost) {
 			t.Fatalf("no. %d: what was broken was renewed, %v", i, err)
 		}
 	}

@@ -105,14 +105,15 @@ func TestGolden(t *testing.T) {
 	a, b, u := must.Get(New([]string{server.Addr()}, nil)), must.Get(New([]string{server.Addr()}, nil)), raw(t, server.Addr())
 	t.Cleanup(func() { a.Close() })
 	t.Cleanup(func() { b.Close() })
-	claim := func(key, id string, weight int64) driver.Claim {
-		return driver.Claim{Key: key, ID: id, Owner: "me", Note: "a note", Weight: weight, Limit: driver.MaxWeight, TTL: 15 * time.Second, Span: 1}
+	claim := func(key, id string, weight int64) driver.Ask {
+		c := driver.Claim{Key: key, ID: id, Owner: "me", Note: "a note", Weight: weight, Limit: driver.MaxWeight, TTL: 15 * time.Second}
+		return driver.Ask{Claim: c, Span: 1}
 	}
-	acquire := func(s *Store, c driver.Claim, want bool) driver.Grant {
+	acquire := func(s *Store, a driver.Ask, want bool) driver.Grant {
 		t.Helper()
-		g, err := s.Acquire(bounded(t), c)
+		g, err := s.Acquire(bounded(t), a)
 		if err != nil || g.OK != want {
-			t.Fatalf("Acquire of %q, %q: %+v, %v; want OK %t", c.Key, c.ID, g, err, want)
+			t.Fatalf("Acquire of %q, %q: %+v, %v; want OK %t", a.Key, a.ID, g, err, want)
 		}
 		return g
 	}
@@ -159,7 +160,7 @@ func TestGolden(t *testing.T) {
 	if g := acquire(a, claim("put", "another", 1), true); g.Fence != 64 {
 		t.Errorf("a second reader has token %d, want that of the first, 64", g.Fence)
 	}
-	if err := a.Release(bounded(t), []driver.Claim{claim("put", "another", 1)}); err != nil {
+	if err := release(bounded(t), a, claim("put", "another", 1)); err != nil {
 		t.Fatal(err)
 	}
 	acquire(a, claim("put", "writer", driver.MaxWeight), false)
@@ -181,9 +182,10 @@ func TestNewerMarks(t *testing.T) {
 	stays := u.create("marks", placeName(driver.Claim{ID: "other", Weight: 1, Limit: driver.MaxWeight}), "{}")
 	u.do(zoo.Set(u.store.dir("marks"), "2 later text", -1))
 	before := u.nodes("marks")
-	c := driver.Claim{Key: "marks", ID: "reader", Weight: 1, Limit: driver.MaxWeight, TTL: time.Minute, Span: 1, Wait: true}
+	reader := exclusive("marks", "reader")
+	reader.Weight, reader.Wait = 1, true
 	for range 2 {
-		if g, err := s.Acquire(bounded(t), c); g.OK || !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), `"marks" has format 2`) {
+		if g, err := s.Acquire(bounded(t), reader); g.OK || !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), `"marks" has format 2`) {
 			t.Errorf("Acquire: %+v, %v; want an ErrInvalid that names key and format", g, err)
 		}
 	}

@@ -65,8 +65,17 @@ func lockedWithin(ctx context.Context, lk *holdfast.Locker, key string, opts ...
 	}
 }
 
-func exclusive(key, id string) driver.Claim {
-	return driver.Claim{Key: key, ID: id, Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: patience, Span: 1}
+func exclusive(key, id string) driver.Ask {
+	c := driver.Claim{Key: key, ID: id, Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: patience}
+	return driver.Ask{Claim: c, Span: 1}
+}
+
+func renew(ctx context.Context, s *Store, a driver.Ask) error {
+	return errors.Join(s.Renew(ctx, []driver.Renewal{{Claim: a.Claim}})...)
+}
+
+func release(ctx context.Context, s *Store, a driver.Ask) error {
+	return errors.Join(s.Release(ctx, []driver.Release{{Claim: a.Claim}})...)
 }
 
 // eventually waits until something holds.
@@ -82,14 +91,6 @@ func eventually(t testing.TB, what string, holds func() bool) {
 			t.Fatalf("%s: it does not come about", what)
 		}
 	}
-}
-
-// only is the answer of a call with one claim.
-func only(errs []error) error {
-	if len(errs) == 0 {
-		return nil
-	}
-	return errs[0]
 }
 
 // patiently makes a call until it is answered.

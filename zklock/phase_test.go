@@ -16,31 +16,31 @@ type mixture struct {
 	key   string
 }
 
-func (m mixture) claim(id string, limit int64) driver.Claim {
-	c := exclusive(m.key, id)
-	c.Weight, c.Limit, c.Wait = 1, limit, true
-	return c
+func (m mixture) ask(id string, limit int64) driver.Ask {
+	a := exclusive(m.key, id)
+	a.Weight, a.Limit, a.Wait = 1, limit, true
+	return a
 }
 
-func (m mixture) take(c driver.Claim) uint64 {
+func (m mixture) take(a driver.Ask) uint64 {
 	m.t.Helper()
-	g, err := m.store.Acquire(bounded(m.t), c)
+	g, err := m.store.Acquire(bounded(m.t), a)
 	if err != nil || !g.OK {
-		m.t.Fatalf("%s got %+v, %v", c.ID, g, err)
+		m.t.Fatalf("%s got %+v, %v", a.ID, g, err)
 	}
 	return g.Fence
 }
 
 // wait lets a claim wait. Nobody asks for the claim again soon, but the place stays.
-func (m mixture) wait(c driver.Claim) {
+func (m mixture) wait(a driver.Ask) {
 	m.t.Helper()
-	eventually(m.t, c.ID+" waits", func() bool {
-		if g, err := m.store.Acquire(bounded(m.t), c); err != nil || g.OK {
-			m.t.Fatalf("%s got %+v, %v", c.ID, g, err)
+	eventually(m.t, a.ID+" waits", func() bool {
+		if g, err := m.store.Acquire(bounded(m.t), a); err != nil || g.OK {
+			m.t.Fatalf("%s got %+v, %v", a.ID, g, err)
 		}
 		m.store.mu.Lock()
 		defer m.store.mu.Unlock()
-		cl := m.store.claims[nameOf(c)]
+		cl := m.store.claims[nameOf(a.Claim)]
 		if cl == nil || cl.state != waiting { // The answer was too slow for the place.
 			return false
 		}
@@ -49,10 +49,10 @@ func (m mixture) wait(c driver.Claim) {
 	})
 }
 
-func (m mixture) end(c driver.Claim) {
+func (m mixture) end(a driver.Ask) {
 	m.t.Helper()
-	if errs := m.store.Release(bounded(m.t), []driver.Claim{c}); errs != nil {
-		m.t.Fatalf("%s was released: %v", c.ID, errs)
+	if err := release(bounded(m.t), m.store, a); err != nil {
+		m.t.Fatalf("%s was released: %v", a.ID, err)
 	}
 }
 
@@ -69,8 +69,8 @@ func (m mixture) forgetPhase() {
 	})
 }
 
-func (m mixture) reader(id string) driver.Claim { return m.claim(id, driver.MaxWeight) }
-func (m mixture) slot(id string) driver.Claim   { return m.claim(id, 100) }
+func (m mixture) reader(id string) driver.Ask { return m.ask(id, driver.MaxWeight) }
+func (m mixture) slot(id string) driver.Ask   { return m.ask(id, 100) }
 
 // TestReadersBesideSlots lets readers and slots hold together. Readers that come
 // after a slot have a token above that of the slot, and share it.
@@ -78,7 +78,7 @@ func TestReadersBesideSlots(t *testing.T) {
 	t.Parallel()
 	m := mixture{t, newStore(t, []string{server.Addr()}, nil), "mixed/beside"}
 	var last uint64
-	var all []driver.Claim
+	var all []driver.Release
 	for _, round := range []string{"a", "b", "c"} {
 		first, second, slot, other := m.reader("1"+round), m.reader("2"+round), m.slot("3"+round), m.slot("4"+round)
 		token := m.take(first)
@@ -88,13 +88,15 @@ func TestReadersBesideSlots(t *testing.T) {
 		if got := m.take(second); got != token {
 			t.Errorf("readers got %d and %d", token, got)
 		}
-		for _, c := range []driver.Claim{slot, other} {
-			if last = m.take(c); last <= token {
+		for _, a := range []driver.Ask{slot, other} {
+			if last = m.take(a); last <= token {
 				t.Errorf("a slot got %d after %d", last, token)
 			}
 			token = last
 		}
-		all = append(all, first, second, slot, other)
+		for _, a := range []driver.Ask{first, second, slot, other} {
+			all = append(all, driver.Release{Claim: a.Claim})
+		}
 	}
 	if errs := m.store.Release(bounded(t), all); errs != nil {
 		t.Error(errs)
@@ -117,8 +119,8 @@ func TestReaderIsLate(t *testing.T) {
 	m.wait(slot)
 	m.end(writer)
 	token := m.take(slot)
-	for _, c := range []driver.Claim{early, late} {
-		if got := m.take(c); got <= before || got >= token {
+	for _, a := range []driver.Ask{early, late} {
+		if got := m.take(a); got <= before || got >= token {
 			t.Errorf("a reader that stood between %d and %d got %d", before, token, got)
 		}
 	}
@@ -172,16 +174,16 @@ func TestReaderIsLast(t *testing.T) {
 // session lives.
 func TestReaderRemovedByHand(t *testing.T) {
 	t.Parallel()
-	for what, end := range map[string]func(*Store, driver.Claim) error{
-		"held": func(s *Store, c driver.Claim) (err error) {
+	for what, end := range map[string]func(*Store, driver.Ask) error{
+		"held": func(s *Store, a driver.Ask) (err error) {
 			eventually(t, "the reader is told", func() bool {
-				err = only(s.Renew(bounded(t), []driver.Claim{c}))
+				err = renew(bounded(t), s, a)
 				return errors.Is(err, driver.ErrLost)
 			})
 			return err
 		},
-		"released": func(s *Store, c driver.Claim) error {
-			return only(s.Release(bounded(t), []driver.Claim{c})) // An unanswered try could have been what removed it.
+		"released": func(s *Store, a driver.Ask) error {
+			return release(bounded(t), s, a) // An unanswered try could have been what removed it.
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -195,7 +197,7 @@ func TestReaderRemovedByHand(t *testing.T) {
 			reader := m.reader("reader")
 			m.take(reader)
 			m.store.mu.Lock()
-			path := m.store.claims[nameOf(reader)].path()
+			path := m.store.claims[nameOf(reader.Claim)].path()
 			m.store.mu.Unlock()
 			if _, err := k.ask(bounded(t), zoo.Delete(path)); err != nil {
 				t.Fatal(err)

@@ -17,14 +17,14 @@ var errWaiting = errors.New("zklock: the claim still waits in line")
 // Renew implements [driver.Store]. For all claims of a session, a single sync proves
 // the session is alive, and a single barrier proves nobody has removed the nodes. Nodes
 // not yet watched are checked once.
-func (s *Store) Renew(ctx context.Context, cs []driver.Claim) []error {
+func (s *Store) Renew(ctx context.Context, rs []driver.Renewal) []error {
 	begin := s.clock.Now()
-	errs := make([]error, len(cs))
+	errs := make([]error, len(rs))
 	claims := make(map[*session][]int)
-	found := make([]*claim, len(cs))
+	found := make([]*claim, len(rs))
 	s.mu.Lock()
-	for i, c := range cs {
-		if found[i], errs[i] = s.renewable(c); errs[i] == nil {
+	for i, r := range rs {
+		if found[i], errs[i] = s.renewable(r); errs[i] == nil {
 			claims[found[i].session] = append(claims[found[i].session], i)
 		}
 	}
@@ -33,13 +33,13 @@ func (s *Store) Renew(ctx context.Context, cs []driver.Claim) []error {
 	for _, at := range claims {
 		all.Go(func() {
 			var group []*claim
-			var terms []driver.Claim
+			var ttls []time.Duration
 			for _, i := range at {
-				group, terms = append(group, found[i]), append(terms, cs[i])
+				group, ttls = append(group, found[i]), append(ttls, rs[i].TTL)
 			}
 			var answers []error
 			err := insist(ctx, func() (err error) {
-				answers, err = s.extend(ctx, group, terms, begin)
+				answers, err = s.extend(ctx, group, ttls, begin)
 				return err
 			})
 			for j, i := range at {
@@ -62,8 +62,8 @@ func answers(errs []error) []error {
 }
 
 // renewable returns the claim in the table that is to be renewed.
-func (s *Store) renewable(c driver.Claim) (*claim, error) {
-	cl := s.claims[nameOf(c)]
+func (s *Store) renewable(r driver.Renewal) (*claim, error) {
+	cl := s.claims[nameOf(r.Claim)]
 	switch {
 	case s.closed:
 		return nil, errClosed
@@ -73,21 +73,21 @@ func (s *Store) renewable(c driver.Claim) (*claim, error) {
 		return nil, cl.why
 	case cl.state != held:
 		return nil, errWaiting
-	case c.Leave:
+	case r.Leave:
 		return nil, fmt.Errorf("%w: a lock in ZooKeeper ends with its process, and cannot be left", driver.ErrInvalid)
-	case c.Fence > cl.token:
-		return nil, fmt.Errorf("%w: it asks for token %d, and ZooKeeper raises none", driver.ErrInvalid, c.Fence)
+	case r.Fence > cl.token:
+		return nil, fmt.Errorf("%w: it asks for token %d, and ZooKeeper raises none", driver.ErrInvalid, r.Fence)
 	}
 	return cl, nil
 }
 
-// extend lets claims of a single session stand for their TTL from begin. It returns an
+// extend lets claims of a single session stand for their ttls from begin. It returns an
 // answer for every claim, or the error that prevented the answers.
-func (s *Store) extend(ctx context.Context, claims []*claim, terms []driver.Claim, begin time.Duration) ([]error, error) {
+func (s *Store) extend(ctx context.Context, claims []*claim, ttls []time.Duration, begin time.Duration) ([]error, error) {
 	k := claims[0].session
 	until := begin
-	for _, c := range terms {
-		until = max(until, begin+min(c.TTL, k.cover()))
+	for _, ttl := range ttls {
+		until = max(until, begin+min(ttl, k.cover()))
 	}
 	looks, err := k.guard(ctx, claims)
 	if err == nil {
@@ -108,7 +108,7 @@ func (s *Store) extend(ctx context.Context, claims []*claim, terms []driver.Clai
 	for i, cl := range claims {
 		switch cl.state {
 		case held:
-			cl.TTL, cl.until = terms[i].TTL, begin+terms[i].TTL
+			cl.TTL, cl.until = ttls[i], begin+ttls[i]
 		case lost:
 			errs[i] = cl.why
 		default:
@@ -186,26 +186,26 @@ func (w *watchman) settle(ctx context.Context) error {
 }
 
 // Release implements [driver.Store].
-func (s *Store) Release(ctx context.Context, cs []driver.Claim) []error {
-	errs := make([]error, len(cs))
-	if len(cs) == 1 {
-		errs[0] = s.releaseNamed(ctx, cs[0])
+func (s *Store) Release(ctx context.Context, rs []driver.Release) []error {
+	errs := make([]error, len(rs))
+	if len(rs) == 1 {
+		errs[0] = s.releaseNamed(ctx, nameOf(rs[0].Claim))
 		return answers(errs)
 	}
 	var all sync.WaitGroup
-	for i, c := range cs {
-		all.Go(func() { errs[i] = s.releaseNamed(ctx, c) })
+	for i, r := range rs {
+		all.Go(func() { errs[i] = s.releaseNamed(ctx, nameOf(r.Claim)) })
 	}
 	all.Wait()
 	return answers(errs)
 }
 
-func (s *Store) releaseNamed(ctx context.Context, c driver.Claim) error {
+func (s *Store) releaseNamed(ctx context.Context, name name) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	s.mu.Lock()
-	cl, closed := s.claims[nameOf(c)], s.closed
+	cl, closed := s.claims[name], s.closed
 	s.mu.Unlock()
 	switch {
 	case closed:

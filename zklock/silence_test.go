@@ -50,7 +50,7 @@ func TestSessionEnds(t *testing.T) {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		cl := s.claims[nameOf(held)]
+		cl := s.claims[nameOf(held.Claim)]
 		if err != nil || !g.OK || cl == nil {
 			return false
 		}
@@ -80,8 +80,8 @@ func TestSessionEnds(t *testing.T) {
 		t.Error("the session has ended, and the loss was not told")
 	}
 	proxy.Refuse(false)
-	if errs := s.Renew(bounded(t), []driver.Claim{held}); errs == nil || !errors.Is(errs[0], driver.ErrLost) {
-		t.Errorf("the claim that was lost: %v", errs)
+	if err := renew(bounded(t), s, held); !errors.Is(err, driver.ErrLost) {
+		t.Errorf("the claim that was lost: %v", err)
 	}
 	if warnings, err := other.Check(bounded(t)); err != nil || len(warnings) != 1 {
 		t.Errorf("checked the servers: %q, %v", warnings, err)
@@ -106,7 +106,7 @@ func TestWaiterInOutage(t *testing.T) {
 	place := func() string {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if cl := s.claims[nameOf(waiter)]; cl != nil && cl.state == waiting {
+		if cl := s.claims[nameOf(waiter.Claim)]; cl != nil && cl.state == waiting {
 			return cl.node
 		}
 		return "none"
@@ -180,24 +180,24 @@ func TestReconnect(t *testing.T) {
 func TestToldWhileAsked(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, []string{server.Addr()}, nil)
-	c := exclusive("told", "id")
+	a := exclusive("told", "id")
 	s.Notify(func(key, id string, err error) {
-		if key != c.Key || id != c.ID || !errors.Is(err, driver.ErrLost) {
+		if key != a.Key || id != a.ID || !errors.Is(err, driver.ErrLost) {
 			t.Errorf("the loss of %s on %s was told, with %v", id, key, err)
 		}
 	})
-	if g, err := s.Acquire(bounded(t), c); err != nil || !g.OK {
+	if g, err := s.Acquire(bounded(t), a); err != nil || !g.OK {
 		t.Fatalf("got %+v, %v", g, err)
 	}
 	s.mu.Lock()
-	calls := s.lose(s.claims[nameOf(c)], driver.ErrBroken)
+	calls := s.lose(s.claims[nameOf(a.Claim)], driver.ErrBroken)
 	s.mu.Unlock()
 	told := make(chan bool)
 	go func() {
 		calls.make()
 		close(told)
 	}()
-	if g, err := s.Acquire(bounded(t), c); err != nil || g.OK {
+	if g, err := s.Acquire(bounded(t), a); err != nil || g.OK {
 		t.Errorf("got %+v, %v", g, err)
 	}
 	<-told

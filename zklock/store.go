@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/boottime"
+	"github.com/holdfast-go/holdfast/internal/callbacks"
 	"github.com/holdfast-go/holdfast/internal/newer"
 	"github.com/holdfast-go/holdfast/internal/zoo"
 )
@@ -58,12 +59,13 @@ type Store struct {
 	closing    context.Context // ends with Close
 	close      context.CancelFunc
 
+	losses callbacks.Losses // silent after Close
+
 	mu       sync.Mutex
 	sessions map[time.Duration]*session // by class
 	openings map[time.Duration]*opening
 	claims   map[name]*claim
 	watches  map[name][]*watch
-	notices  []*notice
 	keeping  bool // the keeper goroutine is running
 	closed   bool
 }
@@ -157,7 +159,6 @@ var errClosed = errors.New("zklock: the store is closed")
 func (s *Store) Close() error {
 	s.mu.Lock()
 	s.closed = true
-	s.notices = nil
 	var open []*session
 	for _, k := range s.sessions {
 		open = append(open, k)
@@ -174,8 +175,8 @@ func (s *Store) Close() error {
 }
 
 // Acquire implements [driver.Store].
-func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	if err := s.valid(c); err != nil {
+func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error) {
+	if err := s.valid(a); err != nil {
 		return driver.Grant{}, err
 	}
 	if err := ctx.Err(); err != nil {
@@ -183,7 +184,7 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 	}
 	begin := s.clock.Now()
 	for {
-		cl, err := s.enter(ctx, c, begin)
+		cl, err := s.enter(ctx, a, begin)
 		if err != nil {
 			return driver.Grant{}, err
 		}
@@ -193,7 +194,7 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 		var g driver.Grant
 		var done bool
 		err = insist(ctx, func() (err error) {
-			g, done, err = s.acquire(ctx, cl, c, begin)
+			g, done, err = s.acquire(ctx, cl, a, begin)
 			if errors.As(err, new(*newer.Error)) {
 				err = cmp.Or(s.withdraw(ctx, cl), err)
 			}
@@ -218,13 +219,13 @@ func insist(ctx context.Context, call func() error) error {
 	}
 }
 
-// valid returns what is wrong with a claim.
-func (s *Store) valid(c driver.Claim) error {
+// valid returns what is wrong with a request.
+func (s *Store) valid(a driver.Ask) error {
 	switch {
-	case c.TTL < MinTTL:
-		return fmt.Errorf("%w: a TTL of %v, want at least %v", driver.ErrInvalid, c.TTL, MinTTL)
-	case c.Fence > 0:
-		return fmt.Errorf("%w: it asks for token %d, and ZooKeeper gives them as they come", driver.ErrInvalid, c.Fence)
+	case a.TTL < MinTTL:
+		return fmt.Errorf("%w: a TTL of %v, want at least %v", driver.ErrInvalid, a.TTL, MinTTL)
+	case a.Fence > 0:
+		return fmt.Errorf("%w: it asks for token %d, and ZooKeeper gives them as they come", driver.ErrInvalid, a.Fence)
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ func TestAnswerToCreateIsLost(t *testing.T) {
 	u := leaveUnanswered(t, "answer/create", (*servers.Direction).Drop)
 	u.proxy.Replies.Drop(false)
 	var g driver.Grant
-	if err := patiently(t, func(ctx context.Context) (err error) { g, err = u.store.Acquire(ctx, u.claim); return err }); err != nil || !g.OK {
+	if err := patiently(t, func(ctx context.Context) (err error) { g, err = u.store.Acquire(ctx, u.ask); return err }); err != nil || !g.OK {
 		t.Fatalf("asked again: %+v, %v", g, err)
 	}
 	if all := u.holders(); len(all) != 2 || all[1].Fence != g.Fence {
@@ -34,8 +34,9 @@ func TestAnswerToCreateIsLost(t *testing.T) {
 func TestGivenUpUnanswered(t *testing.T) {
 	t.Parallel()
 	u := leaveUnanswered(t, "answer/given-up", (*servers.Direction).Hold)
-	u.claim.Late = true
-	release := func(ctx context.Context) error { return only(u.store.Release(ctx, []driver.Claim{u.claim})) }
+	release := func(ctx context.Context) error {
+		return errors.Join(u.store.Release(ctx, []driver.Release{{Claim: u.ask.Claim, Late: true}})...)
+	}
 	if err := u.briefly(release); err == nil || errors.Is(err, driver.ErrLost) {
 		t.Fatalf("released without an answer: %v", err)
 	}
@@ -54,7 +55,7 @@ func TestAskedAgainUnanswered(t *testing.T) {
 	t.Parallel()
 	u := leaveUnanswered(t, "answer/asked-again", (*servers.Direction).Hold)
 	acquire := func(ctx context.Context) (err error) {
-		_, err = u.store.Acquire(ctx, u.claim)
+		_, err = u.store.Acquire(ctx, u.ask)
 		return err
 	}
 	if err := u.briefly(acquire); err == nil {
@@ -75,11 +76,11 @@ func TestImpatient(t *testing.T) {
 	t.Parallel()
 	u := leaveUnanswered(t, "answer/impatient", (*servers.Direction).Hold)
 	acquire := func(ctx context.Context) (err error) {
-		_, err = u.store.Acquire(ctx, u.claim)
+		_, err = u.store.Acquire(ctx, u.ask)
 		return err
 	}
 	u.store.mu.Lock()
-	cl := u.store.claims[nameOf(u.claim)]
+	cl := u.store.claims[nameOf(u.ask.Claim)]
 	u.store.mu.Unlock()
 	asked := []*zoo.Call{cl.creating, cl.listing}
 	for range 3 {
@@ -108,20 +109,20 @@ func TestImpatient(t *testing.T) {
 func TestImpatientForNewKey(t *testing.T) {
 	t.Parallel()
 	proxy := servers.StartProxy(t, server.Addr())
-	u := &unanswered{t: t, proxy: proxy, claim: exclusive("answer/new", "one")}
-	u.claim.Wait = true
+	u := &unanswered{t: t, proxy: proxy, ask: exclusive("answer/new", "one")}
+	u.ask.Wait = true
 	u.store = newStore(t, []string{proxy.Addr()}, nil)
 	u.observer = newStore(t, []string{server.Addr()}, nil)
 	if g, err := u.observer.Acquire(bounded(t), exclusive("answer/prefix", "one")); err != nil || !g.OK {
 		t.Fatalf("got %+v, %v", g, err)
 	}
-	if _, err := u.store.session(bounded(t), u.claim.TTL); err != nil {
+	if _, err := u.store.session(bounded(t), u.ask.TTL); err != nil {
 		t.Fatal(err)
 	}
 	var cl *claim
 	ask := func() {
 		err := u.briefly(func(ctx context.Context) (err error) {
-			_, err = u.store.Acquire(ctx, u.claim)
+			_, err = u.store.Acquire(ctx, u.ask)
 			return err
 		})
 		if err == nil {
@@ -129,7 +130,7 @@ func TestImpatientForNewKey(t *testing.T) {
 		}
 		u.store.mu.Lock()
 		defer u.store.mu.Unlock()
-		cl = u.store.claims[nameOf(u.claim)]
+		cl = u.store.claims[nameOf(u.ask.Claim)]
 	}
 	proxy.Replies.Hold(true)
 	eventually(t, "it is asked for", func() bool {
@@ -150,11 +151,11 @@ func TestImpatientForNewKey(t *testing.T) {
 func TestFindsOne(t *testing.T) {
 	t.Parallel()
 	u := leaveUnanswered(t, "answer/twice", (*servers.Direction).Hold)
-	k, err := u.store.session(bounded(t), u.claim.TTL)
+	k, err := u.store.session(bounded(t), u.ask.TTL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := zoo.Create(u.store.dir(u.claim.Key)+"/"+placeName(u.claim), "", u.store.acl, zoo.Ephemeral)
+	again := zoo.Create(u.store.dir(u.ask.Key)+"/"+placeName(u.ask.Claim), "", u.store.acl, zoo.Ephemeral)
 	if _, err := k.zoo.Send(bounded(t), again); err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +163,7 @@ func TestFindsOne(t *testing.T) {
 	u.proxy.Reset()
 	u.proxy.Replies.Hold(false)
 	var g driver.Grant
-	if err := patiently(t, func(ctx context.Context) (err error) { g, err = u.store.Acquire(ctx, u.claim); return err }); err != nil || !g.OK {
+	if err := patiently(t, func(ctx context.Context) (err error) { g, err = u.store.Acquire(ctx, u.ask); return err }); err != nil || !g.OK {
 		t.Fatalf("asked again: %+v, %v", g, err)
 	}
 	if all := u.holders(); len(all) != 2 || all[1].Fence != g.Fence {
@@ -177,7 +178,7 @@ type unanswered struct {
 	proxy    *servers.Proxy
 	store    *Store
 	observer *Store
-	claim    driver.Claim
+	ask      driver.Ask
 }
 
 func leaveUnanswered(t *testing.T, key string, silence func(replies *servers.Direction, on bool)) *unanswered {
@@ -188,12 +189,12 @@ func leaveUnanswered(t *testing.T, key string, silence func(replies *servers.Dir
 		t.Fatal(err)
 	}
 	u.observer = newStore(t, []string{server.Addr()}, nil)
-	u.claim = beside(t, u.observer, key)
+	u.ask = beside(t, u.observer, key)
 	silence(u.proxy.Replies, true)
 	ctx, cancel := context.WithCancel(bounded(t))
 	acquired := make(chan error, 1)
 	go func() {
-		_, err := u.store.Acquire(ctx, u.claim)
+		_, err := u.store.Acquire(ctx, u.ask)
 		acquired <- err
 	}()
 	eventually(t, "the node that nobody knows of", func() bool { return len(u.holders()) == 2 })
@@ -213,7 +214,7 @@ func (u *unanswered) briefly(call func(context.Context) error) error {
 
 func (u *unanswered) holders() []driver.Holder {
 	u.t.Helper()
-	all, err := u.observer.Holders(bounded(u.t), u.claim.Key)
+	all, err := u.observer.Holders(bounded(u.t), u.ask.Key)
 	if err != nil {
 		u.t.Fatal(err)
 	}
@@ -222,7 +223,7 @@ func (u *unanswered) holders() []driver.Holder {
 
 // beside is a claim of a slot beside another that is held, so that the node of the
 // key is there, and stays.
-func beside(t *testing.T, other *Store, key string) driver.Claim {
+func beside(t *testing.T, other *Store, key string) driver.Ask {
 	t.Helper()
 	claim := exclusive(key, "other")
 	claim.Weight, claim.Limit = 1, 2
@@ -247,7 +248,7 @@ func TestAnswerToDeleteIsLost(t *testing.T) {
 	proxy.Replies.Drop(true)
 	ctx, cancel := context.WithCancel(bounded(t))
 	released := make(chan error, 1)
-	go func() { released <- only(s.Release(ctx, []driver.Claim{claim})) }()
+	go func() { released <- release(ctx, s, claim) }()
 	next := exclusive(claim.Key, "next")
 	eventually(t, "the next claim", func() bool {
 		g, err := observer.Acquire(bounded(t), next)
@@ -258,11 +259,11 @@ func TestAnswerToDeleteIsLost(t *testing.T) {
 		t.Fatalf("released without an answer: %v", err)
 	}
 	proxy.Replies.Drop(false)
-	if err := patiently(t, func(ctx context.Context) error { return only(s.Release(ctx, []driver.Claim{claim})) }); err != nil {
+	if err := patiently(t, func(ctx context.Context) error { return release(ctx, s, claim) }); err != nil {
 		t.Errorf("asked again: %v", err)
 	}
-	if errs := observer.Renew(bounded(t), []driver.Claim{next}); errs != nil {
-		t.Errorf("the next one is gone: %v", errs)
+	if err := renew(bounded(t), observer, next); err != nil {
+		t.Errorf("the next one is gone: %v", err)
 	}
 }
 
@@ -325,12 +326,12 @@ func TestSecondSession(t *testing.T) {
 		return err == nil && g.OK
 	})
 	s.mu.Lock()
-	cl := s.claims[nameOf(claim)]
+	cl := s.claims[nameOf(claim.Claim)]
 	s.mu.Unlock()
 	if now := cl.session.zoo.ID(); now == id {
 		t.Errorf("the claim hangs on the session %d that has ended", id)
 	}
-	if errs := s.Renew(bounded(t), []driver.Claim{claim}); errs != nil {
-		t.Errorf("renewed: %v", errs)
+	if err := renew(bounded(t), s, claim); err != nil {
+		t.Errorf("renewed: %v", err)
 	}
 }

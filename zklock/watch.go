@@ -11,11 +11,6 @@ import (
 // A watch waits until a claim is worth a new request.
 type watch struct{ wake func(driver.Grant) }
 
-// A notice listens for lost claims.
-type notice struct {
-	lost func(key, id string, err error)
-}
-
 // calls are callbacks to run after the mutex is released. Losses come first, so that
 // losers are notified before a new holder begins.
 type calls struct {
@@ -68,17 +63,7 @@ func (s *Store) waking(cl *claim) (wakes []func(driver.Grant)) {
 // Notify implements [driver.Notifier]. The store notifies of claims broken by an
 // operator, and of claims that ended with their session.
 func (s *Store) Notify(lost func(key, id string, err error)) (stop func()) {
-	n := &notice{lost}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.closed {
-		s.notices = append(slices.Clip(s.notices), n)
-	}
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.notices = slices.DeleteFunc(slices.Clone(s.notices), func(other *notice) bool { return other == n })
-	}
+	return s.losses.Notify(lost)
 }
 
 // round is the interval of the keeper.

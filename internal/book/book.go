@@ -102,42 +102,42 @@ type Push struct {
 // Acquire requests a claim, as driver.Store describes. session becomes the session of the
 // entry. Acquire fails with driver.ErrInvalid if the claim makes no sense or the key has no
 // tokens left.
-func (b *Book) Acquire(m Moment, c driver.Claim, session string) (driver.Grant, error) {
-	if c.Weight < 1 || c.Weight > c.Limit || c.Limit > driver.MaxWeight || c.TTL <= 0 {
+func (b *Book) Acquire(m Moment, a driver.Ask, session string) (driver.Grant, error) {
+	if a.Weight < 1 || a.Weight > a.Limit || a.Limit > driver.MaxWeight || a.TTL <= 0 {
 		return driver.Grant{}, fmt.Errorf("%w: weight %d of %d for %v (want a weight from 1 to the limit, a limit up to %d, a positive TTL)",
-			driver.ErrInvalid, c.Weight, c.Limit, c.TTL, int64(driver.MaxWeight))
+			driver.ErrInvalid, a.Weight, a.Limit, a.TTL, int64(driver.MaxWeight))
 	}
 	b.expire(m.Now)
 	err := b.handOff(m)
-	if i := index(b.Held, c.ID); i >= 0 {
-		return b.again(m, &b.Held[i], c), nil
+	if i := index(b.Held, a.ID); i >= 0 {
+		return b.again(m, &b.Held[i], a), nil
 	}
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	if i := b.tomb(c.ID); i >= 0 {
+	if i := b.tomb(a.ID); i >= 0 {
 		return driver.Grant{Left: b.Tombs[i].Until - m.Now, Floor: b.Floor}, nil
 	}
 
 	e := Entry{
-		ID: c.ID, Owner: c.Owner, Note: c.Note, Session: session,
-		Weight: c.Weight, Limit: c.Limit,
-		TTL: c.TTL, Until: m.in(c.TTL), Asked: m.Now, Since: m.Wall,
-		Span: c.Span,
+		ID: a.ID, Owner: a.Owner, Note: a.Note, Session: session,
+		Weight: a.Weight, Limit: a.Limit,
+		TTL: a.TTL, Until: m.in(a.TTL), Asked: m.Now, Since: m.Wall,
+		Span: a.Span,
 	}
 	// The queued claims do not fit: handOff would have granted them. No claim may pass the
 	// queue, not even a queued claim.
 	if len(b.Queue) == 0 && b.fits(&e) {
-		if err := b.leads(m, c.Fence); err != nil {
+		if err := b.leads(m, a.Fence); err != nil {
 			return driver.Grant{}, err
 		}
-		e.Fence = c.Fence
+		e.Fence = a.Fence
 		return b.grant(m, e)
 	}
-	if !c.Wait {
+	if !a.Wait {
 		return b.refusal(m.in(0)), nil
 	}
-	place := b.enqueue(e, m.in(c.Alive()))
+	place := b.enqueue(e, m.in(a.Alive()))
 	g := b.refusal(m.in(0))
 	g.Pause = time.Duration(place) * pause
 	return g, nil
@@ -149,12 +149,12 @@ const pause = 5 * time.Millisecond
 
 // again grants a claim that holds already. If the owner has left, this Acquire was under
 // way before, and changes nothing.
-func (b *Book) again(m Moment, e *Entry, c driver.Claim) driver.Grant {
+func (b *Book) again(m Moment, e *Entry, a driver.Ask) driver.Grant {
 	if !e.Left {
-		e.TTL, e.Until, e.Asked = c.TTL, m.in(c.TTL), m.Now
+		e.TTL, e.Until, e.Asked = a.TTL, m.in(a.TTL), m.Now
 	}
 	if len(b.Pushed) > 0 {
-		b.Pushed = slices.DeleteFunc(b.Pushed, func(p Push) bool { return p.ID == c.ID })
+		b.Pushed = slices.DeleteFunc(b.Pushed, func(p Push) bool { return p.ID == a.ID })
 	}
 	return e.granted(max(e.Until-m.in(0), 1)) // 0 would be for ever
 }
@@ -176,22 +176,22 @@ func (b *Book) enqueue(e Entry, until time.Duration) (before int) {
 // nil, or an error that matches driver.ErrLost, or driver.ErrInvalid if the token cannot be
 // raised. With Leave the claim is without a session from now on, and no later Renew changes
 // its end.
-func (b *Book) Renew(m Moment, c driver.Claim) error {
+func (b *Book) Renew(m Moment, r driver.Renewal) error {
 	b.expire(m.Now)
 	_ = b.handOff(m) // Without tokens nobody is granted; the next Acquire says so.
-	i := index(b.Held, c.ID)
+	i := index(b.Held, r.ID)
 	if i < 0 {
-		return b.gone(c.ID)
+		return b.gone(r.ID)
 	}
 	e := &b.Held[i]
-	if err := b.raise(m, e, c.Fence); err != nil {
+	if err := b.raise(m, e, r.Fence); err != nil {
 		return err
 	}
 	if e.Left {
 		return nil // This renewal was under way before, or is the last renewal sent again.
 	}
-	e.TTL, e.Until = c.TTL, m.in(c.TTL)
-	if c.Leave {
+	e.TTL, e.Until = r.TTL, m.in(r.TTL)
+	if r.Leave {
 		e.Session, e.Left = "", true
 	}
 	return nil
@@ -200,14 +200,14 @@ func (b *Book) Renew(m Moment, c driver.Claim) error {
 // Release ends a claim that holds or is queued, as driver.Store describes. It returns nil,
 // or an error that matches driver.ErrLost if there was none. With Late the id is refused
 // for ten seconds.
-func (b *Book) Release(m Moment, c driver.Claim) error {
+func (b *Book) Release(m Moment, r driver.Release) error {
 	b.expire(m.Now)
 	var err error
-	if !b.remove(c.ID) {
-		err = b.gone(c.ID)
+	if !b.remove(r.ID) {
+		err = b.gone(r.ID)
 	}
-	if c.Late {
-		b.bury(Tomb{ID: c.ID, Until: m.in(lateness)})
+	if r.Late {
+		b.bury(Tomb{ID: r.ID, Until: m.in(lateness)})
 	}
 	_ = b.handOff(m)
 	return err

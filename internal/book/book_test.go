@@ -22,27 +22,27 @@ func TestAskingTwiceIsAskingOnce(t *testing.T) {
 func TestWeights(t *testing.T) {
 	tests := []struct {
 		name    string
-		held    []driver.Claim
-		ask     driver.Claim
+		held    []driver.Ask
+		ask     driver.Ask
 		granted bool
 	}{
 		{"writer alone", nil, writer("x"), true},
-		{"writer after writer", []driver.Claim{writer("a")}, writer("x"), false},
-		{"reader after writer", []driver.Claim{writer("a")}, reader("x"), false},
-		{"slot after writer", []driver.Claim{writer("a")}, slot("x", 5), false},
-		{"writer after reader", []driver.Claim{reader("a")}, writer("x"), false},
-		{"reader after readers", []driver.Claim{reader("a"), reader("b")}, reader("x"), true},
-		{"last slot", []driver.Claim{slot("a", 3), slot("b", 3)}, slot("x", 3), true},
-		{"no slot left", []driver.Claim{slot("a", 3), slot("b", 3), slot("c", 3)}, slot("x", 3), false},
-		{"smaller limit", []driver.Claim{slot("a", 3), slot("b", 3)}, slot("x", 2), false},
-		{"reader beside slots", []driver.Claim{slot("a", 1)}, reader("x"), true},
-		{"heavy slot", []driver.Claim{slot("a", 3)}, driver.Claim{ID: "x", Weight: 3, Limit: 3, TTL: sec}, false},
+		{"writer after writer", []driver.Ask{writer("a")}, writer("x"), false},
+		{"reader after writer", []driver.Ask{writer("a")}, reader("x"), false},
+		{"slot after writer", []driver.Ask{writer("a")}, slot("x", 5), false},
+		{"writer after reader", []driver.Ask{reader("a")}, writer("x"), false},
+		{"reader after readers", []driver.Ask{reader("a"), reader("b")}, reader("x"), true},
+		{"last slot", []driver.Ask{slot("a", 3), slot("b", 3)}, slot("x", 3), true},
+		{"no slot left", []driver.Ask{slot("a", 3), slot("b", 3), slot("c", 3)}, slot("x", 3), false},
+		{"smaller limit", []driver.Ask{slot("a", 3), slot("b", 3)}, slot("x", 2), false},
+		{"reader beside slots", []driver.Ask{slot("a", 1)}, reader("x"), true},
+		{"heavy slot", []driver.Ask{slot("a", 3)}, driver.Ask{Claim: driver.Claim{ID: "x", Weight: 3, Limit: 3, TTL: sec}}, false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			d := &desk{T: t}
-			for _, c := range test.held {
-				d.granted(0, c)
+			for _, a := range test.held {
+				d.granted(0, a)
 			}
 			if g := d.acquire(0, test.ask); g.OK != test.granted {
 				t.Errorf("granted: %v, want %v", g.OK, test.granted)
@@ -57,9 +57,9 @@ func TestNonsenseIsInvalid(t *testing.T) {
 	light := slot("x", 2)
 	light.Weight = 0
 	wide := slot("x", driver.MaxWeight+1)
-	for _, c := range []driver.Claim{heavy, light, wide, lasting(writer("x"), 0), lasting(writer("x"), -sec)} {
+	for _, a := range []driver.Ask{heavy, light, wide, lasting(writer("x"), 0), lasting(writer("x"), -sec)} {
 		d := &desk{T: t}
-		_, err := d.Acquire(at(0), c, "")
+		_, err := d.Acquire(at(0), a, "")
 		d.is(err, driver.ErrInvalid)
 		d.shows(0, "|")
 	}
@@ -67,18 +67,18 @@ func TestNonsenseIsInvalid(t *testing.T) {
 
 func TestRenew(t *testing.T) {
 	d := &desk{T: t}
-	d.is(d.Renew(at(0), writer("a")), driver.ErrLost)
+	d.is(d.renew(0, writer("a")), driver.ErrLost)
 	d.shows(0, "|") // It creates nothing,
 
 	d.granted(0, writer("a"))
-	d.is(d.Renew(at(9*sec), lasting(writer("a"), 2*sec)), nil)
+	d.is(d.renew(9*sec, lasting(writer("a"), 2*sec)), nil)
 	d.refused(11*sec-1, try(writer("x")))
-	d.is(d.Renew(at(11*sec), writer("a")), driver.ErrLost)
+	d.is(d.renew(11*sec, writer("a")), driver.ErrLost)
 	d.shows(11*sec, "|") // revives nothing,
 
 	d.granted(11*sec, writer("b"))
 	d.refused(11*sec, writer("c"))
-	d.is(d.Renew(at(13*sec), writer("c")), driver.ErrLost)
+	d.is(d.renew(13*sec, writer("c")), driver.ErrLost)
 	d.refused(14*sec, try(writer("x")))
 	d.shows(14*sec, "b|") // and keeps no place in line.
 }
@@ -90,7 +90,7 @@ func TestLeave(t *testing.T) {
 	}
 	d.is(d.Renew(at(1*sec), leave(lasting(writer("a"), 2*sec))), nil)
 	d.Prune(at(1*sec), func(string) bool { return false })
-	d.is(d.Renew(at(2*sec), writer("a")), nil) // It was on its way.
+	d.is(d.renew(2*sec, writer("a")), nil) // It was on its way.
 	d.is(d.Renew(at(2*sec), leave(lasting(writer("a"), 2*sec))), nil)
 	if g := d.granted(2*sec, writer("a")); g.TTL != sec {
 		t.Errorf("granted for %v after it left, want the 1s that it still stands", g.TTL)
@@ -101,15 +101,15 @@ func TestLeave(t *testing.T) {
 
 func TestRelease(t *testing.T) {
 	d := &desk{T: t}
-	d.is(d.Release(at(0), writer("a")), driver.ErrLost)
+	d.is(d.Release(at(0), end(writer("a"))), driver.ErrLost)
 	d.granted(0, writer("a"))
-	d.is(d.Release(at(0), writer("b")), driver.ErrLost)
+	d.is(d.Release(at(0), end(writer("b"))), driver.ErrLost)
 	d.shows(0, "a|")
 	d.release(0, writer("a"))
-	d.is(d.Release(at(0), writer("a")), driver.ErrLost)
+	d.is(d.Release(at(0), end(writer("a"))), driver.ErrLost)
 
 	d.granted(0, writer("b"))
-	d.is(d.Release(at(10*sec), writer("b")), driver.ErrLost) // It has run out.
+	d.is(d.Release(at(10*sec), end(writer("b"))), driver.ErrLost) // It has run out.
 }
 
 func TestLateAcquire(t *testing.T) {
@@ -121,7 +121,7 @@ func TestLateAcquire(t *testing.T) {
 	d.refused(2*sec, writer("a"))
 	d.shows(2*sec, "b|") // It is not queued either.
 
-	d.release(2*sec, late(writer("b")))
+	d.is(d.Release(at(2*sec), late(writer("b"))), nil)
 	if g := d.refused(12*sec-1, writer("b")); g.Left != 1 {
 		t.Errorf("Retry is %v, want the 1ns that the tombstone stays", g.Left)
 	}
@@ -146,8 +146,8 @@ func TestBreak(t *testing.T) {
 		t.Errorf("broke %+v, want a", broken)
 	}
 	d.pushed("b")
-	d.is(d.Renew(at(1*sec), long), driver.ErrBroken)
-	d.is(d.Release(at(1*sec), long), driver.ErrBroken)
+	d.is(d.renew(1*sec, long), driver.ErrBroken)
+	d.is(d.Release(at(1*sec), end(long)), driver.ErrBroken)
 	d.refused(1*sec, long)
 
 	if _, err = d.Break(at(1*sec), driver.PublicID("c")); err != nil { // in line
@@ -159,8 +159,8 @@ func TestBreak(t *testing.T) {
 		t.Errorf("the second break says %v, want ErrLost", err)
 	}
 	// a's owner may sleep until its lease would have ended.
-	d.is(d.Renew(at(60*sec-1), long), driver.ErrBroken)
-	err = d.Renew(at(60*sec), long)
+	d.is(d.renew(60*sec-1, long), driver.ErrBroken)
+	err = d.renew(60*sec, long)
 	if d.is(err, driver.ErrLost); errors.Is(err, driver.ErrBroken) {
 		t.Error("it is remembered as broken for too long")
 	}
@@ -211,7 +211,7 @@ func TestGrain(t *testing.T) {
 			t.Errorf("at %v: got %+v and %v, want a refusal for another %v", now, g, err, want)
 		}
 	}
-	if g, err := b.Acquire(coarse(11*sec), late(writer("b")), ""); err != nil || !g.OK {
+	if g, err := b.Acquire(coarse(11*sec), writer("b"), ""); err != nil || !g.OK {
 		t.Errorf("got %+v and %v, want a grant", g, err)
 	}
 	if err := b.Release(coarse(11*sec), late(writer("b"))); err != nil {

@@ -17,29 +17,34 @@ const epoch = 1_700_000_000_000_000
 
 func at(now time.Duration) Moment { return Moment{Now: now, Wall: epoch + now.Microseconds()} }
 
-func writer(id string) driver.Claim {
-	return driver.Claim{Key: "k", ID: id, Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: 10 * sec, Wait: true, Span: 1}
+func writer(id string) driver.Ask {
+	c := driver.Claim{Key: "k", ID: id, Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: 10 * sec}
+	return driver.Ask{Claim: c, Wait: true, Span: 1}
 }
 
-func reader(id string) driver.Claim {
+func reader(id string) driver.Ask {
 	c := writer(id)
 	c.Weight = 1
 	return c
 }
 
-func slot(id string, limit int64) driver.Claim {
+func slot(id string, limit int64) driver.Ask {
 	c := reader(id)
 	c.Limit = limit
 	return c
 }
 
-func try(c driver.Claim) driver.Claim   { c.Wait = false; return c }
-func late(c driver.Claim) driver.Claim  { c.Late = true; return c }
-func leave(c driver.Claim) driver.Claim { c.Leave = true; return c }
+func try(a driver.Ask) driver.Ask { a.Wait = false; return a }
 
-func span(c driver.Claim, n int) driver.Claim { c.Span = n; return c }
+func span(a driver.Ask, n int) driver.Ask { a.Span = n; return a }
 
-func lasting(c driver.Claim, ttl time.Duration) driver.Claim { c.TTL = ttl; return c }
+func lasting(a driver.Ask, ttl time.Duration) driver.Ask { a.TTL = ttl; return a }
+
+// The later calls for a claim.
+func renewal(a driver.Ask) driver.Renewal { return driver.Renewal{Claim: a.Claim} }
+func leave(a driver.Ask) driver.Renewal   { return driver.Renewal{Claim: a.Claim, Leave: true} }
+func end(a driver.Ask) driver.Release     { return driver.Release{Claim: a.Claim} }
+func late(a driver.Ask) driver.Release    { return driver.Release{Claim: a.Claim, Late: true} }
 
 // desk is a Book with the checks that most tests repeat.
 type desk struct {
@@ -47,29 +52,29 @@ type desk struct {
 	Book
 }
 
-func (d *desk) acquire(now time.Duration, c driver.Claim) driver.Grant {
+func (d *desk) acquire(now time.Duration, a driver.Ask) driver.Grant {
 	d.Helper()
-	g, err := d.Acquire(at(now), c, "")
+	g, err := d.Acquire(at(now), a, "")
 	if err != nil {
-		d.Fatalf("at %v: Acquire(%s): %v", now, c.ID, err)
+		d.Fatalf("at %v: Acquire(%s): %v", now, a.ID, err)
 	}
 	return g
 }
 
-func (d *desk) granted(now time.Duration, c driver.Claim) driver.Grant {
+func (d *desk) granted(now time.Duration, a driver.Ask) driver.Grant {
 	d.Helper()
-	g := d.acquire(now, c)
+	g := d.acquire(now, a)
 	if !g.OK {
-		d.Fatalf("at %v: %s was refused, want it granted", now, c.ID)
+		d.Fatalf("at %v: %s was refused, want it granted", now, a.ID)
 	}
 	return g
 }
 
-func (d *desk) refused(now time.Duration, c driver.Claim) driver.Grant {
+func (d *desk) refused(now time.Duration, a driver.Ask) driver.Grant {
 	d.Helper()
-	g := d.acquire(now, c)
+	g := d.acquire(now, a)
 	if g.OK {
-		d.Fatalf("at %v: %s was granted, want it refused", now, c.ID)
+		d.Fatalf("at %v: %s was granted, want it refused", now, a.ID)
 	}
 	return g
 }
@@ -92,9 +97,11 @@ func (d *desk) is(err, want error) {
 	}
 }
 
-func (d *desk) release(now time.Duration, c driver.Claim) {
+func (d *desk) renew(now time.Duration, a driver.Ask) error { return d.Renew(at(now), renewal(a)) }
+
+func (d *desk) release(now time.Duration, a driver.Ask) {
 	d.Helper()
-	d.is(d.Release(at(now), c), nil)
+	d.is(d.Release(at(now), end(a)), nil)
 }
 
 // shown lists the holders, then those in line after a bar.
@@ -120,5 +127,3 @@ func (d *desk) shows(now time.Duration, want string) {
 		d.Fatalf("at %v: the book shows %q, want %q", now, got, want)
 	}
 }
-
-// An Acquire that itself brings about its grant needs no push beside it.

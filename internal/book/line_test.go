@@ -112,7 +112,7 @@ func TestExpiryLetsTheNextIn(t *testing.T) {
 	d.granted(0, lasting(writer("a"), 4*sec))
 	d.refused(2*sec, writer("b"))
 	d.refused(3*sec, writer("c"))
-	d.is(d.Renew(at(4*sec), writer("a")), driver.ErrLost)
+	d.is(d.renew(4*sec, writer("a")), driver.ErrLost)
 	d.pushed("b")
 	d.shows(4*sec, "b|c")
 }
@@ -136,11 +136,11 @@ func TestPushedGrant(t *testing.T) {
 		d := &desk{T: t, Book: d.copy()}
 		d.refused(7*sec-1, try(writer("x")))
 		d.granted(7*sec, try(writer("x")))
-		d.is(d.Renew(at(7*sec), writer("b")), driver.ErrLost)
+		d.is(d.renew(7*sec, writer("b")), driver.ErrLost)
 	})
 	t.Run("confirmed by renewal", func(t *testing.T) {
 		d := &desk{T: t, Book: d.copy()}
-		d.is(d.Renew(at(6*sec), writer("b")), nil)
+		d.is(d.renew(6*sec, writer("b")), nil)
 		d.refused(16*sec-1, try(writer("x")))
 		d.granted(16*sec, try(writer("x")))
 	})
@@ -183,6 +183,7 @@ func (d *desk) copy() Book {
 	return b
 }
 
+// An Acquire that itself brings about its grant needs no push beside it.
 func TestNoPushToWhoAsks(t *testing.T) {
 	d := &desk{T: t}
 	d.granted(0, lasting(writer("a"), 2*sec))

@@ -89,45 +89,45 @@ func (m *model) admit() {
 	}
 }
 
-func (m *model) acquire(now time.Duration, c driver.Claim, session string) bool {
+func (m *model) acquire(now time.Duration, a driver.Ask, session string) bool {
 	m.expire(now)
 	m.admit()
-	f := m.at(c.ID)
+	f := m.at(a.ID)
 	switch {
 	case f.holds > 0:
-		m.pushed = slices.DeleteFunc(m.pushed, func(id string) bool { return id == c.ID })
+		m.pushed = slices.DeleteFunc(m.pushed, func(id string) bool { return id == a.ID })
 		if f.left == f.holds {
 			return true
 		}
 	case f.buried:
 		return false
-	case len(m.waiting()) == 0 && m.fits(c):
+	case len(m.waiting()) == 0 && m.fits(a.Claim):
 		f.holds, f.session = m.draw(), session
-	case c.Wait:
+	case a.Wait:
 		if f.line == 0 {
 			f.line = m.draw()
 		}
-		f.session, f.claim, f.until, f.asked = session, c, now+c.Alive(), now
+		f.session, f.claim, f.until, f.asked = session, a.Claim, now+a.Alive(), now
 		return false
 	default:
 		return false
 	}
-	f.claim, f.until, f.asked = c, now+c.TTL, now
+	f.claim, f.until, f.asked = a.Claim, now+a.TTL, now
 	return true
 }
 
-func (m *model) renew(now time.Duration, c driver.Claim) error {
+func (m *model) renew(now time.Duration, r driver.Renewal) error {
 	m.expire(now)
 	m.admit()
-	f := m.at(c.ID)
+	f := m.at(r.ID)
 	if f.holds == 0 {
 		return m.gone(f)
 	}
 	if f.left == f.holds {
 		return nil
 	}
-	f.until = now + c.TTL
-	if c.Leave {
+	f.until = now + r.TTL
+	if r.Leave {
 		f.session, f.left = "", f.holds
 	}
 	return nil
@@ -140,14 +140,14 @@ func (m *model) gone(f *fate) error {
 	return driver.ErrLost
 }
 
-func (m *model) release(now time.Duration, c driver.Claim) (err error) {
+func (m *model) release(now time.Duration, r driver.Release) (err error) {
 	m.expire(now)
-	f := m.at(c.ID)
+	f := m.at(r.ID)
 	if f.holds+f.line == 0 {
 		err = m.gone(f)
 	}
 	f.holds, f.line = 0, 0
-	if c.Late {
+	if r.Late {
 		f.buried, f.refused = true, max(f.refused, now+10*sec)
 	}
 	m.admit()
@@ -177,8 +177,8 @@ func (m *model) prune(now time.Duration, dead string) {
 }
 
 // retry is when the first of those that hold runs out.
-func (m *model) retry(c driver.Claim) time.Duration {
-	if f := m.at(c.ID); f.buried {
+func (m *model) retry(id string) time.Duration {
+	if f := m.at(id); f.buried {
 		return f.refused - m.now
 	}
 	var left []time.Duration
@@ -200,12 +200,12 @@ type run struct {
 }
 
 // cast are the claims that a schedule is about.
-func cast(id byte) driver.Claim {
-	kinds := []driver.Claim{
+func cast(id byte) driver.Ask {
+	kinds := []driver.Ask{
 		writer("w0"), lasting(writer("w1"), 2*sec), span(writer("w2"), 7),
 		reader("r0"), lasting(reader("r1"), sec), span(reader("r2"), 3), reader("r3"),
 		slot("s0", 2), slot("s1", 2), slot("s2", 3), span(lasting(slot("s3", 3), 4*sec), 5),
-		{ID: "s4", Weight: 2, Limit: 3, TTL: 20 * sec, Wait: true},
+		{Claim: driver.Claim{ID: "s4", Weight: 2, Limit: 3, TTL: 20 * sec}, Wait: true},
 	}
 	return kinds[int(id)%len(kinds)]
 }
@@ -220,54 +220,54 @@ func (r *run) step(what, whose, when byte) {
 	if when >= 192 {
 		r.Wall -= 3_000_000 // The wall clock is wrong for once.
 	}
-	c := cast(whose)
-	r.desk.Logf("%v %d %s", r.Now, what%16, c.ID)
+	a := cast(whose)
+	r.desk.Logf("%v %d %s", r.Now, what%16, a.ID)
 	session := []string{"", "one", "two"}[int(whose)%3]
 	var got, want error
 	switch what % 16 {
 	case 0, 1, 2, 3, 4, 5, 6:
-		r.ask(c, session)
+		r.ask(a, session)
 	case 7:
-		r.ask(try(c), session)
+		r.ask(try(a), session)
 	case 8, 9:
-		got, want = r.desk.Renew(r.Moment, c), r.model.renew(r.Now, c)
+		got, want = r.desk.Renew(r.Moment, renewal(a)), r.model.renew(r.Now, renewal(a))
 	case 10:
-		c = leave(lasting(c, 3*sec))
-		got, want = r.desk.Renew(r.Moment, c), r.model.renew(r.Now, c)
+		last := leave(lasting(a, 3*sec))
+		got, want = r.desk.Renew(r.Moment, last), r.model.renew(r.Now, last)
 	case 11, 12:
-		got, want = r.desk.Release(r.Moment, c), r.model.release(r.Now, c)
+		got, want = r.desk.Release(r.Moment, end(a)), r.model.release(r.Now, end(a))
 	case 13:
-		got, want = r.desk.Release(r.Moment, late(c)), r.model.release(r.Now, late(c))
+		got, want = r.desk.Release(r.Moment, late(a)), r.model.release(r.Now, late(a))
 	case 14:
-		_, got = r.desk.Break(r.Moment, driver.PublicID(c.ID))
-		want = r.model.breaks(r.Now, c.ID)
+		_, got = r.desk.Break(r.Moment, driver.PublicID(a.ID))
+		want = r.model.breaks(r.Now, a.ID)
 	case 15:
 		dead := []string{"one", "two"}[int(whose)%2]
 		r.desk.Prune(r.Moment, func(session string) bool { return session != dead })
 		r.model.prune(r.Now, dead)
 	}
 	if !errors.Is(got, want) || errors.Is(got, driver.ErrBroken) != errors.Is(want, driver.ErrBroken) {
-		r.desk.Fatalf("at %v: call %d of %s says %v, want %v", r.Now, what%16, c.ID, got, want)
+		r.desk.Fatalf("at %v: call %d of %s says %v, want %v", r.Now, what%16, a.ID, got, want)
 	}
 	r.compare()
 }
 
-func (r *run) ask(c driver.Claim, session string) {
-	got, err := r.desk.Acquire(r.Moment, c, session)
+func (r *run) ask(a driver.Ask, session string) {
+	got, err := r.desk.Acquire(r.Moment, a, session)
 	if err != nil {
 		r.desk.Fatal(err)
 	}
-	if want := r.model.acquire(r.Now, c, session); got.OK != want {
-		r.desk.Fatalf("at %v: %s granted: %v, want %v", r.Now, c.ID, got.OK, want)
+	if want := r.model.acquire(r.Now, a, session); got.OK != want {
+		r.desk.Fatalf("at %v: %s granted: %v, want %v", r.Now, a.ID, got.OK, want)
 	}
 	if !got.OK {
-		if want := r.model.retry(c); got.Left != want || got.Left <= 0 {
-			r.desk.Fatalf("at %v: %s is told to ask again in %v, want %v", r.Now, c.ID, got.Left, want)
+		if want := r.model.retry(a.ID); got.Left != want || got.Left <= 0 {
+			r.desk.Fatalf("at %v: %s is told to ask again in %v, want %v", r.Now, a.ID, got.Left, want)
 		}
 		return
 	}
-	if want := r.model.ids[c.ID].until - r.Now; got.TTL != want {
-		r.desk.Fatalf("at %v: %s was granted for %v, want %v", r.Now, c.ID, got.TTL, want)
+	if want := r.model.ids[a.ID].until - r.Now; got.TTL != want {
+		r.desk.Fatalf("at %v: %s was granted for %v, want %v", r.Now, a.ID, got.TTL, want)
 	}
 }
 

@@ -94,16 +94,16 @@ func TestTokensStayBelow2To53(t *testing.T) {
 	d.Floor++
 	d.refused(0, writer("b"))
 	d.granted(0, writer("a")) // Holders keep what they have.
-	d.is(d.Release(Moment{}, writer("a")), nil)
+	d.is(d.Release(Moment{}, end(writer("a"))), nil)
 	_, err = d.Acquire(Moment{}, writer("b"), "")
 	d.is(err, driver.ErrInvalid)
 }
 
 func TestTokensAsAskedFor(t *testing.T) {
 	d := &desk{T: t}
-	ask := func(c driver.Claim, fence uint64) driver.Claim {
-		c.Fence = fence
-		return c
+	ask := func(a driver.Ask, fence uint64) driver.Ask { a.Fence = fence; return a }
+	raise := func(a driver.Ask, fence uint64) driver.Renewal {
+		return driver.Renewal{Claim: a.Claim, Fence: fence}
 	}
 	low := d.granted(0, ask(span(writer("low"), 4), 7))
 	if low.Fence != epoch {
@@ -112,13 +112,13 @@ func TestTokensAsAskedFor(t *testing.T) {
 	if g := d.granted(0, ask(writer("low"), epoch+100)); g.Fence != low.Fence {
 		t.Errorf("asked again, the claim has token %d, want %d still", g.Fence, low.Fence)
 	}
-	d.is(d.Renew(at(0), ask(writer("low"), epoch+50)), nil)
-	d.is(d.Renew(at(0), ask(writer("low"), epoch+20)), nil)
+	d.is(d.Renew(at(0), raise(writer("low"), epoch+50)), nil)
+	d.is(d.Renew(at(0), raise(writer("low"), epoch+20)), nil)
 	if g := d.granted(0, writer("low")); g.Fence != epoch+50 || g.Span != 4 || d.Floor != epoch+53 {
 		t.Errorf("raised to %+v with floor %d, want token %d and the floor above its span", g, d.Floor, epoch+50)
 	}
-	d.is(d.Renew(at(0), ask(writer("low"), epoch+driver.MaxLead+100)), driver.ErrInvalid)
-	d.is(d.Renew(at(0), ask(writer("stranger"), epoch+900)), driver.ErrLost)
+	d.is(d.Renew(at(0), raise(writer("low"), epoch+driver.MaxLead+100)), driver.ErrInvalid)
+	d.is(d.Renew(at(0), raise(writer("stranger"), epoch+900)), driver.ErrLost)
 	d.release(0, writer("low"))
 
 	high := d.granted(0, ask(writer("high"), epoch+1000))
@@ -135,16 +135,16 @@ func TestTokensAsAskedFor(t *testing.T) {
 	if a.Fence != epoch+2000 || b.Fence != a.Fence {
 		t.Errorf("readers got %d and %d, want both %d", a.Fence, b.Fence, epoch+2000)
 	}
-	d.is(d.Renew(at(0), ask(reader("b"), epoch+4000)), nil)
+	d.is(d.Renew(at(0), raise(reader("b"), epoch+4000)), nil)
 	if c := d.granted(0, reader("c")); c.Fence != epoch+4000 {
 		t.Errorf("after the phase was raised a reader got %d, want %d", c.Fence, epoch+4000)
 	}
-	d.is(d.Renew(at(0), ask(reader("a"), epoch+2500)), nil)
+	d.is(d.Renew(at(0), raise(reader("a"), epoch+2500)), nil)
 	if e := d.granted(0, reader("e")); e.Fence != epoch+4000 {
 		t.Errorf("after a reader was raised to less than its phase another got %d, want %d still", e.Fence, epoch+4000)
 	}
 	f := d.granted(0, slot("f", 1<<20))
-	d.is(d.Renew(at(0), ask(reader("a"), f.Fence)), nil)
+	d.is(d.Renew(at(0), raise(reader("a"), f.Fence)), nil)
 	if g := d.granted(0, reader("g")); g.Fence <= f.Fence {
 		t.Errorf("a reader that came after a slot with token %d has %d: the phase had ended", f.Fence, g.Fence)
 	}

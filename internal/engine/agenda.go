@@ -177,25 +177,25 @@ func (w *work) enlist(l *lease) {
 	l.round.leases = append(l.round.leases, l)
 }
 
-// start drops the leases that have ended since the look. It returns the claims to renew and
-// the limit of the call: at most the time until the earliest deadline of the batch.
-func (r *round) start(now time.Duration) ([]driver.Claim, time.Duration) {
+// start drops the leases that have ended since the look. It returns the renewals and the
+// limit of the call: at most the time until the earliest deadline of the batch.
+func (r *round) start(now time.Duration) ([]driver.Renewal, time.Duration) {
 	r.started = true
 	limit := r.limit
 	kept := r.leases[:0]
-	claims := make([]driver.Claim, 0, len(r.leases))
+	renewals := make([]driver.Renewal, 0, len(r.leases))
 	for _, l := range r.leases {
 		if l.round != r || l.index == 0 {
 			l.round = nil
 			continue
 		}
 		kept = append(kept, l)
-		claims = append(claims, *l.claim())
+		renewals = append(renewals, driver.Renewal{Claim: *l.claim()})
 		left, _ := l.remaining(now)
 		limit = min(limit, left)
 	}
 	r.leases = kept
-	return claims, limit
+	return renewals, limit
 }
 
 // suspect makes the first waiter report, once per hold, that this engine has held the key
@@ -229,7 +229,7 @@ func (l *lease) renewableSoon(now time.Duration) bool {
 func (l *lease) schedule() {
 	l.next = never
 	if h := l.holder(); h != nil {
-		l.next = h.limit()
+		l.next = h.ends()
 	}
 	switch {
 	case l.ttl == 0:

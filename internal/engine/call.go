@@ -26,8 +26,8 @@ type Request struct {
 	Fenced bool // the store must have tokens
 }
 
-// tries reports whether the call does not wait at the store.
-func (r *Request) tries() bool { return r.Tries > 0 || r.Limited && r.Wait == 0 }
+// instant reports whether the call does not wait at the store.
+func (r *Request) instant() bool { return r.Tries > 0 || r.Limited && r.Wait == 0 }
 
 // A call is one call of Lock on its way to a grant.
 type call struct {
@@ -55,7 +55,7 @@ func (c *call) run() (*Hold, error) {
 	if c.Contexts {
 		c.Term.ctx = c.ctx
 	}
-	c.wanted()
+	c.reportWanted()
 	h, err := c.repeat()
 	if err != nil {
 		c.report(c.Hooks.GaveUp, err)
@@ -97,7 +97,7 @@ func (c *call) once() (h *Hold, err error) {
 		}
 	}
 	if h != nil {
-		c.locked(h) // Close waits for the hook
+		c.reportLocked(h) // Close waits for the hook
 	}
 	return h, err
 }
@@ -111,7 +111,7 @@ func (c *call) enter() error {
 		return ErrClosed
 	}
 	c.turn = t.turn(c.Key)
-	switch c.turn.enter(c.Terms, c.tries()) {
+	switch c.turn.enter(c.Terms, c.instant()) {
 	case refuse:
 		return c.Words.Held(c.blocked(c.turn))
 	case contend:
@@ -149,9 +149,9 @@ func (c *call) stand() (*Hold, error) {
 	case h != nil && h.Err() == nil:
 		return h, nil
 	case h != nil: // the process was paused for longer than the hold lasts
-		c.locked(h)
+		c.reportLocked(h)
 		_ = h.Unlock()
-		c.wanted()
+		c.reportWanted()
 		return nil, c.rejoin()
 	}
 	c.contender, c.answeredAt = true, c.now()
@@ -163,7 +163,7 @@ func (c *call) stand() (*Hold, error) {
 	} else if _, lost := c.turn.early[c.lease.claim().ID]; lost {
 		c.rename(t)
 	}
-	c.lease.claim().Span = c.span()
+	c.lease.span = c.span()
 	return nil, nil
 }
 
@@ -195,7 +195,7 @@ func (c *call) await(w *waiter) error {
 		case <-w.ready:
 			return nil
 		case <-w.stuck:
-			c.stuck()
+			c.reportStuck()
 			continue
 		case <-c.ctx.Done():
 			cut = c.ctx.Err()
@@ -224,9 +224,9 @@ func (c *call) await(w *waiter) error {
 	return c.Words.Held(held)
 }
 
-// stuck reports that the call waits for a hold of this engine that has lasted for long: the
+// reportStuck reports that the call waits for a hold of this engine that has lasted for long: the
 // call may be nested in the work that it waits for.
-func (c *call) stuck() {
+func (c *call) reportStuck() {
 	if c.Hooks.Stuck == nil {
 		return
 	}
@@ -254,7 +254,7 @@ func (c *call) ask() (*Hold, error) {
 	for range maxLate {
 		g, sent, err := c.acquire(false)
 		if err != nil || !g.OK {
-			return nil, c.refusedOnce(g, err)
+			return nil, c.endTry(g, err)
 		}
 		if h, err := c.take(g, sent); h != nil || err != nil {
 			return h, err
@@ -264,13 +264,13 @@ func (c *call) ask() (*Hold, error) {
 	return nil, fmt.Errorf("the store's answers came too late for a TTL of %v", c.TTL)
 }
 
-// refusedOnce ends a single try; a call that may wait joins the queue.
-func (c *call) refusedOnce(g driver.Grant, err error) error {
+// endTry ends a single try; a call that may wait joins the queue.
+func (c *call) endTry(g driver.Grant, err error) error {
 	switch {
-	case err != nil && (c.tries() || errors.Is(err, driver.ErrInvalid) || silence.Ended(c.ctx) != nil):
+	case err != nil && (c.instant() || errors.Is(err, driver.ErrInvalid) || silence.Ended(c.ctx) != nil):
 		c.leave()
 		return err
-	case c.tries():
+	case c.instant():
 		c.leave()
 		return c.Words.Held(refusalOf(g))
 	}
@@ -346,7 +346,7 @@ func (c *call) end(t *table) {
 // discard releases, in the background, what the store may keep of the claim.
 func (c *call) discard(t *table) {
 	if c.lease.known() {
-		cleaner{c.core}.add(t, c.lease.parted())
+		cleaner{c.core}.add(t, c.lease.release[0])
 	}
 	c.lease.move(over)
 }
@@ -357,30 +357,30 @@ func (c *call) discard(t *table) {
 func (c *call) rename(t *table) {
 	l := c.lease
 	delete(l.turn.early, l.claim().ID)
-	cleaner{c.core}.add(t, l.parted())
+	cleaner{c.core}.add(t, l.release[0])
 	l.claim().ID = t.newID()
 	l.move(fresh)
-	l.unheard, l.late = 0, false
+	l.unheard, l.release[0].Late = 0, false
 }
 
 func (c *call) event() Event { return Event{Context: c.ctx, Key: c.Key} }
 
-// tried reports that the store did not grant.
-func (c *call) tried(g driver.Grant, err error) {
+// reportTried reports that the store did not grant.
+func (c *call) reportTried(g driver.Grant, err error) {
 	if err == nil {
 		err = c.Words.Held(refusalOf(g))
 	}
 	c.report(c.Hooks.Tried, err)
 }
 
-func (c *call) wanted() {
+func (c *call) reportWanted() {
 	if c.Hooks.Wanted != nil {
 		c.Hooks.Wanted(c.event())
 	}
 }
 
-// locked reports that the caller has a hold.
-func (c *call) locked(h *Hold) {
+// reportLocked reports that the caller has a hold.
+func (c *call) reportLocked(h *Hold) {
 	if c.Hooks.Locked != nil {
 		e := h.event(h.since)
 		e.Waited = h.since - c.began

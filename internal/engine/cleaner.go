@@ -13,7 +13,7 @@ import (
 
 // A leftover is a claim to release, at the latest until it has expired at the store anyway.
 type leftover struct {
-	claim driver.Claim
+	driver.Release
 	until time.Duration
 }
 
@@ -31,8 +31,8 @@ const (
 )
 
 // add hands a claim to the cleaner.
-func (k cleaner) add(t *table, claim driver.Claim) {
-	t.leftovers = append(t.leftovers, leftover{claim, k.now() + claim.TTL + time.Second})
+func (k cleaner) add(t *table, r driver.Release) {
+	t.leftovers = append(t.leftovers, leftover{r, k.now() + r.TTL + time.Second})
 	if !t.cleaning {
 		t.cleaning = true
 		k.busy.Add(1)
@@ -75,11 +75,11 @@ func (k cleaner) take() []leftover {
 
 // release reports whether the store has answered for every claim.
 func (k cleaner) release(batch []leftover) bool {
-	claims := make([]driver.Claim, len(batch))
+	releases := make([]driver.Release, len(batch))
 	for i := range batch {
-		claims[i] = batch[i].claim
+		releases[i] = batch[i].Release
 	}
-	errs := shortly(claims, k.Store.Release)
+	errs := shortly(releases, k.Store.Release)
 	t := k.lock()
 	defer k.unlock()
 	now, all := k.now(), true
@@ -89,7 +89,7 @@ func (k cleaner) release(batch []leftover) bool {
 		}
 		all = false
 		if now < batch[i].until {
-			batch[i].claim.Late = true
+			batch[i].Late = true
 			t.leftovers = append(t.leftovers, batch[i])
 		}
 	}
@@ -97,10 +97,10 @@ func (k cleaner) release(batch []leftover) bool {
 }
 
 // shortly makes one call for a batch of claims.
-func shortly(claims []driver.Claim, call func(context.Context, []driver.Claim) []error) []error {
+func shortly[T any](batch []T, call func(context.Context, []T) []error) []error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	return answers(len(claims), call(ctx, claims))
+	return answers(len(batch), call(ctx, batch))
 }
 
 // answers checks that a store gave one answer per claim, or none.

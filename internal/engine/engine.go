@@ -84,7 +84,7 @@ func (e *Engine) Now() time.Duration { return e.now() }
 func (e *Engine) lost(key, id string, err error) {
 	var h *Hold
 	if turn := e.lock().turns[key]; turn != nil {
-		h = turn.reported(id, err)
+		h = turn.noteLoss(id, err)
 	}
 	e.unlock()
 	if h != nil {

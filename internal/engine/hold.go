@@ -107,7 +107,7 @@ func (h *Hold) check() {
 // overdue needs no table: the end of MaxHold is fixed, the deadlines are atomic.
 func (h *Hold) overdue(now time.Duration) bool {
 	left, ok := h.lease.remaining(now)
-	return ok && left <= 0 || now >= h.limit()
+	return ok && left <= 0 || now >= h.ends()
 }
 
 // stalled reports whether the work has reported no progress for too long.
@@ -115,8 +115,8 @@ func (h *Hold) stalled(now time.Duration) bool {
 	return h.pace > 0 && int64(now) >= h.stall.Load()
 }
 
-// limit returns when the hold ends even if its lease goes on.
-func (h *Hold) limit() time.Duration {
+// ends returns when the hold ends even if its lease goes on.
+func (h *Hold) ends() time.Duration {
 	limit := never
 	if h.until > 0 {
 		limit = h.until

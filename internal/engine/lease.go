@@ -45,14 +45,17 @@ var moves = [...][]life{
 // forgotten the claim. A lease outlives a hold if the claim is handed over to the next
 // waiter of the process. The fields belong to the requesting goroutine until the lease is
 // admitted to its turn, and then to the holder of the table, unless noted otherwise. The
-// claim and late do not change after that, nor fence and ctx while a hold uses the lease.
+// claim and Late do not change after that, nor fence and ctx while a hold uses the lease.
 type lease struct {
 	turn    *turn
-	claims  [1]driver.Claim // an array, because stores take claims in slices
 	noRenew bool
 	life    life
 
-	late    bool            // a request was not answered, and may still arrive
+	// The claim, as it is released: Late if a request was not answered, and may still
+	// arrive. An array, because stores take slices.
+	release [1]driver.Release
+
+	span    int             // tokens to ask for
 	unheard time.Duration   // since when no request was answered; 0 if the last one was
 	ttl     time.Duration   // as granted; 0: no end
 	fence   uint64          // token of the present hold
@@ -89,10 +92,10 @@ func (l *lease) context(parent context.Context, limit time.Time) *bounded.Contex
 	return l.contexts[l.begun-1].Start(parent, limit)
 }
 
-func (l *lease) claim() *driver.Claim { return &l.claims[0] }
+func (l *lease) claim() *driver.Claim { return &l.release[0].Claim }
 
 // move changes the life of the claim. It reports false, and changes nothing, if the life
-// cannot go there.
+// cannot go there: news that come too late, such as a loss after the end, are no news.
 func (l *lease) move(to life) bool {
 	if !slices.Contains(moves[l.life], to) {
 		return false
@@ -106,13 +109,13 @@ func (l *lease) answered(sent time.Duration, wait bool, g driver.Grant, err erro
 	switch {
 	case errors.Is(err, driver.ErrUnwritten):
 	case err != nil:
-		l.late = true
+		l.release[0].Late = true
 		l.move(unanswered)
 	case g.OK:
 		l.move(granted)
 	case wait:
 		l.move(queued)
-	case !l.late: // a single try leaves nothing behind
+	case !l.release[0].Late: // a single try leaves nothing behind
 		l.move(fresh)
 	}
 	switch {
@@ -125,13 +128,6 @@ func (l *lease) answered(sent time.Duration, wait bool, g driver.Grant, err erro
 
 // known reports whether the store may know the claim, so that it must be released.
 func (l *lease) known() bool { return l.life != fresh && l.life != over }
-
-// parted returns the claim for Release: with Late if a request may still arrive.
-func (l *lease) parted() driver.Claim {
-	c := *l.claim()
-	c.Late = l.late
-	return c
-}
 
 // silent reports whether the store has not answered for longer than the claim keeps a
 // place in the store's queue.

@@ -37,7 +37,7 @@ func TestLife(t *testing.T) {
 			map[life]life{granted: held, pushed: brief}},
 		{"a renewal succeeds", func(l *lease) { l.confirm(1) }, map[life]life{brief: held}},
 		{"the store reports the loss of a held claim", func(l *lease) {
-			(&turn{leases: []*lease{l}}).reported(l.claim().ID, driver.ErrLost)
+			(&turn{leases: []*lease{l}}).noteLoss(l.claim().ID, driver.ErrLost)
 		}, map[life]life{brief: doomed, held: doomed}},
 		{"a held claim ends", func(l *lease) { (&turn{leases: []*lease{l}}).dismiss(l) },
 			map[life]life{fresh: over, unanswered: over, queued: over, granted: over, pushed: over, brief: over, held: over, doomed: over}},
@@ -101,8 +101,8 @@ func TestKnown(t *testing.T) {
 			}
 			l.answered(1, test.wait, driver.Grant{}, err)
 		}
-		if l.known() != test.known || l.parted().Late != test.late {
-			t.Errorf("%v, wait %v: known %v, late %v", test.answers, test.wait, l.known(), l.parted().Late)
+		if l.known() != test.known || l.release[0].Late != test.late {
+			t.Errorf("%v, wait %v: known %v, late %v", test.answers, test.wait, l.known(), l.release[0].Late)
 		}
 	}
 }

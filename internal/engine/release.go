@@ -69,7 +69,7 @@ func (h *Hold) unlockLost(why *Loss) error {
 	}
 	// The holder has stopped, so the store need not wait for the TTL.
 	t := h.core.lock()
-	cleaner{h.core}.add(t, h.lease.parted())
+	cleaner{h.core}.add(t, h.lease.release[0])
 	h.core.unlock()
 	return h.Ended()
 }
@@ -128,18 +128,16 @@ func (h *Hold) awaitRound() {
 // longer, with a last renewal. An error means that the outcome is unknown; the cleaner
 // then goes on. The error is a loss if the claim was gone.
 func (h *Hold) settle(now time.Time) error {
-	c := h.core
-	call, claims := c.Store.Release, h.lease.claims[:]
-	last, leave := h.parting(now)
-	switch {
-	case leave:
-		call, claims = c.Store.Renew, []driver.Claim{last}
-	case last.Late:
-		claims = []driver.Claim{last}
-	}
+	c, l := h.core, h.lease
+	last, leave := h.leaving(now)
 	var err error
 	for try, began := 1, now; ; try, began = try+1, time.Now() {
-		if err = ask(h.lease, began, call, claims); err == nil {
+		if leave {
+			err = endClaim(l, began, c.Store.Renew, []driver.Renewal{last})
+		} else {
+			err = endClaim(l, began, c.Store.Release, l.release[:])
+		}
+		if err == nil {
 			return nil
 		}
 		if errors.Is(err, driver.ErrLost) {
@@ -153,30 +151,29 @@ func (h *Hold) settle(now time.Time) error {
 		}
 	}
 	if !leave {
-		last.Late = true
-		cleaner{c}.add(c.lock(), last)
+		cleaner{c}.add(c.lock(), driver.Release{Claim: *l.claim(), Late: true})
 		c.unlock()
 	}
 	return silence.Of(err, time.Since(now))
 }
 
-// parting returns the claim for the last call; leave is true if the key must stay locked
-// for longer, so that the call is a renewal.
-func (h *Hold) parting(now time.Time) (last driver.Claim, leave bool) {
-	last = h.lease.parted()
+// leaving returns the last renewal of a key that must stay locked for longer; false if the
+// claim is to be released.
+func (h *Hold) leaving(now time.Time) (driver.Renewal, bool) {
 	rest := h.minHold - (h.core.clock.At(now) - h.since)
 	if h.minHold == 0 || rest <= 0 {
-		return last, false
+		return driver.Renewal{}, false
 	}
-	last.Leave, last.TTL, last.Late = true, rest, false
+	last := driver.Renewal{Claim: *h.lease.claim(), Leave: true}
+	last.TTL = rest
 	return last, true
 }
 
-// ask makes one call that ends a claim, and returns the answer.
-func ask(l *lease, now time.Time, call func(context.Context, []driver.Claim) []error, claims []driver.Claim) error {
+// endClaim makes one call that ends a claim, and returns the answer.
+func endClaim[T any](l *lease, now time.Time, call func(context.Context, []T) []error, last []T) error {
 	ctx := l.context(context.Background(), now.Add(callLimit(l.claim().TTL)))
 	defer ctx.End()
-	if errs := call(ctx, claims); len(errs) > 0 {
+	if errs := call(ctx, last); len(errs) > 0 {
 		return errs[0]
 	}
 	return nil
@@ -185,25 +182,33 @@ func ask(l *lease, now time.Time, call func(context.Context, []driver.Claim) []e
 // unlockAll ends the holds of an engine that closes.
 func (e *Engine) unlockAll(holds []*Hold) error {
 	began := time.Now()
-	var leaving, going []driver.Claim
+	var leaving []driver.Renewal
+	var going []driver.Release
 	holds = slices.DeleteFunc(holds, func(h *Hold) bool { return !h.finish(&ending{ErrClosed}) })
 	for _, h := range holds {
 		h.awaitRound()
-		if last, leave := h.parting(time.Now()); leave {
+		if last, leave := h.leaving(time.Now()); leave {
 			leaving = append(leaving, last)
 		} else {
-			going = append(going, last)
+			going = append(going, h.lease.release[0])
 		}
 	}
 	left, errLeft := endAll(leaving, e.Store.Renew)
 	kept, err := endAll(going, e.Store.Release)
 	t := e.lock()
-	for _, claim := range kept {
-		cleaner{&e.core}.add(t, claim)
+	for _, r := range kept {
+		cleaner{&e.core}.add(t, r)
 	}
 	t.until = e.now() + closingGrace
 	e.unlock()
-	failed, err := append(left, kept...), silence.Of(cmp.Or(err, errLeft), time.Since(began))
+	failed := make(map[string]bool, len(left)+len(kept)) // by id
+	for _, r := range left {
+		failed[r.ID] = true
+	}
+	for _, r := range kept {
+		failed[r.ID] = true
+	}
+	err = silence.Of(cmp.Or(err, errLeft), time.Since(began))
 	e.unlocked(holds, failed, err)
 	if len(failed) > 0 {
 		return fmt.Errorf("holdfast: close: %d of %d locks not released, they end with their TTL: %w",
@@ -212,31 +217,27 @@ func (e *Engine) unlockAll(holds []*Hold) error {
 	return nil
 }
 
-// unlocked reports the holds that Close has ended; failed are the claims of those whose
-// release failed.
-func (e *Engine) unlocked(holds []*Hold, failed []driver.Claim, err error) {
+// unlocked reports the holds that Close has ended; failed are the ids of those whose last
+// call failed.
+func (e *Engine) unlocked(holds []*Hold, failed map[string]bool, err error) {
 	if e.Hooks.Unlocked == nil {
 		return
 	}
-	unknown := make(map[string]bool, len(failed))
-	for _, claim := range failed {
-		unknown[claim.ID] = true
-	}
 	for _, h := range holds {
 		event := h.event(e.now())
-		if unknown[h.ID()] {
+		if failed[h.ID()] {
 			event.Err = err
 		}
 		e.Hooks.Unlocked(event)
 	}
 }
 
-// endAll ends claims, one call per batch, and returns the claims of unknown fate. It stops
+// endAll ends claims, one call per batch, and returns those of unknown fate. It stops
 // after a batch without an answer, so that a store that hangs does so only once.
-func endAll(claims []driver.Claim, call func(context.Context, []driver.Claim) []error) (failed []driver.Claim, last error) {
-	for len(claims) > 0 {
-		batch := claims[:min(len(claims), MaxBatch)]
-		claims = claims[len(batch):]
+func endAll[T any](all []T, call func(context.Context, []T) []error) (failed []T, last error) {
+	for len(all) > 0 {
+		batch := all[:min(len(all), MaxBatch)]
+		all = all[len(batch):]
 		unknown := 0
 		for i, err := range shortly(batch, call) {
 			if err != nil && !errors.Is(err, driver.ErrLost) {
@@ -245,7 +246,7 @@ func endAll(claims []driver.Claim, call func(context.Context, []driver.Claim) []
 			}
 		}
 		if unknown == len(batch) {
-			return append(failed, claims...), last
+			return append(failed, all...), last
 		}
 	}
 	return failed, last

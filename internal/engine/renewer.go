@@ -89,15 +89,15 @@ func (r *renewer) serve(round *round) {
 	r.rounds <- struct{}{}
 	defer func() { <-r.rounds }()
 	r.lock()
-	claims, limit := round.start(r.now())
+	renewals, limit := round.start(r.now())
 	r.unlock()
-	if len(claims) == 0 {
+	if len(renewals) == 0 {
 		return
 	}
 	sent := r.now()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	errs := answers(len(claims), r.Store.Renew(ctx, claims))
+	errs := answers(len(renewals), r.Store.Renew(ctx, renewals))
 	all, renewed := r.finish(round, sent, errs)
 	for _, l := range all {
 		l.hold.lose(l.why)

@@ -73,16 +73,16 @@ func (t *table) lease(of *turn, want Terms, owner string) *lease {
 	return &lease{
 		turn:    of,
 		noRenew: want.NoRenew,
-		claims: [1]driver.Claim{{
+		span:    1,
+		release: [1]driver.Release{{Claim: driver.Claim{
 			Key:    of.key,
 			ID:     t.newID(),
 			Weight: want.Weight,
 			Limit:  want.Limit,
 			TTL:    want.TTL,
-			Span:   1,
 			Owner:  owner,
 			Note:   want.Note,
-		}},
+		}}},
 	}
 }
 

@@ -152,9 +152,9 @@ func (t *turn) lease(id string) *lease {
 	return nil
 }
 
-// reported records a loss that the store has reported, and returns the hold to notify, nil
+// noteLoss records a loss that the store has reported, and returns the hold to notify, nil
 // if there is none. A loss may be reported before the grant has arrived.
-func (t *turn) reported(id string, why error) *Hold {
+func (t *turn) noteLoss(id string, why error) *Hold {
 	if l := t.lease(id); l != nil {
 		l.move(doomed) // An Unlock that has begun must not hand the claim over.
 		return l.holder()

@@ -43,7 +43,7 @@ func (c *call) contend() (*Hold, error) {
 				return h, err
 			}
 		}
-		if err := c.reported(); err != nil {
+		if err := c.lostInQueue(); err != nil {
 			return nil, err
 		}
 	}
@@ -58,14 +58,14 @@ func (c *call) again(g driver.Grant, sent time.Duration, err error) bool {
 		c.stale++
 		return c.stale < maxLate
 	}
-	c.refused(g, sent)
+	c.noteRefusal(g, sent)
 	return c.subscribe()
 }
 
-// reported looks whether the store has reported the loss of the queued claim. The store may
+// lostInQueue looks whether the store has reported the loss of the queued claim. The store may
 // refuse the id of a lost claim even once the key is free, so the call asks on with a new
-// id. If an operator broke the claim, reported returns an error and the call ends.
-func (c *call) reported() error {
+// id. If an operator broke the claim, lostInQueue returns an error and the call ends.
+func (c *call) lostInQueue() error {
 	t := c.lock()
 	defer c.unlock()
 	why, gone := c.turn.early[c.lease.claim().ID]
@@ -85,15 +85,14 @@ func (c *call) acquire(wait bool) (driver.Grant, time.Duration, error) {
 	sent := c.clock.At(now)
 	limit := callLimit(c.TTL)
 	if wait {
-		limit = c.limit(sent)
+		limit = c.askLimit(sent)
 	}
 	ctx := c.lease.context(c.ctx, now.Add(limit))
 	defer ctx.End()
-	c.lease.claim().Wait = wait
 	if c.answeredAt == never {
 		c.answeredAt = sent
 	}
-	g, err := c.Store.Acquire(ctx, *c.lease.claim())
+	g, err := c.Store.Acquire(ctx, driver.Ask{Claim: *c.lease.claim(), Wait: wait, Span: c.lease.span})
 	c.lease.answered(sent, wait, g, err)
 	if err != nil {
 		err = c.failed(err)
@@ -101,13 +100,13 @@ func (c *call) acquire(wait bool) (driver.Grant, time.Duration, error) {
 		c.failure = nil
 	}
 	if !g.OK && c.Hooks.Tried != nil {
-		c.tried(g, err)
+		c.reportTried(g, err)
 	}
 	return g, sent, err
 }
 
-// limit is how long one call to the store may take, from now, if the call may wait.
-func (c *call) limit(now time.Duration) time.Duration {
+// askLimit is how long one call to the store may take, from now, if the call may wait.
+func (c *call) askLimit(now time.Duration) time.Duration {
 	if !c.Limited {
 		return callLimit(c.TTL)
 	}
@@ -138,8 +137,8 @@ func (c *call) unwatch() {
 	}
 }
 
-// refused records a refusal, for the call and for other calls of the process.
-func (c *call) refused(g driver.Grant, sent time.Duration) {
+// noteRefusal records a refusal, for the call and for other calls of the process.
+func (c *call) noteRefusal(g driver.Grant, sent time.Duration) {
 	if g.Pause < c.pause {
 		c.poll /= 4 // The claim has moved up in the queue, so the next pause is half as long.
 	}
@@ -152,7 +151,7 @@ func (c *call) refused(g driver.Grant, sent time.Duration) {
 		c.refusal = c.blocked(c.turn)
 	}
 	c.turn.refuses(c.refusal)
-	c.lease.claim().Span = c.span()
+	c.lease.span = c.span()
 }
 
 // subscribe reports whether a watch has just begun, so that another look is due. If the
@@ -166,7 +165,7 @@ func (c *call) subscribe() bool {
 	wake := make(chan driver.Grant, 1)
 	// Watch has the limit of a call: an unanswered Watch would otherwise keep the caller
 	// from asking for the whole wait, and so from its place in the queue.
-	ctx := new(bounded.Context).Start(c.ctx, time.Now().Add(c.limit(c.now())))
+	ctx := new(bounded.Context).Start(c.ctx, time.Now().Add(c.askLimit(c.now())))
 	defer ctx.End()
 	stop, err := c.watcher.Watch(ctx, *c.lease.claim(), func(g driver.Grant) { push(wake, g) })
 	if err != nil {
@@ -226,7 +225,7 @@ func (c *call) rest(g driver.Grant, failed error) (*Hold, error) {
 	select {
 	case g := <-c.wake:
 		if g.OK {
-			return c.pushed(g)
+			return c.takePushed(g)
 		}
 	case <-timer.C:
 	case <-c.ctx.Done():
@@ -294,13 +293,13 @@ func (c *call) hopeless(now time.Duration, failed error) bool {
 	return errors.Is(failed, driver.ErrInvalid) || now-c.answeredAt > patience
 }
 
-// pushed makes a hold of a pushed grant. The TTL counts from the last answered Acquire; the
+// takePushed makes a hold of a pushed grant. The TTL counts from the last answered Acquire; the
 // renewer confirms the grant if the hold lasts for a while.
 //
-// pushed returns neither hold nor error, and the next look decides, if too little of the
+// takePushed returns neither hold nor error, and the next look decides, if too little of the
 // TTL is left, if the grant is for another claim, or if the message is so late that the
 // grant had expired by the last refusal.
-func (c *call) pushed(g driver.Grant) (*Hold, error) {
+func (c *call) takePushed(g driver.Grant) (*Hold, error) {
 	if g.Fence <= c.floor || c.watched != c.lease.claim().ID {
 		return nil, nil
 	}

@@ -50,16 +50,39 @@ type user struct {
 }
 
 func (u user) claim(id string, weight int64) driver.Claim {
-	return driver.Claim{Key: u.key, ID: id, Owner: "test", Weight: weight, Limit: driver.MaxWeight, TTL: time.Hour, Span: 1}
+	return driver.Claim{Key: u.key, ID: id, Owner: "test", Weight: weight, Limit: driver.MaxWeight, TTL: time.Hour}
 }
 
-func (u user) acquire(c driver.Claim, want bool) driver.Grant {
+func (u user) ask(a driver.Ask, want bool) driver.Grant {
 	u.Helper()
-	g, err := u.store.Acquire(bounded(u), c)
+	g, err := u.store.Acquire(bounded(u), a)
 	if err != nil || g.OK != want {
-		u.Fatalf("Acquire of %q, %q: %+v, %v; want OK %t", c.Key, c.ID, g, err, want)
+		u.Fatalf("Acquire of %q, %q: %+v, %v; want OK %t", a.Key, a.ID, g, err, want)
 	}
 	return g
+}
+
+// acquire asks without waiting, and for one token.
+func (u user) acquire(c driver.Claim, want bool) driver.Grant {
+	u.Helper()
+	return u.ask(driver.Ask{Claim: c, Span: 1}, want)
+}
+
+func (u user) renew(r driver.Renewal) {
+	u.Helper()
+	u.did("Renew", r.Claim, u.store.Renew(bounded(u), []driver.Renewal{r}))
+}
+
+func (u user) release(c driver.Claim) {
+	u.Helper()
+	u.did("Release", c, u.store.Release(bounded(u), []driver.Release{{Claim: c}}))
+}
+
+func (u user) did(call string, c driver.Claim, errs []error) {
+	u.Helper()
+	if err := errors.Join(errs...); err != nil {
+		u.Fatalf("%s of %q, %q: %v", call, c.Key, c.ID, err)
+	}
 }
 
 // bounded returns the context of calls that hang only by a mistake.
@@ -67,17 +90,6 @@ func bounded(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
-}
-
-type call = func(context.Context, []driver.Claim) []error
-
-func (u user) each(name string, call call, c driver.Claim) {
-	u.Helper()
-	for _, err := range call(bounded(u), []driver.Claim{c}) {
-		if err != nil {
-			u.Fatalf("%s of %q, %q: %v", name, c.Key, c.ID, err)
-		}
-	}
 }
 
 // Holder expects a record of the key "holder": the exclusive claim "holder" of the owner
@@ -90,8 +102,8 @@ func Holder(t testing.TB, s driver.Store, fence, last uint64) {
 	if h := u.acquire(next, false).Holder; h.Fence != fence || h.Owner != "me" || h.Note != "a note" {
 		t.Errorf("the holder is told as %+v, want %d, me, a note", h, fence)
 	}
-	u.each("Renew", s.Renew, holder)
-	u.each("Release", s.Release, holder)
+	u.renew(driver.Renewal{Claim: holder})
+	u.release(holder)
 	if g := u.acquire(next, true); g.Fence <= last {
 		t.Errorf("the next claim has token %d, and the record had given %d", g.Fence, last)
 	}
@@ -110,31 +122,29 @@ func Queue(t testing.TB, s driver.Store, fence uint64) {
 	if len(holders) != 3 || holders[0].Fence != fence || holders[1].Fence != fence || !holders[2].Waiting {
 		t.Errorf("told %+v, want two readers with token %d and a waiter", holders, fence)
 	}
-	waiter := u.claim("waiter", driver.MaxWeight)
-	waiter.Wait = true
 	u.acquire(u.claim(rand.Text(), 1), false) // a reader does not pass the waiter
-	u.readers(waiter, fence)
+	u.readers(driver.Ask{Claim: u.claim("waiter", driver.MaxWeight), Wait: true, Span: 1}, fence)
 }
 
 // Readers is [Queue] for a store without a queue: nobody waits.
 func Readers(t testing.TB, s driver.Store, fence uint64) {
 	t.Helper()
 	u := user{t, s, "queue"}
-	u.readers(u.claim(rand.Text(), driver.MaxWeight), fence)
+	u.readers(driver.Ask{Claim: u.claim(rand.Text(), driver.MaxWeight), Span: 1}, fence)
 }
 
 // readers ends the readers, after which the writer holds, and then ends the writer.
-func (u user) readers(writer driver.Claim, fence uint64) {
+func (u user) readers(writer driver.Ask, fence uint64) {
 	u.Helper()
-	u.acquire(writer, false)
-	u.each("Renew", u.store.Renew, u.claim("reader", 1))
-	u.each("Release", u.store.Release, u.claim("reader", 1))
-	u.acquire(writer, false)
-	u.each("Release", u.store.Release, u.claim("left", 1))
-	if g := u.acquire(writer, true); g.Fence <= fence {
+	u.ask(writer, false)
+	u.renew(driver.Renewal{Claim: u.claim("reader", 1)})
+	u.release(u.claim("reader", 1))
+	u.ask(writer, false)
+	u.release(u.claim("left", 1))
+	if g := u.ask(writer, true); g.Fence <= fence {
 		u.Errorf("the writer has token %d, and the readers had %d", g.Fence, fence)
 	}
-	u.each("Release", u.store.Release, writer)
+	u.release(writer.Claim)
 	u.acquire(u.claim("late", driver.MaxWeight), false)
 	u.acquire(u.claim("broken", driver.MaxWeight), false)
 	u.acquire(u.claim(rand.Text(), driver.MaxWeight), true)
@@ -146,23 +156,23 @@ func Write(t testing.TB, s driver.Store) {
 	t.Helper()
 	u := user{t, s, "holder"}
 	holder := u.claim("holder", driver.MaxWeight)
-	holder.Owner, holder.Note, holder.Span = "me", "a note", 3
-	u.acquire(holder, true)
+	holder.Owner, holder.Note = "me", "a note"
+	u.ask(driver.Ask{Claim: holder, Span: 3}, true)
 
 	u.key = "queue"
-	left, late, waiter := u.claim("left", 1), u.claim("late", 1), u.claim("waiter", driver.MaxWeight)
-	left.Leave, late.Late, waiter.Wait = true, true, true
 	for _, id := range []string{"broken", "reader", "left"} {
 		u.acquire(u.claim(id, 1), true)
 	}
-	u.each("Renew", s.Renew, left)
+	u.renew(driver.Renewal{Claim: u.claim("left", 1), Leave: true})
 	ctx := bounded(t)
 	if err := s.(driver.Inspector).Break(ctx, u.key, driver.PublicID("broken")); err != nil {
 		t.Fatal(err)
 	}
-	if errs := s.Release(ctx, []driver.Claim{late}); len(errs) != 1 || !errors.Is(errs[0], driver.ErrLost) {
+	late := []driver.Release{{Claim: u.claim("late", 1), Late: true}}
+	if errs := s.Release(ctx, late); len(errs) != 1 || !errors.Is(errs[0], driver.ErrLost) {
 		t.Fatalf("Release of a claim that is not there: %v", errs)
 	}
+	waiter := u.claim("waiter", driver.MaxWeight)
 	if w, ok := s.(driver.Watcher); ok {
 		stop, err := w.Watch(ctx, waiter, func(driver.Grant) {})
 		if err != nil {
@@ -170,7 +180,7 @@ func Write(t testing.TB, s driver.Store) {
 		}
 		t.Cleanup(stop)
 	}
-	u.acquire(waiter, false)
+	u.ask(driver.Ask{Claim: waiter, Wait: true, Span: 1}, false)
 }
 
 // Shape returns a text without its times and placeholders, to compare records with testdata.

@@ -60,8 +60,11 @@ func (t Table) Golden(tb testing.TB) {
 	t.Exec(Row("holder", t.Name, now))
 	t.Exec("UPDATE " + t.Name + " SET format = format + 1 WHERE name = 'holder'")
 	before, holder := t.row("holder"), user{tb, t.Store, "holder"}.claim("holder", driver.MaxWeight)
-	for name, call := range map[string]call{"Renew": t.Store.Renew, "Release": t.Store.Release} {
-		if err := errors.Join(call(bounded(tb), []driver.Claim{holder})...); !errors.Is(err, driver.ErrInvalid) {
+	for name, errs := range map[string][]error{
+		"Renew":   t.Store.Renew(bounded(tb), []driver.Renewal{{Claim: holder}}),
+		"Release": t.Store.Release(bounded(tb), []driver.Release{{Claim: holder}}),
+	} {
+		if err := errors.Join(errs...); !errors.Is(err, driver.ErrInvalid) {
 			tb.Errorf("%s of a claim in a row of the next format: %v, want an ErrInvalid", name, err)
 		}
 	}
@@ -70,7 +73,7 @@ func (t Table) Golden(tb testing.TB) {
 	beside := user{tb, t.Store, "beside"}
 	other := beside.claim("other", driver.MaxWeight)
 	beside.acquire(other, true)
-	if errs := t.Store.Renew(bounded(tb), []driver.Claim{holder, other}); len(errs) != 2 || !errors.Is(errs[0], driver.ErrInvalid) || errs[1] != nil {
+	if errs := t.Store.Renew(bounded(tb), []driver.Renewal{{Claim: holder}, {Claim: other}}); len(errs) != 2 || !errors.Is(errs[0], driver.ErrInvalid) || errs[1] != nil {
 		tb.Errorf("Renew of a claim in a row of the next format, and of another claim: %v", errs)
 	}
 	if after := t.row("holder"); after != before {

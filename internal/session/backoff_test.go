@@ -18,7 +18,7 @@ func TestBackOffIsNoAnswer(t *testing.T) {
 		c := b.seam.last()
 		time.Sleep(2 * time.Second)
 		c.said()
-		g, err := b.Acquire(b.Context(), claim("b", "rests", 10*time.Second))
+		g, err := b.acquire(b.Context(), claim("b", "rests", 10*time.Second))
 		if err != nil || g.OK || !errors.Is(g.Blocked, backoff.ErrResting) {
 			b.Errorf("during a back-off: %+v, %v; want a refusal that names the back-off", g, err)
 		}

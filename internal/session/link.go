@@ -48,7 +48,7 @@ func (s *Store) session(ctx context.Context, c driver.Claim) (*link, error) {
 		case k == nil && o == nil:
 			o = &opening{done: make(chan struct{})}
 			s.opening = o
-			s.background.Go(func() { s.open(o, c.Owner, silence(s.granted(c))) })
+			s.background.Go(func() { s.open(o, c.Owner, silence(s.granted(c.TTL))) })
 		}
 		s.mu.Unlock()
 		if k != nil {
@@ -122,17 +122,17 @@ func (s *Store) lose(k *link, err error) {
 			s.drop(l, why)
 		}
 	}
-	notices := s.notices
+	if s.closed {
+		lost = nil // Close has ended the session.
+	}
 	var wakes []func(driver.Grant)
 	for name := range s.watches {
 		wakes = append(wakes, s.watching(name)...)
 	}
 	s.mu.Unlock()
 	// Notify the losers first, before a waiter is woken.
-	for _, n := range notices {
-		for _, l := range lost {
-			n.lost(l.claim.Key, l.claim.ID, why)
-		}
+	for _, l := range lost {
+		s.losses.Tell(l.claim.Key, l.claim.ID, why)
 	}
 	ring(wakes)
 	close(k.gone)

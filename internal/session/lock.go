@@ -16,6 +16,7 @@ type lock struct {
 	name  string
 	link  *link
 	claim driver.Claim // the TTL is as granted
+	span  int          // how many tokens the lock gets
 	state state
 	token uint64
 	begin time.Time // of the Acquire that sent the request
@@ -40,15 +41,18 @@ const (
 )
 
 // ask requests a lock that this process does not have.
-func (s *Store) ask(k *link, name string, c driver.Claim, begin time.Time) *lock {
-	c.TTL = s.granted(c)
-	l := &lock{name: name, link: k, claim: c, begin: begin, until: begin.Add(c.TTL), changed: make(chan struct{})}
+func (s *Store) ask(k *link, name string, a driver.Ask, begin time.Time) *lock {
+	a.TTL = s.granted(a.TTL)
+	l := &lock{
+		name: name, link: k, claim: a.Claim, begin: begin, until: begin.Add(a.TTL), changed: make(chan struct{}),
+		span: min(max(a.Span, 1), s.terms.Span), // The server draws Terms.Span tokens for each lock.
+	}
 	s.locks[name] = l
-	if k.limit < silence(c.TTL) {
-		s.ping(k, begin, silence(c.TTL), func(error) {})
+	if k.limit < silence(a.TTL) {
+		s.ping(k, begin, silence(a.TTL), func(error) {})
 	}
 	s.rewatch(k, name)
-	k.conn.Try(name, c.Wait, func(token uint64, err error) { s.tried(l, begin, token, err) })
+	k.conn.Try(name, a.Wait, func(token uint64, err error) { s.tried(l, begin, token, err) })
 	return l
 }
 
@@ -111,20 +115,20 @@ func (s *Store) freed(l *lock, err error) {
 	ring(wakes)
 }
 
-// again grants a claim that is held already, for its TTL from begin. Call it with mu held;
+// again grants a claim that is held already, for ttl from begin. Call it with mu held;
 // again unlocks mu meanwhile.
-func (s *Store) again(ctx context.Context, l *lock, c driver.Claim, begin time.Time) (driver.Grant, error) {
-	l.claim.TTL = max(l.claim.TTL, s.granted(c))
-	err := s.alive(ctx, l.link, begin, s.granted(c))
-	if err := s.extend(l, c, begin, err); err != nil {
+func (s *Store) again(ctx context.Context, l *lock, ttl time.Duration, begin time.Time) (driver.Grant, error) {
+	l.claim.TTL = max(l.claim.TTL, ttl)
+	err := s.alive(ctx, l.link, begin, ttl)
+	if err := s.extend(l, ttl, begin, err); err != nil {
 		return driver.Grant{}, err
 	}
-	return s.grant(l), nil
+	return l.grant(), nil
 }
 
-// extend lets a claim stand for its TTL from begin, unless the session is not known to live
+// extend lets a claim stand for ttl from begin, unless the session is not known to live
 // by then. Call it with mu held.
-func (s *Store) extend(l *lock, c driver.Claim, begin time.Time, alive error) error {
+func (s *Store) extend(l *lock, ttl time.Duration, begin time.Time, alive error) error {
 	switch {
 	case s.locks[l.name] != l && l.ended != nil:
 		return l.ended
@@ -133,21 +137,20 @@ func (s *Store) extend(l *lock, c driver.Claim, begin time.Time, alive error) er
 	case alive != nil:
 		return alive
 	}
-	l.claim.TTL = s.granted(c)
-	l.until = begin.Add(l.claim.TTL)
+	l.claim.TTL, l.until = ttl, begin.Add(ttl)
 	l.link.hurry(l.until)
 	return nil
 }
 
-// answer is the result for a claim that has waited since begin for a lock to change. If
-// done is false, the claim has to send a request of its own. done is also false if the
-// request was sent for an earlier call: the lock and the session then stand only for the
-// TTL from the earlier call.
-func (s *Store) answer(l *lock, c driver.Claim, begin time.Time) (g driver.Grant, done bool, err error) {
+// answer is the result for the claim of this id, which has waited since begin for a lock to
+// change. If done is false, the claim has to send a request of its own. done is also false
+// if the request was sent for an earlier call: the lock and the session then stand only for
+// the TTL from the earlier call.
+func (s *Store) answer(l *lock, id string, begin time.Time) (g driver.Grant, done bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case l.claim.ID != c.ID:
+	case l.claim.ID != id:
 		return driver.Grant{}, false, nil
 	case l.refused || l.cancelled:
 		return driver.Grant{Blocked: l.blocked}, true, nil
@@ -156,15 +159,12 @@ func (s *Store) answer(l *lock, c driver.Claim, begin time.Time) (g driver.Grant
 	case l.state != held || l.ended != nil || l.begin.Before(begin):
 		return driver.Grant{}, false, nil
 	}
-	return s.grant(l), true, nil
+	return l.grant(), true, nil
 }
 
-func (s *Store) grant(l *lock) driver.Grant {
-	return driver.Grant{OK: true, Fence: l.token, Span: s.span(l.claim), TTL: l.claim.TTL}
+func (l *lock) grant() driver.Grant {
+	return driver.Grant{OK: true, Fence: l.token, Span: l.span, TTL: l.claim.TTL}
 }
-
-// span is how many tokens the claim gets. The server draws Terms.Span tokens for each lock.
-func (s *Store) span(c driver.Claim) int { return min(max(c.Span, 1), s.terms.Span) }
 
 // refusal describes the held claim to a second claim.
 func (l *lock) refusal(now time.Time) driver.Grant {

@@ -234,10 +234,14 @@ func claim(key, id string, ttl time.Duration) driver.Claim {
 	return driver.Claim{Key: key, ID: id, TTL: ttl, Weight: driver.MaxWeight, Limit: driver.MaxWeight}
 }
 
+func (b *bench) acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+	return b.Acquire(ctx, driver.Ask{Claim: c})
+}
+
 // take acquires a claim that is granted.
 func (b *bench) take(c driver.Claim) driver.Grant {
 	b.Helper()
-	g, err := b.Acquire(b.Context(), c)
+	g, err := b.acquire(b.Context(), c)
 	if err != nil || !g.OK {
 		b.Fatalf("%s by %s: %+v, %v; want it granted", c.Key, c.ID, g, err)
 	}
@@ -246,18 +250,18 @@ func (b *bench) take(c driver.Claim) driver.Grant {
 
 func (b *bench) refused(c driver.Claim) {
 	b.Helper()
-	if g, err := b.Acquire(b.Context(), c); err != nil || g.OK {
+	if g, err := b.acquire(b.Context(), c); err != nil || g.OK {
 		b.Fatalf("%s by %s: %+v, %v; want it refused", c.Key, c.ID, g, err)
 	}
 }
 
 // release is the error that a release of one claim has.
 func (b *bench) release(c driver.Claim) error {
-	return errors.Join(b.Release(context.Background(), []driver.Claim{c})...)
+	return errors.Join(b.Release(context.Background(), []driver.Release{{Claim: c}})...)
 }
 
 func (b *bench) renew(c driver.Claim) error {
-	return errors.Join(b.Renew(context.Background(), []driver.Claim{c})...)
+	return errors.Join(b.Renew(context.Background(), []driver.Renewal{{Claim: c}})...)
 }
 
 func (b *bench) expect(got []string, want ...string) {

@@ -19,7 +19,7 @@ func TestSecondAskCountsFromItself(t *testing.T) {
 		release := conn.hold()
 		first, cancel := context.WithTimeout(b.Context(), 500*time.Millisecond)
 		defer cancel()
-		if _, err := b.Acquire(first, c); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := b.acquire(first, c); !errors.Is(err, context.DeadlineExceeded) {
 			b.Fatalf("the server does not answer: %v", err)
 		}
 		asked := time.Now()
@@ -45,7 +45,7 @@ func TestSecondAskIsCoveredByTheSession(t *testing.T) {
 		release := conn.hold()
 		first, cancel := context.WithTimeout(b.Context(), 500*time.Millisecond)
 		defer cancel()
-		if _, err := b.Acquire(first, c); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := b.acquire(first, c); !errors.Is(err, context.DeadlineExceeded) {
 			b.Fatalf("the server does not answer: %v", err)
 		}
 		time.AfterFunc(400*time.Millisecond, release)

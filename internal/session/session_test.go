@@ -31,7 +31,7 @@ func TestLimitFollowsLongestTTL(t *testing.T) {
 
 		for range 10 { // twice that of the longer one
 			time.Sleep(6 * time.Second)
-			if err := errors.Join(b.Renew(b.Context(), []driver.Claim{short, long})...); err != nil {
+			if err := errors.Join(b.Renew(b.Context(), []driver.Renewal{{Claim: short}, {Claim: long}})...); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -77,7 +77,7 @@ func TestUnansweredPingCounts(t *testing.T) {
 		b.expect(c.said("ping"), "ping 21s")
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
 		defer cancel()
-		if err := errors.Join(b.Renew(ctx, []driver.Claim{short})...); !errors.Is(err, context.DeadlineExceeded) {
+		if err := errors.Join(b.Renew(ctx, []driver.Renewal{{Claim: short}})...); !errors.Is(err, context.DeadlineExceeded) {
 			b.Errorf("renewed for 20 s from now, when the server may end the session 11 s from now: %v", err)
 		}
 		release()
@@ -95,11 +95,11 @@ func TestUnansweredPingDoesNotCount(t *testing.T) {
 		b.seam.last().hold()
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
 		defer cancel()
-		if _, err := b.Acquire(ctx, claim("b", "long", 30*time.Second)); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := b.acquire(ctx, claim("b", "long", 30*time.Second)); !errors.Is(err, context.DeadlineExceeded) {
 			b.Errorf("the server does not answer: %v", err)
 		}
 		short.TTL = 20 * time.Second
-		if err := errors.Join(b.Renew(ctx, []driver.Claim{short})...); !errors.Is(err, context.DeadlineExceeded) {
+		if err := errors.Join(b.Renew(ctx, []driver.Renewal{{Claim: short}})...); !errors.Is(err, context.DeadlineExceeded) {
 			b.Errorf("renewed for 20 s, when the server may end the session in 11 s: %v", err)
 		}
 	})
@@ -139,7 +139,7 @@ func TestCloseWhileOpening(t *testing.T) {
 			b.seam.opens, b.seam.deaf = make(chan struct{}), deaf
 			asked := make(chan error, 1)
 			go func() {
-				_, err := b.Acquire(b.Context(), claim("a", "1", time.Minute))
+				_, err := b.acquire(b.Context(), claim("a", "1", time.Minute))
 				asked <- err
 			}()
 			synctest.Wait()
@@ -158,7 +158,7 @@ func TestCloseWhileOpening(t *testing.T) {
 					b.Error("a session that was opened during Close goes on")
 				}
 			}
-			if _, err := b.Acquire(b.Context(), claim("a", "2", time.Minute)); !errors.Is(err, errClosed) {
+			if _, err := b.acquire(b.Context(), claim("a", "2", time.Minute)); !errors.Is(err, errClosed) {
 				b.Errorf("after Close: %v", err)
 			}
 		})
@@ -171,7 +171,7 @@ func TestOpeningIsShared(t *testing.T) {
 		b.seam.opens = make(chan struct{})
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
 		defer cancel()
-		if _, err := b.Acquire(ctx, claim("a", "1", time.Minute)); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := b.acquire(ctx, claim("a", "1", time.Minute)); !errors.Is(err, context.DeadlineExceeded) {
 			b.Errorf("no session within a second: %v", err)
 		}
 		granted := make(chan driver.Grant)
@@ -195,7 +195,7 @@ func TestCancelWhileAsking(t *testing.T) {
 		gone := claim("a", "gone", time.Minute)
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
 		defer cancel()
-		if _, err := b.Acquire(ctx, gone); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := b.acquire(ctx, gone); !errors.Is(err, context.DeadlineExceeded) {
 			b.Errorf("the server does not answer: %v", err)
 		}
 		released := make(chan error, 1)
@@ -220,7 +220,7 @@ func TestAskAgain(t *testing.T) {
 		again := claim("a", "again", time.Minute)
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
 		defer cancel()
-		_, _ = b.Acquire(ctx, again)
+		_, _ = b.acquire(ctx, again)
 		release()
 		c.said()
 		first := b.take(again)
@@ -372,7 +372,7 @@ func TestWokenByOthers(t *testing.T) {
 func TestOpeningHasItsOwnLimit(t *testing.T) {
 	run(t, func(b *bench) {
 		b.seam.opens = make(chan struct{})
-		_, err := b.Acquire(b.Context(), claim("a", "1", time.Minute))
+		_, err := b.acquire(b.Context(), claim("a", "1", time.Minute))
 		if !errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
 			b.Errorf("no session within the limit of an opening: %v", err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/boottime"
+	"github.com/holdfast-go/holdfast/internal/callbacks"
 )
 
 // Terms are the limits of a server.
@@ -30,12 +31,13 @@ type Store struct {
 	closing    context.Context // ends with Close
 	close      context.CancelFunc
 
+	losses callbacks.Losses // silent after Close
+
 	mu      sync.Mutex
 	link    *link    // nil while there is no session
 	opening *opening // nil unless a session is being opened
 	locks   map[string]*lock
 	watches map[string][]*watch
-	notices []*notice
 	closed  bool
 }
 
@@ -64,17 +66,17 @@ func New(server Server, terms Terms) *Store {
 func (s *Store) now() time.Time { return s.base.Add(s.clock.Now()) }
 
 // Acquire implements [driver.Store].
-func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	if err := s.valid(c); err != nil {
+func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error) {
+	if err := s.valid(a); err != nil {
 		return driver.Grant{}, err
 	}
 	if err := ctx.Err(); err != nil {
 		return driver.Grant{}, err
 	}
 	begin := s.now()
-	name := s.server.Name(c.Key)
+	name := s.server.Name(a.Key)
 	for {
-		k, err := s.session(ctx, c)
+		k, err := s.session(ctx, a.Claim)
 		if err != nil {
 			return driver.Grant{}, err
 		}
@@ -85,9 +87,9 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 			s.mu.Unlock()
 			continue // The session has ended since.
 		case l == nil:
-			l = s.ask(k, name, c, begin)
-		case l.state == held && l.claim.ID == c.ID:
-			g, err := s.again(ctx, l, c, begin)
+			l = s.ask(k, name, a, begin)
+		case l.state == held && l.claim.ID == a.ID:
+			g, err := s.again(ctx, l, s.granted(a.TTL), begin)
 			s.mu.Unlock()
 			if errors.Is(err, driver.ErrLost) {
 				continue
@@ -103,44 +105,44 @@ func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, erro
 		if err := k.await(ctx, changed); err != nil {
 			return driver.Grant{}, err
 		}
-		if g, done, err := s.answer(l, c, begin); done {
+		if g, done, err := s.answer(l, a.ID, begin); done {
 			return g, err
 		}
 	}
 }
 
-// valid says what is wrong with a claim.
-func (s *Store) valid(c driver.Claim) error {
+// valid says what is wrong with a request.
+func (s *Store) valid(a driver.Ask) error {
 	switch {
-	case !c.Exclusive():
+	case !a.Exclusive():
 		return fmt.Errorf("%w: weight %d of %d: a session keeps exclusive locks only; readers and slots need lease mode",
-			driver.ErrInvalid, c.Weight, c.Limit)
-	case c.TTL < s.terms.MinTTL:
-		return fmt.Errorf("%w: a TTL of %v, want at least %v", driver.ErrInvalid, c.TTL, s.terms.MinTTL)
-	case c.Fence > 0:
-		return fmt.Errorf("%w: it asks for token %d, and a session gives them as they come", driver.ErrInvalid, c.Fence)
+			driver.ErrInvalid, a.Weight, a.Limit)
+	case a.TTL < s.terms.MinTTL:
+		return fmt.Errorf("%w: a TTL of %v, want at least %v", driver.ErrInvalid, a.TTL, s.terms.MinTTL)
+	case a.Fence > 0:
+		return fmt.Errorf("%w: it asks for token %d, and a session gives them as they come", driver.ErrInvalid, a.Fence)
 	}
 	return nil
 }
 
-// granted is for how long a claim is granted at a time.
-func (s *Store) granted(c driver.Claim) time.Duration { return min(c.TTL, s.terms.MaxTTL) }
+// granted is for how long a claim of this TTL is granted at a time.
+func (s *Store) granted(ttl time.Duration) time.Duration { return min(ttl, s.terms.MaxTTL) }
 
 // Renew implements [driver.Store]. It answers from the known state of the session; one ping
 // serves all claims unless a ping was answered just before.
-func (s *Store) Renew(ctx context.Context, cs []driver.Claim) []error {
+func (s *Store) Renew(ctx context.Context, rs []driver.Renewal) []error {
 	begin := s.now()
-	errs := make([]error, len(cs))
-	locks := make([]*lock, len(cs))
+	errs := make([]error, len(rs))
+	locks := make([]*lock, len(rs))
 	s.mu.Lock()
 	k := s.link
 	var longest time.Duration
-	for i, c := range cs {
-		locks[i], errs[i] = s.renewable(c)
+	for i, r := range rs {
+		locks[i], errs[i] = s.renewable(r)
 		if l := locks[i]; l != nil {
 			// The keeper must not lower the limit meanwhile.
-			l.claim.TTL = max(l.claim.TTL, s.granted(c))
-			longest = max(longest, s.granted(c))
+			l.claim.TTL = max(l.claim.TTL, s.granted(r.TTL))
+			longest = max(longest, s.granted(r.TTL))
 		}
 	}
 	var alive error
@@ -149,7 +151,7 @@ func (s *Store) Renew(ctx context.Context, cs []driver.Claim) []error {
 	}
 	for i, l := range locks {
 		if l != nil {
-			errs[i] = s.extend(l, cs[i], begin, alive)
+			errs[i] = s.extend(l, s.granted(rs[i].TTL), begin, alive)
 		}
 	}
 	s.mu.Unlock()
@@ -160,17 +162,17 @@ func (s *Store) Renew(ctx context.Context, cs []driver.Claim) []error {
 }
 
 // renewable returns the lock of a claim that is held. Call it with mu held.
-func (s *Store) renewable(c driver.Claim) (*lock, error) {
-	l := s.locks[s.server.Name(c.Key)]
+func (s *Store) renewable(r driver.Renewal) (*lock, error) {
+	l := s.locks[s.server.Name(r.Key)]
 	switch {
 	case s.closed:
 		return nil, errClosed
-	case l == nil || l.state != held || l.claim.ID != c.ID:
+	case l == nil || l.state != held || l.claim.ID != r.ID:
 		return nil, driver.ErrLost
-	case c.Leave:
+	case r.Leave:
 		return nil, fmt.Errorf("%w: a lock of a session ends with its client, and cannot be left", driver.ErrInvalid)
-	case c.Fence > l.token:
-		return nil, fmt.Errorf("%w: it asks for token %d, and a session raises none", driver.ErrInvalid, c.Fence)
+	case r.Fence > l.token:
+		return nil, fmt.Errorf("%w: it asks for token %d, and a session raises none", driver.ErrInvalid, r.Fence)
 	}
 	return l, nil
 }
@@ -194,17 +196,17 @@ func (s *Store) alive(ctx context.Context, k *link, begin time.Time, ttl time.Du
 }
 
 // Release implements [driver.Store].
-func (s *Store) Release(ctx context.Context, cs []driver.Claim) []error {
-	locks := make([]*lock, len(cs))
-	changes := make([]chan struct{}, len(cs))
+func (s *Store) Release(ctx context.Context, rs []driver.Release) []error {
+	locks := make([]*lock, len(rs))
+	changes := make([]chan struct{}, len(rs))
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
-		return slices.Repeat([]error{errClosed}, len(cs))
+		return slices.Repeat([]error{errClosed}, len(rs))
 	}
-	for i, c := range cs {
-		l := s.locks[s.server.Name(c.Key)]
-		if l == nil || l.claim.ID != c.ID {
+	for i, r := range rs {
+		l := s.locks[s.server.Name(r.Key)]
+		if l == nil || l.claim.ID != r.ID {
 			continue
 		}
 		if l.state == held {
@@ -218,7 +220,7 @@ func (s *Store) Release(ctx context.Context, cs []driver.Claim) []error {
 	for i, l := range locks {
 		if err := wait(ctx, l, changes[i]); err != nil {
 			if errs == nil {
-				errs = make([]error, len(cs))
+				errs = make([]error, len(rs))
 			}
 			errs[i] = err
 		}
@@ -241,7 +243,6 @@ func wait(ctx context.Context, l *lock, changed chan struct{}) error {
 func (s *Store) Close() error {
 	s.mu.Lock()
 	s.closed = true
-	s.notices = nil
 	if s.link != nil {
 		s.link.conn.Close(errClosed)
 	}

@@ -15,11 +15,6 @@ type watch struct {
 	marked *link // guarded by Store.mu
 }
 
-// A notice listens for lost claims.
-type notice struct {
-	lost func(key, id string, err error)
-}
-
 func ring(wakes []func(driver.Grant)) {
 	for _, wake := range wakes {
 		wake(driver.Grant{})
@@ -122,15 +117,5 @@ func (s *Store) watching(name string) (wakes []func(driver.Grant)) {
 
 // Notify implements [driver.Notifier]. It reports claims that have ended with the session.
 func (s *Store) Notify(lost func(key, id string, err error)) (stop func()) {
-	n := &notice{lost}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.closed {
-		s.notices = append(slices.Clip(s.notices), n)
-	}
-	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.notices = slices.DeleteFunc(slices.Clone(s.notices), func(other *notice) bool { return other == n })
-	}
+	return s.losses.Notify(lost)
 }

@@ -50,9 +50,9 @@ func TestSlowStart(t *testing.T) {
 // while answers come at once.
 type hopeful struct{ driver.Store }
 
-func (h hopeful) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+func (h hopeful) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error) {
 	sent := time.Now()
-	g, err := h.Store.Acquire(ctx, c)
+	g, err := h.Store.Acquire(ctx, a)
 	g.TTL += time.Since(sent)
 	return g, err
 }

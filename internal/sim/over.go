@@ -115,14 +115,12 @@ func (o outcome) String() string {
 }
 
 // Acquire implements [driver.Store].
-func (f *far) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	f.link.p.w.lasts(c.TTL)
-	name := f.link.p.w.Trace.claim(c.ID)
-	own := c.TTL
-	c.TTL = f.link.p.stored(own)
-	o, err := Send(ctx, f.link, "acquire", c.Key, name, func() outcome {
-		g, err := f.store.Acquire(context.Background(), c)
-		if g.TTL == c.TTL {
+func (f *far) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error) {
+	own := a.TTL
+	name := f.arrives(&a.Claim)
+	o, err := Send(ctx, f.link, "acquire", a.Key, name, func() outcome {
+		g, err := f.store.Acquire(context.Background(), a)
+		if g.TTL == a.TTL {
 			g.TTL = own
 		}
 		return outcome{g, err}
@@ -131,19 +129,36 @@ func (f *far) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error)
 		return driver.Grant{}, err
 	}
 	if o.grant.OK {
-		f.link.granted(c.Key)
+		f.link.granted(a.Key)
 	}
 	return o.grant, o.err
 }
 
 // Renew implements [driver.Store].
-func (f *far) Renew(ctx context.Context, cs []driver.Claim) []error {
-	return f.each(ctx, "renew", cs, f.store.Renew)
+func (f *far) Renew(ctx context.Context, rs []driver.Renewal) []error {
+	rs = slices.Clone(rs) // The engine may change the slice before the call arrives.
+	claims := make([]*driver.Claim, len(rs))
+	for i := range rs {
+		claims[i] = &rs[i].Claim
+		f.link.p.w.Judge.renewing(f.link.p.w.Trace.public(rs[i].ID))
+	}
+	errs := f.each(ctx, "renew", claims, func() answers { return f.store.Renew(context.Background(), rs) })
+	for i := range rs {
+		if errs == nil || errs[i] == nil {
+			f.link.p.w.Judge.renewed(f.link.p.w.Trace.public(rs[i].ID))
+		}
+	}
+	return errs
 }
 
 // Release implements [driver.Store].
-func (f *far) Release(ctx context.Context, cs []driver.Claim) []error {
-	return f.each(ctx, "release", cs, f.store.Release)
+func (f *far) Release(ctx context.Context, rs []driver.Release) []error {
+	rs = slices.Clone(rs) // as Renew
+	claims := make([]*driver.Claim, len(rs))
+	for i := range rs {
+		claims[i] = &rs[i].Claim
+	}
+	return f.each(ctx, "release", claims, func() answers { return f.store.Release(context.Background(), rs) })
 }
 
 type answers []error
@@ -155,33 +170,29 @@ func (as answers) String() string {
 	return fmt.Sprint([]error(as))
 }
 
-func (f *far) each(ctx context.Context, call string, cs []driver.Claim, do func(context.Context, []driver.Claim) []error) []error {
-	cs = slices.Clone(cs) // The engine may change the slice before the call arrives.
-	names := make([]string, len(cs))
-	for i := range cs {
-		f.link.p.w.lasts(cs[i].TTL)
-		cs[i].TTL = f.link.p.stored(cs[i].TTL)
-		if call == "renew" {
-			f.link.p.w.Judge.renewing(f.link.p.w.Trace.public(cs[i].ID))
-		}
-		names[i] = f.link.p.w.Trace.claim(cs[i].ID)
+// each sends a call about claims.
+func (f *far) each(ctx context.Context, call string, claims []*driver.Claim, do func() answers) []error {
+	names := make([]string, len(claims))
+	for i, c := range claims {
+		names[i] = f.arrives(c)
 	}
 	key := ""
-	if len(cs) == 1 {
-		key = cs[0].Key
+	if len(claims) == 1 {
+		key = claims[0].Key
 	}
-	errs, err := Send(ctx, f.link, call, key, strings.Join(names, ","), func() answers {
-		return do(context.Background(), cs)
-	})
+	errs, err := Send(ctx, f.link, call, key, strings.Join(names, ","), do)
 	if err != nil {
-		return slices.Repeat([]error{err}, len(cs))
-	}
-	for i := range cs {
-		if call == "renew" && (errs == nil || errs[i] == nil) {
-			f.link.p.w.Judge.renewed(f.link.p.w.Trace.public(cs[i].ID))
-		}
+		return slices.Repeat([]error{err}, len(claims))
 	}
 	return errs
+}
+
+// arrives turns a claim into the claim that the store receives, and returns the name of the
+// claim in the trace.
+func (f *far) arrives(c *driver.Claim) (name string) {
+	f.link.p.w.lasts(c.TTL)
+	c.TTL = f.link.p.stored(c.TTL)
+	return f.link.p.w.Trace.claim(c.ID)
 }
 
 // Close implements [driver.Store].

@@ -187,36 +187,33 @@ func (n *node) store() *memlock.Store {
 }
 
 // own is a TTL by the clock of the node, in the time of the world.
-func (n *node) own(c driver.Claim) driver.Claim {
-	c.TTL = time.Duration(float64(c.TTL) / n.rate)
-	return c
-}
-
-func (n *node) owns(cs []driver.Claim) []driver.Claim {
-	cs = slices.Clone(cs)
-	for i, c := range cs {
-		cs[i] = n.own(c)
-	}
-	return cs
+func (n *node) own(ttl time.Duration) time.Duration {
+	return time.Duration(float64(ttl) / n.rate)
 }
 
 // Acquire implements [driver.Store].
-func (n *node) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	g, err := n.store().Acquire(ctx, n.own(c))
+func (n *node) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error) {
+	ttl := a.TTL
+	a.TTL = n.own(ttl)
+	g, err := n.store().Acquire(ctx, a)
 	if g.OK {
-		g.TTL = c.TTL
+		g.TTL = ttl
 	}
 	return g, err
 }
 
 // Renew implements [driver.Store].
-func (n *node) Renew(ctx context.Context, cs []driver.Claim) []error {
-	return n.store().Renew(ctx, n.owns(cs))
+func (n *node) Renew(ctx context.Context, rs []driver.Renewal) []error {
+	rs = slices.Clone(rs) // A message may arrive twice.
+	for i := range rs {
+		rs[i].TTL = n.own(rs[i].TTL)
+	}
+	return n.store().Renew(ctx, rs)
 }
 
 // Release implements [driver.Store].
-func (n *node) Release(ctx context.Context, cs []driver.Claim) []error {
-	return n.store().Release(ctx, n.owns(cs))
+func (n *node) Release(ctx context.Context, rs []driver.Release) []error {
+	return n.store().Release(ctx, rs)
 }
 
 // Watch implements [driver.Watcher].

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/book"
+	"github.com/holdfast-go/holdfast/internal/callbacks"
 )
 
 // Serve is a server that keeps a book for each key, as Redis does. Unlike [Memory], the
@@ -33,8 +34,7 @@ type Server struct {
 	past    []version
 	release chan struct{} // closed by the next release; nil if nobody waits for a release
 	watches []*watch
-	notices []*notice
-	clients int
+	clients []*client
 }
 
 // A version is a book before a write.
@@ -54,17 +54,13 @@ type watch struct {
 	wake func(driver.Grant)
 }
 
-type notice struct {
-	session string
-	lost    func(key, id string, err error)
-}
-
 // Connect implements [Store].
 func (s *Server) Connect(p *Process) driver.Store {
+	c := &client{Server: s, session: p.Name}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.clients++
-	return Over(p.Link("store"), &client{s, p.Name})
+	s.clients = append(s.clients, c)
+	return Over(p.Link("store"), c)
 }
 
 // Left implements [Store].
@@ -85,7 +81,7 @@ func (s *Server) Left() (keys []string, err error) {
 func (s *Server) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n := len(s.watches) + len(s.notices); n > 0 {
+	if len(s.watches) > 0 || slices.ContainsFunc(s.clients, func(c *client) bool { return c.Any() }) {
 		return errors.New("somebody still watches")
 	}
 	return nil
@@ -185,6 +181,7 @@ func clone(b *book.Book) *book.Book {
 // A client is a Server as seen by one process.
 type client struct {
 	*Server
+	callbacks.Losses
 	session string
 }
 
@@ -196,10 +193,10 @@ var (
 )
 
 // Acquire implements [driver.Store].
-func (c *client) Acquire(_ context.Context, claim driver.Claim) (g driver.Grant, err error) {
+func (c *client) Acquire(_ context.Context, a driver.Ask) (g driver.Grant, err error) {
 	c.mu.Lock()
-	calls, err := c.change(claim.Key, false, func(m book.Moment, b *book.Book) (err error) {
-		g, err = b.Acquire(m, claim, c.session)
+	calls, err := c.change(a.Key, false, func(m book.Moment, b *book.Book) (err error) {
+		g, err = b.Acquire(m, a, c.session)
 		return err
 	})
 	c.mu.Unlock()
@@ -208,14 +205,18 @@ func (c *client) Acquire(_ context.Context, claim driver.Claim) (g driver.Grant,
 }
 
 // Renew implements [driver.Store].
-func (c *client) Renew(_ context.Context, claims []driver.Claim) []error {
-	return c.each(claims, false, (*book.Book).Renew)
+func (c *client) Renew(_ context.Context, rs []driver.Renewal) []error {
+	return c.each(len(rs), func(i int) ([]func(), error) {
+		return c.change(rs[i].Key, false, func(m book.Moment, b *book.Book) error { return b.Renew(m, rs[i]) })
+	})
 }
 
 // Release implements [driver.Store].
-func (c *client) Release(_ context.Context, claims []driver.Claim) []error {
+func (c *client) Release(_ context.Context, rs []driver.Release) []error {
 	defer c.released()
-	return c.each(claims, true, (*book.Book).Release)
+	return c.each(len(rs), func(i int) ([]func(), error) {
+		return c.change(rs[i].Key, true, func(m book.Moment, b *book.Book) error { return b.Release(m, rs[i]) })
+	})
 }
 
 // released notifies the waiters for a release.
@@ -228,13 +229,14 @@ func (c *client) released() {
 	}
 }
 
-func (c *client) each(claims []driver.Claim, room bool, do func(*book.Book, book.Moment, driver.Claim) error) []error {
-	errs := make([]error, len(claims))
+// each makes n changes, and then the calls that follow from the changes.
+func (c *client) each(n int, change func(i int) (calls []func(), err error)) []error {
+	errs := make([]error, n)
 	var all []func()
 	c.mu.Lock()
-	for i, claim := range claims {
+	for i := range errs {
 		var calls []func()
-		calls, errs[i] = c.change(claim.Key, room, func(m book.Moment, b *book.Book) error { return do(b, m, claim) })
+		calls, errs[i] = change(i)
 		all = append(all, calls...)
 	}
 	c.mu.Unlock()
@@ -262,19 +264,6 @@ func (c *client) Watch(_ context.Context, claim driver.Claim, wake func(driver.G
 		defer c.mu.Unlock()
 		c.watches = slices.DeleteFunc(c.watches, func(o *watch) bool { return o == w })
 	}, nil
-}
-
-// Notify implements [driver.Notifier].
-func (c *client) Notify(lost func(key, id string, err error)) (stop func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n := &notice{c.session, lost}
-	c.notices = append(c.notices, n)
-	return func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.notices = slices.DeleteFunc(c.notices, func(o *notice) bool { return o == n })
-	}
 }
 
 // Holders implements [driver.Inspector].
@@ -309,14 +298,13 @@ func (c *client) Break(_ context.Context, key, id string) error {
 		broken, err = b.Break(m, id)
 		return err
 	})
-	var told []func()
-	for _, n := range c.notices {
-		if err == nil && n.session == broken.Session {
-			told = append(told, func() { n.lost(key, broken.ID, driver.ErrBroken) })
+	clients := c.clients
+	c.mu.Unlock()
+	for _, owner := range clients { // The loser hears of the loss first, before a new holder begins.
+		if err == nil && owner.session == broken.Session {
+			owner.Tell(key, broken.ID, driver.ErrBroken)
 		}
 	}
-	c.mu.Unlock()
-	ring(told) // The loser hears of the loss first, before a new holder begins.
 	ring(calls)
 	return err
 }

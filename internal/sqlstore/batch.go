@@ -13,35 +13,44 @@ import (
 
 // Renew implements [driver.Store]. Claims that are alone on their key are renewed in one
 // statement for all claims with the same TTL.
-func (s *Store) Renew(ctx context.Context, cs []driver.Claim) []error {
-	b := newBatch(cs)
-	for ttl, some := range b.alike(func(c driver.Claim) (time.Duration, bool) { return c.TTL, c.Fence == 0 && !c.Leave && c.TTL > 0 }) {
+func (s *Store) Renew(ctx context.Context, rs []driver.Renewal) []error {
+	b := newBatch(len(rs))
+	for i := range rs {
+		b.claims[i].Claim = &rs[i].Claim
+	}
+	simple := func(i int) (time.Duration, bool) {
+		r := &rs[i]
+		return r.TTL, r.Fence == 0 && !r.Leave && r.TTL > 0
+	}
+	for ttl, some := range b.alike(simple) {
 		b.done(s.renewSole(ctx, some, ttl))
 	}
-	return b.rest(ctx, s, func(m book.Moment, b *book.Book, c driver.Claim) (change, error) {
-		err := b.Renew(m, c)
+	return b.rest(ctx, s, func(m book.Moment, b *book.Book, i int) (change, error) {
+		err := b.Renew(m, rs[i])
 		return change{keep: err == nil}, err
 	})
 }
 
 // Release implements [driver.Store]. Claims that are alone on their key are released in
 // one statement.
-func (s *Store) Release(ctx context.Context, cs []driver.Claim) []error {
-	for i := range cs {
-		s.waiting.Delete(cs[i].ID)
+func (s *Store) Release(ctx context.Context, rs []driver.Release) []error {
+	b := newBatch(len(rs))
+	for i := range rs {
+		r := &rs[i]
+		s.waiting.Delete(r.ID)
+		b.claims[i] = pending{Claim: &r.Claim, late: r.Late}
 	}
-	b := newBatch(cs)
-	for _, some := range b.alike(func(c driver.Claim) (time.Duration, bool) { return 0, !c.Late }) {
+	for _, some := range b.alike(func(i int) (time.Duration, bool) { return 0, !rs[i].Late }) {
 		b.done(s.releaseSole(ctx, some))
 	}
-	return b.rest(ctx, s, func(m book.Moment, b *book.Book, c driver.Claim) (change, error) {
-		err := b.Release(m, c)
-		return change{keep: err == nil || c.Late}, err
+	return b.rest(ctx, s, func(m book.Moment, b *book.Book, i int) (change, error) {
+		err := b.Release(m, rs[i])
+		return change{keep: err == nil || rs[i].Late}, err
 	})
 }
 
 // renewSole renews the sole claims among cs, and returns their keys.
-func (s *Store) renewSole(ctx context.Context, cs []driver.Claim, ttl time.Duration) (kept map[string]bool, err error) {
+func (s *Store) renewSole(ctx context.Context, cs []*driver.Claim, ttl time.Duration) (kept map[string]bool, err error) {
 	sent := time.Now()
 	args := append([]any{micros(ttl)}, lists(cs)...)
 	if s.dialect.returning {
@@ -74,17 +83,17 @@ func (s *Store) renewSole(ctx context.Context, cs []driver.Claim, ttl time.Durat
 
 // releaseSole releases the sole claims among cs, and returns their keys. An engine without
 // RETURNING gets a statement for each claim.
-func (s *Store) releaseSole(ctx context.Context, cs []driver.Claim) (ended map[string]bool, err error) {
+func (s *Store) releaseSole(ctx context.Context, cs []*driver.Claim) (ended map[string]bool, err error) {
 	if s.dialect.returning {
 		return s.named(ctx, expand(releaseRows, width(len(cs)))+" RETURNING name", lists(cs))
 	}
 	ended = make(map[string]bool)
-	for i := range cs {
+	for i, c := range cs {
 		n, err := s.exec(ctx, expand(releaseRows, 1), false, lists(cs[i:i+1])...)
 		if err != nil {
 			return ended, err
 		}
-		ended[cs[i].Key] = n > 0
+		ended[c.Key] = n > 0
 	}
 	return ended, nil
 }
@@ -107,54 +116,61 @@ func (s *Store) named(ctx context.Context, text string, args []any) (map[string]
 func width(n int) int { return 1 << bits.Len(uint(n-1)) }
 
 // lists returns the keys and the ids, the last key and id repeated up to width.
-func lists(cs []driver.Claim) []any {
+func lists(cs []*driver.Claim) []any {
 	n := width(len(cs))
 	args := make([]any, 2*n)
 	for i := range n {
-		c := &cs[min(i, len(cs)-1)]
+		c := cs[min(i, len(cs)-1)]
 		args[i], args[n+i] = escape(c.Key), escape(c.ID)
 	}
 	return args
 }
 
-func names(cs []driver.Claim) map[string]bool {
+func names(cs []*driver.Claim) map[string]bool {
 	all := make(map[string]bool, len(cs))
-	for i := range cs {
-		all[cs[i].Key] = true
+	for _, c := range cs {
+		all[c.Key] = true
 	}
 	return all
 }
 
 // A batch is the claims of one call and their outcomes.
 type batch struct {
-	claims []driver.Claim
+	claims []pending
 	errs   []error
-	over   []bool // by index: nothing is left to do
-	some   []int  // indexes of the last group
+	some   []int // indexes of the last group
 }
 
-func newBatch(cs []driver.Claim) *batch {
-	return &batch{claims: cs, errs: make([]error, len(cs)), over: make([]bool, len(cs))}
+// A pending is a claim of a batch.
+type pending struct {
+	*driver.Claim
+	late bool // released because its Acquire was not answered
+	over bool // nothing is left to do
 }
 
-// alike yields groups of claims on different keys for which of returns the same value.
-func (b *batch) alike(of func(driver.Claim) (time.Duration, bool)) func(func(time.Duration, []driver.Claim) bool) {
+func newBatch(n int) *batch {
+	return &batch{claims: make([]pending, n), errs: make([]error, n)}
+}
+
+// alike yields groups of claims on different keys. For the indexes of a group, of returns
+// the same value.
+func (b *batch) alike(of func(i int) (time.Duration, bool)) func(func(time.Duration, []*driver.Claim) bool) {
 	groups := make(map[time.Duration][]int)
 	times := make(map[string]int, len(b.claims))
 	for i := range b.claims {
 		times[b.claims[i].Key]++
 	}
 	for i := range b.claims {
-		if value, ok := of(b.claims[i]); ok && times[b.claims[i].Key] == 1 {
+		if value, ok := of(i); ok && times[b.claims[i].Key] == 1 {
 			groups[value] = append(groups[value], i)
 		}
 	}
-	return func(yield func(time.Duration, []driver.Claim) bool) {
+	return func(yield func(time.Duration, []*driver.Claim) bool) {
 		for value, group := range groups {
 			b.some = group
-			cs := make([]driver.Claim, len(group))
+			cs := make([]*driver.Claim, len(group))
 			for n, i := range group {
-				cs[n] = b.claims[i]
+				cs[n] = b.claims[i].Claim
 			}
 			if !yield(value, cs) {
 				return
@@ -167,8 +183,9 @@ func (b *batch) alike(of func(driver.Claim) (time.Duration, bool)) func(func(tim
 // that leaves the rest unknown.
 func (b *batch) done(settled map[string]bool, err error) {
 	for _, i := range b.some {
-		b.over[i] = err != nil || settled[b.claims[i].Key]
-		if !settled[b.claims[i].Key] {
+		c := &b.claims[i]
+		c.over = err != nil || settled[c.Key]
+		if !settled[c.Key] {
 			b.errs[i] = err
 		}
 	}
@@ -177,10 +194,9 @@ func (b *batch) done(settled map[string]bool, err error) {
 // lanes is the number of keys of a batch that are handled at a time.
 const lanes = 4
 
-// late reports whether a claim of the group is released because its Acquire was not
-// answered.
+// late reports whether a claim of the group is a late release.
 func (b *batch) late(group []int) bool {
-	return slices.ContainsFunc(group, func(i int) bool { return b.claims[i].Late })
+	return slices.ContainsFunc(group, func(i int) bool { return b.claims[i].late })
 }
 
 // settle is decide for a group of claims. The cause that delayed an Acquire delays a late
@@ -197,12 +213,12 @@ func (s *Store) settle(ctx context.Context, key string, late bool, r rule) error
 	return s.decide(ctx, key, r)
 }
 
-// rest applies a rule to the remaining claims, key by key, and returns the errors of all
-// claims.
-func (b *batch) rest(ctx context.Context, s *Store, do func(book.Moment, *book.Book, driver.Claim) (change, error)) []error {
+// rest applies a rule to the indexes of the remaining claims, key by key, and returns the
+// errors of all claims.
+func (b *batch) rest(ctx context.Context, s *Store, do func(m book.Moment, b *book.Book, i int) (change, error)) []error {
 	keys := make(map[string][]int)
 	for i := range b.claims {
-		if !b.over[i] {
+		if !b.claims[i].over {
 			keys[b.claims[i].Key] = append(keys[b.claims[i].Key], i)
 		}
 	}
@@ -215,7 +231,7 @@ func (b *batch) rest(ctx context.Context, s *Store, do func(book.Moment, *book.B
 			err := s.settle(ctx, key, b.late(group), func(m book.Moment, bk *book.Book) (all change, err error) {
 				for _, i := range group {
 					var one change
-					one, b.errs[i] = do(m, bk, b.claims[i])
+					one, b.errs[i] = do(m, bk, i)
 					all.keep = all.keep || one.keep
 				}
 				return all, nil

@@ -164,8 +164,9 @@ func TestLeaveOthers(t *testing.T) {
 // however many there are now. Who renews or releases another key need not wait.
 func TestLeaveOne(t *testing.T) {
 	onSlow(t, func(s *scene) {
-		other, late := exclusive("holder"), exclusive("gone")
-		other.Key, late.Late = "other", true
+		late := []driver.Release{{Claim: exclusive("gone").Claim, Late: true}}
+		other := exclusive("holder").Claim
+		other.Key = "other"
 		for _, most := range []int{4, 2, 3} {
 			s.db.SetMaxOpenConns(most)
 			for i := range 10 {
@@ -173,11 +174,11 @@ func TestLeaveOne(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(s.Context(), errand.Grace/2)
 			released := make(chan []error)
-			go func() { released <- s.Release(ctx, []driver.Claim{late}) }()
+			go func() { released <- s.Release(ctx, late) }()
 			synctest.Wait()
 			began := time.Now()
-			s.Renew(ctx, []driver.Claim{other})
-			s.Release(ctx, []driver.Claim{other})
+			s.Renew(ctx, []driver.Renewal{{Claim: other}})
+			s.Release(ctx, []driver.Release{{Claim: other}})
 			if took := time.Since(began); took > 0 {
 				t.Errorf("of %d connections none is left for %v", most, took)
 			}
@@ -292,9 +293,9 @@ func (h held) Close() error { return nil }
 func TestTakeChangesNothing(t *testing.T) {
 	s := must.Get(New(held{spent: true}, Postgres, nil))
 	defer s.Close()
-	claim := exclusive("id")
-	claim.Wait = false
-	if _, err := s.Acquire(t.Context(), claim); !errors.Is(err, driver.ErrInvalid) || !errors.Is(err, driver.ErrUnwritten) {
+	a := exclusive("id")
+	a.Wait = false
+	if _, err := s.Acquire(t.Context(), a); !errors.Is(err, driver.ErrInvalid) || !errors.Is(err, driver.ErrUnwritten) {
 		t.Errorf("%v, want that there are no tokens left, and that nothing was written", err)
 	}
 }
@@ -319,11 +320,10 @@ func TestNothingIsLeft(t *testing.T) {
 		}
 		released := make(chan []error)
 		go func() {
-			both := []driver.Claim{exclusive("leaves"), exclusive("stays")}
-			for i := range both {
-				both[i].Late = true
-			}
-			released <- s.Release(t.Context(), both)
+			released <- s.Release(t.Context(), []driver.Release{
+				{Claim: exclusive("leaves").Claim, Late: true},
+				{Claim: exclusive("stays").Claim, Late: true},
+			})
 		}()
 		synctest.Wait()
 		close(client.answers)

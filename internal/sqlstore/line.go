@@ -9,9 +9,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/errand"
 )
 
-// An asking is one request of Acquire for a claim.
+// An asking is one call of Acquire, and what the store knows about the caller.
 type asking struct {
-	claim   driver.Claim
+	driver.Ask
 	from    string // where the client listens, "" if the client does not listen
 	watched bool   // the owner is notified of a grant, whose TTL counts from the last request
 }
@@ -30,24 +30,24 @@ type answer struct {
 // sure may have sent the write twice.
 func (a *asking) rule(ctx context.Context, got *answer) rule {
 	return func(m book.Moment, b *book.Book) (change, error) {
-		if !b.Has(a.claim.ID) {
+		if !b.Has(a.ID) {
 			errand.Unwritten(ctx)
 		}
 		var before book.Entry
-		if e := place(b, a.claim.ID); e != nil {
+		if e := place(b, a.ID); e != nil {
 			before = *e
 		}
 		var err error
-		got.grant, err = b.Acquire(m, a.claim, a.from)
-		now := place(b, a.claim.ID)
+		got.grant, err = b.Acquire(m, a.Ask, a.from)
+		now := place(b, a.ID)
 		got.lined = now != nil
 		if now == nil || a.watched {
-			return change{keep: got.grant.OK || a.claim.Wait}, err
+			return change{keep: got.grant.OK || a.Wait}, err
 		}
 		if before.Until >= now.Until && unchanged(before, *now) {
 			return change{}, err
 		}
-		now.Until += a.claim.Alive() / 8
+		now.Until += a.Alive() / 8
 		return change{keep: true}, err
 	}
 }

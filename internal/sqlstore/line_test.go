@@ -15,14 +15,14 @@ func TestPlacesAreWrittenSeldom(t *testing.T) {
 	holder.TTL = time.Hour
 	var b book.Book
 	watched := false
-	ask := func(c driver.Claim, now time.Duration) (wrote bool) {
+	ask := func(one driver.Ask, now time.Duration) (wrote bool) {
 		t.Helper()
-		a := asking{claim: c, watched: watched}
+		a := asking{Ask: one, watched: watched}
 		done, err := a.rule(t.Context(), new(answer))(at(now), &b)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e := place(&b, c.ID); e != nil && e.Until < at(now).Now+c.Alive() {
+		if e := place(&b, a.ID); e != nil && e.Until < at(now).Now+a.Alive() {
 			t.Errorf("at %v the place lasts for %v only", now, e.Until-at(now).Now)
 		}
 		return done.keep

@@ -3,13 +3,13 @@ package sqlstore
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/book"
+	"github.com/holdfast-go/holdfast/internal/callbacks"
 	"github.com/holdfast-go/holdfast/internal/silence"
 )
 
@@ -76,10 +76,10 @@ type Pushing struct {
 	listener Listener
 
 	listens atomic.Bool // Listen has been called
+	lost    callbacks.Losses
 
 	mu       sync.Mutex
 	watchers map[watched]*watcher
-	lost     []*func(key, id string, err error)
 }
 
 type watched struct{ key, id string }
@@ -112,17 +112,17 @@ func NewPushing(s *Store, l Listener) *Pushing {
 const firstListen = 200 * time.Millisecond
 
 // Acquire implements [driver.Store].
-func (p *Pushing) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+func (p *Pushing) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error) {
 	if p.dialect.publish != "" && !p.listens.Swap(true) {
-		bounded, cancel := context.WithTimeout(ctx, min(firstListen, c.TTL/24))
+		bounded, cancel := context.WithTimeout(ctx, min(firstListen, a.TTL/24))
 		p.listener.Listen(bounded, p.hear) // Watch reports the error.
 		cancel()
 	}
-	at := watched{c.Key, c.ID}
+	at := watched{a.Key, a.ID}
 	p.mu.Lock()
 	w := p.watchers[at]
 	p.mu.Unlock()
-	g, err := p.quiet.acquire(ctx, asking{claim: c, from: p.listener.To(), watched: w != nil})
+	g, err := p.quiet.acquire(ctx, asking{Ask: a, from: p.listener.To(), watched: w != nil})
 	if w != nil && err == nil && !g.OK {
 		p.mu.Lock()
 		w.counts = true
@@ -164,19 +164,7 @@ func (p *Pushing) Watch(ctx context.Context, c driver.Claim, wake func(driver.Gr
 
 // Notify implements [driver.Notifier].
 func (p *Pushing) Notify(lost func(key, id string, err error)) (stop func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.lost = append(p.lost, &lost)
-	return func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		for i := range p.lost {
-			if p.lost[i] == &lost {
-				p.lost = append(p.lost[:i:i], p.lost[i+1:]...)
-				return
-			}
-		}
-	}
+	return p.lost.Notify(lost)
 }
 
 // hear passes a message on. hear ignores an invalid message: the waiter retries anyway.
@@ -209,14 +197,7 @@ func (p *Pushing) pass(text string) {
 }
 
 // broken notifies the owner that an operator has ended a claim.
-func (p *Pushing) broken(at watched) {
-	p.mu.Lock()
-	lost := slices.Clone(p.lost)
-	p.mu.Unlock()
-	for _, tell := range lost {
-		(*tell)(at.key, at.id, driver.ErrBroken)
-	}
-}
+func (p *Pushing) broken(at watched) { p.lost.Tell(at.key, at.id, driver.ErrBroken) }
 
 // Close closes the listener and the Store, see [Store.Close].
 func (p *Pushing) Close() error {

@@ -44,11 +44,11 @@ func (l *loser) Conns() int { return 0 }
 func (l *loser) Close() error { return nil }
 
 func TestRowsOfAFailedTryAreVoid(t *testing.T) {
-	claim := exclusive("a")
+	a := exclusive("a")
 	for name, call := range map[string]func(*Store) bool{
-		"Acquire": func(s *Store) bool { g, _ := s.Acquire(t.Context(), claim); return g.OK },
-		"Renew":   func(s *Store) bool { return s.Renew(t.Context(), []driver.Claim{claim})[0] == nil },
-		"Release": func(s *Store) bool { return s.Release(t.Context(), []driver.Claim{claim})[0] == nil },
+		"Acquire": func(s *Store) bool { g, _ := s.Acquire(t.Context(), a); return g.OK },
+		"Renew":   func(s *Store) bool { return s.Renew(t.Context(), []driver.Renewal{{Claim: a.Claim}})[0] == nil },
+		"Release": func(s *Store) bool { return s.Release(t.Context(), []driver.Release{{Claim: a.Claim}})[0] == nil },
 	} {
 		client := new(loser)
 		if call(must.Get(New(client, Postgres, nil))) {

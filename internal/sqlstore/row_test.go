@@ -16,27 +16,26 @@ func at(d time.Duration) book.Moment {
 	return book.Moment{Now: span(began) + d, Wall: began + int64(d/time.Microsecond)}
 }
 
-func exclusive(id string) driver.Claim {
-	return driver.Claim{
+func exclusive(id string) driver.Ask {
+	return driver.Ask{Claim: driver.Claim{
 		Key: "key", ID: id, Weight: driver.MaxWeight, Limit: driver.MaxWeight,
-		TTL: 10 * time.Second, Owner: "owner\\0", Note: "a\x00note", Wait: true, Span: 3,
-	}
+		TTL: 10 * time.Second, Owner: "owner\\0", Note: "a\x00note",
+	}, Wait: true, Span: 3}
 }
 
-func weighing(c driver.Claim, weight, limit int64) driver.Claim {
-	c.Weight, c.Limit = weight, limit
-	return c
+func weighing(a driver.Ask, weight, limit int64) driver.Ask {
+	a.Weight, a.Limit = weight, limit
+	return a
 }
 
 // What a row says is what the book said that it was filled with, whichever of
 // the two forms it has.
 func TestRowKeepsTheBook(t *testing.T) {
-	reader := func(id string) driver.Claim { return weighing(exclusive(id), 1, driver.MaxWeight) }
-	slot := func(id string) driver.Claim { return weighing(exclusive(id), 1, 2) }
-	late := exclusive("gone")
-	late.Late = true
+	reader := func(id string) driver.Ask { return weighing(exclusive(id), 1, driver.MaxWeight) }
+	slot := func(id string) driver.Ask { return weighing(exclusive(id), 1, 2) }
+	late := driver.Release{Claim: exclusive("gone").Claim, Late: true}
 	left := exclusive("left")
-	left.Leave = true
+	leave := driver.Renewal{Claim: left.Claim, Leave: true}
 	tests := []struct {
 		name string
 		sole bool
@@ -51,9 +50,9 @@ func TestRowKeepsTheBook(t *testing.T) {
 		{"slots", false, acquire(slot("a"), slot("b"))},
 		{"in line", false, acquire(exclusive("a"), exclusive("b"), reader("c"))},
 		{"tomb", false, func(b *book.Book) error { return ignore(b.Release(at(0), late), acquire(exclusive("a"))(b)) }},
-		{"left", false, func(b *book.Book) error { return either(acquire(left)(b), b.Renew(at(0), left)) }},
+		{"left", false, func(b *book.Book) error { return either(acquire(left)(b), b.Renew(at(0), leave)) }},
 		{"an older token", false, func(b *book.Book) error {
-			return either(acquire(slot("a"), slot("b"))(b), b.Release(at(0), slot("b")))
+			return either(acquire(slot("a"), slot("b"))(b), b.Release(at(0), driver.Release{Claim: slot("b").Claim}))
 		}},
 		{"broken", false, func(b *book.Book) error {
 			err := acquire(exclusive("a"))(b)
@@ -89,10 +88,10 @@ func TestRowKeepsTheBook(t *testing.T) {
 	}
 }
 
-func acquire(cs ...driver.Claim) func(*book.Book) error {
+func acquire(all ...driver.Ask) func(*book.Book) error {
 	return func(b *book.Book) error {
-		for _, c := range cs {
-			if _, err := b.Acquire(at(0), c, "channel"); err != nil {
+		for _, a := range all {
+			if _, err := b.Acquire(at(0), a, "channel"); err != nil {
 				return err
 			}
 		}

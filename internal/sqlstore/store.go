@@ -81,15 +81,15 @@ func New(client Client, d *Dialect, opts *Options) (*Store, error) {
 
 // Acquire implements [driver.Store]. An uncontended key takes one statement. So does a
 // retry that still has to wait, mostly.
-func (s *Store) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	return s.acquire(ctx, asking{claim: c})
+func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error) {
+	return s.acquire(ctx, asking{Ask: a})
 }
 
 func (s *Store) acquire(ctx context.Context, a asking) (driver.Grant, error) {
 	var got answer
 	var err error
 	if s.dialect.lasting {
-		got, err = errand.Do(ctx, &s.errands, a.claim.ID, func(ctx context.Context) (answer, error) { return s.ask(ctx, a) })
+		got, err = errand.Do(ctx, &s.errands, a.ID, func(ctx context.Context) (answer, error) { return s.ask(ctx, a) })
 	} else {
 		got, err = s.ask(ctx, a)
 	}
@@ -98,35 +98,33 @@ func (s *Store) acquire(ctx context.Context, a asking) (driver.Grant, error) {
 	}
 	// Not earlier: a caller that has left may have released the claim meanwhile.
 	if got.lined {
-		s.waiting.Store(a.claim.ID, true)
+		s.waiting.Store(a.ID, true)
 	} else {
-		s.waiting.Delete(a.claim.ID)
+		s.waiting.Delete(a.ID)
 	}
 	return got.grant, nil
 }
 
 // ask sends the statements of Acquire.
 func (s *Store) ask(ctx context.Context, a asking) (got answer, err error) {
-	c := &a.claim
-	if _, waits := s.waiting.Load(c.ID); !waits && c.Fence == 0 && c.Weight >= 1 && c.Weight <= c.Limit && c.Limit <= driver.MaxWeight && c.TTL > 0 {
+	if _, waits := s.waiting.Load(a.ID); !waits && a.Fence == 0 && a.Weight >= 1 && a.Weight <= a.Limit && a.Limit <= driver.MaxWeight && a.TTL > 0 {
 		if g, err := s.take(ctx, a); g.OK || err != nil {
 			return answer{grant: g}, err
 		}
 	}
-	err = s.decide(ctx, c.Key, a.rule(ctx, &got))
+	err = s.decide(ctx, a.Key, a.rule(ctx, &got))
 	return got, err
 }
 
 // take acquires a key that is uncontended.
 func (s *Store) take(ctx context.Context, a asking) (driver.Grant, error) {
-	c := &a.claim
-	tokens := min(max(c.Span, 1), driver.MaxSpan)
-	if c.Shared() {
+	tokens := min(max(a.Span, 1), driver.MaxSpan)
+	if a.Shared() {
 		tokens = 1
 	}
 	e := write(&book.Entry{
-		ID: c.ID, Owner: c.Owner, Note: c.Note, Session: a.from,
-		Weight: c.Weight, Limit: c.Limit, TTL: c.TTL, Span: tokens,
+		ID: a.ID, Owner: a.Owner, Note: a.Note, Session: a.from,
+		Weight: a.Weight, Limit: a.Limit, TTL: a.TTL, Span: tokens,
 	})
 	id := e.ID
 	e.ID = ""
@@ -137,11 +135,11 @@ func (s *Store) take(ctx context.Context, a asking) (driver.Grant, error) {
 	if err := errand.Write(ctx); err != nil {
 		return driver.Grant{}, err
 	}
-	last, ok, err := s.mint(ctx, acquireRow, tokens-1, id, e.TTL, string(claims), escape(c.Key))
+	last, ok, err := s.mint(ctx, acquireRow, tokens-1, id, e.TTL, string(claims), escape(a.Key))
 	if err != nil || !ok {
 		return driver.Grant{}, err
 	}
-	return driver.Grant{OK: true, Fence: uint64(last - int64(tokens) + 1), Span: tokens, TTL: c.TTL}, nil
+	return driver.Grant{OK: true, Fence: uint64(last - int64(tokens) + 1), Span: tokens, TTL: a.TTL}, nil
 }
 
 // Close closes the client. A database stays open, and claims stay. Statements that

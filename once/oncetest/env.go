@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/fence"
+	"github.com/holdfast-go/holdfast/internal/rules"
 	"github.com/holdfast-go/holdfast/once"
 )
 
@@ -26,25 +27,7 @@ type env struct {
 	calls   int
 }
 
-// broken carries a failure out of a check.
-type broken struct{ seen error }
-
-func (e *env) failf(format string, args ...any) { panic(broken{fmt.Errorf(format, args...)}) }
-
-// caught runs f and returns the error of failf.
-func caught(f func()) (seen error) {
-	defer func() {
-		switch p := recover().(type) {
-		case nil:
-		case broken:
-			seen = p.seen
-		default:
-			panic(p)
-		}
-	}()
-	f()
-	return nil
-}
+func (e *env) failf(format string, args ...any) { rules.Fail(fmt.Errorf(format, args...)) }
 
 // on returns an env for another key.
 func (e *env) on(key string) *env {

@@ -16,11 +16,10 @@ package oncetest
 
 import (
 	"crypto/rand"
-	"fmt"
 	"slices"
 	"testing"
-	"testing/synctest"
 
+	"github.com/holdfast-go/holdfast/internal/rules"
 	"github.com/holdfast-go/holdfast/once"
 )
 
@@ -36,46 +35,20 @@ type Harness struct {
 }
 
 // A Failure is a rule that the records break.
-type Failure struct {
-	Rule  string // the subtest's name
-	Words string // the sentence of the contract
-	Seen  error  // the observed behaviour
-}
-
-func (f Failure) String() string {
-	return fmt.Sprintf("the rule: %s\nthe records: %v", f.Words, f.Seen)
-}
+type Failure = rules.Failure
 
 // Run checks the records against every rule, and returns when every rule has ended.
 // Every rule runs in a subtest, possibly in parallel with other rules.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
-	t.Run("rules", func(t *testing.T) {
-		for _, r := range rules {
-			t.Run(r.name, func(t *testing.T) {
-				t.Parallel()
-				if failure := r.try(t, h); failure != nil {
-					t.Error(failure)
-				}
-			})
-		}
-	})
+	suite(h).Run(t)
 }
 
 // Check is Run, but returns the failures instead of reporting them. Check runs the
 // rules one after another: only the rules in names, or every rule if names is empty.
 func Check(t *testing.T, h Harness, names ...string) []Failure {
 	t.Helper()
-	var failures []Failure
-	for _, r := range rules {
-		if len(names) > 0 && !slices.Contains(names, r.name) {
-			continue
-		}
-		if failure := r.try(t, h); failure != nil {
-			failures = append(failures, *failure)
-		}
-	}
-	return failures
+	return suite(h).Check(t, names...)
 }
 
 // A rule is a sentence of the contract and a check for it.
@@ -85,24 +58,16 @@ type rule struct {
 	check func(*env)
 }
 
-// rules are all rules, by topic.
-var rules = slices.Concat(beginRules, finishRules, forgetRules, timeRules, keyRules, historyRules)
+// all are all rules, by topic.
+var all = slices.Concat(beginRules, finishRules, forgetRules, timeRules, keyRules, historyRules)
 
-// try runs the rule and returns the failure, or nil if the records keep the rule.
-func (r rule) try(t *testing.T, h Harness) *Failure {
-	t.Helper()
-	var seen error
-	attempt := func(t *testing.T) {
-		e := &env{TB: t, clients: []once.Records{h.Open(t), h.Open(t)}, key: "oncetest/" + rand.Text()}
-		seen = caught(func() { r.check(e) })
+func suite(h Harness) rules.Suite {
+	s := rules.Suite{Bubble: h.Bubble}
+	for _, r := range all {
+		s.Rules = append(s.Rules, rules.Rule{Name: r.name, Words: r.words, Check: func(t *testing.T) error {
+			e := &env{TB: t, clients: []once.Records{h.Open(t), h.Open(t)}, key: "oncetest/" + rand.Text()}
+			return rules.Caught(func() { r.check(e) })
+		}})
 	}
-	if h.Bubble {
-		synctest.Test(t, attempt)
-	} else {
-		attempt(t)
-	}
-	if seen == nil {
-		return nil
-	}
-	return &Failure{Rule: r.name, Words: r.words, Seen: seen}
+	return s
 }

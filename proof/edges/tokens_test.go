@@ -65,10 +65,10 @@ func TestTokensEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			store, db := e.open(t), e.db(t)
 			for _, floor := range []int64{maxToken - 300, maxToken - 65, maxToken - 2, maxToken - 1, maxToken, maxToken + 1, 1<<63 - 1, -1, -1 << 63} {
-				claim := driver.Claim{
+				claim := driver.Ask{Claim: driver.Claim{
 					Key: "key", ID: fmt.Sprint(floor), Owner: "test", TTL: 30 * time.Second,
-					Weight: driver.MaxWeight, Limit: driver.MaxWeight, Span: e.min,
-				}
+					Weight: driver.MaxWeight, Limit: driver.MaxWeight,
+				}, Span: e.min}
 				// The row of a key comes with its first claim.
 				claim.ID += " before"
 				if errs := give(t, store, claim); errs != nil && floor == maxToken-300 {
@@ -99,7 +99,7 @@ func TestTokensEnd(t *testing.T) {
 					}
 					last = g.Fence + uint64(max(g.Span, 1)) - 1
 					claim.Span = max(256, e.min)
-					for _, err := range store.Release(t.Context(), []driver.Claim{claim}) {
+					for _, err := range store.Release(t.Context(), []driver.Release{{Claim: claim.Claim}}) {
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -119,12 +119,12 @@ func TestTokensEnd(t *testing.T) {
 }
 
 // give acquires a claim and releases it.
-func give(t *testing.T, store driver.Store, c driver.Claim) error {
+func give(t *testing.T, store driver.Store, c driver.Ask) error {
 	g, err := store.Acquire(t.Context(), c)
 	if err != nil || !g.OK {
 		return errors.Join(err, errors.New("not granted"))
 	}
-	return errors.Join(store.Release(t.Context(), []driver.Claim{c})...)
+	return errors.Join(store.Release(t.Context(), []driver.Release{{Claim: c.Claim}})...)
 }
 
 // open prepares the engine and opens its store.

@@ -16,7 +16,7 @@ func TestClockGoesBack(t *testing.T) {
 	at := create(t, servers.StartPostgres(clock).URL())
 	a, b := open(t, at), open(t, at)
 	first, second := exclusive("key", "first"), exclusive("key", "second")
-	acquire := func(s store, c driver.Claim, want bool) driver.Grant {
+	acquire := func(s store, c driver.Ask, want bool) driver.Grant {
 		t.Helper()
 		g, err := s.Acquire(t.Context(), c)
 		succeed(t, err)
@@ -28,11 +28,11 @@ func TestClockGoesBack(t *testing.T) {
 	earlier := acquire(a, first, true)
 	clock.Step(-time.Hour)
 	acquire(b, second, false)
-	for _, err := range a.Renew(t.Context(), []driver.Claim{first}) {
+	for _, err := range a.Renew(t.Context(), renewals(first)) {
 		succeed(t, err)
 	}
 	acquire(b, second, false)
-	for _, err := range a.Release(t.Context(), []driver.Claim{first}) {
+	for _, err := range a.Release(t.Context(), releases(first)) {
 		succeed(t, err)
 	}
 	if later := acquire(b, second, true); later.Fence <= earlier.Fence {

@@ -60,7 +60,7 @@ func (c *cutter) lose(call func(ctx context.Context) error, seen func() bool) {
 }
 
 // holder returns what people see of a claim, the zero Holder if it is not there.
-func (c *cutter) holder(claim driver.Claim) driver.Holder {
+func (c *cutter) holder(claim driver.Ask) driver.Holder {
 	holders, err := c.beside.Holders(c.Context(), claim.Key)
 	succeed(c, err)
 	for _, h := range holders {
@@ -71,7 +71,7 @@ func (c *cutter) holder(claim driver.Claim) driver.Holder {
 	return driver.Holder{}
 }
 
-func (c *cutter) acquire(s store, claim driver.Claim) driver.Grant {
+func (c *cutter) acquire(s store, claim driver.Ask) driver.Grant {
 	c.Helper()
 	g, err := s.Acquire(c.Context(), claim)
 	succeed(c, err)
@@ -110,7 +110,7 @@ func (c *cutter) loseAll(round, key, try string) (inTime bool) {
 	c.Helper()
 	a, b, next := exclusive(key, "a"+try), exclusive(key, "b"+try), exclusive(key, "next"+try)
 	b.Wait, next.Wait = true, true
-	acquire := func(claim driver.Claim) func(context.Context) error {
+	acquire := func(claim driver.Ask) func(context.Context) error {
 		return func(ctx context.Context) error { _, err := c.store.Acquire(ctx, claim); return err }
 	}
 	c.lose(acquire(a), func() bool { return c.holder(a).Fence > 0 })
@@ -125,16 +125,16 @@ func (c *cutter) loseAll(round, key, try string) (inTime bool) {
 	}
 	renewed := a
 	renewed.TTL = time.Hour
-	c.lose(func(ctx context.Context) error { return c.store.Renew(ctx, []driver.Claim{renewed})[0] },
+	c.lose(func(ctx context.Context) error { return c.store.Renew(ctx, renewals(renewed))[0] },
 		func() bool { return c.holder(a).Left > a.TTL })
-	succeed(c, c.store.Renew(c.Context(), []driver.Claim{a})[0])
+	succeed(c, c.store.Renew(c.Context(), renewals(a))[0])
 	lined := time.Now()
 	c.acquire(c.store, b) // It keeps its place by that.
 
 	// The release lets b in, once.
-	c.lose(func(ctx context.Context) error { return c.store.Release(ctx, []driver.Claim{a})[0] },
+	c.lose(func(ctx context.Context) error { return c.store.Release(ctx, releases(a))[0] },
 		func() bool { return c.holder(a) == driver.Holder{} })
-	if err := c.store.Release(c.Context(), []driver.Claim{a})[0]; !errors.Is(err, driver.ErrLost) {
+	if err := c.store.Release(c.Context(), releases(a))[0]; !errors.Is(err, driver.ErrLost) {
 		c.Errorf("a key that is %s: released again: %v, want ErrLost", round, err)
 	}
 	second, first := c.acquire(c.beside, next), c.acquire(c.store, b)
@@ -146,8 +146,8 @@ func (c *cutter) loseAll(round, key, try string) (inTime bool) {
 			c.Errorf("a key that is %s: b after a's release: %+v; token %d was before", round, first, fence)
 		}
 	}
-	for _, claim := range []driver.Claim{next, b} {
-		if err := c.beside.Release(c.Context(), []driver.Claim{claim})[0]; err != nil && !errors.Is(err, driver.ErrLost) {
+	for _, claim := range []driver.Ask{next, b} {
+		if err := c.beside.Release(c.Context(), releases(claim))[0]; err != nil && !errors.Is(err, driver.ErrLost) {
 			c.Error(err)
 		}
 	}

@@ -252,8 +252,23 @@ func succeed(t testing.TB, err error) {
 	}
 }
 
-func exclusive(key, id string) driver.Claim {
-	return driver.Claim{Key: key, ID: id, Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: time.Minute, Span: 1}
+func exclusive(key, id string) driver.Ask {
+	c := driver.Claim{Key: key, ID: id, Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: time.Minute}
+	return driver.Ask{Claim: c, Span: 1}
+}
+
+func renewals(claims ...driver.Ask) (rs []driver.Renewal) {
+	for _, a := range claims {
+		rs = append(rs, driver.Renewal{Claim: a.Claim})
+	}
+	return rs
+}
+
+func releases(claims ...driver.Ask) (rs []driver.Release) {
+	for _, a := range claims {
+		rs = append(rs, driver.Release{Claim: a.Claim})
+	}
+	return rs
 }
 
 // until returns when check holds.

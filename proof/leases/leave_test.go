@@ -29,7 +29,7 @@ const enoughTime = time.Second
 
 // leave lets many ask and give up while the server is silent, until it has answered in
 // time to those who had left. It has no more connections to make for that.
-func (l *leavers) leave(who string, ask func(c driver.Claim, wait time.Duration) error) {
+func (l *leavers) leave(who string, ask func(c driver.Ask, wait time.Duration) error) {
 	l.Helper()
 	tries := 0
 	try := func() (inTime bool) {
@@ -52,7 +52,11 @@ func (l *leavers) leave(who string, ask func(c driver.Claim, wait time.Duration)
 		if n := l.proxy.Accepted() - before; n > 0 && inTime {
 			l.Errorf("%s: %d who gave up have cost %d connections", who, len(list), n)
 		}
-		for i, err := range l.store.Release(l.Context(), list) {
+		ends := releases(list...)
+		for i := range ends {
+			ends[i].Late = true
+		}
+		for i, err := range l.store.Release(l.Context(), ends) {
 			if err != nil && !errors.Is(err, driver.ErrLost) {
 				l.Errorf("release of %s: %v", list[i].ID, err)
 			}
@@ -71,10 +75,10 @@ func (l *leavers) leave(who string, ask func(c driver.Claim, wait time.Duration)
 const wanted = 7
 
 // askers are many who want a few keys. Some would wait in line.
-func askers(name string) (list []driver.Claim) {
+func askers(name string) (list []driver.Ask) {
 	for i := range 40 {
 		c := exclusive(fmt.Sprint("key", i%wanted), fmt.Sprint(name, i))
-		c.Wait, c.Late = i%2 == 0, true
+		c.Wait = i%2 == 0
 		list = append(list, c)
 	}
 	return list
@@ -87,7 +91,7 @@ func (l *leavers) warm() {
 		if _, err := l.store.Acquire(l.Context(), c); err != nil {
 			return err
 		}
-		return l.store.Release(l.Context(), []driver.Claim{c})[0]
+		return l.store.Release(l.Context(), releases(c))[0]
 	})
 	succeed(l, unlock(lock(l, l.locks, "before")))
 }
@@ -104,13 +108,13 @@ func TestLeavingCostsNoConnection(t *testing.T) {
 		l.store = open(t, with(through(at, l.proxy.Addr()), "conns", fmt.Sprint(conns)))
 		l.locks = lockerOf(t, l.store, nil)
 		l.warm()
-		l.leave("a store", func(c driver.Claim, wait time.Duration) error {
+		l.leave("a store", func(c driver.Ask, wait time.Duration) error {
 			ctx, cancel := context.WithTimeout(t.Context(), wait)
 			defer cancel()
 			_, err := l.store.Acquire(ctx, c)
 			return err
 		})
-		l.leave("a locker", func(c driver.Claim, wait time.Duration) error {
+		l.leave("a locker", func(c driver.Ask, wait time.Duration) error {
 			lock, err := l.locks.Lock(t.Context(), c.Key, holdfast.Wait(wait))
 			if err == nil {
 				return unlock(lock)

@@ -64,7 +64,7 @@ type pair struct {
 	store  store
 	keys   []string
 	books  map[string]*book.Book
-	claims []driver.Claim
+	claims []driver.Ask
 	wrong  string // the first that was not the same
 }
 
@@ -95,42 +95,42 @@ func (p *pair) both() {
 	b := p.books[claim.Key]
 	switch p.random.IntN(10) {
 	case 0, 1:
-		cs := p.several(claim)
-		for i := range cs {
-			cs[i].Leave = p.random.IntN(6) == 0
+		rs := renewals(p.several(claim)...)
+		for i := range rs {
+			rs[i].Leave = p.random.IntN(6) == 0
 			if p.random.IntN(4) == 0 {
-				cs[i].Fence = uint64(moment().Wall + p.random.Int64N(3)*time.Hour.Microseconds())
+				rs[i].Fence = uint64(moment().Wall + p.random.Int64N(3)*time.Hour.Microseconds())
 			}
 		}
-		for i, err := range p.store.Renew(ctx, cs) {
-			p.same("Renew of", cs[i], err, p.books[cs[i].Key].Renew(moment(), cs[i]))
+		for i, err := range p.store.Renew(ctx, rs) {
+			p.same("Renew of", rs[i].Claim, err, p.books[rs[i].Key].Renew(moment(), rs[i]))
 		}
 	case 2, 3, 4:
-		cs := p.several(claim)
-		for i := range cs {
-			cs[i].Late = p.random.IntN(3) == 0
+		rs := releases(p.several(claim)...)
+		for i := range rs {
+			rs[i].Late = p.random.IntN(3) == 0
 		}
-		for i, err := range p.store.Release(ctx, cs) {
-			want := p.books[cs[i].Key].Release(moment(), cs[i])
+		for i, err := range p.store.Release(ctx, rs) {
+			want := p.books[rs[i].Key].Release(moment(), rs[i])
 			if want != nil {
 				want = driver.ErrLost // The book says why, which only Renew needs to.
 			}
 			if err != nil && errors.Is(err, driver.ErrLost) {
 				err = driver.ErrLost
 			}
-			p.same("Release of", cs[i], err, want)
+			p.same("Release of", rs[i].Claim, err, want)
 		}
 	case 5:
 		id := driver.PublicID(claim.ID)
 		_, want := b.Break(moment(), id)
-		p.same("Break of", claim, p.store.Break(ctx, claim.Key, id), want)
+		p.same("Break of", claim.Claim, p.store.Break(ctx, claim.Key, id), want)
 	default:
 		if p.random.IntN(6) == 0 {
 			claim.Fence = uint64(moment().Wall + p.random.Int64N(3)*time.Hour.Microseconds())
 		}
 		got, err := p.store.Acquire(ctx, claim)
 		want, err2 := b.Acquire(moment(), claim, "")
-		p.same("Acquire of", claim, err, err2)
+		p.same("Acquire of", claim.Claim, err, err2)
 		if got.OK != want.OK || got.Span != want.Span || got.Holder.ID != want.Holder.ID {
 			p.differ("Acquire of %q: got %+v, want %+v", claim.Note, got, want)
 		}
@@ -145,10 +145,10 @@ func (p *pair) both() {
 }
 
 // several returns the claim, mostly with others.
-func (p *pair) several(claim driver.Claim) []driver.Claim {
-	cs := []driver.Claim{claim}
+func (p *pair) several(claim driver.Ask) []driver.Ask {
+	cs := []driver.Ask{claim}
 	for range p.random.IntN(5) {
-		if c := p.claims[p.random.IntN(len(p.claims))]; !slices.ContainsFunc(cs, func(o driver.Claim) bool { return o.ID == c.ID }) {
+		if c := p.claims[p.random.IntN(len(p.claims))]; !slices.ContainsFunc(cs, func(o driver.Ask) bool { return o.ID == c.ID }) {
 			cs = append(cs, c)
 		}
 	}
@@ -157,15 +157,15 @@ func (p *pair) several(claim driver.Claim) []driver.Claim {
 }
 
 // choose returns a claim that was used before, or a new one.
-func (p *pair) choose() driver.Claim {
+func (p *pair) choose() driver.Ask {
 	if n := len(p.claims); n > 0 && p.random.IntN(5) > 0 {
 		return p.claims[max(n-12, 0)+p.random.IntN(min(n, 12))]
 	}
 	name := fmt.Sprintf("claim %d \\ \x00 '\"`$1?", len(p.claims))
-	c := driver.Claim{
+	c := driver.Ask{Claim: driver.Claim{
 		Key: p.keys[p.random.IntN(len(p.keys))], ID: rand.Text(), Note: name, Owner: "🔒", TTL: time.Hour,
-		Weight: driver.MaxWeight, Limit: driver.MaxWeight, Wait: p.random.IntN(3) > 0, Span: 1 + p.random.IntN(3),
-	}
+		Weight: driver.MaxWeight, Limit: driver.MaxWeight,
+	}, Wait: p.random.IntN(3) > 0, Span: 1 + p.random.IntN(3)}
 	switch p.random.IntN(3) {
 	case 0:
 		c.Weight = 1

@@ -235,7 +235,7 @@ func TestPgBouncer(t *testing.T) {
 func wakes(t *testing.T, at string) {
 	t.Helper()
 	a, b := locker(t, at, nil), open(t, at)
-	var claim driver.Claim
+	var claim driver.Ask
 	told := make(chan driver.Grant, 8)
 	tries := 0
 	until(t, "a machine on which the claim keeps its place", func() bool {
@@ -244,7 +244,7 @@ func wakes(t *testing.T, at string) {
 		held := lock(t, a, key)
 		claim = exclusive(key, fmt.Sprint("b", tries))
 		claim.Wait = true
-		stop, err := b.(driver.Watcher).Watch(t.Context(), claim, func(g driver.Grant) { told <- g })
+		stop, err := b.(driver.Watcher).Watch(t.Context(), claim.Claim, func(g driver.Grant) { told <- g })
 		succeed(t, err)
 		t.Cleanup(stop)
 		asked := time.Now()
@@ -258,7 +258,7 @@ func wakes(t *testing.T, at string) {
 		select {
 		case g := <-told:
 			if g.OK {
-				succeed(t, b.Release(context.Background(), []driver.Claim{claim})[0])
+				succeed(t, b.Release(context.Background(), releases(claim))[0])
 				return
 			}
 		case <-late:

@@ -25,7 +25,7 @@ func TestRenewalsDoNotBloat(t *testing.T) {
 	server := postgres.start(t) // where nobody else has a transaction open
 	at := create(t, server.URL())
 	s := open(t, at)
-	var held []driver.Claim
+	var held []driver.Ask
 	for i := range claims {
 		held = append(held, exclusive(fmt.Sprint("key", i), fmt.Sprint("id", i)))
 	}
@@ -34,7 +34,7 @@ func TestRenewalsDoNotBloat(t *testing.T) {
 		return err
 	})
 	renew := func() {
-		for i, err := range s.Renew(t.Context(), held) {
+		for i, err := range s.Renew(t.Context(), renewals(held...)) {
 			if err != nil {
 				t.Fatalf("no. %d: %v", i, err)
 			}
@@ -122,7 +122,7 @@ func TestOldRowsGo(t *testing.T) {
 		if err != nil || !g.OK || g.Fence < future {
 			t.Fatalf("%+v, %v", g, err)
 		}
-		succeed(t, s.Release(t.Context(), []driver.Claim{first})[0])
+		succeed(t, s.Release(t.Context(), releases(first))[0])
 		held := exclusive("held", "b")
 		held.TTL = 24 * time.Hour
 		_, err = s.Acquire(t.Context(), held)
@@ -132,7 +132,7 @@ func TestOldRowsGo(t *testing.T) {
 			if g, err := s.Acquire(t.Context(), c); err != nil || !g.OK {
 				return fmt.Errorf("%+v, %w", g, err)
 			}
-			return s.Release(t.Context(), []driver.Claim{c})[0]
+			return s.Release(t.Context(), releases(c))[0]
 		}
 		inParallel(t, 4, keys, once)
 		_, err = db.ExecContext(t.Context(), "UPDATE "+table(at)+" SET until = until - 3700000000 WHERE name <> 'held'")
@@ -148,7 +148,7 @@ func TestOldRowsGo(t *testing.T) {
 		if g, err := s.Acquire(t.Context(), again); err != nil || g.Fence <= future {
 			t.Errorf("a key whose row has gone: %+v, %v; want a token above %d", g, err, future)
 		}
-		succeed(t, s.Renew(t.Context(), []driver.Claim{held})[0])
+		succeed(t, s.Renew(t.Context(), renewals(held))[0])
 	})
 }
 
@@ -158,9 +158,9 @@ func TestRestoredFromADump(t *testing.T) {
 		at, _ := separate(t, e, "dumped")
 		s := open(t, at)
 		var last uint64
-		claims := []driver.Claim{exclusive("held", "a"), exclusive("released", "b"), exclusive("later", "c")}
+		claims := []driver.Ask{exclusive("held", "a"), exclusive("released", "b"), exclusive("later", "c")}
 		claims[0].TTL = time.Hour // A slow machine takes long to dump and to restore.
-		take := func(c driver.Claim) {
+		take := func(c driver.Ask) {
 			t.Helper()
 			g, err := s.Acquire(t.Context(), c)
 			if err != nil || !g.OK || g.Fence <= last {
@@ -170,10 +170,10 @@ func TestRestoredFromADump(t *testing.T) {
 		}
 		take(claims[0])
 		take(claims[1])
-		succeed(t, s.Release(t.Context(), claims[1:2])[0])
+		succeed(t, s.Release(t.Context(), releases(claims[1:2]...))[0])
 		dump := filepath.Join(t.TempDir(), "dump")
 		shell(t, e, at, dumper(e), "", dump)
-		succeed(t, s.Release(t.Context(), claims[:1])[0])
+		succeed(t, s.Release(t.Context(), releases(claims[:1]...))[0])
 		take(exclusive("held", "after the dump"))
 		take(claims[2])
 
@@ -186,8 +186,8 @@ func TestRestoredFromADump(t *testing.T) {
 		if _, err := s.Check(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		succeed(t, s.Renew(t.Context(), claims[:1])[0]) // as it was
-		succeed(t, s.Release(t.Context(), claims[:1])[0])
+		succeed(t, s.Renew(t.Context(), renewals(claims[:1]...))[0]) // as it was
+		succeed(t, s.Release(t.Context(), releases(claims[:1]...))[0])
 		for _, key := range []string{"held", "released", "later", "new"} {
 			take(exclusive(key, "d"))
 		}

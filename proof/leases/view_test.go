@@ -23,7 +23,7 @@ func TestView(t *testing.T) {
 		}
 		for i, key := range keys {
 			// One alone, or readers, or slots, and a line behind them.
-			var claims []driver.Claim
+			var claims []driver.Ask
 			for n := range 1 + i%4 {
 				c := exclusive(key, fmt.Sprintf("%d\x00%d\\", i, n))
 				c.Owner, c.Note, c.Wait = "owner of "+key, key, true
@@ -47,7 +47,7 @@ func TestView(t *testing.T) {
 			}
 		}
 		released := exclusive(keys[0], "0\x000\\")
-		succeed(t, s.Release(t.Context(), []driver.Claim{released})[0])
+		succeed(t, s.Release(t.Context(), releases(released))[0])
 		if got := viewed(t, db, e, at, keys[0]); len(got) > 0 {
 			t.Errorf("people see %q of what was released", got)
 		}

@@ -58,7 +58,7 @@ func TestWaitersOfManyKeys(t *testing.T) {
 		}
 		at, connections := separate(t, e, "crowd")
 		a := open(t, at)
-		var held []driver.Claim
+		var held []driver.Ask
 		refused := make(map[string]chan struct{}) // by key, when its waiter has asked
 		for i := range waiters {
 			held = append(held, exclusive(fmt.Sprint("key", i), fmt.Sprint("holder", i)))
@@ -98,7 +98,7 @@ func TestWaitersOfManyKeys(t *testing.T) {
 		// Each has one that listens, and the table was made over another. One that a
 		// call has broken off, the server knows for a while.
 		until(t, "two processes with many waiters to have few connections", func() bool { return connections() <= 2*(conns+1)+1 })
-		inParallel(t, conns, waiters, func(i int) error { return a.Release(ctx, held[i:i+1])[0] })
+		inParallel(t, conns, waiters, func(i int) error { return a.Release(ctx, releases(held[i:i+1]...))[0] })
 		lining.Wait()
 	})
 }

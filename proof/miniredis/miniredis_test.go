@@ -79,7 +79,8 @@ func TestMiniredisLocker(t *testing.T) {
 			})
 		}
 		servers.Until(t, "the waiters to stand in line", func() bool { // One process sends one waiter.
-			return len(must.Get(b.Holders(ctx, "key"))) == 1+3
+			holders, err := b.Holders(ctx, "key")
+			return err == nil && len(holders) == 1+3
 		})
 		unlock(t, held)
 		waiters.Wait()
@@ -114,15 +115,15 @@ func TestMiniredisLocker(t *testing.T) {
 		unlock(t, kept)
 
 		t.Log("a process that has gone")
-		claim := driver.Claim{Key: "gone", ID: "gone", Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: time.Minute}
-		if g, err := open(t).Acquire(ctx, claim); err != nil || !g.OK {
+		c := driver.Claim{Key: "gone", ID: "gone", Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: time.Minute}
+		if g, err := open(t).Acquire(ctx, driver.Ask{Claim: c}); err != nil || !g.OK {
 			t.Fatalf("Acquire: %+v, %v", g, err)
 		}
 		wantHeld(t, b, "gone")
-		m.FastForward(claim.TTL + time.Second)
+		m.FastForward(c.TTL + time.Second)
 		unlock(t, lock(ctx, t, b, "gone"))
 		servers.Until(t, "miniredis to keep the highest token only", func() bool {
-			m.FastForward(claim.TTL) // A release that came late has left a tomb.
+			m.FastForward(c.TTL) // A release that came late has left a tomb.
 			return len(m.Keys()) == 1
 		})
 	})

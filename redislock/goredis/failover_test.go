@@ -58,22 +58,21 @@ func handsOver(t *testing.T, client redis.UniversalClient, failover func()) {
 func handOver(t *testing.T, s *redislock.Store, turn int) (wrong string) {
 	key := fmt.Sprint("key ", turn%20)
 	holder, waiter := exclusive(key, fmt.Sprint("holder ", turn)), exclusive(key, fmt.Sprint("waiter ", turn))
-	claims := []driver.Claim{holder, waiter}
-	defer s.Release(t.Context(), claims)
+	releases := []driver.Release{{Claim: holder}, {Claim: waiter}}
+	defer s.Release(t.Context(), releases)
 	woken := make(chan driver.Grant, 100)
 	stop, err := s.Watch(t.Context(), waiter, func(g driver.Grant) { woken <- g })
 	if err != nil {
 		return err.Error()
 	}
 	defer stop()
-	if g, err := s.Acquire(t.Context(), holder); err != nil || !g.OK {
+	if g, err := s.Acquire(t.Context(), driver.Ask{Claim: holder}); err != nil || !g.OK {
 		return fmt.Sprint(g, err)
 	}
-	waiter.Wait = true
-	if g, err := s.Acquire(t.Context(), waiter); err != nil || g.OK {
+	if g, err := s.Acquire(t.Context(), driver.Ask{Claim: waiter, Wait: true}); err != nil || g.OK {
 		return fmt.Sprint(g, err)
 	}
-	if err := s.Release(t.Context(), claims[:1])[0]; err != nil {
+	if err := s.Release(t.Context(), releases[:1])[0]; err != nil {
 		return err.Error()
 	}
 	late := time.After(5 * time.Second)

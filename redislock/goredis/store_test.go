@@ -46,7 +46,7 @@ func exclusive(key, id string) driver.Claim {
 
 func granted(t *testing.T, s driver.Store, c driver.Claim) {
 	t.Helper()
-	if g, err := s.Acquire(t.Context(), c); err != nil || !g.OK {
+	if g, err := s.Acquire(t.Context(), driver.Ask{Claim: c}); err != nil || !g.OK {
 		t.Fatalf("Acquire of %s by %s: %+v, %v", c.Key, c.ID, g, err)
 	}
 }
@@ -75,8 +75,7 @@ func wait(t *testing.T, s *redislock.Store, c driver.Claim) (woken chan driver.G
 		t.Fatal(err)
 	}
 	t.Cleanup(stop)
-	c.Wait = true
-	if g, err := s.Acquire(t.Context(), c); err != nil || g.OK {
+	if g, err := s.Acquire(t.Context(), driver.Ask{Claim: c, Wait: true}); err != nil || g.OK {
 		t.Fatalf("Acquire behind another: %+v, %v", g, err)
 	}
 	return woken
@@ -90,14 +89,13 @@ func TestHungServer(t *testing.T) {
 		t.Run(fmt.Sprint("ContextTimeoutEnabled=", prompt), func(t *testing.T) {
 			s, _ := open(t, &redis.Options{Addr: r.Addr(), ContextTimeoutEnabled: prompt})
 			c := exclusive(t.Name(), "id")
-			claims := []driver.Claim{c, c}
 			granted(t, s, c)
 			r.Pause()
 			defer r.Resume()
 			for name, call := range map[string]func(context.Context) error{
-				"Acquire": func(ctx context.Context) error { _, err := s.Acquire(ctx, c); return err },
-				"Renew":   func(ctx context.Context) error { return s.Renew(ctx, claims)[0] },
-				"Release": func(ctx context.Context) error { return s.Release(ctx, claims)[1] },
+				"Acquire": func(ctx context.Context) error { _, err := s.Acquire(ctx, driver.Ask{Claim: c}); return err },
+				"Renew":   func(ctx context.Context) error { return s.Renew(ctx, []driver.Renewal{{Claim: c}, {Claim: c}})[0] },
+				"Release": func(ctx context.Context) error { return s.Release(ctx, []driver.Release{{Claim: c}, {Claim: c}})[1] },
 				"Holders": func(ctx context.Context) error { _, err := s.Holders(ctx, c.Key); return err },
 				"Age":     func(ctx context.Context) error { _, err := s.Age(ctx); return err },
 				"Watch":   func(ctx context.Context) error { _, err := s.Watch(ctx, c, func(driver.Grant) {}); return err },
@@ -112,7 +110,7 @@ func TestHungServer(t *testing.T) {
 			}
 			r.Resume()
 			eventually(t, func() string {
-				if _, err := s.Acquire(t.Context(), c); err != nil {
+				if _, err := s.Acquire(t.Context(), driver.Ask{Claim: c}); err != nil {
 					return err.Error()
 				}
 				return ""
@@ -131,7 +129,7 @@ func TestCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel)
 	start := time.Now()
-	_, err := s.Acquire(ctx, exclusive("key", "other"))
+	_, err := s.Acquire(ctx, driver.Ask{Claim: exclusive("key", "other")})
 	if took := time.Since(start); !errors.Is(err, context.Canceled) || took > patience/2 {
 		t.Errorf("got %v after %v", err, took)
 	}
@@ -166,17 +164,22 @@ func TestKilledSubscription(t *testing.T) {
 func TestForgottenScripts(t *testing.T) {
 	r := goredis.Empty()
 	s, _ := open(t, unhurried(r))
-	var claims []driver.Claim
+	var renewals []driver.Renewal
+	var releases []driver.Release
 	for i := range 250 {
-		claims = append(claims, exclusive(fmt.Sprint("key ", i), "id"))
+		c := exclusive(fmt.Sprint("key ", i), "id")
+		renewals, releases = append(renewals, driver.Renewal{Claim: c}), append(releases, driver.Release{Claim: c})
 		if i%50 == 0 {
 			r.FlushScripts()
 		}
-		granted(t, s, claims[i])
+		granted(t, s, c)
 	}
-	for _, call := range []func(context.Context, []driver.Claim) []error{s.Renew, s.Release} {
+	for _, call := range []func() []error{
+		func() []error { return s.Renew(t.Context(), renewals) },
+		func() []error { return s.Release(t.Context(), releases) },
+	} {
 		r.FlushScripts()
-		for i, err := range call(t.Context(), claims) {
+		for i, err := range call() {
 			if err != nil {
 				t.Errorf("claim %d: %v", i, err)
 			}
@@ -194,13 +197,13 @@ func TestWait(t *testing.T) {
 	defer one.Close()
 	defer two.Close()
 	eventually(t, func() string { // A slow replica confirms too late.
-		if g, err := one.Acquire(t.Context(), exclusive("key", "id")); err != nil || !g.OK {
+		if g, err := one.Acquire(t.Context(), driver.Ask{Claim: exclusive("key", "id")}); err != nil || !g.OK {
 			return fmt.Sprint(g, err)
 		}
 		return ""
 	})
 	eventually(t, func() string {
-		g, err := two.Acquire(t.Context(), exclusive("other", "id"))
+		g, err := two.Acquire(t.Context(), driver.Ask{Claim: exclusive("other", "id")})
 		if err == nil {
 			t.Fatalf("got %+v, want that one replica of two has it", g)
 		}

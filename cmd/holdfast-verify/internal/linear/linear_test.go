@@ -122,23 +122,23 @@ func (h *history) befall(r *sim.Routine, faults sim.Faults) {
 // A planted store has one mistake.
 type planted struct {
 	driver.Store
-	acquire func(driver.Claim, driver.Grant) driver.Grant
-	release func(driver.Store, context.Context, []driver.Claim) []error
+	acquire func(driver.Ask, driver.Grant) driver.Grant
+	release func(driver.Store, context.Context, []driver.Release) []error
 }
 
-func (p planted) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	g, err := p.Store.Acquire(ctx, c)
+func (p planted) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error) {
+	g, err := p.Store.Acquire(ctx, a)
 	if err == nil && p.acquire != nil {
-		g = p.acquire(c, g)
+		g = p.acquire(a, g)
 	}
 	return g, err
 }
 
-func (p planted) Release(ctx context.Context, cs []driver.Claim) []error {
+func (p planted) Release(ctx context.Context, rs []driver.Release) []error {
 	if p.release != nil {
-		return p.release(p.Store, ctx, cs)
+		return p.release(p.Store, ctx, rs)
 	}
-	return p.Store.Release(ctx, cs)
+	return p.Store.Release(ctx, rs)
 }
 
 // plants has all processes use a planted store.
@@ -156,23 +156,23 @@ func (s plants) Connect(p *sim.Process) driver.Store {
 // Porcupine finds each mistake. The judge of the world is not asked.
 func TestMistakesAreFound(t *testing.T) {
 	for name, mistake := range map[string]planted{
-		"a claim is granted beside another": {acquire: func(c driver.Claim, g driver.Grant) driver.Grant {
+		"a claim is granted beside another": {acquire: func(a driver.Ask, g driver.Grant) driver.Grant {
 			if !g.OK && g.Fence == 0 {
-				return driver.Grant{OK: true, Fence: uint64(time.Now().UnixMicro()), TTL: c.TTL}
+				return driver.Grant{OK: true, Fence: uint64(time.Now().UnixMicro()), TTL: a.TTL}
 			}
 			return g
 		}},
-		"tokens do not grow": {acquire: func(_ driver.Claim, g driver.Grant) driver.Grant {
+		"tokens do not grow": {acquire: func(_ driver.Ask, g driver.Grant) driver.Grant {
 			g.Fence = min(g.Fence, 1)
 			return g
 		}},
-		"a claim is refused beside none": {acquire: func(_ driver.Claim, g driver.Grant) driver.Grant {
+		"a claim is refused beside none": {acquire: func(_ driver.Ask, g driver.Grant) driver.Grant {
 			if g.Fence%5 == 0 {
 				return driver.Grant{}
 			}
 			return g
 		}},
-		"a release is forgotten": {release: func(driver.Store, context.Context, []driver.Claim) []error { return nil }},
+		"a release is forgotten": {release: func(driver.Store, context.Context, []driver.Release) []error { return nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seek(t, func(w *sim.World) sim.Store { return plants{sim.Serve()(w), mistake} }, false)

@@ -85,11 +85,11 @@ var engine = []mutant{{
 	wrong: "a call that gives up releases its claim with the context that has ended the call",
 	edits: []overlay.Edit{{
 		File: "internal/engine/call.go",
-		Old:  "		cleaner{c.core}.add(t, c.lease.parted())\n	}\n	c.lease.move(over)",
+		Old:  "		cleaner{c.core}.add(t, c.lease.release[0])\n	}\n	c.lease.move(over)",
 		New: `		ctx, cancel := context.WithTimeout(c.ctx, c.began+c.Wait-c.now())
 		defer cancel()
 		c.unlock()
-		c.Store.Release(ctx, []driver.Claim{c.lease.parted()})
+		c.Store.Release(ctx, c.lease.release[:])
 		c.lock()
 	}
 	c.lease.move(over)`,

@@ -11,8 +11,8 @@ var plain = []mutant{{
 	wrong: "a release removes the lock file if nobody wants the key, while another process may have the file open",
 	edits: []overlay.Edit{{
 		File: "filelock/store.go",
-		Old:  "	lost := sec.Release(sec.here.Moment, c)\n	sec.note()\n",
-		New: `	lost := sec.Release(sec.here.Moment, c)
+		Old:  "	lost := sec.Release(sec.here.Moment, r)\n	sec.note()\n",
+		New: `	lost := sec.Release(sec.here.Moment, r)
 	sec.note()
 	if len(sec.Held) == 0 && len(sec.Queue) == 0 {
 		os.Remove(sec.file.path)

@@ -20,11 +20,11 @@ import (
 // A whole store keeps no slots.
 type whole struct{ *memlock.Store }
 
-func (s whole) Acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
-	if c.Limit < driver.MaxWeight {
+func (s whole) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error) {
+	if a.Limit < driver.MaxWeight {
 		return driver.Grant{}, fmt.Errorf("%w: slots", driver.ErrInvalid)
 	}
-	return s.Store.Acquire(ctx, c)
+	return s.Store.Acquire(ctx, a)
 }
 
 func TestKinds(t *testing.T) {
