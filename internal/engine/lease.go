@@ -24,7 +24,7 @@ const (
 	pushed                 // granted by a push, for a short time, and no hold uses it yet
 	brief                  // held on a push that no renewal has confirmed yet
 	held                   // held
-	doomed                 // held, and the store has reported the loss: not to be handed over
+	reported               // held, and the store has reported the loss: not to be handed over
 	over                   // released, lost or dropped
 )
 
@@ -35,9 +35,9 @@ var moves = [...][]life{
 	queued:     {fresh, unanswered, granted, pushed, over},
 	granted:    {fresh, unanswered, queued, pushed, held, over},
 	pushed:     {fresh, unanswered, queued, granted, brief, over},
-	brief:      {held, doomed, over},
-	held:       {doomed, over},
-	doomed:     {over},
+	brief:      {held, reported, over},
+	held:       {reported, over},
+	reported:   {over},
 	over:       {},
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-var lives = []life{fresh, unanswered, queued, granted, pushed, brief, held, doomed, over}
+var lives = []life{fresh, unanswered, queued, granted, pushed, brief, held, reported, over}
 
 // A claim has one life: the table says where each event leads from each state.
 func TestLife(t *testing.T) {
@@ -38,9 +38,9 @@ func TestLife(t *testing.T) {
 		{"a renewal succeeds", func(l *lease) { l.confirm(1) }, map[life]life{brief: held}},
 		{"the store reports the loss of a held claim", func(l *lease) {
 			(&turn{leases: []*lease{l}}).noteLoss(l.claim().ID, driver.ErrLost)
-		}, map[life]life{brief: doomed, held: doomed}},
+		}, map[life]life{brief: reported, held: reported}},
 		{"a held claim ends", func(l *lease) { (&turn{leases: []*lease{l}}).dismiss(l) },
-			map[life]life{fresh: over, unanswered: over, queued: over, granted: over, pushed: over, brief: over, held: over, doomed: over}},
+			map[life]life{fresh: over, unanswered: over, queued: over, granted: over, pushed: over, brief: over, held: over, reported: over}},
 	}
 	for _, e := range events {
 		for _, from := range lives {

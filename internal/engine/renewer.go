@@ -125,7 +125,7 @@ func (r *renewer) finish(round *round, sent time.Duration, errs []error) (gone [
 				renewed = append(renewed, h.event(r.now()))
 			}
 		case errors.Is(err, driver.ErrLost):
-			l.move(doomed) // An Unlock that comes first must not hand the claim over.
+			l.move(reported) // An Unlock that comes first must not hand the claim over.
 			if h := l.holder(); h != nil {
 				gone = append(gone, lost{h, lossOf(err)})
 			}

@@ -156,7 +156,7 @@ func (t *turn) lease(id string) *lease {
 // if there is none. A loss may be reported before the grant has arrived.
 func (t *turn) noteLoss(id string, why error) *Hold {
 	if l := t.lease(id); l != nil {
-		l.move(doomed) // An Unlock that has begun must not hand the claim over.
+		l.move(reported) // An Unlock that has begun must not hand the claim over.
 		return l.holder()
 	}
 	if t.requests > 0 {
