@@ -22,6 +22,7 @@ REPLAY ?=
 SIM ?=
 SEED ?=
 VERSION ?=
+RELEASE ?=
 
 # A new seed each time, so that go test does not take random tests from its cache.
 test long: export HOLDFAST_TEST_SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
@@ -90,6 +91,11 @@ rehearsal: ## get, build and run every module as users will; REHEARSAL=-save=doc
 .PHONY: release
 release: ## check, commit, archive and tag VERSION=v0.1.0, see CONTRIBUTING.md
 	go run ./internal/release $(VERSION)
+
+.PHONY: beside
+beside: ## let RELEASE=v0.1.0 and this tree share every store, with faults
+	@scripts/servers
+	scripts/beside $(RELEASE)
 
 .PHONY: fuzz
 fuzz: ## fuzz each target for FUZZTIME, 10s unless set

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify"
 	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/plan"
+	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/worker"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/cli"
 	"github.com/holdfast-go/holdfast/internal/servers"
@@ -21,9 +22,6 @@ import (
 
 // name is how users start this command.
 const name = "holdfast verify"
-
-// work is the argument that makes this program a worker of a run.
-const work = "work"
 
 const help = `Verify starts worker processes that lock, work and unlock on shared keys, does
 harm to them, and checks what they have written down: that no two held a key at
@@ -71,6 +69,7 @@ func newCall() *call {
 	f.set.IntVar(&f.Workers, "workers", f.Workers, "worker processes")
 	f.set.IntVar(&f.Clients, "clients", f.Clients, "goroutines in each")
 	f.set.IntVar(&f.Keys, "keys", f.Keys, "keys that they share")
+	f.set.StringVar(&f.Beside, "beside", "", "let every second worker be this `program`, a holdfast-verify of another release")
 	f.set.StringVar(&f.Out, "out", "", "keep the history in this new `folder` (default only if a promise was broken)")
 	f.set.StringVar(&f.HTML, "html", "", "write a page that shows the run to this `file`")
 	f.set.BoolVar(&f.json, "json", false, "write JSON")
@@ -117,7 +116,7 @@ func (f *call) empty(flag string) bool {
 
 // run executes the command that the arguments ask for.
 func run(ctx context.Context, args []string) error {
-	if slices.Equal(args, []string{work}) {
+	if slices.Equal(args, []string{worker.Argument}) {
 		return cli.Part(verify.Work).Perform(ctx, os.Stdin, os.Stdout)
 	}
 	f := newCall()
@@ -135,7 +134,7 @@ func run(ctx context.Context, args []string) error {
 	if wrong != nil {
 		return cli.Usage(name, "%w", wrong)
 	}
-	p := cli.Play{Store: f.Store, Script: []string{work}, Failed: exitOf}
+	p := cli.Play{Store: f.Store, Script: []string{worker.Argument}, Failed: exitOf}
 	p.Run = func(ctx context.Context, with cli.Cast) (cli.Finding, error) {
 		f.Command, f.Stderr, f.Progress = with.Command, with.Stderr, with.Progress
 		return verify.Run(ctx, f.Config)
@@ -150,6 +149,7 @@ func names() map[string]string {
 		"start":   "name one of " + strings.Join(verify.Engines(), ", ") + ", or leave it out for files",
 		"kind":    "name some of " + plan.List(plan.Kinds()) + ", or leave it out for all that the store has",
 		"nemesis": "name some of " + plan.List(plan.Nemeses()) + ", or none, or leave it out for all that the store promises to stand",
+		"beside":  "name the program holdfast-verify of another release, or leave it out",
 		"out":     "name a new folder, or leave it out for one that stays only if a promise was broken",
 		"html":    "name a file, or leave it out for no page",
 	}

@@ -48,6 +48,7 @@ func TestRefusals(t *testing.T) {
 		"--store abacus://":                   `no store for scheme "abacus"`,
 		"--start=":                            "--start is empty: name one of file, sqlite",
 		"--nemesis partition":                 "partition cannot befall file",
+		"--beside no-such-program":            `beside is "no-such-program"; it must be the program holdfast-verify of another release`,
 		"--start file surplus":                `got "surplus", but there is nothing to name`,
 		"--for 1s --ttl 1m --nemesis kill":    "no kill fits into a run of 1s",
 		"--start redis --store redis://there": "leave out one",

@@ -32,6 +32,7 @@ func (s *scene) again() string {
 	add("workers", strconv.Itoa(s.Workers), strconv.Itoa(usual.Workers))
 	add("clients", strconv.Itoa(s.Clients), strconv.Itoa(usual.Clients))
 	add("keys", strconv.Itoa(s.Keys), strconv.Itoa(usual.Keys))
+	add("beside", s.Beside, "")
 	add("seed", strconv.FormatUint(s.Seed, 10), "")
 	return strings.Join(words, " ")
 }

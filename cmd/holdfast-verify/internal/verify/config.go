@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os/exec"
 	"time"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/plan"
@@ -51,6 +52,10 @@ type Config struct {
 	// Command starts this program in a way that calls Work.
 	Command []string
 
+	// Beside is a holdfast-verify of another release: every second worker runs it, so that
+	// two releases share the store. "" means none.
+	Beside string
+
 	// Progress is called now and then with the progress of the run; nil for no calls.
 	Progress func(line string)
 
@@ -89,6 +94,11 @@ func (c Config) Validate() error {
 	}
 	if _, err := starterOf(cmp.Or(c.Start, defaultEngine)); err != nil {
 		return err
+	}
+	if c.Beside != "" {
+		if _, err := exec.LookPath(c.Beside); err != nil {
+			return fmt.Errorf("beside is %q; it must be the program holdfast-verify of another release: %w", c.Beside, err)
+		}
 	}
 	for _, n := range c.Nemeses {
 		if n == plan.Pause && !canPause {

@@ -4,8 +4,10 @@ package verify
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -32,6 +34,25 @@ func TestOnlyEffects(t *testing.T) {
 	}
 	if report.Effects == 0 || report.Grants < report.Effects || report.Operations <= report.Grants {
 		t.Errorf("%d effects under %d locks by %d operations", report.Effects, report.Grants, report.Operations)
+	}
+}
+
+// Every second worker is of another release.
+func TestBeside(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	other, started := filepath.Join(folder, "holdfast-verify"), filepath.Join(folder, "started")
+	script := fmt.Sprintf("#!/bin/sh\necho $1 >> %s\nexec %s \"$@\"\n", started, os.Args[0])
+	if err := os.WriteFile(other, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c := Default()
+	c.Seed, c.Length, c.TTL, c.Fewest, c.Beside = 1, time.Second, time.Second, 1, other
+	c.Workers, c.Clients, c.Keys = 4, 1, 1
+	c.Kinds, c.Nemeses = []plan.Kind{plan.Exclusive}, []plan.Nemesis{}
+	prove(t, c)
+	if text, err := os.ReadFile(started); err != nil || string(text) != "work\nwork\n" {
+		t.Errorf("the other program was started with %q, %v; want two of four workers", text, err)
 	}
 }
 

@@ -32,6 +32,7 @@ import (
 // input, in a line of JSON. The second line lets the worker begin, further lines set its
 // clock, and the end of the input tells the worker to end.
 type Job struct {
+	Protocol     int // of the parent
 	Worker, Life int
 	Clients      int    // goroutines
 	Store        string // URL
@@ -42,6 +43,13 @@ type Job struct {
 	Effects      string // folder
 	Workload     plan.Workload
 }
+
+// Argument is the argument of holdfast-verify that makes it a worker.
+const Argument = "work"
+
+// Protocol is the number of the agreement between the parent and a worker, which may be of
+// another release: what a Job means, and what a worker writes into its history.
+const Protocol = 1
 
 const (
 	// lastWait bounds the waits that continue after the end of the run, besides some TTLs:
@@ -97,6 +105,9 @@ func Run(ctx context.Context, in io.Reader, out io.Writer) (err error) {
 	}
 	if err != nil {
 		return fmt.Errorf("a worker reads its job from the run that starts it: %w", err)
+	}
+	if w.Protocol != Protocol {
+		return fmt.Errorf("the run speaks protocol %d with its workers, and this worker %d: take a run and a worker of closer releases", w.Protocol, Protocol)
 	}
 	if w.history, err = history.Create(w.History, w.Worker, w.Life); err != nil {
 		return err

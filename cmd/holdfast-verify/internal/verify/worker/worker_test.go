@@ -3,8 +3,10 @@ package worker
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -30,6 +32,23 @@ func told(t *testing.T, path string) (all []history.Event) {
 		all = append(all, e)
 	}
 	return all
+}
+
+// A worker of a release that the run does not know refuses before it does anything.
+func TestProtocol(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "history")
+	in, err := json.Marshal(Job{Protocol: Protocol + 1, History: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	err = Run(t.Context(), strings.NewReader(string(in)+"\n"), &out)
+	if err == nil || !strings.Contains(err.Error(), "closer releases") || out.Len() > 0 {
+		t.Errorf("the worker says %q, %v", out.String(), err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the history: %v, want none", err)
+	}
 }
 
 // A register that does not work is told of, once, and nothing is built on what was
@@ -97,7 +116,7 @@ func TestLeftGoroutine(t *testing.T) {
 			ready, out := io.Pipe()
 			ended := make(chan error, 1)
 			job := Job{
-				Worker: 1, Life: 1, Clients: 2, Store: "leaky:", History: path, Registers: register.Place{Kind: register.Files, At: t.TempDir()},
+				Protocol: Protocol, Worker: 1, Life: 1, Clients: 2, Store: "leaky:", History: path, Registers: register.Place{Kind: register.Files, At: t.TempDir()},
 				Effects:  t.TempDir(),
 				Workload: plan.Workload{Kinds: []plan.Kind{plan.Exclusive}, Keys: 2, TTL: time.Second},
 			}
