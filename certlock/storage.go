@@ -145,7 +145,7 @@ func (s *Storage) add(name string, lock *holdfast.Lock) {
 func (s *Storage) renewing(ctx context.Context, name string) (*holding, *holdfast.Lock, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h, err := s.find(ctx, name)
+	h, err := s.findLocked(ctx, name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -153,8 +153,8 @@ func (s *Storage) renewing(ctx context.Context, name string) (*holding, *holdfas
 	return h, h.lock, nil
 }
 
-// find returns the holding of the caller. Call it with mu held.
-func (s *Storage) find(ctx context.Context, name string) (*holding, error) {
+// findLocked returns the holding of the caller.
+func (s *Storage) findLocked(ctx context.Context, name string) (*holding, error) {
 	attempts, _ := ctx.Value(certmagic.AttemptsCtxKey).(*int)
 	var fresh []*holding
 	for _, h := range s.held[name] {

@@ -107,7 +107,7 @@ func (p *Process) mayFail() bool {
 func (w *World) step() (calm bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.use()
+	w.useLocked()
 	w.count.steps++
 	return w.calmed || w.seed == 0
 }

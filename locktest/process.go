@@ -78,12 +78,12 @@ func (p *Process) open(opts *holdfast.Options) *holdfast.Locker {
 		p.w.disturb(part, ttl)
 	}
 	p.parts = append(p.parts, part)
-	p.apply()
+	p.applyLocked()
 	return part.Locker
 }
 
-// apply brings the parts into the state of the process. Call it with mu held.
-func (p *Process) apply() {
+// applyLocked brings the parts into the state of the process.
+func (p *Process) applyLocked() {
 	way := sim.Way(0)
 	if p.cut != 0 {
 		way = sim.Both
@@ -145,7 +145,7 @@ func (p *Process) set(causes *cause, by cause, on bool, begins, ends string) {
 	case before != 0 && *causes == 0:
 		p.note("%s", ends)
 	}
-	p.apply()
+	p.applyLocked()
 }
 
 // Step marks a point in the code at which the process may be paused. Call Step in the

@@ -104,7 +104,7 @@ func (w *World) Process(name string) *Process {
 			return p
 		}
 	}
-	w.use()
+	w.useLocked()
 	p := &Process{w: w, name: name}
 	w.processes = append(w.processes, p)
 	return p
@@ -114,7 +114,7 @@ func (w *World) Process(name string) *Process {
 func (w *World) part(name string, opts *holdfast.Options) *sim.Process {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.use()
+	w.useLocked()
 	return w.sim.Process(name, opts)
 }
 
@@ -175,8 +175,8 @@ func (w *World) HoldElsewhere(key string, opts ...holdfast.LockOption) (release 
 	return release
 }
 
-// use stops a test that uses a world of a test that has ended. Call it with mu held.
-func (w *World) use() {
+// useLocked stops a test that uses a world of a test that has ended.
+func (w *World) useLocked() {
 	if w.ended {
 		panic("locktest: the world of " + w.tb.Name() + " has ended: make one in each test")
 	}

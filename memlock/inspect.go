@@ -17,7 +17,7 @@ func (s *Store) Holders(_ context.Context, key string) ([]driver.Holder, error) 
 		return nil, errClosed
 	}
 	if sh := sp.shelves[key]; sh != nil {
-		return sh.Holders(sp.moment().Now), nil
+		return sh.Holders(sp.momentLocked().Now), nil
 	}
 	return nil, nil
 }
@@ -45,7 +45,7 @@ func (s *Store) keys(prefix string) (keys []string, err error) {
 	if s.closed {
 		return nil, errClosed
 	}
-	now := sp.moment().Now
+	now := sp.momentLocked().Now
 	for key, sh := range sp.shelves {
 		if strings.HasPrefix(key, prefix) && sh.Live(now) {
 			keys = append(keys, key)
@@ -62,7 +62,7 @@ func (s *Store) Break(_ context.Context, key, id string) error {
 		sp.mu.Unlock()
 		return errClosed
 	}
-	m := sp.moment()
+	m := sp.momentLocked()
 	sh := sp.take(m, key)
 	broken, err := sh.Break(m, id)
 	calls := sp.put(sh, err == nil, nil)

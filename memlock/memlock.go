@@ -80,7 +80,7 @@ func (s *Store) Acquire(_ context.Context, a driver.Ask) (driver.Grant, error) {
 		sp.mu.Unlock()
 		return driver.Grant{}, errClosed
 	}
-	m := sp.moment()
+	m := sp.momentLocked()
 	sh := sp.take(m, a.Key)
 	g, err := sh.Acquire(m, a, s.session)
 	calls := sp.put(sh, false, nil)
@@ -115,7 +115,7 @@ func (s *Store) each(n int, do func(m book.Moment, i int) (sh *shelf, room bool,
 		sp.mu.Unlock()
 		return slices.Repeat([]error{errClosed}, n)
 	}
-	m := sp.moment()
+	m := sp.momentLocked()
 	var calls []call
 	for i := range n {
 		sh, room, err := do(m, i)

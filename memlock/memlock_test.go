@@ -176,7 +176,7 @@ func TestSweepKeepsWhatMatters(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.space.sweep(t.space.moment().Now)
+		t.space.sweep(t.space.momentLocked().Now)
 		t.refused(late)
 		if t.space.shelves["watched"] == nil {
 			t.Error("a watched key was swept")
@@ -184,7 +184,7 @@ func TestSweepKeepsWhatMatters(t *testing.T) {
 		stop()
 		stop()
 		time.Sleep(10 * time.Second)
-		t.space.sweep(t.space.moment().Now)
+		t.space.sweep(t.space.momentLocked().Now)
 		t.empty()
 	})
 }

@@ -46,8 +46,8 @@ func newSpace(name string) *space {
 	}
 }
 
-// moment is the time. Call it with mu held, so that no call is earlier than the last.
-func (sp *space) moment() book.Moment {
+// momentLocked is the time. The mutex sees to it that no call is earlier than the last.
+func (sp *space) momentLocked() book.Moment {
 	now := time.Since(sp.base)
 	return book.Moment{Now: now, Wall: sp.wall + now.Microseconds()}
 }

@@ -36,7 +36,7 @@ func (s *Store) Watch(_ context.Context, c driver.Claim, wake func(driver.Grant)
 		return nil, errClosed
 	}
 	w := &watch{store: s, id: c.ID, wake: wake}
-	sh := sp.take(sp.moment(), c.Key)
+	sh := sp.take(sp.momentLocked(), c.Key)
 	sh.watches = append(sh.watches, w)
 	return func() { sp.unwatch(c.Key, w) }, nil
 }

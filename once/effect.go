@@ -136,7 +136,7 @@ func (e *Effect) Token() uint64 { return e.token }
 func (e *Effect) Finish(ctx context.Context, result []byte) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	err := e.settle(result)
+	err := e.settleLocked(result)
 	switch {
 	case errors.Is(err, ErrTooLarge):
 		return e.failed("finish", e.unrecorded(err))
@@ -154,9 +154,9 @@ func (e *Effect) Finish(ctx context.Context, result []byte) error {
 	return nil
 }
 
-// settle checks that the effect can be finished, and marks it as settled before the
-// records are called. Call it with mu held.
-func (e *Effect) settle(result []byte) error {
+// settleLocked checks that the effect can be finished, and marks it as settled before the
+// records are called.
+func (e *Effect) settleLocked(result []byte) error {
 	switch {
 	case e.lock == nil || e.closed:
 		return errNotOwned

@@ -28,7 +28,7 @@ var _ Records = (*Memory)(nil)
 func (m *Memory) Load(_ context.Context, key string) (Record, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.load(key, time.Now()).copy(), nil
+	return m.loadLocked(key, time.Now()).copy(), nil
 }
 
 // Begin implements [Records].
@@ -36,9 +36,9 @@ func (m *Memory) Begin(_ context.Context, key string, token uint64, fingerprint 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
-	r, changed, err := m.load(key, now).AfterBegin(key, token, fingerprint)
+	r, changed, err := m.loadLocked(key, now).AfterBegin(key, token, fingerprint)
 	if changed {
-		m.sweep(now)
+		m.sweepLocked(now)
 		m.records[key] = kept{r, now.Add(keep)}
 	}
 	return r.copy(), err
@@ -49,7 +49,7 @@ func (m *Memory) Finish(_ context.Context, key string, token uint64, result []by
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
-	r, changed, err := m.load(key, now).AfterFinish(key, token, bytes.Clone(result))
+	r, changed, err := m.loadLocked(key, now).AfterFinish(key, token, bytes.Clone(result))
 	if changed {
 		m.records[key] = kept{r, now.Add(keep)}
 	}
@@ -60,15 +60,15 @@ func (m *Memory) Finish(_ context.Context, key string, token uint64, result []by
 func (m *Memory) Forget(_ context.Context, key string, token uint64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r, changed, err := m.load(key, time.Now()).AfterForget(key, token)
+	r, changed, err := m.loadLocked(key, time.Now()).AfterForget(key, token)
 	if changed {
 		m.records[key] = kept{r, m.records[key].until}
 	}
 	return err
 }
 
-// load returns a record that has not expired. Call it with mu held.
-func (m *Memory) load(key string, now time.Time) Record {
+// loadLocked returns a record that has not expired.
+func (m *Memory) loadLocked(key string, now time.Time) Record {
 	k, ok := m.records[key]
 	if !ok || !now.Before(k.until) {
 		return Record{}
@@ -76,9 +76,9 @@ func (m *Memory) load(key string, now time.Time) Record {
 	return k.Record
 }
 
-// sweep removes the expired records, once there are twice as many records as the last
-// sweep left. Call it with mu held.
-func (m *Memory) sweep(now time.Time) {
+// sweepLocked removes the expired records, once there are twice as many records as the last
+// sweep left.
+func (m *Memory) sweepLocked(now time.Time) {
 	const few = 64
 	if len(m.records) < m.sweepAt {
 		return

@@ -68,7 +68,7 @@ func (s *SQL) finishIn(e *Effect, result []byte, finish func() error) error {
 	if e.records != Records(s) {
 		return e.failed("finish", errRecords)
 	}
-	if err := e.settle(result); err != nil {
+	if err := e.settleLocked(result); err != nil {
 		return e.failed("finish", err)
 	}
 	if err := finish(); err != nil {

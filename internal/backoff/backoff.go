@@ -53,7 +53,7 @@ func (k *Keys) Released(key string) {
 		k.byKey = make(map[string]state)
 	}
 	k.byKey[key] = s
-	k.tidy(now)
+	k.tidyLocked(now)
 }
 
 // Resting reports whether the process has to leave the key to other processes for now.
@@ -76,8 +76,8 @@ const (
 	old     = time.Minute
 )
 
-// tidy removes keys that the process has not come back to. Call tidy with mu held.
-func (k *Keys) tidy(now time.Time) {
+// tidyLocked removes keys that the process has not come back to.
+func (k *Keys) tidyLocked(now time.Time) {
 	if len(k.byKey) <= max(k.sweep, fewKeys) {
 		return
 	}

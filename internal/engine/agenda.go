@@ -135,7 +135,7 @@ func (w *work) visit(l *lease, now time.Duration, closed bool) bool {
 		w.dropped = append(w.dropped, l)
 		return false
 	}
-	if why := h.over(now); why != nil {
+	if why := h.overLocked(now); why != nil {
 		w.lost = append(w.lost, lost{h, why})
 		return false
 	}

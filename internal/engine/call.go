@@ -113,21 +113,21 @@ func (c *call) enter() error {
 	c.turn = t.turn(c.Key)
 	switch c.turn.enter(c.Terms, c.instant()) {
 	case refuse:
-		return c.Words.Held(c.blocked(c.turn))
+		return c.Words.Held(c.refusalLocked(c.turn))
 	case contend:
 		c.contender = true
 		c.lease = t.lease(c.turn, c.Terms, c.Owner)
 	case beside:
 		c.lease = t.lease(c.turn, c.Terms, c.Owner)
 	case stand:
-		c.queue()
+		c.queueLocked()
 	}
 	c.busy.Add(1)
 	return nil
 }
 
-// queue puts the call at the end of the queue. It runs with the mutex locked.
-func (c *call) queue() {
+// queueLocked puts the call at the end of the queue.
+func (c *call) queueLocked() {
 	c.waiter = c.newWaiter(&c.Request)
 	c.turn.queue.push(c.waiter)
 }
@@ -175,7 +175,7 @@ func (c *call) rejoin() error {
 		return ErrClosed
 	}
 	c.turn = t.turn(c.Key)
-	c.queue()
+	c.queueLocked()
 	t.pump(c.turn)
 	return nil
 }
@@ -209,7 +209,7 @@ func (c *call) await(w *waiter) error {
 		<-w.ready
 		return nil
 	}
-	held, failure := c.blocked(c.turn), c.turn.failure
+	held, failure := c.refusalLocked(c.turn), c.turn.failure
 	unknown := failure != nil && len(c.turn.leases) == 0 && !c.turn.refused() // who holds the key
 	c.turn.queue.remove(w)
 	t.tidy(c.turn)
@@ -231,7 +231,7 @@ func (c *call) reportStuck() {
 		return
 	}
 	c.lock()
-	held := c.blocked(c.turn)
+	held := c.refusalLocked(c.turn)
 	c.unlock()
 	c.Hooks.Stuck(c.event(), *held)
 }
@@ -279,7 +279,7 @@ func (c *call) endTry(g driver.Grant, err error) error {
 	c.discard(t)
 	c.turn.end(c.Terms)
 	c.lease = nil
-	c.queue()
+	c.queueLocked()
 	t.pump(c.turn)
 	return nil
 }

@@ -88,5 +88,5 @@ func (c *core) newWaiter(r *Request) *waiter {
 	return w
 }
 
-// blocked explains a refusal that needed no store. It runs with the mutex locked.
-func (c *core) blocked(t *turn) *Refusal { return t.blocked(c.Owner, c.now(), time.Now()) }
+// refusalLocked explains a refusal that needed no store.
+func (c *core) refusalLocked(t *turn) *Refusal { return t.blocked(c.Owner, c.now(), time.Now()) }

@@ -97,7 +97,7 @@ func (h *Hold) check() {
 		return
 	}
 	h.core.lock()
-	why := h.over(now)
+	why := h.overLocked(now)
 	h.core.unlock()
 	if why != nil {
 		h.lose(why)
@@ -127,9 +127,8 @@ func (h *Hold) ends() time.Duration {
 	return limit
 }
 
-// over says why the time of the hold is over; nil if it is not over. Call over with the
-// mutex locked.
-func (h *Hold) over(now time.Duration) *Loss {
+// overLocked says why the time of the hold is over; nil if it is not over.
+func (h *Hold) overLocked(now time.Duration) *Loss {
 	left, ok := h.lease.remaining(now)
 	switch {
 	case h.until > 0 && now >= h.until:
@@ -215,7 +214,7 @@ func (h *Hold) finish(e *ending) bool {
 	first := h.end.Load() == nil
 	var contexts bonds
 	if first {
-		contexts = h.close(e)
+		contexts = h.closeLocked(e)
 		t.agenda.remove(h.lease)
 	}
 	h.core.unlock()
@@ -223,9 +222,9 @@ func (h *Hold) finish(e *ending) bool {
 	return first
 }
 
-// close ends a hold that has not ended. Call close with the mutex locked, and end the
-// contexts that it returns without the mutex.
-func (h *Hold) close(e *ending) bonds {
+// closeLocked ends a hold that has not ended. End the contexts that it returns without the
+// mutex.
+func (h *Hold) closeLocked(e *ending) bonds {
 	h.end.Store(e)
 	if h.done != nil {
 		close(h.done)

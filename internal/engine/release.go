@@ -34,11 +34,11 @@ func (h *Hold) Unlock() error {
 	c.busy.Add(1)
 	defer c.busy.Done()
 	at := c.clock.At(now)
-	if why := h.over(at); why != nil || h.end.Load() != nil {
+	if why := h.overLocked(at); why != nil || h.end.Load() != nil {
 		c.unlock()
 		return h.unlockLost(why)
 	}
-	contexts := h.close(released)
+	contexts := h.closeLocked(released)
 	if contexts.last != nil { // end them before anyone else gets the key
 		c.unlock()
 		contexts.end()

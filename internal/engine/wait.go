@@ -148,7 +148,7 @@ func (c *call) noteRefusal(g driver.Grant, sent time.Duration) {
 	c.lock()
 	defer c.unlock()
 	if c.turn.shuts(c.Terms) && c.refusal.Err == nil {
-		c.refusal = c.blocked(c.turn)
+		c.refusal = c.refusalLocked(c.turn)
 	}
 	c.turn.refuses(c.refusal)
 	c.lease.span = c.span()
