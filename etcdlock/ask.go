@@ -30,18 +30,18 @@ func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error)
 	}
 	ctx, cancel := limited(ctx)
 	defer cancel()
-	defer s.attend(a.Key)()
-	s.listen(ctx)
+	defer s.beginRead(a.Key)()
+	s.awaitNotices(ctx)
 	call := ask{Ask: a, Store: s, began: s.now()}
-	g, err := call.ask(ctx)
+	g, err := call.try(ctx)
 	if errors.Is(err, rpctypes.ErrLeaseNotFound) && call.recheck(ctx) {
 		call.began = s.now()
-		g, err = call.ask(ctx)
+		g, err = call.try(ctx)
 	}
 	return g, err
 }
 
-// recheck lets the keepers check the leases of the request, after etcd has reported
+// recheck lets the renewers check the leases of the request, after etcd has reported
 // that a lease is gone. It reports whether the check was done.
 func (a *ask) recheck(ctx context.Context) bool {
 	for _, l := range []*lease{a.lease, a.waiting} {
@@ -63,7 +63,7 @@ func (a *ask) recheck(ctx context.Context) bool {
 	return true
 }
 
-func (a *ask) ask(ctx context.Context) (g driver.Grant, err error) {
+func (a *ask) try(ctx context.Context) (g driver.Grant, err error) {
 	if a.lease, err = a.cover(ctx, a.TTL, a.began.Add(a.TTL)); err != nil {
 		return g, err
 	}
@@ -94,18 +94,18 @@ func (a *ask) ask(ctx context.Context) (g driver.Grant, err error) {
 		if errors.Is(err, driver.ErrLost) {
 			return driver.Grant{Left: pause}, nil // until the claim is removed
 		}
-		return a.answer(), err
+		return a.heldGrant(), err
 	}
 	v, mine, err := a.look(ctx, was)
 	if err == nil && !mine {
 		mine, err = a.join(ctx, &v)
 	}
 	if err == nil && mine {
-		err = a.agree(ctx, &v)
+		err = a.shareToken(ctx, &v)
 	}
 	g, moves, err := a.settle(v, mine, err)
-	if g.OK && v.line[v.index(a.ID)].Left {
-		return a.rest(ctx, v.line[v.index(a.ID)], g)
+	if g.OK && v.queue[v.index(a.ID)].Left {
+		return a.leftGrant(ctx, v.queue[v.index(a.ID)], g)
 	}
 	if !moves {
 		return g, err
@@ -113,12 +113,12 @@ func (a *ask) ask(ctx context.Context) (g driver.Grant, err error) {
 	if err := a.extend(ctx, a.Claim, a.began); err != nil {
 		return driver.Grant{}, unsure(err)
 	}
-	return a.answer(), nil
+	return a.heldGrant(), nil
 }
 
-// rest returns the grant of a claim that was left, for its remaining time.
-func (a *ask) rest(ctx context.Context, p place, g driver.Grant) (driver.Grant, error) {
-	left, err := a.left(ctx, line{p})
+// leftGrant returns the grant of a claim that was left, for its remaining time.
+func (a *ask) leftGrant(ctx context.Context, p entry, g driver.Grant) (driver.Grant, error) {
+	left, err := a.left(ctx, queue{p})
 	if err != nil {
 		return driver.Grant{}, err
 	}
@@ -129,8 +129,8 @@ func (a *ask) rest(ctx context.Context, p place, g driver.Grant) (driver.Grant, 
 	return g, nil
 }
 
-// answer returns the grant of a claim that has just been extended.
-func (a *ask) answer() driver.Grant {
+// heldGrant returns the grant of a claim that has just been extended.
+func (a *ask) heldGrant() driver.Grant {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c := a.table[a.ID]
@@ -149,12 +149,12 @@ func (a *ask) settle(v view, mine bool, err error) (g driver.Grant, moves bool, 
 	c := a.entered
 	switch {
 	case a.table[a.ID] != c:
-		a.disown(mine, err)
+		a.leaveToCleaner(mine, err)
 		return g, false, cmp.Or(err, errEnded)
 	case err != nil:
 		if c.state == asking {
 			// A final refusal leaves no request on its way.
-			if c.loose = c.loose || !final(err); !c.loose {
+			if c.late = c.late || !final(err); !c.late {
 				a.drop(c)
 			}
 		}
@@ -162,7 +162,7 @@ func (a *ask) settle(v view, mine bool, err error) (g driver.Grant, moves bool, 
 	case c.state == ending:
 		return driver.Grant{Left: pause}, false, nil
 	case !mine:
-		if !c.loose { // otherwise the reaper handles a late request
+		if !c.late { // otherwise the cleaner handles a late request
 			a.drop(c)
 		}
 		return v.refusal(), false, nil
@@ -174,14 +174,14 @@ func (a *ask) settle(v view, mine bool, err error) (g driver.Grant, moves bool, 
 	c.asked = a.began
 	holds := a.learn(c, v, i)
 	switch {
-	case v.line[i].Left:
+	case v.queue[i].Left:
 		g = c.granted(c.TTL)
 		a.drop(c) // Nobody may renew the claim.
 	case holds && c.lease == a.lease:
 		g = c.granted(a.TTL)
 		a.stand(c, a.began.Add(a.TTL))
 	case !holds:
-		g = v.line[:i].refusal()
+		g = v.queue[:i].refusal()
 		g.Floor = c.token() - 1
 		if c.state == asking || c.ahead.fits(c.Weight, c.Limit) {
 			g.Left = pause // The queue has changed since the read.
@@ -197,26 +197,26 @@ func (a *ask) settle(v view, mine bool, err error) (g driver.Grant, moves bool, 
 // expiry, or the refusal of a concurrent Acquire of the same claim has ended it.
 var errEnded = errors.New("the claim was ended while it was asked for")
 
-// disown handles an Acquire whose claim is no longer in the table, but is in etcd or
+// leaveToCleaner handles an Acquire whose claim is no longer in the table, but is in etcd or
 // may be. Nobody would renew or remove the claim. Call it with mu held.
-func (a *ask) disown(mine bool, err error) {
-	unknown := a.entered.loose || err != nil && !final(err)
+func (a *ask) leaveToCleaner(mine bool, err error) {
+	unknown := a.entered.late || err != nil && !final(err)
 	c := a.table[a.ID]
 	switch {
 	case !mine && !unknown:
 	case c != nil:
-		c.loose = true // The end of c handles this request, too.
+		c.late = true // The end of c handles this request, too.
 	default:
 		c = a.enter(a.Claim, nil)
-		c.state, c.loose = waiting, unknown
-		a.condemn(c)
+		c.state, c.late = waiting, unknown
+		a.addLeftover(c)
 	}
 }
 
 // learn records what etcd says of a claim, and reports whether the claim holds. Call it
 // with mu held.
 func (s *Store) learn(c *claim, v view, i int) (holds bool) {
-	p := &v.line[i]
+	p := &v.queue[i]
 	if c.rev > p.rev || c.seen > v.rev {
 		return c.state == held // The known state is newer.
 	}
@@ -231,25 +231,25 @@ func (s *Store) learn(c *claim, v view, i int) (holds bool) {
 	if c.state == held {
 		return true
 	}
-	c.hang(s.leaseOf(p.lease))
+	c.setLease(s.leaseOf(p.lease))
 	if s.goneSince(c.Key, p.name, v.rev) {
 		c.state, c.ahead = asking, nil
 		return false
 	}
 	c.state = waiting
-	c.ahead, c.joins = s.remaining(c.Key, v.rev, v.line[:i]), v.line[:i].reader() >= 0
-	if i < v.held() || c.turn() {
+	c.ahead, c.joins = s.remaining(c.Key, v.rev, v.queue[:i]), v.queue[:i].reader() >= 0
+	if i < v.held() || c.unblocked() {
 		c.hold()
 	}
 	return c.state == held
 }
 
-// turn reports whether a waiting claim holds, by what is known of the claims ahead. For
+// unblocked reports whether a waiting claim holds, by what is known of the claims ahead. For
 // a reader that queued behind other readers, the claims still ahead are not enough: all
 // these readers must have the same token, and another client may have given it to them
 // before they left.
-func (c *claim) turn() bool {
-	return c.ahead.fits(c.Weight, c.Limit) && c.ahead.discord() < 0 && (!c.Shared() || !c.joins)
+func (c *claim) unblocked() bool {
+	return c.ahead.fits(c.Weight, c.Limit) && c.ahead.mismatch() < 0 && (!c.Shared() || !c.joins)
 }
 
 func (c *claim) hold() { c.state, c.ahead = held, nil }

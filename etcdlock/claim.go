@@ -10,7 +10,7 @@ import (
 
 // A claim is a claim this Store has in etcd, or may have. While other claims keep the
 // shared lease alive, etcd does not end the claim. So every claim has a time, until, by
-// which its owner must renew, or the reaper ends the claim. The fields are guarded by
+// which its owner must renew, or the cleaner ends the claim. The fields are guarded by
 // Store.mu.
 type claim struct {
 	driver.Claim // as last requested
@@ -21,9 +21,9 @@ type claim struct {
 	until        time.Time
 	at           int // in the schedule
 
-	loose  bool // a request to create the claim may still be on its way
-	astray bool // the claim may be under a different lease of this Store
-	doomed bool // the reaper is to remove the claim
+	late   bool // a request to create the claim may still be on its way
+	moving bool // the claim may be under a different lease of this Store
+	listed bool // in Store.leftovers, or taken out to be removed
 
 	// The following fields are for a claim known to be in etcd:
 	rev   int64 // create revision
@@ -32,7 +32,7 @@ type claim struct {
 	phase int64
 	span  int       // tokens: of the grant, or as last requested
 	asked time.Time // when the last answered Acquire was sent
-	ahead line      // claims ahead in the queue, unless known to have left
+	ahead queue     // claims ahead in the queue, unless known to have left
 	joins bool      // readers were ahead, and may have left since
 }
 
@@ -45,7 +45,7 @@ const (
 	ending               // is over, and may still be in etcd
 )
 
-func (c *claim) token() uint64 { return (&place{rev: c.rev, record: record{Phase: c.phase}}).token() }
+func (c *claim) token() uint64 { return (&entry{rev: c.rev, record: record{Phase: c.phase}}).token() }
 
 // granted returns the grant of a holding claim.
 func (c *claim) granted(ttl time.Duration) driver.Grant {
@@ -74,7 +74,7 @@ func (s *Store) enter(dc driver.Claim, l *lease) *claim {
 	c := &claim{Claim: dc, since: time.Now().UnixMicro(), at: -1}
 	s.table[dc.ID] = c
 	s.name(c)
-	c.hang(l)
+	c.setLease(l)
 	return c
 }
 
@@ -100,8 +100,8 @@ func (s *Store) rename(c *claim) {
 	s.name(c)
 }
 
-// hang sets the lease of a claim, nil for none. Call it with Store.mu held.
-func (c *claim) hang(l *lease) {
+// setLease sets the lease of a claim, nil for none. Call it with Store.mu held.
+func (c *claim) setLease(l *lease) {
 	if c.lease != nil {
 		c.lease.claims--
 	}
@@ -133,7 +133,7 @@ func (s *Store) drop(c *claim) {
 	if c.at >= 0 {
 		heap.Remove(&s.schedule, c.at)
 	}
-	c.hang(nil)
+	c.setLease(nil)
 }
 
 func later(a, b time.Time) time.Time {
@@ -147,7 +147,7 @@ func later(a, b time.Time) time.Time {
 // Call it with mu held.
 func (s *Store) end(c *claim) {
 	if c.state == asking {
-		c.loose = true
+		c.late = true
 	}
 	c.state = ending
 	if c.at >= 0 {
@@ -155,12 +155,12 @@ func (s *Store) end(c *claim) {
 	}
 }
 
-// condemn lets the reaper remove a claim from etcd. Call it with mu held.
-func (s *Store) condemn(c *claim) {
+// addLeftover ends a claim and leaves its removal from etcd to the cleaner. Call it with mu held.
+func (s *Store) addLeftover(c *claim) {
 	s.end(c)
-	if s.table[c.ID] == c && !c.doomed {
-		c.doomed = true
-		s.dying = append(s.dying, c)
+	if s.table[c.ID] == c && !c.listed {
+		c.listed = true
+		s.leftovers = append(s.leftovers, c)
 		s.kickReaper()
 	}
 }

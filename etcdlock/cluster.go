@@ -117,7 +117,7 @@ func (s *Store) abandon() {
 		}
 		s.drop(c)
 	}
-	s.dying = nil
+	s.leftovers = nil
 	s.running.Go(func() { s.revokeAll(leases) })
 	s.mu.Unlock()
 	for _, c := range lost {

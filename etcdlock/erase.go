@@ -13,13 +13,13 @@ import (
 	"github.com/holdfast-go/holdfast/internal/newer"
 )
 
-// together is how many claims are erased in one step, each with at most two operations.
-const together = batch / 2
+// eraseBatch is how many claims are erased in one step, each with at most two operations.
+const eraseBatch = batch / 2
 
 // A removal is the end of a claim whose state in etcd is unknown.
 type removal struct {
 	driver.Release                  // with Late, a tomb is written for the id
-	spare          func(place) bool // reports whether the claim stays; nil: never
+	spare          func(entry) bool // reports whether the claim stays; nil: never
 
 	over  bool // the claim is no longer in etcd
 	there bool // the claim was in etcd
@@ -32,7 +32,7 @@ type removal struct {
 // are many when etcd is slow, and a request per claim would make etcd slower.
 func (s *Store) erase(ctx context.Context, all []*removal) {
 	var running sync.WaitGroup
-	for some := range slices.Chunk(all, together) {
+	for some := range slices.Chunk(all, eraseBatch) {
 		running.Go(func() { s.eraseTogether(ctx, some) })
 	}
 	running.Wait()
@@ -92,27 +92,27 @@ func (s *Store) seek(ctx context.Context, some []*removal) error {
 // readAll returns the queues for the keys of open removals.
 func (s *Store) readAll(ctx context.Context, some []*removal) (map[string]view, error) {
 	var keys []string
-	var looks []clientv3.Op
+	var reads []clientv3.Op
 	for _, r := range some {
 		if r.open() && !slices.Contains(keys, r.Key) {
 			keys = append(keys, r.Key)
-			looks = append(looks, clientv3.OpGet(s.names.folder(r.Key), clientv3.WithPrefix()))
+			reads = append(reads, clientv3.OpGet(s.names.folder(r.Key), clientv3.WithPrefix()))
 		}
 	}
 	if len(keys) == 0 {
 		return nil, nil
 	}
-	a, err := s.do(ctx, txn{then: looks})
+	a, err := s.do(ctx, txn{then: reads})
 	if err != nil {
 		return nil, err
 	}
 	views := make(map[string]view, len(keys))
 	for i, key := range keys {
-		l, err := readLine(key, a.kvs(i).Kvs)
+		l, err := readQueue(key, a.kvs(i).Kvs)
 		if errors.As(err, new(*newer.Error)) {
 			err = nil // The claim to remove is of this release.
 		}
-		views[key] = view{line: l, rev: a.Header.Revision}
+		views[key] = view{queue: l, rev: a.Header.Revision}
 		for _, r := range some {
 			if r.Key == key && r.open() {
 				r.err = err
@@ -131,12 +131,12 @@ func (s *Store) removes(ctx context.Context, r *removal, v view) (t txn, err err
 		return t, nil
 	}
 	i := v.index(r.ID)
-	found := i >= 0 && (r.spare == nil || !r.spare(v.line[i]))
+	found := i >= 0 && (r.spare == nil || !r.spare(v.queue[i]))
 	r.there = found || r.tried
 	switch {
 	case found:
-		t.when = []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(v.line[i].name), "=", v.line[i].mod)}
-		t.then = []clientv3.Op{clientv3.OpDelete(v.line[i].name)}
+		t.when = []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(v.queue[i].name), "=", v.queue[i].mod)}
+		t.then = []clientv3.Op{clientv3.OpDelete(v.queue[i].name)}
 	case r.Late: // The claim may just have arrived.
 		t.when = []clientv3.Cmp{v.unchanged(s.names.folder(r.Key))}
 	default:
@@ -144,7 +144,7 @@ func (s *Store) removes(ctx context.Context, r *removal, v view) (t txn, err err
 		return t, nil
 	}
 	if r.Late {
-		tomb, err := s.bury(ctx, r.ID)
+		tomb, err := s.tomb(ctx, r.ID)
 		if err != nil {
 			return t, err
 		}

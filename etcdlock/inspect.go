@@ -16,7 +16,7 @@ func (s *Store) Holders(ctx context.Context, key string) ([]driver.Holder, error
 	if err != nil {
 		return nil, err
 	}
-	l := v.line
+	l := v.queue
 	left, err := s.left(ctx, l)
 	if err != nil {
 		return nil, err
@@ -44,12 +44,12 @@ func (s *Store) read(ctx context.Context, key string) (v view, err error) {
 		return v, err
 	}
 	v.rev = a.Header.Revision
-	v.line, err = readLine(key, a.kvs(0).Kvs)
+	v.queue, err = readQueue(key, a.kvs(0).Kvs)
 	return v, err
 }
 
 // left returns the remaining time of the leases of a queue.
-func (s *Store) left(ctx context.Context, l line) (map[clientv3.LeaseID]time.Duration, error) {
+func (s *Store) left(ctx context.Context, l queue) (map[clientv3.LeaseID]time.Duration, error) {
 	all := make(map[clientv3.LeaseID]time.Duration)
 	for i := range l {
 		id := l[i].lease
@@ -113,7 +113,7 @@ func (s *Store) Break(ctx context.Context, key, id string) error {
 	if err != nil {
 		return err
 	}
-	for _, p := range v.line {
+	for _, p := range v.queue {
 		if driver.PublicID(p.ID) == id {
 			return s.breakClaim(ctx, p)
 		}
@@ -121,18 +121,18 @@ func (s *Store) Break(ctx context.Context, key, id string) error {
 	return driver.ErrLost
 }
 
-func (s *Store) breakClaim(ctx context.Context, p place) error {
-	grave, err := s.grave(ctx)
+func (s *Store) breakClaim(ctx context.Context, p entry) error {
+	tombs, err := s.tombLease(ctx)
 	if err != nil {
 		return err
 	}
-	under := clientv3.WithLease(grave)
+	under := clientv3.WithLease(tombs)
 	a, err := s.do(ctx, txn{
 		when: []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(p.name), "=", p.rev)},
 		then: []clientv3.Op{
 			clientv3.OpDelete(p.name),
 			clientv3.OpPut(s.names.tomb(p.ID), broken, under),
-			clientv3.OpPut(s.names.post(p.Client)+driver.PublicID(p.ID), "", under),
+			clientv3.OpPut(s.names.notices(p.Client)+driver.PublicID(p.ID), "", under),
 		},
 	})
 	if err != nil {

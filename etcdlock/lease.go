@@ -23,22 +23,22 @@ type lease struct {
 	id     clientv3.LeaseID // 0 before etcd has granted the lease
 	class  int64            // requested seconds
 	ttl    time.Duration    // granted by etcd
-	heard  time.Time        // when the latest answered beat was sent
+	heard  time.Time        // when the latest answered keep-alive was sent
 	used   time.Time        // when a claim last requested the lease
 	claims int              // number of claims under the lease
-	err    error            // of the last attempt at a beat or a grant
+	err    error            // of the last attempt to grant the lease or to keep it alive
 	over   bool             // no longer kept alive
-	round  chan struct{}    // closed after the next beat, or when over
-	kick   chan struct{}    // requests a beat now
-	stream beats            // used by the keeper only
+	round  chan struct{}    // closed after the next keep-alive, or when over
+	kick   chan struct{}    // requests a keep-alive now
+	stream keepAliveStream  // used by the renewer only
 }
 
 const (
 	// idle is how long a lease without claims is kept for the next claim.
 	idle = 30 * time.Second
 
-	// beatLimit bounds a single attempt to keep a lease alive.
-	beatLimit = 500 * time.Millisecond
+	// keepAliveLimit bounds a single attempt to keep a lease alive.
+	keepAliveLimit = 500 * time.Millisecond
 )
 
 // margin returns the least time by which a lease is longer than claims of this TTL.
@@ -62,7 +62,7 @@ func (l *lease) end() time.Time { return l.heard.Add(l.ttl) }
 // held.
 func (l *lease) lasts(now time.Time) bool { return l != nil && !l.over && l.end().After(now) }
 
-// pause returns the time between two beats.
+// pause returns the time between two keep-alives.
 func (l *lease) pause() time.Duration { return margin(l.ttl*5/6) / 2 }
 
 // cover returns the lease for claims of a TTL, once the lease is certain to live until
@@ -78,7 +78,7 @@ func (s *Store) cover(ctx context.Context, ttl time.Duration, until time.Time) (
 		if l == nil {
 			l = &lease{class: class(ttl), round: make(chan struct{}), kick: make(chan struct{}, 1)}
 			s.leases[l.class] = l
-			s.running.Go(func() { s.keep(l) })
+			s.running.Go(func() { s.runRenewer(l) })
 		}
 		l.used = s.now()
 		if !l.end().Before(until) {
@@ -131,10 +131,10 @@ func (s *Store) grant(ctx context.Context, l *lease) error {
 	})
 }
 
-// keep requests a lease, and keeps the lease alive until it is lost or no longer
-// needed. If the first caller has given up, keep continues the request for the next
+// runRenewer requests a lease, and keeps the lease alive until it is lost or no longer
+// needed. If the first caller has given up, the renewer continues the request for the next
 // caller.
-func (s *Store) keep(l *lease) {
+func (s *Store) runRenewer(l *lease) {
 	ctx, cancel := context.WithTimeout(s.ctx, callLimit)
 	err := s.grant(ctx, l)
 	cancel()
@@ -143,7 +143,7 @@ func (s *Store) keep(l *lease) {
 		l.err = err
 		s.discard(l)
 	} else {
-		l.turn()
+		l.endRound()
 	}
 	s.mu.Unlock()
 	if err != nil {
@@ -159,10 +159,10 @@ func (s *Store) keep(l *lease) {
 		case <-s.ctx.Done():
 			return
 		}
-		if s.dismiss(l) {
+		if s.endIfIdle(l) {
 			return
 		}
-		switch err := s.beat(l); {
+		switch err := s.keepAlive(l); {
 		case errors.Is(err, rpctypes.ErrLeaseNotFound), !l.end().After(s.now()):
 			s.lose(l, err)
 			return
@@ -174,17 +174,17 @@ func (s *Store) keep(l *lease) {
 	}
 }
 
-// beat keeps a lease alive for its TTL from now.
-func (s *Store) beat(l *lease) error {
+// keepAlive keeps a lease alive for its TTL from now.
+func (s *Store) keepAlive(l *lease) error {
 	sent := s.now()
-	r, err := l.stream.beat(s.ctx, s.beats, l.id)
+	r, err := l.stream.send(s.ctx, s.leaseClient, l.id)
 	err = cmp.Or(s.recognize(r.GetHeader()), err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if l.err = err; err == nil {
 		l.heard, l.ttl = sent, time.Duration(r.TTL)*time.Second
 	}
-	l.turn()
+	l.endRound()
 	return err
 }
 
@@ -195,14 +195,14 @@ func (s *Store) discard(l *lease) {
 	close(l.round)
 }
 
-// turn begins the next round. Call it with Store.mu held.
-func (l *lease) turn() {
+// endRound ends a round and begins the next. Call it with Store.mu held.
+func (l *lease) endRound() {
 	close(l.round)
 	l.round = make(chan struct{})
 }
 
-// dismiss gives up a lease that no claim has needed for a while.
-func (s *Store) dismiss(l *lease) bool {
+// endIfIdle gives up a lease that no claim has needed for a while.
+func (s *Store) endIfIdle(l *lease) bool {
 	s.mu.Lock()
 	if l.claims > 0 || s.now().Sub(l.used) < idle {
 		s.mu.Unlock()
@@ -226,7 +226,7 @@ func (s *Store) revoke(id clientv3.LeaseID) error {
 var errLate = errors.New("it was not kept alive in time")
 
 // lose ends the claims of a lost lease. etcd has ended the lease, or may have ended it by
-// now, because no beat was answered for so long.
+// now, because no keep-alive was answered for so long.
 func (s *Store) lose(l *lease, err error) {
 	why := fmt.Errorf("%w: the lease in etcd has ended: %w", driver.ErrLost, cmp.Or(err, errLate))
 	s.mu.Lock()
@@ -238,11 +238,11 @@ func (s *Store) lose(l *lease, err error) {
 				lost = append(lost, c.Claim)
 			}
 			switch {
-			case c.astray:
-				c.hang(nil)
-				s.condemn(c)
+			case c.moving:
+				c.setLease(nil)
+				s.addLeftover(c)
 			case c.state == asking: // A request on its way may put the claim under a different lease.
-				c.hang(nil)
+				c.setLease(nil)
 			default:
 				s.drop(c)
 			}
@@ -254,23 +254,23 @@ func (s *Store) lose(l *lease, err error) {
 	}
 }
 
-// beats is the stream that keeps a single lease alive. After a failure, the stream is
+// A keepAliveStream keeps a single lease alive. After a failure, the stream is
 // reopened at the next member.
-type beats struct {
+type keepAliveStream struct {
 	etcdserverpb.Lease_LeaseKeepAliveClient
 	cancel context.CancelFunc
 }
 
-// errSlow is the error of a beat without an answer in time.
-var errSlow = fmt.Errorf("etcd has not answered within %v", beatLimit)
+// errSlow is the error of a keep-alive without an answer in time.
+var errSlow = fmt.Errorf("etcd has not answered within %v", keepAliveLimit)
 
-// beat sends a beat and returns the answer of etcd. If the lease is gone, the error is
+// send sends a keep-alive and returns the answer of etcd. If the lease is gone, the error is
 // ErrLeaseNotFound.
-func (b *beats) beat(ctx context.Context, at etcdserverpb.LeaseClient, id clientv3.LeaseID) (r *etcdserverpb.LeaseKeepAliveResponse, err error) {
+func (b *keepAliveStream) send(ctx context.Context, at etcdserverpb.LeaseClient, id clientv3.LeaseID) (r *etcdserverpb.LeaseKeepAliveResponse, err error) {
 	if b.cancel == nil {
 		ctx, b.cancel = context.WithCancel(clientv3.WithRequireLeader(ctx))
 	}
-	late := time.AfterFunc(beatLimit, b.cancel)
+	late := time.AfterFunc(keepAliveLimit, b.cancel)
 	if b.Lease_LeaseKeepAliveClient == nil {
 		b.Lease_LeaseKeepAliveClient, err = at.LeaseKeepAlive(ctx)
 	}
@@ -292,7 +292,7 @@ func (b *beats) beat(ctx context.Context, at etcdserverpb.LeaseClient, id client
 	return nil, rpctypes.Error(err)
 }
 
-func (b *beats) stop() {
+func (b *keepAliveStream) stop() {
 	if b.cancel != nil {
 		b.cancel()
 		b.cancel, b.Lease_LeaseKeepAliveClient = nil, nil

@@ -12,9 +12,9 @@ import (
 
 // A view is the state of a key in etcd, for a request.
 type view struct {
-	line
-	rev    int64 // of the whole etcd, when read
-	buried bool  // the id of the claim has a tomb
+	queue
+	rev     int64 // of the whole etcd, when read
+	hasTomb bool  // the id of the claim has a tomb
 }
 
 // unchanged is the condition that no claim has arrived since.
@@ -26,7 +26,7 @@ func (v view) unchanged(folder string) clientv3.Cmp {
 // reports whether the claim is in the queue.
 func (a *ask) look(ctx context.Context, was state) (v view, mine bool, err error) {
 	folder := a.names.folder(a.Key)
-	look := a.looks()
+	look := a.reads()
 	if was == waiting {
 		r, err := a.do(ctx, txn{then: look})
 		if err == nil {
@@ -35,31 +35,31 @@ func (a *ask) look(ctx context.Context, was state) (v view, mine bool, err error
 		return v, err == nil && v.index(a.ID) >= 0, err
 	}
 	r, err := a.do(ctx, txn{
-		when: []clientv3.Cmp{a.unburied(), view{}.unchanged(folder)},
+		when: []clientv3.Cmp{a.noTomb(), view{}.unchanged(folder)},
 		then: []clientv3.Op{a.put(a.lease, 0)},
 		els:  look,
 	})
 	if r.again {
-		a.blur()
+		a.noteLate()
 	}
 	if err != nil {
 		return v, false, err
 	}
 	if r.Succeeded {
 		v.rev = r.Header.Revision
-		v.line = line{a.place(v.rev, a.lease)}
+		v.queue = queue{a.entryAt(v.rev, a.lease)}
 		return v, true, nil
 	}
 	v, err = a.view(r)
 	return v, err == nil && v.index(a.ID) >= 0, err
 }
 
-// unburied is the condition that the id of the claim has no tomb.
-func (a *ask) unburied() clientv3.Cmp {
+// noTomb is the condition that the id of the claim has no tomb.
+func (a *ask) noTomb() clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(a.names.tomb(a.ID)), "=", 0)
 }
 
-func (a *ask) looks() []clientv3.Op {
+func (a *ask) reads() []clientv3.Op {
 	return []clientv3.Op{
 		clientv3.OpGet(a.names.folder(a.Key), clientv3.WithPrefix()),
 		clientv3.OpGet(a.names.tomb(a.ID), clientv3.WithKeysOnly()),
@@ -68,30 +68,30 @@ func (a *ask) looks() []clientv3.Op {
 
 func (a *ask) view(r answer) (v view, err error) {
 	v.rev = r.Header.Revision
-	v.buried = len(r.kvs(1).Kvs) > 0
-	v.line, err = readLine(a.Key, r.kvs(0).Kvs)
+	v.hasTomb = len(r.kvs(1).Kvs) > 0
+	v.queue, err = readQueue(a.Key, r.kvs(0).Kvs)
 	return v, err
 }
 
 // put returns the operation that creates the claim.
 func (a *ask) put(l *lease, phase int64) clientv3.Op {
-	p := a.place(0, l)
+	p := a.entryAt(0, l)
 	p.Phase = phase
 	return clientv3.OpPut(p.name, p.String(), clientv3.WithLease(l.id))
 }
 
-// place returns the claim as stored in etcd after its creation.
-func (a *ask) place(rev int64, l *lease) place {
+// entryAt returns the claim as stored in etcd after its creation.
+func (a *ask) entryAt(rev int64, l *lease) entry {
 	c := claim{Claim: a.Claim, since: time.Now().UnixMicro(), span: span(a.Ask)}
-	return place{record: a.record(&c), name: a.name, rev: rev, mod: rev, lease: l.id}
+	return entry{record: a.record(&c), name: a.name, rev: rev, mod: rev, lease: l.id}
 }
 
-// blur records that a request to create the claim may still be on its way. The release
-// or the reaper must then write a tomb for the id.
-func (a *ask) blur() {
+// noteLate records that a request to create the claim may still be on its way. The release
+// or the cleaner must then write a tomb for the id.
+func (a *ask) noteLate() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.entered.loose = true
+	a.entered.late = true
 }
 
 // join creates the claim if it then holds, or if it is to wait in the queue.
@@ -99,15 +99,15 @@ func (a *ask) blur() {
 // arrived since the read, and join retries. The loop ends, because the other claims
 // are in the queue by then.
 func (a *ask) join(ctx context.Context, v *view) (mine bool, err error) {
-	for !v.buried && v.index(a.ID) < 0 {
-		a.avoid(v.line)
-		fits := v.fits(a.Weight, a.Limit) && v.discord() < 0
+	for !v.hasTomb && v.index(a.ID) < 0 {
+		a.avoid(v.queue)
+		fits := v.fits(a.Weight, a.Limit) && v.mismatch() < 0
 		if !fits && !a.Wait {
 			return false, nil
 		}
 		t := txn{
-			when: []clientv3.Cmp{a.unburied(), clientv3.Compare(clientv3.CreateRevision(a.name), "=", 0)},
-			els:  a.looks(),
+			when: []clientv3.Cmp{a.noTomb(), clientv3.Compare(clientv3.CreateRevision(a.name), "=", 0)},
+			els:  a.reads(),
 		}
 		l := a.lease
 		if !fits {
@@ -120,16 +120,16 @@ func (a *ask) join(ctx context.Context, v *view) (mine bool, err error) {
 			t.when = append(t.when, v.unchanged(a.names.folder(a.Key)))
 		}
 		var phase int64
-		if last := v.reader(); a.Shared() && last >= 0 && (fits || last == len(v.line)-1) {
+		if last := v.reader(); a.Shared() && last >= 0 && (fits || last == len(v.queue)-1) {
 			// If the last reader has left, the phase may have ended, and a writer may
 			// have held since.
-			phase = v.line[last].phase()
-			t.when = append(t.when, v.line[last].stays())
+			phase = v.queue[last].phase()
+			t.when = append(t.when, v.queue[last].stays())
 		}
-		t.then = append([]clientv3.Op{a.put(l, phase)}, a.looks()...)
+		t.then = append([]clientv3.Op{a.put(l, phase)}, a.reads()...)
 		r, err := a.do(ctx, t)
 		if r.again {
-			a.blur()
+			a.noteLate()
 		}
 		if err != nil {
 			return false, err
@@ -144,22 +144,22 @@ func (a *ask) join(ctx context.Context, v *view) (mine bool, err error) {
 	return v.index(a.ID) >= 0, nil
 }
 
-// agree gives readers with a different token the token of the readers ahead, from the
+// shareToken gives readers with a different token the token of the readers ahead, from the
 // first such reader up to the claim. It does so only if the token alone keeps the claim
-// from holding. agree also rewrites the claims of other clients: the first client to
+// from holding. shareToken also rewrites the claims of other clients: the first client to
 // notice does the work.
-func (a *ask) agree(ctx context.Context, v *view) error {
+func (a *ask) shareToken(ctx context.Context, v *view) error {
 	for {
 		i := v.index(a.ID)
 		if i < v.held() || i >= v.fit() {
 			return nil
 		}
-		first := v.discord()
-		last := v.line[:first].reader()
-		t := txn{when: []clientv3.Cmp{v.line[last].stays()}, els: a.looks()}
-		for _, p := range v.line[first : i+1] {
-			if p.shared() && p.phase() != v.line[last].phase() {
-				p.Phase = v.line[last].phase()
+		first := v.mismatch()
+		last := v.queue[:first].reader()
+		t := txn{when: []clientv3.Cmp{v.queue[last].stays()}, els: a.reads()}
+		for _, p := range v.queue[first : i+1] {
+			if p.shared() && p.phase() != v.queue[last].phase() {
+				p.Phase = v.queue[last].phase()
 				t.when = append(t.when, clientv3.Compare(clientv3.ModRevision(p.name), "=", p.mod))
 				t.then = append(t.then, clientv3.OpPut(p.name, p.String(), clientv3.WithLease(p.lease)))
 			}
@@ -168,7 +168,7 @@ func (a *ask) agree(ctx context.Context, v *view) error {
 			}
 		}
 		puts := len(t.then)
-		t.then = append(t.then, a.looks()...)
+		t.then = append(t.then, a.reads()...)
 		r, err := a.do(ctx, t)
 		if err != nil {
 			return err
@@ -183,8 +183,8 @@ func (a *ask) agree(ctx context.Context, v *view) error {
 }
 
 // avoid gives the claim a new name if the queue already contains its name.
-func (a *ask) avoid(l line) {
-	if !slices.ContainsFunc(l, func(p place) bool { return p.name == a.name }) {
+func (a *ask) avoid(l queue) {
+	if !slices.ContainsFunc(l, func(p entry) bool { return p.name == a.name }) {
 		return
 	}
 	a.mu.Lock()

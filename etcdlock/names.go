@@ -17,8 +17,8 @@ func (n names) folder(key string) string { return n.claims() + url.PathEscape(ke
 // tomb returns the key of the tomb for an id: the tomb keeps the id from coming back.
 func (n names) tomb(id string) string { return n.prefix + "ended/" + url.PathEscape(id) }
 
-// post returns the folder where a client is notified of its broken claims.
-func (n names) post(client string) string { return n.prefix + "told/" + client + "/" }
+// notices returns the folder where a client is notified of its broken claims.
+func (n names) notices(client string) string { return n.prefix + "told/" + client + "/" }
 
 // key returns the locked key of a claim with this name.
 func (n names) key(name string) (key string, ok bool) {

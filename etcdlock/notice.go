@@ -11,9 +11,9 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// mailLimit is how long an Acquire may wait for the mailbox. If the mailbox takes
-// longer, the owner may learn of a break only at its next renewal.
-const mailLimit = 250 * time.Millisecond
+// noticeLimit is how long an Acquire may wait for the watch on the notices. If the watch
+// takes longer to begin, the owner may learn of a break only at its next renewal.
+const noticeLimit = 250 * time.Millisecond
 
 // Notify implements [driver.Notifier]. The store notifies of claims whose lease has
 // ended, and of claims ended by Break.
@@ -21,54 +21,54 @@ func (s *Store) Notify(lost func(key, id string, err error)) (stop func()) {
 	stop = s.losses.Notify(lost)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.mail == nil && !s.closed {
+	if s.notices == nil && !s.closed {
 		ready := make(chan struct{})
-		s.mail = ready
-		s.running.Go(func() { s.collect(ready) })
+		s.notices = ready
+		s.running.Go(func() { s.readNotices(ready) })
 	}
 	return stop
 }
 
-// listen waits until the mailbox is open, if Notify was called.
-func (s *Store) listen(ctx context.Context) {
+// awaitNotices waits until the watch on the notices has begun, if Notify was called.
+func (s *Store) awaitNotices(ctx context.Context) {
 	s.mu.Lock()
-	mail := s.mail
+	ready := s.notices
 	s.mu.Unlock()
-	if mail == nil {
+	if ready == nil {
 		return
 	}
 	select {
-	case <-mail:
+	case <-ready:
 		return
 	default:
 	}
-	ctx, cancel := context.WithTimeout(ctx, mailLimit)
+	ctx, cancel := context.WithTimeout(ctx, noticeLimit)
 	defer cancel()
 	select {
-	case <-mail:
+	case <-ready:
 	case <-ctx.Done():
 	}
 }
 
-// collect handles the notifications in the mailbox, the folder where this Store is
-// notified of its broken claims. A single watch is enough for all claims.
-func (s *Store) collect(ready chan struct{}) {
+// readNotices watches the folder where this Store is notified of its broken claims. A
+// single watch is enough for all claims.
+func (s *Store) readNotices(ready chan struct{}) {
 	open := sync.OnceFunc(func() { close(ready) })
-	s.watch(s.ctx, s.names.post(s.id), nil, func(int64) { open() }, func(events []*clientv3.Event) {
+	s.watch(s.ctx, s.names.notices(s.id), nil, func(int64) { open() }, func(events []*clientv3.Event) {
 		for _, e := range events {
 			if e.Type == clientv3.EventTypePut {
-				s.broken(strings.TrimPrefix(string(e.Kv.Key), s.names.post(s.id)))
+				s.broken(strings.TrimPrefix(string(e.Kv.Key), s.names.notices(s.id)))
 			}
 		}
 	})
 }
 
 // broken ends a claim that an operator has broken.
-func (s *Store) broken(letter string) {
+func (s *Store) broken(publicID string) {
 	s.mu.Lock()
 	var c *claim
 	for id := range s.table {
-		if driver.PublicID(id) == letter {
+		if driver.PublicID(id) == publicID {
 			c = s.table[id]
 		}
 	}
@@ -77,7 +77,7 @@ func (s *Store) broken(letter string) {
 		return
 	}
 	key, id := c.Key, c.ID
-	s.condemn(c)
+	s.addLeftover(c)
 	s.mu.Unlock()
 	s.losses.Tell(key, id, driver.ErrBroken)
 }

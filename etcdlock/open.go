@@ -106,7 +106,7 @@ func parse(u *url.URL) (config clientv3.Config, opts *Options, err error) {
 				Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 				MinConnectTimeout: 3 * time.Second,
 			}),
-			grpc.WithChainUnaryInterceptor(tellAtOnce),
+			grpc.WithChainUnaryInterceptor(failFast),
 		},
 		MaxUnaryRetries: 2,            // one for a new login; the Store does the rest
 		Logger:          zap.NewNop(), // The errors contain everything important.
@@ -129,9 +129,9 @@ func parse(u *url.URL) (config clientv3.Config, opts *Options, err error) {
 	return config, opts, err
 }
 
-// tellAtOnce makes calls fail if there is no connection. By default the client waits
+// failFast makes calls fail if there is no connection. By default the client waits
 // for a connection, and the caller never learns why there is none.
-func tellAtOnce(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func failFast(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	return invoke(ctx, method, req, reply, conn, append(opts, grpc.WaitForReady(false))...)
 }
 

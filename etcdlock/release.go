@@ -27,7 +27,7 @@ func (s *Store) Release(ctx context.Context, rs []driver.Release) []error {
 		return certain(errs)
 	}
 	var all sync.WaitGroup
-	for some := range slices.Chunk(known, together) {
+	for some := range slices.Chunk(known, eraseBatch) {
 		all.Go(func() { s.release(ctx, some, errs) })
 	}
 	all.Go(func() { s.find(ctx, others, errs) })
@@ -57,8 +57,8 @@ func (s *Store) retire(rs []driver.Release) (known, others []release) {
 		}
 		sure := r.ours.state == held || r.ours.state == waiting
 		s.end(r.ours)
-		r.ours.loose = r.ours.loose || r.Late
-		r.name, r.rev, r.Late = r.ours.name, r.ours.rev, r.ours.loose
+		r.ours.late = r.ours.late || r.Late
+		r.name, r.rev, r.Late = r.ours.name, r.ours.rev, r.ours.late
 		if sure {
 			known = append(known, r)
 		} else {
@@ -78,7 +78,7 @@ func (s *Store) release(ctx context.Context, some []release, errs []error) {
 		ops = append(ops, clientv3.OpTxn([]clientv3.Cmp{is}, []clientv3.Op{clientv3.OpDelete(r.name)}, nil))
 		if r.Late && err == nil {
 			var tomb clientv3.Op
-			tomb, err = s.bury(ctx, r.ID)
+			tomb, err = s.tomb(ctx, r.ID)
 			tombs = append(tombs, tomb)
 		}
 	}
@@ -95,7 +95,7 @@ func (s *Store) release(ctx context.Context, some []release, errs []error) {
 	for n, r := range some {
 		if err != nil {
 			errs[r.i] = err
-			s.condemn(r.ours)
+			s.addLeftover(r.ours)
 			continue
 		}
 		if !a.Responses[n].GetResponseTxn().Succeeded && !a.again {
@@ -125,10 +125,10 @@ func (s *Store) found(r release, was *removal) error {
 	case was.err != nil:
 		if r.ours == nil && s.table[r.ID] == nil {
 			r.ours = s.enter(r.Claim, nil)
-			r.ours.loose = true
+			r.ours.late = true
 		}
 		if r.ours != nil {
-			s.condemn(r.ours)
+			s.addLeftover(r.ours)
 		}
 		return was.err
 	case r.ours != nil:

@@ -30,7 +30,7 @@ func (s *Store) Renew(ctx context.Context, rs []driver.Renewal) []error {
 	var stay []int
 	var others sync.WaitGroup
 	for i, r := range rs {
-		switch l := s.place(r.Claim, began); {
+		switch l := s.stays(r.Claim, began); {
 		case r.Fence != 0:
 			errs[i] = errRaise
 		case l == nil || r.Leave:
@@ -46,13 +46,13 @@ func (s *Store) Renew(ctx context.Context, rs []driver.Renewal) []error {
 	return certain(errs)
 }
 
-// place returns the lease of a holding claim, if the claim stays on the lease when
-// renewed. Otherwise place returns nil.
-func (s *Store) place(c driver.Claim, now time.Time) *lease {
+// stays returns the lease of a holding claim, if the claim stays on the lease when
+// renewed. Otherwise stays returns nil.
+func (s *Store) stays(c driver.Claim, now time.Time) *lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.table[c.ID]
-	if e == nil || e.state != held || e.astray || e.lease == nil || e.lease != s.leases[class(c.TTL)] || !e.until.After(now) {
+	if e == nil || e.state != held || e.moving || e.lease == nil || e.lease != s.leases[class(c.TTL)] || !e.until.After(now) {
 		return nil
 	}
 	return e.lease
@@ -115,7 +115,7 @@ func (s *Store) prolonged(c driver.Claim, began time.Time, rev int64, on clientv
 	case e == nil || e.state != held || e.rev != rev:
 		return driver.ErrLost
 	case e.lease == nil || e.lease.id != on:
-		e.astray = true // The next renewal moves the claim to the right lease.
+		e.moving = true // The next renewal moves the claim to the right lease.
 		return errMoved
 	}
 	e.TTL = c.TTL
@@ -128,7 +128,7 @@ func (s *Store) gone(ctx context.Context, c driver.Claim) error {
 	a, err := s.do(ctx, txn{then: []clientv3.Op{clientv3.OpGet(s.names.tomb(c.ID))}})
 	s.mu.Lock()
 	if e := s.table[c.ID]; e != nil && e.state == held {
-		s.condemn(e) // The reaper also removes leftovers of an earlier request.
+		s.addLeftover(e) // The cleaner also removes what an earlier request has left.
 	}
 	s.mu.Unlock()
 	if err == nil {
@@ -147,7 +147,7 @@ func (s *Store) renew(ctx context.Context, r driver.Renewal, began time.Time) er
 	case err != nil:
 		return err
 	case r.Leave:
-		return s.bequeath(ctx, r.Claim)
+		return s.renewLast(ctx, r.Claim)
 	}
 	return s.extend(ctx, r.Claim, began)
 }
@@ -166,7 +166,7 @@ func (s *Store) extend(ctx context.Context, c driver.Claim, began time.Time) err
 		return driver.ErrLost
 	}
 	if !e.until.After(s.now()) {
-		s.condemn(e)
+		s.addLeftover(e)
 		s.mu.Unlock()
 		s.losses.Tell(c.Key, c.ID, errRanOut)
 		return driver.ErrLost
@@ -219,14 +219,14 @@ func (s *Store) adopt(ctx context.Context, c driver.Claim, began time.Time) erro
 		return s.gone(ctx, c)
 	case i >= v.held():
 		return driver.ErrLost // The claim waits.
-	case v.line[i].Left:
+	case v.queue[i].Left:
 		return errLeft
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e = s.table[c.ID]; e == nil {
 		e = s.enter(c, nil)
-		e.span = v.line[i].Span
+		e.span = v.queue[i].Span
 		s.stand(e, began.Add(c.TTL))
 	}
 	if e.state == ending || !s.learn(e, v, i) {

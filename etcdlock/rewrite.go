@@ -20,7 +20,7 @@ func (s *Store) rewrite(ctx context.Context, e *claim, l *lease, leave bool) err
 			s.mu.Unlock()
 			return driver.ErrLost
 		}
-		e.astray = true // until the answer shows the lease
+		e.moving = true // until the answer shows the lease
 		r := s.record(e)
 		r.Left = leave
 		name, rev, mod := e.name, e.rev, e.mod
@@ -41,7 +41,7 @@ func (s *Store) rewrite(ctx context.Context, e *claim, l *lease, leave bool) err
 		if len(kvs) == 0 || kvs[0].CreateRevision != rev {
 			return s.gone(ctx, e.Claim)
 		}
-		p, err := readPlace(e.Key, kvs[0])
+		p, err := readEntry(e.Key, kvs[0])
 		if err != nil {
 			return newer.Doubtful(err)
 		}
@@ -66,16 +66,16 @@ func (s *Store) rewritten(e *claim, l *lease, rev int64, left bool) {
 	case left:
 		s.drop(e)
 	default:
-		e.hang(l)
-		e.mod, e.seen, e.astray = rev, rev, false
+		e.setLease(l)
+		e.mod, e.seen, e.moving = rev, rev, false
 	}
 }
 
 // errLeft means the claim was renewed for the last time, and stands.
 var errLeft = errors.New("the claim was left")
 
-// bequeath puts a claim under a separate lease that nobody keeps alive.
-func (s *Store) bequeath(ctx context.Context, c driver.Claim) error {
+// renewLast puts a claim under a separate lease that nobody keeps alive.
+func (s *Store) renewLast(ctx context.Context, c driver.Claim) error {
 	l := &lease{class: int64((c.TTL + time.Second - 1) / time.Second)}
 	if err := s.grant(ctx, l); err != nil {
 		return err

@@ -27,8 +27,8 @@ const DefaultPrefix = "holdfast/"
 // members grant at least two.
 const MinTTL = 2 * time.Second
 
-// hangUpLimit bounds the closing of a client.
-const hangUpLimit = time.Second
+// closeLimit bounds the closing of a client.
+const closeLimit = time.Second
 
 var (
 	errClosed = errors.New("etcd store is closed")
@@ -44,34 +44,34 @@ type Options struct {
 
 // A Store keeps claims in etcd. Make one with New.
 type Store struct {
-	client *clientv3.Client
-	owned  []*clientv3.Client // the clients created for this Store
-	beats  etcdserverpb.LeaseClient
-	names  names
-	id     string // names this Store in etcd
-	past   past
-	stream atomic.Int64 // of new watches
-	tombs  tombs
-	born   time.Time
-	clock  *boottime.Clock
+	client      *clientv3.Client
+	owned       []*clientv3.Client // the clients created for this Store
+	leaseClient etcdserverpb.LeaseClient
+	names       names
+	id          string // names this Store in etcd
+	past        past
+	stream      atomic.Int64 // of new watches
+	tombs       tombs
+	born        time.Time
+	clock       *boottime.Clock
 
 	ctx     context.Context // ends with Close, or when etcd was replaced; calls then return its cause
 	cancel  context.CancelCauseFunc
 	running sync.WaitGroup
-	kick    chan struct{} // wakes the reaper
+	kick    chan struct{} // wakes the cleaner
 	losses  callbacks.Losses
 
-	mu       sync.Mutex
-	closed   bool
-	table    map[string]*claim // by id
-	named    map[string]*claim // by name
-	epoch    int               // of names
-	schedule schedule
-	armed    time.Time // of the reaper's next check
-	dying    []*claim  // claims to be removed from etcd by the reaper, the longest waiting first
-	leases   map[int64]*lease
-	folders  map[string]*folder
-	mail     chan struct{} // closed when the mailbox is open; nil before the first Notify
+	mu        sync.Mutex
+	closed    bool
+	table     map[string]*claim // by id
+	named     map[string]*claim // by name
+	epoch     int               // of names
+	schedule  schedule
+	armed     time.Time // of the cleaner's next check
+	leftovers []*claim  // claims that the cleaner has to remove from etcd, the longest waiting first
+	leases    map[int64]*lease
+	folders   map[string]*folder
+	notices   chan struct{} // closed when the watch on the notices has begun; nil before the first Notify
 }
 
 var (
@@ -94,21 +94,21 @@ func New(client *clientv3.Client, opts *Options) (*Store, error) {
 		return nil, fmt.Errorf("%w: %w", driver.ErrInvalid, err)
 	}
 	s := &Store{
-		client:  client,
-		beats:   etcdserverpb.NewLeaseClient(client.ActiveConnection()),
-		names:   names{prefix},
-		id:      rand.Text(),
-		tombs:   tombs{turn: make(chan struct{}, 1)},
-		born:    time.Now(),
-		clock:   boottime.New(),
-		kick:    make(chan struct{}, 1),
-		table:   make(map[string]*claim),
-		named:   make(map[string]*claim),
-		leases:  make(map[int64]*lease),
-		folders: make(map[string]*folder),
+		client:      client,
+		leaseClient: etcdserverpb.NewLeaseClient(client.ActiveConnection()),
+		names:       names{prefix},
+		id:          rand.Text(),
+		tombs:       tombs{sem: make(chan struct{}, 1)},
+		born:        time.Now(),
+		clock:       boottime.New(),
+		kick:        make(chan struct{}, 1),
+		table:       make(map[string]*claim),
+		named:       make(map[string]*claim),
+		leases:      make(map[int64]*lease),
+		folders:     make(map[string]*folder),
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
-	s.running.Go(s.reap)
+	s.running.Go(s.runCleaner)
 	return s, nil
 }
 
@@ -172,20 +172,20 @@ func (s *Store) Close() error {
 	revoking.Wait()
 	var errs []error
 	for _, client := range s.owned {
-		errs = append(errs, hangUp(client))
+		errs = append(errs, closeClient(client))
 	}
 	return errors.Join(errs...)
 }
 
-// hangUp closes a client. Version 3.6 of the client hangs in Close if etcd has just
+// closeClient closes a client. Version 3.6 of the client hangs in Close if etcd has just
 // refused a watch, for example for a missing right.
-func hangUp(client *clientv3.Client) error {
+func closeClient(client *clientv3.Client) error {
 	done := make(chan error, 1)
 	go func() { done <- client.Close() }()
 	select {
 	case err := <-done:
 		return err
-	case <-time.After(hangUpLimit):
+	case <-time.After(closeLimit):
 		err := client.ActiveConnection().Close()
 		if status.Code(err) == codes.Canceled {
 			return nil // The client has closed the connection by itself.

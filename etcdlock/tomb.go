@@ -18,24 +18,24 @@ const (
 // tombs are under a separate lease that nobody keeps alive. The first tomb in a while
 // requests the lease, and later tombs share it.
 type tombs struct {
-	turn  chan struct{} // has one slot, for the caller that requests a lease
-	lease *lease        // guarded by turn
+	sem   chan struct{} // has one slot, for the caller that requests a lease
+	lease *lease        // guarded by sem
 }
 
-// bury returns the operation that writes a tomb for the id of a released claim. The tomb lasts at least ten
-// seconds and at most twenty.
-func (s *Store) bury(ctx context.Context, id string) (clientv3.Op, error) {
-	l, err := s.grave(ctx)
+// tomb returns the operation that writes a tomb for the id of a released claim. The tomb
+// lasts at least ten seconds and at most twenty.
+func (s *Store) tomb(ctx context.Context, id string) (clientv3.Op, error) {
+	l, err := s.tombLease(ctx)
 	if err != nil {
 		return clientv3.Op{}, err
 	}
 	return clientv3.OpPut(s.names.tomb(id), released, clientv3.WithLease(l)), nil
 }
 
-func (s *Store) grave(ctx context.Context) (clientv3.LeaseID, error) {
+func (s *Store) tombLease(ctx context.Context) (clientv3.LeaseID, error) {
 	select {
-	case s.tombs.turn <- struct{}{}:
-		defer func() { <-s.tombs.turn }()
+	case s.tombs.sem <- struct{}{}:
+		defer func() { <-s.tombs.sem }()
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}

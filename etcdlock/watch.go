@@ -27,9 +27,9 @@ type folder struct {
 	watched map[string]bool // ids of the claims that wakes has functions for
 	wakes   callbacks.Wakes // by the id of the claim
 
-	// looks is the number of requests on their way that read the queue. left contains
+	// reads is the number of requests on their way that read the queue. left contains
 	// the claims that have left meanwhile and since, because the answer may be older.
-	looks int
+	reads int
 	left  map[string]int64 // revision of the departure, by name
 
 	// since is the revision after which every departure is known. A claim that has not
@@ -62,7 +62,7 @@ func (s *Store) Watch(ctx context.Context, c driver.Claim, wake func(driver.Gran
 	}
 	limited, cancel := context.WithTimeout(ctx, watchLimit)
 	defer cancel()
-	f, err := s.enlist(c.Key)
+	f, err := s.openFolder(c.Key)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (s *Store) Watch(ctx context.Context, c driver.Claim, wake func(driver.Gran
 	case <-limited.Done():
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.leave(f)
+		s.closeFolder(f)
 		return nil, silence.For(ctx, limited.Err(), watchLimit)
 	}
 	s.mu.Lock()
@@ -84,12 +84,12 @@ func (s *Store) Watch(ctx context.Context, c driver.Claim, wake func(driver.Gran
 		if remove() {
 			delete(f.watched, c.ID)
 		}
-		s.leave(f)
+		s.closeFolder(f)
 	}), nil
 }
 
-// enlist returns the folder of a key, with a further user.
-func (s *Store) enlist(key string) (*folder, error) {
+// openFolder returns the folder of a key, with a further user.
+func (s *Store) openFolder(key string) (*folder, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ctx.Err() != nil {
@@ -110,8 +110,8 @@ func (s *Store) enlist(key string) (*folder, error) {
 	return f, nil
 }
 
-// leave ends what enlist began. Call it with mu held.
-func (s *Store) leave(f *folder) {
+// closeFolder ends what openFolder began. Call it with mu held.
+func (s *Store) closeFolder(f *folder) {
 	if f.users--; f.users > 0 || s.closed {
 		return
 	}
@@ -177,20 +177,20 @@ func (s *Store) watch(ctx context.Context, prefix string, options []clientv3.OpO
 	}
 }
 
-// attend begins a read of the queue of a key, and returns the function that ends the
+// beginRead begins a read of the queue of a key, and returns the function that ends the
 // read.
-func (s *Store) attend(key string) (done func()) {
+func (s *Store) beginRead(key string) (done func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.folders[key]
 	if f == nil {
 		return func() {}
 	}
-	f.looks++
+	f.reads++
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if f.looks--; f.looks == 0 {
+		if f.reads--; f.reads == 0 {
 			f.left = nil
 		}
 	}
@@ -198,8 +198,8 @@ func (s *Store) attend(key string) (done func()) {
 
 // remaining returns the claims of a queue, read at a revision, that are not known to
 // have left since. Call it with mu held.
-func (s *Store) remaining(key string, rev int64, l line) line {
-	rest := make(line, 0, len(l))
+func (s *Store) remaining(key string, rev int64, l queue) queue {
+	rest := make(queue, 0, len(l))
 	for _, p := range l {
 		if !s.goneSince(key, p.name, rev) {
 			rest = append(rest, p)
@@ -223,14 +223,14 @@ func (s *Store) departed(f *folder, events []*clientv3.Event) {
 	}
 	woken := make(map[string]driver.Grant)
 	s.mu.Lock()
-	if f.looks > 0 {
+	if f.reads > 0 {
 		if f.left == nil {
 			f.left = make(map[string]int64)
 		}
 		maps.Copy(f.left, left)
 	}
 	for id := range f.watched {
-		if g, wakes := s.strike(f, s.table[id], left); wakes {
+		if g, wakes := s.removeAhead(f, s.table[id], left); wakes {
 			woken[id] = g
 		}
 	}
@@ -240,10 +240,10 @@ func (s *Store) departed(f *folder, events []*clientv3.Event) {
 	}
 }
 
-// strike removes the claims in left, which has the revision of each departure by name,
+// removeAhead removes the claims in left, which has the revision of each departure by name,
 // from the claims ahead of c. It reports whether c is to be woken: with a grant if c
 // holds now, without a grant to request again. Call it with mu held.
-func (s *Store) strike(f *folder, c *claim, left map[string]int64) (g driver.Grant, wakes bool) {
+func (s *Store) removeAhead(f *folder, c *claim, left map[string]int64) (g driver.Grant, wakes bool) {
 	switch {
 	case c == nil || c.state != waiting:
 		return g, false
@@ -252,14 +252,14 @@ func (s *Store) strike(f *folder, c *claim, left map[string]int64) (g driver.Gra
 		return g, true
 	case !c.ahead.without(left) || !c.ahead.fits(c.Weight, c.Limit):
 		return g, false
-	case c.turn() && c.seen >= f.since && c.lease.lasts(s.now()):
+	case c.unblocked() && c.seen >= f.since && c.lease.lasts(s.now()):
 		c.hold()
 		return s.pushed(c), true
 	}
 	return g, true
 }
 
-// pushed returns the grant of a claim whose turn has come. The grant stands until the
+// pushed returns the grant of a claim that holds now. The grant stands until the
 // owner confirms it, but no longer than Alive. Call it with mu held.
 func (s *Store) pushed(c *claim) driver.Grant {
 	until := s.now().Add(c.Alive())

@@ -11,8 +11,8 @@ var etcd = []mutant{{
 	wrong: "a queued claim holds when the claim just before it has left, which may have given up",
 	edits: []overlay.Edit{{
 		File: "etcdlock/ask.go",
-		Old:  "s.remaining(c.Key, v.rev, v.line[:i]), v.line[:i].reader() >= 0",
-		New:  "s.remaining(c.Key, v.rev, v.line[max(i-1, 0):i]), v.line[:i].reader() >= 0",
+		Old:  "s.remaining(c.Key, v.rev, v.queue[:i]), v.queue[:i].reader() >= 0",
+		New:  "s.remaining(c.Key, v.rev, v.queue[max(i-1, 0):i]), v.queue[:i].reader() >= 0",
 	}},
 	run:    "--start etcd --seed 1 --ttl 2s --for 15s --keys 2 --nemesis kill",
 	finds:  check.Exclusive,
@@ -21,7 +21,7 @@ var etcd = []mutant{{
 	name:  "line-by-name",
 	wrong: "the queue is in the order of its keys' names, not in FIFO order",
 	edits: []overlay.Edit{{
-		File: "etcdlock/line.go",
+		File: "etcdlock/queue.go",
 		Old:  "cmp.Compare(a.rev, b.rev)",
 		New:  "cmp.Compare(a.name, b.name)",
 	}},
@@ -37,7 +37,7 @@ var etcd = []mutant{{
 		New:  "if fits && !a.Shared() {",
 	}, {
 		File: "etcdlock/look.go",
-		Old:  "			t.when = append(t.when, v.line[last].stays())\n",
+		Old:  "			t.when = append(t.when, v.queue[last].stays())\n",
 		New:  "",
 	}},
 	run:    "--start etcd --seed 1 --ttl 2s --for 40s --workers 8 --clients 2 --keys 6 --kind shared,try --nemesis slow",
@@ -52,12 +52,12 @@ var etcd = []mutant{{
 		New:  "		c.name, s.named[name] = name, c\n		return\n",
 	}, {
 		File: "etcdlock/look.go",
-		Old:  "	if !slices.ContainsFunc(l, func(p place) bool { return p.name == a.name }) {\n",
-		New:  "	if true || slices.ContainsFunc(l, func(p place) bool { return p.name == a.name }) {\n",
+		Old:  "	if !slices.ContainsFunc(l, func(p entry) bool { return p.name == a.name }) {\n",
+		New:  "	if true || slices.ContainsFunc(l, func(p entry) bool { return p.name == a.name }) {\n",
 	}, {
 		File: "etcdlock/look.go",
-		Old:  "when: []clientv3.Cmp{a.unburied(), clientv3.Compare(clientv3.CreateRevision(a.name), \"=\", 0)},",
-		New:  "when: []clientv3.Cmp{a.unburied()},",
+		Old:  "when: []clientv3.Cmp{a.noTomb(), clientv3.Compare(clientv3.CreateRevision(a.name), \"=\", 0)},",
+		New:  "when: []clientv3.Cmp{a.noTomb()},",
 	}},
 	run:    "--start etcd --seed 1 --ttl 2s --for 15s --keys 2 --kind slots,shared,try --nemesis none",
 	finds:  check.Exclusive,

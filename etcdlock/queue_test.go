@@ -12,22 +12,22 @@ import (
 	"github.com/holdfast-go/holdfast/internal/must"
 )
 
-// TestLine says who of a line holds, in the order of coming: a writer is W, a reader
+// TestQueue says which claims of a queue hold, in FIFO order: a writer is W, a reader
 // r or one that has joined the first R, a slot the digit of its limit.
-func TestLine(t *testing.T) {
+func TestQueue(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
-		line string
-		held int
+		queue string
+		held  int
 	}{
 		{"", 0}, {"W", 1}, {"WW", 1}, {"Wr", 1}, {"r", 1}, {"rR", 2}, {"rRW", 2}, {"rRWR", 2}, {"rWR", 1},
 		{"rr", 1}, {"rRr", 2}, {"rrR", 1}, // they have to agree on a token first
 		{"1", 1}, {"11", 1}, {"2", 1}, {"22", 2}, {"222", 2}, {"333", 3}, {"3331", 3}, {"12", 2}, {"212", 1}, {"2133", 1},
 		{"W2", 1}, {"2W", 1}, {"2W2", 1}, {"r2", 2},
 	} {
-		var l line
-		for i, kind := range test.line {
-			p := place{rev: int64(i + 10)}
+		var l queue
+		for i, kind := range test.queue {
+			p := entry{rev: int64(i + 10)}
 			p.Weight, p.Limit = 1, driver.MaxWeight
 			switch kind {
 			case 'W':
@@ -41,7 +41,7 @@ func TestLine(t *testing.T) {
 			l = append(l, p)
 		}
 		if got := l.held(); got != test.held {
-			t.Errorf("%q: %d hold, want %d", test.line, got, test.held)
+			t.Errorf("%q: %d hold, want %d", test.queue, got, test.held)
 		}
 	}
 }
@@ -68,10 +68,10 @@ func TestClass(t *testing.T) {
 	}
 }
 
-// TestStrike tells a claim in line of those who leave: it holds when all before it
-// have, and never after it has lost its own place, or if somebody may have been
+// TestRemoveAhead tells a waiting claim which claims left: it holds when all ahead of it
+// have, and never after it has left the queue itself, or if a departure may have been
 // missed, or its lease may have ended.
-func TestStrike(t *testing.T) {
+func TestRemoveAhead(t *testing.T) {
 	t.Parallel()
 	whole := record{Weight: driver.MaxWeight, Limit: driver.MaxWeight}
 	type leaves map[string]int64
@@ -95,9 +95,9 @@ func TestStrike(t *testing.T) {
 		l := &lease{ttl: time.Hour, heard: s.now(), over: test.over}
 		c := s.enter(driver.Claim{ID: "c", Weight: whole.Weight, Limit: whole.Limit, TTL: time.Minute}, l)
 		c.name, c.state, c.rev, c.seen, c.asked = "own", waiting, 30, 30, s.now()
-		c.ahead = line{{record: whole, name: "a", rev: 10}, {record: whole, name: "b", rev: 20}}
+		c.ahead = queue{{record: whole, name: "a", rev: 10}, {record: whole, name: "b", rev: 20}}
 		for i, left := range test.left {
-			g, woken := s.strike(&folder{since: test.since}, c, left)
+			g, woken := s.removeAhead(&folder{since: test.since}, c, left)
 			if want := test.wakes[i]; woken != (want > 0) || g.OK != (want > 1) {
 				t.Errorf("%s: when %v left it was woken: %v, with %+v", test.name, left, woken, g)
 			}
@@ -116,13 +116,13 @@ func TestEndedMeanwhile(t *testing.T) {
 	a.lease = &lease{ttl: time.Hour, heard: s.now()}
 	a.entered = s.enter(a.Claim, a.lease)
 	a.name = a.entered.name
-	v := view{line: line{a.place(10, a.lease)}, rev: 10}
+	v := view{queue: queue{a.entryAt(10, a.lease)}, rev: 10}
 	s.drop(a.entered)
 	g, moves, err := a.settle(v, true, nil)
 	if g.OK || moves || err == nil {
 		t.Errorf("granted %+v, %v, %v; want an error", g, moves, err)
 	}
-	if c := s.table["c"]; c == nil || c.state != ending || c.loose || !slices.Contains(s.dying, c) {
+	if c := s.table["c"]; c == nil || c.state != ending || c.late || !slices.Contains(s.leftovers, c) {
 		t.Errorf("what is left of it is %+v, want it to be removed", c)
 	}
 }
@@ -148,7 +148,7 @@ func TestRunsOut(t *testing.T) {
 	if s.expire(); !slices.Equal(told, []string{"over"}) {
 		t.Errorf("told of %q, want the one that has run out", told)
 	}
-	if c := s.table["over"]; c.state != ending || !c.loose {
+	if c := s.table["over"]; c.state != ending || !c.late {
 		t.Errorf("it is %+v, want that its id is kept out", c)
 	}
 }
@@ -156,7 +156,7 @@ func TestRunsOut(t *testing.T) {
 func TestTokensEnd(t *testing.T) {
 	t.Parallel()
 	for rev, ok := range map[int64]bool{1: true, 1<<45 - 1: true, 1 << 45: false, 1 << 55: false, 1<<63 - 1: false} {
-		p := place{rev: rev}
+		p := entry{rev: rev}
 		if err := countable(rev); (err == nil) != ok || !ok && !errors.Is(err, driver.ErrInvalid) {
 			t.Errorf("revision %d: %v; are there tokens: %v", rev, err, ok)
 		}

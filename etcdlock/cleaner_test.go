@@ -136,9 +136,9 @@ func TestManyAreReleased(t *testing.T) {
 	again.Wait()
 }
 
-// TestReapsBesideWhatIsForeign has something in a folder that is no claim. Who runs out
+// TestCleansBesideForeignKeys has something in a folder that is no claim. Who runs out
 // there cannot be removed; others are.
-func TestReapsBesideWhatIsForeign(t *testing.T) {
+func TestCleansBesideForeignKeys(t *testing.T) {
 	t.Parallel()
 	s, prefix := intercepted(t, func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		return invoke(ctx, method, req, reply, conn, opts...)

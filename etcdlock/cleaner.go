@@ -17,15 +17,16 @@ func (s *Store) kickReaper() {
 	}
 }
 
-// retry is how long the reaper waits after a failure.
+// retry is how long the cleaner waits after a failure.
 const retry = 200 * time.Millisecond
 
 // removeLimit bounds an attempt to remove claims: the next attempt includes other
 // claims, too.
 const removeLimit = 2 * time.Second
 
-// reap ends expired claims, whose owners have gone without a release.
-func (s *Store) reap() {
+// runCleaner ends expired claims, whose owners have gone without a release, and removes
+// leftovers from etcd.
+func (s *Store) runCleaner() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -36,7 +37,7 @@ func (s *Store) reap() {
 			return
 		}
 		next := s.expire()
-		for some := s.doomed(); len(some) > 0; some = s.doomed() {
+		for some := s.take(); len(some) > 0; some = s.take() {
 			err := s.remove(some)
 			if next = s.expire(); err != nil {
 				next = min(next, retry)
@@ -59,7 +60,7 @@ func (s *Store) expire() (next time.Duration) {
 	var over []driver.Claim
 	for len(s.schedule) > 0 && !s.schedule[0].until.After(now) {
 		over = append(over, s.schedule[0].Claim)
-		s.condemn(s.schedule[0])
+		s.addLeftover(s.schedule[0])
 	}
 	s.armed = now.Add(time.Hour)
 	if len(s.schedule) > 0 && s.schedule[0].until.Before(s.armed) {
@@ -73,26 +74,26 @@ func (s *Store) expire() (next time.Duration) {
 	return next
 }
 
-// doomed removes the longest waiting claims from s.dying, and returns them.
-func (s *Store) doomed() []*claim {
+// take removes the longest waiting leftovers from s.leftovers, and returns them.
+func (s *Store) take() []*claim {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := min(len(s.dying), together)
-	some := slices.Clone(s.dying[:n])
-	s.dying = slices.Delete(s.dying, 0, n)
+	n := min(len(s.leftovers), eraseBatch)
+	some := slices.Clone(s.leftovers[:n])
+	s.leftovers = slices.Delete(s.leftovers, 0, n)
 	return some
 }
 
 // remove removes ending claims from etcd, unless they no longer belong to this Store.
-// Claims whose removal fails go to the end of s.dying.
+// Claims whose removal fails go to the end of s.leftovers.
 func (s *Store) remove(some []*claim) error {
 	ctx, cancel := context.WithTimeout(s.ctx, removeLimit)
 	defer cancel()
-	stays := func(p place) bool { return p.Client != s.id || p.Left }
+	stays := func(p entry) bool { return p.Client != s.id || p.Left }
 	all := make([]*removal, len(some))
 	s.mu.Lock()
 	for i, c := range some {
-		all[i] = &removal{Release: driver.Release{Claim: c.Claim, Late: c.loose}, spare: stays}
+		all[i] = &removal{Release: driver.Release{Claim: c.Claim, Late: c.late}, spare: stays}
 	}
 	s.mu.Unlock()
 	s.erase(ctx, all)
@@ -103,7 +104,7 @@ func (s *Store) remove(some []*claim) error {
 		switch {
 		case s.table[c.ID] != c: // A Release was faster.
 		case all[i].err != nil:
-			s.dying = append(s.dying, c)
+			s.leftovers = append(s.leftovers, c)
 			errs = append(errs, all[i].err)
 		default:
 			s.drop(c)
