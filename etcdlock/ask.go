@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -45,18 +44,7 @@ func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error)
 // that a lease is gone. It reports whether the check was done.
 func (a *ask) recheck(ctx context.Context) bool {
 	for _, l := range []*lease{a.lease, a.waiting} {
-		if l == nil {
-			continue
-		}
-		a.mu.Lock()
-		l.hurry() // If the lease is over already, so is the round.
-		round := l.round
-		a.mu.Unlock()
-		select {
-		case <-round:
-		case <-ctx.Done():
-			return false
-		case <-a.ctx.Done():
+		if l != nil && !a.awaitRound(ctx, l) {
 			return false
 		}
 	}
@@ -253,17 +241,6 @@ func (c *claim) unblocked() bool {
 }
 
 func (c *claim) hold() { c.state, c.ahead = held, nil }
-
-// leaseOf returns the lease of this Store with an id, nil if there is none. Call it
-// with mu held.
-func (s *Store) leaseOf(id clientv3.LeaseID) *lease {
-	for _, l := range s.leases {
-		if l.id == id {
-			return l
-		}
-	}
-	return nil
-}
 
 // unsure returns the error of an Acquire whose claim was lost during the grant: a retry
 // may succeed.

@@ -120,7 +120,7 @@ func (s *Store) stand(c *claim, until time.Time) {
 	}
 	if until.Before(s.armed) {
 		s.armed = until
-		s.kickReaper()
+		wake(s.kick)
 	}
 }
 
@@ -161,7 +161,7 @@ func (s *Store) addLeftover(c *claim) {
 	if s.table[c.ID] == c && !c.listed {
 		c.listed = true
 		s.leftovers = append(s.leftovers, c)
-		s.kickReaper()
+		wake(s.kick)
 	}
 }
 

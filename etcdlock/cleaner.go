@@ -10,13 +10,6 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-func (s *Store) kickReaper() {
-	select {
-	case s.kick <- struct{}{}:
-	default:
-	}
-}
-
 // retry is how long the cleaner waits after a failure.
 const retry = 200 * time.Millisecond
 

@@ -57,7 +57,7 @@ func TestClass(t *testing.T) {
 		if more := long - ttl; more < margin(ttl) || more > margin(ttl)+time.Second+long/7 {
 			t.Errorf("the lease for a TTL of %v has %v", ttl, long)
 		}
-		l := &lease{ttl: long}
+		l := &lease{granted: granted{ttl: long}}
 		if 2*l.pause() > long-ttl {
 			t.Errorf("the lease for a TTL of %v is kept alive every %v", ttl, l.pause())
 		}
@@ -92,7 +92,7 @@ func TestRemoveAhead(t *testing.T) {
 		s := must.Get(New(&clientv3.Client{}, nil))
 		defer s.Close()
 		s.mu.Lock()
-		l := &lease{ttl: time.Hour, heard: s.now(), over: test.over}
+		l := &lease{granted: granted{ttl: time.Hour, heard: s.now()}, over: test.over}
 		c := s.enter(driver.Claim{ID: "c", Weight: whole.Weight, Limit: whole.Limit, TTL: time.Minute}, l)
 		c.name, c.state, c.rev, c.seen, c.asked = "own", waiting, 30, 30, s.now()
 		c.ahead = queue{{record: whole, name: "a", rev: 10}, {record: whole, name: "b", rev: 20}}
@@ -113,7 +113,7 @@ func TestEndedMeanwhile(t *testing.T) {
 	s := must.Get(New(&clientv3.Client{}, nil))
 	s.Close() // Nothing is removed before the test has looked.
 	a := ask{Ask: driver.Ask{Claim: driver.Claim{ID: "c", Key: "key", Weight: 1, Limit: 1, TTL: time.Minute}}, Store: s}
-	a.lease = &lease{ttl: time.Hour, heard: s.now()}
+	a.lease = &lease{granted: granted{ttl: time.Hour, heard: s.now()}}
 	a.entered = s.enter(a.Claim, a.lease)
 	a.name = a.entered.name
 	v := view{queue: queue{a.entryAt(10, a.lease)}, rev: 10}

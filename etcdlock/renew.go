@@ -177,7 +177,7 @@ func (s *Store) extend(ctx context.Context, c driver.Claim, began time.Time) err
 
 	switch err := s.rewrite(ctx, e, l, false); {
 	case errors.Is(err, rpctypes.ErrLeaseNotFound):
-		l.hurry()
+		wake(l.kick)
 		return err
 	case errors.Is(err, errLeft):
 		s.mu.Lock()

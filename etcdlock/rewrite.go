@@ -3,7 +3,6 @@ package etcdlock
 import (
 	"context"
 	"errors"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -76,8 +75,8 @@ var errLeft = errors.New("the claim was left")
 
 // renewLast puts a claim under a separate lease that nobody keeps alive.
 func (s *Store) renewLast(ctx context.Context, c driver.Claim) error {
-	l := &lease{class: int64((c.TTL + time.Second - 1) / time.Second)}
-	if err := s.grant(ctx, l); err != nil {
+	g, err := s.grant(ctx, c.TTL)
+	if err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -88,5 +87,5 @@ func (s *Store) renewLast(ctx context.Context, c driver.Claim) error {
 	}
 	e.TTL = c.TTL
 	s.mu.Unlock()
-	return s.rewrite(ctx, e, l, true)
+	return s.rewrite(ctx, e, &lease{granted: g}, true)
 }

@@ -19,7 +19,7 @@ const (
 // requests the lease, and later tombs share it.
 type tombs struct {
 	sem   chan struct{} // has one slot, for the caller that requests a lease
-	lease *lease        // guarded by sem
+	lease granted       // guarded by sem
 }
 
 // tomb returns the operation that writes a tomb for the id of a released claim. The tomb
@@ -39,13 +39,12 @@ func (s *Store) tombLease(ctx context.Context) (clientv3.LeaseID, error) {
 	case <-ctx.Done():
 		return 0, ctx.Err()
 	}
-	if l := s.tombs.lease; l != nil && l.end().Sub(s.now()) > lateness+time.Second {
+	if l := s.tombs.lease; l.end().Sub(s.now()) > lateness+time.Second {
 		return l.id, nil
 	}
-	l := &lease{class: int64(2 * lateness / time.Second)}
-	if err := s.grant(ctx, l); err != nil {
-		return 0, err
+	l, err := s.grant(ctx, 2*lateness)
+	if err == nil {
+		s.tombs.lease = l
 	}
-	s.tombs.lease = l
-	return l.id, nil
+	return l.id, err
 }

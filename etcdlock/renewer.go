@@ -1,0 +1,188 @@
+package etcdlock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+const (
+	// idle is how long a lease without claims is kept for the next claim.
+	idle = 30 * time.Second
+
+	// keepAliveLimit bounds a single attempt to keep a lease alive.
+	keepAliveLimit = 500 * time.Millisecond
+)
+
+// runRenewer requests a lease, and keeps the lease alive until it is lost or no longer
+// needed. If the first caller has given up, the renewer continues the request for the next
+// caller.
+func (s *Store) runRenewer(l *lease) {
+	if s.grantTo(l) != nil {
+		return
+	}
+	var stream keepAliveStream
+	defer stream.stop()
+	timer := time.NewTimer(l.pause())
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-l.kick:
+		case <-s.ctx.Done():
+			return
+		}
+		if s.endIfIdle(l) {
+			return
+		}
+		switch err := s.keepAlive(l, &stream); {
+		case errors.Is(err, rpctypes.ErrLeaseNotFound), !l.end().After(s.now()):
+			s.lose(l, err)
+			return
+		case err != nil:
+			timer.Reset(pause)
+		default:
+			timer.Reset(l.pause())
+		}
+	}
+}
+
+// grantTo requests a lease from etcd, and takes the lease out of use if etcd refuses.
+func (s *Store) grantTo(l *lease) error {
+	ctx, cancel := context.WithTimeout(s.ctx, callLimit)
+	defer cancel()
+	err := s.attempts(ctx, func(ctx context.Context, _ int) error {
+		g, err := s.tryGrant(ctx, l.class)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		l.granted, l.err = g, err
+		return err
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l.err = err; err != nil {
+		s.discard(l)
+	} else {
+		l.endRound()
+	}
+	return err
+}
+
+// keepAlive keeps a lease alive for its TTL from now.
+func (s *Store) keepAlive(l *lease, stream *keepAliveStream) error {
+	sent := s.now()
+	r, err := stream.send(s.ctx, s.leaseClient, l.id)
+	err = cmp.Or(s.recognize(r.GetHeader()), err)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l.err = err; err == nil {
+		l.heard, l.ttl = sent, time.Duration(r.TTL)*time.Second
+	}
+	l.endRound()
+	return err
+}
+
+// discard takes a lease out of use. Call it with mu held.
+func (s *Store) discard(l *lease) {
+	delete(s.leases, l.class)
+	l.over = true
+	close(l.round)
+}
+
+// endIfIdle gives up a lease that no claim has needed for a while.
+func (s *Store) endIfIdle(l *lease) bool {
+	s.mu.Lock()
+	if l.claims > 0 || s.now().Sub(l.used) < idle {
+		s.mu.Unlock()
+		return false
+	}
+	s.discard(l)
+	s.mu.Unlock()
+	_ = s.revoke(l.id)
+	return true
+}
+
+// errLate is why a lease has ended that was kept alive too late.
+var errLate = errors.New("it was not kept alive in time")
+
+// lose ends the claims of a lost lease. etcd has ended the lease, or may have ended it by
+// now, because no keep-alive was answered for so long.
+func (s *Store) lose(l *lease, err error) {
+	why := fmt.Errorf("%w: the lease in etcd has ended: %w", driver.ErrLost, cmp.Or(err, errLate))
+	s.mu.Lock()
+	s.discard(l)
+	var lost []driver.Claim
+	for _, c := range s.table {
+		if c.lease == l {
+			if c.state == held || c.state == waiting {
+				lost = append(lost, c.Claim)
+			}
+			switch {
+			case c.moving:
+				c.setLease(nil)
+				s.addLeftover(c)
+			case c.state == asking: // A request on its way may put the claim under a different lease.
+				c.setLease(nil)
+			default:
+				s.drop(c)
+			}
+		}
+	}
+	s.mu.Unlock()
+	for _, c := range lost {
+		s.losses.Tell(c.Key, c.ID, why)
+	}
+}
+
+// A keepAliveStream keeps a single lease alive. After a failure, the stream is
+// reopened at the next member.
+type keepAliveStream struct {
+	etcdserverpb.Lease_LeaseKeepAliveClient
+	cancel context.CancelFunc
+}
+
+// errSlow is the error of a keep-alive without an answer in time.
+var errSlow = fmt.Errorf("etcd has not answered within %v", keepAliveLimit)
+
+// send sends a keep-alive and returns the answer of etcd. If the lease is gone, the error is
+// ErrLeaseNotFound.
+func (b *keepAliveStream) send(ctx context.Context, at etcdserverpb.LeaseClient, id clientv3.LeaseID) (r *etcdserverpb.LeaseKeepAliveResponse, err error) {
+	if b.cancel == nil {
+		ctx, b.cancel = context.WithCancel(clientv3.WithRequireLeader(ctx))
+	}
+	late := time.AfterFunc(keepAliveLimit, b.cancel)
+	if b.Lease_LeaseKeepAliveClient == nil {
+		b.Lease_LeaseKeepAliveClient, err = at.LeaseKeepAlive(ctx)
+	}
+	if err == nil {
+		err = b.Send(&etcdserverpb.LeaseKeepAliveRequest{ID: int64(id)})
+	}
+	if err == nil {
+		r, err = b.Recv()
+	}
+	switch inTime := late.Stop(); {
+	case err == nil && r.TTL <= 0:
+		return r, rpctypes.ErrLeaseNotFound
+	case err == nil:
+		return r, nil
+	case !inTime && ctx.Err() == nil:
+		err = errSlow
+	}
+	b.stop()
+	return nil, rpctypes.Error(err)
+}
+
+func (b *keepAliveStream) stop() {
+	if b.cancel != nil {
+		b.cancel()
+		b.cancel, b.Lease_LeaseKeepAliveClient = nil, nil
+	}
+}
