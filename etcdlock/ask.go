@@ -64,7 +64,7 @@ func (a *ask) try(ctx context.Context) (g driver.Grant, err error) {
 	switch {
 	case c == nil:
 		c = a.enter(a.Claim, a.lease)
-	case c.state == ending:
+	case c.over():
 		a.mu.Unlock()
 		return driver.Grant{Left: pause}, nil
 	default:
@@ -147,7 +147,7 @@ func (a *ask) settle(v view, mine bool, err error) (g driver.Grant, moves bool, 
 			}
 		}
 		return g, false, err
-	case c.state == ending:
+	case c.over():
 		return driver.Grant{Left: pause}, false, nil
 	case !mine:
 		if !c.late { // otherwise the cleaner handles a late request

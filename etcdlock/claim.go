@@ -23,7 +23,6 @@ type claim struct {
 
 	late   bool // a request to create the claim may still be on its way
 	moving bool // the claim may be under a different lease of this Store
-	listed bool // in Store.leftovers, or taken out to be removed
 
 	// The following fields are for a claim known to be in etcd:
 	rev   int64 // create revision
@@ -39,11 +38,14 @@ type claim struct {
 type state int
 
 const (
-	asking  state = iota // may be in etcd
-	waiting              // is in etcd, behind other claims
-	held                 // is in etcd, and holds the key
-	ending               // is over, and may still be in etcd
+	asking   state = iota // may be in etcd
+	waiting               // is in etcd, behind other claims
+	held                  // is in etcd, and holds the key
+	ending                // is over, and a request removes it from etcd
+	leftover              // is over, and in Store.leftovers
 )
+
+func (c *claim) over() bool { return c.state >= ending }
 
 func (c *claim) token() uint64 { return (&entry{rev: c.rev, record: record{Phase: c.phase}}).token() }
 
@@ -149,7 +151,7 @@ func (s *Store) end(c *claim) {
 	if c.state == asking {
 		c.late = true
 	}
-	c.state = ending
+	c.state = max(c.state, ending)
 	if c.at >= 0 {
 		heap.Remove(&s.schedule, c.at)
 	}
@@ -158,8 +160,8 @@ func (s *Store) end(c *claim) {
 // addLeftover ends a claim and leaves its removal from etcd to the cleaner. Call it with mu held.
 func (s *Store) addLeftover(c *claim) {
 	s.end(c)
-	if s.table[c.ID] == c && !c.listed {
-		c.listed = true
+	if s.table[c.ID] == c && c.state != leftover {
+		c.state = leftover
 		s.leftovers = append(s.leftovers, c)
 		wake(s.kick)
 	}

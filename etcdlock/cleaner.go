@@ -13,9 +13,9 @@ import (
 // retry is how long the cleaner waits after a failure.
 const retry = 200 * time.Millisecond
 
-// removeLimit bounds an attempt to remove claims: the next attempt includes other
+// cleanLimit bounds an attempt to remove leftovers: the next attempt includes other
 // claims, too.
-const removeLimit = 2 * time.Second
+const cleanLimit = 2 * time.Second
 
 // runCleaner ends expired claims, whose owners have gone without a release, and removes
 // leftovers from etcd.
@@ -31,7 +31,7 @@ func (s *Store) runCleaner() {
 		}
 		next := s.expire()
 		for some := s.take(); len(some) > 0; some = s.take() {
-			err := s.remove(some)
+			err := s.clean(some)
 			if next = s.expire(); err != nil {
 				next = min(next, retry)
 				break
@@ -67,41 +67,32 @@ func (s *Store) expire() (next time.Duration) {
 	return next
 }
 
-// take removes the longest waiting leftovers from s.leftovers, and returns them.
-func (s *Store) take() []*claim {
+// take removes the longest waiting claims from s.leftovers, and returns their removals.
+func (s *Store) take() (some []*removal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := min(len(s.leftovers), eraseBatch)
-	some := slices.Clone(s.leftovers[:n])
+	for _, c := range s.leftovers[:n] {
+		c.state = ending
+		r := driver.Release{Claim: c.Claim, Late: c.late}
+		some = append(some, &removal{Release: r, claim: c, own: true})
+	}
 	s.leftovers = slices.Delete(s.leftovers, 0, n)
 	return some
 }
 
-// remove removes ending claims from etcd, unless they no longer belong to this Store.
-// Claims whose removal fails go to the end of s.leftovers.
-func (s *Store) remove(some []*claim) error {
-	ctx, cancel := context.WithTimeout(s.ctx, removeLimit)
+// clean removes leftovers from etcd. Claims whose removal fails go to the end of
+// s.leftovers.
+func (s *Store) clean(some []*removal) error {
+	ctx, cancel := context.WithTimeout(s.ctx, cleanLimit)
 	defer cancel()
-	stays := func(p entry) bool { return p.Client != s.id || p.Left }
-	all := make([]*removal, len(some))
-	s.mu.Lock()
-	for i, c := range some {
-		all[i] = &removal{Release: driver.Release{Claim: c.Claim, Late: c.late}, spare: stays}
-	}
-	s.mu.Unlock()
-	s.erase(ctx, all)
+	s.erase(ctx, some)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var errs []error
-	for i, c := range some {
-		switch {
-		case s.table[c.ID] != c: // A Release was faster.
-		case all[i].err != nil:
-			s.leftovers = append(s.leftovers, c)
-			errs = append(errs, all[i].err)
-		default:
-			s.drop(c)
-		}
+	for _, r := range some {
+		_ = s.settleRemoval(r)
+		errs = append(errs, r.err)
 	}
 	return errors.Join(errs...)
 }

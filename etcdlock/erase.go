@@ -9,25 +9,13 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/newer"
 )
 
 // eraseBatch is how many claims are erased in one step, each with at most two operations.
 const eraseBatch = batch / 2
 
-// A removal is the end of a claim whose state in etcd is unknown.
-type removal struct {
-	driver.Release                  // with Late, a tomb is written for the id
-	spare          func(entry) bool // reports whether the claim stays; nil: never
-
-	over  bool // the claim is no longer in etcd
-	there bool // the claim was in etcd
-	tried bool // an unanswered attempt may have removed the claim
-	err   error
-}
-
-// erase finds and removes claims, and writes the tombs for their ids in the same step,
+// erase removes claims whose state in etcd is unknown, and writes the tombs for their ids in the same step,
 // unless etcd is full. Many claims need hardly more requests than a single claim. There
 // are many when etcd is slow, and a request per claim would make etcd slower.
 func (s *Store) erase(ctx context.Context, all []*removal) {
@@ -131,7 +119,7 @@ func (s *Store) removes(ctx context.Context, r *removal, v view) (t txn, err err
 		return t, nil
 	}
 	i := v.index(r.ID)
-	found := i >= 0 && (r.spare == nil || !r.spare(v.queue[i]))
+	found := i >= 0 && !(r.own && (v.queue[i].Client != s.id || v.queue[i].Left))
 	r.there = found || r.tried
 	switch {
 	case found:

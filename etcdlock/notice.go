@@ -72,7 +72,7 @@ func (s *Store) broken(publicID string) {
 			c = s.table[id]
 		}
 	}
-	if c == nil || c.state == ending {
+	if c == nil || c.over() {
 		s.mu.Unlock()
 		return
 	}

@@ -122,7 +122,7 @@ func TestEndedMeanwhile(t *testing.T) {
 	if g.OK || moves || err == nil {
 		t.Errorf("granted %+v, %v, %v; want an error", g, moves, err)
 	}
-	if c := s.table["c"]; c == nil || c.state != ending || c.late || !slices.Contains(s.leftovers, c) {
+	if c := s.table["c"]; c == nil || c.state != leftover || c.late || !slices.Contains(s.leftovers, c) {
 		t.Errorf("what is left of it is %+v, want it to be removed", c)
 	}
 }
@@ -148,7 +148,7 @@ func TestRunsOut(t *testing.T) {
 	if s.expire(); !slices.Equal(told, []string{"over"}) {
 		t.Errorf("told of %q, want the one that has run out", told)
 	}
-	if c := s.table["over"]; c.state != ending || !c.late {
+	if c := s.table["over"]; c.state != leftover || !c.late {
 		t.Errorf("it is %+v, want that its id is kept out", c)
 	}
 }

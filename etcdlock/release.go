@@ -20,57 +20,70 @@ func (s *Store) Release(ctx context.Context, rs []driver.Release) []error {
 	}
 	ctx, cancel := limited(ctx)
 	defer cancel()
-	errs := make([]error, len(rs))
-	known, others := s.retire(rs)
-	if len(known) == 1 && len(others) == 0 { // the usual case
-		s.release(ctx, known, errs)
-		return certain(errs)
+	all := s.removals(rs)
+	var known, unknown []*removal
+	for _, r := range all {
+		if r.rev > 0 {
+			known = append(known, r)
+		} else {
+			unknown = append(unknown, r)
+		}
 	}
-	var all sync.WaitGroup
+	var running sync.WaitGroup
 	for some := range slices.Chunk(known, eraseBatch) {
-		all.Go(func() { s.release(ctx, some, errs) })
+		running.Go(func() { s.removeKnown(ctx, some) })
 	}
-	all.Go(func() { s.find(ctx, others, errs) })
-	all.Wait()
+	s.erase(ctx, unknown)
+	running.Wait()
+	errs := make([]error, len(rs))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, r := range all {
+		errs[i] = s.settleRemoval(r)
+	}
 	return certain(errs)
 }
 
-// A release is the end of a single claim.
-type release struct {
-	driver.Release
-	i    int    // index among the claims released together
-	ours *claim // nil if the claim is not in the table
+// A removal removes a claim from etcd.
+type removal struct {
+	driver.Release        // with Late, a tomb is written for the id
+	claim          *claim // in the table; nil if there is none
+	own            bool   // the claim stays if another client renews it, or if it was left
+
+	// Of a claim whose state in etcd is known; rev is 0 otherwise.
 	name string
 	rev  int64
+
+	over  bool // the claim is no longer in etcd
+	there bool // the claim was in etcd
+	tried bool // an unanswered attempt may have removed the claim
+	err   error
 }
 
-// retire ends claims in the table, so that nothing renews them. known are the claims
-// whose state in etcd is known.
-func (s *Store) retire(rs []driver.Release) (known, others []release) {
+// removals ends the claims in the table, so that nothing renews the claims.
+func (s *Store) removals(rs []driver.Release) []*removal {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	all := make([]*removal, len(rs))
 	for i, r := range rs {
-		r := release{Release: r, i: i, ours: s.table[r.ID]}
-		if r.ours == nil {
-			others = append(others, r)
+		c := s.table[r.ID]
+		all[i] = &removal{Release: r, claim: c}
+		if c == nil {
 			continue
 		}
-		sure := r.ours.state == held || r.ours.state == waiting
-		s.end(r.ours)
-		r.ours.late = r.ours.late || r.Late
-		r.name, r.rev, r.Late = r.ours.name, r.ours.rev, r.ours.late
-		if sure {
-			known = append(known, r)
-		} else {
-			others = append(others, r)
+		if c.state == held || c.state == waiting {
+			all[i].name, all[i].rev = c.name, c.rev
 		}
+		s.end(c)
+		c.late = c.late || r.Late
+		all[i].Late = c.late
 	}
-	return known, others
+	return all
 }
 
-// release removes claims from etcd. A claim is removed only if its create revision is
-// unchanged.
-func (s *Store) release(ctx context.Context, some []release, errs []error) {
+// removeKnown removes claims whose state in etcd is known. A claim is removed only if its
+// create revision is unchanged.
+func (s *Store) removeKnown(ctx context.Context, some []*removal) {
 	var ops, tombs []clientv3.Op
 	var err error
 	for _, r := range some {
@@ -90,51 +103,29 @@ func (s *Store) release(ctx context.Context, some []release, errs []error) {
 		// Requests on their way are refused for the same reason.
 		a, err = s.do(ctx, txn{then: ops})
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for n, r := range some {
-		if err != nil {
-			errs[r.i] = err
-			s.addLeftover(r.ours)
-			continue
-		}
-		if !a.Responses[n].GetResponseTxn().Succeeded && !a.again {
-			errs[r.i] = driver.ErrLost
-		}
-		s.drop(r.ours)
+		r.err = err
+		r.there = err == nil && (a.again || a.Responses[n].GetResponseTxn().Succeeded)
 	}
 }
 
-// find releases claims whose state in etcd is unknown.
-func (s *Store) find(ctx context.Context, some []release, errs []error) {
-	all := make([]*removal, len(some))
-	for i, r := range some {
-		all[i] = &removal{Release: r.Release}
-	}
-	s.erase(ctx, all)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i, r := range some {
-		errs[r.i] = s.found(r, all[i])
-	}
-}
-
-// found records the outcome of a claim's removal in the table. Call it with mu held.
-func (s *Store) found(r release, was *removal) error {
-	switch {
-	case was.err != nil:
-		if r.ours == nil && s.table[r.ID] == nil {
-			r.ours = s.enter(r.Claim, nil)
-			r.ours.late = true
+// settleRemoval records the outcome of a removal in the table, and returns the answer to
+// the Release. The cleaner removes the claim after an error. Call it with mu held.
+func (s *Store) settleRemoval(r *removal) error {
+	if r.err != nil {
+		if r.claim == nil && s.table[r.ID] == nil {
+			r.claim = s.enter(r.Claim, nil)
+			r.claim.late = true
 		}
-		if r.ours != nil {
-			s.addLeftover(r.ours)
+		if r.claim != nil {
+			s.addLeftover(r.claim)
 		}
-		return was.err
-	case r.ours != nil:
-		s.drop(r.ours)
+		return r.err
 	}
-	if !was.there {
+	if r.claim != nil {
+		s.drop(r.claim)
+	}
+	if !r.there {
 		return driver.ErrLost
 	}
 	return nil

@@ -201,7 +201,7 @@ func (s *Store) adopt(ctx context.Context, c driver.Claim, began time.Time) erro
 	s.mu.Lock()
 	e := s.table[c.ID]
 	known := e != nil && e.state == held && e.until.After(began)
-	over := e != nil && e.state == ending
+	over := e != nil && e.over()
 	s.mu.Unlock()
 	if known {
 		return nil
@@ -229,7 +229,7 @@ func (s *Store) adopt(ctx context.Context, c driver.Claim, began time.Time) erro
 		e.span = v.queue[i].Span
 		s.stand(e, began.Add(c.TTL))
 	}
-	if e.state == ending || !s.learn(e, v, i) {
+	if e.over() || !s.learn(e, v, i) {
 		return driver.ErrLost
 	}
 	return nil
