@@ -16,8 +16,8 @@ type ask struct {
 	driver.Ask
 	*Store
 	began   time.Time
-	entered *claim // in the table
-	name    string // of the claim in etcd
+	claim   *claim // in the table
+	entry   entry  // of the claim, to be created
 	lease   *lease // for a holding claim
 	waiting *lease // for a waiting claim, whose client may die; nil unless the claim waits
 }
@@ -71,14 +71,14 @@ func (a *ask) try(ctx context.Context) (g driver.Grant, err error) {
 		was = c.state
 	}
 	if was != held {
-		c.span = span(a.Ask)
+		c.Span = span(a.Ask)
 	}
 	a.stand(c, later(c.until, a.began.Add(stands)))
-	a.entered, a.name = c, c.name
+	a.claim, a.entry = c, c.entry
 	a.mu.Unlock()
 
 	if was == held {
-		err := a.extend(ctx, a.Claim, a.began)
+		err := a.extend(ctx, driver.Renewal{Claim: a.Claim}, a.began)
 		if errors.Is(err, driver.ErrLost) {
 			return driver.Grant{Left: pause}, nil // until the claim is removed
 		}
@@ -98,7 +98,7 @@ func (a *ask) try(ctx context.Context) (g driver.Grant, err error) {
 	if !moves {
 		return g, err
 	}
-	if err := a.extend(ctx, a.Claim, a.began); err != nil {
+	if err := a.extend(ctx, driver.Renewal{Claim: a.Claim}, a.began); err != nil {
 		return driver.Grant{}, unsure(err)
 	}
 	return a.heldGrant(), nil
@@ -110,7 +110,7 @@ func (a *ask) leftGrant(ctx context.Context, p entry, g driver.Grant) (driver.Gr
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	g.TTL = min(g.TTL, left[p.lease])
+	g.TTL = min(g.TTL, left[p.leaseID])
 	if g.TTL <= 0 {
 		return driver.Grant{Left: pause}, nil
 	}
@@ -121,8 +121,8 @@ func (a *ask) leftGrant(ctx context.Context, p entry, g driver.Grant) (driver.Gr
 func (a *ask) heldGrant() driver.Grant {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	c := a.table[a.ID]
-	if c == nil || c.state != held {
+	c := a.holding(a.ID)
+	if c == nil {
 		return driver.Grant{}
 	}
 	c.asked = a.began
@@ -134,7 +134,7 @@ func (a *ask) heldGrant() driver.Grant {
 func (a *ask) settle(v view, mine bool, err error) (g driver.Grant, moves bool, _ error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	c := a.entered
+	c := a.claim
 	switch {
 	case a.table[a.ID] != c:
 		a.leaveToCleaner(mine, err)
@@ -163,7 +163,7 @@ func (a *ask) settle(v view, mine bool, err error) (g driver.Grant, moves bool, 
 	holds := a.learn(c, v, i)
 	switch {
 	case v.queue[i].Left:
-		g = c.granted(c.TTL)
+		g = c.granted(a.TTL)
 		a.drop(c) // Nobody may renew the claim.
 	case holds && c.lease == a.lease:
 		g = c.granted(a.TTL)
@@ -188,7 +188,7 @@ var errEnded = errors.New("the claim was ended while it was asked for")
 // leaveToCleaner handles an Acquire whose claim is no longer in the table, but is in etcd or
 // may be. Nobody would renew or remove the claim. Call it with mu held.
 func (a *ask) leaveToCleaner(mine bool, err error) {
-	unknown := a.entered.late || err != nil && !final(err)
+	unknown := a.claim.late || err != nil && !final(err)
 	c := a.table[a.ID]
 	switch {
 	case !mine && !unknown:
@@ -204,28 +204,29 @@ func (a *ask) leaveToCleaner(mine bool, err error) {
 // learn records what etcd says of a claim, and reports whether the claim holds. Call it
 // with mu held.
 func (s *Store) learn(c *claim, v view, i int) (holds bool) {
-	p := &v.queue[i]
+	p := v.queue[i]
 	if c.rev > p.rev || c.seen > v.rev {
 		return c.state == held // The known state is newer.
 	}
 	if c.name != p.name { // Another client has created the claim.
 		delete(s.named, c.name)
-		c.name, s.named[p.name] = p.name, c
+		s.named[p.name] = c
 	}
 	if c.rev < p.rev {
-		c.rev, c.state = p.rev, waiting
+		c.state = waiting
 	}
-	c.seen, c.mod, c.phase = v.rev, p.mod, p.Phase
+	c.know(p)
+	c.seen = v.rev
 	if c.state == held {
 		return true
 	}
-	c.setLease(s.leaseOf(p.lease))
-	if s.goneSince(c.Key, p.name, v.rev) {
+	c.setLease(s.leaseOf(p.leaseID))
+	if s.goneSince(c.key, p.name, v.rev) {
 		c.state, c.ahead = asking, nil
 		return false
 	}
 	c.state = waiting
-	c.ahead, c.joins = s.remaining(c.Key, v.rev, v.queue[:i]), v.queue[:i].reader() >= 0
+	c.ahead, c.joins = s.remaining(c.key, v.rev, v.queue[:i]), v.queue[:i].reader() >= 0
 	if i < v.held() || c.unblocked() {
 		c.hold()
 	}
@@ -237,7 +238,7 @@ func (s *Store) learn(c *claim, v view, i int) (holds bool) {
 // these readers must have the same token, and another client may have given it to them
 // before they left.
 func (c *claim) unblocked() bool {
-	return c.ahead.fits(c.Weight, c.Limit) && c.ahead.mismatch() < 0 && (!c.Shared() || !c.joins)
+	return c.ahead.fits(c.Weight, c.Limit) && c.ahead.mismatch() < 0 && (!c.shared() || !c.joins)
 }
 
 func (c *claim) hold() { c.state, c.ahead = held, nil }

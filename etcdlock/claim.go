@@ -13,23 +13,18 @@ import (
 // which its owner must renew, or the cleaner ends the claim. The fields are guarded by
 // Store.mu.
 type claim struct {
-	driver.Claim // as last requested
-	name         string
-	state        state
-	lease        *lease
-	since        int64 // microseconds since 1970
-	until        time.Time
-	at           int // in the schedule
+	entry        // as last known in etcd, but with the Span that was granted or last requested
+	key   string // never changes
+	state state
+	lease *lease
+	until time.Time
+	at    int // in the schedule
 
 	late   bool // a request to create the claim may still be on its way
 	moving bool // the claim may be under a different lease of this Store
 
 	// The following fields are for a claim known to be in etcd:
-	rev   int64 // create revision
-	mod   int64 // revision of the last write
-	seen  int64 // revision at which the queue was read, for the fields below
-	phase int64
-	span  int       // tokens: of the grant, or as last requested
+	seen  int64     // revision at which the queue was read, for the fields below
 	asked time.Time // when the last answered Acquire was sent
 	ahead queue     // claims ahead in the queue, unless known to have left
 	joins bool      // readers were ahead, and may have left since
@@ -47,11 +42,9 @@ const (
 
 func (c *claim) over() bool { return c.state >= ending }
 
-func (c *claim) token() uint64 { return (&entry{rev: c.rev, record: record{Phase: c.phase}}).token() }
-
 // granted returns the grant of a holding claim.
 func (c *claim) granted(ttl time.Duration) driver.Grant {
-	return driver.Grant{OK: true, Fence: c.token(), Span: c.span, TTL: ttl}
+	return driver.Grant{OK: true, Fence: c.token(), Span: c.Span, TTL: ttl}
 }
 
 // span returns how many tokens a request may be granted.
@@ -62,22 +55,33 @@ func span(a driver.Ask) int {
 	return min(max(a.Span, 1), driver.MaxSpan)
 }
 
-// record returns the value of a claim in etcd. A waiting claim is recorded with its own
-// TTL, whatever its lease.
-func (s *Store) record(c *claim) record {
-	return record{
-		Format: format, ID: c.ID, Weight: c.Weight, Limit: c.Limit, TTL: c.TTL, Span: c.span, Phase: c.phase,
-		Client: s.id, Since: c.since, Owner: c.Owner, Note: c.Note,
-	}
+// know records what etcd has of a claim. The Span stays as granted or last requested.
+func (c *claim) know(e entry) {
+	e.Span = c.Span
+	c.entry = e
 }
 
-// enter puts a new claim into the table, under a lease. Call it with mu held.
+// enter puts a new claim into the table, under a lease. A waiting claim is recorded with
+// its own TTL, whatever its lease. Call it with mu held.
 func (s *Store) enter(dc driver.Claim, l *lease) *claim {
-	c := &claim{Claim: dc, since: time.Now().UnixMicro(), at: -1}
+	c := &claim{key: dc.Key, at: -1}
+	c.record = record{
+		Format: format, ID: dc.ID, Weight: dc.Weight, Limit: dc.Limit, TTL: dc.TTL,
+		Client: s.id, Since: time.Now().UnixMicro(), Owner: dc.Owner, Note: dc.Note,
+	}
 	s.table[dc.ID] = c
 	s.name(c)
 	c.setLease(l)
 	return c
+}
+
+// holding returns the holding claim with an id, nil if there is none. Call it with mu
+// held.
+func (s *Store) holding(id string) *claim {
+	if c := s.table[id]; c != nil && c.state == held {
+		return c
+	}
+	return nil
 }
 
 // name gives a claim the first free name of this Store in its folder. Names are reused:
@@ -85,7 +89,7 @@ func (s *Store) enter(dc driver.Claim, l *lease) *claim {
 // them on every read. Call it with mu held.
 func (s *Store) name(c *claim) {
 	for n := 0; ; n++ {
-		name := s.names.folder(c.Key) + s.id + "." + strconv.Itoa(s.epoch) + "." + strconv.Itoa(n)
+		name := s.names.folder(c.key) + s.id + "." + strconv.Itoa(s.epoch) + "." + strconv.Itoa(n)
 		if s.named[name] == nil {
 			c.name, s.named[name] = name, c
 			return

@@ -50,10 +50,11 @@ var errRanOut = fmt.Errorf("%w: it has run out", driver.ErrLost)
 func (s *Store) expire() (next time.Duration) {
 	s.mu.Lock()
 	now := s.now()
-	var over []driver.Claim
+	over := make(map[string]string)
 	for len(s.schedule) > 0 && !s.schedule[0].until.After(now) {
-		over = append(over, s.schedule[0].Claim)
-		s.addLeftover(s.schedule[0])
+		c := s.schedule[0]
+		over[c.ID] = c.key
+		s.addLeftover(c)
 	}
 	s.armed = now.Add(time.Hour)
 	if len(s.schedule) > 0 && s.schedule[0].until.Before(s.armed) {
@@ -61,9 +62,7 @@ func (s *Store) expire() (next time.Duration) {
 	}
 	next = s.armed.Sub(now)
 	s.mu.Unlock()
-	for _, c := range over {
-		s.losses.Tell(c.Key, c.ID, errRanOut)
-	}
+	s.reportLost(over, errRanOut)
 	return next
 }
 
@@ -74,7 +73,7 @@ func (s *Store) take() (some []*removal) {
 	n := min(len(s.leftovers), eraseBatch)
 	for _, c := range s.leftovers[:n] {
 		c.state = ending
-		r := driver.Release{Claim: c.Claim, Late: c.late}
+		r := driver.Release{Claim: driver.Claim{Key: c.key, ID: c.ID}, Late: c.late}
 		some = append(some, &removal{Release: r, claim: c, own: true})
 	}
 	s.leftovers = slices.Delete(s.leftovers, 0, n)

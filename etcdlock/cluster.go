@@ -110,19 +110,17 @@ func (s *Store) abandon() {
 			leases = append(leases, l.id)
 		}
 	}
-	var lost []driver.Claim
+	lost := make(map[string]string)
 	for _, c := range s.table {
 		if c.state == held || c.state == waiting {
-			lost = append(lost, c.Claim)
+			lost[c.ID] = c.key
 		}
 		s.drop(c)
 	}
 	s.leftovers = nil
 	s.running.Go(func() { s.revokeAll(leases) })
 	s.mu.Unlock()
-	for _, c := range lost {
-		s.losses.Tell(c.Key, c.ID, errAllLost)
-	}
+	s.reportLost(lost, errAllLost)
 }
 
 // revokeAll revokes leases for a limited time. A lease that cannot be revoked expires.

@@ -25,7 +25,7 @@ func (s *Store) Holders(ctx context.Context, key string) ([]driver.Holder, error
 	held := l.held()
 	for i := range l {
 		h := l[i].holder()
-		h.Left = min(left[l[i].lease], l[i].TTL)
+		h.Left = min(left[l[i].leaseID], l[i].TTL)
 		if i >= held {
 			h.Fence, h.Waiting = 0, true
 		}
@@ -52,7 +52,7 @@ func (s *Store) read(ctx context.Context, key string) (v view, err error) {
 func (s *Store) left(ctx context.Context, l queue) (map[clientv3.LeaseID]time.Duration, error) {
 	all := make(map[clientv3.LeaseID]time.Duration)
 	for i := range l {
-		id := l[i].lease
+		id := l[i].leaseID
 		if _, known := all[id]; known {
 			continue
 		}

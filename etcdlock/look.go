@@ -36,7 +36,7 @@ func (a *ask) look(ctx context.Context, was state) (v view, mine bool, err error
 	}
 	r, err := a.do(ctx, txn{
 		when: []clientv3.Cmp{a.noTomb(), view{}.unchanged(folder)},
-		then: []clientv3.Op{a.put(a.lease, 0)},
+		then: []clientv3.Op{a.create(a.lease, 0)},
 		els:  look,
 	})
 	if r.again {
@@ -47,7 +47,8 @@ func (a *ask) look(ctx context.Context, was state) (v view, mine bool, err error
 	}
 	if r.Succeeded {
 		v.rev = r.Header.Revision
-		v.queue = queue{a.entryAt(v.rev, a.lease)}
+		a.entry.rev, a.entry.mod = v.rev, v.rev
+		v.queue = queue{a.entry}
 		return v, true, nil
 	}
 	v, err = a.view(r)
@@ -73,17 +74,11 @@ func (a *ask) view(r answer) (v view, err error) {
 	return v, err
 }
 
-// put returns the operation that creates the claim.
-func (a *ask) put(l *lease, phase int64) clientv3.Op {
-	p := a.entryAt(0, l)
-	p.Phase = phase
-	return clientv3.OpPut(p.name, p.String(), clientv3.WithLease(l.id))
-}
-
-// entryAt returns the claim as stored in etcd after its creation.
-func (a *ask) entryAt(rev int64, l *lease) entry {
-	c := claim{Claim: a.Claim, since: time.Now().UnixMicro(), span: span(a.Ask)}
-	return entry{record: a.record(&c), name: a.name, rev: rev, mod: rev, lease: l.id}
+// create returns the operation that creates the claim.
+func (a *ask) create(l *lease, phase int64) clientv3.Op {
+	a.entry.leaseID, a.entry.Phase = l.id, phase
+	a.entry.Client, a.entry.Since = a.Store.id, time.Now().UnixMicro()
+	return a.entry.put()
 }
 
 // noteLate records that a request to create the claim may still be on its way. The release
@@ -91,7 +86,7 @@ func (a *ask) entryAt(rev int64, l *lease) entry {
 func (a *ask) noteLate() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.entered.late = true
+	a.claim.late = true
 }
 
 // join creates the claim if it then holds, or if it is to wait in the queue.
@@ -106,7 +101,7 @@ func (a *ask) join(ctx context.Context, v *view) (mine bool, err error) {
 			return false, nil
 		}
 		t := txn{
-			when: []clientv3.Cmp{a.noTomb(), clientv3.Compare(clientv3.CreateRevision(a.name), "=", 0)},
+			when: []clientv3.Cmp{a.noTomb(), clientv3.Compare(clientv3.CreateRevision(a.entry.name), "=", 0)},
 			els:  a.reads(),
 		}
 		l := a.lease
@@ -126,7 +121,7 @@ func (a *ask) join(ctx context.Context, v *view) (mine bool, err error) {
 			phase = v.queue[last].phase()
 			t.when = append(t.when, v.queue[last].stays())
 		}
-		t.then = append([]clientv3.Op{a.put(l, phase)}, a.reads()...)
+		t.then = append([]clientv3.Op{a.create(l, phase)}, a.reads()...)
 		r, err := a.do(ctx, t)
 		if r.again {
 			a.noteLate()
@@ -161,7 +156,7 @@ func (a *ask) shareToken(ctx context.Context, v *view) error {
 			if p.shared() && p.phase() != v.queue[last].phase() {
 				p.Phase = v.queue[last].phase()
 				t.when = append(t.when, clientv3.Compare(clientv3.ModRevision(p.name), "=", p.mod))
-				t.then = append(t.then, clientv3.OpPut(p.name, p.String(), clientv3.WithLease(p.lease)))
+				t.then = append(t.then, p.put())
 			}
 			if len(t.then) == batch/2 {
 				break
@@ -184,13 +179,13 @@ func (a *ask) shareToken(ctx context.Context, v *view) error {
 
 // avoid gives the claim a new name if the queue already contains its name.
 func (a *ask) avoid(l queue) {
-	if !slices.ContainsFunc(l, func(p entry) bool { return p.name == a.name }) {
+	if !slices.ContainsFunc(l, func(p entry) bool { return p.name == a.entry.name }) {
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if c := a.entered; a.table[a.ID] == c && c.name == a.name {
+	if c := a.claim; a.table[a.ID] == c && c.name == a.entry.name {
 		a.Store.rename(c)
-		a.name = c.name
+		a.entry.name = c.name
 	}
 }

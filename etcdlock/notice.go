@@ -76,7 +76,7 @@ func (s *Store) broken(publicID string) {
 		s.mu.Unlock()
 		return
 	}
-	key, id := c.Key, c.ID
+	key, id := c.key, c.ID
 	s.addLeftover(c)
 	s.mu.Unlock()
 	s.losses.Tell(key, id, driver.ErrBroken)

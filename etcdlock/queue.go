@@ -46,10 +46,10 @@ func (r record) String() string {
 // An entry is a claim as stored in etcd.
 type entry struct {
 	record
-	name  string
-	rev   int64 // create revision
-	mod   int64 // revision of the last write
-	lease clientv3.LeaseID
+	name    string
+	rev     int64 // create revision; 0 before the claim is created
+	mod     int64 // revision of the last write
+	leaseID clientv3.LeaseID
 }
 
 // A queue is the claims on a key, in FIFO order. The state of a claim never
@@ -78,7 +78,7 @@ func readQueue(key string, kvs []*mvccpb.KeyValue) (q queue, unread error) {
 }
 
 func readEntry(key string, kv *mvccpb.KeyValue) (entry, error) {
-	e := entry{name: string(kv.Key), rev: kv.CreateRevision, mod: kv.ModRevision, lease: clientv3.LeaseID(kv.Lease)}
+	e := entry{name: string(kv.Key), rev: kv.CreateRevision, mod: kv.ModRevision, leaseID: clientv3.LeaseID(kv.Lease)}
 	err := json.Unmarshal(kv.Value, &e.record)
 	if e.Format > format { // Other fields may have other types.
 		return entry{}, newer.Check(key, e.Format, format, newer.Passes)
@@ -159,6 +159,14 @@ func (q queue) index(id string) int {
 	return slices.IndexFunc(q, func(e entry) bool { return e.ID == id })
 }
 
+// put returns the operation that writes the claim.
+func (e *entry) put() clientv3.Op {
+	return clientv3.OpPut(e.name, e.String(), clientv3.WithLease(e.leaseID))
+}
+
+// alive is how long the claim keeps its place in the queue without a request.
+func (e *entry) alive() time.Duration { return driver.Claim{TTL: e.TTL}.Alive() }
+
 // shared reports whether the claim is a reader.
 func (e *entry) shared() bool { return e.Limit == driver.MaxWeight && e.Weight < driver.MaxWeight }
 
@@ -199,7 +207,7 @@ func (e *entry) holder() driver.Holder {
 	}
 }
 
-// refusal describes the first claim in the way. Retry is the TTL, an upper bound: the
+// refusal describes the first claim in the way. Left is the TTL, an upper bound: the
 // remaining time of the lease would need a further request.
 func (q queue) refusal() driver.Grant {
 	if len(q) == 0 {

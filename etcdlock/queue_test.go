@@ -114,10 +114,9 @@ func TestEndedMeanwhile(t *testing.T) {
 	s.Close() // Nothing is removed before the test has looked.
 	a := ask{Ask: driver.Ask{Claim: driver.Claim{ID: "c", Key: "key", Weight: 1, Limit: 1, TTL: time.Minute}}, Store: s}
 	a.lease = &lease{granted: granted{ttl: time.Hour, heard: s.now()}}
-	a.entered = s.enter(a.Claim, a.lease)
-	a.name = a.entered.name
-	v := view{queue: queue{a.entryAt(10, a.lease)}, rev: 10}
-	s.drop(a.entered)
+	a.claim = s.enter(a.Claim, a.lease)
+	v := view{queue: queue{a.claim.entry}, rev: 10}
+	s.drop(a.claim)
 	g, moves, err := a.settle(v, true, nil)
 	if g.OK || moves || err == nil {
 		t.Errorf("granted %+v, %v, %v; want an error", g, moves, err)

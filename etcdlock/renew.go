@@ -27,79 +27,67 @@ func (s *Store) Renew(ctx context.Context, rs []driver.Renewal) []error {
 	ctx, cancel := limited(ctx)
 	defer cancel()
 	errs, began := make([]error, len(rs)), s.now()
-	var stay []int
-	var others sync.WaitGroup
+	var stay []renewal
+	var running sync.WaitGroup
 	for i, r := range rs {
-		switch l := s.stays(r.Claim, began); {
+		switch name := s.unmoved(r.Claim, began); {
 		case r.Fence != 0:
 			errs[i] = errRaise
-		case l == nil || r.Leave:
-			others.Go(func() { errs[i] = s.renew(ctx, r, began) })
+		case name == "" || r.Leave:
+			running.Go(func() { errs[i] = s.renew(ctx, r, began) })
 		default:
-			stay = append(stay, i)
+			stay = append(stay, renewal{r, name, &errs[i]})
 		}
 	}
 	for some := range slices.Chunk(stay, batch) {
-		others.Go(func() { s.prolong(ctx, rs, errs, some, began) })
+		running.Go(func() { s.prolong(ctx, some, began) })
 	}
-	others.Wait()
+	running.Wait()
 	return certain(errs)
 }
 
-// stays returns the lease of a holding claim, if the claim stays on the lease when
-// renewed. Otherwise stays returns nil.
-func (s *Store) stays(c driver.Claim, now time.Time) *lease {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e := s.table[c.ID]
-	if e == nil || e.state != held || e.moving || e.lease == nil || e.lease != s.leases[class(c.TTL)] || !e.until.After(now) {
-		return nil
-	}
-	return e.lease
+// A renewal renews a holding claim without a change of the lease.
+type renewal struct {
+	driver.Renewal
+	name string // of the claim
+	err  *error
 }
 
-// prolong renews holding claims without a change of the lease.
-func (s *Store) prolong(ctx context.Context, rs []driver.Renewal, errs []error, some []int, began time.Time) {
+// unmoved returns the name of a holding claim that stays on its lease when renewed, ""
+// for every other claim.
+func (s *Store) unmoved(dc driver.Claim, now time.Time) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.holding(dc.ID)
+	if c == nil || c.moving || c.lease == nil || c.lease != s.leases[class(dc.TTL)] || !c.until.After(now) {
+		return ""
+	}
+	return c.name
+}
+
+// prolong carries out renewals in one step.
+func (s *Store) prolong(ctx context.Context, some []renewal, began time.Time) {
 	var look []clientv3.Op
-	fail := func(err error) {
-		for _, i := range some {
-			errs[i] = err
+	var err error
+	for _, r := range some {
+		if err == nil {
+			_, err = s.cover(ctx, r.TTL, began.Add(r.TTL))
 		}
+		look = append(look, clientv3.OpGet(r.name, clientv3.WithKeysOnly()))
 	}
-	names := s.namesOf(rs, some)
-	for n, i := range some {
-		if _, err := s.cover(ctx, rs[i].TTL, began.Add(rs[i].TTL)); err != nil {
-			fail(err)
-			return
-		}
-		look = append(look, clientv3.OpGet(names[n], clientv3.WithKeysOnly()))
+	var a answer
+	if err == nil {
+		a, err = s.do(ctx, txn{then: look})
 	}
-	a, err := s.do(ctx, txn{then: look})
-	if err != nil {
-		fail(err)
-		return
-	}
-	for n, i := range some {
-		if kvs := a.kvs(n).Kvs; len(kvs) > 0 {
-			errs[i] = s.prolonged(rs[i].Claim, began, kvs[0].CreateRevision, clientv3.LeaseID(kvs[0].Lease))
+	for n, r := range some {
+		if err != nil {
+			*r.err = err
+		} else if kvs := a.kvs(n).Kvs; len(kvs) > 0 {
+			*r.err = s.prolonged(r.Claim, began, kvs[0].CreateRevision, clientv3.LeaseID(kvs[0].Lease))
 		} else {
-			errs[i] = s.gone(ctx, rs[i].Claim)
+			*r.err = s.gone(ctx, r.ID)
 		}
 	}
-}
-
-// namesOf returns the names of claims that were in the table a moment ago.
-func (s *Store) namesOf(rs []driver.Renewal, some []int) (names []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, i := range some {
-		name := s.names.folder(rs[i].Key) // a missing key
-		if c := s.table[rs[i].ID]; c != nil {
-			name = c.name
-		}
-		names = append(names, name)
-	}
-	return names
 }
 
 // errMoved is why a renewal must be retried.
@@ -107,28 +95,27 @@ var errMoved = errors.New("another client has asked for the claim")
 
 // prolonged lets a claim stand for its TTL from began. The request that began then
 // found the claim in etcd, under the lease on.
-func (s *Store) prolonged(c driver.Claim, began time.Time, rev int64, on clientv3.LeaseID) error {
+func (s *Store) prolonged(dc driver.Claim, began time.Time, rev int64, on clientv3.LeaseID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.table[c.ID]
+	c := s.holding(dc.ID)
 	switch {
-	case e == nil || e.state != held || e.rev != rev:
+	case c == nil || c.rev != rev:
 		return driver.ErrLost
-	case e.lease == nil || e.lease.id != on:
-		e.moving = true // The next renewal moves the claim to the right lease.
+	case c.lease == nil || c.lease.id != on:
+		c.moving = true // The next renewal moves the claim to the right lease.
 		return errMoved
 	}
-	e.TTL = c.TTL
-	s.stand(e, began.Add(c.TTL))
+	s.stand(c, began.Add(dc.TTL))
 	return nil
 }
 
 // gone ends a claim that is no longer in etcd, and returns the reason.
-func (s *Store) gone(ctx context.Context, c driver.Claim) error {
-	a, err := s.do(ctx, txn{then: []clientv3.Op{clientv3.OpGet(s.names.tomb(c.ID))}})
+func (s *Store) gone(ctx context.Context, id string) error {
+	a, err := s.do(ctx, txn{then: []clientv3.Op{clientv3.OpGet(s.names.tomb(id))}})
 	s.mu.Lock()
-	if e := s.table[c.ID]; e != nil && e.state == held {
-		s.addLeftover(e) // The cleaner also removes what an earlier request has left.
+	if c := s.holding(id); c != nil {
+		s.addLeftover(c) // The cleaner also removes what an earlier request has left.
 	}
 	s.mu.Unlock()
 	if err == nil {
@@ -146,62 +133,62 @@ func (s *Store) renew(ctx context.Context, r driver.Renewal, began time.Time) er
 		return nil
 	case err != nil:
 		return err
-	case r.Leave:
-		return s.renewLast(ctx, r.Claim)
+	case !r.Leave:
+		return s.extend(ctx, r, began)
 	}
-	return s.extend(ctx, r.Claim, began)
+	g, err := s.grant(ctx, r.TTL)
+	if err != nil {
+		return err
+	}
+	_, err = s.rewrite(ctx, r, &lease{granted: g})
+	return err
 }
 
 // extend lets a holding claim stand for its TTL, under the lease for holders. The claim
 // must be in the table.
-func (s *Store) extend(ctx context.Context, c driver.Claim, began time.Time) error {
-	l, err := s.cover(ctx, c.TTL, began.Add(c.TTL))
+func (s *Store) extend(ctx context.Context, r driver.Renewal, began time.Time) error {
+	l, err := s.cover(ctx, r.TTL, began.Add(r.TTL))
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
-	e := s.table[c.ID]
-	if e == nil || e.state != held {
+	c := s.holding(r.ID)
+	if c == nil {
 		s.mu.Unlock()
 		return driver.ErrLost
 	}
-	if !e.until.After(s.now()) {
-		s.addLeftover(e)
+	if !c.until.After(s.now()) {
+		s.addLeftover(c)
 		s.mu.Unlock()
-		s.losses.Tell(c.Key, c.ID, errRanOut)
+		s.losses.Tell(r.Key, r.ID, errRanOut)
 		return driver.ErrLost
 	}
-	s.stand(e, later(e.until, began.Add(c.TTL)))
-	e.TTL = c.TTL
+	s.stand(c, later(c.until, began.Add(r.TTL)))
 	s.mu.Unlock()
 
-	switch err := s.rewrite(ctx, e, l, false); {
+	e, err := s.rewrite(ctx, r, l)
+	switch {
 	case errors.Is(err, rpctypes.ErrLeaseNotFound):
 		wake(l.kick)
 		return err
 	case errors.Is(err, errLeft):
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.table[c.ID] == e {
-			s.drop(e)
-		}
+		s.drop(c)
 		return nil
 	case err != nil:
 		return err
 	}
-	s.mu.Lock()
-	rev := e.rev
-	s.mu.Unlock()
-	return s.prolonged(c, began, rev, l.id)
+	return s.prolonged(r.Claim, began, e.rev, e.leaseID)
 }
 
 // adopt enters a holding claim into the table, if missing or outdated. Another client
 // may have requested the claim.
-func (s *Store) adopt(ctx context.Context, c driver.Claim, began time.Time) error {
+func (s *Store) adopt(ctx context.Context, dc driver.Claim, began time.Time) error {
 	s.mu.Lock()
-	e := s.table[c.ID]
-	known := e != nil && e.state == held && e.until.After(began)
-	over := e != nil && e.over()
+	c := s.table[dc.ID]
+	known := c != nil && c.state == held && c.until.After(began)
+	over := c != nil && c.over()
 	s.mu.Unlock()
 	if known {
 		return nil
@@ -209,14 +196,14 @@ func (s *Store) adopt(ctx context.Context, c driver.Claim, began time.Time) erro
 	if over {
 		return driver.ErrLost
 	}
-	v, err := s.read(ctx, c.Key)
+	v, err := s.read(ctx, dc.Key)
 	if err != nil {
 		return err
 	}
-	i := v.index(c.ID)
+	i := v.index(dc.ID)
 	switch {
 	case i < 0:
-		return s.gone(ctx, c)
+		return s.gone(ctx, dc.ID)
 	case i >= v.held():
 		return driver.ErrLost // The claim waits.
 	case v.queue[i].Left:
@@ -224,12 +211,12 @@ func (s *Store) adopt(ctx context.Context, c driver.Claim, began time.Time) erro
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e = s.table[c.ID]; e == nil {
-		e = s.enter(c, nil)
-		e.span = v.queue[i].Span
-		s.stand(e, began.Add(c.TTL))
+	if c = s.table[dc.ID]; c == nil {
+		c = s.enter(dc, nil)
+		c.Span = v.queue[i].Span
+		s.stand(c, began.Add(dc.TTL))
 	}
-	if e.over() || !s.learn(e, v, i) {
+	if c.over() || !s.learn(c, v, i) {
 		return driver.ErrLost
 	}
 	return nil

@@ -119,11 +119,11 @@ func (s *Store) lose(l *lease, err error) {
 	why := fmt.Errorf("%w: the lease in etcd has ended: %w", driver.ErrLost, cmp.Or(err, errLate))
 	s.mu.Lock()
 	s.discard(l)
-	var lost []driver.Claim
+	lost := make(map[string]string)
 	for _, c := range s.table {
 		if c.lease == l {
 			if c.state == held || c.state == waiting {
-				lost = append(lost, c.Claim)
+				lost[c.ID] = c.key
 			}
 			switch {
 			case c.moving:
@@ -137,8 +137,13 @@ func (s *Store) lose(l *lease, err error) {
 		}
 	}
 	s.mu.Unlock()
-	for _, c := range lost {
-		s.losses.Tell(c.Key, c.ID, why)
+	s.reportLost(lost, why)
+}
+
+// reportLost reports lost claims, given their keys by id.
+func (s *Store) reportLost(keys map[string]string, err error) {
+	for id, key := range keys {
+		s.losses.Tell(key, id, err)
 	}
 }
 

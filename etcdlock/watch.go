@@ -262,7 +262,7 @@ func (s *Store) removeAhead(f *folder, c *claim, left map[string]int64) (g drive
 // pushed returns the grant of a claim that holds now. The grant stands until the
 // owner confirms it, but no longer than Alive. Call it with mu held.
 func (s *Store) pushed(c *claim) driver.Grant {
-	until := s.now().Add(c.Alive())
+	until := s.now().Add(c.alive())
 	if end := c.lease.end(); end.Before(until) {
 		until = end
 	}

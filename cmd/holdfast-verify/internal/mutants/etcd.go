@@ -11,8 +11,8 @@ var etcd = []mutant{{
 	wrong: "a queued claim holds when the claim just before it has left, which may have given up",
 	edits: []overlay.Edit{{
 		File: "etcdlock/ask.go",
-		Old:  "s.remaining(c.Key, v.rev, v.queue[:i]), v.queue[:i].reader() >= 0",
-		New:  "s.remaining(c.Key, v.rev, v.queue[max(i-1, 0):i]), v.queue[:i].reader() >= 0",
+		Old:  "s.remaining(c.key, v.rev, v.queue[:i]), v.queue[:i].reader() >= 0",
+		New:  "s.remaining(c.key, v.rev, v.queue[max(i-1, 0):i]), v.queue[:i].reader() >= 0",
 	}},
 	run:    "--start etcd --seed 1 --ttl 2s --for 15s --keys 2 --nemesis kill",
 	finds:  check.Exclusive,
@@ -52,11 +52,11 @@ var etcd = []mutant{{
 		New:  "		c.name, s.named[name] = name, c\n		return\n",
 	}, {
 		File: "etcdlock/look.go",
-		Old:  "	if !slices.ContainsFunc(l, func(p entry) bool { return p.name == a.name }) {\n",
-		New:  "	if true || slices.ContainsFunc(l, func(p entry) bool { return p.name == a.name }) {\n",
+		Old:  "	if !slices.ContainsFunc(l, func(p entry) bool { return p.name == a.entry.name }) {\n",
+		New:  "	if true || slices.ContainsFunc(l, func(p entry) bool { return p.name == a.entry.name }) {\n",
 	}, {
 		File: "etcdlock/look.go",
-		Old:  "when: []clientv3.Cmp{a.noTomb(), clientv3.Compare(clientv3.CreateRevision(a.name), \"=\", 0)},",
+		Old:  "when: []clientv3.Cmp{a.noTomb(), clientv3.Compare(clientv3.CreateRevision(a.entry.name), \"=\", 0)},",
 		New:  "when: []clientv3.Cmp{a.noTomb()},",
 	}},
 	run:    "--start etcd --seed 1 --ttl 2s --for 15s --keys 2 --kind slots,shared,try --nemesis none",
