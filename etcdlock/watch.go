@@ -19,13 +19,12 @@ import (
 // waiting claims of the Store on the key share the folder. The watches of all folders
 // share one stream. The fields except ready and wakes are guarded by Store.mu.
 type folder struct {
-	key     string
-	ready   chan struct{} // closed when etcd has confirmed the watch
-	cancel  context.CancelFunc
-	users   int
-	linger  *time.Timer     // ends the watch; nil while there are users
-	watched map[string]bool // ids of the claims that wakes has functions for
-	wakes   callbacks.Wakes // by the id of the claim
+	key    string
+	ready  chan struct{} // closed when etcd has confirmed the watch
+	cancel context.CancelFunc
+	users  int
+	linger *time.Timer     // ends the watch; nil while there are users
+	wakes  callbacks.Wakes // by the id of the claim
 
 	// reads is the number of requests on their way that read the queue. left contains
 	// the claims that have left meanwhile and since, because the answer may be older.
@@ -77,13 +76,10 @@ func (s *Store) Watch(ctx context.Context, c driver.Claim, wake func(driver.Gran
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	remove := f.wakes.Add(c.ID, wake)
-	f.watched[c.ID] = true
 	return sync.OnceFunc(func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if remove() {
-			delete(f.watched, c.ID)
-		}
+		remove()
 		s.closeFolder(f)
 	}), nil
 }
@@ -98,7 +94,7 @@ func (s *Store) openFolder(key string) (*folder, error) {
 	f := s.folders[key]
 	if f == nil {
 		ctx, cancel := context.WithCancel(s.ctx)
-		f = &folder{key: key, ready: make(chan struct{}), cancel: cancel, watched: make(map[string]bool)}
+		f = &folder{key: key, ready: make(chan struct{}), cancel: cancel}
 		s.folders[key] = f
 		s.running.Go(func() { s.follow(ctx, f) })
 	}
@@ -229,7 +225,7 @@ func (s *Store) departed(f *folder, events []*clientv3.Event) {
 		}
 		maps.Copy(f.left, left)
 	}
-	for id := range f.watched {
+	for _, id := range f.wakes.Names() {
 		if g, wakes := s.removeAhead(f, s.table[id], left); wakes {
 			woken[id] = g
 		}

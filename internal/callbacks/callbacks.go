@@ -7,6 +7,7 @@
 package callbacks
 
 import (
+	"maps"
 	"slices"
 	"sync"
 
@@ -55,25 +56,29 @@ type Wakes struct {
 	all map[string][]*func(driver.Grant) // no list is changed in place
 }
 
-// Add adds a function. stop removes the function, and reports whether it was the last of
-// its name.
-func (w *Wakes) Add(name string, wake func(driver.Grant)) (stop func() (last bool)) {
+// Add adds a function. stop removes the function.
+func (w *Wakes) Add(name string, wake func(driver.Grant)) (stop func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.all == nil {
 		w.all = make(map[string][]*func(driver.Grant))
 	}
 	w.all[name] = append(slices.Clip(w.all[name]), &wake)
-	return func() bool {
+	return func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		rest := without(w.all[name], &wake)
-		w.all[name] = rest
-		if len(rest) == 0 {
+		w.all[name] = without(w.all[name], &wake)
+		if len(w.all[name]) == 0 {
 			delete(w.all, name)
 		}
-		return len(rest) == 0
 	}
+}
+
+// Names returns the names that have functions, in no order.
+func (w *Wakes) Names() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Collect(maps.Keys(w.all))
 }
 
 // Wake calls the functions of a name.

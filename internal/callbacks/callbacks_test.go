@@ -44,7 +44,7 @@ func TestLosses(t *testing.T) {
 func TestWakes(t *testing.T) {
 	var wakes callbacks.Wakes
 	var woken []string
-	add := func(name, who string) func() bool {
+	add := func(name, who string) func() {
 		return wakes.Add(name, func(g driver.Grant) {
 			if g.OK {
 				who += "!"
@@ -56,12 +56,14 @@ func TestWakes(t *testing.T) {
 	other := add("y", "other")
 	wakes.Wake("nobody", driver.Grant{})
 	wakes.Wake("x", driver.Grant{})
-	if first() {
-		t.Error("the first stop says that nobody is left")
+	if names := slices.Sorted(slices.Values(wakes.Names())); !slices.Equal(names, []string{"x", "y"}) {
+		t.Errorf("the names are %q, want x and y", names)
 	}
+	first()
 	wakes.Wake("x", driver.Grant{OK: true})
-	if !second() {
-		t.Error("the last stop does not say that nobody is left")
+	second()
+	if names := wakes.Names(); !slices.Equal(names, []string{"y"}) {
+		t.Errorf("the names are %q, want y", names)
 	}
 	wakes.Wake("x", driver.Grant{})
 	wakes.WakeAll()
