@@ -105,12 +105,12 @@ func (a *ask) try(ctx context.Context) (g driver.Grant, err error) {
 }
 
 // leftGrant returns the grant of a claim that was left, for its remaining time.
-func (a *ask) leftGrant(ctx context.Context, p entry, g driver.Grant) (driver.Grant, error) {
-	left, err := a.left(ctx, queue{p})
+func (a *ask) leftGrant(ctx context.Context, e entry, g driver.Grant) (driver.Grant, error) {
+	left, err := a.left(ctx, queue{e})
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	g.TTL = min(g.TTL, left[p.leaseID])
+	g.TTL = min(g.TTL, left[e.leaseID])
 	if g.TTL <= 0 {
 		return driver.Grant{Left: pause}, nil
 	}
@@ -185,8 +185,8 @@ func (a *ask) settle(v view, mine bool, err error) (g driver.Grant, moves bool, 
 // expiry, or the refusal of a concurrent Acquire of the same claim has ended it.
 var errEnded = errors.New("the claim was ended while it was asked for")
 
-// leaveToCleaner handles an Acquire whose claim is no longer in the table, but is in etcd or
-// may be. Nobody would renew or remove the claim. Call it with mu held.
+// leaveToCleaner handles an Acquire whose claim is no longer in the table, but is in etcd
+// or may be. Nobody else would renew or remove the claim. Call it with mu held.
 func (a *ask) leaveToCleaner(mine bool, err error) {
 	unknown := a.claim.late || err != nil && !final(err)
 	c := a.table[a.ID]
@@ -204,24 +204,24 @@ func (a *ask) leaveToCleaner(mine bool, err error) {
 // learn records what etcd says of a claim, and reports whether the claim holds. Call it
 // with mu held.
 func (s *Store) learn(c *claim, v view, i int) (holds bool) {
-	p := v.queue[i]
-	if c.rev > p.rev || c.seen > v.rev {
+	e := v.queue[i]
+	if c.rev > e.rev || c.seen > v.rev {
 		return c.state == held // The known state is newer.
 	}
-	if c.name != p.name { // Another client has created the claim.
+	if c.name != e.name { // Another client has created the claim.
 		delete(s.named, c.name)
-		s.named[p.name] = c
+		s.named[e.name] = c
 	}
-	if c.rev < p.rev {
+	if c.rev < e.rev {
 		c.state = waiting
 	}
-	c.know(p)
+	c.know(e)
 	c.seen = v.rev
 	if c.state == held {
 		return true
 	}
-	c.setLease(s.leaseOf(p.leaseID))
-	if s.goneSince(c.key, p.name, v.rev) {
+	c.setLease(s.leaseOf(e.leaseID))
+	if s.goneSince(c.key, e.name, v.rev) {
 		c.state, c.ahead = asking, nil
 		return false
 	}
@@ -233,10 +233,10 @@ func (s *Store) learn(c *claim, v view, i int) (holds bool) {
 	return c.state == held
 }
 
-// unblocked reports whether a waiting claim holds, by what is known of the claims ahead. For
-// a reader that queued behind other readers, the claims still ahead are not enough: all
-// these readers must have the same token, and another client may have given it to them
-// before they left.
+// unblocked reports whether a waiting claim holds, by what is known of the claims ahead.
+// For a reader that queued behind other readers, the claims still ahead are not enough:
+// all these readers must have the same token, and another client may have given it to
+// them before they left.
 func (c *claim) unblocked() bool {
 	return c.ahead.fits(c.Weight, c.Limit) && c.ahead.mismatch() < 0 && (!c.shared() || !c.joins)
 }

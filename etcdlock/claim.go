@@ -36,7 +36,7 @@ const (
 	asking   state = iota // may be in etcd
 	waiting               // is in etcd, behind other claims
 	held                  // is in etcd, and holds the key
-	ending                // is over, and a request removes it from etcd
+	ending                // is over, and being removed from etcd
 	leftover              // is over, and in Store.leftovers
 )
 
@@ -161,7 +161,8 @@ func (s *Store) end(c *claim) {
 	}
 }
 
-// addLeftover ends a claim and leaves its removal from etcd to the cleaner. Call it with mu held.
+// addLeftover ends a claim and leaves its removal from etcd to the cleaner. Call it with
+// mu held.
 func (s *Store) addLeftover(c *claim) {
 	s.end(c)
 	if s.table[c.ID] == c && c.state != leftover {

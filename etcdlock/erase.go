@@ -15,8 +15,8 @@ import (
 // eraseBatch is how many claims are erased in one step, each with at most two operations.
 const eraseBatch = batch / 2
 
-// erase removes claims whose state in etcd is unknown, and writes the tombs for their ids in the same step,
-// unless etcd is full. Many claims need hardly more requests than a single claim. There
+// erase removes claims whose state in etcd is unknown, and writes the tombs for their ids
+// in the same step, unless etcd is full. Many claims need hardly more requests than a single claim. There
 // are many when etcd is slow, and a request per claim would make etcd slower.
 func (s *Store) erase(ctx context.Context, all []*removal) {
 	var running sync.WaitGroup
@@ -96,11 +96,11 @@ func (s *Store) readAll(ctx context.Context, some []*removal) (map[string]view, 
 	}
 	views := make(map[string]view, len(keys))
 	for i, key := range keys {
-		l, err := readQueue(key, a.kvs(i).Kvs)
+		q, err := readQueue(key, a.kvs(i).Kvs)
 		if errors.As(err, new(*newer.Error)) {
 			err = nil // The claim to remove is of this release.
 		}
-		views[key] = view{queue: l, rev: a.Header.Revision}
+		views[key] = view{queue: q, rev: a.Header.Revision}
 		for _, r := range some {
 			if r.Key == key && r.open() {
 				r.err = err

@@ -16,16 +16,16 @@ func (s *Store) Holders(ctx context.Context, key string) ([]driver.Holder, error
 	if err != nil {
 		return nil, err
 	}
-	l := v.queue
-	left, err := s.left(ctx, l)
+	q := v.queue
+	left, err := s.left(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	holders := make([]driver.Holder, len(l))
-	held := l.held()
-	for i := range l {
-		h := l[i].holder()
-		h.Left = min(left[l[i].leaseID], l[i].TTL)
+	holders := make([]driver.Holder, len(q))
+	held := q.held()
+	for i := range q {
+		h := q[i].holder()
+		h.Left = min(left[q[i].leaseID], q[i].TTL)
 		if i >= held {
 			h.Fence, h.Waiting = 0, true
 		}
@@ -49,10 +49,10 @@ func (s *Store) read(ctx context.Context, key string) (v view, err error) {
 }
 
 // left returns the remaining time of the leases of a queue.
-func (s *Store) left(ctx context.Context, l queue) (map[clientv3.LeaseID]time.Duration, error) {
+func (s *Store) left(ctx context.Context, q queue) (map[clientv3.LeaseID]time.Duration, error) {
 	all := make(map[clientv3.LeaseID]time.Duration)
-	for i := range l {
-		id := l[i].leaseID
+	for i := range q {
+		id := q[i].leaseID
 		if _, known := all[id]; known {
 			continue
 		}
@@ -113,26 +113,26 @@ func (s *Store) Break(ctx context.Context, key, id string) error {
 	if err != nil {
 		return err
 	}
-	for _, p := range v.queue {
-		if driver.PublicID(p.ID) == id {
-			return s.breakClaim(ctx, p)
+	for _, e := range v.queue {
+		if driver.PublicID(e.ID) == id {
+			return s.breakClaim(ctx, e)
 		}
 	}
 	return driver.ErrLost
 }
 
-func (s *Store) breakClaim(ctx context.Context, p entry) error {
+func (s *Store) breakClaim(ctx context.Context, e entry) error {
 	tombs, err := s.tombLease(ctx)
 	if err != nil {
 		return err
 	}
 	under := clientv3.WithLease(tombs)
 	a, err := s.do(ctx, txn{
-		when: []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(p.name), "=", p.rev)},
+		when: []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(e.name), "=", e.rev)},
 		then: []clientv3.Op{
-			clientv3.OpDelete(p.name),
-			clientv3.OpPut(s.names.tomb(p.ID), broken, under),
-			clientv3.OpPut(s.names.notices(p.Client)+driver.PublicID(p.ID), "", under),
+			clientv3.OpDelete(e.name),
+			clientv3.OpPut(s.names.tomb(e.ID), broken, under),
+			clientv3.OpPut(s.names.notices(e.Client)+driver.PublicID(e.ID), "", under),
 		},
 	})
 	if err != nil {

@@ -152,11 +152,11 @@ func (a *ask) shareToken(ctx context.Context, v *view) error {
 		first := v.mismatch()
 		last := v.queue[:first].reader()
 		t := txn{when: []clientv3.Cmp{v.queue[last].stays()}, els: a.reads()}
-		for _, p := range v.queue[first : i+1] {
-			if p.shared() && p.phase() != v.queue[last].phase() {
-				p.Phase = v.queue[last].phase()
-				t.when = append(t.when, clientv3.Compare(clientv3.ModRevision(p.name), "=", p.mod))
-				t.then = append(t.then, p.put())
+		for _, e := range v.queue[first : i+1] {
+			if e.shared() && e.phase() != v.queue[last].phase() {
+				e.Phase = v.queue[last].phase()
+				t.when = append(t.when, clientv3.Compare(clientv3.ModRevision(e.name), "=", e.mod))
+				t.then = append(t.then, e.put())
 			}
 			if len(t.then) == batch/2 {
 				break
@@ -178,8 +178,8 @@ func (a *ask) shareToken(ctx context.Context, v *view) error {
 }
 
 // avoid gives the claim a new name if the queue already contains its name.
-func (a *ask) avoid(l queue) {
-	if !slices.ContainsFunc(l, func(p entry) bool { return p.name == a.entry.name }) {
+func (a *ask) avoid(q queue) {
+	if !slices.ContainsFunc(q, func(e entry) bool { return e.name == a.entry.name }) {
 		return
 	}
 	a.mu.Lock()

@@ -187,14 +187,14 @@ func (s *Store) extend(ctx context.Context, r driver.Renewal, began time.Time) e
 func (s *Store) adopt(ctx context.Context, dc driver.Claim, began time.Time) error {
 	s.mu.Lock()
 	c := s.table[dc.ID]
-	known := c != nil && c.state == held && c.until.After(began)
 	over := c != nil && c.over()
+	known := c != nil && c.state == held && c.until.After(began)
 	s.mu.Unlock()
-	if known {
-		return nil
-	}
-	if over {
+	switch {
+	case over:
 		return driver.ErrLost
+	case known:
+		return nil
 	}
 	v, err := s.read(ctx, dc.Key)
 	if err != nil {

@@ -157,8 +157,8 @@ type keepAliveStream struct {
 // errSlow is the error of a keep-alive without an answer in time.
 var errSlow = fmt.Errorf("etcd has not answered within %v", keepAliveLimit)
 
-// send sends a keep-alive and returns the answer of etcd. If the lease is gone, the error is
-// ErrLeaseNotFound.
+// send sends a keep-alive and returns the answer of etcd. If the lease is gone, the error
+// is ErrLeaseNotFound.
 func (b *keepAliveStream) send(ctx context.Context, at etcdserverpb.LeaseClient, id clientv3.LeaseID) (r *etcdserverpb.LeaseKeepAliveResponse, err error) {
 	if b.cancel == nil {
 		ctx, b.cancel = context.WithCancel(clientv3.WithRequireLeader(ctx))

@@ -15,8 +15,8 @@ const (
 	broken   = "broken"
 )
 
-// tombs are under a separate lease that nobody keeps alive. The first tomb in a while
-// requests the lease, and later tombs share it.
+// The tombs of a Store are under a separate lease that nobody keeps alive. The first tomb
+// in a while requests the lease, and later tombs share it.
 type tombs struct {
 	sem   chan struct{} // has one slot, for the caller that requests a lease
 	lease granted       // guarded by sem

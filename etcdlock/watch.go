@@ -194,11 +194,11 @@ func (s *Store) beginRead(key string) (done func()) {
 
 // remaining returns the claims of a queue, read at a revision, that are not known to
 // have left since. Call it with mu held.
-func (s *Store) remaining(key string, rev int64, l queue) queue {
-	rest := make(queue, 0, len(l))
-	for _, p := range l {
-		if !s.goneSince(key, p.name, rev) {
-			rest = append(rest, p)
+func (s *Store) remaining(key string, rev int64, q queue) queue {
+	rest := make(queue, 0, len(q))
+	for _, e := range q {
+		if !s.goneSince(key, e.name, rev) {
+			rest = append(rest, e)
 		}
 	}
 	return rest

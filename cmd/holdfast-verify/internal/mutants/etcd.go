@@ -52,8 +52,8 @@ var etcd = []mutant{{
 		New:  "		c.name, s.named[name] = name, c\n		return\n",
 	}, {
 		File: "etcdlock/look.go",
-		Old:  "	if !slices.ContainsFunc(l, func(p entry) bool { return p.name == a.entry.name }) {\n",
-		New:  "	if true || slices.ContainsFunc(l, func(p entry) bool { return p.name == a.entry.name }) {\n",
+		Old:  "	if !slices.ContainsFunc(q, func(e entry) bool { return e.name == a.entry.name }) {\n",
+		New:  "	if true || slices.ContainsFunc(q, func(e entry) bool { return e.name == a.entry.name }) {\n",
 	}, {
 		File: "etcdlock/look.go",
 		Old:  "when: []clientv3.Cmp{a.noTomb(), clientv3.Compare(clientv3.CreateRevision(a.entry.name), \"=\", 0)},",
