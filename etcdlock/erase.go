@@ -16,8 +16,9 @@ import (
 const eraseBatch = batch / 2
 
 // erase removes claims whose state in etcd is unknown, and writes the tombs for their ids
-// in the same step, unless etcd is full. Many claims need hardly more requests than a single claim. There
-// are many when etcd is slow, and a request per claim would make etcd slower.
+// in the same step, unless etcd is full. Many claims need hardly more requests than a
+// single claim. There are many when etcd is slow, and a request per claim would make etcd
+// slower.
 func (s *Store) erase(ctx context.Context, all []*removal) {
 	var running sync.WaitGroup
 	for some := range slices.Chunk(all, eraseBatch) {
