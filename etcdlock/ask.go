@@ -63,7 +63,7 @@ func (a *ask) try(ctx context.Context) (g driver.Grant, err error) {
 	c, was := a.table[a.ID], asking
 	switch {
 	case c == nil:
-		c = a.enter(a.Claim, a.lease)
+		c = a.enterLocked(a.Claim, a.lease)
 	case c.over():
 		a.mu.Unlock()
 		return driver.Grant{Left: pause}, nil
@@ -73,7 +73,7 @@ func (a *ask) try(ctx context.Context) (g driver.Grant, err error) {
 	if was != held {
 		c.Span = span(a.Ask)
 	}
-	a.stand(c, later(c.until, a.began.Add(stands)))
+	a.standLocked(c, later(c.until, a.began.Add(stands)))
 	a.claim, a.entry = c, c.entry
 	a.mu.Unlock()
 
@@ -121,7 +121,7 @@ func (a *ask) leftGrant(ctx context.Context, e entry, g driver.Grant) (driver.Gr
 func (a *ask) heldGrant() driver.Grant {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	c := a.holding(a.ID)
+	c := a.holdingLocked(a.ID)
 	if c == nil {
 		return driver.Grant{}
 	}
@@ -137,13 +137,13 @@ func (a *ask) settle(v view, mine bool, err error) (g driver.Grant, moves bool, 
 	c := a.claim
 	switch {
 	case a.table[a.ID] != c:
-		a.leaveToCleaner(mine, err)
+		a.leaveToCleanerLocked(mine, err)
 		return g, false, cmp.Or(err, errEnded)
 	case err != nil:
 		if c.state == asking {
 			// A final refusal leaves no request on its way.
 			if c.late = c.late || !final(err); !c.late {
-				a.drop(c)
+				a.dropLocked(c)
 			}
 		}
 		return g, false, err
@@ -151,7 +151,7 @@ func (a *ask) settle(v view, mine bool, err error) (g driver.Grant, moves bool, 
 		return driver.Grant{Left: pause}, false, nil
 	case !mine:
 		if !c.late { // otherwise the cleaner handles a late request
-			a.drop(c)
+			a.dropLocked(c)
 		}
 		return v.refusal(), false, nil
 	}
@@ -160,21 +160,21 @@ func (a *ask) settle(v view, mine bool, err error) (g driver.Grant, moves bool, 
 	}
 	i := v.index(a.ID)
 	c.asked = a.began
-	holds := a.learn(c, v, i)
+	holds := a.learnLocked(c, v, i)
 	switch {
 	case v.queue[i].Left:
 		g = c.granted(a.TTL)
-		a.drop(c) // Nobody may renew the claim.
+		a.dropLocked(c) // Nobody may renew the claim.
 	case holds && c.lease == a.lease:
 		g = c.granted(a.TTL)
-		a.stand(c, a.began.Add(a.TTL))
+		a.standLocked(c, a.began.Add(a.TTL))
 	case !holds:
 		g = v.queue[:i].refusal()
 		g.Floor = c.token() - 1
 		if c.state == asking || c.ahead.fits(c.Weight, c.Limit) {
 			g.Left = pause // The queue has changed since the read.
 		}
-		a.stand(c, a.began.Add(a.Alive()))
+		a.standLocked(c, a.began.Add(a.Alive()))
 	default:
 		moves = true
 	}
@@ -185,9 +185,9 @@ func (a *ask) settle(v view, mine bool, err error) (g driver.Grant, moves bool, 
 // expiry, or the refusal of a concurrent Acquire of the same claim has ended it.
 var errEnded = errors.New("the claim was ended while it was asked for")
 
-// leaveToCleaner handles an Acquire whose claim is no longer in the table, but is in etcd
-// or may be. Nobody else would renew or remove the claim. Call it with mu held.
-func (a *ask) leaveToCleaner(mine bool, err error) {
+// leaveToCleanerLocked handles an Acquire whose claim is no longer in the table, but is in
+// etcd or may be. Nobody else would renew or remove the claim.
+func (a *ask) leaveToCleanerLocked(mine bool, err error) {
 	unknown := a.claim.late || err != nil && !final(err)
 	c := a.table[a.ID]
 	switch {
@@ -195,15 +195,14 @@ func (a *ask) leaveToCleaner(mine bool, err error) {
 	case c != nil:
 		c.late = true // The end of c handles this request, too.
 	default:
-		c = a.enter(a.Claim, nil)
+		c = a.enterLocked(a.Claim, nil)
 		c.state, c.late = waiting, unknown
-		a.addLeftover(c)
+		a.addLeftoverLocked(c)
 	}
 }
 
-// learn records what etcd says of a claim, and reports whether the claim holds. Call it
-// with mu held.
-func (s *Store) learn(c *claim, v view, i int) (holds bool) {
+// learnLocked records what etcd says of a claim, and reports whether the claim holds.
+func (s *Store) learnLocked(c *claim, v view, i int) (holds bool) {
 	e := v.queue[i]
 	if c.rev > e.rev || c.seen > v.rev {
 		return c.state == held // The known state is newer.
@@ -220,13 +219,13 @@ func (s *Store) learn(c *claim, v view, i int) (holds bool) {
 	if c.state == held {
 		return true
 	}
-	c.setLease(s.leaseOf(e.leaseID))
-	if s.goneSince(c.key, e.name, v.rev) {
+	c.setLeaseLocked(s.leaseOfLocked(e.leaseID))
+	if s.goneSinceLocked(c.key, e.name, v.rev) {
 		c.state, c.ahead = asking, nil
 		return false
 	}
 	c.state = waiting
-	c.ahead, c.joins = s.remaining(c.key, v.rev, v.queue[:i]), v.queue[:i].reader() >= 0
+	c.ahead, c.joins = s.remainingLocked(c.key, v.rev, v.queue[:i]), v.queue[:i].reader() >= 0
 	if i < v.held() || c.unblocked() {
 		c.hold()
 	}

@@ -61,33 +61,32 @@ func (c *claim) know(e entry) {
 	c.entry = e
 }
 
-// enter puts a new claim into the table, under a lease. A waiting claim is recorded with
-// its own TTL, whatever its lease. Call it with mu held.
-func (s *Store) enter(dc driver.Claim, l *lease) *claim {
+// enterLocked puts a new claim into the table, under a lease. A waiting claim is recorded
+// with its own TTL, whatever its lease.
+func (s *Store) enterLocked(dc driver.Claim, l *lease) *claim {
 	c := &claim{key: dc.Key, at: -1}
 	c.record = record{
 		Format: format, ID: dc.ID, Weight: dc.Weight, Limit: dc.Limit, TTL: dc.TTL,
 		Client: s.id, Since: time.Now().UnixMicro(), Owner: dc.Owner, Note: dc.Note,
 	}
 	s.table[dc.ID] = c
-	s.name(c)
-	c.setLease(l)
+	s.nameLocked(c)
+	c.setLeaseLocked(l)
 	return c
 }
 
-// holding returns the holding claim with an id, nil if there is none. Call it with mu
-// held.
-func (s *Store) holding(id string) *claim {
+// holdingLocked returns the holding claim with an id, nil if there is none.
+func (s *Store) holdingLocked(id string) *claim {
 	if c := s.table[id]; c != nil && c.state == held {
 		return c
 	}
 	return nil
 }
 
-// name gives a claim the first free name of this Store in its folder. Names are reused:
-// etcd remembers every name ever used in a folder until compaction, and scans all of
-// them on every read. Call it with mu held.
-func (s *Store) name(c *claim) {
+// nameLocked gives a claim the first free name of this Store in its folder. Names are
+// reused: etcd remembers every name ever used in a folder until compaction, and scans all
+// of them on every read.
+func (s *Store) nameLocked(c *claim) {
 	for n := 0; ; n++ {
 		name := s.names.folder(c.key) + s.id + "." + strconv.Itoa(s.epoch) + "." + strconv.Itoa(n)
 		if s.named[name] == nil {
@@ -103,11 +102,11 @@ func (s *Store) name(c *claim) {
 func (s *Store) rename(c *claim) {
 	delete(s.named, c.name)
 	s.epoch++
-	s.name(c)
+	s.nameLocked(c)
 }
 
-// setLease sets the lease of a claim, nil for none. Call it with Store.mu held.
-func (c *claim) setLease(l *lease) {
+// setLeaseLocked sets the lease of a claim, nil for none.
+func (c *claim) setLeaseLocked(l *lease) {
 	if c.lease != nil {
 		c.lease.claims--
 	}
@@ -116,8 +115,8 @@ func (c *claim) setLease(l *lease) {
 	}
 }
 
-// stand lets a claim stand until a time unless it is renewed. Call it with mu held.
-func (s *Store) stand(c *claim, until time.Time) {
+// standLocked lets a claim stand until a time unless it is renewed.
+func (s *Store) standLocked(c *claim, until time.Time) {
 	c.until = until
 	if c.at < 0 {
 		heap.Push(&s.schedule, c)
@@ -130,8 +129,8 @@ func (s *Store) stand(c *claim, until time.Time) {
 	}
 }
 
-// drop removes a claim from the table. Call it with mu held.
-func (s *Store) drop(c *claim) {
+// dropLocked removes a claim from the table.
+func (s *Store) dropLocked(c *claim) {
 	if s.table[c.ID] == c {
 		delete(s.table, c.ID)
 		delete(s.named, c.name)
@@ -139,7 +138,7 @@ func (s *Store) drop(c *claim) {
 	if c.at >= 0 {
 		heap.Remove(&s.schedule, c.at)
 	}
-	c.setLease(nil)
+	c.setLeaseLocked(nil)
 }
 
 func later(a, b time.Time) time.Time {
@@ -149,9 +148,8 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// end marks a claim as over. Until the claim is dropped, its id is granted nothing.
-// Call it with mu held.
-func (s *Store) end(c *claim) {
+// endLocked marks a claim as over. Until the claim is dropped, its id is granted nothing.
+func (s *Store) endLocked(c *claim) {
 	if c.state == asking {
 		c.late = true
 	}
@@ -161,10 +159,9 @@ func (s *Store) end(c *claim) {
 	}
 }
 
-// addLeftover ends a claim and leaves its removal from etcd to the cleaner. Call it with
-// mu held.
-func (s *Store) addLeftover(c *claim) {
-	s.end(c)
+// addLeftoverLocked ends a claim and leaves its removal from etcd to the cleaner.
+func (s *Store) addLeftoverLocked(c *claim) {
+	s.endLocked(c)
 	if s.table[c.ID] == c && c.state != leftover {
 		c.state = leftover
 		s.leftovers = append(s.leftovers, c)

@@ -54,7 +54,7 @@ func (s *Store) expire() (next time.Duration) {
 	for len(s.schedule) > 0 && !s.schedule[0].until.After(now) {
 		c := s.schedule[0]
 		over[c.ID] = c.key
-		s.addLeftover(c)
+		s.addLeftoverLocked(c)
 	}
 	s.armed = now.Add(time.Hour)
 	if len(s.schedule) > 0 && s.schedule[0].until.Before(s.armed) {
@@ -90,7 +90,7 @@ func (s *Store) clean(some []*removal) error {
 	defer s.mu.Unlock()
 	var errs []error
 	for _, r := range some {
-		_ = s.settleRemoval(r)
+		_ = s.settleRemovalLocked(r)
 		errs = append(errs, r.err)
 	}
 	return errors.Join(errs...)

@@ -115,7 +115,7 @@ func (s *Store) abandon() {
 		if c.state == held || c.state == waiting {
 			lost[c.ID] = c.key
 		}
-		s.drop(c)
+		s.dropLocked(c)
 	}
 	s.leftovers = nil
 	s.running.Go(func() { s.revokeAll(leases) })

@@ -47,15 +47,14 @@ func class(ttl time.Duration) int64 {
 	return (seconds + step - 1) / step * step
 }
 
-// lasts reports whether a claim may be under the lease at a time. Call it with Store.mu
-// held.
-func (l *lease) lasts(now time.Time) bool { return l != nil && !l.over && l.end().After(now) }
+// lastsLocked reports whether a claim may be under the lease at a time.
+func (l *lease) lastsLocked(now time.Time) bool { return l != nil && !l.over && l.end().After(now) }
 
 // pause returns the time between two keep-alives.
 func (l *lease) pause() time.Duration { return margin(l.ttl*5/6) / 2 }
 
-// endRound ends a round and begins the next. Call it with Store.mu held.
-func (l *lease) endRound() {
+// endRoundLocked ends a round and begins the next.
+func (l *lease) endRoundLocked() {
 	close(l.round)
 	l.round = make(chan struct{})
 }
@@ -120,9 +119,8 @@ func (s *Store) awaitRound(ctx context.Context, l *lease) bool {
 	return false
 }
 
-// leaseOf returns the lease of this Store with an id, nil if there is none. Call it
-// with mu held.
-func (s *Store) leaseOf(id clientv3.LeaseID) *lease {
+// leaseOfLocked returns the lease of this Store with an id, nil if there is none.
+func (s *Store) leaseOfLocked(id clientv3.LeaseID) *lease {
 	for _, l := range s.leases {
 		if l.id == id {
 			return l

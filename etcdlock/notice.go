@@ -77,7 +77,7 @@ func (s *Store) broken(publicID string) {
 		return
 	}
 	key, id := c.key, c.ID
-	s.addLeftover(c)
+	s.addLeftoverLocked(c)
 	s.mu.Unlock()
 	s.losses.Tell(key, id, driver.ErrBroken)
 }

@@ -93,11 +93,11 @@ func TestRemoveAhead(t *testing.T) {
 		defer s.Close()
 		s.mu.Lock()
 		l := &lease{granted: granted{ttl: time.Hour, heard: s.now()}, over: test.over}
-		c := s.enter(driver.Claim{ID: "c", Weight: whole.Weight, Limit: whole.Limit, TTL: time.Minute}, l)
+		c := s.enterLocked(driver.Claim{ID: "c", Weight: whole.Weight, Limit: whole.Limit, TTL: time.Minute}, l)
 		c.name, c.state, c.rev, c.seen, c.asked = "own", waiting, 30, 30, s.now()
 		c.ahead = queue{{record: whole, name: "a", rev: 10}, {record: whole, name: "b", rev: 20}}
 		for i, left := range test.left {
-			g, woken := s.removeAhead(&folder{since: test.since}, c, left)
+			g, woken := s.removeAheadLocked(&folder{since: test.since}, c, left)
 			if want := test.wakes[i]; woken != (want > 0) || g.OK != (want > 1) {
 				t.Errorf("%s: when %v left it was woken: %v, with %+v", test.name, left, woken, g)
 			}
@@ -114,9 +114,9 @@ func TestEndedMeanwhile(t *testing.T) {
 	s.Close() // Nothing is removed before the test has looked.
 	a := ask{Ask: driver.Ask{Claim: driver.Claim{ID: "c", Key: "key", Weight: 1, Limit: 1, TTL: time.Minute}}, Store: s}
 	a.lease = &lease{granted: granted{ttl: time.Hour, heard: s.now()}}
-	a.claim = s.enter(a.Claim, a.lease)
+	a.claim = s.enterLocked(a.Claim, a.lease)
 	v := view{queue: queue{a.claim.entry}, rev: 10}
-	s.drop(a.claim)
+	s.dropLocked(a.claim)
 	g, moves, err := a.settle(v, true, nil)
 	if g.OK || moves || err == nil {
 		t.Errorf("granted %+v, %v, %v; want an error", g, moves, err)
@@ -141,7 +141,7 @@ func TestRunsOut(t *testing.T) {
 	})
 	for id, until := range map[string]time.Time{"over": s.now(), "stands": s.now().Add(time.Hour)} {
 		s.mu.Lock()
-		s.stand(s.enter(driver.Claim{ID: id, Key: "key"}, nil), until)
+		s.standLocked(s.enterLocked(driver.Claim{ID: id, Key: "key"}, nil), until)
 		s.mu.Unlock()
 	}
 	if s.expire(); !slices.Equal(told, []string{"over"}) {

@@ -39,7 +39,7 @@ func (s *Store) Release(ctx context.Context, rs []driver.Release) []error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i, r := range all {
-		errs[i] = s.settleRemoval(r)
+		errs[i] = s.settleRemovalLocked(r)
 	}
 	return certain(errs)
 }
@@ -74,7 +74,7 @@ func (s *Store) removals(rs []driver.Release) []*removal {
 		if c.state == held || c.state == waiting {
 			all[i].name, all[i].rev = c.name, c.rev
 		}
-		s.end(c)
+		s.endLocked(c)
 		c.late = c.late || r.Late
 		all[i].Late = c.late
 	}
@@ -109,21 +109,21 @@ func (s *Store) removeKnown(ctx context.Context, some []*removal) {
 	}
 }
 
-// settleRemoval records the outcome of a removal in the table, and returns the answer to
-// the Release. The cleaner removes the claim after an error. Call it with mu held.
-func (s *Store) settleRemoval(r *removal) error {
+// settleRemovalLocked records the outcome of a removal in the table, and returns the answer
+// to the Release. The cleaner removes the claim after an error.
+func (s *Store) settleRemovalLocked(r *removal) error {
 	if r.err != nil {
 		if r.claim == nil && s.table[r.ID] == nil {
-			r.claim = s.enter(r.Claim, nil)
+			r.claim = s.enterLocked(r.Claim, nil)
 			r.claim.late = true
 		}
 		if r.claim != nil {
-			s.addLeftover(r.claim)
+			s.addLeftoverLocked(r.claim)
 		}
 		return r.err
 	}
 	if r.claim != nil {
-		s.drop(r.claim)
+		s.dropLocked(r.claim)
 	}
 	if !r.there {
 		return driver.ErrLost

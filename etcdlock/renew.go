@@ -58,7 +58,7 @@ type renewal struct {
 func (s *Store) unmoved(dc driver.Claim, now time.Time) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.holding(dc.ID)
+	c := s.holdingLocked(dc.ID)
 	if c == nil || c.moving || c.lease == nil || c.lease != s.leases[class(dc.TTL)] || !c.until.After(now) {
 		return ""
 	}
@@ -98,7 +98,7 @@ var errMoved = errors.New("another client has asked for the claim")
 func (s *Store) prolonged(dc driver.Claim, began time.Time, rev int64, on clientv3.LeaseID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := s.holding(dc.ID)
+	c := s.holdingLocked(dc.ID)
 	switch {
 	case c == nil || c.rev != rev:
 		return driver.ErrLost
@@ -106,7 +106,7 @@ func (s *Store) prolonged(dc driver.Claim, began time.Time, rev int64, on client
 		c.moving = true // The next renewal moves the claim to the right lease.
 		return errMoved
 	}
-	s.stand(c, began.Add(dc.TTL))
+	s.standLocked(c, began.Add(dc.TTL))
 	return nil
 }
 
@@ -114,8 +114,8 @@ func (s *Store) prolonged(dc driver.Claim, began time.Time, rev int64, on client
 func (s *Store) gone(ctx context.Context, id string) error {
 	a, err := s.do(ctx, txn{then: []clientv3.Op{clientv3.OpGet(s.names.tomb(id))}})
 	s.mu.Lock()
-	if c := s.holding(id); c != nil {
-		s.addLeftover(c) // The cleaner also removes what an earlier request has left.
+	if c := s.holdingLocked(id); c != nil {
+		s.addLeftoverLocked(c) // The cleaner also removes what an earlier request has left.
 	}
 	s.mu.Unlock()
 	if err == nil {
@@ -152,18 +152,18 @@ func (s *Store) extend(ctx context.Context, r driver.Renewal, began time.Time) e
 		return err
 	}
 	s.mu.Lock()
-	c := s.holding(r.ID)
+	c := s.holdingLocked(r.ID)
 	if c == nil {
 		s.mu.Unlock()
 		return driver.ErrLost
 	}
 	if !c.until.After(s.now()) {
-		s.addLeftover(c)
+		s.addLeftoverLocked(c)
 		s.mu.Unlock()
 		s.losses.Tell(r.Key, r.ID, errRanOut)
 		return driver.ErrLost
 	}
-	s.stand(c, later(c.until, began.Add(r.TTL)))
+	s.standLocked(c, later(c.until, began.Add(r.TTL)))
 	s.mu.Unlock()
 
 	e, err := s.rewrite(ctx, r, l)
@@ -174,7 +174,7 @@ func (s *Store) extend(ctx context.Context, r driver.Renewal, began time.Time) e
 	case errors.Is(err, errLeft):
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.drop(c)
+		s.dropLocked(c)
 		return nil
 	case err != nil:
 		return err
@@ -212,11 +212,11 @@ func (s *Store) adopt(ctx context.Context, dc driver.Claim, began time.Time) err
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c = s.table[dc.ID]; c == nil {
-		c = s.enter(dc, nil)
+		c = s.enterLocked(dc, nil)
 		c.Span = v.queue[i].Span
-		s.stand(c, began.Add(dc.TTL))
+		s.standLocked(c, began.Add(dc.TTL))
 	}
-	if c.over() || !s.learn(c, v, i) {
+	if c.over() || !s.learnLocked(c, v, i) {
 		return driver.ErrLost
 	}
 	return nil

@@ -69,9 +69,9 @@ func (s *Store) grantTo(l *lease) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if l.err = err; err != nil {
-		s.discard(l)
+		s.discardLocked(l)
 	} else {
-		l.endRound()
+		l.endRoundLocked()
 	}
 	return err
 }
@@ -86,12 +86,12 @@ func (s *Store) keepAlive(l *lease, stream *keepAliveStream) error {
 	if l.err = err; err == nil {
 		l.heard, l.ttl = sent, time.Duration(r.TTL)*time.Second
 	}
-	l.endRound()
+	l.endRoundLocked()
 	return err
 }
 
-// discard takes a lease out of use. Call it with mu held.
-func (s *Store) discard(l *lease) {
+// discardLocked takes a lease out of use.
+func (s *Store) discardLocked(l *lease) {
 	delete(s.leases, l.class)
 	l.over = true
 	close(l.round)
@@ -104,7 +104,7 @@ func (s *Store) endIfIdle(l *lease) bool {
 		s.mu.Unlock()
 		return false
 	}
-	s.discard(l)
+	s.discardLocked(l)
 	s.mu.Unlock()
 	_ = s.revoke(l.id)
 	return true
@@ -118,7 +118,7 @@ var errLate = errors.New("it was not kept alive in time")
 func (s *Store) lose(l *lease, err error) {
 	why := fmt.Errorf("%w: the lease in etcd has ended: %w", driver.ErrLost, cmp.Or(err, errLate))
 	s.mu.Lock()
-	s.discard(l)
+	s.discardLocked(l)
 	lost := make(map[string]string)
 	for _, c := range s.table {
 		if c.lease == l {
@@ -127,12 +127,12 @@ func (s *Store) lose(l *lease, err error) {
 			}
 			switch {
 			case c.moving:
-				c.setLease(nil)
-				s.addLeftover(c)
+				c.setLeaseLocked(nil)
+				s.addLeftoverLocked(c)
 			case c.state == asking: // A request on its way may put the claim under a different lease.
-				c.setLease(nil)
+				c.setLeaseLocked(nil)
 			default:
-				s.drop(c)
+				s.dropLocked(c)
 			}
 		}
 	}

@@ -19,7 +19,7 @@ var errLeft = errors.New("the claim was left")
 func (s *Store) rewrite(ctx context.Context, r driver.Renewal, l *lease) (e entry, err error) {
 	for {
 		s.mu.Lock()
-		c := s.holding(r.ID)
+		c := s.holdingLocked(r.ID)
 		if c == nil {
 			s.mu.Unlock()
 			return e, driver.ErrLost
@@ -66,11 +66,11 @@ func (s *Store) rewritten(c *claim, e entry, l *lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.holding(e.ID) != c || e.mod < c.mod:
+	case s.holdingLocked(e.ID) != c || e.mod < c.mod:
 	case e.Left:
-		s.drop(c)
+		s.dropLocked(c)
 	default:
-		c.setLease(l)
+		c.setLeaseLocked(l)
 		c.entry, c.seen, c.moving = e, e.mod, false
 	}
 }

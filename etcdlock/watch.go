@@ -70,7 +70,7 @@ func (s *Store) Watch(ctx context.Context, c driver.Claim, wake func(driver.Gran
 	case <-limited.Done():
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.closeFolder(f)
+		s.closeFolderLocked(f)
 		return nil, silence.For(ctx, limited.Err(), watchLimit)
 	}
 	s.mu.Lock()
@@ -80,7 +80,7 @@ func (s *Store) Watch(ctx context.Context, c driver.Claim, wake func(driver.Gran
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		remove()
-		s.closeFolder(f)
+		s.closeFolderLocked(f)
 	}), nil
 }
 
@@ -106,8 +106,8 @@ func (s *Store) openFolder(key string) (*folder, error) {
 	return f, nil
 }
 
-// closeFolder ends what openFolder began. Call it with mu held.
-func (s *Store) closeFolder(f *folder) {
+// closeFolderLocked ends what openFolder began.
+func (s *Store) closeFolderLocked(f *folder) {
 	if f.users--; f.users > 0 || s.closed {
 		return
 	}
@@ -192,21 +192,21 @@ func (s *Store) beginRead(key string) (done func()) {
 	}
 }
 
-// remaining returns the claims of a queue, read at a revision, that are not known to
-// have left since. Call it with mu held.
-func (s *Store) remaining(key string, rev int64, q queue) queue {
+// remainingLocked returns the claims of a queue, read at a revision, that are not known to
+// have left since.
+func (s *Store) remainingLocked(key string, rev int64, q queue) queue {
 	rest := make(queue, 0, len(q))
 	for _, e := range q {
-		if !s.goneSince(key, e.name, rev) {
+		if !s.goneSinceLocked(key, e.name, rev) {
 			rest = append(rest, e)
 		}
 	}
 	return rest
 }
 
-// goneSince reports whether a claim that was in the queue at a revision is known to
-// have left since. Call it with mu held.
-func (s *Store) goneSince(key, name string, rev int64) bool {
+// goneSinceLocked reports whether a claim that was in the queue at a revision is known to
+// have left since.
+func (s *Store) goneSinceLocked(key, name string, rev int64) bool {
 	f := s.folders[key]
 	return f != nil && f.left[name] > rev
 }
@@ -226,7 +226,7 @@ func (s *Store) departed(f *folder, events []*clientv3.Event) {
 		maps.Copy(f.left, left)
 	}
 	for _, id := range f.wakes.Names() {
-		if g, wakes := s.removeAhead(f, s.table[id], left); wakes {
+		if g, wakes := s.removeAheadLocked(f, s.table[id], left); wakes {
 			woken[id] = g
 		}
 	}
@@ -236,10 +236,10 @@ func (s *Store) departed(f *folder, events []*clientv3.Event) {
 	}
 }
 
-// removeAhead removes the claims in left, which has the revision of each departure by name,
-// from the claims ahead of c. It reports whether c is to be woken: with a grant if c
-// holds now, without a grant to request again. Call it with mu held.
-func (s *Store) removeAhead(f *folder, c *claim, left map[string]int64) (g driver.Grant, wakes bool) {
+// removeAheadLocked removes the claims in left, which has the revision of each departure by
+// name, from the claims ahead of c. It reports whether c is to be woken: with a grant if c
+// holds now, without a grant to request again.
+func (s *Store) removeAheadLocked(f *folder, c *claim, left map[string]int64) (g driver.Grant, wakes bool) {
 	switch {
 	case c == nil || c.state != waiting:
 		return g, false
@@ -248,20 +248,20 @@ func (s *Store) removeAhead(f *folder, c *claim, left map[string]int64) (g drive
 		return g, true
 	case !c.ahead.without(left) || !c.ahead.fits(c.Weight, c.Limit):
 		return g, false
-	case c.unblocked() && c.seen >= f.since && c.lease.lasts(s.now()):
+	case c.unblocked() && c.seen >= f.since && c.lease.lastsLocked(s.now()):
 		c.hold()
-		return s.pushed(c), true
+		return s.pushedLocked(c), true
 	}
 	return g, true
 }
 
-// pushed returns the grant of a claim that holds now. The grant stands until the
-// owner confirms it, but no longer than Alive. Call it with mu held.
-func (s *Store) pushed(c *claim) driver.Grant {
+// pushedLocked returns the grant of a claim that holds now. The grant stands until the
+// owner confirms it, but no longer than Alive.
+func (s *Store) pushedLocked(c *claim) driver.Grant {
 	until := s.now().Add(c.alive())
 	if end := c.lease.end(); end.Before(until) {
 		until = end
 	}
-	s.stand(c, until)
+	s.standLocked(c, until)
 	return c.granted(until.Sub(c.asked))
 }
