@@ -126,7 +126,8 @@ type Renewal struct {
 
 	// Fence raises a smaller token of the claim to Fence. From then on the key gives no
 	// token up to Fence, span included. A reader that joins other readers receives the
-	// highest token to which one of the readers was raised. 0 raises nothing.
+	// highest token to which one of the readers was raised. So does a reader that asks
+	// again, and the reader keeps that token. 0 raises nothing.
 	//
 	// A store that cannot do that, or whose clock is more than [MaxLead] behind, returns
 	// ErrInvalid.
@@ -217,7 +218,8 @@ func PublicID(id string) string {
 type Store interface {
 	// Acquire requests a claim, once, and does not wait for it. Acquire is idempotent: a
 	// second request with the id of a live claim grants the claim again, with the same
-	// fence and a fresh TTL.
+	// fence and a fresh TTL. A reader beside a reader that was raised receives the raised
+	// token instead, see [Renewal].
 	Acquire(ctx context.Context, a Ask) (Grant, error)
 
 	// Renew lets every claim stand for its TTL from now. Renew never creates, revives or

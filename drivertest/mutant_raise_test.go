@@ -125,6 +125,25 @@ var raiseMutants = []mutant{
 		w.raisedPhase(func(_, raised uint64) uint64 { return raised })
 	}},
 
+	{"keeps the token of a reader that asks again", "raise/reader-asks-again", func(w *ways) {
+		acquire := w.acquire
+		w.acquire = func(b *book.Book, m book.Moment, a driver.Ask) (driver.Grant, error) {
+			before := clone(entry(b, a.ID))
+			g, err := acquire(b, m, a)
+			if g.OK && before != nil && before.Fence > 0 {
+				g.Fence, entry(b, a.ID).Fence = before.Fence, before.Fence
+			}
+			return g, err
+		}
+	}},
+	{"gives a reader that asks again a raised token and does not keep it", "raise/reader-asks-again", func(w *ways) {
+		w.entered(func(e, before *book.Entry, _ book.Moment) {
+			if before != nil && before.Fence > 0 {
+				e.Fence = before.Fence
+			}
+		})
+	}},
+
 	{"raises tokens that it says it does not", "feature/no-raise", func(w *ways) { w.lacks = Raise }},
 	{"takes a claim that it says it cannot raise for lost", "feature/no-raise", func(w *ways) {
 		fixed(w)

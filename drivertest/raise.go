@@ -108,6 +108,12 @@ var raiseRules = []rule{
 		needs: Tokens | Raise | Readers,
 		check: raisingReaders,
 	},
+	{
+		name:  "raise/reader-asks-again",
+		words: "A reader that asks again after another reader was raised receives the raised token, and keeps it.",
+		needs: Tokens | Raise | Readers,
+		check: raisedBeside,
+	},
 }
 
 // asking is a with a least token.
@@ -200,4 +206,28 @@ func raisingReaders(e *env) {
 	joins(b, e.reader("third"), phase+2*ahead)
 	b.raised(second, phase+ahead)
 	joins(a, e.reader("fourth"), phase+2*ahead)
+}
+
+func raisedBeside(e *env) {
+	a, b := e.client(), e.client()
+	raised, other := e.reader("raised"), e.reader("beside it")
+	phase := a.granted(raised).Fence
+	b.granted(other)
+	high := phase + ahead
+	a.raised(raised, high)
+	for _, c := range []*client{b, e.either(b, a)} {
+		if g := c.granted(other); g.Fence != high {
+			e.failf("%s asked again and got token %d; its phase was raised from %d to %d", show(other), g.Fence, phase, high)
+		}
+	}
+	a.ended(raised)
+	if g := b.granted(other); g.Fence != high {
+		e.failf("%s has token %d, and had %d before %s was released", show(other), g.Fence, high, show(raised))
+	}
+	if !e.has(Inspect) {
+		return
+	}
+	if hs := a.holders(e.key); len(hs) != 1 || hs[0].Fence != high {
+		e.failf("Holders tells %+v, want the one claim with token %d", hs, high)
+	}
 }

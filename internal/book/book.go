@@ -147,11 +147,16 @@ func (b *Book) Acquire(m Moment, a driver.Ask, session string) (driver.Grant, er
 // not know at once how the queue moves.
 const pause = 5 * time.Millisecond
 
-// again grants a claim that holds already. If the owner has left, this Acquire was under
-// way before, and changes nothing.
+// again grants a claim that holds already. A reader receives the token of the phase, which
+// may have been raised, or may have begun after a slot that came after the reader. No claim
+// has been granted a larger token since. If the owner has left, this Acquire was under way before, and does
+// not change the end of the claim.
 func (b *Book) again(m Moment, e *Entry, a driver.Ask) driver.Grant {
 	if !e.Left {
 		e.TTL, e.Until, e.Asked = a.TTL, m.in(a.TTL), m.Now
+	}
+	if e.shared() {
+		e.Fence = max(e.Fence, b.Phase)
 	}
 	if len(b.Pushed) > 0 {
 		b.Pushed = slices.DeleteFunc(b.Pushed, func(p Push) bool { return p.ID == a.ID })

@@ -304,7 +304,8 @@ func (r *run) history() {
 	r.tokens = make(map[string]uint64)
 	readers := false
 	for _, e := range r.desk.Held {
-		readers = readers || e.shared() && before[e.ID] == e.Fence
+		raised := before[e.ID] != 0 && r.phase == e.Fence
+		readers = readers || e.shared() && (before[e.ID] == e.Fence || raised)
 	}
 	if !readers {
 		r.phase = 0

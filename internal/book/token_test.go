@@ -139,6 +139,9 @@ func TestTokensAsAskedFor(t *testing.T) {
 	if c := d.granted(0, reader("c")); c.Fence != epoch+4000 {
 		t.Errorf("after the phase was raised a reader got %d, want %d", c.Fence, epoch+4000)
 	}
+	if h := d.granted(0, reader("a")); h.Fence != epoch+4000 || d.Held[0].Fence != h.Fence {
+		t.Errorf("after the phase was raised a reader asked again and got %d, and has %d; want %d", h.Fence, d.Held[0].Fence, epoch+4000)
+	}
 	d.is(d.Renew(at(0), raise(reader("a"), epoch+2500)), nil)
 	if e := d.granted(0, reader("e")); e.Fence != epoch+4000 {
 		t.Errorf("after a reader was raised to less than its phase another got %d, want %d still", e.Fence, epoch+4000)

@@ -83,7 +83,7 @@ local function enqueue()
   call('PEXPIRE', places, KEEP)
 end
 
-local fence, span, stands = extend(held, id, now, ttl, false, 0)
+local fence, span, stands = extend(held, id, now, ttl, false, 0, true)
 if fence then
   return { 1, fence, span, stands }
 end

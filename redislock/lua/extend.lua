@@ -1,10 +1,12 @@
 -- extend lets a claim that holds stand for ttl from now and returns its token,
 -- its span, and for how long it stands; nil if it is gone. Once its owner has
--- left, nothing changes when it ends. Its token becomes at least raised.
+-- left, nothing changes when it ends. Its token becomes at least raised. With
+-- again, the token of a reader becomes that of the readers beside it, if that was
+-- raised.
 --
 -- PEXPIRE comes first: a full server allows it, and what the script writes
 -- after it.
-local function extend(held, id, now, ttl, leaves, raised)
+local function extend(held, id, now, ttl, leaves, raised, again)
   local value, all = call('HGET', held, '1s' .. id), nil
   if not value then
     value, all = call('HGET', held, '1c' .. id), call('HGET', held, '1all')
@@ -33,6 +35,7 @@ local function extend(held, id, now, ttl, leaves, raised)
     end
     if sum.phase > 0 and shared(c) then
       sum.phase = math.max(sum.phase, c.fence)
+      c.fence = again and sum.phase or c.fence
     end
   end
   c.left = leaves and 'L' or c.left
