@@ -65,11 +65,6 @@ type Harness struct {
 	// have to wait for, over a link of its own. Nil if a client waits for nothing.
 	Linked func(t testing.TB) (driver.Store, Link)
 
-	// Majority says that a claim is held by a majority of several nodes. A reader that waits
-	// may then have the token of earlier readers on some nodes, though another reader has had
-	// a larger token meanwhile.
-	Majority bool
-
 	// Newer makes the record of a held key one of the next format, as a newer release would
 	// write it, and returns a function that reads the record raw. Nil if the store keeps no
 	// records that another release could meet.

@@ -90,9 +90,8 @@ func overlap(ts []tenure, margin time.Duration) error {
 }
 
 // disorder finds two grants with a token in common, or a grant whose token is not larger
-// than the token of a grant known before the request. Readers may share a token. Of two
-// readers of a majority the first request counts, for [Harness.Majority].
-func disorder(ts []tenure, majority bool) error {
+// than the token of a grant known before the request. Readers may share a token.
+func disorder(ts []tenure) error {
 	ts = slices.Clone(ts)
 	slices.SortFunc(ts, func(a, b tenure) int { return cmp.Compare(a.first, b.first) })
 	for i, high := range ts {
@@ -101,11 +100,7 @@ func disorder(ts []tenure, majority bool) error {
 			if low.last >= high.first && !readers {
 				return fmt.Errorf("two grants have a token in common:%s", list([]tenure{low, high}))
 			}
-			asked := low.asked
-			if majority && readers {
-				asked = low.born
-			}
-			if high.last > low.first && high.from.Before(asked) {
+			if high.last > low.first && high.from.Before(low.asked) {
 				return fmt.Errorf("a grant was known before another was asked for, and has the larger token:%s", list([]tenure{high, low}))
 			}
 		}

@@ -60,28 +60,6 @@ func TestHistories(t *testing.T) {
 	}
 }
 
-func TestDisorderOfAMajority(t *testing.T) {
-	e := &env{key: "key"}
-	other := record(e.reader("other"), 0, 1, 2, 7, 7)
-	for _, test := range []struct {
-		claim    driver.Ask
-		born     int
-		majority bool
-		wrong    bool
-	}{
-		{e.reader("waited"), 0, true, false},
-		{e.reader("waited"), 0, false, true},
-		{e.reader("came later"), 2, true, true},
-		{e.exclusive("waited"), 0, true, true},
-	} {
-		low := record(test.claim, 3, 4, 5, 6, 6)
-		low.born = time.UnixMilli(int64(test.born))
-		if err := disorder([]tenure{other, low}, test.majority); (err != nil) != test.wrong {
-			t.Errorf("%+v: found %v", test, err)
-		}
-	}
-}
-
 func TestPassed(t *testing.T) {
 	e := &env{key: "key"}
 	line := func(a driver.Ask, born, lined, asked, from int) tenure {

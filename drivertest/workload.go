@@ -127,7 +127,7 @@ func (w *workload) sound() error {
 		if !w.has(Tokens) {
 			continue
 		}
-		if err := disorder(ts, w.harness.Majority); err != nil {
+		if err := disorder(ts); err != nil {
 			return err
 		}
 	}

@@ -150,7 +150,15 @@ func (b *bid) ask() {
 				n.fly(ctx, b.request, f)
 			}
 			<-f.done
-			b.answers <- answer[vote]{n, vote{grant: f.grant, least: f.least, won: f.won, sent: f.sent, err: f.young}, f.err}
+			sent := f.sent
+			if !pilot && f.err == nil && f.grant.OK && b.request.Shared() {
+				// The answer to an earlier bid may be older than the raise of a reader
+				// that was granted before this bid began.
+				if later, ok := n.again(b.request, &b.over); ok {
+					f = later
+				}
+			}
+			b.answers <- answer[vote]{n, vote{grant: f.grant, least: f.least, won: f.won, sent: sent, err: f.young}, f.err}
 		})
 		if !began {
 			if pilot {

@@ -20,9 +20,8 @@ func harness(nodes int) drivertest.Harness {
 		lacks |= drivertest.Queue // two waiters may have half of the nodes each: one gives way
 	}
 	return drivertest.Harness{
-		Bubble:   true,
-		Majority: true,
-		Lacks:    lacks,
+		Bubble: true,
+		Lacks:  lacks,
 		Open: func(t testing.TB) driver.Store {
 			params := url.Values{"quarantine": {"0"}}
 			for i := range nodes {

@@ -86,8 +86,7 @@
 //     have 2 of 3 nodes each, all different. Slots are refused; use a single server.
 //   - Readers who hold together share a token while the nodes that granted the first reader
 //     are well. If not, a later reader may have a larger token, and a check that goes by the
-//     largest token refuses the earlier readers. A reader that waits may also get the token
-//     of the first reader after another reader had a larger token. No writer holds between.
+//     largest token refuses the earlier readers. No writer holds between the readers.
 //   - A lock held by a bare majority is lost with one node. Locks that are acquired while
 //     all nodes are well have more than a bare majority.
 //   - A node must name the holder in a refusal. If the node does not, ties among waiters are

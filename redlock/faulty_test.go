@@ -44,6 +44,19 @@ func mute(_ context.Context, do func()) error {
 	return errDown
 }
 
+// tardy lets answers come that much later.
+func tardy(d time.Duration) fault {
+	return func(ctx context.Context, do func()) error {
+		do()
+		select {
+		case <-time.After(d):
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
 // slow lets calls arrive that much later, whether they are still waited for or
 // not.
 func slow(d time.Duration) fault {

@@ -147,8 +147,8 @@ func (n *node) doubtful(id string) bool {
 
 // raise sets the claim's token at the node, as if the node had granted the token. The node
 // also says yes if the claim's token is larger already. A larger token is possible only if a
-// late Acquire was granted once more. A further Acquire finds out, see the model. A bid that
-// is over must not ask: the claim may have been released.
+// late Acquire was granted once more, or came after the raise of another reader. A further
+// Acquire finds out, see the model.
 func (n *node) raise(ctx context.Context, a driver.Ask, token uint64, over *atomic.Bool) error {
 	errs, err := n.renew(ctx, []driver.Renewal{{Claim: a.Claim, Fence: token}})
 	if err == nil {
@@ -157,23 +157,33 @@ func (n *node) raise(ctx context.Context, a driver.Ask, token uint64, over *atom
 	if err != nil || !n.doubtful(a.ID) {
 		return err
 	}
+	a.Fence = token
+	f, ok := n.again(a, over)
+	switch {
+	case !ok:
+		return errEnding
+	case f.err == nil && (!f.grant.OK || f.grant.Fence != token):
+		return fmt.Errorf("has given the claim another token since, %d", f.grant.Fence)
+	}
+	return f.err
+}
+
+// again makes a further Acquire in the course of a bid. A bid that is over must not ask: the
+// claim may have been released.
+func (n *node) again(a driver.Ask, over *atomic.Bool) (f *flight, ok bool) {
 	f, pilot := n.board(a.ID)
 	switch {
 	case !pilot:
 		<-f.done
 	case over.Load():
 		n.land(a.Claim, f)
-		return errEnding
+		return nil, false
 	default:
 		ctx, end := n.redlock.limit(nodeLimit, 1)
 		defer end()
-		a.Fence = token
 		n.fly(ctx, a, f)
 	}
-	if f.err == nil && (!f.grant.OK || f.grant.Fence != token) {
-		return fmt.Errorf("has granted the claim once more, with token %d", f.grant.Fence)
-	}
-	return f.err
+	return f, true
 }
 
 // release ends claims at the node. Call part for the claims first. If an Acquire of a claim

@@ -324,16 +324,17 @@ func (s *set) settle(store *redlock.Store, c driver.Claim) {
 	s.Errorf("a release was not answered")
 }
 
+func (s *set) reader() driver.Ask {
+	a := s.ask()
+	a.Weight = 1
+	return a
+}
+
 // A reader that waits joins the first reader on one node, before another reader raises the
 // token there, and on a second node later. It gets the raised token.
 func TestTokenOfAReaderThatWaited(t *testing.T) {
 	bubble(t, 3, func(s *set) {
-		reader := func() driver.Ask {
-			a := s.ask()
-			a.Weight = 1
-			return a
-		}
-		first, waiter, other, writer := reader(), reader(), reader(), s.ask()
+		first, waiter, other, writer := s.reader(), s.reader(), s.reader(), s.ask()
 		waiter.Wait, writer.Wait = true, true
 		a, b, c := s.client(), s.client(), s.client()
 		s.nodes[2].set(down)
@@ -351,6 +352,38 @@ func TestTokenOfAReaderThatWaited(t *testing.T) {
 			s.Fatalf("the first reader has token %d, the other %d, want a larger one", low, high)
 		}
 		if got := s.granted(b, waiter).Fence; got < high {
+			s.Errorf("token %d after %d, want no smaller one", got, high)
+		}
+	})
+}
+
+// A node grants a reader. Before the answer arrives, another reader raises the token there,
+// and the reader asks again. The answer is older than the raise, and does not count.
+func TestAnswerFromBeforeARaise(t *testing.T) {
+	bubble(t, 3, func(s *set) {
+		first, slow, other := s.reader(), s.reader(), s.reader()
+		a, b, c := s.client(), s.client(), s.client()
+		s.nodes[2].set(down)
+		low := s.granted(a, first).Fence
+
+		s.nodes[0].set(tardy(300 * time.Millisecond))
+		ctx, cancel := context.WithTimeout(s.Context(), 10*time.Millisecond)
+		defer cancel()
+		if g, err := b.Acquire(ctx, slow); err == nil {
+			s.Fatalf("granted %+v by a single node", g)
+		}
+
+		s.nodes[0].set(nil)
+		s.nodes[1].set(down)
+		s.nodes[2].set(nil)
+		high := s.granted(c, other).Fence
+		if low >= high {
+			s.Fatalf("the first reader has token %d, the other %d, want a larger one", low, high)
+		}
+
+		s.nodes[1].set(nil)
+		s.nodes[2].set(down)
+		if got := s.granted(b, slow).Fence; got < high {
 			s.Errorf("token %d after %d, want no smaller one", got, high)
 		}
 	})
