@@ -243,15 +243,7 @@ func (s *set) storm(rng *rand.Rand) {
 		defer mu.Unlock()
 		return rng.IntN(n)
 	}
-	for _, n := range s.nodes {
-		n.set(func(ctx context.Context, do func()) error {
-			faults := []fault{down, mute, slow(time.Duration(random(300)) * time.Millisecond), hung}
-			if i := random(40); i < len(faults) {
-				return faults[i](ctx, do)
-			}
-			return slow(time.Duration(random(3000))*time.Microsecond)(ctx, do)
-		})
-	}
+	s.faults(random)
 	highest, grants, holder := uint64(0), 0, ""
 	var clients sync.WaitGroup
 	for range 4 {
@@ -293,6 +285,20 @@ func (s *set) storm(rng *rand.Rand) {
 	s.empty()
 }
 
+// faults lets messages come late or not at all, now and then.
+func (s *set) faults(random func(int) int) {
+	for _, n := range s.nodes {
+		n.set(func(ctx context.Context, do func()) error {
+			late := time.Duration(random(300)) * time.Millisecond
+			faults := []fault{down, mute, slow(late), tardy(late), hung}
+			if i := random(40); i < len(faults) {
+				return faults[i](ctx, do)
+			}
+			return slow(time.Duration(random(3000))*time.Microsecond)(ctx, do)
+		})
+	}
+}
+
 // insist asks as the engine does, for two seconds.
 func (s *set) insist(store *redlock.Store, a driver.Ask) (driver.Grant, bool) {
 	for began := time.Now(); time.Since(began) < 2*time.Second; time.Sleep(20 * time.Millisecond) {
@@ -322,69 +328,4 @@ func (s *set) settle(store *redlock.Store, c driver.Claim) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	s.Errorf("a release was not answered")
-}
-
-func (s *set) reader() driver.Ask {
-	a := s.ask()
-	a.Weight = 1
-	return a
-}
-
-// A reader that waits joins the first reader on one node, before another reader raises the
-// token there, and on a second node later. It gets the raised token.
-func TestTokenOfAReaderThatWaited(t *testing.T) {
-	bubble(t, 3, func(s *set) {
-		first, waiter, other, writer := s.reader(), s.reader(), s.reader(), s.ask()
-		waiter.Wait, writer.Wait = true, true
-		a, b, c := s.client(), s.client(), s.client()
-		s.nodes[2].set(down)
-		low := s.granted(a, first).Fence
-		if g, err := s.nodes[1].store().Acquire(s.Context(), writer); err != nil || g.OK {
-			s.Fatal(g, err)
-		}
-		s.refused(b, waiter)
-		s.nodes[2].set(nil)
-		high := s.granted(c, other).Fence
-		s.released(c, other.Claim)
-		s.refused(c, s.ask())
-		s.must(errors.Join(s.nodes[1].store().Release(s.Context(), []driver.Release{{Claim: writer.Claim}})...))
-		if low >= high {
-			s.Fatalf("the first reader has token %d, the other %d, want a larger one", low, high)
-		}
-		if got := s.granted(b, waiter).Fence; got < high {
-			s.Errorf("token %d after %d, want no smaller one", got, high)
-		}
-	})
-}
-
-// A node grants a reader. Before the answer arrives, another reader raises the token there,
-// and the reader asks again. The answer is older than the raise, and does not count.
-func TestAnswerFromBeforeARaise(t *testing.T) {
-	bubble(t, 3, func(s *set) {
-		first, slow, other := s.reader(), s.reader(), s.reader()
-		a, b, c := s.client(), s.client(), s.client()
-		s.nodes[2].set(down)
-		low := s.granted(a, first).Fence
-
-		s.nodes[0].set(tardy(300 * time.Millisecond))
-		ctx, cancel := context.WithTimeout(s.Context(), 10*time.Millisecond)
-		defer cancel()
-		if g, err := b.Acquire(ctx, slow); err == nil {
-			s.Fatalf("granted %+v by a single node", g)
-		}
-
-		s.nodes[0].set(nil)
-		s.nodes[1].set(down)
-		s.nodes[2].set(nil)
-		high := s.granted(c, other).Fence
-		if low >= high {
-			s.Fatalf("the first reader has token %d, the other %d, want a larger one", low, high)
-		}
-
-		s.nodes[1].set(nil)
-		s.nodes[2].set(down)
-		if got := s.granted(b, slow).Fence; got < high {
-			s.Errorf("token %d after %d, want no smaller one", got, high)
-		}
-	})
 }
