@@ -89,7 +89,7 @@ func (s *sessionServer) connect(ctx context.Context, owner string, hungUp func(e
 func (s *sessionServer) dial(ctx context.Context, owner string, hungUp func(error)) (*conn, error) {
 	config := s.config.Clone()
 	config.MultiStatements = true // a lock and its token are one round trip
-	config.ReadTimeout = 0        // the keeper decides when the session is over
+	config.ReadTimeout = 0        // keepAlive of package session decides when the session is over
 	config.RejectReadOnly = false // the session then ends on its own, with the reason
 	if owner != "" {
 		config.ConnectionAttributes = "holdfast_owner:" + strings.ReplaceAll(owner, ",", " ")

@@ -11,13 +11,13 @@ import (
 // A refusal during a back-off comes from this process. It names the back-off, and is no
 // sign that the server keeps the session.
 func TestBackOffIsNoAnswer(t *testing.T) {
-	run(t, func(b *bench) {
+	run(t, func(b *fixture) {
 		held := claim("a", "held", 10*time.Second)
 		b.take(held)
-		b.seam.resting = map[string]bool{b.seam.Name("b"): true}
-		c := b.seam.last()
+		b.server.resting = map[string]bool{b.server.Name("b"): true}
+		c := b.server.last()
 		time.Sleep(2 * time.Second)
-		c.said()
+		c.requests()
 		g, err := b.acquire(b.Context(), claim("b", "rests", 10*time.Second))
 		if err != nil || g.OK || !errors.Is(g.Blocked, backoff.ErrResting) {
 			b.Errorf("during a back-off: %+v, %v; want a refusal that names the back-off", g, err)
@@ -25,6 +25,6 @@ func TestBackOffIsNoAnswer(t *testing.T) {
 		if err := b.renew(held); err != nil {
 			b.Error(err)
 		}
-		b.expect(c.said("ping", "try"), "ping 11s")
+		b.expect(c.requests("ping", "try"), "ping 11s")
 	})
 }

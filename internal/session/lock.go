@@ -13,18 +13,18 @@ import (
 // The table has at most one entry of a name. The fields are guarded by Store.mu, and do
 // not change after the lock has left the table.
 type lock struct {
-	name  string
-	link  *link
-	claim driver.Claim // the TTL is as granted
-	span  int          // how many tokens the lock gets
-	state state
-	token uint64
-	begin time.Time // of the Acquire that sent the request
-	since time.Time
-	until time.Time // the owner has to renew before
+	name    string
+	session *session
+	claim   driver.Claim // the TTL is as granted
+	span    int          // how many tokens the lock gets
+	state   state
+	token   uint64
+	begin   time.Time // of the Acquire that sent the request
+	since   time.Time
+	until   time.Time // the owner has to renew before
 
 	cancelled bool          // to be freed after the grant
-	lapsed    bool          // released because it was not renewed
+	expired   bool          // released because its owner did not renew it
 	changed   chan struct{} // closed when the lock is held or free
 	refused   bool          // a different session has the lock
 	blocked   error         // why the lock was refused without a request to the server
@@ -41,10 +41,10 @@ const (
 )
 
 // ask requests a lock that this process does not have.
-func (s *Store) ask(k *link, name string, a driver.Ask, begin time.Time) *lock {
+func (s *Store) ask(k *session, name string, a driver.Ask, begin time.Time) *lock {
 	a.TTL = s.granted(a.TTL)
 	l := &lock{
-		name: name, link: k, claim: a.Claim, begin: begin, until: begin.Add(a.TTL), changed: make(chan struct{}),
+		name: name, session: k, claim: a.Claim, begin: begin, until: begin.Add(a.TTL), changed: make(chan struct{}),
 		span: min(max(a.Span, 1), s.terms.Span), // The server draws Terms.Span tokens for each lock.
 	}
 	s.locks[name] = l
@@ -77,13 +77,13 @@ func (s *Store) tried(l *lock, sent time.Time, token uint64, err error) {
 		s.drop(l, driver.ErrLost)
 	case l.cancelled:
 		l.state = freeing
-		l.link.conn.Free(l.name, func(err error) { s.freed(l, err) })
+		l.session.conn.Free(l.name, func(err error) { s.freed(l, err) })
 	default:
 		l.state, l.token, l.since = held, token, time.Now()
 		close(l.changed)
-		l.link.hurry(l.until)
+		l.session.wakeBy(l.until)
 	}
-	l.link.hear(sent)
+	l.session.answered = later(l.session.answered, sent)
 }
 
 // drop removes a lock from the table. Call it with mu held.
@@ -96,7 +96,7 @@ func (s *Store) drop(l *lock, why error) {
 // free releases a held lock. Call it with mu held.
 func (s *Store) free(l *lock) {
 	l.state, l.changed = freeing, make(chan struct{})
-	l.link.conn.Free(l.name, func(err error) { s.freed(l, err) })
+	l.session.conn.Free(l.name, func(err error) { s.freed(l, err) })
 }
 
 // freed takes the answer to free. A later lock of this process may have the name now.
@@ -105,21 +105,21 @@ func (s *Store) freed(l *lock, err error) {
 	var wakes []func(driver.Grant)
 	if err == nil && s.locks[l.name] == l {
 		var why error
-		if l.lapsed {
+		if l.expired {
 			why = driver.ErrLost // also for an owner that releases the lock just now
 		}
 		s.drop(l, why)
 		wakes = s.watching(l.name)
 	}
 	s.mu.Unlock()
-	ring(wakes)
+	wakeAll(wakes)
 }
 
 // again grants a claim that is held already, for ttl from begin. Call it with mu held;
 // again unlocks mu meanwhile.
 func (s *Store) again(ctx context.Context, l *lock, ttl time.Duration, begin time.Time) (driver.Grant, error) {
 	l.claim.TTL = max(l.claim.TTL, ttl)
-	err := s.alive(ctx, l.link, begin, ttl)
+	err := s.alive(ctx, l.session, begin, ttl)
 	if err := s.extend(l, ttl, begin, err); err != nil {
 		return driver.Grant{}, err
 	}
@@ -138,7 +138,7 @@ func (s *Store) extend(l *lock, ttl time.Duration, begin time.Time, alive error)
 		return alive
 	}
 	l.claim.TTL, l.until = ttl, begin.Add(ttl)
-	l.link.hurry(l.until)
+	l.session.wakeBy(l.until)
 	return nil
 }
 

@@ -1,106 +1,257 @@
-// Package session keeps claims as locks of a session with a server. The locks end with the
-// session; examples are the advisory locks of PostgreSQL and GET_LOCK of MySQL. The package
-// knows the contract of package driver and no server; pglock and mysqllock each bring a
-// [Server].
-//
-// # One session for all claims
-//
-// A process has one session for every claim, held or waiting. The server arbitrates between
-// sessions. Within a session, server locks are re-entrant; a table in the process therefore
-// arbitrates first. The table answers requests for a lock that this process holds, requests
-// or releases.
-//
-// # How long a claim stands
-//
-// The server ends a session that is silent for longer than a limit. The limit covers the
-// longest TTL of the held claims, by a margin, and is raised before a claim is granted that
-// needs more. Every claim therefore stands for its TTL from the last request before which
-// its owner knew the session to live. A paused or cut-off process keeps nothing for longer
-// than the limit. A keeper pings for all claims at once, and releases claims that their
-// owner does not renew.
-//
-// When the session ends, all its claims end with it, and their owners are notified. The next
-// claim opens a new session; nothing is taken over.
 package session
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	unanswered "github.com/holdfast-go/holdfast/internal/silence"
 )
 
-// A Server opens sessions.
-type Server interface {
-	// Name is the server's name for the lock of a key. Keys of the same name exclude each
-	// other. The name is the same in every release: with a version in the name, two releases
-	// would hold one key. There is no record beside the name that needs a version.
-	Name(key string) string
-
-	// Open begins a session that shows the owner to people. The server ends the session
-	// after a silence longer than limit. Open may call events before it returns. If Open
-	// fails, nothing is left and Lost is not called any more.
-	Open(ctx context.Context, owner string, limit time.Duration, events Events) (Conn, error)
+// A session is a session with the server, from its opening to its end. The fields except
+// gone and wakeUp are guarded by Store.mu.
+type session struct {
+	conn     Conn
+	limit    time.Duration // of silence, as last sent; a longer silence ends the session
+	sure     time.Duration // the limit is no less, even if pings are unanswered
+	began    time.Time     // when the session was open
+	answered time.Time     // when the latest answered request was sent
+	sent     time.Time     // when the last ping was sent
+	pings    int           // so far
+	wakesAt  time.Time     // when keepAlive wakes next
+	wakeUp   chan struct{} // wakes keepAlive now
+	gone     chan struct{} // closed when the session has ended
+	err      error         // why the session has ended
 }
 
-// Events are the callbacks of a session. They do not block.
-type Events struct {
-	// Lost says that the session has ended and why. Lost is called once, after every
-	// request has been answered.
-	Lost func(err error)
-
-	// Free says that the lock of this name was released while under a watch.
-	Free func(name string)
+// An opening is an attempt to open a session, on behalf of every waiting call.
+type opening struct {
+	done chan struct{}
+	err  error
 }
 
-// A Conn is an open session. Its methods are called one at a time. A method sends one
-// request, in the order of the calls, and does not wait. done receives the answer, never in
-// the caller's own goroutine; done does not block. When the session ends, open requests are
-// answered with an error.
-type Conn interface {
-	// Ping tells the server how long the session may be silent from now on, and answers nil
-	// if the session lives. An error ends the session.
-	Ping(limit time.Duration, done func(error))
+// openLimit bounds an attempt to open a session. An attempt does not belong to one call: if
+// the first call gives up, the attempt goes on for the next call.
+const openLimit = 10 * time.Second
 
-	// Try acquires a lock that this session does not have, unless a different session holds
-	// it. wait says that the caller will retry. The token, drawn while the lock is held, is
-	// the first of as many as the session gives to each lock; 0 says that the lock is taken.
-	// After an error the session does not have the lock, or ends.
-	// backoff.ErrResting refuses the claim without a request to the server.
-	Try(name string, wait bool, done func(token uint64, err error))
-
-	// Free releases a lock. An error ends the session.
-	Free(name string, done func(error))
-
-	// Help may use the caller's goroutine until the channel is closed, but for a few
-	// milliseconds at most: the caller waits for the channel anyway. Unlike the other
-	// methods, Help is called at any time.
-	Help(until <-chan struct{})
-
-	// Close ends the session. It does not wait for the end; Lost reports the end and why.
-	Close(why error)
+// session returns the session, and opens it if there is none.
+func (s *Store) session(ctx context.Context, c driver.Claim) (*session, error) {
+	for {
+		s.mu.Lock()
+		k, o := s.current, s.opening
+		switch {
+		case s.closed:
+			s.mu.Unlock()
+			return nil, errClosed
+		case k == nil && o == nil:
+			o = &opening{done: make(chan struct{})}
+			s.opening = o
+			s.background.Go(func() { s.open(o, c.Owner, silence(s.granted(c.TTL))) })
+		}
+		s.mu.Unlock()
+		if k != nil {
+			return k, nil
+		}
+		select {
+		case <-o.done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		if o.err != nil {
+			return nil, o.err
+		}
+	}
 }
 
-// A Pusher is a Conn that can notify of a lock released by a different session.
-type Pusher interface {
-	Conn
-
-	// Watch begins to report releases of the lock of this name by Events.Free. Watches on
-	// the same lock are counted.
-	Watch(name string, done func(error))
-
-	// Unwatch ends one watch.
-	Unwatch(name string)
+// open opens a session and keeps the session until its end.
+func (s *Store) open(o *opening, owner string, limit time.Duration) {
+	ctx, cancel := context.WithTimeout(s.closing, openLimit)
+	defer cancel()
+	k := &session{limit: limit, sure: limit, answered: s.now(), wakeUp: make(chan struct{}, 1), gone: make(chan struct{})}
+	k.sent = k.answered
+	conn, err := s.server.Open(ctx, owner, limit, Events{
+		Lost: func(err error) { s.lose(k, err) },
+		Free: s.wake,
+	})
+	s.mu.Lock()
+	k.conn = conn
+	switch {
+	case err != nil && s.closed:
+		err = errClosed
+	case err != nil:
+		// The limit of the opening is not the limit of a caller.
+		err = unanswered.Of(err, s.now().Sub(k.sent))
+	case k.err != nil:
+		err = k.err
+	case s.closed:
+		conn.Close(errClosed)
+		err = errClosed
+	default:
+		s.current, k.began = k, s.now()
+	}
+	s.opening, o.err = nil, err
+	close(o.done)
+	s.mu.Unlock()
+	if conn != nil {
+		s.keepAlive(k)
+	}
 }
 
-// errClosed is what calls to a closed Store return.
-var errClosed = errors.New("session store is closed")
-
-// silence is the limit that covers claims of this TTL. With the margin, the renewals of
-// many claims share a ping: one ping serves every renewal that follows soon. A busy machine
-// can still keep to the minimum of one second.
-func silence(ttl time.Duration) time.Duration {
-	return max(ttl+min(ttl/10, time.Second), time.Second)
+// lose ends the claims of an ended session.
+func (s *Store) lose(k *session, err error) {
+	s.mu.Lock()
+	k.err = err
+	if s.current == k {
+		s.current = nil
+	}
+	why := fmt.Errorf("%w: the session with the server has ended: %w", driver.ErrLost, err)
+	var lost []*lock
+	for _, l := range s.locks {
+		switch {
+		case l.session != k:
+		case l.state == asking && !l.cancelled:
+			l.failed = err
+			s.drop(l, why)
+		default:
+			if l.state == held {
+				l.changed = make(chan struct{})
+				lost = append(lost, l)
+			}
+			s.drop(l, why)
+		}
+	}
+	if s.closed {
+		lost = nil // Close has ended the session.
+	}
+	var wakes []func(driver.Grant)
+	for name := range s.watches {
+		wakes = append(wakes, s.watching(name)...)
+	}
+	s.mu.Unlock()
+	// Notify the losers first, before a waiter is woken.
+	for _, l := range lost {
+		s.losses.Tell(l.claim.Key, l.claim.ID, why)
+	}
+	wakeAll(wakes)
+	close(k.gone)
 }
 
-// pause is how long a session of this limit goes without a ping.
-func pause(limit time.Duration) time.Duration { return min(limit/3, 10*time.Second) }
+// await waits until the channel is closed by an answer, or ctx ends.
+func (k *session) await(ctx context.Context, changed <-chan struct{}) error {
+	k.conn.Help(changed)
+	select {
+	case <-changed:
+		return nil // The usual case; waiting for a context costs more.
+	default:
+	}
+	select {
+	case <-changed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// wakeBy wakes keepAlive now if keepAlive would wake later than next.
+func (k *session) wakeBy(next time.Time) {
+	if !next.Before(k.wakesAt) {
+		return
+	}
+	k.wakesAt = next
+	select {
+	case k.wakeUp <- struct{}{}:
+	default:
+	}
+}
+
+// ping sends one ping, and tells the server how long the session may be silent. Call it
+// with mu held.
+func (s *Store) ping(k *session, now time.Time, limit time.Duration, done func(error)) {
+	k.pings++
+	n := k.pings
+	k.sent, k.limit, k.sure = now, limit, min(k.sure, limit)
+	k.conn.Ping(limit, func(err error) {
+		if err == nil {
+			s.mu.Lock()
+			k.answered = later(k.answered, now)
+			if n == k.pings {
+				k.sure = limit
+			}
+			s.mu.Unlock()
+		}
+		done(err)
+	})
+}
+
+// keepAlive serves a session until its end: it pings for all claims, releases expired
+// claims, and closes a session that has certainly ended.
+func (s *Store) keepAlive(k *session) {
+	timer := s.clock.NewTimer(0)
+	defer timer.Stop()
+	for {
+		timer.Reset(s.doDue(k).Sub(s.now()))
+		select {
+		case <-timer.C:
+		case <-k.wakeUp:
+		case <-k.gone:
+			return
+		}
+	}
+}
+
+// errSilent ends a session when the server does not answer.
+var errSilent = errors.New("the server has not answered for as long as it keeps a silent session")
+
+// doDue does the due work of keepAlive and returns when to wake next.
+func (s *Store) doDue(k *session) (next time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	next = now.Add(time.Hour)
+	var longest time.Duration
+	for _, l := range s.locks {
+		if l.session != k {
+			continue
+		}
+		longest = max(longest, l.claim.TTL)
+		switch {
+		case l.state != held:
+		case !l.until.After(now):
+			l.expired = true
+			s.free(l)
+		case l.until.Before(next):
+			next = l.until
+		}
+	}
+	over := later(k.answered, k.began).Add(k.limit)
+	if !over.After(now) {
+		k.conn.Close(errSilent)
+		k.wakesAt = next
+		return next
+	}
+	last := later(k.answered, k.sent)
+	if !last.Add(pause(k.limit)).After(now) {
+		limit := k.limit
+		if longest > 0 {
+			limit = silence(longest)
+		}
+		s.ping(k, now, limit, func(error) {})
+		last = now
+	}
+	for _, due := range []time.Time{over, last.Add(pause(k.limit))} {
+		if due.Before(next) {
+			next = due
+		}
+	}
+	k.wakesAt = next
+	return next
+}

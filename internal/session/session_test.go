@@ -15,19 +15,19 @@ import (
 	"github.com/holdfast-go/holdfast/internal/must"
 )
 
-// The server is told to bear a longer silence before it is asked for what needs
-// that, and a shorter one when that is gone.
+// The limit is raised before a claim is requested that needs a longer limit, and lowered
+// when the claim has ended.
 func TestLimitFollowsLongestTTL(t *testing.T) {
-	run(t, func(b *bench) {
+	run(t, func(b *fixture) {
 		short, long := claim("a", "short", 10*time.Second), claim("b", "long", 30*time.Second)
 		b.take(short)
-		c := b.seam.last()
-		if got := c.told(); got != 11*time.Second {
+		c := b.server.last()
+		if got := c.lastLimit(); got != 11*time.Second {
 			b.Errorf("the first session begins with a limit of %v", got)
 		}
-		c.said()
+		c.requests()
 		b.take(long)
-		b.expect(c.said("ping", "try"), "ping 31s", "try name of b")
+		b.expect(c.requests("ping", "try"), "ping 31s", "try name of b")
 
 		for range 10 { // twice that of the longer one
 			time.Sleep(6 * time.Second)
@@ -35,7 +35,7 @@ func TestLimitFollowsLongestTTL(t *testing.T) {
 				b.Fatal(err)
 			}
 		}
-		if got := c.told(); got != 31*time.Second {
+		if got := c.lastLimit(); got != 31*time.Second {
 			b.Errorf("while both are held the limit is %v", got)
 		}
 		if err := b.release(long); err != nil {
@@ -47,14 +47,14 @@ func TestLimitFollowsLongestTTL(t *testing.T) {
 				b.Fatal(err)
 			}
 		}
-		if got := c.told(); got != 11*time.Second {
+		if got := c.lastLimit(); got != 11*time.Second {
 			b.Errorf("when the longer one is gone the limit is %v", got)
 		}
 		short.TTL = time.Minute
 		if err := b.renew(short); err != nil {
 			b.Fatal(err)
 		}
-		if got := c.told(); got != 61*time.Second {
+		if got := c.lastLimit(); got != 61*time.Second {
 			b.Errorf("renewed for a minute, under a limit of %v", got)
 		}
 	})
@@ -62,19 +62,19 @@ func TestLimitFollowsLongestTTL(t *testing.T) {
 
 // A lower limit may be in force though its ping was never answered.
 func TestUnansweredPingCounts(t *testing.T) {
-	run(t, func(b *bench) {
+	run(t, func(b *fixture) {
 		short, long := claim("a", "short", 20*time.Second), claim("b", "long", 30*time.Second)
 		b.take(short)
 		b.take(long)
 		if err := b.release(long); err != nil {
 			b.Fatal(err)
 		}
-		c := b.seam.last()
+		c := b.server.last()
 		release := c.hold()
-		c.said()
+		c.requests()
 		time.Sleep(pause(31 * time.Second))
 		synctest.Wait()
-		b.expect(c.said("ping"), "ping 21s")
+		b.expect(c.requests("ping"), "ping 21s")
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
 		defer cancel()
 		if err := errors.Join(b.Renew(ctx, []driver.Renewal{{Claim: short}})...); !errors.Is(err, context.DeadlineExceeded) {
@@ -89,10 +89,10 @@ func TestUnansweredPingCounts(t *testing.T) {
 
 // A higher limit may not be in force before its ping was answered.
 func TestUnansweredPingDoesNotCount(t *testing.T) {
-	run(t, func(b *bench) {
+	run(t, func(b *fixture) {
 		short := claim("a", "short", 10*time.Second)
 		b.take(short)
-		b.seam.last().hold()
+		b.server.last().hold()
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
 		defer cancel()
 		if _, err := b.acquire(ctx, claim("b", "long", 30*time.Second)); !errors.Is(err, context.DeadlineExceeded) {
@@ -105,10 +105,10 @@ func TestUnansweredPingDoesNotCount(t *testing.T) {
 	})
 }
 
-// A thousand locks are renewed a thousand times as often as one. The server does
-// not notice: it hears of the process about once in the margin of the limit.
+// A thousand locks are renewed a thousand times as often as one lock. The server receives no
+// more pings: about one in the margin of the limit.
 func TestOnePingForAll(t *testing.T) {
-	run(t, func(b *bench) {
+	run(t, func(b *fixture) {
 		const locks, ttl, ttls = 1000, 30 * time.Second, 5
 		lk := must.Get(holdfast.New(b.Watcher, &holdfast.Options{TTL: ttl}))
 		defer lk.Close()
@@ -120,10 +120,10 @@ func TestOnePingForAll(t *testing.T) {
 			defer l.Unlock()
 			time.Sleep(ttl / locks) // so that they are not renewed all at once
 		}
-		c := b.seam.last()
-		c.said()
+		c := b.server.last()
+		c.requests()
 		time.Sleep(ttls * ttl)
-		pings := len(c.said("ping", "try", "free"))
+		pings := len(c.requests("ping", "try", "free"))
 		b.Logf("%d requests for %d locks in %d TTLs", pings, locks, ttls)
 		if most := int(ttls*ttl/(silence(ttl)-ttl)) + 1; pings > most || pings < ttls {
 			b.Errorf("%d requests, want %d at most, and one in a TTL", pings, most)
@@ -135,8 +135,8 @@ func TestOnePingForAll(t *testing.T) {
 // that opens meanwhile.
 func TestCloseWhileOpening(t *testing.T) {
 	for _, deaf := range []bool{false, true} {
-		run(t, func(b *bench) {
-			b.seam.opens, b.seam.deaf = make(chan struct{}), deaf
+		run(t, func(b *fixture) {
+			b.server.opens, b.server.ignoresCancel = make(chan struct{}), deaf
 			asked := make(chan error, 1)
 			go func() {
 				_, err := b.acquire(b.Context(), claim("a", "1", time.Minute))
@@ -147,13 +147,13 @@ func TestCloseWhileOpening(t *testing.T) {
 			go func() { b.Close(); close(closed) }()
 			synctest.Wait()
 			if deaf {
-				b.seam.opens <- struct{}{}
+				b.server.opens <- struct{}{}
 			}
 			<-closed
 			if err := <-asked; err == nil {
 				b.Error("a claim was granted by a closed store")
 			}
-			for _, c := range b.seam.conns {
+			for _, c := range b.server.conns {
 				if c.reason() == nil {
 					b.Error("a session that was opened during Close goes on")
 				}
@@ -165,10 +165,10 @@ func TestCloseWhileOpening(t *testing.T) {
 	}
 }
 
-// An opening serves who comes later, if the first does not wait so long.
+// If the first caller does not wait for the opening, the opening serves a later caller.
 func TestOpeningIsShared(t *testing.T) {
-	run(t, func(b *bench) {
-		b.seam.opens = make(chan struct{})
+	run(t, func(b *fixture) {
+		b.server.opens = make(chan struct{})
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
 		defer cancel()
 		if _, err := b.acquire(ctx, claim("a", "1", time.Minute)); !errors.Is(err, context.DeadlineExceeded) {
@@ -177,20 +177,19 @@ func TestOpeningIsShared(t *testing.T) {
 		granted := make(chan driver.Grant)
 		go func() { granted <- b.take(claim("a", "2", time.Minute)) }()
 		synctest.Wait()
-		b.seam.opens <- struct{}{}
+		b.server.opens <- struct{}{}
 		<-granted
-		if n := len(b.seam.conns); n != 1 {
+		if n := len(b.server.conns); n != 1 {
 			b.Errorf("%d sessions", n)
 		}
 	})
 }
 
-// Who gives up while the server is asked gets nothing later, and the lock does
-// not stay with the process.
+// If a caller gives up before the answer, the lock does not stay with the process.
 func TestCancelWhileAsking(t *testing.T) {
-	run(t, func(b *bench) {
+	run(t, func(b *fixture) {
 		b.take(claim("other", "0", time.Minute))
-		c := b.seam.last()
+		c := b.server.last()
 		release := c.hold()
 		gone := claim("a", "gone", time.Minute)
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
@@ -201,40 +200,40 @@ func TestCancelWhileAsking(t *testing.T) {
 		released := make(chan error, 1)
 		go func() { released <- b.release(gone) }()
 		synctest.Wait()
-		c.said()
+		c.requests()
 		release()
 		if err := <-released; err != nil {
 			b.Error(err)
 		}
-		b.expect(c.said("free"), "free name of a")
+		b.expect(c.requests("free"), "free name of a")
 		b.take(claim("a", "next", time.Minute))
 	})
 }
 
-// Who asks again with the same id, after a call that got no answer, has the lock.
+// A second Acquire with the same id, after a call without an answer, is granted.
 func TestAskAgain(t *testing.T) {
-	run(t, func(b *bench) {
+	run(t, func(b *fixture) {
 		b.take(claim("other", "0", time.Minute))
-		c := b.seam.last()
+		c := b.server.last()
 		release := c.hold()
 		again := claim("a", "again", time.Minute)
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
 		defer cancel()
 		_, _ = b.acquire(ctx, again)
 		release()
-		c.said()
+		c.requests()
 		first := b.take(again)
 		if second := b.take(again); second.Fence != first.Fence {
 			b.Errorf("asked again, the token is %d after %d", second.Fence, first.Fence)
 		}
-		b.expect(c.said("try", "free"))
+		b.expect(c.requests("try", "free"))
 		b.refused(claim("a", "other", time.Minute))
 	})
 }
 
-// When a session ends, holders learn it before those who wait are let go.
-func TestLossIsToldBeforeWakes(t *testing.T) {
-	run(t, func(b *bench) {
+// When a session ends, holders are notified before waiters are woken.
+func TestLossIsNotifiedBeforeWakes(t *testing.T) {
+	run(t, func(b *fixture) {
 		var told []string
 		defer b.Notify(func(key, id string, err error) {
 			if !errors.Is(err, driver.ErrLost) || !errors.Is(err, errTooSilent) {
@@ -250,7 +249,7 @@ func TestLossIsToldBeforeWakes(t *testing.T) {
 		}
 		defer stop()
 		b.refused(waiting)
-		first := b.seam.last()
+		first := b.server.last()
 		first.Close(errTooSilent)
 		synctest.Wait()
 		if want := []string{"lost holder", "wake"}; !slices.Equal(told, want) {
@@ -260,16 +259,16 @@ func TestLossIsToldBeforeWakes(t *testing.T) {
 			b.Errorf("renewed in another session: %v", err)
 		}
 		b.take(waiting)
-		if b.seam.last() == first {
+		if b.server.last() == first {
 			b.Error("granted in the session that has ended")
 		}
-		b.expect(b.seam.last().said("watch", "try"), "watch name of a", "try name of a")
+		b.expect(b.server.last().requests("watch", "try"), "watch name of a", "try name of a")
 	})
 }
 
-// A claim that its owner does not renew is given back, and who waits is woken.
-func TestClaimRunsOut(t *testing.T) {
-	run(t, func(b *bench) {
+// A claim that its owner does not renew is released, and its waiters are woken.
+func TestClaimExpires(t *testing.T) {
+	run(t, func(b *fixture) {
 		held, kept := claim("a", "1", 10*time.Second), claim("b", "2", time.Minute)
 		b.take(held)
 		b.take(kept)
@@ -279,58 +278,58 @@ func TestClaimRunsOut(t *testing.T) {
 			b.Fatal(err)
 		}
 		defer stop()
-		c := b.seam.last()
-		c.said()
+		c := b.server.last()
+		c.requests()
 		time.Sleep(10*time.Second - time.Nanosecond)
-		b.expect(c.said("free"))
+		b.expect(c.requests("free"))
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
-		b.expect(c.said("free"), "free name of a")
+		b.expect(c.requests("free"), "free name of a")
 		if woken != 1 {
-			b.Errorf("who waits was woken %d times", woken)
+			b.Errorf("the waiter was woken %d times", woken)
 		}
 		if err := b.renew(held); !errors.Is(err, driver.ErrLost) {
-			b.Errorf("renewed after it ran out: %v", err)
+			b.Errorf("renewed after its TTL: %v", err)
 		}
 		b.take(claim("a", "3", time.Minute))
 		if err := b.renew(kept); err != nil {
-			b.Errorf("the other one: %v", err)
+			b.Errorf("the other claim: %v", err)
 		}
 	})
 }
 
-// Who gives a claim back while it is taken from them, because it ran out, has lost it:
-// the server may have given it to another already.
-func TestReleaseOfWhatRunsOut(t *testing.T) {
-	run(t, func(b *bench) {
+// A claim that its owner releases while the store releases the expired claim is lost: another
+// process may hold the lock already.
+func TestReleaseWhileExpiring(t *testing.T) {
+	run(t, func(b *fixture) {
 		late := claim("a", "late", 10*time.Second)
 		b.take(late)
 		b.take(claim("b", "other", time.Minute)) // for which the session lives on
-		c := b.seam.last()
-		c.said()
+		c := b.server.last()
+		c.requests()
 		time.Sleep(10*time.Second - time.Nanosecond)
 		answer := c.hold()
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
-		b.expect(c.said("free"), "free name of a")
+		b.expect(c.requests("free"), "free name of a")
 		released := make(chan error, 1)
 		go func() { released <- b.release(late) }()
 		synctest.Wait()
 		answer()
 		if err := <-released; !errors.Is(err, driver.ErrLost) {
-			b.Errorf("released while it ran out: %v", err)
+			b.Errorf("released while it expired: %v", err)
 		}
-		b.expect(c.said("free"))
+		b.expect(c.requests("free"))
 	})
 }
 
-// The server answers nobody. The session is over when the server has ended it for
-// certain, and not before: it may only be slow.
+// If the server does not answer, the session ends when the server has certainly ended it, and
+// not before: the server may only be slow.
 func TestSilentServer(t *testing.T) {
-	run(t, func(b *bench) {
+	run(t, func(b *fixture) {
 		const ttl = 10 * time.Second
 		b.take(claim("a", "1", ttl))
-		c := b.seam.last()
+		c := b.server.last()
 		c.hold()
 		time.Sleep(silence(ttl) - time.Nanosecond)
 		if c.reason() != nil {
@@ -345,33 +344,33 @@ func TestSilentServer(t *testing.T) {
 	})
 }
 
-// Others hold the lock, and free it.
+// A different session holds the lock, and frees it.
 func TestWokenByOthers(t *testing.T) {
-	run(t, func(b *bench) {
+	run(t, func(b *fixture) {
 		c := claim("a", "1", time.Minute)
-		b.seam.taken["name of a"] = true
+		b.server.taken["name of a"] = true
 		woken := make(chan struct{}, 10)
 		stop, err := b.Watch(b.Context(), c, func(driver.Grant) { woken <- struct{}{} })
 		if err != nil {
 			b.Fatal(err)
 		}
 		b.refused(c)
-		delete(b.seam.taken, "name of a")
-		b.seam.last().events.Free("name of a")
+		delete(b.server.taken, "name of a")
+		b.server.last().events.Free("name of a")
 		<-woken
 		b.take(c)
 		stop()
-		b.seam.last().events.Free("name of a")
+		b.server.last().events.Free("name of a")
 		if len(woken) > 0 {
 			b.Error("woken after it has stopped to watch")
 		}
 	})
 }
 
-// The limit of an opening is the store's, and does not look like the caller's.
+// The error of an opening that reaches its limit does not match the error of a context.
 func TestOpeningHasItsOwnLimit(t *testing.T) {
-	run(t, func(b *bench) {
-		b.seam.opens = make(chan struct{})
+	run(t, func(b *fixture) {
+		b.server.opens = make(chan struct{})
 		_, err := b.acquire(b.Context(), claim("a", "1", time.Minute))
 		if !errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
 			b.Errorf("no session within the limit of an opening: %v", err)

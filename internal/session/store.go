@@ -34,7 +34,7 @@ type Store struct {
 	losses callbacks.Losses // silent after Close
 
 	mu      sync.Mutex
-	link    *link    // nil while there is no session
+	current *session // nil while there is no session
 	opening *opening // nil unless a session is being opened
 	locks   map[string]*lock
 	watches map[string][]*watch
@@ -83,7 +83,7 @@ func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error)
 		s.mu.Lock()
 		l := s.locks[name]
 		switch {
-		case l == nil && s.link != k:
+		case l == nil && s.current != k:
 			s.mu.Unlock()
 			continue // The session has ended since.
 		case l == nil:
@@ -135,12 +135,12 @@ func (s *Store) Renew(ctx context.Context, rs []driver.Renewal) []error {
 	errs := make([]error, len(rs))
 	locks := make([]*lock, len(rs))
 	s.mu.Lock()
-	k := s.link
+	k := s.current
 	var longest time.Duration
 	for i, r := range rs {
 		locks[i], errs[i] = s.renewable(r)
 		if l := locks[i]; l != nil {
-			// The keeper must not lower the limit meanwhile.
+			// keepAlive must not lower the limit meanwhile.
 			l.claim.TTL = max(l.claim.TTL, s.granted(r.TTL))
 			longest = max(longest, s.granted(r.TTL))
 		}
@@ -179,8 +179,8 @@ func (s *Store) renewable(r driver.Renewal) (*lock, error) {
 
 // alive returns nil if the server keeps the session for ttl from begin, whatever happens to
 // this process. Call it with mu held; alive unlocks mu meanwhile.
-func (s *Store) alive(ctx context.Context, k *link, begin time.Time, ttl time.Duration) error {
-	if begin.Sub(k.heard) <= k.sure-ttl {
+func (s *Store) alive(ctx context.Context, k *session, begin time.Time, ttl time.Duration) error {
+	if begin.Sub(k.answered) <= k.sure-ttl {
 		return nil
 	}
 	answer := make(chan error, 1)
@@ -233,7 +233,7 @@ func wait(ctx context.Context, l *lock, changed chan struct{}) error {
 	if l == nil {
 		return driver.ErrLost
 	}
-	if err := l.link.await(ctx, changed); err != nil {
+	if err := l.session.await(ctx, changed); err != nil {
 		return err
 	}
 	return l.ended
@@ -243,8 +243,8 @@ func wait(ctx context.Context, l *lock, changed chan struct{}) error {
 func (s *Store) Close() error {
 	s.mu.Lock()
 	s.closed = true
-	if s.link != nil {
-		s.link.conn.Close(errClosed)
+	if s.current != nil {
+		s.current.conn.Close(errClosed)
 	}
 	s.mu.Unlock()
 	s.close()

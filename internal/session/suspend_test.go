@@ -8,13 +8,13 @@ import (
 	"github.com/holdfast-go/holdfast/internal/boottime"
 )
 
-// A sleeper is a seam to a machine that can be suspended.
-type sleeper struct {
-	*seam
+// A suspendable is a fakeServer of a machine that can be suspended.
+type suspendable struct {
+	*fakeServer
 	slept atomic.Int64
 }
 
-func (s *sleeper) Clock() *boottime.Clock {
+func (s *suspendable) Clock() *boottime.Clock {
 	return boottime.Simulated(func() time.Duration { return time.Duration(s.slept.Load()) })
 }
 
@@ -22,21 +22,21 @@ func (s *sleeper) Clock() *boottime.Clock {
 // So a renewal just after a suspend needs a ping: the last answer is older than the
 // monotonic clock says.
 func TestRenewalAfterASuspendPings(t *testing.T) {
-	run(t, func(b *bench) {
-		machine := &sleeper{seam: b.seam}
+	run(t, func(b *fixture) {
+		machine := &suspendable{fakeServer: b.server}
 		b.Watcher.Store = New(machine, Terms{MinTTL: time.Second, MaxTTL: time.Hour, Span: 1})
 		defer b.Close()
 		c := claim("a", "holder", 15*time.Second)
 		b.take(c)
-		b.seam.last().said()
+		b.server.last().requests()
 		if err := b.renew(c); err != nil {
 			t.Fatal(err)
 		}
-		b.expect(b.seam.last().said("ping"))
+		b.expect(b.server.last().requests("ping"))
 		machine.slept.Add(int64(10 * time.Second))
 		if err := b.renew(c); err != nil {
 			t.Fatal(err)
 		}
-		b.expect(b.seam.last().said("ping"), "ping 16s")
+		b.expect(b.server.last().requests("ping"), "ping 16s")
 	})
 }

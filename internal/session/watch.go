@@ -8,14 +8,13 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// A watch waits until a lock is worth a retry. The server knows the watch by a mark in the
-// session of the watch.
+// A watch waits until a lock is worth a retry.
 type watch struct {
-	wake   func(driver.Grant)
-	marked *link // guarded by Store.mu
+	wake       func(driver.Grant)
+	registered *session // where the server knows the watch, nil if nowhere; guarded by Store.mu
 }
 
-func ring(wakes []func(driver.Grant)) {
+func wakeAll(wakes []func(driver.Grant)) {
 	for _, wake := range wakes {
 		wake(driver.Grant{})
 	}
@@ -34,17 +33,17 @@ func (s Watcher) Watch(ctx context.Context, c driver.Claim, wake func(driver.Gra
 	}
 	name := s.server.Name(c.Key)
 	w := &watch{wake: wake}
-	marked := make(chan error, 1)
+	registered := make(chan error, 1)
 	s.mu.Lock()
-	if s.link != k {
+	if s.current != k {
 		s.mu.Unlock()
 		return nil, errEnded
 	}
 	s.watches[name] = append(s.watches[name], w)
-	s.mark(k, name, w, func(err error) { marked <- err })
+	s.register(k, name, w, func(err error) { registered <- err })
 	s.mu.Unlock()
 	select {
-	case err = <-marked:
+	case err = <-registered:
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
@@ -57,14 +56,14 @@ func (s Watcher) Watch(ctx context.Context, c driver.Claim, wake func(driver.Gra
 
 var errEnded = errors.New("the session with the server has ended")
 
-// mark registers a watch with the server. Call it with mu held.
-func (s *Store) mark(k *link, name string, w *watch, done func(error)) {
-	w.marked = k
+// register registers a watch with the server. Call it with mu held.
+func (s *Store) register(k *session, name string, w *watch, done func(error)) {
+	w.registered = k
 	k.conn.(Pusher).Watch(name, func(err error) {
 		if err != nil {
 			s.mu.Lock()
-			if w.marked == k {
-				w.marked = nil
+			if w.registered == k {
+				w.registered = nil
 			}
 			s.mu.Unlock()
 		}
@@ -74,10 +73,10 @@ func (s *Store) mark(k *link, name string, w *watch, done func(error)) {
 
 // rewatch registers the watches of the previous session with a new session. Call it with mu
 // held, before the request for a claim that may then wait for a wake.
-func (s *Store) rewatch(k *link, name string) {
+func (s *Store) rewatch(k *session, name string) {
 	for _, w := range s.watches[name] {
-		if w.marked != k {
-			s.mark(k, name, w, func(error) {})
+		if w.registered != k {
+			s.register(k, name, w, func(error) {})
 		}
 	}
 }
@@ -93,10 +92,10 @@ func (s *Store) unwatch(name string, w *watch) {
 	if len(s.watches[name]) == 0 {
 		delete(s.watches, name)
 	}
-	if w.marked != nil && w.marked == s.link {
-		w.marked.conn.(Pusher).Unwatch(name)
+	if w.registered != nil && w.registered == s.current {
+		w.registered.conn.(Pusher).Unwatch(name)
 	}
-	w.marked = nil
+	w.registered = nil
 }
 
 // wake wakes the watches of the lock of this name.
@@ -104,7 +103,7 @@ func (s *Store) wake(name string) {
 	s.mu.Lock()
 	wakes := s.watching(name)
 	s.mu.Unlock()
-	ring(wakes)
+	wakeAll(wakes)
 }
 
 // watching returns the wakes of a lock. Call it with mu held.

@@ -14,28 +14,27 @@ import (
 	"github.com/holdfast-go/holdfast/internal/backoff"
 )
 
-// A seam stands where a server is otherwise: it opens sessions, notes what they
-// are asked for, and answers as a test wants it. Whether servers do what it does
-// is for their own tests.
-type seam struct {
-	opens chan struct{} // if not nil, each session that opens takes one
-	deaf  bool          // Open does not hear that its context has ended
+// A fakeServer opens sessions, records their requests, and answers as a test wants. The
+// tests of the real servers check that the servers answer alike.
+type fakeServer struct {
+	opens         chan struct{} // if not nil, each session that opens takes one
+	ignoresCancel bool          // Open does not return when its context ends
 
 	mu    sync.Mutex
 	conns []*fakeConn
-	taken map[string]bool // by others
+	taken map[string]bool // by other sessions
 
 	resting map[string]bool // refused without a request to the server
 
 	token uint64
 }
 
-func (s *seam) Name(key string) string { return "name of " + key }
+func (s *fakeServer) Name(key string) string { return "name of " + key }
 
-func (s *seam) Open(ctx context.Context, _ string, limit time.Duration, events Events) (Conn, error) {
+func (s *fakeServer) Open(ctx context.Context, _ string, limit time.Duration, events Events) (Conn, error) {
 	if s.opens != nil {
 		over := ctx.Done()
-		if s.deaf {
+		if s.ignoresCancel {
 			over = nil
 		}
 		select {
@@ -45,7 +44,7 @@ func (s *seam) Open(ctx context.Context, _ string, limit time.Duration, events E
 		}
 	}
 	c := &fakeConn{
-		seam: s, events: events, limit: limit,
+		fakeServer: s, events: events, limit: limit,
 		asked: make(chan func(error), 10_000), closed: make(chan struct{}),
 	}
 	s.mu.Lock()
@@ -55,26 +54,25 @@ func (s *seam) Open(ctx context.Context, _ string, limit time.Duration, events E
 	return c, nil
 }
 
-// last is the session that was opened last.
-func (s *seam) last() *fakeConn {
+// last returns the session that was opened last.
+func (s *fakeServer) last() *fakeConn {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.conns[len(s.conns)-1]
 }
 
-// A fakeConn is a session. Like a server, it ends when it has been silent for
-// longer than the limit.
+// A fakeConn is a session, which ends after a silence longer than the limit.
 type fakeConn struct {
-	*seam
+	*fakeServer
 	events Events
 	asked  chan func(ended error)
 	closed chan struct{}
 
 	mu    sync.Mutex
 	calls []string
-	limit time.Duration // as last told
-	gate  chan struct{} // if not nil, nothing arrives before it is closed
-	why   error         // it was closed
+	limit time.Duration // as last sent
+	gate  chan struct{} // if not nil, no request arrives before the gate is closed
+	why   error         // why the session was closed
 }
 
 var _ Pusher = (*fakeConn)(nil)
@@ -87,9 +85,9 @@ func (c *fakeConn) serve(limit time.Duration) {
 	for silent := time.NewTimer(limit); why == nil; {
 		select {
 		case answer := <-c.asked:
-			if why = c.pass(); why == nil {
+			if why = c.arrive(); why == nil {
 				answer(nil)
-				silent.Reset(c.told())
+				silent.Reset(c.lastLimit())
 			} else {
 				answer(why)
 			}
@@ -105,8 +103,8 @@ func (c *fakeConn) serve(limit time.Duration) {
 	c.events.Lost(why)
 }
 
-// pass returns when what was sent arrives, or why it never will.
-func (c *fakeConn) pass() error {
+// arrive returns when requests arrive, or why they never will.
+func (c *fakeConn) arrive() error {
 	c.mu.Lock()
 	gate := c.gate
 	c.mu.Unlock()
@@ -121,7 +119,7 @@ func (c *fakeConn) pass() error {
 	}
 }
 
-// hold has nothing arrive until the result is called.
+// hold delays all requests until release is called.
 func (c *fakeConn) hold() (release func()) {
 	gate := make(chan struct{})
 	c.mu.Lock()
@@ -130,7 +128,7 @@ func (c *fakeConn) hold() (release func()) {
 	return func() { close(gate) }
 }
 
-func (c *fakeConn) told() time.Duration {
+func (c *fakeConn) lastLimit() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.limit
@@ -142,7 +140,7 @@ func (c *fakeConn) reason() error {
 	return c.why
 }
 
-// ask notes a request and lets it be answered.
+// ask records a request and has it answered.
 func (c *fakeConn) ask(call string, answer func(ended error)) {
 	c.mu.Lock()
 	c.calls = append(c.calls, call)
@@ -167,11 +165,11 @@ func (c *fakeConn) Try(name string, _ bool, done func(uint64, error)) {
 		return
 	}
 	c.ask("try "+name, func(ended error) {
-		c.seam.mu.Lock()
+		c.fakeServer.mu.Lock()
 		taken := c.taken[name]
 		c.token += 10
 		token := c.token
-		c.seam.mu.Unlock()
+		c.fakeServer.mu.Unlock()
 		switch {
 		case ended != nil:
 			done(0, ended)
@@ -197,8 +195,9 @@ func (c *fakeConn) Close(why error) {
 	}
 }
 
-// said returns the calls that begin with one of the words, and forgets all.
-func (c *fakeConn) said(words ...string) (calls []string) {
+// requests returns the recorded requests that begin with one of the words, and deletes the
+// record.
+func (c *fakeConn) requests(words ...string) (calls []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, call := range c.calls {
@@ -213,18 +212,18 @@ func (c *fakeConn) said(words ...string) (calls []string) {
 	return calls
 }
 
-// A bench is a store over a seam, in a bubble of time.
-type bench struct {
+// A fixture is a store over a fakeServer, in a synctest bubble.
+type fixture struct {
 	*testing.T
 	Watcher
-	seam *seam
+	server *fakeServer
 }
 
-func run(t *testing.T, test func(b *bench)) {
+func run(t *testing.T, test func(b *fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := &seam{taken: make(map[string]bool)}
-		b := &bench{t, Watcher{New(s, Terms{MinTTL: time.Second, MaxTTL: time.Hour, Span: 10})}, s}
+		s := &fakeServer{taken: make(map[string]bool)}
+		b := &fixture{t, Watcher{New(s, Terms{MinTTL: time.Second, MaxTTL: time.Hour, Span: 10})}, s}
 		defer b.Store.Close()
 		test(b)
 	})
@@ -234,12 +233,12 @@ func claim(key, id string, ttl time.Duration) driver.Claim {
 	return driver.Claim{Key: key, ID: id, TTL: ttl, Weight: driver.MaxWeight, Limit: driver.MaxWeight}
 }
 
-func (b *bench) acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
+func (b *fixture) acquire(ctx context.Context, c driver.Claim) (driver.Grant, error) {
 	return b.Acquire(ctx, driver.Ask{Claim: c})
 }
 
-// take acquires a claim that is granted.
-func (b *bench) take(c driver.Claim) driver.Grant {
+// take acquires a claim, which must be granted.
+func (b *fixture) take(c driver.Claim) driver.Grant {
 	b.Helper()
 	g, err := b.acquire(b.Context(), c)
 	if err != nil || !g.OK {
@@ -248,23 +247,23 @@ func (b *bench) take(c driver.Claim) driver.Grant {
 	return g
 }
 
-func (b *bench) refused(c driver.Claim) {
+func (b *fixture) refused(c driver.Claim) {
 	b.Helper()
 	if g, err := b.acquire(b.Context(), c); err != nil || g.OK {
 		b.Fatalf("%s by %s: %+v, %v; want it refused", c.Key, c.ID, g, err)
 	}
 }
 
-// release is the error that a release of one claim has.
-func (b *bench) release(c driver.Claim) error {
+// release returns the error of a release of one claim.
+func (b *fixture) release(c driver.Claim) error {
 	return errors.Join(b.Release(context.Background(), []driver.Release{{Claim: c}})...)
 }
 
-func (b *bench) renew(c driver.Claim) error {
+func (b *fixture) renew(c driver.Claim) error {
 	return errors.Join(b.Renew(context.Background(), []driver.Renewal{{Claim: c}})...)
 }
 
-func (b *bench) expect(got []string, want ...string) {
+func (b *fixture) expect(got []string, want ...string) {
 	b.Helper()
 	if strings.Join(got, ", ") != strings.Join(want, ", ") {
 		b.Errorf("the server was asked: %q, want %q", got, want)
