@@ -24,20 +24,31 @@ type claim struct {
 	joined   bool          // a reader in the phase
 	tried    bool          // to delete the node, with unknown success
 
-	state    state
-	node     string        // name of the node, "" if not known
-	token    uint64        // while held
-	until    time.Duration // the owner must renew or request before
-	refusal  driver.Grant  // the last refusal
-	why      error         // why the claim is lost
-	freeing  bool          // the keeper is releasing the claim
-	guarding bool          // the keeper is setting the watch on the node
-	guarded  bool          // the node of the claim is watched
-	armed    bool          // the blockers are watched, too
-	only     string        // path of the only claim ahead, if nothing else need go
-	front    bool          // that claim has gone
-	watching []string
-	changes  int // how often guarded and armed became false
+	state      state
+	node       string        // name of the node, "" if not known
+	token      uint64        // while held
+	until      time.Duration // the owner must renew or request before
+	refusal    driver.Grant  // the last refusal
+	why        error         // why the claim is lost
+	cleaning   bool          // the cleaner is releasing the claim
+	rewatching bool          // the cleaner is setting the watch on the node
+	onlyAhead  string        // path of the only claim ahead, if no other claim need go
+	watches    watches
+	changes    int // how often watches.node and watches.ahead became false
+}
+
+// watches are the ZooKeeper watches of a claim.
+type watches struct {
+	paths []string // of the watched nodes
+	node  bool     // the node of the claim is watched
+	ahead bool     // the blockers are watched, too
+	first bool     // the only claim ahead has gone
+}
+
+// unwatched records that no node is watched for the claim. Call it with mu held.
+func (cl *claim) unwatched() {
+	cl.watches = watches{}
+	cl.changes++
 }
 
 type state int
@@ -46,7 +57,7 @@ const (
 	asking  state = iota // the first request is not yet answered
 	waiting              // in the queue
 	held
-	leaving // to be released
+	ending  // to be released
 	lost    // kept for a while, so the id is refused
 	dropped // no longer in the table
 )
@@ -105,7 +116,7 @@ func (s *Store) enter(ctx context.Context, a driver.Ask, begin time.Duration) (*
 	}
 	cl = &claim{Ask: a, session: k, dir: s.dir(a.Key), busy: make(chan struct{}, 1), until: begin + a.TTL}
 	s.claims[name] = cl
-	s.keep()
+	s.startCleaner()
 	return cl, nil
 }
 
@@ -122,25 +133,25 @@ func (s *Store) drop(cl *claim) {
 const remember = 11 * time.Second
 
 // lose records that a claim has ended without a release. Call it with mu held.
-func (s *Store) lose(cl *claim, why error) (calls calls) {
+func (s *Store) lose(cl *claim, why error) (after notices) {
 	cl.session.unwatch(cl)
 	cl.state, cl.why, cl.until = lost, why, s.clock.Now()+remember
 	if !s.closed {
 		lost := nameOf(cl.Claim) // A new request may replace the claim meanwhile.
-		calls.losses = append(calls.losses, func() { s.losses.Tell(lost.key, lost.id, why) })
+		after.losses = append(after.losses, func() { s.losses.Tell(lost.key, lost.id, why) })
 	}
-	calls.wakes = s.waking(cl)
+	after.wakes = s.waking(cl)
 	if cl.Shared() && cl.session.over == nil && !s.closed {
 		member := cl.member()
 		s.background.Go(func() { s.leavePhase(cl.session, member) })
 	}
-	return calls
+	return after
 }
 
 // acquire requests a claim. done is false if the claim has been dropped meanwhile.
 func (s *Store) acquire(ctx context.Context, cl *claim, a driver.Ask, begin time.Duration) (g driver.Grant, done bool, err error) {
 	s.mu.Lock()
-	state, front := cl.state, cl.front && cl.guarded
+	state, front := cl.state, cl.watches.first && cl.watches.node
 	if state != dropped {
 		cl.Ask = a
 	}
@@ -150,7 +161,7 @@ func (s *Store) acquire(ctx context.Context, cl *claim, a driver.Ask, begin time
 	if state == waiting { // the caller is alive, even if the answer fails
 		cl.until = max(cl.until, begin+a.Alive())
 	}
-	if state == waiting && cl.armed && s.waking(cl) != nil {
+	if state == waiting && cl.watches.ahead && s.waking(cl) != nil {
 		cl.until = s.clock.Now() + a.Alive()
 		defer s.mu.Unlock()
 		return cl.refusal, true, nil
@@ -159,7 +170,7 @@ func (s *Store) acquire(ctx context.Context, cl *claim, a driver.Ask, begin time
 	switch {
 	case state == dropped:
 		return g, false, nil
-	case state == leaving || state == lost:
+	case state == ending || state == lost:
 		return g, true, nil
 	case state == held:
 		answers, err := s.extend(ctx, []*claim{cl}, []time.Duration{a.TTL}, begin)
@@ -168,14 +179,14 @@ func (s *Store) acquire(ctx context.Context, cl *claim, a driver.Ask, begin time
 		}
 		return s.grant(cl), true, nil
 	case front:
-		g, err = s.hold(ctx, cl, line{places: []place{{}}}, begin)
+		g, err = s.hold(ctx, cl, queue{places: []place{{}}}, begin)
 		return g, true, err
 	}
-	l, err := s.look(ctx, cl)
+	q, err := s.look(ctx, cl)
 	if err != nil {
 		return g, true, err
 	}
-	g, err = s.judge(ctx, cl, l, begin)
+	g, err = s.decide(ctx, cl, q, begin)
 	return g, true, err
 }
 
@@ -183,12 +194,12 @@ func (s *Store) acquire(ctx context.Context, cl *claim, a driver.Ask, begin time
 // already refused. If the last look gave up before its listing was answered, look waits
 // on for that answer. If answers are slower than callers are patient, no caller would get
 // an answer otherwise.
-func (s *Store) look(ctx context.Context, cl *claim) (line, error) {
+func (s *Store) look(ctx context.Context, cl *claim) (queue, error) {
 	if cl.listing != nil && (cl.listing.Answered() || !cl.Wait) {
 		cl.listing = nil // the answer may be outdated, and only a waiter would notice
 	}
 	if err := s.resolve(ctx, cl); err != nil {
-		return line{}, err
+		return queue{}, err
 	}
 	if cl.node == "" {
 		return s.create(ctx, cl)
@@ -196,7 +207,7 @@ func (s *Store) look(ctx context.Context, cl *claim) (line, error) {
 	if cl.listing == nil {
 		calls, err := cl.session.zoo.Send(ctx, zoo.Sync(cl.dir), zoo.List(cl.dir))
 		if err != nil {
-			return line{}, err
+			return queue{}, err
 		}
 		cl.listing = calls[1]
 	}
@@ -204,55 +215,53 @@ func (s *Store) look(ctx context.Context, cl *claim) (line, error) {
 }
 
 // listed returns the answer to the pending listing.
-func (cl *claim) listed(ctx context.Context) (line, error) {
-	l, _, err := listed(ctx, cl.listing)
+func (cl *claim) listed(ctx context.Context) (queue, error) {
+	q, _, err := listed(ctx, cl.listing)
 	if cl.listing.Answered() {
 		cl.listing = nil
 	}
-	return l, err
+	return q, err
 }
 
-// glance returns the queue of a key, and whether the key has a node. A client connected
-// to the leader may see nodes that other clients know to be gone: see barrier.
-func (k *session) glance(ctx context.Context, dir string) (l line, there bool, err error) {
-	return k.listAfter(ctx, zoo.Sync(dir), dir)
-}
-
-// list is glance that shows every change made before the call.
-func (k *session) list(ctx context.Context, dir string) (l line, there bool, err error) {
+// list returns the queue of a key, and whether the key has a node. list sees every change
+// made before the call.
+func (k *session) list(ctx context.Context, dir string) (q queue, there bool, err error) {
 	return k.listAfter(ctx, barrier(dir), dir)
 }
 
-func (k *session) listAfter(ctx context.Context, first zoo.Request, dir string) (l line, there bool, err error) {
+// listAfter is list after another request than a barrier.
+func (k *session) listAfter(ctx context.Context, first zoo.Request, dir string) (q queue, there bool, err error) {
 	calls, err := k.zoo.Send(ctx, first, zoo.List(dir))
 	if err != nil {
-		return l, false, err
+		return q, false, err
 	}
 	return listed(ctx, calls[1])
 }
 
 // listed returns the answer to a List of the nodes of a key.
-func listed(ctx context.Context, call *zoo.Call) (l line, there bool, err error) {
+func listed(ctx context.Context, call *zoo.Call) (q queue, there bool, err error) {
 	switch err := call.Wait(ctx); {
 	case errors.Is(err, zoo.NoNode):
-		return l, false, nil
+		return q, false, nil
 	case err != nil:
-		return l, false, err
+		return q, false, err
 	}
-	return parseLine(call.Children()), true, nil
+	return parseQueue(call.Children()), true, nil
 }
 
 // create creates the claim's node. If a claim that does not wait would be refused,
 // create does not create the node.
-func (s *Store) create(ctx context.Context, cl *claim) (line, error) {
+func (s *Store) create(ctx context.Context, cl *claim) (queue, error) {
 	if !cl.Wait {
-		blocked := func(l line) bool { return l.newest > 0 || l.with(cl.Claim).blockers(len(l.places)) != nil }
-		l, there, err := cl.session.glance(ctx, cl.dir)
-		if err == nil && blocked(l) {
-			l, there, err = cl.session.list(ctx, cl.dir)
+		blocked := func(q queue) bool { return q.newest > 0 || q.with(cl.Claim).blockers(len(q.places)) != nil }
+		// After a sync alone, a client connected to the leader may see nodes that other
+		// clients know to be gone: see barrier.
+		q, there, err := cl.session.listAfter(ctx, zoo.Sync(cl.dir), cl.dir)
+		if err == nil && blocked(q) {
+			q, there, err = cl.session.list(ctx, cl.dir)
 		}
-		if err != nil || blocked(l) {
-			return l, err
+		if err != nil || blocked(q) {
+			return q, err
 		}
 		if !there {
 			cl.missing = max(cl.missing, 1)
@@ -261,7 +270,7 @@ func (s *Store) create(ctx context.Context, cl *claim) (line, error) {
 	for {
 		calls, err := cl.session.zoo.Send(ctx, s.node(cl), zoo.List(cl.dir))
 		if err != nil {
-			return line{}, err
+			return queue{}, err
 		}
 		cl.creating, cl.listing = calls[0], calls[1]
 		tried := cl.missing
@@ -269,7 +278,7 @@ func (s *Store) create(ctx context.Context, cl *claim) (line, error) {
 			return cl.listed(ctx)
 		}
 		if cl.missing == tried {
-			return line{}, err
+			return queue{}, err
 		}
 	}
 }
@@ -327,13 +336,13 @@ func (s *Store) resolve(ctx context.Context, cl *claim) error {
 // queue is the claim's. Further nodes of the claim are deleted, because one node would
 // wait for the other.
 func (s *Store) find(ctx context.Context, cl *claim) error {
-	l, _, err := cl.session.list(ctx, cl.dir)
+	q, _, err := cl.session.list(ctx, cl.dir)
 	if err != nil {
 		return err
 	}
 	var name string
 	var token uint64
-	for _, p := range l.places {
+	for _, p := range q.places {
 		if p.id != driver.PublicID(cl.ID) {
 			continue
 		}

@@ -22,7 +22,8 @@
 // without changes. The session is twice as long as the TTL, because the process must
 // stop trusting the session well before the servers do: see below. When the session
 // ends, its claims end and their owners are notified at once. The next claim opens a
-// new session, and the new session takes over no claims.
+// new session, and the new session takes over no claims. While a session lives, a
+// cleaner in the process releases claims that their owners have not renewed.
 //
 // The fencing token is 64 times the number of the transaction that created the node,
 // which leaves 64 tokens for hand-offs within a process. Readers that hold together

@@ -217,7 +217,7 @@ func TestServersRestart(t *testing.T) {
 		}
 		next <- l
 	}()
-	line := func() []holdfast.Holder {
+	queue := func() []holdfast.Holder {
 		hs, err := a.Holders(bounded(t), "restart")
 		if err != nil {
 			return nil
@@ -226,7 +226,7 @@ func TestServersRestart(t *testing.T) {
 	}
 	eventually(t, "it waits", refused.Load)
 	var before, after []holdfast.Holder
-	eventually(t, "the servers answer", func() bool { before = line(); return before != nil })
+	eventually(t, "the servers answer", func() bool { before = queue(); return before != nil })
 	began := time.Now()
 	for _, z := range e.Nodes {
 		z.Kill()
@@ -234,13 +234,13 @@ func TestServersRestart(t *testing.T) {
 	for _, z := range e.Nodes {
 		z.Restart()
 	}
-	eventually(t, "the servers are back", func() bool { after = line(); return after != nil })
+	eventually(t, "the servers are back", func() bool { after = queue(); return after != nil })
 	took, err := time.Since(began), held.Err()
 	switch {
 	case took > opts.TTL/2:
 		unproved.Logf(t, "the servers were back after %v", took)
 	case len(before) != 2 || len(after) != 2 || after[0].ID != before[0].ID || after[1].ID != before[1].ID:
-		t.Errorf("in line were %v, and are %v", before, after)
+		t.Errorf("in the queue were %v, and are %v", before, after)
 	case err != nil:
 		t.Errorf("the lock is lost: %v", err)
 	}

@@ -23,7 +23,7 @@ const usual = 15 * time.Second
 // claim. Readers are shown with the current token of their phase. A reader that has
 // held since before a slot came may have a smaller token.
 func (s *Store) Holders(ctx context.Context, key string) (all []driver.Holder, err error) {
-	err = insist(ctx, func() (err error) {
+	err = retry(ctx, func() (err error) {
 		all, err = s.holders(ctx, key)
 		return err
 	})
@@ -36,12 +36,12 @@ func (s *Store) holders(ctx context.Context, key string) ([]driver.Holder, error
 		return nil, err
 	}
 	dir := s.dir(key)
-	l, _, err := k.list(ctx, dir)
-	if err = cmp.Or(err, l.unread(key)); err != nil {
+	q, _, err := k.list(ctx, dir)
+	if err = cmp.Or(err, q.unread(key)); err != nil {
 		return nil, err
 	}
 	requests := []zoo.Request{zoo.Get(dir)}
-	for _, p := range l.places {
+	for _, p := range q.places {
 		requests = append(requests, zoo.Get(dir+"/"+p.name))
 	}
 	calls, err := k.zoo.Send(ctx, requests...)
@@ -50,8 +50,8 @@ func (s *Store) holders(ctx context.Context, key string) ([]driver.Holder, error
 	}
 	m, _ := marksIn(ctx, key, calls[0]) // for people only
 	var all []driver.Holder
-	granted := l.granted()
-	for i, p := range l.places {
+	granted := q.granted()
+	for i, p := range q.places {
 		err := calls[i+1].Wait(ctx)
 		if errors.Is(err, zoo.NoNode) {
 			continue
@@ -100,8 +100,8 @@ func (s *Store) Keys(ctx context.Context, prefix string) iter.Seq2[string, error
 					return
 				}
 				key, _ := keyOf(some[i])
-				l := parseLine(call.Children())
-				if (len(l.places) > 0 || l.newest > 0) && !yield(key, nil) {
+				q := parseQueue(call.Children())
+				if (len(q.places) > 0 || q.newest > 0) && !yield(key, nil) {
 					return
 				}
 			}
@@ -137,7 +137,7 @@ func (s *Store) names(ctx context.Context, prefix string) (*session, []string, e
 // Break implements [driver.Inspector]. The watch on the node notifies the owner.
 func (s *Store) Break(ctx context.Context, key, id string) error {
 	tried := false // with unknown success
-	return insist(ctx, func() error {
+	return retry(ctx, func() error {
 		k, p, err := s.placeOf(ctx, key, id)
 		if err == nil {
 			err = k.breakPlace(ctx, s.dir(key), p)
@@ -156,15 +156,15 @@ func (s *Store) placeOf(ctx context.Context, key, id string) (*session, place, e
 	if err != nil {
 		return nil, place{}, err
 	}
-	l, _, err := k.list(ctx, s.dir(key))
-	if err = cmp.Or(err, l.unread(key)); err != nil {
+	q, _, err := k.list(ctx, s.dir(key))
+	if err = cmp.Or(err, q.unread(key)); err != nil {
 		return nil, place{}, err
 	}
-	at := l.find(id)
+	at := q.find(id)
 	if at < 0 {
 		return nil, place{}, driver.ErrLost
 	}
-	return k, l.places[at], nil
+	return k, q.places[at], nil
 }
 
 func (k *session) breakPlace(ctx context.Context, dir string, p place) error {
@@ -189,7 +189,7 @@ func (k *session) breakPlace(ctx context.Context, dir string, p place) error {
 // time than locks with the usual TTL need, and of a password sent unencrypted. It
 // returns an error if the user may not read the keys.
 func (s *Store) Check(ctx context.Context) (warnings []string, err error) {
-	err = insist(ctx, func() (err error) {
+	err = retry(ctx, func() (err error) {
 		warnings, err = s.check(ctx)
 		return err
 	})

@@ -86,8 +86,8 @@ func (cl *claim) write(m marks) zoo.Request { return zoo.Set(cl.dir, m.String(),
 var errNoPhase = errors.New("there is no phase")
 
 // join lets a reader enter the phase, and returns the token of the phase.
-func (s *Store) join(ctx context.Context, cl *claim, l line) (uint64, error) {
-	there := l.phase
+func (s *Store) join(ctx context.Context, cl *claim, q queue) (uint64, error) {
+	there := q.phase
 	for {
 		enter := s.makePhase
 		if there {
@@ -157,7 +157,7 @@ func (s *Store) enterPhase(ctx context.Context, cl *claim) (uint64, error) {
 // leavePhase removes the member node of a reader whose place in the queue somebody else
 // has removed. Otherwise the node would keep writers out until the session ends.
 func (s *Store) leavePhase(k *session, member string) {
-	_ = insist(s.closing, func() error { // a final failure ends with the session
+	_ = retry(s.closing, func() error { // a final failure ends with the session
 		_, err := k.ask(s.closing, zoo.Delete(member))
 		return err
 	})

@@ -106,8 +106,8 @@ func TestReadersBesideSlots(t *testing.T) {
 	}
 }
 
-// TestReaderIsLate lets a slot hold before the reader that stood in line before it.
-// Who comes later has a larger token all the same.
+// TestReaderIsLate lets a slot hold before the reader that queued before the slot.
+// A later reader has a larger token all the same.
 func TestReaderIsLate(t *testing.T) {
 	t.Parallel()
 	m := mixture{t, newStore(t, []string{server.Addr()}, nil), "mixed/late"}
@@ -130,7 +130,7 @@ func TestReaderIsLate(t *testing.T) {
 	}
 }
 
-// TestReaderIsLast lets a reader hold after those that came behind it in line have left,
+// TestReaderIsLast lets a reader hold after those that queued behind it have left,
 // and their phase with them. Its token is no smaller than theirs.
 func TestReaderIsLast(t *testing.T) {
 	t.Parallel()
@@ -244,7 +244,7 @@ func TestReaderWithOldNews(t *testing.T) {
 					m.end(slot)
 				}
 				m.forgetPhase()
-				if g, err := m.store.judge(bounded(t), cl, old, begin); err != nil || !g.OK || g.Fence >= token {
+				if g, err := m.store.decide(bounded(t), cl, old, begin); err != nil || !g.OK || g.Fence >= token {
 					t.Fatalf("the late reader got %+v, %v", g, err)
 				}
 				first := m.take(m.reader("first"))

@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/zoo"
 )
 
-var errWaiting = errors.New("zklock: the claim still waits in line")
+var errWaiting = errors.New("zklock: the claim still waits in the queue")
 
 // Renew implements [driver.Store]. For all claims of a session, a single sync proves
 // the session is alive, and a single barrier proves nobody has removed the nodes. Nodes
@@ -38,7 +38,7 @@ func (s *Store) Renew(ctx context.Context, rs []driver.Renewal) []error {
 				group, ttls = append(group, found[i]), append(ttls, rs[i].TTL)
 			}
 			var answers []error
-			err := insist(ctx, func() (err error) {
+			err := retry(ctx, func() (err error) {
 				answers, err = s.extend(ctx, group, ttls, begin)
 				return err
 			})
@@ -67,7 +67,7 @@ func (s *Store) renewable(r driver.Renewal) (*claim, error) {
 	switch {
 	case s.closed:
 		return nil, errClosed
-	case cl == nil || cl.state == leaving:
+	case cl == nil || cl.state == ending:
 		return nil, driver.ErrLost
 	case cl.state == lost:
 		return nil, cl.why
@@ -89,7 +89,7 @@ func (s *Store) extend(ctx context.Context, claims []*claim, ttls []time.Duratio
 	for _, ttl := range ttls {
 		until = max(until, begin+min(ttl, k.cover()))
 	}
-	looks, err := k.guard(ctx, claims)
+	watching, err := k.watchNodes(ctx, claims)
 	if err == nil {
 		err = k.catchUp(ctx)
 	}
@@ -97,7 +97,7 @@ func (s *Store) extend(ctx context.Context, claims []*claim, ttls []time.Duratio
 		err = k.zoo.Prove(ctx, until)
 	}
 	if err == nil {
-		err = looks.settle(ctx)
+		err = watching.wait(ctx)
 	}
 	if err != nil {
 		return nil, err
@@ -128,21 +128,22 @@ func (k *session) catchUp(ctx context.Context) error {
 	return err
 }
 
-// A watchman checks that the nodes of claims exist, and asks the server to watch them.
-type watchman struct {
+// watchCalls are requests to watch the nodes of claims. A request also checks that the
+// node exists.
+type watchCalls struct {
 	session *session
 	claims  []*claim
 	changes []int
 	calls   []*zoo.Call
 }
 
-// guard sends requests for the claims that hold and are not yet watched.
-func (k *session) guard(ctx context.Context, claims []*claim) (*watchman, error) {
-	w := &watchman{session: k}
+// watchNodes sends requests for the claims that hold and are not yet watched.
+func (k *session) watchNodes(ctx context.Context, claims []*claim) (*watchCalls, error) {
+	w := &watchCalls{session: k}
 	var requests []zoo.Request
 	k.store.mu.Lock()
 	for _, cl := range claims {
-		if cl.state == held && !cl.guarded {
+		if cl.state == held && !cl.watches.node {
 			k.watch(cl, cl.path())
 			w.claims, w.changes = append(w.claims, cl), append(w.changes, cl.changes)
 			requests = append(requests, zoo.Watch(cl.path()))
@@ -157,8 +158,8 @@ func (k *session) guard(ctx context.Context, claims []*claim) (*watchman, error)
 	return w, err
 }
 
-// settle handles the answers.
-func (w *watchman) settle(ctx context.Context) error {
+// wait handles the answers.
+func (w *watchCalls) wait(ctx context.Context) error {
 	s := w.session.store
 	for i, call := range w.calls {
 		err := call.Wait(ctx)
@@ -166,18 +167,18 @@ func (w *watchman) settle(ctx context.Context) error {
 		switch {
 		case errors.Is(err, zoo.NoNode):
 			s.mu.Lock()
-			var calls calls
+			var after notices
 			if cl.state == held {
-				calls = s.lose(cl, driver.ErrBroken)
+				after = s.lose(cl, driver.ErrBroken)
 			}
 			s.mu.Unlock()
-			calls.make()
+			after.send()
 		case err != nil:
 			return err
 		default:
 			s.mu.Lock()
 			if cl.changes == w.changes[i] {
-				cl.guarded = true
+				cl.watches.node = true
 			}
 			s.mu.Unlock()
 		}
@@ -213,7 +214,7 @@ func (s *Store) releaseNamed(ctx context.Context, name name) error {
 	case cl == nil:
 		return driver.ErrLost
 	}
-	return insist(ctx, func() error { return s.release(ctx, cl) })
+	return retry(ctx, func() error { return s.release(ctx, cl) })
 }
 
 // release removes the node of a claim.
@@ -230,7 +231,7 @@ func (s *Store) release(ctx context.Context, cl *claim) error {
 		}
 		return driver.ErrLost
 	}
-	cl.state = leaving
+	cl.state = ending
 	s.mu.Unlock()
 	err := s.resolve(ctx, cl)
 	if err == nil && cl.node != "" {

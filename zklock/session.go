@@ -129,42 +129,41 @@ func (k *session) watch(cl *claim, path string) {
 		k.watched[path] = make(map[*claim]bool)
 	}
 	k.watched[path][cl] = true
-	cl.watching = append(cl.watching, path)
+	cl.watches.paths = append(cl.watches.paths, path)
 }
 
 // unwatch ends the notifications of a claim. The servers keep watching the nodes until
 // they are gone. Call it with mu held.
 func (k *session) unwatch(cl *claim) {
-	for _, path := range cl.watching {
+	for _, path := range cl.watches.paths {
 		delete(k.watched[path], cl)
 		if len(k.watched[path]) == 0 {
 			delete(k.watched, path)
 		}
 	}
-	cl.watching, cl.guarded, cl.armed, cl.front = nil, false, false, false
-	cl.changes++
+	cl.unwatched()
 }
 
 // changed handles a change of a watched node.
 func (k *session) changed(path string, deleted bool) {
 	s := k.store
 	s.mu.Lock()
-	var calls calls
+	var after notices
 	for cl := range k.watched[path] {
 		if path != cl.path() {
-			cl.armed, cl.front = false, deleted && path == cl.only
+			cl.watches.ahead, cl.watches.first = false, deleted && path == cl.onlyAhead
 			cl.changes++
-			calls.wakes = append(calls.wakes, s.waking(cl)...)
+			after.wakes = append(after.wakes, s.waking(cl)...)
 			continue
 		}
-		cl.guarded = false
-		if deleted && cl.state != leaving {
-			calls.add(s.lose(cl, driver.ErrBroken))
+		cl.watches.node = false
+		if deleted && cl.state != ending {
+			after.add(s.lose(cl, driver.ErrBroken))
 		}
 	}
 	delete(k.watched, path)
 	s.mu.Unlock()
-	calls.make()
+	after.send()
 }
 
 // down handles a lost connection: no node is watched any longer.
@@ -173,8 +172,7 @@ func (k *session) down() {
 	defer k.store.mu.Unlock()
 	for _, cl := range k.store.claims {
 		if cl.session == k {
-			cl.watching, cl.guarded, cl.armed, cl.front = nil, false, false, false
-			cl.changes++
+			cl.unwatched()
 		}
 	}
 	clear(k.watched)
@@ -184,14 +182,14 @@ func (k *session) down() {
 func (k *session) up() {
 	s := k.store
 	s.mu.Lock()
-	var calls calls
+	var after notices
 	for _, cl := range s.claims {
 		if cl.session == k && cl.state == waiting {
-			calls.wakes = append(calls.wakes, s.waking(cl)...)
+			after.wakes = append(after.wakes, s.waking(cl)...)
 		}
 	}
 	s.mu.Unlock()
-	calls.make()
+	after.send()
 }
 
 // ended handles the end of the session: all claims of the session end, too.
@@ -203,16 +201,16 @@ func (k *session) ended(err error) {
 	if s.sessions[k.class] == k {
 		delete(s.sessions, k.class)
 	}
-	var calls calls
+	var after notices
 	for _, cl := range s.claims {
 		switch {
 		case cl.session != k:
-		case cl.state == asking || cl.state == leaving:
+		case cl.state == asking || cl.state == ending:
 			s.drop(cl)
 		case cl.state != lost:
-			calls.add(s.lose(cl, why))
+			after.add(s.lose(cl, why))
 		}
 	}
 	s.mu.Unlock()
-	calls.make()
+	after.send()
 }

@@ -194,7 +194,7 @@ func TestToldWhileAsked(t *testing.T) {
 	s.mu.Unlock()
 	told := make(chan bool)
 	go func() {
-		calls.make()
+		calls.send()
 		close(told)
 	}()
 	if g, err := s.Acquire(bounded(t), a); err != nil || g.OK {

@@ -61,13 +61,13 @@ type Store struct {
 
 	losses callbacks.Losses // silent after Close
 
-	mu       sync.Mutex
-	sessions map[time.Duration]*session // by class
-	openings map[time.Duration]*opening
-	claims   map[name]*claim
-	watches  map[name][]*watch
-	keeping  bool // the keeper goroutine is running
-	closed   bool
+	mu          sync.Mutex
+	sessions    map[time.Duration]*session // by class
+	openings    map[time.Duration]*opening
+	claims      map[name]*claim
+	watches     map[name][]*watch
+	cleanerRuns bool // the cleaner is running
+	closed      bool
 }
 
 // A name identifies a claim.
@@ -193,10 +193,10 @@ func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error)
 		}
 		var g driver.Grant
 		var done bool
-		err = insist(ctx, func() (err error) {
+		err = retry(ctx, func() (err error) {
 			g, done, err = s.acquire(ctx, cl, a, begin)
 			if errors.As(err, new(*newer.Error)) {
-				err = cmp.Or(s.withdraw(ctx, cl), err)
+				err = cmp.Or(s.cancel(ctx, cl), err)
 			}
 			return err
 		})
@@ -207,10 +207,10 @@ func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error)
 	}
 }
 
-// insist repeats a call over the next connection after a connection was lost. Every
+// retry repeats a call over the next connection after a connection was lost. Every
 // call here is idempotent. Errors that last until somebody changes something match
 // ErrInvalid.
-func insist(ctx context.Context, call func() error) error {
+func retry(ctx context.Context, call func() error) error {
 	for {
 		err := call()
 		if !errors.Is(err, zoo.ErrUnknown) || ctx.Err() != nil {

@@ -25,7 +25,7 @@ func TestAnswerToCreateIsLost(t *testing.T) {
 		t.Fatalf("asked again: %+v, %v", g, err)
 	}
 	if all := u.holders(); len(all) != 2 || all[1].Fence != g.Fence {
-		t.Errorf("%+v stand in line, want as the second the one with token %d", all, g.Fence)
+		t.Errorf("%+v are in the queue, want as the second the one with token %d", all, g.Fence)
 	}
 }
 
@@ -45,7 +45,7 @@ func TestGivenUpUnanswered(t *testing.T) {
 		t.Errorf("released: %v", err)
 	}
 	if all := u.holders(); len(all) != 1 {
-		t.Errorf("%+v stand in line, want only the other", all)
+		t.Errorf("%+v are in the queue, want only the other", all)
 	}
 }
 
@@ -66,7 +66,7 @@ func TestAskedAgainUnanswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	if all := u.holders(); len(all) != 2 {
-		t.Errorf("%+v stand in line, want the other and the claim", all)
+		t.Errorf("%+v are in the queue, want the other and the claim", all)
 	}
 }
 
@@ -99,7 +99,7 @@ func TestImpatient(t *testing.T) {
 		t.Fatal(err)
 	}
 	if all := u.holders(); len(all) != 2 {
-		t.Errorf("%+v stand in line, want the other and the claim", all)
+		t.Errorf("%+v are in the queue, want the other and the claim", all)
 	}
 }
 
@@ -167,7 +167,7 @@ func TestFindsOne(t *testing.T) {
 		t.Fatalf("asked again: %+v, %v", g, err)
 	}
 	if all := u.holders(); len(all) != 2 || all[1].Fence != g.Fence {
-		t.Errorf("%+v stand in line, want as the second the one with token %d", all, g.Fence)
+		t.Errorf("%+v are in the queue, want as the second the one with token %d", all, g.Fence)
 	}
 }
 

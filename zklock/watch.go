@@ -11,23 +11,23 @@ import (
 // A watch waits until a claim is worth a new request.
 type watch struct{ wake func(driver.Grant) }
 
-// calls are callbacks to run after the mutex is released. Losses come first, so that
-// losers are notified before a new holder begins.
-type calls struct {
+// notices are callbacks to run after the mutex is released. Losses come first, so that
+// the losers are notified before a new holder begins.
+type notices struct {
 	losses []func()
 	wakes  []func(driver.Grant)
 }
 
-func (c *calls) add(other calls) {
-	c.losses = append(c.losses, other.losses...)
-	c.wakes = append(c.wakes, other.wakes...)
+func (n *notices) add(other notices) {
+	n.losses = append(n.losses, other.losses...)
+	n.wakes = append(n.wakes, other.wakes...)
 }
 
-func (c *calls) make() {
-	for _, lost := range c.losses {
+func (n *notices) send() {
+	for _, lost := range n.losses {
 		lost()
 	}
-	for _, wake := range c.wakes {
+	for _, wake := range n.wakes {
 		wake(driver.Grant{})
 	}
 }
@@ -66,19 +66,20 @@ func (s *Store) Notify(lost func(key, id string, err error)) (stop func()) {
 	return s.losses.Notify(lost)
 }
 
-// round is the interval of the keeper.
-const round = 100 * time.Millisecond
+// cleanInterval is the interval of the cleaner.
+const cleanInterval = 100 * time.Millisecond
 
-// keep starts the keeper, which runs while there are claims. Call it with mu held.
-func (s *Store) keep() {
-	if s.keeping {
+// startCleaner starts the cleaner, unless it is running. The cleaner runs while there are
+// claims. Call startCleaner with mu held.
+func (s *Store) startCleaner() {
+	if s.cleanerRuns {
 		return
 	}
-	s.keeping = true
+	s.cleanerRuns = true
 	s.background.Go(func() {
-		tick := time.NewTicker(round)
+		tick := time.NewTicker(cleanInterval)
 		defer tick.Stop()
-		for s.tend() {
+		for s.clean() {
 			select {
 			case <-tick.C:
 			case <-s.closing.Done():
@@ -88,55 +89,55 @@ func (s *Store) keep() {
 	})
 }
 
-// tend releases expired claims, and sets watches for held claims without a watch. It
+// clean releases expired claims, and sets watches for held claims without a watch. It
 // reports whether there are claims.
-func (s *Store) tend() bool {
+func (s *Store) clean() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.claims) == 0 {
-		s.keeping = false
+		s.cleanerRuns = false
 		return false
 	}
 	now := s.clock.Now()
-	young := make(map[*session][]*claim)
+	unwatched := make(map[*session][]*claim)
 	for _, cl := range s.claims {
 		switch {
 		case cl.state == lost && cl.until <= now:
 			s.drop(cl)
-		case cl.state != lost && cl.until <= now && !cl.freeing:
-			cl.state, cl.freeing = leaving, true
-			s.background.Go(func() { s.free(cl) })
-		case cl.state == held && !cl.guarded && !cl.guarding:
-			cl.guarding = true
-			young[cl.session] = append(young[cl.session], cl)
+		case cl.state != lost && cl.until <= now && !cl.cleaning:
+			cl.state, cl.cleaning = ending, true
+			s.background.Go(func() { s.releaseExpired(cl) })
+		case cl.state == held && !cl.watches.node && !cl.rewatching:
+			cl.rewatching = true
+			unwatched[cl.session] = append(unwatched[cl.session], cl)
 		}
 	}
-	for k, claims := range young {
-		s.background.Go(func() { s.guardSome(k, claims) })
+	for k, claims := range unwatched {
+		s.background.Go(func() { s.rewatch(k, claims) })
 	}
 	return true
 }
 
-// guardSome sets watches for claims that hold. The next round retries failures.
-func (s *Store) guardSome(k *session, claims []*claim) {
+// rewatch sets watches for claims that hold. The next clean retries failures.
+func (s *Store) rewatch(k *session, claims []*claim) {
 	ctx, cancel := context.WithTimeout(s.closing, time.Second)
 	defer cancel()
-	if w, err := k.guard(ctx, claims); err == nil {
-		_ = w.settle(ctx)
+	if w, err := k.watchNodes(ctx, claims); err == nil {
+		_ = w.wait(ctx)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, cl := range claims {
-		cl.guarding = false
+		cl.rewatching = false
 	}
 }
 
-// free releases an expired claim.
-func (s *Store) free(cl *claim) {
+// releaseExpired releases an expired claim.
+func (s *Store) releaseExpired(cl *claim) {
 	ctx, cancel := context.WithTimeout(s.closing, time.Second)
 	defer cancel()
-	_ = s.release(ctx, cl) // the next round retries a failure
+	_ = s.release(ctx, cl) // the next clean retries a failure
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	cl.freeing = false
+	cl.cleaning = false
 }

@@ -56,90 +56,90 @@ func formatOf(name string) int64 {
 func (p place) exclusive() bool { return p.weight == driver.MaxWeight }
 func (p place) shared() bool    { return p.limit == driver.MaxWeight && p.weight < driver.MaxWeight }
 
-// A line is the queue of claims on a key, in FIFO order.
-type line struct {
+// A queue is the claims on a key, in FIFO order.
+type queue struct {
 	places []place
 	phase  bool  // there is a phase of readers
 	newest int64 // the largest format of a claim, if larger than format
 }
 
 // unread returns why the queue of a key cannot be read.
-func (l line) unread(key string) error {
-	return newer.Check(key, max(l.newest, format), format, newer.Passes)
+func (q queue) unread(key string) error {
+	return newer.Check(key, max(q.newest, format), format, newer.Passes)
 }
 
 // parseLine reads the names of all nodes of a key.
-func parseLine(names []string) (l line) {
+func parseQueue(names []string) (q queue) {
 	for _, name := range names {
 		if p, ok := parsePlace(name); ok {
-			l.places = append(l.places, p)
+			q.places = append(q.places, p)
 		} else if found := formatOf(name); found > format {
-			l.newest = max(l.newest, found)
+			q.newest = max(q.newest, found)
 		}
-		l.phase = l.phase || name == phaseName
+		q.phase = q.phase || name == phaseName
 	}
 	// The numbers wrap around: after the largest comes the smallest.
-	slices.SortFunc(l.places, func(a, b place) int { return cmp.Compare(a.number-b.number, 0) })
-	return l
+	slices.SortFunc(q.places, func(a, b place) int { return cmp.Compare(a.number-b.number, 0) })
+	return q
 }
 
 // index returns the index of the node with this name, -1 if there is none.
-func (l line) index(name string) int {
-	return slices.IndexFunc(l.places, func(p place) bool { return p.name == name })
+func (q queue) index(name string) int {
+	return slices.IndexFunc(q.places, func(p place) bool { return p.name == name })
 }
 
 // find returns the index of the claim with this public id, -1 if there is none.
-func (l line) find(id string) int {
-	return slices.IndexFunc(l.places, func(p place) bool { return p.id == id })
+func (q queue) find(id string) int {
+	return slices.IndexFunc(q.places, func(p place) bool { return p.id == id })
 }
 
 // readers reports whether a reader may hold, or join other readers, before the named
 // node.
-func (l line) readers(name string) bool {
-	before := l.places[:max(l.index(name), 0)]
-	return l.phase || slices.ContainsFunc(before, place.shared)
+func (q queue) readers(name string) bool {
+	before := q.places[:max(q.index(name), 0)]
+	return q.phase || slices.ContainsFunc(before, place.shared)
 }
 
 // with returns the queue with an additional claim at the end.
-func (l line) with(c driver.Claim) line {
-	l.places = append(slices.Clone(l.places), place{weight: c.Weight, limit: c.Limit})
-	return l
+func (q queue) with(c driver.Claim) queue {
+	q.places = append(slices.Clone(q.places), place{weight: c.Weight, limit: c.Limit})
+	return q
 }
 
 // granted returns how many claims hold: the claims from the front that fit beside the
 // claims ahead of them. A claim that does not fit stops every claim behind.
-func (l line) granted() int {
+func (q queue) granted() int {
 	var weight int64
-	for i, p := range l.places {
+	for i, p := range q.places {
 		weight += p.weight
 		if weight > p.limit {
 			return i
 		}
 	}
-	return len(l.places)
+	return len(q.places)
 }
 
 // blockers returns the claims to watch for the claim at index at, or nil if the claim
 // holds. At least one of the blockers must go before the claim can hold. There are as
 // few blockers as possible, so waiters do not wake in vain.
-func (l line) blockers(at int) []place {
-	if l.granted() > at {
+func (q queue) blockers(at int) []place {
+	if q.granted() > at {
 		return nil
 	}
 	before := make([]int64, at+1) // the weight ahead of each claim
 	for i := range at {
-		before[i+1] = before[i] + l.places[i].weight
+		before[i+1] = before[i] + q.places[i].weight
 	}
 	for i := at; i >= 0; i-- {
-		p := l.places[i]
+		p := q.places[i]
 		excess := before[i] + p.weight - p.limit
 		if excess <= 0 {
 			continue
 		}
 		if i == at {
-			return l.enough(i, excess)
+			return q.enough(i, excess)
 		}
-		return append(l.enough(i, excess), p) // or p gives up
+		return append(q.enough(i, excess), p) // or p gives up
 	}
 	return nil
 }
@@ -147,10 +147,10 @@ func (l line) blockers(at int) []place {
 // enough returns claims ahead of a place. At least one of the returned claims must go
 // to free the excess. Omitted are claims, from the front, with a combined weight below
 // the excess.
-func (l line) enough(at int, excess int64) []place {
+func (q queue) enough(at int, excess int64) []place {
 	var passed int64
 	var watched []place
-	for _, p := range l.places[:at] {
+	for _, p := range q.places[:at] {
 		if passed+p.weight < excess {
 			passed += p.weight
 		} else {

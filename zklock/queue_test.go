@@ -27,7 +27,7 @@ func TestBlockers(t *testing.T) {
 		return place{weight: 1 + rng.Int64N(limit), limit: limit}
 	}
 	for range 20_000 {
-		var l line
+		var l queue
 		for i := range 1 + rng.IntN(7) {
 			p := random()
 			p.name = fmt.Sprint(i)
@@ -41,7 +41,7 @@ func TestBlockers(t *testing.T) {
 		if blockers == nil {
 			continue
 		}
-		var stay line
+		var stay queue
 		for i, p := range l.places[:at+1] {
 			if i == at || slices.Contains(blockers, p) || rng.IntN(2) == 0 {
 				stay.places = append(stay.places, p)
@@ -59,8 +59,8 @@ func TestBlockersAreFew(t *testing.T) {
 	reader := driver.Claim{ID: "r", Weight: 1, Limit: driver.MaxWeight}
 	slot := driver.Claim{ID: "s", Weight: 1, Limit: 2}
 	for _, c := range []struct {
-		line []driver.Claim
-		want []int
+		queue []driver.Claim
+		want  []int
 	}{
 		{[]driver.Claim{exclusive}, nil},
 		{[]driver.Claim{exclusive, exclusive, exclusive}, []int{1}},
@@ -69,8 +69,8 @@ func TestBlockersAreFew(t *testing.T) {
 		{[]driver.Claim{slot, slot, slot}, []int{0, 1}},
 		{[]driver.Claim{reader, reader}, nil},
 	} {
-		var l line
-		for i, claim := range c.line {
+		var l queue
+		for i, claim := range c.queue {
 			p, ok := parsePlace(fmt.Sprintf("%s%010d", placeName(claim), i))
 			if !ok {
 				t.Fatalf("the name of %v cannot be read", claim)
@@ -90,14 +90,14 @@ func TestBlockersAreFew(t *testing.T) {
 // TestParseLine puts names in order, also where their numbers have gone round, and
 // leaves out what is none of ours.
 func TestParseLine(t *testing.T) {
-	l := parseLine([]string{
+	l := parseQueue([]string{
 		"1-1-1-b--2147483648", "1-1-1-a-2147483647", "phase", "lock-0000000001", "1-0-1-x-0000000001", "1-2-1-x-0000000001",
 		"1-1-20000000000-x-0000000001", "1-1-1-c--2147483647", "1-1-1-x-", "1-1-1-x-99999999999", "0-1-1-x-0000000001",
 	})
 	if err := l.unread("key"); err != nil {
 		t.Error(err)
 	}
-	if err := parseLine([]string{"1-1-1-a-0000000001", "12-anything"}).unread("key"); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "format 12") {
+	if err := parseQueue([]string{"1-1-1-a-0000000001", "12-anything"}).unread("key"); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "format 12") {
 		t.Errorf("with a claim of format 12: %v, want an ErrInvalid that names the format", err)
 	}
 	var ids []string
@@ -105,7 +105,7 @@ func TestParseLine(t *testing.T) {
 		ids = append(ids, p.id)
 	}
 	if !l.phase || strings.Join(ids, "") != "abc" {
-		t.Errorf("the line is %q, phase %v", ids, l.phase)
+		t.Errorf("the queue is %q, phase %v", ids, l.phase)
 	}
 }
 

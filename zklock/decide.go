@@ -27,56 +27,56 @@ func countable(token uint64) error {
 	return nil
 }
 
-// looks is how often judge looks at a queue that changes meanwhile.
+// looks is how often decide looks at a queue that changes meanwhile.
 const looks = 3
 
-// judge grants or refuses a claim by its place in the queue.
-func (s *Store) judge(ctx context.Context, cl *claim, l line, begin time.Duration) (driver.Grant, error) {
+// decide grants or refuses a claim by its place in the queue.
+func (s *Store) decide(ctx context.Context, cl *claim, q queue, begin time.Duration) (driver.Grant, error) {
 	for n := 1; ; n++ {
-		if err := l.unread(cl.Key); err != nil {
+		if err := q.unread(cl.Key); err != nil {
 			return driver.Grant{}, err
 		}
-		at := l.index(cl.node)
+		at := q.index(cl.node)
 		switch {
 		case cl.node == "":
-			return s.turnAway(ctx, cl, l)
+			return s.refuse(ctx, cl, q)
 		case at < 0:
 			s.mu.Lock()
-			calls := s.lose(cl, driver.ErrBroken)
+			after := s.lose(cl, driver.ErrBroken)
 			s.mu.Unlock()
-			calls.make()
+			after.send()
 			return driver.Grant{}, nil
 		}
-		blockers := l.blockers(at)
+		blockers := q.blockers(at)
 		switch {
 		case blockers == nil:
-			return s.hold(ctx, cl, l, begin)
+			return s.hold(ctx, cl, q, begin)
 		case !cl.Wait:
-			return s.turnAway(ctx, cl, l)
+			return s.refuse(ctx, cl, q)
 		}
-		g, err := s.queue(ctx, cl, l, at, blockers)
+		g, err := s.wait(ctx, cl, q, at, blockers)
 		if !errors.Is(err, zoo.NoNode) {
 			return g, err
 		}
 		if n == looks {
 			return g, nil // the waiter will request again
 		}
-		if l, _, err = cl.session.list(ctx, cl.dir); err != nil {
+		if q, _, err = cl.session.list(ctx, cl.dir); err != nil {
 			return driver.Grant{}, err
 		}
 	}
 }
 
 // hold makes a claim a holder.
-func (s *Store) hold(ctx context.Context, cl *claim, l line, begin time.Duration) (driver.Grant, error) {
+func (s *Store) hold(ctx context.Context, cl *claim, q queue, begin time.Duration) (driver.Grant, error) {
 	token, err := cl.token, countable(cl.token)
 	switch {
 	case err != nil:
 	case cl.Shared():
-		token, err = s.join(ctx, cl, l)
-	case cl.Exclusive() && l.phase:
+		token, err = s.join(ctx, cl, q)
+	case cl.Exclusive() && q.phase:
 		err = cl.endPhase(ctx)
-	case !cl.Exclusive() && l.readers(cl.node):
+	case !cl.Exclusive() && q.readers(cl.node):
 		err = cl.mark(ctx)
 	}
 	if err != nil {
@@ -114,12 +114,12 @@ func (s *Store) grantOf(cl *claim) driver.Grant {
 	return g
 }
 
-// turnAway refuses a claim that does not wait, and removes its node, if created.
-func (s *Store) turnAway(ctx context.Context, cl *claim, l line) (driver.Grant, error) {
+// refuse refuses a claim that does not wait, and removes its node, if created.
+func (s *Store) refuse(ctx context.Context, cl *claim, q queue) (driver.Grant, error) {
 	s.mu.Lock()
-	cl.state, cl.until = max(cl.state, leaving), s.clock.Now() // at once, if the removal fails
+	cl.state, cl.until = max(cl.state, ending), s.clock.Now() // at once, if the removal fails
 	s.mu.Unlock()
-	requests := []zoo.Request{zoo.Get(cl.dir + "/" + l.places[0].name)}
+	requests := []zoo.Request{zoo.Get(cl.dir + "/" + q.places[0].name)}
 	if cl.node != "" {
 		requests = append(requests, zoo.Delete(cl.path()))
 	}
@@ -133,13 +133,13 @@ func (s *Store) turnAway(ctx context.Context, cl *claim, l line) (driver.Grant, 
 	s.mu.Lock()
 	s.drop(cl)
 	s.mu.Unlock()
-	return refusal(ctx, calls[0], l.places[0]), nil
+	return refusal(ctx, calls[0], q.places[0]), nil
 }
 
-// withdraw ends the request for a claim, and removes its node, if created.
-func (s *Store) withdraw(ctx context.Context, cl *claim) error {
+// cancel ends the request for a claim, and removes its node, if created.
+func (s *Store) cancel(ctx context.Context, cl *claim) error {
 	s.mu.Lock()
-	cl.state, cl.until = max(cl.state, leaving), s.clock.Now() // at once, if the removal fails
+	cl.state, cl.until = max(cl.state, ending), s.clock.Now() // at once, if the removal fails
 	s.mu.Unlock()
 	if cl.node != "" {
 		if err := s.remove(ctx, cl); err != nil && !errors.Is(err, driver.ErrLost) {
@@ -174,21 +174,21 @@ func (p place) holder(f facts, stat zoo.Stat) driver.Holder {
 	return h
 }
 
-// queue lets a claim wait, and watches its node and the blockers. The error is NoNode
+// wait lets a claim wait, and watches its node and the blockers. The error is NoNode
 // if a watched node has gone since.
-func (s *Store) queue(ctx context.Context, cl *claim, l line, at int, blockers []place) (driver.Grant, error) {
+func (s *Store) wait(ctx context.Context, cl *claim, q queue, at int, blockers []place) (driver.Grant, error) {
 	s.mu.Lock()
 	if cl.state > held {
 		s.mu.Unlock()
 		return driver.Grant{}, nil
 	}
 	cl.session.unwatch(cl)
-	cl.state, cl.until, cl.only = waiting, s.clock.Now()+cl.Alive(), ""
-	if at == 1 && cl.Exclusive() && l.places[0].exclusive() && !l.phase {
-		cl.only = cl.dir + "/" + l.places[0].name
+	cl.state, cl.until, cl.onlyAhead = waiting, s.clock.Now()+cl.Alive(), ""
+	if at == 1 && cl.Exclusive() && q.places[0].exclusive() && !q.phase {
+		cl.onlyAhead = cl.dir + "/" + q.places[0].name
 	}
 	cl.session.watch(cl, cl.path())
-	requests := []zoo.Request{zoo.Get(cl.dir + "/" + l.places[0].name), zoo.Watch(cl.path())}
+	requests := []zoo.Request{zoo.Get(cl.dir + "/" + q.places[0].name), zoo.Watch(cl.path())}
 	for _, p := range blockers {
 		path := cl.dir + "/" + p.name
 		cl.session.watch(cl, path)
@@ -208,8 +208,8 @@ func (s *Store) queue(ctx context.Context, cl *claim, l line, at int, blockers [
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if cl.changes == changes {
-		cl.guarded, cl.armed = true, true
+		cl.watches.node, cl.watches.ahead = true, true
 	}
-	cl.refusal = refusal(ctx, calls[0], l.places[0])
+	cl.refusal = refusal(ctx, calls[0], q.places[0])
 	return cl.refusal, nil
 }
