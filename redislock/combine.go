@@ -11,7 +11,8 @@ import (
 )
 
 // A combiner sends concurrent calls as one, like the group commit of a database. While
-// calls are under way, later calls gather and then go together. A lone call goes at once.
+// two batches of calls are under way, later calls gather for the next batch. A lone call
+// goes at once, as a batch of its own.
 // Combining pays because receiving a command costs the server and the client more than an
 // uncontended lock.
 //
@@ -20,20 +21,20 @@ import (
 type combiner struct {
 	conn   Conn
 	script script
-	call   func(terms, []*ticket) (keys, args []string)
+	call   func(terms, []*pending) (keys, args []string)
 
 	mu      sync.Mutex
-	flights int       // under way
-	waiting []*ticket // for the next flight
+	batches int        // under way
+	waiting []*pending // for the next batch
 }
 
 const (
-	maxFlights = 2   // the server executes the first while the second travels
-	maxSeats   = 128 // claims in one call: a fraction of a millisecond of the server's time
+	maxBatches = 2   // the server executes the first while the second travels
+	maxBatch   = 128 // claims in one call: a fraction of a millisecond of the server's time
 )
 
-// A ticket is a call that may go together with calls on the same terms.
-type ticket struct {
+// A pending is a call that may go together with calls on the same terms.
+type pending struct {
 	terms
 	key, id  string
 	deadline time.Time
@@ -54,57 +55,58 @@ func termsOf(a driver.Ask) terms {
 }
 
 // join sends a call together with other calls and returns the reply. joined is false if
-// the caller must send the call alone, because too few calls are under way, or because
+// the caller must send the call alone, because too few batches are under way, or because
 // the script left the claim alone. The caller then calls done after the reply.
 func (c *combiner) join(ctx context.Context, key, id string, on terms) (r Reply, joined bool, done func()) {
 	c.mu.Lock()
-	if c.flights < maxFlights {
-		c.flights++
+	if c.batches < maxBatches {
+		c.batches++
 		c.mu.Unlock()
-		return Reply{}, false, c.land
+		return Reply{}, false, c.endBatch
 	}
 	deadline, ends := ctx.Deadline()
 	if !ends {
 		deadline = time.Now().Add(time.Minute)
 	}
-	t := &ticket{terms: on, key: key, id: id, deadline: deadline, reply: make(chan Reply, 1)}
-	c.waiting = append(c.waiting, t)
+	p := &pending{terms: on, key: key, id: id, deadline: deadline, reply: make(chan Reply, 1)}
+	c.waiting = append(c.waiting, p)
 	c.mu.Unlock()
 	select {
-	case r = <-t.reply:
+	case r = <-p.reply:
 	case <-ctx.Done():
-		t.gone.Store(true)
+		p.gone.Store(true)
 		r.Err = ctx.Err()
 	}
 	return r, r.Value != int64(0), func() {}
 }
 
-// land ends a flight and starts the next flight with the waiting calls.
-func (c *combiner) land() {
+// endBatch ends a batch and starts the next batch with the waiting calls.
+func (c *combiner) endBatch() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.waiting) == 0 {
-		c.flights--
+		c.batches--
 		return
 	}
-	n := min(len(c.waiting), maxSeats)
-	go c.fly(c.waiting[:n:n])
+	n := min(len(c.waiting), maxBatch)
+	go c.send(c.waiting[:n:n])
 	c.waiting = c.waiting[n:]
 }
 
-// fly makes one call for each group of tickets on the same terms. fly leaves out tickets
-// whose caller has given up, and is bounded by the latest deadline of the rest.
-func (c *combiner) fly(crowd []*ticket) {
-	defer c.land()
-	groups := make(map[terms][]*ticket, 1)
+// send makes one call of the script for each group of pending calls on the same terms. send
+// leaves out calls whose caller has given up, and is bounded by the latest deadline of the
+// rest.
+func (c *combiner) send(batch []*pending) {
+	defer c.endBatch()
+	groups := make(map[terms][]*pending, 1)
 	var latest time.Time
-	for _, t := range crowd {
-		if t.gone.Load() {
+	for _, p := range batch {
+		if p.gone.Load() {
 			continue
 		}
-		groups[t.terms] = append(groups[t.terms], t)
-		if t.deadline.After(latest) {
-			latest = t.deadline
+		groups[p.terms] = append(groups[p.terms], p)
+		if p.deadline.After(latest) {
+			latest = p.deadline
 		}
 	}
 	if len(groups) == 0 {
@@ -112,7 +114,7 @@ func (c *combiner) fly(crowd []*ticket) {
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), latest)
 	defer cancel()
-	var order [][]*ticket
+	var order [][]*pending
 	var calls []Command
 	for on, group := range groups {
 		keys, args := c.call(on, group)
@@ -123,39 +125,39 @@ func (c *combiner) fly(crowd []*ticket) {
 	}
 }
 
-// answer gives each ticket its part of a reply.
-func answer(group []*ticket, r Reply) {
+// answer gives each pending call its part of a reply.
+func answer(group []*pending, r Reply) {
 	list, _ := r.Value.([]any)
 	if r.Err == nil && len(list) != len(group) {
 		r.Err = errReply
 	}
-	for i, t := range group {
+	for i, p := range group {
 		if r.Err != nil {
-			t.reply <- Reply{Err: r.Err}
+			p.reply <- Reply{Err: r.Err}
 		} else {
-			t.reply <- Reply{Value: list[i]}
+			p.reply <- Reply{Value: list[i]}
 		}
 	}
 }
 
 // acquireMany returns the keys and arguments of acquire_many.
-func (s *Store) acquireMany(on terms, group []*ticket) (keys, args []string) {
+func (s *Store) acquireMany(on terms, group []*pending) (keys, args []string) {
 	keys = append(make([]string, 0, 3*len(group)+1), s.names.floor(""))
 	d := details{s.client, on.owner, on.note}
 	args = append(make([]string, 0, len(group)+5), itoa(on.weight), itoa(on.limit), micros(on.ttl), strconv.Itoa(on.span), d.String())
-	for _, t := range group {
-		held, places := s.names.pair(t.key)
-		keys = append(keys, held, places, s.names.tomb(t.key, t.id))
-		args = append(args, t.id)
+	for _, p := range group {
+		held, places := s.names.pair(p.key)
+		keys = append(keys, held, places, s.names.tomb(p.key, p.id))
+		args = append(args, p.id)
 	}
 	return keys, args
 }
 
 // releaseMany returns the keys and arguments of release_many.
-func (s *Store) releaseMany(_ terms, group []*ticket) (keys, args []string) {
-	for _, t := range group {
-		keys = append(keys, s.names.held(t.key))
-		args = append(args, t.id)
+func (s *Store) releaseMany(_ terms, group []*pending) (keys, args []string) {
+	for _, p := range group {
+		keys = append(keys, s.names.held(p.key))
+		args = append(args, p.id)
 	}
 	return keys, args
 }

@@ -50,22 +50,22 @@ func (j *jam) end(c driver.Claim, there bool) {
 	})
 }
 
-// gather returns when so many calls wait for the next flight.
+// gather returns when n calls wait for the next batch.
 func (j *jam) gather(c *combiner, n int) {
 	j.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for late := time.After(time.Minute); ; {
 		c.mu.Lock()
-		waiting, flying := len(c.waiting), c.flights
+		waiting, underWay := len(c.waiting), c.batches
 		c.mu.Unlock()
-		if flying == maxFlights && waiting == n {
+		if underWay == maxBatches && waiting == n {
 			return
 		}
 		select {
 		case <-tick.C:
 		case <-late:
-			j.Fatalf("%d calls wait and %d are on their way; want %d and %d", waiting, flying, n, maxFlights)
+			j.Fatalf("%d calls wait and %d batches are under way; want %d and %d", waiting, underWay, n, maxBatches)
 		}
 	}
 }
@@ -84,12 +84,12 @@ func TestCallsThatGoTogether(t *testing.T) {
 	j.Release(t.Context(), []driver.Release{{Claim: buried, Late: true}})
 
 	j.server.Pause()
-	for i := range maxFlights {
+	for i := range maxBatches {
 		j.ask(t.Context(), j.claim(fmt.Sprint("lone", i), fmt.Sprint("lone", i)), true)
 	}
 	j.gather(j.acquires, 0)
 	var free []driver.Claim
-	for i := range maxSeats + 2 {
+	for i := range maxBatch + 2 {
 		c := j.claim(fmt.Sprint("key", i), fmt.Sprint("id", i))
 		if i%3 == 0 {
 			c.Weight, c.Note = 1, "a reader"
@@ -134,11 +134,11 @@ func TestCallsThatGoTogether(t *testing.T) {
 	}
 }
 
-// TestGivenUpIsNotAsked cancels a call that waits for the next flight.
+// TestGivenUpIsNotAsked cancels a call that waits for the next batch.
 func TestGivenUpIsNotAsked(t *testing.T) {
 	j := newJam(t)
 	j.server.Pause()
-	for i := range maxFlights {
+	for i := range maxBatches {
 		j.ask(t.Context(), j.claim(fmt.Sprint("lone", i), fmt.Sprint("lone", i)), true)
 	}
 	j.gather(j.acquires, 0)

@@ -21,11 +21,11 @@ type Conn interface {
 	// Cluster reports whether this is a Redis Cluster.
 	Cluster() bool
 
-	// Listen subscribes to c, a sharded channel if c says so, and calls hear with each
+	// Listen subscribes to c, a sharded channel if c says so, and calls receive with each
 	// message, one after the other. Listen calls ready when the server has confirmed the
 	// subscription. Listen returns when ctx ends, when the subscription ends, or if
 	// subscribing fails.
-	Listen(ctx context.Context, c Channel, ready func(), hear func(message string)) error
+	Listen(ctx context.Context, c Channel, ready func(), receive func(message string)) error
 
 	// Dials counts the connections made so far. Once a reply of a new connection has
 	// arrived, the count includes that connection. 0 means that the library cannot count.

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	batch      = 100 // claims that one script renews: a fraction of a millisecond of the server's time
-	confirming = 16  // renewals that wait for replicas at the same time
+	maxRenewals = 100 // claims that one script renews: a fraction of a millisecond of the server's time
+	confirming  = 16  // renewals that wait for replicas at the same time
 )
 
 // A bundle is the renewals of one call of a script.
@@ -29,7 +29,7 @@ func (s *Store) Renew(ctx context.Context, rs []driver.Renewal) []error {
 	errs := make([]error, len(rs))
 	s.renew(ctx, rs, renewScript, renewals, errs)
 	s.renew(ctx, rs, raiseScript, raises, errs)
-	s.tellBroken(ctx, rs, errs)
+	s.findBroken(ctx, rs, errs)
 	return errs
 }
 
@@ -52,7 +52,7 @@ func (s *Store) bundles(rs []driver.Renewal) (renewals, raises []bundle) {
 			group = bucket(r.Key)
 		}
 		n, ok := open[group]
-		if !ok || len(renewals[n].claims) == batch {
+		if !ok || len(renewals[n].claims) == maxRenewals {
 			n = len(renewals)
 			open[group] = n
 			renewals = append(renewals, bundle{})
@@ -101,8 +101,8 @@ func (s *Store) evalAll(ctx context.Context, sc script, calls []Command) []Reply
 	return replies
 }
 
-// tellBroken finds out which of the lost claims were broken.
-func (s *Store) tellBroken(ctx context.Context, rs []driver.Renewal, errs []error) {
+// findBroken finds out which of the lost claims were broken.
+func (s *Store) findBroken(ctx context.Context, rs []driver.Renewal, errs []error) {
 	var gone []int
 	var asks []Command
 	for i, err := range errs {

@@ -14,15 +14,15 @@ import (
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
-// A viaReplica listens at a replica, which hears all that is published at the
+// A viaReplica listens at a replica, which receives every message published at the
 // primary. A client does so after its primary was demoted under it.
 type viaReplica struct {
 	Conn
 	replica Conn
 }
 
-func (c viaReplica) Listen(ctx context.Context, ch Channel, ready func(), hear func(string)) error {
-	return c.replica.Listen(ctx, ch, ready, hear)
+func (c viaReplica) Listen(ctx context.Context, ch Channel, ready func(), receive func(string)) error {
+	return c.replica.Listen(ctx, ch, ready, receive)
 }
 
 func dial(t *testing.T, server *servers.Redis) Conn {
@@ -160,7 +160,7 @@ func passOver(t *testing.T, server *servers.Redis, claim func(id string) driver.
 }
 
 func listeners(server *servers.Redis, s *Store) int64 {
-	reply, _ := server.Must("PUBSUB", "NUMSUB", s.losses.Name).([]any)
+	reply, _ := server.Must("PUBSUB", "NUMSUB", s.channel.Name).([]any)
 	n, _ := reply[1].(int64)
 	return n
 }

@@ -135,13 +135,13 @@ func (c *rueidisConn) Cluster() bool { return c.client.Mode() == rueidis.ClientM
 // for commands free of rueidis's background reading, which slows down a lone command. In
 // a cluster Listen shares connections, because the alternative is one connection per
 // slot.
-func (c *rueidisConn) Listen(ctx context.Context, ch Channel, ready func(), hear func(message string)) error {
+func (c *rueidisConn) Listen(ctx context.Context, ch Channel, ready func(), receive func(message string)) error {
 	ctx = rueidis.WithOnSubscriptionHook(ctx, func(s rueidis.PubSubSubscription) {
 		if s.Kind == "subscribe" || s.Kind == "ssubscribe" {
 			ready()
 		}
 	})
-	fn := func(m rueidis.PubSubMessage) { hear(m.Message) }
+	fn := func(m rueidis.PubSubMessage) { receive(m.Message) }
 	switch {
 	case ch.Sharded:
 		return c.client.Receive(ctx, c.client.B().Ssubscribe().Channel(ch.Name).Build(), fn)

@@ -42,24 +42,24 @@ type Options struct {
 
 // A Store keeps claims in Redis. Make one with [New].
 type Store struct {
-	conn   Conn
-	names  names
-	wait   int
-	client string // names this Store in its channels
-	losses Channel
-	lost   callbacks.Losses
-	age    age
+	conn    Conn
+	names   names
+	wait    int
+	client  string  // names this Store in its channels
+	channel Channel // for losses; except in a Cluster, also for grants
+	losses  callbacks.Losses
+	age     age
 
 	warnings []string // of the URL
 
 	acquires, releases *combiner // nil in a Cluster, and with Options.Wait
 
-	mu      sync.Mutex
-	closed  bool
-	ctx     context.Context // ends with Close
-	cancel  context.CancelFunc
-	ears    map[Channel]*ear
-	running sync.WaitGroup
+	mu            sync.Mutex
+	closed        bool
+	ctx           context.Context // ends with Close
+	cancel        context.CancelFunc
+	subscriptions map[Channel]*subscription
+	running       sync.WaitGroup
 }
 
 var (
@@ -83,11 +83,11 @@ func NewConn(conn Conn, opts *Options) (*Store, error) {
 		opts = &Options{}
 	}
 	s := &Store{
-		conn:   conn,
-		names:  names{opts.Prefix, conn.Cluster()},
-		wait:   opts.Wait,
-		client: rand.Text(),
-		ears:   make(map[Channel]*ear),
+		conn:          conn,
+		names:         names{opts.Prefix, conn.Cluster()},
+		wait:          opts.Wait,
+		client:        rand.Text(),
+		subscriptions: make(map[Channel]*subscription),
 	}
 	if s.names.prefix == "" {
 		s.names.prefix = DefaultPrefix
@@ -95,7 +95,7 @@ func NewConn(conn Conn, opts *Options) (*Store, error) {
 	if err := errors.Join(checkPrefix(s.names.prefix), checkWait(s.wait)); err != nil {
 		return nil, fmt.Errorf("%w: %w", driver.ErrInvalid, err)
 	}
-	s.losses = s.lossChannel(s.client)
+	s.channel = s.lossChannel(s.client)
 	if !conn.Cluster() && s.wait == 0 {
 		s.acquires = &combiner{conn: conn, script: acquireManyScript, call: s.acquireMany}
 		s.releases = &combiner{conn: conn, script: releaseManyScript, call: s.releaseMany}

@@ -11,35 +11,35 @@ import (
 // Store.
 func (s *Store) listening(ctx context.Context, a driver.Ask) (push string) {
 	s.mu.Lock()
-	e := s.ears[s.losses]
-	settled := e != nil && e.settled()
+	sub := s.subscriptions[s.channel]
+	settled := sub != nil && sub.settled()
 	s.mu.Unlock()
-	if !settled && s.lost.Any() {
+	if !settled && s.losses.Any() {
 		// If the subscription fails, the owner learns of a loss at the next renewal.
 		ctx, cancel := context.WithTimeout(ctx, firstTry)
-		_, _ = s.listen(ctx, s.losses)
+		_, _ = s.subscribe(ctx, s.channel)
 		cancel()
 	}
 	if !a.Wait {
 		return ""
 	}
-	return s.pushed(a.Key)
+	return s.grantAddress(a.Key)
 }
 
 // Watch implements [driver.Watcher].
 func (s *Store) Watch(ctx context.Context, c driver.Claim, wake func(driver.Grant)) (stop func(), err error) {
-	e, err := s.listen(ctx, s.grantChannel(c.Key))
+	sub, err := s.subscribe(ctx, s.grantChannel(c.Key))
 	if err != nil {
 		return nil, err
 	}
-	unwatch := e.wakes.Add(c.ID, wake)
+	unwatch := sub.wakes.Add(c.ID, wake)
 	return func() { unwatch() }, nil
 }
 
 // Notify implements [driver.Notifier]. This store reports one kind of loss: a claim that
 // Break has ended.
 func (s *Store) Notify(lost func(key, id string, err error)) (stop func()) {
-	return s.lost.Notify(lost)
+	return s.losses.Notify(lost)
 }
 
 // Close ends the watches of this Store and makes later calls fail. A Store that was

@@ -35,7 +35,7 @@ type subscriptions struct {
 type listener struct {
 	channel redislock.Channel
 	ready   func()
-	hear    func(message string)
+	receive func(message string)
 	gone    chan error // has room for the error that ends the call
 
 	confirmed bool // guarded by subscription.mu
@@ -49,8 +49,8 @@ func (l *listener) end(err error) {
 }
 
 // Listen implements redislock.Conn. Only one call at a time may listen on a channel.
-func (c *conn) Listen(ctx context.Context, ch redislock.Channel, ready func(), hear func(message string)) error {
-	err := c.listen(ctx, &listener{channel: ch, ready: ready, hear: hear, gone: make(chan error, 1)})
+func (c *conn) Listen(ctx context.Context, ch redislock.Channel, ready func(), receive func(message string)) error {
+	err := c.listen(ctx, &listener{channel: ch, ready: ready, receive: receive, gone: make(chan error, 1)})
 	if ctx.Err() == nil {
 		c.refresh(ctx, err)
 	}

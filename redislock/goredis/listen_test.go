@@ -25,21 +25,21 @@ func unhurried(addr string) *redis.Options {
 
 // A call is a Listen that runs.
 type call struct {
-	t       *testing.T
-	channel redislock.Channel
-	stop    context.CancelFunc
-	ready   chan struct{}
-	heard   chan string
-	ended   chan error
+	t        *testing.T
+	channel  redislock.Channel
+	stop     context.CancelFunc
+	ready    chan struct{}
+	received chan string
+	ended    chan error
 }
 
 func listen(t *testing.T, c *conn, channel redislock.Channel) *call {
-	l := &call{t: t, channel: channel, ready: make(chan struct{}, 100), heard: make(chan string, 100), ended: make(chan error, 1)}
+	l := &call{t: t, channel: channel, ready: make(chan struct{}, 100), received: make(chan string, 100), ended: make(chan error, 1)}
 	var ctx context.Context
 	ctx, l.stop = context.WithCancel(t.Context())
 	t.Cleanup(l.stop)
 	go func() {
-		l.ended <- c.Listen(ctx, channel, func() { l.ready <- struct{}{} }, func(m string) { l.heard <- m })
+		l.ended <- c.Listen(ctx, channel, func() { l.ready <- struct{}{} }, func(m string) { l.received <- m })
 	}()
 	return l
 }
@@ -67,14 +67,14 @@ func (l *call) wantReady() {
 func (l *call) want(message string) {
 	l.t.Helper()
 	select {
-	case got := <-l.heard:
+	case got := <-l.received:
 		if got != message {
-			l.t.Fatalf("%s heard %q, want %q", l.channel.Name, got, message)
+			l.t.Fatalf("%s received %q, want %q", l.channel.Name, got, message)
 		}
 	case err := <-l.ended:
 		l.tooEarly(err)
 	case <-time.After(limit):
-		l.t.Fatalf("%s did not hear %q", l.channel.Name, message)
+		l.t.Fatalf("%s did not receive %q", l.channel.Name, message)
 	}
 }
 

@@ -10,9 +10,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// pulse is the interval of pings on a listening connection. The subscription ends if the
+// pingInterval is the interval of pings on a listening connection. The subscription ends if the
 // server has sent nothing since the last ping.
-const pulse = 3 * time.Second
+const pingInterval = 3 * time.Second
 
 // A subscription is a connection that listens on any number of channels of one node. Two
 // goroutines serve the connection, a reader and a writer, because go-redis connects and
@@ -76,7 +76,7 @@ func (s *subscription) leave(l *listener) {
 // write subscribes to the wanted channels until the subscription ends.
 func (s *subscription) write() {
 	defer s.pubsub.Close() // ends read
-	tick := time.NewTicker(pulse)
+	tick := time.NewTicker(pingInterval)
 	defer tick.Stop()
 	for {
 		var err error
@@ -140,7 +140,7 @@ func (s *subscription) read() error {
 		case *redis.Pong:
 			s.answered(nil)
 		case *redis.Message:
-			s.heard(m)
+			s.received(m)
 		}
 	}
 }
@@ -181,12 +181,12 @@ func (s *subscription) answered(err error) bool {
 	return true
 }
 
-// heard calls the listener under the mutex, so that no call comes after Listen has
+// received calls the listener under the mutex, so that no call comes after Listen has
 // returned.
-func (s *subscription) heard(m *redis.Message) {
+func (s *subscription) received(m *redis.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if l := s.listeners[m.Channel]; l != nil && l.confirmed {
-		l.hear(m.Payload)
+		l.receive(m.Payload)
 	}
 }

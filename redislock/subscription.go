@@ -12,10 +12,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/callbacks"
 )
 
-// An ear listens on one channel. The Store makes an ear at first need and keeps the ear
-// until Close. A Store has one ear; in a cluster, a further ear for every bucket in which
-// the Store has ever waited.
-type ear struct {
+// A subscription receives the messages of one channel. The Store subscribes at first need,
+// and stays subscribed until Close. A Store has one subscription; in a cluster, a further
+// subscription for every bucket in which the Store has ever waited.
+type subscription struct {
 	store   *Store
 	channel Channel
 	wakes   callbacks.Wakes // by the id of the claim
@@ -26,10 +26,10 @@ type ear struct {
 	tried chan struct{} // closed when a try has failed or the server has confirmed
 }
 
-var errSilent = errors.New("the subscription has not been confirmed yet")
+var errUnconfirmed = errors.New("the subscription has not been confirmed yet")
 
-// firstTry is how long an Acquire may be held up by the first try to listen. firstPause
-// and lastPause bound the pauses between two tries.
+// firstTry is how long an Acquire may wait for the first try to subscribe. firstPause and
+// lastPause bound the pauses between two tries.
 const (
 	firstTry   = 100 * time.Millisecond
 	firstPause = 5 * time.Millisecond
@@ -48,16 +48,16 @@ func (s *Store) grantChannel(key string) Channel {
 	if s.conn.Cluster() {
 		return Channel{Name: s.names.prefix + bucket(key) + s.client, Sharded: true}
 	}
-	return s.losses
+	return s.channel
 }
 
-// pushed tells a script how to reach this Store about a key: "" while the Store does not
-// listen.
-func (s *Store) pushed(key string) string {
+// grantAddress tells a script how to reach this Store about a key: "" while the Store is
+// not subscribed.
+func (s *Store) grantAddress(key string) string {
 	c := s.grantChannel(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := s.ears[c]; e == nil || !e.ready {
+	if sub := s.subscriptions[c]; sub == nil || !sub.ready {
 		return ""
 	}
 	if c.Sharded {
@@ -66,24 +66,24 @@ func (s *Store) pushed(key string) string {
 	return "p" + c.Name
 }
 
-// listen returns the ear of a channel, and makes the ear if necessary. listen waits until
-// the server has confirmed, ctx ends or the first try has failed.
-func (s *Store) listen(ctx context.Context, c Channel) (*ear, error) {
+// subscribe returns the subscription to a channel, and makes it if there is none. subscribe
+// waits until the server has confirmed, ctx ends or the first try has failed.
+func (s *Store) subscribe(ctx context.Context, c Channel) (*subscription, error) {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
 		return nil, errClosed
 	}
-	e := s.ears[c]
-	if e == nil {
-		e = &ear{store: s, channel: c, tried: make(chan struct{})}
-		s.ears[c] = e
-		s.running.Go(e.run)
+	sub := s.subscriptions[c]
+	if sub == nil {
+		sub = &subscription{store: s, channel: c, tried: make(chan struct{})}
+		s.subscriptions[c] = sub
+		s.running.Go(sub.run)
 	}
-	settled, err, tried := e.settled(), e.err, e.tried
+	settled, err, tried := sub.settled(), sub.err, sub.tried
 	s.mu.Unlock()
 	if settled {
-		return e, err
+		return sub, err
 	}
 	select {
 	case <-tried:
@@ -91,26 +91,26 @@ func (s *Store) listen(ctx context.Context, c Channel) (*ear, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !e.ready && e.err == nil {
-		e.err = errSilent // The next call does not wait.
+	if !sub.ready && sub.err == nil {
+		sub.err = errUnconfirmed // The next call does not wait.
 	}
-	return e, e.err
+	return sub, sub.err
 }
 
 // settled reports whether the last try has been confirmed or has failed. Call settled
 // with Store.mu held.
-func (e *ear) settled() bool { return e.ready || e.err != nil }
+func (sub *subscription) settled() bool { return sub.ready || sub.err != nil }
 
-func (e *ear) run() {
-	ctx := e.store.ctx
+func (sub *subscription) run() {
+	ctx := sub.store.ctx
 	pause := firstPause
 	for ctx.Err() == nil {
 		began := time.Now()
-		err := e.store.conn.Listen(ctx, e.channel, e.confirmed, e.hear)
+		err := sub.store.conn.Listen(ctx, sub.channel, sub.confirmed, sub.receive)
 		if err != nil && ctx.Err() == nil {
-			err = fmt.Errorf("subscribe to channel %s: %w", e.channel.Name, err)
+			err = fmt.Errorf("subscribe to channel %s: %w", sub.channel.Name, err)
 		}
-		e.lost(err)
+		sub.ended(err)
 		if time.Since(began) > lastPause {
 			pause = firstPause
 		}
@@ -126,54 +126,54 @@ func (e *ear) run() {
 
 // confirmed wakes all waiters of the channel, because messages sent before the
 // subscription are missed.
-func (e *ear) confirmed() {
-	e.store.mu.Lock()
-	e.ready, e.err = true, nil
-	e.release()
-	e.store.mu.Unlock()
-	e.wakes.WakeAll()
+func (sub *subscription) confirmed() {
+	sub.store.mu.Lock()
+	sub.ready, sub.err = true, nil
+	sub.endTry()
+	sub.store.mu.Unlock()
+	sub.wakes.WakeAll()
 }
 
-// lost records the end of a try. If the server had confirmed, the outcome stays open: the
+// ended records the end of a try. If the server had confirmed, the outcome stays open: the
 // next try shows whether only the connection was lost.
-func (e *ear) lost(err error) {
-	e.store.mu.Lock()
-	defer e.store.mu.Unlock()
-	if e.ready && e.store.ctx.Err() == nil {
-		e.ready, e.err, e.tried = false, nil, make(chan struct{})
+func (sub *subscription) ended(err error) {
+	sub.store.mu.Lock()
+	defer sub.store.mu.Unlock()
+	if sub.ready && sub.store.ctx.Err() == nil {
+		sub.ready, sub.err, sub.tried = false, nil, make(chan struct{})
 		return
 	}
-	e.ready, e.err = false, err
+	sub.ready, sub.err = false, err
 	if err == nil {
-		e.err = errClosed
+		sub.err = errClosed
 	}
-	e.release()
+	sub.endTry()
 }
 
-// release wakes the callers of listen that wait for the outcome of a try.
-func (e *ear) release() {
+// endTry wakes the callers of subscribe that wait for the outcome of a try.
+func (sub *subscription) endTry() {
 	select {
-	case <-e.tried:
+	case <-sub.tried:
 	default:
-		close(e.tried)
+		close(sub.tried)
 	}
 }
 
-// hear reads a message: a grant, or a loss.
+// receive takes a message: a grant, or a loss.
 //
 //	g FENCE SPAN TTL ID
 //	l LENGTH ID KEY
-func (e *ear) hear(message string) {
+func (sub *subscription) receive(message string) {
 	kind, rest, _ := strings.Cut(message, " ")
 	switch kind {
 	case "g":
-		e.heardGrant(rest)
+		sub.receiveGrant(rest)
 	case "l":
-		e.store.heardLoss(rest)
+		sub.store.receiveLoss(rest)
 	}
 }
 
-func (e *ear) heardGrant(text string) {
+func (sub *subscription) receiveGrant(text string) {
 	fields := strings.SplitN(text, " ", 4)
 	if len(fields) != 4 {
 		return
@@ -184,17 +184,17 @@ func (e *ear) heardGrant(text string) {
 	if err1 != nil || err2 != nil || err3 != nil {
 		return
 	}
-	e.wakes.Wake(fields[3], driver.Grant{OK: true, Fence: fence, Span: span, TTL: duration(ttl)})
+	sub.wakes.Wake(fields[3], driver.Grant{OK: true, Fence: fence, Span: span, TTL: duration(ttl)})
 }
 
 func lossMessage(key, id string) string { return "l " + strconv.Itoa(len(id)) + " " + id + key }
 
-func (s *Store) heardLoss(text string) {
+func (s *Store) receiveLoss(text string) {
 	length, rest, _ := strings.Cut(text, " ")
 	n, err := strconv.Atoi(length)
 	if err != nil || n < 0 || n > len(rest) {
 		return
 	}
 	id, key := rest[:n], rest[n:]
-	s.lost.Tell(key, id, driver.ErrBroken)
+	s.losses.Tell(key, id, driver.ErrBroken)
 }
