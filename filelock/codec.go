@@ -132,8 +132,8 @@ func (s *state) load(from slot, key string, here anchor) error {
 // held returns the held claim with this id, nil if there is none.
 func (s *state) held(id string) *book.Entry { return find(s.Held, id) }
 
-// inLine reports whether the claim with this id is queued.
-func (s *state) inLine(id string) bool { return find(s.Queue, id) != nil }
+// inQueue reports whether the claim with this id is queued.
+func (s *state) inQueue(id string) bool { return find(s.Queue, id) != nil }
 
 func find(entries []book.Entry, id string) *book.Entry {
 	for i := range entries {

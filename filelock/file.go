@@ -18,7 +18,7 @@ type file struct {
 	key, name, path string
 
 	pins int           // calls that use or await the file; guarded by Store.mu
-	turn chan struct{} // full while a goroutine is in the critical section
+	busy chan struct{} // full while a goroutine is in the critical section
 
 	// For the goroutine in the critical section.
 	h       safefile.Handle
@@ -39,7 +39,7 @@ func (s *Store) pin(key string) (*file, error) {
 	f := s.files[key]
 	if f == nil {
 		name := fileName(key)
-		f = &file{key: key, name: name, path: filepath.Join(s.dir, name), turn: make(chan struct{}, 1), h: safefile.None}
+		f = &file{key: key, name: name, path: filepath.Join(s.dir, name), busy: make(chan struct{}, 1), h: safefile.None}
 		s.files[key] = f
 	}
 	f.pins++
@@ -96,17 +96,17 @@ func (f *file) close() {
 	}
 }
 
-// lock begins the critical section of f: among the goroutines of this Store by turn,
+// lock begins the critical section of f: among the goroutines of this Store by busy,
 // among processes by the lock of the operating system. lock fails with fs.ErrNotExist if
 // there is no file and create is not set, and with the error of ctx if ctx ends first.
 // The result is the time at which the section began, which is after everything that
 // earlier sections did.
 func (s *Store) lock(ctx context.Context, f *file, create bool) (anchor, error) {
 	select {
-	case f.turn <- struct{}{}:
+	case f.busy <- struct{}{}:
 	default:
 		select {
-		case f.turn <- struct{}{}:
+		case f.busy <- struct{}{}:
 		case <-ctx.Done():
 			return anchor{}, of(f.path, fmt.Errorf("other calls use it: %w", ctx.Err()))
 		}
@@ -114,7 +114,7 @@ func (s *Store) lock(ctx context.Context, f *file, create bool) (anchor, error) 
 	at, err := s.lockOpen(ctx, f, create)
 	if err != nil {
 		f.close()
-		<-f.turn
+		<-f.busy
 	}
 	return at, err
 }
@@ -123,7 +123,7 @@ func (f *file) unlock() {
 	if f.h != safefile.None {
 		flock.Unlock(uintptr(f.h))
 	}
-	<-f.turn
+	<-f.busy
 }
 
 // lockOpen locks the file at the path, which need not be the open file.

@@ -314,7 +314,7 @@ func TestFullLineKeepsItsPlaces(t *testing.T) {
 	}
 }
 
-// firstPlace is the first place in line, as written down.
+// firstPlace is the first place in the queue, as written down.
 func (u *user) firstPlace(key string) book.Entry {
 	u.Helper()
 	st, _, err := u.peek(key)

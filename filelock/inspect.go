@@ -115,18 +115,18 @@ func (s *Store) Break(ctx context.Context, key, id string) error {
 	}
 	broken, lost := sec.Break(sec.here.Moment, id)
 	sec.note()
-	sec.bell = lost == nil
+	sec.notify = lost == nil
 	if err := sec.leave(); err != nil || lost != nil {
 		return errors.Join(err, lost)
 	}
 	if broken.Session != "" {
-		s.ring(broken.Session)
+		s.sendSignal(broken.Session)
 	}
 	return nil
 }
 
-// ring makes the Store with this session check its claims.
-func (s *Store) ring(session string) {
+// sendSignal makes the Store with this session check its claims.
+func (s *Store) sendSignal(session string) {
 	if s.isOwn(session) {
 		s.watcher.checkHeld()
 		return
@@ -135,8 +135,8 @@ func (s *Store) ring(session string) {
 	if err != nil {
 		return // The Store learns of the break at the next renewal.
 	}
-	defer h.Close() // The close is the event, where there are events; the text serves polling.
-	_ = writeAt(h, []byte(rand.Text()[:bellSize]), 0)
+	defer h.Close() // The close is the event, where there are events; the text is for polling.
+	_ = writeAt(h, []byte(rand.Text()[:signalSize]), 0)
 }
 
 // peek reads the state of a key without its lock. A record under write counts as not yet

@@ -37,7 +37,7 @@ const (
 	crcAt      = 40
 	inline     = slotSize - headerSize
 	maxText    = 1 << 20
-	roomy      = maxText / 4 * 3 // no new claims beyond, to leave room to rewrite the existing claims
+	maxNewText = maxText / 4 * 3 // no new claims beyond, to leave room to rewrite the existing claims
 
 	flagFar = 1 // of a record: the text is in its area
 )

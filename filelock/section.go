@@ -27,8 +27,8 @@ type section struct {
 
 	state
 	pushed   []push
-	bell     bool // other processes have to read the record
-	verdicts []verdict
+	notify   bool // other processes have to read the record
+	sessions []liveness
 }
 
 // A push is a grant to a queued claim.
@@ -37,8 +37,8 @@ type push struct {
 	session string
 }
 
-// A verdict says whether a session lives; a section checks a session once.
-type verdict struct {
+// A liveness says whether a session lives; a section checks a session once.
+type liveness struct {
 	session string
 	alive   bool
 }
@@ -91,10 +91,9 @@ func (sec *section) leave() error {
 	if err != nil {
 		sec.pushed = sec.pushed[:0]
 	}
-	bell := err == nil && (sec.bell || slices.ContainsFunc(sec.pushed, sec.foreign))
-	if bell {
-		// Closing the descriptor is the bell: only the close notifies the watchers of the
-		// directory.
+	notify := err == nil && (sec.notify || slices.ContainsFunc(sec.pushed, sec.foreign))
+	if notify {
+		// Only the close of the descriptor notifies the watchers of the directory.
 		flock.Unlock(uintptr(sec.file.h))
 		sec.file.close()
 	}
@@ -112,7 +111,7 @@ func (sec *section) end() {
 	f.unlock()
 	store.unpin(f)
 	sec.store, sec.file = nil, nil
-	sec.pushed, sec.verdicts, sec.bell = sec.pushed[:0], sec.verdicts[:0], false
+	sec.pushed, sec.sessions, sec.notify = sec.pushed[:0], sec.sessions[:0], false
 	if cap(sec.buf) < 16*pageSize { // a buffer that held a long queue is not worth keeping
 		sections.Put(sec)
 	}
@@ -162,13 +161,13 @@ func (sec *section) prune() bool {
 func (sec *section) dead(e book.Entry) bool { return e.Session != "" && !sec.alive(e.Session) }
 
 func (sec *section) alive(session string) bool {
-	for _, v := range sec.verdicts {
+	for _, v := range sec.sessions {
 		if v.session == session {
 			return v.alive
 		}
 	}
-	v := verdict{session, sec.store.alive(session)}
-	sec.verdicts = append(sec.verdicts, v)
+	v := liveness{session, sec.store.alive(session)}
+	sec.sessions = append(sec.sessions, v)
 	return v.alive
 }
 

@@ -11,9 +11,9 @@ import (
 
 // On a share, a claim of another host stands until its session ends.
 func TestClaimOfAnotherHost(t *testing.T) {
-	for name, deaf := range map[string]bool{"local": false, "share": true} {
+	for name, onNetwork := range map[string]bool{"local": false, "share": true} {
 		t.Run(name, func(t *testing.T) {
-			a, b := pair(t, deaf)
+			a, b := pair(t, onNetwork)
 			c := exclusive("key")
 			c.TTL = time.Nanosecond
 			a.granted(c)
@@ -46,9 +46,9 @@ func TestClaimOfAnotherHost(t *testing.T) {
 // Every Store that looks for a session that has ended finds it dead, also if several look
 // at the same time.
 func TestEndedSessionIsDeadForAll(t *testing.T) {
-	for name, deaf := range map[string]bool{"local": false, "share": true} {
+	for name, onNetwork := range map[string]bool{"local": false, "share": true} {
 		t.Run(name, func(t *testing.T) {
-			s, _ := pair(t, deaf)
+			s, _ := pair(t, onNetwork)
 			id := strings.Repeat("0", sessionID)
 			for range 50 {
 				var looks sync.WaitGroup

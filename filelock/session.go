@@ -114,12 +114,12 @@ func (s *Store) endSession() {
 	}
 }
 
-// bellSize is the length of the text that another process writes into a session's file to
-// make the Store check its claims.
-const bellSize = 8
+// signalSize is the length of a signal: a text that another process writes into a session's
+// file to make the Store check its claims.
+const signalSize = 8
 
-// rung returns the text that was last written into this Store's session file.
-func (s *Store) rung() (text [bellSize]byte) {
+// signal returns the signal that was last written into this Store's session file.
+func (s *Store) signal() (text [signalSize]byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if live := s.session.Load(); live != nil && !s.closed {
@@ -145,7 +145,7 @@ func (s *Store) alive(id string) bool {
 	}
 	path := s.sessionPath(id)
 	h, err := safefile.Open(path, false)
-	if errors.Is(err, fs.ErrNotExist) && s.deaf.Load() {
+	if errors.Is(err, fs.ErrNotExist) && s.onNetwork.Load() {
 		h, err = s.openOnShare(path)
 	}
 	if errors.Is(err, fs.ErrNotExist) {

@@ -20,12 +20,12 @@ type Store struct {
 	dir  string
 	opts Options
 
-	mu      sync.Mutex
-	files   map[string]*file // by key
-	closed  bool
-	checked atomic.Bool // the directory is fit
-	found   atomic.Pointer[os.FileInfo]
-	deaf    atomic.Bool // the directory reports only the events of this host
+	mu        sync.Mutex
+	files     map[string]*file // by key
+	closed    bool
+	checked   atomic.Bool // the directory is fit
+	found     atomic.Pointer[os.FileInfo]
+	onNetwork atomic.Bool // the file system reports only the events of this host
 
 	session    atomic.Pointer[session]
 	watcher    watcher
@@ -79,7 +79,7 @@ func (s *Store) ready(ctx context.Context) error {
 		return err
 	}
 	if kind != "" {
-		s.deaf.Store(true)
+		s.onNetwork.Store(true)
 	}
 	s.checked.Store(true)
 	if old := s.found.Swap(&info); old != nil && !os.SameFile(*old, info) {
@@ -97,8 +97,8 @@ func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error)
 	if err != nil {
 		return driver.Grant{}, s.refusal(err)
 	}
-	if sec.held(a.ID) == nil && !sec.inLine(a.ID) {
-		sec.limit = roomy
+	if sec.held(a.ID) == nil && !sec.inQueue(a.ID) {
+		sec.limit = maxNewText
 	}
 	floor := sec.Floor
 	g, err := sec.acquire(a)
@@ -208,9 +208,9 @@ func (s *Store) release(ctx context.Context, r driver.Release) error {
 	return lost
 }
 
-// abreast is how many files a call for many claims waits for at a time. One busy section
+// maxParallel is how many files a call for many claims waits for at a time. One busy section
 // therefore does not hold up the remaining claims.
-const abreast = 16
+const maxParallel = 16
 
 // each calls f for every renewal or release and returns the errors, nil if there are none.
 func each[R any](rs []R, f func(R) error) []error {
@@ -223,7 +223,7 @@ func each[R any](rs []R, f func(R) error) []error {
 	errs := make([]error, len(rs))
 	var next atomic.Int64
 	var all sync.WaitGroup
-	for range min(len(rs), abreast) {
+	for range min(len(rs), maxParallel) {
 		all.Go(func() {
 			for i := next.Add(1) - 1; i < int64(len(rs)); i = next.Add(1) - 1 {
 				errs[i] = f(rs[i])

@@ -40,7 +40,7 @@ func TestContractByLooking(t *testing.T) {
 	drivertest.Run(t, drivertest.Harness{
 		Open: func(t testing.TB) driver.Store {
 			s := d.open(t).(*Store)
-			s.deaf.Store(true)
+			s.onNetwork.Store(true)
 			return s
 		},
 		Lacks: drivertest.Outlive,

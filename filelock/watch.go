@@ -27,9 +27,9 @@ type watcher struct {
 	held    int                 // held claims under watch
 	started bool
 	closed  bool
-	late    *time.Timer     // starts the watcher for held claims; nil: not scheduled
+	delayed *time.Timer     // starts the watcher for held claims; nil: not scheduled
 	events  *dirwatch.Watch // nil: poll
-	kick    chan struct{}   // poll soon
+	pollNow chan struct{}   // poll soon
 	quit    chan struct{}
 	stopped sync.WaitGroup
 }
@@ -49,7 +49,7 @@ type wait struct {
 func (w *watcher) init(s *Store) {
 	w.store = s
 	w.watched = make(map[string]*watched)
-	w.kick = make(chan struct{}, 1)
+	w.pollNow = make(chan struct{}, 1)
 	w.quit = make(chan struct{})
 }
 
@@ -72,7 +72,7 @@ func (s *Store) Watch(ctx context.Context, c driver.Claim, wake func(driver.Gran
 	at := w.at(name, c.Key)
 	at.waits = append(at.waits, one)
 	w.waiting++
-	w.look()
+	w.pollSoon()
 	return sync.OnceFunc(func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -91,9 +91,9 @@ func (s *Store) Notify(lost func(key, id string, err error)) (stop func()) {
 	return s.watcher.losses.Notify(lost)
 }
 
-// lull is how long claims are held before the watcher checks them. Most claims end sooner,
-// and to stop listening takes Linux ten milliseconds.
-const lull = 500 * time.Millisecond
+// watchDelay is how long claims are held before the watcher checks them. Most claims end sooner,
+// and to stop watching takes Linux ten milliseconds.
+const watchDelay = 500 * time.Millisecond
 
 // track begins to watch a held claim.
 func (w *watcher) track(name, key, id string) {
@@ -102,13 +102,13 @@ func (w *watcher) track(name, key, id string) {
 	if !w.losses.Any() || w.closed {
 		return
 	}
-	if !w.started && w.late == nil {
-		w.late = time.AfterFunc(lull, w.startLate)
+	if !w.started && w.delayed == nil {
+		w.delayed = time.AfterFunc(watchDelay, w.startDelayed)
 	}
 	if at := w.at(name, key); !slices.Contains(at.held, id) {
 		at.held = append(at.held, id)
 		if w.held++; w.held == 1 && w.events == nil {
-			w.look()
+			w.pollSoon()
 		}
 	}
 }

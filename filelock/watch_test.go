@@ -11,22 +11,22 @@ import (
 	"github.com/holdfast-go/holdfast/internal/unproved"
 )
 
-// pair returns two Stores over one directory, as two processes have; both are
-// deaf to events or not.
-func pair(t *testing.T, deaf bool) (a, b *user) {
+// pair returns two Stores over one directory, as two processes have. Both poll if onNetwork
+// is set.
+func pair(t *testing.T, onNetwork bool) (a, b *user) {
 	a = in(t, t.TempDir(), nil)
 	b = in(t, a.dir, nil)
-	a.deaf.Store(deaf)
-	b.deaf.Store(deaf)
+	a.onNetwork.Store(onNetwork)
+	b.onNetwork.Store(onNetwork)
 	return a, b
 }
 
-// either runs a test with Stores that hear events and with Stores that look.
+// either runs a test with Stores that receive events and with Stores that poll.
 func either(t *testing.T, test func(t *testing.T, a, b *user)) {
-	for name, deaf := range map[string]bool{"hear": false, "look": true} {
+	for name, onNetwork := range map[string]bool{"events": false, "poll": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a, b := pair(t, deaf)
+			a, b := pair(t, onNetwork)
 			test(t, a, b)
 		})
 	}
@@ -60,11 +60,11 @@ func TestReleaseGrantsTheNext(t *testing.T) {
 	})
 }
 
-// A Store that is closed with claims has them no longer, nor places in line.
+// A Store that is closed with claims has them no longer, nor places in the queue.
 func TestCloseLetsTheNextIn(t *testing.T) {
 	either(t, func(t *testing.T, a, b *user) {
 		third := in(t, a.dir, nil)
-		third.deaf.Store(a.deaf.Load())
+		third.onNetwork.Store(a.onNetwork.Load())
 		next := waiting(exclusive("key"))
 		a.granted(exclusive("key"))
 		third.refused(waiting(exclusive("key")))
@@ -119,7 +119,7 @@ func TestNotify(t *testing.T) {
 	})
 }
 
-// A claim that is broken in line is told of like one that holds: its owner has
+// A claim that is broken in the queue is reported like one that holds: its owner has
 // to ask with another id.
 func TestNotifyOfABrokenWaiter(t *testing.T) {
 	either(t, func(t *testing.T, a, b *user) {
@@ -151,7 +151,7 @@ func TestNobodyListensForAShortLock(t *testing.T) {
 	a, _ := pair(t, false)
 	a.Notify(func(key, id string, err error) { t.Errorf("told of the loss of %q: %v", key, err) })
 	started := func() bool {
-		a.watcher.startLate() // as if the lull were over
+		a.watcher.startDelayed() // as if watchDelay were over
 		a.watcher.mu.Lock()
 		defer a.watcher.mu.Unlock()
 		return a.watcher.started
@@ -160,7 +160,7 @@ func TestNobodyListensForAShortLock(t *testing.T) {
 	a.granted(c)
 	a.release(c)
 	switch listens := started(); {
-	case time.Since(began) >= lull:
+	case time.Since(began) >= watchDelay:
 		unproved.Logf(t, "the lock was no short one")
 		return
 	case listens:
@@ -183,7 +183,7 @@ func TestEventsLost(t *testing.T) {
 	next := waiting(exclusive("key"))
 	a.refused(next)
 	wakes := a.watch(next)
-	a.watcher.heard("", false)
+	a.watcher.handle("", false)
 	if g := receive(t, wakes, "the wake"); g.OK {
 		t.Errorf("woken with %+v, want to be asked again", g)
 	}

@@ -14,16 +14,16 @@ import (
 	"github.com/holdfast-go/holdfast/internal/dirwatch"
 )
 
-// start begins to listen or to poll, once. Call it with mu held.
+// start begins to receive events or to poll, once. Call it with mu held.
 func (w *watcher) start() {
 	if w.started {
 		return
 	}
 	w.started = true
-	if !w.store.deaf.Load() {
+	if !w.store.onNetwork.Load() {
 		if events, err := dirwatch.New(w.store.dir, dirwatch.Closed); err == nil {
 			w.events = events
-			w.stopped.Go(func() { w.hear(events) })
+			w.stopped.Go(func() { w.readEvents(events) })
 			return
 		}
 	}
@@ -31,9 +31,9 @@ func (w *watcher) start() {
 }
 
 // startLate begins to watch for the held claims, if any, and checks for losses so far.
-func (w *watcher) startLate() {
+func (w *watcher) startDelayed() {
 	w.mu.Lock()
-	w.late = nil
+	w.delayed = nil
 	if w.closed || w.started || w.held == 0 {
 		w.mu.Unlock()
 		return
@@ -45,7 +45,7 @@ func (w *watcher) startLate() {
 	w.checkHeld()
 }
 
-// restart begins to listen anew, because the directory is a new one. Every claim then has
+// restart begins to receive events anew, because the directory is a new one. Every claim then has
 // to be checked.
 func (w *watcher) restart() {
 	w.mu.Lock()
@@ -57,14 +57,14 @@ func (w *watcher) restart() {
 	w.events, w.started = nil, false
 	w.start()
 	w.mu.Unlock()
-	w.heard("", true)
+	w.handle("", true)
 }
 
 func (w *watcher) close() {
 	w.mu.Lock()
 	w.closed = true
-	if w.late != nil {
-		w.late.Stop()
+	if w.delayed != nil {
+		w.delayed.Stop()
 	}
 	close(w.quit)
 	if w.events != nil {
@@ -74,8 +74,8 @@ func (w *watcher) close() {
 	w.stopped.Wait()
 }
 
-// hear acts on events until the events end.
-func (w *watcher) hear(events *dirwatch.Watch) {
+// readEvents handles events until the events end.
+func (w *watcher) readEvents(events *dirwatch.Watch) {
 	for {
 		batch, err := events.Next()
 		if errors.Is(err, os.ErrClosed) {
@@ -86,13 +86,13 @@ func (w *watcher) hear(events *dirwatch.Watch) {
 			return
 		}
 		for name, gone := range batch {
-			w.heard(name, gone)
+			w.handle(name, gone)
 		}
 	}
 }
 
-// heard acts on one event; the empty name means that events may be missing.
-func (w *watcher) heard(name string, gone bool) {
+// handle handles one event; the empty name means that events may be missing.
+func (w *watcher) handle(name string, gone bool) {
 	id, ofSession := strings.CutPrefix(name, sessionPrefix)
 	switch {
 	case name == "":
@@ -102,7 +102,7 @@ func (w *watcher) heard(name string, gone bool) {
 		if gone {
 			w.store.forget()
 		}
-		w.checkHeld() // Break rings by this event.
+		w.checkHeld() // sendSignal causes this event.
 	case ofSession:
 		w.awaitEnd(id)
 		w.wakeAll()
@@ -134,11 +134,11 @@ func (w *watcher) awaitEnd(id string) {
 }
 
 // poll reads the records of waiting claims: often at first, because most locks are short,
-// then less often. For held claims, poll checks whether the session was rung.
+// then less often. For held claims, poll reads the signal of the session.
 func (w *watcher) poll() {
 	const shortest, longest = 5 * time.Millisecond, 250 * time.Millisecond
 	pause := shortest
-	var rung [bellSize]byte // as in a new session
+	var last [signalSize]byte // as in a new session
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	for {
@@ -153,11 +153,11 @@ func (w *watcher) poll() {
 			for _, name := range w.names() {
 				w.check(name, false, w.store.alive)
 			}
-			if now := w.store.rung(); now != rung {
-				rung = now
+			if now := w.store.signal(); now != last {
+				last = now
 				w.checkHeld()
 			}
-		case <-w.kick:
+		case <-w.pollNow:
 			pause = shortest
 		case <-w.quit:
 			return
@@ -165,10 +165,10 @@ func (w *watcher) poll() {
 	}
 }
 
-// look makes poll read soon.
-func (w *watcher) look() {
+// pollSoon makes poll read soon.
+func (w *watcher) pollSoon() {
 	select {
-	case w.kick <- struct{}{}:
+	case w.pollNow <- struct{}{}:
 	default:
 	}
 }
@@ -230,7 +230,7 @@ func (w *watcher) check(name string, holders bool, alive func(session string) bo
 	st.Prune(at.Moment, alive)
 	for _, one := range waits {
 		g, ok := granted[one]
-		if ok || !st.inLine(one.id) {
+		if ok || !st.inQueue(one.id) {
 			if why := whyLost(&st, one.id, err); !ok && errors.Is(why, driver.ErrBroken) {
 				w.losses.Tell(key, one.id, why)
 			}
