@@ -19,9 +19,9 @@ func startClock(out []byte, item string) []byte {
 	return fmt.Appendf(out, "add %s 0 %d 26\r\n%s\r\n", item, horizon, rand.Text())
 }
 
-// spoiled says that a clock item does not show the time. The only remedy is to delete the
+// wrongClock says that a clock item does not show the time. The only remedy is to delete the
 // item, as a second clock cannot be added beside it.
-func (c *conn) spoiled(clock string) error {
+func (c *conn) wrongClock(clock string) error {
 	return fmt.Errorf("%s: its item %s is not as it was made: delete it", c.RemoteAddr(), clock)
 }
 
@@ -30,9 +30,9 @@ func (c *conn) open(wall int64) {
 	c.opened, c.wall, c.late = time.Now(), wall, time.Since(c.asked)
 }
 
-// believes reports whether a time may come from the server's clock. If not, a foreign
+// plausible reports whether a time may come from the server's clock. If not, a foreign
 // client touched the item, or this machine has slept.
-func (c *conn) believes(clock int64) bool {
+func (c *conn) plausible(clock int64) bool {
 	ahead := time.Duration(clock-c.wall)*tick - time.Since(c.opened)
 	return ahead >= -grain-time.Since(c.asked) && ahead <= grain+c.late
 }

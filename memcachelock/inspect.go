@@ -114,7 +114,7 @@ func (s *Store) items(ctx context.Context, server *server, prefix string) (items
 			slices.Sort(items)
 			return slices.Compact(items), err
 		}
-		if err := back(ctx, often+1); err != nil { // another dump is under way
+		if err := backOff(ctx, often+1); err != nil { // another dump is under way
 			return nil, err
 		}
 	}

@@ -23,9 +23,9 @@ type job struct {
 	// Each call is about a new state, and the last call counts.
 	decide func(b *book.Book, m book.Moment, since int64) (write bool)
 
-	// hold is what the last write has shown of the item; guess says that no item is
+	// last is what the last write has shown of the item; guess says that no item is
 	// expected. Without either the job begins with a look.
-	hold  *hold
+	last  *lastWrite
 	guess bool
 
 	// short says that the first look may do without the clock. The clock is not needed if
@@ -36,10 +36,10 @@ type job struct {
 	// claim, or "" if there is none.
 	fresh string
 
-	// beside is a command about the mark of the waiters for the key. It goes with the first
+	// markCommand is a command about the mark of the waiters for the key. It goes with the first
 	// piece; the result does not matter to the job.
-	beside string
-	marked bool // beside was answered by "HD"
+	markCommand string
+	marked      bool // markCommand was answered by "HD"
 
 	step  step
 	known bool // whether state is known
@@ -79,16 +79,16 @@ func (j *job) begin(c *conn) {
 		j.unsure = "" // All writes have ended with their run.
 	}
 	j.state, j.known = state{}, j.guess
-	if j.hold != nil && j.hold.run == c.run {
-		j.state, j.known = state{cas: j.hold.cas, own: j.hold}, true
+	if j.last != nil && j.last.run == c.run {
+		j.state, j.known = state{cas: j.last.cas, own: j.last}, true
 	}
 	j.next(c)
 }
 
 // commands appends the commands of the job's step, and returns the number of commands.
 func (j *job) commands(out []byte) (all []byte, n int) {
-	if j.beside != "" {
-		out, n = append(out, j.beside...), 1
+	if j.markCommand != "" {
+		out, n = append(out, j.markCommand...), 1
 	}
 	switch j.step {
 	case look:
@@ -115,8 +115,8 @@ func (j *job) commands(out []byte) (all []byte, n int) {
 
 // replies takes the answers to commands.
 func (j *job) replies(c *conn, rs []reply) {
-	if j.beside != "" {
-		j.beside, j.marked = "", rs[0].code == "HD"
+	if j.markCommand != "" {
+		j.markCommand, j.marked = "", rs[0].code == "HD"
 		rs = rs[1:]
 	}
 	first, last := rs[0], rs[len(rs)-1]
@@ -148,15 +148,15 @@ func (j *job) replies(c *conn, rs []reply) {
 			break
 		}
 		if last.left <= 0 {
-			j.fail(c.spoiled(j.clock))
+			j.fail(c.wrongClock(j.clock))
 			return
 		}
-		if j.state.clock = horizon - last.left; !c.believes(j.state.clock) {
+		if j.state.clock = horizon - last.left; !c.plausible(j.state.clock) {
 			c.failed = true // A new connection finds out what is wrong.
 			return
 		}
 	case j.step == remove && first.code == "HD":
-		j.wrote, j.hold, j.step = true, nil, done
+		j.wrote, j.last, j.step = true, nil, done
 		return
 	case j.step == remove && first.code == "EX":
 		j.known = false // and the reply tells no more
@@ -193,9 +193,9 @@ func (j *job) verify(c *conn, r reply) {
 			j.book.Phase = j.token
 		}
 	}
-	j.hold = nil
+	j.last = nil
 	if j.step != touch && j.alone() {
-		j.hold = &hold{run: c.run, cas: r.cas, entry: j.book.Held[0], phase: j.book.Phase}
+		j.last = &lastWrite{run: c.run, cas: r.cas, entry: j.book.Held[0], phase: j.book.Phase}
 	}
 	j.wrote, j.step = true, done
 }
@@ -208,11 +208,11 @@ func (j *job) alone() bool {
 
 func (j *job) fail(err error) { j.err, j.step = err, done }
 
-// knows returns the known state of the item after the job: the state written. If the job
-// failed before a write, knows returns the state known at the beginning.
-func (j *job) knows() *hold {
+// lastWrite returns the known state of the item after the job: the state written. If the job
+// failed before a write, lastWrite returns the state known at the beginning.
+func (j *job) lastWrite() *lastWrite {
 	if j.wrote || j.err != nil && j.unsure == "" {
-		return j.hold
+		return j.last
 	}
 	return nil
 }

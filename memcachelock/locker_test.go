@@ -100,7 +100,7 @@ func told(t *testing.T, lock *holdfast.Lock) {
 }
 
 // TestLossIsTold ends a lock in each way in which a cache may, and lets another
-// take it. The holder hears of it at its next renewal, and does nothing to the
+// take it. The holder learns of it at its next renewal, and does nothing to the
 // other's lock when it unlocks.
 func TestLossIsTold(t *testing.T) {
 	t.Parallel()
@@ -160,10 +160,10 @@ func TestRestartRepeatsNumbers(t *testing.T) {
 	a, b := newStore(t, nil, m), newStore(t, nil, m)
 	mine, theirs := exclusive("key", "mine"), exclusive("key", "theirs")
 	before := granted(t, a, mine)
-	cas := a.holds.byID["mine"].cas
+	cas := a.lastWrites.byID["mine"].cas
 	m.Restart()
 	after := granted(t, b, theirs)
-	if again := b.holds.byID["theirs"].cas; again != cas {
+	if again := b.lastWrites.byID["theirs"].cas; again != cas {
 		t.Fatalf("the second run gave the number %d, the first %d: this test shows nothing", again, cas)
 	}
 	if after.Fence <= before.Fence {

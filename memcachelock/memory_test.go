@@ -95,7 +95,7 @@ func TestFullServer(t *testing.T) {
 	held := func(server string) {
 		t.Helper()
 		for range 3 {
-			s.servers[0].drop()
+			s.servers[0].closeIdle()
 			if err := renew(t.Context(), s, claim); err != nil {
 				t.Errorf("a renewal on %s: %v", server, err)
 			}

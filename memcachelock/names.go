@@ -33,16 +33,16 @@ func (o *Options) item(key string) string {
 	return o.Prefix + string(hashMark) + base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// clock is the name of a server's clock. See server.greet.
+// clock is the name of a server's clock. See server.handshake.
 func (o *Options) clock() string { return o.Prefix + "@clock" }
 
 // mark is the name of the item that stands for a short time while a waiter wants the key of
 // this item.
 func (o *Options) mark(item string) string { return o.Prefix + "@wait" + item[len(o.Prefix):] }
 
-// introduction is the name under which a server without passwords would store our password.
+// authItem is the name under which a server without passwords would store our password.
 // A server with passwords ignores the name.
-func (o *Options) introduction() string { return o.Prefix + "@user" }
+func (o *Options) authItem() string { return o.Prefix + "@user" }
 
 // beginsWith reports whether the key of an item may begin with prefix.
 func (o *Options) beginsWith(item, prefix string) bool {

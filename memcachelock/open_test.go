@@ -143,7 +143,7 @@ func TestPasswordIsNotStored(t *testing.T) {
 	m.Must("set user 0 0 5\r\nalice", "STORED")
 	s := opened(t, as(m, "bob", "secret"))
 	m.Must("mg user s t", "HD s5 t-1")
-	m.Must("mg "+s.opts.introduction()+" v", "EN")
+	m.Must("mg "+s.opts.authItem()+" v", "EN")
 	granted(t, s, exclusive("key", "mine"))
 }
 

@@ -66,7 +66,7 @@ type state struct {
 	clock int64  // the server's, in seconds since 1970; 0 if not requested
 
 	// own replaces the value if not nil.
-	own *hold
+	own *lastWrite
 
 	// Results of book: the key of the record, and whether the record is one claim and
 	// nothing else, for as long as the item stays.

@@ -27,7 +27,7 @@ func (s *server) run(ctx context.Context, jobs []*job) {
 			if len(left) == 0 {
 				return nil
 			}
-			if err := back(ctx, round-patient); err != nil {
+			if err := backOff(ctx, round-patient); err != nil {
 				return err
 			}
 			for len(left) > 0 {
@@ -46,8 +46,8 @@ func (s *server) run(ctx context.Context, jobs []*job) {
 	}
 }
 
-// back waits for a short random time after repeated contention.
-func back(ctx context.Context, often int) error {
+// backOff waits for a short random time after repeated contention.
+func backOff(ctx context.Context, often int) error {
 	if often <= 0 {
 		return ctx.Err()
 	}
@@ -88,7 +88,7 @@ func (c *conn) advance(jobs []*job) (n int, err error) {
 		replies = replies[counts[i]:]
 	}
 	if c.failed {
-		return 0, c.spoiled(jobs[0].clock)
+		return 0, c.wrongClock(jobs[0].clock)
 	}
 	return n, nil
 }

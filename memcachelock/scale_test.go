@@ -111,7 +111,7 @@ func TestLeavesNothing(t *testing.T) {
 	if n := int64(m.Stat("curr_items")); n > 1+late {
 		t.Errorf("%d items are left, want the clock's, and at most one for each of %d unanswered calls", n, late)
 	}
-	if n := int64(len(s.holds.byID)); n > late {
+	if n := int64(len(s.lastWrites.byID)); n > late {
 		t.Errorf("%d claims are remembered, after %d calls that were not answered", n, late)
 	}
 	servers.Until(t, "the goroutines to end", func() bool { return goroutines() == 1 })

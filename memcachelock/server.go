@@ -20,9 +20,9 @@ var errClosed = errors.New("memcached store is closed")
 
 // A server is one of the servers that share the claims, with our connections to it.
 type server struct {
-	addr string
-	opts *Options
-	turn chan struct{} // has an element for each connection in use
+	addr  string
+	opts  *Options
+	slots chan struct{} // has an element for each connection in use
 
 	mu     sync.Mutex
 	closed bool
@@ -30,7 +30,7 @@ type server struct {
 }
 
 func newServer(addr string, opts *Options) *server {
-	return &server{addr: addr, opts: opts, turn: make(chan struct{}, opts.Conns)}
+	return &server{addr: addr, opts: opts, slots: make(chan struct{}, opts.Conns)}
 }
 
 // with calls f with a connection that is bound to ctx. If an old connection turns out to
@@ -41,20 +41,20 @@ func (s *server) with(ctx context.Context, f func(*conn) error) error {
 	if err := s.enter(ctx); err != nil {
 		return err
 	}
-	defer func() { <-s.turn }()
+	defer func() { <-s.slots }()
 	for {
-		c, err := s.take(ctx)
+		c, err := s.get(ctx)
 		if err != nil {
 			return s.explain(ctx, err)
 		}
 		old := c.used
 		err = c.serve(ctx, f)
-		s.give(c)
+		s.put(c)
 		cancelled := errors.Is(ctx.Err(), context.Canceled)
 		if err == nil || !old || !c.failed || cancelled {
 			return s.explain(ctx, err)
 		}
-		s.drop()
+		s.closeIdle()
 		if ctx.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded) {
 			return s.explain(ctx, err)
 		}
@@ -79,12 +79,12 @@ func (s *server) enter(ctx context.Context) error {
 		return err
 	}
 	select {
-	case s.turn <- struct{}{}:
+	case s.slots <- struct{}{}:
 		return nil
 	default:
 	}
 	select {
-	case s.turn <- struct{}{}:
+	case s.slots <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -105,8 +105,8 @@ func (s *server) explain(ctx context.Context, err error) error {
 	return err
 }
 
-// take returns the connection that was used last, or a new one.
-func (s *server) take(ctx context.Context) (*conn, error) {
+// get returns the connection that was used last, or a new one.
+func (s *server) get(ctx context.Context) (*conn, error) {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -122,8 +122,8 @@ func (s *server) take(ctx context.Context) (*conn, error) {
 	return s.dial(ctx)
 }
 
-// give returns a connection to the pool, or closes a connection that cannot be used again.
-func (s *server) give(c *conn) {
+// put returns a connection to the pool, or closes a connection that cannot be used again.
+func (s *server) put(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c.failed || s.closed {
@@ -133,8 +133,8 @@ func (s *server) give(c *conn) {
 	s.idle = append(s.idle, c)
 }
 
-// drop closes the connections that are not in use.
-func (s *server) drop() {
+// closeIdle closes the connections that are not in use.
+func (s *server) closeIdle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.idle {
@@ -148,7 +148,7 @@ func (s *server) close() {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	s.drop()
+	s.closeIdle()
 }
 
 func (s *server) dial(ctx context.Context) (*conn, error) {
@@ -161,7 +161,7 @@ func (s *server) dial(ctx context.Context) (*conn, error) {
 		return nil, err
 	}
 	c := &conn{Conn: raw, lines: bufio.NewReader(raw)}
-	err = c.serve(ctx, func(c *conn) error { return s.greet(ctx, c) })
+	err = c.serve(ctx, func(c *conn) error { return s.handshake(ctx, c) })
 	if err == nil && c.failed { // ctx has ended
 		err = os.ErrDeadlineExceeded
 	}
@@ -173,13 +173,13 @@ func (s *server) dial(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
-// greet authenticates, and finds out the current run of the server.
-func (s *server) greet(ctx context.Context, c *conn) error {
+// handshake authenticates, and finds out the current run of the server.
+func (s *server) handshake(ctx context.Context, c *conn) error {
 	if s.opts.User != "" {
 		// A server without passwords takes the secret for an expired item to store, and may
 		// have no room for the item.
 		secret := s.opts.User + " " + s.opts.Password
-		answer, err := c.exchange(fmt.Appendf(nil, "set %s 0 -1 %d\r\n%s\r\n", s.opts.introduction(), len(secret), secret), 1)
+		answer, err := c.exchange(fmt.Appendf(nil, "set %s 0 -1 %d\r\n%s\r\n", s.opts.authItem(), len(secret), secret), 1)
 		switch {
 		case err != nil:
 			return s.rejected(err)
@@ -194,17 +194,17 @@ func (s *server) greet(ctx context.Context, c *conn) error {
 	clock := answers[1]
 	switch {
 	case clock.code != "VA" && answers[0].err == full:
-		return s.date(ctx, c) // The server has no room for the lost clock.
+		return s.findEpoch(ctx, c) // The server has no room for the lost clock.
 	case clock.code != "VA" && answers[0].err != nil:
 		return answers[0].err
 	case clock.code != "VA" || clock.left <= 0:
-		return c.spoiled(s.opts.clock())
+		return c.wrongClock(s.opts.clock())
 	case clock.cas == 0:
 		return fmt.Errorf("%w: Memcached at %s was started with -C, so it cannot compare and swap; start it without", driver.ErrInvalid, s.addr)
 	}
 	c.run = clock.value
 	c.open(horizon - clock.left)
-	return s.date(ctx, c)
+	return s.findEpoch(ctx, c)
 }
 
 // rejected explains the error of a server that does not know our commands.
@@ -223,11 +223,11 @@ func (s *server) rejected(err error) error {
 	return err
 }
 
-// date finds out when the run began. If the run has just begun, date waits for a second. A
-// later run, should this run end at once, then begins at a later second by the same count.
-// Servers report an uptime of 2 seconds at the beginning, and the first second after may be
-// short.
-func (s *server) date(ctx context.Context, c *conn) error {
+// findEpoch finds out when the run began. If the run has just begun, findEpoch waits for a
+// second. A later run, should this run end at once, then begins at a later second by the
+// same count. Servers report an uptime of 2 seconds at the beginning, and the first second
+// after may be short.
+func (s *server) findEpoch(ctx context.Context, c *conn) error {
 	for {
 		stats, err := c.stats("stats")
 		if err != nil {
@@ -243,8 +243,8 @@ func (s *server) date(ctx context.Context, c *conn) error {
 			c.run = fmt.Sprintf("%s of %d", stats["pid"], c.epoch)
 			c.open(int64(now))
 		}
-		if !c.believes(int64(now)) {
-			return c.spoiled(s.opts.clock())
+		if !c.plausible(int64(now)) {
+			return c.wrongClock(s.opts.clock())
 		}
 		if uptime > 3 {
 			return nil

@@ -49,10 +49,10 @@ type Options struct {
 // does not know until the next renewal. The package comment says what such locks are good
 // for. Make a Store with New.
 type Store struct {
-	opts    Options
-	servers []*server
-	holds   holds
-	resting backoff.Keys
+	opts       Options
+	servers    []*server
+	lastWrites lastWrites
+	resting    backoff.Keys
 }
 
 var (
@@ -95,11 +95,11 @@ func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error)
 	if err := s.check(a.Claim, false, a.Fence); err != nil {
 		return driver.Grant{}, err
 	}
-	known := s.holds.take(a.ID)
+	known := s.lastWrites.take(a.ID)
 	asked := known != nil
 	if !asked && s.resting.Resting(a.Key) {
 		if a.Wait {
-			s.holds.put(a.ID, &hold{}, a.TTL)
+			s.lastWrites.put(a.ID, &lastWrite{}, a.TTL)
 		}
 		return driver.Grant{Pause: backoff.Pause, Blocked: backoff.ErrResting}, nil
 	}
@@ -108,7 +108,7 @@ func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error)
 	j := s.job(a.Key)
 	j.guess, j.short, j.fresh = !asked, asked && a.Exclusive(), a.ID
 	if a.Wait && asked && known.cas == 0 {
-		j.beside = fmt.Sprintf("ms %s 0 T%d\r\n\r\n", s.opts.mark(j.item), markTime)
+		j.markCommand = fmt.Sprintf("ms %s 0 T%d\r\n\r\n", s.opts.mark(j.item), markTime)
 	}
 	j.decide = func(b *book.Book, m book.Moment, since int64) bool {
 		// There is no queue, and no way to reserve tokens.
@@ -133,11 +133,11 @@ func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error)
 	if j.token != 0 {
 		g.Fence = j.token
 	}
-	switch known := j.knows(); {
+	switch known := j.lastWrite(); {
 	case known != nil:
-		s.holds.put(a.ID, known, a.TTL)
+		s.lastWrites.put(a.ID, known, a.TTL)
 	case a.Wait && !g.OK:
-		s.holds.put(a.ID, &hold{}, a.TTL) // The next call begins with a look.
+		s.lastWrites.put(a.ID, &lastWrite{}, a.TTL) // The next call begins with a look.
 	}
 	return g, nil
 }
@@ -199,8 +199,8 @@ func (s *Store) each(ctx context.Context, cs []driver.Claim, errs []error, do ch
 			if j.err != nil {
 				errs[i] = j.err
 			}
-			if known := j.knows(); known != nil { // The job was for this claim alone.
-				s.holds.put(cs[i].ID, known, cs[i].TTL)
+			if known := j.lastWrite(); known != nil { // The job was for this claim alone.
+				s.lastWrites.put(cs[i].ID, known, cs[i].TTL)
 			}
 		}
 	}
@@ -215,7 +215,7 @@ func (s *Store) each(ctx context.Context, cs []driver.Claim, errs []error, do ch
 // prepare sets up a job to change some of the claims.
 func (s *Store) prepare(j *job, cs []driver.Claim, part []int, errs []error, do change, ends bool) {
 	if ends {
-		j.beside = "mg " + s.opts.mark(j.item) + "\r\n"
+		j.markCommand = "mg " + s.opts.mark(j.item) + "\r\n"
 	}
 	tried := make([]bool, len(part)) // an earlier decision of the job has ended this claim
 	j.decide = func(b *book.Book, m book.Moment, _ int64) (write bool) {
@@ -233,11 +233,11 @@ func (s *Store) prepare(j *job, cs []driver.Claim, part []int, errs []error, do 
 		return write
 	}
 	for _, i := range part {
-		j.hold = s.holds.take(cs[i].ID)
+		j.last = s.lastWrites.take(cs[i].ID)
 	}
 	switch {
 	case len(part) > 1:
-		j.hold = nil
+		j.last = nil
 	case !ends:
 		j.fresh = cs[part[0]].ID
 	}
