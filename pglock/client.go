@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/holdfast-go/holdfast/internal/errand"
+	"github.com/holdfast-go/holdfast/internal/detached"
 	"github.com/holdfast-go/holdfast/internal/silence"
 	"github.com/holdfast-go/holdfast/internal/sqlstore"
 )
@@ -49,15 +49,15 @@ func (c *client) Exec(ctx context.Context, st sqlstore.Statement) (r sqlstore.Re
 	return r, err
 }
 
-// run runs a statement on a connection of the pool. The statement of an errand runs to
-// its end.
+// run runs a statement on a connection of the pool. The statement of a detached call
+// runs to its end.
 func (c *client) run(ctx context.Context, st sqlstore.Statement, do func(context.Context, *pgx.Conn, []any) error) error {
 	conn, err := c.acquire(ctx)
 	if err != nil {
 		return silence.For(ctx, err, 0) // pgx has its own limit for connecting
 	}
 	defer conn.Release()
-	ctx = errand.Sent(ctx)
+	ctx = detached.Sent(ctx)
 	args, err := c.arguments(ctx, conn.Conn(), st)
 	if err != nil {
 		return err
@@ -66,11 +66,11 @@ func (c *client) run(ctx context.Context, st sqlstore.Statement, do func(context
 }
 
 // acquire takes a connection of the pool. While the pool has room, acquire does not end
-// with an errand's caller, because no long wait is possible. The pool pings an idle
-// connection first, and closes the connection if the ping is interrupted.
+// when the caller of a detached call leaves, because no long wait is possible. The pool
+// pings an idle connection first, and closes the connection if the ping is interrupted.
 func (c *client) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	if use := c.pool.Stat(); use.AcquiredConns()+use.ConstructingConns() < use.MaxConns() {
-		ctx = errand.Sent(ctx)
+		ctx = detached.Sent(ctx)
 	}
 	return c.pool.Acquire(ctx)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/errand"
+	"github.com/holdfast-go/holdfast/internal/detached"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
@@ -52,7 +52,7 @@ func TestLeaveWhileThePoolAsks(t *testing.T) {
 		proxy.Replies.Hold(false)
 		servers.Insist(t, acquire)
 		// Unless the machine is too slow for it to be asked, or to answer in time.
-		tested = proxy.Replies.Touched() > touched && time.Since(began) < errand.Grace
+		tested = proxy.Replies.Touched() > touched && time.Since(began) < detached.Grace
 		if n := proxy.Accepted() - before; n > 0 && tested {
 			t.Errorf("it has cost %d connections", n)
 		}

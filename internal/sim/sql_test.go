@@ -16,7 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/errand"
+	"github.com/holdfast-go/holdfast/internal/detached"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/sqlstore"
 )
@@ -151,8 +151,8 @@ type result struct {
 func (r result) String() string { return fmt.Sprint(r.changed, " changed ", r.rows) }
 
 func (c *statements) run(ctx context.Context, st sqlstore.Statement) (result, error) {
-	if errand.Runs(ctx) {
-		ctx = errand.Sent(ctx)
+	if detached.Runs(ctx) {
+		ctx = detached.Sent(ctx)
 	}
 	verb, _, _ := strings.Cut(st.Text, " ")
 	return Send(ctx, c.link, strings.ToLower(verb), "", fmt.Sprint(st.Args), func() result {

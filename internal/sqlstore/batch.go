@@ -138,7 +138,7 @@ func names(cs []*driver.Claim) map[string]bool {
 type batch struct {
 	claims []pending
 	errs   []error
-	some   []int // indexes of the last group
+	group  []int // indexes of the last group
 }
 
 // A pending is a claim of a batch.
@@ -167,7 +167,7 @@ func (b *batch) alike(of func(i int) (time.Duration, bool)) func(func(time.Durat
 	}
 	return func(yield func(time.Duration, []*driver.Claim) bool) {
 		for value, group := range groups {
-			b.some = group
+			b.group = group
 			cs := make([]*driver.Claim, len(group))
 			for n, i := range group {
 				cs[n] = b.claims[i].Claim
@@ -182,7 +182,7 @@ func (b *batch) alike(of func(i int) (time.Duration, bool)) func(func(time.Durat
 // done records the outcome of the last group: the settled claims by key, and an error
 // that leaves the rest unknown.
 func (b *batch) done(settled map[string]bool, err error) {
-	for _, i := range b.some {
+	for _, i := range b.group {
 		c := &b.claims[i]
 		c.over = err != nil || settled[c.Key]
 		if !settled[c.Key] {
@@ -191,20 +191,20 @@ func (b *batch) done(settled map[string]bool, err error) {
 	}
 }
 
-// lanes is the number of keys of a batch that are handled at a time.
-const lanes = 4
+// maxKeys is the number of keys of a batch that are handled at a time.
+const maxKeys = 4
 
 // late reports whether a claim of the group is a late release.
 func (b *batch) late(group []int) bool {
 	return slices.ContainsFunc(group, func(i int) bool { return b.claims[i].late })
 }
 
-// settle is decide for a group of claims. The cause that delayed an Acquire delays a late
-// release, too. So a late release takes one of the lanes of Acquire, not the connection
-// that Acquire leaves to renewals.
-func (s *Store) settle(ctx context.Context, key string, late bool, r rule) error {
+// decideGroup is decide for a group of claims. The cause that delayed an Acquire delays a
+// late release, too. So a late release takes one of the slots of Acquire, not the
+// connection that Acquire leaves to renewals.
+func (s *Store) decideGroup(ctx context.Context, key string, late bool, r rule) error {
 	if late {
-		leave, err := s.errands.Lane(ctx)
+		leave, err := s.calls.Slot(ctx)
 		if err != nil {
 			return err
 		}
@@ -223,12 +223,12 @@ func (b *batch) rest(ctx context.Context, s *Store, do func(m book.Moment, b *bo
 		}
 	}
 	var running sync.WaitGroup
-	lane := make(chan struct{}, lanes)
+	slots := make(chan struct{}, maxKeys)
 	for key, group := range keys {
-		lane <- struct{}{}
+		slots <- struct{}{}
 		running.Go(func() {
-			defer func() { <-lane }()
-			err := s.settle(ctx, key, b.late(group), func(m book.Moment, bk *book.Book) (all change, err error) {
+			defer func() { <-slots }()
+			err := s.decideGroup(ctx, key, b.late(group), func(m book.Moment, bk *book.Book) (all change, err error) {
 				for _, i := range group {
 					var one change
 					one, b.errs[i] = do(m, bk, i)

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/holdfast-go/holdfast/internal/errand"
+	"github.com/holdfast-go/holdfast/internal/detached"
 )
 
 // A Client runs statements, each of which commits by itself. [New] makes a Client from a
@@ -60,21 +60,21 @@ func (d *Dialect) Client(db *sql.DB) Client {
 // Conns reads the limit on every call, because the limit of db may change at any time.
 func (d *database) Conns() int { return d.db.Stats().MaxOpenConnections }
 
-// begin returns the context of a statement. Once the statement of an errand waits for a
+// begin returns the context of a statement. Once the statement of a detached call waits for a
 // connection, the statement runs to its end. So begin first waits for a spare connection.
 func (d *database) begin(ctx context.Context) (sent context.Context, err error) {
-	if !errand.Runs(ctx) {
+	if !detached.Runs(ctx) {
 		return ctx, nil
 	}
 	if err := d.spare(ctx); err != nil {
 		return nil, err
 	}
-	return errand.Sent(ctx), nil
+	return detached.Sent(ctx), nil
 }
 
 // spare waits for a spare connection. Other users of db may take the connection before
-// the statement does. The statement then waits for the next connection, as long as an
-// errand may take.
+// the statement does. The statement then waits for the next connection, as long as a
+// detached call may take.
 func (d *database) spare(ctx context.Context) error {
 	if use := d.db.Stats(); use.MaxOpenConnections == 0 || use.InUse < use.MaxOpenConnections {
 		return nil

@@ -8,7 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/book"
-	"github.com/holdfast-go/holdfast/internal/errand"
+	"github.com/holdfast-go/holdfast/internal/detached"
 )
 
 // A rule changes a book and says what to do with the change. A rule may be called several
@@ -31,10 +31,10 @@ type change struct {
 // interleave. With many callers, some would try for so long that they lose their place in
 // the queue.
 func (s *Store) decide(ctx context.Context, key string, r rule) error {
-	if err := s.deciding.take(ctx); err != nil {
+	if err := s.deciding.lock(ctx); err != nil {
 		return err
 	}
-	defer s.deciding.end()
+	defer s.deciding.unlock()
 	for tries := 0; ; tries++ {
 		m, floor, from, err := s.load(ctx, key)
 		if err != nil {
@@ -52,7 +52,7 @@ func (s *Store) decide(ctx context.Context, key string, r rule) error {
 		if failed := to.fill(b, m.Now); failed != nil {
 			return failed
 		}
-		if ended := errand.Write(ctx); ended != nil {
+		if ended := detached.Write(ctx); ended != nil {
 			return ended
 		}
 		won, failed := s.save(ctx, key, m, to, s.messages(key, b, done.broken))

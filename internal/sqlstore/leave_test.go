@@ -15,7 +15,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/book"
-	"github.com/holdfast-go/holdfast/internal/errand"
+	"github.com/holdfast-go/holdfast/internal/detached"
 	"github.com/holdfast-go/holdfast/internal/must"
 )
 
@@ -137,7 +137,7 @@ func TestLeave(t *testing.T) {
 func TestLeaveWhatHangs(t *testing.T) {
 	onSlow(t, func(s *scene) {
 		s.leave("a")
-		<-time.After(errand.Grace)
+		<-time.After(detached.Grace)
 		s.leave("b")
 		s.counts(2, 2)
 		s.answers <- struct{}{}
@@ -172,7 +172,7 @@ func TestLeaveOne(t *testing.T) {
 			for i := range 10 {
 				s.leave(fmt.Sprint(i))
 			}
-			ctx, cancel := context.WithTimeout(s.Context(), errand.Grace/2)
+			ctx, cancel := context.WithTimeout(s.Context(), detached.Grace/2)
 			released := make(chan []error)
 			go func() { released <- s.Release(ctx, late) }()
 			synctest.Wait()
@@ -186,7 +186,7 @@ func TestLeaveOne(t *testing.T) {
 				t.Errorf("a server that is silent has released a claim: %v", err)
 			}
 			cancel()
-			<-time.After(errand.Grace)
+			<-time.After(detached.Grace)
 		}
 	})
 }
@@ -225,7 +225,7 @@ func TestCloseWhileSent(t *testing.T) {
 		synctest.Wait()
 		closed := make(chan error)
 		go func() { closed <- s.Close() }()
-		if err := <-away; !errors.Is(err, errand.ErrClosed) {
+		if err := <-away; !errors.Is(err, detached.ErrClosed) {
 			t.Errorf("who waits is told %v", err)
 		}
 		select {
@@ -236,7 +236,7 @@ func TestCloseWhileSent(t *testing.T) {
 		if err := <-closed; err != nil {
 			t.Error(err)
 		}
-		if _, err := s.Acquire(s.Context(), exclusive("late")); !errors.Is(err, errand.ErrClosed) {
+		if _, err := s.Acquire(s.Context(), exclusive("late")); !errors.Is(err, detached.ErrClosed) {
 			t.Errorf("who comes later is told %v", err)
 		}
 		s.counts(1, 1)

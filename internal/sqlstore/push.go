@@ -19,8 +19,8 @@ type message struct {
 	Text string `json:"text"`
 }
 
-// News is the text of a message.
-type news struct {
+// A notification is the text of a message.
+type notification struct {
 	Key    string `json:"key"`
 	ID     string `json:"id"`
 	Fence  uint64 `json:"fence,omitempty"`
@@ -35,7 +35,7 @@ func (s *Store) messages(key string, b *book.Book, broken *book.Entry) []message
 		return nil
 	}
 	var list []message
-	add := func(to string, n news) {
+	add := func(to string, n notification) {
 		n.Key = escape(key)
 		n.ID = escape(n.ID)
 		if text, err := json.Marshal(n); err == nil && to != "" {
@@ -45,12 +45,12 @@ func (s *Store) messages(key string, b *book.Book, broken *book.Entry) []message
 	for _, p := range b.Pushed {
 		for i := range b.Held {
 			if b.Held[i].ID == p.ID {
-				add(b.Held[i].Session, news{ID: p.ID, Fence: p.Grant.Fence, Span: p.Grant.Span, TTL: micros(p.Grant.TTL)})
+				add(b.Held[i].Session, notification{ID: p.ID, Fence: p.Grant.Fence, Span: p.Grant.Span, TTL: micros(p.Grant.TTL)})
 			}
 		}
 	}
 	if broken != nil {
-		add(broken.Session, news{ID: broken.ID, Broken: true})
+		add(broken.Session, notification{ID: broken.ID, Broken: true})
 	}
 	return list
 }
@@ -61,22 +61,22 @@ type Listener interface {
 	// if the Listener cannot listen, or if its messages are meant for everybody.
 	To() string
 
-	// Listen calls hear, which may take a second, with each message until Close. Listen
-	// calls hear with "" if messages may have been missed. Listen returns nil once the
+	// Listen calls receive, which may take a second, with each message until Close. Listen
+	// calls receive with "" if messages may have been missed. Listen returns nil once the
 	// Listener listens, or the reason why it cannot. The store calls Listen for each
-	// waiting claim; hear reports whether a claim still waits.
-	Listen(ctx context.Context, hear func(text string) (waited bool)) error
+	// waiting claim; receive reports whether a claim still waits.
+	Listen(ctx context.Context, receive func(text string) (waited bool)) error
 
 	Close() error
 }
 
 // A Pushing store wakes waiters, with a Listener.
 type Pushing struct {
-	*quiet
+	*store
 	listener Listener
 
 	listens atomic.Bool // Listen has been called
-	lost    callbacks.Losses
+	losses  callbacks.Losses
 
 	mu       sync.Mutex
 	watchers map[watched]*watcher
@@ -98,31 +98,31 @@ var (
 	_ driver.Notifier = (*Pushing)(nil)
 )
 
-// quiet is the store without wake-ups.
-type quiet = Store
+// store is the Store without wake-ups, embedded without being exported.
+type store = Store
 
 // NewPushing returns s with wake-ups through l, which the new store closes. Use only one of
 // the two stores.
 func NewPushing(s *Store, l Listener) *Pushing {
-	return &Pushing{quiet: s, listener: l, watchers: make(map[watched]*watcher)}
+	return &Pushing{store: s, listener: l, watchers: make(map[watched]*watcher)}
 }
 
 // firstListen bounds how long the first claim waits for Listen. The wait lets the store
-// hear of the loss of every claim, the first included.
+// learn of the loss of every claim, the first included.
 const firstListen = 200 * time.Millisecond
 
 // Acquire implements [driver.Store].
 func (p *Pushing) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error) {
 	if p.dialect.publish != "" && !p.listens.Swap(true) {
 		bounded, cancel := context.WithTimeout(ctx, min(firstListen, a.TTL/24))
-		p.listener.Listen(bounded, p.hear) // Watch reports the error.
+		p.listener.Listen(bounded, p.receive) // Watch reports the error.
 		cancel()
 	}
 	at := watched{a.Key, a.ID}
 	p.mu.Lock()
 	w := p.watchers[at]
 	p.mu.Unlock()
-	g, err := p.quiet.acquire(ctx, asking{Ask: a, from: p.listener.To(), watched: w != nil})
+	g, err := p.store.acquire(ctx, asking{Ask: a, from: p.listener.To(), watched: w != nil})
 	if w != nil && err == nil && !g.OK {
 		p.mu.Lock()
 		w.counts = true
@@ -155,7 +155,7 @@ func (p *Pushing) Watch(ctx context.Context, c driver.Claim, wake func(driver.Gr
 			delete(p.watchers, w.at)
 		}
 	}
-	if err := p.listener.Listen(ctx, p.hear); err != nil {
+	if err := p.listener.Listen(ctx, p.receive); err != nil {
 		stop()
 		return nil, silence.For(ctx, err, 0) // the Listener has its own limits
 	}
@@ -164,23 +164,24 @@ func (p *Pushing) Watch(ctx context.Context, c driver.Claim, wake func(driver.Gr
 
 // Notify implements [driver.Notifier].
 func (p *Pushing) Notify(lost func(key, id string, err error)) (stop func()) {
-	return p.lost.Notify(lost)
+	return p.losses.Notify(lost)
 }
 
-// hear passes a message on. hear ignores an invalid message: the waiter retries anyway.
-func (p *Pushing) hear(text string) (waited bool) {
+// receive takes a message from the Listener, and reports whether a claim still waits.
+func (p *Pushing) receive(text string) (waited bool) {
 	if text == "" {
-		p.look()
+		p.notifyWaiters()
 	} else {
-		p.pass(text)
+		p.deliver(text)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.watchers) > 0
 }
 
-func (p *Pushing) pass(text string) {
-	var n news
+// deliver passes a message on. deliver ignores an invalid message: the waiter retries anyway.
+func (p *Pushing) deliver(text string) {
+	var n notification
 	if json.Unmarshal([]byte(text), &n) != nil {
 		return
 	}
@@ -197,12 +198,12 @@ func (p *Pushing) pass(text string) {
 }
 
 // broken notifies the owner that an operator has ended a claim.
-func (p *Pushing) broken(at watched) { p.lost.Tell(at.key, at.id, driver.ErrBroken) }
+func (p *Pushing) broken(at watched) { p.losses.Tell(at.key, at.id, driver.ErrBroken) }
 
 // Close closes the listener and the Store, see [Store.Close].
 func (p *Pushing) Close() error {
 	err := p.listener.Close()
-	if closing := p.quiet.Close(); err == nil {
+	if closing := p.store.Close(); err == nil {
 		err = closing
 	}
 	return err

@@ -21,24 +21,24 @@ func (s *Store) compiled(text string, once bool) string {
 	return compiled
 }
 
-// A turn is taken by one caller at a time, in FIFO order; nil by all at once.
-type turn chan struct{}
+// A mutex is locked by one caller at a time, in FIFO order. A nil mutex does not exclude.
+type mutex chan struct{}
 
-func (t turn) take(ctx context.Context) error {
-	if t == nil {
+func (m mutex) lock(ctx context.Context) error {
+	if m == nil {
 		return nil
 	}
 	select {
-	case t <- struct{}{}:
+	case m <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-func (t turn) end() {
-	if t != nil {
-		<-t
+func (m mutex) unlock() {
+	if m != nil {
+		<-m
 	}
 }
 
@@ -52,10 +52,10 @@ func (s *Store) run(ctx context.Context, text string, once bool, args []any, do 
 			return err
 		}
 	}
-	if err := s.writing.take(ctx); err != nil {
+	if err := s.writing.lock(ctx); err != nil {
 		return err
 	}
-	defer s.writing.end()
+	defer s.writing.unlock()
 	err := s.retry(ctx, func() error {
 		if s.closed.Load() {
 			return errClosed

@@ -13,7 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/book"
-	"github.com/holdfast-go/holdfast/internal/errand"
+	"github.com/holdfast-go/holdfast/internal/detached"
 )
 
 // DefaultTable is the table if [Options] name no table.
@@ -37,11 +37,11 @@ type Store struct {
 	opts    Options
 	compile func(string) string
 
-	waiting  sync.Map      // ids of waiters: their Acquire skips the attempt for an uncontended key
-	texts    sync.Map      // compiled statements by text
-	errands  errand.Runner // see Dialect.lasting
-	deciding turn          // see Dialect.oneWriter; otherwise nil
-	writing  turn          // the same, for one statement
+	waiting  sync.Map        // ids of waiters: their Acquire skips the attempt for an uncontended key
+	texts    sync.Map        // compiled statements by text
+	calls    detached.Runner // see Dialect.lasting
+	deciding mutex           // see Dialect.oneWriter; otherwise nil
+	writing  mutex           // the same, for one statement
 	inserted atomic.Uint64
 	began    atomic.Int64 // by the clock, see now
 	closed   atomic.Bool
@@ -59,9 +59,9 @@ var errClosed = errors.New("SQL store is closed")
 // the store closes the client. opts may be nil.
 func New(client Client, d *Dialect, opts *Options) (*Store, error) {
 	s := &Store{client: client, dialect: d}
-	s.errands.Conns = client.Conns
+	s.calls.Conns = client.Conns
 	if d.oneWriter {
-		s.deciding, s.writing = make(turn, 1), make(turn, 1)
+		s.deciding, s.writing = make(mutex, 1), make(mutex, 1)
 	}
 	if opts != nil {
 		s.opts = *opts
@@ -89,7 +89,7 @@ func (s *Store) acquire(ctx context.Context, a asking) (driver.Grant, error) {
 	var got answer
 	var err error
 	if s.dialect.lasting {
-		got, err = errand.Do(ctx, &s.errands, a.ID, func(ctx context.Context) (answer, error) { return s.ask(ctx, a) })
+		got, err = detached.Do(ctx, &s.calls, a.ID, func(ctx context.Context) (answer, error) { return s.ask(ctx, a) })
 	} else {
 		got, err = s.ask(ctx, a)
 	}
@@ -97,7 +97,7 @@ func (s *Store) acquire(ctx context.Context, a asking) (driver.Grant, error) {
 		return driver.Grant{}, err
 	}
 	// Not earlier: a caller that has left may have released the claim meanwhile.
-	if got.lined {
+	if got.queued {
 		s.waiting.Store(a.ID, true)
 	} else {
 		s.waiting.Delete(a.ID)
@@ -132,7 +132,7 @@ func (s *Store) take(ctx context.Context, a asking) (driver.Grant, error) {
 	if err != nil {
 		return driver.Grant{}, err
 	}
-	if err := errand.Write(ctx); err != nil {
+	if err := detached.Write(ctx); err != nil {
 		return driver.Grant{}, err
 	}
 	last, ok, err := s.mint(ctx, acquireRow, tokens-1, id, e.TTL, string(claims), escape(a.Key))
@@ -146,6 +146,6 @@ func (s *Store) take(ctx context.Context, a asking) (driver.Grant, error) {
 // Acquire has sent run to their end first, for a second at most.
 func (s *Store) Close() error {
 	s.closed.Store(true)
-	s.errands.Close()
+	s.calls.Close()
 	return s.client.Close()
 }

@@ -9,27 +9,27 @@ import (
 )
 
 const (
-	lookLimit = time.Second // limit for one look
-	lookMost  = 256         // keys of one statement
+	notifyLimit = time.Second // limit for one notifyWaiters
+	notifyMost  = 256         // keys of one statement
 )
 
-// look notifies waiters of their claims' state in the table. If the waiters retried
-// instead, every retry would write the row. Where every process looks after every write,
-// a retry would wake all other waiters again.
-func (p *Pushing) look() {
-	ctx, cancel := context.WithTimeout(context.Background(), lookLimit)
+// notifyWaiters notifies waiters of their claims' state in the table. If the waiters retried
+// instead, every retry would write the row. Where every process reads the table after every
+// write, a retry would wake all other waiters again.
+func (p *Pushing) notifyWaiters() {
+	ctx, cancel := context.WithTimeout(context.Background(), notifyLimit)
 	defer cancel()
 	all := p.waiting()
 	for len(all) > 0 {
 		some := make(map[string][]*watcher)
 		for name, group := range all {
-			if len(some) == lookMost {
+			if len(some) == notifyMost {
 				break
 			}
 			some[name] = group
 			delete(all, name)
 		}
-		if err := p.lookAt(ctx, some); err != nil {
+		if err := p.notifyRows(ctx, some); err != nil {
 			for _, group := range some {
 				for _, w := range group {
 					w.wake(driver.Grant{})
@@ -51,11 +51,11 @@ func (p *Pushing) waiting() map[string][]*watcher {
 	return groups
 }
 
-// lookAt notifies the waiters of some rows.
-func (p *Pushing) lookAt(ctx context.Context, groups map[string][]*watcher) error {
+// notifyRows notifies the waiters of some rows.
+func (p *Pushing) notifyRows(ctx context.Context, groups map[string][]*watcher) error {
 	books := make(map[string]entry, len(groups))
 	names := rowNames(groups)
-	rows, err := query(ctx, p.quiet, expand(someRows, len(names)), len(names) > 1, names, readEntry)
+	rows, err := query(ctx, p.store, expand(someRows, len(names)), len(names) > 1, names, readEntry)
 	if err != nil {
 		return err
 	}
@@ -73,15 +73,15 @@ func (p *Pushing) lookAt(ctx context.Context, groups map[string][]*watcher) erro
 			}
 			continue
 		}
-		p.tell(book.Moment{Now: e.now, Wall: micros(e.now)}, e.book, group)
+		p.notifyOf(book.Moment{Now: e.now, Wall: micros(e.now)}, e.book, group)
 	}
 	return nil
 }
 
-// tell wakes the waiters that were granted a lock. tell also wakes the waiters that
+// notifyOf wakes the waiters that a book grants a lock. notifyOf also wakes the waiters that
 // should retry: a waiter without a place in the queue, or with nothing in its way. The
 // rest waits on.
-func (p *Pushing) tell(m book.Moment, b *book.Book, group []*watcher) {
+func (p *Pushing) notifyOf(m book.Moment, b *book.Book, group []*watcher) {
 	grants := make(map[string]driver.Grant)
 	for i := range b.Held {
 		if e := &b.Held[i]; e.Until > m.Now {
@@ -96,12 +96,12 @@ func (p *Pushing) tell(m book.Moment, b *book.Book, group []*watcher) {
 		}
 	}
 	b.Prune(m, func(string) bool { return true }) // takes from the queue the waiters that a retry would grant
-	inLine := make(map[string]bool)
+	inQueue := make(map[string]bool)
 	for i := range b.Queue {
-		inLine[b.Queue[i].ID] = true
+		inQueue[b.Queue[i].ID] = true
 	}
 	for _, w := range group {
-		if g := grants[w.at.id]; g.OK || !inLine[w.at.id] {
+		if g := grants[w.at.id]; g.OK || !inQueue[w.at.id] {
 			p.wake(w, g)
 		}
 	}

@@ -1,4 +1,4 @@
-package errand_test
+package detached_test
 
 import (
 	"context"
@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/errand"
+	"github.com/holdfast-go/holdfast/internal/detached"
 )
 
-// A server answers when it is told to.
+// A server answers on command.
 type server struct {
 	sent    chan struct{}
 	answers chan int
@@ -21,7 +21,7 @@ func newServer() *server { return &server{make(chan struct{}, 10), make(chan int
 
 // ask sends a request and waits for its answer.
 func (s *server) ask(ctx context.Context) (int, error) {
-	ctx = errand.Sent(ctx)
+	ctx = detached.Sent(ctx)
 	s.sent <- struct{}{}
 	select {
 	case n := <-s.answers:
@@ -31,8 +31,8 @@ func (s *server) ask(ctx context.Context) (int, error) {
 	}
 }
 
-func ask(ctx context.Context, r *errand.Runner, id string, s *server) (int, error) {
-	return errand.Do(ctx, r, id, s.ask)
+func ask(ctx context.Context, r *detached.Runner, id string, s *server) (int, error) {
+	return detached.Do(ctx, r, id, s.ask)
 }
 
 func want(t *testing.T, what string, got, want any) {
@@ -44,33 +44,33 @@ func want(t *testing.T, what string, got, want any) {
 }
 
 func TestAnswer(t *testing.T) {
-	var r errand.Runner
+	var r detached.Runner
 	wrong := errors.New("wrong")
-	n, err := errand.Do(t.Context(), &r, "id", func(context.Context) (int, error) { return 7, wrong })
+	n, err := detached.Do(t.Context(), &r, "id", func(context.Context) (int, error) { return 7, wrong })
 	want(t, "the answer", n, 7)
 	want(t, "its error", err, wrong)
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = errand.Do(over, &r, "id", func(context.Context) (int, error) { panic("asked") })
+	_, err = detached.Do(over, &r, "id", func(context.Context) (int, error) { panic("asked") })
 	want(t, "of a caller who had left before", err, context.Canceled)
 }
 
-// Who gives up is let go at once, and the request has Grace from when it was sent, or
-// as long as its caller would have stayed.
+// A caller that gives up returns at once. The request has Grace from when it was sent, or as
+// long as its caller would have stayed.
 func TestLeave(t *testing.T) {
 	for _, test := range []struct {
 		name              string
 		limit, left, ends time.Duration
 	}{
-		{"soon", 10 * time.Millisecond, 10 * time.Millisecond, errand.Grace},
-		{"cancelled", time.Minute, 10 * time.Millisecond, errand.Grace},
-		{"cancelled without a limit", 0, 10 * time.Millisecond, errand.Grace},
+		{"soon", 10 * time.Millisecond, 10 * time.Millisecond, detached.Grace},
+		{"cancelled", time.Minute, 10 * time.Millisecond, detached.Grace},
+		{"cancelled without a limit", 0, 10 * time.Millisecond, detached.Grace},
 		{"late", 5 * time.Second, 5 * time.Second, 5 * time.Second},
 		{"cancelled late", time.Minute, 5 * time.Second, 5 * time.Second},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var r errand.Runner
+				var r detached.Runner
 				s, began := newServer(), time.Now()
 				ctx, cancel := context.WithCancel(t.Context())
 				if test.limit > 0 {
@@ -82,7 +82,7 @@ func TestLeave(t *testing.T) {
 					<-time.After(test.left)
 					cancel()
 				}()
-				_, err := errand.Do(ctx, &r, "id", func(ctx context.Context) (int, error) {
+				_, err := detached.Do(ctx, &r, "id", func(ctx context.Context) (int, error) {
 					n, err := s.ask(ctx)
 					ended = time.Since(began)
 					return n, err
@@ -96,15 +96,15 @@ func TestLeave(t *testing.T) {
 	}
 }
 
-// What a caller has left gets its answer.
+// A request whose caller has left gets its answer.
 func TestAnswerOfNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var r errand.Runner
+		var r detached.Runner
 		s := newServer()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		var answered int
-		_, err := errand.Do(ctx, &r, "id", func(ctx context.Context) (n int, err error) {
+		_, err := detached.Do(ctx, &r, "id", func(ctx context.Context) (n int, err error) {
 			answered, err = s.ask(ctx)
 			return answered, err
 		})
@@ -115,20 +115,20 @@ func TestAnswerOfNobody(t *testing.T) {
 	})
 }
 
-// What has not been sent is not, and nothing more is.
+// After the caller has left, no request is sent.
 func TestSendNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var r errand.Runner
+		var r detached.Runner
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		began := time.Now()
 		var waited time.Duration
 		var sent error
-		_, err := errand.Do(ctx, &r, "id", func(ctx context.Context) (int, error) {
-			errand.Sent(ctx) // and answered
-			<-ctx.Done()     // as for a connection
+		_, err := detached.Do(ctx, &r, "id", func(ctx context.Context) (int, error) {
+			detached.Sent(ctx) // and answered
+			<-ctx.Done()       // as for a connection
 			waited = time.Since(began)
-			sent = errand.Sent(ctx).Err()
+			sent = detached.Sent(ctx).Err()
 			return 0, sent
 		})
 		want(t, "the error", err, context.DeadlineExceeded)
@@ -164,13 +164,13 @@ func TestWrite(t *testing.T) {
 		}, false, 1},
 		{"after one that changed nothing", func(ctx context.Context, write func(error) error) error {
 			_ = write(nil)
-			errand.Unwritten(ctx)
+			detached.Unwritten(ctx)
 			<-ctx.Done()
 			return write(nil)
 		}, true, 1},
 		{"after that and another", func(ctx context.Context, write func(error) error) error {
 			_ = write(nil)
-			errand.Unwritten(ctx)
+			detached.Unwritten(ctx)
 			_ = write(nil)
 			<-ctx.Done()
 			return write(nil)
@@ -183,13 +183,13 @@ func TestWrite(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var r errand.Runner
+				var r detached.Runner
 				ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 				defer cancel()
 				writes := 0
-				_, err := errand.Do(ctx, &r, "id", func(ctx context.Context) (int, error) {
+				_, err := detached.Do(ctx, &r, "id", func(ctx context.Context) (int, error) {
 					return 0, test.do(ctx, func(err error) error {
-						if ended := errand.Write(ctx); ended != nil {
+						if ended := detached.Write(ctx); ended != nil {
 							return ended
 						}
 						writes++
@@ -204,15 +204,15 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// Who waits for a lane, or for the errand before, has written nothing.
+// A caller that waits for a slot, or for the previous call, has written nothing.
 func TestUnwritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := errand.Runner{Conns: func() int { return 1 }}
+		r := detached.Runner{Conns: func() int { return 1 }}
 		s := newServer()
 		soon, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		_, err := errand.Do(soon, &r, "id", func(ctx context.Context) (int, error) {
-			if err := errand.Write(ctx); err != nil {
+		_, err := detached.Do(soon, &r, "id", func(ctx context.Context) (int, error) {
+			if err := detached.Write(ctx); err != nil {
 				return 0, err
 			}
 			return s.ask(ctx)
@@ -230,15 +230,15 @@ func TestUnwritten(t *testing.T) {
 		_, err = ask(t.Context(), &r, "id", s)
 		want(t, "who comes later", err, driver.ErrUnwritten)
 	})
-	want(t, "outside of errands", errand.Write(t.Context()), nil)
-	errand.Unwritten(t.Context())
+	want(t, "outside of detached calls", detached.Write(t.Context()), nil)
+	detached.Unwritten(t.Context())
 }
 
-// Two errands of an id are never under way together, and each has its own answer. Those
-// of others are not held up.
+// Two calls of an id are never under way together, and each has its own answer. Calls of other
+// ids do not wait.
 func TestOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var r errand.Runner
+		var r detached.Runner
 		s := newServer()
 		soon, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
@@ -258,7 +258,7 @@ func TestOneAtATime(t *testing.T) {
 		}()
 		synctest.Wait()
 		want(t, "requests", len(s.sent), 1)
-		_, err = errand.Do(t.Context(), &r, "other", func(context.Context) (int, error) { return 0, nil })
+		_, err = detached.Do(t.Context(), &r, "other", func(context.Context) (int, error) { return 0, nil })
 		want(t, "another id", err, nil)
 
 		s.answers <- 1
@@ -273,7 +273,7 @@ func TestOneAtATime(t *testing.T) {
 // Close sends callers away and waits until nothing is under way.
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var r errand.Runner
+		var r detached.Runner
 		s := newServer()
 		away := make(chan error)
 		for _, id := range []string{"a", "b", "b"} {
@@ -291,31 +291,31 @@ func TestClose(t *testing.T) {
 			}()
 		}
 		for range 3 {
-			want(t, "who is sent away", <-away, errand.ErrClosed)
+			want(t, "who is sent away", <-away, detached.ErrClosed)
 		}
 		want(t, "they have waited for", time.Since(began), time.Duration(0))
 		synctest.Wait()
 		want(t, "closed before the answers", len(closed), 0)
 		s.answers <- 1
-		want(t, "Close after", <-closed, errand.Grace) // the other has none
+		want(t, "Close after", <-closed, detached.Grace) // the other has none
 		<-closed
 		_, err := ask(t.Context(), &r, "c", s)
-		want(t, "who comes later", err, errand.ErrClosed)
+		want(t, "who comes later", err, detached.ErrClosed)
 	})
 }
 
-// Contexts of no errand are left alone.
+// The context of no detached call is left alone.
 func TestSentByOthers(t *testing.T) {
-	want(t, "the context", errand.Sent(t.Context()), t.Context())
-	want(t, "that it is an errand's", errand.Runs(t.Context()), false)
+	want(t, "the context", detached.Sent(t.Context()), t.Context())
+	want(t, "that it is of a detached call", detached.Runs(t.Context()), false)
 }
 
 func BenchmarkDo(b *testing.B) {
-	var r errand.Runner
+	var r detached.Runner
 	for b.Loop() {
 		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
-		errand.Do(ctx, &r, "id", func(ctx context.Context) (int, error) {
-			return 0, errand.Sent(ctx).Err()
+		detached.Do(ctx, &r, "id", func(ctx context.Context) (int, error) {
+			return 0, detached.Sent(ctx).Err()
 		})
 		cancel()
 	}

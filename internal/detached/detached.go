@@ -1,12 +1,12 @@
-// Package errand lets a request finish even if its caller has left.
+// Package detached lets a call finish its requests even if its caller has left.
 //
 // Some clients break the connection of a request that is cut short. If many callers give up
 // after milliseconds while the server is slow for a moment, new connections cost the server
-// more than the requests, and slow the server down further. An errand runs on its own
-// goroutine, and its caller may leave at any time. Requests sent by then are answered;
+// more than the requests, and slow the server down further. A detached call runs on its
+// own goroutine, and its caller may leave at any time. Requests sent by then are answered;
 // later requests are not sent. A sent request keeps its connection until the answer, so
-// errands leave a connection to requests that cannot wait.
-package errand
+// detached calls leave a connection to requests that cannot wait.
+package detached
 
 import (
 	"cmp"
@@ -26,26 +26,26 @@ const Grace = time.Second
 // ErrClosed says that the Runner is closed.
 var ErrClosed = errors.New("store is closed")
 
-// A Runner runs errands, a single errand per id at a time. The zero value is ready.
+// A Runner runs detached calls, a single call per id at a time. The zero value is ready.
 type Runner struct {
-	// Conns, unless nil, returns how many connections errands and all other requests may
-	// use now, 0 for any number. If there are several, errands leave a connection to the
-	// other requests.
+	// Conns, unless nil, returns how many connections detached calls and all other requests
+	// may use now, 0 for any number. If there are several, detached calls leave a
+	// connection to the other requests.
 	Conns func() int
 
-	lanes lanes
+	slots slots
 
 	mu      sync.Mutex
-	running map[string]*errand
+	running map[string]*call
 	closing chan struct{} // closed by Close
 	closed  bool
 	all     sync.WaitGroup
 }
 
-// An errand is the work for a caller.
-type errand struct {
-	over chan struct{}           // closed when the errand has ended
-	end  context.CancelCauseFunc // ends the errand's context
+// A call is a detached call.
+type call struct {
+	over chan struct{}           // closed when the call has ended
+	end  context.CancelCauseFunc // ends the call's context
 	sent context.Context         // the context of sent requests
 	cut  context.CancelFunc      // ends sent
 
@@ -61,19 +61,19 @@ type errand struct {
 //
 // While an earlier do for this id runs, whether or not its caller has left, Do waits. Do
 // never returns the answer of the earlier do, since a grant counts from when its caller has
-// sent the request. Then Do waits for a lane.
+// sent the request. Then Do waits for a slot.
 func Do[T any](ctx context.Context, r *Runner, id string, do func(context.Context) (T, error)) (answer T, err error) {
 	work, e, err := r.begin(ctx, id)
 	if err != nil {
 		return answer, unwritten(err)
 	}
-	var got struct { // belongs to the errand until the errand is over
+	var got struct { // belongs to the call until the call is over
 		answer T
 		err    error
 	}
 	go func() {
 		defer r.end(id, e)
-		leave, err := r.lane(work, r.lanes.line.PushBack)
+		leave, err := r.slot(work, r.slots.queue.PushBack)
 		if err != nil {
 			got.err = err
 			return
@@ -103,8 +103,8 @@ func Do[T any](ctx context.Context, r *Runner, id string, do func(context.Contex
 
 func unwritten(why error) error { return fmt.Errorf("%w: %w", driver.ErrUnwritten, why) }
 
-// begin waits for the previous errand of the id.
-func (r *Runner) begin(ctx context.Context, id string) (context.Context, *errand, error) {
+// begin waits for the previous call of the id.
+func (r *Runner) begin(ctx context.Context, id string) (context.Context, *call, error) {
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, nil, err
@@ -129,20 +129,20 @@ func (r *Runner) begin(ctx context.Context, id string) (context.Context, *errand
 	}
 }
 
-func (r *Runner) add(ctx context.Context, id string) (context.Context, *errand) {
-	e := &errand{over: make(chan struct{})}
-	work, end := context.WithCancelCause(context.WithValue(ctx, mark{}, e))
+func (r *Runner) add(ctx context.Context, id string) (context.Context, *call) {
+	e := &call{over: make(chan struct{})}
+	work, end := context.WithCancelCause(context.WithValue(ctx, contextKey{}, e))
 	e.end = end
 	e.sent, e.cut = context.WithCancel(context.WithoutCancel(work))
 	if r.running == nil {
-		r.running, r.closing = make(map[string]*errand), make(chan struct{})
+		r.running, r.closing = make(map[string]*call), make(chan struct{})
 	}
 	r.running[id] = e
 	r.all.Add(1)
 	return work, e
 }
 
-func (r *Runner) end(id string, e *errand) {
+func (r *Runner) end(id string, e *call) {
 	r.mu.Lock()
 	delete(r.running, id)
 	r.mu.Unlock()
@@ -152,7 +152,7 @@ func (r *Runner) end(id string, e *errand) {
 	r.all.Done()
 }
 
-// Close ends the contexts of all errands, and returns when they are over. From now on, Do
+// Close ends the contexts of all calls, and returns when they are over. From now on, Do
 // returns [ErrClosed].
 func (r *Runner) Close() {
 	r.mu.Lock()
@@ -168,7 +168,7 @@ func (r *Runner) Close() {
 }
 
 // leave ends sent requests when their time is over.
-func (e *errand) leave() {
+func (e *call) leave() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if rest := time.Until(e.least); rest > 0 {
@@ -178,7 +178,7 @@ func (e *errand) leave() {
 	e.cut()
 }
 
-// Write says that the next request may change something. If Write fails, the errand of ctx
+// Write says that the next request may change something. If Write fails, the call of ctx
 // has ended, and the request must not be sent.
 func Write(ctx context.Context) error {
 	e := of(ctx)
@@ -194,7 +194,7 @@ func Write(ctx context.Context) error {
 	return nil
 }
 
-// Unwritten says that the requests sent so far by the errand of ctx have changed nothing.
+// Unwritten says that the requests sent so far by the call of ctx have changed nothing.
 func Unwritten(ctx context.Context) {
 	if e := of(ctx); e != nil {
 		e.mu.Lock()
@@ -203,26 +203,26 @@ func Unwritten(ctx context.Context) {
 	}
 }
 
-// written reports whether a request may have changed something, once the errand's context
+// written reports whether a request may have changed something, once the call's context
 // has ended.
-func (e *errand) written() bool {
+func (e *call) written() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.wrote
 }
 
-// mark is the context key of an errand.
-type mark struct{}
+// contextKey is the context key of a call.
+type contextKey struct{}
 
-func of(ctx context.Context) *errand {
-	e, _ := ctx.Value(mark{}).(*errand)
+func of(ctx context.Context) *call {
+	e, _ := ctx.Value(contextKey{}).(*call)
 	return e
 }
 
-// Runs reports whether ctx is the context of an errand.
+// Runs reports whether ctx is the context of a detached call.
 func Runs(ctx context.Context) bool { return of(ctx) != nil }
 
-// A request is the context of a request that an errand sends.
+// A request is the context of a request that a call sends.
 type request struct {
 	context.Context
 	limit   time.Time
@@ -232,10 +232,10 @@ type request struct {
 // Deadline returns when the request ends, if the caller does not leave before.
 func (r *request) Deadline() (time.Time, bool) { return r.limit, r.limited }
 
-// Sent returns the context for the next request of an errand; requests go one after the
-// other. The context ends with the errand's context, but not before [Grace] is over, and
-// with the errand. If the caller has left, Sent returns an ended context. A context without
-// an errand is returned unchanged.
+// Sent returns the context for the next request of a detached call; requests go one after
+// the other. The context ends with the call's context, but not before [Grace] is over, and
+// with the call. If the caller has left, Sent returns an ended context. A context of no
+// detached call is returned unchanged.
 func Sent(ctx context.Context) context.Context {
 	e := of(ctx)
 	if e == nil || ctx.Err() != nil {

@@ -1,4 +1,4 @@
-package errand_test
+package detached_test
 
 import (
 	"context"
@@ -7,14 +7,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/errand"
+	"github.com/holdfast-go/holdfast/internal/detached"
 )
 
-// Errands leave one connection to others, of however many there are now.
-func TestLanes(t *testing.T) {
+// Detached calls leave one connection to other requests, of however many there are now.
+func TestSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conns := 0
-		r := errand.Runner{Conns: func() int { return conns }}
+		r := detached.Runner{Conns: func() int { return conns }}
 		s := &server{make(chan struct{}, 1000), make(chan int)}
 		came, gone := 0, 0
 		come := func(n int) {
@@ -58,23 +58,23 @@ func TestLanes(t *testing.T) {
 	})
 }
 
-// Whoever came first has the next lane, but for those who clean up.
+// Slots are granted in FIFO order, except for clean-up.
 func TestLanesInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := errand.Runner{Conns: func() int { return 2 }}
-		leave, err := r.Lane(t.Context())
+		r := detached.Runner{Conns: func() int { return 2 }}
+		leave, err := r.Slot(t.Context())
 		want(t, "the error", err, nil)
 		const cleaner = -1
 		var order []int
 		for i := range 5 {
-			go errand.Do(t.Context(), &r, string(rune('a'+i)), func(context.Context) (int, error) {
+			go detached.Do(t.Context(), &r, string(rune('a'+i)), func(context.Context) (int, error) {
 				order = append(order, i)
 				return 0, nil
 			})
 			synctest.Wait()
 		}
 		go func() {
-			leave, _ := r.Lane(t.Context())
+			leave, _ := r.Slot(t.Context())
 			order = append(order, cleaner)
 			leave()
 		}()
@@ -88,22 +88,23 @@ func TestLanesInTurn(t *testing.T) {
 	})
 }
 
-// Who gives up the wait for a lane leaves nothing behind: no place in line, nothing that
-// another would have to wait for, and no goroutine, for which the bubble looks at its end.
-func TestLeaveTheLine(t *testing.T) {
+// A caller that gives up the wait for a slot leaves nothing behind: no place in the queue,
+// nothing that another caller would have to wait for, and no goroutine, for which the bubble
+// looks at its end.
+func TestLeaveTheQueue(t *testing.T) {
 	for _, ends := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			r := errand.Runner{Conns: func() int { return 2 }}
-			leave, err := r.Lane(t.Context())
+			r := detached.Runner{Conns: func() int { return 2 }}
+			leave, err := r.Slot(t.Context())
 			want(t, "the error", err, nil)
 			never := func(context.Context) (int, error) { panic("it is sent") }
 			for range 10 {
 				began := time.Now()
 				ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-				_, err := errand.Do(ctx, &r, "id", never)
+				_, err := detached.Do(ctx, &r, "id", never)
 				want(t, "the error", err, context.DeadlineExceeded)
-				_, err = r.Lane(ctx)
-				want(t, "the error of who is no errand", err, context.DeadlineExceeded)
+				_, err = r.Slot(ctx)
+				want(t, "the error of Slot", err, context.DeadlineExceeded)
 				want(t, "it has waited for", time.Since(began), time.Millisecond)
 				cancel()
 			}
@@ -111,24 +112,24 @@ func TestLeaveTheLine(t *testing.T) {
 				return
 			}
 			leave()
-			n, err := errand.Do(t.Context(), &r, "id", func(context.Context) (int, error) { return 7, nil })
+			n, err := detached.Do(t.Context(), &r, "id", func(context.Context) (int, error) { return 7, nil })
 			want(t, "the next answer", n, 7)
 			want(t, "its error", err, nil)
 		})
 	}
 }
 
-// A lane goes on to the next in line if who was to have it leaves at that moment.
-func TestLeaveTheLineInTurn(t *testing.T) {
+// If a waiter leaves just when it gets its slot, the next waiter gets the slot.
+func TestLeaveTheQueueInTurn(t *testing.T) {
 	for range 50 {
 		synctest.Test(t, func(t *testing.T) {
-			r := errand.Runner{Conns: func() int { return 2 }}
-			leave, err := r.Lane(t.Context())
+			r := detached.Runner{Conns: func() int { return 2 }}
+			leave, err := r.Slot(t.Context())
 			want(t, "the error", err, nil)
 			ctx, cancel := context.WithCancel(t.Context())
 			for _, ctx := range []context.Context{ctx, t.Context()} {
 				go func() {
-					if leave, err := r.Lane(ctx); err == nil {
+					if leave, err := r.Slot(ctx); err == nil {
 						leave()
 					}
 				}()
@@ -140,19 +141,19 @@ func TestLeaveTheLineInTurn(t *testing.T) {
 	}
 }
 
-// Close sends away who waits for a lane.
-func TestCloseTheLine(t *testing.T) {
+// Close fails the callers that wait for a slot.
+func TestCloseTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := errand.Runner{Conns: func() int { return 2 }}
-		_, err := r.Lane(t.Context())
+		r := detached.Runner{Conns: func() int { return 2 }}
+		_, err := r.Slot(t.Context())
 		want(t, "the error", err, nil)
 		away := make(chan error)
 		go func() {
-			_, err := errand.Do(t.Context(), &r, "id", func(context.Context) (int, error) { panic("it is sent") })
+			_, err := detached.Do(t.Context(), &r, "id", func(context.Context) (int, error) { panic("it is sent") })
 			away <- err
 		}()
 		synctest.Wait()
 		go r.Close()
-		want(t, "who is sent away", <-away, errand.ErrClosed)
+		want(t, "who is sent away", <-away, detached.ErrClosed)
 	})
 }

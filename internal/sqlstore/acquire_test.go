@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/book"
 )
 
-// A place in line lasts for Alive after the claim was last asked for, also when
-// that was not written down, which happens only soon after it was.
+// A place in the queue lasts for Alive after the last request for the claim, also if that
+// request was not written, which happens only soon after a written one.
 func TestPlacesAreWrittenSeldom(t *testing.T) {
 	holder, waiter := exclusive("holder"), exclusive("waiter")
 	holder.TTL = time.Hour
@@ -22,7 +22,7 @@ func TestPlacesAreWrittenSeldom(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e := place(&b, a.ID); e != nil && e.Until < at(now).Now+a.Alive() {
+		if e := queued(&b, a.ID); e != nil && e.Until < at(now).Now+a.Alive() {
 			t.Errorf("at %v the place lasts for %v only", now, e.Until-at(now).Now)
 		}
 		return done.keep

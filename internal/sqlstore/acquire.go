@@ -6,7 +6,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/book"
-	"github.com/holdfast-go/holdfast/internal/errand"
+	"github.com/holdfast-go/holdfast/internal/detached"
 )
 
 // An asking is one call of Acquire, and what the store knows about the caller.
@@ -18,8 +18,8 @@ type asking struct {
 
 // An answer is the answer to an asking.
 type answer struct {
-	grant driver.Grant
-	lined bool // the claim waits in the queue
+	grant  driver.Grant
+	queued bool // the claim waits in the queue
 }
 
 // rule returns the rule of Acquire. A waiter that is not woken retries again and again,
@@ -31,16 +31,16 @@ type answer struct {
 func (a *asking) rule(ctx context.Context, got *answer) rule {
 	return func(m book.Moment, b *book.Book) (change, error) {
 		if !b.Has(a.ID) {
-			errand.Unwritten(ctx)
+			detached.Unwritten(ctx)
 		}
 		var before book.Entry
-		if e := place(b, a.ID); e != nil {
+		if e := queued(b, a.ID); e != nil {
 			before = *e
 		}
 		var err error
 		got.grant, err = b.Acquire(m, a.Ask, a.from)
-		now := place(b, a.ID)
-		got.lined = now != nil
+		now := queued(b, a.ID)
+		got.queued = now != nil
 		if now == nil || a.watched {
 			return change{keep: got.grant.OK || a.Wait}, err
 		}
@@ -52,8 +52,8 @@ func (a *asking) rule(ctx context.Context, got *answer) rule {
 	}
 }
 
-// place returns the entry in the queue with this id, nil if there is no such entry.
-func place(b *book.Book, id string) *book.Entry {
+// queued returns the entry in the queue with this id, nil if there is no such entry.
+func queued(b *book.Book, id string) *book.Entry {
 	i := slices.IndexFunc(b.Queue, func(e book.Entry) bool { return e.ID == id })
 	if i < 0 {
 		return nil
