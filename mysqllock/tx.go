@@ -112,12 +112,12 @@ func LockTx(ctx context.Context, tx Tx, key string) error {
 func TryLockTx(ctx context.Context, tx Tx, key string, wait time.Duration) error {
 	err := caller.CheckKey(key)
 	if err == nil {
-		err = askAgain(ctx, tx, key, wait)
+		err = poll(ctx, tx, key, wait)
 	}
 	return explain(ctx, key, err)
 }
 
-func askAgain(ctx context.Context, tx Tx, key string, wait time.Duration) error {
+func poll(ctx context.Context, tx Tx, key string, wait time.Duration) error {
 	until := time.Now().Add(wait)
 	for pause := time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
 		err := lockRow(ctx, tx, key, `SELECT id FROM holdfast_tx_locks WHERE id = ? FOR UPDATE SKIP LOCKED`)

@@ -18,8 +18,8 @@ import (
 type client struct {
 	pool *pgxpool.Pool
 
-	looked  atomic.Bool
-	between atomic.Bool // there is a pooler
+	poolerKnown atomic.Bool
+	pooler      atomic.Bool // there is a pooler
 }
 
 var _ sqlstore.Client = (*client)(nil)
@@ -78,15 +78,15 @@ func (c *client) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 // arguments sends a statement unprepared if the statement will hardly come again, or if
 // there is a pooler.
 func (c *client) arguments(ctx context.Context, conn *pgx.Conn, st sqlstore.Statement) ([]any, error) {
-	if !c.looked.Load() {
+	if !c.poolerKnown.Load() {
 		between, err := pooled(ctx, conn)
 		if err != nil {
 			return nil, err
 		}
-		c.between.Store(between)
-		c.looked.Store(true)
+		c.pooler.Store(between)
+		c.poolerKnown.Store(true)
 	}
-	if st.Once || c.between.Load() {
+	if st.Once || c.pooler.Load() {
 		return append([]any{pgx.QueryExecModeExec}, st.Args...), nil
 	}
 	return st.Args, nil

@@ -29,12 +29,12 @@ type listener struct {
 	stop context.CancelFunc
 	runs sync.WaitGroup
 
-	mu      sync.Mutex
-	started bool
-	ready   bool          // the server has confirmed
-	heard   bool          // the server has confirmed at least once
-	err     error         // why the listener is not ready, from the last try
-	tried   chan struct{} // closed after the first try
+	mu        sync.Mutex
+	started   bool
+	ready     bool          // the server has confirmed
+	confirmed bool          // the server has confirmed at least once
+	err       error         // why the listener is not ready, from the last try
+	tried     chan struct{} // closed after the first try
 }
 
 func newListener(config *pgx.ConnConfig, before beforeConnect) *listener {
@@ -55,18 +55,18 @@ func newListener(config *pgx.ConnConfig, before beforeConnect) *listener {
 func (l *listener) To() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.heard && l.err != nil {
+	if !l.confirmed && l.err != nil {
 		return ""
 	}
 	return l.channel
 }
 
 // Listen implements sqlstore.Listener.
-func (l *listener) Listen(ctx context.Context, hear func(string) bool) error {
+func (l *listener) Listen(ctx context.Context, receive func(string) bool) error {
 	l.mu.Lock()
 	if !l.started && l.ctx.Err() == nil {
 		l.started = true
-		l.runs.Go(func() { l.run(hear) })
+		l.runs.Go(func() { l.run(receive) })
 	}
 	l.mu.Unlock()
 	select {
@@ -101,11 +101,11 @@ const (
 	answer         = 2 * time.Second
 )
 
-func (l *listener) run(hear func(string) bool) {
+func (l *listener) run(receive func(string) bool) {
 	for pause := firstPause; l.ctx.Err() == nil; pause = min(2*pause, lastPause) {
 		began := time.Now()
-		err := l.session(hear)
-		l.settle(false, err)
+		err := l.session(receive)
+		l.setReady(false, err)
 		if errors.Is(err, errPooled) {
 			pause = lastPause * 30 // A pooler rarely comes or goes.
 		} else if time.Since(began) > lastPause {
@@ -120,11 +120,11 @@ func (l *listener) run(hear func(string) bool) {
 	}
 }
 
-// settle records whether the listener is ready, and why not.
-func (l *listener) settle(ready bool, err error) {
+// setReady records whether the listener is ready, and why not.
+func (l *listener) setReady(ready bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.ready, l.err, l.heard = ready, err, l.heard || ready
+	l.ready, l.err, l.confirmed = ready, err, l.confirmed || ready
 	select {
 	case <-l.tried:
 	default:
@@ -133,7 +133,7 @@ func (l *listener) settle(ready bool, err error) {
 }
 
 // session listens until the connection ends, and returns the reason.
-func (l *listener) session(hear func(string) bool) error {
+func (l *listener) session(receive func(string) bool) error {
 	conn, err := l.connect()
 	if err != nil {
 		return err
@@ -143,15 +143,15 @@ func (l *listener) session(hear func(string) bool) error {
 		defer cancel()
 		conn.Close(ctx)
 	}()
-	l.settle(true, nil)
-	hear("") // Earlier messages are lost.
+	l.setReady(true, nil)
+	receive("") // Earlier messages are lost.
 	for {
 		message, err := next(l.ctx, conn)
 		if err != nil {
 			return err
 		}
 		if message != "" {
-			hear(message)
+			receive(message)
 		}
 	}
 }

@@ -47,7 +47,7 @@ func lockTxWaitsInLine(b *bench) {
 
 	locked := later(func() error { return second.lock(b.Context(), "key") })
 	b.awaitWaiters("1")
-	b.held(third.try(b.Context(), "key", 0)) // also behind the line
+	b.held(third.try(b.Context(), "key", 0)) // also behind the queue
 	b.must(first.end(b.Context(), true))
 	b.must(locked())
 	b.must(second.end(b.Context(), false))

@@ -33,10 +33,10 @@ type wire struct {
 	more    chan struct{} // there is something to write
 	ended   chan struct{}
 
-	reading bool          // a goroutine reads
-	leads   uint64        // how often a caller has begun to read
-	turn    chan struct{} // the wire's own goroutine must read
-	reader  reader        // belongs to the reading goroutine
+	reading  bool          // a goroutine reads
+	reads    uint64        // how often a caller has begun to read
+	readNext chan struct{} // the wire's own goroutine must read
+	reader   reader        // belongs to the reading goroutine
 }
 
 // A reply takes the first column of the row that answers a request, nil if the value is
@@ -63,19 +63,19 @@ const (
 	// caller is blocked. The wire writes further requests together.
 	direct = 16
 
-	// linger is how long an idle connection is left for the next caller to read. After
+	// idleWait is how long an idle connection is left for the next caller to read. After
 	// about the same time, a reading caller leaves the connection to the wire.
-	linger = time.Millisecond
+	idleWait = time.Millisecond
 
-	// farewell bounds the last write when a connection is closed.
-	farewell = time.Second
+	// lastWriteLimit bounds the last write when a connection is closed.
+	lastWriteLimit = time.Second
 )
 
 // newWire takes over an idle connection.
 func newWire(conn net.Conn, front *pgproto3.Frontend, events wireEvents) *wire {
 	w := &wire{
 		conn: conn, events: events, reader: reader{front: front, row: []byte{}},
-		more: make(chan struct{}, 1), turn: make(chan struct{}, 1), ended: make(chan struct{}),
+		more: make(chan struct{}, 1), readNext: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	go w.write()
 	go w.read()
@@ -105,7 +105,7 @@ func (w *wire) send(statement string, done reply, params ...[]byte) {
 	w.out, _ = (&pgproto3.Sync{}).Encode(w.out)
 	w.asked = append(w.asked, done)
 	if w.writing || len(w.asked) > direct {
-		w.nudge()
+		w.wakeWriter()
 		return
 	}
 	if _, err := w.conn.Write(w.out); err != nil {
@@ -116,7 +116,7 @@ func (w *wire) send(statement string, done reply, params ...[]byte) {
 
 var binaryFormat = []int16{pgx.BinaryFormatCode}
 
-func (w *wire) nudge() {
+func (w *wire) wakeWriter() {
 	select {
 	case w.more <- struct{}{}:
 	default:
@@ -132,8 +132,8 @@ func (w *wire) close(why error) {
 	}
 	w.err = why
 	w.out, _ = (&pgproto3.Terminate{}).Encode(w.out)
-	_ = w.conn.SetWriteDeadline(time.Now().Add(farewell)) // If it fails, so does the write.
-	w.nudge()
+	_ = w.conn.SetWriteDeadline(time.Now().Add(lastWriteLimit)) // If it fails, so does the write.
+	w.wakeWriter()
 }
 
 // write writes the requests that callers do not write themselves.
@@ -157,7 +157,7 @@ func (w *wire) write() {
 		w.mu.Lock()
 		w.writing = false
 		if len(w.out) > 0 {
-			w.nudge()
+			w.wakeWriter()
 		}
 		w.mu.Unlock()
 	}
@@ -171,33 +171,33 @@ func (w *wire) read() {
 	for {
 		select {
 		case <-tick.C:
-		case <-w.turn:
+		case <-w.readNext:
 		case <-w.ended:
 			return
 		}
-		for reads := w.overlook(&seen); reads; {
+		for reading := w.takeOver(&seen); reading; {
 			answered, err := w.receive()
 			if err != nil {
 				w.end(err)
 				return
 			}
 			if answered {
-				w.follow()
-				reads = false
+				w.stopReading()
+				reading = false
 			}
 		}
-		tick.Reset(linger)
+		tick.Reset(idleWait)
 	}
 }
 
-// overlook reports whether the wire must read from now on: if answers are due, or no caller
+// takeOver reports whether the wire must read from now on: if answers are due, or no caller
 // has begun to read since the last look. A caller that has been reading since the last
 // look is interrupted, so that the caller can check its context.
-func (w *wire) overlook(seen *uint64) bool {
+func (w *wire) takeOver(seen *uint64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	quiet := w.leads == *seen
-	*seen = w.leads
+	quiet := w.reads == *seen
+	*seen = w.reads
 	switch {
 	case w.reading && quiet:
 		_ = w.conn.SetReadDeadline(time.Unix(1, 0)) // If it fails, so does the read.
@@ -212,18 +212,18 @@ func (w *wire) overlook(seen *uint64) bool {
 // help reads, unless another goroutine reads, until the channel is closed or reading
 // takes long.
 func (w *wire) help(until <-chan struct{}) {
-	if !w.lead() {
+	if !w.startReading() {
 		return
 	}
 	for {
 		select {
 		case <-until:
-			w.follow()
+			w.stopReading()
 			return
 		default:
 		}
 		if _, err := w.receive(); errors.Is(err, os.ErrDeadlineExceeded) {
-			w.follow()
+			w.stopReading()
 			return
 		} else if err != nil {
 			w.end(err)
@@ -232,27 +232,27 @@ func (w *wire) help(until <-chan struct{}) {
 	}
 }
 
-// lead reports whether the caller must read from now on.
-func (w *wire) lead() bool {
+// startReading reports whether the caller must read from now on.
+func (w *wire) startReading() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.reading {
 		return false
 	}
 	w.reading = true
-	w.leads++
+	w.reads++
 	return true
 }
 
-// follow ends the caller's reading. If answers are due, the wire reads next; otherwise
+// stopReading ends the caller's reading. If answers are due, the wire reads next; otherwise
 // the next caller reads, if soon enough.
-func (w *wire) follow() {
+func (w *wire) stopReading() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.reading = false
 	if len(w.asked) > 0 {
 		select {
-		case w.turn <- struct{}{}:
+		case w.readNext <- struct{}{}:
 		default:
 		}
 	}

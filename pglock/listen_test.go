@@ -16,13 +16,13 @@ import (
 	"github.com/holdfast-go/holdfast/internal/session/sessiontest"
 )
 
-// A waiter that cannot listen is told nothing, so nothing is sent to it; it asks,
-// and does not write the same again at once.
+// Nothing is sent to a waiter that cannot listen. The waiter polls, and does not write the
+// same row again at once.
 func TestWaiterThatCannotListen(t *testing.T) {
 	t.Parallel()
 	proxy := servers.StartProxy(t, server.Addr())
 	proxy.Refuse(true)
-	url := server.URL() + "&table=deaf"
+	url := server.URL() + "&table=not_listening"
 	var stores []*Store
 	for _, at := range []string{url, url + "&listen=" + proxy.Addr()} {
 		s := servers.Insist(t, func(ctx context.Context) (driver.Store, error) { return driver.Open(ctx, at) })
@@ -63,7 +63,7 @@ func TestWaiterThatCannotListen(t *testing.T) {
 		}
 		var version int64
 		var claims string
-		if err := conn.QueryRow(sessiontest.Bounded(t), "SELECT version, claims FROM deaf WHERE name = 'key'").Scan(&version, &claims); err != nil {
+		if err := conn.QueryRow(sessiontest.Bounded(t), "SELECT version, claims FROM not_listening WHERE name = 'key'").Scan(&version, &claims); err != nil {
 			t.Fatal(err)
 		}
 		_, line, ok := strings.Cut(claims, `"line"`)
