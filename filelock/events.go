@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/dirwatch"
 )
 
-// start begins to receive events or to poll, once. Call it with mu held.
-func (w *watcher) start() {
+// startLocked begins to receive events or to poll, once.
+func (w *watcher) startLocked() {
 	if w.started {
 		return
 	}
@@ -38,7 +38,7 @@ func (w *watcher) startDelayed() {
 		w.mu.Unlock()
 		return
 	}
-	w.start()
+	w.startLocked()
 	w.stopped.Add(1)
 	defer w.stopped.Done()
 	w.mu.Unlock()
@@ -55,7 +55,7 @@ func (w *watcher) restart() {
 	}
 	w.events.Close()
 	w.events, w.started = nil, false
-	w.start()
+	w.startLocked()
 	w.mu.Unlock()
 	w.handle("", true)
 }

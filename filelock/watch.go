@@ -68,7 +68,7 @@ func (s *Store) Watch(ctx context.Context, c driver.Claim, wake func(driver.Gran
 	if w.closed {
 		return nil, errClosed
 	}
-	w.start()
+	w.startLocked()
 	at := w.at(name, c.Key)
 	at.waits = append(at.waits, one)
 	w.waiting++

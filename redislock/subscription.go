@@ -80,7 +80,7 @@ func (s *Store) subscribe(ctx context.Context, c Channel) (*subscription, error)
 		s.subscriptions[c] = sub
 		s.running.Go(sub.run)
 	}
-	settled, err, tried := sub.settled(), sub.err, sub.tried
+	settled, err, tried := sub.settledLocked(), sub.err, sub.tried
 	s.mu.Unlock()
 	if settled {
 		return sub, err
@@ -97,9 +97,8 @@ func (s *Store) subscribe(ctx context.Context, c Channel) (*subscription, error)
 	return sub, sub.err
 }
 
-// settled reports whether the last try has been confirmed or has failed. Call settled
-// with Store.mu held.
-func (sub *subscription) settled() bool { return sub.ready || sub.err != nil }
+// settledLocked reports whether the last try has been confirmed or has failed.
+func (sub *subscription) settledLocked() bool { return sub.ready || sub.err != nil }
 
 func (sub *subscription) run() {
 	ctx := sub.store.ctx

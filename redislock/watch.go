@@ -12,7 +12,7 @@ import (
 func (s *Store) listening(ctx context.Context, a driver.Ask) (push string) {
 	s.mu.Lock()
 	sub := s.subscriptions[s.channel]
-	settled := sub != nil && sub.settled()
+	settled := sub != nil && sub.settledLocked()
 	s.mu.Unlock()
 	if !settled && s.losses.Any() {
 		// If the subscription fails, the owner learns of a loss at the next renewal.

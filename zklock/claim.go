@@ -45,8 +45,8 @@ type watches struct {
 	first bool     // the only claim ahead has gone
 }
 
-// unwatched records that no node is watched for the claim. Call it with mu held.
-func (cl *claim) unwatched() {
+// unwatchedLocked records that no node is watched for the claim.
+func (cl *claim) unwatchedLocked() {
 	cl.watches = watches{}
 	cl.changes++
 }
@@ -116,13 +116,13 @@ func (s *Store) enter(ctx context.Context, a driver.Ask, begin time.Duration) (*
 	}
 	cl = &claim{Ask: a, session: k, dir: s.dir(a.Key), busy: make(chan struct{}, 1), until: begin + a.TTL}
 	s.claims[name] = cl
-	s.startCleaner()
+	s.startCleanerLocked()
 	return cl, nil
 }
 
-// drop removes a claim from the table. Call it with mu held.
-func (s *Store) drop(cl *claim) {
-	cl.session.unwatch(cl)
+// dropLocked removes a claim from the table.
+func (s *Store) dropLocked(cl *claim) {
+	cl.session.unwatchLocked(cl)
 	cl.state = dropped
 	if s.claims[nameOf(cl.Claim)] == cl {
 		delete(s.claims, nameOf(cl.Claim))
@@ -132,15 +132,15 @@ func (s *Store) drop(cl *claim) {
 // remember is how long the id of a lost claim is refused.
 const remember = 11 * time.Second
 
-// lose records that a claim has ended without a release. Call it with mu held.
-func (s *Store) lose(cl *claim, why error) (after notices) {
-	cl.session.unwatch(cl)
+// loseLocked records that a claim has ended without a release.
+func (s *Store) loseLocked(cl *claim, why error) (after notices) {
+	cl.session.unwatchLocked(cl)
 	cl.state, cl.why, cl.until = lost, why, s.clock.Now()+remember
 	if !s.closed {
 		lost := nameOf(cl.Claim) // A new request may replace the claim meanwhile.
 		after.losses = append(after.losses, func() { s.losses.Tell(lost.key, lost.id, why) })
 	}
-	after.wakes = s.waking(cl)
+	after.wakes = s.wakingLocked(cl)
 	if cl.Shared() && cl.session.over == nil && !s.closed {
 		member := cl.member()
 		s.background.Go(func() { s.leavePhase(cl.session, member) })
@@ -161,7 +161,7 @@ func (s *Store) acquire(ctx context.Context, cl *claim, a driver.Ask, begin time
 	if state == waiting { // the caller is alive, even if the answer fails
 		cl.until = max(cl.until, begin+a.Alive())
 	}
-	if state == waiting && cl.watches.ahead && s.waking(cl) != nil {
+	if state == waiting && cl.watches.ahead && s.wakingLocked(cl) != nil {
 		cl.until = s.clock.Now() + a.Alive()
 		defer s.mu.Unlock()
 		return cl.refusal, true, nil

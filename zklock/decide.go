@@ -42,7 +42,7 @@ func (s *Store) decide(ctx context.Context, cl *claim, q queue, begin time.Durat
 			return s.refuse(ctx, cl, q)
 		case at < 0:
 			s.mu.Lock()
-			after := s.lose(cl, driver.ErrBroken)
+			after := s.loseLocked(cl, driver.ErrBroken)
 			s.mu.Unlock()
 			after.send()
 			return driver.Grant{}, nil
@@ -96,17 +96,17 @@ func (s *Store) hold(ctx context.Context, cl *claim, q queue, begin time.Duratio
 		return driver.Grant{}, nil
 	}
 	cl.state, cl.token, cl.until = held, token, begin+cl.TTL
-	return s.grantOf(cl), nil
+	return s.grantOfLocked(cl), nil
 }
 
 func (s *Store) grant(cl *claim) driver.Grant {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.grantOf(cl)
+	return s.grantOfLocked(cl)
 }
 
-// grantOf returns the grant of a claim that holds. Call it with mu held.
-func (s *Store) grantOf(cl *claim) driver.Grant {
+// grantOfLocked returns the grant of a claim that holds.
+func (s *Store) grantOfLocked(cl *claim) driver.Grant {
 	g := driver.Grant{OK: true, Fence: cl.token, Span: 1, TTL: min(cl.TTL, cl.session.cover())}
 	if !cl.Shared() {
 		g.Span = min(max(cl.Span, 1), span)
@@ -131,7 +131,7 @@ func (s *Store) refuse(ctx context.Context, cl *claim, q queue) (driver.Grant, e
 		return driver.Grant{}, err
 	}
 	s.mu.Lock()
-	s.drop(cl)
+	s.dropLocked(cl)
 	s.mu.Unlock()
 	return refusal(ctx, calls[0], q.places[0]), nil
 }
@@ -147,7 +147,7 @@ func (s *Store) cancel(ctx context.Context, cl *claim) error {
 		}
 	}
 	s.mu.Lock()
-	s.drop(cl)
+	s.dropLocked(cl)
 	s.mu.Unlock()
 	return nil
 }
@@ -182,16 +182,16 @@ func (s *Store) wait(ctx context.Context, cl *claim, q queue, at int, blockers [
 		s.mu.Unlock()
 		return driver.Grant{}, nil
 	}
-	cl.session.unwatch(cl)
+	cl.session.unwatchLocked(cl)
 	cl.state, cl.until, cl.onlyAhead = waiting, s.clock.Now()+cl.Alive(), ""
 	if at == 1 && cl.Exclusive() && q.places[0].exclusive() && !q.phase {
 		cl.onlyAhead = cl.dir + "/" + q.places[0].name
 	}
-	cl.session.watch(cl, cl.path())
+	cl.session.watchLocked(cl, cl.path())
 	requests := []zoo.Request{zoo.Get(cl.dir + "/" + q.places[0].name), zoo.Watch(cl.path())}
 	for _, p := range blockers {
 		path := cl.dir + "/" + p.name
-		cl.session.watch(cl, path)
+		cl.session.watchLocked(cl, path)
 		requests = append(requests, zoo.Watch(path))
 	}
 	changes := cl.changes

@@ -144,7 +144,7 @@ func (k *session) watchNodes(ctx context.Context, claims []*claim) (*watchCalls,
 	k.store.mu.Lock()
 	for _, cl := range claims {
 		if cl.state == held && !cl.watches.node {
-			k.watch(cl, cl.path())
+			k.watchLocked(cl, cl.path())
 			w.claims, w.changes = append(w.claims, cl), append(w.changes, cl.changes)
 			requests = append(requests, zoo.Watch(cl.path()))
 		}
@@ -169,7 +169,7 @@ func (w *watchCalls) wait(ctx context.Context) error {
 			s.mu.Lock()
 			var after notices
 			if cl.state == held {
-				after = s.lose(cl, driver.ErrBroken)
+				after = s.loseLocked(cl, driver.ErrBroken)
 			}
 			s.mu.Unlock()
 			after.send()
@@ -243,7 +243,7 @@ func (s *Store) release(ctx context.Context, cl *claim) error {
 		return err
 	}
 	s.mu.Lock()
-	s.drop(cl)
+	s.dropLocked(cl)
 	s.mu.Unlock()
 	return err
 }

@@ -122,9 +122,9 @@ func (k *session) ask(ctx context.Context, r zoo.Request) (*zoo.Call, error) {
 	return calls[0], calls[0].Wait(ctx)
 }
 
-// watch registers a claim for changes of a node. Call it with mu held, before the
-// request goes to the server.
-func (k *session) watch(cl *claim, path string) {
+// watchLocked registers a claim for changes of a node, before the request goes to the
+// server.
+func (k *session) watchLocked(cl *claim, path string) {
 	if k.watched[path] == nil {
 		k.watched[path] = make(map[*claim]bool)
 	}
@@ -132,16 +132,16 @@ func (k *session) watch(cl *claim, path string) {
 	cl.watches.paths = append(cl.watches.paths, path)
 }
 
-// unwatch ends the notifications of a claim. The servers keep watching the nodes until
-// they are gone. Call it with mu held.
-func (k *session) unwatch(cl *claim) {
+// unwatchLocked ends the notifications of a claim. The servers keep watching the nodes
+// until they are gone.
+func (k *session) unwatchLocked(cl *claim) {
 	for _, path := range cl.watches.paths {
 		delete(k.watched[path], cl)
 		if len(k.watched[path]) == 0 {
 			delete(k.watched, path)
 		}
 	}
-	cl.unwatched()
+	cl.unwatchedLocked()
 }
 
 // changed handles a change of a watched node.
@@ -153,12 +153,12 @@ func (k *session) changed(path string, deleted bool) {
 		if path != cl.path() {
 			cl.watches.ahead, cl.watches.first = false, deleted && path == cl.onlyAhead
 			cl.changes++
-			after.wakes = append(after.wakes, s.waking(cl)...)
+			after.wakes = append(after.wakes, s.wakingLocked(cl)...)
 			continue
 		}
 		cl.watches.node = false
 		if deleted && cl.state != ending {
-			after.add(s.lose(cl, driver.ErrBroken))
+			after.add(s.loseLocked(cl, driver.ErrBroken))
 		}
 	}
 	delete(k.watched, path)
@@ -172,7 +172,7 @@ func (k *session) down() {
 	defer k.store.mu.Unlock()
 	for _, cl := range k.store.claims {
 		if cl.session == k {
-			cl.unwatched()
+			cl.unwatchedLocked()
 		}
 	}
 	clear(k.watched)
@@ -185,7 +185,7 @@ func (k *session) up() {
 	var after notices
 	for _, cl := range s.claims {
 		if cl.session == k && cl.state == waiting {
-			after.wakes = append(after.wakes, s.waking(cl)...)
+			after.wakes = append(after.wakes, s.wakingLocked(cl)...)
 		}
 	}
 	s.mu.Unlock()
@@ -206,9 +206,9 @@ func (k *session) ended(err error) {
 		switch {
 		case cl.session != k:
 		case cl.state == asking || cl.state == ending:
-			s.drop(cl)
+			s.dropLocked(cl)
 		case cl.state != lost:
-			after.add(s.lose(cl, why))
+			after.add(s.loseLocked(cl, why))
 		}
 	}
 	s.mu.Unlock()

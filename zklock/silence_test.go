@@ -190,7 +190,7 @@ func TestToldWhileAsked(t *testing.T) {
 		t.Fatalf("got %+v, %v", g, err)
 	}
 	s.mu.Lock()
-	calls := s.lose(s.claims[nameOf(a.Claim)], driver.ErrBroken)
+	calls := s.loseLocked(s.claims[nameOf(a.Claim)], driver.ErrBroken)
 	s.mu.Unlock()
 	told := make(chan bool)
 	go func() {

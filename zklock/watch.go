@@ -52,8 +52,8 @@ func (s *Store) Watch(_ context.Context, c driver.Claim, wake func(driver.Grant)
 	}, nil
 }
 
-// waking returns the wake functions of a claim. Call it with mu held.
-func (s *Store) waking(cl *claim) (wakes []func(driver.Grant)) {
+// wakingLocked returns the wake functions of a claim.
+func (s *Store) wakingLocked(cl *claim) (wakes []func(driver.Grant)) {
 	for _, w := range s.watches[nameOf(cl.Claim)] {
 		wakes = append(wakes, w.wake)
 	}
@@ -69,9 +69,9 @@ func (s *Store) Notify(lost func(key, id string, err error)) (stop func()) {
 // cleanInterval is the interval of the cleaner.
 const cleanInterval = 100 * time.Millisecond
 
-// startCleaner starts the cleaner, unless it is running. The cleaner runs while there are
-// claims. Call startCleaner with mu held.
-func (s *Store) startCleaner() {
+// startCleanerLocked starts the cleaner, unless it is running. The cleaner runs while there
+// are claims.
+func (s *Store) startCleanerLocked() {
 	if s.cleanerRuns {
 		return
 	}
@@ -103,7 +103,7 @@ func (s *Store) clean() bool {
 	for _, cl := range s.claims {
 		switch {
 		case cl.state == lost && cl.until <= now:
-			s.drop(cl)
+			s.dropLocked(cl)
 		case cl.state != lost && cl.until <= now && !cl.cleaning:
 			cl.state, cl.cleaning = ending, true
 			s.background.Go(func() { s.releaseExpired(cl) })

@@ -33,7 +33,7 @@ func (r *Runner) slot(ctx context.Context, enter func(any) *list.Element) (leave
 	turn := make(chan struct{})
 	l.mu.Lock()
 	place := enter(turn)
-	r.admit()
+	r.admitLocked()
 	l.mu.Unlock()
 	select {
 	case <-turn:
@@ -45,7 +45,7 @@ func (r *Runner) slot(ctx context.Context, enter func(any) *list.Element) (leave
 	select {
 	case <-turn: // at the same time
 		l.taken--
-		r.admit()
+		r.admitLocked()
 	default:
 		l.queue.Remove(place)
 	}
@@ -56,11 +56,11 @@ func (r *Runner) leave() {
 	r.slots.mu.Lock()
 	defer r.slots.mu.Unlock()
 	r.slots.taken--
-	r.admit()
+	r.admitLocked()
 }
 
-// admit admits the first waiters while there is room. Call admit with slots.mu held.
-func (r *Runner) admit() {
+// admitLocked admits the first waiters while there is room.
+func (r *Runner) admitLocked() {
 	l := &r.slots
 	for most := r.most(); l.queue.Len() > 0 && l.taken < most; l.taken++ {
 		close(l.queue.Remove(l.queue.Front()).(chan struct{}))

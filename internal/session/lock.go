@@ -49,9 +49,9 @@ func (s *Store) ask(k *session, name string, a driver.Ask, begin time.Time) *loc
 	}
 	s.locks[name] = l
 	if k.limit < silence(a.TTL) {
-		s.ping(k, begin, silence(a.TTL), func(error) {})
+		s.pingLocked(k, begin, silence(a.TTL), func(error) {})
 	}
-	s.rewatch(k, name)
+	s.rewatchLocked(k, name)
 	k.conn.Try(name, a.Wait, func(token uint64, err error) { s.tried(l, begin, token, err) })
 	return l
 }
@@ -66,15 +66,15 @@ func (s *Store) tried(l *lock, sent time.Time, token uint64, err error) {
 	switch {
 	case errors.Is(err, backoff.ErrResting):
 		l.refused, l.blocked = true, err
-		s.drop(l, driver.ErrLost)
+		s.dropLocked(l, driver.ErrLost)
 		return // The server was not asked, so the session may be dead.
 	case err != nil:
 		l.failed = err
-		s.drop(l, driver.ErrLost)
+		s.dropLocked(l, driver.ErrLost)
 		return
 	case token == 0:
 		l.refused = true
-		s.drop(l, driver.ErrLost)
+		s.dropLocked(l, driver.ErrLost)
 	case l.cancelled:
 		l.state = freeing
 		l.session.conn.Free(l.name, func(err error) { s.freed(l, err) })
@@ -86,15 +86,15 @@ func (s *Store) tried(l *lock, sent time.Time, token uint64, err error) {
 	l.session.answered = later(l.session.answered, sent)
 }
 
-// drop removes a lock from the table. Call it with mu held.
-func (s *Store) drop(l *lock, why error) {
+// dropLocked removes a lock from the table.
+func (s *Store) dropLocked(l *lock, why error) {
 	delete(s.locks, l.name)
 	l.ended = why
 	close(l.changed)
 }
 
-// free releases a held lock. Call it with mu held.
-func (s *Store) free(l *lock) {
+// freeLocked releases a held lock.
+func (s *Store) freeLocked(l *lock) {
 	l.state, l.changed = freeing, make(chan struct{})
 	l.session.conn.Free(l.name, func(err error) { s.freed(l, err) })
 }
@@ -108,27 +108,27 @@ func (s *Store) freed(l *lock, err error) {
 		if l.expired {
 			why = driver.ErrLost // also for an owner that releases the lock just now
 		}
-		s.drop(l, why)
-		wakes = s.watching(l.name)
+		s.dropLocked(l, why)
+		wakes = s.watchingLocked(l.name)
 	}
 	s.mu.Unlock()
 	wakeAll(wakes)
 }
 
-// again grants a claim that is held already, for ttl from begin. Call it with mu held;
-// again unlocks mu meanwhile.
-func (s *Store) again(ctx context.Context, l *lock, ttl time.Duration, begin time.Time) (driver.Grant, error) {
+// againLocked grants a claim that is held already, for ttl from begin. againLocked unlocks
+// mu meanwhile.
+func (s *Store) againLocked(ctx context.Context, l *lock, ttl time.Duration, begin time.Time) (driver.Grant, error) {
 	l.claim.TTL = max(l.claim.TTL, ttl)
-	err := s.alive(ctx, l.session, begin, ttl)
-	if err := s.extend(l, ttl, begin, err); err != nil {
+	err := s.aliveLocked(ctx, l.session, begin, ttl)
+	if err := s.extendLocked(l, ttl, begin, err); err != nil {
 		return driver.Grant{}, err
 	}
 	return l.grant(), nil
 }
 
-// extend lets a claim stand for ttl from begin, unless the session is not known to live
-// by then. Call it with mu held.
-func (s *Store) extend(l *lock, ttl time.Duration, begin time.Time, alive error) error {
+// extendLocked lets a claim stand for ttl from begin, unless the session is not known to
+// live by then.
+func (s *Store) extendLocked(l *lock, ttl time.Duration, begin time.Time, alive error) error {
 	switch {
 	case s.locks[l.name] != l && l.ended != nil:
 		return l.ended

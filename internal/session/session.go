@@ -113,13 +113,13 @@ func (s *Store) lose(k *session, err error) {
 		case l.session != k:
 		case l.state == asking && !l.cancelled:
 			l.failed = err
-			s.drop(l, why)
+			s.dropLocked(l, why)
 		default:
 			if l.state == held {
 				l.changed = make(chan struct{})
 				lost = append(lost, l)
 			}
-			s.drop(l, why)
+			s.dropLocked(l, why)
 		}
 	}
 	if s.closed {
@@ -127,7 +127,7 @@ func (s *Store) lose(k *session, err error) {
 	}
 	var wakes []func(driver.Grant)
 	for name := range s.watches {
-		wakes = append(wakes, s.watching(name)...)
+		wakes = append(wakes, s.watchingLocked(name)...)
 	}
 	s.mu.Unlock()
 	// Notify the losers first, before a waiter is woken.
@@ -173,9 +173,8 @@ func (k *session) wakeBy(next time.Time) {
 	}
 }
 
-// ping sends one ping, and tells the server how long the session may be silent. Call it
-// with mu held.
-func (s *Store) ping(k *session, now time.Time, limit time.Duration, done func(error)) {
+// pingLocked sends one ping, and tells the server how long the session may be silent.
+func (s *Store) pingLocked(k *session, now time.Time, limit time.Duration, done func(error)) {
 	k.pings++
 	n := k.pings
 	k.sent, k.limit, k.sure = now, limit, min(k.sure, limit)
@@ -227,7 +226,7 @@ func (s *Store) doDue(k *session) (next time.Time) {
 		case l.state != held:
 		case !l.until.After(now):
 			l.expired = true
-			s.free(l)
+			s.freeLocked(l)
 		case l.until.Before(next):
 			next = l.until
 		}
@@ -244,7 +243,7 @@ func (s *Store) doDue(k *session) (next time.Time) {
 		if longest > 0 {
 			limit = silence(longest)
 		}
-		s.ping(k, now, limit, func(error) {})
+		s.pingLocked(k, now, limit, func(error) {})
 		last = now
 	}
 	for _, due := range []time.Time{over, last.Add(pause(k.limit))} {

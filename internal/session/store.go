@@ -89,7 +89,7 @@ func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error)
 		case l == nil:
 			l = s.ask(k, name, a, begin)
 		case l.state == held && l.claim.ID == a.ID:
-			g, err := s.again(ctx, l, s.granted(a.TTL), begin)
+			g, err := s.againLocked(ctx, l, s.granted(a.TTL), begin)
 			s.mu.Unlock()
 			if errors.Is(err, driver.ErrLost) {
 				continue
@@ -138,7 +138,7 @@ func (s *Store) Renew(ctx context.Context, rs []driver.Renewal) []error {
 	k := s.current
 	var longest time.Duration
 	for i, r := range rs {
-		locks[i], errs[i] = s.renewable(r)
+		locks[i], errs[i] = s.renewableLocked(r)
 		if l := locks[i]; l != nil {
 			// keepAlive must not lower the limit meanwhile.
 			l.claim.TTL = max(l.claim.TTL, s.granted(r.TTL))
@@ -147,11 +147,11 @@ func (s *Store) Renew(ctx context.Context, rs []driver.Renewal) []error {
 	}
 	var alive error
 	if longest > 0 {
-		alive = s.alive(ctx, k, begin, longest)
+		alive = s.aliveLocked(ctx, k, begin, longest)
 	}
 	for i, l := range locks {
 		if l != nil {
-			errs[i] = s.extend(l, s.granted(rs[i].TTL), begin, alive)
+			errs[i] = s.extendLocked(l, s.granted(rs[i].TTL), begin, alive)
 		}
 	}
 	s.mu.Unlock()
@@ -161,8 +161,8 @@ func (s *Store) Renew(ctx context.Context, rs []driver.Renewal) []error {
 	return nil
 }
 
-// renewable returns the lock of a claim that is held. Call it with mu held.
-func (s *Store) renewable(r driver.Renewal) (*lock, error) {
+// renewableLocked returns the lock of a claim that is held.
+func (s *Store) renewableLocked(r driver.Renewal) (*lock, error) {
 	l := s.locks[s.server.Name(r.Key)]
 	switch {
 	case s.closed:
@@ -177,14 +177,14 @@ func (s *Store) renewable(r driver.Renewal) (*lock, error) {
 	return l, nil
 }
 
-// alive returns nil if the server keeps the session for ttl from begin, whatever happens to
-// this process. Call it with mu held; alive unlocks mu meanwhile.
-func (s *Store) alive(ctx context.Context, k *session, begin time.Time, ttl time.Duration) error {
+// aliveLocked returns nil if the server keeps the session for ttl from begin, whatever
+// happens to this process. aliveLocked unlocks mu meanwhile.
+func (s *Store) aliveLocked(ctx context.Context, k *session, begin time.Time, ttl time.Duration) error {
 	if begin.Sub(k.answered) <= k.sure-ttl {
 		return nil
 	}
 	answer := make(chan error, 1)
-	s.ping(k, begin, max(k.limit, silence(ttl)), func(err error) { answer <- err })
+	s.pingLocked(k, begin, max(k.limit, silence(ttl)), func(err error) { answer <- err })
 	s.mu.Unlock()
 	defer s.mu.Lock()
 	select {
@@ -210,7 +210,7 @@ func (s *Store) Release(ctx context.Context, rs []driver.Release) []error {
 			continue
 		}
 		if l.state == held {
-			s.free(l)
+			s.freeLocked(l)
 		}
 		l.cancelled = true // A requested lock is freed after the grant.
 		locks[i], changes[i] = l, l.changed

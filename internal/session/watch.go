@@ -40,7 +40,7 @@ func (s Watcher) Watch(ctx context.Context, c driver.Claim, wake func(driver.Gra
 		return nil, errEnded
 	}
 	s.watches[name] = append(s.watches[name], w)
-	s.register(k, name, w, func(err error) { registered <- err })
+	s.registerLocked(k, name, w, func(err error) { registered <- err })
 	s.mu.Unlock()
 	select {
 	case err = <-registered:
@@ -56,8 +56,8 @@ func (s Watcher) Watch(ctx context.Context, c driver.Claim, wake func(driver.Gra
 
 var errEnded = errors.New("the session with the server has ended")
 
-// register registers a watch with the server. Call it with mu held.
-func (s *Store) register(k *session, name string, w *watch, done func(error)) {
+// registerLocked registers a watch with the server.
+func (s *Store) registerLocked(k *session, name string, w *watch, done func(error)) {
 	w.registered = k
 	k.conn.(Pusher).Watch(name, func(err error) {
 		if err != nil {
@@ -71,12 +71,12 @@ func (s *Store) register(k *session, name string, w *watch, done func(error)) {
 	})
 }
 
-// rewatch registers the watches of the previous session with a new session. Call it with mu
-// held, before the request for a claim that may then wait for a wake.
-func (s *Store) rewatch(k *session, name string) {
+// rewatchLocked registers the watches of the previous session with a new session, before
+// the request for a claim that may then wait for a wake.
+func (s *Store) rewatchLocked(k *session, name string) {
 	for _, w := range s.watches[name] {
 		if w.registered != k {
-			s.register(k, name, w, func(error) {})
+			s.registerLocked(k, name, w, func(error) {})
 		}
 	}
 }
@@ -101,13 +101,13 @@ func (s *Store) unwatch(name string, w *watch) {
 // wake wakes the watches of the lock of this name.
 func (s *Store) wake(name string) {
 	s.mu.Lock()
-	wakes := s.watching(name)
+	wakes := s.watchingLocked(name)
 	s.mu.Unlock()
 	wakeAll(wakes)
 }
 
-// watching returns the wakes of a lock. Call it with mu held.
-func (s *Store) watching(name string) (wakes []func(driver.Grant)) {
+// watchingLocked returns the wakes of a lock.
+func (s *Store) watchingLocked(name string) (wakes []func(driver.Grant)) {
 	for _, w := range s.watches[name] {
 		wakes = append(wakes, w.wake)
 	}
