@@ -13,7 +13,7 @@ import (
 // A bid is one Acquire on its way to a majority.
 type bid struct {
 	*Store
-	request driver.Ask // as sent to the nodes
+	ask     driver.Ask // as sent to the nodes
 	began   time.Time
 	votes   []vote // by node
 	answers chan answer[vote]
@@ -51,17 +51,17 @@ func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error)
 	}
 	defer s.leave(a.ID)
 	b := &bid{
-		Store: s, request: a, began: time.Now(),
+		Store: s, ask: a, began: time.Now(),
 		votes: make([]vote, len(s.nodes)), answers: make(chan answer[vote], len(s.nodes)),
 	}
-	b.request.Fence = s.clock.next(a.Fence, a.Span)
+	b.ask.Fence = s.clock.next(a.Fence, a.Span)
 	defer b.over.Store(true)
 	g, err := b.run(ctx)
-	s.stands(b)
+	s.report(b)
 	return g, err
 }
 
-// enter lets one bid at a time go on for an id.
+// enter lets one bid at a time begin for an id.
 func (s *Store) enter(ctx context.Context, id string) error {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -89,13 +89,13 @@ func (s *Store) leave(id string) {
 	delete(s.bids, id)
 }
 
-// run looks at the answers of the nodes, until the answers make a yes or a no.
+// run makes rounds until the answers of the nodes make a yes or a no.
 func (b *bid) run(ctx context.Context) (driver.Grant, error) {
 	var c contest
 	for {
 		began := time.Now()
-		b.look(ctx)
-		if b.level(ctx) {
+		b.round(ctx)
+		if b.agree(ctx) {
 			return b.granted(), nil
 		}
 		if cut := ctx.Err(); cut != nil {
@@ -105,8 +105,8 @@ func (b *bid) run(ctx context.Context) (driver.Grant, error) {
 			return driver.Grant{}, b.tooFew(nil)
 		}
 		if !b.contends(ctx, &c, time.Since(began)) {
-			if b.request.Wait {
-				b.rest(b.hear)
+			if b.ask.Wait {
+				b.drain(b.grantedLate)
 			} else {
 				b.withdraw()
 			}
@@ -115,14 +115,14 @@ func (b *bid) run(ctx context.Context) (driver.Grant, error) {
 	}
 }
 
-// look asks the nodes that have not granted the claim. It returns when more answers would
+// round asks the nodes that have not granted the claim. It returns when more answers would
 // change nothing, or the context ends.
-func (b *bid) look(ctx context.Context) {
-	b.ask()
+func (b *bid) round(ctx context.Context) {
+	b.send()
 	began := time.Now()
 	var enough <-chan time.Time
 	for b.count(asked) > 0 && !b.won() {
-		if enough == nil && b.mayDo() {
+		if enough == nil && b.enough() {
 			enough = grace(began, b.patience())
 		}
 		select {
@@ -136,34 +136,34 @@ func (b *bid) look(ctx context.Context) {
 	}
 }
 
-func (b *bid) ask() {
+func (b *bid) send() {
 	ctx, end := b.limit(nodeLimit, len(b.nodes)-b.count(asked)-b.count(granted))
 	for i, n := range b.nodes {
 		if k := b.votes[i].kind; k == asked || k == granted {
 			continue
 		}
 		b.votes[i] = vote{kind: asked}
-		f, pilot := n.board(b.request.ID)
+		q, own := n.request(b.ask.ID)
 		began := b.spawn(func() {
 			defer end()
-			if pilot {
-				n.fly(ctx, b.request, f)
+			if own {
+				n.acquire(ctx, b.ask, q)
 			}
-			<-f.done
-			sent := f.sent
-			if !pilot && f.err == nil && f.grant.OK && b.request.Shared() {
+			<-q.done
+			sent := q.sent
+			if !own && q.err == nil && q.grant.OK && b.ask.Shared() {
 				// The answer to an earlier bid may be older than the raise of a reader
 				// that was granted before this bid began.
-				if later, ok := n.again(b.request, &b.over); ok {
-					f = later
+				if later, ok := n.again(b.ask, &b.over); ok {
+					q = later
 				}
 			}
-			b.answers <- answer[vote]{n, vote{grant: f.grant, least: f.least, won: f.won, sent: sent, err: f.young}, f.err}
+			b.answers <- answer[vote]{n, vote{grant: q.grant, least: q.least, won: q.won, sent: sent, err: q.forgetful}, q.err}
 		})
 		if !began {
-			if pilot {
-				f.err = errClosed
-				n.land(b.request.Claim, f)
+			if own {
+				q.err = errClosed
+				n.complete(b.ask.Claim, q)
 			}
 			b.answers <- answer[vote]{node: n, err: errClosed}
 			end()
@@ -211,15 +211,15 @@ func (b *bid) won() bool {
 	return n >= b.majority()
 }
 
-// mayDo reports whether the answers are enough, though all answers would be better. One more
+// enough reports whether the answers are enough, though all answers would be better. One more
 // answer may save a second round. The queues agree better if more nodes know a queued claim
 // before the caller does. A refusal then names the holders on all nodes.
 //
 // A reader needs more: the token of a majority of the nodes, if there is such a token. A
 // held claim needs its own token.
-func (b *bid) mayDo() bool {
+func (b *bid) enough() bool {
 	yes, no, open := b.count(granted), b.count(refused), b.count(asked)
-	return yes >= b.majority() && !b.request.Shared() && !b.mayKeep() || yes+open < b.majority() && (yes+no >= b.majority() || yes+no+open < b.majority())
+	return yes >= b.majority() && !b.ask.Shared() && !b.mayKeep() || yes+open < b.majority() && (yes+no >= b.majority() || yes+no+open < b.majority())
 }
 
 // mayKeep reports whether the claim is held already, and may keep its token if the nodes
@@ -266,9 +266,9 @@ func (b *bid) given(token uint64) (nodes int) {
 	return nodes
 }
 
-// level gives the claim one token at a majority of its nodes: the largest token or least
+// agree gives the claim one token at a majority of its nodes: the largest token or least
 // among the votes. It reports whether a majority has the token.
-func (b *bid) level(ctx context.Context) bool {
+func (b *bid) agree(ctx context.Context) bool {
 	var token uint64
 	for i := range b.votes {
 		if b.votes[i].kind == granted {
@@ -278,7 +278,7 @@ func (b *bid) level(ctx context.Context) bool {
 	if b.won() || b.count(granted) < b.majority() {
 		return b.won()
 	}
-	b.clock.see(token, b.request.Span)
+	b.clock.see(token, b.ask.Span)
 	var lower []*node
 	for i, n := range b.nodes {
 		if b.votes[i].kind == granted && b.votes[i].grant.Fence < token {
@@ -286,7 +286,7 @@ func (b *bid) level(ctx context.Context) bool {
 		}
 	}
 	answers := each(b.Store, nodeLimit, lower, func(ctx context.Context, n *node) (any, error) {
-		return nil, n.raise(ctx, b.request, token, &b.over)
+		return nil, n.raise(ctx, b.ask, token, &b.over)
 	})
 	for range lower {
 		select {
@@ -314,7 +314,7 @@ func (v *vote) raised(n *node, token uint64, err error) {
 	}
 }
 
-// granted is the grant of a majority with level tokens. The grant stands for as long as the
+// granted is the grant of a majority with one token. The grant stands for as long as the
 // shortest grant of a node, counted from when the bid began.
 func (b *bid) granted() driver.Grant {
 	token, _ := b.token()
@@ -324,7 +324,7 @@ func (b *bid) granted() driver.Grant {
 		if v.kind != granted || v.grant.Fence != token {
 			continue
 		}
-		b.nodes[i].won(b.request.ID, token)
+		b.nodes[i].won(b.ask.ID, token)
 		g.Span = min(g.Span, max(v.grant.Span, 1))
 		if ttl := v.grant.TTL; ttl > 0 {
 			ttl = min(ttl, ttl-b.began.Sub(v.sent))
@@ -336,8 +336,8 @@ func (b *bid) granted() driver.Grant {
 	return g
 }
 
-// rest passes to f the answers that come when the bid is over.
-func (b *bid) rest(f func(*node, vote)) {
+// drain passes to f the answers that come when the bid is over.
+func (b *bid) drain(f func(*node, vote)) {
 	open := b.count(asked)
 	if open == 0 {
 		return
@@ -354,8 +354,8 @@ func (b *bid) rest(f func(*node, vote)) {
 func (b *bid) withdraw() {
 	release := func(n *node, v vote) {
 		if v.kind == granted || v.kind == failed && !v.sent.IsZero() {
-			rs := []driver.Release{{Claim: b.request.Claim}}
-			n.part(rs)
+			rs := []driver.Release{{Claim: b.ask.Claim}}
+			n.announce(rs)
 			b.spawn(func() {
 				ctx, end := b.limit(nodeLimit, 1)
 				defer end()
@@ -366,7 +366,7 @@ func (b *bid) withdraw() {
 	for i, n := range b.nodes {
 		release(n, b.votes[i])
 	}
-	b.rest(release)
+	b.drain(release)
 }
 
 // tooFew is the error of a bid whose outcome is unknown.

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	mostPause   = 50 * time.Millisecond  // between two looks at a contest
+	mostPause   = 50 * time.Millisecond  // between two rounds of a contest
 	mostContest = 300 * time.Millisecond // the longest time that a call spends on a contest
 )
 
@@ -20,15 +20,15 @@ const (
 // with the smallest public id. The losing claims release their nodes, and the queues of
 // the nodes grant the nodes to the winner.
 //
-// A look may fall between two nodes that hear of a release. So no claim gives way at the
-// first look, and the pauses are random.
+// A round may fall between two nodes that receive a release. So no claim gives way after the
+// first round, and the pauses are random.
 type contest struct {
-	looks int
-	pause time.Duration
+	rounds int
+	pause  time.Duration
 }
 
-// contends makes a move in the contest. took is how long the last look took. contends
-// reports whether to look again: false if the contest is settled or has lasted too long,
+// contends makes a move in the contest. took is how long the last round took. contends
+// reports whether to make another round: false if the contest is settled or has lasted too long,
 // or if this claim loses and does not wait.
 func (b *bid) contends(ctx context.Context, c *contest, took time.Duration) bool {
 	mine, best, settled := b.standing()
@@ -36,13 +36,13 @@ func (b *bid) contends(ctx context.Context, c *contest, took time.Duration) bool
 	if settled || time.Since(b.began) > mostContest {
 		return false
 	}
-	c.looks++
-	loses := best.nodes > mine || best.nodes == mine && best.id < driver.PublicID(b.request.ID)
+	c.rounds++
+	loses := best.nodes > mine || best.nodes == mine && best.id < driver.PublicID(b.ask.ID)
 	if best.id == "" {
 		loses = rand.N(2) == 0 // If nodes report no names, chance decides.
 	}
-	if c.looks > 1 && loses {
-		if !b.request.Wait {
+	if c.rounds > 1 && loses {
+		if !b.ask.Wait {
 			return false
 		}
 		b.yield(ctx)
@@ -92,9 +92,9 @@ func (b *bid) yield(ctx context.Context) {
 			mine = append(mine, n)
 		}
 	}
-	rs := []driver.Release{{Claim: b.request.Claim}}
-	part(mine, rs)
-	answers := each(b.Store, nodeLimit, mine, func(ctx context.Context, n *node) ([]error, error) { return n.cede(ctx, rs) })
+	rs := []driver.Release{{Claim: b.ask.Claim}}
+	announce(mine, rs)
+	answers := each(b.Store, nodeLimit, mine, func(ctx context.Context, n *node) ([]error, error) { return n.requeue(ctx, rs) })
 	for range mine {
 		select {
 		case <-answers:

@@ -36,6 +36,14 @@
 // answered the Acquire. A release that a node has missed is repeated until the claim has
 // expired there.
 //
+// # Words in the source
+//
+//   - A bid is an Acquire on its way to a majority, in one or more rounds.
+//   - A vote is the answer of a node to a bid.
+//   - A contest decides between claims that have some nodes each.
+//   - A request is an Acquire under way at one node. It may outlive the bid.
+//   - A leftover is a release that a node has not answered. The cleaner of the node repeats it.
+//
 // # What it promises
 //
 //   - Mutual exclusion, and tokens that grow with every grant of a key, as long as nodes do

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// A youngError says that a node does not count, because the node may have forgotten claims.
-type youngError struct{ age, out time.Duration }
+// A quarantineError says that a node does not count, because the node may have forgotten claims.
+type quarantineError struct{ age, out time.Duration }
 
-func (e *youngError) Error() string {
+func (e *quarantineError) Error() string {
 	return fmt.Sprintf("restarted %v ago; it counts in %v, when what it may have forgotten is over", e.age.Round(time.Millisecond), e.out.Round(time.Millisecond))
 }
 
@@ -25,7 +25,7 @@ func (e *tooFewError) Error() string {
 	var b strings.Builder
 	need := e.nodes/2 + 1
 	answered := "answered"
-	if young := (*youngError)(nil); errors.As(errors.Join(e.errs...), &young) {
+	if out := (*quarantineError)(nil); errors.As(errors.Join(e.errs...), &out) {
 		answered = "answered and count"
 	}
 	fmt.Fprintf(&b, "%d of %d nodes %s, %d needed", e.answered, e.nodes, answered, need)

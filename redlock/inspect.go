@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// lookLimit is the time in which a node has to answer a look.
-const lookLimit = 5 * time.Second
+// inspectLimit is the time in which a node has to answer an Inspector or a Checker.
+const inspectLimit = 5 * time.Second
 
 var errNoInspector = errors.New("cannot show its claims")
 
@@ -62,7 +62,7 @@ func (n *node) inspect(ctx context.Context, f func(driver.Inspector) error) erro
 // answering nodes know. A claim that holds on most of the answering nodes is a holder. The
 // remaining claims are waiters, even if some nodes have granted them.
 func (s *Store) Holders(ctx context.Context, key string) ([]driver.Holder, error) {
-	answers, err := gather(ctx, s, lookLimit, func(ctx context.Context, n *node) (hs []driver.Holder, err error) {
+	answers, err := gather(ctx, s, inspectLimit, func(ctx context.Context, n *node) (hs []driver.Holder, err error) {
 		err = n.inspect(ctx, func(inner driver.Inspector) (err error) {
 			hs, err = inner.Holders(ctx, key)
 			return err
@@ -75,20 +75,20 @@ func (s *Store) Holders(ctx context.Context, key string) ([]driver.Holder, error
 	return assemble(answers), nil
 }
 
-// A sight is what the nodes report of one claim.
-type sight struct {
+// A view is what the nodes report of one claim.
+type view struct {
 	holds, waits []driver.Holder
 	places       []int // positions in the lists of the nodes
 }
 
 func assemble(answers []answer[[]driver.Holder]) (shown []driver.Holder) {
-	sights := make(map[string]*sight)
+	views := make(map[string]*view)
 	for _, a := range answers {
 		for place, h := range a.value {
-			of := sights[h.ID]
+			of := views[h.ID]
 			if of == nil {
-				of = &sight{}
-				sights[h.ID] = of
+				of = &view{}
+				views[h.ID] = of
 			}
 			of.places = append(of.places, place)
 			if h.Waiting {
@@ -99,13 +99,13 @@ func assemble(answers []answer[[]driver.Holder]) (shown []driver.Holder) {
 		}
 	}
 	most := len(answers)/2 + 1
-	var known []*sight
-	for _, of := range sights {
+	var known []*view
+	for _, of := range views {
 		if slices.Sort(of.places); len(of.places) >= most {
 			known = append(known, of)
 		}
 	}
-	slices.SortFunc(known, func(a, b *sight) int {
+	slices.SortFunc(known, func(a, b *view) int {
 		return cmp.Or(
 			-cmp.Compare(min(len(a.holds), most), min(len(b.holds), most)),
 			cmp.Compare(a.places[most-1], b.places[most-1]),
@@ -118,7 +118,7 @@ func assemble(answers []answer[[]driver.Holder]) (shown []driver.Holder) {
 	return shown
 }
 
-func (of *sight) any() *driver.Holder {
+func (of *view) any() *driver.Holder {
 	if len(of.holds) > 0 {
 		return &of.holds[0]
 	}
@@ -127,7 +127,7 @@ func (of *sight) any() *driver.Holder {
 
 // holder returns the claim as seen by the nodes that hold the claim. If too few nodes hold
 // the claim, the claim is shown as waiting.
-func (of *sight) holder(most int) driver.Holder {
+func (of *view) holder(most int) driver.Holder {
 	h := *of.any()
 	if len(of.holds) < most {
 		h.Waiting, h.Fence = true, 0
@@ -155,7 +155,7 @@ func (of *sight) holder(most int) driver.Holder {
 // nodes know, after these nodes have listed all their keys.
 func (s *Store) Keys(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		answers, err := gather(ctx, s, lookLimit, func(ctx context.Context, n *node) (keys []string, err error) {
+		answers, err := gather(ctx, s, inspectLimit, func(ctx context.Context, n *node) (keys []string, err error) {
 			err = n.inspect(ctx, func(inner driver.Inspector) error {
 				for key, err := range inner.Keys(ctx, prefix) {
 					if err != nil {
@@ -187,7 +187,7 @@ func (s *Store) Keys(ctx context.Context, prefix string) iter.Seq2[string, error
 
 // Break implements [driver.Inspector]. The answer of a majority is the result.
 func (s *Store) Break(ctx context.Context, key, id string) error {
-	return first(s.poll(ctx, lookLimit, 1, func(ctx context.Context, n *node) ([]error, error) {
+	return first(s.poll(ctx, inspectLimit, 1, func(ctx context.Context, n *node) ([]error, error) {
 		var errs []error
 		err := n.inspect(ctx, func(inner driver.Inspector) error {
 			errs = []error{inner.Break(ctx, key, id)}
@@ -209,12 +209,12 @@ func (s *Store) Check(ctx context.Context) (warnings []string, err error) {
 	if len(s.nodes)%2 == 0 {
 		warnings = append(warnings, fmt.Sprintf("redlock has %d nodes: with one less, or one more, as many may fail without harm", len(s.nodes)))
 	}
-	answers, err := gather(ctx, s, lookLimit, func(ctx context.Context, n *node) (found finding, err error) {
+	answers, err := gather(ctx, s, inspectLimit, func(ctx context.Context, n *node) (found finding, err error) {
 		err = n.call(ctx, func(inner driver.Store) (err error) {
 			if checker, ok := inner.(driver.Checker); ok {
 				found.warnings, err = checker.Check(ctx)
 			}
-			_ = n.serves(ctx, inner) // for blocked
+			_ = n.checkAge(ctx, inner) // for blocked
 			return err
 		})
 		if errors.Is(err, driver.ErrInvalid) {

@@ -30,26 +30,26 @@ type node struct {
 	name    string
 	open    opener // nil if the node was given open
 
-	mu      sync.Mutex
-	inner   driver.Store  // nil until the node is open
-	unheard func()        // ends the notices
-	opening chan struct{} // closed when a try to open the node ends; nil without a try
-	failure error         // of the last try
-	retry   time.Time     // when to try again
+	mu          sync.Mutex
+	inner       driver.Store  // nil until the node is open
+	stopNotices func()        // ends the notices
+	opening     chan struct{} // closed when a try to open the node ends; nil without a try
+	failure     error         // of the last try
+	retry       time.Time     // when to try again
 
 	silent  bool
 	probing bool
 
-	looked time.Time // at the node's age
-	counts time.Time // from when on the node's yes counts, by the last look
-	met    time.Time // when the client first asked the node for a claim
-	floor  uint64    // tokens below the floor may be too small, see least
-	dated  time.Time // when the client asked the node for the floor
+	looked     time.Time // at the node's age
+	counts     time.Time // from when on the node's yes counts, by the last look
+	firstAsked time.Time // when the client first asked the node for a claim
+	floor      uint64    // tokens below the floor may be too small, see least
+	floorAsked time.Time // when the client asked the node for the floor
 
-	records map[string]*record // by id
-	crowd   int                // so many records, and it is time to sweep
-	debts   []debt
-	paying  bool
+	records   map[string]*record // by id
+	sweepAt   int                // the number of records at which old ones are deleted
+	leftovers []release          // without an answer, oldest first
+	cleaning  bool               // the cleaner runs
 }
 
 var (
@@ -123,7 +123,7 @@ func (n *node) reach(ctx context.Context) (driver.Store, error) {
 	n.mu.Unlock()
 	inner, err := n.open(ctx)
 	if err == nil {
-		n.use(inner)
+		n.setStore(inner)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -133,15 +133,15 @@ func (n *node) reach(ctx context.Context) (driver.Store, error) {
 	return inner, err
 }
 
-// use takes a store for the node's.
-func (n *node) use(inner driver.Store) {
-	unheard := func() {}
+// setStore makes inner the store of the node.
+func (n *node) setStore(inner driver.Store) {
+	stopNotices := func() {}
 	if notifier, ok := inner.(driver.Notifier); ok {
-		unheard = notifier.Notify(func(key, id string, err error) { n.redlock.told(n, key, id, err) })
+		stopNotices = notifier.Notify(func(key, id string, err error) { n.redlock.reported(n, key, id, err) })
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.inner, n.unheard = inner, unheard
+	n.inner, n.stopNotices = inner, stopNotices
 }
 
 // opened reports whether the node has a store, and so may have claims of this Store.
@@ -151,18 +151,18 @@ func (n *node) opened() bool {
 	return n.inner != nil
 }
 
-// close is called when no call goes on.
+// close is called when no call is under way.
 func (n *node) close() error {
 	if !n.opened() {
 		return nil
 	}
-	n.unheard()
+	n.stopNotices()
 	return n.inner.Close()
 }
 
-// serves says why a node's yes does not count: the node may have forgotten a claim, though
+// checkAge says why a node's yes does not count: the node may have forgotten a claim, though
 // the claim still stands. It returns nil if the yes counts.
-func (n *node) serves(ctx context.Context, inner driver.Store) error {
+func (n *node) checkAge(ctx context.Context, inner driver.Store) error {
 	ager, ok := inner.(driver.Ager)
 	if !ok || n.redlock.quarantine == 0 {
 		return nil
@@ -175,15 +175,15 @@ func (n *node) serves(ctx context.Context, inner driver.Store) error {
 	defer n.mu.Unlock()
 	n.looked = time.Now()
 	n.counts = n.looked.Add(n.redlock.quarantine - age)
-	return n.young()
+	return n.quarantined()
 }
 
-// meets notes when the client first asks the node for a claim.
-func (n *node) meets(now time.Time) {
+// asked notes when the client first asks the node for a claim.
+func (n *node) asked(now time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.met.IsZero() {
-		n.met = now
+	if n.firstAsked.IsZero() {
+		n.firstAsked = now
 	}
 }
 
@@ -200,7 +200,7 @@ func (n *node) least(inner driver.Store, c driver.Claim) (uint64, error) {
 	if c.Shared() {
 		early = counts.Add(n.redlock.quarantine)
 	}
-	needless := !n.dated.Before(counts) || !n.met.Before(early)
+	needless := !n.floorAsked.Before(counts) || !n.firstAsked.Before(early)
 	n.mu.Unlock()
 	if needless {
 		return floor, nil
@@ -230,8 +230,8 @@ func (n *node) least(inner driver.Store, c driver.Claim) (uint64, error) {
 	floor = g.Fence - min(g.Fence, uint64(since.Microseconds()))
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.dated.Before(sent) {
-		n.floor, n.dated = floor, sent
+	if n.floorAsked.Before(sent) {
+		n.floor, n.floorAsked = floor, sent
 	}
 	return floor, nil
 }
@@ -244,14 +244,14 @@ func (n *node) unseen() bool {
 	return time.Since(n.looked) >= time.Second
 }
 
-// young says for how long the node does not count yet, by the last look. Call young with mu
-// held.
-func (n *node) young() error {
+// quarantined says for how long the node does not count yet, by the last look at its age. Call
+// quarantined with mu held.
+func (n *node) quarantined() error {
 	out := time.Until(n.counts)
 	if out <= 0 {
 		return nil
 	}
-	return &youngError{n.redlock.quarantine - out, out}
+	return &quarantineError{n.redlock.quarantine - out, out}
 }
 
 // blocked names the nodes that do not count yet, if the remaining nodes are no majority.
@@ -259,7 +259,7 @@ func (s *Store) blocked() error {
 	e := &tooFewError{answered: len(s.nodes), nodes: len(s.nodes)}
 	for _, n := range s.nodes {
 		n.mu.Lock()
-		err := n.young()
+		err := n.quarantined()
 		n.mu.Unlock()
 		if err != nil {
 			e.answered--

@@ -25,8 +25,8 @@ func (s *Store) Notify(lost func(key, id string, err error)) (stop func()) {
 	return s.notices.Notify(lost)
 }
 
-// told receives the report of a loss from one node.
-func (s *Store) told(n *node, key, id string, err error) {
+// reported receives the report of a loss from one node.
+func (s *Store) reported(n *node, key, id string, err error) {
 	if why := s.lost(n, id, err); why != nil {
 		s.notices.Tell(key, id, why)
 	}

@@ -28,7 +28,7 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 	})
 	for _, n := range s.nodes {
 		// A wrong URL is an error even if a majority answers.
-		if wrong := n.misnamed(); wrong != nil {
+		if wrong := n.urlError(); wrong != nil {
 			err = wrong
 		}
 	}
@@ -39,8 +39,8 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 	return s, nil
 }
 
-// misnamed returns the error in the URL of the node, or nil.
-func (n *node) misnamed() error {
+// urlError returns the error in the URL of the node, or nil.
+func (n *node) urlError() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if errors.Is(n.failure, driver.ErrURL) {

@@ -40,14 +40,14 @@ func (s *Store) Release(ctx context.Context, rs []driver.Release) []error {
 		return slices.Repeat([]error{err}, len(rs))
 	}
 	rs = slices.Clone(rs) // Background calls read the copy.
-	part(s.nodes, rs)
+	announce(s.nodes, rs)
 	return s.poll(ctx, nodeLimit, len(rs), func(ctx context.Context, n *node) ([]error, error) { return n.release(ctx, rs) })
 }
 
-// part notes that claims are about to be released on nodes.
-func part(nodes []*node, rs []driver.Release) {
+// announce notes that claims are about to be released on nodes.
+func announce(nodes []*node, rs []driver.Release) {
 	for _, n := range nodes {
-		n.part(rs)
+		n.announce(rs)
 	}
 }
 

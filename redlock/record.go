@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -19,30 +18,30 @@ const lateness = 10 * time.Second
 // answer yet, and the token of a held claim. A refused try has a record for the time of the
 // call only.
 type record struct {
-	flight *flight   // an Acquire that goes on
-	doubt  time.Time // until then an Acquire without an answer may arrive
-	won    uint64    // the token of the held claim, if the node is of the claim's majority
-	until  time.Time // until when won is kept, at least
-	ending int       // releases that go on, or are owed
+	request  *request  // the request under way
+	late     time.Time // until then an Acquire without an answer may arrive
+	won      uint64    // the token of the held claim, if the node is of the claim's majority
+	until    time.Time // until when won is kept, at least
+	releases int       // releases under way and leftovers
 }
 
-// A flight is an Acquire at a node. A claim has one flight at a time, and all calls for the
-// claim wait for the flight.
-type flight struct {
-	done  chan struct{}
-	sent  time.Time // zero if the Acquire was not sent
-	grant driver.Grant
-	err   error
-	least uint64 // the smallest token with which the grant counts
-	won   uint64 // record.won
-	young error  // the grant does not count, since the node may have forgotten claims or tokens
-	spoil bool   // a release went on beside the flight, and may have ended a grant since
+// A request is an Acquire under way at a node. A claim has one request at a time, and all
+// calls for the claim wait for the request.
+type request struct {
+	done      chan struct{}
+	sent      time.Time // zero if the Acquire was not sent
+	grant     driver.Grant
+	err       error
+	least     uint64 // the smallest token with which the grant counts
+	won       uint64 // record.won
+	forgetful error  // the grant does not count, since the node may have forgotten claims or tokens
+	released  bool   // a release was under way at the same time, and may have ended the grant
 }
 
-var errEnding = errors.New("may yet hear of a release of this claim")
+var errReleased = errors.New("has a release of this claim under way")
 
-// crowd is how many records a node has before old ones are deleted.
-const crowd = 256
+// minSweep is how many records a node has before old ones are deleted.
+const minSweep = 256
 
 // record returns the record of an id. Call record with mu held.
 func (n *node) record(id string) *record {
@@ -50,11 +49,11 @@ func (n *node) record(id string) *record {
 	if r != nil {
 		return r
 	}
-	if len(n.records) >= max(n.crowd, crowd) {
+	if len(n.records) >= max(n.sweepAt, minSweep) {
 		for id := range n.records {
 			n.tidy(id)
 		}
-		n.crowd = 2 * len(n.records)
+		n.sweepAt = 2 * len(n.records)
 	}
 	r = &record{}
 	n.records[id] = r
@@ -64,44 +63,45 @@ func (n *node) record(id string) *record {
 // tidy deletes a record that is no longer needed. Call tidy with mu held.
 func (n *node) tidy(id string) {
 	r := n.records[id]
-	if now := time.Now(); r != nil && r.flight == nil && r.ending == 0 && now.After(r.doubt) && now.After(r.until) {
+	if now := time.Now(); r != nil && r.request == nil && r.releases == 0 && now.After(r.late) && now.After(r.until) {
 		delete(n.records, id)
 	}
 }
 
-// board returns the flight of a claim. The caller is its pilot if the claim had none. Call
-// board before the goroutine of the call begins, so that each release knows of the flight.
-func (n *node) board(id string) (f *flight, pilot bool) {
+// request returns the request of a claim that is under way. If there is none, request returns
+// a new one, and the caller makes the call. Call request before the goroutine of the call
+// begins, so that each release knows of the request.
+func (n *node) request(id string) (q *request, own bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	r := n.record(id)
-	if r.flight != nil {
-		return r.flight, false
+	if r.request != nil {
+		return r.request, false
 	}
-	r.flight = &flight{done: make(chan struct{}), spoil: r.ending > 0}
-	return r.flight, true
+	r.request = &request{done: make(chan struct{}), released: r.releases > 0}
+	return r.request, true
 }
 
-// fly makes the call of a flight. After an error, the node may have granted the claim,
+// acquire makes the call of a request. After an error, the node may have granted the claim,
 // except after driver.ErrInvalid.
-func (n *node) fly(ctx context.Context, a driver.Ask, f *flight) {
-	f.err = n.call(ctx, func(inner driver.Store) (err error) {
-		f.sent = time.Now()
-		n.meets(f.sent)
-		if f.grant, err = inner.Acquire(ctx, a); err != nil {
+func (n *node) acquire(ctx context.Context, a driver.Ask, q *request) {
+	q.err = n.call(ctx, func(inner driver.Store) (err error) {
+		q.sent = time.Now()
+		n.asked(q.sent)
+		if q.grant, err = inner.Acquire(ctx, a); err != nil {
 			return err
 		}
 		switch {
-		case f.grant.OK:
-			if f.young = n.serves(ctx, inner); f.young == nil {
-				f.least, f.young = n.least(inner, a.Claim)
+		case q.grant.OK:
+			if q.forgetful = n.checkAge(ctx, inner); q.forgetful == nil {
+				q.least, q.forgetful = n.least(inner, a.Claim)
 			}
 		case n.unseen():
-			_ = n.serves(ctx, inner) // so that a refusal can say that nodes do not count
+			_ = n.checkAge(ctx, inner) // so that a refusal can say that nodes do not count
 		}
 		return nil
 	})
-	n.land(a.Claim, f)
+	n.complete(a.Claim, q)
 }
 
 // won records that a claim is held with the token, and that the node is of the claim's
@@ -114,35 +114,35 @@ func (n *node) won(id string, token uint64) {
 	}
 }
 
-// land ends the flight of a claim.
-func (n *node) land(c driver.Claim, f *flight) {
+// complete ends the request of a claim.
+func (n *node) complete(c driver.Claim, q *request) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	r := n.records[c.ID]
-	r.flight, f.won = nil, r.won
-	if f.won == f.grant.Fence {
-		f.least = 0 // A majority gave this token, which was large enough.
+	r.request, q.won = nil, r.won
+	if q.won == q.grant.Fence {
+		q.least = 0 // A majority gave this token, which was large enough.
 	}
-	if f.err != nil && !f.sent.IsZero() && !errors.Is(f.err, driver.ErrInvalid) {
-		r.doubt = time.Now().Add(lateness)
+	if q.err != nil && !q.sent.IsZero() && !errors.Is(q.err, driver.ErrInvalid) {
+		r.late = time.Now().Add(lateness)
 	}
-	if f.err == nil && f.grant.OK && f.spoil {
-		f.err = errEnding
+	if q.err == nil && q.grant.OK && q.released {
+		q.err = errReleased
 	}
-	if f.err == nil && f.grant.OK {
-		r.until = f.sent.Add(c.TTL)
+	if q.err == nil && q.grant.OK {
+		r.until = q.sent.Add(c.TTL)
 	}
 	n.tidy(c.ID)
-	close(f.done)
+	close(q.done)
 }
 
-// doubtful reports whether an Acquire of the claim may be on its way, though no caller waits
+// mayArrive reports whether an Acquire of the claim may be on its way, though no caller waits
 // for the Acquire any more.
-func (n *node) doubtful(id string) bool {
+func (n *node) mayArrive(id string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	r := n.records[id]
-	return r != nil && (r.flight != nil || time.Now().Before(r.doubt))
+	return r != nil && (r.request != nil || time.Now().Before(r.late))
 }
 
 // raise sets the claim's token at the node, as if the node had granted the token. The node
@@ -154,79 +154,80 @@ func (n *node) raise(ctx context.Context, a driver.Ask, token uint64, over *atom
 	if err == nil {
 		err = first(errs)
 	}
-	if err != nil || !n.doubtful(a.ID) {
+	if err != nil || !n.mayArrive(a.ID) {
 		return err
 	}
 	a.Fence = token
-	f, ok := n.again(a, over)
+	q, ok := n.again(a, over)
 	switch {
 	case !ok:
-		return errEnding
-	case f.err == nil && (!f.grant.OK || f.grant.Fence != token):
-		return fmt.Errorf("has given the claim another token since, %d", f.grant.Fence)
+		return errReleased
+	case q.err == nil && (!q.grant.OK || q.grant.Fence != token):
+		return fmt.Errorf("has given the claim another token since, %d", q.grant.Fence)
 	}
-	return f.err
+	return q.err
 }
 
 // again makes a further Acquire in the course of a bid. A bid that is over must not ask: the
 // claim may have been released.
-func (n *node) again(a driver.Ask, over *atomic.Bool) (f *flight, ok bool) {
-	f, pilot := n.board(a.ID)
+func (n *node) again(a driver.Ask, over *atomic.Bool) (q *request, ok bool) {
+	q, own := n.request(a.ID)
 	switch {
-	case !pilot:
-		<-f.done
+	case !own:
+		<-q.done
 	case over.Load():
-		n.land(a.Claim, f)
+		n.complete(a.Claim, q)
 		return nil, false
 	default:
 		ctx, end := n.redlock.limit(nodeLimit, 1)
 		defer end()
-		n.fly(ctx, a, f)
+		n.acquire(ctx, a, q)
 	}
-	return f, true
+	return q, true
 }
 
-// release ends claims at the node. Call part for the claims first. If an Acquire of a claim
-// may be on its way, the node keeps the claim out. A release without an answer is owed.
+// release ends claims at the node. Call announce for the claims first. If an Acquire of a
+// claim may be on its way, the node keeps the claim out.
 func (n *node) release(ctx context.Context, rs []driver.Release) ([]error, error) {
-	ctx, end := n.landed(ctx, rs)
+	ctx, end := n.completed(ctx, rs)
 	defer end()
-	return n.finish(ctx, n.late(rs))
-}
-
-// cede ends claims that the client will ask for again. A late Acquire does no harm then, and
-// keeping the late Acquire out would keep the claim out, too.
-func (n *node) cede(ctx context.Context, rs []driver.Release) ([]error, error) {
-	ctx, end := n.landed(ctx, rs)
-	defer end()
-	return n.finish(ctx, rs)
-}
-
-func (n *node) finish(ctx context.Context, rs []driver.Release) ([]error, error) {
-	errs, err := n.send(ctx, rs)
+	batch := releases(rs)
 	n.mu.Lock()
-	defer n.mu.Unlock()
 	for i, r := range rs {
-		if err == nil && (errs == nil || settled(errs[i])) {
-			n.settle(r)
-		} else {
-			n.owe(debt{r, time.Now().Add(r.TTL + time.Second)})
-		}
+		rec := n.records[r.ID]
+		batch[i].Late = r.Late || rec.request != nil || time.Now().Before(rec.late)
 	}
-	return errs, err
+	n.mu.Unlock()
+	return n.send(ctx, batch)
 }
 
-// landed waits for the flights of the claims, so that no release overtakes an Acquire: the
-// node would have to keep the claim out. It returns the context of the release. After a
+// requeue ends claims that the client will request again. A late Acquire does no harm then,
+// and keeping the late Acquire out would keep the claim out, too.
+func (n *node) requeue(ctx context.Context, rs []driver.Release) ([]error, error) {
+	ctx, end := n.completed(ctx, rs)
+	defer end()
+	return n.send(ctx, releases(rs))
+}
+
+func releases(rs []driver.Release) []release {
+	batch := make([]release, len(rs))
+	for i, r := range rs {
+		batch[i] = release{r, time.Now().Add(r.TTL + time.Second)}
+	}
+	return batch
+}
+
+// completed waits for the requests of the claims, so that no release overtakes an Acquire:
+// the node would have to keep the claim out. It returns the context of the release. After a
 // wait, the context has its full time.
-func (n *node) landed(ctx context.Context, rs []driver.Release) (release context.Context, end func()) {
+func (n *node) completed(ctx context.Context, rs []driver.Release) (release context.Context, end func()) {
 	waited := false
 	for _, r := range rs {
 		n.mu.Lock()
-		f := n.records[r.ID].flight
+		q := n.records[r.ID].request
 		n.mu.Unlock()
-		if f != nil {
-			<-f.done
+		if q != nil {
+			<-q.done
 			waited = true
 		}
 	}
@@ -234,34 +235,6 @@ func (n *node) landed(ctx context.Context, rs []driver.Release) (release context
 		return n.redlock.limit(nodeLimit, 1)
 	}
 	return ctx, func() {}
-}
-
-// late returns the releases as sent to the node: with Late where an Acquire may be on its
-// way.
-func (n *node) late(rs []driver.Release) []driver.Release {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	sent := rs
-	for i, r := range rs {
-		rec := n.records[r.ID]
-		if r.Late || rec.flight == nil && !time.Now().Before(rec.doubt) {
-			continue
-		}
-		if &sent[0] == &rs[0] {
-			sent = slices.Clone(rs)
-		}
-		sent[i].Late = true
-	}
-	return sent
-}
-
-// send makes the call of a release.
-func (n *node) send(ctx context.Context, rs []driver.Release) (errs []error, err error) {
-	err = n.call(ctx, func(inner driver.Store) error {
-		errs = inner.Release(ctx, rs)
-		return unanswered(len(rs), errs)
-	})
-	return errs, err
 }
 
 // renew makes the call of a renewal.
@@ -283,34 +256,34 @@ func (n *node) abandon(ctx context.Context, rs []driver.Renewal) error {
 		}
 	}
 	if len(held) > 0 {
-		n.part(held)
+		n.announce(held)
 		_, err = n.release(ctx, held)
 	}
 	return err
 }
 
-// part notes releases that are about to begin. Call part before the goroutine of
+// announce notes releases that are about to begin. Call announce before the goroutine of
 // the call begins, so that each Acquire knows of the release.
-func (n *node) part(rs []driver.Release) {
+func (n *node) announce(rs []driver.Release) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, r := range rs {
 		rec := n.record(r.ID)
-		rec.ending++
-		if rec.flight != nil {
-			rec.flight.spoil = true
+		rec.releases++
+		if rec.request != nil {
+			rec.request.released = true
 		}
 	}
 }
 
-// settle ends a release. Call settle with mu held.
-func (n *node) settle(r driver.Release) {
+// released ends a release. Call released with mu held.
+func (n *node) released(r driver.Release) {
 	rec := n.records[r.ID]
-	rec.ending--
-	if rec.ending == 0 && r.Late {
-		rec.doubt = time.Time{} // The node refuses a late Acquire.
+	rec.releases--
+	if rec.releases == 0 && r.Late {
+		rec.late = time.Time{} // The node refuses a late Acquire.
 	}
-	if rec.flight == nil && !time.Now().Before(rec.doubt) {
+	if rec.request == nil && !time.Now().Before(rec.late) {
 		rec.until = time.Time{}
 	}
 	n.tidy(r.ID)
@@ -324,8 +297,8 @@ func first(errs []error) error {
 	return errs[0]
 }
 
-// settled reports whether a claim has certainly ended.
-func settled(err error) bool { return err == nil || errors.Is(err, driver.ErrLost) }
+// ended reports whether a claim has certainly ended.
+func ended(err error) bool { return err == nil || errors.Is(err, driver.ErrLost) }
 
 // unanswered says why a node has answered for none of the claims. It returns nil if the node
 // has answered for a claim.

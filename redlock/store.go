@@ -23,7 +23,7 @@ const (
 	// caller waits for a node unless there is no majority without the node.
 	nodeLimit = 500 * time.Millisecond
 
-	// closingGrace is how long Close lets background calls go on.
+	// closingGrace is how long Close lets background calls run.
 	closingGrace = 100 * time.Millisecond
 )
 
@@ -61,7 +61,7 @@ type Store struct {
 
 	mu      sync.Mutex
 	closed  bool
-	bids    map[string]chan struct{} // by id: a bid that goes on, closed when the bid ends
+	bids    map[string]chan struct{} // by id: a bid under way, closed when the bid ends
 	watches map[string][]*watch      // by id
 	losses  map[string]*loss         // by id
 }
@@ -93,7 +93,7 @@ func New(nodes []driver.Store, opts *Options) (*Store, error) {
 		if i < len(opts.Names) {
 			name = opts.Names[i]
 		}
-		s.add(name, nil).use(inner)
+		s.add(name, nil).setStore(inner)
 	}
 	return s, nil
 }
@@ -138,7 +138,7 @@ func (s *Store) spawn(f func()) bool {
 
 // limit returns the context of calls to nodes that begin now. The context ends with the
 // last call; end is called once per call. The context is not derived from the caller's
-// context, since a call goes on if the caller need not wait for the node. One timer for all
+// context, since a call continues if the caller need not wait for the node. One timer for all
 // nodes is much cheaper than a timer per node.
 func (s *Store) limit(d time.Duration, calls int) (ctx context.Context, end func()) {
 	ctx, cancel := context.WithTimeout(s.ctx, d)
@@ -151,7 +151,7 @@ func (s *Store) limit(d time.Duration, calls int) (ctx context.Context, end func
 	}
 }
 
-// Close closes the nodes. Calls that go on in the background have a tenth of a second to
+// Close closes the nodes. Calls under way in the background have a tenth of a second to
 // end. Claims are not released: they expire.
 func (s *Store) Close() error {
 	s.mu.Lock()

@@ -43,9 +43,9 @@ func (s *Store) Watch(ctx context.Context, c driver.Claim, wake func(driver.Gran
 			if !ok {
 				return errNoWatch
 			}
-			stop, err := watcher.Watch(ctx, c, func(g driver.Grant) { w.hear(n, g) })
+			stop, err := watcher.Watch(ctx, c, func(g driver.Grant) { w.notified(n, g) })
 			if err == nil {
-				w.keep(stop)
+				w.addStop(stop)
 			}
 			return err
 		})
@@ -60,9 +60,9 @@ func (s *Store) Watch(ctx context.Context, c driver.Claim, wake func(driver.Gran
 	return w.stop, nil
 }
 
-// keep stores the function that ends the watch at one node. If the function has come
+// addStop stores the function that ends the watch at one node. If the function has come
 // late, the claim asks once more, because a wake may have been missed.
-func (w *watch) keep(stop func()) {
+func (w *watch) addStop(stop func()) {
 	w.mu.Lock()
 	if w.stopped {
 		w.mu.Unlock()
@@ -72,12 +72,12 @@ func (w *watch) keep(stop func()) {
 	defer w.mu.Unlock()
 	w.stops = append(w.stops, stop)
 	if w.open {
-		w.soon()
+		w.wakeSoon()
 	}
 }
 
-// hear takes the wake of a node.
-func (w *watch) hear(n *node, g driver.Grant) {
+// notified receives the wake-up of a node.
+func (w *watch) notified(n *node, g driver.Grant) {
 	if !g.OK {
 		w.wake(driver.Grant{})
 		return
@@ -86,7 +86,7 @@ func (w *watch) hear(n *node, g driver.Grant) {
 	w.has[n.index] = true
 	enough := w.nodes() >= w.redlock.majority()
 	if !enough {
-		w.soon()
+		w.wakeSoon()
 	}
 	w.mu.Unlock()
 	if enough {
@@ -107,15 +107,15 @@ func (w *watch) nodes() (n int) {
 func (w *watch) wake(g driver.Grant) {
 	w.mu.Lock()
 	stopped := w.stopped
-	w.rest()
+	w.stopTimer()
 	w.mu.Unlock()
 	if !stopped {
 		w.call(g)
 	}
 }
 
-// rest ends the wait for more nodes. Call it with mu held.
-func (w *watch) rest() {
+// stopTimer ends the wait for more nodes. Call stopTimer with mu held.
+func (w *watch) stopTimer() {
 	if w.timer != nil {
 		w.timer.Stop()
 		w.timer = nil
@@ -126,7 +126,7 @@ func (w *watch) stop() {
 	w.mu.Lock()
 	stops := w.stops
 	w.stopped, w.stops = true, nil
-	w.rest()
+	w.stopTimer()
 	w.mu.Unlock()
 	w.redlock.forget(w)
 	for _, stop := range stops {
@@ -143,11 +143,11 @@ func (s *Store) forget(w *watch) {
 	}
 }
 
-// stands tells the watches of a claim which nodes hold the claim after a bid. If the
-// contest of the claim has not ended, the claim looks again soon.
-func (s *Store) stands(b *bid) {
+// report tells the watches of a claim which nodes hold the claim after a bid. If the
+// contest of the claim has not ended, the claim asks again soon.
+func (s *Store) report(b *bid) {
 	s.mu.Lock()
-	watches := slices.Clone(s.watches[b.request.ID])
+	watches := slices.Clone(s.watches[b.ask.ID])
 	s.mu.Unlock()
 	for _, w := range watches {
 		w.mu.Lock()
@@ -157,29 +157,29 @@ func (s *Store) stands(b *bid) {
 			}
 		}
 		if b.open {
-			w.soon()
+			w.wakeSoon()
 		}
 		w.mu.Unlock()
 	}
 }
 
-// soon wakes the claim after a while. Call it with mu held.
-func (w *watch) soon() {
+// wakeSoon wakes the claim after a while. Call wakeSoon with mu held.
+func (w *watch) wakeSoon() {
 	if w.timer == nil && !w.stopped {
 		w.timer = time.AfterFunc(settling, func() { w.wake(driver.Grant{}) })
 	}
 }
 
-// hear takes a node's answer to a queued claim that came after the bid. A yes counts as if
+// grantedLate takes a node's answer to a queued claim that came after the bid. A yes counts as if
 // the node had pushed the grant.
-func (b *bid) hear(n *node, v vote) {
+func (b *bid) grantedLate(n *node, v vote) {
 	if v.kind != granted {
 		return
 	}
 	b.mu.Lock()
-	watches := slices.Clone(b.watches[b.request.ID])
+	watches := slices.Clone(b.watches[b.ask.ID])
 	b.mu.Unlock()
 	for _, w := range watches {
-		w.hear(n, v.grant)
+		w.notified(n, v.grant)
 	}
 }
