@@ -37,24 +37,24 @@ func (n *node) send(ctx context.Context, batch []release) (errs []error, err err
 	defer n.mu.Unlock()
 	for i, r := range batch {
 		if err == nil && (errs == nil || ended(errs[i])) {
-			n.released(r.Release)
+			n.releasedLocked(r.Release)
 		} else {
-			n.keep(r)
+			n.keepLocked(r)
 		}
 	}
 	return errs, err
 }
 
-// keep keeps a leftover for the cleaner. Call keep with mu held.
-func (n *node) keep(r release) {
+// keepLocked keeps a leftover for the cleaner.
+func (n *node) keepLocked(r release) {
 	if n.inner == nil {
-		n.released(r.Release) // The node has never received a request.
+		n.releasedLocked(r.Release) // The node has never received a request.
 		return
 	}
 	r.Late = true
 	n.leftovers = append(n.leftovers, r)
 	if len(n.leftovers) > maxLeftovers {
-		n.released(n.leftovers[0].Release)
+		n.releasedLocked(n.leftovers[0].Release)
 		n.leftovers = n.leftovers[1:]
 	}
 	if !n.cleaning {
@@ -97,7 +97,7 @@ func (n *node) nextLeftovers() (batch []release) {
 		if now.Before(r.until) {
 			batch = append(batch, r)
 		} else {
-			n.released(r.Release)
+			n.releasedLocked(r.Release)
 		}
 	}
 	n.cleaning = len(batch) > 0

@@ -175,7 +175,7 @@ func (n *node) checkAge(ctx context.Context, inner driver.Store) error {
 	defer n.mu.Unlock()
 	n.looked = time.Now()
 	n.counts = n.looked.Add(n.redlock.quarantine - age)
-	return n.quarantined()
+	return n.quarantinedLocked()
 }
 
 // asked notes when the client first asks the node for a claim.
@@ -244,9 +244,9 @@ func (n *node) unseen() bool {
 	return time.Since(n.looked) >= time.Second
 }
 
-// quarantined says for how long the node does not count yet, by the last look at its age. Call
-// quarantined with mu held.
-func (n *node) quarantined() error {
+// quarantinedLocked says for how long the node does not count yet, by the last look at its
+// age.
+func (n *node) quarantinedLocked() error {
 	out := time.Until(n.counts)
 	if out <= 0 {
 		return nil
@@ -259,7 +259,7 @@ func (s *Store) blocked() error {
 	e := &tooFewError{answered: len(s.nodes), nodes: len(s.nodes)}
 	for _, n := range s.nodes {
 		n.mu.Lock()
-		err := n.quarantined()
+		err := n.quarantinedLocked()
 		n.mu.Unlock()
 		if err != nil {
 			e.answered--

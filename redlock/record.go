@@ -43,15 +43,15 @@ var errReleased = errors.New("has a release of this claim under way")
 // minSweep is how many records a node has before old ones are deleted.
 const minSweep = 256
 
-// record returns the record of an id. Call record with mu held.
-func (n *node) record(id string) *record {
+// recordLocked returns the record of an id.
+func (n *node) recordLocked(id string) *record {
 	r := n.records[id]
 	if r != nil {
 		return r
 	}
 	if len(n.records) >= max(n.sweepAt, minSweep) {
 		for id := range n.records {
-			n.tidy(id)
+			n.tidyLocked(id)
 		}
 		n.sweepAt = 2 * len(n.records)
 	}
@@ -60,8 +60,8 @@ func (n *node) record(id string) *record {
 	return r
 }
 
-// tidy deletes a record that is no longer needed. Call tidy with mu held.
-func (n *node) tidy(id string) {
+// tidyLocked deletes a record that is no longer needed.
+func (n *node) tidyLocked(id string) {
 	r := n.records[id]
 	if now := time.Now(); r != nil && r.request == nil && r.releases == 0 && now.After(r.late) && now.After(r.until) {
 		delete(n.records, id)
@@ -74,7 +74,7 @@ func (n *node) tidy(id string) {
 func (n *node) request(id string) (q *request, own bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	r := n.record(id)
+	r := n.recordLocked(id)
 	if r.request != nil {
 		return r.request, false
 	}
@@ -132,7 +132,7 @@ func (n *node) complete(c driver.Claim, q *request) {
 	if q.err == nil && q.grant.OK {
 		r.until = q.sent.Add(c.TTL)
 	}
-	n.tidy(c.ID)
+	n.tidyLocked(c.ID)
 	close(q.done)
 }
 
@@ -268,7 +268,7 @@ func (n *node) announce(rs []driver.Release) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, r := range rs {
-		rec := n.record(r.ID)
+		rec := n.recordLocked(r.ID)
 		rec.releases++
 		if rec.request != nil {
 			rec.request.released = true
@@ -276,8 +276,8 @@ func (n *node) announce(rs []driver.Release) {
 	}
 }
 
-// released ends a release. Call released with mu held.
-func (n *node) released(r driver.Release) {
+// releasedLocked ends a release.
+func (n *node) releasedLocked(r driver.Release) {
 	rec := n.records[r.ID]
 	rec.releases--
 	if rec.releases == 0 && r.Late {
@@ -286,7 +286,7 @@ func (n *node) released(r driver.Release) {
 	if rec.request == nil && !time.Now().Before(rec.late) {
 		rec.until = time.Time{}
 	}
-	n.tidy(r.ID)
+	n.tidyLocked(r.ID)
 }
 
 // first is the answer of a call with one claim.

@@ -72,7 +72,7 @@ func (w *watch) addStop(stop func()) {
 	defer w.mu.Unlock()
 	w.stops = append(w.stops, stop)
 	if w.open {
-		w.wakeSoon()
+		w.wakeSoonLocked()
 	}
 }
 
@@ -84,9 +84,9 @@ func (w *watch) notified(n *node, g driver.Grant) {
 	}
 	w.mu.Lock()
 	w.has[n.index] = true
-	enough := w.nodes() >= w.redlock.majority()
+	enough := w.nodesLocked() >= w.redlock.majority()
 	if !enough {
-		w.wakeSoon()
+		w.wakeSoonLocked()
 	}
 	w.mu.Unlock()
 	if enough {
@@ -94,8 +94,8 @@ func (w *watch) notified(n *node, g driver.Grant) {
 	}
 }
 
-// nodes counts the nodes that hold the claim. Call it with mu held.
-func (w *watch) nodes() (n int) {
+// nodesLocked counts the nodes that hold the claim.
+func (w *watch) nodesLocked() (n int) {
 	for _, has := range w.has {
 		if has {
 			n++
@@ -107,15 +107,15 @@ func (w *watch) nodes() (n int) {
 func (w *watch) wake(g driver.Grant) {
 	w.mu.Lock()
 	stopped := w.stopped
-	w.stopTimer()
+	w.stopTimerLocked()
 	w.mu.Unlock()
 	if !stopped {
 		w.call(g)
 	}
 }
 
-// stopTimer ends the wait for more nodes. Call stopTimer with mu held.
-func (w *watch) stopTimer() {
+// stopTimerLocked ends the wait for more nodes.
+func (w *watch) stopTimerLocked() {
 	if w.timer != nil {
 		w.timer.Stop()
 		w.timer = nil
@@ -126,7 +126,7 @@ func (w *watch) stop() {
 	w.mu.Lock()
 	stops := w.stops
 	w.stopped, w.stops = true, nil
-	w.stopTimer()
+	w.stopTimerLocked()
 	w.mu.Unlock()
 	w.redlock.forget(w)
 	for _, stop := range stops {
@@ -157,14 +157,14 @@ func (s *Store) report(b *bid) {
 			}
 		}
 		if b.open {
-			w.wakeSoon()
+			w.wakeSoonLocked()
 		}
 		w.mu.Unlock()
 	}
 }
 
-// wakeSoon wakes the claim after a while. Call wakeSoon with mu held.
-func (w *watch) wakeSoon() {
+// wakeSoonLocked wakes the claim after a while.
+func (w *watch) wakeSoonLocked() {
 	if w.timer == nil && !w.stopped {
 		w.timer = time.AfterFunc(settling, func() { w.wake(driver.Grant{}) })
 	}

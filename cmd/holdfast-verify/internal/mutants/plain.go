@@ -76,7 +76,7 @@ var plain = []mutant{{
 	wrong: "a waiter does not learn that the connection was lost, and waits for news that the next server does not send",
 	edits: []overlay.Edit{{
 		File: "zklock/session.go",
-		Old:  "			cl.unwatched()\n		}\n	}\n	clear(k.watched)\n",
+		Old:  "			cl.unwatchedLocked()\n		}\n	}\n	clear(k.watched)\n",
 		New:  "		}\n	}\n",
 	}},
 	run:    "--start zookeeper:3 --seed 2 --ttl 1s --for 45s --clients 8 --keys 4 --kind exclusive,try --nemesis kill-store",
