@@ -23,12 +23,20 @@ func sessions(url string) drivertest.Harness {
 	}
 }
 
-// newSession opens a store in session mode. Whoever uses it closes it.
+// newSession opens a store in session mode in a prepared database. The caller closes the
+// store.
 func newSession(t testing.TB, url string) *Session {
 	t.Helper()
-	s := must.Get(NewSession(config(t, url), nil))
+	return must.Get(NewSession(config(t, url), nil))
+}
+
+// prepared makes the sequence of session mode, which the shared server has, and returns url.
+func prepared(t testing.TB, url string) string {
+	t.Helper()
+	s := newSession(t, url)
+	defer s.Close()
 	servers.Insist(t, func(ctx context.Context) (any, error) { return nil, s.Create(ctx) })
-	return s
+	return url
 }
 
 func TestSessionContract(t *testing.T) {

@@ -64,7 +64,7 @@ func TestSessionRefusesStandby(t *testing.T) {
 	}
 	t.Parallel()
 	primary := servers.StartPostgres(t)
-	newSession(t, primary.URL()).Close()
+	prepared(t, primary.URL())
 	standby := servers.StartStandby(t, primary)
 	err := sessiontest.Refused(t, standby.URL()+"&mode=session")
 	if !strings.Contains(err.Error(), "standby") {
@@ -90,7 +90,7 @@ func TestSessionCrash(t *testing.T) {
 	t.Parallel()
 	pg := servers.StartPostgres(t, "wal_writer_delay = 10s", "fsync = off")
 	opts := &holdfast.Options{TTL: sessiontest.Patience}
-	a, b := locker(t, pg.URL(), opts), locker(t, pg.URL(), opts)
+	a, b := locker(t, prepared(t, pg.URL()), opts), locker(t, pg.URL(), opts)
 	before, after := sessiontest.Crash(t, pg, a, b, func() { waited(t, pg, sessiontest.Waiters) })
 	highest := slices.Max(before)
 	for _, token := range after {
@@ -162,7 +162,7 @@ func TestSessionClock(t *testing.T) {
 	t.Parallel()
 	clock := servers.StartClock(t)
 	pg := servers.StartPostgres(clock, "fsync = off")
-	a, b := locker(t, pg.URL(), nil), locker(t, pg.URL(), nil)
+	a, b := locker(t, prepared(t, pg.URL()), nil), locker(t, pg.URL(), nil)
 	held, last := sessiontest.Locked(t, a, "held"), uint64(0)
 	for _, step := range []time.Duration{time.Hour, -time.Hour, 0} {
 		clock.Step(step)
@@ -191,7 +191,7 @@ func TestSessionWaiters(t *testing.T) {
 		waiters = 100
 	}
 	pg, opts := server.Database(t), &holdfast.Options{TTL: sessiontest.Patience}
-	holder, lk := locker(t, pg.URL(), opts), locker(t, pg.URL(), opts)
+	holder, lk := locker(t, prepared(t, pg.URL()), opts), locker(t, pg.URL(), opts)
 	var held []*holdfast.Lock
 	for i := range waiters {
 		held = append(held, sessiontest.Locked(t, holder, fmt.Sprint("waiters/", i)))
