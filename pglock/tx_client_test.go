@@ -144,7 +144,9 @@ func later(f func() error) (result func() error) {
 // awaitWaiters returns when so many sessions wait for an advisory lock.
 func (b *bench) awaitWaiters(n string) {
 	b.Helper()
+	looking := b.begin()
 	servers.Until(b, n+" waiters", func() bool {
-		return b.server.Must(`SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`) == n
+		return b.value(looking, `SELECT CAST(count(*) AS text) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`) == n
 	})
+	b.must(looking.end(b.Context(), true))
 }

@@ -55,7 +55,10 @@ func lockTxWaitsInLine(b *bench) {
 }
 
 func tryLockTxLeavesTheTransactionAsItWas(b *bench) {
-	b.server.Must(`CREATE TABLE IF NOT EXISTS work (note text); TRUNCATE work`)
+	empty := b.begin()
+	b.must(empty.exec(b.Context(), `CREATE TABLE IF NOT EXISTS work (note text)`))
+	b.must(empty.exec(b.Context(), `TRUNCATE work`))
+	b.must(empty.end(b.Context(), true))
 	holder, other := b.begin(), b.begin()
 	b.must(holder.lock(b.Context(), "key"))
 
@@ -75,7 +78,7 @@ func tryLockTxLeavesTheTransactionAsItWas(b *bench) {
 	b.must(other.lock(b.Context(), "another key"))
 	b.must(other.exec(b.Context(), `INSERT INTO work VALUES ('after')`))
 	b.must(other.end(b.Context(), true))
-	if got := b.server.Must(`SELECT string_agg(note, ' ') FROM work`); got != "before after" {
+	if got := b.value(b.begin(), `SELECT string_agg(note, ' ') FROM work`); got != "before after" {
 		b.Errorf("committed: %q", got)
 	}
 }

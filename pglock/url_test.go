@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/session/sessiontest"
 )
@@ -48,8 +49,8 @@ func TestURLsOfOthers(t *testing.T) {
 			t.Log(url)
 			s := servers.Insist(t, func(ctx context.Context) (driver.Store, error) { return driver.Open(ctx, url) })
 			servers.Insist(t, func(ctx context.Context) (any, error) { return nil, s.(driver.Creator).Create(ctx) })
-			s.Close()
-			locks := servers.Insist(t, func(ctx context.Context) (*holdfast.Locker, error) { return holdfast.Open(ctx, url, nil) })
+			servers.Insist(t, func(ctx context.Context) ([]string, error) { return s.(driver.Checker).Check(ctx) })
+			locks := must.Get(holdfast.New(s, nil))
 			for range 3 {
 				lock, err := servers.Patient(sessiontest.Bounded(t), locks.Lock, "key")
 				if err == nil {
