@@ -5,7 +5,7 @@ import (
 	"crypto/rand"
 	"net/url"
 	"os"
-	"sync"
+	"strings"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -41,12 +41,6 @@ func linked(t testing.TB) (p *servers.Proxy, through string) {
 	return p, at.String()
 }
 
-// A table is that of one rule, which its first client makes.
-type table struct {
-	name string
-	once sync.Once
-}
-
 // rowsOf is a table of the server, to read and write by SQL.
 func rowsOf(s driver.Store, table string) goldentest.Table {
 	return goldentest.Table{Store: s, Name: table, Exec: func(statement string) { shared.Must(statement) }, Query: shared.Must}
@@ -62,28 +56,30 @@ func TestGolden(t *testing.T) {
 }
 
 func TestContract(t *testing.T) {
-	var tables sync.Map
-	open := func(t testing.TB, url string) driver.Store {
-		made, _ := tables.LoadOrStore(t, &table{name: "t_" + rand.Text()})
-		own := made.(*table)
-		s := servers.Insist(t, func(ctx context.Context) (driver.Store, error) {
-			return driver.Open(ctx, url+"?table="+own.name)
+	// The records of a newer release disturb a rule that reads all keys.
+	table := func(t testing.TB) string {
+		if strings.Contains(t.Name(), "/format/") {
+			return "contract_newer"
+		}
+		return "contract"
+	}
+	open := func(t testing.TB, url, table string) driver.Store {
+		return servers.Insist(t, func(ctx context.Context) (driver.Store, error) {
+			return driver.Open(ctx, url+"?table="+table)
 		})
-		own.once.Do(func() {
-			servers.Insist(t, func(ctx context.Context) (any, error) { return nil, s.(*Store).Create(ctx) })
-		})
-		return s
+	}
+	for _, table := range []string{"contract", "contract_newer"} {
+		s := open(t, server, table)
+		servers.Insist(t, func(ctx context.Context) (any, error) { return nil, s.(*Store).Create(ctx) })
+		s.Close()
 	}
 	drivertest.Run(t, drivertest.Harness{
 		Lacks: drivertest.Watch | drivertest.Notify,
-		Open:  func(t testing.TB) driver.Store { return open(t, server) },
-		Newer: func(t testing.TB, key string) func() string {
-			made, _ := tables.Load(t)
-			return rowsOf(nil, made.(*table).name).Newer(key)
-		},
+		Open:  func(t testing.TB) driver.Store { return open(t, server, table(t)) },
+		Newer: func(t testing.TB, key string) func() string { return rowsOf(nil, table(t)).Newer(key) },
 		Linked: func(t testing.TB) (driver.Store, drivertest.Link) {
 			p, url := linked(t)
-			return open(t, url), p
+			return open(t, url, table(t)), p
 		},
 	})
 }
