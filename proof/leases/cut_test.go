@@ -41,10 +41,10 @@ func (c *cutter) lose(call func(ctx context.Context) error, seen func() bool) {
 	c.proxy.Replies.Delay(c.delay)
 	done := make(chan error, 1)
 	go func() { done <- call(ctx) }()
-	until(c, "the server to have done it", seen)
+	servers.Until(c, "the server to have done it", seen)
 	c.proxy.Replies.Drop(true)
 	c.proxy.Replies.Delay(0)
-	until(c, "the answer", func() bool { return c.proxy.Replies.Dropped() > c.dropped || len(done) > 0 })
+	servers.Until(c, "the answer", func() bool { return c.proxy.Replies.Dropped() > c.dropped || len(done) > 0 })
 	c.proxy.Replies.Drop(false)
 	err := <-done
 	if errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrInvalid) {
@@ -173,13 +173,13 @@ func TestOrphans(t *testing.T) {
 			_, err := c.store.Acquire(t.Context(), late)
 			done <- err
 		}()
-		until(t, "the request to be lost", func() bool { return c.proxy.Requests.Dropped() > 0 })
+		servers.Until(t, "the request to be lost", func() bool { return c.proxy.Requests.Dropped() > 0 })
 		c.proxy.Requests.Drop(false)
 		if err := <-done; err == nil {
 			t.Error("the request was lost, and the call says that nothing is wrong")
 		}
 		var g driver.Grant
-		until(t, "the orphan's end", func() bool { g = c.acquire(c.beside, exclusive("key", "next")); return g.OK })
+		servers.Until(t, "the orphan's end", func() bool { g = c.acquire(c.beside, exclusive("key", "next")); return g.OK })
 		if c.holder(late) != (driver.Holder{}) {
 			t.Error("what got lost on its way was done")
 		}

@@ -271,20 +271,6 @@ func releases(claims ...driver.Ask) (rs []driver.Release) {
 	return rs
 }
 
-// until returns when check holds.
-func until(t testing.TB, what string, check func() bool) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for late := time.After(patience); !check(); {
-		select {
-		case <-tick.C:
-		case <-late:
-			t.Fatalf("waited for %v: %s", patience, what)
-		}
-	}
-}
-
 // line is how many stand in line for a key.
 func line(t testing.TB, locks *holdfast.Locker, key string) (n int) {
 	t.Helper()

@@ -112,7 +112,7 @@ func TestErrorsThatPass(t *testing.T) {
 			}
 			got <- err
 		}()
-		until(t, "the one who waits", func() bool { return line(t, a, "held") == 1 })
+		servers.Until(t, "the one who waits", func() bool { return line(t, a, "held") == 1 })
 
 		full := "too many clients"
 		if e == mariadb {
@@ -140,7 +140,7 @@ func TestErrorsThatPass(t *testing.T) {
 		db.Close()
 
 		// Everybody is thrown out.
-		until(t, "a connection to be free", func() bool { _, err := s.Do("SELECT 1"); return err == nil })
+		servers.Until(t, "a connection to be free", func() bool { _, err := s.Do("SELECT 1"); return err == nil })
 		for range 3 {
 			if e == postgres {
 				s.Must("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'")

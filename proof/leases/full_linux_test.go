@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
 // A server whose disk is full says so, to whoever wants a key that it does not
@@ -78,7 +79,7 @@ func full(t *testing.T, at, words string, fill, drain func()) {
 	}
 	fill()
 	i := 0
-	until(t, "the end of the room", func() bool {
+	servers.Until(t, "the end of the room", func() bool {
 		i++
 		c := exclusive(fmt.Sprint(strings.Repeat("k", 500), i), fmt.Sprint(i))
 		c.Note = strings.Repeat("n", 1000)
@@ -93,7 +94,7 @@ func full(t *testing.T, at, words string, fill, drain func()) {
 		return
 	}
 	drain()
-	until(t, "the server to have room", func() bool {
+	servers.Until(t, "the server to have room", func() bool {
 		g, err := s.Acquire(t.Context(), exclusive("new", "b"))
 		return err == nil && g.OK
 	})

@@ -122,7 +122,7 @@ func TestLeavingCostsNoConnection(t *testing.T) {
 			return err
 		})
 		beside := open(t, at)
-		until(t, "nothing to be left", func() bool {
+		servers.Until(t, "nothing to be left", func() bool {
 			for _, err := range beside.Keys(t.Context(), "") {
 				succeed(t, err)
 				return false

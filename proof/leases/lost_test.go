@@ -49,7 +49,7 @@ func TestRowsDeletedByHand(t *testing.T) {
 		e.shared.Must("DELETE FROM " + table(at))
 		other := locker(t, at, nil)
 		// A try without an answer in time may be in the way of the next for a while.
-		until(t, "a lock whose row is gone to be given away", func() bool { return givenAway(t, other, held, last) })
+		servers.Until(t, "a lock whose row is gone to be given away", func() bool { return givenAway(t, other, held, last) })
 	})
 }
 

@@ -21,7 +21,7 @@ func TestModel(t *testing.T) {
 		s := open(t, create(t, e.shared.URL()))
 		seeds := uint64(24)
 		if testing.Short() {
-			seeds = 6
+			seeds = 4
 		}
 		done := 0
 		for seed := range seeds {

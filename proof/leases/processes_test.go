@@ -152,7 +152,7 @@ func TestKilledProcesses(t *testing.T) {
 		random := rand.New(rand.NewPCG(sim.Seed(t), 0))
 		processes, kills := 4, 6
 		if testing.Short() {
-			kills = 3
+			processes, kills = 3, 2
 		}
 		at, _ := separate(t, e, "killed")
 		db := tables(t, at, "CREATE TABLE numbers (n int)", "INSERT INTO numbers VALUES (0)", "CREATE TABLE counted (n int, token bigint)").db
@@ -166,7 +166,7 @@ func TestKilledProcesses(t *testing.T) {
 		}
 		for range kills {
 			enough := count() + random.IntN(10)
-			until(t, "some to count", func() bool { return count() > enough })
+			servers.Until(t, "some to count", func() bool { return count() > enough })
 			i := random.IntN(processes)
 			succeed(t, all[i].Process.Kill())
 			_ = all[i].Wait()

@@ -65,7 +65,7 @@ func TestPromotion(t *testing.T) {
 			}
 			granted <- l
 		}()
-		until(t, "the one who waits to stand in line", func() bool { return line(t, a, fmt.Sprint("key", i)) == 1 })
+		servers.Until(t, "the one who waits to stand in line", func() bool { return line(t, a, fmt.Sprint("key", i)) == 1 })
 	}
 	primary.AwaitStandbys(1)
 	front.Blackhole(true)
@@ -80,7 +80,7 @@ func TestPromotion(t *testing.T) {
 			t.Errorf("key%d, which the standby knew: %v", i, err)
 		}
 	}
-	until(t, "an unlock that reaches the new primary", func() bool { return locks[0].Unlock() == nil || locks[0].Err() != nil })
+	servers.Until(t, "an unlock that reaches the new primary", func() bool { return locks[0].Unlock() == nil || locks[0].Err() != nil })
 	for i, l := range locks[1:] {
 		if err := unlock(l); err != nil {
 			t.Errorf("unlock of key%d: %v", i+1, err)
@@ -156,7 +156,7 @@ func separateStandby(t *testing.T, standby *servers.Postgres) {
 	t.Helper()
 	standby.Must("ALTER SYSTEM SET primary_conninfo = ''")
 	standby.Must("SELECT pg_reload_conf()")
-	until(t, "the standby to hear nothing", func() bool {
+	servers.Until(t, "the standby to hear nothing", func() bool {
 		return strings.TrimSpace(standby.Must("SELECT count(*) FROM pg_stat_wal_receiver")) == "0"
 	})
 }

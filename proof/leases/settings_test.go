@@ -238,7 +238,7 @@ func wakes(t *testing.T, at string) {
 	var claim driver.Ask
 	told := make(chan driver.Grant, 8)
 	tries := 0
-	until(t, "a machine on which the claim keeps its place", func() bool {
+	servers.Until(t, "a machine on which the claim keeps its place", func() bool {
 		tries++
 		key := fmt.Sprint("key", tries)
 		held := lock(t, a, key)

@@ -31,7 +31,11 @@ func separate(t *testing.T, e *engine, name string) (at string, connections func
 	if e == mariadb {
 		count = "SELECT count(*) FROM information_schema.processlist WHERE db = '" + name + "'"
 	}
-	return create(t, at), func() int { return number(t, e.shared.Must(count)) }
+	db, _ := e.pool(t, e.shared.URL(), 1)
+	return create(t, at), func() (n int) {
+		succeed(t, db.QueryRowContext(t.Context(), count).Scan(&n))
+		return n
+	}
 }
 
 func number(t *testing.T, text string) int {
@@ -97,7 +101,7 @@ func TestWaitersOfManyKeys(t *testing.T) {
 		})
 		// Each has one that listens, and the table was made over another. One that a
 		// call has broken off, the server knows for a while.
-		until(t, "two processes with many waiters to have few connections", func() bool { return connections() <= 2*(conns+1)+1 })
+		servers.Until(t, "two processes with many waiters to have few connections", func() bool { return connections() <= 2*(conns+1)+1 })
 		inParallel(t, conns, waiters, func(i int) error { return a.Release(ctx, releases(held[i:i+1]...))[0] })
 		lining.Wait()
 	})
@@ -127,7 +131,7 @@ func TestWaitersOfOneKey(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		waiters, processes := 1000, 4
 		if testing.Short() {
-			waiters = 200
+			waiters = 100
 		}
 		at, connections := separate(t, e, "queue")
 		db, _ := e.pool(t, at, 1)
@@ -158,9 +162,9 @@ func TestWaitersOfOneKey(t *testing.T) {
 				}
 			})
 		}
-		until(t, "all to wait", func() bool { return begun.Load() == int64(waiters) && waiting(t, db, at) == processes })
+		servers.Until(t, "all to wait", func() bool { return begun.Load() == int64(waiters) && waiting(t, db, at) == processes })
 		// One each, and one that listens; two more made the table, and count.
-		until(t, "processes with many waiters to have two connections each", func() bool { return connections() <= 2*(processes+1)+2 })
+		servers.Until(t, "processes with many waiters to have two connections each", func() bool { return connections() <= 2*(processes+1)+2 })
 		succeed(t, unlock(held))
 		lining.Wait()
 	})
@@ -185,7 +189,7 @@ func TestWaitersLeaveThePoolAlone(t *testing.T) {
 			}
 			got <- err
 		}()
-		until(t, "the one who waits", func() bool { return waiting(t, db, at) == 1 })
+		servers.Until(t, "the one who waits", func() bool { return waiting(t, db, at) == 1 })
 		for range 20 {
 			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			tx, err := user.BeginTx(ctx, nil)
