@@ -74,7 +74,7 @@ type Harness struct {
 	Lacks Feature
 }
 
-// A Failure is a rule that a store breaks.
+// A Failure is a rule that a store breaks: the name of the Rule, its Words, and what was Seen.
 type Failure = rules.Failure
 
 // Run checks a store against every applicable rule, and returns when every rule has ended.

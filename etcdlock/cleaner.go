@@ -70,9 +70,10 @@ func (s *Store) expire() (next time.Duration) {
 func (s *Store) take() (some []*removal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// A Release may have been faster. The id may have a new claim by now.
+	s.leftovers = slices.DeleteFunc(s.leftovers, func(c *claim) bool { return s.table[c.ID] != c })
 	n := min(len(s.leftovers), eraseBatch)
 	for _, c := range s.leftovers[:n] {
-		c.state = ending
 		r := driver.Release{Claim: driver.Claim{Key: c.key, ID: c.ID}, Late: c.late}
 		some = append(some, &removal{Release: r, claim: c, own: true})
 	}
@@ -81,7 +82,7 @@ func (s *Store) take() (some []*removal) {
 }
 
 // clean removes leftovers from etcd. Claims whose removal fails go to the end of
-// s.leftovers.
+// s.leftovers, and wait there for the next attempt.
 func (s *Store) clean(some []*removal) error {
 	ctx, cancel := context.WithTimeout(s.ctx, cleanLimit)
 	defer cancel()
@@ -90,8 +91,14 @@ func (s *Store) clean(some []*removal) error {
 	defer s.mu.Unlock()
 	var errs []error
 	for _, r := range some {
-		_ = s.settleRemovalLocked(r)
 		errs = append(errs, r.err)
+		switch {
+		case s.table[r.ID] != r.claim: // A Release was faster.
+		case r.err != nil, r.claim.late && !r.Late: // A Release has asked for a tomb meanwhile.
+			s.leftovers = append(s.leftovers, r.claim)
+		default:
+			s.dropLocked(r.claim)
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -137,10 +137,12 @@ func TestManyAreReleased(t *testing.T) {
 }
 
 // TestCleansBesideForeignKeys has something in a folder that is no claim. Who runs out
-// there cannot be removed; others are.
+// there cannot be removed, and the cleaner pauses before it tries again; others are removed.
 func TestCleansBesideForeignKeys(t *testing.T) {
 	t.Parallel()
+	var requests atomic.Int64
 	s, prefix := intercepted(t, func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		requests.Add(1)
 		return invoke(ctx, method, req, reply, conn, opts...)
 	})
 	c := admin(t, shared.Addr())
@@ -158,6 +160,18 @@ func TestCleansBesideForeignKeys(t *testing.T) {
 		}
 		return nil
 	})
+	const pause = 200 * time.Millisecond
+	const attempts, each = 4, 5 // requests of an attempt, at most
+	before, began := requests.Load(), time.Now()
+	eventually(t, "further attempts", func() error {
+		if n := requests.Load() - before; n < attempts*each {
+			return fmt.Errorf("%d requests", n)
+		}
+		return nil
+	})
+	if took := time.Since(began); took < (attempts-1)*pause {
+		t.Errorf("%d requests took %v; want a pause of %v after each attempt", attempts*each, took, pause)
+	}
 	if _, err := c.Delete(t.Context(), prefix+"claims/spoiled/0"); err != nil {
 		t.Fatal(err)
 	}

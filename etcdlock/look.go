@@ -77,7 +77,7 @@ func (a *ask) view(r answer) (v view, err error) {
 // create returns the operation that creates the claim.
 func (a *ask) create(l *lease, phase int64) clientv3.Op {
 	a.entry.leaseID, a.entry.Phase = l.id, phase
-	a.entry.Client, a.entry.Since = a.Store.id, time.Now().UnixMicro()
+	a.entry.Client, a.entry.Since, a.entry.TTL = a.Store.id, time.Now().UnixMicro(), a.TTL
 	return a.entry.put()
 }
 

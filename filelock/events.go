@@ -30,7 +30,7 @@ func (w *watcher) startLocked() {
 	w.stopped.Go(w.poll)
 }
 
-// startLate begins to watch for the held claims, if any, and checks for losses so far.
+// startDelayed begins to watch for the held claims, if any, and checks for losses so far.
 func (w *watcher) startDelayed() {
 	w.mu.Lock()
 	w.delayed = nil

@@ -32,8 +32,7 @@ func (s *Store) Watch(ctx context.Context, c driver.Claim, wake func(driver.Gran
 	if err != nil {
 		return nil, err
 	}
-	unwatch := sub.wakes.Add(c.ID, wake)
-	return func() { unwatch() }, nil
+	return sub.wakes.Add(c.ID, wake), nil
 }
 
 // Notify implements [driver.Notifier]. This store reports one kind of loss: a claim that

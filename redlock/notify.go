@@ -39,7 +39,7 @@ func (s *Store) lost(n *node, id string, err error) (why error) {
 	defer s.mu.Unlock()
 	l := s.losses[id]
 	if l == nil {
-		s.expire()
+		s.expireLocked()
 		l = &loss{nodes: make(map[*node]struct{}), since: time.Now()}
 		s.losses[id] = l
 	}
@@ -54,7 +54,7 @@ func (s *Store) lost(n *node, id string, err error) (why error) {
 	return l.why
 }
 
-// expire deletes old losses. The caller holds mu.
-func (s *Store) expire() {
+// expireLocked deletes old losses.
+func (s *Store) expireLocked() {
 	maps.DeleteFunc(s.losses, func(_ string, l *loss) bool { return time.Since(l.since) > remembered })
 }

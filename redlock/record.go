@@ -176,6 +176,7 @@ func (n *node) again(a driver.Ask, over *atomic.Bool) (q *request, ok bool) {
 	case !own:
 		<-q.done
 	case over.Load():
+		q.err = errReleased // A later bid that waits for this request must not count it.
 		n.complete(a.Claim, q)
 		return nil, false
 	default:

@@ -24,7 +24,7 @@ func (s *Store) Renew(ctx context.Context, rs []driver.Renewal) []error {
 	found := make([]*claim, len(rs))
 	s.mu.Lock()
 	for i, r := range rs {
-		if found[i], errs[i] = s.renewable(r); errs[i] == nil {
+		if found[i], errs[i] = s.renewableLocked(r); errs[i] == nil {
 			claims[found[i].session] = append(claims[found[i].session], i)
 		}
 	}
@@ -61,8 +61,8 @@ func answers(errs []error) []error {
 	return nil
 }
 
-// renewable returns the claim in the table that is to be renewed.
-func (s *Store) renewable(r driver.Renewal) (*claim, error) {
+// renewableLocked returns the claim in the table that is to be renewed.
+func (s *Store) renewableLocked(r driver.Renewal) (*claim, error) {
 	cl := s.claims[nameOf(r.Claim)]
 	switch {
 	case s.closed:

@@ -148,9 +148,9 @@ func (b *Book) Acquire(m Moment, a driver.Ask, session string) (driver.Grant, er
 const pause = 5 * time.Millisecond
 
 // again grants a claim that holds already. A reader receives the token of the phase, which
-// may have been raised, or may have begun after a slot that came after the reader. No claim
-// has been granted a larger token since. If the owner has left, this Acquire was under way before, and does
-// not change the end of the claim.
+// may have been raised since. The phase may also be newer than the reader, if a slot was
+// granted between; no claim has a larger token. If the owner has left, this Acquire was under
+// way before, and does not change the end of the claim.
 func (b *Book) again(m Moment, e *Entry, a driver.Ask) driver.Grant {
 	if !e.Left {
 		e.TTL, e.Until, e.Asked = a.TTL, m.in(a.TTL), m.Now

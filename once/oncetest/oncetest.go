@@ -34,7 +34,8 @@ type Harness struct {
 	Bubble bool
 }
 
-// A Failure is a rule that the records break.
+// A Failure is a rule that the records break: the name of the Rule, its Words, and what was
+// Seen.
 type Failure = rules.Failure
 
 // Run checks the records against every rule, and returns when every rule has ended.
