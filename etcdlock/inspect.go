@@ -122,11 +122,11 @@ func (s *Store) Break(ctx context.Context, key, id string) error {
 }
 
 func (s *Store) breakClaim(ctx context.Context, e entry) error {
-	tombs, err := s.tombLease(ctx)
+	lease, err := s.tombLease(ctx)
 	if err != nil {
 		return err
 	}
-	under := clientv3.WithLease(tombs)
+	under := clientv3.WithLease(lease)
 	a, err := s.do(ctx, txn{
 		when: []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(e.name), "=", e.rev)},
 		then: []clientv3.Op{

@@ -53,7 +53,7 @@ func (c *stretch) change(f func()) {
 // Write implements [net.Conn]. It does not wait for the piece to arrive.
 func (c *stretch) Write(piece []byte) (int, error) {
 	c.mu.Lock()
-	err := c.expired(c.err)
+	err := c.expiredLocked(c.err)
 	c.mu.Unlock()
 	if err != nil {
 		return 0, err
@@ -114,7 +114,7 @@ func (c *stretch) Read(b []byte) (int, error) {
 			defer c.mu.Unlock()
 			return c.in.Read(b)
 		}
-		err, left, changed := c.expired(c.err), time.Duration(math.MaxInt64), c.changed
+		err, left, changed := c.expiredLocked(c.err), time.Duration(math.MaxInt64), c.changed
 		if !c.deadline.IsZero() {
 			left = time.Until(c.deadline)
 		}
@@ -131,8 +131,8 @@ func (c *stretch) Read(b []byte) (int, error) {
 	}
 }
 
-// expired is why the connection cannot be used now. Call it with mu held.
-func (c *stretch) expired(err error) error {
+// expiredLocked is why the connection cannot be used now.
+func (c *stretch) expiredLocked(err error) error {
 	switch {
 	case c.ctx.Err() != nil:
 		return net.ErrClosed

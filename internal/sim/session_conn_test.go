@@ -126,7 +126,7 @@ func (c *wire) ask(call, name string, do func(b *backendProcess) func(), failed 
 			return
 		}
 		answer := do(b)
-		b.hears()
+		b.hearsLocked()
 		note(Arrive, nil)
 		c.back.hear(call, name, func() {
 			c.mu.Lock()
@@ -184,7 +184,7 @@ func (c *wire) Ping(limit time.Duration, done func(error)) {
 // Try implements [session.Conn].
 func (c *wire) Try(name string, _ bool, done func(uint64, error)) {
 	c.ask("try", name, func(b *backendProcess) func() {
-		token := b.try(name)
+		token := b.tryLocked(name)
 		return func() {
 			done(token, nil)
 			if token > 0 {
@@ -197,7 +197,7 @@ func (c *wire) Try(name string, _ bool, done func(uint64, error)) {
 // Free implements [session.Conn].
 func (c *wire) Free(name string, done func(error)) {
 	c.ask("free", name, func(b *backendProcess) func() {
-		err := b.free(name)
+		err := b.freeLocked(name)
 		return func() { done(err) }
 	}, done)
 }

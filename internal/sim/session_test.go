@@ -115,8 +115,8 @@ var (
 	errShutdown   = errors.New("terminating connection due to administrator command")
 )
 
-// hears takes note that the client is not silent. Call it with mu held.
-func (b *backendProcess) hears() {
+// hearsLocked takes note that the client is not silent.
+func (b *backendProcess) hearsLocked() {
 	b.spoke()
 	r := b.d.w.rand(int64(b.d.w.Now()), "silent", b.client.link.p.Name)
 	limit := time.Duration(float64(b.limit)/b.d.rate) + upto(r, b.d.lazy)
@@ -142,8 +142,8 @@ func (b *backendProcess) end(why error) {
 	b.client.back.hear("hangup", "", func() { b.client.lost(why) })
 }
 
-// try takes a lock; 0 is a refusal. Call it with mu held.
-func (b *backendProcess) try(name string) uint64 {
+// tryLocked takes a lock; 0 is a refusal.
+func (b *backendProcess) tryLocked(name string) uint64 {
 	if b.d.locks[name] != nil {
 		return 0
 	}
@@ -152,8 +152,8 @@ func (b *backendProcess) try(name string) uint64 {
 	return b.d.token - span + 1
 }
 
-// free gives a lock back and tells those who watch. Call it with mu held.
-func (b *backendProcess) free(name string) error {
+// freeLocked gives a lock back and tells those who watch.
+func (b *backendProcess) freeLocked(name string) error {
 	if b.d.locks[name] != b {
 		return errors.New("you don't own a lock of this name")
 	}
@@ -191,7 +191,7 @@ func (o *dialer) Open(ctx context.Context, _ string, limit time.Duration, events
 		if c.session == nil {
 			c.session = b
 			o.d.sessions = append(o.d.sessions, b)
-			b.hears()
+			b.hearsLocked()
 		}
 		return true
 	})

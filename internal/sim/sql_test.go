@@ -112,7 +112,7 @@ func (t *table) Connect(p *Process) driver.Store {
 func (t *table) Left() (keys []string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	now := t.now()
+	now := t.nowLocked()
 	for name, row := range t.rows {
 		var page struct{ Held, Line []struct{ Until int64 } }
 		if err := json.Unmarshal([]byte(row["claims"].(string)), &page); err != nil {
@@ -133,8 +133,8 @@ func (t *table) Left() (keys []string, err error) {
 // Close implements [Store].
 func (t *table) Close() error { return nil }
 
-// now is the clock of the server in microseconds. Call it with mu held.
-func (t *table) now() int64 { return t.clock.at(time.Now()).Add(-t.back).UnixMicro() }
+// nowLocked is the clock of the server in microseconds.
+func (t *table) nowLocked() int64 { return t.clock.at(time.Now()).Add(-t.back).UnixMicro() }
 
 // statements is the client of a process.
 type statements struct {
@@ -158,7 +158,7 @@ func (c *statements) run(ctx context.Context, st sqlstore.Statement) (result, er
 	return Send(ctx, c.link, strings.ToLower(verb), "", fmt.Sprint(st.Args), func() result {
 		c.table.mu.Lock()
 		defer c.table.mu.Unlock()
-		return c.table.run(st)
+		return c.table.runLocked(st)
 	})
 }
 
@@ -205,8 +205,8 @@ func assign(dest, row []any) error {
 // askTime is how Postgres is asked for the time.
 const askTime = `CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)`
 
-// run carries out a statement. Call it with mu held.
-func (t *table) run(st sqlstore.Statement) (r result) {
+// runLocked carries out a statement.
+func (t *table) runLocked(st sqlstore.Statement) (r result) {
 	words := t.words[st.Text]
 	if words == nil {
 		words = split(strings.ReplaceAll(st.Text, askTime, "now"))
@@ -216,7 +216,7 @@ func (t *table) run(st sqlstore.Statement) (r result) {
 		t.past = append(t.past, snapshot{time.Now(), maps.Clone(t.rows)})
 		t.past = t.past[max(0, len(t.past)-100):]
 	}
-	p := &parser{words: words, args: st.Args, now: t.now()}
+	p := &parser{words: words, args: st.Args, now: t.nowLocked()}
 	switch verb := p.next(); verb {
 	case "SELECT": // loadRow is the only one, and what it joins is fixed
 		r.rows = [][]any{{p.now, int64(1), t.rows[""]["fence"]}}
