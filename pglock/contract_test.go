@@ -82,7 +82,14 @@ func TestContract(t *testing.T) {
 		s.Close()
 	}
 	drivertest.Run(t, drivertest.Harness{
-		Open:  func(t testing.TB) driver.Store { return open(table(t)) },
+		Open: func(t testing.TB) driver.Store {
+			if testing.Short() {
+				return open(table(t))
+			}
+			return servers.Insist(t, func(ctx context.Context) (driver.Store, error) { // a pool of its own
+				return driver.Open(ctx, server.URL()+"&table="+table(t))
+			})
+		},
 		Newer: func(t testing.TB, key string) func() string { return rows(nil, table(t)).Newer(key) },
 		Linked: func(t testing.TB) (driver.Store, drivertest.Link) {
 			p, url := linked(t)
