@@ -69,12 +69,13 @@ func (c *crew) hire(ctx context.Context) error {
 
 // fill starts the next worker of a place.
 func (p *place) fill(ctx context.Context) error {
-	c := *p.crew
+	c := p.crew
 	p.life++
+	config := c.Config
 	if c.Beside != "" && p.number%2 == 1 {
-		c.Command = []string{c.Beside, worker.Argument}
+		config.Command = []string{c.Beside, worker.Argument}
 	}
-	next, err := c.start(ctx, c.history, worker.Job{
+	next, err := config.start(ctx, c.history, worker.Job{
 		Protocol:  worker.Protocol,
 		Worker:    p.number,
 		Life:      p.life,
