@@ -139,9 +139,9 @@ func (s *Store) follow(ctx context.Context, f *folder) {
 
 // watch watches all keys with a prefix. When etcd has confirmed the watch, watch calls
 // begin with the revision after which the watch begins. For every step of etcd, watch
-// calls hear with all events of the step. After the watch has ended, watch restarts it
+// calls receive with all events of the step. After the watch has ended, watch restarts it
 // and calls begin again. watch returns when ctx has ended.
-func (s *Store) watch(ctx context.Context, prefix string, options []clientv3.OpOption, begin func(rev int64), hear func([]*clientv3.Event)) {
+func (s *Store) watch(ctx context.Context, prefix string, options []clientv3.OpOption, begin func(rev int64), receive func([]*clientv3.Event)) {
 	options = append(options, clientv3.WithPrefix(), clientv3.WithCreatedNotify())
 	for ctx.Err() == nil {
 		stream, created := s.stream.Load(), false
@@ -158,7 +158,7 @@ func (s *Store) watch(ctx context.Context, prefix string, options []clientv3.OpO
 				begin(r.Header.Revision)
 			}
 			if len(r.Events) > 0 {
-				hear(r.Events)
+				receive(r.Events)
 			}
 		}
 		late.Stop()
