@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/asks"
 )
 
 // A client is one process's store, with the calls of the contract, and the answers expected
@@ -81,11 +82,7 @@ func (c *client) refused(claim driver.Ask) driver.Grant {
 
 // renew renews claims and raises no token.
 func (c *client) renew(claims ...driver.Ask) []error {
-	var rs []driver.Renewal
-	for _, claim := range claims {
-		rs = append(rs, driver.Renewal{Claim: claim.Claim})
-	}
-	return c.renewals(rs...)
+	return c.renewals(asks.Renewals(claims...)...)
 }
 
 // renewals returns one error per claim, also if the store returned nil.
@@ -97,11 +94,7 @@ func (c *client) renewals(rs ...driver.Renewal) []error {
 
 // release releases claims of which no Acquire is on its way.
 func (c *client) release(claims ...driver.Ask) []error {
-	var rs []driver.Release
-	for _, claim := range claims {
-		rs = append(rs, driver.Release{Claim: claim.Claim})
-	}
-	return c.releases(rs...)
+	return c.releases(asks.Releases(claims...)...)
 }
 
 // releases returns one error per claim, also if the store returned nil.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/asks"
 	"github.com/holdfast-go/holdfast/internal/must"
 )
 
@@ -32,7 +33,7 @@ func BenchmarkUncontended(b *testing.B) {
 	defer s.Close()
 	ctx := context.Background()
 	c := exclusive("key")
-	end := releases(c)
+	end := asks.Releases(c)
 	b.ReportAllocs()
 	for b.Loop() {
 		if g, err := s.Acquire(ctx, c); err != nil || !g.OK {

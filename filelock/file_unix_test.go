@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/asks"
 	"github.com/holdfast-go/holdfast/internal/book"
 	"github.com/holdfast-go/holdfast/internal/flock"
 	"github.com/holdfast-go/holdfast/internal/safefile"
@@ -151,7 +152,7 @@ func TestSectionThatIsBusy(t *testing.T) {
 		defer cancel()
 		errs := make(chan error)
 		for range 2 { // One waits for the file, the other for its turn.
-			go func() { errs <- u.Renew(ctx, renewals(c))[0] }()
+			go func() { errs <- u.Renew(ctx, asks.Renewals(c))[0] }()
 		}
 		named := 0
 		for range 2 {
@@ -188,7 +189,7 @@ func TestBusySectionDelaysNoOtherKey(t *testing.T) {
 	servers.Until(t, "a renewal of the other claims", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond) // The busy file takes all of it.
 		defer cancel()
-		errs := u.Renew(ctx, renewals(claims...))
+		errs := u.Renew(ctx, asks.Renewals(claims...))
 		if len(errs) != 3 || !errors.Is(errs[0], context.DeadlineExceeded) {
 			t.Fatalf("Renew says %v, want that of the busy file to fail", errs)
 		}
@@ -208,7 +209,7 @@ func TestFewFilesStayOpen(t *testing.T) {
 	if n := openFiles(t) - before; n > maxOpen+5 || len(u.files) > maxOpen {
 		t.Errorf("%d files are open, %d known", n, len(u.files))
 	}
-	for i, err := range u.Renew(t.Context(), renewals(claims...)) {
+	for i, err := range u.Renew(t.Context(), asks.Renewals(claims...)) {
 		t.Errorf("claim %d: %v", i, err)
 	}
 	u.must(u.Close())
@@ -242,7 +243,7 @@ func TestAfterClose(t *testing.T) {
 	u.watch(waiting(exclusive("key")))
 	u.must(u.Close(), u.Close())
 	_, watchErr := u.Watch(t.Context(), c.Claim, func(driver.Grant) {})
-	for _, err := range []error{u.fails(c), u.renew(c), u.Release(t.Context(), releases(c))[0], watchErr} {
+	for _, err := range []error{u.fails(c), u.renew(c), u.Release(t.Context(), asks.Releases(c))[0], watchErr} {
 		if !errors.Is(err, errClosed) {
 			t.Errorf("after Close got %v, want %v", err, errClosed)
 		}
@@ -270,7 +271,7 @@ func TestLineWithoutEnd(t *testing.T) {
 		a.refused(c)
 		line = append(line, c)
 		if time.Since(began) > c.Alive()/2 { // so slow a machine may cost the first its place
-			a.Release(t.Context(), releases(line...))
+			a.Release(t.Context(), asks.Releases(line...))
 			a.must(a.renew(holder))
 			line, began = nil, time.Now()
 		}
@@ -282,7 +283,7 @@ func TestLineWithoutEnd(t *testing.T) {
 	a.release(holder)
 	err := a.renew(line[0])
 	for _, c := range line[:len(line)-1] {
-		err = errors.Join(append(a.Release(t.Context(), releases(c)), err)...)
+		err = errors.Join(append(a.Release(t.Context(), asks.Releases(c)), err)...)
 	}
 	if err != nil && inTime(t, began) {
 		t.Error(err)

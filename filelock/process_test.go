@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/asks"
 	"github.com/holdfast-go/holdfast/internal/must"
 )
 
@@ -191,7 +192,7 @@ func storm(s *Store, _ string, keys []string) error {
 		c.Note = strings.Repeat("n", rand.IntN(3)*rand.IntN(inline))
 		c.Wait = rand.IntN(2) == 0
 		_, err := s.Acquire(ctx, c)
-		for _, errs := range [][]error{s.Renew(ctx, renewals(c)), s.Release(ctx, releases(c))} {
+		for _, errs := range [][]error{s.Renew(ctx, asks.Renewals(c)), s.Release(ctx, asks.Releases(c))} {
 			if errs != nil && !errors.Is(errs[0], driver.ErrLost) {
 				err = errors.Join(err, errs[0])
 			}
@@ -286,7 +287,7 @@ func locked(s *Store, key string, do func() error) error {
 		}
 	}
 	err = do()
-	return errors.Join(append(s.Release(ctx, releases(c)), err)...)
+	return errors.Join(append(s.Release(ctx, asks.Releases(c)), err)...)
 }
 
 func increment(path string) error {

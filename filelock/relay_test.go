@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/asks"
 	"github.com/holdfast-go/holdfast/internal/must"
 )
 
@@ -39,8 +40,8 @@ func relay(s *Store, _ string, args []string) error {
 		}
 		fmt.Println(time.Now().UnixNano())
 		stop()
-		errs := s.Renew(ctx, renewals(c))
-		if err := errors.Join(append(errs, s.Release(ctx, releases(c))...)...); err != nil {
+		errs := s.Renew(ctx, asks.Renewals(c))
+		if err := errors.Join(append(errs, s.Release(ctx, asks.Releases(c))...)...); err != nil {
 			return err
 		}
 		fmt.Println("done")
@@ -69,7 +70,7 @@ func BenchmarkHandOff(b *testing.B) {
 	for b.Loop() {
 		other.says()
 		sent := time.Now()
-		s.Release(ctx, releases(c))
+		s.Release(ctx, asks.Releases(c))
 		got, err := strconv.ParseInt(other.says(), 10, 64)
 		if err != nil {
 			b.Fatal(err)

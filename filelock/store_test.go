@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/drivertest"
+	"github.com/holdfast-go/holdfast/internal/asks"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/unproved"
 )
@@ -72,20 +73,6 @@ func exclusive(key string) driver.Ask {
 
 func waiting(c driver.Ask) driver.Ask { c.Wait = true; return c }
 
-func renewals(cs ...driver.Ask) (rs []driver.Renewal) {
-	for _, c := range cs {
-		rs = append(rs, driver.Renewal{Claim: c.Claim})
-	}
-	return rs
-}
-
-func releases(cs ...driver.Ask) (rs []driver.Release) {
-	for _, c := range cs {
-		rs = append(rs, driver.Release{Claim: c.Claim})
-	}
-	return rs
-}
-
 func (u *user) must(errs ...error) {
 	u.Helper()
 	if err := errors.Join(errs...); err != nil {
@@ -124,12 +111,12 @@ func (u *user) refused(c driver.Ask) driver.Grant {
 }
 
 func (u *user) renew(c driver.Ask) error {
-	return errors.Join(u.Renew(context.Background(), renewals(c))...)
+	return errors.Join(u.Renew(context.Background(), asks.Renewals(c))...)
 }
 
 func (u *user) release(c driver.Ask) {
 	u.Helper()
-	if err := errors.Join(u.Release(context.Background(), releases(c))...); err != nil {
+	if err := errors.Join(u.Release(context.Background(), asks.Releases(c))...); err != nil {
 		u.Fatal(err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/asks"
 )
 
 func BenchmarkUncontended(b *testing.B) {
@@ -16,7 +17,7 @@ func BenchmarkUncontended(b *testing.B) {
 		b.Run(fmt.Sprintf("keys=%d", keys), func(b *testing.B) {
 			s := New()
 			claims := writers(keys)
-			ends := releases(claims...)
+			ends := asks.Releases(claims...)
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
@@ -51,7 +52,7 @@ func BenchmarkHandOff(b *testing.B) {
 	for i := range waiters {
 		group.Go(func() {
 			c := writer("key", fmt.Sprint(i))
-			end := releases(c)
+			end := asks.Releases(c)
 			granted := make(chan driver.Grant, 1)
 			stop, err := s.Watch(ctx, c.Claim, func(g driver.Grant) {
 				if g.OK {
@@ -96,7 +97,7 @@ func BenchmarkHeld(b *testing.B) {
 		}
 	}
 	size := float64(heap()-before) / held
-	renewals := renewals(claims...)
+	renewals := asks.Renewals(claims...)
 	b.ReportAllocs()
 	i := 0
 	for b.Loop() {
@@ -129,18 +130,4 @@ func writers(n int) (cs []driver.Ask) {
 		cs = append(cs, writer(fmt.Sprintf("key/%d", i), fmt.Sprintf("0123456789abcdef%06d", i)))
 	}
 	return cs
-}
-
-func renewals(cs ...driver.Ask) (rs []driver.Renewal) {
-	for _, c := range cs {
-		rs = append(rs, driver.Renewal{Claim: c.Claim})
-	}
-	return rs
-}
-
-func releases(cs ...driver.Ask) (rs []driver.Release) {
-	for _, c := range cs {
-		rs = append(rs, driver.Release{Claim: c.Claim})
-	}
-	return rs
 }

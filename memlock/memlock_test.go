@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/asks"
 )
 
 // tester is a Store with the checks that most tests repeat.
@@ -48,7 +49,7 @@ func (t tester) refused(c driver.Ask) driver.Grant {
 
 func (t tester) release(cs ...driver.Ask) {
 	t.Helper()
-	if errs := t.Release(t.Context(), releases(cs...)); errs != nil {
+	if errs := t.Release(t.Context(), asks.Releases(cs...)); errs != nil {
 		t.Fatalf("Release: %v", errs)
 	}
 }
@@ -81,7 +82,7 @@ func TestLease(t *testing.T) {
 			t.Errorf("granted %+v, want its TTL and the wall clock's microseconds", first)
 		}
 		time.Sleep(10 * time.Second)
-		if errs := t.Renew(t.Context(), renewals(a)); errs != nil {
+		if errs := t.Renew(t.Context(), asks.Renewals(a)); errs != nil {
 			t.Fatal(errs)
 		}
 		time.Sleep(15*time.Second - time.Nanosecond)
@@ -93,7 +94,7 @@ func TestLease(t *testing.T) {
 		if g := t.granted(b); g.Fence <= first.Fence {
 			t.Errorf("token %d after %d", g.Fence, first.Fence)
 		}
-		if errs := t.Renew(t.Context(), renewals(a)); !errors.Is(errs[0], driver.ErrLost) {
+		if errs := t.Renew(t.Context(), asks.Renewals(a)); !errors.Is(errs[0], driver.ErrLost) {
 			t.Errorf("renewing what has run out says %v, want ErrLost", errs)
 		}
 		t.release(b)
@@ -139,8 +140,8 @@ func TestAnswersInOrder(t *testing.T) {
 				}
 			}
 		}
-		check("Renew", t.Renew(t.Context(), renewals(cs...)))
-		check("Release", t.Release(t.Context(), releases(cs...)))
+		check("Renew", t.Renew(t.Context(), asks.Renewals(cs...)))
+		check("Release", t.Release(t.Context(), asks.Releases(cs...)))
 		t.empty()
 	})
 }
@@ -230,7 +231,7 @@ func TestClosed(t *testing.T) {
 		}
 		errs := []error{
 			acquire, watch, holders, keys, t.Break(t.Context(), "key", driver.PublicID("a")),
-			t.Renew(t.Context(), renewals(c))[0], t.Release(t.Context(), releases(c))[0],
+			t.Renew(t.Context(), asks.Renewals(c))[0], t.Release(t.Context(), asks.Releases(c))[0],
 		}
 		for i, err := range errs {
 			if err != errClosed {
@@ -269,7 +270,7 @@ func TestExclusion(t *testing.T) {
 					}
 					inside[n].last = g.Fence
 					inside[n].Unlock()
-					if errs := t.Release(t.Context(), releases(c)); errs != nil {
+					if errs := t.Release(t.Context(), asks.Releases(c)); errs != nil {
 						t.Errorf("Release: %v", errs)
 					}
 				}

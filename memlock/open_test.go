@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/asks"
 )
 
 func openURL(t *testing.T, url string) tester {
@@ -81,7 +82,7 @@ func TestStoresOfOneName(t *testing.T) {
 	if woken || !closed {
 		t.Errorf("Close woke the other store's watch: %v, its own: %v", woken, closed)
 	}
-	if errs := two.Renew(t.Context(), renewals(b)); errs != nil {
+	if errs := two.Renew(t.Context(), asks.Renewals(b)); errs != nil {
 		t.Errorf("the other store's claim: %v", errs)
 	}
 }

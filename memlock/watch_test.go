@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/asks"
 )
 
 // bell writes down who was woken, and how.
@@ -107,7 +108,7 @@ func TestAnyCallWakesAfterExpiry(t *testing.T) {
 		t.refused(c)
 		b.watch(t, c)
 		time.Sleep(2 * time.Second)
-		_ = t.Renew(t.Context(), renewals(a))
+		_ = t.Renew(t.Context(), asks.Renewals(a))
 		b.heard(t, "c granted for 5s")
 	})
 }
@@ -122,7 +123,7 @@ func TestWakeMayCallTheStore(t *testing.T) {
 		woken := false
 		_, err := t.Watch(t.Context(), c.Claim, func(driver.Grant) {
 			woken = true
-			renewed = t.Renew(t.Context(), renewals(c))
+			renewed = t.Renew(t.Context(), asks.Renewals(c))
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -161,7 +162,7 @@ func TestBreak(t *testing.T) {
 			t.Errorf("told of %v, want %v", lost, want)
 		}
 		b.heard(t, "c granted for 3s")
-		if errs := t.Renew(t.Context(), renewals(a)); !errors.Is(errs[0], driver.ErrBroken) {
+		if errs := t.Renew(t.Context(), asks.Renewals(a)); !errors.Is(errs[0], driver.ErrBroken) {
 			t.Errorf("Renew says %v, want ErrBroken", errs)
 		}
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/asks"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
@@ -28,11 +29,11 @@ func TestClockGoesBack(t *testing.T) {
 	earlier := acquire(a, first, true)
 	clock.Step(-time.Hour)
 	acquire(b, second, false)
-	for _, err := range a.Renew(t.Context(), renewals(first)) {
+	for _, err := range a.Renew(t.Context(), asks.Renewals(first)) {
 		succeed(t, err)
 	}
 	acquire(b, second, false)
-	for _, err := range a.Release(t.Context(), releases(first)) {
+	for _, err := range a.Release(t.Context(), asks.Releases(first)) {
 		succeed(t, err)
 	}
 	if later := acquire(b, second, true); later.Fence <= earlier.Fence {

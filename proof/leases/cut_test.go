@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/asks"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/unproved"
 )
@@ -125,16 +126,16 @@ func (c *cutter) loseAll(round, key, try string) (inTime bool) {
 	}
 	renewed := a
 	renewed.TTL = time.Hour
-	c.lose(func(ctx context.Context) error { return c.store.Renew(ctx, renewals(renewed))[0] },
+	c.lose(func(ctx context.Context) error { return c.store.Renew(ctx, asks.Renewals(renewed))[0] },
 		func() bool { return c.holder(a).Left > a.TTL })
-	succeed(c, c.store.Renew(c.Context(), renewals(a))[0])
+	succeed(c, c.store.Renew(c.Context(), asks.Renewals(a))[0])
 	lined := time.Now()
 	c.acquire(c.store, b) // It keeps its place by that.
 
 	// The release lets b in, once.
-	c.lose(func(ctx context.Context) error { return c.store.Release(ctx, releases(a))[0] },
+	c.lose(func(ctx context.Context) error { return c.store.Release(ctx, asks.Releases(a))[0] },
 		func() bool { return c.holder(a) == driver.Holder{} })
-	if err := c.store.Release(c.Context(), releases(a))[0]; !errors.Is(err, driver.ErrLost) {
+	if err := c.store.Release(c.Context(), asks.Releases(a))[0]; !errors.Is(err, driver.ErrLost) {
 		c.Errorf("a key that is %s: released again: %v, want ErrLost", round, err)
 	}
 	second, first := c.acquire(c.beside, next), c.acquire(c.store, b)
@@ -147,7 +148,7 @@ func (c *cutter) loseAll(round, key, try string) (inTime bool) {
 		}
 	}
 	for _, claim := range []driver.Ask{next, b} {
-		if err := c.beside.Release(c.Context(), releases(claim))[0]; err != nil && !errors.Is(err, driver.ErrLost) {
+		if err := c.beside.Release(c.Context(), asks.Releases(claim))[0]; err != nil && !errors.Is(err, driver.ErrLost) {
 			c.Error(err)
 		}
 	}

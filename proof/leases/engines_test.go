@@ -257,20 +257,6 @@ func exclusive(key, id string) driver.Ask {
 	return driver.Ask{Claim: c, Span: 1}
 }
 
-func renewals(claims ...driver.Ask) (rs []driver.Renewal) {
-	for _, a := range claims {
-		rs = append(rs, driver.Renewal{Claim: a.Claim})
-	}
-	return rs
-}
-
-func releases(claims ...driver.Ask) (rs []driver.Release) {
-	for _, a := range claims {
-		rs = append(rs, driver.Release{Claim: a.Claim})
-	}
-	return rs
-}
-
 // line is how many stand in line for a key.
 func line(t testing.TB, locks *holdfast.Locker, key string) (n int) {
 	t.Helper()

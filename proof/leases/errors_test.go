@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/asks"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
@@ -173,7 +174,7 @@ func TestErrorsOfRowLocks(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
 		begun := time.Now()
-		err = s.Renew(ctx, renewals(claim))[0]
+		err = s.Renew(ctx, asks.Renewals(claim))[0]
 		if err == nil || errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrInvalid) {
 			t.Errorf("a row that somebody has locked: %v; want an error that leaves it open", err)
 		}
@@ -181,7 +182,7 @@ func TestErrorsOfRowLocks(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 		succeed(t, tx.Rollback())
-		succeed(t, s.Renew(t.Context(), renewals(claim))[0])
+		succeed(t, s.Renew(t.Context(), asks.Renewals(claim))[0])
 	})
 }
 
@@ -204,7 +205,7 @@ func TestErrorsOfTimeouts(t *testing.T) {
 		postgres.shared.Must(fmt.Sprintf("ALTER ROLE %s RESET ALL; ALTER ROLE %[1]s SET %s = '1s'", hasty, setting))
 		ended := open(t, as(at, hasty, "s3same"))
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		err := ended.Renew(ctx, renewals(claim))[0]
+		err := ended.Renew(ctx, asks.Renewals(claim))[0]
 		cancel()
 		says(t, err, words)
 	}

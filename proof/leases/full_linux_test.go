@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/asks"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
@@ -98,8 +99,8 @@ func full(t *testing.T, at, words string, fill, drain func()) {
 		g, err := s.Acquire(t.Context(), exclusive("new", "b"))
 		return err == nil && g.OK
 	})
-	succeed(t, s.Renew(t.Context(), renewals(held))[0])
-	succeed(t, s.Release(t.Context(), releases(held))[0])
+	succeed(t, s.Renew(t.Context(), asks.Renewals(held))[0])
+	succeed(t, s.Release(t.Context(), asks.Releases(held))[0])
 	again, err := s.Acquire(t.Context(), exclusive("held", "c"))
 	if err != nil || again.Fence <= g.Fence {
 		t.Errorf("then: %+v, %v; want a token above %d", again, err, g.Fence)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/asks"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/unproved"
 )
@@ -52,7 +53,7 @@ func (l *leavers) leave(who string, ask func(c driver.Ask, wait time.Duration) e
 		if n := l.proxy.Accepted() - before; n > 0 && inTime {
 			l.Errorf("%s: %d who gave up have cost %d connections", who, len(list), n)
 		}
-		ends := releases(list...)
+		ends := asks.Releases(list...)
 		for i := range ends {
 			ends[i].Late = true
 		}
@@ -91,7 +92,7 @@ func (l *leavers) warm() {
 		if _, err := l.store.Acquire(l.Context(), c); err != nil {
 			return err
 		}
-		return l.store.Release(l.Context(), releases(c))[0]
+		return l.store.Release(l.Context(), asks.Releases(c))[0]
 	})
 	succeed(l, unlock(lock(l, l.locks, "before")))
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/asks"
 	"github.com/holdfast-go/holdfast/internal/book"
 	"github.com/holdfast-go/holdfast/internal/unproved"
 )
@@ -95,7 +96,7 @@ func (p *pair) both() {
 	b := p.books[claim.Key]
 	switch p.random.IntN(10) {
 	case 0, 1:
-		rs := renewals(p.several(claim)...)
+		rs := asks.Renewals(p.several(claim)...)
 		for i := range rs {
 			rs[i].Leave = p.random.IntN(6) == 0
 			if p.random.IntN(4) == 0 {
@@ -106,7 +107,7 @@ func (p *pair) both() {
 			p.same("Renew of", rs[i].Claim, err, p.books[rs[i].Key].Renew(moment(), rs[i]))
 		}
 	case 2, 3, 4:
-		rs := releases(p.several(claim)...)
+		rs := asks.Releases(p.several(claim)...)
 		for i := range rs {
 			rs[i].Late = p.random.IntN(3) == 0
 		}

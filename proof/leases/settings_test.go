@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/dialect"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/drivertest"
+	"github.com/holdfast-go/holdfast/internal/asks"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/mysqllock"
@@ -258,7 +259,7 @@ func wakes(t *testing.T, at string) {
 		select {
 		case g := <-told:
 			if g.OK {
-				succeed(t, b.Release(context.Background(), releases(claim))[0])
+				succeed(t, b.Release(context.Background(), asks.Releases(claim))[0])
 				return
 			}
 		case <-late:

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/asks"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
@@ -35,7 +36,7 @@ func TestRenewalsDoNotBloat(t *testing.T) {
 		return err
 	})
 	renew := func() {
-		for i, err := range s.Renew(t.Context(), renewals(held...)) {
+		for i, err := range s.Renew(t.Context(), asks.Renewals(held...)) {
 			if err != nil {
 				t.Fatalf("no. %d: %v", i, err)
 			}
@@ -127,7 +128,7 @@ func TestOldRowsGo(t *testing.T) {
 		if err != nil || !g.OK || g.Fence < future {
 			t.Fatalf("%+v, %v", g, err)
 		}
-		succeed(t, s.Release(t.Context(), releases(first))[0])
+		succeed(t, s.Release(t.Context(), asks.Releases(first))[0])
 		held := exclusive("held", "b")
 		held.TTL = 24 * time.Hour
 		_, err = s.Acquire(t.Context(), held)
@@ -137,7 +138,7 @@ func TestOldRowsGo(t *testing.T) {
 			if g, err := s.Acquire(t.Context(), c); err != nil || !g.OK {
 				return fmt.Errorf("%+v, %w", g, err)
 			}
-			return s.Release(t.Context(), releases(c))[0]
+			return s.Release(t.Context(), asks.Releases(c))[0]
 		}
 		inParallel(t, 4, keys, once)
 		_, err = db.ExecContext(t.Context(), "UPDATE "+table(at)+" SET until = until - 3700000000 WHERE name <> 'held'")
@@ -153,7 +154,7 @@ func TestOldRowsGo(t *testing.T) {
 		if g, err := s.Acquire(t.Context(), again); err != nil || g.Fence <= future {
 			t.Errorf("a key whose row has gone: %+v, %v; want a token above %d", g, err, future)
 		}
-		succeed(t, s.Renew(t.Context(), renewals(held))[0])
+		succeed(t, s.Renew(t.Context(), asks.Renewals(held))[0])
 	})
 }
 
@@ -175,10 +176,10 @@ func TestRestoredFromADump(t *testing.T) {
 		}
 		take(claims[0])
 		take(claims[1])
-		succeed(t, s.Release(t.Context(), releases(claims[1:2]...))[0])
+		succeed(t, s.Release(t.Context(), asks.Releases(claims[1:2]...))[0])
 		dump := filepath.Join(t.TempDir(), "dump")
 		shell(t, e, at, dumper(e), "", dump)
-		succeed(t, s.Release(t.Context(), releases(claims[:1]...))[0])
+		succeed(t, s.Release(t.Context(), asks.Releases(claims[:1]...))[0])
 		take(exclusive("held", "after the dump"))
 		take(claims[2])
 
@@ -191,8 +192,8 @@ func TestRestoredFromADump(t *testing.T) {
 		if _, err := s.Check(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		succeed(t, s.Renew(t.Context(), renewals(claims[:1]...))[0]) // as it was
-		succeed(t, s.Release(t.Context(), releases(claims[:1]...))[0])
+		succeed(t, s.Renew(t.Context(), asks.Renewals(claims[:1]...))[0]) // as it was
+		succeed(t, s.Release(t.Context(), asks.Releases(claims[:1]...))[0])
 		for _, key := range []string{"held", "released", "later", "new"} {
 			take(exclusive(key, "d"))
 		}

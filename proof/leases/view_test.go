@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/asks"
 )
 
 // What people see with a plain SELECT is what Holders tells, whatever the keys,
@@ -47,7 +48,7 @@ func TestView(t *testing.T) {
 			}
 		}
 		released := exclusive(keys[0], "0\x000\\")
-		succeed(t, s.Release(t.Context(), releases(released))[0])
+		succeed(t, s.Release(t.Context(), asks.Releases(released))[0])
 		if got := viewed(t, db, e, at, keys[0]); len(got) > 0 {
 			t.Errorf("people see %q of what was released", got)
 		}

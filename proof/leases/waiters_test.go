@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/asks"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
@@ -102,7 +103,7 @@ func TestWaitersOfManyKeys(t *testing.T) {
 		// Each has one that listens, and the table was made over another. One that a
 		// call has broken off, the server knows for a while.
 		servers.Until(t, "two processes with many waiters to have few connections", func() bool { return connections() <= 2*(conns+1)+1 })
-		inParallel(t, conns, waiters, func(i int) error { return a.Release(ctx, releases(held[i:i+1]...))[0] })
+		inParallel(t, conns, waiters, func(i int) error { return a.Release(ctx, asks.Releases(held[i:i+1]...))[0] })
 		lining.Wait()
 	})
 }
