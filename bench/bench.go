@@ -15,8 +15,11 @@ type bench struct {
 	name                  string
 	processes, goroutines int
 	ownKeys               bool
-	apart                 bool // the bench says nothing within one process
-	late                  bool // a hand-off after a long wait
+	newKeys               bool          // each lock is the first of its key
+	apart                 bool          // the bench says nothing within one process
+	late                  bool          // a hand-off after a long wait
+	pace                  time.Duration // for this long each under the lock and between two locks
+	waiting               int           // clients that wait while another holds the key
 
 	// timed says that a round is judged by the median of the times, not by the number of
 	// locks. times names what is timed.
@@ -34,12 +37,19 @@ var benches = []bench{
 	{name: "late-hand-off", processes: 2, goroutines: 1, apart: true, late: true, timed: true, times: "hand-off", turn: handOff},
 	{name: "one-key", processes: 4, goroutines: 8, times: "wait", turn: crowd},
 	{name: "one-each", processes: 4, goroutines: 1, apart: true, times: "wait", turn: crowd},
+	{name: "paced", processes: 4, goroutines: 1, apart: true, pace: time.Millisecond, times: "wait", turn: crowd},
+	{name: "waiting-1", processes: 2, apart: true, waiting: 1, times: "wait", turn: crowd},
+	{name: "waiting-10", processes: 4, apart: true, waiting: 10, times: "wait", turn: crowd},
+	{name: "waiting-100", processes: 4, apart: true, waiting: 100, times: "wait", turn: crowd},
+	{name: "waiting-1000", processes: 4, apart: true, waiting: 1000, times: "wait", turn: crowd},
 	{name: "distinct-keys", processes: 1, goroutines: 64, ownKeys: true, times: "wait", turn: crowd},
+	{name: "many-keys", processes: 1, goroutines: 1000, ownKeys: true, times: "wait", turn: crowd},
+	{name: "new-keys", processes: 1, goroutines: 64, ownKeys: true, newKeys: true, times: "wait", turn: crowd},
 }
 
 // at adapts the bench to a store, and reports whether the bench says anything there.
 func (b bench) at(st stores.Store) (bench, bool) {
-	if st.Only != "" && st.Only != b.name || b.late && !st.Polls {
+	if st.Only != "" && st.Only != b.name || b.late && !st.Polls || b.waiting > st.Waiting {
 		return b, false
 	}
 	if st.OneProcess {
@@ -53,7 +63,14 @@ func (b bench) at(st stores.Store) (bench, bool) {
 func (b bench) contended() bool { return !b.timed && !b.ownKeys }
 
 // waits reports whether a goroutine waits for a lock.
-func (b bench) waits() bool { return b.processes*b.goroutines > 1 && !b.ownKeys }
+func (b bench) waits() bool { return b.all() > 1 && !b.ownKeys }
+
+// all returns the number of goroutines in all processes.
+func (b bench) all() int { return max(b.processes*b.goroutines, b.waiting+1) }
+
+// measures reports whether a side differs in the bench from the sides before it. The benches
+// with many clients take long, so they leave out sides that differ only in the pause.
+func (b bench) measures(s stores.Side) bool { return !s.Patient || b.waits() && b.waiting == 0 }
 
 // title describes the bench.
 func (b bench) title(s scale) string {
@@ -67,9 +84,19 @@ func (b bench) title(s scale) string {
 	case "one-key":
 		return fmt.Sprintf("One key: %d goroutines in %s", b.processes*b.goroutines, processes(b.processes))
 	case "one-each":
-		return fmt.Sprintf("One key, one goroutine each: %s, so that every lock comes from the store", processes(b.processes))
-	default:
+		return fmt.Sprintf("One key, one goroutine each: %s", processes(b.processes))
+	case "paced":
+		return fmt.Sprintf("Paced: %s with one goroutine each, which hold the key for %v and then do something else for %v",
+			processes(b.processes), b.pace, b.pace)
+	case "distinct-keys":
 		return fmt.Sprintf("Distinct keys: %d goroutines in one process, each with its own", b.goroutines)
+	case "many-keys":
+		return fmt.Sprintf("Many keys: %s goroutines in one process, each with its own", thousands(float64(b.goroutines)))
+	case "new-keys":
+		return fmt.Sprintf("New keys: %d goroutines in one process, and every lock is the first of its key", b.goroutines)
+	default:
+		return fmt.Sprintf("%s waiting: on one key, each with a client of its own, in %s",
+			thousands(float64(b.waiting)), processes(b.processes))
 	}
 }
 
@@ -86,15 +113,19 @@ type result struct {
 	rounds []float64 // locks a second, or seconds
 	fair   []float64 // fewest locks of a goroutine / most, if enough locks
 	tally  worker.Tally
-	cost   float64 // cost of all locks for the server
+	cost   float64       // cost of all locks for the server
+	cpu    time.Duration // of the servers, for all locks
 }
 
 // add adds a round.
-func (r *result) add(b bench, t worker.Tally, cost float64, s scale) {
+func (r *result) add(b bench, t worker.Tally, u usage, s scale) {
 	locks := figures.Sum(t.Counts)
-	if b.timed {
+	switch {
+	case b.timed:
 		r.rounds = append(r.rounds, figures.Quantile(t.Times, 0.5).Seconds())
-	} else {
+	case b.waiting > 0: // most have their only lock after the end
+		r.rounds = append(r.rounds, float64(t.Had)/u.took.Seconds())
+	default:
 		r.rounds = append(r.rounds, float64(locks)/s.each.Seconds())
 	}
 	if b.contended() && locks >= enough*len(t.Counts) {
@@ -102,7 +133,8 @@ func (r *result) add(b bench, t worker.Tally, cost float64, s scale) {
 	}
 	t.Counts = nil // the counts belong to this round only
 	r.tally.Join(t)
-	r.cost += cost
+	r.cost += u.cost
+	r.cpu += u.cpu
 }
 
 // fairness returns the median of the rounds, or NaN if too few rounds have enough locks.
@@ -120,8 +152,11 @@ func alone(_ bench, ws []*worker.Worker, key string, s scale) (worker.Tally, err
 
 // crowd makes goroutines of all processes lock and unlock for a while.
 func crowd(b bench, ws []*worker.Worker, key string, s scale) (all worker.Tally, err error) {
-	for _, w := range ws {
-		o := worker.Order{Do: worker.Crowd, Key: key, OwnKeys: b.ownKeys, Goroutines: b.goroutines, For: s.each}
+	for i, w := range ws {
+		o := worker.Order{
+			Do: worker.Crowd, Key: key, OwnKeys: b.ownKeys, NewKeys: b.newKeys, Pace: b.pace,
+			Goroutines: max(b.goroutines, b.clients(i)), For: s.each,
+		}
 		if err := w.Order(o); err != nil {
 			return all, err
 		}
@@ -134,6 +169,34 @@ func crowd(b bench, ws []*worker.Worker, key string, s scale) (all worker.Tally,
 		all.Join(r.Tally)
 	}
 	return all, nil
+}
+
+// gather opens the clients of a bench that has clients of its own.
+func (b bench) gather(ws []*worker.Worker) error { return b.each(ws, worker.Gather) }
+
+// scatter closes the clients of gather.
+func (b bench) scatter(ws []*worker.Worker) error { return b.each(ws, worker.Scatter) }
+
+// each gives an order about clients to all workers, one after another: a server accepts new
+// connections slowly.
+func (b bench) each(ws []*worker.Worker, do worker.Deed) error {
+	for i, w := range ws {
+		if n := b.clients(i); n > 0 {
+			if _, err := w.Do(worker.Order{Do: do, Clients: n}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// clients returns how many clients of the bench are in process i; 0: all goroutines of a
+// process share one.
+func (b bench) clients(i int) int {
+	if b.waiting == 0 {
+		return 0
+	}
+	return (b.waiting + 1 + i) / b.processes
 }
 
 // handOff makes two processes hand over a lock to each other. If b.late, several keys are

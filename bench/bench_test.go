@@ -55,7 +55,7 @@ func TestEverySide(t *testing.T) {
 			}()
 			p := everything(t)
 			for _, b := range p.benches(st) {
-				b.processes, b.goroutines = min(b.processes, 2), min(b.goroutines, 8)
+				b.processes, b.goroutines, b.waiting = min(b.processes, 2), min(b.goroutines, 8), min(b.waiting, 3)
 				results, err := f.run(t.Context(), b)
 				if err != nil {
 					t.Fatalf("%s: %v", b.name, err)

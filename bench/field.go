@@ -47,6 +47,9 @@ func open(tb servers.TB, st stores.Store, s scale, processes int, seed uint64) (
 		f.server.Fail()
 	}
 	f.meter = newMeter(f.server.Count, st.Sides[0], s.idle)
+	for _, w := range slices.Concat(f.workers...) {
+		f.meter.workers = append(f.meter.workers, w.Pid())
+	}
 	return f, nil
 }
 
@@ -85,30 +88,35 @@ func (f *field) warm() error {
 func (f *field) run(ctx context.Context, b bench) ([]result, error) {
 	var sides []int
 	for i, side := range f.store.Sides {
-		if !side.Patient || b.waits() {
+		if b.measures(side) {
 			sides = append(sides, i)
 		}
 	}
 	results, scales := make([]result, len(sides)), make([]scale, len(sides))
-	turn := func(n int, s scale) (worker.Tally, error) {
+	turn := func(n int, s scale) (t worker.Tally, u usage, err error) {
 		i := sides[n]
-		return b.turn(b, f.workers[i][:b.processes], fmt.Sprint(b.name, "-", i, "-"), s)
+		ws := f.workers[i][:b.processes]
+		if err := b.gather(ws); err != nil {
+			return t, u, err
+		}
+		stop := f.meter.start(f.store.Sides[i])
+		t, err = b.turn(b, ws, fmt.Sprint(b.name, "-", i, "-"), s)
+		u = stop()
+		return t, u, errors.Join(err, b.scatter(ws))
 	}
 	err := turns(ctx, f.order, 1, len(sides), func(n int) error {
-		began := time.Now()
-		t, err := turn(n, f.scale.first())
+		t, u, err := turn(n, f.scale.first())
 		results[n].side = f.store.Sides[sides[n]]
-		scales[n] = f.scale.of(b, t.Had, time.Since(began))
+		scales[n] = f.scale.of(b, t.Had, u.took)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
 	err = turns(ctx, f.order, f.scale.times(b), len(sides), func(n int) error {
-		cost := f.meter.start(results[n].side)
-		t, err := turn(n, scales[n])
+		t, u, err := turn(n, scales[n])
 		if err == nil {
-			results[n].add(b, t, cost(), scales[n])
+			results[n].add(b, t, u, scales[n])
 		}
 		return err
 	})

@@ -37,6 +37,7 @@ func (f *field) hold(ctx context.Context) (all []holding, err error) {
 
 func (f *field) holdAs(ctx context.Context, i int) (h holding, err error) {
 	h.side = f.store.Sides[i]
+	held := f.scale.holds(f.store)
 	w, err := f.start(h.side)
 	if err != nil {
 		return h, err
@@ -46,7 +47,7 @@ func (f *field) holdAs(ctx context.Context, i int) (h holding, err error) {
 			err = end
 		}
 	}()
-	orders := []worker.Order{{Do: worker.Measure}, {Do: worker.Hold, Locks: f.scale.held}, {Do: worker.Measure}}
+	orders := []worker.Order{{Do: worker.Measure}, {Do: worker.Hold, Locks: held}, {Do: worker.Measure}}
 	var reports []worker.Report
 	for _, o := range orders {
 		r, err := w.Do(o)
@@ -63,20 +64,24 @@ func (f *field) holdAs(ctx context.Context, i int) (h holding, err error) {
 		return h, ctx.Err()
 	}
 	spent := time.Since(began).Seconds()
-	h.cost = cost() / spent
+	h.cost = cost().cost / spent
 	end, err := w.Do(worker.Order{Do: worker.Measure})
 	if err != nil {
 		return h, err
 	}
 	freed, err := w.Do(worker.Order{Do: worker.Free})
 	h.lost = freed.Lost
-	h.memory = float64(start.Memory-before.Memory) / float64(f.scale.held)
+	h.memory = float64(start.Memory-before.Memory) / float64(held)
 	h.goroutines = end.Use.Goroutines - before.Goroutines
 	h.cpu = (end.Use.CPU - start.CPU).Seconds() / spent
 	return h, err
 }
 
+// holds returns how many locks a side holds in a store.
+func (s scale) holds(st stores.Store) int { return s.held * max(st.Held, 1) }
+
 // title describes the measurement.
-func (s scale) title() string {
-	return fmt.Sprintf("Held: %s locks for %v, with a TTL of %v, one side after another", thousands(float64(s.held)), s.heldFor, s.ttl)
+func (s scale) title(st stores.Store) string {
+	return fmt.Sprintf("Held: %s locks for %v, with a TTL of %v, one side after another",
+		thousands(float64(s.holds(st))), s.heldFor, s.ttl)
 }

@@ -43,7 +43,7 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 	save := flags.String("save", "", "write the tables and pictures of them into this `folder`, too; those of a part replace none")
 	redraw := flags.String("draw", "", "measure nothing, and draw the pictures of the tables in this `folder` again")
 	seed := flags.Uint64("seed", 0, "shuffle the order of the sides with this `number`, in place of a random one")
-	locks := flags.Int("held", 0, "hold so many `locks`, in place of 10,000, or of 500 with -short")
+	locks := flags.Int("held", 0, "hold so many `locks`, ten times as many in Redis, in place of 10,000, or of 500 with -short")
 	if flags.Parse(args) != nil {
 		return flag.ErrHelp // the flag set has printed the error
 	}

@@ -97,6 +97,9 @@ func pictures(text string) (whole, small chart.Chart) {
 	for _, table := range readTables(text) {
 		paint(&whole, table)
 	}
+	for i, g := range whole.Groups {
+		whole.Groups[i].Rows = slices.DeleteFunc(g.Rows, blank)
+	}
 	small = whole
 	small.Title = "How long a lock takes in " + smallStore
 	small.Facts = whole.Facts[:2]
@@ -109,6 +112,11 @@ func pictures(text string) (whole, small chart.Chart) {
 		}
 	}
 	return whole, small
+}
+
+// blank reports whether no table that is drawn has the row.
+func blank(r chart.Row) bool {
+	return !slices.ContainsFunc(r.Bars, func(b chart.Bar) bool { return b.Label != "" }) && strings.Join(r.Facts, "") == ""
 }
 
 // pick returns the rows of the small picture.

@@ -22,13 +22,13 @@ func TestPictures(t *testing.T) {
 	for i, b := range benches {
 		var all []result
 		for n, side := range st.Sides {
-			if side.Patient && !b.waits() {
+			if !b.measures(side) {
 				continue
 			}
 			r := result{side: side}
 			tally := worker.Tally{Counts: []int{100 * (i + 1), 50 * (i + 1)}, Times: []time.Duration{time.Duration(1000*i + n + 1)}}
 			tally.Hung = 1
-			r.add(b, tally, 0, scale{each: time.Second})
+			r.add(b, tally, usage{took: time.Second}, scale{each: time.Second})
 			all = append(all, r)
 		}
 		printResults(&text, b, st, full, all)

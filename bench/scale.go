@@ -52,7 +52,7 @@ func (s scale) of(b bench, locks int, within time.Duration) scale {
 		return s
 	}
 	const more = 1.25 // rounds differ
-	want := more * enough * float64(b.processes*b.goroutines)
+	want := more * enough * float64(b.all())
 	takes := time.Duration(want / float64(max(locks, 1)) * float64(within))
 	s.each = max(s.each, min(takes, s.longest))
 	return s
@@ -60,7 +60,7 @@ func (s scale) of(b bench, locks int, within time.Duration) scale {
 
 // times returns the number of rounds.
 func (s scale) times(b bench) int {
-	if b.late {
+	if b.late || b.waiting > 0 {
 		return (s.rounds + 2) / 3
 	}
 	return s.rounds

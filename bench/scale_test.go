@@ -42,13 +42,13 @@ func TestFairness(t *testing.T) {
 	for i := range 4 {
 		counts := []int{10, 10}
 		counts[i%2] = 40
-		r.add(b, worker.Tally{Counts: counts}, 0, full)
+		r.add(b, worker.Tally{Counts: counts}, usage{}, full)
 	}
 	if got := r.fairness(); got != 0.25 {
 		t.Errorf("fairness = %v, want 0.25", got)
 	}
 	for range 5 {
-		r.add(b, worker.Tally{Counts: []int{20, 19}}, 0, full) // too few to tell
+		r.add(b, worker.Tally{Counts: []int{20, 19}}, usage{}, full) // too few to tell
 	}
 	if got := r.fairness(); !math.IsNaN(got) {
 		t.Errorf("fairness of less than half of the rounds = %v", got)
@@ -65,7 +65,7 @@ func TestMeter(t *testing.T) {
 	}
 	stop := m.start(side)
 	n += 40
-	if got := stop(); got != 40 {
+	if got := stop().cost; got != 40 {
 		t.Errorf("locks have cost %v, want 40", got)
 	}
 	m.idle = 10
@@ -75,7 +75,7 @@ func TestMeter(t *testing.T) {
 	if got := m.cost(100, 110, 5*time.Second); got != 0 {
 		t.Errorf("less than what idling costs = %v, want 0", got)
 	}
-	if got := newMeter(nil, side, time.Hour).start(side)(); got != 0 {
+	if got := newMeter(nil, side, time.Hour).start(side)().cost; got != 0 {
 		t.Errorf("what nothing counts has cost %v", got)
 	}
 }

@@ -42,6 +42,9 @@ func printResults(w io.Writer, b bench, st stores.Store, s scale, results []resu
 	if st.Cost != "" {
 		head = append(head, st.Cost+"/lock")
 	}
+	if st.Cost != "" && b.waiting > 0 {
+		head = append(head, "processor/lock")
+	}
 	t := &table{}
 	t.add(head...)
 	for _, r := range results {
@@ -87,6 +90,9 @@ func (r result) cells(b bench, st stores.Store, reference result) []string {
 	if st.Cost != "" {
 		cells = append(cells, significant(r.cost/float64(max(r.tally.Had, 1)), 3))
 	}
+	if st.Cost != "" && b.waiting > 0 {
+		cells = append(cells, duration(r.cpu/time.Duration(max(r.tally.Had, 1))))
+	}
 	return cells
 }
 
@@ -103,7 +109,7 @@ func (r result) quantile(q float64) time.Duration { return figures.Quantile(r.ta
 
 // printHoldings prints the cost of holding locks.
 func printHoldings(w io.Writer, s scale, st stores.Store, all []holding) {
-	fmt.Fprintf(w, "%s.\n\n", s.title())
+	fmt.Fprintf(w, "%s.\n\n", s.title(st))
 	head := []string{"", "lost", "bytes/lock", "goroutines", "% of a processor"}
 	if st.Cost != "" {
 		head = append(head, st.Cost+"/s")

@@ -42,10 +42,10 @@ func TestTable(t *testing.T) {
 	slow := result{side: stores.Side{Name: "slow"}}
 	nothing := result{side: stores.Side{Name: "nothing", Empty: true}}
 	for range s.rounds {
-		ours.add(b, worker.Tally{Counts: []int{50, 50}, Had: 100, Times: []time.Duration{time.Millisecond}}, 300, s)
-		theirs.add(b, worker.Tally{Counts: []int{190, 10}, Had: 200, Times: []time.Duration{time.Second}, Lost: 1}, 200, s)
-		slow.add(b, worker.Tally{Counts: []int{1, 3}, Had: 6, Times: []time.Duration{time.Second}}, 12, s)
-		nothing.add(b, worker.Tally{Counts: []int{500, 500}, Had: 1000, Times: []time.Duration{time.Second}, Twice: 99}, 0, s)
+		ours.add(b, worker.Tally{Counts: []int{50, 50}, Had: 100, Times: []time.Duration{time.Millisecond}}, usage{cost: 300}, s)
+		theirs.add(b, worker.Tally{Counts: []int{190, 10}, Had: 200, Times: []time.Duration{time.Second}, Lost: 1}, usage{cost: 200}, s)
+		slow.add(b, worker.Tally{Counts: []int{1, 3}, Had: 6, Times: []time.Duration{time.Second}}, usage{cost: 12}, s)
+		nothing.add(b, worker.Tally{Counts: []int{500, 500}, Had: 1000, Times: []time.Duration{time.Second}, Twice: 99}, usage{cost: 0}, s)
 	}
 	var out bytes.Buffer
 	printResults(&out, b, stores.Store{Cost: "commands"}, s, []result{ours, theirs, slow, nothing})

@@ -15,7 +15,7 @@ import (
 
 func etcd() Store {
 	return Store{
-		Name: "etcd", Title: "etcd", Cost: "writes", Modules: []string{"go.etcd.io/etcd/client/v3"},
+		Name: "etcd", Title: "etcd", Cost: "writes", Waiting: 1000, Modules: []string{"go.etcd.io/etcd/client/v3"},
 		Sides: []Side{
 			{Name: "Holdfast", Open: openEtcd, Renews: true},
 			{Name: "concurrency.Mutex", Kind: Peer, Open: openMutex},

@@ -13,7 +13,7 @@ import (
 
 func file() Store {
 	return Store{
-		Name: "file", Title: "Files", Modules: []string{"github.com/gofrs/flock"},
+		Name: "file", Title: "Files", Waiting: 100, Modules: []string{"github.com/gofrs/flock"},
 		Sides: []Side{
 			{Name: "Holdfast", Open: openFile},
 			{Name: "gofrs/flock", Kind: Peer, Open: openGofrs},

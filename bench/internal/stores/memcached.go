@@ -13,7 +13,7 @@ import (
 
 func memcached() Store {
 	return Store{
-		Name: "memcached", Title: "Memcached", Cost: "commands", Polls: true,
+		Name: "memcached", Title: "Memcached", Cost: "commands", Waiting: 100, Polls: true,
 		Modules: []string{"github.com/bradfitz/gomemcache"},
 		Sides: []Side{
 			{Name: "Holdfast", Open: openMemcached, Renews: true},

@@ -15,11 +15,13 @@ import (
 
 func mysqlStore() Store {
 	return Store{
-		Name: "mysql", Title: "MariaDB, rows", Cost: "statements", Polls: true,
+		Name: "mysql", Title: "MariaDB, rows", Cost: "statements", Polls: true, Waiting: 100,
 		Modules: []string{"github.com/go-sql-driver/mysql"},
 		Sides: []Side{
 			{Name: "Holdfast", Open: holdfastAt, Renews: true},
+			{Name: "Holdfast, conns by default", Open: byDefault},
 			{Name: "row by hand, 5 ms", Kind: Bare, Open: openMySQLRow},
+			{Name: "GET_LOCK on go-sql-driver", Kind: Bare, Open: openGetLock},
 		},
 		Start: func(tb servers.TB, _ time.Duration) *Server {
 			m, s := startMariaDB(tb, "?conns=64")
@@ -33,7 +35,7 @@ func mysqlStore() Store {
 // connection for each waiter and each holder.
 func mysqlSession() Store {
 	return Store{
-		Name: "mysql-session", Title: "MariaDB, sessions", Cost: "statements", Polls: true,
+		Name: "mysql-session", Title: "MariaDB, sessions", Cost: "statements", Polls: true, Waiting: 100,
 		Modules: []string{"github.com/go-sql-driver/mysql"},
 		Sides: []Side{
 			{Name: "Holdfast", Open: holdfastAt},
@@ -47,7 +49,7 @@ func mysqlSession() Store {
 }
 
 func startMariaDB(tb servers.TB, params string) (*servers.MariaDB, *Server) {
-	m := servers.StartMariaDB(tb, "max_connections = 300")
+	m := servers.StartMariaDB(tb, "max_connections = 1000")
 	url := m.URL() + params
 	create(tb, url)
 	about := m.Must(`SELECT concat('MariaDB ', version(), ', innodb_buffer_pool_size ', @@innodb_buffer_pool_size DIV 1048576,

@@ -13,10 +13,12 @@ import (
 
 func postgres() Store {
 	return Store{
-		Name: "postgres", Title: "PostgreSQL, rows", Cost: "statements", Modules: []string{"github.com/jackc/pgx/v5"},
+		Name: "postgres", Title: "PostgreSQL, rows", Cost: "statements", Waiting: 100, Modules: []string{"github.com/jackc/pgx/v5"},
 		Sides: []Side{
 			{Name: "Holdfast", Open: holdfastAt, Renews: true},
+			{Name: "Holdfast, conns by default", Open: byDefault},
 			{Name: "row by hand, 5 ms", Kind: Bare, Open: openPostgresRow},
+			{Name: "pg_advisory_lock on pgx", Kind: Bare, Open: openAdvisory},
 		},
 		Start: func(tb servers.TB, _ time.Duration) *Server {
 			p, s := startPostgres(tb, "&conns=64")
@@ -30,7 +32,7 @@ func postgres() Store {
 // connection for each waiter and each holder.
 func postgresSession() Store {
 	return Store{
-		Name: "postgres-session", Title: "PostgreSQL, sessions", Cost: "statements", Modules: []string{"github.com/jackc/pgx/v5"},
+		Name: "postgres-session", Title: "PostgreSQL, sessions", Cost: "statements", Waiting: 100, Modules: []string{"github.com/jackc/pgx/v5"},
 		Sides: []Side{
 			{Name: "Holdfast", Open: holdfastAt},
 			{Name: "pg_advisory_lock on pgx", Kind: Bare, Open: openAdvisory},
@@ -43,7 +45,7 @@ func postgresSession() Store {
 }
 
 func startPostgres(tb servers.TB, params string) (*servers.Postgres, *Server) {
-	p := servers.StartPostgres(tb, "max_connections = 300",
+	p := servers.StartPostgres(tb, "max_connections = 1000",
 		"shared_preload_libraries = 'pg_stat_statements'", "pg_stat_statements.track_planning = off")
 	p.Must(`CREATE EXTENSION pg_stat_statements`)
 	url := p.URL() + params

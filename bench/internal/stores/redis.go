@@ -11,7 +11,7 @@ import (
 
 func redisStore() Store {
 	return Store{
-		Name: "redis", Title: "Redis", Cost: "commands", Modules: redisModules,
+		Name: "redis", Title: "Redis", Cost: "commands", Waiting: 1000, Held: 10, Modules: redisModules,
 		Sides: []Side{
 			{Name: "Holdfast", Open: openRedis, Renews: true},
 			{Name: "Holdfast on go-redis", Open: openGoRedis, Renews: true},

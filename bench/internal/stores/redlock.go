@@ -29,7 +29,7 @@ var (
 
 func redlock() Store {
 	return Store{
-		Name: "redlock", Title: "Redlock, five servers", Cost: "commands", Sides: redlockSides, Modules: redlockModules,
+		Name: "redlock", Title: "Redlock, five servers", Cost: "commands", Waiting: 10, Sides: redlockSides, Modules: redlockModules,
 		Start: func(tb servers.TB, ttl time.Duration) *Server {
 			masters, s := startMasters(tb, ttl)
 			s.Count = counter(tb, masters...)

@@ -11,7 +11,7 @@ import (
 
 func sqlite() Store {
 	return Store{
-		Name: "sqlite", Title: "SQLite", Modules: []string{"modernc.org/sqlite"},
+		Name: "sqlite", Title: "SQLite", Waiting: 10, Modules: []string{"modernc.org/sqlite"},
 		Sides: []Side{
 			{Name: "Holdfast", Open: openSQLite},
 			{Name: "row by hand, 5 ms", Kind: Bare, Open: openSQLiteRow},

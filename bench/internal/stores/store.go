@@ -33,6 +33,12 @@ type Store struct {
 	// Only names the only meaningful bench of the store; "" means all benches.
 	Only string
 
+	// Waiting is how many clients can wait for one key, each with connections of its own.
+	Waiting int
+
+	// Held is how many times as many locks the bench held has as in other stores; 0 means 1.
+	Held int
+
 	// Polls says that the store wakes no waiters. So Holdfast polls, with pauses that grow
 	// while a waiter waits.
 	Polls bool
@@ -125,6 +131,9 @@ func holdfastAt(at []string, ttl time.Duration) (*Library, error) {
 	}
 	return holdfastOn(locks), nil
 }
+
+// byDefault opens the Holdfast side on the store with the URL at[1], which has no parameters.
+func byDefault(at []string, ttl time.Duration) (*Library, error) { return holdfastAt(at[1:], ttl) }
 
 func holdfastOn(locks *holdfast.Locker) *Library {
 	return &Library{

@@ -32,7 +32,7 @@ func aboutZooKeeper(tb servers.TB, z *servers.ZooKeeper) string {
 
 func zooKeeper() Store {
 	return Store{
-		Name: "zookeeper", Title: "ZooKeeper", Cost: "packets", Sides: zooKeeperSides, Modules: zooKeeperModules,
+		Name: "zookeeper", Title: "ZooKeeper", Cost: "packets", Waiting: 100, Sides: zooKeeperSides, Modules: zooKeeperModules,
 		Start: func(tb servers.TB, _ time.Duration) *Server {
 			z := servers.StartZooKeeper(tb)
 			return &Server{

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,8 +17,10 @@ import (
 // A bench is the workplace of a worker.
 type bench struct {
 	lib     *stores.Library
-	unlocks []func() error // of Lock
-	held    []func() error // of Hold
+	open    func() (*stores.Library, error)
+	clients []*stores.Library // of Gather
+	unlocks []func() error    // of Lock
+	held    []func() error    // of Hold
 }
 
 func (b *bench) obey(o Order) (r Report, err error) {
@@ -25,8 +28,12 @@ func (b *bench) obey(o Order) (r Report, err error) {
 	case Ready:
 	case Alone:
 		r.Tally, err = alone(b.lib, o.Key, o.For)
+	case Gather:
+		err = b.gather(o.Clients)
+	case Scatter:
+		b.scatter()
 	case Crowd:
-		r.Tally, err = crowd(b.lib, o)
+		r.Tally, err = crowd(b.libraries(o.Goroutines), o)
 	case Lock:
 		r, err = b.lock(o)
 	case Unlock:
@@ -41,6 +48,47 @@ func (b *bench) obey(o Order) (r Report, err error) {
 		err = fmt.Errorf("nobody knows how to %q", o.Do)
 	}
 	return r, err
+}
+
+const openers = 16 // goroutines that open clients, or close them, at the same time
+
+// gather opens n clients.
+func (b *bench) gather(n int) error {
+	b.clients = make([]*stores.Library, n)
+	errs := make([]error, n)
+	share(openers, n, func(i int) { b.clients[i], errs[i] = b.open() })
+	return errors.Join(errs...)
+}
+
+// scatter closes the clients of gather.
+func (b *bench) scatter() {
+	share(openers, len(b.clients), func(i int) {
+		if b.clients[i] != nil {
+			b.clients[i].Close()
+		}
+	})
+	b.clients = nil
+}
+
+// libraries returns the clients of n goroutines: one for all, if nobody has gathered.
+func (b *bench) libraries(n int) []*stores.Library {
+	if b.clients != nil {
+		return b.clients
+	}
+	return slices.Repeat([]*stores.Library{b.lib}, n)
+}
+
+// share calls do for each i below n, in some goroutines.
+func share(goroutines, n int, do func(i int)) {
+	var wg sync.WaitGroup
+	for g := range goroutines {
+		wg.Go(func() {
+			for i := g; i < n; i += goroutines {
+				do(i)
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // lock locks keys at the same time.
@@ -109,31 +157,21 @@ const holders = 64 // goroutines that lock at the same time
 // hold locks n keys.
 func hold(lib *stores.Library, n int) ([]func() error, error) {
 	unlocks, errs := make([]func() error, n), make([]error, holders)
-	var wg sync.WaitGroup
-	for g := range holders {
-		wg.Go(func() {
-			for i := g; i < n && errs[g] == nil; i += holders {
-				unlocks[i], errs[g] = lock(context.Background(), lib, fmt.Sprint("held", i))
-			}
-		})
-	}
-	wg.Wait()
+	share(holders, n, func(i int) {
+		if g := i % holders; errs[g] == nil {
+			unlocks[i], errs[g] = lock(context.Background(), lib, fmt.Sprint("held", i))
+		}
+	})
 	return unlocks, errors.Join(errs...)
 }
 
 // free unlocks, and returns how many locks were lost earlier.
 func free(unlocks []func() error) int {
 	lost := make([]int, holders)
-	var wg sync.WaitGroup
-	for g := range holders {
-		wg.Go(func() {
-			for i := g; i < len(unlocks); i += holders {
-				if unlocks[i]() != nil {
-					lost[g]++
-				}
-			}
-		})
-	}
-	wg.Wait()
+	share(holders, len(unlocks), func(i int) {
+		if unlocks[i]() != nil {
+			lost[i%holders]++
+		}
+	})
 	return figures.Sum(lost)
 }

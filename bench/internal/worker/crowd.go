@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -66,21 +67,21 @@ func alone(lib *stores.Library, key string, d time.Duration) (t Tally, err error
 	return t, nil
 }
 
-// crowd makes goroutines lock and unlock for o.For. A waiter at the end keeps waiting, so
-// that the wait counts in full.
-func crowd(lib *stores.Library, o Order) (all Tally, err error) {
+// crowd makes a goroutine for each library lock and unlock for o.For. A waiter at the end
+// keeps waiting, so that the wait counts in full.
+func crowd(libs []*stores.Library, o Order) (all Tally, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), o.For+patience)
 	defer cancel()
-	tallies, errs := make([]Tally, o.Goroutines), make([]error, o.Goroutines)
+	tallies, errs := make([]Tally, len(libs)), make([]error, len(libs))
 	shared := new(atomic.Int32)
 	end := time.Now().Add(o.For)
 	var wg sync.WaitGroup
-	for g := range o.Goroutines {
-		key, holders := o.Key, shared
+	for g, lib := range libs {
+		m := member{lib, o.Key, o.NewKeys, o.Pace, shared}
 		if o.OwnKeys {
-			key, holders = fmt.Sprint(o.Key, g), new(atomic.Int32)
+			m.key, m.holders = fmt.Sprint(o.Key, g), new(atomic.Int32)
 		}
-		wg.Go(func() { tallies[g], errs[g] = member(ctx, lib, key, holders, end) })
+		wg.Go(func() { tallies[g], errs[g] = m.run(ctx, end) })
 	}
 	wg.Wait()
 	for g, t := range tallies {
@@ -94,11 +95,23 @@ func crowd(lib *stores.Library, o Order) (all Tally, err error) {
 	return all, errors.Join(errs...)
 }
 
-// member is one goroutine of a crowd.
-func member(ctx context.Context, lib *stores.Library, key string, holders *atomic.Int32, end time.Time) (t Tally, err error) {
+// A member is one goroutine of a crowd.
+type member struct {
+	lib     *stores.Library
+	key     string
+	newKeys bool
+	pace    time.Duration
+	holders *atomic.Int32
+}
+
+func (m member) run(ctx context.Context, end time.Time) (t Tally, err error) {
 	t.Counts = []int{0}
+	key := m.key
 	for asked := time.Now(); asked.Before(end) || len(t.Times) == 0; asked = time.Now() {
-		unlock, err := lock(ctx, lib, key)
+		if m.newKeys {
+			key = m.key + "-" + strconv.FormatInt(asked.UnixNano(), 36)
+		}
+		unlock, err := lock(ctx, m.lib, key)
 		if err != nil {
 			return t, err
 		}
@@ -108,13 +121,21 @@ func member(ctx context.Context, lib *stores.Library, key string, holders *atomi
 		if held.Before(end) {
 			t.Counts[0]++
 		}
-		if holders.Add(1) != 1 {
+		if m.holders.Add(1) != 1 {
 			t.Twice++
 		}
-		holders.Add(-1)
+		pause(m.pace)
+		m.holders.Add(-1)
 		if unlock() != nil {
 			t.Lost++
 		}
+		pause(m.pace)
 	}
 	return t, nil
+}
+
+func pause(d time.Duration) {
+	if d > 0 {
+		<-time.After(d)
+	}
 }

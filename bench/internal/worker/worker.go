@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"time"
@@ -20,9 +21,12 @@ type Order struct {
 	Do         Deed
 	Key        string
 	OwnKeys    bool // of Crowd: each goroutine has a separate key
+	NewKeys    bool // of Crowd: and each lock, too
 	Goroutines int  // of Crowd
+	Clients    int  // of Gather: how many to open
 	Locks      int  // of Lock and Hold: how many keys
 	For        time.Duration
+	Pace       time.Duration // of Crowd: of the work under a lock, and between two locks
 }
 
 // A Deed is a kind of work.
@@ -31,6 +35,8 @@ type Deed string
 // The kinds of work.
 const (
 	Ready   Deed = "ready"   // answer
+	Gather  Deed = "gather"  // open more clients, one for each goroutine of the next Crowd
+	Scatter Deed = "scatter" // close these clients
 	Alone   Deed = "alone"   // lock and unlock in one goroutine, for a while
 	Crowd   Deed = "crowd"   // lock and unlock in many goroutines, for a while
 	Lock    Deed = "lock"    // lock keys at the same time, and report when each key is held
@@ -139,6 +145,9 @@ func (w *Worker) Stop() error {
 	return w.name(w.cmd.Wait())
 }
 
+// Pid returns the id of the process.
+func (w *Worker) Pid() int { return w.cmd.Process.Pid }
+
 // name adds the name of the worker to an error.
 func (w *Worker) name(err error) error {
 	if err != nil {
@@ -162,12 +171,14 @@ func Serve() (worked bool, err error) {
 	if !ok {
 		return true, fmt.Errorf("no store %q has a side %q", t.Store, t.Side)
 	}
+	slog.SetLogLoggerLevel(slog.LevelError) // a crowd of clients would warn at the same time
 	lib, err := side.Open(t.At, t.TTL)
 	if err != nil {
 		return true, fmt.Errorf("open %s of %s: %w", t.Side, t.Store, err)
 	}
 	defer lib.Close()
-	b := &bench{lib: lib}
+	b := &bench{lib: lib, open: func() (*stores.Library, error) { return side.Open(t.At, t.TTL) }}
+	defer b.scatter()
 	for {
 		var o Order
 		if err := orders.Decode(&o); errors.Is(err, io.EOF) {
