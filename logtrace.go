@@ -50,6 +50,9 @@ func (e Event) attributes() []slog.Attr {
 	if e.Held > 0 {
 		attrs = append(attrs, slog.Duration("held", e.Held))
 	}
+	if e.Parked {
+		attrs = append(attrs, slog.Bool("parked", true))
+	}
 	if e.Err != nil {
 		attrs = append(attrs, slog.Any("error", e.Err))
 	}

@@ -27,7 +27,7 @@ type Trace struct {
 	Renewed  func(Event) // the lease is renewed
 	AtRisk   func(Event) // half of the validity is gone without a renewal; Err is the last failure
 	Lost     func(Event) // the lock ended after Held without being unlocked; Err is its LostError
-	Unlocked func(Event) // the lock was unlocked after Held; Err is nil if the store has confirmed it
+	Unlocked func(Event) // the lock was unlocked after Held; Err is nil if the store has confirmed it, or if Parked
 }
 
 // An Event is one step in the life of a lock.
@@ -39,6 +39,7 @@ type Event struct {
 	Waited  time.Duration
 	Held    time.Duration
 	Err     error
+	Parked  bool // Unlocked: the Locker keeps the key for a moment, see [Lock.Unlock]
 }
 
 // JoinTraces returns a Trace that passes every event to several traces, in the order given.
@@ -88,7 +89,10 @@ func emit(hook func(Event), e Event) {
 
 // event is an event of the engine as the Trace receives it.
 func (lk *Locker) event(e engine.Event) Event {
-	made := Event{Context: e.Context, Key: lk.shown(e.Key), Owner: lk.opts.Owner, Fence: e.Fence, Waited: e.Waited, Held: e.Held, Err: e.Err}
+	made := Event{
+		Context: e.Context, Key: lk.shown(e.Key), Owner: lk.opts.Owner, Fence: e.Fence,
+		Waited: e.Waited, Held: e.Held, Err: e.Err, Parked: e.Parked,
+	}
 	if made.Context == nil {
 		made.Context = context.Background()
 	}

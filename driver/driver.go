@@ -253,7 +253,7 @@ type Store interface {
 type Watcher interface {
 	// Watch calls wake, from any goroutine, whenever a new request for c may succeed.
 	// wake does not block. Waking too often is harmless. A wake-up before Watch has
-	// returned may be missed, so the caller asks once more after Watch.
+	// returned may be missed, so the caller asks after Watch, for the first time or once more.
 	//
 	// wake(Grant{}) means: ask again. A Grant with OK means that the claim has been
 	// granted, unless the token is not above the Floor of the last refusal. The message

@@ -109,6 +109,7 @@ var lineMutants = []mutant{
 		w.unhears(func(*book.Book, book.Push) bool { return true })
 	}},
 	{"ends a watch with its call", "watch/outlives-its-call", wrapped(func(c clerk) driver.Store { return hasty{c} })},
+	{"watches only claims that wait already", "watch/before-the-request", wrapped(func(c clerk) driver.Store { return tardy{c} })},
 	{"loses one wake in nine", "watch/everyone-in-turn", func(w *ways) {
 		n := 0
 		w.unhears(func(*book.Book, book.Push) bool { n++; return n%9 == 0 })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -21,6 +22,17 @@ func (h hasty) Watch(ctx context.Context, claim driver.Claim, wake func(driver.G
 	stop, err := h.clerk.Watch(ctx, claim, wake)
 	context.AfterFunc(ctx, stop)
 	return stop, err
+}
+
+// tardy watches only claims that have been requested.
+type tardy struct{ clerk }
+
+func (l tardy) Watch(ctx context.Context, claim driver.Claim, wake func(driver.Grant)) (func(), error) {
+	all, err := l.Holders(ctx, claim.Key)
+	if err != nil || !slices.ContainsFunc(all, func(h driver.Holder) bool { return h.ID == driver.PublicID(claim.ID) }) {
+		return func() {}, err
+	}
+	return l.clerk.Watch(ctx, claim, wake)
 }
 
 // deaf does not hear that a watch shall stop.

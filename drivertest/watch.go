@@ -124,6 +124,20 @@ var watchRules = []rule{
 		}),
 	},
 	{
+		name:  "watch/before-the-request",
+		words: "A watch may begin before the first request of the claim: then the claim asks once, not twice.",
+		needs: Watch,
+		check: swift(func(e *env) {
+			a, b := e.client(), e.client()
+			holder, waiter := e.exclusive("holder"), waiting(e.exclusive("waiter"))
+			a.granted(holder)
+			w := b.watch(waiter)
+			b.refused(waiter)
+			a.ended(holder)
+			w.granted()
+		}),
+	},
+	{
 		name:  "watch/everyone-in-turn",
 		words: "Every waiting claim is woken in its turn: none sleeps past the release that lets it in.",
 		needs: Watch,

@@ -12,23 +12,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/silence"
 )
 
-// A Request is what a caller wants.
-type Request struct {
-	Key string // as stored
-	Terms
-	Term
-	Wait    time.Duration
-	Limited bool // Wait is a limit
-	Tries   int  // in total, in place of a wait; 0: wait
-
-	Least, Most time.Duration // of a sleep between two Tries
-
-	Fenced bool // the store must have tokens
-}
-
-// instant reports whether the call does not wait at the store.
-func (r *Request) instant() bool { return r.Tries > 0 || r.Limited && r.Wait == 0 }
-
 // A call is one call of Lock on its way to a grant.
 type call struct {
 	*core
@@ -39,6 +22,7 @@ type call struct {
 	turn      *turn
 	lease     *lease // the requested lease
 	contender bool   // waits at the store for the whole queue
+	contended bool   // the store is likely to refuse
 	waiter    *waiter
 
 	answeredAt time.Duration // when the last answered Acquire was sent, or the first; never before
@@ -82,7 +66,8 @@ func (c *call) repeat() (*Hold, error) {
 
 // once goes from the turn to the grant.
 func (c *call) once() (h *Hold, err error) {
-	if err := c.enter(); err != nil {
+	h, err = c.enter()
+	if err != nil {
 		return nil, err
 	}
 	defer c.busy.Done()
@@ -102,28 +87,35 @@ func (c *call) once() (h *Hold, err error) {
 	return h, err
 }
 
-// enter decides whether the call may ask the store at once, as the contender or beside
-// the contender, or joins the queue.
-func (c *call) enter() error {
+// enter takes over a parked claim, or decides whether the call may ask the store at once, as
+// the contender or beside the contender, or joins the queue. A parked claim that does not
+// serve the call is given back first: it must not stand in the way of the process itself.
+func (c *call) enter() (h *Hold, err error) {
 	t := c.lock()
 	defer c.unlock()
-	if t.closed {
-		return ErrClosed
+	for again := true; again; {
+		if t.closed {
+			return nil, ErrClosed
+		}
+		c.turn = t.turn(c.Key)
+		if h, again = c.takeParked(t, c.turn, &c.Request); h != nil {
+			return h, nil
+		}
 	}
-	c.turn = t.turn(c.Key)
 	switch c.turn.enter(c.Terms, c.instant()) {
 	case refuse:
-		return c.Words.Held(c.refusalLocked(c.turn))
+		return nil, c.Words.Held(c.refusalLocked(c.turn))
 	case contend:
 		c.contender = true
 		c.lease = t.lease(c.turn, c.Terms, c.Owner)
+		c.recall(t)
 	case beside:
 		c.lease = t.lease(c.turn, c.Terms, c.Owner)
 	case stand:
 		c.queueLocked()
 	}
 	c.busy.Add(1)
-	return nil
+	return nil, nil
 }
 
 // queueLocked puts the call at the end of the queue.
@@ -160,6 +152,7 @@ func (c *call) stand() (*Hold, error) {
 	defer c.unlock()
 	if c.lease == nil {
 		c.lease = t.lease(c.turn, c.Terms, c.Owner)
+		c.recall(t)
 	} else if _, lost := c.turn.early[c.lease.claim().ID]; lost {
 		c.rename(t)
 	}
@@ -237,9 +230,10 @@ func (c *call) reportStuck() {
 }
 
 // span is how many tokens a grant should carry: more than one only if somebody waits in
-// the queue, since every token costs the store's clock a microsecond.
+// the queue, or may take over a parked claim, since every token costs the store's clock a
+// microsecond.
 func (c *call) span() int {
-	if c.Exclusive() && !c.NoRenew && c.turn.queue.len > 0 {
+	if c.Exclusive() && !c.NoRenew && (c.turn.queue.len > 0 || c.lease.quick) {
 		return driver.MaxSpan
 	}
 	return 1
@@ -316,6 +310,7 @@ func (c *call) take(g driver.Grant, sent time.Duration) (*Hold, error) {
 		c.end(t)
 		return nil, ErrClosed
 	}
+	l.wanted = c.refusal != nil
 	c.turn.end(c.Terms)
 	c.turn.admit(l)
 	h := newHold(c.core, l, c.Term, now)

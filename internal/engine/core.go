@@ -63,6 +63,15 @@ func (c *core) keep(t *table, l *lease) {
 	c.hurry(t.agenda.add(l, c.now()))
 }
 
+// inherit makes the next hold of a claim, with the next token.
+func (c *core) inherit(t *table, l *lease, term Term, now time.Duration) *Hold {
+	l.fence++
+	l.spare--
+	h := newHold(c, l, term, now)
+	c.hurry(t.agenda.move(l, now))
+	return h
+}
+
 // hurry makes the renewer look at once, if it has to look sooner.
 func (c *core) hurry(sooner bool) {
 	if !sooner {

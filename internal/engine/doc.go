@@ -14,6 +14,8 @@
 //   - renewer.go, cleaner.go: work in the background.
 //   - core.go: the store, the clock and the mutex, for the files above.
 //   - table.go: the state behind the mutex.
+//   - request.go: what a caller wants.
+//   - parking.go: claims that the process keeps for a moment after Unlock.
 //   - turn.go, queue.go, agenda.go, lease.go, bond.go: plain rules, without store, clock and
 //     goroutine.
 //   - event.go: the facts for errors, events and the log.

@@ -95,7 +95,12 @@ func (e *Engine) lost(key, id string, err error) {
 // Close ends all waits with ErrClosed, ends every hold, and closes the store. A second
 // Close returns nil.
 func (e *Engine) Close() error {
-	holds, dropped, ok := e.lock().close()
+	t := e.lock()
+	holds, dropped, parked, ok := t.close()
+	for _, l := range parked {
+		cleaner{&e.core}.add(t, l.release[0])
+		t.drop(l)
+	}
 	e.unlock()
 	if !ok {
 		return nil

@@ -73,7 +73,7 @@ type Hooks struct {
 	Renewed  func(Event)          // the lease is renewed
 	AtRisk   func(Event)          // half of the TTL is gone without a renewal; Err is the last failure
 	Lost     func(Event, Loss)    // the hold has ended after Held without an Unlock
-	Unlocked func(Event)          // Err is nil if the store has confirmed the release
+	Unlocked func(Event)          // Err is nil if the store has confirmed the release, or if Parked
 	Deaf     func(Event)          // the store cannot wake waiters; Again if that is known
 	Stuck    func(Event, Refusal) // a call waits for a hold of this engine that lasts
 }
@@ -87,6 +87,7 @@ type Event struct {
 	Held    time.Duration
 	Err     error
 	Again   bool // Deaf: reported before, or the watch was cut short
+	Parked  bool // Unlocked: the process keeps the claim for a moment
 }
 
 // timed reports whether a hook needs the duration of a wait.

@@ -1,18 +1,9 @@
 package engine
 
 import (
-	"context"
 	"sync/atomic"
 	"time"
 )
-
-// A Term is how long a hold may and must last.
-type Term struct {
-	MaxHold  time.Duration // 0: no limit
-	Progress time.Duration // the longest time between two reports of progress; 0: no limit
-	MinHold  time.Duration
-	ctx      context.Context // for hooks that see the hold end; else nil
-}
 
 // A Hold is what a caller has from the grant until Unlock or a loss.
 type Hold struct {

@@ -55,14 +55,19 @@ type lease struct {
 	// arrive. An array, because stores take slices.
 	release [1]driver.Release
 
-	span    int             // tokens to ask for
-	unheard time.Duration   // since when no request was answered; 0 if the last one was
-	ttl     time.Duration   // as granted; 0: no end
-	fence   uint64          // token of the present hold
-	spare   int             // tokens left for hand-overs
-	taken   time.Duration   // when the grant arrived
-	stuck   bool            // reported: a call of this engine waits for the present hold
-	ctx     context.Context // of the present hold's call, if hooks need it
+	span    int           // tokens to ask for
+	unheard time.Duration // since when no request was answered; 0 if the last one was
+	ttl     time.Duration // as granted; 0: no end
+	fence   uint64        // token of the present hold
+	spare   int           // tokens left for hand-overs
+	taken   time.Duration // when the grant arrived
+	stuck   bool          // reported: a call of this engine waits for the present hold
+
+	wanted   bool            // other processes want the key: the store refused at first
+	quick    bool            // the process came back within MaxPark after its last claim
+	parkedAt time.Duration   // 0 if the claim is not parked
+	attended bool            // parking.run runs
+	ctx      context.Context // of the present hold's call, if hooks need it
 
 	// deadline is when the hold is lost if no renewal succeeds from now on, 0 if never.
 	// Reading deadline needs no table.
@@ -226,6 +231,27 @@ func (l *lease) serves(want Terms) bool {
 	c := l.claim()
 	have := Terms{Weight: c.Weight, Limit: c.Limit, TTL: c.TTL, NoRenew: l.noRenew, Note: c.Note}
 	return c.Exclusive() && have == want
+}
+
+// park keeps the claim of an ended hold for the next call.
+func (l *lease) park(now time.Duration) {
+	l.use(nil)
+	l.parkedAt = max(now, 1)
+}
+
+// unpark ends the parking: a hold uses the claim, or the claim is given back.
+func (l *lease) unpark(serves bool) {
+	l.parkedAt = 0
+	if !serves {
+		l.move(over)
+	}
+}
+
+// parkable reports whether an Unlock may park the claim.
+func (l *lease) parkable(now time.Duration) bool {
+	c := l.claim()
+	return l.wanted && l.quick && l.round == nil && now-l.taken < MaxParkedTurn &&
+		l.passable(now, Terms{Weight: c.Weight, Limit: c.Limit, TTL: c.TTL, NoRenew: l.noRenew, Note: c.Note})
 }
 
 // passable reports whether the claim may be handed over to a waiter that wants these terms.

@@ -51,10 +51,11 @@ func (h *Hold) Unlock() error {
 	handed := h.handOver(t, at)
 	if !handed {
 		t.agenda.remove(h.lease)
+		e.Parked = h.park(t, at)
 	}
 	c.unlock()
 	var err error
-	if !handed {
+	if !handed && !e.Parked {
 		err = h.giveBack(now)
 	}
 	e.Err = err
@@ -85,11 +86,22 @@ func (h *Hold) handOver(t *table, now time.Duration) bool {
 	if w == nil {
 		return false
 	}
-	l.fence++
-	l.spare--
-	next := newHold(h.core, l, w.Term, now)
-	h.core.hurry(t.agenda.move(l, now))
-	w.call(next, nil)
+	w.call(h.core.inherit(t, l, w.Term, now), nil)
+	return true
+}
+
+// park keeps the claim of an ended hold for the next call, if that is likely to come soon.
+func (h *Hold) park(t *table, now time.Duration) bool {
+	l := h.lease
+	if t.closed || h.minHold > 0 || l.turn.queue.first != nil || !l.parkable(now) {
+		return false
+	}
+	l.park(now)
+	if !l.attended {
+		l.attended = true
+		h.core.busy.Add(1)
+		go parking{h.core, l}.run()
+	}
 	return true
 }
 
@@ -97,7 +109,11 @@ func (h *Hold) handOver(t *table, now time.Duration) bool {
 func (h *Hold) giveBack(now time.Time) error {
 	h.awaitRound()
 	err := h.settle(now)
-	h.core.lock().drop(h.lease)
+	t := h.core.lock()
+	if l := h.lease; l.wanted {
+		t.remember(l.claim().Key, h.core.now())
+	}
+	t.drop(h.lease)
 	h.core.unlock()
 	return err
 }

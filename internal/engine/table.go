@@ -18,6 +18,9 @@ type table struct {
 	ids    *mathrand.ChaCha8
 	closed bool
 
+	// contended says when the process gave claims back that other processes want, by key.
+	contended map[string]time.Duration
+
 	renewing bool // the renewer runs
 
 	leftovers []leftover
@@ -26,7 +29,10 @@ type table struct {
 }
 
 func newTable() table {
-	return table{turns: make(map[string]*turn), ids: newIDs(), agenda: agenda{armed: never}}
+	return table{
+		turns: make(map[string]*turn), contended: make(map[string]time.Duration),
+		ids: newIDs(), agenda: agenda{armed: never},
+	}
 }
 
 // turn returns the turn of a key.
@@ -86,6 +92,29 @@ func (t *table) lease(of *turn, want Terms, owner string) *lease {
 	}
 }
 
+const (
+	maxContended  = 64          // keys that are remembered
+	longContended = time.Second // how long a key counts as contended
+)
+
+// remember notes that the process has given back a claim that other processes want.
+func (t *table) remember(key string, now time.Duration) {
+	if len(t.contended) == maxContended {
+		clear(t.contended)
+	}
+	t.contended[key] = now
+}
+
+// recall returns how long ago the process gave back a claim on a contended key. It reports
+// false if the process has not, or too long ago. It forgets the key.
+func (t *table) recall(key string, now time.Duration) (ago time.Duration, ok bool) {
+	at, ok := t.contended[key]
+	if ok {
+		delete(t.contended, key)
+	}
+	return now - at, ok && now-at < longContended
+}
+
 // drop removes a lease and lets the first waiter contend. It reports true for the call that
 // removed the lease.
 func (t *table) drop(l *lease) bool {
@@ -96,11 +125,11 @@ func (t *table) drop(l *lease) bool {
 	return first
 }
 
-// close ends every wait. It returns the holds, and the leases of dropped holds. It reports
-// false if the table was closed before.
-func (t *table) close() (holds []*Hold, dropped []*lease, ok bool) {
+// close ends every wait. It returns the holds, the leases of dropped holds, and the parked
+// leases. It reports false if the table was closed before.
+func (t *table) close() (holds []*Hold, dropped, parked []*lease, ok bool) {
 	if t.closed {
-		return nil, nil, false
+		return nil, nil, nil, false
 	}
 	t.closed = true
 	for _, turn := range t.turns {
@@ -110,14 +139,19 @@ func (t *table) close() (holds []*Hold, dropped []*lease, ok bool) {
 			w.call(nil, nil)
 		}
 		for _, l := range turn.leases {
-			if h := l.holder(); h != nil {
+			h := l.holder()
+			switch {
+			case h != nil:
 				holds = append(holds, h)
-			} else {
+			case l.parkedAt > 0:
+				l.unpark(false)
+				parked = append(parked, l)
+			case l.life != over: // else it is being given back
 				dropped = append(dropped, l)
 			}
 		}
 	}
-	return holds, dropped, true
+	return holds, dropped, parked, true
 }
 
 // newID returns a claim id: 128 random bits, never used again.

@@ -6,17 +6,6 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Terms are what two holds must have in common for one claim to serve both in turn.
-type Terms struct {
-	Weight, Limit int64 // see driver.Claim
-	TTL           time.Duration
-	NoRenew       bool
-	Note          string
-}
-
-// Exclusive reports whether the terms are those of the whole key.
-func (t Terms) Exclusive() bool { return t.Weight == driver.MaxWeight }
-
 // A contender asks the store on behalf of a queue.
 type contender uint8
 
@@ -32,7 +21,7 @@ const (
 type turn struct {
 	key       string
 	weight    int64    // of the claims that are held or being requested
-	leases    []*lease // held claims
+	leases    []*lease // held claims, and the parked claim
 	queue     queue
 	requests  int32 // calls that are asking for a claim
 	contender contender
@@ -202,6 +191,14 @@ func (t *turn) successor(l *lease, now time.Duration) *waiter {
 	}
 	t.queue.remove(w)
 	return w
+}
+
+// parked returns the parked claim, nil if there is none.
+func (t *turn) parked() *lease {
+	if len(t.leases) == 1 && t.leases[0].parkedAt > 0 {
+		return t.leases[0]
+	}
+	return nil
 }
 
 // blocked explains a refusal that needed no store, now by the engine's clock and by the

@@ -28,9 +28,13 @@ const firstPoll = 5 * time.Millisecond
 
 // contend asks the store until the store grants. It subscribes to the store's wake-ups after
 // the first refusal and sleeps between two looks. Subscribe, then look, then wait: the second
-// look finds a release between the refusal and the subscription.
+// look finds a release between the refusal and the subscription. If a refusal is likely, the
+// subscription comes first, and saves that look.
 func (c *call) contend() (*Hold, error) {
 	defer c.unwatch()
+	if c.contended {
+		c.subscribe()
+	}
 	for {
 		g, sent, err := c.acquire(true)
 		if err == nil && g.OK {
@@ -47,6 +51,16 @@ func (c *call) contend() (*Hold, error) {
 			return nil, err
 		}
 	}
+}
+
+// recall looks whether other processes are likely to hold the key.
+func (c *call) recall(t *table) {
+	if len(t.contended) == 0 {
+		return
+	}
+	ago, ok := t.recall(c.Key, c.now())
+	c.contended, c.lease.quick = ok, ok && ago <= MaxPark
+	c.lease.span = c.span()
 }
 
 // again reports whether another look is due at once.

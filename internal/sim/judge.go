@@ -57,7 +57,9 @@ type guarded struct {
 	used    uint64        // highest token of an access under an exclusive lock
 	read    uint64        // highest token of an access by a reader
 	tokens  map[uint64]Kind
-	broken  []string // public ids
+	broken  []string      // public ids
+	claim   string        // public id of the last granted claim
+	since   time.Duration // when the claim was first granted
 }
 
 // frees notes that the key is not free before t.
@@ -242,7 +244,7 @@ func (j *Judge) granted(h *Held, w *wait) {
 	if h.Lock.Err() != nil {
 		return // Lost before the call returned: one of a group, or the process was stopped.
 	}
-	j.order(k, w)
+	j.order(k, h, w)
 	j.told(k, h)
 	for _, o := range k.leaving {
 		if early := o.from + o.Want.MinHold*99/100 - time.Millisecond - j.w.Now(); early > 0 && !o.exempt && !fit(o, h) {

@@ -35,8 +35,18 @@ func (j *Judge) tokens(k *guarded, h *Held, w *wait) {
 	}
 }
 
-// order checks whether w has passed another exclusive waiter.
-func (j *Judge) order(k *guarded, w *wait) {
+// parkedTurn is how long a process may keep a claim that it parks, with the last park: see
+// package engine.
+const parkedTurn = time.Millisecond + 50*time.Microsecond
+
+// order checks whether h, after the wait w, has passed another exclusive waiter. A process may
+// pass the waiters of others for a while, if it has kept its claim.
+func (j *Judge) order(k *guarded, h *Held, w *wait) {
+	id := h.Lock.ID()
+	kept := id == k.claim && j.w.Now() <= k.since+parkedTurn
+	if id != k.claim {
+		k.claim, k.since = id, j.w.Now()
+	}
 	if !w.want.queues() || w.grouped || len(k.broken) > 0 {
 		return
 	}
@@ -45,7 +55,7 @@ func (j *Judge) order(k *guarded, w *wait) {
 			continue
 		}
 		here := o.r.P == w.r.P && o.began < w.began
-		far := j.place > 0 && o.first && w.first && j.calm >= 0 && j.calm < o.began && o.began+j.place < w.began
+		far := j.place > 0 && o.first && w.first && j.calm >= 0 && j.calm < o.began && o.began+j.place < w.began && !kept
 		if here || far {
 			j.violate(w.r, w.want, 0, "order", fmt.Sprintf("passes %s/%s, which has waited since %v", o.r.P.Name, o.r.Name, o.began))
 		}

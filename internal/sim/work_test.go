@@ -38,6 +38,9 @@ func (p *play) one(ctx context.Context, r *Routine) {
 	case 1:
 		p.all(ctx, r, want, hold)
 		return
+	case 2, 3:
+		p.rush(ctx, r, want)
+		return
 	}
 	h, err := r.Lock(ctx, want)
 	if err != nil {
@@ -49,6 +52,23 @@ func (p *play) one(ctx context.Context, r *Routine) {
 		h.Hold(r.Upto(p.ttl / 2))
 	}
 	_ = h.Unlock()
+}
+
+// rush acquires one lock again and again, with hardly a pause, so that its claim is parked if
+// other processes want the key. Sometimes the goroutine wants other terms in between.
+func (p *play) rush(ctx context.Context, r *Routine, want Want) {
+	for range 2 + r.Rand.IntN(30) {
+		want.Note = pick(r.Rand, "", "", "", "", "", "a note")
+		h, err := r.Lock(ctx, want)
+		if err != nil {
+			return
+		}
+		h.Hold(r.Upto(200 * time.Microsecond))
+		_ = h.Unlock()
+		if r.Rand.IntN(3) == 0 {
+			r.Sleep(r.Upto(100 * time.Microsecond))
+		}
+	}
 }
 
 // all acquires several locks at once.

@@ -54,7 +54,7 @@ var engine = []mutant{{
 	name:  "same-token-in-hand-over",
 	wrong: "a goroutine that gets the lock from another goroutine of its process gets the same token",
 	edits: []overlay.Edit{{
-		File: "internal/engine/release.go",
+		File: "internal/engine/core.go",
 		Old:  "	l.fence++\n	l.spare--\n",
 		New:  "	l.spare--\n",
 	}},
@@ -102,7 +102,7 @@ var engine = []mutant{{
 	wrong: "a released lock is still renewed, and the store brings the lock back",
 	edits: []overlay.Edit{{
 		File: "internal/engine/release.go",
-		Old:  "	if !handed {\n		t.agenda.remove(h.lease)\n	}\n",
+		Old:  "		t.agenda.remove(h.lease)\n",
 		New:  "",
 	}, {
 		File: "internal/sqlstore/text.go",
@@ -124,13 +124,22 @@ var engine = []mutant{{
 		Old:  "l.spare == 0 || now-l.taken >= MaxTurn || !l.serves(want)",
 		New:  "l.spare == 0 || !l.serves(want)",
 	}, {
-		File: "internal/engine/release.go",
+		File: "internal/engine/core.go",
 		Old:  "	l.spare--\n",
 		New:  "	l.spare--\n	l.extend(now)\n",
 	}},
 	run:   "--start redis --seed 1 --ttl 500ms --for 15s --workers 3 --clients 32 --keys 1 --kind exclusive,try --nemesis none",
 	finds: check.Exclusive,
-	sim:   search{"TestSeeds", []string{"exclusion", "kept", "tokens", "told"}},
+	sim:   search{"TestSeeds", []string{"exclusion", "kept", "order", "tokens", "told"}},
+}, {
+	name:  "parked-for-ever",
+	wrong: "a parked claim that nobody takes over is not given back",
+	edits: []overlay.Edit{{
+		File: "internal/engine/parking.go",
+		Old:  "			p.giveBack()\n			return\n",
+		New:  "			return\n",
+	}},
+	sim: search{"TestSeeds", []string{"order", "progress"}},
 }, {
 	name:  "unlock-of-the-inner",
 	wrong: "a re-entrant lock is released by the first Unlock, not by the last",
