@@ -182,7 +182,7 @@ func (b bench) scatter(ws []*worker.Worker) error { return b.each(ws, worker.Sca
 func (b bench) each(ws []*worker.Worker, do worker.Deed) error {
 	for i, w := range ws {
 		if n := b.clients(i); n > 0 {
-			if _, err := w.Do(worker.Order{Do: do, Clients: n}); err != nil {
+			if _, err := w.Do(worker.Order{Do: do, Key: b.name + "-warm", Clients: n}); err != nil {
 				return err
 			}
 		}

@@ -29,7 +29,7 @@ func (b *bench) obey(o Order) (r Report, err error) {
 	case Alone:
 		r.Tally, err = alone(b.lib, o.Key, o.For)
 	case Gather:
-		err = b.gather(o.Clients)
+		err = b.gather(o.Clients, o.Key)
 	case Scatter:
 		b.scatter()
 	case Crowd:
@@ -52,12 +52,17 @@ func (b *bench) obey(o Order) (r Report, err error) {
 
 const openers = 16 // goroutines that open clients, or close them, at the same time
 
-// gather opens n clients.
-func (b *bench) gather(n int) error {
+// gather opens n clients, and lets each of them wait for a key once, so that connections of
+// all kinds are open.
+func (b *bench) gather(n int, key string) error {
 	b.clients = make([]*stores.Library, n)
 	errs := make([]error, n)
 	share(openers, n, func(i int) { b.clients[i], errs[i] = b.open() })
-	return errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	_, err := crowd(b.clients, Order{Key: key})
+	return err
 }
 
 // scatter closes the clients of gather.
