@@ -44,7 +44,7 @@ var acquireRules = []rule{
 		check: func(e *env) {
 			a := e.client()
 			a.granted(e.exclusive("holder"))
-			for _, claim := range []driver.Ask{e.exclusive("trying"), waiting(e.exclusive("in line"))} {
+			for _, claim := range []driver.Ask{e.exclusive("trying"), waiting(e.exclusive("in the queue"))} {
 				if g := a.refused(claim); g.Fence != 0 || g.Span != 0 || g.TTL != 0 {
 					e.failf("%s was refused with Fence %d, Span %d, TTL %v", show(claim), g.Fence, g.Span, g.TTL)
 				}
@@ -109,7 +109,7 @@ var acquireRules = []rule{
 			a := e.client()
 			a.granted(e.exclusive("holder"))
 			// A call that waits for the holder runs into the limit of every call.
-			a.refused(waiting(e.exclusive("in line")))
+			a.refused(waiting(e.exclusive("in the queue")))
 		},
 	},
 	{

@@ -103,7 +103,7 @@ var breakRules = []rule{
 	},
 	{
 		name:  "break/lets-the-next-in",
-		words: "Break lets the next in line in, and nobody before it.",
+		words: "Break lets the next in the queue in, and nobody before it.",
 		needs: Inspect | Queue,
 		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
@@ -118,7 +118,7 @@ var breakRules = []rule{
 	},
 	{
 		name:  "break/waiting",
-		words: "Break ends a claim in line, which Holders shows, and those behind it move up.",
+		words: "Break ends a claim in the queue, which Holders shows, and those behind it move up.",
 		needs: Inspect | Queue,
 		check: swift(func(e *env) {
 			a, b := e.client(), e.client()

@@ -117,7 +117,7 @@ func passed(ts []tenure) error {
 			a, b := &ts[i], &ts[j]
 			stood := a.claim.Wait && !a.lined.IsZero() && a.gap < a.claim.Alive()
 			if stood && a.lined.Before(b.born) && b.from.Before(a.asked) {
-				return fmt.Errorf("the second was granted before the first, which was in line since %s:%s", clock(a.lined), list([]tenure{*a, *b}))
+				return fmt.Errorf("the second was granted before the first, which was in the queue since %s:%s", clock(a.lined), list([]tenure{*a, *b}))
 			}
 		}
 	}

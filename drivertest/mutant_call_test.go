@@ -137,7 +137,7 @@ var callMutants = []mutant{
 	{"does not tell of what was broken", "notify/break", func(w *ways) {
 		w.tells = func(string, book.Entry) bool { return false }
 	}},
-	{"does not tell of what was broken in line", "notify/break-in-line", func(w *ways) {
+	{"does not tell of what was broken in the queue", "notify/break-in-line", func(w *ways) {
 		w.tells = func(clerk string, e book.Entry) bool { return e.Session == clerk && e.Fence != 0 }
 	}},
 	{"tells everybody of what was broken", "notify/nothing-else", func(w *ways) {

@@ -29,10 +29,10 @@ var lineMutants = []mutant{
 	{"has no line", "queue/no-barging", func(w *ways) {
 		w.before(func(_ *book.Book, _ *book.Moment, a *driver.Ask) { a.Wait = false })
 	}},
-	{"puts a try in line", "queue/try-keeps-no-place", func(w *ways) {
+	{"puts a try in the queue", "queue/try-keeps-no-place", func(w *ways) {
 		w.before(func(_ *book.Book, _ *book.Moment, a *driver.Ask) { a.Wait = true })
 	}},
-	{"does not prolong a place in line", "place/asking-keeps-it", func(w *ways) {
+	{"does not prolong a place in the queue", "place/asking-keeps-it", func(w *ways) {
 		w.entered(func(e, before *book.Entry, _ book.Moment) {
 			if before != nil && e.Fence == 0 {
 				e.Until = before.Until
@@ -63,7 +63,7 @@ var lineMutants = []mutant{
 			}
 		})
 	}},
-	{"leaves in line who gave up", "queue/cancelled", func(w *ways) {
+	{"leaves in the queue who gave up", "queue/cancelled", func(w *ways) {
 		release := w.release
 		w.release = func(b *book.Book, m book.Moment, r driver.Release) error {
 			if waits(b, r.ID) {

@@ -74,7 +74,7 @@ var notifyRules = []rule{
 	},
 	{
 		name:  "notify/break-in-line",
-		words: "Whoever watches for a claim that another client broke in line is told so, for its id is refused from now on.",
+		words: "Whoever watches for a claim that another client broke in the queue is told so, for its id is refused from now on.",
 		needs: Notify | Inspect | Queue | Watch,
 		check: swift(func(e *env) {
 			a, b := e.client(), e.client()

@@ -31,7 +31,7 @@ var queueRules = []rule{
 	},
 	{
 		name:  "queue/no-barging",
-		words: "A claim is refused while another waits in line before it, though its weight would fit.",
+		words: "A claim is refused while another waits in the queue before it, though its weight would fit.",
 		needs: Queue,
 		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
@@ -46,7 +46,7 @@ var queueRules = []rule{
 	},
 	{
 		name:  "queue/try-keeps-no-place",
-		words: "A claim that asks without Wait gets no place in line.",
+		words: "A claim that asks without Wait gets no place in the queue.",
 		needs: Queue,
 		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
@@ -63,7 +63,7 @@ var queueRules = []rule{
 	},
 	{
 		name:  "queue/after-expiry",
-		words: "When a claim runs out, the first in line is next.",
+		words: "When a claim runs out, the first in the queue is next.",
 		needs: Queue | Expiry,
 		check: afterExpiry,
 	},
@@ -180,7 +180,7 @@ func afterExpiry(e *env) {
 				return false
 			}
 			if early.OK {
-				e.failf("%s was granted before %s, which was before it in line", show(second), show(first))
+				e.failf("%s was granted before %s, which was before it in the queue", show(second), show(first))
 			}
 			asked = now()
 			if b.acquire(first).OK {

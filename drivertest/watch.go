@@ -217,7 +217,7 @@ var watchRules = []rule{
 	},
 	{
 		name:  "watch/cancelled-at-its-turn",
-		words: "When a claim is released at the moment its turn comes, the next in line is woken.",
+		words: "When a claim is released at the moment its turn comes, the next in the queue is woken.",
 		needs: Watch,
 		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
@@ -232,7 +232,7 @@ var watchRules = []rule{
 	},
 	{
 		name:  "watch/break",
-		words: "Breaking a claim wakes the next in line.",
+		words: "Breaking a claim wakes the next in the queue.",
 		needs: Watch | Inspect,
 		check: swift(func(e *env) {
 			a, b := e.client(), e.client()

@@ -31,7 +31,7 @@ func breakCommand(store *site) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "break KEY [--id ID | --fence N]",
 		Short: "Take a lock away from its holder",
-		Long: `Break ends a lock, and lets the next in line have it at once. A holder that
+		Long: `Break ends a lock, and lets the next in the queue have it at once. A holder that
 holdfast runs is ended; any other learns of it as soon as the store can tell,
 and may go on working until then: only a fencing token keeps it from doing harm.
 

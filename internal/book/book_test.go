@@ -80,7 +80,7 @@ func TestRenew(t *testing.T) {
 	d.refused(11*sec, writer("c"))
 	d.is(d.renew(13*sec, writer("c")), driver.ErrLost)
 	d.refused(14*sec, try(writer("x")))
-	d.shows(14*sec, "b|") // and keeps no place in line.
+	d.shows(14*sec, "b|") // and keeps no place in the queue.
 }
 
 func TestLeave(t *testing.T) {
@@ -150,7 +150,7 @@ func TestBreak(t *testing.T) {
 	d.is(d.Release(at(1*sec), end(long)), driver.ErrBroken)
 	d.refused(1*sec, long)
 
-	if _, err = d.Break(at(1*sec), driver.PublicID("c")); err != nil { // in line
+	if _, err = d.Break(at(1*sec), driver.PublicID("c")); err != nil { // in the queue
 		t.Fatal(err)
 	}
 	d.refused(1*sec, writer("c"))

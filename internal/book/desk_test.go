@@ -104,7 +104,7 @@ func (d *desk) release(now time.Duration, a driver.Ask) {
 	d.is(d.Release(at(now), end(a)), nil)
 }
 
-// shown lists the holders, then those in line after a bar.
+// shown lists the holders, then those in the queue after a bar.
 func (d *desk) shown(now time.Duration) string {
 	var held, line []string
 	for _, entries := range [][]Entry{d.Held, d.Queue} {

@@ -46,12 +46,12 @@ func TestPauseByPlace(t *testing.T) {
 	d.granted(0, writer("a"))
 	for i, id := range []string{"b", "c", "d"} {
 		if g := d.refused(0, writer(id)); g.Pause != time.Duration(i)*pause {
-			t.Errorf("%s, with %d before it in line, is asked for a pause of %v", id, i, g.Pause)
+			t.Errorf("%s, with %d before it in the queue, is asked for a pause of %v", id, i, g.Pause)
 		}
 	}
 	d.release(1*sec, writer("a"))
 	if g := d.refused(1*sec, writer("d")); g.Pause != pause {
-		t.Errorf("with one before it in line, d is asked for a pause of %v", g.Pause)
+		t.Errorf("with one before it in the queue, d is asked for a pause of %v", g.Pause)
 	}
 	if g := d.refused(1*sec, try(writer("e"))); g.Pause != 0 {
 		t.Errorf("who does not wait is asked for a pause of %v", g.Pause)
