@@ -1,7 +1,9 @@
 package redislock
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -37,6 +39,7 @@ const (
 type pending struct {
 	terms
 	key, id  string
+	least    uint64 // the least token of an Acquire
 	deadline time.Time
 	gone     atomic.Bool // the caller has given up
 	reply    chan Reply  // has room for one reply
@@ -57,7 +60,7 @@ func termsOf(a driver.Ask) terms {
 // join sends a call together with other calls and returns the reply. joined is false if
 // the caller must send the call alone, because too few batches are under way, or because
 // the script left the claim alone. The caller then calls done after the reply.
-func (c *combiner) join(ctx context.Context, key, id string, on terms) (r Reply, joined bool, done func()) {
+func (c *combiner) join(ctx context.Context, key, id string, least uint64, on terms) (r Reply, joined bool, done func()) {
 	c.mu.Lock()
 	if c.batches < maxBatches {
 		c.batches++
@@ -68,7 +71,7 @@ func (c *combiner) join(ctx context.Context, key, id string, on terms) (r Reply,
 	if !ends {
 		deadline = time.Now().Add(time.Minute)
 	}
-	p := &pending{terms: on, key: key, id: id, deadline: deadline, reply: make(chan Reply, 1)}
+	p := &pending{terms: on, key: key, id: id, least: least, deadline: deadline, reply: make(chan Reply, 1)}
 	c.waiting = append(c.waiting, p)
 	c.mu.Unlock()
 	select {
@@ -140,15 +143,17 @@ func answer(group []*pending, r Reply) {
 	}
 }
 
-// acquireMany returns the keys and arguments of acquire_many.
+// acquireMany returns the keys and arguments of acquire_many. acquireMany sorts the group by
+// the least token, because each token raises the tokens of the claims behind.
 func (s *Store) acquireMany(on terms, group []*pending) (keys, args []string) {
+	slices.SortStableFunc(group, func(p, q *pending) int { return cmp.Compare(p.least, q.least) })
 	keys = append(make([]string, 0, 3*len(group)+1), s.names.floor(""))
 	d := details{s.client, on.owner, on.note}
-	args = append(make([]string, 0, len(group)+5), itoa(on.weight), itoa(on.limit), micros(on.ttl), strconv.Itoa(on.span), d.String())
+	args = append(make([]string, 0, 2*len(group)+5), itoa(on.weight), itoa(on.limit), micros(on.ttl), strconv.Itoa(on.span), d.String())
 	for _, p := range group {
 		held, places := s.names.pair(p.key)
 		keys = append(keys, held, places, s.names.tomb(p.key, p.id))
-		args = append(args, p.id)
+		args = append(args, p.id, strconv.FormatUint(p.least, 10))
 	}
 	return keys, args
 }

@@ -161,3 +161,45 @@ func TestGivenUpIsNotAsked(t *testing.T) {
 		t.Errorf("what nobody waits for any more was granted: %+v, %v", hs, err)
 	}
 }
+
+// TestTokensOfCallsThatGoTogether asks for tokens, the largest first: each claim gets
+// the token that it asked for, as it would if the smallest came first. One asks for a token
+// that is out of bounds.
+func TestTokensOfCallsThatGoTogether(t *testing.T) {
+	j := newJam(t)
+	j.server.Pause()
+	for i := range maxBatches {
+		j.ask(t.Context(), j.claim(fmt.Sprint("lone", i), fmt.Sprint("lone", i)), true)
+	}
+	j.gather(j.acquires, 0)
+	const claims = 10
+	ahead := uint64(time.Now().Add(time.Hour).UnixMicro())
+	for i := range claims {
+		c, fence := j.claim(fmt.Sprint("key", i), fmt.Sprint("id", i)), ahead+uint64(claims-i)*driver.MaxSpan
+		j.calls.Go(func() {
+			g, err := j.Acquire(t.Context(), driver.Ask{Claim: c, Fence: fence, Span: driver.MaxSpan})
+			if err != nil || !g.OK || g.Fence != fence || g.Span != driver.MaxSpan {
+				t.Errorf("%s asked for token %d and was answered %+v, %v", c.ID, fence, g, err)
+			}
+		})
+		j.gather(j.acquires, i+1)
+	}
+	j.server.Resume()
+	j.calls.Wait()
+
+	j.server.Pause()
+	for i := range maxBatches {
+		j.ask(t.Context(), j.claim(fmt.Sprint("more", i), fmt.Sprint("more", i)), true)
+	}
+	j.gather(j.acquires, 0)
+	j.ask(t.Context(), j.claim("well", "well"), true)
+	j.calls.Go(func() {
+		g, err := j.Acquire(t.Context(), driver.Ask{Claim: j.claim("wild", "wild"), Fence: ahead + 2*driver.MaxLead})
+		if !errors.Is(err, driver.ErrInvalid) {
+			t.Errorf("a token days ahead was answered %+v, %v; want ErrInvalid", g, err)
+		}
+	})
+	j.gather(j.acquires, 2)
+	j.server.Resume()
+	j.calls.Wait()
+}

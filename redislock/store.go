@@ -117,8 +117,8 @@ func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error)
 		return driver.Grant{}, err
 	}
 	push := s.listening(ctx, a)
-	if s.acquires != nil && a.Fence == 0 {
-		r, joined, done := s.acquires.join(ctx, a.Key, a.ID, termsOf(a))
+	if s.acquires != nil {
+		r, joined, done := s.acquires.join(ctx, a.Key, a.ID, a.Fence, termsOf(a))
 		if joined {
 			return granted(r, a, s.names)
 		}
@@ -164,7 +164,7 @@ func (s *Store) Release(ctx context.Context, rs []driver.Release) []error {
 		return slices.Repeat([]error{err}, len(rs))
 	}
 	if len(rs) == 1 && s.releases != nil && !rs[0].Late {
-		reply, joined, done := s.releases.join(ctx, rs[0].Key, rs[0].ID, terms{})
+		reply, joined, done := s.releases.join(ctx, rs[0].Key, rs[0].ID, 0, terms{})
 		if joined {
 			errs[0] = kept(reply, rs[0].Key)
 			return errs

@@ -101,8 +101,8 @@ var redis = []mutant{{
 		New:  "last + 1",
 	}, {
 		File: "redislock/lua/acquire_many.lua",
-		Old:  "string.format('%.0f', token + count * span - 1))",
-		New:  "string.format('%.0f', token + count * span - 1), 'PX', 1000)",
+		Old:  "string.format('%.0f', most - 1))",
+		New:  "string.format('%.0f', most - 1), 'PX', 1000)",
 	}, {
 		File: "redislock/lua/book.lua",
 		Old:  "math.max(now, last + 1, least)",
