@@ -61,7 +61,7 @@ func Explain(err error, script string, keys []string) error {
 		remedy = fmt.Sprintf("one of the keys %q is not as Holdfast writes it: delete that key if nobody uses it, or use another prefix", keys)
 	case code == "NOPERM" || strings.Contains(said, "can't run this command"):
 		remedy = missing(err.Error(), script, keys)
-	case code == "MOVED":
+	case code == "MOVED" || code == "CROSSSLOT":
 		remedy = "the server is part of a Cluster, which the client has not noticed: may the user run CLUSTER SLOTS?"
 	}
 	if remedy != "" {
