@@ -99,7 +99,7 @@
 //
 //	ACL SETUSER locks on >secret resetkeys ~holdfast:* resetchannels &holdfast:* -@all
 //	  +eval +evalsha +time +exists +get +set +del +pttl +pexpire
-//	  +hget +hset +hdel +hexists +hgetall +rpush +lrem +lindex +llen +lrange
+//	  +hget +hset +hdel +hexists +hgetall +rpush +lrem +lindex +lrange
 //	  +publish +spublish +pubsub +subscribe +ssubscribe +unsubscribe +sunsubscribe
 //	  +ping +hello +client +select +role +info +scan +cluster +wait
 //

@@ -13,7 +13,7 @@ import (
 // leastRights are those that the documentation of redislock asks for.
 var leastRights = strings.Fields("resetkeys ~holdfast:* resetchannels &holdfast:* -@all " +
 	"+eval +evalsha +time +exists +get +set +del +pttl +pexpire +hget +hset +hdel +hexists +hgetall " +
-	"+rpush +lrem +lindex +llen +lrange +publish +spublish +pubsub +subscribe +ssubscribe +unsubscribe +sunsubscribe " +
+	"+rpush +lrem +lindex +lrange +publish +spublish +pubsub +subscribe +ssubscribe +unsubscribe +sunsubscribe " +
 	"+ping +hello +client +select +role +info +scan +cluster +wait")
 
 func TestLeastRights(t *testing.T) {

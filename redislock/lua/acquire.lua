@@ -47,14 +47,13 @@ local function grant(all)
   return { 1, fence, span, ttl }
 end
 
-local function refuse(all)
-  local last = given(floor)
+local function refuse(all, last)
   if all.sum == 0 then
     return { 0, last, 0 }
   end
   local way = all.only
   if not way then
-    local value = call('HGET', held, all.first)
+    local value = field(all.first)
     if not value then
       all = prune(now, all.phase)
       value = call('HGET', held, all.first)
@@ -68,7 +67,7 @@ end
 -- full server refuses a new one; it allows PEXPIRE, and what comes after it. The
 -- places of a line that was evicted do not count.
 local function enqueue()
-  local p = call('EXISTS', line) == 1 and standing(id)
+  local p = head and placed(call('HGET', places, id))
   if p then
     call('PEXPIRE', line, KEEP)
   else
@@ -78,8 +77,13 @@ local function enqueue()
     call('PEXPIRE', line, KEEP)
     p = { since = now }
   end
-  c.ends, c.since, c.asked, c.ttl, c.alive, c.push = now + alive, p.since, now, ttl, alive, ARGV[9]
-  stand(id, c)
+  if id == head then
+    head = nil
+  end
+  -- The text that read_place reads. The arguments are texts already: formatting is slow.
+  local asked = text(now)
+  call('HSET', places, id, table.concat({ '1', text(now + alive), ARGV[2], ARGV[3], ARGV[7],
+    p.since == now and asked or text(p.since), asked, ARGV[4], ARGV[5], #ARGV[9], ARGV[9] }, ':') .. c.details)
   call('PEXPIRE', places, KEEP)
 end
 
@@ -87,17 +91,18 @@ local fence, span, stands = extend(held, id, now, ttl, false, 0, true)
 if fence then
   return { 1, fence, span, stands }
 end
-if not given(floor) then
+local last = given(floor)
+if not last then
   return beyond()
 end
 if call('EXISTS', tomb) == 1 then
-  return { 0, given(floor), call('PTTL', tomb) * 1000 }
+  return { 0, last, call('PTTL', tomb) * 1000 }
 end
 local all, format = load(now)
 if format then
   return -format
 end
-if call('LLEN', line) == 0 and all.sum <= c.limit - c.weight then
+if not head and all.sum <= c.limit - c.weight then
   return grant(all)
 end
 if wait then
@@ -110,7 +115,7 @@ if fence then
 elseif fence == false then
   return beyond()
 end
-if not wait and call('LLEN', line) == 0 and all.sum <= c.limit - c.weight then
+if not wait and not call('LINDEX', line, 0) and all.sum <= c.limit - c.weight then
   return grant(all)
 end
-return refuse(all)
+return refuse(all, latest or last)

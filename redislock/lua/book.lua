@@ -13,6 +13,26 @@ local held, line, places, tomb, floor = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS
 local MOST = 128 -- places that one call looks at
 local KEEP = 30000 -- milliseconds for which a line outlives whoever asked last
 
+-- What load has read, so that no script reads it again: a call of Redis from a script takes
+-- a microsecond. A change of held sets fields to nil. A change of the line, or of its first
+-- place, sets head to nil. head is false if the line was empty.
+local fields -- of held
+local head, place -- the first id in line, and the text of its place
+
+local latest -- the highest token that this script has given, nil without one
+
+-- field returns a field of held. To search a long list takes longer than to read the field.
+local function field(name)
+  if not fields or #fields > 32 then
+    return call('HGET', held, name)
+  end
+  for i = 1, #fields, 2 do
+    if fields[i] == name then
+      return fields[i + 1]
+    end
+  end
+end
+
 -- mint returns the first of span tokens: the clock, the next number or least,
 -- whichever is largest. It returns nil if there are none below 2^53, or the floor
 -- does not tell, and if least is more than a day ahead.
@@ -23,6 +43,7 @@ local function mint(now, span, least)
     return nil
   end
   call('SET', floor, text(first + span - 1))
+  latest = first + span - 1
   return first
 end
 
@@ -44,7 +65,7 @@ end
 -- prune drops the claims that have run out and looks up the first to do so.
 local function prune(now, phase)
   local all = nothing()
-  local fields = call('HGETALL', held)
+  fields = fields or call('HGETALL', held)
   for i = 1, #fields, 2 do
     if fields[i] ~= '1all' then
       local c = read_claim(fields[i + 1])
@@ -58,6 +79,7 @@ local function prune(now, phase)
       end
     end
   end
+  fields = nil
   if all.sum == 0 then
     call('DEL', held)
   else
@@ -72,8 +94,9 @@ end
 -- run out; and of an only one, "only". Of the record of a newer release it returns
 -- nil and the format, before the script has changed anything.
 local function load(now)
-  local fields, head = call('HGETALL', held), call('LINDEX', line, 0)
-  local format = newer(fields[1]) or head and newer(call('HGET', places, head))
+  fields, head = call('HGETALL', held), call('LINDEX', line, 0)
+  place = head and call('HGET', places, head)
+  local format = newer(fields[1]) or newer(place)
   if format then
     return nil, format
   end
@@ -81,12 +104,12 @@ local function load(now)
     local id, c = fields[1]:sub(3), read_claim(fields[2])
     c.ends = now + left_of(held)
     local all = together(id, c)
-    all.only = c
+    all.only, all.value = c, fields[2]
     return all
   elseif #fields == 0 then
     return nothing()
   end
-  local all = read_all(call('HGET', held, '1all'))
+  local all = read_all(field('1all'))
   if all.min <= now then
     return prune(now, all.phase)
   end
@@ -96,9 +119,9 @@ end
 -- join makes the only claim one of several, or one that is waited for.
 local function join(all)
   if all.only then
-    call('HSET', held, all.first, claim_text(all.only), '1all', all_text(all))
+    call('HSET', held, all.first, lasting_until(all.value, all.only.ends), '1all', all_text(all))
     call('HDEL', held, '1s' .. all.first:sub(3))
-    all.only = nil
+    all.only, fields = nil, nil
   end
 end
 
@@ -110,7 +133,7 @@ local function admit(all, now, id, c, lasts, fence, span)
   if ends < all.min then
     all.min, all.first = ends, '1c' .. id
   end
-  all.phase = shared(c) and fence or 0
+  all.phase, fields = shared(c) and fence or 0, nil
   call('HSET', held, '1all', all_text(all), '1c' .. id, claim_text({
     ends = ends, weight = c.weight, limit = c.limit, fence = fence, span = span, since = now, left = '', details = c.details,
   }))
@@ -119,24 +142,18 @@ local function admit(all, now, id, c, lasts, fence, span)
   end
 end
 
--- standing returns a place in line, nil if there is none; nil and the format of one
--- of a newer release.
-local function standing(id)
-  local value = call('HGET', places, id)
-  local format = value and newer(value)
+-- placed returns the place of a value, nil if there is none; nil and the format of
+-- one of a newer release.
+local function placed(value)
+  local format = newer(value)
   if format then
     return nil, format
   end
   return value and read_place(value)
 end
 
-local function stand(id, p)
-  local numbers = string.format('1:%.0f:%.0f:%.0f:%.0f:%.0f:%.0f:%.0f:%.0f:%.0f:',
-    p.ends, p.weight, p.limit, p.span, p.since, p.asked, p.ttl, p.alive, #p.push)
-  call('HSET', places, id, numbers .. p.push .. p.details)
-end
-
 local function leave(id)
+  head = nil
   call('HDEL', places, id)
   call('LREM', line, 1, id)
 end
@@ -175,11 +192,16 @@ end
 local function handoff(all, now, asker)
   local at, given, spans = 0, nil, nil
   for _ = 1, MOST do
-    local id = call('LINDEX', line, at)
+    local id, value = head, place
     if not id then
-      break
+      id = call('LINDEX', line, at)
+      if not id then
+        break
+      end
+      value = call('HGET', places, id)
     end
-    local p, format = standing(id)
+    head = nil
+    local p, format = placed(value)
     if format then
       break -- Nobody passes a claim of a newer release.
     elseif not p or p.ends <= now then
@@ -201,6 +223,9 @@ local function handoff(all, now, asker)
         admit(all, now, id, p, p.alive, fence, span)
         push(p, id, fence, span, now)
       end
+      if all.sum >= 1099511627776 then
+        break -- Nothing fits beside the whole key.
+      end
     end
   end
   return given, spans
@@ -214,13 +239,14 @@ local function drop(id, now)
   if format then
     return nil, nil, format
   end
+  local value = field('1c' .. id)
+  fields = nil
   if all.only and all.first == '1c' .. id then
     call('DEL', held)
     return all.only, nothing()
   end
-  local value = call('HGET', held, '1c' .. id)
   if not value then
-    local p = standing(id)
+    local p = placed(call('HGET', places, id))
     if p then
       leave(id)
     end

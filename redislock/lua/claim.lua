@@ -73,6 +73,11 @@ local function claim_text(c)
   return string.format('%.0f:%.0f:%.0f:%.0f:%.0f:%.0f:%s:', c.ends, c.weight, c.limit, c.fence, c.span, c.since, c.left) .. c.details
 end
 
+-- lasting_until returns the text of a claim with another end.
+local function lasting_until(value, ends)
+  return text(ends) .. value:match(':.*$')
+end
+
 local function read_all(value)
   local sum, min, phase, first = value:match('^(%d+):(%d+):(%d+):(.*)$')
   return { sum = tonumber(sum), min = tonumber(min), phase = tonumber(phase), first = first }

@@ -9,7 +9,8 @@
 local function extend(held, id, now, ttl, leaves, raised, again)
   local value, all = call('HGET', held, '1s' .. id), nil
   if not value then
-    value, all = call('HGET', held, '1c' .. id), call('HGET', held, '1all')
+    value = call('HGET', held, '1c' .. id)
+    all = value and call('HGET', held, '1all')
   end
   if not value then
     return nil

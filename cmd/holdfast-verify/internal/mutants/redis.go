@@ -71,14 +71,13 @@ var redis = []mutant{{
 	wrong: "a release of slots lowers the count, whether or not the claim had a slot",
 	edits: []overlay.Edit{{
 		File: "redislock/lua/book.lua",
-		Old:  "  local value = call('HGET', held, '1c' .. id)\n  if not value then\n    local p = standing(id)\n",
-		New: `  local value = call('HGET', held, '1c' .. id)
-  if not value and not all.only and all.sum > 0 and all.sum < 1000 then
+		Old:  "  if not value then\n    local p = placed(call('HGET', places, id))\n",
+		New: `  if not value and not all.only and all.sum > 0 and all.sum < 1000 then
     all.sum = all.sum - 1
     call('HSET', held, '1all', all_text(all))
   end
   if not value then
-    local p = standing(id)
+    local p = placed(call('HGET', places, id))
 `,
 	}},
 	run:    "--start redis --seed 1 --ttl 1s --for 15s --keys 2 --nemesis none",
