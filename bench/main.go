@@ -38,7 +38,7 @@ func main() {
 func execute(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	match := flags.String("run", "", "run only what matches this `regexp`, of the form store/bench")
-	brief := flags.Bool("short", false, "take five minutes, for a first impression")
+	brief := flags.Bool("short", false, "take ten minutes, for a first impression")
 	list := flags.Bool("list", false, "list what there is")
 	save := flags.String("save", "", "write the tables and pictures of them into this `folder`, too; those of a part replace none")
 	redraw := flags.String("draw", "", "measure nothing, and draw the pictures of the tables in this `folder` again")
