@@ -24,6 +24,10 @@
 // of a write leaves the older slot, and so the claims as they were before the write. A
 // damaged file is refused by name and left as found.
 //
+// A Store keeps lock files open between calls: an eighth of the limit of open files
+// (RLIMIT_NOFILE), at least 128 and at most 4096; 128 on Windows. If more keys are in use,
+// calls open lock files again, and are slower.
+//
 // # What it promises
 //
 //   - Mutual exclusion among the processes of a host, as strong as the file locks of the

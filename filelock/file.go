@@ -26,8 +26,14 @@ type file struct {
 	checked time.Duration // when last seen in place, by lease
 }
 
-// maxOpen is how many lock files a Store keeps open while no call uses them.
-const maxOpen = 128
+// A Store keeps between fewOpen and manyOpen lock files open while no call uses the files.
+const fewOpen, manyOpen = 128, 4096
+
+// keepOpen is how many lock files a Store keeps open if a process may open limit files. An
+// eighth leaves room for other Stores and for the rest of the program.
+func keepOpen(limit uint64) int {
+	return int(min(max(limit/8, fewOpen), manyOpen))
+}
 
 // pin returns the file of a key. The file stays until unpinned.
 func (s *Store) pin(key string) (*file, error) {
@@ -54,7 +60,7 @@ func (s *Store) unpin(f *file) {
 	case f.pins > 0:
 	case s.closed || f.h == safefile.None:
 		spare = f
-	case len(s.files) > maxOpen:
+	case len(s.files) > s.maxOpen:
 		spare = s.idle(f)
 	}
 	if spare != nil {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -197,16 +198,35 @@ func TestBusySectionDelaysNoOtherKey(t *testing.T) {
 	})
 }
 
+func TestOpenFilesFollowTheLimit(t *testing.T) {
+	for _, test := range []struct {
+		limit uint64
+		want  int
+	}{
+		{0, fewOpen}, {256, fewOpen}, {1024, fewOpen},
+		{16384, 2048}, {20000, 2500}, {1 << 20, manyOpen}, {math.MaxUint64, manyOpen},
+	} {
+		if got := keepOpen(test.limit); got != test.want {
+			t.Errorf("with a limit of %d files, %d stay open, want %d", test.limit, got, test.want)
+		}
+	}
+	u := in(t, t.TempDir(), nil)
+	if want := keepOpen(openLimit()); openLimit() == 0 || u.maxOpen != want {
+		t.Errorf("%d files stay open, want %d by the limit of %d", u.maxOpen, want, openLimit())
+	}
+}
+
 func TestFewFilesStayOpen(t *testing.T) {
 	u := in(t, t.TempDir(), nil)
+	u.maxOpen = 16
 	var claims []driver.Ask
 	before := openFiles(t)
-	for i := range 3 * maxOpen {
+	for i := range 3 * u.maxOpen {
 		c := exclusive(fmt.Sprint("key", i))
 		u.granted(c)
 		claims = append(claims, c)
 	}
-	if n := openFiles(t) - before; n > maxOpen+5 || len(u.files) > maxOpen {
+	if n := openFiles(t) - before; n > u.maxOpen+5 || len(u.files) > u.maxOpen {
 		t.Errorf("%d files are open, %d known", n, len(u.files))
 	}
 	for i, err := range u.Renew(t.Context(), asks.Renewals(claims...)) {
@@ -220,18 +240,19 @@ func TestFewFilesStayOpen(t *testing.T) {
 
 func TestManyKeysLeaveNothingOpen(t *testing.T) {
 	u := in(t, t.TempDir(), nil)
+	u.maxOpen = 16
 	before := openFiles(t)
-	for i := range 4 * maxOpen {
+	for i := range 4 * u.maxOpen {
 		c := exclusive(fmt.Sprint("key", i))
 		u.granted(c)
 		u.release(c)
 	}
-	if n := openFiles(t) - before; n > maxOpen+5 || len(u.files) > maxOpen {
+	if n := openFiles(t) - before; n > u.maxOpen+5 || len(u.files) > u.maxOpen {
 		t.Errorf("%d files are open, %d known", n, len(u.files))
 	}
 	u.watcher.mu.Lock()
 	defer u.watcher.mu.Unlock()
-	if n := len(u.watcher.watched); n > maxOpen {
+	if n := len(u.watcher.watched); n > u.maxOpen {
 		t.Errorf("the watcher knows %d keys", n)
 	}
 }

@@ -43,6 +43,15 @@ func writeAt(h safefile.Handle, p []byte, offset int64) error {
 	return nil
 }
 
+// openLimit returns how many files this process may open, or 0 if unknown.
+func openLimit() uint64 {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return 0
+	}
+	return uint64(limit.Cur)
+}
+
 // stale reports whether an error says that a network file system has dropped an open file.
 // The caller then opens the file again.
 func stale(err error) bool { return errors.Is(err, syscall.ESTALE) }

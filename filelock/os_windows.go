@@ -44,6 +44,9 @@ func position(offset int64) *syscall.Overlapped {
 	return &syscall.Overlapped{Offset: uint32(offset), OffsetHigh: uint32(offset >> 32)}
 }
 
+// openLimit returns 0: Windows has no such limit that a program can read.
+func openLimit() uint64 { return 0 }
+
 // stale reports whether an error says that an open file was dropped or is about to be
 // removed. The caller then opens the file again.
 func stale(err error) bool {

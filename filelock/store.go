@@ -17,8 +17,9 @@ import (
 
 // A Store keeps claims in the files of a directory. Its methods may be called concurrently.
 type Store struct {
-	dir  string
-	opts Options
+	dir     string
+	opts    Options
+	maxOpen int // lock files kept open while no call uses them
 
 	mu        sync.Mutex
 	files     map[string]*file // by key
@@ -52,7 +53,7 @@ func New(dir string, opts *Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{dir: dir, files: make(map[string]*file)}
+	s := &Store{dir: dir, maxOpen: keepOpen(openLimit()), files: make(map[string]*file)}
 	if opts != nil {
 		s.opts = *opts
 	}

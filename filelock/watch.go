@@ -145,7 +145,7 @@ func (w *watcher) at(name, key string) *watched {
 
 // tidy deletes a key without claims. A few stay, for keys that come and go all the time.
 func (w *watcher) tidy(name string, at *watched) {
-	if len(at.waits)+len(at.held) == 0 && len(w.watched) > maxOpen {
+	if len(at.waits)+len(at.held) == 0 && len(w.watched) > w.store.maxOpen {
 		delete(w.watched, name)
 	}
 }

@@ -194,7 +194,8 @@ func TestEventsLost(t *testing.T) {
 
 func TestWatchersAreForgotten(t *testing.T) {
 	a, _ := pair(t, false)
-	for range 3 * maxOpen {
+	a.maxOpen = 16
+	for range 3 * a.maxOpen {
 		c := waiting(exclusive(exclusive("").ID))
 		stop, err := a.Watch(t.Context(), c.Claim, func(driver.Grant) {})
 		a.must(err)
@@ -203,7 +204,7 @@ func TestWatchersAreForgotten(t *testing.T) {
 	}
 	a.watcher.mu.Lock()
 	defer a.watcher.mu.Unlock()
-	if a.watcher.waiting != 0 || len(a.watcher.watched) > maxOpen+1 {
+	if a.watcher.waiting != 0 || len(a.watcher.watched) > a.maxOpen+1 {
 		t.Errorf("%d claims wait, %d keys are known", a.watcher.waiting, len(a.watcher.watched))
 	}
 }
