@@ -51,7 +51,7 @@ func TestGolden(t *testing.T) {
 	name := "golden_" + rand.Text()
 	s := servers.Insist(t, func(ctx context.Context) (driver.Store, error) { return driver.Open(ctx, server+"?table="+name) })
 	t.Cleanup(func() { s.Close() })
-	servers.Insist(t, func(ctx context.Context) (any, error) { return nil, s.(*Store).Create(ctx) })
+	servers.Insist(t, func(ctx context.Context) (any, error) { return nil, s.(driver.Creator).Create(ctx) })
 	rowsOf(s, name).Golden(t)
 }
 
@@ -70,11 +70,11 @@ func TestContract(t *testing.T) {
 	}
 	for _, table := range []string{"contract", "contract_newer"} {
 		s := open(t, server, table)
-		servers.Insist(t, func(ctx context.Context) (any, error) { return nil, s.(*Store).Create(ctx) })
+		servers.Insist(t, func(ctx context.Context) (any, error) { return nil, s.(driver.Creator).Create(ctx) })
 		s.Close()
 	}
 	drivertest.Run(t, drivertest.Harness{
-		Lacks: drivertest.Watch | drivertest.Notify,
+		Lacks: drivertest.Notify,
 		Open:  func(t testing.TB) driver.Store { return open(t, server, table(t)) },
 		Newer: func(t testing.TB, key string) func() string { return rowsOf(nil, table(t)).Newer(key) },
 		Linked: func(t testing.TB) (driver.Store, drivertest.Link) {

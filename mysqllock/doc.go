@@ -13,9 +13,18 @@
 //
 // A lock is a lease: a row in a table, as package sqllock describes. Without contention,
 // acquiring and releasing a lock take one statement and one commit each. Waiters queue in
-// the row, and hold no connection. A release grants the lock to the next waiter in the
-// queue. The server cannot notify the waiter; the waiter polls, after milliseconds at
-// first, and every half second in the end (holdfast.Options.Poll).
+// the row. A release grants the lock to the next waiter in the queue.
+//
+// A store that [holdfast.Open] makes wakes waiters within milliseconds, by a bell: a GET_LOCK
+// lock with a name of its own, which each process holds and writes into its claims. A waiter
+// waits in GET_LOCK for the bell of the claim before it in the queue. After a release, the
+// process lets go of its bell for a moment. A process that dies lets go, too. A wake-up is a
+// hint; the row decides. The bell takes one connection beside those of conns, and waiters
+// take up to four. Waiters beyond four, waiters for a slot of a semaphore, and waiters
+// behind a process without a bell poll: after milliseconds at first, and every half second
+// in the end.
+//
+// With a store that [New] makes, every waiter polls (holdfast.Options.Poll).
 //
 // The table is created once, by [Store.Create] or "holdfast init".
 //
@@ -28,8 +37,9 @@
 //   - The failures named by package sqllock: a replica that missed the last commits, a
 //     server whose clock steps, rows deleted by hand. Asynchronous and semi-synchronous
 //     replication may both miss commits.
-//   - A waiter learns of a release up to half a second late. The holder of a lock broken by
-//     an operator learns of the break at the next renewal.
+//   - A waiter that polls learns of a release up to half a second late. A waiter with a bell
+//     learns up to a second late that an operator broke the lock. The holder of a broken
+//     lock learns of the break at the next renewal.
 //   - Times are taken when a statement begins. A statement that has waited for a row grants
 //     a little less than the TTL, never more.
 //   - With several writing servers, as in Galera, each server has its own clock. A server
@@ -61,6 +71,7 @@
 //	table=holdfast       the table, or schema.table
 //	conns=4              the most connections, 1 to 100. With several, one is reserved
 //	                     for renewals and releases
+//	wake=true            wake waiters, with up to five more connections; false: poll
 //	tls=true             encrypt, and let the server prove its name; false;
 //	                     preferred: encrypt if possible; skip-verify: any server.
 //	                     The default is false for a server on this machine, and

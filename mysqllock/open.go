@@ -58,7 +58,19 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 		return nil, errors.Join(fmt.Errorf("%w: %w", driver.ErrURL, err), db.Close())
 	}
 	s.close, s.warnings = db.Close, settings.warnings()
-	return s, nil
+	if !settings.wake {
+		return s, nil
+	}
+	config := settings.config.Clone()
+	config.InterpolateParams = true // saves a round trip: no two waits have the same bell
+	if connector, err = mysql.NewConnector(config); err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: %w", driver.ErrURL, err), s.Close())
+	}
+	b, err := newBell(sql.OpenDB(connector), settings.opts.Table)
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return newWaking(s, b), nil
 }
 
 const unproven = "ca=FILE names who has signed it, tls=skip-verify trusts any certificate"

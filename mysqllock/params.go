@@ -31,6 +31,7 @@ type settings struct {
 	config *mysql.Config
 	conns  int
 	opts   *Options
+	wake   bool
 
 	session *SessionOptions // nil in lease mode
 }
@@ -45,6 +46,7 @@ func parse(u *url.URL) (*settings, error) {
 	} else {
 		s.opts = &Options{Table: table}
 		s.conns = p.Int("conns", 4, 1, 100)
+		s.wake = p.Bool("wake", true)
 	}
 	mode := cmp.Or(
 		driver.Parse(p, "tls", "", "one of true, false, preferred, skip-verify", oneOf(tlsModes)),

@@ -56,7 +56,7 @@ func TestAutocommit(t *testing.T) {
 		}
 	}
 
-	s = opened(t, server.URL()).(*Store)
+	s = opened(t, server.URL()).(*waking).Store
 	warnings, err := s.Check(t.Context())
 	if err != nil || len(warnings) != 1 || !strings.HasPrefix(warnings[0], "innodb_flush_log_at_trx_commit is not 1") {
 		t.Errorf("Check returned %q and %v, want a warning of the log", warnings, err)
@@ -68,7 +68,7 @@ func TestAutocommit(t *testing.T) {
 func TestGiveUpARow(t *testing.T) {
 	t.Parallel()
 	server := servers.StartMariaDB(t, "innodb_flush_method = nosync", "innodb_lock_wait_timeout = 100000")
-	s := opened(t, server.URL()).(*Store)
+	s := opened(t, server.URL()).(*waking)
 	if err := s.Create(t.Context()); err != nil {
 		t.Fatal(err)
 	}

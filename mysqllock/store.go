@@ -36,8 +36,38 @@ var (
 	_ driver.Creator   = (*Store)(nil)
 )
 
+// A waking is a Store that wakes waiters.
+type waking struct {
+	*Store
+	rows *sqlstore.Ringing
+}
+
+var (
+	_ driver.Store   = (*waking)(nil)
+	_ driver.Watcher = (*waking)(nil)
+)
+
+func newWaking(s *Store, b *bell) *waking {
+	w := &waking{Store: s, rows: sqlstore.NewRinging(s.leases, b)}
+	return w
+}
+
+// Acquire implements [driver.Store].
+func (w *waking) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error) {
+	return w.rows.Acquire(ctx, a)
+}
+
+// Watch implements [driver.Watcher].
+func (w *waking) Watch(ctx context.Context, c driver.Claim, wake func(driver.Grant)) (stop func(), err error) {
+	return w.rows.Watch(ctx, c, wake)
+}
+
+// Close implements [driver.Store].
+func (w *waking) Close() error { return errors.Join(w.rows.Close(), w.close()) }
+
 // New returns a store in a table of db, a database of the client go-sql-driver/mysql.
 // Create creates the table. New does no I/O, and the store never closes db. opts may be nil.
+// Waiters poll: only a store made from a URL has connections to wake waiters with.
 //
 // A call takes a connection for the time of a statement, which may last up to a second
 // longer than the caller stays: see package sqllock. Renewals need a connection, too. Callers

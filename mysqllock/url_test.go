@@ -51,7 +51,7 @@ func TestWrongParameters(t *testing.T) {
 	for query, words := range map[string]string{
 		"ssl-mode=VERIFY_CA":             "ssl-mode is not one of VERIFY_IDENTITY, DISABLED, PREFERRED, REQUIRED",
 		"tls=maybe":                      "tls is not one of true, false, preferred, skip-verify",
-		"sslaccept=strict":               `unknown URL parameter "sslaccept" (known: table, mode, conns, tls, ssl-mode,`,
+		"sslaccept=strict":               `unknown URL parameter "sslaccept" (known: table, mode, conns, wake, tls, ssl-mode,`,
 		"strict=true":                    `unknown URL parameter "strict"`,
 		"timeout=10":                     "timeout is not a duration",
 		"ssl-mode=DISABLED&ssl-ca=/none": "go with tls=true",

@@ -98,6 +98,24 @@ func (b *Book) remove(id string) bool {
 	return false
 }
 
+// Before returns the last claim that must end before the queued claim with this id is
+// granted, nil if there is no such claim.
+func (b *Book) Before(id string) *Entry {
+	i := index(b.Queue, id)
+	if i < 0 {
+		return nil
+	}
+	room := b.Queue[i].Limit - b.Queue[i].Weight
+	for _, entries := range [][]Entry{b.Queue[:i], b.Held} {
+		for n := len(entries) - 1; n >= 0; n-- {
+			if entries[n].Weight > room {
+				return &entries[n]
+			}
+		}
+	}
+	return nil
+}
+
 // Has reports whether a claim with this id holds or waits.
 func (b *Book) Has(id string) bool { return index(b.Held, id) >= 0 || index(b.Queue, id) >= 0 }
 

@@ -192,3 +192,35 @@ func TestNoPushToWhoAsks(t *testing.T) {
 	d.granted(2*sec, reader("b"))
 	d.pushed("c")
 }
+
+// A waiter may sleep until the claim of Before ends: without that end, the waiter is not
+// granted.
+func TestBefore(t *testing.T) {
+	d := &desk{T: t}
+	d.granted(0, reader("r1"))
+	d.granted(0, reader("r2"))
+	for _, a := range []driver.Ask{writer("w1"), reader("r3"), reader("r4"), writer("w2"), slot("s", 2)} {
+		d.refused(0, a)
+	}
+	d.before(map[string]string{"w1": "r2", "r3": "w1", "r4": "w1", "w2": "r4", "s": "w2", "r1": "", "none": ""})
+
+	d = &desk{T: t}
+	d.granted(0, slot("s1", 2))
+	d.granted(0, slot("s2", 2))
+	d.refused(0, slot("s3", 2))
+	d.refused(0, slot("s4", 2))
+	d.before(map[string]string{"s3": "", "s4": ""}) // Either end lets s3 in.
+}
+
+func (d *desk) before(want map[string]string) {
+	d.Helper()
+	for id, before := range want {
+		got := ""
+		if e := d.Before(id); e != nil {
+			got = e.ID
+		}
+		if got != before {
+			d.Errorf("%q has to end before %s is granted, want %q", got, id, before)
+		}
+	}
+}

@@ -45,7 +45,7 @@ func (s *Store) Release(ctx context.Context, rs []driver.Release) []error {
 	}
 	return b.rest(ctx, s, func(m book.Moment, b *book.Book, i int) (change, error) {
 		err := b.Release(m, rs[i])
-		return change{keep: err == nil || rs[i].Late}, err
+		return change{keep: err == nil || rs[i].Late, freed: err == nil}, err
 	})
 }
 
@@ -232,7 +232,7 @@ func (b *batch) rest(ctx context.Context, s *Store, do func(m book.Moment, b *bo
 				for _, i := range group {
 					var one change
 					one, b.errs[i] = do(m, bk, i)
-					all.keep = all.keep || one.keep
+					all.keep, all.freed = all.keep || one.keep, all.freed || one.freed
 				}
 				return all, nil
 			})

@@ -18,6 +18,7 @@ type rule func(m book.Moment, b *book.Book) (change, error)
 // A change is the outcome of a rule. Grants to waiters are saved and sent in any case.
 type change struct {
 	keep   bool
+	freed  bool        // a claim of this process has ended
 	broken *book.Entry // a claim whose owner is to be notified of the Break
 }
 
@@ -60,6 +61,9 @@ func (s *Store) decide(ctx context.Context, key string, r rule) error {
 			return failed
 		}
 		if won {
+			if done.freed && s.freed != nil {
+				s.freed(key, b)
+			}
 			return err
 		}
 		if tries > 2 && !sleep(ctx, s.dialect.pauses.least, s.dialect.pauses.most) {

@@ -57,10 +57,11 @@ func (s *Store) Keys(ctx context.Context, prefix string) iter.Seq2[string, error
 
 // An entry is a row with its name, as of now.
 type entry struct {
-	now  time.Duration
-	name string
-	book *book.Book
-	err  error // why there is no book; other rows can be read
+	now     time.Duration
+	name    string
+	version int64
+	book    *book.Book
+	err     error // why there is no book; other rows can be read
 }
 
 func readEntry(scan Scan) (e entry, err error) {
@@ -69,7 +70,7 @@ func readEntry(scan Scan) (e entry, err error) {
 	if err := scan(&now, &e.name, &r.version, &r.format, &r.fence, &r.sole, &r.since, &r.until, &r.claims); err != nil {
 		return e, err
 	}
-	e.now = span(now)
+	e.now, e.version = span(now), r.version
 	e.book, e.err = r.book(unescape(e.name), 0)
 	return e, nil
 }

@@ -44,7 +44,9 @@ type Store struct {
 	writing  mutex           // the same, for one statement
 	inserted atomic.Uint64
 	began    atomic.Int64 // by the clock, see now
-	closed   atomic.Bool
+
+	freed  func(key string, b *book.Book) // called after a claim has left a queue or had waiters; may be nil
+	closed atomic.Bool
 }
 
 var (

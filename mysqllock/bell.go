@@ -1,0 +1,187 @@
+package mysqllock
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"database/sql"
+	sqldriver "database/sql/driver"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/sqlstore"
+)
+
+// maxWaits is the number of connections of a process that wait for bells of other processes.
+// Further waiters poll.
+const maxWaits = 4
+
+const (
+	bellLimit  = 3 * time.Second // for a statement that waits for up to a second in the server
+	bellPause  = time.Second     // between two attempts to get the bell, doubled after each
+	bellPauses = time.Minute     // at most
+)
+
+// A bell is the GET_LOCK lock that wakes the waiters behind the claims of this process. One
+// connection holds the lock. Other connections wait for the locks of other processes.
+type bell struct {
+	db   *sql.DB
+	wait string                 // see waitText
+	name atomic.Pointer[string] // nil while the bell is not held
+
+	start   sync.Once
+	tried   chan struct{} // closed after the first attempt to get the lock
+	ring    chan struct{} // a request to ring, of one place
+	waits   chan struct{} // a place for each connection that waits
+	life    context.Context
+	end     context.CancelFunc
+	running sync.WaitGroup
+}
+
+var _ sqlstore.Bell = (*bell)(nil)
+
+// waitText waits for a bell. The waiter lets go of the bell within the statement, so that no
+// waiter keeps the bell. The numbers are those of [sqlstore.Heard].
+const waitText = `SELECT CASE WHEN coalesce((SELECT version FROM %s WHERE name = ?), 0) <> ? THEN 2
+WHEN is_used_lock(?) IS NULL THEN 3 ELSE coalesce(get_lock(?, 1), 3) END, release_lock(?)`
+
+// newBell returns a bell of db, which the bell closes, for the claims in a table.
+func newBell(db *sql.DB, table string) (*bell, error) {
+	table, err := quoted(cmp.Or(table, sqlstore.DefaultTable))
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(maxWaits + 1)
+	db.SetMaxIdleConns(maxWaits + 1)
+	db.SetConnMaxIdleTime(idle)
+	db.SetConnMaxLifetime(lifetime)
+	b := &bell{db: db, wait: fmt.Sprintf(waitText, table), tried: make(chan struct{}), ring: make(chan struct{}, 1), waits: make(chan struct{}, maxWaits)}
+	b.life, b.end = context.WithCancel(context.Background())
+	return b, nil
+}
+
+// To implements [sqlstore.Bell].
+func (b *bell) To() string {
+	if name := b.name.Load(); name != nil {
+		return *name
+	}
+	return ""
+}
+
+// Hang implements [sqlstore.Bell].
+func (b *bell) Hang(ctx context.Context) {
+	b.start.Do(func() {
+		if b.life.Err() == nil {
+			b.running.Go(b.run)
+		}
+	})
+	select {
+	case <-b.tried:
+	case <-ctx.Done():
+	}
+}
+
+// run keeps the bell until Close. Like other connections, the connection of the bell is
+// replaced every few minutes, so that the bell follows the server's address.
+func (b *bell) run() {
+	first := sync.OnceFunc(func() { close(b.tried) })
+	defer first()
+	name := "holdfast bell " + rand.Text()
+	for pause := bellPause; b.life.Err() == nil; {
+		err := b.hold(name, first)
+		b.name.Store(nil)
+		first()
+		if err == nil {
+			pause = bellPause
+			continue
+		}
+		// The server may not have noticed the end of the last connection.
+		name = "holdfast bell " + rand.Text()
+		select {
+		case <-time.After(pause):
+			pause = min(2*pause, bellPauses)
+		case <-b.life.Done():
+		}
+	}
+}
+
+var errBellTaken = errors.New("the bell is held by a different connection")
+
+// hold keeps the bell for the lifetime of a connection, and rings.
+func (b *bell) hold(name string, held func()) error {
+	conn, err := b.db.Conn(b.life)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	// The connection has the lock as long as it is open, so it must not go back to the pool.
+	defer conn.Raw(func(any) error { return sqldriver.ErrBadConn })
+	if err := gets(b.life, conn, "SELECT get_lock(?, 1)", name); err != nil {
+		return err
+	}
+	b.name.Store(&name)
+	held()
+	old := time.NewTimer(lifetime)
+	defer old.Stop()
+	for {
+		select {
+		case <-b.ring:
+			// The waiters get the lock one after the other, and then this connection again.
+			if err := gets(b.life, conn, "SELECT release_lock(?) + get_lock(?, 1) = 2", name, name); err != nil {
+				return err
+			}
+		case <-old.C:
+			return gets(b.life, conn, "SELECT release_lock(?)", name)
+		case <-b.life.Done():
+			return b.life.Err()
+		}
+	}
+}
+
+// gets runs a query that has to return 1.
+func gets(ctx context.Context, conn *sql.Conn, query string, args ...any) error {
+	ctx, cancel := context.WithTimeout(ctx, bellLimit)
+	defer cancel()
+	var got sql.NullInt64
+	err := conn.QueryRowContext(ctx, query, args...).Scan(&got)
+	if err == nil && got.Int64 != 1 {
+		err = errBellTaken
+	}
+	return err
+}
+
+// Ring implements [sqlstore.Bell].
+func (b *bell) Ring() {
+	select {
+	case b.ring <- struct{}{}:
+	default: // A ring that has not begun serves this release, too.
+	}
+}
+
+var errManyWaits = errors.New("as many connections as may wait for bells wait")
+
+// Wait implements [sqlstore.Bell].
+func (b *bell) Wait(ctx context.Context, bell, name string, version int64) (heard sqlstore.Heard, err error) {
+	select {
+	case b.waits <- struct{}{}:
+	default:
+		return 0, errManyWaits
+	}
+	defer func() { <-b.waits }()
+	ctx, cancel := context.WithTimeout(ctx, bellLimit)
+	defer cancel()
+	var left sql.NullInt64 // of the lock, which the statement has released
+	err = b.db.QueryRowContext(ctx, b.wait, name, version, bell, bell, bell).Scan(&heard, &left)
+	return heard, err
+}
+
+// Close implements [sqlstore.Bell].
+func (b *bell) Close() error {
+	b.end()
+	b.start.Do(func() {})
+	b.running.Wait()
+	return b.db.Close()
+}
