@@ -30,7 +30,8 @@ type SessionOptions struct {
 //
 // The first claim opens the connection. A claim is GET_LOCK of a hash of the table's name
 // and the key. In the same round trip, the store updates one of 64 small rows for the
-// fencing token. One of the waiters takes a second GET_LOCK that shows the holder that other
+// fencing token. Locks that a process requests at the same time share the round trip and the
+// commit. One of the waiters takes a second GET_LOCK that shows the holder that other
 // sessions want the key. The server ends the connection after a silence of the longest TTL
 // of the held locks and a little more, in whole seconds (wait_timeout). One ping keeps all
 // locks.

@@ -31,23 +31,39 @@ type sessionConn struct {
 	marks   map[string]time.Time
 	resting backoff.Keys
 
+	crowd int // how many claims were requested together last
+
 	life context.Context // ends with the session, with the reason as cause
 	end  context.CancelCauseFunc
 
 	mu    sync.Mutex
 	asked []request
 	over  bool          // no more requests are served
-	more  chan struct{} // there is a new request
+	asks  chan struct{} // there is a new request
 }
 
-// A request sends a request to the server and reports the answer. It reports ended instead
-// if ended is not nil.
-type request func(ended error)
+// A request is a request of one caller. Requests for locks that wait at the same time share a
+// round trip, see session_batch.go.
+type request struct {
+	kind kind
+	name string // of the lock
+	wait bool   // of a Try
+	ping time.Duration
+	done func(token uint64, err error)
+}
+
+type kind int
+
+const (
+	pinging kind = iota
+	freeing
+	trying
+)
 
 var _ session.Conn = (*sessionConn)(nil)
 
 func newSessionConn(events session.Events) *sessionConn {
-	c := &sessionConn{events: events, more: make(chan struct{}, 1), marks: make(map[string]time.Time)}
+	c := &sessionConn{events: events, asks: make(chan struct{}, 1), marks: make(map[string]time.Time)}
 	c.life, c.end = context.WithCancelCause(context.Background())
 	return c
 }
@@ -60,19 +76,17 @@ func (c *sessionConn) run() {
 			look = time.After(markTime)
 		}
 		select {
-		case <-c.more:
+		case <-c.asks:
 		case <-look:
 			look = nil
 			c.unmark(time.Now().Add(-markTime))
 		case <-c.life.Done():
 		}
-		for _, r := range c.take(false) {
-			r(context.Cause(c.life))
-		}
+		c.serve(c.take(false))
 	}
 	why := context.Cause(c.life)
 	for _, r := range c.take(true) {
-		r(why)
+		r.done(0, why)
 	}
 	_ = c.conn.Close() // The connection has ended anyway.
 	c.events.Lost(why)
@@ -91,35 +105,35 @@ func (c *sessionConn) ask(r request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.over {
-		go r(context.Cause(c.life))
+		go r.done(0, context.Cause(c.life))
 		return
 	}
 	c.asked = append(c.asked, r)
 	select {
-	case c.more <- struct{}{}:
+	case c.asks <- struct{}{}:
 	default:
 	}
 }
 
-// Ping implements [session.Conn]. After a failover the old primary may stay up as a
-// read-only server; its locks mean nothing to the new primary.
+// Ping implements [session.Conn].
 func (c *sessionConn) Ping(limit time.Duration, done func(error)) {
-	told := limit == c.limit
-	c.limit = limit
-	c.ask(func(err error) {
-		if err == nil && !told {
-			err = setWaitTimeout(c.life, c.conn, limit)
+	c.ask(request{kind: pinging, ping: limit, done: func(_ uint64, err error) { done(err) }})
+}
+
+// pinged sends a ping. After a failover the old primary may stay up as a read-only server; its
+// locks mean nothing to the new primary.
+func (c *sessionConn) pinged(limit time.Duration) error {
+	if limit != c.limit {
+		if err := setWaitTimeout(c.life, c.conn, limit); err != nil {
+			return err
 		}
-		var role string
-		if err == nil {
-			role, err = readOnly(c.life, c.conn)
-		}
-		if err == nil && role != c.role {
-			err = fmt.Errorf("read_only of the server was %s and is %s: another may have taken over", c.role, role)
-		}
-		c.endIf(err)
-		done(c.reason(err))
-	})
+		c.limit = limit
+	}
+	role, err := readOnly(c.life, c.conn)
+	if err == nil && role != c.role {
+		err = fmt.Errorf("read_only of the server was %s and is %s: another may have taken over", c.role, role)
+	}
+	return err
 }
 
 // reason is the error of a request as the caller may see it. When the session ends, the
@@ -139,17 +153,12 @@ func (c *sessionConn) endIf(err error) {
 
 // Try implements [session.Conn].
 func (c *sessionConn) Try(name string, wait bool, done func(token uint64, err error)) {
-	c.ask(func(err error) {
-		var token uint64
-		switch {
-		case err != nil:
-		case c.resting.Resting(name):
-			err = backoff.ErrResting
-		default:
-			token, err = c.try(name, wait)
-		}
-		done(token, c.reason(err))
-	})
+	c.ask(request{kind: trying, name: name, wait: wait, done: done})
+}
+
+// Free implements [session.Conn].
+func (c *sessionConn) Free(name string, done func(error)) {
+	c.ask(request{kind: freeing, name: name, done: func(_ uint64, err error) { done(err) }})
 }
 
 // markTime is how long a mark stands after the last refusal of its session: longer than a
@@ -158,14 +167,14 @@ const markTime = 2 * time.Second
 
 func mark(name string) string { return name + "-wait" }
 
-// marking is the expression that sets or removes a mark after a try; the value is 1 if the
-// mark has changed.
-func (c *sessionConn) marking(name string, wait bool) string {
-	switch _, marked := c.marks[name]; {
+// marking is the expression that sets or removes a mark after a try, whose outcome is in the
+// variable taken. The value is 1 if the mark has changed.
+func (c *sessionConn) marking(r request, taken string) string {
+	switch _, marked := c.marks[r.name]; {
 	case marked:
-		return "IF(@taken = 1, RELEASE_LOCK('" + mark(name) + "'), 0)"
-	case wait:
-		return "IF(@taken = 0, GET_LOCK('" + mark(name) + "', 0), 0)"
+		return "COALESCE(IF(" + taken + " = 1, RELEASE_LOCK('" + mark(r.name) + "'), 0), 0)"
+	case r.wait:
+		return "COALESCE(IF(" + taken + " = 0, GET_LOCK('" + mark(r.name) + "', 0), 0), 0)"
 	}
 	return "0"
 }
@@ -197,14 +206,15 @@ func (c *sessionConn) unmark(before time.Time) {
 
 // try takes the lock and draws a token under the lock, in one round trip. The name can
 // stand in the statements as it is: the name is hexadecimal.
-func (c *sessionConn) try(name string, wait bool) (token uint64, err error) {
+func (c *sessionConn) try(r request) (token uint64, err error) {
+	name := r.name
 	var taken, drawn int
 	var marked bool
 	err = c.conn.QueryRowContext(c.life, fmt.Sprintf(`SET @taken = GET_LOCK('%s', 0);
 		UPDATE %s SET fence = LAST_INSERT_ID(GREATEST(fence + %d, FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000)))
 			WHERE id = %d AND @taken = 1 AND fence BETWEEN 0 AND %d;
-		SELECT @taken, ROW_COUNT(), LAST_INSERT_ID(), COALESCE(%s, 0)`,
-		name, c.table, span, row(name), 1<<53-2*span, c.marking(name, wait))).Scan(&taken, &drawn, &token, &marked)
+		SELECT @taken, ROW_COUNT(), LAST_INSERT_ID(), %s`,
+		name, c.table, span, row(name), 1<<53-2*span, c.marking(r, "@taken"))).Scan(&taken, &drawn, &token, &marked)
 	if err == nil {
 		c.noteMark(name, taken == 1, marked)
 	}
@@ -238,24 +248,6 @@ var errWriteless = errors.New("the server takes no writes, as a primary does tha
 
 // errNotHeld ends a session when its locks are not as expected.
 var errNotHeld = errors.New("the server says that a lock was not held")
-
-// Free implements [session.Conn].
-func (c *sessionConn) Free(name string, done func(error)) {
-	c.ask(func(err error) {
-		var held, wanted bool
-		if err == nil {
-			err = c.conn.QueryRowContext(c.life, "SELECT COALESCE(RELEASE_LOCK('"+name+"'), 0), IS_USED_LOCK('"+mark(name)+"') IS NOT NULL").Scan(&held, &wanted)
-		}
-		if wanted {
-			c.resting.Released(name)
-		}
-		if err == nil && !held {
-			err = errNotHeld
-		}
-		c.endIf(err)
-		done(c.reason(err))
-	})
-}
 
 // Help implements [session.Conn]. Callers have nothing to do here.
 func (c *sessionConn) Help(<-chan struct{}) {}

@@ -1,0 +1,230 @@
+package mysqllock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-go/holdfast/internal/backoff"
+)
+
+// maxBatch is the number of locks of one round trip.
+const maxBatch = 64
+
+// Claims wait for as many claims as were requested together last, as long as requests come at
+// intervals of gatherPause, and for gatherTime at most. A commit takes longer. Callers who were
+// answered together request their next locks together, so most locks share a commit.
+const (
+	gatherPause = 200 * time.Microsecond
+	gatherTime  = time.Millisecond
+)
+
+// serve serves requests that have come together: all releases in one round trip, then all
+// claims in one round trip and one commit. This changes no order that matters: a lock is
+// released only after the answer to its Try, and a Try that needs a longer limit comes after
+// its Ping.
+func (c *sessionConn) serve(rs []request) {
+	var tries []request
+	for begin := time.Now(); ; rs = c.more(gatherPause) {
+		tries = append(tries, c.serveNow(rs)...)
+		if len(rs) == 0 || len(tries) == 0 || len(tries) >= c.crowd || time.Since(begin) >= gatherTime {
+			break
+		}
+	}
+	if len(tries) > 0 {
+		c.crowd = len(tries)
+	}
+	for some := range slices.Chunk(tries, maxBatch) {
+		c.tryAll(some)
+	}
+}
+
+// more returns requests that come within a time.
+func (c *sessionConn) more(within time.Duration) []request {
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case <-c.asks:
+	case <-timer.C:
+	case <-c.life.Done():
+	}
+	return c.take(false)
+}
+
+// serveNow serves the requests that need no commit, and returns the claims.
+func (c *sessionConn) serveNow(rs []request) (tries []request) {
+	var frees []request
+	for _, r := range rs {
+		switch r.kind {
+		case pinging:
+			err := context.Cause(c.life)
+			if err == nil {
+				err = c.pinged(r.ping)
+				c.endIf(err)
+			}
+			r.done(0, c.reason(err))
+		case freeing:
+			frees = append(frees, r)
+		case trying:
+			tries = append(tries, r)
+		}
+	}
+	for some := range slices.Chunk(frees, maxBatch) {
+		c.free(some)
+	}
+	return tries
+}
+
+// free releases locks.
+func (c *sessionConn) free(rs []request) {
+	var text strings.Builder
+	for i, r := range rs {
+		fmt.Fprintf(&text, "%s COALESCE(RELEASE_LOCK('%s'), 0), IS_USED_LOCK('%s') IS NOT NULL", separator(i, "SELECT"), r.name, mark(r.name))
+	}
+	answers := make([]bool, 2*len(rs)) // of each lock, whether it was held and whether it is wanted
+	err := context.Cause(c.life)
+	if err == nil {
+		err = c.conn.QueryRowContext(c.life, text.String()).Scan(pointers(answers)...)
+		c.endIf(err)
+	}
+	for i, r := range rs {
+		held, wanted := answers[2*i], answers[2*i+1]
+		if wanted {
+			c.resting.Released(r.name)
+		}
+		failed := err
+		if failed == nil && !held {
+			failed = errNotHeld
+			c.end(failed)
+		}
+		r.done(0, c.reason(failed))
+	}
+}
+
+// tryAll answers claims.
+func (c *sessionConn) tryAll(rs []request) {
+	var asked []request
+	for _, r := range rs {
+		switch err := context.Cause(c.life); {
+		case err != nil:
+			r.done(0, err)
+		case c.resting.Resting(r.name):
+			r.done(0, backoff.ErrResting)
+		default:
+			asked = append(asked, r)
+		}
+	}
+	if len(asked) > 1 {
+		if tokens, ok := c.tryTogether(asked); ok {
+			for i, r := range asked {
+				r.done(tokens[i], nil)
+			}
+			return
+		}
+	}
+	// One by one, each claim gets its own error.
+	for _, r := range asked {
+		token, err := c.try(r)
+		r.done(token, c.reason(err))
+	}
+}
+
+// tryTogether is try for several locks. It draws all tokens in one transaction. If anything is
+// unusual, tryTogether takes nothing and returns false.
+func (c *sessionConn) tryTogether(rs []request) (tokens []uint64, ok bool) {
+	rows := make(map[int]int) // by number: how many of the locks have this row
+	for _, r := range rs {
+		rows[row(r.name)]++
+	}
+	answers := make([]int, 1+2*len(rs)) // changed rows; of each lock, whether it is taken and its mark has changed
+	highest, err := c.draw(rs, rows, answers)
+	tokens = make([]uint64, len(rs))
+	changed := 0
+	for i, r := range rs {
+		taken := answers[1+2*i] == 1
+		if err == nil {
+			c.noteMark(r.name, taken, answers[2+2*i] == 1)
+		}
+		if taken {
+			id := row(r.name)
+			tokens[i] = highest[id]
+			highest[id] -= span
+			changed = len(rows)
+		}
+	}
+	if err == nil && answers[0] == changed {
+		return tokens, true
+	}
+	var text strings.Builder
+	for i, r := range rs {
+		fmt.Fprintf(&text, "%s RELEASE_LOCK('%s')", separator(i, "ROLLBACK; DO"), r.name)
+	}
+	_, failed := c.conn.ExecContext(c.life, text.String())
+	c.endIf(failed)
+	return nil, false
+}
+
+// draw takes locks and draws tokens. It returns the highest token by row. Each row gives
+// tokens for as many locks as the row with the most locks; a row whose locks are refused
+// gives too many tokens, which does no harm. If all locks are refused, draw writes nothing.
+func (c *sessionConn) draw(rs []request, rows map[int]int, answers []int) (highest map[int]uint64, err error) {
+	var take, sum, answer, ids strings.Builder
+	most := 0
+	for id, n := range rows {
+		fmt.Fprintf(&ids, "%s %d", separator(ids.Len(), ""), id)
+		most = max(most, n)
+	}
+	for i, r := range rs {
+		taken := fmt.Sprint("@taken", i)
+		fmt.Fprintf(&take, "%s %s = COALESCE(GET_LOCK('%s', 0), 0)", separator(i, "SET"), taken, r.name)
+		fmt.Fprintf(&sum, " + %s", taken)
+		fmt.Fprintf(&answer, ", %s, %s", taken, c.marking(r, taken))
+	}
+	// A statement that reads a variable must be later than the statement that sets the variable.
+	result, err := c.conn.QueryContext(c.life, fmt.Sprintf(`%[1]s; SET @all = 0%[2]s; START TRANSACTION;
+		UPDATE %[3]s SET fence = GREATEST(fence + %[4]d, FLOOR(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000))
+			WHERE id IN (%[5]s) AND @all > 0 AND fence BETWEEN 0 AND %[6]d;
+		SET @drawn = ROW_COUNT();
+		SELECT id, fence FROM %[3]s WHERE id IN (%[5]s);
+		COMMIT;
+		SELECT @drawn%[7]s`,
+		take.String(), sum.String(), c.table, span*most, ids.String(), 1<<53-span*(most+1), answer.String()))
+	if err != nil {
+		return nil, err
+	}
+	defer result.Close()
+	highest = make(map[int]uint64)
+	for result.Next() {
+		var id int
+		var fence int64
+		if err := result.Scan(&id, &fence); err != nil {
+			return nil, err
+		}
+		highest[id] = uint64(fence)
+	}
+	if !result.NextResultSet() || !result.Next() {
+		return nil, errors.Join(result.Err(), errNoAnswer)
+	}
+	return highest, errors.Join(result.Scan(pointers(answers)...), result.Close(), result.Err())
+}
+
+var errNoAnswer = errors.New("the server has not answered all statements")
+
+// separator is what stands before the part with number i of a list.
+func separator(i int, first string) string {
+	if i == 0 {
+		return first
+	}
+	return ","
+}
+
+func pointers[T any](values []T) []any {
+	list := make([]any, len(values))
+	for i := range values {
+		list[i] = &values[i]
+	}
+	return list
+}
