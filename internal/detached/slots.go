@@ -27,6 +27,12 @@ func (r *Runner) Slot(ctx context.Context) (leave func(), err error) {
 	return r.slot(ctx, r.slots.queue.PushFront)
 }
 
+// Turn waits for a slot like [Runner.Slot], but behind all waiters. Turn is for calls that can
+// wait.
+func (r *Runner) Turn(ctx context.Context) (leave func(), err error) {
+	return r.slot(ctx, r.slots.queue.PushBack)
+}
+
 // slot waits for a slot; enter puts the waiter into the queue.
 func (r *Runner) slot(ctx context.Context, enter func(any) *list.Element) (leave func(), err error) {
 	l := &r.slots

@@ -198,6 +198,11 @@ func (r *Ringing) waitFor(ctx context.Context, l *listening) Heard {
 func (r *Ringing) inTheWay(ctx context.Context, l *listening) (bell string, version int64) {
 	ctx, cancel := context.WithTimeout(ctx, notifyLimit)
 	defer cancel()
+	leave, err := r.calls.Turn(ctx) // like Acquire, a look leaves a connection to renewals
+	if err != nil {
+		return "", 0
+	}
+	defer leave()
 	sent := time.Now()
 	rows, err := query(ctx, r.Store, expand(someRows, 1), false, []any{escape(l.claim.Key)}, readEntry)
 	if err != nil {
