@@ -15,7 +15,7 @@ import (
 
 func mysqlStore() Store {
 	return Store{
-		Name: "mysql", Title: "MariaDB, rows", Cost: "statements", Polls: true, Waiting: 100,
+		Name: "mysql", Title: "MariaDB, rows", Cost: "statements", Waiting: 100,
 		Modules: []string{"github.com/go-sql-driver/mysql"},
 		Sides: []Side{
 			{Name: "Holdfast", Open: holdfastAt, Renews: true},
