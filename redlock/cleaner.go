@@ -36,7 +36,6 @@ func (n *node) send(ctx context.Context, batch []release) (errs []error, err err
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for i, r := range batch {
-		n.departedLocked(r.Claim)
 		if err == nil && (errs == nil || ended(errs[i])) {
 			n.releasedLocked(r.Release)
 		} else {

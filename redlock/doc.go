@@ -7,12 +7,10 @@
 // # How it works
 //
 // Every call goes to all nodes at once. A grant returns as soon as a majority has given the
-// same token. A renewal or a release returns as soon as a majority has confirmed. Any other
-// answer returns when a majority has decided, and the slower nodes have had as long again:
-// at least a millisecond, or ten if the tokens differ. Then a read lock, and a repeated
-// request for a held claim, wait for every node, for half a second at most. Calls to slower
-// nodes go on in the background. A node gets the next Acquire of a key after the releases
-// of the key that this Store has sent before.
+// same token. Any other answer returns when a majority has decided, and the slower nodes
+// have had as long again: at least a millisecond, or ten if the tokens differ. Then a read
+// lock, and a repeated request for a held claim, wait for every node, for half a second at
+// most. Calls to slower nodes go on in the background.
 //
 // A claim is held if a majority of the nodes has granted it. The client proposes a fencing
 // token, larger than every token that the client has seen. A node gives the proposed
@@ -44,7 +42,6 @@
 //   - A vote is the answer of a node to a bid.
 //   - A contest decides between claims that have some nodes each.
 //   - A request is an Acquire under way at one node. It may outlive the bid.
-//   - A departure is the releases of a key on their way to a node.
 //   - A leftover is a release that a node has not answered. The cleaner of the node repeats it.
 //
 // # What it promises

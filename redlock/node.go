@@ -46,11 +46,10 @@ type node struct {
 	floor      uint64    // tokens below the floor may be too small, see least
 	floorAsked time.Time // when the client asked the node for the floor
 
-	records    map[string]*record    // by id
-	departures map[string]*departure // by key
-	sweepAt    int                   // the number of records at which old ones are deleted
-	leftovers  []release             // without an answer, oldest first
-	cleaning   bool                  // the cleaner runs
+	records   map[string]*record // by id
+	sweepAt   int                // the number of records at which old ones are deleted
+	leftovers []release          // without an answer, oldest first
+	cleaning  bool               // the cleaner runs
 }
 
 var (

@@ -113,7 +113,6 @@ func TestOpensLater(t *testing.T) {
 		if errs := s.Release(t.Context(), []driver.Release{{Claim: c}}); errs != nil {
 			t.Fatal(errs)
 		}
-		synctest.Wait() // until the release has tried the node
 		up = true
 		s.nodes[1].retry = time.Time{}
 		if err := s.nodes[1].call(t.Context(), func(driver.Store) error { return nil }); err != nil {

@@ -34,8 +34,7 @@ func (s *Store) Renew(ctx context.Context, rs []driver.Renewal) []error {
 
 // Release implements [driver.Store]. The answer of a majority holds. Slower nodes get the
 // release in the background, until they have answered or the TTL has passed. The next
-// holder should find all nodes free, so that the failure of one node does no harm: see
-// departure.
+// holder should find all nodes free, so that the failure of one node does no harm.
 func (s *Store) Release(ctx context.Context, rs []driver.Release) []error {
 	if err := ctx.Err(); err != nil {
 		return slices.Repeat([]error{err}, len(rs))
@@ -67,8 +66,8 @@ func (s *Store) abandon(rs []driver.Renewal, errs []error) {
 }
 
 // poll calls ask on all nodes, and returns the answer of the majority for each claim. poll
-// returns when a majority has said yes for every claim. Any other result returns when it is
-// certain for every claim and the remaining nodes have had a little time.
+// returns when the result is certain for every claim and the remaining nodes have had a
+// little time.
 func (s *Store) poll(ctx context.Context, limit time.Duration, claims int, ask func(context.Context, *node) ([]error, error)) []error {
 	if claims == 0 {
 		return nil
@@ -84,14 +83,10 @@ func (s *Store) poll(ctx context.Context, limit time.Duration, claims int, ask f
 		select {
 		case a := <-answers:
 			open--
-			agreed, certain := true, true
+			certain := true
 			for i := range counts {
 				counts[i].add(a.node, a.of(i))
-				agreed = agreed && counts[i].agreed(len(s.nodes))
 				certain = certain && counts[i].certain(len(s.nodes))
-			}
-			if agreed {
-				return nil
 			}
 			if certain && enough == nil {
 				enough = grace(began, time.Millisecond)
@@ -160,12 +155,9 @@ func (c *count) add(n *node, err error) {
 	}
 }
 
-// agreed reports whether a majority has said yes.
-func (c *count) agreed(nodes int) bool { return c.yes >= nodes/2+1 }
-
 // certain reports whether the missing answers cannot change the result.
 func (c *count) certain(nodes int) bool {
-	return c.answers == nodes || c.agreed(nodes) || blocks(c.lost, nodes) || blocks(c.invalid, nodes)
+	return c.answers == nodes || c.yes >= nodes/2+1 || blocks(c.lost, nodes) || blocks(c.invalid, nodes)
 }
 
 // blocks reports whether a majority is out of reach after so many refusals.
@@ -173,7 +165,7 @@ func blocks(no, nodes int) bool { return nodes-no < nodes/2+1 }
 
 func (c *count) verdict(nodes int, cut error) error {
 	switch {
-	case c.agreed(nodes):
+	case c.yes >= nodes/2+1:
 		return nil
 	case blocks(c.lost, nodes):
 		return c.why

@@ -23,7 +23,6 @@ type record struct {
 	won      uint64    // the token of the held claim, if the node is of the claim's majority
 	until    time.Time // until when won is kept, at least
 	releases int       // releases under way and leftovers
-	leaving  int       // releases under way that an Acquire of the key follows
 }
 
 // A request is an Acquire under way at a node. A claim has one request at a time, and all
@@ -86,7 +85,6 @@ func (n *node) request(id string) (q *request, own bool) {
 // acquire makes the call of a request. After an error, the node may have granted the claim,
 // except after driver.ErrInvalid.
 func (n *node) acquire(ctx context.Context, a driver.Ask, q *request) {
-	n.follow(ctx, a.Claim)
 	q.err = n.call(ctx, func(inner driver.Store) (err error) {
 		q.sent = time.Now()
 		n.asked(q.sent)
@@ -275,8 +273,6 @@ func (n *node) announce(rs []driver.Release) {
 		rec.releases++
 		if rec.request != nil {
 			rec.request.released = true
-		} else {
-			n.departLocked(r.Claim, rec)
 		}
 	}
 }

@@ -116,7 +116,7 @@ func newStore(quarantine time.Duration) *Store {
 
 // add makes a new node. If open is not nil, the node is opened when first needed.
 func (s *Store) add(name string, open opener) *node {
-	n := &node{redlock: s, index: len(s.nodes), name: name, open: open, records: make(map[string]*record), departures: make(map[string]*departure)}
+	n := &node{redlock: s, index: len(s.nodes), name: name, open: open, records: make(map[string]*record)}
 	s.nodes = append(s.nodes, n)
 	return n
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -193,6 +194,40 @@ func TestTryLeavesNothing(t *testing.T) {
 		synctest.Wait()
 		s.released(store, holder.Claim)
 		synctest.Wait()
+		s.empty()
+	})
+}
+
+// A release does not overtake the Acquire that a node has not answered yet.
+func TestReleaseFollows(t *testing.T) {
+	bubble(t, 3, func(s *set) {
+		store := s.client()
+		s.nodes[2].set(slow(40 * time.Millisecond))
+		a := s.ask()
+		s.granted(store, a)
+		synctest.Wait()
+		s.nodes[2].set(nil)
+		s.released(store, a.Claim)
+		time.Sleep(time.Second)
+		if got := s.nodes[2].seen(); !slices.Equal(got, []string{"acquire", "release"}) {
+			s.Errorf("the node that is slow was asked to %v, want the release after the acquire", got)
+		}
+		s.empty()
+	})
+}
+
+// A release that nodes have not answered is sent again.
+func TestReleaseIsRepeated(t *testing.T) {
+	bubble(t, 3, func(s *set) {
+		store := s.client()
+		a := s.ask()
+		s.granted(store, a)
+		synctest.Wait()
+		s.nodes[0].set(down)
+		s.released(store, a.Claim)
+		time.Sleep(3 * time.Second)
+		s.nodes[0].set(nil)
+		time.Sleep(2 * time.Second)
 		s.empty()
 	})
 }
