@@ -88,11 +88,12 @@ func (l *Lock) Done() <-chan struct{} { return l.hold.Done() }
 // After that the release goes on in the background, and the lock ends with its TTL at the
 // latest.
 //
-// If other processes want the key too, and this process locks it again and again without a
-// pause, Unlock may return before the store hears of it: the Locker keeps the key for 50
-// microseconds, so that the next Lock of this process finds it here, for a turn of a
-// millisecond in all. A process that dies in this time dies as a holder, and the others wait
-// for the TTL. The Trace tells of such an Unlock.
+// If other processes wait for the key, and this process locks the key again and again without
+// a pause, Unlock may park the claim: the Locker releases the claim 50 microseconds later, if
+// no Lock of this process comes before. Such a turn begins no lock after a millisecond. Until the
+// release, other processes are refused. If this process ends without Close, or stops, in that
+// time, the others wait for the TTL. A failure of that release is not returned. The Trace has
+// the Unlocks that parked, see [Event].
 //
 // If the lock was lost before, Unlock returns an error that matches [ErrLost]: the work
 // that the lock guarded may not have been alone. A second Unlock returns [ErrReleased] and

@@ -21,6 +21,7 @@ type rush struct {
 	next     chan *Lock // of two
 	waits    sync.WaitGroup
 
+	mu       sync.Mutex
 	unlocked []Event // of one
 	lost     int     // locks of one
 }
@@ -29,8 +30,12 @@ func newRush(b *bench, opts ...LockOption) *rush {
 	b.Helper()
 	r := &rush{bench: b, two: b.open(&Options{Owner: "two"}), next: make(chan *Lock, 1)}
 	r.one = b.open(&Options{Owner: "one", Trace: &Trace{
-		Unlocked: func(e Event) { r.unlocked = append(r.unlocked, e) },
-		Lost:     func(Event) { r.lost++ },
+		Unlocked: func(e Event) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.unlocked = append(r.unlocked, e)
+		},
+		Lost: func(Event) { r.lost++ },
 	}})
 	first := b.lock(r.two, "k", opts...)
 	r.held = r.swap(first, r.one, opts...) // one has waited
@@ -289,6 +294,76 @@ func TestParkedClaimWhoseReleaseFails(t *testing.T) {
 			b.Error("the claim was not released")
 		}
 		r.end()
+	})
+}
+
+func TestTryDuringTheRelease(t *testing.T) {
+	for name, opts := range map[string][]LockOption{"same terms": nil, "other terms": {Note("another")}} {
+		t.Run(name, func(t *testing.T) {
+			simulate(t, func(b *bench) {
+				r := newRush(b)
+				b.store.set(func(f *faulty) {
+					f.release = func(_ context.Context, _ []driver.Release, next func() []error) []error {
+						time.Sleep(time.Second)
+						return next()
+					}
+				})
+				b.unlock(r.held)
+				if opts == nil {
+					time.Sleep(2 * engine.MaxPark)
+				}
+				short, cancel := context.WithTimeout(b.Context(), 10*time.Millisecond)
+				defer cancel()
+				began := time.Now()
+				if _, err := r.one.TryLock(short, "k", opts...); !errors.Is(err, context.DeadlineExceeded) || since(began) != 10*time.Millisecond {
+					b.Errorf("a try with a context of 10ms: %v after %v", err, since(began))
+				}
+				_, err := r.one.TryLock(b.Context(), "k", opts...)
+				var held *HeldError
+				if !errors.As(err, &held) || held.Owner != "two" {
+					b.Errorf("got %v, want an error that two holds the key", err)
+				}
+				r.end()
+			})
+		})
+	}
+}
+
+func TestOrderBehindAParkedClaimOfOtherTerms(t *testing.T) {
+	simulate(t, func(b *bench) {
+		r := newRush(b)
+		b.unlock(r.held)
+		var order []string
+		for _, name := range []string{"first", "second"} {
+			r.waits.Go(func() {
+				l := b.lock(r.one, "k", Note(name))
+				order = append(order, name)
+				b.unlock(l)
+			})
+			time.Sleep(time.Microsecond)
+		}
+		time.Sleep(time.Millisecond)
+		r.end()
+		if len(order) != 2 || order[0] != "first" {
+			b.Errorf("the order is %v", order)
+		}
+	})
+}
+
+// TestHungWatchLeavesTimeToAsk: the key is free, and only the wake-ups hang.
+func TestHungWatchLeavesTimeToAsk(t *testing.T) {
+	simulate(t, func(b *bench) {
+		r := newRush(b)
+		b.unlock(r.held)
+		time.Sleep(engine.MaxPark)
+		b.unlock(<-r.next)
+		b.store.set(func(f *faulty) { f.watch = hang })
+		l, err := r.one.Lock(b.Context(), "k", Wait(200*time.Millisecond))
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.unlock(l)
+		r.waits.Wait()
 	})
 }
 

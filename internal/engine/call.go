@@ -88,18 +88,24 @@ func (c *call) once() (h *Hold, err error) {
 }
 
 // enter takes over a parked claim, or decides whether the call may ask the store at once, as
-// the contender or beside the contender, or joins the queue. A parked claim that does not
-// serve the call is given back first: it must not stand in the way of the process itself.
+// the contender or beside it, or joins the queue. A try waits for the release of a parked claim.
 func (c *call) enter() (h *Hold, err error) {
 	t := c.lock()
 	defer c.unlock()
-	for again := true; again; {
+	for {
 		if t.closed {
 			return nil, ErrClosed
 		}
 		c.turn = t.turn(c.Key)
-		if h, again = c.takeParked(t, c.turn, &c.Request); h != nil {
+		if h = c.takeParked(t, c.turn, &c.Request); h != nil {
 			return h, nil
+		}
+		released := c.turn.released()
+		if released == nil || !c.instant() {
+			break
+		}
+		if cut := c.awaitLocked(released); cut != nil {
+			return nil, cutShort(cut, c.Words.Held(new(Refusal)), nil)
 		}
 	}
 	switch c.turn.enter(c.Terms, c.instant()) {
@@ -108,7 +114,7 @@ func (c *call) enter() (h *Hold, err error) {
 	case contend:
 		c.contender = true
 		c.lease = t.lease(c.turn, c.Terms, c.Owner)
-		c.recall(t)
+		c.recall(t, true)
 	case beside:
 		c.lease = t.lease(c.turn, c.Terms, c.Owner)
 	case stand:
@@ -152,7 +158,7 @@ func (c *call) stand() (*Hold, error) {
 	defer c.unlock()
 	if c.lease == nil {
 		c.lease = t.lease(c.turn, c.Terms, c.Owner)
-		c.recall(t)
+		c.recall(t, false)
 	} else if _, lost := c.turn.early[c.lease.claim().ID]; lost {
 		c.rename(t)
 	}
@@ -310,7 +316,7 @@ func (c *call) take(g driver.Grant, sent time.Duration) (*Hold, error) {
 		c.end(t)
 		return nil, ErrClosed
 	}
-	l.wanted = c.refusal != nil
+	l.wanted = c.refusal != nil && !c.refusal.Here
 	c.turn.end(c.Terms)
 	c.turn.admit(l)
 	h := newHold(c.core, l, c.Term, now)

@@ -100,6 +100,7 @@ func (e *Engine) Close() error {
 	for _, l := range parked {
 		cleaner{&e.core}.add(t, l.release[0])
 		t.drop(l)
+		close(l.released)
 	}
 	e.unlock()
 	if !ok {

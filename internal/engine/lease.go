@@ -67,6 +67,7 @@ type lease struct {
 	quick    bool            // the process came back within MaxPark after its last claim
 	parkedAt time.Duration   // 0 if the claim is not parked
 	attended bool            // parking.run runs
+	released chan struct{}   // closed after the release of the parked claim; nil before it begins
 	ctx      context.Context // of the present hold's call, if hooks need it
 
 	// deadline is when the hold is lost if no renewal succeeds from now on, 0 if never.
@@ -239,12 +240,10 @@ func (l *lease) park(now time.Duration) {
 	l.parkedAt = max(now, 1)
 }
 
-// unpark ends the parking: a hold uses the claim, or the claim is given back.
-func (l *lease) unpark(serves bool) {
-	l.parkedAt = 0
-	if !serves {
-		l.move(over)
-	}
+// forgo ends the parking, because the claim is about to be released.
+func (l *lease) forgo() {
+	l.parkedAt, l.released = 0, make(chan struct{})
+	l.move(over)
 }
 
 // parkable reports whether an Unlock may park the claim.

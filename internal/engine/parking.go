@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -30,56 +31,42 @@ type parking struct {
 }
 
 // takeParked makes a hold of the parked claim of a turn, nil if there is none. A parked claim
-// that does not serve the request is given back, because it must not stand in the way of the
-// process itself. A request that waits meanwhile stands in the queue. A try looks again: then
-// takeParked reports that the turn may have changed.
-func (c *core) takeParked(t *table, of *turn, r *Request) (h *Hold, again bool) {
+// that does not serve the request is released.
+func (c *core) takeParked(t *table, of *turn, r *Request) *Hold {
 	l := of.parked()
 	if l == nil {
-		return nil, false
+		return nil
 	}
-	c.busy.Add(1) // as the caller does for a call
+	c.busy.Add(1) // of the request, or of the release
 	now := c.now()
-	serves := l.passable(now, r.Terms)
-	l.unpark(serves)
-	if serves {
-		return c.inherit(t, l, r.Term, now), false
+	if now-l.parkedAt < MaxPark && of.queue.first == nil && l.passable(now, r.Terms) {
+		l.parkedAt = 0
+		return c.inherit(t, l, r.Term, now)
 	}
-	giveBack := func() {
+	l.forgo()
+	go func() {
 		defer c.busy.Done()
-		parking{c, l}.giveBack()
-	}
-	if !r.instant() {
-		go giveBack()
-		return nil, false
-	}
-	c.unlock()
-	giveBack()
-	c.lock()
-	return nil, true
+		parking{c, l}.release()
+	}()
+	return nil
 }
 
-// run gives the claim back once it has been parked for MaxPark. It ends when a hold uses the
+// run releases the claim once it has been parked for MaxPark. It ends when a hold uses the
 // claim.
 func (p parking) run() {
 	defer p.busy.Done()
-	timer := p.clock.NewTimer(MaxPark)
-	defer timer.Stop()
 	for {
-		select {
-		case <-timer.C:
-		case <-p.closing:
-			return // Close has given the claim back
-		}
 		left, parked := p.look()
 		switch {
 		case !parked:
 			return
 		case left <= 0:
-			p.giveBack()
+			p.release()
 			return
 		}
-		timer.Reset(left)
+		if p.sleep(context.Background(), left) != nil {
+			return // Close has released the claim
+		}
 	}
 }
 
@@ -95,21 +82,21 @@ func (p parking) look() (left time.Duration, parked bool) {
 	}
 	if left = l.parkedAt + MaxPark - p.now(); left <= 0 {
 		t.remember(l.claim().Key, l.parkedAt)
-		l.unpark(false)
+		l.forgo()
 	}
 	return left, true
 }
 
-// giveBack ends the claim at the store, and lets the first waiter contend. No caller waits
+// release ends the claim at the store, and lets the first waiter contend. No caller waits
 // for the answer, so the cleaner goes on after an error.
-func (p parking) giveBack() {
+func (p parking) release() {
 	l := p.lease
 	err := endClaim(l, time.Now(), p.Store.Release, l.release[:])
 	t := p.lock()
 	if err != nil && !errors.Is(err, driver.ErrLost) {
-		l.release[0].Late = true
-		cleaner{p.core}.add(t, l.release[0])
+		cleaner{p.core}.add(t, driver.Release{Claim: *l.claim(), Late: true})
 	}
 	t.drop(l)
+	close(l.released)
 	p.unlock()
 }

@@ -18,7 +18,7 @@ type table struct {
 	ids    *mathrand.ChaCha8
 	closed bool
 
-	// contended says when the process gave claims back that other processes want, by key.
+	// contended says when the process released claims that other processes want, by key.
 	contended map[string]time.Duration
 
 	renewing bool // the renewer runs
@@ -97,15 +97,15 @@ const (
 	longContended = time.Second // how long a key counts as contended
 )
 
-// remember notes that the process has given back a claim that other processes want.
+// remember notes that the process has released a claim that other processes want.
 func (t *table) remember(key string, now time.Duration) {
-	if len(t.contended) == maxContended {
+	if _, known := t.contended[key]; !known && len(t.contended) == maxContended {
 		clear(t.contended)
 	}
 	t.contended[key] = now
 }
 
-// recall returns how long ago the process gave back a claim on a contended key. It reports
+// recall returns how long ago the process released a claim on a contended key. It reports
 // false if the process has not, or too long ago. It forgets the key.
 func (t *table) recall(key string, now time.Duration) (ago time.Duration, ok bool) {
 	at, ok := t.contended[key]
@@ -144,9 +144,9 @@ func (t *table) close() (holds []*Hold, dropped, parked []*lease, ok bool) {
 			case h != nil:
 				holds = append(holds, h)
 			case l.parkedAt > 0:
-				l.unpark(false)
+				l.forgo()
 				parked = append(parked, l)
-			case l.life != over: // else it is being given back
+			case l.released == nil: // else it is being released
 				dropped = append(dropped, l)
 			}
 		}

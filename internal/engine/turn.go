@@ -195,8 +195,21 @@ func (t *turn) successor(l *lease, now time.Duration) *waiter {
 
 // parked returns the parked claim, nil if there is none.
 func (t *turn) parked() *lease {
-	if len(t.leases) == 1 && t.leases[0].parkedAt > 0 {
-		return t.leases[0]
+	for _, l := range t.leases {
+		if l.parkedAt > 0 {
+			return l
+		}
+	}
+	return nil
+}
+
+// released returns what is closed when a claim that was parked has been released, nil if no
+// such claim is in the way.
+func (t *turn) released() <-chan struct{} {
+	for _, l := range t.leases {
+		if l.released != nil {
+			return l.released
+		}
 	}
 	return nil
 }

@@ -32,8 +32,8 @@ const firstPoll = 5 * time.Millisecond
 // subscription comes first, and saves that look.
 func (c *call) contend() (*Hold, error) {
 	defer c.unwatch()
-	if c.contended {
-		c.subscribe()
+	if c.contended && !c.deaf.Load() {
+		c.subscribe(c.askLimit(c.now()) / 2) // leaves time to ask
 	}
 	for {
 		g, sent, err := c.acquire(true)
@@ -53,14 +53,30 @@ func (c *call) contend() (*Hold, error) {
 	}
 }
 
-// recall looks whether other processes are likely to hold the key.
-func (c *call) recall(t *table) {
+// recall looks whether other processes are likely to hold the key, and whether the process has
+// come back at once.
+func (c *call) recall(t *table, back bool) {
 	if len(t.contended) == 0 {
 		return
 	}
 	ago, ok := t.recall(c.Key, c.now())
-	c.contended, c.lease.quick = ok, ok && ago <= MaxPark
+	c.contended, c.lease.quick = ok, ok && back && ago <= MaxPark
 	c.lease.span = c.span()
+}
+
+// awaitLocked waits, without the mutex, until a claim that was parked is released: the claim
+// must not stand in the way of its own process. It returns why the wait was cut short.
+func (c *call) awaitLocked(released <-chan struct{}) error {
+	c.unlock()
+	defer c.lock()
+	select {
+	case <-released:
+		return nil
+	case <-c.ctx.Done():
+		return c.ctx.Err()
+	case <-c.closing:
+		return ErrClosed
+	}
 }
 
 // again reports whether another look is due at once.
@@ -73,7 +89,7 @@ func (c *call) again(g driver.Grant, sent time.Duration, err error) bool {
 		return c.stale < maxLate
 	}
 	c.noteRefusal(g, sent)
-	return c.subscribe()
+	return c.subscribe(c.askLimit(c.now()))
 }
 
 // lostInQueue looks whether the store has reported the loss of the queued claim. The store may
@@ -170,7 +186,7 @@ func (c *call) noteRefusal(g driver.Grant, sent time.Duration) {
 
 // subscribe reports whether a watch has just begun, so that another look is due. If the
 // store cannot push, or will not now, the contender polls.
-func (c *call) subscribe() bool {
+func (c *call) subscribe(limit time.Duration) bool {
 	id := c.lease.claim().ID
 	if c.watcher == nil || c.stop != nil && c.watched == id {
 		return false
@@ -179,7 +195,7 @@ func (c *call) subscribe() bool {
 	wake := make(chan driver.Grant, 1)
 	// Watch has the limit of a call: an unanswered Watch would otherwise keep the caller
 	// from asking for the whole wait, and so from its place in the queue.
-	ctx := new(bounded.Context).Start(c.ctx, time.Now().Add(c.askLimit(c.now())))
+	ctx := new(bounded.Context).Start(c.ctx, time.Now().Add(limit))
 	defer ctx.End()
 	stop, err := c.watcher.Watch(ctx, *c.lease.claim(), func(g driver.Grant) { push(wake, g) })
 	if err != nil {

@@ -46,6 +46,7 @@ type engine struct {
 	name   string
 	shared server // for the tests that do it no harm
 	start  func(tb servers.TB, options ...string) server
+	ears   int // connections of a process that wait for wake-ups, at most, besides the first
 
 	// pool is a database as users have it, and a store on it.
 	pool func(t *testing.T, at string, conns int) (*sql.DB, store)
@@ -55,7 +56,7 @@ var (
 	postgres = &engine{name: "PostgreSQL", pool: pgxPool, start: func(tb servers.TB, options ...string) server {
 		return servers.StartPostgres(tb, options...)
 	}}
-	mariadb = &engine{name: "MariaDB", pool: mysqlPool, start: func(tb servers.TB, options ...string) server {
+	mariadb = &engine{name: "MariaDB", pool: mysqlPool, ears: 4, start: func(tb servers.TB, options ...string) server {
 		return servers.StartMariaDB(tb, options...)
 	}}
 )

@@ -66,8 +66,8 @@ var engine = []mutant{{
 	wrong: "a waiter subscribes after a refusal and sleeps until a wake-up, without another request once it has subscribed",
 	edits: []overlay.Edit{{
 		File: "internal/engine/wait.go",
-		Old:  "	return c.subscribe()\n",
-		New:  "	c.subscribe()\n	return false\n",
+		Old:  "	return c.subscribe(c.askLimit(c.now()))\n",
+		New:  "	c.subscribe(c.askLimit(c.now()))\n	return false\n",
 	}, {
 		File: "internal/engine/wait.go",
 		Old:  "nap := jitter(min(c.TTL/3, time.Second))",
@@ -133,10 +133,10 @@ var engine = []mutant{{
 	sim:   search{"TestSeeds", []string{"exclusion", "kept", "order", "tokens", "told"}},
 }, {
 	name:  "parked-for-ever",
-	wrong: "a parked claim that nobody takes over is not given back",
+	wrong: "a parked claim that nobody takes over is not released",
 	edits: []overlay.Edit{{
 		File: "internal/engine/parking.go",
-		Old:  "			p.giveBack()\n			return\n",
+		Old:  "			p.release()\n			return\n",
 		New:  "			return\n",
 	}},
 	sim: search{"TestSeeds", []string{"order", "progress"}},
