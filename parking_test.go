@@ -62,6 +62,16 @@ func (r *rush) end() {
 	r.waits.Wait()
 }
 
+// releaseSlowly makes the store take a second for a release.
+func (r *rush) releaseSlowly() {
+	r.store.set(func(f *faulty) {
+		f.release = func(_ context.Context, _ []driver.Release, next func() []error) []error {
+			time.Sleep(time.Second)
+			return next()
+		}
+	})
+}
+
 // has reports whether two has the key.
 func (r *rush) has() bool {
 	synctest.Wait()
@@ -214,12 +224,7 @@ func TestCloseGivesParkedClaimsBack(t *testing.T) {
 func TestCloseBesideTheReleaseOfAParkedClaim(t *testing.T) {
 	simulate(t, func(b *bench) {
 		r := newRush(b)
-		b.store.set(func(f *faulty) {
-			f.release = func(_ context.Context, _ []driver.Release, next func() []error) []error {
-				time.Sleep(time.Second)
-				return next()
-			}
-		})
+		r.releaseSlowly()
 		b.unlock(r.held)
 		time.Sleep(engine.MaxPark + time.Millisecond)
 		if err := r.one.Close(); err != nil || r.lost > 0 {
@@ -302,12 +307,7 @@ func TestTryDuringTheRelease(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			simulate(t, func(b *bench) {
 				r := newRush(b)
-				b.store.set(func(f *faulty) {
-					f.release = func(_ context.Context, _ []driver.Release, next func() []error) []error {
-						time.Sleep(time.Second)
-						return next()
-					}
-				})
+				r.releaseSlowly()
 				b.unlock(r.held)
 				if opts == nil {
 					time.Sleep(2 * engine.MaxPark)

@@ -1,9 +1,9 @@
 package servers
 
 import (
+	"errors"
 	"os/exec"
 	"testing"
-	"time"
 )
 
 // TestSpent keeps a shell busy until its processor time shows.
@@ -14,22 +14,22 @@ func TestSpent(t *testing.T) {
 	}
 	defer shell.Wait()
 	defer shell.Process.Kill()
-	for {
-		with, err := Spent(nil)
-		if err != nil {
-			t.Fatal(err)
+	pid := shell.Process.Pid
+	err := await(func() error {
+		if spent(pid) == 0 {
+			return errors.New("the shell has used no processor time")
 		}
-		own := spent(shell.Process.Pid)
-		without, err := Spent([]int{shell.Process.Pid})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if own > 0 && with >= tick {
-			if again, _ := Spent(nil); again-without < own {
-				t.Errorf("all processes: %v, without the shell: %v; the shell alone: %v", again, without, own)
-			}
-			return
-		}
-		time.Sleep(time.Millisecond)
+		return nil
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	without, err := Spent([]int{pid})
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := spent(pid)
+	if all, err := Spent(nil); err != nil || all-without < own || own < tick {
+		t.Errorf("all processes: %v, without the shell: %v; the shell alone: %v; %v", all, without, own, err)
 	}
 }
