@@ -7,10 +7,15 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
+// acquireRules are about Acquire: one request, one atomic decision, one answer. The core
+// repeats requests after lost answers, so idempotence counts as much as exclusion.
 var acquireRules = []rule{
+	// The core counts the lease from the TTL of the grant. A store that grants less than the
+	// requested TTL must say so in the grant. Otherwise the holder works on after its claim
+	// has expired.
 	{
 		name:  "acquire/free",
-		words: "A claim on a free key is granted, and the grant says for how long.",
+		words: "An Acquire of a free key is granted, and the grant says for how long.",
 		check: func(e *env) {
 			a := e.client()
 			grant := a.granted(e.exclusive("first"))
@@ -19,9 +24,12 @@ var acquireRules = []rule{
 			}
 		},
 	},
+	// Mutual exclusion itself: readers and slots are refused beside an exclusive claim as
+	// well. The rule catches stores that keep claims per client, and stores that return an
+	// error for a refusal. A different key is not affected.
 	{
 		name:  "acquire/exclusive",
-		words: "An exclusive claim tolerates no other claim on its key, from this client or another.",
+		words: "An exclusive claim tolerates no second claim on its key, from the same client or from a different client.",
 		check: func(e *env) {
 			a, b := e.client(), e.client()
 			holder := e.exclusive("holder")
@@ -38,9 +46,11 @@ var acquireRules = []rule{
 			a.kept(holder)
 		},
 	},
+	// The core and its callers read the zero Grant as "no". A token left in a refusal could
+	// reach a fence and outdate the real holder.
 	{
 		name:  "acquire/refusal-is-zero",
-		words: "A refusal grants nothing: it has no token, no span and no TTL.",
+		words: "A refusal grants nothing: the token, the span and the TTL are zero.",
 		check: func(e *env) {
 			a := e.client()
 			a.granted(e.exclusive("holder"))
@@ -51,14 +61,19 @@ var acquireRules = []rule{
 			}
 		},
 	},
+	// The core repeats an Acquire whose answer was lost, perhaps over a new connection. A
+	// store that issues a new token, or counts the weight twice, turns a lost packet into a
+	// leaked claim.
 	{
 		name:  "acquire/twice-is-once",
-		words: "Asking again with the id of a live claim grants it again, with the same fence, and it is still one claim.",
+		words: "A second Acquire with the id of a live claim grants the claim again, with the same token, and does not make a second claim.",
 		check: promptly(askingTwice),
 	},
+	// A repeated request may meet its first copy on the server. A read followed by an
+	// unconditional write grants the copies different tokens, or refuses the owner.
 	{
 		name:  "acquire/twice-at-the-same-time",
-		words: "The same claim asked for by several calls at once is granted once, to all of them.",
+		words: "If several calls request the same claim at once, every call is granted, with the same token.",
 		check: promptly(func(e *env) {
 			a, b := e.client(), e.client()
 			claim := e.exclusive("only")
@@ -77,9 +92,11 @@ var acquireRules = []rule{
 			b.granted(e.exclusive("next"))
 		}),
 	},
+	// The check and the write must be one atomic step: a script, a transaction, a compare-
+	// and-set. A store that checks first and writes later grants the key twice under load.
 	{
 		name:  "acquire/one-of-many",
-		words: "Of many claims that ask for a free key at once, one is granted.",
+		words: "If many claims request a free key at once, exactly one claim is granted.",
 		check: func(e *env) {
 			clients := []*client{e.client(), e.client(), e.client()}
 			grants := make([]driver.Grant, 24)
@@ -102,9 +119,12 @@ var acquireRules = []rule{
 			}
 		},
 	},
+	// The core decides how long to wait, and bounds each call by a second at most. A call
+	// that blocks in the store holds a connection, and looks to the core like a server
+	// without an answer.
 	{
 		name:  "acquire/does-not-wait",
-		words: "Acquire asks once and does not wait, not even with Wait.",
+		words: "Acquire requests once and does not wait, not even with Wait.",
 		check: func(e *env) {
 			a := e.client()
 			a.granted(e.exclusive("holder"))
@@ -112,9 +132,11 @@ var acquireRules = []rule{
 			a.refused(waiting(e.exclusive("in the queue")))
 		},
 	},
+	// TryLock does not release after a refusal. A store that queues the refused claim would
+	// later grant the key to a caller that has left, and block the key for a TTL.
 	{
 		name:  "acquire/refused-leaves-nothing",
-		words: "An Acquire without Wait that is refused leaves nothing behind.",
+		words: "A refused Acquire without Wait leaves nothing behind.",
 		check: func(e *env) {
 			a, b := e.client(), e.client()
 			holder := e.exclusive("holder")
@@ -128,9 +150,11 @@ var acquireRules = []rule{
 			b.nothing(tried)
 		},
 	},
+	// Owner and Note are texts for people, and many processes share the same texts. A store
+	// that compares the texts would let two processes share an exclusive claim.
 	{
 		name:  "acquire/owner-is-no-identity",
-		words: "Owner and Note are never compared: only the id tells claims apart.",
+		words: "Owner and Note are never compared: only the id identifies a claim.",
 		check: func(e *env) {
 			a, b := e.client(), e.client()
 			claim := e.exclusive("same words")
@@ -147,9 +171,11 @@ var acquireRules = []rule{
 			b.granted(e.exclusive("next"))
 		},
 	},
+	// ErrHeld shows people who holds the lock. The core also asks again when the lease of
+	// the holder ends, so a waiter notices a dead holder without polling.
 	{
 		name:  "acquire/refusal-tells",
-		words: "A refusal says whose claim is in the way and when that runs out.",
+		words: "A refusal says who owns the claim in the way and when the claim expires.",
 		needs: Details,
 		check: func(e *env) {
 			a, b := e.client(), e.client()

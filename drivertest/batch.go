@@ -11,19 +11,25 @@ import (
 // batch is as many claims as the core renews at once.
 const batch = 500
 
+// batchRules are about calls with many claims. The core renews and releases in batches,
+// and trusts the order of the answers.
 var batchRules = []rule{
+	// A batch may be empty once the core has dropped claims that ended meanwhile. A store
+	// that sends a statement without parameters would fail here.
 	{
 		name:  "batch/none",
-		words: "Renew and Release of no claims are all well.",
+		words: "Renew and Release of an empty batch succeed.",
 		check: func(e *env) {
 			a := e.client()
 			a.renew()
 			a.release()
 		},
 	},
+	// The core renews every due claim of a process in one call. One lost claim must not hide
+	// the fate of its neighbours: a shifted answer ends the wrong lock.
 	{
 		name:  "batch/renew",
-		words: "Renew of 500 claims returns one answer per claim, in order, though some are gone.",
+		words: "Renew of 500 claims returns one answer per claim, in order, even if some claims are gone.",
 		check: func(e *env) {
 			a, b := e.client(), e.client()
 			claims, gone := e.batch(a, b)
@@ -31,9 +37,11 @@ var batchRules = []rule{
 			e.compare("a second Renew", claims, gone, a.renew(claims...))
 		},
 	},
+	// The core repeats only the claims whose release failed. An answer in a different order
+	// leaves a released claim in the cleaner and a live claim in the store.
 	{
 		name:  "batch/release",
-		words: "Release of 500 claims returns one answer per claim, in order, though some are gone, and ends all of them.",
+		words: "Release of 500 claims returns one answer per claim, in order, even if some claims are gone, and ends every claim.",
 		check: func(e *env) {
 			a, b := e.client(), e.client()
 			claims, gone := e.batch(a, b)
@@ -47,9 +55,11 @@ var batchRules = []rule{
 			}
 		},
 	},
+	// Readers and slots of one process share a key. A store that groups the batch by key
+	// must still tell the claims apart.
 	{
 		name:  "batch/one-key",
-		words: "Claims on the same key may be in one call, and each has its own answer.",
+		words: "Claims on the same key may be in one call, and each claim has its own answer.",
 		needs: Readers,
 		check: func(e *env) {
 			a := e.client()
@@ -62,9 +72,11 @@ var batchRules = []rule{
 			e.compare("Release", claims, gone, a.release(claims...))
 		},
 	},
+	// A nil slice means that every claim was kept. A store that collects only the answers of
+	// found claims returns nil here, and holders go on without a lock.
 	{
 		name:  "batch/all-gone",
-		words: "A call of which every claim is gone says so for each.",
+		words: "If every claim of a call is gone, the call returns ErrLost for each claim.",
 		check: func(e *env) {
 			a := e.client()
 			var claims []driver.Ask

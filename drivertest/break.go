@@ -19,10 +19,14 @@ func (c *client) breakID(key, id string) error {
 	return c.inspector().Break(ctx, key, id)
 }
 
+// breakRules are about Break, with which an operator ends a claim of a process that does
+// not answer.
 var breakRules = []rule{
+	// Operators break the lock of a hung holder. The renewals of the holder must not bring
+	// the claim back, nor its release end the next claim.
 	{
 		name:  "break/ends",
-		words: "Break ends a claim at once: its renewals say that it is lost, and another is granted.",
+		words: "Break ends a claim at once: a renewal returns ErrLost, and the next claim is granted.",
 		needs: Inspect,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -35,9 +39,11 @@ var breakRules = []rule{
 			b.kept(next)
 		},
 	},
+	// The holder can then log that an operator ended the lock, and need not search for a
+	// network failure.
 	{
 		name:  "break/reason",
-		words: "The owner of a broken claim is told that it was broken.",
+		words: "A renewal of a broken claim returns ErrBroken.",
 		needs: Inspect | Reasons,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -49,9 +55,11 @@ var breakRules = []rule{
 			}
 		},
 	},
+	// The claim's own id is the owner's secret and never appears in lists. A store that
+	// matches patterns, or ignores the key, would end a foreign claim.
 	{
 		name:  "break/by-public-id",
-		words: "Break knows a claim by its PublicID only: by its own id, or that of a claim which does not exist, it ends nothing.",
+		words: "Break accepts only the PublicID of an existing claim: for every other id, Break returns ErrLost and ends nothing.",
 		needs: Inspect,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -69,9 +77,11 @@ var breakRules = []rule{
 			b.refused(e.exclusive("other"))
 		},
 	},
+	// One slot of a semaphore may hang while its neighbours work. A store that breaks the
+	// key as a whole ends healthy holders.
 	{
 		name:  "break/the-right-one",
-		words: "Of several claims on a key Break ends the one that it names.",
+		words: "If several claims hold a key, Break ends only the named claim.",
 		needs: Inspect | Readers,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -85,9 +95,11 @@ var breakRules = []rule{
 			a.kept(claims[2])
 		},
 	},
+	// Two operators may break the same lock within a moment. The second command must not hit
+	// the new holder, nor report success.
 	{
 		name:  "break/twice",
-		words: "A claim that was broken is there no more: a second Break says ErrLost and does not hurt the next.",
+		words: "A second Break of the same claim returns ErrLost and does not end the next claim.",
 		needs: Inspect,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -101,9 +113,11 @@ var breakRules = []rule{
 			a.kept(next)
 		},
 	},
+	// Breaking a holder is like a release by a different client. A store that clears the
+	// record of the key with the holder loses the queue.
 	{
 		name:  "break/lets-the-next-in",
-		words: "Break lets the next in the queue in, and nobody before it.",
+		words: "After a Break, the first waiter is granted, and later waiters keep their order.",
 		needs: Inspect | Queue,
 		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
@@ -116,9 +130,11 @@ var breakRules = []rule{
 			b.granted(first)
 		}),
 	},
+	// A hung waiter blocks a fair queue. Holders shows waiters, so an operator expects that
+	// Break accepts their ids.
 	{
 		name:  "break/waiting",
-		words: "Break ends a claim in the queue, which Holders shows, and those behind it move up.",
+		words: "Break ends a claim in the queue, and the waiters behind move up.",
 		needs: Inspect | Queue,
 		check: swift(func(e *env) {
 			a, b := e.client(), e.client()

@@ -2,10 +2,13 @@ package drivertest
 
 import "github.com/holdfast-go/holdfast/driver"
 
+// closeRules are about Close: the client ends, and the claims stay unless they cannot.
 var closeRules = []rule{
+	// A process closes its store while work may still run under a lock. Ending claims in
+	// Close would let a second holder in at once.
 	{
 		name:  "close/leaves-claims",
-		words: "Close leaves claims alone: they stand until their TTL ends.",
+		words: "Close leaves claims alone: the claims stand until their TTL ends.",
 		needs: Outlive | Expiry,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -15,9 +18,11 @@ var closeRules = []rule{
 			b.lapses(e.exclusive("next"), sent, e.short())
 		},
 	},
+	// The server ends the claims with the session of the client. A store that leaves the
+	// session open keeps the key locked for the whole TTL.
 	{
 		name:  "close/ends-claims",
-		words: "Where claims cannot outlive their client, Close ends them, however long their TTL.",
+		words: "If claims cannot outlive their client, Close ends the claims, however long their TTL.",
 		when:  func(h Harness) bool { return h.Lacks&Outlive != 0 },
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -26,9 +31,11 @@ var closeRules = []rule{
 			b.eventually(e.exclusive("next"), e.short())
 		},
 	},
+	// Programs shut down with renewals and releases in flight. A Close that waits for calls,
+	// while calls wait for a closed connection, never returns.
 	{
 		name:  "close/while-called",
-		words: "A client may be closed while it holds claims and is being called: every call ends.",
+		words: "A client may be closed while it holds claims and has calls in flight: every call ends.",
 		check: func(e *env) {
 			a, b := e.client(), e.client()
 			a.granted(e.exclusive("holder"))
@@ -49,9 +56,11 @@ var closeRules = []rule{
 			b.granted(on(e.anotherKey(), e.exclusive("of another client")))
 		},
 	},
+	// Two Lockers of a program may share a connection pool or a server process. Close must
+	// not stop what the second Locker uses, nor its claims.
 	{
 		name:  "close/one-client",
-		words: "Close of one client does nothing to another.",
+		words: "Close of one client does not affect a second client.",
 		check: func(e *env) {
 			a, b := e.client(), e.client()
 			claim := e.exclusive("of the other client")

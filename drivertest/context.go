@@ -27,10 +27,14 @@ func (e *env) inTime(call string, f func()) {
 	}
 }
 
+// contextRules are about calls whose context ends: before the call, or in the middle of
+// it.
 var contextRules = []rule{
+	// A caller that left gets its error immediately. ErrUnwritten spares the core a release,
+	// so the promise must be exact: a claim that arrives later would block the key.
 	{
 		name:  "context/acquire",
-		words: "An Acquire whose context has ended ends at once, and leaves nothing that blocks others beyond its TTL, or nothing at all if it says ErrUnwritten.",
+		words: "An Acquire whose context has ended returns at once. The Acquire blocks the key for its TTL at most, or not at all after ErrUnwritten.",
 		check: func(e *env) {
 			a, b := e.client(), e.client()
 			for how, ctx := range overs() {
@@ -53,9 +57,11 @@ var contextRules = []rule{
 			}
 		},
 	},
+	// ErrLost is certain, and ends the lock of the caller. A store that maps its own
+	// cancelled call to ErrLost takes a lock away for nothing.
 	{
 		name:  "context/renew",
-		words: "A Renew whose context has ended ends at once, and does not say that a claim is lost which is not.",
+		words: "A Renew whose context has ended returns at once, and never reports a live claim as lost.",
 		check: func(e *env) {
 			a := e.client()
 			claim := e.exclusive("holder")
@@ -74,9 +80,11 @@ var contextRules = []rule{
 			}
 		},
 	},
+	// The core repeats a release of unknown outcome. A wrong nil or a wrong ErrLost ends the
+	// repeats, and the claim blocks the key for its TTL.
 	{
 		name:  "context/release",
-		words: "A Release whose context has ended ends at once and tells the truth: nil only if it ended the claim, ErrLost only if there was none.",
+		words: "A Release whose context has ended returns at once: with nil only if the Release ended the claim, with ErrLost only if there was no claim.",
 		check: func(e *env) {
 			a, b := e.client(), e.client()
 			for how, ctx := range overs() {
@@ -95,11 +103,16 @@ var contextRules = []rule{
 			}
 		},
 	},
+	// The core meets every outcome of a call cut in the middle by repeating the call, or by
+	// a Release with Late. The rule cuts calls at random points and expects a free key
+	// afterwards.
 	{
 		name:  "context/cut-short",
-		words: "An Acquire or Release that was cut short, and may have been done or not, can be repeated, and an Acquire be released.",
+		words: "An Acquire or a Release of unknown outcome can be repeated, and such an Acquire can be released.",
 		check: cutShort,
 	},
+	// The core cancels the context as soon as a call has returned. A store that binds a
+	// session, a lease or a transaction to the context loses the claim then.
 	{
 		name:  "context/of-the-call-only",
 		words: "A claim does not end with the context of the call that made it.",

@@ -10,9 +10,11 @@ import (
 // engineRules are for stores that are a driver.Checker, Creator or Ager. Most stores need
 // not be, so there is no Feature.
 var engineRules = []rule{
+	// Open shows the warnings to the user. A Check that fails on a healthy engine makes
+	// users ignore warnings.
 	{
 		name:  "engine/check",
-		words: "A store that can tell how its engine is set up does so while that answers, and each warning says something.",
+		words: "A Check succeeds while the engine answers, and no warning is empty.",
 		check: func(e *env) {
 			checker, ok := e.client().store.(driver.Checker)
 			if !ok {
@@ -31,9 +33,11 @@ var engineRules = []rule{
 			}
 		},
 	},
+	// Every deployment runs Create, while an older release still holds locks. A Create that
+	// makes the table anew would free every lock and restart the tokens.
 	{
 		name:  "engine/create",
-		words: "A store whose engine is prepared may be prepared again: claims stand, tokens go on, and it is not without statements.",
+		words: "An engine may be prepared twice: claims stand, tokens go on, and Schema has statements.",
 		check: func(e *env) {
 			a, b := e.client(), e.client()
 			creator, ok := a.store.(driver.Creator)
@@ -55,9 +59,11 @@ var engineRules = []rule{
 			}
 		},
 	},
+	// Redlock ignores the vote of a node younger than the quarantine, because the node may
+	// have forgotten claims. An age that jumps would admit such a vote.
 	{
 		name:  "engine/age",
-		words: "A store that can tell the age of its engine tells one that is not negative, and does not shrink while the engine runs.",
+		words: "Age is never negative, and does not shrink while the engine runs.",
 		check: func(e *env) {
 			c := e.client()
 			ager, ok := c.store.(driver.Ager)

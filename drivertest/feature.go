@@ -6,10 +6,14 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
+// featureRules are about what a store may lack. The store has to refuse honestly, and keep
+// nothing of the refused request.
 var featureRules = []rule{
+	// An optional interface is easily lost when a type wraps the store: the code still
+	// compiles, and waiters quietly poll. The rule makes the loss a failure.
 	{
 		name:  "feature/interfaces",
-		words: "The store has the optional interfaces that its harness does not say it lacks, and no other.",
+		words: "The store has exactly the optional interfaces that its harness expects.",
 		check: func(e *env) {
 			store := e.client().store
 			_, watches := store.(driver.Watcher)
@@ -22,9 +26,11 @@ var featureRules = []rule{
 			}
 		},
 	},
+	// An honest refusal lets the caller choose an exclusive lock. Treating a reader as an
+	// exclusive claim, or as a claim beside a writer, would break a promise silently.
 	{
 		name:  "feature/no-readers",
-		words: "A store without readers refuses them as ErrInvalid and keeps nothing of them.",
+		words: "A store without readers refuses a reader with ErrInvalid and keeps nothing of the request.",
 		when:  func(h Harness) bool { return h.Lacks&Readers != 0 },
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -32,9 +38,11 @@ var featureRules = []rule{
 			b.granted(e.exclusive("next"))
 		},
 	},
+	// The same as for readers: a majority of servers cannot count slots, so Redlock has to
+	// say so before a program relies on a semaphore.
 	{
 		name:  "feature/no-slots",
-		words: "A store without slots refuses them as ErrInvalid and keeps nothing of them.",
+		words: "A store without slots refuses a slot with ErrInvalid and keeps nothing of the request.",
 		when:  func(h Harness) bool { return h.Lacks&Slots != 0 },
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -43,9 +51,11 @@ var featureRules = []rule{
 			b.granted(e.exclusive("next"))
 		},
 	},
+	// A TTL of 0 tells the core that the claim stands until a release or a reported loss.
+	// Any other TTL would end a lock that the store still keeps.
 	{
 		name:  "feature/no-expiry",
-		words: "A store whose claims do not run out says so by a TTL of 0.",
+		words: "A store whose claims do not expire grants a TTL of 0.",
 		when:  func(h Harness) bool { return h.Lacks&Expiry != 0 },
 		check: func(e *env) {
 			if g := e.client().granted(e.exclusive("holder")); g.TTL != 0 {
@@ -53,9 +63,11 @@ var featureRules = []rule{
 			}
 		},
 	},
+	// Lock.Fence returns 0 then, and a fence refuses to work with 0. An invented number,
+	// such as a counter of the process, would pass the fence and protect nothing.
 	{
 		name:  "feature/no-tokens",
-		words: "A store without tokens says so by token 0, and gives no span of them.",
+		words: "A store without tokens grants token 0 and no span.",
 		when:  func(h Harness) bool { return h.Lacks&Tokens != 0 },
 		check: func(e *env) {
 			claim := e.exclusive("holder")
@@ -65,9 +77,11 @@ var featureRules = []rule{
 			}
 		},
 	},
+	// MinHold needs a claim that outlives its client. The store must refuse the option
+	// rather than pretend, and the refused renewal must not cost the claim.
 	{
 		name:  "feature/no-roam",
-		words: "A store whose claims are bound to their clients says ErrInvalid to Leave, and keeps the claim as it is.",
+		words: "A store whose claims are bound to their clients answers Leave with ErrInvalid, and keeps the claim as it is.",
 		when:  func(h Harness) bool { return h.Lacks&Roam != 0 },
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -82,9 +96,11 @@ var featureRules = []rule{
 			b.granted(e.exclusive("next"))
 		},
 	},
+	// Redlock raises tokens of its nodes until a majority agrees. A node that ignores the
+	// request would let a later grant have a smaller token.
 	{
 		name:  "feature/no-raise",
-		words: "A store that gives no token asked for, and raises none, says ErrInvalid to both: it keeps nothing of the one, and the other as it is.",
+		words: "A store that cannot raise tokens answers requested tokens with ErrInvalid. A refused Acquire leaves nothing, and a refused Renew keeps the claim as it was.",
 		when:  func(h Harness) bool { return h.Lacks&(Tokens|Raise) != 0 },
 		check: func(e *env) {
 			a, b := e.client(), e.client()

@@ -10,6 +10,8 @@ import (
 
 // formatRules are for stores whose records another release may have written.
 var formatRules = []rule{
+	// During an upgrade both releases use one store. A release that treats an unknown record
+	// as expired or damaged grants the key beside the newer holder.
 	{
 		name:  "format/newer",
 		words: "The record of a newer release is refused with ErrInvalid, which names the key, and no call changes the record.",
@@ -41,9 +43,11 @@ var formatRules = []rule{
 			unchanged()
 		},
 	},
+	// The older release cannot know what the new record says of its claim. The claim may
+	// live, so ErrLost is as wrong as nil; the lease ends by itself.
 	{
 		name:  "format/newer-meanwhile",
-		words: "If a newer release rewrites the record of a key, a claim in its queue is refused with ErrInvalid, and the holder is not told that its claim is kept or gone.",
+		words: "If a newer release rewrites a record, a waiter is refused with ErrInvalid, and the holder hears neither that the claim is kept nor that it is gone.",
 		needs: Queue | Roam,
 		when:  func(h Harness) bool { return h.Newer != nil },
 		check: func(e *env) {

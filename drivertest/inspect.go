@@ -43,13 +43,18 @@ func (c *client) keys(prefix string) []string {
 	return keys
 }
 
+// inspectRules are about Holders and Keys, the view of the store for people.
 var inspectRules = []rule{
+	// The command and the runbook rely on the list to find out who holds a lock, where, and
+	// for how long. Each field must be that of the claim.
 	{
 		name:  "inspect/holders",
-		words: "Holders tells of each claim on the key whose it is, its weight, its token, since when and for how long.",
+		words: "Holders returns for each claim the owner, the weight, the token, the start and the remaining time.",
 		needs: Inspect,
 		check: holdersTell,
 	},
+	// A caller with the id can renew or release the claim. A list that shows ids would let a
+	// reader of the list end a foreign lock.
 	{
 		name:  "inspect/secret",
 		words: "A claim's own id is never shown, only its PublicID.",
@@ -69,9 +74,11 @@ var inspectRules = []rule{
 			}
 		},
 	},
+	// People read the list as the queue. A waiter has no token yet, so a token beside a
+	// waiter would be a promise that the store has not made.
 	{
 		name:  "inspect/line",
-		words: "Holders tells who holds, then who waits, in the order of the line.",
+		words: "Holders returns the holders first, then the waiters in FIFO order.",
 		needs: Inspect | Queue,
 		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
@@ -92,9 +99,11 @@ var inspectRules = []rule{
 			}
 		}),
 	},
+	// Notes have line breaks, quotes, other scripts and up to 1024 bytes. The rule catches
+	// columns that are too short, wrong encodings and texts that are read as a format.
 	{
 		name:  "inspect/texts",
-		words: "Owner and Note are shown as the claim said them.",
+		words: "Owner and Note are shown exactly as the claim gave them.",
 		needs: Inspect,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -113,9 +122,11 @@ var inspectRules = []rule{
 			}
 		},
 	},
+	// An operator who sees a dead holder will break or wait for nothing. A store that
+	// removes expired claims lazily has to leave them out of the list.
 	{
 		name:  "inspect/gone",
-		words: "Claims that were released or ran out are not shown.",
+		words: "Released and expired claims are not shown.",
 		needs: Inspect | Expiry,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -144,9 +155,11 @@ var inspectRules = []rule{
 			}
 		},
 	},
+	// Dashboards call Holders and Keys every few seconds. A look that renews a claim, as a
+	// read of a cache may do, keeps the lock of a dead process for ever.
 	{
 		name:  "inspect/looking-changes-nothing",
-		words: "Looking at a key changes nothing.",
+		words: "A look at a key changes nothing.",
 		needs: Inspect | Expiry,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -158,15 +171,19 @@ var inspectRules = []rule{
 			b.lapses(e.exclusive("next"), sent, e.short())
 		},
 	},
+	// A prefix is plain text. A store that passes the prefix to LIKE, SCAN or a file pattern
+	// must quote the special characters.
 	{
 		name:  "inspect/keys",
-		words: "Keys yields each key with live claims that begins with the prefix, once.",
+		words: "Keys yields every key with live claims that begins with the prefix, once.",
 		needs: Inspect,
 		check: keysByPrefix,
 	},
+	// A user shows the first ten keys with their holders. A store that holds a mutex or its
+	// only connection while it yields deadlocks here.
 	{
 		name:  "inspect/keys-stopped",
-		words: "Whoever ranges over Keys may stop, and use the store while it goes on.",
+		words: "A loop over Keys may stop early, and may use the store meanwhile.",
 		needs: Inspect,
 		check: func(e *env) {
 			a := e.client()

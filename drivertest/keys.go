@@ -19,15 +19,22 @@ var oddKeys = []string{
 	"\x01", "\x7f", "\u0085", "con", "nul", "aux.txt", "COM1", ".lock", ".tmp", "null", "nil", "0", "00", "-1",
 }
 
+// keyRules are about the keys themselves, which are plain bytes to the contract and seldom
+// to a server.
 var keyRules = []rule{
+	// Users build keys from paths, addresses and names. Collations fold case, file systems
+	// read "..", patterns read "*", and servers trim spaces: each of them would join two
+	// locks.
 	{
 		name:  "key/odd",
-		words: "Any UTF-8 of 1 to 512 bytes is a key, and keys that differ in a byte are different keys.",
+		words: "Every UTF-8 text of 1 to 512 bytes is a key, and keys that differ in one byte are different keys.",
 		check: func(e *env) { e.distinct(e.key, oddKeys) },
 	},
+	// Columns, file names and cache items have limits below 512 bytes. A store that cuts the
+	// key joins locks; a store that hashes must hash the whole key.
 	{
 		name:  "key/long",
-		words: "Keys of 512 bytes work like others, and may differ in their last byte only.",
+		words: "Keys of 512 bytes work like short keys, and may differ in the last byte only.",
 		check: func(e *env) {
 			ascii := strings.Repeat("k", driver.MaxKey-len(e.key)-1)
 			wide := strings.Repeat("é", (driver.MaxKey-len(e.key)-1)/2-1)
@@ -41,9 +48,11 @@ var keyRules = []rule{
 			e.distinct(e.key, endings)
 		},
 	},
+	// The other rules use keys below a common prefix, which hides that a bare "." or "/" has
+	// a meaning for a file system or a server.
 	{
 		name:  "key/whole",
-		words: "Short odd keys work, without anything before them.",
+		words: "Short odd keys work without a prefix.",
 		check: func(e *env) {
 			a, b := e.client(), e.client()
 			var claims []driver.Ask

@@ -7,10 +7,14 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
+// leaveRules are about Renewal.Leave, the renewal with which the core leaves a claim to
+// the store. MinHold is built on it.
 var leaveRules = []rule{
+	// MinHold keeps a key locked after a quick job, so that no replica repeats the job. The
+	// process may exit before that time is over.
 	{
 		name:  "leave/stands",
-		words: "After a Renew with Leave a claim stands for its TTL from then, though its client is closed.",
+		words: "After a Renew with Leave, a claim stands for its TTL from then on, even if its client is closed.",
 		needs: Expiry | Roam,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -19,9 +23,11 @@ var leaveRules = []rule{
 			b.lapses(e.exclusive("next"), sent, e.short())
 		},
 	},
+	// MinHold may be longer than the TTL of the lock. A store that only stops renewals frees
+	// the key too early.
 	{
 		name:  "leave/longer",
-		words: "After a Renew with Leave a claim stands for its TTL from then, also if it had less left.",
+		words: "After a Renew with Leave, a claim stands for the whole new TTL, even if less was left.",
 		needs: Expiry | Roam,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -38,9 +44,11 @@ var leaveRules = []rule{
 			})
 		},
 	},
+	// MinHold may be shorter than the rest of the lease. A store that never shortens a lease
+	// keeps the next job waiting.
 	{
 		name:  "leave/shortens",
-		words: "After a Renew with Leave a claim stands no longer than its TTL from then, however long it was.",
+		words: "After a Renew with Leave, a claim stands no longer than the new TTL, even if more was left.",
 		needs: Expiry | Roam,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -48,9 +56,11 @@ var leaveRules = []rule{
 			b.lapses(e.exclusive("next"), sent, e.short())
 		},
 	},
+	// Most of MinHold has passed when the job ends, so the rest may be microseconds. The
+	// minimum of the store is for new claims, which must live until a renewal.
 	{
 		name:  "leave/briefly",
-		words: "A claim may be left for less than the shortest TTL of the store, since it has stood for a while.",
+		words: "A claim may be left for less than the shortest TTL of the store.",
 		needs: Expiry | Roam,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -58,9 +68,11 @@ var leaveRules = []rule{
 			b.lapses(e.exclusive("next"), sent, 10*time.Microsecond)
 		},
 	},
+	// A renewal may be in flight when the core leaves the claim. If the renewal arrives
+	// last, the claim must still end at the promised time.
 	{
 		name:  "leave/is-the-last",
-		words: "A Renew with Leave is the last: a later Renew does not prolong the claim.",
+		words: "After a Renew with Leave, a later Renew does not prolong the claim.",
 		needs: Expiry | Roam,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -69,9 +81,11 @@ var leaveRules = []rule{
 			b.lapses(e.exclusive("next"), sent, e.short())
 		},
 	},
+	// The claim may have expired just before. A claim made by Leave would block a key that
+	// no process holds.
 	{
 		name:  "leave/of-nothing",
-		words: "A Renew with Leave creates nothing, like any other Renew.",
+		words: "A Renew with Leave creates nothing, like every Renew.",
 		check: func(e *env) {
 			a, b := e.client(), e.client()
 			stranger := e.exclusive("never asked for")

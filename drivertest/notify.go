@@ -55,10 +55,14 @@ func (e *env) hears(heard chan loss, steps func()) {
 	})
 }
 
+// notifyRules are about Notifier: the store tells the owner about a loss before the next
+// renewal would.
 var notifyRules = []rule{
+	// A Notifier spares the holder the wait for its next renewal. The holder stops its work
+	// before much more of the new holder's time has passed.
 	{
 		name:  "notify/break",
-		words: "The owner of a claim that another client broke is told at once that it is lost.",
+		words: "The owner of a claim that another client broke is notified of the loss at once.",
 		needs: Notify | Inspect,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -72,9 +76,11 @@ var notifyRules = []rule{
 			})
 		},
 	},
+	// Without the notice the waiter would sleep until its next request, and its caller would
+	// wait for a claim that can never be granted.
 	{
 		name:  "notify/break-in-line",
-		words: "Whoever watches for a claim that another client broke in the queue is told so, for its id is refused from now on.",
+		words: "A watching waiter whose claim another client broke is notified, because its id is refused from then on.",
 		needs: Notify | Inspect | Queue | Watch,
 		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
@@ -88,9 +94,11 @@ var notifyRules = []rule{
 			e.expect(heard, waiter)
 		}),
 	},
+	// A false loss ends a healthy lock. A store that broadcasts each removal must compare
+	// ids and know its own releases.
 	{
 		name:  "notify/nothing-else",
-		words: "No loss is told of a claim that was released, nor of another client's.",
+		words: "No loss is reported for a released claim or for a claim of another client.",
 		needs: Notify | Inspect,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -108,9 +116,10 @@ var notifyRules = []rule{
 			})
 		},
 	},
+	// Several Lockers may share one store, and a closed Locker must hear nothing more.
 	{
 		name:  "notify/stop",
-		words: "After stop, losses are told to those only that still listen.",
+		words: "After stop, losses are reported only to the remaining listeners.",
 		needs: Notify | Inspect,
 		check: func(e *env) {
 			a, b := e.client(), e.client()

@@ -16,10 +16,14 @@ type Link interface {
 	Reset()            // breaks the connections that are open
 }
 
+// outageRules are about a server that cannot be reached. The harness says by Linked how to
+// interrupt the way to it.
 var outageRules = []rule{
+	// A hung server is worse than a dead one, because no error arrives. Client libraries
+	// that heed only deadlines, or only their own time-outs, keep the caller waiting.
 	{
 		name:  "outage/silent",
-		words: "Every call ends with its context, cancelled or past its deadline, though the server accepts connections and requests and answers none.",
+		words: "Every call ends with its context, cancelled or past its deadline, even if the server accepts connections and never answers.",
 		when:  func(h Harness) bool { return h.Linked != nil },
 		check: func(e *env) {
 			e.silent(func(link Link) { link.Blackhole(true) })
@@ -29,9 +33,11 @@ var outageRules = []rule{
 			})
 		},
 	},
+	// Callers read context.DeadlineExceeded as their own limit. A time-out of a client
+	// library has to be told apart, or a caller gives up although its own time is not over.
 	{
 		name:  "outage/own-limit",
-		words: "The error of a call that ends before its context, because the server is silent, does not match that of a context.",
+		words: "If a call ends before its context because the server is silent, its error does not match the error of a context.",
 		when:  func(h Harness) bool { return h.Linked != nil },
 		check: func(e *env) {
 			e.together(
@@ -44,15 +50,19 @@ var outageRules = []rule{
 				})
 		},
 	},
+	// "context deadline exceeded" alone sends people to the wrong place. The last reason,
+	// such as "connection refused", belongs in the error.
 	{
 		name:  "outage/refused",
-		words: "The error of a call says what is wrong if the server refuses connections, also if the call has tried until its context ended.",
+		words: "If the server refuses connections, the error of a call says so, even if the call tried until its context ended.",
 		when:  func(h Harness) bool { return h.Linked != nil },
 		check: refusedConnections,
 	},
+	// A program that shuts down during an outage must end. A Close that releases, or waits
+	// for calls in flight, needs a limit of its own.
 	{
 		name:  "outage/close",
-		words: "Close takes a few seconds at most, though the server accepts connections and requests and answers none.",
+		words: "Close takes a few seconds at most, even if the server never answers.",
 		when:  func(h Harness) bool { return h.Linked != nil },
 		check: closedInSilence,
 	},

@@ -4,21 +4,27 @@ import "time"
 
 // placeRules are about how long a place in the queue lasts.
 var placeRules = []rule{
+	// The heartbeat of the core is the only sign of life of a waiter. A place that expires
+	// from the first request makes long waits unfair.
 	{
 		name:  "place/asking-keeps-it",
 		words: "A waiting claim that asks again in time keeps its place, however long it waits.",
 		needs: Queue,
 		check: keepsPlace,
 	},
+	// A waiter may be killed. Without an end of the place, one dead waiter at the head of
+	// the queue blocks the key for ever.
 	{
 		name:  "place/silent-loses-it",
 		words: "A waiting claim that stops asking keeps its place for Alive, and then blocks nobody.",
 		needs: Queue,
 		check: silentWaiter,
 	},
+	// The store may grant the claim on its own when the turn comes, but the waiter may be
+	// dead. Only a confirmed claim may stand for its whole TTL.
 	{
 		name:  "place/silent-at-its-turn",
-		words: "A claim whose turn comes while it waits, and that is silent since, blocks nobody for longer than Alive, however long its TTL.",
+		words: "If the turn of a silent waiter comes, the claim blocks nobody for longer than Alive, however long its TTL.",
 		needs: Queue,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -31,9 +37,11 @@ var placeRules = []rule{
 			b.lapses(next, asked, silent.Alive())
 		},
 	},
+	// The renewal is the confirmation of a pushed grant. A store that keeps the short limit
+	// of a place loses the lock of a living holder.
 	{
 		name:  "place/confirmed",
-		words: "A claim that was granted while it waited stands for its TTL once its owner has renewed it.",
+		words: "A claim that was granted while waiting stands for its TTL once its owner has renewed it.",
 		needs: Queue,
 		check: func(e *env) {
 			a, b := e.client(), e.client()

@@ -6,16 +6,22 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
+// pushRules are about wake-ups that carry the grant, which save the waiter a round trip.
+// The message may be late, so the rules are about what is still true on arrival.
 var pushRules = []rule{
+	// The message may arrive late, so only a moment of the waiter's own clock is safe. A TTL
+	// that counts from the push lets the holder rely on an expired claim.
 	{
 		name:  "push/ttl",
-		words: "The TTL of a grant that comes with a wake counts from the sending of the claim's last Acquire, and holds.",
+		words: "The TTL of a pushed grant counts from the sending of the claim's last Acquire, and the claim stands that long.",
 		needs: Watch,
 		check: pushedGrant,
 	},
+	// The waiter uses the pushed token at once. If the store then gives the claim a
+	// different token, two holders can share a token.
 	{
 		name:  "push/is-the-grant",
-		words: "A grant that comes with a wake is the one that asking again gives.",
+		words: "A pushed grant is the grant that a new request returns.",
 		needs: Watch,
 		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
@@ -34,9 +40,12 @@ var pushRules = []rule{
 			}
 		}),
 	},
+	// A push may be overtaken by a later refusal of the same claim. The core drops a push at
+	// or below the Floor, so a low Floor revives an old grant, and a high Floor drops a good
+	// one.
 	{
 		name:  "push/floor",
-		words: "If grants come with wakes, the Floor of a refusal is no less than any token given before, and less than the one that comes.",
+		words: "If a store pushes grants, the Floor of a refusal is at least every earlier token, and below the token of the next push.",
 		needs: Watch | Tokens,
 		check: swift(func(e *env) {
 			a, b := e.client(), e.client()

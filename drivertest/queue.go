@@ -8,10 +8,13 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
+// queueRules are about the order of waiters: FIFO, with no claim passing an earlier one.
 var queueRules = []rule{
+	// Even a store without a queue must not forget the waiter. A record of a former refusal
+	// must not refuse the claim when the key is free.
 	{
 		name:  "queue/eventually",
-		words: "A waiting claim that keeps asking is granted once nothing stands in its way.",
+		words: "A waiting claim that keeps asking is granted once no claim is in its way.",
 		check: func(e *env) {
 			a, b := e.client(), e.client()
 			holder, waiter := e.exclusive("holder"), waiting(e.exclusive("waiter"))
@@ -23,15 +26,19 @@ var queueRules = []rule{
 			b.kept(waiter)
 		},
 	},
+	// FIFO order is the promise to users of a fair lock. Later waiters ask first in each
+	// round, so a store that grants by the order of the last request fails.
 	{
 		name:  "queue/first-come-first-served",
-		words: "Claims that wait are granted in the order in which they first asked.",
+		words: "Waiting claims are granted in the order of their first requests.",
 		needs: Queue,
 		check: func(e *env) { e.unlessLate(func() { swift(firstCome)(e) }) },
 	},
+	// A newcomer that finds the key free would starve waiters on a busy key. TryLock gets no
+	// exception.
 	{
 		name:  "queue/no-barging",
-		words: "A claim is refused while another waits in the queue before it, though its weight would fit.",
+		words: "A claim is refused while an earlier claim waits, even if its weight would fit.",
 		needs: Queue,
 		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
@@ -44,6 +51,8 @@ var queueRules = []rule{
 			b.granted(waiter)
 		}),
 	},
+	// The caller of TryLock has left after the refusal. A place for it would block real
+	// waiters until Alive ends.
 	{
 		name:  "queue/try-keeps-no-place",
 		words: "A claim that asks without Wait gets no place in the queue.",
@@ -61,15 +70,19 @@ var queueRules = []rule{
 			a.granted(e.exclusive("next"))
 		}),
 	},
+	// A crash must not change the order. A store that drops the record of a key at expiry
+	// drops the queue with the holder.
 	{
 		name:  "queue/after-expiry",
-		words: "When a claim runs out, the first in the queue is next.",
+		words: "When a claim expires, the first waiter is next.",
 		needs: Queue | Expiry,
 		check: afterExpiry,
 	},
+	// Waits end by time-outs all the time. A place of a caller that left delays everyone
+	// behind it by up to three seconds.
 	{
 		name:  "queue/cancelled",
-		words: "A waiting claim that is released makes way for those behind it.",
+		words: "A released waiter makes way for the waiters behind.",
 		needs: Queue,
 		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
@@ -82,9 +95,11 @@ var queueRules = []rule{
 			b.granted(second)
 		}),
 	},
+	// The key may already be promised to the waiter that gives up. A store that removes only
+	// holders, or only waiters, loses the turn.
 	{
 		name:  "queue/cancelled-at-its-turn",
-		words: "A waiting claim that is released when its turn has come passes it on.",
+		words: "A waiter that is released when its turn has come passes the turn on.",
 		needs: Queue,
 		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
@@ -101,15 +116,19 @@ var queueRules = []rule{
 			}
 		}),
 	},
+	// Readers fit beside the readers that hold, so weights alone would let them in for ever.
+	// The place in the queue decides first.
 	{
 		name:  "queue/writer-before-later-readers",
-		words: "A reader does not pass a writer that waits, so that readers cannot starve it.",
+		words: "A reader does not pass a waiting writer, so readers cannot starve writers.",
 		needs: Queue | Readers,
 		check: swift(writerNotStarved),
 	},
+	// The writer was the only reason to wait. Readers must not sleep until the first readers
+	// have left.
 	{
 		name:  "queue/readers-behind-a-cancelled-writer",
-		words: "Readers behind a writer that gives up join those that hold.",
+		words: "Readers behind a cancelled writer join the readers that hold.",
 		needs: Queue | Readers,
 		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
@@ -124,9 +143,11 @@ var queueRules = []rule{
 			b.granted(readers[0])
 		}),
 	},
+	// If light claims took each freed slot, enough room for the heavy claim would never come
+	// together.
 	{
 		name:  "queue/heavy-head",
-		words: "A light claim does not pass a heavy one that waits for more room.",
+		words: "A light claim does not pass a heavy claim that waits for more room.",
 		needs: Queue | Slots,
 		check: swift(func(e *env) {
 			a, b := e.client(), e.client()

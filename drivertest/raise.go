@@ -16,10 +16,14 @@ const (
 	tooFar = 2 * driver.MaxLead
 )
 
+// raiseRules are about the tokens that a caller requests or raises. Redlock needs both to
+// make the nodes of a majority agree.
 var raiseRules = []rule{
+	// Redlock asks each node for a token above the highest of a majority. A store that
+	// ignores the request, or accepts a smaller one, breaks the order of tokens.
 	{
 		name:  "raise/asked-for",
-		words: "Acquire grants at least the token that the claim asks for, and as ever one that is larger than all before.",
+		words: "Acquire grants at least the requested token, and as always a token above every earlier token.",
 		needs: Tokens | Raise,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -38,9 +42,11 @@ var raiseRules = []rule{
 			}
 		},
 	},
+	// The first answer may have reached the holder, whose writes carry the first token. A
+	// second token for the same claim would outdate the holder's own writes.
 	{
 		name:  "raise/asked-again",
-		words: "Asking again for a claim, for a larger token this time, does not change the one that it has.",
+		words: "A repeated request for a larger token does not change the token of the claim.",
 		needs: Tokens | Raise,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -53,9 +59,11 @@ var raiseRules = []rule{
 			}
 		},
 	},
+	// One machine with a clock years ahead would use up the tokens of the key for good,
+	// below the 2^53 that clients can read.
 	{
 		name:  "raise/asked-too-far",
-		words: "An Acquire for a token that is more than MaxLead ahead is ErrInvalid, and nothing is kept of it.",
+		words: "An Acquire for a token more than MaxLead ahead is ErrInvalid, and leaves nothing behind.",
 		needs: Tokens | Raise,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -69,21 +77,28 @@ var raiseRules = []rule{
 			t.sane(first, next)
 		},
 	},
+	// A majority of nodes agrees on the highest token by renewals. A late renewal with a
+	// smaller token must not undo the agreement.
 	{
 		name:  "raise/renewal",
-		words: "Renew raises a claim's token and never lowers it; whoever asks again, or looks, is told the raised one, and its span is as before.",
+		words: "Renew raises a claim's token and never lowers it. Later requests and Holders return the raised token, and the span stays the same.",
 		needs: Tokens | Raise,
 		check: raising,
 	},
+	// A raise that lives in the client, or in the claim alone, is forgotten with the claim.
+	// The next holder would then have a smaller token, and the fence would refuse its
+	// writes.
 	{
 		name:  "raise/later-grants",
-		words: "Every later grant of the key has a larger token than one that was raised, span included, whichever client asks.",
+		words: "Every later grant of the key has a token above the raised token, span included, whichever client asks.",
 		needs: Tokens | Raise,
 		check: raisedForGood,
 	},
+	// The same bound as for an Acquire. The refused renewal must neither end the claim nor
+	// leave its mark on later tokens.
 	{
 		name:  "raise/too-far",
-		words: "A Renew that raises a token to more than MaxLead ahead is ErrInvalid; the claim stands, with the token that it had.",
+		words: "A Renew to a token more than MaxLead ahead is ErrInvalid, and the claim keeps its token.",
 		needs: Tokens | Raise,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -102,12 +117,16 @@ var raiseRules = []rule{
 			t.sane(claim, next)
 		},
 	},
+	// Readers of one phase share a token, so that no reader's write outdates a second
+	// reader. A store must raise the phase, not the single claim.
 	{
 		name:  "raise/readers",
-		words: "A reader that joins others gets the token of the phase, whatever it asks for: the highest to which one of them was raised.",
+		words: "A reader that joins other readers gets the token of the phase, whatever it requests: the highest raised token of the phase.",
 		needs: Tokens | Raise | Readers,
 		check: raisingReaders,
 	},
+	// After a raise the phase has one token again as soon as its readers ask. The rule
+	// catches stores that keep a token for each reader.
 	{
 		name:  "raise/reader-asks-again",
 		words: "A reader that asks again after another reader was raised receives the raised token, and keeps it.",

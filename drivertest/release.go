@@ -7,7 +7,10 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
+// releaseRules are about Release, which ends the named claim, and only this claim.
 var releaseRules = []rule{
+	// The next caller may ask in the same millisecond. A store that frees the key lazily, or
+	// after a notification, slows every hand-over.
 	{
 		name:  "release/frees",
 		words: "Release ends a claim at once.",
@@ -22,9 +25,11 @@ var releaseRules = []rule{
 			}
 		},
 	},
+	// Only the id gives the right to release. A store that deletes the record of the key
+	// ends the lock of a stranger.
 	{
 		name:  "release/only-the-owner",
-		words: "Release of a claim that holds nothing says so, and does nothing to the one that holds.",
+		words: "Release of a claim that does not hold returns ErrLost, and does not affect the holder.",
 		check: func(e *env) {
 			a, b := e.client(), e.client()
 			holder := e.exclusive("holder")
@@ -36,9 +41,11 @@ var releaseRules = []rule{
 			a.kept(holder)
 		},
 	},
+	// The core repeats a release whose answer was lost. By then the key may have a new
+	// holder.
 	{
 		name:  "release/twice",
-		words: "A second Release of the same claim has nothing to end, and does not hurt whoever came after it.",
+		words: "A second Release of the same claim returns ErrLost, and does not affect the next holder.",
 		check: func(e *env) {
 			a, b := e.client(), e.client()
 			claim, next := e.exclusive("first"), e.exclusive("next")
@@ -51,9 +58,11 @@ var releaseRules = []rule{
 			b.kept(next)
 		},
 	},
+	// A paused process releases after its lease has ended. The classic mistake is a delete
+	// without a look at the id, which frees the lock of the next holder.
 	{
 		name:  "release/after-expiry",
-		words: "Release of a claim that ran out has nothing to end, and does not hurt whoever came after it.",
+		words: "Release of an expired claim returns ErrLost, and does not affect the next holder.",
 		needs: Expiry,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -66,9 +75,11 @@ var releaseRules = []rule{
 			b.kept(next)
 		},
 	},
+	// Readers and slots leave one by one. A store that drops the key with the first release
+	// lets a writer in beside readers.
 	{
 		name:  "release/one-of-several",
-		words: "Release ends the claim that it names and no other on the same key.",
+		words: "Release ends only the named claim, and no second claim on the same key.",
 		needs: Readers,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -81,9 +92,11 @@ var releaseRules = []rule{
 			a.refused(e.exclusive("writer"))
 		},
 	},
+	// The waiter gave up. A store that releases only holders would later grant the key to
+	// nobody.
 	{
 		name:  "release/waiting",
-		words: "Release ends a claim that waits: it is not granted afterwards.",
+		words: "Release ends a waiting claim: the claim is not granted afterwards.",
 		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
 			holder, waiter := e.exclusive("holder"), waiting(e.exclusive("gives up"))
@@ -99,10 +112,14 @@ var releaseRules = []rule{
 	},
 }
 
+// lateRules are about Release.Late: the core gave up on an Acquire that may still be on
+// its way. The store remembers the id, and refuses the late request.
 var lateRules = []rule{
+	// The caller gave up, so the core released a claim whose Acquire may still be on its
+	// way. If the late Acquire were granted, the key would be blocked for a TTL.
 	{
 		name:  "late/after-holding",
-		words: "After a Release with Late, an Acquire of the same id that was on its way is refused.",
+		words: "After a Release with Late, a late Acquire with the same id is refused.",
 		needs: Tombstones,
 		check: buried(func(e *env) {
 			a, b := e.client(), e.client()
@@ -114,9 +131,11 @@ var lateRules = []rule{
 			b.granted(e.exclusive("next"))
 		}),
 	},
+	// The two requests may travel over different connections. A store that remembers only
+	// ids it has granted misses exactly the request that the rule is for.
 	{
 		name:  "late/before-arrival",
-		words: "A Release with Late may overtake the Acquire: it is refused though the store had not seen its id.",
+		words: "A Release with Late may overtake its Acquire: the Acquire is refused although the store had not seen its id.",
 		needs: Tombstones,
 		check: buried(func(e *env) {
 			a, b := e.client(), e.client()
@@ -129,9 +148,11 @@ var lateRules = []rule{
 			b.granted(e.exclusive("next"))
 		}),
 	},
+	// A waiter asks again and again, so one of its requests is often on its way when the
+	// waiter gives up. A queued ghost would be granted later and block the key.
 	{
 		name:  "late/while-waiting",
-		words: "After a Release with Late of a waiting claim, its Acquire that was on its way is refused and not queued.",
+		words: "After a Release with Late of a waiting claim, a late Acquire is refused and not queued.",
 		needs: Tombstones,
 		check: buried(func(e *env) {
 			a, b := e.client(), e.client()
@@ -149,6 +170,8 @@ var lateRules = []rule{
 			a.granted(e.exclusive("after next"))
 		}),
 	},
+	// The core bounds a call by one second, and a request may linger in a network or a busy
+	// server. Ten seconds cover both with room; the TTL of the claim does not matter.
 	{
 		name:  "late/for-ten-seconds",
 		words: "A Release with Late is remembered for ten seconds.",
@@ -164,9 +187,11 @@ var lateRules = []rule{
 			e.remembered(10*time.Second-time.Nanosecond, long)
 		},
 	},
+	// The refusal belongs to one id. A store that marks the key as a whole would refuse the
+	// next caller for ten seconds.
 	{
 		name:  "late/only-its-own",
-		words: "A Release with Late hinders no other claim and no other key.",
+		words: "A Release with Late affects no other claim and no other key.",
 		needs: Tombstones,
 		check: func(e *env) {
 			a, b := e.client(), e.client()

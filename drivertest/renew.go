@@ -4,16 +4,22 @@ import (
 	"time"
 )
 
+// renewRules are about Renew, which prolongs a live claim and does nothing else. Most of
+// the rules forbid a renewal to bring a claim back.
 var renewRules = []rule{
+	// Long work relies on renewals every third of the TTL. A store that checks the claim
+	// without prolonging it loses the lock under a healthy holder.
 	{
 		name:  "renew/keeps",
 		words: "Renew lets a claim stand for its TTL from then on.",
 		needs: Expiry,
 		check: renewing,
 	},
+	// The engine may ask for a different TTL than the Acquire. A store that remembers the
+	// first TTL ends the claim too early.
 	{
 		name:  "renew/longer",
-		words: "Renew gives the TTL that the renewal names, also if it is longer than before.",
+		words: "Renew gives the TTL of the renewal, even if it is longer than before.",
 		needs: Expiry,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -32,9 +38,11 @@ var renewRules = []rule{
 			})
 		},
 	},
+	// A caller that shortens a lease wants the key free sooner after a crash. A store that
+	// takes the maximum keeps the key locked.
 	{
 		name:  "renew/shorter",
-		words: "Renew gives the TTL that the renewal names, also if it is shorter than before.",
+		words: "Renew gives the TTL of the renewal, even if it is shorter than before.",
 		needs: Expiry,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -45,9 +53,11 @@ var renewRules = []rule{
 			b.lapses(e.exclusive("next"), sent, e.short())
 		},
 	},
+	// A renewal may arrive after the claim has ended. A store that writes unconditionally
+	// turns the renewal into a claim that no process knows.
 	{
 		name:  "renew/creates-nothing",
-		words: "Renew of a claim that nobody was granted says that it is lost, and creates nothing.",
+		words: "Renew of an unknown claim returns ErrLost, and creates nothing.",
 		check: func(e *env) {
 			a, b := e.client(), e.client()
 			stranger := e.exclusive("never asked for")
@@ -58,6 +68,8 @@ var renewRules = []rule{
 			a.nothing(stranger)
 		},
 	},
+	// Only Acquire with Wait asks for a place. A place made by a renewal would be granted to
+	// a caller that does not wait.
 	{
 		name:  "renew/queues-nothing",
 		words: "Renew never queues a claim.",
@@ -72,9 +84,11 @@ var renewRules = []rule{
 			b.nothing(stranger)
 		},
 	},
+	// The core confirms a pushed grant by a renewal. A nil for a claim that only waits would
+	// make the waiter a second holder.
 	{
 		name:  "renew/of-waiting",
-		words: "Renew of a claim that still waits does not say that it is held.",
+		words: "Renew of a waiting claim does not report the claim as held.",
 		check: func(e *env) {
 			a, b := e.client(), e.client()
 			holder, waiter := e.exclusive("holder"), waiting(e.exclusive("waiter"))
@@ -86,15 +100,19 @@ var renewRules = []rule{
 			a.kept(holder)
 		},
 	},
+	// The holder has been told of the loss, and a later holder may have come and gone. A
+	// revived claim would hold the key with an outdated token.
 	{
 		name:  "renew/revives-nothing",
-		words: "Renew never brings back a claim that ran out, whether its key was taken since or not.",
+		words: "Renew never revives an expired claim, whether the key was acquired since or not.",
 		needs: Expiry,
 		check: revives,
 	},
+	// A renewal in flight may arrive after the release of the same claim. The key would stay
+	// locked for a TTL although its owner has left.
 	{
 		name:  "renew/after-release",
-		words: "Renew never brings back a claim that was released.",
+		words: "Renew never revives a released claim.",
 		check: func(e *env) {
 			a, b := e.client(), e.client()
 			claim, next := e.exclusive("released"), e.exclusive("next")
@@ -106,9 +124,11 @@ var renewRules = []rule{
 			b.kept(next)
 		},
 	},
+	// A store that sets the expiry of the key, and not of the claim, lets a stranger keep
+	// the lock of a dead process alive.
 	{
 		name:  "renew/only-the-owner",
-		words: "Renew of one claim does nothing for another on the same key.",
+		words: "Renew of one claim does not prolong another claim on the same key.",
 		needs: Expiry,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -119,9 +139,11 @@ var renewRules = []rule{
 			b.lapses(e.exclusive("next"), sent, e.short())
 		},
 	},
+	// The holder passes its token to the data once. A new token by a renewal would make the
+	// fence refuse the holder's own writes.
 	{
 		name:  "renew/keeps-the-fence",
-		words: "A renewed claim keeps its fencing token.",
+		words: "A renewed claim keeps its token.",
 		check: func(e *env) {
 			a := e.client()
 			claim := e.exclusive("renewed")

@@ -9,21 +9,28 @@ import (
 	"github.com/holdfast-go/holdfast/internal/rules"
 )
 
+// togetherRules are about concurrent calls of one client. Run them with the race detector.
 var togetherRules = []rule{
+	// A process calls one store from many goroutines. Run the suite with -race: the rule
+	// produces the calls, and the race detector finds shared state.
 	{
 		name:  "together/all-methods",
-		words: "All methods of a store may be called at the same time.",
+		words: "Every method of a store may be called concurrently.",
 		check: hammer,
 	},
+	// The race of a release with a beginning watch loses wake-ups, but only under load.
+	// Members ask only when woken, so a lost wake-up stops the crowd.
 	{
 		name:  "together/crowd",
-		words: "In a crowd that comes and goes every claim that waits is woken: nobody sleeps past a release.",
+		words: "In a crowd that comes and goes, every waiter is woken, and no waiter sleeps past a release.",
 		needs: Watch,
 		check: crowd,
 	},
+	// Unlock may meet a renewal in flight, in any order on the server. A renewal that reads,
+	// waits and writes back brings the released claim to life again.
 	{
 		name:  "together/release-and-renew",
-		words: "A Renew that runs beside a Release never makes the claim outlive it.",
+		words: "A Renew concurrent with a Release never makes the claim outlive the Release.",
 		check: func(e *env) {
 			a, b := e.client(), e.client()
 			for i := range e.rounds(25) {

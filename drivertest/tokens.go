@@ -6,10 +6,14 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
+// tokenRules are about fencing tokens: every later holder of a key has a larger token,
+// through releases, expiries, breaks and restarts of clients.
 var tokenRules = []rule{
+	// The fence compares tokens of successive holders. A counter that lives in the record of
+	// the claim restarts when the claim is deleted.
 	{
 		name:  "token/over-release",
-		words: "Every exclusive grant has a larger token than all before it on its key.",
+		words: "Every exclusive grant has a token above every earlier token of the key.",
 		needs: Tokens,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -22,9 +26,11 @@ var tokenRules = []rule{
 			}
 		},
 	},
+	// Expiry is the case that fences are for: the old holder may still be writing. A server
+	// that drops the expired record must not drop the counter with it.
 	{
 		name:  "token/over-expiry",
-		words: "The token grows when a claim ran out.",
+		words: "The token grows after a claim has expired.",
 		needs: Tokens | Expiry,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -36,9 +42,11 @@ var tokenRules = []rule{
 			t.grew(third, a.eventually(third, e.short()))
 		},
 	},
+	// The broken holder may be at work until it is notified. The next holder needs a larger
+	// token for the fence to refuse its writes.
 	{
 		name:  "token/over-break",
-		words: "The token grows when a claim was broken.",
+		words: "The token grows after a claim was broken.",
 		needs: Tokens | Inspect,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -49,9 +57,11 @@ var tokenRules = []rule{
 			t.grew(second, b.granted(second))
 		},
 	},
+	// The counter belongs to the store, not to a process. A counter in memory would repeat
+	// tokens after a deployment.
 	{
 		name:  "token/over-restart",
-		words: "The token grows when every client but one has gone, and new ones come.",
+		words: "The token grows when every client but one has gone and new clients come.",
 		needs: Tokens,
 		check: func(e *env) {
 			e.client() // Some stores live as long as their clients.
@@ -65,9 +75,11 @@ var tokenRules = []rule{
 			}
 		},
 	},
+	// The engine hands one claim from goroutine to goroutine with a token each. If the next
+	// grant begins inside the span, two holders share a token.
 	{
 		name:  "token/span",
-		words: "The tokens from Fence to Fence+Span-1 belong to one grant, and are no more than it asked for.",
+		words: "The tokens Fence to Fence+Span-1 belong to one grant, and are no more than requested.",
 		needs: Tokens,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -81,9 +93,11 @@ var tokenRules = []rule{
 			}
 		},
 	},
+	// A store that hands the key to a waiter grants in a different place than Acquire. The
+	// grant of a waiter needs its own token and the span that the waiter requested.
 	{
 		name:  "token/span-in-line",
-		words: "A claim that was granted after it waited has a larger token than all before, with its span.",
+		words: "A claim granted after waiting has a token above every earlier token, with its span.",
 		needs: Tokens,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -98,9 +112,11 @@ var tokenRules = []rule{
 			t.grew(next, a.granted(next))
 		},
 	},
+	// Lua, JSON and spreadsheets hold numbers as floats of 53 bits. Above that, neighbouring
+	// tokens compare as equal, and the fence lets a late write through.
 	{
 		name:  "token/below-2-to-53",
-		words: "Tokens stay below 2^53, so that Lua, JSON and spreadsheets can tell neighbours apart.",
+		words: "Tokens stay below 2^53.",
 		needs: Tokens,
 		check: func(e *env) {
 			claim := e.exclusive("holder")
@@ -110,15 +126,19 @@ var tokenRules = []rule{
 			}
 		},
 	},
+	// Readers hold at the same time, so the fence must accept each of them. A token per
+	// reader would let the fence refuse the reader who came first.
 	{
 		name:  "token/readers-share",
-		words: "All readers of one read phase share one token, larger than every writer's before and smaller than every writer's after.",
+		words: "Readers of one read phase share a token, above every earlier writer's token and below every later writer's token.",
 		needs: Tokens | Readers,
 		check: readersShare,
 	},
+	// Slots hold at the same time but do different work, so their tokens must differ. A
+	// store that shares the token, as for readers, gives two jobs the same token.
 	{
 		name:  "token/slots",
-		words: "Every slot has a larger token than all before it, whichever slots stand beside it.",
+		words: "Every slot has a token above every earlier token, whichever slots stand beside it.",
 		needs: Tokens | Slots,
 		check: func(e *env) {
 			a, b := e.client(), e.client()

@@ -7,10 +7,15 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
+// ttlRules are about how long a claim stands without a renewal: long enough for the
+// holder, and short enough for the waiters behind a crash.
 var ttlRules = []rule{
+	// The holder counts from before the request, so the store may not end the claim sooner.
+	// After a crash the expiry frees the key, so the store may not keep the claim much
+	// longer.
 	{
 		name:  "ttl/ends",
-		words: "A claim that is not renewed stands for its TTL, counted from its request, and then ends.",
+		words: "A claim without renewals stands for its TTL, counted from its request, and then ends.",
 		needs: Expiry,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -21,9 +26,11 @@ var ttlRules = []rule{
 			b.lapses(e.exclusive("next"), sent, max(grant.TTL, ttl))
 		},
 	},
+	// The core counts the lease from the request that was answered. If the store still
+	// counts from the first request, the claim ends under the holder.
 	{
 		name:  "ttl/asking-again",
-		words: "Asking again for a live claim gives it a fresh TTL.",
+		words: "A repeated request for a live claim gives the claim a fresh TTL.",
 		needs: Expiry,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -35,6 +42,8 @@ var ttlRules = []rule{
 			b.lapses(e.exclusive("next"), sent, e.short())
 		},
 	},
+	// Readers with different TTLs share a key. A store with one expiry for the key ends the
+	// longest claim with the shortest, or keeps dead claims with live ones.
 	{
 		name:  "ttl/each-its-own",
 		words: "Each claim on a key has its own TTL.",
@@ -48,9 +57,11 @@ var ttlRules = []rule{
 			b.lapses(e.exclusive("writer"), sent, 2*e.short())
 		},
 	},
+	// Servers that count in seconds would round the TTL to something else. The caller must
+	// learn of the limit, rather than rely on a lease that the store cannot keep.
 	{
 		name:  "ttl/too-short",
-		words: "A TTL that the store cannot keep is refused as ErrInvalid, and nothing is kept.",
+		words: "A TTL below the minimum of the store is ErrInvalid, and nothing is kept.",
 		when:  func(h Harness) bool { return h.MinTTL > 0 },
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -59,9 +70,11 @@ var ttlRules = []rule{
 			b.granted(e.exclusive("next"))
 		},
 	},
+	// A minimum is a promise. The rule catches a claim that has expired before its grant
+	// arrives, because of rounding or a slow clock.
 	{
 		name:  "ttl/shortest",
-		words: "The shortest TTL that the store says it can keep is kept.",
+		words: "The store keeps the shortest TTL that it accepts.",
 		needs: Expiry,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -74,9 +87,11 @@ var ttlRules = []rule{
 			b.lapses(lasting(e.exclusive("next"), ttl), sent, ttl)
 		},
 	},
+	// Large numbers overflow milliseconds in 32 bits, or mean a date to some servers:
+	// Memcached reads more than 30 days as a moment in 1970.
 	{
 		name:  "ttl/very-long",
-		words: "A TTL of a month is kept like any other.",
+		words: "A TTL of a month is kept like every TTL.",
 		check: func(e *env) {
 			a, b := e.client(), e.client()
 			claim := lasting(e.exclusive("a month"), 31*24*time.Hour)

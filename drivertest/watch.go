@@ -88,10 +88,13 @@ func (w *watch) granted() driver.Grant {
 	}
 }
 
+// watchRules are about Watcher: a waiter sleeps until the store wakes it. Missing one
+// wake-up costs a heartbeat; missing many makes a lock slow without an error.
 var watchRules = []rule{
+	// The basic wake-up. Without it every hand-over waits for the next poll.
 	{
 		name:  "watch/release",
-		words: "A waiting claim is woken when the claim in its way is released.",
+		words: "A waiter is woken when the claim in its way is released.",
 		needs: Watch,
 		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
@@ -107,9 +110,11 @@ var watchRules = []rule{
 			}
 		}),
 	},
+	// The context bounds only the start of the watch. A store that subscribes with the
+	// context loses the subscription as soon as Watch has returned.
 	{
 		name:  "watch/outlives-its-call",
-		words: "A watch lasts until it is stopped, not until the context of the call ends.",
+		words: "A watch lasts until stop, not until the context of the call ends.",
 		needs: Watch,
 		check: swift(func(e *env) {
 			// line ends the context of Watch as soon as Watch has returned.
@@ -123,9 +128,11 @@ var watchRules = []rule{
 			w.granted()
 		}),
 	},
+	// After a likely refusal the core subscribes first, and then asks once, not twice. A
+	// store that watches only claims it has queued would miss the wake-up.
 	{
 		name:  "watch/before-the-request",
-		words: "A watch may begin before the first request of the claim: then the claim asks once, not twice.",
+		words: "A watch may begin before the first request of the claim.",
 		needs: Watch,
 		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
@@ -137,15 +144,19 @@ var watchRules = []rule{
 			w.granted()
 		}),
 	},
+	// Each release must wake the waiter that is next, whichever client released. A store
+	// that wakes only the waiters of its own process passes the first turns and then stops.
 	{
 		name:  "watch/everyone-in-turn",
-		words: "Every waiting claim is woken in its turn: none sleeps past the release that lets it in.",
+		words: "Every waiter is woken in its turn: no waiter sleeps past the release that lets it in.",
 		needs: Watch,
 		check: swift(everyoneInTurn),
 	},
+	// A process waits for hundreds of keys. A connection or a channel per key runs into
+	// limits, and a bounded buffer drops wake-ups.
 	{
 		name:  "watch/many-keys",
-		words: "Claims on many keys may wait at the same time, and each is woken.",
+		words: "Claims on many keys may wait at the same time, and each claim is woken.",
 		needs: Watch,
 		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
@@ -166,9 +177,11 @@ var watchRules = []rule{
 			e.together(append(waiters, func() { a.release(holders...) })...)
 		}),
 	},
+	// One release lets many claims in. A store that wakes only the head of the queue makes
+	// the readers wait for each other.
 	{
 		name:  "watch/all-readers",
-		words: "All readers that wait behind a writer are woken when it is released.",
+		words: "When a writer is released, every reader that waits behind it is woken.",
 		needs: Watch | Readers,
 		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
@@ -184,9 +197,11 @@ var watchRules = []rule{
 			}
 		}),
 	},
+	// The key is not free then, only lighter. A store that wakes when the last claim has
+	// gone makes a semaphore of n behave like a batch of n.
 	{
 		name:  "watch/slot",
-		words: "A claim that waits for a slot is woken when one is freed.",
+		words: "A claim that waits for a slot is woken when one slot is freed.",
 		needs: Watch | Slots,
 		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
@@ -201,9 +216,11 @@ var watchRules = []rule{
 			w1.granted()
 		}),
 	},
+	// No claim was released, and yet the queue moves. Readers behind a writer that gave up
+	// would sleep until their heartbeat.
 	{
 		name:  "watch/cancelled-before",
-		words: "Those behind a waiting claim that gives up are woken if that lets them in.",
+		words: "When a waiter gives up, the waiters behind it are woken if they can be granted.",
 		needs: Watch | Queue | Readers,
 		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
@@ -215,9 +232,11 @@ var watchRules = []rule{
 			w.granted()
 		}),
 	},
+	// The first wake-up went to a caller that had left. A store that wakes only for releases
+	// of holders strands everyone behind.
 	{
 		name:  "watch/cancelled-at-its-turn",
-		words: "When a claim is released at the moment its turn comes, the next in the queue is woken.",
+		words: "When a claim is released at the moment of its turn, the next waiter is woken.",
 		needs: Watch,
 		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
@@ -230,9 +249,11 @@ var watchRules = []rule{
 			w.granted()
 		}),
 	},
+	// Operators break a lock because others wait. The wake-up must not depend on the broken
+	// holder.
 	{
 		name:  "watch/break",
-		words: "Breaking a claim wakes the next in the queue.",
+		words: "A Break wakes the next waiter.",
 		needs: Watch | Inspect,
 		check: swift(func(e *env) {
 			a, b := e.client(), e.client()
@@ -243,9 +264,11 @@ var watchRules = []rule{
 			w.granted()
 		}),
 	},
+	// The core reuses nothing of a stopped watch, but a store that keeps the callback leaks
+	// memory with each Lock that waited.
 	{
 		name:  "watch/stop",
-		words: "After stop has returned, nothing wakes the claim any more.",
+		words: "After stop has returned, no release wakes the claim.",
 		needs: Watch,
 		check: swift(func(e *env) {
 			// A wake-up may run while stop does, and come late. If a wake-up comes every
@@ -258,9 +281,11 @@ var watchRules = []rule{
 			e.failf("the stopped watch was woken by a later release, three times out of three")
 		}),
 	},
+	// Programs exit while calls wait. A Close that waits for watches, or a stop that waits
+	// for a closed client, never returns.
 	{
 		name:  "watch/close",
-		words: "A client that is closed with a watch open closes all the same.",
+		words: "A client with an open watch can be closed.",
 		needs: Watch,
 		check: func(e *env) {
 			a, b := e.client(), e.client()

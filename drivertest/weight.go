@@ -6,10 +6,15 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
+// weightRules are about the one rule of the contract: the weights of live claims stay
+// within the limit of each new claim. Locks, read-write locks and semaphores follow from
+// the numbers.
 var weightRules = []rule{
+	// The read-write lock. The rule catches stores that keep a single holder per key, and
+	// stores that forget the remaining readers when one reader leaves.
 	{
 		name:  "weight/readers",
-		words: "Readers stand beside each other, and no writer beside a reader.",
+		words: "Readers hold together, and no writer holds beside a reader.",
 		needs: Readers,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -28,9 +33,11 @@ var weightRules = []rule{
 			b.granted(e.reader("next reader"))
 		},
 	},
+	// A reader weighs 1 of 2^40. A fixed array, a column of 32 bits of flags or an item of
+	// limited size runs full long before that.
 	{
 		name:  "weight/many-readers",
-		words: "There is no limit to readers that a process could reach.",
+		words: "A process cannot reach a limit of readers.",
 		needs: Readers,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -52,9 +59,11 @@ var weightRules = []rule{
 			b.granted(e.exclusive("writer"))
 		},
 	},
+	// The semaphore. An off-by-one shows as a slot too many or a slot that is never used,
+	// also after a release.
 	{
 		name:  "weight/slots",
-		words: "Of slots with a limit of n exactly n stand at once.",
+		words: "Of slots with a limit of n, exactly n are held at once.",
 		needs: Slots,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -74,9 +83,11 @@ var weightRules = []rule{
 			}
 		},
 	},
+	// A claim may take several slots. A store that counts claims, and not weights, lets
+	// twice the allowed load in.
 	{
 		name:  "weight/heavy-slots",
-		words: "The weights of the live claims and the new one together do not pass its limit.",
+		words: "The weights of the live claims and of the new claim together do not exceed the limit of the new claim.",
 		needs: Slots,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -93,9 +104,11 @@ var weightRules = []rule{
 			b.granted(four)
 		},
 	},
+	// During a deployment two releases may use different limits on one key. The store keeps
+	// no limit for the key, so that each claim gets what its caller asked for.
 	{
 		name:  "weight/own-limit",
-		words: "A claim is measured against its own limit, whatever the limits of the others are.",
+		words: "A claim is measured against its own limit, whatever limits the live claims have.",
 		needs: Slots,
 		check: func(e *env) {
 			a, b := e.client(), e.client()
@@ -107,9 +120,11 @@ var weightRules = []rule{
 			a.refused(e.exclusive("exclusive"))
 		},
 	},
+	// One holder crashes while the next works on. A store with one expiry for the key frees
+	// every slot at once.
 	{
 		name:  "weight/freed-by-expiry",
-		words: "A slot or reader that runs out gives up its weight alone.",
+		words: "A slot or a reader that expires frees only its own weight.",
 		needs: Slots | Expiry,
 		check: func(e *env) {
 			a, b := e.client(), e.client()

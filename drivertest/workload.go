@@ -13,15 +13,21 @@ import (
 	"github.com/holdfast-go/holdfast/internal/rules"
 )
 
+// historyRules run random workloads, record what every client knew and when, and search
+// the record for an order that the contract forbids.
 var historyRules = []rule{
+	// Random calls of many clients find the races that no single rule describes. The
+	// recorded history must have an order that the contract allows.
 	{
 		name:  "history/crashes",
-		words: "Whatever clients do at the same time, cancel, break or crash: weights never pass limits, tokens grow with every grant, and no claim ends before its time.",
+		words: "Clients that act at once, cancel, break or crash never exceed a limit. Tokens grow with every grant, and no claim ends early.",
 		check: func(e *env) { e.work(true, (*workload).sound) },
 	},
+	// The same workload without faults, so that order and wake-ups can be judged. A store
+	// that loses one wake-up in twenty, or lets a claim pass now and then, fails here.
 	{
 		name:  "history/calm",
-		words: "While nobody crashes every claim that waits is granted, in FIFO order if the store has a queue, and no waiter sleeps past the release that lets it in.",
+		words: "Without crashes every waiter is granted, in FIFO order if the store has a queue, and no waiter sleeps past the release that lets it in.",
 		check: func(e *env) {
 			e.thrice(func() (overtaken error) {
 				e.work(false, func(w *workload) error {
