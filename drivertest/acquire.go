@@ -194,6 +194,9 @@ var acquireRules = []rule{
 	},
 }
 
+// askingTwice requests a claim three times, once over a second client if claims may roam.
+// A smaller span is allowed, since the holder may have used up a part of the tokens. A
+// single release must end the claim, however often the claim was requested.
 func askingTwice(e *env) {
 	a, b := e.client(), e.client()
 	claim := e.exclusive("twice")

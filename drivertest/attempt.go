@@ -19,6 +19,7 @@ import (
 // claim has expired too early.
 type doubt struct{ error }
 
+// Unwrap shows the finding itself, so that a failure prints it without the doubt.
 func (d doubt) Unwrap() error { return d.error }
 
 // insist makes attempts, five at most, until an attempt leaves no doubt. A disturbance,

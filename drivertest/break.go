@@ -13,6 +13,7 @@ func (c *client) breaks(claim driver.Ask) {
 	}
 }
 
+// breakID is breaks for ids that need not belong to a claim.
 func (c *client) breakID(key, id string) error {
 	ctx, cancel := c.bounded()
 	defer cancel()

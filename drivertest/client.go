@@ -104,6 +104,8 @@ func (c *client) releases(rs ...driver.Release) []error {
 	return c.perClaim("Release", len(rs), c.store.Release(ctx, rs))
 }
 
+// perClaim reads a nil slice as the contract does: nil for every claim. A slice of the
+// wrong length fails the rule at once, since no answer could be matched with its claim.
 func (c *client) perClaim(call string, n int, errs []error) []error {
 	if errs == nil {
 		return make([]error, n)
@@ -199,6 +201,7 @@ func show(claim driver.Ask) string {
 	return fmt.Sprintf("%q (%s, TTL %v)", claim.Note, kind, claim.TTL)
 }
 
+// because adds to a report which claim the store names as being in the way.
 func because(grant driver.Grant) string {
 	if grant.Holder == (driver.Holder{}) {
 		return ""
@@ -209,6 +212,8 @@ func because(grant driver.Grant) string {
 // An outcome is an error in a report.
 type outcome struct{ err error }
 
+// told marks an error for a report. fail looks for such marks to find out whether a call
+// had no answer.
 func told(err error) outcome { return outcome{err} }
 
 func (o outcome) String() string {

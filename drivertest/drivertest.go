@@ -36,6 +36,7 @@ var featureNames = []string{
 	"Readers", "Slots", "Tokens", "Raise", "Queue", "Tombstones", "Details", "Reasons", "Expiry", "Outlive", "Watch", "Notify", "Inspect", "Roam",
 }
 
+// String lists the features by name, as in Readers|Slots.
 func (f Feature) String() string {
 	var names []string
 	for i, name := range featureNames {

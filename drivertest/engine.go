@@ -85,6 +85,7 @@ var engineRules = []rule{
 	},
 }
 
+// created prepares the engine, and expects success.
 func (c *client) created(creator driver.Creator) {
 	ctx, cancel := c.bounded()
 	defer cancel()
@@ -93,6 +94,7 @@ func (c *client) created(creator driver.Creator) {
 	}
 }
 
+// age asks for the age of the engine, and expects an answer.
 func (c *client) age(ager driver.Ager) time.Duration {
 	ctx, cancel := c.bounded()
 	defer cancel()

@@ -84,6 +84,7 @@ func (e *env) client() *client {
 	return &client{env: e, store: store}
 }
 
+// has reports whether the store is expected to have a feature.
 func (e *env) has(f Feature) bool { return e.harness.Lacks&f == 0 }
 
 // either returns other if a second client can request a held claim, and has if not.

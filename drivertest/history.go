@@ -16,6 +16,7 @@ type history struct {
 	freed   map[string][]time.Time // by key: when a release was answered
 }
 
+// add records a tenure, known in full once the client has released or vanished.
 func (h *history) add(t tenure) {
 	h.Lock()
 	defer h.Unlock()
@@ -29,6 +30,8 @@ func (h *history) grants() int {
 	return len(h.tenures)
 }
 
+// free records that a release was answered now, so that slept knows when waiters could be
+// granted.
 func (h *history) free(key string) {
 	h.Lock()
 	defer h.Unlock()
@@ -140,6 +143,7 @@ func (h *history) slept() error {
 	return nil
 }
 
+// list is a line for each tenure, for a report.
 func list(ts []tenure) string {
 	var out string
 	for _, t := range ts {
@@ -149,8 +153,10 @@ func list(ts []tenure) string {
 	return out
 }
 
+// clock is a moment in a report. The day does not matter.
 func clock(t time.Time) string { return t.Format("15:04:05.000000") }
 
+// btoi orders false before true.
 func btoi(b bool) int {
 	if b {
 		return 1

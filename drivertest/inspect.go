@@ -9,6 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
+// inspector fails the rule if the store has lost the interface, because the harness has
+// not declared so.
 func (c *client) inspector() driver.Inspector {
 	inspector, ok := c.store.(driver.Inspector)
 	if !ok {
@@ -207,6 +209,8 @@ var inspectRules = []rule{
 	},
 }
 
+// holdersTell compares every field of the view with the claim and its grant. Only in a
+// bubble can the start of the claim be compared with the clock of the rule.
 func holdersTell(e *env) {
 	a, b := e.client(), e.client()
 	claim := e.exclusive("a note")
@@ -237,6 +241,8 @@ func holdersTell(e *env) {
 	}
 }
 
+// keysByPrefix uses names in which servers see patterns, paths or a difference of case
+// only.
 func keysByPrefix(e *env) {
 	a, b := e.client(), e.client()
 	// Characters with a meaning in patterns have no meaning here.
@@ -264,6 +270,7 @@ func keysByPrefix(e *env) {
 	}
 }
 
+// strip leaves out the common prefix of a rule's keys, which would fill a report.
 func strip(keys []string, prefix string) []string {
 	var out []string
 	for _, key := range keys {

@@ -106,6 +106,7 @@ func (c *client) confirms(t *tenure, g driver.Grant) bool {
 	return true
 }
 
+// begin notes a grant. Its holder counts the TTL from before the request, and holds from now on.
 func (t *tenure) begin(g driver.Grant, sent time.Time) {
 	t.first, t.last = g.Fence, last(g)
 	t.from, t.until = now(), sent.Add(t.claim.TTL)

@@ -96,6 +96,7 @@ var partings = map[string]func() (context.Context, context.CancelFunc){
 	},
 }
 
+// cancelled lets the caller of a context leave after stay.
 func cancelled(ctx context.Context, cancel context.CancelFunc) (context.Context, context.CancelFunc) {
 	time.AfterFunc(stay, cancel)
 	return ctx, cancel
@@ -239,6 +240,8 @@ func (e *env) everyCall(store driver.Store, held driver.Claim) []call {
 	return calls
 }
 
+// refusedConnections looks for any text in the error besides the words of the context,
+// since each client library describes a refused connection in its own words.
 func refusedConnections(e *env) {
 	store, link, _ := e.linked()
 	defer store.Close() // Close may fail.
@@ -259,6 +262,8 @@ func refusedConnections(e *env) {
 	}
 }
 
+// closedInSilence leaves calls unanswered before Close, so that Close may have to wait for
+// their connections.
 func closedInSilence(e *env) {
 	took := e.quickest(closing, func() time.Duration {
 		store, link, held := e.linked()

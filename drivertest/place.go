@@ -65,6 +65,8 @@ var placeRules = []rule{
 	},
 }
 
+// keepsPlace lets two waiters ask for three times Alive, longer than a place without
+// renewal can last. The second waiter then asks first, and must not pass.
 func keepsPlace(e *env) {
 	a, b := e.client(), e.client()
 	e.undisturbed(func() bool {
@@ -96,6 +98,8 @@ func keepsPlace(e *env) {
 	})
 }
 
+// silentWaiter keeps the second waiter asking while the place of the first waiter expires.
+// Without a bubble the expiry may be late, so the rule only bounds the wait.
 func silentWaiter(e *env) {
 	a, b := e.client(), e.client()
 	holder, silent := e.exclusive("holder"), waiting(lasting(e.exclusive("silent"), e.short()))

@@ -76,6 +76,8 @@ var pushRules = []rule{
 	},
 }
 
+// pushedGrant waits for a large part of Alive between the last request and the release. A
+// TTL that counts from the push is then too long by as much.
 func pushedGrant(e *env) {
 	a, b := e.client(), e.client()
 	e.undisturbed(func() bool {

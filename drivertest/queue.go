@@ -163,6 +163,7 @@ var queueRules = []rule{
 	},
 }
 
+// firstCome has the waiters ask in the wrong order in every round, the last waiter first.
 func firstCome(e *env) {
 	clients := []*client{e.client(), e.client(), e.client()}
 	holder := e.exclusive("holder")
@@ -184,6 +185,8 @@ func firstCome(e *env) {
 	}
 }
 
+// afterExpiry has the second waiter ask just before the first waiter, again and again,
+// until the claim in the way has expired.
 func afterExpiry(e *env) {
 	a, b := e.client(), e.client()
 	e.undisturbed(func() bool {
@@ -215,6 +218,8 @@ func afterExpiry(e *env) {
 	})
 }
 
+// writerNotStarved has readers ask before and after the first reader leaves, with Wait and
+// without.
 func writerNotStarved(e *env) {
 	a, b := e.client(), e.client()
 	first := e.reader("first reader")

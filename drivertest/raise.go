@@ -161,6 +161,8 @@ func (t *tokens) sane(before, after driver.Ask) {
 	}
 }
 
+// raising renews with a higher token, a lower token, 1 and 0: only the highest counts, for
+// the owner, for a second client and for Holders.
 func raising(e *env) {
 	a, b := e.client(), e.client()
 	claim := e.exclusive("raised")
@@ -187,6 +189,9 @@ func raising(e *env) {
 	}
 }
 
+// raisedForGood raises the tokens of a claim from Acquire and of a claim from the queue.
+// The token must survive the release, the hand-over and the end of every client that knew
+// it.
 func raisedForGood(e *env) {
 	e.client() // Some stores live as long as their clients.
 	a, b := e.client(), e.client()
@@ -211,6 +216,8 @@ func raisedForGood(e *env) {
 	t.grew(next, e.client().granted(next))
 }
 
+// raisingReaders has readers join between raises. A lower raise by a second reader changes
+// nothing.
 func raisingReaders(e *env) {
 	a, b := e.client(), e.client()
 	first, second := e.reader("first"), e.reader("second")
@@ -227,6 +234,8 @@ func raisingReaders(e *env) {
 	joins(a, e.reader("fourth"), phase+2*ahead)
 }
 
+// raisedBeside has a reader ask again after its neighbour was raised, and once more after
+// the neighbour has left.
 func raisedBeside(e *env) {
 	a, b := e.client(), e.client()
 	raised, other := e.reader("raised"), e.reader("beside it")

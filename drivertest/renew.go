@@ -156,6 +156,8 @@ var renewRules = []rule{
 	},
 }
 
+// renewing renews five times at a third of the TTL, as the core does, and then stops. The
+// claim has to end a TTL after the last renewal.
 func renewing(e *env) {
 	a, b := e.client(), e.client()
 	e.undisturbed(func() bool {
@@ -185,6 +187,8 @@ func (e *env) late(sent time.Time, err error) (inTime bool) {
 	return false
 }
 
+// revives renews an expired claim while the next claim holds, and after the next claim has
+// left. Either renewal could bring the claim back.
 func revives(e *env) {
 	a, b := e.client(), e.client()
 	claim, next := lasting(e.exclusive("run out"), e.short()), e.exclusive("next")

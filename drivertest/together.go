@@ -122,6 +122,7 @@ func crowd(e *env) {
 	})
 }
 
+// visit has nine members lock the key eight times each, over three clients.
 func (e *env) visit(clients []*client) {
 	var members []func()
 	for member := range 9 {

@@ -163,6 +163,7 @@ type tokens struct {
 	first, last uint64
 }
 
+// tokens begins to watch the rule's key.
 func (e *env) tokens() *tokens { return &tokens{env: e} }
 
 // grew takes the next grant and fails if a token of the grant was given before.
@@ -185,6 +186,8 @@ func (t *tokens) grew(claim driver.Ask, g driver.Grant) {
 // last is the last token of a grant.
 func last(g driver.Grant) uint64 { return g.Fence + uint64(max(g.Span, 1)) - 1 }
 
+// readersShare goes through three read phases between writers. In each phase the first
+// reader leaves early, which must not end the phase.
 func readersShare(e *env) {
 	a, b := e.client(), e.client()
 	t := e.tokens()

@@ -39,6 +39,8 @@ func (c *client) watchOn(claim driver.Ask) *watch {
 	}
 }
 
+// listen begins a watch, and returns the error of the store. The context of the call ends
+// at once, so a watch that depends on it is short.
 func (c *client) listen(claim driver.Ask) (*watch, error) {
 	ctx, cancel := c.bounded()
 	defer cancel()
@@ -299,6 +301,8 @@ var watchRules = []rule{
 	},
 }
 
+// everyoneInTurn has twelve waiters at three clients pass the key on. Each waiter asks
+// only when woken.
 func everyoneInTurn(e *env) {
 	clients := []*client{e.client(), e.client(), e.client()}
 	holder := e.exclusive("holder")
@@ -326,6 +330,8 @@ func everyoneInTurn(e *env) {
 	}
 }
 
+// wokenAfterStop releases the claim in the way of a stopped watch and of a live one. Once
+// the live watch is woken, the stopped watch had its chance.
 func (e *env) wokenAfterStop() bool {
 	a, b := e.client(), e.client()
 	key := e.anotherKey()
