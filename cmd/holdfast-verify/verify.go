@@ -23,18 +23,17 @@ import (
 // name is how users start this command.
 const name = "holdfast verify"
 
-const help = `Verify starts worker processes that lock, work and unlock on shared keys, does
-harm to them, and checks what they have written down: that no two held a key at
-once, that tokens grow, that a holder knew of its loss before the next grant,
-that no free key was waited for, and that nothing is left. A run goes on until enough
-has happened to prove something, at most five times as long as planned.
+const help = `Verify starts worker processes that lock, work and unlock on shared keys, injects
+faults, and checks the records of the workers: no two workers held a key at once,
+tokens grow, every holder knew of its loss before the next grant, no waiter waited
+for a free key, and no claim is left behind. A run goes on until enough has happened
+to prove something, at most five times as long as planned.
 
-In a store that you name, it uses keys of its own, and harms only its own
-processes and its own connections. It does not look at HOLDFAST_STORE. The exit code
-is 1 if a promise was broken or nothing was granted, and 77 if nothing was broken
-and nothing proved.
+In a named store, verify uses keys of its own, and harms only its own processes and
+connections. Verify ignores HOLDFAST_STORE. The exit code is 1 if a promise was broken
+or no lock was granted, and 77 if nothing was broken and nothing proved.
 
-docs/cli.md tells what each fault does, and what each check looks at.
+docs/cli.md describes every fault and every check.
 
 Usage:
   holdfast verify [flags]
@@ -59,19 +58,19 @@ type call struct {
 func newCall() *call {
 	f := &call{Config: verify.Default(), set: pflag.NewFlagSet(name, pflag.ContinueOnError)}
 	f.set.Usage = func() {}
-	f.set.StringVar(&f.Store, "store", "", "`URL` of the store (default files that are removed at the end)")
-	f.set.StringVar(&f.Start, "start", "", "start a store of this `kind` for the run, from the programs that are installed:\n"+strings.Join(verify.Engines(), ", "))
-	f.set.Uint64Var(&f.Seed, "seed", 0, "do the operations and faults of the run that has told this `number`")
-	f.set.StringVar(&f.kinds, "kind", "", "take only locks of these kinds, `names` with commas between them\n(default all that the store has):\n"+plan.List(plan.Kinds()))
-	f.set.StringVar(&f.nemeses, "nemesis", "", "do only these faults, `names` with commas between them, or none\n(default all that the store promises to stand):\n"+plan.List(plan.Nemeses()))
-	f.set.DurationVar(&f.Length, "for", 0, "how long (default until each fault has come, 20s at least)")
+	f.set.StringVar(&f.Store, "store", "", "`URL` of the store (default temporary files)")
+	f.set.StringVar(&f.Start, "start", "", "start a store of this `kind` for the run, from the installed programs:\n"+strings.Join(verify.Engines(), ", "))
+	f.set.Uint64Var(&f.Seed, "seed", 0, "repeat the operations and faults of the run that printed this `number`")
+	f.set.StringVar(&f.kinds, "kind", "", "use only these kinds of locks, `names` with commas between them\n(default every kind of the store):\n"+plan.List(plan.Kinds()))
+	f.set.StringVar(&f.nemeses, "nemesis", "", "inject only these faults, `names` with commas between them, or none\n(default every fault that the store promises to survive):\n"+plan.List(plan.Nemeses()))
+	f.set.DurationVar(&f.Length, "for", 0, "length of the run (default until every fault has come, at least 20s)")
 	f.set.DurationVar(&f.TTL, "ttl", f.TTL, "how long a silent worker keeps a lock")
 	f.set.IntVar(&f.Workers, "workers", f.Workers, "worker processes")
-	f.set.IntVar(&f.Clients, "clients", f.Clients, "goroutines in each")
-	f.set.IntVar(&f.Keys, "keys", f.Keys, "keys that they share")
-	f.set.StringVar(&f.Beside, "beside", "", "let every second worker be this `program`, a holdfast-verify of another release")
+	f.set.IntVar(&f.Clients, "clients", f.Clients, "goroutines in each process")
+	f.set.IntVar(&f.Keys, "keys", f.Keys, "shared keys")
+	f.set.StringVar(&f.Beside, "beside", "", "run every second worker with this `program`, built from a different release")
 	f.set.StringVar(&f.Out, "out", "", "keep the history in this new `folder` (default only if a promise was broken)")
-	f.set.StringVar(&f.HTML, "html", "", "write a page that shows the run to this `file`")
+	f.set.StringVar(&f.HTML, "html", "", "write a page about the run to this `file`")
 	f.set.BoolVar(&f.json, "json", false, "write JSON")
 	f.set.BoolVarP(&f.help, "help", "h", false, "show this help")
 	return f

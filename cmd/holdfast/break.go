@@ -30,13 +30,13 @@ func breakCommand(store *site) *cobra.Command {
 	b := &breaking{}
 	cmd := &cobra.Command{
 		Use:   "break KEY [--id ID | --fence N]",
-		Short: "Take a lock away from its holder",
-		Long: `Break ends a lock, and lets the next in the queue have it at once. A holder that
-holdfast runs is ended; any other learns of it as soon as the store can tell,
-and may go on working until then: only a fencing token keeps it from doing harm.
+		Short: "End the lock of a holder",
+		Long: `Break ends a lock, and grants the lock to the first waiter at once. A holder under
+"holdfast run" is stopped. A holder in a program is notified as soon as the store
+allows, and may work until then: only a fencing token protects the data meanwhile.
 
-Of several holders, name one by its id or token, as show lists them. An id may
-also be that of one who waits.`,
+If several holders share the lock, name the id or the token of one holder, as show
+lists them. The id of a waiter is accepted as well.`,
 		Example: `  holdfast break nightly
   holdfast break nightly --fence 1795224117627042 --yes`,
 		Args:              oneKey,
@@ -51,7 +51,7 @@ also be that of one who waits.`,
 	f.StringVar(&b.id, "id", "", "the `ID` of the holder")
 	f.Uint64Var(&b.fence, "fence", 0, "the token `N` of the holder")
 	f.BoolVarP(&b.yes, "yes", "y", false, "do not ask")
-	f.BoolVar(&b.json, "json", false, "write as JSON who was broken, under the names that show uses")
+	f.BoolVar(&b.json, "json", false, "write the broken holder as JSON, with the names of show")
 	return cmd
 }
 

@@ -16,18 +16,19 @@ func demoCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Watch a flash sale oversell without locks, and not with them",
+		Short: "Watch a flash sale oversell without locks, but not with locks",
 		Long: `Demo starts server processes that sell one stock to many buyers at once: first
-without a lock, then with a sync.Mutex in each process, then with Holdfast. It
-counts the orders in the shop.
+without a lock, then with a sync.Mutex in each process, then with Holdfast. The
+table shows the orders in the shop.
 
-With --pause it goes on to freeze a server that holds the lock and is about to
-write, until another has got the lock and sold the item. Its late write lands,
-and in a second take is refused, because there the shop checks the fencing token.
+With --pause, demo also freezes a server that holds the lock and is about to write,
+until a second server has acquired the lock and sold the item. The late write of the
+frozen server lands. In a second take the shop checks the fencing token, and refuses
+the late write.
 
-It needs nothing installed, and leaves nothing behind; with --store, a database
-has to be prepared by init, and no lock is left in the store. It succeeds if Holdfast
-sold what there was, and fails with 1 if not.`,
+Demo needs nothing installed, and leaves nothing behind. With --store, run init first
+if the store is a database. Demo exits with 0 if Holdfast sold exactly the stock, and
+with 1 otherwise.`,
 		Example: `  holdfast demo
   holdfast demo --pause
   holdfast demo --servers 8 --store file:///run/lock/demo --json`,
@@ -43,9 +44,9 @@ sold what there was, and fails with 1 if not.`,
 	flags.IntVar(&c.Servers, "servers", c.Servers, "server processes")
 	flags.IntVar(&c.Stock, "stock", c.Stock, "items on sale")
 	flags.IntVar(&c.Buyers, "buyers", c.Buyers, "buyers, who want one item each")
-	flags.StringVar(&c.Store, "store", "", "`URL` of the store that keeps the locks (default files that are\nremoved at the end)")
+	flags.StringVar(&c.Store, "store", "", "`URL` of the store for the locks (default temporary files)")
 	flags.BoolVar(&c.Pause, "pause", false, "go on to freeze a server in the middle of a sale")
-	flags.DurationVar(&c.TTL, "ttl", c.TTL, "how long a server that is frozen keeps its lock")
+	flags.DurationVar(&c.TTL, "ttl", c.TTL, "how long a frozen server keeps its lock")
 	flags.BoolVar(&asJSON, "json", false, "write JSON")
 	cmd.AddCommand(partCommand("serve", "Be one server of a demo, which says on stdin what to sell", demo.Serve))
 	return cmd

@@ -25,16 +25,15 @@ func initCommand(store *site) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init [--print]",
 		Short: "Prepare a store, once, by making its table in a database",
-		Long: `Init makes what a store needs before the first lock: in a database, the table of
-locks and the view of it that people may read. Other stores need nothing, and
-init says so. No other command makes a table on a server.
+		Long: `Init prepares a store for its first lock. In a database, init creates the table of
+locks and a view of the table for people. The other stores need no preparation, and
+init says so. No other command creates a table on a server.
 
-What is there already stays, locks included, so init may be run at every
-deployment, and on many machines at once. It needs a user who may create tables;
-those who lock need no more than to read and write this one.
+Init keeps existing tables and locks. So init may run at every deployment, on many
+machines at once. Init needs a user with the right to create tables. The users who
+lock need the rights to read and write the table, and no more.
 
-With --print it writes the statements to stdout instead, for whoever may run
-them.`,
+With --print, init writes the statements to stdout for your DBA.`,
 		Example: `  holdfast init --store postgres://admin@db/app
   holdfast init --store mysql://app@db/app --print`,
 		Args: noArguments,
@@ -43,7 +42,7 @@ them.`,
 			return i.run(cmd.Context())
 		},
 	}
-	cmd.Flags().BoolVar(&i.print, "print", false, "write the statements, and run none")
+	cmd.Flags().BoolVar(&i.print, "print", false, "write the statements instead of running them")
 	return cmd
 }
 

@@ -15,12 +15,12 @@ func lsCommand(store *site) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls [PREFIX]",
 		Short: "List who holds locks",
-		Long: `Ls lists the holders of all keys that begin with PREFIX, or of all keys, and how
-many wait for each.
+		Long: `Ls lists the holders of every key that begins with PREFIX, or of every key, and the
+number of waiters for each key.
 
-In a pipe there is no header unless --header asks for it, and the columns are
-separated by one tab: key, kind of lock, owner, since when, seconds until the
-lease ends unless it is renewed, token, number of waiters, note.`,
+In a pipe, ls writes no header without --header, and separates the columns by one
+tab: key, kind of lock, owner, since when, seconds until the lease ends without a
+renewal, token, number of waiters, note.`,
 		Example: `  holdfast ls
   holdfast ls backup/
   holdfast ls --json | jq -r '.[].key'`,

@@ -29,12 +29,12 @@ func root() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "holdfast",
 		Short: "Run commands under locks that hold across processes and machines",
-		Long: `Holdfast runs a command while it holds a lock, so that no other holder of that
-lock runs at the same time: on this machine or, with a store on the network,
-on any. It shows who holds which locks, and can break them.
+		Long: `Holdfast runs a command while holding a lock, so that only one holder of the lock
+runs at a time: on this machine or, with a store on the network, on every machine.
+Holdfast also shows the holders of locks, and breaks locks.
 
-A key names what is guarded: any UTF-8 of 1 to 512 bytes. Locks are leases: if
-holdfast or its machine dies, the lock is free again by itself.`,
+A key names the guarded resource: any UTF-8 text of 1 to 512 bytes. Locks are leases:
+if holdfast or its machine dies, the lock becomes free without help.`,
 		Example: `  holdfast run nightly -- ./backup.sh
   holdfast run --try deploy -- make deploy
   holdfast ls

@@ -18,31 +18,31 @@ func runCommand(store *site) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run [flags] KEY -- COMMAND [ARG...]",
 		Short: "Run a command while holding a lock",
-		Long: `Run waits for the lock on KEY, for a minute unless --wait says more or less. It
-runs COMMAND while it holds the lock, and ends with the exit code of COMMAND.
+		Long: `Run waits for the lock on KEY, up to a minute or the time of --wait. Run starts
+COMMAND while holding the lock, and exits with the exit code of COMMAND.
 
-While it waits, it says once a minute, on a terminal every two seconds, its place
-in the queue, who is before it and who holds the lock.
+A waiting run prints its place in the queue, the waiter ahead and the holder: once
+a minute, on a terminal every two seconds.
 
-COMMAND gets stdin, stdout and stderr as they are, and all signals. In its
-environment are HOLDFAST_KEY, HOLDFAST_OWNER, and HOLDFAST_FENCE: a number that
-is larger for each later holder of the lock. Let the resource that KEY guards
-refuse smaller numbers than it has seen, if it can.
+COMMAND gets stdin, stdout, stderr and every signal. The environment of COMMAND has
+HOLDFAST_KEY, HOLDFAST_OWNER and HOLDFAST_FENCE. HOLDFAST_FENCE is a number that
+grows with every holder of the lock. If the resource behind KEY can compare
+numbers, let the resource refuse a smaller number than the largest so far.
 
-If the lock is lost, COMMAND gets the signal TERM, and KILL if it still runs
-after --grace, both before anyone else can get the lock.
+If the lock is lost, COMMAND gets the signal TERM, and KILL after --grace. Both
+come before another process can acquire the lock.
 
-HUP, INT and TERM end holdfast by the same signal if they end COMMAND, or the wait.
+If HUP, INT or TERM ends COMMAND or the wait, holdfast ends by the same signal.
 
-Exit codes: those of COMMAND (128+n if signal n ended it), and
+Exit codes: the code of COMMAND (128+n if signal n ended COMMAND), and
    64  wrong flag, key or URL
    69  the store cannot be opened or does not answer
    74  the lock was lost while COMMAND ran
-   75  the lock is held by another (-E chooses another code)
+   75  another process holds the lock (-E chooses a different code)
   126  COMMAND cannot be executed
   127  COMMAND is not found`,
 		Example: `  holdfast run nightly -- ./backup.sh
-  holdfast run --try deploy -- make deploy        # fail at once if it is held
+  holdfast run --try deploy -- make deploy        # fail at once if the lock is held
   holdfast run --slots 3 encode -- ffmpeg ...     # at most three at a time
   holdfast run --once-per 1h report -- ./mail.sh  # on whichever node comes first`,
 		Args:              j.parse,
@@ -58,17 +58,17 @@ func (j *job) register(cmd *cobra.Command) {
 	f.SortFlags = false
 	f.BoolVarP(&j.try, "try", "n", false, "do not wait for the lock")
 	f.DurationVarP(&j.wait, "wait", "w", time.Minute, "wait for the lock at most `duration`")
-	f.IntVarP(&j.conflict, "conflict-exit-code", "E", cli.ExitHeld, "exit with this `code` if the lock is held by another")
-	f.BoolVarP(&j.shared, "shared", "s", false, "share the lock with others that share it")
+	f.IntVarP(&j.conflict, "conflict-exit-code", "E", cli.ExitHeld, "exit with this `code` if another process holds the lock")
+	f.BoolVarP(&j.shared, "shared", "s", false, "take a read lock: readers hold together")
 	f.IntVar(&j.slots, "slots", 0, "take one of `n` slots instead of the whole lock")
 	f.IntVar(&j.weight, "weight", 1, "take `w` of the slots instead of one")
 	f.DurationVar(&j.ttl, "ttl", 15*time.Second, "how long the lock outlives a machine that falls silent")
-	f.DurationVar(&j.grace, "grace", 0, "what the command gets between TERM and KILL when the\nlock is lost (default a third of the TTL, at most 10s)")
-	f.DurationVar(&j.maxHold, "max-hold", 0, "end a command that runs for longer")
-	f.DurationVar(&j.atLeast, "at-least", 0, "keep the lock for so long from its start, though the\ncommand ends before")
-	f.DurationVar(&j.oncePer, "once-per", 0, "do nothing, with success, if the command was begun less\nthan so long ago, on any machine, and has succeeded")
-	f.StringVar(&j.note, "note", "", "`text` to show to those who wait or are refused (default the\ncommand line, cut to 80 letters)")
-	f.BoolVarP(&j.quiet, "quiet", "q", false, "say nothing if the lock is held or waited for, the run is\nskipped, or the store has a warning")
+	f.DurationVar(&j.grace, "grace", 0, "time of the command between TERM and KILL after a loss of\nthe lock (default a third of the TTL, at most 10s)")
+	f.DurationVar(&j.maxHold, "max-hold", 0, "stop a command that runs longer")
+	f.DurationVar(&j.atLeast, "at-least", 0, "keep the key locked for at least this long, even if the\ncommand ends sooner")
+	f.DurationVar(&j.oncePer, "once-per", 0, "do nothing, with success, if the command has succeeded\non some machine, and began less than this long ago")
+	f.StringVar(&j.note, "note", "", "`text` to show to waiters and refused callers (default the\ncommand line, cut to 80 letters)")
+	f.BoolVarP(&j.quiet, "quiet", "q", false, "print nothing about a held lock, a wait, a skipped run or a\nwarning of the store")
 }
 
 // parse checks everything that can be checked before the store is used.

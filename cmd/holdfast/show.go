@@ -14,12 +14,12 @@ func showCommand(store *site) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show KEY",
 		Short: "Show who holds a lock and who waits for it",
-		Long: `Show lists those that hold the lock on KEY, and those that wait for it as far as
-the store knows, the next one first. Nothing is listed if the lock is free.
+		Long: `Show lists the holders of the lock on KEY, then the waiters in FIFO order as far as
+the store knows. The list of a free lock is empty.
 
-In a pipe there is no header unless --header asks for it, and the columns are
-separated by one tab: holds or waits, kind of lock, owner, since when, seconds
-until the lease ends unless it is renewed, token, id, note.`,
+In a pipe, show writes no header without --header, and separates the columns by one
+tab: holds or waits, kind of lock, owner, since when, seconds until the lease ends
+without a renewal, token, id, note.`,
 		Example: `  holdfast show nightly
   holdfast show nightly --json | jq -r '.holders[].owner'`,
 		Args:              oneKey,

@@ -38,7 +38,7 @@ type site struct {
 func (s *site) register(cmd *cobra.Command) {
 	s.root = cmd
 	cmd.PersistentFlags().String("store", "",
-		"`URL` of the store that keeps the locks (default $HOLDFAST_STORE,\nelse files in the cache folder of the user)")
+		"`URL` of the store for the locks (default $HOLDFAST_STORE, else\nfiles in the cache folder of the user)")
 }
 
 // url returns the value of --store, else HOLDFAST_STORE, else the default. An empty --store

@@ -21,7 +21,7 @@ const verifier = "holdfast-verify"
 func verifyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify [flags]",
-		Short: "Put a store to the proof with processes that are killed, stopped and cut off",
+		Short: "Test a store with worker processes that are killed, stopped and cut off",
 		Long: `Verify runs the program holdfast-verify, from the folder of holdfast or from PATH.
 "holdfast verify --help" shows the help of that program.
 
