@@ -10,6 +10,17 @@ import (
 	"github.com/holdfast-go/holdfast/internal/boottime"
 )
 
+// A Config is the settings of an [Engine].
+type Config struct {
+	Store    driver.Store
+	Owner    string        // names the process to people
+	Poll     time.Duration // the longest sleep between two tries if the store cannot wake waiters
+	Handle   func() *Hold  // makes the caller's handle, and returns the hold in it
+	Words    Words
+	Hooks    Hooks
+	Contexts bool // a hook needs the context of a hold's call
+}
+
 // A core is what calls, holds, the renewer and the cleaner share: the store, the clock, and
 // the table behind the mutex.
 type core struct {

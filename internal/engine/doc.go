@@ -4,21 +4,27 @@
 //
 // # Where to find what
 //
-// A request goes down this list:
+// A request goes down this list, and mostly a file uses only files below. docs/engine.svg
+// shows the exceptions.
 //
 //   - engine.go: [Engine], with New and Close.
 //   - call.go: one call of Lock on its way to a grant. It enters the turn of its key, stands
 //     in the queue of the turn, or becomes the contender.
 //   - wait.go: the requests of a call to the store, and the waits between two of them.
-//   - hold.go, release.go: a [Hold], from the grant until Unlock.
-//   - renewer.go, cleaner.go: work in the background.
-//   - core.go: the store, the clock and the mutex, for the files above.
-//   - table.go: the state behind the mutex.
-//   - request.go: what a caller wants.
 //   - parking.go: claims that the process keeps for a moment after Unlock.
-//   - turn.go, queue.go, agenda.go, lease.go, bond.go: plain rules, without store, clock and
-//     goroutine.
+//   - release.go: Unlock, and the end of a claim at the store.
+//   - renewer.go, cleaner.go: work in the background.
+//   - core.go: the settings, the store, the clock and the mutex, for the files above.
+//   - table.go: the state behind the mutex.
+//   - agenda.go: which lease is due next.
+//   - turn.go, queue.go: who in this process has the next claim on a key.
+//   - hold.go: a [Hold], from the grant until Unlock or a loss.
+//   - lease.go, bond.go: the life of a claim, as the process counts it.
 //   - event.go: the facts for errors, events and the log.
+//   - request.go: the wishes of a caller.
+//
+// The agenda, the turn, the queue and the lease are plain rules, without store, clock and
+// goroutine.
 //
 // # Words
 //

@@ -9,17 +9,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/boottime"
 )
 
-// A Config is the settings of an [Engine].
-type Config struct {
-	Store    driver.Store
-	Owner    string        // names the process to people
-	Poll     time.Duration // the longest sleep between two tries if the store cannot wake waiters
-	Handle   func() *Hold  // makes the caller's handle, and returns the hold in it
-	Words    Words
-	Hooks    Hooks
-	Contexts bool // a hook needs the context of a hold's call
-}
-
 // An Engine acquires holds in one store.
 type Engine struct {
 	core
