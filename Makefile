@@ -46,7 +46,7 @@ slow: ## run the tests of make test, and show what takes most processor time, an
 	scripts/slow
 
 .PHONY: prove
-prove: rehearsal long mutants torture ## run all that takes long: releases, long tests, mutants, every store with every fault
+prove: rehearsal long beside mutants torture ## run all that takes long: releases, long tests, the last release, mutants, every store with every fault
 
 .PHONY: long
 long: ## run every test, also those that make test leaves out
@@ -93,9 +93,13 @@ release: ## check, commit, archive and tag VERSION=v0.1.0, see CONTRIBUTING.md
 	go run ./internal/release $(VERSION)
 
 .PHONY: beside
-beside: ## let RELEASE=v0.1.0 and this tree share every store, with faults
+beside: ## let the last release, or RELEASE=v0.1.0, and this tree share every store, with faults
 	@scripts/servers
 	scripts/beside $(RELEASE)
+
+.PHONY: lines
+lines: ## count lines of Go by folder
+	@scripts/lines
 
 .PHONY: fuzz
 fuzz: ## fuzz each target for FUZZTIME, 10s unless set

@@ -86,8 +86,8 @@ func TestLateAcquireLeavesNoGhost(t *testing.T) {
 	})
 }
 
-// What the store was never asked for need not be released, what it may have heard of
-// before must be.
+// A claim that the store was never asked for need not be released. A claim that the store
+// may know must be.
 func TestUnwrittenLeavesNothing(t *testing.T) {
 	simulate(t, func(b *bench) {
 		lk, other := b.open(nil), b.open(nil)

@@ -12,7 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/silence"
 )
 
-// A Holder is the public view of a lock or of a place in the queue.
+// A Holder is the public view of a lock or of a place in the queue. Its ID names the holder to
+// [Locker.Break], and gives no other right.
 type Holder = driver.Holder
 
 // inspector returns the store's view for people. If the store has no such view, the error
@@ -29,8 +30,10 @@ func (lk *Locker) inspector() (driver.Inspector, error) {
 
 // Holders returns the holders of the lock on key, and the waiters as far as the store
 // knows them: one contender stands for all waiters of a process. The list is a hint and
-// may have changed since. If the store cannot list holders, the error matches
-// [errors.ErrUnsupported].
+// may have changed since. A free key has an empty list and no error.
+//
+// Holders asks the store once, and ends with ctx. If the store cannot list holders, the error
+// matches [errors.ErrUnsupported]. After Close, the error matches [ErrClosed].
 func (lk *Locker) Holders(ctx context.Context, key string) ([]Holder, error) {
 	stored, err := lk.storedKey(key)
 	if err != nil {
@@ -46,7 +49,11 @@ func (lk *Locker) Holders(ctx context.Context, key string) ([]Holder, error) {
 }
 
 // Keys yields the locked keys that begin with prefix, in no order; "" means every key.
-// The Locker's own prefix is not shown. An error ends the sequence.
+// The Locker's own prefix is not shown. The sequence is a hint: a key may be locked or
+// released meanwhile. The loop may stop early, and may use the Locker.
+//
+// An error ends the sequence, also the error of ctx. If the store cannot list keys, the only
+// error matches [errors.ErrUnsupported].
 func (lk *Locker) Keys(ctx context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		i, err := lk.inspector()
@@ -65,13 +72,16 @@ func (lk *Locker) Keys(ctx context.Context, prefix string) iter.Seq2[string, err
 	}
 }
 
-// Break takes a lock away from its holder, named by the ID that Holders shows, and lets
-// the first waiter acquire the lock at once. The holder learns of the loss as soon as the
-// store can tell, at the next renewal at the latest. It may go on working until then: only
-// a fencing token prevents corruption.
+// Break ends the lock of a holder, named by the ID of [Locker.Holders], and lets the first
+// waiter acquire the lock at once. The holder learns of the loss as soon as the store can
+// tell, at the next renewal at the latest. The holder may go on working until then: only a
+// fencing token prevents corruption.
 //
-// If the id names a waiter, the waiter's call fails with [ErrLost]. If nobody has the id,
-// Break returns an error that matches ErrLost.
+// If the id names a waiter, the waiter's call fails with [ErrLost]. If no holder and no waiter
+// has the id, Break returns an error that matches ErrLost.
+//
+// If ctx ends before the answer of the store, the lock may be broken or not: ask Holders. If
+// the store cannot break locks, the error matches [errors.ErrUnsupported].
 func (lk *Locker) Break(ctx context.Context, key, id string) error {
 	stored, err := lk.storedKey(key)
 	if err != nil {

@@ -8,8 +8,12 @@ import (
 	"github.com/holdfast-go/holdfast/internal/engine"
 )
 
-// Context returns a copy of parent that carries the lock and ends with it. The cause of
-// the context is then [Lock.Err]. Pass the context to the work that the lock guards.
+// Context returns a copy of parent that carries the lock and ends with it: at a loss, before a
+// second holder can have the key, and at the Unlock. The cause of the context is then
+// [Lock.Err]. Pass the context to the work that the lock guards.
+//
+// If parent ends, the context ends, too, and the lock stays held until Unlock. Calls with the
+// context find the lock by [FromContext], and may enter it again with [Reenter].
 func (l *Lock) Context(parent context.Context) context.Context {
 	h := &l.first
 	if !l.bound.CompareAndSwap(false, true) {
@@ -58,10 +62,12 @@ func (c *cause) Unwrap() error {
 	return &Error{"hold", c.lock.Key(), c.lock.hold.Ended()}
 }
 
-// FromContext returns the innermost lock that ctx carries (see [Lock.Context]).
-func FromContext(ctx context.Context) (*Lock, bool) {
-	l, ok := ctx.Value(carried.Innermost{}).(*Lock)
-	return l, ok
+// FromContext returns the innermost lock that ctx carries (see [Lock.Context]), of a
+// Locker. Code deep below a Lock reads the fencing token there. The lock may be lost or
+// unlocked by now: [Lock.Err] says so. ok is false if ctx carries no lock.
+func FromContext(ctx context.Context) (lock *Lock, ok bool) {
+	lock, ok = ctx.Value(carried.Innermost{}).(*Lock)
+	return lock, ok
 }
 
 func carriedBy(ctx context.Context, lk *Locker) *holding {

@@ -69,7 +69,7 @@ func TestDroppedLockIsToldByClose(t *testing.T) {
 	})
 }
 
-// Whoever waits for the end of a lock still uses it, though the lock itself is
+// A caller that waits for the end of a lock still uses the lock, even if the lock itself is
 // out of sight.
 func TestWaitingForTheEndKeepsTheLock(t *testing.T) {
 	simulate(t, func(b *bench) {

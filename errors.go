@@ -53,11 +53,12 @@ var (
 	errLighter = fmt.Errorf("%w: the context holds this lock with less weight; unlock it first", ErrDeadlock)
 )
 
-// An Error is a failed operation on a key.
+// An Error is a failed operation on a key. Test for the errors above with [errors.Is], and read
+// a [HeldError] or a [LostError] with [errors.As].
 type Error struct {
-	Op  string // the method, such as "lock"
-	Key string
-	Err error
+	Op  string // the method in lower case, such as "lock", "trylock" or "unlock"
+	Key string // as the caller gave it, without the prefix
+	Err error  // the reason; never nil
 }
 
 func (e *Error) Error() string {
@@ -142,7 +143,8 @@ func heldError(r *engine.Refusal) error {
 	return &HeldError{Owner: r.Owner, Note: r.Note, Since: r.Since, Left: r.Left, Err: r.Err, here: r.Here}
 }
 
-// A LossReason is why a lock was lost, in a word or two.
+// A LossReason is why a lock was lost, in a word or two. Use it for metrics and logs: a new
+// release may add reasons.
 type LossReason string
 
 // The reasons for a loss.
@@ -156,7 +158,8 @@ const (
 	LossDropped     LossReason = "dropped"       // garbage-collected without Unlock
 )
 
-// A LostError says why a lock was lost. It matches [ErrLost].
+// A LostError says why a lock was lost. It matches [ErrLost]. A caller learns of a loss from
+// [Lock.Err], from [Lock.Done] and from the cause of a context made by [Lock.Context].
 type LostError struct {
 	Reason LossReason
 	Err    error // the last error of the store; nil if there was none

@@ -11,8 +11,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/bounded"
 )
 
-// A Group holds several locks together. If a lock of the Group is lost, the guarded work
-// is no longer safe: the contexts of the Group end.
+// A Group holds several locks together, made by [Locker.LockAll]. If a lock of the Group is
+// lost, the guarded work is no longer safe: the contexts of the Group end. The remaining locks
+// stay held until Unlock.
 type Group struct {
 	locks []*Lock
 }
@@ -65,8 +66,8 @@ func (g *Group) Lock(key string) *Lock {
 	return nil
 }
 
-// Err returns nil while every lock is held, and otherwise the error of a lock that has
-// ended.
+// Err returns nil while every lock is held, and otherwise the error of a lock that has ended,
+// see [Lock.Err]. Like Lock.Err, Err reads the clock and asks no store.
 func (g *Group) Err() error {
 	for _, l := range g.locks {
 		if err := l.Err(); err != nil {
@@ -86,8 +87,8 @@ func (g *Group) Progress() error {
 	return first
 }
 
-// Context returns a copy of parent that carries all locks and ends when the first of them
-// ends.
+// Context returns a copy of parent that carries every lock of the Group, and ends with the
+// first lock that ends. See [Lock.Context].
 func (g *Group) Context(parent context.Context) context.Context {
 	for _, l := range g.locks {
 		parent = l.Context(parent)
@@ -95,8 +96,8 @@ func (g *Group) Context(parent context.Context) context.Context {
 	return parent
 }
 
-// Unlock releases all locks, at the same time, and returns their errors joined (see
-// [Lock.Unlock]).
+// Unlock releases every lock of the Group, at the same time, and returns the errors joined.
+// Every lock is released, even if the release of a different lock fails (see [Lock.Unlock]).
 func (g *Group) Unlock() error {
 	errs := make([]error, len(g.locks))
 	var wg sync.WaitGroup

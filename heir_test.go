@@ -77,7 +77,7 @@ func TestHeirsOfAnUnansweredClaim(t *testing.T) {
 	})
 }
 
-// Who inherits a claim that the store has told to be over asks for another.
+// A goroutine that inherits an ended claim asks for a new claim.
 func TestHeirOfALostClaim(t *testing.T) {
 	simulate(t, func(b *bench) {
 		lk, other := b.open(nil), b.open(nil)

@@ -2,12 +2,17 @@ package holdfast
 
 import "log/slog"
 
-// LogTrace returns a Trace that logs every event with its key, its owner and, once there is
-// one, its token. A problem with a held lock is logged as a warning; that a lock is locked,
-// given up or unlocked, as info; other events as debug. The handler receives the context of
-// the call that wanted the lock. nil logs nothing.
+// LogTrace returns a Trace that logs every event with key, owner and, after the grant, the
+// token. The levels are:
 //
-// [Options].Logger also receives losses, and events that concern no lock.
+//   - Warn: a problem with a held lock.
+//   - Info: a lock is acquired, given up or released.
+//   - Debug: the remaining events.
+//
+// The handler receives the context of the call that wanted the lock. With a nil logger the
+// Trace logs nothing.
+//
+// [Options].Logger also receives losses, and events without a lock.
 func LogTrace(log *slog.Logger) *Trace {
 	if log == nil {
 		return &Trace{}

@@ -84,8 +84,8 @@ func TestLossIsToldBeforeTheLeaseEnds(t *testing.T) {
 	}
 }
 
-// Whoever only waits for Done learns of a suspend within a second after it,
-// although timers know nothing of it.
+// A goroutine that only waits for Done learns of a suspend within a second after the
+// suspend, although timers know nothing of it.
 func TestSuspendClosesDone(t *testing.T) {
 	simulate(t, func(b *bench) {
 		var slept atomic.Int64

@@ -16,30 +16,49 @@ import (
 // goroutine in which the event happens, must be quick, and must not call the Locker.
 //
 // Every Wanted is followed by one Locked or one GaveUp, and every Locked goes with one Lost
-// or one Unlocked: counting them tells how many calls wait and how many locks are held. A
-// lock that is lost at once may be Lost before it is Locked. A call with a bad key or
-// option has no Wanted, and neither has a call that enters a lock again.
+// or one Unlocked. So counting the events gives the number of waiting calls and of held
+// locks. A lock that is lost at once may be Lost before the lock is Locked. A call with a bad
+// key or option has no Wanted, and neither has a call that enters a lock again.
 type Trace struct {
-	Wanted   func(Event) // a call wants a lock
-	Tried    func(Event) // the store was asked and did not grant; Err says why
-	Locked   func(Event) // a caller has acquired a lock after Waited
-	GaveUp   func(Event) // a call has ended without a lock after Waited; Err says why
-	Renewed  func(Event) // the lease is renewed
-	AtRisk   func(Event) // half of the validity is gone without a renewal; Err is the last failure
-	Lost     func(Event) // the lock ended after Held without being unlocked; Err is its LostError
-	Unlocked func(Event) // the lock was unlocked after Held; Err is nil if the store has confirmed it, or if Parked
+	Wanted func(Event) // a call wants a lock
+
+	// Tried: the store was asked and did not grant. Err says why: an error that matches
+	// ErrHeld, or the error of the store. A call that waits may have many.
+	Tried func(Event)
+
+	// Locked: a caller has acquired a lock after Waited. With a hand-over within the process
+	// the store was not asked.
+	Locked func(Event)
+
+	// GaveUp: a call has ended without a lock after Waited. Err is the error of the call.
+	GaveUp func(Event)
+
+	// Renewed: the lease is renewed, after a third of the TTL, again and again.
+	Renewed func(Event)
+
+	// AtRisk: half of the validity is gone without a renewal. Err is the last failure. Renewed,
+	// Lost or Unlocked follows.
+	AtRisk func(Event)
+
+	// Lost: the lock ended after Held without an Unlock. Err is a LostError. The caller's
+	// Unlock may come later, and has no event then.
+	Lost func(Event)
+
+	// Unlocked: the lock was unlocked after Held. Err is nil if the store has confirmed the
+	// release, or if the lock was Parked.
+	Unlocked func(Event)
 }
 
 // An Event is one step in the life of a lock.
 type Event struct {
 	Context context.Context // of the call that wanted the lock, ended or not; never nil
 	Key     string          // without the prefix
-	Owner   string
-	Fence   uint64 // 0 if there is none yet
-	Waited  time.Duration
-	Held    time.Duration
-	Err     error
-	Parked  bool // Unlocked: the Locker keeps the key for a moment, see [Lock.Unlock]
+	Owner   string          // [Options].Owner of the Locker
+	Fence   uint64          // the fencing token; 0 before the grant, or without tokens
+	Waited  time.Duration   // since Wanted
+	Held    time.Duration   // since Locked
+	Err     error           // see the functions of Trace
+	Parked  bool            // Unlocked: the Locker keeps the key for a moment, see [Lock.Unlock]
 }
 
 // JoinTraces returns a Trace that passes every event to several traces, in the order given.

@@ -79,10 +79,10 @@ var clients = map[string]string{
 	// a sceptic knows this one.
 	"github.com/anishathalye/porcupine": "cmd/...",
 
-	// What the go command packs modules with, and reads and writes go.mod with.
+	// The go command packs modules with it, and reads and writes go.mod.
 	"golang.org/x/mod": "internal/release",
 
-	// What people use today, to compare with. Newer than v4.17 of redsync needs Go 1.26.
+	// The alternatives of today, to compare with. Newer than v4.17 of redsync needs Go 1.26.
 	"github.com/moby/locker":                 "bench/...",
 	"github.com/gofrs/flock":                 "bench/...",
 	"github.com/go-redsync/redsync/v4":       "bench/...",
@@ -95,8 +95,8 @@ var clients = map[string]string{
 	// locks cheap, and knows Sentinel and Cluster.
 	"github.com/redis/rueidis": "redislock/... bench/... cmd/... examples/... proof/...",
 
-	// What most applications with Redis have already, and what redsync and
-	// bsm/redislock use. Newer than v9.22 needs Go 1.26.
+	// Most applications with Redis have this client already, and redsync and bsm/redislock
+	// use it. Newer than v9.22 needs Go 1.26.
 	"github.com/redis/go-redis/v9": "redislock/goredis bench/... proof/...",
 
 	// The Redis of many Go tests, on which locks must work too. Only in tests.
@@ -107,14 +107,14 @@ var clients = map[string]string{
 	// needs Go 1.26.
 	"modernc.org/sqlite": "sqlitelock bench/... cmd/... examples/... proof/...",
 
-	// What most applications with PostgreSQL have already. It listens for
+	// Most applications with PostgreSQL have this client already. It listens for
 	// notifications, which database/sql cannot. Newer than v5.12 may need Go 1.26.
 	"github.com/jackc/pgx/v5": "pglock bench/... cmd/... examples/... proof/...",
 
-	// What every application with MySQL or MariaDB has already.
+	// Every application with MySQL or MariaDB has this client already.
 	"github.com/go-sql-driver/mysql": "mysqllock bench/... cmd/... examples/... proof/...",
 
-	// What every application with etcd has already, and the recipe to compare with:
+	// Every application with etcd has this client already, and the recipe to compare with:
 	// the protocol is gRPC. The newest of v3.6 that does with Go 1.25. From its
 	// modules: the stream that keeps leases alive, errors by their codes, how to
 	// connect again, and silence on stderr.
@@ -123,7 +123,7 @@ var clients = map[string]string{
 	"google.golang.org/grpc":    "etcdlock grpclock",
 	"go.uber.org/zap":           "etcdlock certlock bench/...",
 
-	// What every gRPC server has already: the details of a status, and their types.
+	// Every gRPC server has these already: the details of a status, and their types.
 	"google.golang.org/genproto/googleapis/rpc": "grpclock",
 	"google.golang.org/protobuf":                "grpclock",
 
@@ -133,11 +133,11 @@ var clients = map[string]string{
 	"github.com/robfig/cron/v3":      "schedlock examples/...",
 	"github.com/jonboulle/clockwork": "gocronlock",
 
-	// Whose storages get other locks. Newer than v0.25.4 needs Go 1.26.
+	// Its storages get different locks. Newer than v0.25.4 needs Go 1.26.
 	"github.com/caddyserver/certmagic": "certlock",
 
-	// What programs in Go are observed by. The newest that do with Go 1.25. What
-	// collects and exports is shown, never shipped.
+	// Programs in Go are observed by OpenTelemetry. The newest for Go 1.25. Collectors and
+	// exporters are shown, never shipped.
 	"go.opentelemetry.io/otel":                      "otellock",
 	"go.opentelemetry.io/otel/metric":               "otellock",
 	"go.opentelemetry.io/otel/trace":                "otellock",
@@ -146,8 +146,7 @@ var clients = map[string]string{
 	"go.opentelemetry.io/otel/exporters/prometheus": "examples/...",
 	"github.com/prometheus/client_golang":           "examples/...",
 
-	// What many applications wrap around their transactions, in which locks and
-	// fences must work. Only shown, never shipped.
+	// Many applications wrap their transactions in it, and locks and fences must work there. Only shown, never shipped.
 	"gorm.io/gorm":            "examples/...",
 	"gorm.io/driver/postgres": "examples/...",
 

@@ -10,16 +10,16 @@ import (
 	"github.com/holdfast-go/holdfast/bench/internal/worker"
 )
 
-// A bench is a piece of work that all sides of a store do by turns.
+// A bench is a piece of work for the sides of a store, by turns.
 type bench struct {
 	name                  string
 	processes, goroutines int
 	ownKeys               bool
-	newKeys               bool          // each lock is the first of its key
+	newKeys               bool          // every lock is the first of its key
 	apart                 bool          // the bench says nothing within one process
 	late                  bool          // a hand-off after a long wait
-	pace                  time.Duration // for this long each under the lock and between two locks
-	waiting               int           // clients that wait while another holds the key
+	pace                  time.Duration // of the work under the lock, and of the pause between two locks
+	waiting               int           // clients that wait for the holder of the key
 
 	// timed says that a round is judged by the median of the times, not by the number of
 	// locks. times names what is timed.
@@ -47,7 +47,7 @@ var benches = []bench{
 	{name: "new-keys", processes: 1, goroutines: 64, ownKeys: true, newKeys: true, times: "wait", turn: crowd},
 }
 
-// at adapts the bench to a store, and reports whether the bench says anything there.
+// at adapts the bench to a store, and reports whether the bench makes sense there.
 func (b bench) at(st stores.Store) (bench, bool) {
 	if st.Only != "" && st.Only != b.name || b.late && !st.Polls || b.waiting > st.Waiting {
 		return b, false
@@ -65,7 +65,7 @@ func (b bench) contended() bool { return !b.timed && !b.ownKeys }
 // waits reports whether a goroutine waits for a lock.
 func (b bench) waits() bool { return b.all() > 1 && !b.ownKeys }
 
-// all returns the number of goroutines in all processes.
+// all returns the number of goroutines over the processes.
 func (b bench) all() int { return max(b.processes*b.goroutines, b.waiting+1) }
 
 // measures reports whether a side differs in the bench from the sides before it. The benches
@@ -107,14 +107,14 @@ func processes(n int) string {
 	return fmt.Sprintf("%d processes", n)
 }
 
-// A result is the result of a side in all rounds.
+// A result is the result of a side over the rounds.
 type result struct {
 	side   stores.Side
 	rounds []float64 // locks a second, or seconds
 	fair   []float64 // fewest locks of a goroutine / most, if enough locks
 	tally  worker.Tally
-	cost   float64       // cost of all locks for the server
-	cpu    time.Duration // of the servers, for all locks
+	cost   float64       // of the locks, for the server
+	cpu    time.Duration // of the servers, for the locks
 }
 
 // add adds a round.
@@ -150,7 +150,7 @@ func alone(_ bench, ws []*worker.Worker, key string, s scale) (worker.Tally, err
 	return r.Tally, err
 }
 
-// crowd makes goroutines of all processes lock and unlock for a while.
+// crowd makes the goroutines of every process lock and unlock for a while.
 func crowd(b bench, ws []*worker.Worker, key string, s scale) (all worker.Tally, err error) {
 	for i, w := range ws {
 		o := worker.Order{
@@ -177,7 +177,7 @@ func (b bench) gather(ws []*worker.Worker) error { return b.each(ws, worker.Gath
 // scatter closes the clients of gather.
 func (b bench) scatter(ws []*worker.Worker) error { return b.each(ws, worker.Scatter) }
 
-// each gives an order about clients to all workers, one after another: a server accepts new
+// each gives an order about clients to the workers in sequence: a server accepts new
 // connections slowly.
 func (b bench) each(ws []*worker.Worker, do worker.Deed) error {
 	for i, w := range ws {
@@ -199,8 +199,8 @@ func (b bench) clients(i int) int {
 	return (b.waiting + 1 + i) / b.processes
 }
 
-// handOff makes two processes hand over a lock to each other. If b.late, several keys are
-// handed over.
+// handOff makes two processes hand a lock over and back. If b.late, several keys are handed
+// over.
 func handOff(b bench, ws []*worker.Worker, key string, s scale) (t worker.Tally, err error) {
 	hold := worker.Order{Do: worker.Lock, Key: key, Locks: 1}
 	free := worker.Order{Do: worker.Unlock, For: s.wait} // at some point between two tries

@@ -99,7 +99,7 @@ func (issuer) Issue(_ context.Context, request *x509.CertificateRequest) (*certm
 	return &certmagic.IssuedCertificate{Certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}, nil
 }
 
-// patience bounds a wait for a worker, to show a hang. One that takes over waits for a TTL.
+// patience bounds a wait for a worker, to show a hang. A takeover waits for a TTL.
 const patience = workerTTL + time.Minute
 
 // A line is what a worker says.

@@ -123,7 +123,7 @@ func TestRenewAfterLoss(t *testing.T) {
 	})
 }
 
-// Who has lost a lock does not give back that of another goroutine.
+// A goroutine that has lost a lock does not release the lock of a second goroutine.
 func TestUnlockAfterLoss(t *testing.T) {
 	pair(t, func(t *testing.T, a, b *Storage) {
 		succeed(t, a.Lock(t.Context(), name))
@@ -221,7 +221,8 @@ func TestRenewWithoutARun(t *testing.T) {
 	})
 }
 
-// What is unlocked as the process ends, while it waits to be taken again, is not kept.
+// If a lock is unlocked as the process ends, and was waiting to be taken again, the lock is
+// not kept.
 func TestUnlockWhileItIsRenewed(t *testing.T) {
 	pair(t, func(t *testing.T, a, b *Storage) {
 		succeed(t, a.Lock(t.Context(), name))

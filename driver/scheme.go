@@ -21,8 +21,7 @@ var packages = map[string]string{
 	"zk":      "zklock",
 }
 
-// others maps the schemes of other tools, for engines with a store, to the scheme of the
-// store.
+// others maps schemes of foreign tools to the scheme of the store for the same engine.
 var others = map[string]string{
 	"http": "etcd", "https": "etcds",
 	"memcache": "memcached",
@@ -33,8 +32,8 @@ var others = map[string]string{
 	"zookeeper": "zk",
 }
 
-// unknownScheme says why there is no store for a scheme, and what would be right: import
-// the package, or use another scheme.
+// unknownScheme says why there is no store for a scheme, and what would be right: an import
+// of the package, or a different scheme.
 func unknownScheme(scheme string) error {
 	registered := strings.Join(Schemes(), ", ")
 	if registered == "" {

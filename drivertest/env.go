@@ -222,9 +222,9 @@ func within(limit time.Duration, check func(*env)) func(*env) {
 	}
 }
 
-// buried is for a check of a claim that was released with Late, which a store remembers
+// whileRefused is for a check of a claim that was released with Late, which a store remembers
 // for ten seconds.
-func buried(check func(*env)) func(*env) { return within(10*time.Second, check) }
+func whileRefused(check func(*env)) func(*env) { return within(10*time.Second, check) }
 
 // unlessLate repeats steps that a busy machine can spoil: after a late request at a store
 // of several nodes, the next claim may be the first at a node, or a client may be late to

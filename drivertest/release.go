@@ -121,7 +121,7 @@ var lateRules = []rule{
 		name:  "late/after-holding",
 		words: "After a Release with Late, a late Acquire with the same id is refused.",
 		needs: Tombstones,
-		check: buried(func(e *env) {
+		check: whileRefused(func(e *env) {
 			a, b := e.client(), e.client()
 			claim := e.exclusive("released")
 			a.granted(claim)
@@ -137,7 +137,7 @@ var lateRules = []rule{
 		name:  "late/before-arrival",
 		words: "A Release with Late may overtake its Acquire: the Acquire is refused although the store had not seen its id.",
 		needs: Tombstones,
-		check: buried(func(e *env) {
+		check: whileRefused(func(e *env) {
 			a, b := e.client(), e.client()
 			claim := e.exclusive("overtaken")
 			if err := a.releases(late(claim))[0]; !errors.Is(err, driver.ErrLost) {
@@ -154,7 +154,7 @@ var lateRules = []rule{
 		name:  "late/while-waiting",
 		words: "After a Release with Late of a waiting claim, a late Acquire is refused and not queued.",
 		needs: Tombstones,
-		check: buried(func(e *env) {
+		check: whileRefused(func(e *env) {
 			a, b := e.client(), e.client()
 			holder, claim := e.exclusive("holder"), waiting(e.exclusive("gave up"))
 			a.granted(holder)

@@ -6,9 +6,9 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// weightRules are about the one rule of the contract: the weights of live claims stay
-// within the limit of each new claim. Locks, read-write locks and semaphores follow from
-// the numbers.
+// weightRules are about the central rule of the contract: the weights of live claims stay
+// within the limit of a new claim. Locks, read-write locks and semaphores follow from the
+// numbers.
 var weightRules = []rule{
 	// The read-write lock. The rule catches stores that keep a single holder per key, and
 	// stores that forget the remaining readers when one reader leaves.
@@ -105,7 +105,7 @@ var weightRules = []rule{
 		},
 	},
 	// During a deployment two releases may use different limits on one key. The store keeps
-	// no limit for the key, so that each claim gets what its caller asked for.
+	// no limit for the key: every claim gets the limit of its caller.
 	{
 		name:  "weight/own-limit",
 		words: "A claim is measured against its own limit, whatever limits the live claims have.",

@@ -75,8 +75,7 @@ func TestResultEndsRun(t *testing.T) {
 	}
 }
 
-// What fn returns after its term has ended does not end Run, unless its own context
-// has ended.
+// If fn returns after its term has ended, Run goes on, unless the context of Run has ended.
 func TestLossCampaignsAgain(t *testing.T) {
 	simulate(t, func(b *bench) {
 		boom := errors.New("boom")
@@ -201,7 +200,7 @@ func TestStepDown(t *testing.T) {
 	})
 }
 
-// Whoever waits leads before the one who has stepped down.
+// A waiting candidate leads before the leader that has stepped down leads again.
 func TestHandOver(t *testing.T) {
 	simulate(t, func(b *bench) {
 		first := b.run(lead, MaxTerm(time.Minute))

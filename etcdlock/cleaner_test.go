@@ -136,8 +136,9 @@ func TestManyAreReleased(t *testing.T) {
 	again.Wait()
 }
 
-// TestCleansBesideForeignKeys has something in a folder that is no claim. Who runs out
-// there cannot be removed, and the cleaner pauses before it tries again; others are removed.
+// TestCleansBesideForeignKeys has a foreign key in a folder of claims. An expired claim
+// there cannot be removed, and the cleaner pauses before it tries again; claims elsewhere
+// are removed.
 func TestCleansBesideForeignKeys(t *testing.T) {
 	t.Parallel()
 	var requests atomic.Int64

@@ -108,8 +108,8 @@ var cheap = []string{"--auth-token-ttl=1", "--bcrypt-cost=4"}
 // TestLoginExpires lets the tokens of logins run out again and again, that with which
 // a watch began as well, while claims are taken, watched for and kept alive.
 //
-// Whoever waits keeps its place for three seconds without asking, so this one asks
-// as often as the core does. On a slow machine that may be before it is woken, or too late
+// A waiter keeps its place for three seconds without asking, so this waiter asks as often
+// as the core does. On a slow machine the request may come before the wake-up, or too late
 // to keep the place, which shows nothing of the watch: then there is one more round.
 func TestLoginExpires(t *testing.T) {
 	t.Parallel()
@@ -152,7 +152,7 @@ func TestLoginExpires(t *testing.T) {
 		}
 		stop()
 		eventually(t, "release", func() error {
-			grantedAtLast(t, b, waiter) // What was pushed may have run out.
+			grantedAtLast(t, b, waiter) // The pushed grant may have expired.
 			return b.Release(t.Context(), []driver.Release{{Claim: waiter.Claim}})[0]
 		})
 	}

@@ -126,8 +126,9 @@ func TestEndedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestRunsOut lets a claim run out of which etcd has not said anything yet. Whoever asks
-// for it is told, and then asks for another: its id is kept out for ten seconds and more.
+// TestRunsOut lets a claim expire before etcd has reported its end. A caller that asks for
+// the claim is told, and then asks for a new claim: the old id is refused for ten seconds
+// and more.
 func TestRunsOut(t *testing.T) {
 	t.Parallel()
 	s := must.Get(New(&clientv3.Client{}, nil))

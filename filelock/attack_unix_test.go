@@ -244,7 +244,7 @@ func TestModes(t *testing.T) {
 			}
 		}
 	}
-	// What is there stays as it is.
+	// Existing files stay as they are.
 	dir := t.TempDir()
 	path := filepath.Join(dir, fileName("key"))
 	if err := os.WriteFile(path, nil, 0o640); err != nil {

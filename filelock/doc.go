@@ -24,6 +24,9 @@
 // of a write leaves the older slot, and so the claims as they were before the write. A
 // damaged file is refused by name and left as found.
 //
+// A released or broken claim may leave a tomb in the record: for ten seconds, an Acquire with
+// the same id is refused, since the request was on its way during the release.
+//
 // A Store keeps lock files open between calls: an eighth of the limit of open files
 // (RLIMIT_NOFILE), at least 128 and at most 4096; 128 on Windows. If more keys are in use,
 // calls open lock files again, and are slower.

@@ -174,7 +174,7 @@ func TestSectionThatIsBusy(t *testing.T) {
 	u.must(u.renew(c))
 }
 
-// Whoever renews many claims at once must not lose them all to one busy file.
+// A process that renews many claims at once must not lose every claim to one busy file.
 func TestBusySectionDelaysNoOtherKey(t *testing.T) {
 	u := in(t, t.TempDir(), nil)
 	claims := []driver.Ask{exclusive("busy"), exclusive("one"), exclusive("two")}
@@ -312,8 +312,8 @@ func TestLineWithoutEnd(t *testing.T) {
 	a.granted(line[len(line)-1])
 }
 
-// Those who have a place keep it by asking again, also when the record has
-// grown past what new claims may use.
+// A waiter keeps its place by asking again, also when the record has grown past the limit
+// for new claims.
 func TestFullLineKeepsItsPlaces(t *testing.T) {
 	a := in(t, t.TempDir(), nil)
 	a.granted(exclusive("key"))

@@ -131,7 +131,7 @@ func TestRecordHalfWritten(t *testing.T) {
 	}
 }
 
-// Whatever bit of the newest version is wrong, the one before it counts.
+// If a bit of the newest version is wrong, the version before counts.
 func TestRecordBitFlipped(t *testing.T) {
 	s := newShelf(t)
 	s.write("a", 100)

@@ -193,7 +193,7 @@ func TestErrorsAnsweredOutside(t *testing.T) {
 	}
 }
 
-// What no route serves stays 404 where the guard stands around all routes.
+// A path without a route stays 404 if the guard stands around every route.
 func TestUnknownRoute(t *testing.T) {
 	engine := gin.New()
 	engine.Use(ginlock.Wrap(newOnce(t)))

@@ -91,7 +91,7 @@ func TestTokens(t *testing.T) {
 	refused(t, c.call(paused, key), codes.FailedPrecondition, TokenOutdated)
 	refused(t, c.talkOnce(paused, key), codes.FailedPrecondition, TokenOutdated)
 
-	// What was passed on from another's call makes place for one's own.
+	// A forwarded token makes place for the caller's own token.
 	err = second.Do(paused, key, func(ctx context.Context) error { return c.call(ctx, key) })
 	if err != nil {
 		t.Error(err)

@@ -77,7 +77,7 @@ func TestForm(t *testing.T) {
 		if err := r.Body.Close(); err != nil {
 			t.Error(err)
 		}
-		// What an earlier middleware has parsed is found as well.
+		// A form parsed by an earlier middleware is found as well.
 		r = post(f.contentType, f.body)
 		r.ParseMultipartForm(1 << 20)
 		if got, err := key(r); got != f.want || err != nil {
@@ -120,7 +120,7 @@ func TestBadForms(t *testing.T) {
 	}
 }
 
-// What a guard cannot read as the handler does is refused.
+// A form that a guard cannot read as the handler does is refused.
 func TestFormsThatReadersReadDifferently(t *testing.T) {
 	contentType, body := upload(t, [][2]string{{"token", "7"}})
 	mixed := strings.Replace(contentType, "form-data", "mixed", 1)
@@ -182,8 +182,8 @@ func TestFormsThatReadersReadDifferently(t *testing.T) {
 	}
 }
 
-// Whatever a client sends: if a request passes, the handler finds the value that the
-// guard has found, or none, whichever way it reads the form.
+// For every request of a client: if the request passes, the handler finds the value that
+// the guard has found, or none, however the handler reads the form.
 func FuzzForm(f *testing.F) {
 	const multipart = "--b\r\nContent-Disposition: form-data; name=\"token\"\r\n\r\n7\r\n--b--\r\n"
 	f.Add("POST", "token=7", urlencoded+`; charset="`, "token=8")

@@ -52,7 +52,7 @@ func TestIdempotencyKey(t *testing.T) {
 	wantProblem(t, serve(long, newRequest("\xff")), http.StatusBadRequest, "not UTF-8")
 }
 
-// Whatever is quoted as the draft says comes out as it was.
+// A text quoted as in the draft comes back unchanged.
 func FuzzIdempotencyKey(f *testing.F) {
 	f.Add("8e03978e", `"8e03978e"`)
 	f.Add(`a"\ b`, `"a";b="c"`)

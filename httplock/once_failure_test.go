@@ -104,7 +104,7 @@ func TestOnceMisuse(t *testing.T) {
 	}
 }
 
-// What a ResponseWriter can do besides, in a real server.
+// The extra powers of a ResponseWriter, in a real server.
 func TestOnceResponseWriter(t *testing.T) {
 	for _, protocol := range protocols {
 		t.Run(protocol, func(t *testing.T) {

@@ -122,7 +122,7 @@ func TestOnceWhileTheFirstIsAtWork(t *testing.T) {
 	})
 }
 
-// One that has lost its lock cannot change what the next has remembered.
+// A caller that has lost its lock cannot change the record of the next caller.
 func TestOnceIsTakenOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -329,7 +329,7 @@ func TestOnceFingerprint(t *testing.T) {
 	wantProblem(t, serve(h, submit("a", "milk")), http.StatusUnprocessableEntity, "another request")
 }
 
-// Whoever has seen a response can repeat the request.
+// A caller that has seen a response can repeat the request.
 func TestOnceRemembersBeforeItAnswers(t *testing.T) {
 	shop := new(shop)
 	h := newOnce(t, httplock.OnceOptions{})(shop)

@@ -263,7 +263,7 @@ func TestLastUnlockIsAwaited(t *testing.T) {
 	})
 }
 
-// What is cut off or paused when the test ends comes to its end by itself.
+// If a process is cut off or paused when the test ends, the world ends the fault by itself.
 func TestFaultsEndWithTheTest(t *testing.T) {
 	locktest.Run(t, func(t *testing.T, w *locktest.World) {
 		a, b := w.Process("a"), w.Process("b")

@@ -22,6 +22,9 @@
 // at a time. Errors of the server, such as no memory or an item too large, are errors, and
 // grant nothing.
 //
+// A released or broken claim may leave a tomb in the record: for ten seconds, an Acquire with
+// the same id is refused, since the request was on its way during the release.
+//
 // All times come from the server, which counts seconds and does not follow the wall clock.
 // The shortest TTL is therefore a second. The lock of a dead holder stands up to four
 // seconds longer than the TTL, and mostly two or three. The server looks at the time once a

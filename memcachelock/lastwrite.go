@@ -7,16 +7,16 @@ import (
 	"github.com/holdfast-go/holdfast/internal/book"
 )
 
-// A lastWrite is what a Store knows of a key's item from having written it: the item has this
-// claim alone as long as it has this CAS number in this run of the server. With a lastWrite,
-// a release or a renewal takes one round trip instead of two. An empty lastWrite says that
-// the claim was refused.
+// A lastWrite describes the Store's own write to a key's item. While the item has the same
+// CAS number in the same run of the server, the claim is alone there. So a release or a
+// renewal takes one round trip instead of two. An empty lastWrite says that the claim was
+// refused.
 type lastWrite struct {
 	run   string
 	cas   uint64
 	entry book.Entry
 	phase uint64    // of the book
-	until time.Time // the time after which the lastWrite is useless
+	until time.Time // the lastWrite is useless afterwards
 }
 
 // lastWrites are the last writes of a store, by the ids of claims. The zero value is ready.

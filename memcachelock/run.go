@@ -11,8 +11,8 @@ const (
 	maxJobs = 100 // jobs that take a step in one piece
 	patient = 3   // steps that a job may need without contention
 
-	// maxBytes is when a piece is full. The operating system accepts so much at once, so
-	// that the client can begin to read before the server has to wait with its answers.
+	// maxBytes is the size of a full piece. The operating system accepts a piece at once, and
+	// the client begins to read before the server has to wait with its answers.
 	maxBytes = 1 << 15
 )
 
@@ -61,8 +61,7 @@ func backOff(ctx context.Context, often int) error {
 	}
 }
 
-// advance takes the next step of as many jobs as fit into one piece, and returns the number
-// of jobs.
+// advance takes the next step of the jobs that fit into one piece, and returns their number.
 func (c *conn) advance(jobs []*job) (n int, err error) {
 	var out []byte
 	var counts []int

@@ -242,8 +242,8 @@ func TestClosed(t *testing.T) {
 	})
 }
 
-// Random calls from many goroutines. Who is told that it holds an exclusive
-// claim counts itself in, and out again while the lease has not run out.
+// Random calls from many goroutines. A caller with an exclusive grant counts itself in, and
+// out again before the lease expires.
 func TestExclusion(t *testing.T) {
 	bubble(t, func(t tester) {
 		var inside [4]struct {

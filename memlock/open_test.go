@@ -28,7 +28,7 @@ func TestOpen(t *testing.T) {
 	two.refused(writer("key", "two"))
 	other.granted(writer("key", "other"))
 
-	// What one Store has taken stays while another of the name is open.
+	// The claims of one Store stay while a second Store of the same name is open.
 	if err := one.Close(); err != nil {
 		t.Fatal(err)
 	}

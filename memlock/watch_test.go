@@ -78,7 +78,7 @@ func TestStoppedWatchIsSilent(t *testing.T) {
 	})
 }
 
-// Who watches without a place in line is woken when there is room again.
+// A watch without a place in the queue is woken when there is room again.
 func TestWatchWithoutAPlace(t *testing.T) {
 	bubble(t, func(t tester) {
 		var b bell

@@ -30,7 +30,7 @@
 //
 // # What it promises
 //
-// What package sqllock promises.
+// The promises of package sqllock.
 //
 // # What can go wrong
 //

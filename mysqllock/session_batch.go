@@ -14,18 +14,17 @@ import (
 // maxBatch is the number of locks of one round trip.
 const maxBatch = 64
 
-// Claims wait for as many claims as were requested together last, as long as requests come at
-// intervals of gatherPause, and for gatherTime at most. A commit takes longer. Callers who were
-// answered together request their next locks together, so most locks share a commit.
+// Claims wait until the batch is as large as the batch before. They wait while requests come
+// within gatherPause, and for gatherTime at most. A commit takes longer. Callers answered
+// together request their next locks together, so most locks share a commit.
 const (
 	gatherPause = 200 * time.Microsecond
 	gatherTime  = time.Millisecond
 )
 
-// serve serves requests that have come together: all releases in one round trip, then all
-// claims in one round trip and one commit. This changes no order that matters: a lock is
-// released only after the answer to its Try, and a Try that needs a longer limit comes after
-// its Ping.
+// serve serves requests that have come together: releases in one round trip, then claims in
+// one round trip and one commit. The change of order does no harm: a lock is released only
+// after the answer to its Try, and a Try with a longer limit comes after its Ping.
 func (c *sessionConn) serve(rs []request) {
 	var tries []request
 	for begin := time.Now(); ; rs = c.more(gatherPause) {
@@ -84,7 +83,7 @@ func (c *sessionConn) free(rs []request) {
 	for i, r := range rs {
 		fmt.Fprintf(&text, "%s COALESCE(RELEASE_LOCK('%s'), 0), IS_USED_LOCK('%s') IS NOT NULL", separator(i, "SELECT"), r.name, mark(r.name))
 	}
-	answers := make([]bool, 2*len(rs)) // of each lock, whether it was held and whether it is wanted
+	answers := make([]bool, 2*len(rs)) // for every lock: was held, is wanted
 	err := context.Cause(c.life)
 	if err == nil {
 		err = c.conn.QueryRowContext(c.life, text.String()).Scan(pointers(answers)...)
@@ -125,21 +124,21 @@ func (c *sessionConn) tryAll(rs []request) {
 			return
 		}
 	}
-	// One by one, each claim gets its own error.
+	// One by one, so that every claim gets its own error.
 	for _, r := range asked {
 		token, err := c.try(r)
 		r.done(token, c.reason(err))
 	}
 }
 
-// tryTogether is try for several locks. It draws all tokens in one transaction. If anything is
-// unusual, tryTogether takes nothing and returns false.
+// tryTogether is try for several locks, with one transaction for the tokens. In an unusual
+// case tryTogether takes nothing and returns false.
 func (c *sessionConn) tryTogether(rs []request) (tokens []uint64, ok bool) {
-	rows := make(map[int]int) // by number: how many of the locks have this row
+	rows := make(map[int]int) // locks by the number of their row
 	for _, r := range rs {
 		rows[row(r.name)]++
 	}
-	answers := make([]int, 1+2*len(rs)) // changed rows; of each lock, whether it is taken and its mark has changed
+	answers := make([]int, 1+2*len(rs)) // changed rows; for every lock: is taken, has a changed mark
 	highest, err := c.draw(rs, rows, answers)
 	tokens = make([]uint64, len(rs))
 	changed := 0
@@ -167,9 +166,9 @@ func (c *sessionConn) tryTogether(rs []request) (tokens []uint64, ok bool) {
 	return nil, false
 }
 
-// draw takes locks and draws tokens. It returns the highest token by row. Each row gives
-// tokens for as many locks as the row with the most locks; a row whose locks are refused
-// gives too many tokens, which does no harm. If all locks are refused, draw writes nothing.
+// draw takes locks, draws tokens, and returns the highest token by row. Every row gives
+// tokens for as many locks as the row with the most locks. A row with refused locks gives
+// too many tokens, which does no harm. If every lock is refused, draw writes nothing.
 func (c *sessionConn) draw(rs []request, rows map[int]int, answers []int) (highest map[int]uint64, err error) {
 	var take, sum, answer, ids strings.Builder
 	most := 0
@@ -213,7 +212,7 @@ func (c *sessionConn) draw(rs []request, rows map[int]int, answers []int) (highe
 
 var errNoAnswer = errors.New("the server has not answered all statements")
 
-// separator is what stands before the part with number i of a list.
+// separator stands before part i of a list.
 func separator(i int, first string) string {
 	if i == 0 {
 		return first

@@ -81,7 +81,7 @@ func TestLostAnswers(t *testing.T) {
 	})
 }
 
-// Whoever cannot have the result remembered says so, and does not keep the key.
+// If the records cannot be reached, the runner says so, and does not keep the key.
 func TestRecordsThatAreGone(t *testing.T) {
 	bubble(t, func(d *desk) {
 		gone := ""
@@ -229,9 +229,9 @@ type history struct {
 	late    int // runs that began when the result was known
 }
 
-// Callers, in several processes as it were, ask for many keys. Effects fail, panic
-// and take longer than their locks last, and the records lose requests and answers.
-// Whoever gets a result gets the same, and nothing runs after that.
+// Callers, as if in several processes, ask for many keys. Effects fail, panic and take
+// longer than their locks last, and the records lose requests and answers. Every caller
+// with a result gets the same result, and nothing runs after that.
 func TestRandomHistories(t *testing.T) {
 	first := sim.Seed(t)
 	for seed := first; seed < first+20; seed++ {

@@ -54,7 +54,7 @@ func refused(t *testing.T, dir, path string, why ...string) {
 	}
 }
 
-// Who owns the folder, or may replace it, could forge every result.
+// The owner of the folder, or a user who may replace the folder, could forge every result.
 func TestFolderOfAnother(t *testing.T) {
 	needRoot(t)
 	theirs := filepath.Join(t.TempDir(), "theirs")
@@ -138,8 +138,8 @@ func TestPlantedFiles(t *testing.T) {
 	refused(t, dir, part, "symbolic link", "remove it")
 }
 
-// What is planted in the place of the file that is written beside a record is
-// removed, as the rest of a process that died is, and never written to.
+// A file planted in the place of a record's temporary file is removed, like the remains of
+// a dead process, and never written to.
 func TestPlantedBeside(t *testing.T) {
 	all, outside := plants(t)
 	all["dangling"] = func(path string) error { return os.Symlink(outside+".new", path) }

@@ -123,8 +123,7 @@ func TestRepeatWhileTheFirstRuns(t *testing.T) {
 	})
 }
 
-// What a request leaves behind does not depend on whether its client still is
-// there.
+// The remains of a request do not depend on whether its client still is there.
 func TestCallerIsGone(t *testing.T) {
 	bubble(t, func(d *desk) {
 		ctx, cancel := context.WithCancel(d.Context())
@@ -199,8 +198,8 @@ func TestFingerprint(t *testing.T) {
 	})
 }
 
-// Whoever asks for something else under the key of an owner that has died is refused,
-// since that may have happened, until somebody forgets it.
+// A different request under the key of a dead owner is refused until the key is forgotten,
+// since the first request may have taken effect.
 func TestFingerprintOfTheDead(t *testing.T) {
 	bubble(t, func(d *desk) {
 		_, err := d.begin("a", holdfast.NoRenew())
@@ -280,7 +279,7 @@ func TestHangingEffect(t *testing.T) {
 	})
 }
 
-// Who has lost the lock, but was followed by nobody, has done it after all.
+// An owner that has lost the lock, but has no successor, has done the effect after all.
 func TestLossThatNobodyUsed(t *testing.T) {
 	bubble(t, func(d *desk) {
 		result, err := d.effects().Do(d.Context(), "key", func(ctx context.Context) ([]byte, error) {

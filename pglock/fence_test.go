@@ -45,7 +45,7 @@ func TestCheckFence(t *testing.T) {
 	}
 }
 
-// What DoFenced shares with fence.SQL.Do is tested in proof/fences.
+// Tests in proof/fences cover the part of DoFenced that fence.SQL.Do shares.
 func TestDoFenced(t *testing.T) {
 	pool := connect(t, pglock.Server().Database(t).URL())
 	fences := fence.SQL{Table: "fences_of_do"}

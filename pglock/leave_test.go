@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
-// Who gives up while the pool asks an idle connection whether it is alive does not end
-// that connection.
+// A caller that gives up while the pool checks an idle connection does not end the
+// connection.
 func TestLeaveWhileThePoolAsks(t *testing.T) {
 	proxy := servers.StartProxy(t, server.Addr())
 	at, err := url.Parse(server.URL())

@@ -64,8 +64,8 @@ func TestURLNamesHosts(t *testing.T) {
 	}
 }
 
-// Whoever does not ask for less gets a server that proves its name, if the way
-// there leaves this machine. Each way counts by itself.
+// A caller that does not ask for less gets a server that proves its name, if the way there
+// leaves this machine. Every way counts by itself.
 func TestURLEncrypts(t *testing.T) {
 	for _, tt := range []struct {
 		url, pghost, mode string

@@ -117,8 +117,8 @@ func deadlockIsToldAsSuch(b *bench) {
 	}
 }
 
-// What a transaction sees that is not read committed dates from before the
-// wait. So it does not wait, nor has it the lock thereafter.
+// In a transaction that is not read committed, reads date from before the wait. So the
+// transaction does not wait, and does not have the lock afterwards.
 func higherIsolationIsRefused(b *bench) {
 	ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
 	defer cancel()

@@ -83,7 +83,7 @@ func (h *history) checkTurns(t *testing.T, number int) {
 		if i > 0 {
 			last = h.turns[i-1]
 		}
-		// Who was killed may not have come to write, or not to say so.
+		// A killed process may not have come to write, or not to report the write.
 		unsure := last.free == 0 && i > 0 && last.owner.killed > 0
 		switch {
 		case now.fence == last.fence:
@@ -98,7 +98,7 @@ func (h *history) checkTurns(t *testing.T, number int) {
 		default:
 			continue
 		}
-		return // What follows would say little.
+		return // The rest would say little.
 	}
 	if n := len(h.turns); n == 0 || number != h.turns[n-1].value {
 		t.Errorf("counted to %d, which is not what the last of %d turns has written", number, n)
@@ -150,9 +150,9 @@ func (h *history) checkOrder(t *testing.T, cuts []span) {
 // after which a waiter asks by itself.
 const usual = countTTL / 30
 
-// checkGaps fails if the lock was free for longer than bound though others
-// wanted it. What a killed process held, or was given, lasts until its TTL ends;
-// when the machine did not run a process does not count.
+// checkGaps fails if the lock was free for longer than bound although others wanted it. The
+// claim of a killed process lasts until its TTL ends. Time in which the machine did not run
+// a process does not count.
 func (h *history) checkGaps(t *testing.T, bound time.Duration) {
 	t.Helper()
 	var gaps []time.Duration

@@ -253,7 +253,7 @@ func TestKeysLeaveNothing(t *testing.T) {
 		}
 	}
 	r := servers.StartRedis(t)
-	// What is left of a lock stays for longer than this test waits.
+	// The remains of a lock stay for longer than this test waits.
 	lasting := &holdfast.Options{TTL: 10 * patience}
 	a, b := newLocker(t, openStore(t, r.URL()), lasting), newLocker(t, openStore(t, r.URL()), lasting)
 	var next atomic.Int64

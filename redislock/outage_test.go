@@ -29,8 +29,8 @@ var outages = []outage{
 	{"WRONGTYPE", func(_ *testing.T, r *servers.Redis, _ *servers.Proxy, held string) { r.Must("SET", held, "text") }, "WRONGTYPE", false},
 }
 
-// What is wrong with the server is in the error of a Lock, whether its context has
-// ended or not, and only then the error matches that of the context.
+// The error of a Lock has the fault of the server, whether its context has ended or not.
+// The error matches the error of the context only if the context has ended.
 func TestOutageInErrors(t *testing.T) {
 	t.Parallel()
 	for _, o := range outages {

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
-// What users of other libraries have met, and what happens here instead.
+// Pitfalls that users of other libraries have met, and what happens here instead.
 
 // TestSlowServer is where rueidislock hangs: asking takes longer than the limit
 // of a call, so that the client cannot know what became of it, and the wake-up

@@ -43,8 +43,8 @@ func (s script) call(keys []string, args ...string) Command {
 	return Command{Words: words, Keys: keys, Args: args}
 }
 
-// eval sends calls of a script. A server that does not know the script gets the text: a
-// server that is new, has restarted or was told to forget its scripts.
+// eval sends calls of a script. A server without the script gets the text: a new or restarted
+// server, or a server whose scripts were flushed.
 func eval(ctx context.Context, conn Conn, s script, calls ...Command) []Reply {
 	replies := conn.Do(ctx, calls...)
 	var unknown []int

@@ -163,8 +163,8 @@ func TestSilentWaiter(t *testing.T) {
 	proxy.Blackhole(false)
 }
 
-// TestCancelledAtItsTurn cancels waits at the moment of the grant. Whoever of
-// the two was first, the key is free afterwards, and nothing is left.
+// TestCancelledAtItsTurn cancels waits at the moment of the grant. Whether the grant or the
+// cancel came first, the key is free afterwards, and nothing is left.
 func TestCancelledAtItsTurn(t *testing.T) {
 	t.Parallel()
 	r := servers.StartRedis(t)

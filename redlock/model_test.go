@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// These tests search all that can happen to two clients that ask three nodes
-// for the same key: requests arrive in any order and as late as they like, also
-// after their client is done; a node may let go of a claim at any moment, so
-// that no result depends on a clock; answers are counted in any order. What is
-// looked for is a token that was given twice, or that is not larger than one
-// whose grant was complete before its own was begun.
+// These tests search every possible run of two clients that ask three nodes for the same
+// key. Requests arrive in any order and as late as they like, also after their client is
+// done. A node may let go of a claim at any moment, so that no result depends on a clock.
+// Answers are counted in any order. The violation is a token that was given twice, or a
+// token no larger than an earlier token whose grant was complete before its own grant
+// began.
 //
 // The letters are those of the protocols that were tried. M is the one that
 // this package uses; the others show that no part of it can be left out.
@@ -336,7 +336,7 @@ func TestModel(t *testing.T) {
 		name  string
 		want  bool
 		rules variant
-	}{ // Those that hold have the most states.
+	}{ // Runs with holders have the most states.
 		{"A: the largest of the nodes' own counters", false, variant{}},
 		{"B: written back to any majority", false, variant{write: larger}},
 		{"C: which takes it only while it holds the claim", false, variant{write: larger, owned: true}},

@@ -78,8 +78,8 @@ func TestAnswerFromBeforeARaise(t *testing.T) {
 	})
 }
 
-// Whatever happens to messages, a reader gets no token below one that was known before the
-// request, and a token above those of all writers before.
+// For every order and loss of messages: a reader gets no token below a token known before
+// the request, and its token is above the tokens of every earlier writer.
 func TestTokensOfReadersGrow(t *testing.T) {
 	seeds := uint64(30)
 	if testing.Short() {

@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast-go/holdfast/redlock"
 )
 
-// A node that hangs costs no time, and goroutines do not pile up in front of
-// it. What it has missed it hears when it answers again.
+// A node that hangs costs no time, and goroutines do not pile up in front of it. When the
+// node answers again, it hears the missed requests.
 func TestHungNode(t *testing.T) {
 	bubble(t, 3, func(s *set) {
 		store := s.client()

@@ -219,9 +219,9 @@ func TestClock(t *testing.T) {
 	})
 }
 
-// Whatever happens to messages and nodes, but for nodes that forget: the token
-// of a grant is larger than all that were known before it was asked for, no
-// token is given twice, and no two hold the key at once.
+// For every fault of messages and nodes, except nodes that forget: the token of a grant is
+// larger than every token known before the request, no token is given twice, and no two
+// claims hold the key at once.
 func TestTokensGrow(t *testing.T) {
 	seeds := uint64(30)
 	if testing.Short() {

@@ -119,8 +119,8 @@ func eachNight(t *testing.T, test func(t *testing.T, s Schedule, change time.Tim
 	}
 }
 
-// What is due depends on no more than the ticks, of which each is due at its time: those
-// at which cron, asked right before, says that it is time.
+// The due ticks depend on the ticks alone, and every tick is due at its time: when cron,
+// asked right before, says so.
 func TestDueWhenClocksAreChanged(t *testing.T) {
 	eachNight(t, func(t *testing.T, s Schedule, change time.Time) {
 		begin, end := change.Add(-6*time.Hour), change.Add(26*time.Hour)

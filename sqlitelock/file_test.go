@@ -40,7 +40,7 @@ func granted(t *testing.T, s driver.Store, a driver.Ask) driver.Grant {
 	return g
 }
 
-// Whoever has a file open that is no longer in its place keeps no locks in it.
+// A process with an open file that is no longer in its place keeps no locks in the file.
 func TestFileRemovedOrReplaced(t *testing.T) {
 	for name, harm := range map[string]func(path string) error{
 		"removed": os.Remove,
@@ -94,7 +94,7 @@ func TestFileRemovedOrReplaced(t *testing.T) {
 	}
 }
 
-// What cannot be a database is refused with its path, and never tried again.
+// A file that cannot be a database is refused with its path, and never tried again.
 func TestRefusedFiles(t *testing.T) {
 	dir := t.TempDir()
 	text := filepath.Join(dir, "text")

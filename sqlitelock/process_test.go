@@ -71,7 +71,7 @@ func TestProcessesCount(t *testing.T) {
 // slow machine to keep its locks.
 const killTTL = 15 * time.Second
 
-// Who waits behind a process that is killed gets the lock, and a larger token.
+// A waiter behind a killed process gets the lock, and a larger token.
 func TestKilledHolder(t *testing.T) {
 	t.Parallel()
 	url := "sqlite://" + filepath.Join(t.TempDir(), "locks.db")
@@ -86,7 +86,7 @@ func TestKilledHolder(t *testing.T) {
 	workers[1].do(unlock("key"))
 }
 
-// Who waits behind one who was killed while waiting gets the lock in its turn.
+// A waiter behind a process that was killed while waiting gets the lock in its turn.
 func TestKilledWaiter(t *testing.T) {
 	t.Parallel()
 	url := "sqlite://" + filepath.Join(t.TempDir(), "locks.db")

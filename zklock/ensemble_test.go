@@ -203,7 +203,7 @@ func TestServersRestart(t *testing.T) {
 	a := locker(t, opts, e.Addrs()...)
 	held := locked(t, a, "restart")
 	next := make(chan *holdfast.Lock, 1)
-	var refused atomic.Bool // Who has had no answer is not patient.
+	var refused atomic.Bool // A caller without an answer is not patient.
 	opts.Trace = &holdfast.Trace{Tried: func(e holdfast.Event) {
 		if errors.Is(e.Err, holdfast.ErrHeld) {
 			refused.Store(true)

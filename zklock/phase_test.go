@@ -213,8 +213,8 @@ func TestReaderRemovedByHand(t *testing.T) {
 	}
 }
 
-// TestReaderWithOldNews lets a reader go on with what it saw before a slot came, held,
-// and went or stayed. Who comes later has a larger token than the slot all the same.
+// TestReaderWithOldNews lets a reader go on with an old view, from before a slot came,
+// held, and went or stayed. A later reader has a larger token than the slot all the same.
 func TestReaderWithOldNews(t *testing.T) {
 	t.Parallel()
 	for stay, ends := range map[string]bool{"slot stays": false, "slot has gone": true} {

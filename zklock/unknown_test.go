@@ -103,9 +103,9 @@ func TestImpatient(t *testing.T) {
 	}
 }
 
-// TestImpatientForNewKey asks for a key that is not there, each time for less long than
-// an answer takes. What the first answer tells, that there is no such node, the next ask
-// need not find out again.
+// TestImpatientForNewKey asks for a key that is not there, each time for less long than an
+// answer takes. The first answer says that there is no such node, so the next ask need not
+// find out again.
 func TestImpatientForNewKey(t *testing.T) {
 	t.Parallel()
 	proxy := servers.StartProxy(t, server.Addr())

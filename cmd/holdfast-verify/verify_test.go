@@ -61,7 +61,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// What verify has found is told by the exit code.
+// The exit code says what verify has found.
 func TestExits(t *testing.T) {
 	for want, err := range map[int]error{
 		cli.ExitUnproved:    fmt.Errorf("%w: too few locks", verify.ErrUnproved),

@@ -22,9 +22,9 @@ func repeats() int {
 	return 25
 }
 
-// TestInterruptAlways presses ^C again and again, since a loop of a shell goes on if
-// a single run does not end by the signal. What says hello has been started by then: a
-// signal that comes while dash starts a command does not reach that command.
+// TestInterruptAlways presses ^C again and again, since a loop of a shell goes on if a
+// single run does not end by the signal. The command says hello once it runs: a signal that
+// comes while dash starts a command does not reach the command.
 func TestInterruptAlways(t *testing.T) {
 	for name, command := range map[string]string{
 		"a command that does not read": "echo hello; exec sleep 1000",

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/cli"
 )
 
-// A run with --once-per that has succeeded leaves a mark: a lock on a separate key, which
-// nobody holds and which expires. The mark is set and read under the lock on KEY, so two
+// A successful run with --once-per leaves a mark: a lock on a separate key, without a holder,
+// that expires. The mark is set and read under the lock on KEY, so two
 // runs can never both find the mark missing. Keys with the prefix ownKeys are refused for
 // runs: the holder of such a key would look like a finished run.
 const (

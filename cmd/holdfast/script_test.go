@@ -289,8 +289,8 @@ func dead(ts *testscript.TestScript, neg bool, args []string) {
 	poll(ts, func() bool { return gone(pid) }, func() { ts.Fatalf("process %d still runs", pid) })
 }
 
-// gone reports whether a process has ended. One that its parent has not waited
-// for yet counts as ended.
+// gone reports whether a process has ended. A process that its parent has not waited for
+// yet counts as ended.
 func gone(pid int) bool {
 	if syscall.Kill(pid, 0) == syscall.ESRCH {
 		return true

@@ -117,8 +117,8 @@ func (c *console) expect(pattern string) {
 	}
 }
 
-// prompt waits until the shell asks for the next line. What is typed before
-// might be flushed by a signal, or be read by the command before.
+// prompt waits until the shell asks for the next line. Earlier input might be flushed by a
+// signal, or be read by the command before.
 func (c *console) prompt() {
 	c.Helper()
 	c.expect(`% $`)

@@ -72,7 +72,7 @@ func deaf(t *testing.T, stderr *os.File, name string, args ...string) *exec.Cmd 
 	return cmd
 }
 
-// code waits for the end of a program. One that a signal has ended has the code -1.
+// code waits for the end of a program. A program ended by a signal has the code -1.
 func code(t *testing.T, cmd *exec.Cmd) int {
 	t.Helper()
 	hurry := time.AfterFunc(patient, func() { cmd.Process.Kill() })

@@ -1,5 +1,5 @@
-// Program cron sends invoices on a schedule. It runs on every replica of a service, and
-// one of them sends the invoices of each tick.
+// Program cron sends invoices on a schedule. The program runs on every replica of a service,
+// and one replica sends the invoices of a tick.
 package main
 
 import (
@@ -59,12 +59,12 @@ func run(ctx context.Context, store, spec string) error {
 	scheduler.Schedule(schedule, cron.FuncJob(job.Func(ctx, sendInvoices)))
 	scheduler.Start()
 	<-ctx.Done()
-	<-scheduler.Stop().Done() // when the run that goes on has ended
+	<-scheduler.Stop().Done() // when the current run has ended
 	return locks.Close()
 }
 
-// sendInvoices sends what is due by the tick. The token goes with what it writes, so
-// that the database refuses a replica that was paused and has been overtaken.
+// sendInvoices sends the invoices due by the tick. The token goes with every write, so the
+// database refuses a replica that was paused and has been overtaken.
 func sendInvoices(ctx context.Context) error {
 	tick, _ := schedlock.Tick(ctx)
 	lock, _ := holdfast.FromContext(ctx)

@@ -23,7 +23,7 @@ type shop struct {
 func (s shop) handler(locks *holdfast.Locker, records once.Records, wait time.Duration) http.Handler {
 	guard := httplock.Once(locks, records, &httplock.OnceOptions{
 		Key:   httplock.Required(httplock.Form("token"), "Load the form again."),
-		Scope: httplock.Anyone, // nobody can guess the token of somebody else's form
+		Scope: httplock.Anyone, // the token of a foreign form cannot be guessed
 		Lock:  []holdfast.LockOption{holdfast.Wait(wait)},
 	})
 	mux := http.NewServeMux()
@@ -41,14 +41,14 @@ var page = template.Must(template.New("form").Parse(`<!DOCTYPE html>
 </form>
 `))
 
-// form gives each form that is shown a token of its own.
+// form gives every shown form a token of its own.
 func (s shop) form(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	page.Execute(w, rand.Text())
 }
 
-// order runs once per form. Should it be paused for longer than its lease, and
-// another server do the work meanwhile, the database refuses its token.
+// order runs once per form. If order is paused for longer than its lease, and a second
+// server does the work meanwhile, the database refuses the token.
 func (s shop) order(w http.ResponseWriter, r *http.Request) {
 	lock, _ := holdfast.FromContext(r.Context())
 	key, token := lock.Key(), lock.Fence()

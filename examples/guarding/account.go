@@ -1,9 +1,9 @@
-// Package guarding shows three ways to guard a change of a balance against
-// others at the same time, each with pgx, with database/sql and with GORM: a row
-// lock in a transaction, a lease with a fencing token, and a version that is
-// compared. [PGX.Register] and [GORM.Register] guard what has no row yet.
-// docs/guarding.md compares them. The programs in examples/withdrawal and
-// examples/registration show what happens without them, and compare their figures.
+// Package guarding shows three ways to guard a change of a balance against concurrent
+// changes, with pgx, with database/sql and with GORM: a row lock in a transaction, a lease
+// with a fencing token, and a version column. [PGX.Register] and [GORM.Register] guard a
+// value without a row. docs/guarding.md compares the ways. The programs in
+// examples/withdrawal and examples/registration show the mistakes without a guard, and
+// compare the figures.
 package guarding
 
 import (
@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// Schema makes the tables of the examples. Nothing in them keeps a balance from
-// falling below zero, or a phone number from being registered twice, so that only
-// the guards do; in earnest, let the database check that as well.
+// Schema makes the tables of the examples. The tables accept a balance below zero and a
+// phone number twice, so only the guards prevent both. In production, let the database
+// check as well.
 const Schema = `
 CREATE TABLE IF NOT EXISTS accounts (
 	id      bigint PRIMARY KEY,
@@ -27,21 +27,21 @@ CREATE TABLE IF NOT EXISTS accounts (
 CREATE TABLE IF NOT EXISTS registrations (phone text NOT NULL, owner text NOT NULL);
 CREATE INDEX IF NOT EXISTS registrations_phone ON registrations (phone)`
 
-// ErrFunds says that the balance is less than what is to be withdrawn.
+// ErrFunds says that the balance is less than the amount.
 var ErrFunds = errors.New("insufficient funds")
 
-// ErrOutdated says that another has held the lock since the balance was read.
+// ErrOutdated says that the lock had a second holder since the read of the balance.
 var ErrOutdated = errors.New("the lock has gone to another")
 
-// A TakenError says whose a phone number is already.
+// A TakenError names the owner of a phone number.
 type TakenError struct{ Phone, Owner string }
 
 func (e *TakenError) Error() string {
 	return fmt.Sprintf("%s is registered by %s", e.Phone, e.Owner)
 }
 
-// pause waits for a moment that grows with the number of attempts, since others
-// who compare versions would else only make each other begin again.
+// pause waits for a moment that grows with the number of attempts. Without the pause,
+// concurrent callers that compare versions would make each other begin again.
 func pause(ctx context.Context, attempt int) error {
 	select {
 	case <-time.After(rand.N(time.Millisecond << min(attempt, 9))):

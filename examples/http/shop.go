@@ -1,6 +1,6 @@
-// Package http guards the routes of a small shop with httplock, in each of four
-// routers: the standard mux, chi, echo and gin. One account is withdrawn from by one
-// request at a time, and each order is taken once, however often it is sent.
+// Package http guards the routes of a small shop with httplock, in four routers: the
+// standard mux, chi, echo and gin. Withdrawals from one account come one at a time, and an
+// order is taken once, however often a client sends the order.
 package http
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/once"
 )
 
-// A Shop is what the routes do. The contexts end when the locks are lost.
+// A Shop is the work of the routes. The contexts end when the locks are lost.
 type Shop struct {
 	Withdraw func(ctx context.Context, account string) error
 	Order    func(ctx context.Context, what string) (id string, err error)
@@ -22,10 +22,10 @@ type Shop struct {
 // Guards are the middleware of the routes.
 type Guards struct {
 	Account func(http.Handler) http.Handler // one request per account at a time
-	Order   func(http.Handler) http.Handler // each Idempotency-Key of a user once
+	Order   func(http.Handler) http.Handler // an Idempotency-Key of a user once
 }
 
-// NewGuards returns the guards of all servers that share locks and records.
+// NewGuards returns the guards of the servers that share locks and records.
 func NewGuards(locks *holdfast.Locker, records once.Records) Guards {
 	wait := []holdfast.LockOption{holdfast.Wait(5 * time.Second)}
 	return Guards{
@@ -41,7 +41,7 @@ func userOf(ctx context.Context) string {
 	return user
 }
 
-// Authenticate goes around any of the routers. In earnest it looks at a session.
+// Authenticate goes around a router. In production it looks at a session.
 func Authenticate(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := context.WithValue(r.Context(), userKey{}, r.Header.Get("User"))

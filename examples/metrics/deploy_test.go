@@ -21,7 +21,7 @@ import (
 	"github.com/holdfast-go/holdfast/otellock"
 )
 
-// What operators get: alerts, their tests, a dashboard, and the pages about them.
+// The files for operators: alerts, their tests, a dashboard, and the pages about them.
 const (
 	rules     = "../../deploy/prometheus/holdfast.rules.yml"
 	rulesTest = "../../deploy/prometheus/holdfast.rules.test.yml"

@@ -21,8 +21,8 @@ type Accounts struct {
 	Effects once.Runner // with Records
 }
 
-// Withdraw takes an amount from an account, and returns the new balance. What it
-// changes and that it was done commit together.
+// Withdraw takes an amount from an account, and returns the new balance. The withdrawal and
+// its record commit together.
 func (a *Accounts) Withdraw(ctx context.Context, order string, id, amount int64) ([]byte, error) {
 	return a.Effects.DoTx(ctx, "order/"+order, func(ctx context.Context, tx *sql.Tx) ([]byte, error) {
 		return withdraw(ctx, tx, id, amount)

@@ -123,7 +123,8 @@ func TestOptimistic(t *testing.T) {
 	}
 }
 
-// Who dies before it pays keeps nobody waiting for long, and nothing is paid twice.
+// A customer that dies before paying keeps nobody waiting for long, and nothing is paid
+// twice.
 func TestKilled(t *testing.T) {
 	const ttl = "15s" // how long the test takes
 	each(t, func(t *testing.T, e engine) {

@@ -1,11 +1,11 @@
-// Command arrows draws which files of the engine, and which packages, use which. The pictures
-// stand in docs/design.md, and a test compares them with the source:
+// Command arrows draws arrows from files of the engine to the files that they use, and from
+// packages to their imports. The pictures stand in docs/design.md, and a test compares the
+// pictures with the source:
 //
 //	go run ./internal/arrows -save=docs
 //
-// Without -save the command prints the arrows that run back up among the files of the engine,
-// with the names that these arrows use. The order of the files is the list of the package
-// comment, which says that a request goes down the list.
+// Without -save the command prints the arrows that run back up, with the used names. The order
+// of the engine's files is the list of the package comment: a request goes down the list.
 package main
 
 import (

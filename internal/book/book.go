@@ -18,6 +18,9 @@
 // confirmed the claim, by Renew or a further Acquire. A place in the queue lasts as long
 // after the last Acquire.
 //
+// A released or broken claim may leave a tomb: for ten seconds, an Acquire with the same id is
+// refused. So a request that was on its way during the release does not bring the claim back.
+//
 // # Time
 //
 // Leases are measured by Moment.Now alone. The wall clock makes tokens so large that they
@@ -85,7 +88,7 @@ type Entry struct {
 	Fence uint64        // 0 in the queue
 }
 
-// A Tomb keeps the id of an ended claim from coming back.
+// A Tomb refuses the id of an ended claim.
 type Tomb struct {
 	ID     string
 	Until  time.Duration // by Moment.Now
@@ -212,7 +215,7 @@ func (b *Book) Release(m Moment, r driver.Release) error {
 		err = b.gone(r.ID)
 	}
 	if r.Late {
-		b.bury(Tomb{ID: r.ID, Until: m.in(lateness)})
+		b.addTomb(Tomb{ID: r.ID, Until: m.in(lateness)})
 	}
 	_ = b.handOff(m)
 	return err
@@ -233,7 +236,7 @@ func (b *Book) Break(m Moment, public string) (Entry, error) {
 		return Entry{}, driver.ErrLost
 	}
 	b.remove(e.ID)
-	b.bury(Tomb{ID: e.ID, Until: max(e.Until, m.in(lateness)), Broken: true})
+	b.addTomb(Tomb{ID: e.ID, Until: max(e.Until, m.in(lateness)), Broken: true})
 	_ = b.handOff(m)
 	return e, nil
 }

@@ -190,8 +190,8 @@ func TestPrune(t *testing.T) {
 	d.shows(0, "r|")
 }
 
-// A clock that ticks in seconds is read by up to a second too early. What is
-// stamped with it stands so much longer, and nobody is promised the difference.
+// A clock that ticks in seconds is read by up to a second too early. A claim stamped by
+// this clock stands so much longer, and no owner is promised the difference.
 func TestGrain(t *testing.T) {
 	var b Book
 	coarse := func(now time.Duration) Moment {

@@ -119,8 +119,8 @@ func (b *Book) Before(id string) *Entry {
 // Has reports whether a claim with this id holds or waits.
 func (b *Book) Has(id string) bool { return index(b.Held, id) >= 0 || index(b.Queue, id) >= 0 }
 
-// bury adds a tomb, or extends an existing tomb of the same id.
-func (b *Book) bury(t Tomb) {
+// addTomb adds a tomb, or extends an existing tomb of the same id.
+func (b *Book) addTomb(t Tomb) {
 	if i := b.tomb(t.ID); i >= 0 {
 		b.Tombs[i].Until = max(b.Tombs[i].Until, t.Until)
 		return

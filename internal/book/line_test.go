@@ -37,10 +37,10 @@ func TestNobodyPassesTheLine(t *testing.T) {
 	d.refused(0, try(reader("b"))) // It would fit beside a, but w was first.
 	d.refused(0, reader("c"))
 	d.shows(0, "a|w c")
-	d.granted(0, reader("a")) // Who holds already passes nobody.
+	d.granted(0, reader("a")) // A holder that asks again passes nobody.
 }
 
-// Who has to ask by itself is asked for longer pauses the more are before it.
+// A polling waiter is asked for longer pauses, the more waiters are ahead.
 func TestPauseByPlace(t *testing.T) {
 	d := &desk{T: t}
 	d.granted(0, writer("a"))

@@ -25,7 +25,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// What the linker was told counts where Go has noted nothing.
+// The linker's value counts if Go has recorded nothing.
 func TestLinkedCommit(t *testing.T) {
 	commit = "fedcba987654+"
 	defer func() { commit = "" }()

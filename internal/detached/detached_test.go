@@ -138,8 +138,8 @@ func TestSendNoMore(t *testing.T) {
 	})
 }
 
-// Who has left is told that nothing was written, as long as nothing was sent that may
-// have changed something. Then nothing is.
+// A caller that has left is told that nothing was written, as long as no request was sent
+// that may have changed something. Then nothing is written.
 func TestWrite(t *testing.T) {
 	wrong := errors.New("wrong")
 	for _, test := range []struct {

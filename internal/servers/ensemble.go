@@ -16,7 +16,7 @@ type Ensemble struct {
 }
 
 // StartEnsemble starts three servers with the options of StartZooKeeper, and returns when
-// all three serve.
+// the three servers serve.
 func StartEnsemble(tb TB, options ...string) *Ensemble {
 	tb.Helper()
 	const n = 3
@@ -40,8 +40,8 @@ func StartEnsemble(tb TB, options ...string) *Ensemble {
 			lines[i] = append(lines[i], fmt.Sprintf("server.%d=%s:%d:%d", j+1, loopback, to[0], to[1]))
 		}
 	}
-	// Of two servers, the one with the higher number calls back at the election address
-	// that the lower one announces.
+	// Of two servers, the server with the higher number calls back at the election address
+	// announced by the lower server.
 	for at, link := range e.links {
 		back := e.links[[2]int{at[1], at[0]}]
 		link[1].Requests.Replace(address(ports[at[0]][1]), back[1].Addr())
@@ -55,7 +55,7 @@ func StartEnsemble(tb TB, options ...string) *Ensemble {
 	return e
 }
 
-// oftenEnough makes servers look for each other twice a second. Without oftenEnough, the
+// oftenEnough makes servers look for the rest twice a second. Without oftenEnough, the
 // interval grows to a minute.
 const oftenEnough = "-Dzookeeper.fastleader.maxNotificationInterval=500"
 
@@ -78,10 +78,10 @@ func (e *Ensemble) Addrs() (all []string) {
 	return all
 }
 
-// URL returns the addresses of all servers as zk://host:port,host:port,...
+// URL returns the addresses of the servers as zk://host:port,host:port,...
 func (e *Ensemble) URL() string { return "zk://" + strings.Join(e.Addrs(), ",") }
 
-// Await returns when all servers serve.
+// Await returns when every server serves.
 func (e *Ensemble) Await() {
 	e.tb.Helper()
 	mustAwait(e.tb, "the ensemble", func() error {

@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// Goroutines returns a function that counts the caller's goroutine and all that it begins
-// from now on, directly or not. Goroutines of other tests at the same time do not count, nor
-// do functions that a timer calls.
+// Goroutines returns a function that counts the caller's goroutine and its descendants from
+// now on. Goroutines of concurrent tests do not count, nor do functions called by a timer.
 func Goroutines(tb TB) (count func() int) {
 	mark := fmt.Sprintf("%p", tb) // There is one for each test.
 	pprof.SetGoroutineLabels(pprof.WithLabels(context.Background(), pprof.Labels("test", mark)))

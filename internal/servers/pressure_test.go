@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What ends soonest is evicted first, and what never ends stays.
+// The items that end soonest are evicted first, and items without an end stay.
 func TestPressRedis(t *testing.T) {
 	t.Parallel()
 	r := StartRedis(t, "maxmemory-samples 64") // all keys

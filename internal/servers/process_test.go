@@ -175,7 +175,7 @@ func TestMissingBinary(t *testing.T) {
 	}
 }
 
-// Who chooses a server means that one.
+// A chosen server is the only server.
 func TestMissingChoice(t *testing.T) {
 	t.Setenv("HOLDFAST_TEST_ALL", "")
 	t.Setenv("HOLDFAST_REDIS", "no-such-server")

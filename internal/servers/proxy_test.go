@@ -158,7 +158,7 @@ func TestProxyBlackhole(t *testing.T) {
 	s.wantReset()
 }
 
-// Who is cut off does not hear that the other side has broken off.
+// A cut-off client does not hear that the other side has closed the connection.
 func TestProxyBlackholeHidesTheEnd(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

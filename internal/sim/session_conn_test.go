@@ -221,8 +221,8 @@ func (c *wire) Unwatch(name string) {
 // Help implements [session.Conn].
 func (c *wire) Help(<-chan struct{}) {}
 
-// Close implements [session.Conn]. What was sent before arrives before the server hears of
-// the end.
+// Close implements [session.Conn]. Earlier requests arrive before the server hears of the
+// end.
 func (c *wire) Close(why error) {
 	c.out.send("close", "", func() { c.session.end(why) })
 	c.link.after(1, func() { c.lost(why) })

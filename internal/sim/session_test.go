@@ -29,8 +29,8 @@ var sessions = &backend{
 // are silent, some of them late.
 func TestSessions(t *testing.T) { worlds.Run(t, 0.1, sessions.explore) }
 
-// breaking is a manner of links on which connections break. Whatever is lost of a stream,
-// nothing arrives after it.
+// breaking is a manner of links on which connections break. After a lost part of a stream
+// nothing more arrives.
 func breaking(ttl time.Duration) Faults {
 	return Faults{Request: 0.02, Reply: 0.02, Refuse: 0.02, Reset: 0.02, Wake: 0.1, Cut: 0.1, Delay: ttl / 12, Most: 2 * ttl, Start: ttl / 4}
 }

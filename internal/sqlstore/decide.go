@@ -12,7 +12,7 @@ import (
 )
 
 // A rule changes a book and says what to do with the change. A rule may be called several
-// times, each time with the book from the table; only the last decision counts.
+// times, with the book from the table; only the last decision counts.
 type rule func(m book.Moment, b *book.Book) (change, error)
 
 // A change is the outcome of a rule. Grants to waiters are saved and sent in any case.
@@ -22,15 +22,13 @@ type change struct {
 	broken *book.Entry // a claim whose owner is to be notified of the Break
 }
 
-// decide lets a rule change the book of a key. decide holds no lock in the database
-// between its two statements, which read and write the row, so a process that pauses
-// there delays nobody. If another process has written the row in between, decide begins
-// again.
+// decide lets a rule change the book of a key. decide reads and writes the row in two
+// statements, and holds no lock in the database between the two. So a process paused there
+// delays nobody. If the row was written in between, decide begins again.
 //
-// For an engine with one writer, the callers of a process decide one after the other.
-// Otherwise most callers would write in vain, because their pairs of statements
-// interleave. With many callers, some would try for so long that they lose their place in
-// the queue.
+// For an engine with one writer, the callers of a process decide in sequence. Otherwise most
+// callers would write in vain, because their pairs of statements interleave. With many
+// callers, a waiter could try until its place in the queue is lost.
 func (s *Store) decide(ctx context.Context, key string, r rule) error {
 	if err := s.deciding.lock(ctx); err != nil {
 		return err

@@ -114,8 +114,8 @@ func (s *scene) counts(opened, sent int64) {
 	}
 }
 
-// Who leaves gives up what was not sent: places before the connection, and the second
-// statement. What was sent is answered, so that the connection stays.
+// A caller that leaves gives up the unsent parts: places before the connection, and the
+// second statement. A sent statement is answered, so the connection stays.
 func TestLeave(t *testing.T) {
 	onSlow(t, func(s *scene) {
 		for i := range 10 {
@@ -160,8 +160,8 @@ func TestLeaveOthers(t *testing.T) {
 	})
 }
 
-// Those who have left, and what is released for them, keep all connections but one, of
-// however many there are now. Who renews or releases another key need not wait.
+// Callers that have left, and the releases for them, keep all connections but one, however
+// many connections there are now. A renewal or a release of a different key need not wait.
 func TestLeaveOne(t *testing.T) {
 	onSlow(t, func(s *scene) {
 		late := []driver.Release{{Claim: exclusive("gone").Claim, Late: true}}
@@ -191,7 +191,7 @@ func TestLeaveOne(t *testing.T) {
 	})
 }
 
-// Who asks for what another has left unanswered waits for the end of that, and asks.
+// A request for a claim with an unanswered Acquire waits for the answer, and then asks.
 func TestLeaveToTheNext(t *testing.T) {
 	onSlow(t, func(s *scene) {
 		s.db.SetMaxOpenConns(2)

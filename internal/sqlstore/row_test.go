@@ -28,8 +28,7 @@ func weighing(a driver.Ask, weight, limit int64) driver.Ask {
 	return a
 }
 
-// What a row says is what the book said that it was filled with, whichever of
-// the two forms it has.
+// A row says what its book says, in both forms of a row.
 func TestRowKeepsTheBook(t *testing.T) {
 	reader := func(id string) driver.Ask { return weighing(exclusive(id), 1, driver.MaxWeight) }
 	slot := func(id string) driver.Ask { return weighing(exclusive(id), 1, 2) }

@@ -63,10 +63,10 @@ func ask(t *testing.T, s *Session, r Request) {
 	}
 }
 
-// TestFollowerWithoutLeader cuts a follower off with a client on it. The leader
-// ends the session and removes its node; the session of this package has stopped
-// trusting itself by then, though the follower has gone on answering. Who takes any
-// answer for a sign of life would have been wrong.
+// TestFollowerWithoutLeader cuts a follower off with a client on it. The leader ends the
+// session and removes its node; the session of this package has stopped trusting itself by
+// then, although the follower has gone on answering. A client that takes every answer for a
+// sign of life would have been wrong.
 func TestFollowerWithoutLeader(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 15 s: make prove")

@@ -40,7 +40,8 @@ func TestPausedOwnerIsFirst(t *testing.T) {
 	})
 }
 
-// The process is stopped in a transaction. What it has changed there is undone.
+// The process is stopped in a transaction. The server undoes the changes of the
+// transaction.
 func TestPausedInTransaction(t *testing.T) {
 	each(t, func(c *company) {
 		if records := c.effects(); records == nil || records.Dialect == dialect.SQLite {

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
-// patience bounds every wait. What the leader's TTL takes is a twentieth of it.
+// patience bounds every wait. A takeover takes the leader's TTL, a twentieth of patience.
 const patience = time.Minute
 
 // An election is the processes that stand for one job.
@@ -51,9 +51,9 @@ var befall = []struct {
 	}},
 }
 
-// The leader of five is killed, paused and cut off in turn. What the log took, and
-// what it refused, shows that there never were two, and another leads each time. With
-// -short, each fault comes once or twice.
+// The leader of five is killed, paused and cut off in turn. The log's accepted and refused
+// writes show that there never were two leaders, and that every fault brings a new leader.
+// With -short, each fault comes once or twice.
 func TestLeaderIsReplaced(t *testing.T) {
 	rounds := 1
 	if !testing.Short() {

@@ -82,9 +82,9 @@ func (c *cutter) loseAnswer(tx *sql.Tx, seen func() bool) error {
 	return <-done
 }
 
-// The connection is cut in the middle of COMMIT. Whoever wrote does not know the
-// outcome, but there are both the write and its token, or neither, and to check
-// the token again and look is to know.
+// The connection is cut in the middle of COMMIT. The writer does not know the outcome. But
+// the database has both the write and its token, or neither. A second check of the token,
+// and a look, tell which.
 func TestCutCommit(t *testing.T) {
 	each(t, func(e *engine) {
 		if e.fences.Dialect == dialect.SQLite {

@@ -113,7 +113,7 @@ func TestEffectAndRecordCommitTogether(t *testing.T) {
 		var all sync.WaitGroup
 		for entry := range 16 {
 			all.Go(func() {
-				// Those that only read first must not be in the way either.
+				// Transactions that only read first must not be in the way.
 				result, err := l.effects().DoTx(e.Context(), "key", l.write(7))
 				if err != nil || string(result) != "entry 7" {
 					e.Errorf("repeat %d: %q, %v", entry, result, err)
@@ -173,7 +173,7 @@ func (l *ledger) outdated(err error) {
 	}
 }
 
-// What rolls back after it was finished was not done.
+// An effect that rolls back after Finish was not done.
 func TestFinishThatRollsBack(t *testing.T) {
 	each(t, func(e *engine) {
 		l := e.ledger()

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// What passes by itself is said in words, and left to be tried again.
+// A passing error is said in words, and left to be tried again.
 func TestErrorsInWords(t *testing.T) {
 	codes := map[*engine]map[string][]string{
 		postgres: {

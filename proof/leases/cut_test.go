@@ -155,8 +155,8 @@ func (c *cutter) loseAll(round, key, try string) (inTime bool) {
 	return inTime
 }
 
-// What a client took without learning of it, and never asks for again, is in
-// nobody's way for longer than its TTL. A request that gets lost does nothing.
+// A lock granted without an answer to its client, who never asks again, is in nobody's way
+// for longer than its TTL. A lost request does nothing.
 func TestOrphans(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		at := create(t, e.shared.URL())

@@ -1,6 +1,6 @@
-// Tests of the leases in tables, which packages sqllock, pglock and mysqllock
-// keep together: what befalls a server, its network and its users. What must be
-// the same for locks of sessions is tested with these, too.
+// Tests of the leases in tables, which packages sqllock, pglock and mysqllock keep
+// together: faults of a server, its network and its users. The common rules for locks of
+// sessions are tested here, too.
 package leases
 
 import (

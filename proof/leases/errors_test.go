@@ -65,7 +65,7 @@ func TestErrorsOfConnecting(t *testing.T) {
 	})
 }
 
-// Who may read but not write hears which rights are missing, and so does who
+// A user who may read but not write hears which rights are missing, and so does a user who
 // may do neither.
 func TestErrorsOfRights(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
@@ -157,8 +157,8 @@ func TestErrorsThatPass(t *testing.T) {
 	})
 }
 
-// Somebody has locked the row by hand. Who wants the key waits no longer than the
-// call may, and goes on when the row is free.
+// A user has locked the row by hand. A caller for the key waits no longer than the call
+// may, and goes on when the row is free.
 func TestErrorsOfRowLocks(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		at := create(t, e.shared.URL())

@@ -97,8 +97,8 @@ func (l *leavers) warm() {
 	succeed(l, unlock(lock(l, l.locks, "before")))
 }
 
-// Who gives up while the server is silent for a moment costs it no connection, and
-// leaves nothing.
+// A caller that gives up while the server is silent for a moment costs the server no
+// connection, and leaves nothing.
 func TestLeavingCostsNoConnection(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		at, conns := create(t, e.shared.URL()), 4
@@ -136,8 +136,8 @@ func TestLeavingCostsNoConnection(t *testing.T) {
 	})
 }
 
-// Those who ask for keys whose rows somebody's transaction has locked, and give up, are
-// in nobody's way: other keys are locked, renewed and unlocked meanwhile.
+// A foreign transaction has locked the rows of some keys. Callers for these keys that give
+// up are in nobody's way: other keys are locked, renewed and unlocked meanwhile.
 func TestOtherKeysGoOn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 15 s of a processor: make prove")

@@ -74,8 +74,8 @@ func moment() book.Moment {
 	return book.Moment{Now: time.Duration(now) * time.Microsecond, Wall: now}
 }
 
-// step does one thing to both. It reports whether there is time for more. What is not
-// the same counts only if no place was about to run out when it was compared.
+// step does one thing to both. It reports whether there is time for more. A difference
+// counts only if no place was about to expire during the comparison.
 func (p *pair) step() bool {
 	defer func() {
 		if p.wrong != "" && p.timely() {

@@ -32,9 +32,9 @@ func several(at string, addrs ...string) string {
 	return with(u.String(), "host", strings.Join(hosts, ","), "port", strings.Join(ports, ","))
 }
 
-// A primary falls silent, as a machine does whose network is gone, and its
-// standby is promoted. What the standby knows stays held, its owners go on, and
-// those who wait do, woken by the new primary.
+// A primary falls silent, like a machine without a network, and its standby is promoted.
+// The claims known to the standby stay held, their owners go on, and the new primary wakes
+// the waiters.
 func TestPromotion(t *testing.T) {
 	t.Parallel()
 	primary := servers.StartPostgres(t)

@@ -117,7 +117,7 @@ func TestPostgresClients(t *testing.T) {
 	}
 }
 
-// What the database cannot write down is refused for good.
+// A text that the database cannot store is refused for good.
 func TestPostgresEncoding(t *testing.T) {
 	t.Parallel()
 	s := open(t, database(t, postgres.shared, "latin", "ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"))

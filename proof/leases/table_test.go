@@ -68,7 +68,7 @@ func TestRenewalsDoNotBloat(t *testing.T) {
 	}
 }
 
-// What contenders write stays in proportion to what they get.
+// The writes of contenders stay in proportion to their grants.
 func TestContentionDoesNotBloat(t *testing.T) {
 	t.Parallel()
 	processes, turns := 8, 25
@@ -102,7 +102,7 @@ func TestContentionDoesNotBloat(t *testing.T) {
 		succeed(t, db.QueryRowContext(t.Context(), count).Scan(&writes))
 		return writes >= processes*turns
 	})
-	// Whoever waits asks once a second, to keep its place.
+	// A waiter asks once a second, to keep its place.
 	each := (float64(writes) - 1.5*float64(processes)*took.Seconds()) / float64(processes*turns)
 	t.Logf("%d versions of the row in %v, without those of waiting %.1f for each turn; the table has %s bytes", writes, took, each, postgres.shared.Must("SELECT pg_total_relation_size('"+table(at)+"')"))
 	if each > 6 {
@@ -146,7 +146,7 @@ func TestOldRowsGo(t *testing.T) {
 		inParallel(t, 4, keys, func(i int) error { return once(keys + i) })
 		var rows int
 		succeed(t, db.QueryRowContext(t.Context(), "SELECT count(*) FROM "+table(at)).Scan(&rows))
-		// Those that came last, the one that is held, and the one without a name.
+		// The newest rows, the held row, and the row without a name.
 		if rows > keys+2 {
 			t.Errorf("%d rows are left of %d, want %d at most", rows, 2*keys+3, keys+2)
 		}
@@ -158,7 +158,7 @@ func TestOldRowsGo(t *testing.T) {
 	})
 }
 
-// Whoever restores a dump gets larger tokens from it than were ever given.
+// A restored dump gives larger tokens than were ever given.
 func TestRestoredFromADump(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		at, _ := separate(t, e, "dumped")

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/asks"
 )
 
-// What people see with a plain SELECT is what Holders tells, whatever the keys,
-// owners and notes are made of. A NUL is \0 there, and \ is \\.
+// A plain SELECT shows the same as Holders, whatever the keys, owners and notes contain. A
+// NUL is \0 there, and \ is \\.
 func TestView(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
 		at := create(t, e.shared.URL())

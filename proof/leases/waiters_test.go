@@ -100,8 +100,9 @@ func TestWaitersOfManyKeys(t *testing.T) {
 				return ctx.Err()
 			}
 		})
-		// Each has one that listens or holds a bell, and more may wait for bells; the table was
-		// made over another. One that a call has broken off, the server knows for a while.
+		// Each has one that listens or holds a bell, and more may wait for bells; the table
+		// was made over a separate connection. The server knows a broken connection for a
+		// while.
 		servers.Until(t, "two processes with many waiters to have few connections", func() bool { return connections() <= 2*(conns+1+e.ears)+1 })
 		inParallel(t, conns, waiters, func(i int) error { return a.Release(ctx, asks.Releases(held[i:i+1]...))[0] })
 		lining.Wait()

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/redislock"
 )
 
-// limit bounds every wait. What works needs a hundredth.
+// limit bounds every wait. A working store needs a hundredth.
 const limit = time.Minute
 
 // unhurried are the options of a client that gives a server a minute to answer.

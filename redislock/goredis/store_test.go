@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/redislock/goredis"
 )
 
-// patience bounds every wait. What works needs a hundredth.
+// patience bounds every wait. A working store needs a hundredth.
 const patience = time.Minute
 
 // eventually waits until f returns "", which else says what is wrong.

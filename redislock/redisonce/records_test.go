@@ -59,7 +59,7 @@ func TestContract(t *testing.T) {
 	oncetest.Run(t, oncetest.Harness{Open: func(t testing.TB) once.Records {
 		return redisonce.New(connect(t, server.Addr()), nil)
 	}})
-	// What the suite has left goes by itself.
+	// The keys of the suite expire by themselves.
 	keys := server.Must("KEYS", "*").([]any)
 	for _, key := range keys {
 		name := fmt.Sprint(key)

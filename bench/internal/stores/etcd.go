@@ -49,8 +49,8 @@ func newEtcd(at []string) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{Endpoints: at, Logger: zap.NewNop()})
 }
 
-// openMutex has a session for each goroutine that locks at the same time. The session is
-// the owner of a lock: goroutines that share a session do not exclude each other.
+// openMutex has a session for every goroutine that locks at the same time. The session is
+// the owner of a lock: a shared session excludes nothing.
 func openMutex(at []string, ttl time.Duration) (*Library, error) {
 	client, err := newEtcd(at)
 	if err != nil {

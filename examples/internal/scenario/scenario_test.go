@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// What the servers call a duplicate and a deadlock is found as such.
+// The example recognises a duplicate and a deadlock as the servers report them.
 func TestErrors(t *testing.T) {
 	for name, url := range urls {
 		t.Run(name, func(t *testing.T) {

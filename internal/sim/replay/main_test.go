@@ -159,7 +159,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// What was wrong stands at the end of what is shown.
+// The violation stands at the end of the timeline.
 func TestShow(t *testing.T) {
 	folder := t.TempDir()
 	text := "seed 7\ncolumn 1 is goroutine a/1\n\n" + strings.Repeat("1ms  A  a/1 look k0\n", 100) + "2ms  A  a/1  wrong  exclusion k0: both\n3ms  ·  a/1 begin unlock k0\n"

@@ -1,5 +1,5 @@
-// Command tally runs new seeds of all random tests of the simulator, and counts what
-// happened in their worlds.
+// Command tally runs new seeds of the simulator's random tests, and counts the events in
+// their worlds.
 //
 //	go run ./internal/sim/tally [-race] [-for 10m] [-save FILE]
 package main
@@ -45,7 +45,7 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	page := head(ctx, *race, *budget) // of the commit as it is now, and not after all the work
+	page := head(ctx, *race, *budget) // of the commit now, before the work
 	if err := run(ctx, out, *race, *budget, folder); err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 	return os.WriteFile(*save, append(page, text...), 0o644)
 }
 
-// run runs the tests, one after the other.
+// run runs the tests in sequence.
 func run(ctx context.Context, out io.Writer, race bool, budget time.Duration, folder string) error {
 	args := []string{"test", "-p=1", "-count=1", "-timeout=0", "-v", "-run=^(" + strings.Join(tests, "|") + ")$"}
 	if race {
@@ -79,7 +79,7 @@ type row struct {
 	count sim.Count
 }
 
-// read reads the counts of all tests. The last row is the sum.
+// read reads the counts of the tests. The last row is the sum.
 func read(folder string) (rows []row, err error) {
 	all := row{test: "all"}
 	for _, test := range tests {
@@ -135,7 +135,7 @@ var processes = []column{
 	{"fail-overs and restarts", func(c *sim.Count) any { return c.FailOvers }},
 }
 
-// tables returns the tables of all rows.
+// tables returns the tables of the rows.
 func tables(rows []row) []byte {
 	var b bytes.Buffer
 	for _, t := range []struct {

@@ -70,7 +70,7 @@ func TestOneIsFound(t *testing.T) {
 	}
 }
 
-// What takes too long is interrupted, and ends what it has started.
+// A run that takes too long is interrupted, and ends its own processes.
 func TestRunThatHangs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 10 s: make prove")
@@ -92,7 +92,7 @@ func TestRunThatHangs(t *testing.T) {
 	}
 }
 
-// What is not found is sought again, as long as there is time.
+// A mutant that is not found is tried again while there is time.
 func TestSeek(t *testing.T) {
 	m := mutant{finds: check.Growing}
 	for limit, want := range map[time.Duration]bool{time.Minute: true, 40 * time.Second: false} {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// What a program prints, and how it ends, have to fit together.
+// The output and the exit code of a program have to fit together.
 func TestVerify(t *testing.T) {
 	const sound, broken = `{"violations": {"tokens": 0}}`, `{"violations": {"tokens": 2}}`
 	const idle, dead = `{"invalid": "few locks", "grants": 1}`, `{"invalid": "no locks"}`

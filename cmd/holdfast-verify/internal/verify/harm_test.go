@@ -22,8 +22,8 @@ func (m meek) Pause()   {}
 func (m meek) Resume()  {}
 func (m meek) Restart() { *m.restarted = append(*m.restarted, m.number) }
 
-// Who leads is asked when the fault comes, and the history tells who was harmed, and what
-// it was.
+// The fault asks which server leads when the fault comes. The history has the harmed server
+// and its role.
 func TestHarmToLeaders(t *testing.T) {
 	path := filepath.Join(t.TempDir(), parentFile)
 	parent, err := history.Create(path, 0, 0)

@@ -137,7 +137,7 @@ func connect(t *testing.T, at register.Place) {
 	}
 }
 
-// What goes within a while was not left, and what stays is told.
+// A claim that goes within a while was not left; a claim that stays is reported.
 func TestCount(t *testing.T) {
 	looks := 0
 	s := &scene{Config: Default(), host: &servers.Host{}, target: &target{engine: &engine{left: func(time.Duration) []string {

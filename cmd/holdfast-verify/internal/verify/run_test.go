@@ -152,8 +152,8 @@ func (s *stubborn) Restart() {
 	time.Sleep(2 * time.Second) // longer than until the next fault
 }
 
-// What befalls the servers comes in order, however long each takes, and nothing more
-// once something has failed.
+// The faults of servers come in order, however long a fault takes. After a failure no fault
+// follows.
 func TestServersSufferInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parent, err := history.Create(filepath.Join(t.TempDir(), parentFile), 0, 0)
@@ -179,7 +179,7 @@ func TestServersSufferInOrder(t *testing.T) {
 	})
 }
 
-// What is printed is the whole command, not the seed alone.
+// The report prints the whole command, not the seed alone.
 func TestAgain(t *testing.T) {
 	c := Default()
 	c.Seed, c.Length = 7, 30*time.Second

@@ -18,7 +18,7 @@ func lockOf(worker, op int, got, freed float64) *check.Hold {
 	}
 }
 
-// What happens is put down to the fault before it.
+// Events are counted under the fault before them.
 func TestTally(t *testing.T) {
 	s := against(t, "redis:")
 	s.Nemeses = []plan.Nemesis{plan.Pause, plan.Kill, plan.Flush}

@@ -37,7 +37,7 @@ func step(from, to, by float64) check.Fault {
 	return f
 }
 
-// What a fault cannot have led to is held against the store.
+// A violation that the fault cannot explain counts against the store.
 func TestWaived(t *testing.T) {
 	flush, kill := fault(plan.Flush, 10, 10.1), check.Fault{Span: check.Span{From: at(12), To: at(12)}, Nemesis: "kill"}
 	unhealed := fault(plan.KillStore, 10, 10)
@@ -92,7 +92,7 @@ func TestWaived(t *testing.T) {
 	}
 }
 
-// What is waived is counted, and so is what is not.
+// The report counts waived violations and the rest.
 func TestHold(t *testing.T) {
 	s := against(t, "redis:")
 	r := s.report()
@@ -105,7 +105,7 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// What nobody knows is no violation, and proves nothing.
+// An unknown outcome is no violation, and proves nothing.
 func TestUnproved(t *testing.T) {
 	s := against(t, "redlock:")
 	r := s.report()

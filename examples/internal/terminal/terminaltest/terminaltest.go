@@ -115,9 +115,8 @@ func (term *Terminal) Silent() {
 	}
 }
 
-// Table reads a table until the program ends: after a line, an empty line and the
-// header, numbers by the name of their row and their column. What is no number is left
-// out.
+// Table reads a table until the program ends: after a line, an empty line and the header,
+// numbers by the name of their row and their column. Cells without a number are left out.
 func (term *Terminal) Table() map[string]map[string]int {
 	term.t.Helper()
 	var lines []string

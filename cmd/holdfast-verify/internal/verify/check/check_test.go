@@ -108,7 +108,7 @@ func TestGrantAfterTheDeadline(t *testing.T) {
 	s.wants(t)
 }
 
-// Who has renewed keeps the key for longer.
+// A holder that has renewed keeps the key for longer.
 func TestGrantBeforeTheRenewedDeadline(t *testing.T) {
 	var s story
 	s.lock(1, 1, 0, 1, 1001, 0, 5)

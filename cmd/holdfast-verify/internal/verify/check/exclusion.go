@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// Exclusion checks [Exclusive]: the store never has two holders that exclude each other. A
-// lock counts from its grant until its release, its reported loss, or its last known
-// deadline. Until then the lock stands in the store, even without its process. If the store
-// notices the end of processes, the end of the process ends the lock as well.
+// Exclusion checks [Exclusive]: the store never has two conflicting holders. A lock counts
+// from its grant until its release, its reported loss, or its last known deadline. Until
+// then the lock stands in the store, even without a process. If the store notices the end
+// of processes, the end of the process ends the lock as well.
 func (r *Run) Exclusion(freesOnDeath bool) []Violation {
 	return r.exclusion(Exclusive, "the store has granted both at once", func(h *Hold) Span {
 		end := min(h.Unlocked, h.Lost, h.Until)
@@ -22,15 +22,15 @@ func (r *Run) Exclusion(freesOnDeath bool) []Violation {
 	})
 }
 
-// Belief checks [Told] as a holder can see it: when a lock says that it is held, nobody
-// else holds the key. The check covers stopped processes as well.
+// Belief checks [Told] from the holder's side: while a lock reports itself as held, the key
+// has no second holder. The check covers stopped processes as well.
 func (r *Run) Belief() []Violation {
 	return r.exclusion(Told, "both locks said that they were held", func(h *Hold) Span {
 		return Span{h.Got, max(h.Got, h.Held)}
 	})
 }
 
-// exclusion finds locks on a key that exceed its limit together at some moment.
+// exclusion finds a moment at which the locks on a key exceed a limit.
 func (r *Run) exclusion(check Promise, text string, span func(*Hold) Span) (all []Violation) {
 	for key, holds := range r.granted() {
 		var live []*Hold

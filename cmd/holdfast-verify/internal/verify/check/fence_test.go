@@ -48,7 +48,7 @@ func TestFenceOutOfOrder(t *testing.T) {
 	s.wants(t, Fenced)
 }
 
-// Who has interrupted a run does not wait for Porcupine.
+// A user who interrupts a run does not wait for Porcupine.
 func TestFenceIsInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -82,7 +82,7 @@ func TestFenceWritesLate(t *testing.T) {
 	s.wants(t)
 }
 
-// What is wrong is found in any window.
+// A violation is found in every window.
 func TestFenceWindows(t *testing.T) {
 	var s story
 	for i := range int64(3 * window) {

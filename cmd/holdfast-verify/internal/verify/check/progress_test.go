@@ -53,8 +53,8 @@ func TestStuckAfterAFault(t *testing.T) {
 	}
 }
 
-// Who takes the place of a process that was killed waits behind what that has left, if
-// it had asked for the same key.
+// A new process waits behind the claims of its killed predecessor, if it asks for the same
+// key.
 func TestStuckAfterAKill(t *testing.T) {
 	for asked, want := range map[int64][]Promise{2: nil, 0: {Lively}} {
 		var s story
@@ -88,8 +88,8 @@ func TestStuckWithoutALine(t *testing.T) {
 	}
 }
 
-// Who waits may have the place of one who has given up, but not of one who was let
-// in.
+// A waiter may have the place of a claim that gave up, but not the place of a granted
+// claim.
 func TestStuckBehindAnInheritedPlace(t *testing.T) {
 	for got, want := range map[int64][]Promise{0: nil, 2500: {Lively}} {
 		var s story
@@ -106,7 +106,7 @@ func TestStuckBehindAnInheritedPlace(t *testing.T) {
 	}
 }
 
-// What was granted while a clock was ahead stands for longer by as much.
+// A claim granted while a clock was ahead stands for longer by as much.
 func TestStuckAfterAClock(t *testing.T) {
 	for step, want := range map[int64][]Promise{1000: {Lively}, -3000: nil} {
 		var s story
@@ -188,7 +188,7 @@ func TestPassedOver(t *testing.T) {
 	}
 }
 
-// Who is harmed may lose its place.
+// A harmed waiter may lose its place.
 func TestPassedOverInTrouble(t *testing.T) {
 	s := passed(2, 1000)
 	s.fault(2, "partition", 5000, 11_000)
@@ -218,7 +218,7 @@ func TestPassedOverBehindAnother(t *testing.T) {
 	s.wants(t, Lively)
 }
 
-// What is waited with an excuse is not judged, by whatever the excuse.
+// Waits with an excuse are not judged, whatever the excuse.
 func TestWaits(t *testing.T) {
 	var s story
 	s.lock(1, 1, 0, 1, 1001, 9000, 5)

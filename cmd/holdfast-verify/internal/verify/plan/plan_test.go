@@ -264,8 +264,8 @@ func TestParseNemeses(t *testing.T) {
 	}
 }
 
-// Who waits for one key of several has others, which count as free. So that is
-// not for long.
+// A call that waits for one key of several holds further keys, which count as free. So such
+// a wait is short.
 func TestManyGivesUp(t *testing.T) {
 	for _, op := range series(workload(1).Client(0, 1, 1), 2000) {
 		if op.Kind == Many && (op.Wait == 0 || op.Wait > 2*time.Second) {
