@@ -62,8 +62,8 @@ func (c *cause) Unwrap() error {
 	return &Error{"hold", c.lock.Key(), c.lock.hold.Ended()}
 }
 
-// FromContext returns the innermost lock that ctx carries (see [Lock.Context]), of a
-// Locker. Code deep below a Lock reads the fencing token there. The lock may be lost or
+// FromContext returns the innermost lock that ctx carries (see [Lock.Context]), regardless of
+// the Locker. Code deep below a Lock reads the fencing token there. The lock may be lost or
 // unlocked by now: [Lock.Err] says so. ok is false if ctx carries no lock.
 func FromContext(ctx context.Context) (lock *Lock, ok bool) {
 	lock, ok = ctx.Value(carried.Innermost{}).(*Lock)

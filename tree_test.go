@@ -230,3 +230,18 @@ func exportedMethod(decl *ast.FuncDecl) bool {
 		}
 	}
 }
+
+// TestTreeOpenings wants every sentence of a comment to open with its subject: the subject of
+// "Who waits asks again" is a relative clause, which readers have to hold in mind.
+func TestTreeOpenings(t *testing.T) {
+	opening := regexp.MustCompile(`(?:^|[.:!?]\s|\n\n)((?:Who|Whom|Whose|Whoever|What|Whatever|(?:Those|One) (?:who|that|which))\s[^.:!?]*[.:!?]?)`)
+	for _, s := range goFiles(t) {
+		for _, group := range s.file.Comments {
+			for _, match := range opening.FindAllStringSubmatch(group.Text(), -1) {
+				if !strings.HasSuffix(match[1], "?") {
+					t.Errorf("%s:%d: a sentence opens with a relative clause: %q", s.path, s.line(group), strings.TrimSpace(match[1]))
+				}
+			}
+		}
+	}
+}

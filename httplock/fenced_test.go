@@ -46,7 +46,7 @@ func TestFenced(t *testing.T) {
 		{fencedRequest("a", "7"), http.StatusCreated, ""},
 		{fencedRequest("a", "7"), http.StatusCreated, ""},
 		{fencedRequest("a", "9"), http.StatusCreated, ""},
-		{fencedRequest("a", "7"), http.StatusPreconditionFailed, "has gone to another"},
+		{fencedRequest("a", "7"), http.StatusPreconditionFailed, "has a new holder"},
 		{fencedRequest("a%2Fb", "7"), http.StatusCreated, ""},
 		{fencedRequest("", ""), http.StatusPreconditionRequired, "send Holdfast-Key and Holdfast-Fence"},
 		{fencedRequest("a", ""), http.StatusBadRequest, "once each"},
@@ -135,7 +135,7 @@ func TestFencedWaitsForFormerHolders(t *testing.T) {
 		if len(work.begun) != 0 {
 			t.Error("two holders write at the same time")
 		}
-		wantProblem(t, serve(h, fencedRequest("a", "8")), http.StatusPreconditionFailed, "another")
+		wantProblem(t, serve(h, fencedRequest("a", "8")), http.StatusPreconditionFailed, "new holder")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		wantProblem(t, serve(h, fencedRequest("a", "10").WithContext(ctx)), http.StatusServiceUnavailable, "")

@@ -56,7 +56,7 @@ func TestOnceTellsRoutesApart(t *testing.T) {
 			h := site(newOnce(t, httplock.OnceOptions{}))
 			ask := func(target string) *httptest.ResponseRecorder { return serve(h, submitTo(target, "a", "tea")) }
 			first := ask("/charge/1")
-			wantProblem(t, ask("/refund/1"), http.StatusUnprocessableEntity, "used before, with another request")
+			wantProblem(t, ask("/refund/1"), http.StatusUnprocessableEntity, "used before, with a different request")
 			again := ask("/charge/1")
 			if first.Code != http.StatusOK || again.Header().Get(httplock.ReplayedHeader) == "" || again.Body.String() != first.Body.String() || strings.Count(served, " ") != 1 {
 				t.Errorf("served %q; a repeat was answered with %d %s", served, again.Code, again.Body)

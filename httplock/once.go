@@ -143,7 +143,7 @@ func (o *OnceOptions) resolve() error {
 	}
 	switch {
 	case o.Scope == nil:
-		return errors.New("OnceOptions.Scope must say whose keys these are: use User, or Anyone if no client can guess those of another")
+		return errors.New("OnceOptions.Scope must name the owner of a key: use User, or Anyone if no client can guess a foreign key")
 	case o.MaxRequest < 0:
 		return fmt.Errorf("OnceOptions.MaxRequest is %d; it must be above 0", o.MaxRequest)
 	case o.MaxResponse < 0 || o.MaxResponse > maxResponse:
@@ -275,7 +275,7 @@ func (s *single) run(w http.ResponseWriter, r *http.Request, effect *once.Effect
 
 func (s *single) close(effect *once.Effect, r *http.Request) {
 	if err := effect.Close(); err != nil {
-		s.log(r, "key is not given back", err)
+		s.log(r, "key is not released", err)
 	}
 }
 

@@ -83,7 +83,7 @@ func TestOnceMisuse(t *testing.T) {
 		return &opts
 	}
 	for want, h := range map[string]http.Handler{
-		"Scope must say":       httplock.Once(locks, records, with(func(o *httplock.OnceOptions) { o.Scope = nil }))(work),
+		"Scope must name":      httplock.Once(locks, records, with(func(o *httplock.OnceOptions) { o.Scope = nil }))(work),
 		"needs a Locker":       httplock.Once(nil, records, &anyone)(work),
 		"and Records":          httplock.Once(locks, nil, &anyone)(work),
 		"MaxRequest is -1":     httplock.Once(locks, records, with(func(o *httplock.OnceOptions) { o.MaxRequest = -1 }))(work),

@@ -73,7 +73,7 @@ func TestOnce(t *testing.T) {
 		bare.Header.Set(httplock.IdempotencyHeader, "a")
 		wantOrder(t, serve(h, bare), 1, "tea", true)
 		wantOrder(t, serve(h, submit("b", "tea")), 2, "tea", false)
-		wantProblem(t, serve(h, submit("a", "milk")), http.StatusUnprocessableEntity, "used before, with another request")
+		wantProblem(t, serve(h, submit("a", "milk")), http.StatusUnprocessableEntity, "used before, with a different request")
 		wantProblem(t, serve(h, submitTo("/orders?to=work", "a", "tea")), http.StatusUnprocessableEntity, "used before")
 		wantProblem(t, serve(h, submit("", "tea")), http.StatusBadRequest, "Send an Idempotency-Key header.")
 		time.Sleep(24*time.Hour + time.Second)
@@ -313,7 +313,7 @@ func TestOnceOfAMultipartForm(t *testing.T) {
 		contentType, body := upload(t, [][2]string{{"token", "7"}, {"tea", tea}})
 		w := serve(h, post(contentType, body))
 		if tea == "black" {
-			wantProblem(t, w, http.StatusUnprocessableEntity, "another request")
+			wantProblem(t, w, http.StatusUnprocessableEntity, "different request")
 		} else if w.Body.String() != tea || calls != 1 {
 			t.Errorf("%d %s, %d calls", w.Code, w.Body, calls)
 		}
@@ -326,7 +326,7 @@ func TestOnceFingerprint(t *testing.T) {
 	h := newOnce(t, opts)(shop)
 	wantOrder(t, serve(h, submit("a", "tea 1")), 1, "tea 1", false)
 	wantOrder(t, serve(h, submit("a", "tea 2")), 1, "tea 1", true)
-	wantProblem(t, serve(h, submit("a", "milk")), http.StatusUnprocessableEntity, "another request")
+	wantProblem(t, serve(h, submit("a", "milk")), http.StatusUnprocessableEntity, "different request")
 }
 
 // A caller that has seen a response can repeat the request.

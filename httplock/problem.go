@@ -54,13 +54,13 @@ func ProblemOf(err error) *Problem {
 	case errors.Is(err, holdfast.ErrLost):
 		return &Problem{Status: http.StatusConflict, Detail: "The lock of this request was taken from it.", RetryAfter: time.Second, Err: err}
 	case errors.Is(err, fence.ErrOutdated):
-		return &Problem{Status: http.StatusPreconditionFailed, Detail: "The lock of this request has gone to another.", Err: err}
+		return &Problem{Status: http.StatusPreconditionFailed, Detail: "The lock of this request has a new holder.", Err: err}
 	case errors.As(err, &large):
 		p := tooLarge(large.Limit)
 		p.Err = err
 		return p
 	case errors.Is(err, once.ErrMismatch):
-		return &Problem{Status: http.StatusUnprocessableEntity, Detail: "This key was used before, with another request.", Err: err}
+		return &Problem{Status: http.StatusUnprocessableEntity, Detail: "This key was used before, with a different request.", Err: err}
 	case errors.Is(err, holdfast.ErrInvalidKey):
 		return unfitKey(err)
 	case misconfigured(err):

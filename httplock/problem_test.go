@@ -66,12 +66,12 @@ func TestDefaultLogger(t *testing.T) {
 	locks, records := newLocks(t, memlock.New()), new(once.Memory)
 	lost := func(*http.Request) (string, error) { return "", errors.New("no session") }
 	for want, guard := range map[string]func(http.Handler) http.Handler{
-		"needs a Locker and a KeyFunc":        httplock.Locked(locks, nil, nil),
-		"Scope must say whose keys these are": httplock.Once(locks, records, nil),
-		"httplock.Once needs a Locker":        httplock.Once(nil, records, &httplock.OnceOptions{Scope: httplock.Anyone}),
-		"httplock.Fenced needs Fences":        httplock.Fenced(nil, nil, nil),
-		"find the key: no session":            httplock.Locked(locks, lost, &httplock.Options{FailOpen: true}),
-		"method=POST path=/orders error=":     httplock.Once(locks, records, &httplock.OnceOptions{Scope: lost}),
+		"needs a Locker and a KeyFunc":    httplock.Locked(locks, nil, nil),
+		"Scope must name the owner":       httplock.Once(locks, records, nil),
+		"httplock.Once needs a Locker":    httplock.Once(nil, records, &httplock.OnceOptions{Scope: httplock.Anyone}),
+		"httplock.Fenced needs Fences":    httplock.Fenced(nil, nil, nil),
+		"find the key: no session":        httplock.Locked(locks, lost, &httplock.Options{FailOpen: true}),
+		"method=POST path=/orders error=": httplock.Once(locks, records, &httplock.OnceOptions{Scope: lost}),
 	} {
 		// A program may set its logger after it has made its routes.
 		text := setDefaultLogger(t)

@@ -244,7 +244,7 @@ var writeless = []uint16{1290, 1792, readOnlyMode}
 const readOnlyMode = 1836
 
 // errWriteless ends a session when its server is no longer the primary.
-var errWriteless = errors.New("the server takes no writes, as a primary does that another replaces")
+var errWriteless = errors.New("the server takes no writes, like a replaced primary")
 
 // errNotHeld ends a session when its locks are not as expected.
 var errNotHeld = errors.New("the server says that a lock was not held")

@@ -82,7 +82,7 @@ func TestParentForAll(t *testing.T) {
 		succeed(t, os.Chown(dir, 0, 0))
 	}
 	succeed(t, os.Chmod(parent, 0o777))
-	refused(t, dir, parent, "everybody may replace", "chmod +t")
+	refused(t, dir, parent, "every user may replace", "chmod +t")
 }
 
 // The owner of a parent may replace the folder, also if the parent is sticky.

@@ -61,7 +61,7 @@ func safeFolder(dir string, allowNetwork bool) (string, error) {
 			return "", fmt.Errorf("%w, who may replace the folder %s: use a folder of this user below folders of this user or root", err, dir)
 		}
 		if safefile.Exposed(info) {
-			return "", fmt.Errorf("everybody may replace what is in %s, and so the folder %s: use another folder, or set the sticky bit of %[1]s (chmod +t)", parent, dir)
+			return "", fmt.Errorf("every user may replace the contents of %s, and so the folder %s: use a different folder, or set the sticky bit of %[1]s (chmod +t)", parent, dir)
 		}
 	}
 	if kind := netfs.Kind(dir); kind != "" && !allowNetwork {

@@ -26,7 +26,7 @@ type config struct {
 	redis  string        // for locks and records
 	orders string        // the file of the orders
 	listen string        // an address
-	ttl    time.Duration // after which a server that died is followed by another
+	ttl    time.Duration // of a lock, after the death of its server
 	wait   time.Duration // for the response to the same form, before there is 409
 }
 
@@ -35,7 +35,7 @@ func main() {
 	flag.StringVar(&c.redis, "redis", "redis://localhost:6379", "URL of the Redis server")
 	flag.StringVar(&c.orders, "orders", "orders.db", "SQLite file of the orders")
 	flag.StringVar(&c.listen, "listen", "localhost:8080", "address to listen on")
-	flag.DurationVar(&c.ttl, "ttl", 5*time.Second, "after which a server that died is followed by another")
+	flag.DurationVar(&c.ttl, "ttl", 5*time.Second, "how long the lock outlives a dead server")
 	flag.DurationVar(&c.wait, "wait", 10*time.Second, "for the response to the same form, before there is 409")
 	work := flag.Duration("work", 3*time.Second, "how long an order takes")
 	flag.Parse()

@@ -31,7 +31,7 @@ CREATE INDEX IF NOT EXISTS registrations_phone ON registrations (phone)`
 var ErrFunds = errors.New("insufficient funds")
 
 // ErrOutdated says that the lock had a second holder since the read of the balance.
-var ErrOutdated = errors.New("the lock has gone to another")
+var ErrOutdated = errors.New("the lock has a new holder")
 
 // A TakenError names the owner of a phone number.
 type TakenError struct{ Phone, Owner string }

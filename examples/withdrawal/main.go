@@ -38,7 +38,7 @@ func main() {
 	flag.StringVar(&o.db, "db", "postgres://localhost/postgres", "URL of the server: postgres://... or mysql://user:password@host/database")
 	flag.StringVar(&o.store, "store", "", "URL of the store of the locks, such as redis://localhost:6379 (default the database)")
 	flag.StringVar(&o.guard, "guard", "", "how to guard the account: none, mutex, lock, row, version or update; with -compare several of them (default lock, with -compare all)")
-	flag.DurationVar(&o.ttl, "ttl", 3*time.Second, "with -guard lock: after which a process that died is followed by another")
+	flag.DurationVar(&o.ttl, "ttl", 3*time.Second, "with -guard lock: how long the lock outlives a dead process")
 	flag.Int64Var(&o.amount, "amount", 80, "how much to withdraw")
 	flag.Int64Var(&o.open, "open", 0, "open the account anew with this balance, and withdraw nothing")
 	o.play = scenario.Flags()

@@ -54,7 +54,7 @@ func Plain(hosts []string, better string) []string {
 	if len(remote) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("the connection to %s may be unencrypted: whoever listens there learns the password, and can break locks; %s",
+	return []string{fmt.Sprintf("the connection to %s may be unencrypted: a listener there learns the password, and can break locks; %s",
 		strings.Join(remote, ", "), better)}
 }
 

@@ -106,8 +106,8 @@ const (
 
 // Hints at what may be wrong. Every such error may pass.
 const (
-	writeless = "the server takes no writes, as a standby does, or a primary that another replaces: locks need one that does"
-	ending    = "the server goes down or comes up, or somebody has ended the connection"
+	writeless = "the server takes no writes, like a standby or a replaced primary: locks need a server that takes writes"
+	ending    = "the server goes down or comes up, or an operator has ended the connection"
 	crowded   = "the server has no connection left for this user: let it have more, or others fewer"
 	full      = "the disk of the server, or the room that it may use there, is full: locks can be neither taken nor kept until there is more"
 	exhausted = "the server has no memory left for this"

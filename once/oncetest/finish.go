@@ -7,11 +7,11 @@ import (
 )
 
 var finishRules = []rule{
-	{"finish/remembers", "Finish remembers the result of who has begun, for all clients.", func(e *env) {
+	{"finish/remembers", "Finish stores the result of the owner that has begun, visible to every client.", func(e *env) {
 		e.begin(7, "print", long)
 		e.finish(7, "print", "result", long)
 	}},
-	{"finish/any-bytes", "A result is any bytes, up to 1 MiB, or none.", func(e *env) {
+	{"finish/any-bytes", "A result is a sequence of bytes, up to 1 MiB, or empty.", func(e *env) {
 		every := make([]byte, 256)
 		for i := range every {
 			every[i] = byte(i)
@@ -22,7 +22,7 @@ var finishRules = []rule{
 			one.finish(7, "", result, long)
 		}
 	}},
-	{"finish/twice-is-once", "Finish again with the same token changes nothing.", func(e *env) {
+	{"finish/twice-is-once", "A second Finish with the same token changes nothing.", func(e *env) {
 		e.begin(7, "print", long)
 		e.finish(7, "print", "first", long)
 		e.succeeds("Finish again", e.client().Finish(e.Context(), e.key, 7, []byte("second"), short))
@@ -38,21 +38,21 @@ var finishRules = []rule{
 		done := once.Record{State: once.Done, Token: 8, Result: []byte("right")}
 		e.outdated("Finish", 7, done, e.client().Finish(e.Context(), e.key, 7, []byte("late"), long))
 	}},
-	{"finish/not-begun", "Finish is refused where nobody has begun, or not with this token, and makes nothing.", func(e *env) {
+	{"finish/not-begun", "Finish without a Begin of the same token is refused, and makes no record.", func(e *env) {
 		e.unbegun(7, once.Record{})
 		e.begin(7, "", long)
 		e.unbegun(8, once.Record{State: once.Begun, Token: 7})
 		e.finish(7, "", "right", long)
 		e.unbegun(8, once.Record{State: once.Done, Token: 7, Result: []byte("right")})
 	}},
-	{"finish/forgotten", "Finish is refused for what was forgotten.", func(e *env) {
+	{"finish/forgotten", "Finish of a forgotten record is refused.", func(e *env) {
 		e.begin(7, "", long)
 		e.forget(7)
 		e.unbegun(7, once.Record{Token: 7})
 		e.forget(8)
 		e.outdated("Finish", 7, once.Record{Token: 8}, e.client().Finish(e.Context(), e.key, 7, nil, long))
 	}},
-	{"finish/own-memory", "A result shares no memory with that of the caller, or of another call.", func(e *env) {
+	{"finish/own-memory", "A result shares no memory with the result of the caller, or of a second call.", func(e *env) {
 		e.begin(7, "", long)
 		result := []byte("result")
 		e.succeeds("Finish", e.client().Finish(e.Context(), e.key, 7, result, long))

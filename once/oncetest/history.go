@@ -13,7 +13,7 @@ import (
 )
 
 var historyRules = []rule{
-	{"history/random", "Whatever comes in whatever order, the records say what the model says.", func(e *env) {
+	{"history/random", "For every sequence of calls, the records answer like the model.", func(e *env) {
 		random := rand.New(rand.NewPCG(sim.Seed(e), 0))
 		models := map[string]once.Record{}
 		for step := range 400 {
@@ -29,7 +29,7 @@ var historyRules = []rule{
 			e.on(key).stands(want)
 		}
 	}},
-	{"together/one-result", "Of many who begin and finish at the same time, those with results have the same one, which is not of an owner that another has followed before.", func(e *env) {
+	{"together/one-result", "If many owners begin and finish at once, every result is the same, and belongs to an owner that no later owner had followed.", func(e *env) {
 		random := rand.New(rand.NewPCG(sim.Seed(e), 0))
 		for round := range 20 {
 			e.on(fmt.Sprint(e.key, "/", round)).together(random)

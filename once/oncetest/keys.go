@@ -10,7 +10,7 @@ import (
 )
 
 var keyRules = []rule{
-	{"keys/apart", "Keys are bytes, of which each counts, and know nothing of each other.", func(e *env) {
+	{"keys/apart", "Every byte of a key counts, and different keys have separate records.", func(e *env) {
 		base := e.key + " "
 		keys := []string{"", " ", "a", "A", "a ", "a\x00", "a\x00b", "ä", "a\u0308", "🔒", "'", `"`, `\`, "%", "%61", "*", "{a}", "}{", "../a", "a/../a", "a:b", "\n"}
 		for i, key := range keys {
@@ -34,7 +34,7 @@ var keyRules = []rule{
 			e.on(base + key).stands(want)
 		}
 	}},
-	{"keys/longest", "Keys of 507 bytes and fingerprints of 256 are kept whole.", func(e *env) {
+	{"keys/longest", "Keys of 507 bytes and fingerprints of 256 bytes are kept whole.", func(e *env) {
 		pad := strings.Repeat("k", once.MaxKey)
 		one := e.on((e.key + pad)[:once.MaxKey-1] + "1")
 		two := e.on((e.key + pad)[:once.MaxKey-1] + "2")
@@ -45,7 +45,7 @@ var keyRules = []rule{
 		one.finish(1, whole, "one", long)
 		two.finish(2, whole[1:], "two", long)
 	}},
-	{"context/ended", "A call whose context has ended fails with the error of that, if it fails.", func(e *env) {
+	{"context/ended", "If a call whose context has ended fails, the error is the error of the context.", func(e *env) {
 		e.begin(7, "", long)
 		ctx, cancel := context.WithCancel(e.Context())
 		cancel()

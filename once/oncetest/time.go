@@ -9,7 +9,7 @@ import (
 )
 
 var timeRules = []rule{
-	{"time/begun", "What was begun is remembered until its time is over, and then nothing is.", func(e *env) {
+	{"time/begun", "A begun record stays until its time is over, and then nothing is left.", func(e *env) {
 		e.begin(7, "print", long)
 		e.awhile(short)
 		e.stands(once.Record{State: once.Begun, Token: 7, Fingerprint: "print"})
@@ -20,13 +20,13 @@ var timeRules = []rule{
 		other.unbegun(7, once.Record{})
 		other.begin(6, "other", long)
 	}},
-	{"time/begun-again", "Begin counts its time anew.", func(e *env) {
+	{"time/begun-again", "A second Begin counts the time of the record anew.", func(e *env) {
 		e.begins(7, "", short, once.Record{State: once.Begun, Token: 7})
 		e.begin(8, "", long)
 		e.awhile(short)
 		e.stands(once.Record{State: once.Begun, Token: 8})
 	}},
-	{"time/done", "The time of a result counts from Finish, and when it is over nothing is remembered.", func(e *env) {
+	{"time/done", "The time of a result counts from Finish, and nothing is left when the time is over.", func(e *env) {
 		e.quickly(func(e *env, keep time.Duration) bool {
 			e.begins(7, "", keep, once.Record{State: once.Begun, Token: 7})
 			if errors.Is(e.client().Finish(e.Context(), e.key, 7, nil, long), fence.ErrOutdated) {
@@ -43,7 +43,7 @@ var timeRules = []rule{
 		other.begin(6, "", long)
 		other.finish(6, "", "another", long)
 	}},
-	{"time/forgotten", "What was forgotten is remembered for what is left of its time.", func(e *env) {
+	{"time/forgotten", "A forgotten record keeps the rest of its time.", func(e *env) {
 		e.begin(7, "", long)
 		e.forget(7)
 		e.awhile(short)
@@ -54,7 +54,7 @@ var timeRules = []rule{
 		e.succeeds("Forget", other.client().Forget(e.Context(), other.key, 7))
 		other.ends()
 	}},
-	{"time/left-alone", "Begin that leaves a record leaves its time too.", func(e *env) {
+	{"time/left-alone", "A Begin that leaves a record unchanged leaves the time of the record unchanged, too.", func(e *env) {
 		e.quickly(func(e *env, keep time.Duration) bool {
 			begun := once.Record{State: once.Begun, Token: 7, Fingerprint: "print"}
 			e.begins(7, "print", keep, begun)

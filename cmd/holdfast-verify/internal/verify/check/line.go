@@ -33,7 +33,7 @@ func (r *Run) Order(store Store) (all []Violation) {
 			for _, calm := range q.calm(h) {
 				if by, n := turns.most(calm); n > mostTurns {
 					all = append(all, Violation{Check: Lively, Key: key, At: calm.From, Text: fmt.Sprintf(
-						"%s waited, and worker %d.%d has got the key %d times meanwhile, one after the other",
+						"%s waited, and worker %d.%d acquired the key %d times in a row meanwhile",
 						h.Who, by.Worker, by.Life, n)})
 					break
 				}

@@ -16,7 +16,7 @@ func (r *Run) Once() (all []Violation) {
 		for _, other := range results[1:] {
 			if other.Value != first.Value {
 				all = append(all, Violation{Check: Single, Key: key, At: other.At, Reach: first.At, Text: fmt.Sprintf(
-					"%s has got another result than %s before it", other.Who, first.Who)})
+					"%s returned a different result than %s before", other.Who, first.Who)})
 			}
 		}
 		for _, e := range effects[key] {

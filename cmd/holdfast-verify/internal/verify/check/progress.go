@@ -60,7 +60,7 @@ func (r *Run) Progress(store Store, bound, standstill time.Duration) (all []Viol
 			}
 			if who, rest := q.stuck(span); rest > bound {
 				all = append(all, Violation{Check: Lively, Key: key, At: g.From, Text: fmt.Sprintf(
-					"nobody has got the key for %v, though nobody held it and %s waited, for %v of that without a reason",
+					"the key was free for %v, although %s waited, for %v of that time without a reason",
 					g.Length().Round(time.Millisecond), who, rest.Round(time.Millisecond))})
 			}
 		}

@@ -16,7 +16,7 @@ func (r *Run) Unchecked(ttl, slack time.Duration, waits Waits, bound time.Durati
 		return slices.ContainsFunc(r.Holds, func(h *Hold) bool { return h.Got != Never && of(h) })
 	}
 	if !r.contended() {
-		all[Exclusive] = "nobody has asked for a lock that another had"
+		all[Exclusive] = "no worker requested a held lock"
 	}
 	if !slices.ContainsFunc(r.Accesses, func(a *Access) bool { return a.Write }) {
 		all[Fenced] = "no lock has guarded a register"
