@@ -35,7 +35,7 @@ func New(store driver.Store, opts *Options) (*Locker, error) {
 		Owner:    lk.opts.Owner,
 		Poll:     lk.opts.Poll,
 		Handle:   lk.handle,
-		Words:    engine.Words{Held: heldError, Lost: lostError},
+		Words:    engine.Words{Held: heldError, Ahead: aheadError, Lost: lostError},
 		Hooks:    lk.hooks(),
 		Contexts: lk.opts.Trace.lasts(),
 	})
@@ -124,7 +124,7 @@ func (lk *Locker) handle() *engine.Hold {
 // call may not enter it. It returns neither lock nor error if ctx carries no such lock.
 func (lk *Locker) enterAgain(ctx context.Context, key string, s settings) (*Lock, error) {
 	h := carriedBy(ctx, lk)
-	for h != nil && h.lock.hold.Key() != key {
+	for h != nil && (h.lock.hold.Key() != key || h.lock.hold.Err() != nil) {
 		h = h.outer
 	}
 	if h == nil {
@@ -132,8 +132,6 @@ func (lk *Locker) enterAgain(ctx context.Context, key string, s settings) (*Lock
 	}
 	hold := h.lock.hold
 	switch {
-	case hold.Err() != nil:
-		return nil, nil
 	case !s.reenter:
 		return nil, errCarried
 	case s.Weight > hold.Weight():
