@@ -44,26 +44,40 @@ func (c *call) run() (*Hold, error) {
 		c.Term.ctx = c.ctx
 	}
 	c.reportWanted()
-	h, err := c.repeat()
+	run := c.once
+	if c.Most > 0 {
+		run = c.retry
+	}
+	h, err := run()
 	if err != nil {
 		c.report(c.Hooks.GaveUp, err)
 	}
 	return h, err
 }
 
-// repeat makes the tries of a call: one, unless there are Tries.
-func (c *call) repeat() (*Hold, error) {
-	if c.Tries == 0 {
-		return c.once()
-	}
-	for n := 1; ; n++ {
-		try := *c
-		h, err := try.once()
-		if n == c.Tries || !errors.Is(err, caller.ErrHeld) {
+// retry tries until a try succeeds, or the wait is over. Like a contender, retry tolerates a
+// failing store for a while.
+func (c *call) retry() (*Hold, error) {
+	for {
+		h, err := c.once()
+		now := c.now()
+		switch {
+		case errors.Is(err, caller.ErrHeld):
+			c.answer, c.answeredAt, c.failure = true, now, nil
+		case err == nil, c.failure == nil, c.hopeless(now, err):
 			return h, err
 		}
-		if cut := c.sleep(c.ctx, c.Least+rand.N(c.Most-c.Least+1)); cut != nil {
-			return nil, cutShort(cut, err, nil)
+		pause := c.Least + rand.N(c.Most-c.Least+1)
+		if c.Limited {
+			pause = min(pause, c.began+c.Wait-now)
+		}
+		switch cut := c.sleep(c.ctx, pause); {
+		case errors.Is(cut, ErrClosed):
+			return nil, cut
+		case cut != nil:
+			return nil, c.cancelled()
+		case c.Limited && c.now() >= c.began+c.Wait:
+			return nil, c.timedOut()
 		}
 	}
 }
@@ -117,7 +131,8 @@ func (c *call) enter() (h *Hold, err error) {
 	}
 	switch c.turn.enter(c.Terms, c.instant()) {
 	case refuse:
-		return nil, c.Words.Held(c.refusalLocked(c.turn))
+		c.refusal = c.refusalLocked(c.turn)
+		return nil, c.Words.Held(c.refusal)
 	case contend:
 		c.contender = true
 		c.lease = t.lease(c.turn, c.Terms, c.Owner)
@@ -277,14 +292,15 @@ func (c *call) endTry(g driver.Grant, err error) error {
 	case err != nil && (c.instant() || errors.Is(err, driver.ErrInvalid) || silence.Ended(c.ctx) != nil):
 		c.leave()
 		return err
-	case c.upgrades():
-		c.refusal = refusalOf(g)
-		err = cmp.Or(c.lookAhead(), c.Words.Held(c.refusal))
-		c.leave()
-		return err
 	case c.instant():
+		if c.refusal == nil || g.Holder.Owner != "" { // else a try that Wait has cut short
+			c.refusal = refusalOf(g)
+		}
+		if c.upgrades() {
+			err = c.lookAhead()
+		}
 		c.leave()
-		return c.Words.Held(refusalOf(g))
+		return cmp.Or(err, c.Words.Held(c.refusal))
 	}
 	t := c.lock()
 	defer c.unlock()

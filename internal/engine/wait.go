@@ -118,11 +118,7 @@ func (c *call) lostInQueue() error {
 func (c *call) acquire(wait bool) (driver.Grant, time.Duration, error) {
 	now := time.Now()
 	sent := c.clock.At(now)
-	limit := callLimit(c.TTL)
-	if wait {
-		limit = c.askLimit(sent)
-	}
-	ctx := c.lease.context(c.ctx, now.Add(limit))
+	ctx := c.lease.context(c.ctx, now.Add(c.askLimit(sent)))
 	defer ctx.End()
 	if c.answeredAt == never {
 		c.answeredAt = sent
@@ -140,9 +136,9 @@ func (c *call) acquire(wait bool) (driver.Grant, time.Duration, error) {
 	return g, sent, err
 }
 
-// askLimit is how long one call to the store may take, from now, if the call may wait.
+// askLimit is how long one call to the store may take, from now.
 func (c *call) askLimit(now time.Duration) time.Duration {
-	if !c.Limited {
+	if !c.Limited || c.Wait == 0 {
 		return callLimit(c.TTL)
 	}
 	return max(min(callLimit(c.TTL), c.began+c.Wait-now), 0)
