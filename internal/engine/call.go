@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/caller"
 	"github.com/holdfast-go/holdfast/internal/silence"
 )
 
@@ -53,33 +51,6 @@ func (c *call) run() (*Hold, error) {
 		c.report(c.Hooks.GaveUp, err)
 	}
 	return h, err
-}
-
-// retry tries until a try succeeds, or the wait is over. Like a contender, retry tolerates a
-// failing store for a while.
-func (c *call) retry() (*Hold, error) {
-	for {
-		h, err := c.once()
-		now := c.now()
-		switch {
-		case errors.Is(err, caller.ErrHeld):
-			c.answer, c.answeredAt, c.failure = true, now, nil
-		case err == nil, c.failure == nil, c.hopeless(now, err):
-			return h, err
-		}
-		pause := c.Least + rand.N(c.Most-c.Least+1)
-		if c.Limited {
-			pause = min(pause, c.began+c.Wait-now)
-		}
-		switch cut := c.sleep(c.ctx, pause); {
-		case errors.Is(cut, ErrClosed):
-			return nil, cut
-		case cut != nil:
-			return nil, c.cancelled()
-		case c.Limited && c.now() >= c.began+c.Wait:
-			return nil, c.timedOut()
-		}
-	}
 }
 
 // once goes from the turn to the grant.

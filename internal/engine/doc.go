@@ -11,6 +11,7 @@
 //   - call.go: one call of Lock on its way to a grant. It enters the turn of its key, stands
 //     in the queue of the turn, or becomes the contender.
 //   - wait.go: the requests of a call to the store, and the waits between two of them.
+//   - retry.go: a call that makes single tries, with random sleeps between two of them.
 //   - parking.go: claims that the process keeps for a moment after Unlock.
 //   - upgrade.go: one call of Upgrade, from a reader to a second hold.
 //   - release.go: Unlock, and the end of a claim at the store.
