@@ -10,13 +10,13 @@ import (
 )
 
 // An upgrade is a second claim beside the claim of a reader. The upgrade takes the rest of the
-// key, so the store grants the upgrade exactly if the reader is the only live claim. The two
-// claims exclude every other claim only together. So the upgrade ends with the reader, and is
-// released before the reader.
+// key, so the store grants the upgrade exactly if the reader is the only live claim. The upgrade
+// excludes a foreign reader only together with its own. So the upgrade ends with the reader, and
+// is released before the reader.
 //
-// A claim that waits ahead of the upgrade also waits for the reader. The upgrade would never
-// be granted, so it is refused. Two readers that upgrade at the same time are such a case: the
-// second to enter the store's queue is refused.
+// A claim ahead of the upgrade in the queue also waits for the reader. Waiting behind such a
+// claim would be a deadlock, so the upgrade is refused. If two readers upgrade at the same time,
+// the second to enter the store's queue is refused.
 
 // Upgrade acquires what is left of the key beside a reader, or returns why it cannot. A try
 // does not wait.
@@ -37,8 +37,8 @@ func (e *Engine) Upgrade(ctx context.Context, reader *Hold, try bool) (*Hold, er
 // upgrades reports whether the call is one of Upgrade.
 func (c *call) upgrades() bool { return c.reader != nil }
 
-// enterUpgrade begins the request. An upgrade asks the store beside the contender, because a
-// place in the queue of the process says nothing about who waits for whom.
+// enterUpgrade begins the request. An upgrade asks the store beside the contender: the queue of
+// the process may wait for the reader.
 func (c *call) enterUpgrade(t *table) error {
 	if t.closed {
 		return ErrClosed
@@ -56,9 +56,9 @@ func (c *call) enterUpgrade(t *table) error {
 	return nil
 }
 
-// lookAhead looks, after a refusal, who is in the way of an upgrade. It returns an error if the
-// upgrade must not wait: another claim waits ahead, or the store cannot say so. A place in the
-// store's queue can be lost, so every refusal needs a look.
+// lookAhead reads, after a refusal, the claims in the way of an upgrade. lookAhead returns an
+// error if the upgrade must not wait: a claim waits ahead, or the store has no queue to look at.
+// A place in the store's queue can be lost, so every refusal needs a look.
 func (c *call) lookAhead() error {
 	inspector, ok := c.Store.(driver.Inspector)
 	if !ok {
@@ -92,8 +92,8 @@ func (c *call) lookAhead() error {
 	return nil
 }
 
-// blind returns the error of looks that have failed for too long: the upgrade may be waiting
-// for its own reader.
+// blind returns the error of a look if looks have failed for too long: the upgrade may be in a
+// deadlock.
 func (c *call) blind(err error) error {
 	if c.seen == 0 {
 		c.seen = c.now()
