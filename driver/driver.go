@@ -279,8 +279,9 @@ type Notifier interface {
 
 // An Inspector is a Store that can show its claims to people.
 type Inspector interface {
-	// Holders returns the claims on a key: first the held claims, then the queue as far
-	// as the store knows. The result never contains a claim's own id.
+	// Holders returns the claims on a key: first the held claims, then the queue in FIFO
+	// order, as far as the store knows. The core also finds there the claims that an upgrade
+	// of a reader would wait behind. The result never contains a claim's own id.
 	Holders(ctx context.Context, key string) ([]Holder, error)
 
 	// Keys yields the keys with live claims that begin with prefix, in no order. An error
