@@ -37,7 +37,8 @@
 //
 //   - Work that must not overlap: [Locker.Do], or [Locker.Lock] and Unlock.
 //   - A second request that should fail instead of waiting: [Locker.TryLock].
-//   - Readers and writers: [Shared]. At most n holders at once: [Slots].
+//   - Readers and writers: [Shared]. A reader that then writes: [Lock.Upgrade].
+//   - At most n holders at once: [Slots].
 //   - Several keys at once, without deadlock: [Locker.LockAll].
 //   - A scheduled job that only one node should run: TryLock with [MinHold].
 //   - A test of code that takes locks: package locktest.

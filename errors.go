@@ -1,6 +1,7 @@
 package holdfast
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -34,7 +35,8 @@ var (
 	ErrClosed = engine.ErrClosed
 
 	// ErrDeadlock: the call would wait for a lock that its own context holds, or its
-	// transaction would wait for another that in turn waits for it.
+	// transaction would wait for another that in turn waits for it. Or the call would upgrade
+	// a read lock for which another claim waits (see [Lock.Upgrade]).
 	ErrDeadlock = caller.ErrDeadlock
 
 	// ErrInvalid: an option is wrong, or the store can never do what was requested. A
@@ -50,7 +52,8 @@ var (
 
 var (
 	errCarried = fmt.Errorf("%w: the context holds this lock already; Reenter would enter it again", ErrDeadlock)
-	errLighter = fmt.Errorf("%w: the context holds this lock with less weight; unlock it first", ErrDeadlock)
+	errLighter = fmt.Errorf("%w: the context holds this lock with less weight; unlock it first, or upgrade a read lock", ErrDeadlock)
+	errUpgrade = errors.New("only a lock that was acquired with Shared can be upgraded")
 )
 
 // An Error is a failed operation on a key. Test for the errors above with [errors.Is], and read
@@ -141,6 +144,12 @@ func (e *HeldError) Unwrap() error { return e.Err }
 
 func heldError(r *engine.Refusal) error {
 	return &HeldError{Owner: r.Owner, Note: r.Note, Since: r.Since, Left: r.Left, Err: r.Err, here: r.Here}
+}
+
+// aheadError refuses an upgrade because of a claim that waits ahead.
+func aheadError(r *engine.Refusal) error {
+	return fmt.Errorf("%w: %s waits for this read lock; unlock it, and lock the key exclusively",
+		ErrDeadlock, cmp.Or(shown.Text(r.Owner), "another holder"))
 }
 
 // A LossReason is why a lock was lost, in a word or two. Use it for metrics and logs: a new

@@ -207,3 +207,33 @@ func ExampleReenter() {
 	// deposited
 	// <nil>
 }
+
+// A reader that finds something to do writes without a gap: no one else writes in between.
+func ExampleLock_Upgrade() {
+	ctx := context.Background()
+	locks, err := holdfast.New(memlock.New(), nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer locks.Close()
+
+	stale := true
+	refresh := func(ctx context.Context) error {
+		read, err := locks.Lock(ctx, "cache", holdfast.Shared())
+		if err != nil {
+			return err
+		}
+		defer read.Unlock()
+		if !stale {
+			return nil
+		}
+		write, err := read.Upgrade(ctx)
+		if err != nil {
+			return err // matches ErrDeadlock if another reader upgrades: unlock, and begin again
+		}
+		stale = false
+		return write.Unlock() // the downgrade: read is still held
+	}
+	fmt.Println(refresh(ctx), stale)
+	// Output: <nil> false
+}

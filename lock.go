@@ -36,7 +36,7 @@ func (l *Lock) ID() string { return driver.PublicID(l.hold.ID()) }
 // paused for longer than the lease.
 //
 // The token is larger than the token of every earlier holder of the key; the readers of one
-// read phase share a token. Fence returns 0 if the store has no tokens, and after the lock
+// read phase share a token, and a read lock has the token of its last [Lock.Upgrade]. Fence returns 0 if the store has no tokens, and after the lock
 // has ended. Fence reads the clock, so a process that wakes from a pause does not get an
 // old token: it uses one only if it has kept the token.
 func (l *Lock) Fence() uint64 {
@@ -94,6 +94,8 @@ func (l *Lock) Done() <-chan struct{} { return l.hold.Done() }
 // release, other processes are refused. If this process ends without Close, or stops, in that
 // time, the others wait for the TTL. A failure of that release is not returned. The Trace has
 // the Unlocks that parked, see [Event].
+//
+// If an upgrade of the lock is held, Unlock releases the upgrade first (see [Lock.Upgrade]).
 //
 // If the lock was lost before, Unlock returns an error that matches [ErrLost]: the work
 // that the lock guarded may not have been alone. A second Unlock returns [ErrReleased] and

@@ -35,7 +35,7 @@ func New(store driver.Store, opts *Options) (*Locker, error) {
 		Owner:    lk.opts.Owner,
 		Poll:     lk.opts.Poll,
 		Handle:   lk.handle,
-		Words:    engine.Words{Held: heldError, Lost: lostError},
+		Words:    engine.Words{Held: heldError, Ahead: aheadError, Lost: lostError},
 		Hooks:    lk.hooks(),
 		Contexts: lk.opts.Trace.lasts(),
 	})
@@ -58,7 +58,7 @@ func (lk *Locker) Close() error { return lk.engine.Close() }
 // the lock.
 //
 // If ctx ends the wait, the error matches both [ErrHeld] and the error of ctx. If [Wait]
-// or [Retry] ends the wait, the error matches ErrHeld alone. If an operator breaks the
+// ends the wait, the error matches ErrHeld alone. If an operator breaks the
 // waiter's place in the queue (see [Locker.Break]), the error matches [ErrLost]. If ctx
 // carries a lock on the same key (see [Lock.Context]), Lock returns [ErrDeadlock], or
 // enters the lock again with [Reenter].
@@ -83,8 +83,8 @@ func (lk *Locker) Lock(ctx context.Context, key string, opts ...LockOption) (*Lo
 // holds the key, TryLock fails without a request to the store.
 func (lk *Locker) TryLock(ctx context.Context, key string, opts ...LockOption) (*Lock, error) {
 	s, err := lk.settings(opts)
-	if err == nil && (s.Tries > 0 || s.Limited && s.Wait > 0) {
-		err = invalid(ErrInvalid, errors.New("TryLock does not wait: use Lock with Wait or Retry"))
+	if err == nil && (s.Most > 0 || s.Limited && s.Wait > 0) {
+		err = invalid(ErrInvalid, errors.New("TryLock does not wait: use Lock with Wait or Backoff"))
 	}
 	if err != nil {
 		return nil, wrap("trylock", key, err)
@@ -124,7 +124,7 @@ func (lk *Locker) handle() *engine.Hold {
 // call may not enter it. It returns neither lock nor error if ctx carries no such lock.
 func (lk *Locker) enterAgain(ctx context.Context, key string, s settings) (*Lock, error) {
 	h := carriedBy(ctx, lk)
-	for h != nil && h.lock.hold.Key() != key {
+	for h != nil && (h.lock.hold.Key() != key || h.lock.hold.Err() != nil) {
 		h = h.outer
 	}
 	if h == nil {
@@ -132,8 +132,6 @@ func (lk *Locker) enterAgain(ctx context.Context, key string, s settings) (*Lock
 	}
 	hold := h.lock.hold
 	switch {
-	case hold.Err() != nil:
-		return nil, nil
 	case !s.reenter:
 		return nil, errCarried
 	case s.Weight > hold.Weight():

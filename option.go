@@ -165,15 +165,19 @@ func Wait(d time.Duration) LockOption {
 	})
 }
 
-// Retry makes Lock try n times in total, instead of waiting in the queue. Between two tries
-// Lock sleeps for a random time from least to most, so that callers that began together
-// come apart. n is 1 to 1,000,000.
-func Retry(n int, least, most time.Duration) LockOption {
+// Backoff makes Lock retry, as repeated calls of TryLock do, until ctx or [Wait] ends the
+// call. Between two tries Lock sleeps for a random time from least to most, so that callers
+// that began together come apart. least is 0 or more, most 1ms or more.
+//
+// Without Backoff, Lock waits in the queue of the store, and is notified, as far as the store
+// can do that. Backoff sends fewer requests if a key is held for long, but has no FIFO order:
+// every waiter in a queue acquires the lock first.
+func Backoff(least, most time.Duration) LockOption {
 	return option(func(s *settings) {
-		if n < 1 || n > 1_000_000 || least < 0 || least > most || most > maxDuration {
-			s.fail(fmt.Errorf("Retry(%d, %v, %v) must have from 1 to 1000000 tries, and sleeps from 0 to %v, the least first", n, least, most, maxDuration))
+		if least < 0 || least > most || most < time.Millisecond || most > maxDuration {
+			s.fail(fmt.Errorf("Backoff(%v, %v) must have sleeps from 0 to %v, the least first, the most 1ms at least", least, most, maxDuration))
 		}
-		s.Tries, s.Least, s.Most = n, least, most
+		s.Least, s.Most = least, most
 	})
 }
 
@@ -274,9 +278,6 @@ func (lk *Locker) settings(opts []LockOption) (settings, error) {
 	}
 	if s.reenter && s.kind == "Exclusive" {
 		s.fail(errors.New("Reenter and Exclusive exclude each other"))
-	}
-	if s.Tries > 0 && s.Limited {
-		s.fail(errors.New("Retry and Wait exclude each other"))
 	}
 	return s, invalid(ErrInvalid, errors.Join(s.errs...))
 }

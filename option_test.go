@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -54,37 +55,95 @@ func TestWaitLimit(t *testing.T) {
 	})
 }
 
-func TestRetry(t *testing.T) {
+func TestBackoff(t *testing.T) {
 	simulate(t, func(b *bench) {
-		lk, other := b.open(nil), b.open(nil)
+		lk, other := b.open(nil), b.open(&Options{Owner: "other"})
 		l := b.lock(other, "k")
+		b.store.seen()
 		start := time.Now()
-		if _, err := lk.Lock(b.Context(), "k", Retry(3, 200*time.Millisecond, 200*time.Millisecond)); !errors.Is(err, ErrHeld) {
-			b.Errorf("Retry: %v", err)
+		_, err := lk.Lock(b.Context(), "k", Backoff(50*time.Millisecond, 250*time.Millisecond), Wait(15*time.Second))
+		if !errors.Is(err, ErrHeld) || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), `held by "other"`) {
+			b.Errorf("when Wait is over: %v, want ErrHeld alone", err)
 		}
-		if got := time.Since(start); got != 400*time.Millisecond {
-			b.Errorf("three tries took %v, want 400ms", got)
+		if got := time.Since(start); got != 15*time.Second {
+			b.Errorf("waited %v, want 15s", got)
 		}
+		if n := b.store.seen().acquire; n < 80 || n > 130 {
+			b.Errorf("%d tries in 15s, want one in about 150ms", n)
+		}
+		if holders, err := other.Holders(b.Context(), "k"); err != nil || len(holders) != 1 {
+			b.Errorf("a try has a place in the queue: %+v, %v", holders, err)
+		}
+
+		time.AfterFunc(time.Minute, func() { b.unlock(l) })
 		start = time.Now()
-		if _, err := lk.Lock(b.Context(), "k", Retry(101, 50*time.Millisecond, 250*time.Millisecond)); !errors.Is(err, ErrHeld) {
-			b.Errorf("Retry: %v", err)
+		l = b.lock(lk, "k", Backoff(time.Second, time.Second))
+		if got := time.Since(start); got != time.Minute && got != time.Minute+time.Second {
+			b.Errorf("the lock that was released after 1m was acquired after %v", got)
 		}
-		if got := time.Since(start) / 100; got < 50*time.Millisecond || got > 250*time.Millisecond || got%time.Millisecond == 0 {
-			b.Errorf("the sleeps took %v on average, want random ones from 50ms to 250ms", got)
+		for _, lk := range []*Locker{lk, other} {
+			ctx, cancel := context.WithTimeout(b.Context(), time.Second)
+			if _, err := lk.Lock(ctx, "k", Backoff(time.Minute, time.Hour)); !errors.Is(err, ErrHeld) || !errors.Is(err, context.DeadlineExceeded) {
+				b.Errorf("when the context has ended: %v", err)
+			}
+			cancel()
 		}
-		time.AfterFunc(300*time.Millisecond, func() { b.unlock(l) })
-		got, err := lk.Lock(b.Context(), "k", Retry(3, 200*time.Millisecond, 200*time.Millisecond))
-		if err != nil {
-			b.Fatalf("third try: %v", err)
-		}
-		b.unlock(got)
-		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
-		defer cancel()
-		l = b.lock(other, "k")
-		if _, err := lk.Lock(ctx, "k", Retry(3, time.Minute, time.Hour)); !errors.Is(err, ErrHeld) || !errors.Is(err, context.DeadlineExceeded) {
-			b.Errorf("Retry whose context ended: %v", err)
+		if _, err := lk.TryLock(b.Context(), "k", Backoff(0, time.Second)); !errors.Is(err, ErrInvalid) {
+			b.Errorf("TryLock with Backoff: %v, want ErrInvalid", err)
 		}
 		b.unlock(l)
+	})
+}
+
+// Between two tries the store may fail, for up to the TTL.
+func TestBackoffToleratesAFailingStore(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk, other := b.open(&Options{TTL: 5 * time.Second}), b.open(nil)
+		l := b.lock(other, "k")
+		got := make(chan error, 1)
+		try := func(opts ...LockOption) {
+			l, err := lk.Lock(b.Context(), "k", append(opts, Backoff(100*time.Millisecond, 100*time.Millisecond))...)
+			if err == nil {
+				b.unlock(l)
+			}
+			got <- err
+		}
+		fails := func(err error) {
+			b.store.set(func(f *faulty) {
+				f.acquire = func(_ context.Context, _ driver.Ask, next func() (driver.Grant, error)) (driver.Grant, error) {
+					if err != nil {
+						return driver.Grant{}, err
+					}
+					return next()
+				}
+			})
+		}
+		go try()
+		time.Sleep(time.Second)
+		fails(errors.New("connection refused"))
+		time.Sleep(4 * time.Second)
+		fails(nil)
+		b.unlock(l)
+		if err := <-got; err != nil {
+			b.Errorf("after a failure of 4s: %v", err)
+		}
+		fails(errors.New("connection refused"))
+		for wait, longest := range map[time.Duration]time.Duration{time.Hour: 3 * time.Second, time.Second: time.Second} {
+			start := time.Now()
+			go try(Wait(wait))
+			if err := <-got; err == nil || errors.Is(err, ErrHeld) || !strings.Contains(err.Error(), "connection refused") {
+				b.Errorf("of a store that has never answered: %v", err)
+			}
+			if took := time.Since(start); took < longest || took > longest+200*time.Millisecond {
+				b.Errorf("tried for %v, want %v", took, longest)
+			}
+		}
+		fails(driver.ErrInvalid)
+		start := time.Now()
+		try()
+		if err := <-got; !errors.Is(err, ErrInvalid) || time.Since(start) != 0 {
+			b.Errorf("a try that can never succeed: %v after %v", err, since(start))
+		}
 	})
 }
 

@@ -17,7 +17,8 @@
 //   - No live claim waits before it in the queue.
 //
 // The rest follows from the numbers: an exclusive claim weighs [MaxWeight] of
-// [MaxWeight], a reader 1 of [MaxWeight], a slot of a semaphore 1 of n.
+// [MaxWeight], a reader 1 of [MaxWeight], a slot of a semaphore 1 of n. The upgrade of a
+// reader weighs MaxWeight-1 of MaxWeight, so it fits beside one reader and nothing else.
 //
 // # Answers
 //
@@ -146,8 +147,9 @@ type Release struct {
 // Exclusive reports whether c excludes every other claim.
 func (c Claim) Exclusive() bool { return c.Limit == MaxWeight && c.Weight == MaxWeight }
 
-// Shared reports whether c is a reader: a small share of a very large limit.
-func (c Claim) Shared() bool { return c.Limit == MaxWeight && c.Weight < MaxWeight }
+// Shared reports whether c is a reader: of the whole key, a share that leaves room for other
+// readers.
+func (c Claim) Shared() bool { return c.Limit == MaxWeight && c.Weight <= MaxWeight/2 }
 
 // Alive is how long a waiting claim keeps its place without a new request, and how long a
 // claim granted while waiting stands unless the owner confirms the claim by a renewal.
@@ -159,8 +161,8 @@ type Grant struct {
 	OK bool
 
 	// Fence is the fencing token: larger than every earlier token of the key, except that
-	// the readers of one read phase share a token. The store decides whether a slot let
-	// in beside readers ends their phase. 0 means that the store has no tokens.
+	// the readers of one read phase share a token. A slot let in beside readers, or the
+	// upgrade of a reader, ends their phase. 0 means that the store has no tokens.
 	Fence uint64
 
 	// Span says that the tokens Fence to Fence+Span-1 belong to the grant. 0 means 1; a
@@ -277,8 +279,9 @@ type Notifier interface {
 
 // An Inspector is a Store that can show its claims to people.
 type Inspector interface {
-	// Holders returns the claims on a key: first the held claims, then the queue as far
-	// as the store knows. The result never contains a claim's own id.
+	// Holders returns the claims on a key: first the held claims, then the queue in FIFO
+	// order, as far as the store knows. The core also finds there the claims that an upgrade
+	// of a reader would wait behind. The result never contains a claim's own id.
 	Holders(ctx context.Context, key string) ([]Holder, error)
 
 	// Keys yields the keys with live claims that begin with prefix, in no order. An error

@@ -15,7 +15,7 @@ type Feature uint
 
 const (
 	Readers    Feature = 1 << iota // shared claims; without Readers, shared claims are ErrInvalid
-	Slots                          // limits below MaxWeight; without Slots, smaller limits are ErrInvalid
+	Slots                          // limits below MaxWeight, and upgrades of readers; without Slots both are ErrInvalid
 	Tokens                         // fencing tokens; without Tokens, Fence is always 0
 	Raise                          // tokens as requested, and raised; without Raise or Tokens an Ask or a Renewal with Fence is ErrInvalid
 	Queue                          // a waiting claim keeps its place, in FIFO order

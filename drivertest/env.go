@@ -137,6 +137,11 @@ func (e *env) exclusive(name string) driver.Ask {
 // reader asks for a new shared claim on the rule's key.
 func (e *env) reader(name string) driver.Ask { return e.slot(name, 1, driver.MaxWeight) }
 
+// upgrade asks for a new claim that excludes every other claim but one reader.
+func (e *env) upgrade(name string) driver.Ask {
+	return e.slot(name, driver.MaxWeight-1, driver.MaxWeight)
+}
+
 // slot asks for a new claim on the rule's key with a weight of weight, of limit.
 func (e *env) slot(name string, weight, limit int64) driver.Ask {
 	a := e.exclusive(name)

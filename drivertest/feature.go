@@ -42,12 +42,13 @@ var featureRules = []rule{
 	// say so before a program relies on a semaphore.
 	{
 		name:  "feature/no-slots",
-		words: "A store without slots refuses a slot with ErrInvalid and keeps nothing of the request.",
+		words: "A store without slots refuses a slot, and the upgrade of a reader, with ErrInvalid and keeps nothing of the request.",
 		when:  func(h Harness) bool { return h.Lacks&Slots != 0 },
 		check: func(e *env) {
 			a, b := e.client(), e.client()
 			a.invalid(waiting(e.slot("1 of 2", 1, 2)))
 			a.invalid(waiting(e.slot("2 of 2", 2, 2)))
+			a.invalid(waiting(e.upgrade("upgrade")))
 			b.granted(e.exclusive("next"))
 		},
 	},

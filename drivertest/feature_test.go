@@ -15,7 +15,7 @@ import (
 // limited are stores that lack a feature and do the rest well.
 var limited = map[Feature]func(*ways){
 	Readers: func(w *ways) { w.rejecting(driver.Ask.Shared) },
-	Slots:   func(w *ways) { w.rejecting(func(a driver.Ask) bool { return a.Limit < driver.MaxWeight }) },
+	Slots:   func(w *ways) { w.rejecting(func(a driver.Ask) bool { return !a.Shared() && !a.Exclusive() }) },
 	Tokens: func(w *ways) {
 		fixed(w)
 		w.after(func(_ *book.Book, _ driver.Ask, g *driver.Grant) error {

@@ -76,8 +76,9 @@ var inspectRules = []rule{
 			}
 		},
 	},
-	// People read the list as the queue. A waiter has no token yet, so a token beside a
-	// waiter would be a promise that the store has not made.
+	// People read the list as the queue, and the core refuses the upgrade of a reader if a
+	// claim waits ahead. A waiter has no token yet, so a token beside a waiter would be a
+	// promise that the store has not made.
 	{
 		name:  "inspect/line",
 		words: "Holders returns the holders first, then the waiters in FIFO order.",

@@ -98,6 +98,13 @@ var claimMutants = []mutant{
 			}
 		})
 	}},
+	{"lets an upgrade stand beside two readers", "weight/upgrade", func(w *ways) {
+		w.before(func(_ *book.Book, _ *book.Moment, a *driver.Ask) {
+			if a.Weight == driver.MaxWeight-1 {
+				a.Weight--
+			}
+		})
+	}},
 	{"has one slot too many", "weight/slots", func(w *ways) {
 		w.before(func(_ *book.Book, _ *book.Moment, a *driver.Ask) {
 			if a.Limit < driver.MaxWeight {

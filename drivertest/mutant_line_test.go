@@ -91,6 +91,7 @@ var lineMutants = []mutant{
 		})
 	}},
 	{"starves writers", "queue/writer-before-later-readers", func(w *ways) { w.passing(driver.Ask.Shared) }},
+	{"lets readers pass an upgrade", "queue/upgrade", func(w *ways) { w.passing(driver.Ask.Shared) }},
 	{"lets light claims pass heavy ones", "queue/heavy-head", func(w *ways) {
 		w.passing(func(a driver.Ask) bool { return a.Weight == 1 && a.Limit < driver.MaxWeight })
 	}},

@@ -83,6 +83,25 @@ var tokenMutants = []mutant{
 			}
 		})
 	}},
+	{"gives readers behind a slot the token of the readers before", "token/slot-beside-readers", func(w *ways) {
+		phase := uint64(0)
+		w.after(func(b *book.Book, a driver.Ask, g *driver.Grant) error {
+			if a.Shared() {
+				phase = b.Phase
+			} else if g.OK {
+				b.Phase = phase
+			}
+			return nil
+		})
+	}},
+	{"gives an upgrade the token of its reader", "token/slot-beside-readers", func(w *ways) {
+		w.after(func(b *book.Book, a driver.Ask, g *driver.Grant) error {
+			if g.OK && !a.Shared() {
+				g.Fence = b.Held[0].Fence
+			}
+			return nil
+		})
+	}},
 	{"gives all slots one token", "token/slots", func(w *ways) {
 		w.after(func(b *book.Book, a driver.Ask, g *driver.Grant) error {
 			if g.OK && a.Limit < driver.MaxWeight {

@@ -146,6 +146,28 @@ var queueRules = []rule{
 	// If light claims took each freed slot, enough room for the heavy claim would never come
 	// together.
 	{
+		name:  "queue/upgrade",
+		words: "An upgrade that waits is granted when one reader is left, and later readers wait until the upgrade has ended.",
+		needs: Queue | Readers | Slots,
+		check: swift(func(e *env) {
+			a, b := e.client(), e.client()
+			first, second := e.reader("first reader"), e.reader("second reader")
+			upgrade, behind := waiting(e.upgrade("upgrade")), waiting(e.reader("reader behind"))
+			a.granted(first)
+			b.granted(second)
+			a.refused(upgrade)
+			b.refused(behind)
+			b.refused(e.reader("trying reader"))
+			b.ended(second)
+			b.refused(behind)
+			a.granted(upgrade)
+			b.refused(behind)
+			a.ended(upgrade)
+			b.granted(behind)
+			a.kept(first)
+		}),
+	},
+	{
 		name:  "queue/heavy-head",
 		words: "A light claim does not pass a heavy claim that waits for more room.",
 		needs: Queue | Slots,

@@ -154,6 +154,12 @@ var tokenRules = []rule{
 			}
 		},
 	},
+	{
+		name:  "token/slot-beside-readers",
+		words: "A slot beside readers, or the upgrade of a reader, has a larger token than all before it, and the readers behind share a larger token again.",
+		needs: Tokens | Readers | Slots,
+		check: slotEndsPhase,
+	},
 }
 
 // tokens watches the tokens of one key grow.
@@ -216,4 +222,24 @@ func readersShare(e *env) {
 		b.ended(second)
 		b.ended(third)
 	}
+}
+
+func slotEndsPhase(e *env) {
+	a, b := e.client(), e.client()
+	t := e.tokens()
+	first := e.reader("first reader")
+	t.grew(first, a.granted(first))
+	for i, ends := range []driver.Ask{e.upgrade("upgrade"), e.slot("1 of 9", 1, 9)} {
+		t.grew(ends, a.granted(ends))
+		a.ended(ends)
+		next, joining := e.reader(fmt.Sprint("reader behind ", i)), e.reader(fmt.Sprint("reader that joins ", i))
+		phase := b.granted(next)
+		t.grew(next, phase)
+		if g := a.granted(joining); g.Fence != phase.Fence {
+			e.failf("%s has token %d beside %s with %d", show(joining), g.Fence, show(next), phase.Fence)
+		}
+		b.ended(next)
+		a.ended(joining)
+	}
+	a.kept(first)
 }

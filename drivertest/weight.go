@@ -62,6 +62,28 @@ var weightRules = []rule{
 	// The semaphore. An off-by-one shows as a slot too many or a slot that is never used,
 	// also after a release.
 	{
+		name:  "weight/upgrade",
+		words: "The upgrade of a reader stands beside one reader, and beside nothing else.",
+		needs: Readers | Slots,
+		check: func(e *env) {
+			a, b := e.client(), e.client()
+			first, second, upgrade := e.reader("first reader"), e.reader("second reader"), e.upgrade("upgrade")
+			a.granted(first)
+			b.granted(second)
+			a.refused(upgrade)
+			b.ended(second)
+			a.granted(upgrade)
+			for _, other := range []driver.Ask{e.reader("late reader"), e.upgrade("other upgrade"), e.exclusive("writer"), e.slot("1 of 9", 1, 9)} {
+				b.refused(other)
+			}
+			a.kept(first)
+			a.kept(upgrade)
+			a.ended(upgrade)
+			b.granted(e.reader("next reader"))
+			a.kept(first)
+		},
+	},
+	{
 		name:  "weight/slots",
 		words: "Of slots with a limit of n, exactly n are held at once.",
 		needs: Slots,

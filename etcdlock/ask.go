@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -89,7 +90,7 @@ func (a *ask) try(ctx context.Context) (g driver.Grant, err error) {
 		mine, err = a.join(ctx, &v)
 	}
 	if err == nil && mine {
-		err = a.shareToken(ctx, &v)
+		err = a.agree(ctx, &v)
 	}
 	g, moves, err := a.settle(v, mine, err)
 	if g.OK && v.queue[v.index(a.ID)].Left {
@@ -237,7 +238,8 @@ func (s *Store) learnLocked(c *claim, v view, i int) (holds bool) {
 // all these readers must have the same token, and another client may have given it to
 // them before they left.
 func (c *claim) unblocked() bool {
-	return c.ahead.fits(c.Weight, c.Limit) && c.ahead.mismatch() < 0 && (!c.shared() || !c.joins)
+	q := append(slices.Clone(c.ahead), c.entry)
+	return q.held() == len(q) && (!c.shared() || !c.joins)
 }
 
 func (c *claim) hold() { c.state, c.ahead = held, nil }

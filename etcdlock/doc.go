@@ -44,8 +44,9 @@
 //     without an answer for three seconds loses its place and queues again.
 //   - Growing fencing tokens. A token is the create revision of the claim times 256,
 //     which leaves room for hand-offs within a process. Tokens stay below 2^53 for
-//     3*10^13 writes. Readers that hold at the same time share a token, even if a
-//     semaphore slot beside them has received a larger token meanwhile.
+//     3*10^13 writes. Readers that hold at the same time share a token. A semaphore
+//     slot beside readers, or the upgrade of a reader, ends their phase: the record of
+//     each reader says so before the slot holds, and the next reader has a larger token.
 //   - A holder learns of a vanished lock at its next renewal at the latest. If the
 //     lease has ended, the holder learns within about a second. A late release never
 //     releases the lock of a later holder.

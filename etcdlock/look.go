@@ -115,7 +115,7 @@ func (a *ask) join(ctx context.Context, v *view) (mine bool, err error) {
 			t.when = append(t.when, v.unchanged(a.names.folder(a.Key)))
 		}
 		var phase int64
-		if last := v.reader(); a.Shared() && last >= 0 && (fits || last == len(v.queue)-1) {
+		if last := v.reader(); a.Shared() && last >= 0 && !v.queue[last].Closed && (fits || last == len(v.queue)-1) {
 			// If the last reader has left, the phase may have ended, and a writer may
 			// have held since.
 			phase = v.queue[last].phase()
@@ -139,31 +139,22 @@ func (a *ask) join(ctx context.Context, v *view) (mine bool, err error) {
 	return v.index(a.ID) >= 0, nil
 }
 
-// shareToken gives readers with a different token the token of the readers ahead, from the
-// first such reader up to the claim. It does so only if the token alone keeps the claim
-// from holding. shareToken also rewrites the claims of other clients: the first client to
-// notice does the work.
-func (a *ask) shareToken(ctx context.Context, v *view) error {
+// agree makes the changes of readers' records that alone keep the claim from holding. agree
+// also rewrites the claims of other clients: the first client to notice does the work.
+func (a *ask) agree(ctx context.Context, v *view) error {
 	for {
 		i := v.index(a.ID)
 		if i < v.held() || i >= v.fit() {
 			return nil
 		}
-		first := v.mismatch()
-		last := v.queue[:first].reader()
-		t := txn{when: []clientv3.Cmp{v.queue[last].stays()}, els: a.reads()}
-		for _, e := range v.queue[first : i+1] {
-			if e.shared() && e.phase() != v.queue[last].phase() {
-				e.Phase = v.queue[last].phase()
-				t.when = append(t.when, clientv3.Compare(clientv3.ModRevision(e.name), "=", e.mod))
-				t.then = append(t.then, e.put())
-			}
-			if len(t.then) == batch/2 {
-				break
-			}
+		var t txn
+		if first := v.mismatch(); v.queue[first].shared() {
+			t = v.shareToken(first, i)
+		} else {
+			t = v.closePhase(first)
 		}
 		puts := len(t.then)
-		t.then = append(t.then, a.reads()...)
+		t.then, t.els = append(t.then, a.reads()...), a.reads()
 		r, err := a.do(ctx, t)
 		if err != nil {
 			return err
@@ -175,6 +166,44 @@ func (a *ask) shareToken(ctx context.Context, v *view) error {
 			return newer.Doubtful(err)
 		}
 	}
+}
+
+// shareToken gives readers with a different token the token of the readers ahead, from the
+// first such reader to the claim at index to.
+func (v view) shareToken(first, to int) (t txn) {
+	last := v.queue[:first].reader()
+	t.when = []clientv3.Cmp{v.queue[last].stays()}
+	for _, e := range v.queue[first : to+1] {
+		if e.shared() && e.phase() != v.queue[last].phase() {
+			e.Phase = v.queue[last].phase()
+			t.change(e)
+		}
+		if len(t.then) == batch/2 {
+			break
+		}
+	}
+	return t
+}
+
+// closePhase ends the phase of the readers ahead of a slot: the next reader begins a phase
+// with a token larger than the slot's.
+func (v view) closePhase(slot int) (t txn) {
+	for _, e := range v.queue[:slot] {
+		if e.shared() && !e.Closed {
+			e.Closed = true
+			t.change(e)
+		}
+		if len(t.then) == batch/2 {
+			break
+		}
+	}
+	return t
+}
+
+// change writes a claim, if the claim is unchanged since the read.
+func (t *txn) change(e entry) {
+	t.when = append(t.when, clientv3.Compare(clientv3.ModRevision(e.name), "=", e.mod))
+	t.then = append(t.then, e.put())
 }
 
 // avoid gives the claim a new name if the queue already contains its name.

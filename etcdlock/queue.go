@@ -27,10 +27,11 @@ type record struct {
 	Limit  int64         `json:"limit"`
 	TTL    time.Duration `json:"ttl"`
 	Span   int           `json:"span,omitempty"`
-	Phase  int64         `json:"phase,omitempty"` // revision of the reader whose phase this reader joined
-	Left   bool          `json:"left,omitempty"`  // the last renewal was with Leave
-	Client string        `json:"client"`          // the client to notify of a break
-	Since  int64         `json:"since"`           // microseconds of the client's clock
+	Phase  int64         `json:"phase,omitempty"`  // revision of the reader whose phase this reader joined
+	Closed bool          `json:"closed,omitempty"` // a slot beside this reader has ended the phase
+	Left   bool          `json:"left,omitempty"`   // the last renewal was with Leave
+	Client string        `json:"client"`           // the client to notify of a break
+	Since  int64         `json:"since"`            // microseconds of the client's clock
 	Owner  string        `json:"owner,omitempty"`
 	Note   string        `json:"note,omitempty"`
 }
@@ -102,9 +103,7 @@ func (q queue) fit() int {
 }
 
 // held returns how many claims at the front hold the key. The claims that fit hold, up
-// to a reader without the token of the readers ahead. The tokens differ if a writer
-// between two readers gives up. If the later reader held with its larger token and
-// left, the next reader to join would have the smaller token.
+// to a claim that needs a change of a reader's record first.
 func (q queue) held() int {
 	n := q.fit()
 	if i := q[:n].mismatch(); i >= 0 {
@@ -113,18 +112,23 @@ func (q queue) held() int {
 	return n
 }
 
-// mismatch returns the index of the first reader with a token that differs from an
-// earlier reader's, -1 if there is none.
+// mismatch returns the index of the first claim that needs a change of a reader's record
+// before the claim may hold, -1 if there is none:
+//
+//   - A reader without the token of the readers ahead. The tokens differ if a writer
+//     between two readers gives up. If the later reader held with its larger token and
+//     left, the next reader to join would have the smaller token.
+//   - A slot, or the upgrade of a reader, behind readers whose phase is open. The next
+//     reader to join would have a smaller token than the slot.
 func (q queue) mismatch() int {
-	last := -1
+	last := -1 // reader of an open phase
 	for i := range q {
-		if !q[i].shared() {
-			continue
-		}
-		if last >= 0 && q[i].phase() != q[last].phase() {
+		if last >= 0 && (!q[i].shared() || q[i].phase() != q[last].phase()) {
 			return i
 		}
-		last = i
+		if q[i].shared() && !q[i].Closed {
+			last = i
+		}
 	}
 	return -1
 }
@@ -168,7 +172,7 @@ func (e *entry) put() clientv3.Op {
 func (e *entry) alive() time.Duration { return driver.Claim{TTL: e.TTL}.Alive() }
 
 // shared reports whether the claim is a reader.
-func (e *entry) shared() bool { return e.Limit == driver.MaxWeight && e.Weight < driver.MaxWeight }
+func (e *entry) shared() bool { return driver.Claim{Weight: e.Weight, Limit: e.Limit}.Shared() }
 
 // stays is the condition that the claim is still in etcd.
 func (e *entry) stays() clientv3.Cmp {

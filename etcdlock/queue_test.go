@@ -12,8 +12,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/must"
 )
 
-// TestQueue says which claims of a queue hold, in FIFO order: a writer is W, a reader
-// r or one that has joined the first R, a slot the digit of its limit.
+// TestQueue says which claims of a queue hold, in FIFO order: a writer is W, a reader r, or
+// R if the reader has joined the first, or C if a slot has ended its phase. A slot is the
+// digit of its limit, the upgrade of a reader U.
 func TestQueue(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -23,7 +24,9 @@ func TestQueue(t *testing.T) {
 		{"", 0}, {"W", 1}, {"WW", 1}, {"Wr", 1}, {"r", 1}, {"rR", 2}, {"rRW", 2}, {"rRWR", 2}, {"rWR", 1},
 		{"rr", 1}, {"rRr", 2}, {"rrR", 1}, // they have to agree on a token first
 		{"1", 1}, {"11", 1}, {"2", 1}, {"22", 2}, {"222", 2}, {"333", 3}, {"3331", 3}, {"12", 2}, {"212", 1}, {"2133", 1},
-		{"W2", 1}, {"2W", 1}, {"2W2", 1}, {"r2", 2},
+		{"W2", 1}, {"2W", 1}, {"2W2", 1},
+		{"r2", 1}, {"rR2", 2}, {"C2", 2}, {"C2r", 3}, {"Cr", 2}, {"Cr2", 2}, // the phase has to end first
+		{"rU", 1}, {"CU", 2}, {"CUr", 2}, {"CCU", 2}, {"CUU", 2},
 	} {
 		var l queue
 		for i, kind := range test.queue {
@@ -32,8 +35,12 @@ func TestQueue(t *testing.T) {
 			switch kind {
 			case 'W':
 				p.Weight = driver.MaxWeight
+			case 'U':
+				p.Weight = driver.MaxWeight - 1
 			case 'R':
 				p.Phase = 10
+			case 'C':
+				p.Closed = true
 			case 'r':
 			default:
 				p.Limit = int64(kind - '0')

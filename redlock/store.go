@@ -191,7 +191,7 @@ func (s *Store) Close() error {
 // admissible says why no majority can keep a claim. It returns nil if a majority can.
 func (s *Store) admissible(c driver.Claim) error {
 	if !c.Exclusive() && !(c.Shared() && c.Weight == 1) {
-		return fmt.Errorf("%w: redlock has no slots, because a majority cannot count: of 2 slots, 3 claims can have 2 of 3 nodes each (want an exclusive claim or a reader)", driver.ErrInvalid)
+		return fmt.Errorf("%w: redlock has no slots, and upgrades no read lock, because a majority cannot count: of 2 slots, 3 claims can have 2 of 3 nodes each (want an exclusive claim or a reader)", driver.ErrInvalid)
 	}
 	return s.lasting(c)
 }

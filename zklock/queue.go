@@ -54,7 +54,7 @@ func formatOf(name string) int64 {
 }
 
 func (p place) exclusive() bool { return p.weight == driver.MaxWeight }
-func (p place) shared() bool    { return p.limit == driver.MaxWeight && p.weight < driver.MaxWeight }
+func (p place) shared() bool    { return driver.Claim{Weight: p.weight, Limit: p.limit}.Shared() }
 
 // A queue is the claims on a key, in FIFO order.
 type queue struct {

@@ -57,8 +57,10 @@ func newClaim(h holdfast.Holder) claim {
 	switch {
 	case h.Weight == driver.MaxWeight:
 		c.Kind = "exclusive"
-	case h.Limit == driver.MaxWeight:
+	case driver.Claim{Weight: h.Weight, Limit: h.Limit}.Shared():
 		c.Kind = "shared"
+	case h.Limit == driver.MaxWeight:
+		c.Kind = "upgrade"
 	default:
 		c.Kind, c.Weight, c.Slots = "slots", h.Weight, h.Limit
 	}

@@ -1,14 +1,13 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/caller"
 	"github.com/holdfast-go/holdfast/internal/silence"
 )
 
@@ -19,6 +18,8 @@ type call struct {
 	ctx   context.Context
 	began time.Duration // if a limit or a hook needs that
 
+	reader    *Hold           // to upgrade; nil for a call of Lock
+	over      <-chan struct{} // closed when the reader ends
 	turn      *turn
 	lease     *lease // the requested lease
 	contender bool   // waits at the store for the whole queue
@@ -27,6 +28,7 @@ type call struct {
 
 	answeredAt time.Duration // when the last answered Acquire was sent, or the first; never before
 	refusal    *Refusal      // nil until refused
+	seen       time.Duration // of an upgrade: when the queue was last seen; 0: not yet
 	failure    error         // of the last Acquire; nil if the store answered
 
 	watch // of a contender
@@ -40,28 +42,15 @@ func (c *call) run() (*Hold, error) {
 		c.Term.ctx = c.ctx
 	}
 	c.reportWanted()
-	h, err := c.repeat()
+	run := c.once
+	if c.Most > 0 {
+		run = c.retry
+	}
+	h, err := run()
 	if err != nil {
 		c.report(c.Hooks.GaveUp, err)
 	}
 	return h, err
-}
-
-// repeat makes the tries of a call: one, unless there are Tries.
-func (c *call) repeat() (*Hold, error) {
-	if c.Tries == 0 {
-		return c.once()
-	}
-	for n := 1; ; n++ {
-		try := *c
-		h, err := try.once()
-		if n == c.Tries || !errors.Is(err, caller.ErrHeld) {
-			return h, err
-		}
-		if cut := c.sleep(c.ctx, c.Least+rand.N(c.Most-c.Least+1)); cut != nil {
-			return nil, cutShort(cut, err, nil)
-		}
-	}
 }
 
 // once goes from the turn to the grant.
@@ -75,7 +64,7 @@ func (c *call) once() (h *Hold, err error) {
 		switch {
 		case c.waiter != nil:
 			h, err = c.stand()
-		case c.contender:
+		case c.contender, c.upgrades() && !c.instant():
 			h, err = c.contend()
 		default:
 			h, err = c.ask()
@@ -92,6 +81,9 @@ func (c *call) once() (h *Hold, err error) {
 func (c *call) enter() (h *Hold, err error) {
 	t := c.lock()
 	defer c.unlock()
+	if c.upgrades() {
+		return nil, c.enterUpgrade(t)
+	}
 	for {
 		if t.closed {
 			return nil, ErrClosed
@@ -110,7 +102,8 @@ func (c *call) enter() (h *Hold, err error) {
 	}
 	switch c.turn.enter(c.Terms, c.instant()) {
 	case refuse:
-		return nil, c.Words.Held(c.refusalLocked(c.turn))
+		c.refusal = c.refusalLocked(c.turn)
+		return nil, c.Words.Held(c.refusal)
 	case contend:
 		c.contender = true
 		c.lease = t.lease(c.turn, c.Terms, c.Owner)
@@ -271,8 +264,14 @@ func (c *call) endTry(g driver.Grant, err error) error {
 		c.leave()
 		return err
 	case c.instant():
+		if c.refusal == nil || g.Holder.Owner != "" { // else a try that Wait has cut short
+			c.refusal = refusalOf(g)
+		}
+		if c.upgrades() {
+			err = c.lookAhead()
+		}
 		c.leave()
-		return c.Words.Held(refusalOf(g))
+		return cmp.Or(err, c.Words.Held(c.refusal))
 	}
 	t := c.lock()
 	defer c.unlock()
@@ -306,6 +305,9 @@ func (c *call) take(g driver.Grant, sent time.Duration) (*Hold, error) {
 		c.leave()
 		return nil, ErrNotFenced
 	}
+	if c.upgrades() {
+		c.reader.check()
+	}
 	t := c.lock()
 	defer c.unlock()
 	if _, lost := c.turn.early[l.claim().ID]; lost {
@@ -316,10 +318,18 @@ func (c *call) take(g driver.Grant, sent time.Duration) (*Hold, error) {
 		c.end(t)
 		return nil, ErrClosed
 	}
+	if c.upgrades() && c.reader.Ended() != nil {
+		c.end(t)
+		return nil, c.reader.Ended()
+	}
 	l.wanted = c.refusal != nil && !c.refusal.Here
 	c.turn.end(c.Terms)
 	c.turn.admit(l)
 	h := newHold(c.core, l, c.Term, now)
+	if c.upgrades() {
+		h.reader = c.reader
+		c.reader.upgrade.Store(h)
+	}
 	c.keep(t, l)
 	if c.contender {
 		c.turn.retire()
@@ -362,38 +372,4 @@ func (c *call) rename(t *table) {
 	l.claim().ID = t.newID()
 	l.move(fresh)
 	l.unheard, l.release[0].Late = 0, false
-}
-
-func (c *call) event() Event { return Event{Context: c.ctx, Key: c.Key} }
-
-// reportTried reports that the store did not grant.
-func (c *call) reportTried(g driver.Grant, err error) {
-	if err == nil {
-		err = c.Words.Held(refusalOf(g))
-	}
-	c.report(c.Hooks.Tried, err)
-}
-
-func (c *call) reportWanted() {
-	if c.Hooks.Wanted != nil {
-		c.Hooks.Wanted(c.event())
-	}
-}
-
-// reportLocked reports that the caller has a hold.
-func (c *call) reportLocked(h *Hold) {
-	if c.Hooks.Locked != nil {
-		e := h.event(h.since)
-		e.Waited = h.since - c.began
-		c.Hooks.Locked(e)
-	}
-}
-
-func (c *call) report(hook func(Event), err error) {
-	if hook == nil {
-		return
-	}
-	e := c.event()
-	e.Waited, e.Err = c.now()-c.began, err
-	hook(e)
 }

@@ -3,9 +3,11 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/caller"
 )
 
 // The errors of the engine. Package holdfast exports them and says what they mean.
@@ -13,6 +15,7 @@ var (
 	ErrReleased  = errors.New("lock is released")
 	ErrClosed    = errors.New("locker is closed")
 	ErrNotFenced = errors.New("store has no fencing tokens")
+	ErrUpgraded  = fmt.Errorf("%w: the lock is upgraded already; unlock the upgrade first", caller.ErrDeadlock)
 )
 
 // A Refusal describes the holder of a key, as far as the process knows.
@@ -59,8 +62,9 @@ func lossOf(err error) *Loss {
 // Words make the errors that callers see of the facts that the engine knows. The functions
 // may run with the mutex locked, and must not call the engine.
 type Words struct {
-	Held func(*Refusal) error
-	Lost func(*Loss) error
+	Held  func(*Refusal) error
+	Ahead func(*Refusal) error // an upgrade is refused, because this claim waits for its reader
+	Lost  func(*Loss) error
 }
 
 // Hooks observe the engine. Every function may be nil. The functions are called without the

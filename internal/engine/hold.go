@@ -22,6 +22,9 @@ type Hold struct {
 
 	end atomic.Pointer[ending] // nil while the key is held
 
+	reader  *Hold                // of an upgrade: the hold with which the upgrade ends
+	upgrade atomic.Pointer[Hold] // of a reader: the last upgrade; nil without one
+
 	// Guarded by the mutex.
 	entries int32
 	done    chan struct{}
@@ -54,18 +57,43 @@ func (h *Hold) Key() string { return h.lease.claim().Key }
 // ID returns the id of the claim.
 func (h *Hold) ID() string { return h.lease.claim().ID }
 
-// Weight returns the weight of the claim.
-func (h *Hold) Weight() int64 { return h.lease.claim().Weight }
+// Weight returns the weight of the claim, with the weight of the reader below an upgrade.
+func (h *Hold) Weight() int64 {
+	weight := h.lease.claim().Weight
+	if h.reader != nil {
+		weight += h.reader.Weight()
+	}
+	return weight
+}
 
-// Token returns the fencing token, also after the end.
-func (h *Hold) Token() uint64 { return h.fence }
+// Shared reports whether the claim is a reader.
+func (h *Hold) Shared() bool { return h.lease.claim().Shared() }
+
+// Token returns the fencing token, also after the end. A reader has the token of its last
+// upgrade: a resource that has seen that token rejects smaller ones.
+func (h *Hold) Token() uint64 {
+	if u := h.upgrade.Load(); u != nil {
+		return u.fence
+	}
+	return h.fence
+}
 
 // Since returns when the hold began, by the clock of the engine.
 func (h *Hold) Since() time.Duration { return h.since }
 
 // Remaining returns the time until the hold is lost if no renewal succeeds from now on; false
 // if the hold has no end of its own.
-func (h *Hold) Remaining() (time.Duration, bool) { return h.lease.remaining(h.core.now()) }
+func (h *Hold) Remaining() (time.Duration, bool) {
+	left, ok := h.lease.remaining(h.core.now())
+	if h.reader == nil {
+		return left, ok
+	}
+	below, limited := h.reader.Remaining()
+	if limited && (!ok || below < left) {
+		return below, true
+	}
+	return left, ok
+}
 
 // Err returns nil while the key is held, and then why it is not. Err reads the clock.
 func (h *Hold) Err() error {
@@ -78,11 +106,17 @@ func (h *Hold) Ended() error {
 	if e := h.end.Load(); e != nil {
 		return e.err
 	}
+	if h.reader != nil {
+		return h.reader.Ended()
+	}
 	return nil
 }
 
 // check ends the hold as lost if its time is over.
 func (h *Hold) check() {
+	if h.reader != nil {
+		h.reader.check()
+	}
 	now := h.core.now()
 	if h.end.Load() != nil || !h.overdue(now) {
 		return
@@ -138,6 +172,9 @@ func (h *Hold) overLocked(now time.Duration) *Loss {
 // late. A slow goroutine does not move the stall back. The renewer finds the new stall at its
 // next look.
 func (h *Hold) Progress() {
+	if h.reader != nil {
+		h.reader.Progress()
+	}
 	if h.pace == 0 {
 		return
 	}
@@ -233,6 +270,9 @@ func (h *Hold) lose(why *Loss) {
 	err := c.Words.Lost(why)
 	if !h.finish(&ending{err}) {
 		return
+	}
+	if u := h.upgrade.Load(); u != nil {
+		u.lose(why)
 	}
 	c.lock().drop(h.lease)
 	c.unlock()

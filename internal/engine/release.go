@@ -19,6 +19,9 @@ const releaseTries = 3
 // store. If the hold was lost, Unlock returns the loss. Each Hold has one Unlock, and one
 // more for each Enter.
 func (h *Hold) Unlock() error {
+	if h.reader != nil {
+		h.reader.check()
+	}
 	c := h.core
 	now := time.Now()
 	t := c.lock()
@@ -34,6 +37,10 @@ func (h *Hold) Unlock() error {
 	c.busy.Add(1)
 	defer c.busy.Done()
 	at := c.clock.At(now)
+	if h.end.Load() == released { // an upgrade, by the Unlock of its reader
+		c.unlock()
+		return ErrReleased
+	}
 	if why := h.overLocked(at); why != nil || h.end.Load() != nil {
 		c.unlock()
 		return h.unlockLost(why)
@@ -54,9 +61,9 @@ func (h *Hold) Unlock() error {
 		e.Parked = h.park(t, at)
 	}
 	c.unlock()
-	var err error
+	err := h.downgrade()
 	if !handed && !e.Parked {
-		err = h.giveBack(now)
+		err = cmp.Or(h.giveBack(now), err)
 	}
 	e.Err = err
 	emit(c.Hooks.Unlocked, e)

@@ -14,15 +14,14 @@ type Request struct {
 	Term
 	Wait    time.Duration
 	Limited bool // Wait is a limit
-	Tries   int  // in total, in place of a wait; 0: wait
 
-	Least, Most time.Duration // of a sleep between two Tries
+	Least, Most time.Duration // of a sleep between two tries, in place of a wait; 0: wait
 
 	Fenced bool // the store must have tokens
 }
 
 // instant reports whether the call does not wait at the store.
-func (r *Request) instant() bool { return r.Tries > 0 || r.Limited && r.Wait == 0 }
+func (r *Request) instant() bool { return r.Most > 0 || r.Limited && r.Wait == 0 }
 
 // Terms are what two holds must have in common for one claim to serve both in turn.
 type Terms struct {

@@ -43,6 +43,11 @@ func (c *call) contend() (*Hold, error) {
 			}
 		}
 		if !c.again(g, sent, err) {
+			if err == nil && c.upgrades() {
+				if why := c.lookAhead(); why != nil {
+					return nil, c.giveUp(why)
+				}
+			}
 			if h, err := c.rest(g, err); h != nil || err != nil {
 				return h, err
 			}
@@ -113,11 +118,7 @@ func (c *call) lostInQueue() error {
 func (c *call) acquire(wait bool) (driver.Grant, time.Duration, error) {
 	now := time.Now()
 	sent := c.clock.At(now)
-	limit := callLimit(c.TTL)
-	if wait {
-		limit = c.askLimit(sent)
-	}
-	ctx := c.lease.context(c.ctx, now.Add(limit))
+	ctx := c.lease.context(c.ctx, now.Add(c.askLimit(sent)))
 	defer ctx.End()
 	if c.answeredAt == never {
 		c.answeredAt = sent
@@ -135,9 +136,9 @@ func (c *call) acquire(wait bool) (driver.Grant, time.Duration, error) {
 	return g, sent, err
 }
 
-// askLimit is how long one call to the store may take, from now, if the call may wait.
+// askLimit is how long one call to the store may take, from now.
 func (c *call) askLimit(now time.Duration) time.Duration {
-	if !c.Limited {
+	if !c.Limited || c.Wait == 0 {
 		return callLimit(c.TTL)
 	}
 	return max(min(callLimit(c.TTL), c.began+c.Wait-now), 0)
@@ -180,7 +181,9 @@ func (c *call) noteRefusal(g driver.Grant, sent time.Duration) {
 	if c.turn.shuts(c.Terms) && c.refusal.Err == nil {
 		c.refusal = c.refusalLocked(c.turn)
 	}
-	c.turn.refuses(c.refusal)
+	if c.contender {
+		c.turn.refuses(c.refusal)
+	}
 	c.lease.span = c.span()
 }
 
@@ -233,7 +236,7 @@ func push(wake chan driver.Grant, g driver.Grant) {
 // grant, an error if the wait is over, and neither if the contender must look again.
 func (c *call) rest(g driver.Grant, failed error) (*Hold, error) {
 	now := c.now()
-	if failed != nil {
+	if failed != nil && c.contender {
 		c.lock()
 		c.turn.failure = c.failure
 		c.unlock()
@@ -262,6 +265,8 @@ func (c *call) rest(g driver.Grant, failed error) (*Hold, error) {
 		return nil, c.giveUp(c.cancelled())
 	case <-c.closing:
 		return nil, c.giveUp(ErrClosed)
+	case <-c.over:
+		return nil, c.giveUp(c.reader.Ended())
 	}
 	return nil, nil
 }

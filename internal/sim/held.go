@@ -21,6 +21,8 @@ type Held struct {
 	reported   bool            // at least one report of progress was in time
 	done       <-chan struct{} // nil if nobody watches
 	exempt     bool            // guarded by Judge.mu: broken by an operator, or lost by the store
+	below      *Held           // of an upgrade: the shared lock
+	above      *Held           // of a shared lock: the last upgrade; nil without one
 }
 
 // Lock acquires a lock and shows the lock to the judge.
@@ -108,6 +110,9 @@ func (r *Routine) held(ctx context.Context, w *wait, l *holdfast.Lock, at time.D
 	if w.grouped {
 		h.from = w.began
 	}
+	if h.below = w.below; h.below != nil {
+		h.below.above = h
+	}
 	r.Event(Event{Step: End, Call: w.want.call(), Key: w.want.Key, Token: h.Token}, "granted")
 	r.P.w.Count.add(&r.P.w.Count.Grants)
 	// Watching Done or a context changes how the engine keeps the lock. So only some calls
@@ -140,6 +145,9 @@ func (h *Held) Look() bool {
 	if h.Want.Progress > 0 && h.r.Rand.IntN(2) == 0 {
 		if now := w.Now(); h.Lock.Progress() == nil {
 			h.progressed, h.reported = now, true
+			if h.below != nil {
+				h.below.progressed, h.below.reported = now, true
+			}
 		}
 	}
 	return held
@@ -174,7 +182,7 @@ func (h *Held) Enter(d time.Duration) {
 		j.entered(h, "is refused to its own context: "+err.Error())
 	}
 	want := h.Want
-	want.Try, want.Wait, want.Tries, want.MinHold, want.MaxHold, want.Progress = false, time.Second, 0, 0, 0, 0
+	want.Try, want.Wait, want.Every, want.MinHold, want.MaxHold, want.Progress = false, time.Second, 0, 0, 0, 0
 	l, err := r.P.Locker.Lock(ctx, h.Want.Key, append(want.options(), holdfast.Reenter())...)
 	r.gate()
 	if err != nil {
@@ -191,7 +199,7 @@ func (h *Held) Enter(d time.Duration) {
 	r.Event(Event{Step: End, Call: "unlock inner", Key: h.Want.Key, Token: h.Token}, err)
 }
 
-// Unlock releases the lock.
+// Unlock releases the lock, and the upgrade of a shared lock first.
 func (h *Held) Unlock() error {
 	return h.ends(h.Lock.Unlock)
 }
@@ -200,10 +208,41 @@ func (h *Held) ends(unlock func() error) error {
 	w := h.r.P.w
 	h.r.gate()
 	h.r.Event(Event{Step: Begin, Call: "unlock", Key: h.Want.Key, Token: h.Token}, nil)
+	up := h.above
+	h.above = nil
+	if up != nil {
+		w.Judge.leaves(up)
+	}
 	w.Judge.leaves(h)
 	err := unlock()
 	h.r.gate()
 	h.r.Event(Event{Step: End, Call: "unlock", Key: h.Want.Key, Token: h.Token}, err)
+	if up != nil {
+		w.Judge.left(up, nil)
+	}
+	if h.below != nil {
+		h.below.above = nil
+	}
 	w.Judge.left(h, err)
 	return err
+}
+
+// Upgrade upgrades a shared lock, and shows the upgrade to the judge.
+func (h *Held) Upgrade(ctx context.Context, try bool) (*Held, error) {
+	want := h.Want
+	want.Kind, want.Try, want.Wait, want.Every, want.MinHold = Upgrade, try, 0, 0, 0
+	wait := h.r.begin(want, false)
+	wait.below = h
+	upgrade := h.Lock.Upgrade
+	if try {
+		upgrade = h.Lock.TryUpgrade
+	}
+	l, err := upgrade(ctx)
+	at := h.r.P.w.Now()
+	h.r.gate()
+	if err != nil {
+		h.r.refused(ctx, wait, err)
+		return nil, err
+	}
+	return h.r.held(ctx, wait, l, at), nil
 }

@@ -74,6 +74,7 @@ type wait struct {
 	sole    uint64 // guarded.topSole when the call began
 	grouped bool   // the call wants several locks, which are acquired one after the other
 	first   bool   // the process neither held nor wanted the key before
+	below   *Held  // the lock to upgrade
 }
 
 func newJudge(w *World) *Judge {
@@ -133,7 +134,7 @@ func (j *Judge) Broke(key, id string) {
 	k := j.key(key)
 	k.broken = append(k.broken, id)
 	for _, h := range append(slices.Clone(k.held), k.leaving...) {
-		h.exempt = h.exempt || h.Lock.ID() == id
+		h.exempt = h.exempt || h.Lock.ID() == id || h.below != nil && h.below.Lock.ID() == id
 	}
 }
 
@@ -199,7 +200,7 @@ func (j *Judge) progress(k *guarded, w *wait, refused bool) {
 		return over
 	})
 	grouped := func(o *wait) bool { return o.grouped } // A group may hold this key and wait for a further key.
-	if j.calm < 0 || w.want.Tries > 0 || len(k.held)+len(k.ending)+len(k.leaving) > 0 || w.grouped || slices.ContainsFunc(k.waits, grouped) {
+	if j.calm < 0 || w.want.Every > 0 || len(k.held)+len(k.ending)+len(k.leaving) > 0 || w.grouped || slices.ContainsFunc(k.waits, grouped) {
 		return
 	}
 	idle := now - max(k.free, j.calm, w.began)
@@ -226,6 +227,7 @@ func (j *Judge) refused(ctx context.Context, w *wait, err error) {
 	k := j.end(w, errors.Is(err, holdfast.ErrHeld))
 	ended := silence.Ended(ctx) != nil
 	switch {
+	case w.want.Kind == Upgrade && (errors.Is(err, holdfast.ErrDeadlock) || w.below.Lock.Err() != nil):
 	case errors.Is(err, holdfast.ErrLost) && len(k.broken) == 0 && !w.grouped:
 		j.violate(w.r, w.want, 0, "error", "nobody has broken it: "+err.Error())
 	case !ended && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
@@ -240,6 +242,10 @@ func (j *Judge) granted(h *Held, w *wait) {
 	defer j.mu.Unlock()
 	k := j.end(w, false)
 	h.exempt = j.w.Now() < j.forgot || slices.Contains(k.broken, h.Lock.ID())
+	if h.below != nil {
+		h.exempt = h.exempt || h.below.exempt || slices.Contains(k.broken, h.below.Lock.ID())
+		h.below.Token = max(h.below.Token, h.Token)
+	}
 	k.held = append(k.held, h)
 	if h.Lock.Err() != nil {
 		return // Lost before the call returned: one of a group, or the process was stopped.
@@ -274,7 +280,7 @@ func (j *Judge) look(h *Held) bool {
 		return true
 	}
 	switch h.Want.Kind {
-	case Exclusive:
+	case Exclusive, Upgrade:
 		if floor := max(k.used, k.read); h.Token < floor {
 			j.violation(h, "tokens", fmt.Sprintf("is held after token %d was used", floor))
 		}

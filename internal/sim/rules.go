@@ -15,7 +15,8 @@ func (j *Judge) tokens(k *guarded, h *Held, w *wait) {
 		return
 	}
 	floor := w.sole
-	if h.Want.Kind == Exclusive {
+	sole := h.Want.Kind == Exclusive || h.Want.Kind == Upgrade
+	if sole {
 		floor = w.all
 	}
 	if j.w.Now() < j.forgot { // A claim inherited within a process may be older than the fail-over.
@@ -30,7 +31,7 @@ func (j *Judge) tokens(k *guarded, h *Held, w *wait) {
 	}
 	k.tokens[h.Token] = h.Want.Kind
 	k.top = max(k.top, h.Token)
-	if h.Want.Kind == Exclusive {
+	if sole {
 		k.topSole = max(k.topSole, h.Token)
 	}
 }
@@ -73,7 +74,7 @@ const settled = 50 * time.Millisecond
 // kept checks whether a lock was lost without need.
 func (j *Judge) kept(k *guarded, h *Held, err error) {
 	var lost *holdfast.LostError
-	if !errors.As(err, &lost) || h.Want.NoRenew || h.exempt || h.r.P.restless() || len(k.broken) > 0 || h.r.P.Dead() {
+	if !errors.As(err, &lost) || h.Want.NoRenew || h.exempt || h.below != nil || h.r.P.restless() || len(k.broken) > 0 || h.r.P.Dead() {
 		return
 	}
 	tries := j.claims[h.Lock.ID()]
@@ -114,7 +115,7 @@ func (j *Judge) lost(h *Held, err error) {
 // check of Done comes before Err, since Err would close Done.
 func (j *Judge) told(k *guarded, h *Held) {
 	for _, o := range k.held {
-		if o == h || o.done == nil || o.exempt || h.exempt || fit(o, h) || o.r.P.unaware() || o.r.P.machine.drowsy() {
+		if o == h || o == h.below || o.done == nil || o.exempt || h.exempt || fit(o, h) || o.r.P.unaware() || o.r.P.machine.drowsy() {
 			continue
 		}
 		select {
@@ -171,7 +172,7 @@ func (j *Judge) exclusion(k *guarded, h *Held) {
 	var sum, limit int64
 	others := ""
 	for _, o := range k.held {
-		if o != h && (o.exempt || o.r.P.unaware() || o.Lock.Err() != nil) {
+		if o != h && (o == h.below || o.below == h || o.exempt || o.r.P.unaware() || o.Lock.Err() != nil) {
 			continue
 		}
 		sum += o.Want.weight()

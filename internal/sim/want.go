@@ -15,6 +15,7 @@ const (
 	Exclusive Kind = ""
 	Shared    Kind = "shared"
 	Slots     Kind = "slots"
+	Upgrade   Kind = "upgrade" // of a shared lock, by [Held.Upgrade]
 )
 
 // A Want is a lock that a goroutine wants. The zero values are the defaults of the
@@ -26,8 +27,7 @@ type Want struct {
 	Weight   int // in slots
 	Try      bool
 	Wait     time.Duration
-	Tries    int
-	Every    time.Duration
+	Every    time.Duration // the longest sleep between two tries; 0: wait
 	TTL      time.Duration
 	NoRenew  bool
 	MaxHold  time.Duration
@@ -45,7 +45,7 @@ func (w Want) options() (opts []holdfast.LockOption) {
 	add(w.Kind == Shared, holdfast.Shared)
 	add(w.Kind == Slots, func() holdfast.LockOption { return holdfast.SlotsOf(max(w.Weight, 1), w.Slots) })
 	add(w.Wait > 0, func() holdfast.LockOption { return holdfast.Wait(w.Wait) })
-	add(w.Tries > 0, func() holdfast.LockOption { return holdfast.Retry(w.Tries, w.Every/2, w.Every) })
+	add(w.Every > 0, func() holdfast.LockOption { return holdfast.Backoff(w.Every/2, w.Every) })
 	add(w.TTL > 0, func() holdfast.LockOption { return holdfast.TTL(w.TTL) })
 	add(w.NoRenew, holdfast.NoRenew)
 	add(w.MaxHold > 0, func() holdfast.LockOption { return holdfast.MaxHold(w.MaxHold) })
@@ -64,7 +64,7 @@ func (w Want) limit() int64 {
 
 func (w Want) weight() int64 {
 	switch w.Kind {
-	case Exclusive:
+	case Exclusive, Upgrade:
 		return driver.MaxWeight
 	case Slots:
 		return int64(max(w.Weight, 1))
@@ -73,7 +73,7 @@ func (w Want) weight() int64 {
 }
 
 // queues reports whether the call queues until the call has the whole key.
-func (w Want) queues() bool { return w.Kind == Exclusive && !w.Try && w.Tries == 0 }
+func (w Want) queues() bool { return w.Kind == Exclusive && !w.Try && w.Every == 0 }
 
 // call names the call for the trace.
 func (w Want) call() string {
@@ -81,12 +81,14 @@ func (w Want) call() string {
 	switch {
 	case w.Try:
 		name = "trylock"
-	case w.Tries > 0:
+	case w.Every > 0:
 		name = "retry"
 	}
 	switch w.Kind {
 	case Shared:
 		name += " shared"
+	case Upgrade:
+		name += " upgrade"
 	case Slots:
 		name += fmt.Sprintf(" slots %d/%d", w.weight(), w.Slots)
 	}

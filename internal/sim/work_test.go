@@ -47,11 +47,31 @@ func (p *play) one(ctx context.Context, r *Routine) {
 		return
 	}
 	h.Hold(hold)
+	if want.Kind == Shared && slices.Contains(p.kinds, Slots) && r.Rand.IntN(2) == 0 {
+		p.upgrade(ctx, r, h)
+	}
 	if r.Rand.IntN(8) == 0 && h.Look() {
 		h.Enter(r.Upto(p.ttl / 2))
 		h.Hold(r.Upto(p.ttl / 2))
 	}
 	_ = h.Unlock()
+}
+
+// upgrade upgrades a shared lock. Sometimes the Unlock of the lock ends the upgrade.
+func (p *play) upgrade(ctx context.Context, r *Routine, h *Held) {
+	up, err := h.Upgrade(ctx, r.Rand.IntN(4) == 0)
+	if err != nil {
+		return
+	}
+	up.Hold(r.Upto(p.ttl))
+	if r.Rand.IntN(8) == 0 && up.Look() {
+		up.Enter(r.Upto(p.ttl / 2))
+	}
+	if r.Rand.IntN(3) == 0 {
+		return
+	}
+	_ = up.Unlock()
+	h.Hold(r.Upto(p.ttl))
 }
 
 // rush acquires one lock again and again, with hardly a pause, so that its claim is parked if
@@ -106,7 +126,7 @@ func (p *play) want(r *Routine) Want {
 	case 2:
 		want.Wait = 1 + r.Upto(2*p.ttl)
 	case 3:
-		want.Tries, want.Every = 1+r.Rand.IntN(5), r.Upto(p.ttl/2)
+		want.Every, want.Wait = time.Millisecond+r.Upto(p.ttl/2), 1+r.Upto(2*p.ttl)
 	}
 	switch r.Rand.IntN(12) {
 	case 0:

@@ -56,9 +56,9 @@ local function text(n)
   return string.format('%.0f', n)
 end
 
--- A reader takes a part of what a writer takes whole.
+-- A reader takes a part of what a writer takes whole, and leaves room for other readers.
 local function shared(c)
-  return c.limit == 1099511627776 and c.weight < c.limit
+  return c.limit == 1099511627776 and c.weight <= c.limit / 2
 end
 
 local function read_claim(value)

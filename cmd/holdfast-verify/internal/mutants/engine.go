@@ -152,6 +152,19 @@ var engine = []mutant{{
 	finds: check.Exclusive,
 	sim:   search{"TestSeeds", []string{"enter"}},
 }, {
+	name:  "upgrade-outlives-its-reader",
+	wrong: "the upgrade of a read lock is still held when its read lock is lost, and leaves room for a reader",
+	edits: []overlay.Edit{{
+		File: "internal/engine/hold.go",
+		Old:  "		return h.reader.Ended()\n",
+		New:  "		return nil\n",
+	}, {
+		File: "internal/engine/hold.go",
+		Old:  "	if u := h.upgrade.Load(); u != nil {\n		u.lose(why)\n	}\n",
+		New:  "",
+	}},
+	sim: search{"TestSeeds", append([]string{"hold", "tokens"}, twoHolders...)},
+}, {
 	name:  "silence-is-consent",
 	wrong: "a renewal without an answer counts as successful",
 	edits: []overlay.Edit{{

@@ -1,0 +1,188 @@
+// Package upgrades tests upgrades of read locks on real stores.
+package upgrades
+
+import (
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	_ "github.com/holdfast-go/holdfast/etcdlock"
+	_ "github.com/holdfast-go/holdfast/filelock"
+	"github.com/holdfast-go/holdfast/internal/servers"
+	_ "github.com/holdfast-go/holdfast/memcachelock"
+	_ "github.com/holdfast-go/holdfast/mysqllock"
+	_ "github.com/holdfast-go/holdfast/pglock"
+	_ "github.com/holdfast-go/holdfast/redislock"
+	_ "github.com/holdfast-go/holdfast/redlock"
+	_ "github.com/holdfast-go/holdfast/sqlitelock"
+	_ "github.com/holdfast-go/holdfast/zklock"
+)
+
+// patience bounds every wait. A healthy server needs a thousandth.
+const patience = time.Minute
+
+// TestStores has two processes upgrade their read locks. The store must show who waits for whom.
+func TestStores(t *testing.T) {
+	for name, test := range map[string]struct {
+		start func(t *testing.T) string
+		check func(s *scene)
+	}{
+		"file":      {func(t *testing.T) string { return "file://" + filepath.Join(t.TempDir(), "locks") }, (*scene).queues},
+		"SQLite":    {func(t *testing.T) string { return "sqlite://" + filepath.Join(t.TempDir(), "locks.db") }, (*scene).queues},
+		"Redis":     {func(t *testing.T) string { return "redis://" + servers.StartRedis(t).Addr() }, (*scene).queues},
+		"etcd":      {func(t *testing.T) string { return servers.StartEtcd(t).URL() }, (*scene).queues},
+		"ZooKeeper": {func(t *testing.T) string { return servers.StartZooKeeper(t).URL() }, (*scene).queues},
+		"Postgres":  {func(t *testing.T) string { return servers.AnyPostgres(t).URL() }, (*scene).queues},
+		"MariaDB":   {func(t *testing.T) string { return servers.AnyMariaDB(t).URL() }, (*scene).queues},
+		"Memcached": {func(t *testing.T) string { return servers.StartMemcached(t).URL() }, (*scene).tries},
+		"Redlock": {func(t *testing.T) string {
+			nodes := []string{servers.StartRedis(t).Addr(), servers.StartRedis(t).Addr(), servers.StartRedis(t).Addr()}
+			return "redlock://" + strings.Join(nodes, ",") + "?quarantine=0"
+		}, (*scene).refuses},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := test.start(t)
+			create(t, url)
+			s := &scene{T: t, url: url}
+			s.near, s.far = s.open(), s.open()
+			test.check(s)
+		})
+	}
+}
+
+// create makes what a store needs.
+func create(t *testing.T, url string) {
+	t.Helper()
+	store, err := driver.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	if c, ok := store.(driver.Creator); ok {
+		if err := c.Create(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A scene is two processes with read locks on one key.
+type scene struct {
+	*testing.T
+	url       string
+	near, far *holdfast.Locker
+}
+
+func (s *scene) open() *holdfast.Locker {
+	s.Helper()
+	locks, err := holdfast.Open(s.Context(), s.url, &holdfast.Options{TTL: time.Minute})
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() { locks.Close() })
+	return locks
+}
+
+func (s *scene) read(locks *holdfast.Locker) *holdfast.Lock {
+	s.Helper()
+	l, err := locks.Lock(s.Context(), "k", holdfast.Shared(), holdfast.Wait(patience))
+	if err != nil {
+		s.Fatal(err)
+	}
+	return l
+}
+
+func (s *scene) unlock(l *holdfast.Lock) {
+	s.Helper()
+	if err := l.Unlock(); err != nil {
+		s.Error(err)
+	}
+}
+
+// queues: the first upgrade waits in the queue, and the second is refused.
+func (s *scene) queues() {
+	l, other := s.read(s.near), s.read(s.far)
+	if _, err := other.TryUpgrade(s.Context()); !errors.Is(err, holdfast.ErrHeld) {
+		s.Errorf("a try beside a reader: %v, want ErrHeld", err)
+	}
+	got := make(chan *holdfast.Lock, 1)
+	go func() {
+		defer close(got)
+		if up, err := l.Upgrade(s.Context()); err != nil {
+			s.Error(err)
+		} else {
+			got <- up
+		}
+	}()
+	s.awaitQueue()
+	if _, err := other.Upgrade(s.Context()); !errors.Is(err, holdfast.ErrDeadlock) {
+		s.Errorf("the second upgrade: %v, want ErrDeadlock", err)
+	}
+	s.unlock(other)
+	s.upgraded(l, <-got)
+}
+
+// tries: without a queue, no upgrade waits.
+func (s *scene) tries() {
+	l, other := s.read(s.near), s.read(s.far)
+	if _, err := l.Upgrade(s.Context()); !errors.Is(err, holdfast.ErrHeld) || errors.Is(err, holdfast.ErrDeadlock) {
+		s.Errorf("beside a reader: %v, want ErrHeld", err)
+	}
+	s.unlock(other)
+	up, err := l.Upgrade(s.Context())
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.upgraded(l, up)
+}
+
+// refuses: the store has no upgrades.
+func (s *scene) refuses() {
+	l := s.read(s.near)
+	if _, err := l.Upgrade(s.Context()); !errors.Is(err, holdfast.ErrInvalid) {
+		s.Errorf("%v, want ErrInvalid", err)
+	}
+	s.unlock(l)
+}
+
+// awaitQueue waits until a claim waits.
+func (s *scene) awaitQueue() {
+	s.Helper()
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		claims, err := s.far.Holders(s.Context(), "k")
+		if err != nil {
+			s.Fatal(err)
+		}
+		if slices.ContainsFunc(claims, func(h holdfast.Holder) bool { return h.Waiting }) {
+			return
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+	s.Fatal("no claim waits")
+}
+
+// upgraded checks an upgrade, and the downgrade.
+func (s *scene) upgraded(l, up *holdfast.Lock) {
+	s.Helper()
+	if up == nil {
+		return
+	}
+	for _, opts := range [][]holdfast.LockOption{nil, {holdfast.Shared()}} {
+		if _, err := s.far.TryLock(s.Context(), "k", opts...); !errors.Is(err, holdfast.ErrHeld) {
+			s.Errorf("beside the upgrade: %v, want ErrHeld", err)
+		}
+	}
+	token := up.Fence()
+	s.unlock(up)
+	next := s.read(s.far)
+	if next.Fence() <= token || l.Fence() != token || l.Err() != nil {
+		s.Errorf("after the downgrade of token %d: %d of the lock (%v), %d of the next reader", token, l.Fence(), l.Err(), next.Fence())
+	}
+	s.unlock(next)
+	s.unlock(l)
+}
