@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -269,6 +270,32 @@ func TestLostWakeUpCostsOneHeartbeat(t *testing.T) {
 				b.Errorf("slept %v past a release", d)
 			}
 		}
+	})
+}
+
+// Far back in a queue a contender asks more rarely, is granted in its turn all the same, and
+// its lock is not at risk.
+func TestLongQueueAsksRarely(t *testing.T) {
+	simulate(t, func(b *bench) {
+		const waiters = 60
+		l := b.lock(b.open(nil), "k")
+		var all sync.WaitGroup
+		for range waiters {
+			lk := b.open(&Options{Trace: &Trace{AtRisk: func(e Event) { b.Errorf("at risk after %v", e.Held) }}})
+			all.Go(func() {
+				l := b.lock(lk, "k")
+				time.Sleep(time.Millisecond)
+				b.unlock(l)
+			})
+		}
+		time.Sleep(30 * time.Second)
+		b.store.seen()
+		time.Sleep(30 * time.Second)
+		if asked := b.store.seen().acquire; asked > 30*waiters/2 {
+			b.Errorf("%d waiters asked %d times in 30s", waiters, asked)
+		}
+		b.unlock(l)
+		all.Wait()
 	})
 }
 

@@ -100,7 +100,8 @@ type Ask struct {
 	Claim
 
 	// Wait says that the caller will ask again until the claim is granted or released. A
-	// store with a queue keeps a place for the claim, for [Claim.Alive] after each request.
+	// store with a queue keeps a place for the claim, for [Claim.Alive] or Grant.Kept after
+	// each request.
 	Wait bool
 
 	// Span is how many fencing tokens the caller could use for its own hand-overs, 1 to
@@ -153,7 +154,7 @@ func (c Claim) Shared() bool { return c.Limit == MaxWeight && c.Weight <= MaxWei
 
 // Alive is how long a waiting claim keeps its place without a new request, and how long a
 // claim granted while waiting stands unless the owner confirms the claim by a renewal.
-// The core asks at least three times as often.
+// The core asks at least three times as often, unless Grant.Kept is longer.
 func (c Claim) Alive() time.Duration { return min(c.TTL, 3*time.Second) }
 
 // A Grant is a store's answer to an Acquire. The zero value is a refusal.
@@ -184,6 +185,12 @@ type Grant struct {
 	// so that the owner learns soon. A claim that moves up in the queue receives a shorter
 	// Pause, and the core then asks sooner.
 	Pause time.Duration
+
+	// Kept, in a refusal, is how long the claim keeps its place without a new request, if
+	// longer than [Claim.Alive], TTL at most. A store may keep the places of claims far back
+	// in a queue for longer, because each request costs the store more in a long queue. The
+	// core asks at least three times in that time, and not when the blocking claim expires.
+	Kept time.Duration
 
 	// Floor, in a refusal, is the highest token that the store had given by then, for the
 	// key or for any key. A pushed grant without a token above Floor is older than the

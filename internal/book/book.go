@@ -16,7 +16,7 @@
 //
 // A claim granted from the queue stands for [driver.Claim.Alive] until its owner has
 // confirmed the claim, by Renew or a further Acquire. A place in the queue lasts as long
-// after the last Acquire.
+// after the last Acquire; behind many claims it lasts longer, see [Kept].
 //
 // A released or broken claim may leave a tomb: for ten seconds, an Acquire with the same id is
 // refused. So a request that was on its way during the release does not bring the claim back.
@@ -140,10 +140,25 @@ func (b *Book) Acquire(m Moment, a driver.Ask, session string) (driver.Grant, er
 	if !a.Wait {
 		return b.refusal(m.in(0)), nil
 	}
-	place := b.enqueue(e, m.in(a.Alive()))
+	place := b.enqueue(e)
+	kept := Kept(a.Claim, place)
+	b.Queue[place].Until = m.in(kept)
 	g := b.refusal(m.in(0))
 	g.Pause = time.Duration(place) * pause
+	if kept > a.Alive() {
+		g.Kept = kept
+	}
 	return g, nil
+}
+
+// Crowd is the number of claims ahead for each further Alive that a place lasts.
+const Crowd = 8
+
+// Kept returns how long a place behind so many claims lasts after a request. In a store with
+// one record a key, each request rewrites the whole queue. With longer places further back,
+// the requests of a long queue do not take all the time of the store.
+func Kept(c driver.Claim, ahead int) time.Duration {
+	return min(c.Alive()*time.Duration(1+ahead/Crowd), c.TTL)
 }
 
 // pause is the wait of a polling claim in the queue, per claim before it: the claim need
@@ -167,10 +182,9 @@ func (b *Book) again(m Moment, e *Entry, a driver.Ask) driver.Grant {
 	return e.granted(max(e.Until-m.in(0), 1)) // 0 would be for ever
 }
 
-// enqueue gives e a place in the queue until then, or keeps the present place. It returns
-// the number of claims before e.
-func (b *Book) enqueue(e Entry, until time.Duration) (before int) {
-	e.Until = until
+// enqueue gives e a place in the queue, or keeps the present place. It returns the number of
+// claims before e.
+func (b *Book) enqueue(e Entry) (before int) {
 	if i := index(b.Queue, e.ID); i >= 0 {
 		e.Since = b.Queue[i].Since
 		b.Queue[i] = e

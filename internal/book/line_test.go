@@ -1,6 +1,7 @@
 package book
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -38,6 +39,28 @@ func TestNobodyPassesTheLine(t *testing.T) {
 	d.refused(0, reader("c"))
 	d.shows(0, "a|w c")
 	d.granted(0, reader("a")) // A holder that asks again passes nobody.
+}
+
+// A place lasts the longer the more claims are ahead, up to the TTL, and the refusal says so.
+func TestKeptByPlace(t *testing.T) {
+	d := &desk{T: t}
+	d.granted(0, writer("a"))
+	for i := range 4 * Crowd {
+		want := min(time.Duration(1+i/Crowd)*3*sec, 10*sec)
+		g := d.refused(0, writer(fmt.Sprint("b", i)))
+		if g.Kept != want && (i >= Crowd || g.Kept != 0) {
+			t.Errorf("with %d ahead in the queue, a claim is kept for %v, want %v", i, g.Kept, want)
+		}
+	}
+	for _, step := range []struct {
+		at   time.Duration
+		left int
+	}{{2999 * time.Millisecond, 32}, {3 * sec, 24}, {6 * sec, 16}, {9 * sec, 8}, {9999 * time.Millisecond, 8}} {
+		d.refused(step.at, try(writer("c")))
+		if len(d.Queue) != step.left {
+			t.Errorf("at %v, %d of the silent claims keep their places, want %d", step.at, len(d.Queue), step.left)
+		}
+	}
 }
 
 // A polling waiter is asked for longer pauses, the more waiters are ahead.

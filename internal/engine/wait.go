@@ -291,19 +291,21 @@ func (c *call) cancelled() error {
 	return cutShort(cause, c.Words.Held(c.refusal), c.failure)
 }
 
-// nap is how long to sleep if nothing happens. The upper bound of a second is the heartbeat
-// that keeps the claim's place in the store's queue, and the price of a lost wake-up.
+// nap is how long to sleep if nothing happens. The heartbeat keeps the claim's place in the
+// store's queue, and bounds the price of a lost wake-up: mostly to a second. Far back in a
+// queue, the end of the holder's lease is not yet the turn of the claim.
 func (c *call) nap(g driver.Grant, failed error) time.Duration {
 	if failed != nil {
 		c.trouble = min(max(2*c.trouble, firstTrouble), lastTrouble)
 		return jitter(c.trouble)
 	}
-	nap := jitter(min(c.TTL/3, time.Second))
+	alive := c.lease.claim().Alive()
+	nap := jitter(max(alive, g.Kept) / 3)
 	if c.stop == nil {
 		c.poll = min(max(2*c.poll, firstPoll, g.Pause), c.Poll)
 		nap = min(nap, spread(c.poll))
 	}
-	if g.Left > 0 {
+	if g.Left > 0 && g.Kept <= alive {
 		nap = min(nap, g.Left+time.Millisecond)
 	}
 	return nap
@@ -328,8 +330,9 @@ func (c *call) hopeless(now time.Duration, failed error) bool {
 	return errors.Is(failed, driver.ErrInvalid) || now-c.answeredAt > patience
 }
 
-// takePushed makes a hold of a pushed grant. The TTL counts from the last answered Acquire; the
-// renewer confirms the grant if the hold lasts for a while.
+// takePushed makes a hold of a pushed grant. The TTL counts from the last answered Acquire,
+// which may be long ago: what is left counts from now. The renewer confirms the grant if the
+// hold lasts for a while.
 //
 // takePushed returns neither hold nor error, and the next look decides, if too little of the
 // TTL is left, if the grant is for another claim, or if the message is so late that the
@@ -338,8 +341,12 @@ func (c *call) takePushed(g driver.Grant) (*Hold, error) {
 	if g.Fence <= c.floor || c.watched != c.lease.claim().ID {
 		return nil, nil
 	}
+	now := c.now()
+	if waited := now - c.answeredAt; g.TTL > 0 {
+		g.TTL = max(g.TTL-waited-waited/100, 1) // clocks differ in rate
+	}
 	c.lease.move(pushed)
-	return c.take(g, c.answeredAt)
+	return c.take(g, now)
 }
 
 // giveUp ends the wait. The next waiter with the same terms inherits the claim, and with

@@ -202,14 +202,17 @@ func assign(dest, row []any) error {
 	return nil
 }
 
-// askTime is how Postgres is asked for the time.
-const askTime = `CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)`
+// plain are the words of a statement that only Postgres has.
+var plain = strings.NewReplacer(
+	`CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)`, "now",
+	`set_config('synchronous_commit', 'off', true) = 'off'`, "true",
+)
 
 // runLocked carries out a statement.
 func (t *table) runLocked(st sqlstore.Statement) (r result) {
 	words := t.words[st.Text]
 	if words == nil {
-		words = split(strings.ReplaceAll(st.Text, askTime, "now"))
+		words = split(plain.Replace(st.Text))
 		t.words[st.Text] = words
 	}
 	if verb := words[0]; verb != "SELECT" {
@@ -217,14 +220,12 @@ func (t *table) runLocked(st sqlstore.Statement) (r result) {
 		t.past = t.past[max(0, len(t.past)-100):]
 	}
 	p := &parser{words: words, args: st.Args, now: t.nowLocked()}
-	switch verb := p.next(); verb {
-	case "SELECT": // loadRow is the only one, and what it joins is fixed
-		r.rows = [][]any{{p.now, int64(1), t.rows[""]["fence"]}}
-		row := t.rows[st.Args[0].(string)]
-		for _, column := range []string{"version", "format", "fence", "sole", "since", "until", "claims"} {
-			r.rows[0] = append(r.rows[0], row[column])
-		}
-	case "INSERT":
+	switch verb := p.next(); {
+	case verb == "SELECT": // loadRow is the only one, and what it joins is fixed
+		r.rows = [][]any{t.stateLocked(st.Args[0].(string), p.now)}
+	case slices.Contains(words, "jsonb_set"):
+		r = t.changeLocked(st.Text, st.Args, p.now)
+	case verb == "INSERT":
 		p.skip("INTO", "holdfast", "(")
 		row := tuple{}
 		columns := p.list()
@@ -239,7 +240,7 @@ func (t *table) runLocked(st sqlstore.Statement) (r result) {
 			t.rows[name] = row
 			r.changed = 1
 		}
-	case "UPDATE":
+	case verb == "UPDATE":
 		p.skip("holdfast", "SET")
 		from := p.at
 		for _, name := range slices.Sorted(maps.Keys(t.rows)) {

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/book"
@@ -12,22 +13,36 @@ import (
 // An asking is one call of Acquire, and what the store knows about the caller.
 type asking struct {
 	driver.Ask
-	from    string // where the client listens, "" if the client does not listen
-	watched bool   // the owner is notified of a grant, whose TTL counts from the last request
+	from string // where the client listens, "" if the client does not listen
 }
+
+// entry is the claim as written.
+func (a *asking) entry() book.Entry {
+	return book.Entry{
+		ID: a.ID, Owner: a.Owner, Note: a.Note, Session: a.from,
+		Weight: a.Weight, Limit: a.Limit, TTL: a.TTL, Span: a.Span,
+	}
+}
+
+// roomy is how long a place is given that must last for d: a little longer, so that a request
+// soon after need not write.
+func roomy(d time.Duration) time.Duration { return d + d/8 }
 
 // An answer is the answer to an asking.
 type answer struct {
 	grant  driver.Grant
-	queued bool // the claim waits in the queue
+	queued bool          // the claim waits in the queue
+	crowd  bool          // other claims wait, too
+	behind time.Duration // how long before this request the claim joined the queue
 }
 
-// rule returns the rule of Acquire. A waiter that is not woken retries again and again,
-// at first after milliseconds. A place in the queue lasts a little longer than necessary,
-// so that most retries write nothing.
+// rule returns the rule of Acquire. Waiters that no store wakes retry again and again, at
+// first after milliseconds. Other waiters ask once more after the first refusal. So a request
+// of a waiter writes only if the place would end soon. The row keeps the time of the request
+// that joined the queue or changed the terms.
 //
-// The row tells whether a write of this call has changed anything: a client that is not
-// sure may have sent the write twice.
+// The row tells whether a write of this call has changed anything: a client without an answer
+// may have sent the write twice.
 func (a *asking) rule(ctx context.Context, got *answer) rule {
 	return func(m book.Moment, b *book.Book) (change, error) {
 		if !b.Has(a.ID) {
@@ -38,17 +53,24 @@ func (a *asking) rule(ctx context.Context, got *answer) rule {
 			before = *e
 		}
 		var err error
+		*got = answer{}
 		got.grant, err = b.Acquire(m, a.Ask, a.from)
 		now := queued(b, a.ID)
-		got.queued = now != nil
-		if now == nil || a.watched {
+		if now == nil {
 			return change{keep: got.grant.OK || a.Wait}, err
 		}
-		if before.Until >= now.Until && unchanged(before, *now) {
+		got.queued, got.crowd = true, len(b.Queue) > 1
+		if !unchanged(before, *now) {
+			now.Until = m.Now + roomy(now.Until-m.Now)
+			return change{keep: true, light: true}, err
+		}
+		now.Asked = before.Asked
+		got.behind = max(m.Now-now.Asked, 0) // the clock may have been set back
+		if before.Until >= now.Until {
 			return change{}, err
 		}
-		now.Until += a.Alive() / 8
-		return change{keep: true}, err
+		now.Until = m.Now + roomy(now.Until-m.Now)
+		return change{keep: true, light: true, stay: now}, err
 	}
 }
 

@@ -9,46 +9,44 @@ import (
 )
 
 // A place in the queue lasts for Alive after the last request for the claim, also if that
-// request was not written, which happens only soon after a written one.
+// request was not written, which happens only soon after a written one. The row keeps the time
+// of the request that changed the terms.
 func TestPlacesAreWrittenSeldom(t *testing.T) {
 	holder, waiter := exclusive("holder"), exclusive("waiter")
 	holder.TTL = time.Hour
 	var b book.Book
-	watched := false
-	ask := func(one driver.Ask, now time.Duration) (wrote bool) {
+	ask := func(one driver.Ask, now time.Duration) (got answer, done change) {
 		t.Helper()
-		a := asking{Ask: one, watched: watched}
-		done, err := a.rule(t.Context(), new(answer))(at(now), &b)
+		a := asking{Ask: one}
+		done, err := a.rule(t.Context(), &got)(at(now), &b)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if e := queued(&b, a.ID); e != nil && e.Until < at(now).Now+a.Alive() {
 			t.Errorf("at %v the place lasts for %v only", now, e.Until-at(now).Now)
 		}
-		return done.keep
+		return got, done
 	}
 	ask(holder, 0)
 	written := b
 	for _, step := range []struct {
-		at     time.Duration
-		change func()
-		wrote  bool
+		at           time.Duration
+		span         int
+		wrote, stays bool
+		behind       time.Duration
 	}{
-		{at: 0, wrote: true},
-		{at: time.Millisecond},
-		{at: 300 * time.Millisecond},
-		{at: 400 * time.Millisecond, wrote: true},
-		{at: 700 * time.Millisecond},
-		{at: 700 * time.Millisecond, change: func() { waiter.Span = 7 }, wrote: true},
-		{at: 701 * time.Millisecond},
-		{at: 701 * time.Millisecond, change: func() { watched = true }, wrote: true},
-		{at: 702 * time.Millisecond, wrote: true}, // The grant will count from here.
+		{at: 0, span: 3, wrote: true},
+		{at: time.Millisecond, span: 3, behind: time.Millisecond},
+		{at: 300 * time.Millisecond, span: 3, behind: 300 * time.Millisecond},
+		{at: 400 * time.Millisecond, span: 3, wrote: true, stays: true, behind: 400 * time.Millisecond},
+		{at: 700 * time.Millisecond, span: 3, behind: 700 * time.Millisecond},
+		{at: 700 * time.Millisecond, span: 7, wrote: true},
+		{at: 701 * time.Millisecond, span: 7, behind: time.Millisecond},
 	} {
-		if step.change != nil {
-			step.change()
-		}
-		if got := ask(waiter, step.at); got != step.wrote {
-			t.Errorf("at %v it was written: %t, want %t", step.at, got, step.wrote)
+		waiter.Span = step.span
+		got, done := ask(waiter, step.at)
+		if done.keep != step.wrote || done.light != step.wrote || (done.stay != nil) != step.stays || got.behind != step.behind {
+			t.Errorf("at %v: %+v and %v, want %+v", step.at, done, got.behind, step)
 		}
 		if step.wrote {
 			written = b

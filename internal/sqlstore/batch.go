@@ -40,7 +40,8 @@ func (s *Store) Release(ctx context.Context, rs []driver.Release) []error {
 		s.waiting.Delete(r.ID)
 		b.claims[i] = pending{Claim: &r.Claim, late: r.Late}
 	}
-	for _, some := range b.alike(func(i int) (time.Duration, bool) { return 0, !rs[i].Late }) {
+	simple := func(i int) (time.Duration, bool) { return 0, !rs[i].Late && !s.crowds.of(rs[i].Key).Load() }
+	for _, some := range b.alike(simple) {
 		b.done(s.releaseSole(ctx, some))
 	}
 	return b.rest(ctx, s, func(m book.Moment, b *book.Book, i int) (change, error) {
@@ -210,7 +211,7 @@ func (s *Store) decideGroup(ctx context.Context, key string, late bool, r rule) 
 		}
 		defer leave()
 	}
-	return s.decide(ctx, key, r)
+	return s.decide(ctx, key, s.load, r)
 }
 
 // rest applies a rule to the indexes of the remaining claims, key by key, and returns the

@@ -108,7 +108,8 @@ func (r *Ringing) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, erro
 		l.asking++
 	}
 	r.mu.Unlock()
-	g, err := r.Store.acquire(ctx, asking{Ask: a, from: r.bell.To()})
+	got, err := r.Store.acquire(ctx, asking{Ask: a, from: r.bell.To()})
+	g := got.grant
 	if l == nil {
 		return g, err
 	}

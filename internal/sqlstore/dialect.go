@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/dialect"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/book"
 	"github.com/holdfast-go/holdfast/internal/identifier"
 )
 
@@ -44,11 +45,20 @@ type Dialect struct {
 
 	create  []string // makes the table, the view and the row without a name, unless they exist
 	insert  string   // inserts a row, or changes nothing if the row exists
-	publish string   // like updateRow, and sends messages; "" if the engine cannot
+	publish string   // does an {update}, and sends messages; "" if the engine cannot
+	join    string   // adds a claim to the queue of a row; "" if there is no need, as decisions take turns
+	stay    string   // prolongs the place of a claim in the queue
+
+	// handOver lets the first waiter hold in place of the only holder, whatever other
+	// processes write to the rest of the queue meanwhile.
+	handOver string
 
 	// together is a statement that runs the statements of create, in {create}; "" if
 	// create may run one by one.
 	together string
+
+	// light is a condition that holds, and spares the statement the wait for the disk.
+	light string
 
 	// commits is a condition that holds if each statement commits by itself.
 	commits string
@@ -143,7 +153,8 @@ func (d *Dialect) compiler(table string) (func(text string) string, error) {
 	if err != nil {
 		return nil, err
 	}
-	words := strings.NewReplacer("{table}", name, "{view}", view, "{now}", d.now, "{greatest}", d.greatest, "{keep}", d.keep, "{commits}", d.commits, "{format}", strconv.Itoa(format))
+	words := strings.NewReplacer("{table}", name, "{view}", view, "{now}", d.now, "{greatest}", d.greatest, "{keep}", d.keep, "{light}", d.light, "{commits}", d.commits,
+		"{crowd}", strconv.Itoa(book.Crowd), "{next}", d.greatest+"(version + 1, "+d.now+")", "{format}", strconv.Itoa(format))
 	return func(text string) string {
 		text = words.Replace(text)
 		if strings.Contains(text, d.now) {

@@ -13,15 +13,15 @@ import (
 
 // Holders implements [driver.Inspector].
 func (s *Store) Holders(ctx context.Context, key string) ([]driver.Holder, error) {
-	m, floor, r, err := s.load(ctx, key)
+	st, err := s.load(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	b, err := r.book(key, floor)
+	b, err := st.book(key, st.floor)
 	if err != nil {
 		return nil, err
 	}
-	return b.Holders(m.Now), nil
+	return b.Holders(st.moment().Now), nil
 }
 
 // Keys implements [driver.Inspector]. Keys reads some hundred rows at a time, and holds
@@ -77,7 +77,7 @@ func readEntry(scan Scan) (e entry, err error) {
 
 // Break implements [driver.Inspector].
 func (s *Store) Break(ctx context.Context, key, id string) error {
-	return s.decide(ctx, key, func(m book.Moment, b *book.Book) (change, error) {
+	return s.decide(ctx, key, s.load, func(m book.Moment, b *book.Book) (change, error) {
 		e, err := b.Break(m, id)
 		return change{keep: err == nil, broken: &e}, err
 	})

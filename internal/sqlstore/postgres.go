@@ -54,8 +54,25 @@ PERFORM pg_advisory_xact_lock(hashtext('holdfast create'));
 {create};
 END $holdfast$`,
 	insert: insertRow + ` ON CONFLICT (name) DO NOTHING`,
-	publish: `WITH won AS (` + updateRow + ` RETURNING 1)
+	publish: `WITH won AS ({update} RETURNING 1)
 SELECT count(pg_notify(m ->> 'to', m ->> 'text')) FROM won, jsonb_array_elements(CAST(? AS jsonb)) AS m`,
+
+	join: `UPDATE {table} SET version = {next}, until = greatest(until, {now} + ?), claims = jsonb_set(claims, '{line}',
+	coalesce(claims -> 'line', '[]') || jsonb_build_array(CAST(? AS jsonb) || jsonb_build_object('since', {now}, 'asked', {now},
+	'until', {now} + least(CAST(? AS bigint) * (1 + jsonb_array_length(coalesce(claims -> 'line', '[]')) / {crowd}), ?))))
+WHERE name = ? AND until > {now} AND sole = '' AND jsonb_path_match(claims, '$.*[*].id == $id', jsonb_build_object('id', CAST(? AS text))) IS NOT TRUE AND format = {format} AND {light}`,
+
+	stay: `UPDATE {table} SET version = {next}, until = greatest(until, {now} + ?), claims = jsonb_set(claims, '{line}', (
+	SELECT jsonb_agg(CASE WHEN c ->> 'id' = ? THEN c || jsonb_build_object('until', {now} + ?) ELSE c END ORDER BY place)
+	FROM jsonb_array_elements(claims -> 'line') WITH ORDINALITY AS l (c, place)))
+WHERE name = ? AND jsonb_path_match(claims, '$.line[*].id == $id', jsonb_build_object('id', CAST(? AS text))) AND format = {format} AND {light}`,
+
+	handOver: `UPDATE {table} SET version = {next}, fence = ?, until = greatest(until, ?),
+	claims = jsonb_set(jsonb_set(claims, '{held}', jsonb_build_array(CAST(? AS jsonb))), '{line}', (claims -> 'line') - 0)
+WHERE name = ? AND fence = ? AND jsonb_array_length(claims -> 'held') = 1 AND claims #>> '{held,0,id}' = ? AND claims #>> '{line,0,id}' = ? AND format = {format}`,
+
+	// The write of a grant waits for the disk, and so for earlier writes.
+	light: `set_config('synchronous_commit', 'off', true) = 'off'`,
 
 	commits: "true", // A client that begins a transaction begins it by a statement.
 

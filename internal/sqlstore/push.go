@@ -88,9 +88,11 @@ type watcher struct {
 	at   watched
 	wake func(driver.Grant)
 
-	// The claim was refused since the watch began. A grant counts from the write of that
-	// refusal. Guarded by Pushing.mu.
-	counts bool
+	// Guarded by Pushing.mu. A grant counts from the last refused Acquire. During an Acquire,
+	// that is not known.
+	refused bool          // since the watch began
+	asking  int           // Acquire calls under way
+	behind  time.Duration // see answer
 }
 
 var (
@@ -121,22 +123,33 @@ func (p *Pushing) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, erro
 	at := watched{a.Key, a.ID}
 	p.mu.Lock()
 	w := p.watchers[at]
-	p.mu.Unlock()
-	g, err := p.store.acquire(ctx, asking{Ask: a, from: p.listener.To(), watched: w != nil})
-	if w != nil && err == nil && !g.OK {
-		p.mu.Lock()
-		w.counts = true
-		p.mu.Unlock()
+	if w != nil {
+		w.asking++
 	}
-	return g, err
+	p.mu.Unlock()
+	got, err := p.store.acquire(ctx, asking{Ask: a, from: p.listener.To()})
+	if w == nil {
+		return got.grant, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w.asking--
+	if err == nil && !got.grant.OK {
+		w.refused, w.behind = true, got.behind
+	}
+	return got.grant, err
 }
 
-// wake notifies a waiter of a grant, or that a retry may succeed.
+// wake notifies a waiter of a grant, whose TTL counts from when the claim joined the queue, or
+// that a retry may succeed.
 func (p *Pushing) wake(w *watcher, g driver.Grant) {
 	p.mu.Lock()
-	counts := w.counts
+	known := w.refused && w.asking == 0
+	behind := w.behind
 	p.mu.Unlock()
-	if !counts {
+	if g.OK && known {
+		g.TTL = max(g.TTL-behind, 1)
+	} else {
 		g = driver.Grant{}
 	}
 	w.wake(g)

@@ -41,7 +41,7 @@ func (s *Store) Check(ctx context.Context) ([]string, error) {
 	if err := s.old(ctx); err != nil {
 		return nil, err
 	}
-	if _, _, _, err := s.load(ctx, ""); err != nil {
+	if _, err := s.load(ctx, ""); err != nil {
 		return nil, err
 	}
 	var warnings []string

@@ -52,6 +52,7 @@ WHERE name <> '' AND coalesce(c ->> 'until', until) > (julianday('now') - 244058
 	},
 	insert: insertRow + ` ON CONFLICT (name) DO NOTHING`,
 
+	light:   "true",
 	commits: "true",
 
 	version: `SELECT sqlite_version()`,

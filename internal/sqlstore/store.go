@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"sync"
 	"sync/atomic"
 
@@ -37,6 +38,7 @@ type Store struct {
 	opts    Options
 	compile func(string) string
 
+	crowds   crowds
 	waiting  sync.Map        // ids of waiters: their Acquire skips the attempt for an uncontended key
 	texts    sync.Map        // compiled statements by text
 	calls    detached.Runner // see Dialect.lasting
@@ -60,7 +62,7 @@ var errClosed = errors.New("SQL store is closed")
 // New returns a store in the table of a client, which [Store.Create] makes. New does no I/O;
 // the store closes the client. opts may be nil.
 func New(client Client, d *Dialect, opts *Options) (*Store, error) {
-	s := &Store{client: client, dialect: d}
+	s := &Store{client: client, dialect: d, crowds: crowds{seed: maphash.MakeSeed()}}
 	s.calls.Conns = client.Conns
 	if d.oneWriter {
 		s.deciding, s.writing = make(mutex, 1), make(mutex, 1)
@@ -84,19 +86,18 @@ func New(client Client, d *Dialect, opts *Options) (*Store, error) {
 // Acquire implements [driver.Store]. An uncontended key takes one statement. So does a
 // retry that still has to wait, mostly.
 func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error) {
-	return s.acquire(ctx, asking{Ask: a})
+	got, err := s.acquire(ctx, asking{Ask: a})
+	return got.grant, err
 }
 
-func (s *Store) acquire(ctx context.Context, a asking) (driver.Grant, error) {
-	var got answer
-	var err error
+func (s *Store) acquire(ctx context.Context, a asking) (got answer, err error) {
 	if s.dialect.lasting {
 		got, err = detached.Do(ctx, &s.calls, a.ID, func(ctx context.Context) (answer, error) { return s.ask(ctx, a) })
 	} else {
 		got, err = s.ask(ctx, a)
 	}
 	if err != nil {
-		return driver.Grant{}, err
+		return answer{}, err
 	}
 	// Not earlier: a caller that has left may have released the claim meanwhile.
 	if got.queued {
@@ -104,17 +105,23 @@ func (s *Store) acquire(ctx context.Context, a asking) (driver.Grant, error) {
 	} else {
 		s.waiting.Delete(a.ID)
 	}
-	return got.grant, nil
+	return got, nil
 }
 
 // ask sends the statements of Acquire.
 func (s *Store) ask(ctx context.Context, a asking) (got answer, err error) {
+	crowded, load := s.crowds.of(a.Key), s.load
 	if _, waits := s.waiting.Load(a.ID); !waits && a.Fence == 0 && a.Weight >= 1 && a.Weight <= a.Limit && a.Limit <= driver.MaxWeight && a.TTL > 0 {
-		if g, err := s.take(ctx, a); g.OK || err != nil {
-			return answer{grant: g}, err
+		if !crowded.Load() {
+			if g, err := s.take(ctx, a); g.OK || err != nil {
+				return answer{grant: g}, err
+			}
 		}
+		load = s.joiner(&a, crowded.Load())
 	}
-	err = s.decide(ctx, a.Key, a.rule(ctx, &got))
+	if err = s.decide(ctx, a.Key, load, a.rule(ctx, &got)); err == nil {
+		crowded.Store(got.crowd)
+	}
 	return got, err
 }
 
@@ -124,20 +131,19 @@ func (s *Store) take(ctx context.Context, a asking) (driver.Grant, error) {
 	if a.Shared() {
 		tokens = 1
 	}
-	e := write(&book.Entry{
-		ID: a.ID, Owner: a.Owner, Note: a.Note, Session: a.from,
-		Weight: a.Weight, Limit: a.Limit, TTL: a.TTL, Span: tokens,
-	})
-	id := e.ID
-	e.ID = ""
-	claims, err := json.Marshal(page{Held: []claim{e}})
+	e := a.entry()
+	e.Span = tokens
+	c := write(&e)
+	id := c.ID
+	c.ID = ""
+	claims, err := json.Marshal(page{Held: []claim{c}})
 	if err != nil {
 		return driver.Grant{}, err
 	}
 	if err := detached.Write(ctx); err != nil {
 		return driver.Grant{}, err
 	}
-	last, ok, err := s.mint(ctx, acquireRow, tokens-1, id, e.TTL, string(claims), escape(a.Key))
+	last, ok, err := s.mint(ctx, acquireRow, tokens-1, id, c.TTL, string(claims), escape(a.Key))
 	if err != nil || !ok {
 		return driver.Grant{}, err
 	}

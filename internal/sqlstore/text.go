@@ -7,13 +7,13 @@ import "strings"
 // statement that does not read a row before it writes the row leaves other formats alone.
 const (
 	// acquireRow acquires a row in which everything has expired.
-	acquireRow = `UPDATE {table} SET version = version + 1, fence = {keep}({greatest}(fence + 1, {now}) + ?), sole = ?, since = {now}, until = {now} + ?, claims = ?
+	acquireRow = `UPDATE {table} SET version = {next}, fence = {keep}({greatest}(fence + 1, {now}) + ?), sole = ?, since = {now}, until = {now} + ?, claims = ?
 WHERE name = ? AND until <= {now} AND {commits} AND fence BETWEEN 0 AND 9007199254739999 AND format = {format}`
 
 	// renewRows and releaseRows are for rows with a sole claim.
-	renewRows = `UPDATE {table} SET version = version + 1, until = {now} + ?
+	renewRows = `UPDATE {table} SET version = {next}, until = {now} + ?
 WHERE name IN (?...) AND sole IN (?...) AND until > {now} AND format = {format}`
-	releaseRows = `UPDATE {table} SET version = version + 1, sole = '', until = {now}, claims = '{}'
+	releaseRows = `UPDATE {table} SET version = {next}, sole = '', until = {now}, claims = '{}'
 WHERE name IN (?...) AND sole IN (?...) AND until > {now} AND format = {format}`
 
 	// leftRows returns the remaining time of the sole claims that renewRows can have renewed.
@@ -24,9 +24,13 @@ WHERE name IN (?...) AND sole IN (?...) AND until > {now} AND format = {format}`
 	loadRow = `SELECT {now}, CASE WHEN {commits} THEN 1 ELSE 0 END, f.fence, l.version, l.format, l.fence, l.sole, l.since, l.until, l.claims
 FROM (SELECT 1 AS one) o LEFT JOIN {table} f ON f.name = '' LEFT JOIN {table} l ON l.name = ?`
 
+	// returnRow returns the columns of loadRow.
+	returnRow = ` RETURNING {now}, 1, 0, version, format, fence, sole, since, until, claims`
+
 	floorRow  = `INSERT INTO {table} (name, version, format, fence, sole, since, until, claims) VALUES ('', 1, {format}, 0, '', 0, 0, '{}')`
 	insertRow = `INSERT INTO {table} (name, version, format, fence, sole, since, until, claims) VALUES (?, ?, {format}, ?, ?, ?, ?, ?)`
-	updateRow = `UPDATE {table} SET version = version + 1, fence = ?, sole = ?, since = ?, until = ?, claims = ? WHERE name = ? AND version = ?`
+	updateRow = `UPDATE {table} SET version = {next}, fence = ?, sole = ?, since = ?, until = ?, claims = ? WHERE name = ? AND version = ?`
+	lightRow  = updateRow + ` AND {light}`
 
 	listRows = `SELECT {now}, name, version, format, fence, sole, since, until, claims FROM {table}
 WHERE name >= ? AND name <> '' AND (until > {now} OR format <> {format}) ORDER BY name LIMIT 500`

@@ -70,12 +70,12 @@ var engine = []mutant{{
 		New:  "	c.subscribe(c.askLimit(c.now()))\n	return false\n",
 	}, {
 		File: "internal/engine/wait.go",
-		Old:  "nap := jitter(min(c.TTL/3, time.Second))",
+		Old:  "nap := jitter(max(alive, g.Kept) / 3)",
 		New:  "nap := time.Hour",
 	}, {
 		File: "internal/engine/wait.go",
-		Old:  "if g.Left > 0 {",
-		New:  "if g.Left > 0 && c.stop == nil {",
+		Old:  "if g.Left > 0 && g.Kept <= alive {",
+		New:  "if g.Left > 0 && g.Kept <= alive && c.stop == nil {",
 	}},
 	run:   "--start redis --seed 1 --ttl 1s --for 40s --workers 2 --clients 1 --keys 1 --nemesis none",
 	finds: check.Lively,

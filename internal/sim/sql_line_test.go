@@ -1,0 +1,96 @@
+package sim
+
+import (
+	"encoding/json"
+	"maps"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/internal/book"
+)
+
+// stateLocked is a row as it is loaded.
+func (t *table) stateLocked(name string, now int64) []any {
+	state := []any{now, int64(1), t.rows[""]["fence"]}
+	row := t.rows[name]
+	for _, column := range []string{"version", "format", "fence", "sole", "since", "until", "claims"} {
+		state = append(state, row[column])
+	}
+	return state
+}
+
+// A line is a row for the statements that change the JSON of its claims.
+type line struct {
+	tuple
+	held, waiting []any
+	claims        map[string]any
+}
+
+// changeLocked carries out a statement that changes the JSON of the claims.
+func (t *table) changeLocked(text string, args []any, now int64) (r result) {
+	does, name := (*line).join, 4
+	switch {
+	case strings.Contains(text, "jsonb_agg"):
+		does, name = (*line).stay, 3
+	case strings.Contains(text, "{line,0,id}"):
+		does, name = (*line).handOver, 3
+	}
+	key := args[name].(string)
+	l := line{tuple: maps.Clone(t.rows[key])}
+	if l.tuple == nil || json.Unmarshal([]byte(l.tuple["claims"].(string)), &l.claims) != nil {
+		return r
+	}
+	l.held, _ = l.claims["held"].([]any)
+	l.waiting, _ = l.claims["line"].([]any)
+	if !does(&l, args, now) {
+		return r
+	}
+	l.claims["held"], l.claims["line"] = l.held, l.waiting
+	written, _ := json.Marshal(l.claims)
+	l.tuple["claims"] = string(written)
+	l.tuple["version"] = max(l.tuple["version"].(int64)+1, now)
+	t.rows[key], r.changed = l.tuple, 1
+	if strings.Contains(text, "RETURNING") {
+		r.rows = [][]any{t.stateLocked(key, now)}
+	}
+	return r
+}
+
+// reach lets the row stand until then, at least.
+func (l *line) reach(until int64) { l.tuple["until"] = max(l.tuple["until"].(int64), until) }
+
+func (l *line) join(args []any, now int64) bool {
+	known := strings.Contains(l.tuple["claims"].(string), args[5].(string))
+	if known || l.tuple["until"].(int64) <= now || l.tuple["sole"] != "" {
+		return false
+	}
+	claim := make(map[string]any)
+	_ = json.Unmarshal([]byte(args[1].(string)), &claim)
+	claim["since"], claim["asked"] = now, now
+	claim["until"] = now + min(args[2].(int64)*int64(1+len(l.waiting)/book.Crowd), args[3].(int64))
+	l.waiting = append(l.waiting, claim)
+	l.reach(now + args[0].(int64))
+	return true
+}
+
+func (l *line) stay(args []any, now int64) (found bool) {
+	for _, c := range l.waiting {
+		if claim := c.(map[string]any); claim["id"] == args[4] {
+			claim["until"], found = now+args[2].(int64), true
+		}
+	}
+	l.reach(now + args[0].(int64))
+	return found
+}
+
+func (l *line) handOver(args []any, _ int64) bool {
+	first := func(claims []any) any { return claims[0].(map[string]any)["id"] }
+	if l.tuple["fence"] != args[4] || len(l.held) != 1 || len(l.waiting) == 0 || first(l.held) != args[5] || first(l.waiting) != args[6] {
+		return false
+	}
+	claim := make(map[string]any)
+	_ = json.Unmarshal([]byte(args[2].(string)), &claim)
+	l.held, l.waiting = []any{claim}, l.waiting[1:]
+	l.tuple["fence"] = args[0]
+	l.reach(args[1].(int64))
+	return true
+}

@@ -1,0 +1,74 @@
+package sqlstore
+
+import (
+	"context"
+	"encoding/json"
+	"hash/maphash"
+	"strings"
+	"sync/atomic"
+
+	"github.com/holdfast-go/holdfast/internal/detached"
+)
+
+// A loader reads the row of a key.
+type loader func(ctx context.Context, key string) (state, error)
+
+// joiner returns a loader that first puts a new claim at the end of the queue, if the row has
+// the form for several claims. One statement appends the claim to whatever the row has by
+// then. So however many waiters join, none loses a race for the row. The rule of Acquire then
+// finds the claim in the queue, and mostly has nothing to write.
+//
+// If no claim waits, the statement is in vain. So the first load sends the statement only if
+// joins is set. A further load follows a lost race, and sends the statement in any case.
+func (s *Store) joiner(a *asking, joins bool) loader {
+	joined := !a.Wait || !s.dialect.joins(a.ID)
+	return func(ctx context.Context, key string) (state, error) {
+		if joined || !joins {
+			joins = true
+			return s.load(ctx, key)
+		}
+		e := a.entry()
+		claim, err := json.Marshal(write(&e))
+		if err != nil {
+			return state{}, err
+		}
+		if err := detached.Write(ctx); err != nil {
+			return state{}, err
+		}
+		longest := micros(roomy(a.TTL))
+		args := []any{longest, string(claim), micros(roomy(a.Alive())), longest, escape(key), escape(a.ID)}
+		if !s.dialect.returning {
+			n, err := s.exec(ctx, s.dialect.join, false, args...)
+			if err != nil {
+				return state{}, err
+			}
+			joined = n > 0
+			return s.load(ctx, key)
+		}
+		rows, err := query(ctx, s, s.dialect.join+returnRow, false, args, readState)
+		switch {
+		case err != nil:
+			return state{}, err
+		case len(rows) == 0:
+			return s.load(ctx, key)
+		}
+		joined = true
+		return rows[0], nil
+	}
+}
+
+// joins reports whether the statements join and stay serve a claim with this id. The other
+// ids have letters with a meaning in json_search.
+func (d *Dialect) joins(id string) bool { return d.join != "" && !strings.ContainsAny(id, `\%_`) }
+
+// crowds remember for each key whether several claims waited for the key, as of the last
+// Acquire. Then the statements for a key without waiters would be in vain. Keys share the
+// memory: a wrong answer costs a statement or two.
+type crowds struct {
+	seed   maphash.Seed
+	waited [1024]atomic.Bool
+}
+
+func (c *crowds) of(key string) *atomic.Bool {
+	return &c.waited[maphash.String(c.seed, key)%uint64(len(c.waited))]
+}

@@ -1,0 +1,102 @@
+package sqlstore
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/book"
+)
+
+// A decision is a change of the book of a row.
+type decision struct {
+	change
+	key  string
+	from state
+	book *book.Book // after the change
+
+	// Before the change: the ids of the only holder and of the first waiter, "" if there is
+	// no such claim, the number of waiters, and the tombs.
+	holder, first string
+	waiters       int
+	tombs         []book.Tomb
+}
+
+// begin begins a decision, before the change.
+func begin(key string, from state, b *book.Book) decision {
+	d := decision{key: key, from: from, book: b, waiters: len(b.Queue), tombs: slices.Clone(b.Tombs)}
+	if len(b.Held) == 1 && len(b.Queue) > 0 && b.Phase == 0 {
+		d.holder, d.first = b.Held[0].ID, b.Queue[0].ID
+	}
+	return d
+}
+
+// handsOver reports whether the first of several waiters holds alone in place of the only
+// holder, and nothing else has changed. A claim that joins the queue meanwhile makes no
+// difference, because the new holder wants the whole key.
+func (d *decision) handsOver() bool {
+	b := d.book
+	if !d.freed || len(b.Queue) == 0 || len(b.Queue) != d.waiters-1 || len(b.Held) != 1 || b.Held[0].ID != d.first {
+		return false
+	}
+	added := func(t book.Tomb) bool { return !slices.Contains(d.tombs, t) }
+	exclusive := driver.Claim{Weight: b.Held[0].Weight, Limit: b.Held[0].Limit}.Exclusive()
+	return exclusive && !slices.ContainsFunc(b.Tombs, added)
+}
+
+// save writes a decision, unless a write of another process since the read may change the
+// decision. save reports whether the row was written.
+func (s *Store) save(ctx context.Context, d *decision) (won bool, err error) {
+	messages := s.messages(d.key, d.book, d.broken)
+	calm := len(d.book.Pushed) == 0
+	if calm && d.stay != nil && s.dialect.joins(d.stay.ID) {
+		id, place := escape(d.stay.ID), micros(d.stay.Until-d.from.moment().Now)
+		return s.put(ctx, s.dialect.stay, nil, place, id, place, escape(d.key), id)
+	}
+	to := d.from.row
+	if err := to.fill(d.book, d.from.moment().Now); err != nil {
+		return false, err
+	}
+	switch {
+	case to.version == 0:
+		return s.insert(ctx, d.key, d.from.now, to)
+	case d.handsOver() && s.dialect.handOver != "":
+		held, err := json.Marshal(write(&d.book.Held[0]))
+		if err != nil {
+			return false, err
+		}
+		return s.put(ctx, s.dialect.handOver, messages, to.fence, to.until, string(held), escape(d.key), d.from.fence, escape(d.holder), escape(d.first))
+	case calm && d.light:
+		return s.put(ctx, lightRow, messages, to.fence, to.sole, to.since, to.until, to.claims, escape(d.key), to.version)
+	}
+	return s.put(ctx, updateRow, messages, to.fence, to.sole, to.since, to.until, to.claims, escape(d.key), to.version)
+}
+
+// insert writes a new row, and reports whether there was none.
+func (s *Store) insert(ctx context.Context, key string, now int64, r row) (bool, error) {
+	n, err := s.exec(ctx, s.dialect.insert, false, escape(key), now, r.fence, r.sole, r.since, r.until, r.claims)
+	if err != nil && s.dialect.duplicate != "" && s.opts.Code(err) == s.dialect.duplicate {
+		return false, nil
+	}
+	if err == nil && s.inserted.Add(1)%tidyEvery == 0 {
+		s.tidy(ctx)
+	}
+	return n == 1, err
+}
+
+// put runs a statement that writes a row on a condition, sends messages with the write, and
+// reports whether the condition held.
+func (s *Store) put(ctx context.Context, text string, messages []message, args ...any) (bool, error) {
+	if len(messages) == 0 {
+		n, err := s.exec(ctx, text, false, args...)
+		return n == 1, err
+	}
+	list, err := json.Marshal(messages)
+	if err != nil {
+		return false, err
+	}
+	sent, err := only(ctx, s, strings.Replace(s.dialect.publish, "{update}", text, 1), false, append(args, string(list)), column[int])
+	return sent > 0, err
+}

@@ -1,0 +1,57 @@
+package leases
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/servers"
+)
+
+// A crowd of processes wants one key at once. Each process gets a place in the queue, though
+// all write the same row, and has its turn.
+func TestCrowdOfOneKey(t *testing.T) {
+	each(t, func(t *testing.T, e *engine) {
+		waiters := 40
+		if testing.Short() {
+			waiters = 20
+		}
+		at := create(t, e.shared.URL())
+		db, _ := e.pool(t, at, 1)
+		held := lock(t, locker(t, at, nil), "key")
+		ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+		defer cancel()
+		var lining sync.WaitGroup
+		var mu sync.Mutex
+		var tokens []uint64
+		for i := range waiters {
+			locks := locker(t, with(at, "conns", "1"), &holdfast.Options{Owner: fmt.Sprint("waiter ", i)})
+			lining.Go(func() {
+				l, err := servers.Patient(ctx, locks.Lock, "key")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				locked := time.Now()
+				mu.Lock()
+				tokens = append(tokens, l.Fence())
+				mu.Unlock()
+				if err := unlockAtOnce(l, locked); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		servers.Until(t, "all to wait", func() bool { return waiting(t, db, at) == waiters })
+		succeed(t, unlock(held))
+		lining.Wait()
+		for i, token := range tokens[1:] {
+			if token <= tokens[i] {
+				t.Errorf("the holders have the tokens %d, in this order", tokens)
+				break
+			}
+		}
+	})
+}
