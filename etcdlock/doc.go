@@ -15,7 +15,8 @@
 // A claim holds or waits according to the weights of the claims ahead. Every client
 // computes the same result, so no client has to write the holder down. Acquiring a free
 // lock is one transaction, and releasing the lock is a second transaction. Each
-// transaction is a single write, as in the Mutex of etcd's own client.
+// transaction is a single write, as in the Mutex of etcd's own client. Concurrent
+// transactions of a process for different keys are combined into one.
 //
 // The claims of a process with about the same TTL share a lease. The process keeps the
 // lease alive on one stream, somewhat in advance. Ten thousand held locks cost one

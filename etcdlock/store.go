@@ -49,6 +49,7 @@ type Store struct {
 	leaseClient etcdserverpb.LeaseClient
 	names       names
 	id          string // names this Store in etcd
+	combiner    combiner
 	past        past
 	stream      atomic.Int64 // of new watches
 	tombs       tombs
@@ -108,6 +109,7 @@ func New(client *clientv3.Client, opts *Options) (*Store, error) {
 		folders:     make(map[string]*folder),
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+	s.combiner = combiner{client: client, ctx: s.ctx}
 	s.running.Go(s.runCleaner)
 	return s, nil
 }
