@@ -19,7 +19,7 @@ import (
 const ahead = 12
 
 // last queues a holder and many waiting claims by one store, and then a claim by another
-// store, which watches. It returns the claims ahead.
+// store. It returns the claims ahead, and where the claim is woken once watched.
 func last(t *scene, a, b driver.Store, claim driver.Ask) (claims []driver.Claim, wakes chan driver.Grant) {
 	t.Helper()
 	wakes = make(chan driver.Grant, 100)
@@ -33,31 +33,52 @@ func last(t *scene, a, b driver.Store, claim driver.Ask) (claims []driver.Claim,
 		claims = append(claims, w.Claim)
 	}
 	refused(t, b, claim)
-	watch(t, b, claim.Claim, func(g driver.Grant) { wakes <- g })
-	refused(t, b, claim)
 	return claims, wakes
 }
 
+// listen watches for a claim that was refused.
+func listen(t *scene, s driver.Store, claim driver.Ask, wakes chan<- driver.Grant) (stop func()) {
+	t.Helper()
+	stop = watch(t, s, claim.Claim, func(g driver.Grant) { wakes <- g })
+	refused(t, s, claim)
+	return stop
+}
+
 // TestLongQueue releases the claims ahead of a claim in a long queue, in the order of the
-// queue, from its end, and in any order: then the claim is woken and granted.
+// queue, from its end, and in any order: the claim is woken and granted then, not before.
 func TestLongQueue(t *testing.T) {
 	t.Parallel()
 	random := mathrand.New(mathrand.NewPCG(sim.Seed(t), 0))
 	for name, order := range map[string]func(i int) int{
 		"from the front": func(i int) int { return 0 },
 		"from the end":   func(i int) int { return ahead - 1 - i },
-		"in any order":   func(i int) int { return random.IntN(ahead - i) },
+
+		// The claim just ahead leaves before the watch begins, the rest from the end.
+		"before the watch": func(i int) int { return ahead - 1 - i },
+		"in any order":     func(i int) int { return random.IntN(ahead - i) },
 	} {
 		for kind, weight := range map[string]int64{"writer": driver.MaxWeight, "reader": 1} {
+			early := name == "before the watch"
 			t.Run(name+", "+kind, func(t *testing.T) {
 				a, b := openStore(t, shared.URL()), openStore(t, shared.URL())
 				inTime(t, func(t *scene) {
 					claim := waiting("long"+rand.Text(), rand.Text())
 					claim.Weight = weight
 					claims, wakes := last(t, a, b, claim)
+					if early {
+						release(t, a, claims[ahead-1])
+					}
+					defer listen(t, b, claim, wakes)()
 					defer func() { _ = b.Release(context.Background(), []driver.Release{{Claim: claim.Claim}}) }()
 					for i := range ahead {
+						if i == ahead-1 {
+							refused(t, b, claim)
+						}
 						n := order(i)
+						if early && i == 0 {
+							claims = claims[:ahead-1]
+							continue
+						}
 						release(t, a, claims[n])
 						claims = append(claims[:n:n], claims[n+1:]...)
 					}
@@ -87,6 +108,7 @@ func TestLongQueueDeleted(t *testing.T) {
 		a, b := openStore(t, shared.URL()+"?prefix="+prefix), openStore(t, shared.URL()+"?prefix="+prefix)
 		claim := waiting("key", "last")
 		_, wakes := last(t, a, b, claim)
+		defer listen(t, b, claim, wakes)()
 		kvs := under(t, c, prefix+"claims/").Kvs
 		own := kvs[0]
 		for _, kv := range kvs {
@@ -120,6 +142,7 @@ func TestEventsOfLongQueue(t *testing.T) {
 		a, b := openStore(t, url), openStore(t, url)
 		claim := waiting("key", "last")
 		claims, wakes := last(t, a, b, claim)
+		defer listen(t, b, claim, wakes)()
 		before := e.Metric("etcd_debugging_mvcc_events_total")
 		for _, c := range claims[:ahead-1] {
 			release(t, a, c)
