@@ -85,6 +85,11 @@ func (a *ask) try(ctx context.Context) (g driver.Grant, err error) {
 		}
 		return a.heldGrant(), err
 	}
+	if was == waiting {
+		if g, waits := a.stillWaits(ctx); waits {
+			return g, nil
+		}
+	}
 	v, mine, err := a.look(ctx, was)
 	if err == nil && !mine {
 		mine, err = a.join(ctx, &v)
@@ -170,12 +175,12 @@ func (a *ask) settle(v view, mine bool, err error) (g driver.Grant, moves bool, 
 		g = c.granted(a.TTL)
 		a.standLocked(c, a.began.Add(a.TTL))
 	case !holds:
-		g = v.queue[:i].refusal()
-		g.Floor = c.token() - 1
+		g = c.refusal()
 		if c.state == asking || c.ahead.fits(c.Weight, c.Limit) {
 			g.Left = pause // The queue has changed since the read.
 		}
 		a.standLocked(c, a.began.Add(a.Alive()))
+		a.noteRefusalLocked(c)
 	default:
 		moves = true
 	}

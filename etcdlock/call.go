@@ -35,6 +35,7 @@ const (
 
 // A txn is a transaction of etcd, carried out in a single step.
 type txn struct {
+	key       string // of the claims; "" if the transaction goes alone
 	when      []clientv3.Cmp
 	then, els []clientv3.Op
 }
@@ -57,7 +58,7 @@ func (s *Store) do(ctx context.Context, t txn) (a answer, err error) {
 	err = s.attempts(ctx, func(ctx context.Context, n int) error {
 		a.again = n > 0
 		known := s.past.known()
-		a.TxnResponse, err = s.client.Txn(ctx).If(t.when...).Then(t.then...).Else(t.els...).Commit()
+		a.TxnResponse, err = s.combiner.commit(ctx, t)
 		if err != nil {
 			return err
 		}

@@ -47,6 +47,13 @@ func (c *claim) granted(ttl time.Duration) driver.Grant {
 	return driver.Grant{OK: true, Fence: c.token(), Span: c.Span, TTL: ttl}
 }
 
+// refusal returns the answer to a waiting claim.
+func (c *claim) refusal() driver.Grant {
+	g := c.ahead.refusal()
+	g.Floor = c.token() - 1
+	return g
+}
+
 // span returns how many tokens a request may be granted.
 func span(a driver.Ask) int {
 	if a.Shared() {

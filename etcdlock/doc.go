@@ -15,7 +15,8 @@
 // A claim holds or waits according to the weights of the claims ahead. Every client
 // computes the same result, so no client has to write the holder down. Acquiring a free
 // lock is one transaction, and releasing the lock is a second transaction. Each
-// transaction is a single write, as in the Mutex of etcd's own client.
+// transaction is a single write, as in the Mutex of etcd's own client. Concurrent
+// transactions of a process for different keys are combined into one.
 //
 // The claims of a process with about the same TTL share a lease. The process keeps the
 // lease alive on one stream, somewhat in advance. Ten thousand held locks cost one
@@ -32,6 +33,9 @@
 // tick of a tenth of a second. A waiter holds the key without a further request as soon
 // as every claim ahead has left. A waiting claim has a separate lease, of three seconds
 // plus one, so a dead waiter soon leaves the queue.
+//
+// With more than eight claims ahead, a waiter watches only the last claim that has to leave
+// first, and then looks at the queue. So a release is an event for few waiters.
 //
 // A tomb is a key that keeps the id of an ended claim from coming back, for 10 to 20
 // seconds.

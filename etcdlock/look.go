@@ -35,6 +35,7 @@ func (a *ask) look(ctx context.Context, was state) (v view, mine bool, err error
 		return v, err == nil && v.index(a.ID) >= 0, err
 	}
 	r, err := a.do(ctx, txn{
+		key:  a.Key,
 		when: []clientv3.Cmp{a.noTomb(), view{}.unchanged(folder)},
 		then: []clientv3.Op{a.create(a.lease, 0)},
 		els:  look,

@@ -54,7 +54,7 @@ func (s *Store) awaitNotices(ctx context.Context) {
 // single watch is enough for all claims.
 func (s *Store) readNotices(ready chan struct{}) {
 	open := sync.OnceFunc(func() { close(ready) })
-	s.watch(s.ctx, s.names.notices(s.id), nil, func(int64) { open() }, func(events []*clientv3.Event) {
+	s.watch(s.ctx, s.names.notices(s.id), []clientv3.OpOption{clientv3.WithPrefix()}, func(int64) { open() }, func(events []*clientv3.Event) {
 		for _, e := range events {
 			if e.Type == clientv3.EventTypePut {
 				s.broken(strings.TrimPrefix(string(e.Kv.Key), s.names.notices(s.id)))

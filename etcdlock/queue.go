@@ -179,6 +179,11 @@ func (e *entry) stays() clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(e.name), "=", e.rev)
 }
 
+// first is the condition that no claim in the folder is ahead of the claim.
+func (e *entry) first(folder string) clientv3.Cmp {
+	return clientv3.Compare(clientv3.CreateRevision(folder), ">", e.rev-1).WithPrefix()
+}
+
 // phase returns the revision behind the token: the claim's create revision, or the
 // revision of the reader whose phase was joined.
 func (e *entry) phase() int64 {

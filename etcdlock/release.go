@@ -30,10 +30,17 @@ func (s *Store) Release(ctx context.Context, rs []driver.Release) []error {
 		}
 	}
 	var running sync.WaitGroup
-	for some := range slices.Chunk(known, eraseBatch) {
+	for len(known) > eraseBatch {
+		some := known[:eraseBatch]
+		known = known[eraseBatch:]
 		running.Go(func() { s.removeKnown(ctx, some) })
 	}
-	s.erase(ctx, unknown)
+	if len(unknown) > 0 {
+		running.Go(func() { s.erase(ctx, unknown) })
+	}
+	if len(known) > 0 {
+		s.removeKnown(ctx, known) // here, since starting a goroutine takes a tenth of the time
+	}
 	running.Wait()
 	errs := make([]error, len(rs))
 	s.mu.Lock()
@@ -97,7 +104,11 @@ func (s *Store) removeKnown(ctx context.Context, some []*removal) {
 	}
 	var a answer
 	if err == nil {
-		a, err = s.do(ctx, txn{then: append(ops, tombs...)})
+		t := txn{then: append(ops, tombs...)}
+		if len(some) == 1 {
+			t.key = some[0].Key
+		}
+		a, err = s.do(ctx, t)
 	}
 	if errors.Is(err, rpctypes.ErrNoSpace) {
 		// Requests on their way are refused for the same reason.

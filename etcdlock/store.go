@@ -49,6 +49,7 @@ type Store struct {
 	leaseClient etcdserverpb.LeaseClient
 	names       names
 	id          string // names this Store in etcd
+	combiner    combiner
 	past        past
 	stream      atomic.Int64 // of new watches
 	tombs       tombs
@@ -71,7 +72,9 @@ type Store struct {
 	leftovers []*claim  // claims that the cleaner has to remove from etcd, the longest waiting first
 	leases    map[int64]*lease
 	folders   map[string]*folder
-	notices   chan struct{} // closed when the watch on the notices has begun; nil before the first Notify
+	turns     map[string]*turn     // by id
+	crowds    map[string]time.Time // by key: until when a long queue is likely
+	notices   chan struct{}        // closed when the watch on the notices has begun; nil before the first Notify
 }
 
 var (
@@ -106,8 +109,11 @@ func New(client *clientv3.Client, opts *Options) (*Store, error) {
 		named:       make(map[string]*claim),
 		leases:      make(map[int64]*lease),
 		folders:     make(map[string]*folder),
+		turns:       make(map[string]*turn),
+		crowds:      make(map[string]time.Time),
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+	s.combiner = combiner{client: client, ctx: s.ctx}
 	s.running.Go(s.runCleaner)
 	return s, nil
 }

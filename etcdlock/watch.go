@@ -37,7 +37,8 @@ type folder struct {
 }
 
 const (
-	// linger is how long a folder stays open for the next waiter.
+	// linger is how long a folder stays open for the next waiter, and how long a queue is
+	// expected to stay long.
 	linger = 5 * time.Second
 
 	// watchLimit is how long etcd may take to confirm a watch. A waiter without a watch
@@ -59,6 +60,27 @@ func (s *Store) Watch(ctx context.Context, c driver.Claim, wake func(driver.Gran
 	if err := s.usable(); err != nil {
 		return nil, err
 	}
+	s.mu.Lock()
+	if s.ctx.Err() == nil && s.singleLocked(c) {
+		defer s.mu.Unlock()
+		return s.openTurnLocked(c, wake), nil
+	}
+	s.mu.Unlock()
+	return s.watchFolder(ctx, c, wake)
+}
+
+// singleLocked reports whether to watch a single claim ahead, not the folder: in a long
+// queue, or if the queue is unknown and was long lately.
+func (s *Store) singleLocked(dc driver.Claim) bool {
+	if c := s.table[dc.ID]; c != nil && c.state == waiting {
+		_, single := c.blocker()
+		return single
+	}
+	return s.now().Before(s.crowds[dc.Key])
+}
+
+// watchFolder is Watch by a watch of the whole folder.
+func (s *Store) watchFolder(ctx context.Context, c driver.Claim, wake func(driver.Grant)) (stop func(), err error) {
 	limited, cancel := context.WithTimeout(ctx, watchLimit)
 	defer cancel()
 	f, err := s.openFolder(c.Key)
@@ -128,7 +150,7 @@ func (s *Store) closeFolderLocked(f *folder) {
 // next tick of a tenth of a second.
 func (s *Store) follow(ctx context.Context, f *folder) {
 	open := sync.OnceFunc(func() { close(f.ready) })
-	s.watch(ctx, s.names.folder(f.key), []clientv3.OpOption{clientv3.WithFilterPut()}, func(rev int64) {
+	s.watch(ctx, s.names.folder(f.key), []clientv3.OpOption{clientv3.WithPrefix(), clientv3.WithFilterPut()}, func(rev int64) {
 		s.mu.Lock()
 		f.since = rev
 		s.mu.Unlock()
@@ -137,18 +159,18 @@ func (s *Store) follow(ctx context.Context, f *folder) {
 	}, func(events []*clientv3.Event) { s.departed(f, events) })
 }
 
-// watch watches all keys with a prefix. When etcd has confirmed the watch, watch calls
+// watch watches a key, or all keys with a prefix. When etcd has confirmed the watch, watch calls
 // begin with the revision after which the watch begins. For every step of etcd, watch
 // calls receive with all events of the step. After the watch has ended, watch restarts it
 // and calls begin again. watch returns when ctx has ended.
-func (s *Store) watch(ctx context.Context, prefix string, options []clientv3.OpOption, begin func(rev int64), receive func([]*clientv3.Event)) {
-	options = append(options, clientv3.WithPrefix(), clientv3.WithCreatedNotify())
+func (s *Store) watch(ctx context.Context, name string, options []clientv3.OpOption, begin func(rev int64), receive func([]*clientv3.Event)) {
+	options = append(options, clientv3.WithCreatedNotify())
 	for ctx.Err() == nil {
 		stream, created := s.stream.Load(), false
 		once, cancel := context.WithCancel(clientv3.WithRequireLeader(
 			metadata.AppendToOutgoingContext(ctx, streamName, strconv.FormatInt(stream, 10))))
 		late := time.AfterFunc(2*watchLimit, cancel)
-		for r := range s.client.Watch(once, prefix, options...) {
+		for r := range s.client.Watch(once, name, options...) {
 			if s.recognize(&r.Header) != nil {
 				break
 			}

@@ -1,0 +1,188 @@
+package etcdlock
+
+import (
+	"context"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// few is how many claims may be ahead of a claim that watches the whole folder. With more
+// claims ahead, a watch on a single claim and a look at the turn cost less than an event for
+// each departure.
+const few = 8
+
+// blocker returns the claim to watch in a long queue, false if there is none: the last claim
+// ahead that cannot hold beside c. The claim c waits at least until its blocker has left.
+func (c *claim) blocker() (e entry, ok bool) {
+	if len(c.ahead) <= few {
+		return e, false
+	}
+	for i := len(c.ahead) - 1; i >= 0; i-- {
+		if c.ahead[i].Weight+c.Weight > c.Limit {
+			return c.ahead[i], true
+		}
+	}
+	return e, false
+}
+
+// A turn watches for the turn of a claim in a long queue. It watches a single claim ahead,
+// so that a departure is an event for one waiter, not for all waiters.
+type turn struct {
+	claim   driver.Claim
+	wake    func(driver.Grant)
+	refused chan struct{} // receives after a refusal
+}
+
+// openTurnLocked begins to watch for the turn of a claim, until stop is called. If the claim
+// was not requested yet, the watch begins after the refusal.
+func (s *Store) openTurnLocked(c driver.Claim, wakes func(driver.Grant)) (stop func()) {
+	t := &turn{claim: c, wake: wakes, refused: make(chan struct{}, 1)}
+	ctx, cancel := context.WithCancel(s.ctx)
+	s.turns[c.ID] = t
+	s.running.Go(func() { s.awaitTurn(ctx, t) })
+	return func() {
+		cancel()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.turns[c.ID] == t {
+			delete(s.turns, c.ID)
+		}
+	}
+}
+
+// noteRefusalLocked tells the watches of a claim what is known of the queue.
+func (s *Store) noteRefusalLocked(c *claim) {
+	if _, single := c.blocker(); single {
+		s.crowds[c.key] = s.now().Add(linger)
+	} else {
+		delete(s.crowds, c.key)
+	}
+	if t := s.turns[c.ID]; t != nil {
+		wake(t.refused)
+	}
+}
+
+// awaitTurn watches one blocker after the other until ctx ends. In a short queue, awaitTurn
+// watches the folder instead.
+func (s *Store) awaitTurn(ctx context.Context, t *turn) {
+	for ctx.Err() == nil {
+		s.mu.Lock()
+		c := s.table[t.claim.ID]
+		waits := c != nil && c.state == waiting
+		var e, blocker entry
+		single := false
+		if waits {
+			e = c.entry
+			blocker, single = c.blocker()
+		}
+		s.mu.Unlock()
+		switch {
+		case single:
+			s.awaitDeparture(ctx, e, blocker)
+			if s.lookAtTurn(ctx, t, e) == nil {
+				continue
+			}
+		case waits:
+			s.awaitInFolder(ctx, t)
+		}
+		select {
+		case <-t.refused:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// awaitInFolder wakes the claim by the watch of the folder, until ctx ends.
+func (s *Store) awaitInFolder(ctx context.Context, t *turn) {
+	stop, err := s.watchFolder(ctx, t.claim, t.wake)
+	if err != nil {
+		return
+	}
+	defer stop()
+	t.wake(driver.Grant{}) // The claim may have missed a departure.
+	<-ctx.Done()
+}
+
+// awaitDeparture returns when the blocker of a claim or the claim itself has left, or when
+// ctx has ended.
+func (s *Store) awaitDeparture(ctx context.Context, e, blocker entry) {
+	ctx, left := context.WithCancel(ctx)
+	defer left()
+	s.watch(ctx, blocker.name, []clientv3.OpOption{clientv3.WithFilterPut()}, func(int64) {
+		// The blocker may have left before the watch began.
+		a, err := s.do(ctx, txn{when: []clientv3.Cmp{e.stays(), blocker.stays()}})
+		if err != nil || !a.Succeeded {
+			left()
+		}
+	}, func([]*clientv3.Event) { left() })
+}
+
+// lookAtTurn looks whether a claim holds now that its blocker has left, and wakes the claim
+// then, with a grant. If the claim still waits, it has a new blocker. After an error, and
+// if the claim has lost its place, the claim is woken to request again.
+func (s *Store) lookAtTurn(ctx context.Context, t *turn, e entry) error {
+	folder := s.names.folder(t.claim.Key)
+	a, err := s.do(ctx, txn{
+		when: []clientv3.Cmp{e.stays(), e.first(folder)},
+		then: []clientv3.Op{clientv3.OpGet(e.name)},
+		els:  []clientv3.Op{clientv3.OpGet(folder, clientv3.WithPrefix())},
+	})
+	var v view
+	if err == nil {
+		v.rev = a.Header.Revision
+		v.queue, err = readQueue(t.claim.Key, a.kvs(0).Kvs)
+	}
+	if err != nil {
+		t.wake(driver.Grant{})
+		return err
+	}
+	if g, wakes := s.turned(t.claim.ID, v); wakes {
+		t.wake(g)
+	}
+	return nil
+}
+
+// turned records the queue that was read at the turn of a claim. It reports whether the
+// claim is to be woken: with a grant if the claim holds now, without a grant to request again.
+func (s *Store) turned(id string, v view) (g driver.Grant, wakes bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c, i := s.table[id], v.index(id)
+	switch {
+	case c == nil || c.state != waiting:
+		return g, false
+	case i < 0:
+		c.state, c.ahead = asking, nil // The claim has lost its place.
+		return g, true
+	case !s.learnLocked(c, v, i):
+		return g, c.state == asking
+	case c.lease.lastsLocked(s.now()):
+		return s.pushedLocked(c), true
+	}
+	return g, true
+}
+
+// stillWaits returns the refusal of a claim in a long queue if the claim certainly waits:
+// the claim and its blocker are both in etcd. If each waiter read the whole queue again and
+// again, waiting would cost more than locking.
+func (a *ask) stillWaits(ctx context.Context) (g driver.Grant, waits bool) {
+	a.mu.Lock()
+	blocker, single := a.claim.blocker()
+	single = single && a.turns[a.ID] != nil
+	a.mu.Unlock()
+	if !single {
+		return g, false
+	}
+	r, err := a.do(ctx, txn{when: []clientv3.Cmp{a.entry.stays(), blocker.stays()}})
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c := a.claim
+	if err != nil || !r.Succeeded || a.table[a.ID] != c || c.state != waiting {
+		return g, false
+	}
+	c.asked = a.began
+	a.standLocked(c, a.began.Add(a.Alive()))
+	return c.refusal(), true
+}

@@ -1,0 +1,164 @@
+package etcdlock_test
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	mathrand "math/rand/v2"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/servers"
+	"github.com/holdfast-go/holdfast/internal/sim"
+)
+
+// ahead is how many claims are ahead of the last claim in these tests.
+const ahead = 12
+
+// last queues a holder and many waiting claims by one store, and then a claim by another
+// store. It returns the claims ahead, and where the claim is woken once watched.
+func last(t *scene, a, b driver.Store, claim driver.Ask) (claims []driver.Claim, wakes chan driver.Grant) {
+	t.Helper()
+	wakes = make(chan driver.Grant, 100)
+	holder := exclusive(claim.Key, "holder"+claim.Key)
+	granted(t, a, holder)
+	claims = append(claims, holder.Claim)
+	t.begin()
+	for i := range ahead - 1 {
+		w := waiting(claim.Key, fmt.Sprint("waiter", i, claim.Key))
+		refused(t, a, w)
+		claims = append(claims, w.Claim)
+	}
+	refused(t, b, claim)
+	return claims, wakes
+}
+
+// listen watches for a claim that was refused.
+func listen(t *scene, s driver.Store, claim driver.Ask, wakes chan<- driver.Grant) (stop func()) {
+	t.Helper()
+	stop = watch(t, s, claim.Claim, func(g driver.Grant) { wakes <- g })
+	refused(t, s, claim)
+	return stop
+}
+
+// TestLongQueue releases the claims ahead of a claim in a long queue, in the order of the
+// queue, from its end, and in any order: the claim is woken and granted then, not before.
+func TestLongQueue(t *testing.T) {
+	t.Parallel()
+	random := mathrand.New(mathrand.NewPCG(sim.Seed(t), 0))
+	for name, order := range map[string]func(i int) int{
+		"from the front": func(i int) int { return 0 },
+		"from the end":   func(i int) int { return ahead - 1 - i },
+
+		// The claim just ahead leaves before the watch begins, the rest from the end.
+		"before the watch": func(i int) int { return ahead - 1 - i },
+		"in any order":     func(i int) int { return random.IntN(ahead - i) },
+	} {
+		for kind, weight := range map[string]int64{"writer": driver.MaxWeight, "reader": 1} {
+			early := name == "before the watch"
+			t.Run(name+", "+kind, func(t *testing.T) {
+				a, b := openStore(t, shared.URL()), openStore(t, shared.URL())
+				inTime(t, func(t *scene) {
+					claim := waiting("long"+rand.Text(), rand.Text())
+					claim.Weight = weight
+					claims, wakes := last(t, a, b, claim)
+					if early {
+						release(t, a, claims[ahead-1])
+					}
+					defer listen(t, b, claim, wakes)()
+					defer func() { _ = b.Release(context.Background(), []driver.Release{{Claim: claim.Claim}}) }()
+					for i := range ahead {
+						if i == ahead-1 {
+							refused(t, b, claim)
+						}
+						n := order(i)
+						if early && i == 0 {
+							claims = claims[:ahead-1]
+							continue
+						}
+						release(t, a, claims[n])
+						claims = append(claims[:n:n], claims[n+1:]...)
+					}
+					for timeout := time.After(aWhile); ; {
+						select {
+						case g := <-wakes:
+							if g.OK || asked(t, b, claim).OK {
+								return
+							}
+						case <-timeout:
+							t.missing("the last claim is woken")
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestLongQueueDeleted deletes a claim in a long queue by hand, and then the claims ahead:
+// the claim is woken to request again, without a grant.
+func TestLongQueueDeleted(t *testing.T) {
+	t.Parallel()
+	c := admin(t, shared.Addr())
+	inTime(t, func(t *scene) {
+		prefix := rand.Text() + "/"
+		a, b := openStore(t, shared.URL()+"?prefix="+prefix), openStore(t, shared.URL()+"?prefix="+prefix)
+		claim := waiting("key", "last")
+		_, wakes := last(t, a, b, claim)
+		defer listen(t, b, claim, wakes)()
+		kvs := under(t, c, prefix+"claims/").Kvs
+		own := kvs[0]
+		for _, kv := range kvs {
+			if kv.CreateRevision > own.CreateRevision {
+				own = kv
+			}
+		}
+		for _, name := range []string{string(own.Key), prefix + "claims/"} {
+			if _, err := c.Delete(t.Context(), name, clientv3.WithPrefix()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		select {
+		case g := <-wakes:
+			if g.OK {
+				t.Errorf("a claim without a place was pushed %+v", g)
+			}
+		case <-time.After(aWhile):
+			t.missing("the claim is woken")
+		}
+	})
+}
+
+// TestEventsOfLongQueue releases the claims ahead of a claim in a long queue: only the last
+// release is an event for the claim.
+func TestEventsOfLongQueue(t *testing.T) {
+	t.Parallel()
+	e := servers.StartEtcd(t)
+	inTime(t, func(t *scene) {
+		url := e.URL() + "?prefix=" + rand.Text() + "/"
+		a, b := openStore(t, url), openStore(t, url)
+		claim := waiting("key", "last")
+		claims, wakes := last(t, a, b, claim)
+		defer listen(t, b, claim, wakes)()
+		before := e.Metric("etcd_debugging_mvcc_events_total")
+		for _, c := range claims[:ahead-1] {
+			release(t, a, c)
+		}
+		if events := e.Metric("etcd_debugging_mvcc_events_total") - before; events > 0 {
+			t.Errorf("%v events for releases far ahead", events)
+		}
+		release(t, a, claims[ahead-1])
+		select {
+		case g := <-wakes:
+			if g.OK || asked(t, b, claim).OK {
+				return
+			}
+			t.Errorf("woken too early")
+		case <-time.After(aWhile):
+			t.missing("the last claim is woken")
+		}
+	})
+}
