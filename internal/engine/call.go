@@ -191,9 +191,10 @@ func (c *call) await(w *waiter) error {
 	}
 	for over := false; !over; {
 		select {
-		case <-w.ready:
-			return nil
-		case <-w.stuck:
+		case called := <-w.ready:
+			if called {
+				return nil
+			}
 			c.reportStuck()
 			continue
 		case <-c.ctx.Done():
@@ -205,7 +206,8 @@ func (c *call) await(w *waiter) error {
 	t := c.lock()
 	defer c.unlock()
 	if w.called { // just now
-		<-w.ready
+		for !<-w.ready { // a report
+		}
 		return nil
 	}
 	held, failure := c.refusalLocked(c.turn), c.turn.failure

@@ -87,13 +87,9 @@ func (c *core) hurry(sooner bool) {
 func (c *core) newWaiter(r *Request) *waiter {
 	w, _ := c.waiters.Get().(*waiter)
 	if w == nil {
-		w = &waiter{ready: make(chan struct{}, 1), stuck: make(chan struct{}, 1)}
+		w = &waiter{ready: make(chan bool, 2)}
 	}
-	select {
-	case <-w.stuck: // of the wait before
-	default:
-	}
-	*w = waiter{Terms: r.Terms, Term: r.Term, ready: w.ready, stuck: w.stuck}
+	*w = waiter{Terms: r.Terms, Term: r.Term, ready: w.ready}
 	return w
 }
 
