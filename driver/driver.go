@@ -275,6 +275,14 @@ type Notifier interface {
 	Notify(lost func(key, id string, err error)) (stop func())
 }
 
+// A Local is a Store that answers each Acquire and Release at once, from the memory of the
+// process. The core neither limits these calls in time nor measures how long they take.
+type Local interface {
+	// Local returns the Store itself. A Store that embeds a Local may do I/O, and is no Local,
+	// because Local returns another Store then.
+	Local() Store
+}
+
 // An Inspector is a Store that can show its claims to people.
 type Inspector interface {
 	// Holders returns the claims on a key: first the held claims, then the queue as far

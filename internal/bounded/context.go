@@ -35,8 +35,11 @@ func (c *Context) Start(parent context.Context, limit time.Time) *Context {
 	return c
 }
 
-// End ends the context: the call is over.
+// End ends the context: the call is over. End of nil does nothing.
 func (c *Context) End() {
+	if c == nil {
+		return
+	}
 	c.ended.Store(true)
 	if a := c.armed.Load(); a != nil {
 		a.cancel()

@@ -225,18 +225,6 @@ func (c *call) await(w *waiter) error {
 	return c.Words.Held(held)
 }
 
-// reportStuck reports that the call waits for a hold of this engine that has lasted for long: the
-// call may be nested in the work that it waits for.
-func (c *call) reportStuck() {
-	if c.Hooks.Stuck == nil {
-		return
-	}
-	c.lock()
-	held := c.refusalLocked(c.turn)
-	c.unlock()
-	c.Hooks.Stuck(c.event(), *held)
-}
-
 // span is how many tokens a grant should carry: more than one only if somebody waits in
 // the queue, or may take over a parked claim, since every token costs the store's clock a
 // microsecond.
@@ -299,7 +287,7 @@ func (c *call) least(g driver.Grant) time.Duration {
 // already lost: then the call must ask again.
 func (c *call) take(g driver.Grant, sent time.Duration) (*Hold, error) {
 	l := c.lease
-	now := c.now()
+	now := c.arrival(sent)
 	l.grant(g, sent, now)
 	if left, ok := l.remaining(now); ok && left < c.least(g) {
 		return nil, nil

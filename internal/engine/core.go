@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/boottime"
+	"github.com/holdfast-go/holdfast/internal/bounded"
 )
 
 // A core is what calls, holds, the renewer and the cleaner share: the store, the clock, and
@@ -15,6 +16,7 @@ import (
 type core struct {
 	Config
 	watcher      driver.Watcher // nil if the store cannot push
+	local        bool           // the store is a driver.Local
 	deaf         atomic.Bool    // the last watch failed
 	clock        *boottime.Clock
 	waiters      sync.Pool      // for reuse
@@ -39,6 +41,25 @@ func (c *core) unlock() { c.mu.Unlock() }
 
 // now is the time since the engine was made, time asleep included.
 func (c *core) now() time.Duration { return c.clock.Now() }
+
+// arrival is when the answer to a request that was sent at that time has arrived. To a local
+// store it is sent: a pause between the two is like a pause after the call.
+func (c *core) arrival(sent time.Duration) time.Duration {
+	if c.local {
+		return sent
+	}
+	return c.now()
+}
+
+// context returns the context of one call to the store for a claim, and what to end after the
+// call. The context of a local store has no limit, and nothing to end.
+func (c *core) context(parent context.Context, l *lease, limit time.Time) (context.Context, *bounded.Context) {
+	if c.local {
+		return parent, nil
+	}
+	ctx := l.context(parent, limit)
+	return ctx, ctx
+}
 
 // sleep returns why the sleep was cut short, nil after a full sleep.
 func (c *core) sleep(ctx context.Context, d time.Duration) error {

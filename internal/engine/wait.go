@@ -117,8 +117,8 @@ func (c *call) acquire(wait bool) (driver.Grant, time.Duration, error) {
 	if wait {
 		limit = c.askLimit(sent)
 	}
-	ctx := c.lease.context(c.ctx, now.Add(limit))
-	defer ctx.End()
+	ctx, bound := c.context(c.ctx, c.lease, now.Add(limit))
+	defer bound.End()
 	if c.answeredAt == never {
 		c.answeredAt = sent
 	}
