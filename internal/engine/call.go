@@ -310,7 +310,7 @@ func (c *call) take(g driver.Grant, sent time.Duration) (*Hold, error) {
 	c.turn.end(c.Terms)
 	c.turn.admit(l)
 	h := newHold(c.core, l, c.Term, now)
-	c.keep(t, l)
+	c.keep(t, l, now)
 	if c.contender {
 		c.turn.retire()
 		t.pump(c.turn)

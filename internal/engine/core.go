@@ -76,12 +76,12 @@ func (c *core) sleep(ctx context.Context, d time.Duration) error {
 }
 
 // keep puts a lease into the agenda. The first lease starts the renewer.
-func (c *core) keep(t *table, l *lease) {
+func (c *core) keep(t *table, l *lease, now time.Duration) {
 	if !t.renewing {
 		t.renewing = true
 		c.startRenewer()
 	}
-	c.hurry(t.agenda.add(l, c.now()))
+	c.hurry(t.agenda.add(l, now))
 }
 
 // inherit makes the next hold of a claim, with the next token.
