@@ -183,6 +183,10 @@ type Grant struct {
 	// Pause, and the core then asks sooner.
 	Pause time.Duration
 
+	// Next, in a refusal, says that the claim is the next to be granted: the core does not
+	// let the pauses grow, but asks again after each Pause, or after its own maximum.
+	Next bool
+
 	// Floor, in a refusal, is the highest token that the store had given by then, for the
 	// key or for any key. A pushed grant without a token above Floor is older than the
 	// refusal, and may have expired. 0 if the store pushes no grants.

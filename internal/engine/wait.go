@@ -296,6 +296,9 @@ func (c *call) nap(g driver.Grant, failed error) time.Duration {
 	nap := jitter(min(c.TTL/3, time.Second))
 	if c.stop == nil {
 		c.poll = min(max(2*c.poll, firstPoll, g.Pause), c.Poll)
+		if g.Next {
+			c.poll = min(g.Pause, c.Poll)
+		}
 		nap = min(nap, spread(c.poll))
 	}
 	if g.Left > 0 {
