@@ -35,6 +35,13 @@ func (c *Context) Start(parent context.Context, limit time.Time) *Context {
 	return c
 }
 
+// ByLimit reports whether ctx ends at its deadline or at End, and not before: ctx is a Context
+// whose parent cannot be cancelled. A callee that keeps the deadline need not look at Done.
+func ByLimit(ctx context.Context) bool {
+	c, ok := ctx.(*Context)
+	return ok && c.parent.Done() == nil
+}
+
 // End ends the context: the call is over. End of nil does nothing.
 func (c *Context) End() {
 	if c == nil {
