@@ -15,19 +15,15 @@ import (
 // If parent ends, the context ends, too, and the lock stays held until Unlock. Calls with the
 // context find the lock by [FromContext], and may enter it again with [Reenter].
 func (l *Lock) Context(parent context.Context) context.Context {
-	h := &l.first
-	if !l.bound.CompareAndSwap(false, true) {
-		h = new(holding)
-	}
-	h.lock, h.outer, h.Cause = l, carriedBy(parent, l.locker), (*cause)(h)
+	h := &holding{lock: l, outer: carriedBy(parent, l.locker)}
+	h.Cause = (*cause)(h)
 	h.Context, h.Cancel = context.WithCancelCause(parent)
 	l.hold.Attach(&h.Bond)
 	return h
 }
 
 // A holding is a context made by a lock. A holding stores everything the context carries
-// in one value. The first holding is part of the lock, since requests are served under
-// locks.
+// in one value.
 type holding struct {
 	engine.Bond
 	lock  *Lock    // the handle, not its root

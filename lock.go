@@ -20,8 +20,6 @@ type Lock struct {
 	own    engine.Hold  // of the outermost handle
 
 	released atomic.Bool // Unlock was called on the handle
-	bound    atomic.Bool // first is in use
-	first    holding     // memory for one context
 }
 
 // Key returns the key, without the Locker's prefix.

@@ -54,8 +54,8 @@ func (lk *Locker) Close() error { return lk.engine.Close() }
 // Waiters acquire the lock in FIFO order if the store queues waiters. Memcached and the
 // sessions of MySQL and MariaDB (mode=session) have no queue. With these stores, a
 // process may acquire a lock again and again for a tenth of a second while others wait.
-// Then the process backs off for up to half a second, and the first process to ask gets
-// the lock.
+// Then the process backs off for up to half a second, in Memcached until another process has
+// the lock. The first process to ask gets the lock.
 //
 // If ctx ends the wait, the error matches both [ErrHeld] and the error of ctx. If [Wait]
 // ends the wait, the error matches ErrHeld alone. If an operator breaks the

@@ -110,6 +110,45 @@ func TestPollersComeApart(t *testing.T) {
 	}
 }
 
+// The waiter that the store calls the next asks at the pace of the store, without longer and
+// longer pauses, though not more seldom than every Poll.
+func TestPollingOfTheNext(t *testing.T) {
+	for _, test := range []struct {
+		pause       time.Duration
+		least, most int // requests in 10s
+	}{
+		{20 * time.Millisecond, 500, 1000},
+		{time.Second, 20, 42},
+	} {
+		simulate(t, func(b *bench) {
+			lk := must.Get(New(head{mute{b.store}, test.pause}, nil))
+			defer lk.Close()
+			l := b.lock(b.open(nil), "k")
+			b.store.seen()
+			got := make(chan *Lock)
+			go func() { got <- b.lock(lk, "k") }()
+			time.Sleep(10 * time.Second)
+			if c := b.store.seen(); c.acquire < test.least || c.acquire > test.most {
+				b.Errorf("with pauses of %v: asked %d times in 10s, want %d to %d", test.pause, c.acquire, test.least, test.most)
+			}
+			b.unlock(l)
+			b.unlock(<-got)
+		})
+	}
+}
+
+// A head is a store to which every waiter is the next.
+type head struct {
+	mute
+	pause time.Duration
+}
+
+func (s head) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error) {
+	g, err := s.mute.Acquire(ctx, a)
+	g.Pause, g.Next = s.pause, !g.OK
+	return g, err
+}
+
 // A crowd is a store in which nobody stands in line.
 type crowd struct {
 	mute

@@ -192,6 +192,10 @@ type Grant struct {
 	// core asks at least three times in that time, and not when the blocking claim expires.
 	Kept time.Duration
 
+	// Next, in a refusal, says that the claim is the next to be granted: the core does not
+	// let the pauses grow, but asks again after each Pause, or after its own maximum.
+	Next bool
+
 	// Floor, in a refusal, is the highest token that the store had given by then, for the
 	// key or for any key. A pushed grant without a token above Floor is older than the
 	// refusal, and may have expired. 0 if the store pushes no grants.
@@ -282,6 +286,14 @@ type Notifier interface {
 	// with the same id again. lost does not block. err matches ErrLost and gives the
 	// reason. stop ends the calls.
 	Notify(lost func(key, id string, err error)) (stop func())
+}
+
+// A Local is a Store that answers each Acquire and Release at once, from the memory of the
+// process. The core neither limits these calls in time nor measures how long they take.
+type Local interface {
+	// Local returns the Store itself. A Store that embeds a Local may do I/O, and is no Local,
+	// because Local returns another Store then.
+	Local() Store
 }
 
 // An Inspector is a Store that can show its claims to people.

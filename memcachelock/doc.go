@@ -31,15 +31,18 @@
 // second, and a late look must not end a lock early. If several claims share a record, the
 // time is read from an item with a known end.
 //
-// Waiters do not queue. A waiter retries at intervals that grow from 50 ms to half a second
-// (holdfast.Options.Poll); the first to retry after a release acquires the lock. A waiter
-// refused twice leaves a mark for up to three seconds: an item beside the item of the key.
+// Waiters do not queue. One waiter is the next, and retries every few milliseconds, after a
+// long wait after a hundredth of the wait. The remaining waiters retry at intervals that grow
+// from 50 ms to half a second (holdfast.Options.Poll). When the next has acquired the key, the
+// first of the remaining waiters to retry becomes the next. Waiters leave marks for up to three
+// seconds: two items beside the item of the key.
+//
 // A process that releases the key and finds a mark may acquire the key for another tenth of
-// a second. Then the process backs off for up to half a second; its TryLock is refused
-// although the key may be free. Every process can therefore acquire the key, even if other
-// processes lock again at once, and a writer acquires the key between readers
-// (holdfast.Shared). If readers hold their locks for a quarter of a second or more, and
-// overlap, a writer may still starve.
+// a second. Then the process backs off until another process has acquired the key, for half a
+// second at most; its TryLock is refused although the key may be free. Every process can
+// therefore acquire the key, even if other processes lock again at once, and a writer acquires
+// the key between readers (holdfast.Shared). If readers hold their locks for a quarter of a
+// second or more, and overlap, a writer may still starve.
 //
 // With several servers, each server has some of the keys. The server of a key follows from
 // the names of the servers in the URL, in any order; every client must name the same

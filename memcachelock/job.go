@@ -36,10 +36,15 @@ type job struct {
 	// claim, or "" if there is none.
 	fresh string
 
-	// markCommand is a command about the mark of the waiters for the key. It goes with the first
-	// piece; the result does not matter to the job.
-	markCommand string
-	marked      bool // markCommand was answered by "HD"
+	// marks are commands about the marks of the waiters for the key. They go with the next
+	// piece; their replies do not matter to the job.
+	marks  []string
+	marked []reply
+
+	// leave, if not nil, returns more marks, for the piece that acquires the key; note takes
+	// the replies to the marks of a claim that waits.
+	leave func() []string
+	note  func([]reply)
 
 	step  step
 	known bool // whether state is known
@@ -87,8 +92,8 @@ func (j *job) begin(c *conn) {
 
 // commands appends the commands of the job's step, and returns the number of commands.
 func (j *job) commands(out []byte) (all []byte, n int) {
-	if j.markCommand != "" {
-		out, n = append(out, j.markCommand...), 1
+	for _, command := range j.marks {
+		out, n = append(out, command...), n+1
 	}
 	switch j.step {
 	case look:
@@ -115,9 +120,12 @@ func (j *job) commands(out []byte) (all []byte, n int) {
 
 // replies takes the answers to commands.
 func (j *job) replies(c *conn, rs []reply) {
-	if j.markCommand != "" {
-		j.markCommand, j.marked = "", rs[0].code == "HD"
-		rs = rs[1:]
+	if n := len(j.marks); n > 0 {
+		j.marks, j.marked, rs = nil, rs[:n], rs[n:]
+		if j.note != nil {
+			j.note(j.marked)
+			j.note = nil
+		}
 	}
 	first, last := rs[0], rs[len(rs)-1]
 	for _, r := range rs {
@@ -249,6 +257,9 @@ func (j *job) next(c *conn) {
 		j.step = swap
 	default:
 		j.step = add
+	}
+	if j.leave != nil {
+		j.marks = append(j.marks, j.leave()...)
 	}
 	j.value, j.expiry, err = j.state.write(b, j.key, j.fresh)
 	switch {

@@ -17,6 +17,8 @@ type lastWrite struct {
 	entry book.Entry
 	phase uint64    // of the book
 	until time.Time // the lastWrite is useless afterwards
+
+	place place // of a refused claim
 }
 
 // lastWrites are the last writes of a store, by the ids of claims. The zero value is ready.

@@ -40,6 +40,9 @@ func (o *Options) clock() string { return o.Prefix + "@clock" }
 // this item.
 func (o *Options) mark(item string) string { return o.Prefix + "@wait" + item[len(o.Prefix):] }
 
+// next is the name of the item of the waiter that is next for the key of this item.
+func (o *Options) next(item string) string { return o.Prefix + "@next" + item[len(o.Prefix):] }
+
 // authItem is the name under which a server without passwords would store our password.
 // A server with passwords ignores the name.
 func (o *Options) authItem() string { return o.Prefix + "@user" }

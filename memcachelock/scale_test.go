@@ -235,8 +235,8 @@ func TestTenThousandHeld(t *testing.T) {
 	}
 }
 
-// TestCommands counts the commands of one who has a key for itself and renews it, and
-// of one who is refused twice before it gets it.
+// TestCommands counts the commands of a holder that renews, and of a waiter that is refused
+// three times before it acquires the key.
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	var sent meter
@@ -253,9 +253,10 @@ func TestCommands(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	refused := func(c driver.Ask) {
-		if g, err := s.Acquire(t.Context(), c); err != nil || g.OK || g.Pause != firstPause {
-			t.Errorf("%+v, %v; want a refusal, and a pause", g, err)
+	refused := func(c driver.Ask, next bool) {
+		t.Helper()
+		if g, err := s.Acquire(t.Context(), c); err != nil || g.OK || g.Pause != nextPause || g.Next != next {
+			t.Errorf("%+v, %v; want a refusal, a pause of %v, and next: %v", g, err, nextPause, next)
 		}
 	}
 	holder, waiter := exclusive("key", "holder"), exclusive("key", "waiter")
@@ -276,10 +277,12 @@ func TestCommands(t *testing.T) {
 	cost("a renewal", 2, renewed)
 	cost("one that is not sent", 0, unsent)
 	cost("the next", 2, renewed)
-	cost("the first refusal", 2, func() { refused(waiter) })
-	cost("the second, with a mark", 2, func() { refused(waiter) })
+	cost("the first refusal", 2, func() { refused(waiter, false) })
+	cost("the second, with a mark", 2, func() { refused(waiter, true) })
+	cost("the third, with two marks", 3, func() { refused(waiter, true) })
+	cost("the fourth", 1, func() { refused(waiter, true) })
 	cost("a release, with a look for a mark", 2, func() { released(holder) })
-	cost("the lock after refusals", 4, func() { granted(t, s, waiter) })
+	cost("the lock after refusals, and the end of the marks", 5, func() { granted(t, s, waiter) })
 	cost("its release", 2, func() { released(waiter) })
 }
 
@@ -326,7 +329,7 @@ func TestWaitersArePatient(t *testing.T) {
 			took, count := time.Since(start), float64(sent.commands.Load()-before)
 			per := count / float64(waiters*test.each)
 			t.Logf("%.1f commands for each of %d locks, in %v", per, waiters*test.each, took)
-			// 4 to 9 for each lock, and what waiters send while the machine is slow: three
+			// 6 to 23 for each lock, and what waiters send while the machine is slow: three
 			// commands every quarter of a second.
 			if most := float64(waiters) * (20*float64(test.each) + 3*4*took.Seconds()); count > most {
 				t.Errorf("%.0f commands, want at most %.0f", count, most)

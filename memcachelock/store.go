@@ -18,14 +18,6 @@ const (
 	maxTTL = 5 * 366 * 24 * time.Hour // far from the end of the server's time range
 	conns  = 8                        // for each server
 
-	// firstPause is the wait of a refused claim before the first retry. Claims do not
-	// queue, so the first to retry acquires the key. Retrying soon helps one claim and
-	// costs all.
-	firstPause = 50 * time.Millisecond
-
-	// markTime is how many seconds the mark of a waiter stands; up to one second less,
-	// but longer than a waiter goes without a retry.
-	markTime = 3
 )
 
 // Options say how a Store uses Memcached. nil means the defaults.
@@ -97,25 +89,41 @@ func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error)
 	}
 	known := s.lastWrites.take(a.ID)
 	asked := known != nil
-	if !asked && s.resting.Resting(a.Key) {
+	refused := new(lastWrite) // The next call begins with a look.
+	if asked && known.cas == 0 {
+		refused = known
+	}
+	p := &refused.place
+	resting := (!asked || p.rested) && s.resting.Resting(a.Key)
+	if resting && !(a.Wait && a.Exclusive()) {
 		if a.Wait {
-			s.lastWrites.put(a.ID, &lastWrite{}, a.TTL)
+			s.lastWrites.put(a.ID, refused, a.TTL)
 		}
 		return driver.Grant{Pause: backoff.Pause, Blocked: backoff.ErrResting}, nil
 	}
+	p.rested = p.rested || resting
 	var g driver.Grant
 	var invalid error
 	j := s.job(a.Key)
-	j.guess, j.short, j.fresh = !asked, asked && a.Exclusive(), a.ID
-	if a.Wait && asked && known.cas == 0 {
-		j.markCommand = fmt.Sprintf("ms %s 0 T%d\r\n\r\n", s.opts.mark(j.item), markTime)
+	look := asked || resting
+	j.guess, j.short, j.fresh = !look, look && a.Exclusive(), a.ID
+	if a.Wait && known == refused && !resting {
+		j.marks, j.note = p.marks(&s.opts, j.item), p.note
+		j.leave = func() []string { return p.leave(&s.opts, j.item) }
 	}
 	j.decide = func(b *book.Book, m book.Moment, since int64) bool {
+		if resting && !excluded(b) {
+			g = driver.Grant{Pause: nextPause, Blocked: backoff.ErrResting}
+			return false
+		}
+		if resting {
+			s.resting.Over(a.Key)
+		}
 		// There is no queue, and no way to reserve tokens.
 		g, invalid = b.Acquire(m, driver.Ask{Claim: a.Claim, Span: 1}, "")
 		g.Floor = 0
 		if !g.OK {
-			g.Pause = firstPause
+			g.Pause, g.Next = p.pause()
 		}
 		e := held(b, a.ID)
 		if e == nil || e.Left {
@@ -128,6 +136,9 @@ func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error)
 	}
 	s.run(ctx, []*job{j})
 	if err := errors.Join(j.err, invalid); err != nil {
+		if known == refused {
+			s.lastWrites.put(a.ID, refused, a.TTL)
+		}
 		return driver.Grant{}, err
 	}
 	if j.token != 0 {
@@ -137,7 +148,7 @@ func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error)
 	case known != nil:
 		s.lastWrites.put(a.ID, known, a.TTL)
 	case a.Wait && !g.OK:
-		s.lastWrites.put(a.ID, &lastWrite{}, a.TTL) // The next call begins with a look.
+		s.lastWrites.put(a.ID, refused, a.TTL)
 	}
 	return g, nil
 }
@@ -192,7 +203,7 @@ func (s *Store) each(ctx context.Context, cs []driver.Claim, errs []error, do ch
 	}
 	s.run(ctx, jobs)
 	for _, j := range jobs {
-		if ends && j.marked {
+		if ends && j.contended() {
 			s.resting.Released(j.key)
 		}
 		for _, i := range parts[j.key] {
@@ -215,7 +226,7 @@ func (s *Store) each(ctx context.Context, cs []driver.Claim, errs []error, do ch
 // prepare sets up a job to change some of the claims.
 func (s *Store) prepare(j *job, cs []driver.Claim, part []int, errs []error, do change, ends bool) {
 	if ends {
-		j.markCommand = "mg " + s.opts.mark(j.item) + "\r\n"
+		j.marks = []string{"mg " + s.opts.mark(j.item) + "\r\n"}
 	}
 	tried := make([]bool, len(part)) // an earlier decision of the job has ended this claim
 	j.decide = func(b *book.Book, m book.Moment, _ int64) (write bool) {
@@ -234,6 +245,9 @@ func (s *Store) prepare(j *job, cs []driver.Claim, part []int, errs []error, do 
 	}
 	for _, i := range part {
 		j.last = s.lastWrites.take(cs[i].ID)
+		if ends && j.last != nil {
+			j.marks = append(j.marks, j.last.place.leave(&s.opts, j.item)...)
+		}
 	}
 	switch {
 	case len(part) > 1:
@@ -268,6 +282,11 @@ func held(b *book.Book, id string) *book.Entry {
 		}
 	}
 	return nil
+}
+
+// excluded reports whether an exclusive claim holds the key.
+func excluded(b *book.Book) bool {
+	return len(b.Held) == 1 && driver.Claim{Weight: b.Held[0].Weight, Limit: b.Held[0].Limit}.Exclusive()
 }
 
 // Close ends the connections. Claims stand until their TTL ends. Calls under way complete;

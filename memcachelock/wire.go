@@ -23,7 +23,7 @@ const full = serverError("SERVER_ERROR out of memory storing object")
 
 // A reply is the answer to one command: the first word, and the flags of a meta command.
 type reply struct {
-	code  string // VA, HD, EN, NF, EX, STORED, NOT_STORED, EXISTS, NOT_FOUND
+	code  string // VA, HD, EN, NF, NS, EX, STORED, NOT_STORED, EXISTS, NOT_FOUND
 	value string // of VA
 	cas   uint64 // c
 	left  int64  // t: the whole seconds that the item has left, -1 if the item stays
@@ -94,7 +94,7 @@ func (c *conn) receive(r *reply) error {
 	}
 	code, flags, _ := strings.Cut(line, " ")
 	switch r.code = code; code {
-	case "STORED", "NOT_STORED", "EXISTS", "NOT_FOUND", "EN", "NF", "EX":
+	case "STORED", "NOT_STORED", "EXISTS", "NOT_FOUND", "EN", "NF", "NS", "EX":
 		return nil
 	case "HD":
 		return r.flags(flags)

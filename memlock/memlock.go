@@ -66,11 +66,15 @@ var (
 	_ driver.Store     = (*Store)(nil)
 	_ driver.Watcher   = (*Store)(nil)
 	_ driver.Notifier  = (*Store)(nil)
+	_ driver.Local     = (*Store)(nil)
 	_ driver.Inspector = (*Store)(nil)
 )
 
 // New returns an empty store.
 func New() *Store { return newSpace("").enter() }
+
+// Local implements [driver.Local].
+func (s *Store) Local() driver.Store { return s }
 
 // Acquire implements [driver.Store].
 func (s *Store) Acquire(_ context.Context, a driver.Ask) (driver.Grant, error) {

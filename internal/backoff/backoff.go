@@ -71,6 +71,14 @@ func (k *Keys) Resting(key string) bool {
 	return false
 }
 
+// Over notes that another process has acquired the key: this process need not leave the key
+// any longer.
+func (k *Keys) Over(key string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.byKey, key)
+}
+
 const (
 	fewKeys = 1000
 	old     = time.Minute

@@ -35,8 +35,18 @@ func (c *Context) Start(parent context.Context, limit time.Time) *Context {
 	return c
 }
 
-// End ends the context: the call is over.
+// ByLimit reports whether ctx ends at its deadline or at End, and not before: ctx is a Context
+// whose parent cannot be cancelled. A callee that keeps the deadline need not look at Done.
+func ByLimit(ctx context.Context) bool {
+	c, ok := ctx.(*Context)
+	return ok && c.parent.Done() == nil
+}
+
+// End ends the context: the call is over. End of nil does nothing.
 func (c *Context) End() {
+	if c == nil {
+		return
+	}
 	c.ended.Store(true)
 	if a := c.armed.Load(); a != nil {
 		a.cancel()

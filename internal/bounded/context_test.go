@@ -88,3 +88,21 @@ func TestUnusedLimitCostsNothing(t *testing.T) {
 		t.Errorf("%v allocations, want none", allocs)
 	}
 }
+
+func TestByLimit(t *testing.T) {
+	cancellable, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	for _, test := range []struct {
+		ctx  context.Context
+		want bool
+	}{
+		{new(Context).Start(context.Background(), time.Now()), true},
+		{new(Context).Start(cancellable, time.Now()), false},
+		{cancellable, false},
+		{context.Background(), false},
+	} {
+		if got := ByLimit(test.ctx); got != test.want {
+			t.Errorf("%v ends by its limit alone: %v, want %v", test.ctx, got, test.want)
+		}
+	}
+}

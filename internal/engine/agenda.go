@@ -206,10 +206,7 @@ func (l *lease) suspect(now time.Duration) {
 		return
 	}
 	l.stuck = true
-	select {
-	case w.stuck <- struct{}{}:
-	default:
-	}
+	w.suspect()
 }
 
 // longWait is how long a key must be held at least before the engine reports that a call of

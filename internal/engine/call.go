@@ -184,9 +184,10 @@ func (c *call) await(w *waiter) error {
 	}
 	for over := false; !over; {
 		select {
-		case <-w.ready:
-			return nil
-		case <-w.stuck:
+		case called := <-w.ready:
+			if called {
+				return nil
+			}
 			c.reportStuck()
 			continue
 		case <-c.ctx.Done():
@@ -198,7 +199,8 @@ func (c *call) await(w *waiter) error {
 	t := c.lock()
 	defer c.unlock()
 	if w.called { // just now
-		<-w.ready
+		for !<-w.ready { // a report
+		}
 		return nil
 	}
 	held, failure := c.refusalLocked(c.turn), c.turn.failure
@@ -214,18 +216,6 @@ func (c *call) await(w *waiter) error {
 		return failure
 	}
 	return c.Words.Held(held)
-}
-
-// reportStuck reports that the call waits for a hold of this engine that has lasted for long: the
-// call may be nested in the work that it waits for.
-func (c *call) reportStuck() {
-	if c.Hooks.Stuck == nil {
-		return
-	}
-	c.lock()
-	held := c.refusalLocked(c.turn)
-	c.unlock()
-	c.Hooks.Stuck(c.event(), *held)
 }
 
 // span is how many tokens a grant should carry: more than one only if somebody waits in
@@ -296,7 +286,7 @@ func (c *call) least(g driver.Grant) time.Duration {
 // already lost: then the call must ask again.
 func (c *call) take(g driver.Grant, sent time.Duration) (*Hold, error) {
 	l := c.lease
-	now := c.now()
+	now := c.arrival(sent)
 	l.grant(g, sent, now)
 	if left, ok := l.remaining(now); ok && left < c.least(g) {
 		return nil, nil
@@ -330,7 +320,7 @@ func (c *call) take(g driver.Grant, sent time.Duration) (*Hold, error) {
 		h.reader = c.reader
 		c.reader.upgrade.Store(h)
 	}
-	c.keep(t, l)
+	c.keep(t, l, now)
 	if c.contender {
 		c.turn.retire()
 		t.pump(c.turn)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/boottime"
+	"github.com/holdfast-go/holdfast/internal/bounded"
 )
 
 // A Config is the settings of an [Engine].
@@ -26,6 +27,7 @@ type Config struct {
 type core struct {
 	Config
 	watcher      driver.Watcher // nil if the store cannot push
+	local        bool           // the store is a driver.Local
 	deaf         atomic.Bool    // the last watch failed
 	clock        *boottime.Clock
 	waiters      sync.Pool      // for reuse
@@ -51,6 +53,25 @@ func (c *core) unlock() { c.mu.Unlock() }
 // now is the time since the engine was made, time asleep included.
 func (c *core) now() time.Duration { return c.clock.Now() }
 
+// arrival is when the answer to a request that was sent at that time has arrived. To a local
+// store it is sent: a pause between the two is like a pause after the call.
+func (c *core) arrival(sent time.Duration) time.Duration {
+	if c.local {
+		return sent
+	}
+	return c.now()
+}
+
+// context returns the context of one call to the store for a claim, and what to end after the
+// call. The context of a local store has no limit, and nothing to end.
+func (c *core) context(parent context.Context, l *lease, limit time.Time) (context.Context, *bounded.Context) {
+	if c.local {
+		return parent, nil
+	}
+	ctx := l.context(parent, limit)
+	return ctx, ctx
+}
+
 // sleep returns why the sleep was cut short, nil after a full sleep.
 func (c *core) sleep(ctx context.Context, d time.Duration) error {
 	timer := c.clock.NewTimer(d)
@@ -66,12 +87,12 @@ func (c *core) sleep(ctx context.Context, d time.Duration) error {
 }
 
 // keep puts a lease into the agenda. The first lease starts the renewer.
-func (c *core) keep(t *table, l *lease) {
+func (c *core) keep(t *table, l *lease, now time.Duration) {
 	if !t.renewing {
 		t.renewing = true
 		c.startRenewer()
 	}
-	c.hurry(t.agenda.add(l, c.now()))
+	c.hurry(t.agenda.add(l, now))
 }
 
 // inherit makes the next hold of a claim, with the next token.
@@ -98,13 +119,9 @@ func (c *core) hurry(sooner bool) {
 func (c *core) newWaiter(r *Request) *waiter {
 	w, _ := c.waiters.Get().(*waiter)
 	if w == nil {
-		w = &waiter{ready: make(chan struct{}, 1), stuck: make(chan struct{}, 1)}
+		w = &waiter{ready: make(chan bool, 2)}
 	}
-	select {
-	case <-w.stuck: // of the wait before
-	default:
-	}
-	*w = waiter{Terms: r.Terms, Term: r.Term, ready: w.ready, stuck: w.stuck}
+	*w = waiter{Terms: r.Terms, Term: r.Term, ready: w.ready}
 	return w
 }
 

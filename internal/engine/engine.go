@@ -31,6 +31,9 @@ func New(config Config) *Engine {
 	e.renewer = newRenewer(&e.core)
 	e.startRenewer = func() { go e.renewer.run() }
 	e.watcher, _ = config.Store.(driver.Watcher)
+	if l, ok := config.Store.(driver.Local); ok {
+		e.local = l.Local() == config.Store
+	}
 	if n, ok := config.Store.(driver.Notifier); ok {
 		e.ignore = n.Notify(e.lost)
 	}

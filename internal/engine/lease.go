@@ -61,12 +61,12 @@ type lease struct {
 	fence   uint64        // token of the present hold
 	spare   int           // tokens left for hand-overs
 	taken   time.Duration // when the grant arrived
-	stuck   bool          // reported: a call of this engine waits for the present hold
 
+	stuck    bool            // reported: a call of this engine waits for the present hold
 	wanted   bool            // other processes want the key: the store refused at first
 	quick    bool            // the process came back within MaxPark after its last claim
-	parkedAt time.Duration   // 0 if the claim is not parked
 	attended bool            // parking.run runs
+	parkedAt time.Duration   // 0 if the claim is not parked
 	released chan struct{}   // closed after the release of the parked claim; nil before it begins
 	ctx      context.Context // of the present hold's call, if hooks need it
 
@@ -83,19 +83,19 @@ type lease struct {
 
 	entry // in the agenda
 
-	// The contexts of the first two calls, mostly a request and a release, which so need no
-	// allocation. They belong to the call that requests or ends the claim.
-	contexts [2]bounded.Context
-	begun    int
+	// The contexts of the next calls. A claim mostly has a request and a release, so one
+	// allocation is for two. The contexts belong to the call that requests or ends the claim.
+	contexts []bounded.Context
 }
 
 // context returns the context of one call to the store.
 func (l *lease) context(parent context.Context, limit time.Time) *bounded.Context {
-	if l.begun == len(l.contexts) {
-		return new(bounded.Context).Start(parent, limit)
+	if len(l.contexts) == 0 {
+		l.contexts = make([]bounded.Context, 2)
 	}
-	l.begun++
-	return l.contexts[l.begun-1].Start(parent, limit)
+	ctx := &l.contexts[0]
+	l.contexts = l.contexts[1:]
+	return ctx.Start(parent, limit)
 }
 
 func (l *lease) claim() *driver.Claim { return &l.release[0].Claim }

@@ -91,7 +91,7 @@ func (p parking) look() (left time.Duration, parked bool) {
 // for the answer, so the cleaner goes on after an error.
 func (p parking) release() {
 	l := p.lease
-	err := endClaim(l, time.Now(), p.Store.Release, l.release[:])
+	err := endClaim(p.core, l, time.Now(), p.Store.Release, l.release[:])
 	t := p.lock()
 	if err != nil && !errors.Is(err, driver.ErrLost) {
 		cleaner{p.core}.add(t, driver.Release{Claim: *l.claim(), Late: true})

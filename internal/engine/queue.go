@@ -11,13 +11,11 @@ type waiter struct {
 	Terms
 	Term
 
-	ready  chan struct{} // one place: a call never blocks
+	ready  chan bool // true: called; false: report a long hold of this engine. A send never blocks.
 	called bool
 	closed bool   // the engine was closed
 	hold   *Hold  // handed over; if nil, the waiter contends
 	claim  *lease // inherited from the previous contender, to ask for again
-
-	stuck chan struct{} // one place: the waiter reports a long hold of this engine
 
 	prev, next *waiter
 }
@@ -25,7 +23,14 @@ type waiter struct {
 // call ends the wait: with a hold, with a claim to ask for again, or with neither.
 func (w *waiter) call(hold *Hold, claim *lease) {
 	w.called, w.hold, w.claim = true, hold, claim
-	w.ready <- struct{}{}
+	w.ready <- true
+}
+
+// suspect makes the waiter report a long hold of this engine.
+func (w *waiter) suspect() {
+	if len(w.ready) == 0 { // A place is left for the call.
+		w.ready <- false
+	}
 }
 
 func (q *queue) push(w *waiter) {

@@ -156,9 +156,9 @@ func (h *Hold) settle(now time.Time) error {
 	var err error
 	for try, began := 1, now; ; try, began = try+1, time.Now() {
 		if leave {
-			err = endClaim(l, began, c.Store.Renew, []driver.Renewal{last})
+			err = endClaim(c, l, began, c.Store.Renew, []driver.Renewal{last})
 		} else {
-			err = endClaim(l, began, c.Store.Release, l.release[:])
+			err = endClaim(c, l, began, c.Store.Release, l.release[:])
 		}
 		if err == nil {
 			return nil
@@ -193,9 +193,9 @@ func (h *Hold) leaving(now time.Time) (driver.Renewal, bool) {
 }
 
 // endClaim makes one call that ends a claim, and returns the answer.
-func endClaim[T any](l *lease, now time.Time, call func(context.Context, []T) []error, last []T) error {
-	ctx := l.context(context.Background(), now.Add(callLimit(l.claim().TTL)))
-	defer ctx.End()
+func endClaim[T any](c *core, l *lease, now time.Time, call func(context.Context, []T) []error, last []T) error {
+	ctx, bound := c.context(context.Background(), l, now.Add(callLimit(l.claim().TTL)))
+	defer bound.End()
 	if errs := call(ctx, last); len(errs) > 0 {
 		return errs[0]
 	}

@@ -118,8 +118,8 @@ func (c *call) lostInQueue() error {
 func (c *call) acquire(wait bool) (driver.Grant, time.Duration, error) {
 	now := time.Now()
 	sent := c.clock.At(now)
-	ctx := c.lease.context(c.ctx, now.Add(c.askLimit(sent)))
-	defer ctx.End()
+	ctx, bound := c.context(c.ctx, c.lease, now.Add(c.askLimit(sent)))
+	defer bound.End()
 	if c.answeredAt == never {
 		c.answeredAt = sent
 	}
@@ -303,6 +303,9 @@ func (c *call) nap(g driver.Grant, failed error) time.Duration {
 	nap := jitter(max(alive, g.Kept) / 3)
 	if c.stop == nil {
 		c.poll = min(max(2*c.poll, firstPoll, g.Pause), c.Poll)
+		if g.Next {
+			c.poll = min(g.Pause, c.Poll)
+		}
 		nap = min(nap, spread(c.poll))
 	}
 	if g.Left > 0 && g.Kept <= alive {

@@ -247,8 +247,20 @@ func (m *memcached) answer(out *strings.Builder, words []string, value string) {
 			out.WriteString("HD\r\n")
 		}
 	case "ms":
-		m.put(name, value, expiry)
-		out.WriteString("HD\r\n")
+		switch {
+		case cas != 0 && !live:
+			out.WriteString("NF\r\n")
+		case cas != 0 && have.cas != uint64(cas):
+			out.WriteString("EX\r\n")
+		case live && slices.Contains(words, "ME"):
+			out.WriteString("NS\r\n")
+		case slices.Contains(words, "c"):
+			m.put(name, value, expiry)
+			fmt.Fprintf(out, "HD c%d\r\n", m.cas)
+		default:
+			m.put(name, value, expiry)
+			out.WriteString("HD\r\n")
+		}
 	default:
 		out.WriteString("ERROR\r\n")
 	}

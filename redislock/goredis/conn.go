@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/redislock"
 )
 
@@ -39,6 +40,7 @@ type conn struct {
 	client  redis.UniversalClient
 	cluster *redis.ClusterClient // nil for a single server
 	node    *redis.Client        // nil for a cluster
+	prompt  bool                 // the client keeps deadlines
 	subscriptions
 }
 
@@ -46,7 +48,7 @@ func newConn(client redis.UniversalClient) (*conn, error) {
 	c := &conn{client: client}
 	switch client := client.(type) {
 	case *redis.Client:
-		c.node = client
+		c.node, c.prompt = client, prompt(client)
 	case *redis.ClusterClient:
 		c.cluster = client
 	default:
@@ -55,8 +57,16 @@ func newConn(client redis.UniversalClient) (*conn, error) {
 	return c, nil
 }
 
+// prompt reports whether a client keeps the deadlines of contexts. A negative time-out, -2
+// before redis.NewClient, lets go-redis wait without a deadline.
+func prompt(client *redis.Client) bool {
+	o := client.Options()
+	return o.ContextTimeoutEnabled && o.ReadTimeout >= 0 && o.WriteTimeout >= 0
+}
+
 // within returns the result of call, or the error of ctx if ctx ends first: a client
-// keeps deadlines only if configured to, and never notices a cancelled context.
+// keeps deadlines only if configured to, and never notices a cancelled context. Where neither
+// matters, call runs in the goroutine of the caller, which saves two switches of goroutines.
 func within[T any](ctx context.Context, c *conn, call func() (T, error)) (T, error) {
 	type answer struct {
 		value T
@@ -66,7 +76,7 @@ func within[T any](ctx context.Context, c *conn, call func() (T, error)) (T, err
 	if err := ctx.Err(); err != nil {
 		return none, err
 	}
-	if ctx.Done() == nil {
+	if c.prompt && bounded.ByLimit(ctx) || ctx.Done() == nil {
 		return call()
 	}
 	answers := make(chan answer, 1)
@@ -205,7 +215,7 @@ func (c *conn) Primaries(ctx context.Context) ([]redislock.Conn, error) {
 		err := c.cluster.ForEachMaster(ctx, func(_ context.Context, node *redis.Client) error {
 			mu.Lock()
 			defer mu.Unlock()
-			nodes = append(nodes, &conn{client: node, node: node})
+			nodes = append(nodes, &conn{client: node, node: node, prompt: prompt(node)})
 			return nil
 		})
 		return nodes, err

@@ -29,7 +29,8 @@
 //     ReadTimeout, even after the context has ended. So every command runs in a
 //     goroutine, which is left behind with its connection until then; with
 //     ContextTimeoutEnabled until the deadline, which package holdfast sets to a sixth of
-//     the TTL or a second, whichever is less.
+//     the TTL or a second, whichever is less. Without a cluster, ContextTimeoutEnabled also
+//     spares the goroutine where nobody can cancel the context, as in Unlock.
 //   - If the server refuses connections, go-redis retries for about three seconds
 //     (DialerRetries, MaxRetries) before returning an error; until then only the log of
 //     go-redis says why. With less time, a call only reports that the server has not

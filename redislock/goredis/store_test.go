@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/redislock"
@@ -100,12 +101,14 @@ func TestHungServer(t *testing.T) {
 				"Age":     func(ctx context.Context) error { _, err := s.Age(ctx); return err },
 				"Watch":   func(ctx context.Context) error { _, err := s.Watch(ctx, c, func(driver.Grant) {}); return err },
 			} {
-				ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-				start := time.Now()
-				err := call(ctx)
-				cancel()
-				if took := time.Since(start); err == nil || took > patience/2 {
-					t.Errorf("%s returned %v after %v, want an error when the context had ended", name, err, took)
+				for _, parent := range []context.Context{t.Context(), context.Background()} {
+					start := time.Now()
+					ctx := new(bounded.Context).Start(parent, start.Add(50*time.Millisecond))
+					err := call(ctx)
+					ctx.End()
+					if took := time.Since(start); err == nil || took > patience/2 {
+						t.Errorf("%s returned %v after %v, want an error when the context had ended", name, err, took)
+					}
 				}
 			}
 			r.Resume()

@@ -1,0 +1,20 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/memlock"
+)
+
+// A store around a local store may do I/O: its calls need a limit.
+func TestStoreAroundLocalStoreIsNotLocal(t *testing.T) {
+	for store, want := range map[driver.Store]bool{
+		memlock.New():                           true,
+		struct{ *memlock.Store }{memlock.New()}: false,
+	} {
+		if e := New(Config{Store: store}); e.local != want {
+			t.Errorf("local of %T is %v, want %v", store, e.local, want)
+		}
+	}
+}

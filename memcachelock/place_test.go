@@ -1,0 +1,78 @@
+package memcachelock
+
+import (
+	"crypto/rand"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/servers"
+)
+
+// refuse requests a claim until both marks are written, and reports whether the claim is next.
+func refuse(t *testing.T, s *Store, c driver.Ask) (next bool) {
+	t.Helper()
+	for range 3 {
+		g, err := s.Acquire(t.Context(), c)
+		if g.OK || err != nil {
+			t.Fatalf("%s: %+v, %v; want a refusal", c.ID, g, err)
+		}
+		if next = g.Next; !next && g.Pause < nextPause {
+			t.Errorf("%s: a pause of %v", c.ID, g.Pause)
+		}
+	}
+	return next
+}
+
+// One waiter is next. The others follow when it acquires the key, gives up, or dies.
+func TestOneWaiterIsNext(t *testing.T) {
+	t.Parallel()
+	prefix := rand.Text()
+	asks := make(map[string]driver.Ask)
+	for _, id := range []string{"holder", "first", "second", "third"} {
+		asks[id] = exclusive("key", id)
+		asks[id] = driver.Ask{Claim: asks[id].Claim, Span: 1, Wait: id != "holder"}
+	}
+	stores := make(map[string]*Store)
+	for id := range asks {
+		stores[id] = newStore(t, &Options{Prefix: prefix}, shared)
+	}
+	next := func(id string) bool { return refuse(t, stores[id], asks[id]) }
+	end := func(id string) {
+		t.Helper()
+		if err := release(t.Context(), stores[id], asks[id]); err != nil && !errors.Is(err, driver.ErrLost) {
+			t.Fatalf("%s: %v", id, err)
+		}
+	}
+	granted(t, stores["holder"], asks["holder"])
+	if !next("first") || next("second") || next("third") {
+		t.Fatal("want the first waiter to be next, and no other")
+	}
+	end("holder")
+	granted(t, stores["first"], asks["first"])
+	if !next("second") || next("third") {
+		t.Fatal("the next waiter has the key: want the second waiter to be next, and not the third")
+	}
+	end("second")
+	if !next("third") {
+		t.Fatal("the next waiter has given up: want the third waiter to be next")
+	}
+	servers.Until(t, "the mark of a waiter that asks no more to expire", func() bool { return next("second") })
+	if next("third") {
+		t.Error("two waiters are next")
+	}
+}
+
+// A waiter that has waited for long asks seldom, and the pause of a waiter is at most a
+// hundredth of its wait.
+func TestPauseOfTheNextGrows(t *testing.T) {
+	for _, test := range []struct{ waited, pause time.Duration }{
+		{0, nextPause}, {500 * time.Millisecond, nextPause}, {10 * time.Second, 100 * time.Millisecond},
+	} {
+		p := &place{next: 1, since: time.Now().Add(-test.waited)}
+		if got, next := p.pause(); !next || got < test.pause || got > test.pause+test.pause/2 {
+			t.Errorf("after %v: a pause of %v, want %v", test.waited, got, test.pause)
+		}
+	}
+}
