@@ -141,7 +141,7 @@ func (p *pair) differ(format string, args ...any) {
 	}
 }
 
-// shown tells of those that hold, sorted, and of those in line, in order.
+// shown tells of those that hold, sorted, and of those in the queue, in order.
 func shown(holders []driver.Holder) []string {
 	var held, line []string
 	for _, h := range holders {
