@@ -13,30 +13,22 @@ local call, asked, ttl = redis.call, tonumber(ARGV[4]), tonumber(ARGV[3])
 local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
 
-local replies, free, seen = {}, {}, {}
-for n = 1, (#ARGV - 5) / 2 do
-  local held = KEYS[3 * n - 1]
-  replies[n] = 0
-  if not seen[held] and call('EXISTS', held, KEYS[3 * n], KEYS[3 * n + 1]) == 0 then
-    seen[held], free[#free + 1] = true, n
-  end
-end
-
--- The tokens are those of mint. The free claims share what the clock has left.
+-- The tokens of the free claims.
 local last = given(KEYS[1], now)
-local top, fits, tokens, spans = last, last and #free > 0, {}, {}
-if fits then
-  local share = math.floor(math.max(now - last, 0) / #free)
-  for i, n in ipairs(free) do
-    local least, from = tonumber(ARGV[2 * n + 5]), top
-    fits = fits and least <= math.max(now, last) + 86400000000
-    top = math.max(now - (#free - i) * share, top + 1, least + asked - 1)
-    spans[n] = math.min(asked, top - from)
-    tokens[n] = top - spans[n] + 1
+local top, fits, tokens, spans = last, last, {}, {}
+local free, seen, replies = {}, {}, {}
+for n = 1, (#ARGV - 5) / 2 do
+  local held, least = KEYS[3 * n - 1], tonumber(ARGV[2 * n + 5])
+  replies[n] = 0
+  if fits and not seen[held] and call('EXISTS', held, KEYS[3 * n], KEYS[3 * n + 1]) == 0 then
+    seen[held], free[#free + 1] = true, n
+    tokens[n], spans[n] = following(top, now, asked, least)
+    top = tokens[n] + spans[n] - 1
+    fits = top < 9007199254740992 and least <= math.max(now, last) + 86400000000
   end
 end
 -- A full server refuses this, but not all that acquire does.
-if not fits or top >= 9007199254740992 or redis.pcall('SET', KEYS[1], string.format('%.0f', top)).err then
+if not fits or #free == 0 or redis.pcall('SET', KEYS[1], string.format('%.0f', top)).err then
   return replies
 end
 local before = string.format('0:%s:%s:', ARGV[1], ARGV[2])

@@ -38,8 +38,8 @@ local function token(all, now, c, least)
   if shared(c) and all.phase > 0 then
     return all.phase, 1
   end
-  local first, span, last = mint(floor, now, shared(c) and 1 or c.span, least)
-  latest = last or latest
+  local first, span = mint(floor, now, shared(c) and 1 or c.span, least)
+  latest = first and first + span - 1 or latest
   return first, span
 end
 

@@ -22,16 +22,12 @@ var redis = []mutant{{
 	wrong: "tokens start at 1 again when the server has forgotten the last token",
 	edits: []overlay.Edit{{
 		File: "redislock/lua/mint.lua",
-		Old:  "not value and now - 1",
+		Old:  "not value and now + LEAD",
 		New:  "not value and 0",
 	}, {
 		File: "redislock/lua/mint.lua",
-		Old:  "math.max(now, last + 1, least + span - 1)",
-		New:  "math.max(last + 1, least + span - 1)",
-	}, {
-		File: "redislock/lua/acquire_many.lua",
-		Old:  "math.max(now - (#free - i) * share, top + 1, least + asked - 1)",
-		New:  "math.max(top + 1, least + asked - 1)",
+		Old:  "return math.max(now, last + 1, least)",
+		New:  "return math.max(last + 1, least)",
 	}},
 	run:    "--start redis --seed 1 --ttl 1s --for 10s --nemesis flush",
 	finds:  check.Growing,
@@ -41,8 +37,8 @@ var redis = []mutant{{
 	wrong: "the last token is written as Lua writes numbers, in fourteen digits",
 	edits: []overlay.Edit{{
 		File: "redislock/lua/mint.lua",
-		Old:  "string.format('%.0f', top)",
-		New:  "tostring(top)",
+		Old:  "string.format('%.0f', first + some - 1)",
+		New:  "tostring(first + some - 1)",
 	}},
 	run:    "--start redis --seed 1 --ttl 2s --for 30s --keys 2 --nemesis clock",
 	finds:  check.Growing,
@@ -84,7 +80,7 @@ var redis = []mutant{{
 	wrong: "tokens are counted, and the count expires when no lock was acquired for a second",
 	edits: []overlay.Edit{{
 		File: "redislock/lua/mint.lua",
-		Old:  "not value and now - 1",
+		Old:  "not value and now + LEAD",
 		New:  "not value and 0",
 	}, {
 		File: "redislock/lua/mint.lua",
@@ -92,8 +88,8 @@ var redis = []mutant{{
 		New:  "math.max(last + 1, least + span - 1)",
 	}, {
 		File: "redislock/lua/mint.lua",
-		Old:  "string.format('%.0f', top))",
-		New:  "string.format('%.0f', top), 'PX', 1000)",
+		Old:  "string.format('%.0f', first + some - 1))",
+		New:  "string.format('%.0f', first + some - 1), 'PX', 1000)",
 	}, {
 		File: "redislock/lua/acquire_many.lua",
 		Old:  "math.max(now - (#free - i) * share, top + 1, least + asked - 1)",
@@ -122,8 +118,8 @@ var redis = []mutant{{
 	wrong: "slots get tokens of some time within the last day",
 	edits: []overlay.Edit{{
 		File: "redislock/lua/book.lua",
-		Old:  "  latest = last or latest\n",
-		New:  "  latest = last or latest\n  if first and c.limit < 1000 then\n    return first - 1000000 * math.random(86400), 1\n  end\n",
+		Old:  "  latest = first and first + span - 1 or latest\n",
+		New:  "  latest = first and first + span - 1 or latest\n  if first and c.limit < 1000 then\n    return first - 1000000 * math.random(86400), 1\n  end\n",
 	}},
 	run:    "--start redis --seed 1 --ttl 1s --for 10s --keys 2 --nemesis none --kind slots",
 	finds:  check.Growing,
@@ -144,12 +140,8 @@ var redis = []mutant{{
 	wrong: "tokens count on from the last token that the server knows, which a replica may lack",
 	edits: []overlay.Edit{{
 		File: "redislock/lua/mint.lua",
-		Old:  "math.max(now, last + 1, least + span - 1)",
-		New:  "math.max(last + 1, least + span - 1)",
-	}, {
-		File: "redislock/lua/acquire_many.lua",
-		Old:  "math.max(now - (#free - i) * share, top + 1, least + asked - 1)",
-		New:  "math.max(top + 1, least + asked - 1)",
+		Old:  "return math.max(now, last + 1, least)",
+		New:  "return math.max(last + 1, least)",
 	}},
 	run:    "--start redis:2 --seed 1 --ttl 2s --for 20s --keys 4 --kind exclusive,try --nemesis stale-failover",
 	finds:  check.Growing,
