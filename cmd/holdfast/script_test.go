@@ -142,12 +142,12 @@ var buildVerifier = sync.OnceValue(func() error {
 // $REDIS and the databases of PostgreSQL only.
 func stores(t *testing.T) map[string]string {
 	redis := servers.StartRedis(t)
-	postgres := servers.StartPostgres(t)
+	postgres := servers.StartPostgres(t) // durable, or the commands would warn
 	postgres.Must(`CREATE ROLE viewer LOGIN PASSWORD 'looks'; ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO viewer`)
 	urls := map[string]string{"REDIS": redis.URL(), "POSTGRES": postgres.URL()}
 	if !testing.Short() {
 		more := servers.StartMasters(t, 2)
-		mysql := servers.StartMariaDB(t)
+		mysql := servers.StartMariaDB(t, "innodb_flush_method = nosync")
 		mysql.Must(`CREATE USER viewer@'%' IDENTIFIED BY 'looks'; GRANT SELECT ON holdfast.* TO viewer@'%'`)
 		urls["REDLOCK"] = fmt.Sprintf("redlock://%s,%s,%s?quarantine=0", redis.Addr(), more[0].Addr(), more[1].Addr())
 		urls["MYSQL"] = mysql.URL()

@@ -31,7 +31,7 @@ func TestAnyPostgres(t *testing.T) {
 
 // TestAnyMariaDB is the same for MariaDB.
 func TestAnyMariaDB(t *testing.T) {
-	there := StartMariaDB(t)
+	there := StartMariaDB(t, "innodb_flush_method = nosync")
 	const count = "SELECT count(*) FROM information_schema.schemata"
 	before := there.Must(count)
 	t.Setenv("HOLDFAST_TEST_MYSQL", there.URL())

@@ -14,7 +14,7 @@ func TestClock(t *testing.T) {
 			return func() int64 { return seconds(t, r.Must("TIME").([]any)[0].(string)) }
 		},
 		"postgres": func(tb TB) func() int64 {
-			p := StartPostgres(tb)
+			p := StartPostgres(tb, "fsync = off")
 			return func() int64 { return seconds(t, p.Must("SELECT extract(epoch from clock_timestamp())::bigint")) }
 		},
 	} {

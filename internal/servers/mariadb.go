@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -31,7 +32,8 @@ type MariaDB struct {
 
 // StartMariaDB starts a server that listens on TCP only. Options are extra lines of the
 // section [mariadbd] of the configuration, such as "wait_timeout = 5". The server is as
-// durable as the defaults of MariaDB.
+// durable as the defaults of MariaDB. With "innodb_flush_method = nosync" the data may be
+// in memory.
 func StartMariaDB(tb TB, options ...string) *MariaDB {
 	tb.Helper()
 	m := &MariaDB{
@@ -41,11 +43,12 @@ func StartMariaDB(tb TB, options ...string) *MariaDB {
 		owner:   plainAccount(tb, "mysql"),
 	}
 	m.Process = start(tb, program{
-		name:  "mariadb",
-		path:  m.server,
-		owner: m.owner,
-		setup: func(tb TB, dir string) ([]string, error) { return m.configure(tb, dir, options) },
-		ready: func(int) error { return m.ready() },
+		name:     "mariadb",
+		path:     m.server,
+		owner:    m.owner,
+		setup:    func(tb TB, dir string) ([]string, error) { return m.configure(tb, dir, options) },
+		ready:    func(int) error { return m.ready() },
+		volatile: slices.Contains(options, "innodb_flush_method = nosync"),
 	})
 	return m
 }

@@ -27,7 +27,7 @@ func TestMariaDB(t *testing.T) {
 }
 
 func TestMariaDBPassword(t *testing.T) {
-	m := StartMariaDB(t)
+	m := StartMariaDB(t, "innodb_flush_method = nosync")
 	if want := "mysql://root:secret@" + m.Addr() + "/holdfast"; m.URL() != want {
 		t.Errorf("is at %s, want %s", m.URL(), want)
 	}
@@ -40,7 +40,7 @@ func TestMariaDBPassword(t *testing.T) {
 }
 
 func TestMariaDBPause(t *testing.T) {
-	m := StartMariaDB(t)
+	m := StartMariaDB(t, "innodb_flush_method = nosync")
 	s := openConsole(t, m.console(m.Addr(), mariaPassword))
 	for range 2 {
 		s.send("SELECT 1;")

@@ -13,6 +13,16 @@ func bindToParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }
 
+// memory returns a folder in memory with room for the data of all tests, or "".
+func memory() string {
+	const folder, room = "/dev/shm", 2 << 30
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(folder, &st); err != nil || st.Bavail < room/uint64(st.Bsize) {
+		return ""
+	}
+	return folder
+}
+
 // deafen lets a listener refuse connections, also where a process that is just being
 // started has a copy of the listener until the process runs. Without deafen, the system
 // would accept connections for the copy, and nobody would answer.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -33,7 +34,7 @@ type Postgres struct {
 
 // StartPostgres starts a server that listens on TCP only. Options are extra lines of
 // postgresql.conf, such as "max_connections = 20". The server is as durable as the
-// defaults of PostgreSQL.
+// defaults of PostgreSQL. With "fsync = off" the data may be in memory.
 func StartPostgres(tb TB, options ...string) *Postgres {
 	tb.Helper()
 	p := &Postgres{bin: postgresFolder(tb), owner: plainAccount(tb, "postgres")}
@@ -59,8 +60,9 @@ func (p *Postgres) start(tb TB, options []string, fill func(data string) error) 
 			}
 			return []string{"-D", p.data}, p.configure(tb, options)
 		},
-		ready:  p.ready,
-		forget: p.forget,
+		ready:    p.ready,
+		volatile: slices.Contains(options, "fsync = off"),
+		forget:   p.forget,
 	})
 }
 

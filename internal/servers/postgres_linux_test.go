@@ -5,7 +5,7 @@ import "testing"
 // TestPostgresKill kills a server whose children are busy. None may live on, or
 // it could still commit.
 func TestPostgresKill(t *testing.T) {
-	p := StartPostgres(t)
+	p := StartPostgres(t, "fsync = off")
 	s := openPsql(t, p, p.Addr())
 	s.send("SELECT 'asleep'; SELECT pg_sleep(3600);")
 	s.wantLine("asleep")
@@ -18,7 +18,7 @@ func TestPostgresKill(t *testing.T) {
 }
 
 func TestPostgresPause(t *testing.T) {
-	p := StartPostgres(t)
+	p := StartPostgres(t, "fsync = off")
 	s := openPsql(t, p, p.Addr())
 	for range 2 {
 		s.send("SELECT 1;")

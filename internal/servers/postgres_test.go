@@ -42,7 +42,7 @@ func TestPostgresPassword(t *testing.T) {
 }
 
 func TestPostgresStop(t *testing.T) {
-	p := StartPostgres(t)
+	p := StartPostgres(t, "fsync = off")
 	s := openPsql(t, p, p.Addr())
 	s.send("SELECT 1;")
 	s.wantLine("1")

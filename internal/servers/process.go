@@ -33,6 +33,9 @@ type program struct {
 	// process has taken the port, that process answers.
 	ready func(pid int) error
 
+	// volatile says that a crash of the machine may take the data.
+	volatile bool
+
 	// forget removes what a killed server leaves outside of its folder; nil for most
 	// servers.
 	forget func()
@@ -54,7 +57,7 @@ type Process struct {
 // start starts a server that ends with the test, and returns when it answers.
 func start(tb TB, prog program) *Process {
 	tb.Helper()
-	p := &Process{tb: tb, program: prog, dir: tb.TempDir()}
+	p := &Process{tb: tb, program: prog, dir: folder(tb, prog.volatile)}
 	tb.Cleanup(p.end)
 	if err := prog.owner.own(p.dir); err != nil {
 		tb.Fatalf("start %s: %v", prog.name, err)
@@ -72,6 +75,20 @@ func start(tb TB, prog program) *Process {
 		tb.Fatalf("start %s: %v", prog.name, err)
 	}
 	return p
+}
+
+// folder makes a folder that is removed with the test. Volatile data are in memory: the data
+// of PostgreSQL are a thousand files, and some file systems take 0.4 s of processor time to
+// create as many as were just removed.
+func folder(tb TB, volatile bool) string {
+	tb.Helper()
+	if in := memory(); volatile && in != "" {
+		if dir, err := os.MkdirTemp(in, "servers"); err == nil {
+			tb.Cleanup(func() { os.RemoveAll(dir) })
+			return dir
+		}
+	}
+	return tb.TempDir()
 }
 
 // run starts the server and waits until it answers.

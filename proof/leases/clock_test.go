@@ -14,7 +14,7 @@ import (
 func TestClockGoesBack(t *testing.T) {
 	t.Parallel()
 	clock := servers.StartClock(t)
-	at := create(t, servers.StartPostgres(clock).URL())
+	at := create(t, servers.StartPostgres(clock, postgres.nosync).URL())
 	a, b := open(t, at), open(t, at)
 	first, second := exclusive("key", "first"), exclusive("key", "second")
 	acquire := func(s store, c driver.Ask, want bool) driver.Grant {

@@ -84,7 +84,7 @@ func TestCrash(t *testing.T) {
 			held, waited = 40, 25
 		}
 		const ttl, deadTTL = 15 * time.Second, 3 * time.Second
-		s := e.start(t)
+		s := e.start(t, e.nosync)
 		at := create(t, s.URL())
 		grave := servers.StartProxy(t, s.Addr())
 		opts := &holdfast.Options{TTL: ttl}

@@ -46,17 +46,18 @@ type engine struct {
 	name   string
 	shared server // for the tests that do it no harm
 	start  func(tb servers.TB, options ...string) server
-	ears   int // connections of a process that wait for wake-ups, at most, besides the first
+	nosync string // an option: the server does not wait for the disk
+	ears   int    // connections of a process that wait for wake-ups, at most, besides the first
 
 	// pool is a database as users have it, and a store on it.
 	pool func(t *testing.T, at string, conns int) (*sql.DB, store)
 }
 
 var (
-	postgres = &engine{name: "PostgreSQL", pool: pgxPool, start: func(tb servers.TB, options ...string) server {
+	postgres = &engine{name: "PostgreSQL", nosync: "fsync = off", pool: pgxPool, start: func(tb servers.TB, options ...string) server {
 		return servers.StartPostgres(tb, options...)
 	}}
-	mariadb = &engine{name: "MariaDB", pool: mysqlPool, ears: 4, start: func(tb servers.TB, options ...string) server {
+	mariadb = &engine{name: "MariaDB", nosync: "innodb_flush_method = nosync", pool: mysqlPool, ears: 4, start: func(tb servers.TB, options ...string) server {
 		return servers.StartMariaDB(tb, options...)
 	}}
 )
@@ -91,8 +92,8 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	os.Exit(servers.Main(m, func(tb servers.TB) {
-		postgres.shared = servers.AnyPostgres(tb, "max_connections = 500", "fsync = off")
-		mariadb.shared = servers.AnyMariaDB(tb, "innodb_flush_method = nosync")
+		postgres.shared = servers.AnyPostgres(tb, "max_connections = 500", postgres.nosync)
+		mariadb.shared = servers.AnyMariaDB(tb, mariadb.nosync)
 	}))
 }
 

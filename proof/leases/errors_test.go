@@ -98,7 +98,7 @@ func TestErrorsOfRights(t *testing.T) {
 // A server that has no connection left, or ends them, is the core's to ride out.
 func TestErrorsThatPass(t *testing.T) {
 	each(t, func(t *testing.T, e *engine) {
-		s := e.start(t, "max_connections = 12")
+		s := e.start(t, "max_connections = 12", e.nosync)
 		at := create(t, s.URL())
 		a := locker(t, at, &holdfast.Options{TTL: 30 * time.Second})
 		held := lock(t, a, "held")
@@ -215,10 +215,10 @@ func TestErrorsOfTimeouts(t *testing.T) {
 // A standby says that it only reads, and stays wrong until it is promoted.
 func TestErrorsOfStandbys(t *testing.T) {
 	t.Parallel()
-	primary := servers.StartPostgres(t)
+	primary := servers.StartPostgres(t, postgres.nosync)
 	at := create(t, primary.URL())
 	held := lock(t, locker(t, at, nil), "key")
-	standby := servers.StartStandby(t, primary)
+	standby := servers.StartStandby(t, primary, postgres.nosync)
 	s := open(t, through(at, standby.Addr()))
 	if holders, err := s.Holders(t.Context(), "key"); err != nil || len(holders) != 1 || holders[0].Fence != held.Fence() {
 		t.Errorf("the standby shows %+v, %v", holders, err)

@@ -22,7 +22,7 @@ func TestFullDisk(t *testing.T) {
 	t.Run(mariadb.name, func(t *testing.T) {
 		t.Parallel()
 		// 12 MB is what the file has when it is made; a smaller or larger one is refused.
-		s := mariadb.start(t, "innodb_data_file_path = ibdata1:12M", "innodb_file_per_table = 0")
+		s := mariadb.start(t, "innodb_data_file_path = ibdata1:12M", "innodb_file_per_table = 0", mariadb.nosync)
 		at := create(t, s.URL())
 		s.Must("CREATE TABLE filler (x longtext)")
 		fill := func() {
@@ -36,7 +36,7 @@ func TestFullDisk(t *testing.T) {
 	})
 	t.Run(postgres.name, func(t *testing.T) {
 		t.Parallel()
-		s := postgres.start(t)
+		s := postgres.start(t, postgres.nosync)
 		at := create(t, s.URL())
 		pid := strings.Fields(s.Must("SELECT pg_read_file('postmaster.pid')"))[0]
 		// No file may grow: those of the log have their size already.

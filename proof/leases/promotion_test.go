@@ -37,10 +37,10 @@ func several(at string, addrs ...string) string {
 // those who wait do, woken by the new primary.
 func TestPromotion(t *testing.T) {
 	t.Parallel()
-	primary := servers.StartPostgres(t)
+	primary := servers.StartPostgres(t, postgres.nosync)
 	front := servers.StartProxy(t, primary.Addr())
 	at := create(t, primary.URL())
-	standby := servers.StartStandby(t, primary)
+	standby := servers.StartStandby(t, primary, postgres.nosync)
 	at = with(several(at, front.Addr(), standby.Addr()), "connect_timeout", "1")
 
 	const held, waited, ttl = 20, 5, 30 * time.Second
@@ -105,10 +105,10 @@ func TestStalePromotion(t *testing.T) {
 		t.Skip("starts servers of its own: make prove")
 	}
 	t.Parallel()
-	primary := servers.StartPostgres(t)
+	primary := servers.StartPostgres(t, postgres.nosync)
 	front := servers.StartProxy(t, primary.Addr())
 	at := create(t, primary.URL())
-	standby := servers.StartStandby(t, primary)
+	standby := servers.StartStandby(t, primary, postgres.nosync)
 	separateStandby(t, standby)
 	held := lock(t, locker(t, through(at, front.Addr()), nil), "key")
 	last := held.Fence()
@@ -134,9 +134,9 @@ func TestSynchronousStandby(t *testing.T) {
 		t.Skip("starts servers of its own: make prove")
 	}
 	t.Parallel()
-	primary := servers.StartPostgres(t)
+	primary := servers.StartPostgres(t, postgres.nosync)
 	at := create(t, primary.URL())
-	standby := servers.StartStandby(t, primary)
+	standby := servers.StartStandby(t, primary, postgres.nosync)
 	locks := locker(t, at, nil)
 	primary.Must("ALTER SYSTEM SET synchronous_standby_names = '*'")
 	primary.Must("SELECT pg_reload_conf()")

@@ -197,7 +197,7 @@ func TestMariaDBClients(t *testing.T) {
 // for a session.
 func TestPgBouncer(t *testing.T) {
 	t.Parallel()
-	s := servers.StartPostgres(t, "max_connections = 200")
+	s := servers.StartPostgres(t, "max_connections = 200", postgres.nosync)
 	for _, mode := range []string{"transaction", "session"} {
 		b := servers.StartPgBouncer(t, s, mode, "default_pool_size = 20", "max_client_conn = 2000")
 		t.Run(mode, func(t *testing.T) {

@@ -34,9 +34,9 @@ func TestStores(t *testing.T) {
 		"Redis":    {func(t *testing.T) string { return "redis://" + servers.StartRedis(t).Addr() }, true},
 		"etcd":     {func(t *testing.T) string { return servers.StartEtcd(t).URL() }, true},
 		"Memcache": {func(t *testing.T) string { return servers.StartMemcached(t).URL() }, true},
-		"Postgres": {func(t *testing.T) string { return servers.AnyPostgres(t).URL() }, true},
-		"sessions": {func(t *testing.T) string { return servers.AnyPostgres(t).URL() + "&mode=session" }, false},
-		"MariaDB":  {func(t *testing.T) string { return servers.AnyMariaDB(t).URL() }, true},
+		"Postgres": {func(t *testing.T) string { return servers.AnyPostgres(t, "fsync = off").URL() }, true},
+		"sessions": {func(t *testing.T) string { return servers.AnyPostgres(t, "fsync = off").URL() + "&mode=session" }, false},
+		"MariaDB":  {func(t *testing.T) string { return servers.AnyMariaDB(t, "innodb_flush_method = nosync").URL() }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

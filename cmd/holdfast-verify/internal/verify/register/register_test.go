@@ -22,7 +22,7 @@ func each(t *testing.T, test func(t *testing.T, open func(owner uint32) Register
 		Files:    func(t *testing.T) string { return t.TempDir() },
 		SQLite:   func(t *testing.T) string { return filepath.Join(t.TempDir(), "100%?.db") },
 		Postgres: func(t *testing.T) string { return servers.StartPostgres(t, "fsync = off").URL() },
-		MySQL:    func(t *testing.T) string { return servers.StartMariaDB(t).URL() },
+		MySQL:    func(t *testing.T) string { return servers.StartMariaDB(t, "innodb_flush_method = nosync").URL() },
 		Redis:    func(t *testing.T) string { return servers.StartRedis(t).URL() },
 	} {
 		t.Run(string(kind), func(t *testing.T) {
