@@ -2,9 +2,11 @@ package goredis
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -38,9 +40,10 @@ func Conn(client redis.UniversalClient) (redislock.Conn, error) {
 // conn is a redislock.Conn on a go-redis client.
 type conn struct {
 	client  redis.UniversalClient
-	cluster *redis.ClusterClient // nil for a single server
-	node    *redis.Client        // nil for a cluster
-	prompt  bool                 // the client keeps deadlines
+	cluster *redis.ClusterClient  // nil for a single server
+	node    *redis.Client         // nil for a cluster
+	prompt  bool                  // the client keeps deadlines
+	late    atomic.Pointer[error] // of the last call, if its caller had left
 	subscriptions
 }
 
@@ -88,7 +91,21 @@ func within[T any](ctx context.Context, c *conn, call func() (T, error)) (T, err
 	case a := <-answers:
 		return a.value, a.err
 	case <-ctx.Done():
+		if late := c.late.Load(); late != nil {
+			return none, fmt.Errorf("%w: an earlier call: %w", ctx.Err(), *late)
+		}
 		return none, ctx.Err()
+	}
+}
+
+// note keeps the error of a call whose caller has left, for the error of the next such call.
+// Without a server, go-redis dials for longer than a call may take.
+func (c *conn) note(ctx context.Context, err error) {
+	switch {
+	case err == nil:
+		c.late.Store(nil)
+	case ctx.Err() != nil && !errors.Is(err, ctx.Err()):
+		c.late.Store(&err)
 	}
 }
 
@@ -115,6 +132,7 @@ func (c *conn) send(ctx context.Context, cmds []*redis.Cmd) []redislock.Reply {
 	for i, cmd := range cmds {
 		replies[i] = reply(cmd)
 	}
+	c.note(ctx, replies[0].Err)
 	return replies
 }
 

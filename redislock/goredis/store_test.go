@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -123,6 +124,23 @@ func TestHungServer(t *testing.T) {
 }
 
 // TestCancelled cancels a call that has no deadline.
+// Without a server, go-redis dials for longer than a call may take, so the reason comes after
+// the end of the call. A later call has the reason in its error.
+func TestRefusedConnectionIsNamed(t *testing.T) {
+	for _, prompt := range []bool{false, true} {
+		store, _ := open(t, &redis.Options{Addr: "127.0.0.1:1", ContextTimeoutEnabled: prompt})
+		eventually(t, func() string {
+			ctx := new(bounded.Context).Start(t.Context(), time.Now().Add(50*time.Millisecond))
+			defer ctx.End()
+			_, err := store.Acquire(ctx, driver.Ask{Claim: exclusive("key", "id")})
+			if !errors.Is(err, syscall.ECONNREFUSED) {
+				return fmt.Sprintf("with ContextTimeoutEnabled %v the error is %v, want the refused connection", prompt, err)
+			}
+			return ""
+		})
+	}
+}
+
 func TestCancelled(t *testing.T) {
 	r := goredis.Empty()
 	s, _ := open(t, &redis.Options{Addr: r.Addr()})
