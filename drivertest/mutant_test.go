@@ -9,7 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/book"
 )
 
-// A mutant is a store with one mistake, and the rule against the mistake.
+// A mutant is a store that does one thing wrong, and the rule that is there to
+// find it.
 type mutant struct {
 	name  string
 	rule  string
@@ -20,7 +21,8 @@ var mutants = slices.Concat(claimMutants, endMutants, tokenMutants, raiseMutants
 
 func TestUnbroken(t *testing.T) { Run(t, ledgers(right())) }
 
-// TestMutants checks that the rule of a mutant finds the mutant.
+// TestMutants checks that the suite finds each mutant by the rule that is meant
+// for it.
 func TestMutants(t *testing.T) {
 	for _, m := range mutants {
 		t.Run(strings.ReplaceAll(m.name, " ", "-"), func(t *testing.T) {
@@ -36,8 +38,8 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// TestEveryRuleIsBroken checks that no rule is without a mutant: an unbroken rule may check
-// nothing.
+// TestEveryRuleIsBroken checks that no rule is without a mutant: one that
+// nothing breaks may be checking nothing.
 func TestEveryRuleIsBroken(t *testing.T) {
 	for _, r := range all {
 		if !slices.ContainsFunc(mutants, func(m mutant) bool { return m.rule == r.name }) {
@@ -46,7 +48,7 @@ func TestEveryRuleIsBroken(t *testing.T) {
 	}
 }
 
-// before adds a mistake before an Acquire.
+// before adds what goes wrong before an Acquire.
 func (w *ways) before(spoil func(b *book.Book, m *book.Moment, a *driver.Ask)) {
 	acquire := w.acquire
 	w.acquire = func(b *book.Book, m book.Moment, a driver.Ask) (driver.Grant, error) {
@@ -55,7 +57,7 @@ func (w *ways) before(spoil func(b *book.Book, m *book.Moment, a *driver.Ask)) {
 	}
 }
 
-// after adds a mistake after an Acquire.
+// after adds what goes wrong after an Acquire.
 func (w *ways) after(spoil func(b *book.Book, a driver.Ask, g *driver.Grant) error) {
 	acquire := w.acquire
 	w.acquire = func(b *book.Book, m book.Moment, a driver.Ask) (driver.Grant, error) {
@@ -67,7 +69,7 @@ func (w *ways) after(spoil func(b *book.Book, a driver.Ask, g *driver.Grant) err
 	}
 }
 
-// entered adds a mistake with the entry of a requested claim.
+// entered adds what goes wrong with the entry of a claim that has asked.
 func (w *ways) entered(spoil func(e *book.Entry, before *book.Entry, m book.Moment)) {
 	acquire := w.acquire
 	w.acquire = func(b *book.Book, m book.Moment, a driver.Ask) (driver.Grant, error) {
@@ -80,14 +82,14 @@ func (w *ways) entered(spoil func(e *book.Entry, before *book.Entry, m book.Mome
 	}
 }
 
-// waited reports by id whether the last Acquire of a claim had Wait.
+// waited tells, by id, whether a claim has last asked with Wait.
 func (w *ways) waited() map[string]bool {
 	ids := make(map[string]bool)
 	w.before(func(_ *book.Book, _ *book.Moment, a *driver.Ask) { ids[a.ID] = a.Wait })
 	return ids
 }
 
-// passing lets the claims that match pass the queue.
+// passing lets the claims that match pass the line.
 func (w *ways) passing(match func(driver.Ask) bool) {
 	acquire := w.acquire
 	w.acquire = func(b *book.Book, m book.Moment, a driver.Ask) (driver.Grant, error) {
@@ -102,7 +104,7 @@ func (w *ways) passing(match func(driver.Ask) bool) {
 	}
 }
 
-// renewing adds a mistake before a Renew.
+// renewing adds what goes wrong before a Renew.
 func (w *ways) renewing(spoil func(b *book.Book, m book.Moment, r *driver.Renewal)) {
 	renew := w.renew
 	w.renew = func(b *book.Book, m book.Moment, r driver.Renewal) error {
@@ -111,7 +113,7 @@ func (w *ways) renewing(spoil func(b *book.Book, m book.Moment, r *driver.Renewa
 	}
 }
 
-// renewed adds a mistake after a Renew.
+// renewed adds what goes wrong after a Renew.
 func (w *ways) renewed(spoil func(b *book.Book, m book.Moment, r driver.Renewal, err error) error) {
 	renew := w.renew
 	w.renew = func(b *book.Book, m book.Moment, r driver.Renewal) error {
@@ -119,7 +121,7 @@ func (w *ways) renewed(spoil func(b *book.Book, m book.Moment, r driver.Renewal,
 	}
 }
 
-// releasing adds a mistake before a Release.
+// releasing adds what goes wrong before a Release.
 func (w *ways) releasing(spoil func(b *book.Book, r *driver.Release)) {
 	release := w.release
 	w.release = func(b *book.Book, m book.Moment, r driver.Release) error {
@@ -128,7 +130,7 @@ func (w *ways) releasing(spoil func(b *book.Book, r *driver.Release)) {
 	}
 }
 
-// released adds a mistake after a Release.
+// released adds what goes wrong after a Release.
 func (w *ways) released(spoil func(b *book.Book, m book.Moment, r driver.Release, err error) error) {
 	release := w.release
 	w.release = func(b *book.Book, m book.Moment, r driver.Release) error {

@@ -3,6 +3,7 @@ package pglock
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -68,7 +69,7 @@ func TestWaiterThatCannotListen(t *testing.T) {
 		}
 		_, line, ok := strings.Cut(claims, `"line"`)
 		if strings.Contains(line, `"to"`) {
-			t.Fatalf("a waiter that hears nothing is in the queue as %s", claims)
+			t.Fatalf("a waiter that hears nothing is in line as %s", claims)
 		}
 		if ok { // A slow machine may have cost the waiter its place.
 			versions = append(versions, version)
@@ -76,8 +77,8 @@ func TestWaiterThatCannotListen(t *testing.T) {
 	}
 	// On a slow machine a place is renewed, after an eighth of the time for which it lasts.
 	renewed := time.Since(began) / (driver.Claim{TTL: time.Hour}.Alive() / 8)
-	if wrote := versions[4] - versions[0]; wrote > 2+int64(renewed) {
-		t.Errorf("four times asking wrote %d times", wrote)
+	if wrote := len(slices.Compact(versions)) - 1; wrote > 2+int(renewed) {
+		t.Errorf("four requests wrote %d times", wrote)
 	}
 	if err := sessiontest.Unlock(held); err != nil {
 		t.Fatal(err)

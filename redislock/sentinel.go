@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -44,17 +45,15 @@ func toPrimary(opts rueidis.ClientOption) dialFunc {
 
 // primaryInsteadOf returns the primary that the Sentinels name. The result is addr if at
 // least one Sentinel names addr, which may not have heard of a change yet, or if no
-// Sentinel answers. The first Sentinel that names addr is enough: others may hang.
+// Sentinel answers.
 func primaryInsteadOf(ctx context.Context, addr string, opts rueidis.ClientOption) (primary string) {
-	named := make(chan string, len(opts.InitAddress))
-	for _, sentinel := range opts.InitAddress {
-		go func() {
-			other, _ := primaryOf(ctx, sentinel, opts)
-			named <- other
-		}()
+	named := make([]string, len(opts.InitAddress))
+	var all sync.WaitGroup
+	for i, sentinel := range opts.InitAddress {
+		all.Go(func() { named[i], _ = primaryOf(ctx, sentinel, opts) })
 	}
-	for range opts.InitAddress {
-		other := <-named
+	all.Wait()
+	for _, other := range named {
 		if other == addr {
 			return addr
 		}

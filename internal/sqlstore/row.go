@@ -16,7 +16,7 @@ import (
 // its times and token, and one statement can acquire, renew or release the claim without
 // a look at claims. Otherwise sole is empty and claims has everything.
 type row struct {
-	version int64 // counts the changes; 0 if the row does not exist
+	version int64 // grows with each write; 0 if the row does not exist
 	format  int64 // the version of the record
 	fence   int64 // the highest token given
 	sole    string

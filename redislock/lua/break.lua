@@ -7,7 +7,7 @@
 -- has written the record.
 
 -- include claim
--- include mint
+-- include given
 -- include book
 
 local now = clock()
