@@ -175,7 +175,10 @@ func (v view) shareToken(first, to int) (t txn) {
 	last := v.queue[:first].reader()
 	t.when = []clientv3.Cmp{v.queue[last].stays()}
 	for _, e := range v.queue[first : to+1] {
-		if e.shared() && e.phase() != v.queue[last].phase() {
+		if !e.shared() {
+			break // The readers behind a slot begin a phase.
+		}
+		if e.phase() != v.queue[last].phase() {
 			e.Phase = v.queue[last].phase()
 			t.change(e)
 		}

@@ -62,6 +62,42 @@ func TestReadersMeet(t *testing.T) {
 	})
 }
 
+// TestSlotBetweenReaders has a slot wait between two readers, all of them behind a writer that
+// gives up beside a reader. The reader ahead of the slot joins the first reader. The reader behind
+// begins a new phase, with a token larger than the slot's, whichever of them asks first.
+func TestSlotBetweenReaders(t *testing.T) {
+	t.Parallel()
+	a, b := openStore(t, shared.URL()), openStore(t, shared.URL())
+	permute([]int{0, 1, 2}, 0, func(order []int) {
+		inTime(t, func(t *scene) {
+			key := rand.Text()
+			reader := func(id string) driver.Ask {
+				a := waiting(key, id+key)
+				a.Weight = 1
+				return a
+			}
+			slot := reader("slot")
+			slot.Limit = 9
+			line := []driver.Ask{reader("joins"), slot, reader("behind")}
+			phase := granted(t, a, reader("first")).Fence
+			t.begin()
+			writer := waiting(key, "writer"+key)
+			refused(t, a, writer)
+			for _, claim := range line {
+				refused(t, b, claim)
+			}
+			release(t, a, writer.Claim)
+			tokens := make([]uint64, len(line))
+			for _, i := range order {
+				tokens[i] = granted(t, b, line[i]).Fence
+			}
+			if tokens[0] != phase || tokens[1] <= phase || tokens[2] <= tokens[1] {
+				t.Errorf("in the order %v: tokens %d, after %d of the first reader", order, tokens, phase)
+			}
+		})
+	})
+}
+
 // TestReadersInEveryOrder has two readers wait behind a writer that waits behind
 // another reader, and lets everything that may happen then happen in every order:
 // the writer gives up, or has its turn and ends; the first reader ends; those who
