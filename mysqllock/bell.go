@@ -18,20 +18,20 @@ import (
 	"github.com/holdfast-go/holdfast/internal/sqlstore"
 )
 
-// maxWaits is the number of connections of a process that wait for bells of other processes.
+// maxWaits is the number of connections of a process for waits for foreign bells.
 // Further waiters poll.
 const maxWaits = 4
 
 const (
-	bellLimit  = 3 * time.Second       // to connect, and for a statement that waits for up to a second in the server
+	bellLimit  = 3 * time.Second       // to connect, and for a statement, with a second of waiting in the server
 	bellPause  = time.Second           // between two attempts to get the bell, doubled after each
 	bellPauses = time.Minute           // at most
-	bellSilent = 2 * idle              // after which the server ends a connection
+	bellSilent = 2 * idle              // of a connection; then the server ends the connection
 	ringAgain  = 10 * time.Millisecond // longer than the server needs to begin a wait
 )
 
-// A bell is the GET_LOCK lock that wakes the waiters behind the claims of this process. One
-// connection holds the lock. Other connections wait for the locks of other processes.
+// A bell is a GET_LOCK lock, and wakes the waiters behind the claims of the process. A
+// connection holds the lock. Further connections wait for the locks of foreign processes.
 type bell struct {
 	db   *sql.DB
 	wait string                 // see waitText
@@ -49,7 +49,7 @@ type bell struct {
 var _ sqlstore.Bell = (*bell)(nil)
 
 // waitText waits for a bell. The waiter lets go of the bell within the statement, so that no
-// waiter keeps the bell. The numbers are those of [sqlstore.Heard].
+// waiter keeps the bell. The numbers are the values of [sqlstore.Heard].
 const waitText = `SELECT CASE WHEN coalesce((SELECT version FROM %s WHERE name = ?), 0) <> ? THEN 2
 WHEN is_used_lock(?) IS NULL THEN 3 ELSE coalesce(get_lock(?, 1), 3) END, release_lock(?)`
 
@@ -70,7 +70,7 @@ func newBell(config *mysql.Config, table string) (*bell, error) {
 	return bellOf(sql.OpenDB(connector), table), nil
 }
 
-// bellOf returns a bell of db, which the bell closes.
+// bellOf returns a bell of db. The bell closes db.
 func bellOf(db *sql.DB, table string) *bell {
 	db.SetMaxOpenConns(maxWaits + 1)
 	db.SetMaxIdleConns(maxWaits + 1)
@@ -108,8 +108,8 @@ func (b *bell) Hang(ctx context.Context, within time.Duration) {
 	}
 }
 
-// run keeps the bell until Close. Like other connections, the connection of the bell is
-// replaced every few minutes, so that the bell follows the server's address.
+// run keeps the bell until Close. The connection of the bell is replaced every few minutes, as
+// in a pool, so that the bell follows the server's address.
 func (b *bell) run() {
 	tried := sync.OnceFunc(func() { close(b.tried) })
 	defer tried()
@@ -145,7 +145,7 @@ func (b *bell) hold(name string, held func()) error {
 		return err
 	}
 	defer conn.Close()
-	// The connection has the lock as long as it is open, so it must not go back to the pool.
+	// The connection has the lock as long as the connection is open: no connection with the lock goes back to the pool.
 	defer conn.Raw(func(any) error { return sqldriver.ErrBadConn })
 	if err := gets(b.life, conn, "SELECT get_lock(?, 1)", name); err != nil {
 		return err

@@ -45,8 +45,8 @@ func (c *sessionConn) serve(rs []request) {
 	}
 }
 
-// pings serves the pings that have come while claims waited for their rows: no held lock may
-// be lost for want of a ping.
+// pings serves the pings received while claims waited for rows, so that no held lock is lost
+// for want of a ping.
 func (c *sessionConn) pings() {
 	var pings []request
 	c.mu.Lock()
@@ -60,7 +60,7 @@ func (c *sessionConn) pings() {
 	c.serveNow(pings)
 }
 
-// more returns requests that come within a time.
+// more returns the requests received within a time.
 func (c *sessionConn) more(within time.Duration) []request {
 	timer := time.NewTimer(within)
 	defer timer.Stop()
@@ -72,7 +72,7 @@ func (c *sessionConn) more(within time.Duration) []request {
 	return c.take(false)
 }
 
-// serveNow serves the requests that need no commit, and returns the claims.
+// serveNow serves the requests without a commit, and returns the claims.
 func (c *sessionConn) serveNow(rs []request) (tries []request) {
 	var frees []request
 	for _, r := range rs {
@@ -136,7 +136,7 @@ func (c *sessionConn) tryAll(rs []request) {
 		}
 	}
 	if len(asked) > 1 {
-		// Each of the claims would wait as long for the row that the batch did not get.
+		// Alone, a claim would wait as long again for the row.
 		if tokens, err := c.tryTogether(asked); err == nil || locked(err) {
 			for i, r := range asked {
 				r.done(tokens[i], c.reason(err))
