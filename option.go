@@ -38,7 +38,8 @@ type Options struct {
 	TTL time.Duration
 
 	// Poll is the longest sleep between two tries if the store cannot wake waiters, from
-	// 1ms to 1m. Default 500ms.
+	// 1ms to 1m. Default 500ms. A store of MySQL or MariaDB opened by URL does not use
+	// Poll, see package mysqllock.
 	Poll time.Duration
 
 	// Owner names the process to people. Default user@host:pid.

@@ -8,25 +8,30 @@ import (
 	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
+
 	"github.com/holdfast-go/holdfast/internal/sqlstore"
 )
 
-// maxWaits is the number of connections of a process that wait for bells of other processes.
+// maxWaits is the number of connections of a process for waits for foreign bells.
 // Further waiters poll.
 const maxWaits = 4
 
 const (
-	bellLimit  = 3 * time.Second // for a statement that waits for up to a second in the server
-	bellPause  = time.Second     // between two attempts to get the bell, doubled after each
-	bellPauses = time.Minute     // at most
+	bellLimit  = 3 * time.Second       // to connect, and for a statement, with a second of waiting in the server
+	bellPause  = time.Second           // between two attempts to get the bell, doubled after each
+	bellPauses = time.Minute           // at most
+	bellSilent = 2 * idle              // of a connection; then the server ends the connection
+	ringAgain  = 10 * time.Millisecond // longer than the server needs to begin a wait
 )
 
-// A bell is the GET_LOCK lock that wakes the waiters behind the claims of this process. One
-// connection holds the lock. Other connections wait for the locks of other processes.
+// A bell is a GET_LOCK lock, and wakes the waiters behind the claims of the process. A
+// connection holds the lock. Further connections wait for the locks of foreign processes.
 type bell struct {
 	db   *sql.DB
 	wait string                 // see waitText
@@ -44,23 +49,36 @@ type bell struct {
 var _ sqlstore.Bell = (*bell)(nil)
 
 // waitText waits for a bell. The waiter lets go of the bell within the statement, so that no
-// waiter keeps the bell. The numbers are those of [sqlstore.Heard].
+// waiter keeps the bell. The numbers are the values of [sqlstore.Heard].
 const waitText = `SELECT CASE WHEN coalesce((SELECT version FROM %s WHERE name = ?), 0) <> ? THEN 2
 WHEN is_used_lock(?) IS NULL THEN 3 ELSE coalesce(get_lock(?, 1), 3) END, release_lock(?)`
 
-// newBell returns a bell of db, which the bell closes, for the claims in a table.
-func newBell(db *sql.DB, table string) (*bell, error) {
+// newBell returns a bell on a server, for the claims in a table. The name of the table may be
+// empty.
+func newBell(config *mysql.Config, table string) (*bell, error) {
 	table, err := quoted(cmp.Or(table, sqlstore.DefaultTable))
 	if err != nil {
 		return nil, err
 	}
+	config = config.Clone()
+	config.InterpolateParams = true // saves a round trip: no two waits have the same bell
+	config.Params["wait_timeout"] = strconv.Itoa(int(bellSilent.Seconds()))
+	connector, err := mysql.NewConnector(config)
+	if err != nil {
+		return nil, err
+	}
+	return bellOf(sql.OpenDB(connector), table), nil
+}
+
+// bellOf returns a bell of db. The bell closes db.
+func bellOf(db *sql.DB, table string) *bell {
 	db.SetMaxOpenConns(maxWaits + 1)
 	db.SetMaxIdleConns(maxWaits + 1)
 	db.SetConnMaxIdleTime(idle)
 	db.SetConnMaxLifetime(lifetime)
 	b := &bell{db: db, wait: fmt.Sprintf(waitText, table), tried: make(chan struct{}), ring: make(chan struct{}, 1), waits: make(chan struct{}, maxWaits)}
 	b.life, b.end = context.WithCancel(context.Background())
-	return b, nil
+	return b
 }
 
 // To implements [sqlstore.Bell].
@@ -72,30 +90,38 @@ func (b *bell) To() string {
 }
 
 // Hang implements [sqlstore.Bell].
-func (b *bell) Hang(ctx context.Context) {
+func (b *bell) Hang(ctx context.Context, within time.Duration) {
+	first := false
 	b.start.Do(func() {
-		if b.life.Err() == nil {
-			b.running.Go(b.run)
-		}
+		first = true
+		b.running.Go(b.run)
 	})
+	if !first {
+		return
+	}
+	timer := time.NewTimer(within)
+	defer timer.Stop()
 	select {
 	case <-b.tried:
+	case <-timer.C:
 	case <-ctx.Done():
 	}
 }
 
-// run keeps the bell until Close. Like other connections, the connection of the bell is
-// replaced every few minutes, so that the bell follows the server's address.
+// run keeps the bell until Close. The connection of the bell is replaced every few minutes, as
+// in a pool, so that the bell follows the server's address.
 func (b *bell) run() {
-	first := sync.OnceFunc(func() { close(b.tried) })
-	defer first()
+	tried := sync.OnceFunc(func() { close(b.tried) })
+	defer tried()
 	name := "holdfast bell " + rand.Text()
 	for pause := bellPause; b.life.Err() == nil; {
-		err := b.hold(name, first)
-		b.name.Store(nil)
-		first()
-		if err == nil {
+		err := b.hold(name, func() {
 			pause = bellPause
+			tried()
+		})
+		b.name.Store(nil)
+		tried()
+		if err == nil {
 			continue
 		}
 		// The server may not have noticed the end of the last connection.
@@ -112,12 +138,14 @@ var errBellTaken = errors.New("the bell is held by a different connection")
 
 // hold keeps the bell for the lifetime of a connection, and rings.
 func (b *bell) hold(name string, held func()) error {
-	conn, err := b.db.Conn(b.life)
+	ctx, cancel := context.WithTimeout(b.life, bellLimit)
+	conn, err := b.db.Conn(ctx)
+	cancel()
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	// The connection has the lock as long as it is open, so it must not go back to the pool.
+	// The connection has the lock as long as the connection is open: no connection with the lock goes back to the pool.
 	defer conn.Raw(func(any) error { return sqldriver.ErrBadConn })
 	if err := gets(b.life, conn, "SELECT get_lock(?, 1)", name); err != nil {
 		return err
@@ -126,19 +154,33 @@ func (b *bell) hold(name string, held func()) error {
 	held()
 	old := time.NewTimer(lifetime)
 	defer old.Stop()
-	for {
+	check := time.NewTicker(idle)
+	defer check.Stop()
+	var again <-chan time.Time
+	for err == nil {
 		select {
 		case <-b.ring:
-			// The waiters get the lock one after the other, and then this connection again.
-			if err := gets(b.life, conn, "SELECT release_lock(?) + get_lock(?, 1) = 2", name, name); err != nil {
-				return err
-			}
+			err = ring(b.life, conn, name)
+			again = time.After(ringAgain)
+		case <-again:
+			// A waiter may have compared the row before the release, and begun to wait after
+			// the ring.
+			again = nil
+			err = ring(b.life, conn, name)
+		case <-check.C:
+			err = gets(b.life, conn, "SELECT is_used_lock(?) = connection_id()", name)
 		case <-old.C:
 			return gets(b.life, conn, "SELECT release_lock(?)", name)
 		case <-b.life.Done():
-			return b.life.Err()
+			err = b.life.Err()
 		}
 	}
+	return err
+}
+
+// ring lets the waiters get the lock one after the other, and then this connection again.
+func ring(ctx context.Context, conn *sql.Conn, name string) error {
+	return gets(ctx, conn, "SELECT release_lock(?) + get_lock(?, 1) = 2", name, name)
 }
 
 // gets runs a query that has to return 1.

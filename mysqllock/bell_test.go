@@ -8,28 +8,20 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/drivertest"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/sqlstore"
 )
 
 // bellAt makes a bell on a server.
 func bellAt(t testing.TB, m *servers.MariaDB) *bell {
-	c := config(t, m.URL())
-	c.InterpolateParams = true
-	connector, err := mysql.NewConnector(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := newBell(sql.OpenDB(connector), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return must.Get(newBell(config(t, m.URL()), ""))
 }
 
 // hear makes a store that wakes waiters by a bell.
@@ -46,7 +38,9 @@ type insistent struct {
 	rings *atomic.Int64
 }
 
-func (i insistent) Hang(ctx context.Context) { i.bell.Hang(context.WithoutCancel(ctx)) }
+func (i insistent) Hang(ctx context.Context, _ time.Duration) {
+	i.bell.Hang(context.WithoutCancel(ctx), time.Hour)
+}
 
 func (i insistent) Wait(ctx context.Context, bell, name string, version int64) (heard sqlstore.Heard, err error) {
 	for err == nil && heard == sqlstore.Nothing {
@@ -77,10 +71,10 @@ func TestBellWakes(t *testing.T) {
 // A deaf bell is that of a release without bells.
 type deaf struct{}
 
-func (deaf) To() string           { return "" }
-func (deaf) Hang(context.Context) {}
-func (deaf) Ring()                {}
-func (deaf) Close() error         { return nil }
+func (deaf) To() string                          { return "" }
+func (deaf) Hang(context.Context, time.Duration) {}
+func (deaf) Ring()                               {}
+func (deaf) Close() error                        { return nil }
 func (deaf) Wait(context.Context, string, string, int64) (sqlstore.Heard, error) {
 	return 0, errors.New("no bell")
 }
@@ -129,10 +123,13 @@ func TestBellAnswers(t *testing.T) {
 	hears(sqlstore.Nothing, b.To(), version)
 
 	const waiting = "SELECT count(*) FROM information_schema.processlist WHERE db = database() AND state = 'User lock'"
-	for how, ring := range map[string]func(){
-		"a ring":                    b.Ring,
-		"the end of the connection": func() { own.Must("KILL CONNECTION " + own.Must("SELECT is_used_lock('"+b.To()+"')")) },
+	for how, ring := range map[string]func(b *bell){
+		"a ring":                    (*bell).Ring,
+		"the end of the connection": func(b *bell) { own.Must("KILL CONNECTION " + own.Must("SELECT is_used_lock('"+b.To()+"')")) },
 	} {
+		b := bellAt(t, own) // A bell that has rung rings again soon.
+		defer b.Close()
+		b.Hang(t.Context(), time.Hour)
 		woke := make(chan error, maxWaits)
 		for range maxWaits {
 			go func() {
@@ -141,7 +138,7 @@ func TestBellAnswers(t *testing.T) {
 			}()
 		}
 		servers.Until(t, "all waiters to wait", func() bool { return strings.TrimSpace(own.Must(waiting)) == strconv.Itoa(maxWaits) })
-		ring()
+		ring(b)
 		for range maxWaits {
 			if err := <-woke; err != nil {
 				t.Errorf("after %s, Wait returned %v", how, err)
@@ -151,5 +148,83 @@ func TestBellAnswers(t *testing.T) {
 		servers.Until(t, "the bell to be held again", func() bool {
 			return b.To() != "" && strings.TrimSpace(own.Must("SELECT is_used_lock('"+b.To()+"') IS NOT NULL")) == "1"
 		})
+	}
+}
+
+// TestBellSilence: the server ends the connections of a bell after the same silence, whatever
+// its own limit is.
+func TestBellSilence(t *testing.T) {
+	t.Parallel()
+	b := bellAt(t, servers.StartMariaDB(t, "innodb_flush_method = nosync", "wait_timeout = 5"))
+	defer b.Close()
+	var limit float64
+	if err := b.db.QueryRowContext(t.Context(), "SELECT @@wait_timeout").Scan(&limit); err != nil || limit != bellSilent.Seconds() {
+		t.Errorf("the server ends a connection after %vs of silence, %v, want %v", limit, err, bellSilent)
+	}
+}
+
+// TestBellUncommitted: a waiter is not granted what the server has not committed, though the
+// isolation level shows it.
+func TestBellUncommitted(t *testing.T) {
+	t.Parallel()
+	m := servers.StartMariaDB(t, "innodb_flush_method = nosync", "transaction_isolation = READ-UNCOMMITTED")
+	holding, waiting := hear(t, m, bellAt(t, m)), hear(t, m, bellAt(t, m))
+	defer holding.Close()
+	defer waiting.Close()
+	claim := func(id string) driver.Ask {
+		return driver.Ask{Wait: true, Claim: driver.Claim{Key: "key", ID: id, Weight: 1, Limit: 1, TTL: time.Minute}}
+	}
+	acquire := func(s driver.Store, id string, want bool) {
+		t.Helper()
+		if g, err := s.Acquire(t.Context(), claim(id)); err != nil || g.OK != want {
+			t.Fatalf("Acquire returned %+v and %v", g, err)
+		}
+	}
+	acquire(holding, "holder", true)
+	woke := make(chan driver.Grant, 1)
+	stop, err := waiting.(driver.Watcher).Watch(t.Context(), claim("waiter").Claim, func(g driver.Grant) {
+		select {
+		case woke <- g:
+		default:
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	acquire(waiting, "waiter", false)
+
+	// The commit of a Break hangs, as during a backup, until the Break is killed.
+	db := sql.OpenDB(must.Get(mysql.NewConnector(config(t, m.URL()))))
+	defer db.Close()
+	backup, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer backup.Close()
+	run := func(statement string) {
+		t.Helper()
+		if _, err := backup.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run("BACKUP STAGE START")
+	run("BACKUP STAGE BLOCK_COMMIT")
+	shown, err := holding.(driver.Inspector).Holders(t.Context(), "key")
+	if err != nil || len(shown) == 0 {
+		t.Fatal(shown, err)
+	}
+	broken := make(chan error)
+	go func() { broken <- holding.(driver.Inspector).Break(t.Context(), "key", shown[0].ID) }()
+	if g := <-woke; g.OK {
+		t.Errorf("the waiter is granted %+v, which is not committed", g)
+	}
+	const breaking = "FROM information_schema.processlist WHERE info LIKE 'UPDATE%'"
+	servers.Until(t, "the Break to hang", func() bool { return strings.TrimSpace(m.Must("SELECT count(*) "+breaking)) == "1" })
+	run("KILL " + strings.TrimSpace(m.Must("SELECT id "+breaking)))
+	run("BACKUP STAGE END")
+	t.Log("the Break returned ", <-broken)
+	if errs := holding.Renew(t.Context(), []driver.Renewal{{Claim: claim("holder").Claim}}); errs[0] == nil {
+		acquire(waiting, "waiter", false)
 	}
 }

@@ -22,7 +22,7 @@
 // hint; the row decides. The bell takes one connection beside those of conns, and waiters
 // take up to four. Waiters beyond four, waiters for a slot of a semaphore, and waiters
 // behind a process without a bell poll: after milliseconds at first, and every half second
-// in the end.
+// in the end, whatever holdfast.Options.Poll is. With wake=false, Poll is the longest pause.
 //
 // With a store that [New] makes, every waiter polls (holdfast.Options.Poll).
 //

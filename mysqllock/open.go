@@ -61,12 +61,7 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 	if !settings.wake {
 		return s, nil
 	}
-	config := settings.config.Clone()
-	config.InterpolateParams = true // saves a round trip: no two waits have the same bell
-	if connector, err = mysql.NewConnector(config); err != nil {
-		return nil, errors.Join(fmt.Errorf("%w: %w", driver.ErrURL, err), s.Close())
-	}
-	b, err := newBell(sql.OpenDB(connector), settings.opts.Table)
+	b, err := newBell(settings.config, settings.opts.Table)
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"strconv"
@@ -22,8 +23,16 @@ import (
 var ignored = []string{
 	"allowAllFiles", "charset", "checkConnLiveness", "clientFoundRows", "collation", "columnsWithAlias", "interpolateParams",
 	"loc", "maxAllowedPacket", "multiStatements", "parseTime", "readTimeout", "rejectReadOnly", "timeTruncate", "writeTimeout",
-	"autocommit", "innodb_lock_wait_timeout", "lock_wait_timeout", "max_execution_time", "max_statement_time", "sql_mode",
+	"autocommit", "completion_type", "innodb_lock_wait_timeout", "lock_wait_timeout", "max_execution_time", "max_statement_time", "sql_mode",
 	"time_zone", "transaction_isolation", "transaction_read_only", "tx_isolation", "tx_read_only", "wait_timeout",
+}
+
+// settled are variables of the server that the connections of a store need. A server may have
+// autocommit off, or begin a transaction after each commit. No server notices that a client
+// has left while its statement waits for a row or a table. A statement therefore waits a
+// second for each, and is sent again if a caller still waits.
+var settled = map[string]string{
+	"autocommit": "1", "completion_type": "0", "innodb_lock_wait_timeout": "1", "lock_wait_timeout": "1",
 }
 
 // settings are the settings of a URL.
@@ -55,10 +64,7 @@ func parse(u *url.URL) (*settings, error) {
 	cert := cmp.Or(p.Text("cert", ""), p.Text("ssl-cert", ""))
 	key := cmp.Or(p.Text("key", ""), p.Text("ssl-key", ""))
 	socket := p.Text("socket", "")
-	// A server may have autocommit off. No server notices that a client has left while its
-	// statement waits for a row. A statement therefore waits a second, and is sent again if
-	// a caller still waits.
-	s.config.Params = map[string]string{"autocommit": "1", "innodb_lock_wait_timeout": "1"}
+	s.config.Params = maps.Clone(settled)
 	// A primary may stay up after a failover and refuse to write.
 	s.config.RejectReadOnly = true
 	s.config.Timeout = cmp.Or(p.Duration("connect_timeout", 0, 100*time.Millisecond, time.Hour),

@@ -63,6 +63,9 @@ type SessionOptions struct {
 //     a failover, but read-only. Holders then learn of the end from the next ping or
 //     request, a third of the TTL later at most. Setting read_only for a moment therefore
 //     ends all locks.
+//   - While somebody has locked the table or its rows (LOCK TABLES, a dump, a backup), no
+//     lock can be acquired. Every attempt fails after a second or two. Held locks stay, but
+//     a lock with a TTL of less than three seconds may be lost.
 //   - Galera has no GET_LOCK across its nodes: let all processes use the same node, or use
 //     lease mode. A proxy that lends connections per statement (ProxySQL and similar) must
 //     not stand between.

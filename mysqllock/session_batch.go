@@ -1,12 +1,15 @@
 package mysqllock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/go-sql-driver/mysql"
 
 	"github.com/holdfast-go/holdfast/internal/backoff"
 )
@@ -37,11 +40,27 @@ func (c *sessionConn) serve(rs []request) {
 		c.crowd = len(tries)
 	}
 	for some := range slices.Chunk(tries, maxBatch) {
+		c.pings()
 		c.tryAll(some)
 	}
 }
 
-// more returns requests that come within a time.
+// pings serves the pings received while claims waited for rows, so that no held lock is lost
+// for want of a ping.
+func (c *sessionConn) pings() {
+	var pings []request
+	c.mu.Lock()
+	c.asked = slices.DeleteFunc(c.asked, func(r request) bool {
+		if r.kind == pinging {
+			pings = append(pings, r)
+		}
+		return r.kind == pinging
+	})
+	c.mu.Unlock()
+	c.serveNow(pings)
+}
+
+// more returns the requests received within a time.
 func (c *sessionConn) more(within time.Duration) []request {
 	timer := time.NewTimer(within)
 	defer timer.Stop()
@@ -53,7 +72,7 @@ func (c *sessionConn) more(within time.Duration) []request {
 	return c.take(false)
 }
 
-// serveNow serves the requests that need no commit, and returns the claims.
+// serveNow serves the requests without a commit, and returns the claims.
 func (c *sessionConn) serveNow(rs []request) (tries []request) {
 	var frees []request
 	for _, r := range rs {
@@ -117,23 +136,34 @@ func (c *sessionConn) tryAll(rs []request) {
 		}
 	}
 	if len(asked) > 1 {
-		if tokens, ok := c.tryTogether(asked); ok {
+		// Alone, a claim would wait as long again for the row.
+		if tokens, err := c.tryTogether(asked); err == nil || locked(err) {
 			for i, r := range asked {
-				r.done(tokens[i], nil)
+				r.done(tokens[i], c.reason(err))
 			}
 			return
 		}
 	}
 	// One by one, so that every claim gets its own error.
 	for _, r := range asked {
+		c.pings()
 		token, err := c.try(r)
 		r.done(token, c.reason(err))
 	}
 }
 
+// locked reports whether a statement has waited in vain for a row or table that a different
+// connection has locked.
+func locked(err error) bool {
+	e := (*mysql.MySQLError)(nil)
+	return errors.As(err, &e) && e.Number == lockWait
+}
+
+const lockWait = 1205
+
 // tryTogether is try for several locks, with one transaction for the tokens. In an unusual
-// case tryTogether takes nothing and returns false.
-func (c *sessionConn) tryTogether(rs []request) (tokens []uint64, ok bool) {
+// case tryTogether takes nothing, and returns an error and zero tokens.
+func (c *sessionConn) tryTogether(rs []request) (tokens []uint64, err error) {
 	rows := make(map[int]int) // locks by the number of their row
 	for _, r := range rs {
 		rows[row(r.name)]++
@@ -155,7 +185,7 @@ func (c *sessionConn) tryTogether(rs []request) (tokens []uint64, ok bool) {
 		}
 	}
 	if err == nil && answers[0] == changed {
-		return tokens, true
+		return tokens, nil
 	}
 	var text strings.Builder
 	for i, r := range rs {
@@ -163,8 +193,10 @@ func (c *sessionConn) tryTogether(rs []request) (tokens []uint64, ok bool) {
 	}
 	_, failed := c.conn.ExecContext(c.life, text.String())
 	c.endIf(failed)
-	return nil, false
+	return make([]uint64, len(rs)), cmp.Or(err, errUnusual)
 }
+
+var errUnusual = errors.New("a row that gives tokens is missing or used up")
 
 // draw takes locks, draws tokens, and returns the highest token by row. Every row gives
 // tokens for as many locks as the row with the most locks. A row with refused locks gives

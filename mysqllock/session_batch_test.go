@@ -1,6 +1,7 @@
 package mysqllock
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -8,7 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
+
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/session"
 )
@@ -22,7 +26,9 @@ type batched struct {
 
 func newBatched(t *testing.T, m *servers.MariaDB) *batched {
 	t.Helper()
-	s, err := NewSession(config(t, m.URL()), nil)
+	at := config(t, m.URL())
+	at.Params = nil // as in a configuration of a user
+	s, err := NewSession(at, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,10 +116,18 @@ func TestSessionTogether(t *testing.T) {
 			t.Errorf("%v are held after the release", held)
 		}
 	}
-	var name, updates string
-	if err := b.conn.QueryRowContext(t.Context(), "SHOW SESSION STATUS LIKE 'Com_update'").Scan(&name, &updates); err != nil || updates != "3" {
-		t.Errorf("three rounds took %s updates, %v", updates, err)
+	if n := b.updates(); n != "3" {
+		t.Errorf("three rounds took %s updates", n)
 	}
+}
+
+// updates returns how many UPDATE statements the session has sent.
+func (b *batched) updates() (n string) {
+	var name string
+	if err := b.conn.QueryRowContext(b.Context(), "SHOW SESSION STATUS LIKE 'Com_update'").Scan(&name, &n); err != nil {
+		b.Fatal(err)
+	}
+	return n
 }
 
 // TestSessionTogetherRefused: a lock of a different session and a lock without a row for its
@@ -165,5 +179,89 @@ func TestSessionTogetherRefused(t *testing.T) {
 	marked := m.Must("SELECT IS_USED_LOCK('" + mark(b.server.Name(taken)) + "') IS NOT NULL")
 	if strings.TrimSpace(marked) != "0" {
 		t.Error("the mark is left")
+	}
+}
+
+// locking runs a statement that keeps rows or tables locked until unlock is called.
+func locking(t *testing.T, m *servers.MariaDB, statement string) (unlock func()) {
+	t.Helper()
+	db := sql.OpenDB(must.Get(mysql.NewConnector(config(t, m.URL()))))
+	conn, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"SET autocommit = 0", statement} {
+		if _, err := conn.ExecContext(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return func() {
+		conn.Close()
+		db.Close()
+	}
+}
+
+// TestSessionWaitsOnce: claims that come together wait once for a row or table that somebody
+// has locked, and not for as long as the server lets others wait.
+func TestSessionWaitsOnce(t *testing.T) {
+	t.Parallel()
+	for _, statement := range []string{"LOCK TABLES holdfast_fence READ", "SELECT * FROM holdfast_fence FOR UPDATE"} {
+		m := shared.Database(t)
+		b := newBatched(t, m)
+		unlock := locking(t, m, statement)
+		_, errs := b.together(trying, keys(5))
+		for key, err := range errs {
+			if !locked(err) {
+				t.Errorf("%s: %s returned %v, want error %d", statement, key, err, lockWait)
+			}
+		}
+		if n := b.updates(); n != "1" {
+			t.Errorf("%s: the claims sent %s updates, want 1", statement, n)
+		}
+		unlock()
+		if tokens, errs := b.together(trying, keys(5)); tokens["key 0"] == 0 {
+			t.Errorf("%s: afterwards, a claim returned %v", statement, errs["key 0"])
+		}
+	}
+}
+
+// TestSessionPingsBetweenClaims: a ping waits for one claim at most, and not for all claims
+// that wait for their rows one by one.
+func TestSessionPingsBetweenClaims(t *testing.T) {
+	t.Parallel()
+	m := shared.Database(t)
+	b := newBatched(t, m)
+	m.Must("DELETE FROM " + DefaultSessionTable) // so that no claims share a statement
+	var order []string
+	var rs []request
+	for _, key := range keys(3) {
+		rs = append(rs, request{kind: trying, name: b.server.Name(key), done: func(uint64, error) {
+			order = append(order, key)
+			if len(order) == 1 {
+				b.Ping(time.Minute, func(error) { order = append(order, "ping") })
+			}
+		}})
+	}
+	b.serve(rs)
+	if want := []string{"key 0", "ping", "key 1", "key 2"}; !slices.Equal(order, want) {
+		t.Errorf("the answers came in the order %q, want %q", order, want)
+	}
+}
+
+// TestSessionOnOddServer: variables of the server that change when statements commit change
+// nothing for a session.
+func TestSessionOnOddServer(t *testing.T) {
+	t.Parallel()
+	m := servers.StartMariaDB(t, "innodb_flush_method = nosync", "autocommit = 0", "completion_type = CHAIN")
+	b := newBatched(t, m)
+	for range 2 {
+		if tokens, errs := b.together(trying, keys(2)); tokens["key 0"] == 0 {
+			t.Fatal(errs)
+		}
+		var open bool
+		if err := b.conn.QueryRowContext(t.Context(), "SELECT @@in_transaction").Scan(&open); err != nil || open {
+			t.Errorf("a transaction is open after the claims: %t, %v", open, err)
+		}
+		b.together(freeing, keys(2))
 	}
 }

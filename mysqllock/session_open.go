@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"strings"
 	"time"
@@ -88,6 +89,10 @@ func (s *sessionServer) connect(ctx context.Context, owner string, hungUp func(e
 
 func (s *sessionServer) dial(ctx context.Context, owner string, hungUp func(error)) (*conn, error) {
 	config := s.config.Clone()
+	if config.Params == nil {
+		config.Params = make(map[string]string)
+	}
+	maps.Copy(config.Params, settled)
 	config.MultiStatements = true // a lock and its token are one round trip
 	config.ReadTimeout = 0        // keepAlive of package session decides when the session is over
 	config.RejectReadOnly = false // the session then ends on its own, with the reason
@@ -133,8 +138,7 @@ const noSuchTable = 1146
 func (s *sessionServer) inspect(ctx context.Context, c *conn) error {
 	var several bool
 	probe := func(n int) string { return fmt.Sprintf("CONCAT('holdfast probe %d ', CONNECTION_ID())", n) }
-	err := c.QueryRowContext(ctx, fmt.Sprintf(`SET SESSION innodb_lock_wait_timeout = 1, SESSION autocommit = 1;
-		SET @one = GET_LOCK(%[1]s, 0), @two = GET_LOCK(%[2]s, 0);
+	err := c.QueryRowContext(ctx, fmt.Sprintf(`SET @one = GET_LOCK(%[1]s, 0), @two = GET_LOCK(%[2]s, 0);
 		SELECT @one = 1 AND @two = 1 AND RELEASE_LOCK(%[1]s) = 1 AND RELEASE_LOCK(%[2]s) = 1`, probe(1), probe(2))).Scan(&several)
 	if err == nil && !several {
 		err = fmt.Errorf("%w: session mode needs MySQL 5.7.5 or MariaDB 10.0.2 or newer, where a session can have several locks", driver.ErrInvalid)

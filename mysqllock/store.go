@@ -77,9 +77,9 @@ func (w *waking) Close() error { return errors.Join(w.rows.Close(), w.close()) }
 // If a failover is possible, open db with rejectReadOnly=true in its DSN, and give its
 // connections a lifetime of some minutes (db.SetConnMaxLifetime). Otherwise the connections
 // stay with a primary that was made read-only but still runs. Set
-// innodb_lock_wait_timeout=1 there, too: the server then soon ends the statements and
-// connections of callers who have given up the wait for a locked row. The setting also
-// holds for your transactions on db: see [LockTx].
+// innodb_lock_wait_timeout=1 and lock_wait_timeout=1 there, too: the server then soon ends
+// the statements and connections of callers who have given up the wait for a locked row or
+// table. The settings also hold for your transactions on db: see [LockTx].
 func New(db *sql.DB, opts *Options) (*Store, error) {
 	if opts == nil {
 		opts = &Options{}

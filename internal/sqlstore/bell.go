@@ -20,8 +20,9 @@ type Bell interface {
 	// To is the name of this process's bell, "" while the process does not hold the bell.
 	To() string
 
-	// Hang begins to keep the bell, and waits for the first attempt or the end of ctx.
-	Hang(ctx context.Context)
+	// Hang begins to keep the bell. The first call waits for the first attempt, for within
+	// at most, or until ctx ends. Further calls return at once.
+	Hang(ctx context.Context, within time.Duration)
 
 	// Ring lets go of the bell for a moment. Ring does not wait.
 	Ring()
@@ -44,8 +45,9 @@ const (
 	NoBell  // no process holds the bell
 )
 
-// firstLook and lastLook bound the pauses of a waiter that hears no bell. A pause doubles
-// after each look at the row.
+// firstLook and lastLook bound the pauses of a waiter that hears no bell. As in the core, a
+// pause doubles after each look at the row, is longer far back in the queue, and shorter
+// after a move.
 const (
 	firstLook = 5 * time.Millisecond
 	lastLook  = 500 * time.Millisecond
@@ -53,11 +55,14 @@ const (
 
 // A Ringing store wakes waiters by a [Bell]. Waiters that hear no bell look at their rows
 // in growing pauses.
+//
+// A wake-up brings no grant, although the row has the grant. The row may show what the engine
+// has not committed yet, or has not yet written to its log. The Acquire of the woken waiter
+// writes the row, so the grant is as safe as any write.
 type Ringing struct {
 	*Store
 	bell Bell
 
-	hung    sync.Once
 	life    context.Context // ends with Close
 	end     context.CancelFunc
 	looking sync.WaitGroup
@@ -65,6 +70,7 @@ type Ringing struct {
 	mu        sync.Mutex
 	closed    bool
 	listeners map[string]map[string]*listening // by key and id
+	waits     map[place]*wait
 }
 
 // A listening is a watch of a waiting claim.
@@ -72,11 +78,27 @@ type listening struct {
 	claim driver.Claim
 	wake  func(driver.Grant)
 	poke  chan struct{} // a request to look at the row now, of one place
+}
 
-	// Guarded by Ringing.mu. A grant counts from the beginning of the last refused Acquire.
-	// During an Acquire, that is not known.
-	asked  time.Time // zero before the first refusal since the watch began
-	asking int       // Acquire calls under way
+func (l *listening) look() {
+	select {
+	case l.poke <- struct{}{}:
+	default:
+	}
+}
+
+// A place is where waiters wait for a bell.
+type place struct{ bell, key string }
+
+// A wait is one Bell.Wait. The waiters of a place share the wait. The wait outlives them,
+// because an interrupted wait would cost the connection, and serves the next waiter.
+type wait struct {
+	version int64
+	over    chan struct{}
+
+	// Set before over is closed.
+	heard Heard
+	err   error
 }
 
 var (
@@ -87,7 +109,7 @@ var (
 // NewRinging returns s with wake-ups through b, which the new store closes. Use only one of
 // the two stores.
 func NewRinging(s *Store, b Bell) *Ringing {
-	r := &Ringing{Store: s, bell: b, listeners: make(map[string]map[string]*listening)}
+	r := &Ringing{Store: s, bell: b, listeners: make(map[string]map[string]*listening), waits: make(map[place]*wait)}
 	r.life, r.end = context.WithCancel(context.Background())
 	s.freed = r.freed
 	return r
@@ -96,30 +118,16 @@ func NewRinging(s *Store, b Bell) *Ringing {
 // Acquire implements [driver.Store]. The first call waits a little for the bell, so that
 // the first claim has a bell, too.
 func (r *Ringing) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error) {
-	r.hung.Do(func() {
-		bounded, cancel := context.WithTimeout(ctx, min(firstListen, a.TTL/24))
-		defer cancel()
-		r.bell.Hang(bounded)
-	})
-	begin := time.Now()
-	r.mu.Lock()
-	l := r.listeners[a.Key][a.ID]
-	if l != nil {
-		l.asking++
-	}
-	r.mu.Unlock()
+	r.bell.Hang(ctx, min(firstListen, a.TTL/24))
 	got, err := r.Store.acquire(ctx, asking{Ask: a, from: r.bell.To()})
-	g := got.grant
-	if l == nil {
-		return g, err
+	if !got.grant.OK {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if l := r.listeners[a.Key][a.ID]; l != nil {
+			l.look()
+		}
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	l.asking--
-	if err == nil && !g.OK {
-		l.asked = begin
-	}
-	return g, err
+	return got.grant, err
 }
 
 // Watch implements [driver.Watcher].
@@ -136,7 +144,7 @@ func (r *Ringing) Watch(ctx context.Context, c driver.Claim, wake func(driver.Gr
 		r.listeners[c.Key] = make(map[string]*listening)
 	}
 	r.listeners[c.Key][c.ID] = l
-	r.looking.Go(func() { r.look(watching, l) })
+	r.looking.Go(func() { r.watch(watching, l) })
 	return func() {
 		cancel()
 		r.mu.Lock()
@@ -151,21 +159,48 @@ func (r *Ringing) Watch(ctx context.Context, c driver.Claim, wake func(driver.Gr
 	}, nil
 }
 
-// look looks at the row of a waiter until the watch ends: after the bell of the claim in the
-// way has rung, after a release by this process, and after pauses if there is no bell.
-func (r *Ringing) look(ctx context.Context, l *listening) {
-	for pause, last := firstLook, NoBell; ctx.Err() == nil; {
-		heard := r.waitFor(ctx, l)
+// watch wakes a waiter again and again until the watch ends. The waiter asks after each
+// wake-up, as after Watch. A look at the row before the refusal would be in vain.
+func (r *Ringing) watch(ctx context.Context, l *listening) {
+	var p pace
+	for {
+		select {
+		case <-l.poke:
+		case <-ctx.Done():
+			return
+		}
+		if !r.listen(ctx, l, &p) {
+			return
+		}
+		l.wake(driver.Grant{})
+		pause := p.next(0)
+		sleep(ctx, pause/2, pause) // A broken claim is refused again, and has no place.
+	}
+}
+
+// listen returns true when the turn of a waiter has come, and false when the watch ends.
+// Until then, listen looks at the row: after the bell of the claim in the way has rung, after
+// a release by this process, and after pauses if there is no bell.
+func (r *Ringing) listen(ctx context.Context, l *listening, p *pace) bool {
+	for last := NoBell; ; {
+		s, waits := r.inTheWay(ctx, l)
+		if !waits || ctx.Err() != nil {
+			return ctx.Err() == nil
+		}
+		heard := NoBell
+		if s.bell != "" && s.bell != r.bell.To() {
+			heard = r.hear(ctx, place{s.bell, l.claim.Key}, s.version)
+		}
 		again := heard == Changed && last == Changed // The two statements may see different servers.
 		last = heard
 		if heard != NoBell && !again {
-			pause = firstLook
+			*p = pace{}
 			continue
 		}
+		pause := p.next(s.ahead)
 		timer := time.NewTimer(pause - rand.N(pause/2))
 		select {
 		case <-timer.C:
-			pause = min(2*pause, lastLook)
 		case <-l.poke:
 		case <-ctx.Done():
 		}
@@ -173,93 +208,110 @@ func (r *Ringing) look(ctx context.Context, l *listening) {
 	}
 }
 
-// waitFor looks at the row of a waiter, and wakes the waiter if its turn has come. Otherwise
-// waitFor waits for the bell of a claim that must end before.
-func (r *Ringing) waitFor(ctx context.Context, l *listening) Heard {
-	bell, version := r.inTheWay(ctx, l)
-	if bell == "" || bell == r.bell.To() {
-		return NoBell
-	}
-	for ctx.Err() == nil {
-		// The wait outlives the watch: an interrupted wait would cost the connection.
-		heard, err := r.bell.Wait(r.life, bell, escape(l.claim.Key), version)
-		if err != nil {
-			return NoBell
-		}
-		if heard != Nothing {
-			return heard
-		}
-	}
-	return NoBell
+// A pace is that of the looks of a waiter that hears no bell.
+type pace struct {
+	pause time.Duration
+	ahead int
 }
 
-// inTheWay looks at the row of a waiter. It wakes the waiter that holds, or that a retry may
-// grant. Otherwise it returns the bell of a claim that must end before the waiter is granted,
-// "" if there is none, and the version of the row.
-func (r *Ringing) inTheWay(ctx context.Context, l *listening) (bell string, version int64) {
-	ctx, cancel := context.WithTimeout(ctx, notifyLimit)
-	defer cancel()
+// next returns the next pause, for a waiter behind so many claims in the queue.
+func (p *pace) next(ahead int) time.Duration {
+	if ahead < p.ahead {
+		p.pause /= 4
+	}
+	p.ahead = ahead
+	p.pause = min(max(2*p.pause, firstLook, firstLook*time.Duration(ahead)), lastLook)
+	return p.pause
+}
+
+// A standing is what a waiter has found in the row.
+type standing struct {
+	bell    string // of a claim that must end before the waiter is granted, "" if there is none
+	ahead   int    // claims before the waiter in the queue
+	version int64
+}
+
+// inTheWay looks at the row of a waiter, and reports whether the waiter still waits.
+func (r *Ringing) inTheWay(ctx context.Context, l *listening) (s standing, waits bool) {
 	leave, err := r.calls.Turn(ctx) // like Acquire, a look leaves a connection to renewals
 	if err != nil {
-		return "", 0
+		return s, true
 	}
 	defer leave()
-	sent := time.Now()
+	ctx, cancel := context.WithTimeout(r.life, notifyLimit) // An interrupted look would cost the connection.
+	defer cancel()
 	rows, err := query(ctx, r.Store, expand(someRows, 1), false, []any{escape(l.claim.Key)}, readEntry)
-	if err != nil {
-		return "", 0
+	switch {
+	case err != nil:
+		return s, true
+	case len(rows) == 0 || rows[0].err != nil:
+		return s, false // The retry returns the error.
 	}
-	e := entry{book: new(book.Book)}
-	if len(rows) > 0 {
-		e = rows[0]
+	e := rows[0]
+	e.book.Prune(book.Moment{Now: e.now, Wall: micros(e.now)}, func(string) bool { return true }) // as a retry would
+	s.version = e.version
+	s.ahead = slices.IndexFunc(e.book.Queue, func(e book.Entry) bool { return e.ID == l.claim.ID })
+	if before := e.book.Before(l.claim.ID); before != nil {
+		s.bell = before.Session
 	}
-	if e.err != nil {
-		l.wake(driver.Grant{}) // to retry, which says why
-		return "", 0
-	}
-	for i := range e.book.Held {
-		if held := &e.book.Held[i]; held.ID == l.claim.ID && held.Until > e.now {
-			r.grant(l, held, sent.Add(held.Until-e.now))
-			return "", 0
+	return s, s.ahead >= 0
+}
+
+// hear waits until a bell has rung, unless the row has changed since the version.
+func (r *Ringing) hear(ctx context.Context, at place, version int64) Heard {
+	for {
+		w := r.wait(at, version)
+		if w == nil {
+			return Changed
+		}
+		select {
+		case <-w.over:
+		case <-ctx.Done():
+			return NoBell
+		}
+		switch {
+		case w.err != nil:
+			return NoBell
+		case w.heard != Nothing:
+			return w.heard
 		}
 	}
-	e.book.Prune(book.Moment{Now: e.now, Wall: micros(e.now)}, func(string) bool { return true }) // as a retry would
-	if queued(e.book, l.claim.ID) == nil {
-		l.wake(driver.Grant{})
-		return "", 0
-	}
-	if before := e.book.Before(l.claim.ID); before != nil {
-		return before.Session, e.version
-	}
-	return "", 0
 }
 
-// grant wakes a waiter that holds until the given time.
-func (r *Ringing) grant(l *listening, held *book.Entry, until time.Time) {
+// wait returns the wait under way at a place, or begins a wait. It returns nil if the wait
+// under way began with a newer row: a ring for the row of this version may have come before.
+func (r *Ringing) wait(at place, version int64) *wait {
 	r.mu.Lock()
-	asked, known := l.asked, l.asking == 0 && !l.asked.IsZero()
-	r.mu.Unlock()
-	if !known {
-		l.wake(driver.Grant{})
-		return
+	defer r.mu.Unlock()
+	if w := r.waits[at]; w != nil {
+		if w.version > version {
+			return nil
+		}
+		return w
 	}
-	// A later Acquire began after the grant, and is not refused.
-	l.wake(driver.Grant{OK: true, Fence: held.Fence, Span: held.Span, TTL: until.Sub(asked)})
+	w := &wait{version: version, over: make(chan struct{})}
+	r.waits[at] = w
+	r.looking.Go(func() {
+		defer close(w.over)
+		w.heard, w.err = r.bell.Wait(r.life, at.bell, escape(at.key), version)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.waits, at)
+	})
+	return w
 }
 
-// freed wakes the waiters of a key after this process has ended a claim on the key.
+// freed wakes the waiters of a key after this process has ended a claim on the key. A waiter
+// of a different process may wait for the bell, whether or not that process has a bell.
 func (r *Ringing) freed(key string, b *book.Book) {
 	r.mu.Lock()
 	for _, l := range r.listeners[key] {
-		select {
-		case l.poke <- struct{}{}:
-		default:
-		}
+		l.look()
 	}
 	r.mu.Unlock()
 	own := r.bell.To()
-	listens := func(e book.Entry) bool { return e.Session != "" && e.Session != own }
-	if slices.ContainsFunc(b.Held, listens) || slices.ContainsFunc(b.Queue, listens) {
+	foreign := func(e book.Entry) bool { return e.Session != own }
+	if slices.ContainsFunc(b.Held, foreign) || slices.ContainsFunc(b.Queue, foreign) {
 		r.bell.Ring()
 	}
 }
