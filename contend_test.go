@@ -28,7 +28,7 @@ func (b *bench) pushed(lk, other *Locker, opts ...LockOption) *Lock {
 	return <-got
 }
 
-// A claim that is granted in line stands for a short time until it is
+// A claim that is granted in the queue stands for a short time until it is
 // confirmed, and for its TTL from then on.
 func TestPushedLockGetsItsWholeTTL(t *testing.T) {
 	simulate(t, func(b *bench) {
@@ -257,7 +257,7 @@ func TestPushBeforeARefusalThatIsNotHeard(t *testing.T) {
 		var once sync.Once
 		b.store.set(func(f *faulty) {
 			f.acquire = func(ctx context.Context, _ driver.Ask, next func() (driver.Grant, error)) (driver.Grant, error) {
-				_, err := next() // It stands in line again,
+				_, err := next() // It starts in the queue again,
 				once.Do(func() {
 					b.unlock(held) // and has its turn.
 					b.store.set(func(f *faulty) { f.acquire = nil })

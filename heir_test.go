@@ -43,7 +43,7 @@ func TestNextInLineInheritsThePlaceInTheQueue(t *testing.T) {
 }
 
 // Waits that are shorter than the store takes to answer leave nothing to clean away
-// while others stand in line: they go on with the same claim.
+// while others wait in the queue: they go on with the same claim.
 func TestHeirsOfAnUnansweredClaim(t *testing.T) {
 	simulate(t, func(b *bench) {
 		lk, other := b.open(nil), b.open(nil)

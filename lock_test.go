@@ -124,7 +124,7 @@ func TestLockEndsWithItsContext(t *testing.T) {
 	simulate(t, func(b *bench) {
 		lk, other := b.open(nil), b.open(nil)
 		l := b.lock(other, "k")
-		for _, from := range []*Locker{lk, other} { // at the store, and in line here
+		for _, from := range []*Locker{lk, other} { // at the store, and in the queue here
 			ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
 			_, err := from.Lock(ctx, "k")
 			cancel()
@@ -306,7 +306,7 @@ func TestBrokenWaiterIsSentAway(t *testing.T) {
 		}
 		go wait(first)
 		synctest.Wait()
-		go wait(second) // in the line of the same process
+		go wait(second) // in the queue of the same process
 		synctest.Wait()
 		holders, err := lk.Holders(b.Context(), "k")
 		if err != nil || len(holders) != 2 {
@@ -329,7 +329,7 @@ func TestBrokenWaiterIsSentAway(t *testing.T) {
 	})
 }
 
-// A claim in line that has ended for another reason is replaced.
+// A claim in the queue that has ended for another reason is replaced.
 func TestLostPlaceIsTakenAnew(t *testing.T) {
 	simulate(t, func(b *bench) {
 		lk, other := b.open(nil), b.open(nil)

@@ -32,7 +32,7 @@ func TestThousandWaitersEachGetTheirTurnInOrder(t *testing.T) {
 				fences = append(fences, l.Fence())
 				b.unlock(l)
 			})
-			synctest.Wait() // it stands in line now
+			synctest.Wait() // it waits in the queue now
 		}
 		b.store.seen()
 		b.unlock(first)
@@ -256,14 +256,14 @@ func TestManyKeysLeaveNothing(t *testing.T) {
 }
 
 // A loss that the store tells of in the middle of an Unlock is not handed to the
-// next in line.
+// next in the queue.
 func TestBrokenClaimIsNotHandedOver(t *testing.T) {
 	simulate(t, func(b *bench) {
 		lk, other := b.open(nil), b.open(nil)
 		first := b.lock(lk, "k")
 		var calls sync.WaitGroup
 		calls.Go(func() {
-			l := b.lock(lk, "k") // it came with tokens, because the next stands in line
+			l := b.lock(lk, "k") // it came with tokens, because the next waits in the queue
 			parent := &meddler{Context: b.Context()}
 			l.Context(parent)
 			parent.meddle = sync.OnceFunc(func() {

@@ -102,8 +102,8 @@ var limited = map[Feature]func(*ways){
 	},
 }
 
-// TestLimited checks that a store may lack each feature if it says so, and
-// fails if it does not.
+// TestLimited checks that a store may lack a feature if the harness declares so, and fails
+// otherwise.
 func TestLimited(t *testing.T) {
 	for feature := Readers; feature < end; feature <<= 1 {
 		t.Run(feature.String(), func(t *testing.T) {
@@ -121,8 +121,8 @@ func TestLimited(t *testing.T) {
 	}
 }
 
-// quick names the rules to check for each feature: all of them, or in the short form
-// those without the histories, which cost more than the others together.
+// quick names the rules to check for a feature: every rule, or in the short form every rule
+// but the histories, which cost more than the rest together.
 func quick() (names []string) {
 	for _, r := range all {
 		if !testing.Short() || !strings.HasPrefix(r.name, "history/") {
@@ -132,7 +132,7 @@ func quick() (names []string) {
 	return names
 }
 
-// TestLeast checks that a store may lack everything.
+// TestLeast checks that a store may lack every feature.
 func TestLeast(t *testing.T) {
 	w := right()
 	for feature := Readers; feature < end; feature <<= 1 {
@@ -145,7 +145,7 @@ func TestLeast(t *testing.T) {
 	Run(t, ledgers(w))
 }
 
-// fixed gives no token that is asked for.
+// fixed gives no requested token.
 func fixed(w *ways) {
 	w.rejecting(func(a driver.Ask) bool { return a.Fence > 0 })
 	renew := w.renew
@@ -168,7 +168,7 @@ func (w *ways) rejecting(match func(driver.Ask) bool) {
 	}
 }
 
-// lineless keeps no line, and wakes all who watch when a claim has ended.
+// lineless keeps no queue, and wakes every watch when a claim has ended.
 func lineless(w *ways) {
 	w.before(func(_ *book.Book, _ *book.Moment, a *driver.Ask) { a.Wait = false })
 	w.noisy = true

@@ -130,8 +130,8 @@ type logged struct {
 
 func (l *logged) Logf(format string, args ...any) { l.log += fmt.Sprintf(format, args...) }
 
-// A workload goes on while a store grants too little. If that does not help, a machine may
-// be slow, but a bubble is not.
+// A workload goes on while a store grants too little. If too little is granted in the end,
+// the machine may be slow, but a bubble is never slow.
 func TestFewGrants(t *testing.T) {
 	for name, test := range map[string]struct {
 		silent   time.Duration

@@ -18,8 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/newer"
 )
 
-// A ledger is the storage of a small store: one book per key, and the ways in
-// which it does each thing.
+// A ledger is the storage of a small store: a book per key, and the ways of the store.
 type ledger struct {
 	ways
 	mu        sync.Mutex
@@ -31,8 +30,8 @@ type ledger struct {
 	notices   map[*notice]bool
 }
 
-// ways are what a store does. A broken store does one of them wrong. Each
-// function is called with the mutex of the ledger held.
+// ways are the actions of a store. A broken store does one action wrong. The functions are
+// called with the mutex of the ledger held.
 type ways struct {
 	key     func(key string) string
 	acquire func(b *book.Book, m book.Moment, a driver.Ask) (driver.Grant, error)
@@ -45,7 +44,7 @@ type ways struct {
 	begins  func(key, prefix string) bool
 	breaks  func(b *book.Book, m book.Moment, id string) error
 	close   func(books map[string]*book.Book, clerk string)
-	meets   func(c driver.Claim) error // what a call says of a record that it cannot read
+	meets   func(c driver.Claim) error // the answer to a call that meets an unreadable record
 	heeds   func(ctx context.Context) error
 	hangs   func(ctx context.Context) error // for a server that does not answer
 	refused func(ctx context.Context) error // by a server that cannot be reached
@@ -56,9 +55,9 @@ type ways struct {
 	minTTL  time.Duration
 	wrap    func(clerk) driver.Store
 	tells   func(clerk string, e book.Entry) bool
-	single  bool    // each client has a ledger of its own
-	noisy   bool    // a claim that ends wakes all who watch
-	lacks   Feature // as the harness says
+	single  bool    // every client has a separate ledger
+	noisy   bool    // the end of a claim wakes every watch
+	lacks   Feature // as declared in the harness
 }
 
 // right is the ways of a store that keeps every rule.
@@ -103,7 +102,7 @@ type listener struct {
 	wake    func(driver.Grant)
 }
 
-// A notice is what a client wants to know of its losses.
+// A notice is the subscription of a client to its losses.
 type notice struct {
 	clerk string
 	lost  func(key, id string, err error)
@@ -116,7 +115,7 @@ type clerk struct {
 	wire *wire
 }
 
-// A wire is the way to a ledger, as if that were a server.
+// A wire is the way to a ledger, as if the ledger were a server.
 type wire struct{ silent, down atomic.Bool }
 
 func (w *wire) Blackhole(on bool) { w.silent.Store(on) }
@@ -199,7 +198,7 @@ func (l *ledger) moment() book.Moment {
 	return book.Moment{Now: time.Since(l.start), Wall: time.Now().UnixMicro()}
 }
 
-// with runs f with the book of a key, then wakes those whom it let in.
+// with runs f with the book of a key, then wakes the granted waiters.
 func (l *ledger) with(key string, f func(*book.Book, book.Moment)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -256,7 +255,7 @@ func (c clerk) Release(ctx context.Context, rs []driver.Release) []error {
 	return each(ctx, c, rs, func(r driver.Release) driver.Claim { return r.Claim }, c.release)
 }
 
-// each makes a call for each renewal or release, if the record of its claim can be read.
+// each makes a call for every renewal or release with a readable record.
 func each[R any](ctx context.Context, c clerk, rs []R, of func(R) driver.Claim, call func(*book.Book, book.Moment, R) error) []error {
 	if err := c.reaches(ctx); err != nil {
 		return slices.Repeat([]error{err}, len(rs))

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/newer"
 )
 
-// callMutants go wrong with what people see, with contexts, batches and many
-// calls at once.
+// callMutants go wrong with the view for people, with contexts, batches and concurrent
+// calls.
 var callMutants = []mutant{
 	{"does not say whose claim it is", "inspect/holders", func(w *ways) {
 		w.showing(func(h *driver.Holder, _ book.Entry) { h.Owner = "" })
@@ -27,7 +27,7 @@ var callMutants = []mutant{
 			return slices.DeleteFunc(holders(b, now), func(h driver.Holder) bool { return h.Waiting })
 		}
 	}},
-	{"shows the line from its end", "inspect/line", func(w *ways) {
+	{"shows the queue from its end", "inspect/line", func(w *ways) {
 		holders := w.holders
 		w.holders = func(b *book.Book, now time.Duration) []driver.Holder {
 			list := holders(b, now)
@@ -95,7 +95,7 @@ var callMutants = []mutant{
 			return nil
 		}
 	}},
-	{"breaks the line with the holder", "break/lets-the-next-in", func(w *ways) {
+	{"breaks the queue with the holder", "break/lets-the-next-in", func(w *ways) {
 		breaks := w.breaks
 		w.breaks = func(b *book.Book, m book.Moment, id string) error {
 			b.Queue = nil
@@ -278,7 +278,7 @@ var callMutants = []mutant{
 			}
 		})
 	}},
-	{"lets one in twenty pass the line", "history/calm", func(w *ways) {
+	{"lets one in twenty pass the queue", "history/calm", func(w *ways) {
 		n := 0
 		w.passing(func(driver.Ask) bool { n++; return n%20 == 0 })
 	}},
@@ -301,7 +301,7 @@ var callMutants = []mutant{
 	}},
 }
 
-// showing changes what Holders tells.
+// showing changes the answer of Holders.
 func (w *ways) showing(spoil func(*driver.Holder, book.Entry)) {
 	holders := w.holders
 	w.holders = func(b *book.Book, now time.Duration) []driver.Holder {

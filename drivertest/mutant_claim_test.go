@@ -15,7 +15,7 @@ const never = time.Duration(1 << 62)
 
 var errReset = errors.New("connection reset")
 
-// claimMutants go wrong when a claim is asked for.
+// claimMutants go wrong in an Acquire.
 var claimMutants = []mutant{
 	{"refuses a free key", "acquire/free", func(w *ways) {
 		w.after(func(_ *book.Book, _ driver.Ask, g *driver.Grant) error { *g = driver.Grant{}; return nil })
@@ -48,7 +48,7 @@ var claimMutants = []mutant{
 		})
 	}},
 	{"grants to two that ask at the same time", "acquire/one-of-many", func(w *ways) {
-		// It looks whether the key is free, and writes a little later.
+		// The store checks that the key is free, and writes a little later.
 		w.before(func(b *book.Book, m *book.Moment, _ *driver.Ask) {
 			if len(b.Held) == 1 && b.Held[0].Since == m.Wall {
 				b.Held[0].Weight = 0

@@ -26,7 +26,7 @@ var lineMutants = []mutant{
 			return err
 		}
 	}},
-	{"has no line", "queue/no-barging", func(w *ways) {
+	{"has no queue", "queue/no-barging", func(w *ways) {
 		w.before(func(_ *book.Book, _ *book.Moment, a *driver.Ask) { a.Wait = false })
 	}},
 	{"puts a try in the queue", "queue/try-keeps-no-place", func(w *ways) {
@@ -83,7 +83,7 @@ var lineMutants = []mutant{
 			return release(b, m, r)
 		}
 	}},
-	{"forgets the line when a claim runs out", "queue/after-expiry", func(w *ways) {
+	{"forgets the queue when a claim expires", "queue/after-expiry", func(w *ways) {
 		w.before(func(b *book.Book, m *book.Moment, _ *driver.Ask) {
 			if len(b.Held) > 0 && b.Held[0].Until <= m.Now {
 				b.Queue = nil

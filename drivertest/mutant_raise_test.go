@@ -8,8 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/book"
 )
 
-// raiseMutants go wrong with tokens that are asked for, or with what they tell
-// of their engine.
+// raiseMutants go wrong with requested tokens, or with the report about their engine.
 var raiseMutants = []mutant{
 	{"does not hear which token is asked for", "raise/asked-for", func(w *ways) {
 		w.before(func(_ *book.Book, _ *book.Moment, a *driver.Ask) { a.Fence = 0 })
@@ -180,14 +179,14 @@ var raiseMutants = []mutant{
 	}},
 }
 
-// trust sets a clock so that a token is not too far ahead of it.
+// trust sets a clock so that a token is not too far ahead.
 func trust(m *book.Moment, fence uint64) {
 	if lead := int64(fence) - m.Wall; lead > driver.MaxLead {
 		m.Wall += lead
 	}
 }
 
-// refusing adds what goes wrong with a claim that is ErrInvalid.
+// refusing adds a mistake with a claim that is ErrInvalid.
 func (w *ways) refusing(spoil func(b *book.Book, m book.Moment, a driver.Ask)) {
 	acquire := w.acquire
 	w.acquire = func(b *book.Book, m book.Moment, a driver.Ask) (driver.Grant, error) {
@@ -199,7 +198,7 @@ func (w *ways) refusing(spoil func(b *book.Book, m book.Moment, a driver.Ask)) {
 	}
 }
 
-// raisedPhase sets the token of a phase when a reader of it has been raised.
+// raisedPhase sets the token of a phase whose reader has been raised.
 func (w *ways) raisedPhase(phase func(before, raised uint64) uint64) {
 	renew := w.renew
 	w.renew = func(b *book.Book, m book.Moment, r driver.Renewal) error {

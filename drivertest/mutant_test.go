@@ -9,8 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/book"
 )
 
-// A mutant is a store that does one thing wrong, and the rule that is there to
-// find it.
+// A mutant is a store with one mistake, and the rule against the mistake.
 type mutant struct {
 	name  string
 	rule  string
@@ -21,8 +20,7 @@ var mutants = slices.Concat(claimMutants, endMutants, tokenMutants, raiseMutants
 
 func TestUnbroken(t *testing.T) { Run(t, ledgers(right())) }
 
-// TestMutants checks that the suite finds each mutant by the rule that is meant
-// for it.
+// TestMutants checks that the rule of a mutant finds the mutant.
 func TestMutants(t *testing.T) {
 	for _, m := range mutants {
 		t.Run(strings.ReplaceAll(m.name, " ", "-"), func(t *testing.T) {
@@ -38,8 +36,8 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// TestEveryRuleIsBroken checks that no rule is without a mutant: one that
-// nothing breaks may be checking nothing.
+// TestEveryRuleIsBroken checks that no rule is without a mutant: an unbroken rule may check
+// nothing.
 func TestEveryRuleIsBroken(t *testing.T) {
 	for _, r := range all {
 		if !slices.ContainsFunc(mutants, func(m mutant) bool { return m.rule == r.name }) {
@@ -48,7 +46,7 @@ func TestEveryRuleIsBroken(t *testing.T) {
 	}
 }
 
-// before adds what goes wrong before an Acquire.
+// before adds a mistake before an Acquire.
 func (w *ways) before(spoil func(b *book.Book, m *book.Moment, a *driver.Ask)) {
 	acquire := w.acquire
 	w.acquire = func(b *book.Book, m book.Moment, a driver.Ask) (driver.Grant, error) {
@@ -57,7 +55,7 @@ func (w *ways) before(spoil func(b *book.Book, m *book.Moment, a *driver.Ask)) {
 	}
 }
 
-// after adds what goes wrong after an Acquire.
+// after adds a mistake after an Acquire.
 func (w *ways) after(spoil func(b *book.Book, a driver.Ask, g *driver.Grant) error) {
 	acquire := w.acquire
 	w.acquire = func(b *book.Book, m book.Moment, a driver.Ask) (driver.Grant, error) {
@@ -69,7 +67,7 @@ func (w *ways) after(spoil func(b *book.Book, a driver.Ask, g *driver.Grant) err
 	}
 }
 
-// entered adds what goes wrong with the entry of a claim that has asked.
+// entered adds a mistake with the entry of a requested claim.
 func (w *ways) entered(spoil func(e *book.Entry, before *book.Entry, m book.Moment)) {
 	acquire := w.acquire
 	w.acquire = func(b *book.Book, m book.Moment, a driver.Ask) (driver.Grant, error) {
@@ -82,14 +80,14 @@ func (w *ways) entered(spoil func(e *book.Entry, before *book.Entry, m book.Mome
 	}
 }
 
-// waited tells, by id, whether a claim has last asked with Wait.
+// waited reports by id whether the last Acquire of a claim had Wait.
 func (w *ways) waited() map[string]bool {
 	ids := make(map[string]bool)
 	w.before(func(_ *book.Book, _ *book.Moment, a *driver.Ask) { ids[a.ID] = a.Wait })
 	return ids
 }
 
-// passing lets the claims that match pass the line.
+// passing lets the claims that match pass the queue.
 func (w *ways) passing(match func(driver.Ask) bool) {
 	acquire := w.acquire
 	w.acquire = func(b *book.Book, m book.Moment, a driver.Ask) (driver.Grant, error) {
@@ -104,7 +102,7 @@ func (w *ways) passing(match func(driver.Ask) bool) {
 	}
 }
 
-// renewing adds what goes wrong before a Renew.
+// renewing adds a mistake before a Renew.
 func (w *ways) renewing(spoil func(b *book.Book, m book.Moment, r *driver.Renewal)) {
 	renew := w.renew
 	w.renew = func(b *book.Book, m book.Moment, r driver.Renewal) error {
@@ -113,7 +111,7 @@ func (w *ways) renewing(spoil func(b *book.Book, m book.Moment, r *driver.Renewa
 	}
 }
 
-// renewed adds what goes wrong after a Renew.
+// renewed adds a mistake after a Renew.
 func (w *ways) renewed(spoil func(b *book.Book, m book.Moment, r driver.Renewal, err error) error) {
 	renew := w.renew
 	w.renew = func(b *book.Book, m book.Moment, r driver.Renewal) error {
@@ -121,7 +119,7 @@ func (w *ways) renewed(spoil func(b *book.Book, m book.Moment, r driver.Renewal,
 	}
 }
 
-// releasing adds what goes wrong before a Release.
+// releasing adds a mistake before a Release.
 func (w *ways) releasing(spoil func(b *book.Book, r *driver.Release)) {
 	release := w.release
 	w.release = func(b *book.Book, m book.Moment, r driver.Release) error {
@@ -130,7 +128,7 @@ func (w *ways) releasing(spoil func(b *book.Book, r *driver.Release)) {
 	}
 }
 
-// released adds what goes wrong after a Release.
+// released adds a mistake after a Release.
 func (w *ways) released(spoil func(b *book.Book, m book.Moment, r driver.Release, err error) error) {
 	release := w.release
 	w.release = func(b *book.Book, m book.Moment, r driver.Release) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// wrapped spoils what a client does before it comes to its ledger.
+// wrapped puts a mistake between a client and its ledger.
 func wrapped(wrap func(clerk) driver.Store) func(*ways) {
 	return func(w *ways) { w.wrap = wrap }
 }
@@ -35,7 +35,7 @@ func (l tardy) Watch(ctx context.Context, claim driver.Claim, wake func(driver.G
 	return l.clerk.Watch(ctx, claim, wake)
 }
 
-// deaf does not hear that a watch shall stop.
+// deaf ignores the stop of a watch.
 type deaf struct{ clerk }
 
 func (d deaf) Watch(ctx context.Context, claim driver.Claim, wake func(driver.Grant)) (func(), error) {
@@ -56,7 +56,7 @@ func (f few) Watch(ctx context.Context, claim driver.Claim, wake func(driver.Gra
 	return f.clerk.Watch(ctx, claim, wake)
 }
 
-// chatty does not hear that a listener shall be told no more.
+// chatty ignores the stop of a listener.
 type chatty struct{ clerk }
 
 func (c chatty) Notify(lost func(key, id string, err error)) func() {
@@ -90,8 +90,7 @@ func (h holding) Close() error {
 	return nil
 }
 
-// forgetful does what it is asked under another id if it has no time to
-// answer.
+// forgetful acts under a wrong id if there is no time to answer.
 type forgetful struct{ clerk }
 
 func (f forgetful) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error) {
@@ -103,7 +102,7 @@ func (f forgetful) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, err
 	return f.clerk.Acquire(ctx, a)
 }
 
-// busy does nothing else while it yields keys.
+// busy blocks every call while yielding keys.
 type busy struct {
 	clerk
 	yielding atomic.Int32
@@ -137,7 +136,7 @@ func (c rash) Renew(ctx context.Context, rs []driver.Renewal) []error {
 	return errs
 }
 
-// boasting says that it released what it did not.
+// boasting reports a release that did not happen.
 type boasting struct{ clerk }
 
 func (b boasting) Release(ctx context.Context, rs []driver.Release) []error {

@@ -13,7 +13,7 @@ import (
 )
 
 // pauses are how long a machine stalls once: longer than a silent claim keeps its place in
-// line, and longer than a store remembers a Release with Late.
+// the queue, and longer than a store remembers a Release with Late.
 var pauses = []time.Duration{4 * time.Second, 11 * time.Second}
 
 // A stalling store is sound, but one call takes very long.
@@ -25,7 +25,7 @@ type stalling struct {
 	pause time.Duration
 }
 
-// A stall is what becomes of a call that takes very long.
+// A stall is the outcome of a call that takes very long.
 type stall string
 
 const (
@@ -35,7 +35,7 @@ const (
 	givenBack  stall = "a claim that ran out meanwhile is given back"
 )
 
-// stalls makes a call, and reports whether it is the one that takes very long.
+// stalls makes a call, and reports whether the call takes very long.
 func (s stalling) stalls(call func()) bool {
 	if s.calls.Add(1) != s.at {
 		call()
@@ -86,8 +86,8 @@ func (s stalling) Break(ctx context.Context, key, id string) (err error) {
 	return err
 }
 
-// TestStalledMachine checks that no rule takes a machine that stalls once for a
-// store that is wrong. In the short form, the machine stalls for the longer pause only.
+// TestStalledMachine checks that no rule takes a single stall of the machine for a mistake of
+// the store. In the short form, the machine stalls for the longer pause only.
 func TestStalledMachine(t *testing.T) {
 	pauses := pauses
 	if testing.Short() {
@@ -113,7 +113,7 @@ func TestStalledMachine(t *testing.T) {
 	}
 }
 
-// later is the next call to stall: each, or some in the short form.
+// later is the next call to stall: every call, or some calls in the short form.
 func later(at int64) int64 {
 	if testing.Short() {
 		return 2*at + 1

@@ -34,7 +34,7 @@
 // as every claim ahead has left. A waiting claim has a separate lease, of three seconds
 // plus one, so a dead waiter soon leaves the queue.
 //
-// With more than eight claims ahead, a waiter watches only the last claim that has to leave
+// With more than sixteen claims ahead, a waiter watches only the last claim that has to leave
 // first, and then looks at the queue. So a release is an event for few waiters.
 //
 // A tomb is a key that keeps the id of an ended claim from coming back, for 10 to 20

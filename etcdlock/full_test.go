@@ -68,7 +68,7 @@ func TestFull(t *testing.T) {
 		}
 		return nil
 	})
-	// The next in line is let in, but cannot be confirmed.
+	// The next in the queue is let in, but cannot be confirmed.
 	if err := unlock(before); err != nil {
 		t.Errorf("unlock: %v", err)
 	}
@@ -81,12 +81,12 @@ func TestFull(t *testing.T) {
 		switch {
 		case errors.Is(r.err, rpctypes.ErrNoSpace), errors.Is(r.err, holdfast.ErrLost) && toldFull.Load():
 		case errors.Is(r.err, holdfast.ErrLost): // It has run out before the next try to confirm it.
-			unproved.Logf(t, "the next in line was told %v", r.err)
+			unproved.Logf(t, "the next in the queue was told %v", r.err)
 		default:
-			t.Errorf("the next in line was told %v", r.err)
+			t.Errorf("the next in the queue was told %v", r.err)
 		}
 	case <-time.After(patience):
-		t.Error("the next in line was not let in")
+		t.Error("the next in the queue was not let in")
 	}
 	if err := answered(t, func(ctx context.Context) error { return renew(ctx, s, holder.Claim) }); err != nil {
 		t.Errorf("renewal: %v", err)

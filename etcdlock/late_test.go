@@ -239,7 +239,7 @@ func TestLateAgreement(t *testing.T) {
 	})
 }
 
-// grantedAtLast asks for a claim in line, which may have lost its place meanwhile.
+// grantedAtLast asks for a claim in the queue, which may have lost its place meanwhile.
 func grantedAtLast(t testing.TB, s driver.Store, a driver.Ask) (g driver.Grant) {
 	t.Helper()
 	eventually(t, "grant", func() error {

@@ -11,7 +11,7 @@ import (
 // few is how many claims may be ahead of a claim that watches the whole folder. With more
 // claims ahead, a watch on a single claim and a look at the turn cost less than an event for
 // each departure.
-const few = 8
+const few = 16
 
 // blocker returns the claim to watch in a long queue, false if there is none: the last claim
 // ahead that cannot hold beside c. The claim c waits at least until its blocker has left.

@@ -16,7 +16,7 @@ import (
 )
 
 // ahead is how many claims are ahead of the last claim in these tests.
-const ahead = 12
+const ahead = 20
 
 // last queues a holder and many waiting claims by one store, and then a claim by another
 // store. It returns the claims ahead, and where the claim is woken once watched.

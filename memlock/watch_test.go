@@ -172,7 +172,7 @@ func TestBreak(t *testing.T) {
 			t.Fatal(err)
 		}
 		if want := []loss{{"key", "d", driver.ErrBroken}}; !slices.Equal(lost, want) {
-			t.Errorf("told of %v, want the one in line, %v", lost, want)
+			t.Errorf("told of %v, want the one in the queue, %v", lost, want)
 		}
 		lost = nil
 		stop()
@@ -206,7 +206,7 @@ func TestHolders(t *testing.T) {
 			t.Errorf("first holder %+v", h)
 		}
 		if h := list[1]; h.ID != driver.PublicID("c") || h.Fence != 0 || h.Left != 3*time.Second || !h.Waiting {
-			t.Errorf("first in line %+v", h)
+			t.Errorf("first in the queue %+v", h)
 		}
 	})
 }

@@ -69,7 +69,7 @@ func TestWaiterThatCannotListen(t *testing.T) {
 		}
 		_, line, ok := strings.Cut(claims, `"line"`)
 		if strings.Contains(line, `"to"`) {
-			t.Fatalf("a waiter that hears nothing is in line as %s", claims)
+			t.Fatalf("a waiter that hears nothing is in the queue as %s", claims)
 		}
 		if ok { // A slow machine may have cost the waiter its place.
 			versions = append(versions, version)

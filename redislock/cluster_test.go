@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
@@ -91,4 +92,56 @@ func TestClusterMovesUnderLocks(t *testing.T) {
 	progress("a change of its primary")
 	stop()
 	clients.Wait()
+}
+
+// TestReplicasAreDown opens a Cluster of which a replica is dead and another hangs, before the
+// Cluster has noticed: that costs no key its primary, so everything works.
+func TestReplicasAreDown(t *testing.T) {
+	t.Parallel()
+	cluster := servers.StartCluster(t).Calm()
+	url := "redis://" + strings.Join(cluster.Addrs(), ",")
+	before := servers.Insist(t, func(ctx context.Context) (*holdfast.Locker, error) { return holdfast.Open(ctx, url, nil) })
+	defer before.Close()
+	primaries := cluster.Primaries()
+	cluster.Replica(primaries[0]).Kill()
+	hung := cluster.Replica(primaries[1])
+	hung.Pause()
+	defer hung.Resume()
+
+	after := servers.Insist(t, func(ctx context.Context) (*holdfast.Locker, error) { return holdfast.Open(ctx, url, nil) })
+	defer after.Close()
+	for name, locks := range map[string]*holdfast.Locker{"before": before, "after": after} {
+		if _, err := servers.Patient(t.Context(), locks.Lock, name); err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		for key, err := range locks.Keys(t.Context(), name) {
+			if err != nil || key != name {
+				t.Errorf("Keys of a client from %s: %q, %v", name, key, err)
+			}
+			found++
+		}
+		if found != 1 {
+			t.Errorf("a client from %s finds %d keys, want 1", name, found)
+		}
+	}
+}
+
+// TestPrimaryIsDown opens a Cluster of which a primary hangs, before it is replaced: the keys
+// of the other primaries can be locked, and Keys says what is missing.
+func TestPrimaryIsDown(t *testing.T) {
+	t.Parallel()
+	cluster := servers.StartCluster(t).Calm()
+	hung := cluster.Primaries()[0]
+	hung.Pause()
+	defer hung.Resume()
+	conn := servers.Insist(t, func(ctx context.Context) (driver.Store, error) {
+		return driver.Open(ctx, "redis://"+strings.Join(cluster.Addrs(), ","))
+	}).(*Store).conn
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), refresh)
+	defer cancel()
+	if nodes, err := conn.Primaries(ctx); len(nodes) != 2 || err == nil || !strings.Contains(err.Error(), hung.Addr()) {
+		t.Errorf("%d primaries, %v, want 2 and an error that names %s", len(nodes), err, hung.Addr())
+	}
 }

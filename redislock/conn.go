@@ -15,7 +15,8 @@ type Conn interface {
 	Confirm(ctx context.Context, cmd Command, replicas int) (reply Reply, confirmed int64)
 
 	// Primaries returns a connection to each primary; for a single server, one
-	// connection.
+	// connection. If primaries do not answer, Primaries returns an error, and may return
+	// the connections to the others.
 	Primaries(ctx context.Context) ([]Conn, error)
 
 	// Cluster reports whether this is a Redis Cluster.

@@ -120,7 +120,7 @@ func readNumber(file *os.File) (int, error) {
 	return strconv.Atoi(string(text))
 }
 
-// A recorder is a store that writes down when each claim came to stand in line
+// A recorder is a store that writes down when each claim joined the queue
 // and with which token it left it.
 type recorder struct {
 	*redislock.Store

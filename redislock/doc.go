@@ -45,9 +45,11 @@
 //     forward.
 //   - FIFO order over all processes; readers do not pass a waiting writer.
 //   - Fencing tokens that grow: microseconds of the server's clock, or the next number if
-//     that is larger. Tokens also grow over a restart with an empty memory, and over the
-//     promotion of a replica that missed the last writes, as long as the new server's
-//     clock is not further behind than the change took. Tokens stay below 2^53.
+//     that is larger. Tokens are ahead of the clock by a millisecond at most, unless the
+//     clock goes back. So tokens also grow over a restart with an empty memory, and over
+//     the promotion of a replica that missed the last writes, as long as the new server's
+//     clock is not further behind than the change took, less that millisecond. Tokens
+//     grow over FLUSHALL as long as the clock does not go back. Tokens stay below 2^53.
 //   - The key holdfast:floor keeps the highest token. If that key has no whole number
 //     with room below 2^53, claims are refused, and the error names the key.
 //   - If a lock vanishes, for any reason, the holder learns of the loss at the next
@@ -66,8 +68,9 @@
 //     promoted, and a primary that is cut off may still answer. Set min-replicas-to-write
 //     and min-replicas-max-lag, so that such a primary stops.
 //   - Failover with Sentinels: a primary that was replaced while away comes back as a
-//     primary. Therefore a client does not connect to a server if the Sentinels that
-//     answer all name another primary.
+//     primary. Therefore a Store that was opened by URL does not connect to a server if
+//     the Sentinels that answer all name another primary. A client of your own may
+//     connect, and then two primaries grant locks until the Sentinels demote the old one.
 //   - Restart: with "appendfsync everysec" the last second is lost, with snapshots more,
 //     without persistence everything.
 //   - Eviction: under any maxmemory-policy but noeviction, Redis may remove held locks.

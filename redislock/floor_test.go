@@ -22,23 +22,30 @@ func TestTokensEnd(t *testing.T) {
 	store := openStore(t, server.URL())
 	for _, span := range []int{1, 2, 3, driver.MaxSpan} {
 		for below := range 4 {
-			floor := uint64(maxToken - span - below + 1)
-			setFloor(server, strconv.FormatUint(floor, 10))
-			last := floor
+			last := uint64(maxToken - span - below + 1)
+			setFloor(server, strconv.FormatUint(last, 10))
 			for n := range 8 {
 				c := exclusive("key", fmt.Sprint(span, below, n))
-				g, err := store.Acquire(t.Context(), driver.Ask{Claim: c, Span: span})
+				a := driver.Ask{Claim: c, Span: span, Fence: last + 1}
+				if n > 0 {
+					a.Fence = 0
+				}
+				most := max(last+1, a.Fence+uint64(span)-1)
+				g, err := store.Acquire(t.Context(), a)
 				if err != nil {
 					wantFloorError(t, err, strconv.FormatUint(last, 10))
-					if last+uint64(span) <= maxToken {
-						t.Errorf("after %d a span of %d is refused, though it fits", last, span)
+					if most <= maxToken {
+						t.Errorf("after %d a span of %d from %d is refused, though it fits", last, span, a.Fence)
+					}
+					if a.Fence > 0 {
+						continue
 					}
 					break
 				}
-				if g.Fence <= last || g.Fence+uint64(span)-1 > maxToken {
-					t.Fatalf("after %d a span of %d got %d", last, span, g.Fence)
+				if g.Fence <= last || g.Fence < a.Fence || lastOf(g) > maxToken {
+					t.Fatalf("after %d a span of %d from %d got %+v", last, span, a.Fence, g)
 				}
-				last = g.Fence + uint64(span) - 1
+				last = lastOf(g)
 				if err := store.Release(t.Context(), []driver.Release{{Claim: c}})[0]; err != nil {
 					t.Fatal(err)
 				}
@@ -140,7 +147,7 @@ func TestSpoiledFloorTogether(t *testing.T) {
 				defer mu.Unlock()
 				if err != nil {
 					wantFloorError(t, err, "")
-				} else if given[g.Fence] || g.Fence+driver.MaxSpan-1 > maxToken {
+				} else if given[g.Fence] || lastOf(g) > maxToken {
 					t.Errorf("token %d was given twice, or goes beyond the end", g.Fence)
 				}
 				given[g.Fence] = true
@@ -148,6 +155,58 @@ func TestSpoiledFloorTogether(t *testing.T) {
 		}
 		group.Wait()
 	}
+}
+
+// TestTokensKeepPaceWithTheClock asks for more tokens than the clock has microseconds: no
+// token is ahead by more than the lead, so tokens grow though the server forgets them all.
+func TestTokensKeepPaceWithTheClock(t *testing.T) {
+	server := servers.StartRedis(t)
+	store := openStore(t, server.URL())
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	var highest uint64
+	for i := range 64 {
+		all.Go(func() {
+			for n := range 20 {
+				c := exclusive(fmt.Sprint("key", i), fmt.Sprint(i, "-", n))
+				g, err := store.Acquire(t.Context(), driver.Ask{Claim: c, Span: driver.MaxSpan})
+				if err != nil || !g.OK {
+					t.Error(g, err)
+				}
+				mu.Lock()
+				highest = max(highest, lastOf(g))
+				mu.Unlock()
+				if err := store.Release(t.Context(), []driver.Release{{Claim: c}})[0]; err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	const lead = 1024
+	for n := range 50 {
+		floor, err := strconv.ParseUint(server.Must("GET", "holdfast:floor").(string), 10, 64)
+		if now := clockOf(server); err != nil || floor != highest || highest > now+lead {
+			t.Fatalf("the floor is %d, the highest token %d, the clock %d", floor, highest, now)
+		}
+		server.Must("FLUSHALL")
+		g, err := store.Acquire(t.Context(), driver.Ask{Claim: exclusive("key", fmt.Sprint(n)), Span: driver.MaxSpan})
+		if err != nil || g.Fence <= highest {
+			t.Fatalf("after FLUSHALL, the token is %d after %d: %v", g.Fence, highest, err)
+		}
+		highest = lastOf(g)
+	}
+}
+
+// lastOf returns the last token of a grant.
+func lastOf(g driver.Grant) uint64 { return g.Fence + uint64(g.Span) - 1 }
+
+// clockOf returns the microseconds of the server's clock.
+func clockOf(server *servers.Redis) uint64 {
+	list := server.Must("TIME").([]any)
+	seconds, _ := strconv.ParseUint(fmt.Sprint(list[0]), 10, 64)
+	micros, _ := strconv.ParseUint(fmt.Sprint(list[1]), 10, 64)
+	return seconds*1e6 + micros
 }
 
 func setFloor(server *servers.Redis, floor string) { server.Must("SET", "holdfast:floor", floor) }

@@ -137,12 +137,12 @@ func (h *history) checkOrder(t *testing.T, cuts []span) {
 			t.Errorf("the claim that got token %d was overtaken by %d that came after it", c.Fence, overtaken)
 		}
 	}
-	t.Logf("%d of %d claims that stood in line were overtaken by more than one; %d connections were cut", late, stood, len(cuts))
+	t.Logf("%d of %d claims that waited in the queue were overtaken by more than one; %d connections were cut", late, stood, len(cuts))
 	if late > len(cuts) {
 		t.Errorf("%d claims were overtaken, more than connections were cut", late)
 	}
 	if stood == 0 {
-		t.Error("no claim stood in line")
+		t.Error("no claim waited in the queue")
 	}
 }
 

@@ -85,10 +85,10 @@ func promptly(t testing.TB, limit time.Duration, steps func()) {
 	})
 }
 
-// awaitLine returns when so many stand in line for a key.
+// awaitLine returns when so many wait in the queue for a key.
 func awaitLine(t testing.TB, locks *holdfast.Locker, key string, n int) {
 	t.Helper()
-	until(t, "those who wait to stand in line", func() bool {
+	until(t, "those who wait to be in the queue", func() bool {
 		holders, err := locks.Holders(context.Background(), key)
 		if err != nil {
 			t.Fatal(err)

@@ -208,7 +208,7 @@ func TestEviction(t *testing.T) {
 	}
 }
 
-// TestEvictedLine takes the line away from those who stand in it: they queue up
+// TestEvictedLine takes the queue away from the waiters: they queue up
 // again when they ask.
 func TestEvictedLine(t *testing.T) {
 	t.Parallel()
@@ -235,7 +235,7 @@ func TestEvictedLine(t *testing.T) {
 		holders, err = s.Holders(t.Context(), "key")
 	})
 	if err != nil || len(holders) != 3 || holders[1].ID != driver.PublicID("second") {
-		t.Errorf("%+v, %v; want the holder, and in line the second and the first", holders, err)
+		t.Errorf("%+v, %v; want the holder, and in the queue the second and the first", holders, err)
 	}
 }
 

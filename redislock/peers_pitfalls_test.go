@@ -171,7 +171,7 @@ func TestStarvation(t *testing.T) {
 	stop()
 	running.Wait()
 	t.Logf("%d processes of %d goroutines: a lone waiter saw the lock passed on %d times at most", busy, goroutines, worst)
-	// Each of the others once, and who came in while it joined the line.
+	// Each of the others once, and who came in while it joined the queue.
 	if worst > 2*busy {
 		t.Errorf("the lock was passed on %d times before its turn, want at most %d", worst, 2*busy)
 	}

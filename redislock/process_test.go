@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 type event struct {
 	What  string        // "grant" of a claim; "hold" or "free" of a lock; "stall"; "error"
 	Sent  time.Duration `json:",omitempty"` // grant: when the claim was first asked for; stall: its begin
-	Stood time.Duration `json:",omitempty"` // grant: when it was known to be in line, 0 if it never was
+	Stood time.Duration `json:",omitempty"` // grant: when it was known to be in the queue, 0 if it never was
 	At    time.Duration
 	Fence uint64 `json:",omitempty"`
 	Value int    `json:",omitempty"` // hold: what it is about to write

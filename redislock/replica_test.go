@@ -100,9 +100,9 @@ func handOverAtReplica(t *testing.T, near, far *Store, claim func(id string) dri
 	if !ask(near, "holder") {
 		t.Fatal("the first was refused")
 	}
-	defer watch(far, "first in line")()
-	defer watch(near, "second in line")()
-	if ask(far, "first in line") || ask(near, "second in line") {
+	defer watch(far, "first in the queue")()
+	defer watch(near, "second in the queue")()
+	if ask(far, "first in the queue") || ask(near, "second in the queue") {
 		t.Fatal("a second holder was let in")
 	}
 	if errs := near.Release(t.Context(), []driver.Release{{Claim: claim("holder")}}); errs[0] != nil {
@@ -119,16 +119,16 @@ func handOverAtReplica(t *testing.T, near, far *Store, claim func(id string) dri
 		}
 		break
 	}
-	if ask(near, "second in line") {
-		return "the second in line holds the key, which the first has been told is its own"
+	if ask(near, "second in the queue") {
+		return "the second in the queue holds the key, which the first has been told is its own"
 	}
-	if errs := far.Renew(t.Context(), []driver.Renewal{{Claim: claim("first in line")}}); errs[0] != nil {
-		return fmt.Sprintf("the first in line has not got what it was told: %v", errs)
+	if errs := far.Renew(t.Context(), []driver.Renewal{{Claim: claim("first in the queue")}}); errs[0] != nil {
+		return fmt.Sprintf("the first in the queue has not got what it was told: %v", errs)
 	}
 	return ""
 }
 
-// TestDeadWaiterIsPassedOver has a waiter lose its process, and the next in line
+// TestDeadWaiterIsPassedOver has a waiter lose its process, and the next in the queue
 // follow at once.
 func TestDeadWaiterIsPassedOver(t *testing.T) {
 	server := servers.StartRedis(t)
@@ -154,7 +154,7 @@ func passOver(t *testing.T, server *servers.Redis, claim func(id string) driver.
 	stores[0].Release(t.Context(), []driver.Release{{Claim: claim("holder")}})
 	holders, err := stores[0].Holders(t.Context(), claim("").Key)
 	if err != nil || len(holders) != 2 || holders[0].ID != driver.PublicID(claim("next").ID) || !holders[1].Waiting {
-		return fmt.Sprintf("%+v, %v: want the next in line to hold the key, and the dead one to wait still", holders, err)
+		return fmt.Sprintf("%+v, %v: want the next in the queue to hold the key, and the dead one to wait still", holders, err)
 	}
 	return ""
 }

@@ -16,7 +16,7 @@ import (
 var errReply = errors.New("the reply is not what the script returns: has something changed its keys?")
 
 // format is the version of a record: of the names of the fields of "held", and of the places
-// in line. See lua/claim.lua.
+// in the queue. See lua/claim.lua.
 const format = 1
 
 // unknown reads the reply of a script that has met the record of a newer release.

@@ -2,7 +2,6 @@ package redislock
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strconv"
 	"time"
@@ -105,27 +104,6 @@ func patience(ctx context.Context) time.Duration {
 		return time.Second
 	}
 	return max(time.Until(deadline)*3/4, time.Millisecond)
-}
-
-// Primaries implements Conn.
-func (c *rueidisConn) Primaries(ctx context.Context) ([]Conn, error) {
-	if !c.Cluster() {
-		return []Conn{c}, nil
-	}
-	var conns []Conn
-	for _, node := range c.client.Nodes() {
-		role, err := node.Do(ctx, node.B().Role().Build()).ToArray()
-		if err != nil {
-			return nil, err
-		}
-		if len(role) == 0 {
-			return nil, errors.New("ROLE has no answer")
-		}
-		if name, _ := role[0].ToString(); name == "master" {
-			conns = append(conns, &rueidisConn{client: node})
-		}
-	}
-	return conns, nil
 }
 
 // Cluster implements Conn.

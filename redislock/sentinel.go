@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -45,15 +44,17 @@ func toPrimary(opts rueidis.ClientOption) dialFunc {
 
 // primaryInsteadOf returns the primary that the Sentinels name. The result is addr if at
 // least one Sentinel names addr, which may not have heard of a change yet, or if no
-// Sentinel answers.
+// Sentinel answers. The first Sentinel that names addr is enough: others may hang.
 func primaryInsteadOf(ctx context.Context, addr string, opts rueidis.ClientOption) (primary string) {
-	named := make([]string, len(opts.InitAddress))
-	var all sync.WaitGroup
-	for i, sentinel := range opts.InitAddress {
-		all.Go(func() { named[i], _ = primaryOf(ctx, sentinel, opts) })
+	named := make(chan string, len(opts.InitAddress))
+	for _, sentinel := range opts.InitAddress {
+		go func() {
+			other, _ := primaryOf(ctx, sentinel, opts)
+			named <- other
+		}()
 	}
-	all.Wait()
-	for _, other := range named {
+	for range opts.InitAddress {
+		other := <-named
 		if other == addr {
 			return addr
 		}

@@ -1,11 +1,15 @@
 package redislock
 
 import (
+	"context"
+	"crypto/tls"
 	"net"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/redis/rueidis"
 
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
@@ -55,4 +59,32 @@ func TestConnectionsGoToThePrimary(t *testing.T) {
 	try("the old one, says the last Sentinel", old, &opts.Dialer, false)
 	s.Sentinels[2].Kill()
 	try("the old one, without a Sentinel", old, &opts.Dialer, true)
+}
+
+// TestHungSentinel has a Sentinel hang until a connection is made: another has named the
+// primary, so the connection does not wait.
+func TestHungSentinel(t *testing.T) {
+	t.Parallel()
+	s := servers.StartSentinel(t).Calm()
+	done := make(chan struct{})
+	defer close(done)
+	plain := newDialer("redis").dial
+	connect := toPrimary(rueidis.ClientOption{
+		InitAddress: append(s.Addrs(), "hangs"),
+		Sentinel:    rueidis.SentinelOption{MasterSet: servers.MasterName, Dialer: forSentinels},
+		DialCtxFn: func(ctx context.Context, addr string, d *net.Dialer, config *tls.Config) (net.Conn, error) {
+			if addr == "hangs" {
+				<-done
+				return nil, errClosed
+			}
+			return plain(ctx, addr, d, config)
+		},
+	})
+	servers.Insist(t, func(ctx context.Context) (any, error) {
+		conn, err := connect(ctx, s.Primary().Addr(), &net.Dialer{}, nil)
+		if err == nil {
+			conn.Close()
+		}
+		return nil, err
+	})
 }

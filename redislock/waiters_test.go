@@ -24,7 +24,7 @@ type waiting struct {
 	lock  *holdfast.Lock
 }
 
-// wait lets a process of its own stand in line, and returns when it does.
+// wait lets a process of its own wait in the queue, and returns when it does.
 func wait(t *testing.T, url, key string, opts ...holdfast.LockOption) *waiting {
 	t.Helper()
 	w := &waiting{t: t, done: make(chan error, 1)}
@@ -39,7 +39,7 @@ func wait(t *testing.T, url, key string, opts ...holdfast.LockOption) *waiting {
 		w.done <- err
 	}()
 	// On a slow machine the holder may have lost the lock by then.
-	until(t, "the one who waits to be in line", func() bool { return w.tries.Load() >= 2 || len(w.done) > 0 })
+	until(t, "the one who waits to be in the queue", func() bool { return w.tries.Load() >= 2 || len(w.done) > 0 })
 	return w
 }
 
@@ -148,7 +148,7 @@ func TestLostListener(t *testing.T) {
 	}
 }
 
-// TestSilentWaiter has the first in line vanish behind a dead network, where the
+// TestSilentWaiter has the first in the queue vanish behind a dead network, where the
 // server cannot see that it is gone. The next one waits for a few seconds only.
 func TestSilentWaiter(t *testing.T) {
 	t.Parallel()

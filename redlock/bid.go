@@ -54,7 +54,7 @@ func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error)
 		Store: s, ask: a, began: time.Now(),
 		votes: make([]vote, len(s.nodes)), answers: make(chan answer[vote], len(s.nodes)),
 	}
-	b.ask.Fence = s.clock.next(a.Fence, a.Span)
+	b.ask.Fence, b.ask.Span = s.clock.next(a.Fence, a.Span)
 	defer b.over.Store(true)
 	g, err := b.run(ctx)
 	s.report(b)

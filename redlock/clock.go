@@ -7,8 +7,10 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// mostLead is how far a proposal is ahead of the wall clock.
-const mostLead = 100 * time.Millisecond
+const (
+	mostLead = 100 * time.Millisecond // how far a proposal is ahead of the wall clock
+	slack    = 10                     // spans may lead further by this part of the lead
+)
 
 // A clock proposes tokens: microseconds of the wall clock and a lead, or the number after
 // the highest token that the clock has seen, whichever is larger. If the proposal is larger
@@ -23,27 +25,32 @@ type clock struct {
 	last uint64
 }
 
-// newClock returns a clock with a lead that is short beside the quarantine: a node that has
-// forgotten its tokens must be past all forgotten tokens when the node counts again.
+// newClock returns a clock whose tokens lead by a tenth of the quarantine at most: a node that
+// has forgotten its tokens must be past all forgotten tokens when the node counts again.
 func newClock(quarantine time.Duration) clock {
 	if quarantine > 0 {
-		return clock{now: time.Now, lead: min(mostLead, quarantine/10)}
+		return clock{now: time.Now, lead: min(mostLead, quarantine/11)} // with the slack, a tenth
 	}
 	return clock{now: time.Now, lead: mostLead}
 }
 
-// next returns a token that is not smaller than least. The span that begins with the token
-// is not proposed again.
-func (c *clock) next(least uint64, span int) uint64 {
+// next returns a token that is not smaller than least, and how many tokens belong to the
+// proposal: up to span, or one if the tokens are further ahead than the lead and its slack.
+// So spans do not let the tokens run away from the clock. The slack is for clients whose
+// clocks differ. The tokens are not proposed again.
+func (c *clock) next(least uint64, span int) (token uint64, some int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	ahead := uint64(max(c.now().Add(c.lead).UnixMicro(), 1))
-	token := max(ahead, c.last+1)
-	if least > token {
-		return least // The nodes judge least.
+	now := c.now()
+	token = max(uint64(max(now.Add(c.lead).UnixMicro(), 1)), c.last+1)
+	switch {
+	case least > token:
+		return least, span // The nodes judge least.
+	case token > uint64(max(now.Add(c.lead+c.lead/slack).UnixMicro(), 1)):
+		span = 1
 	}
 	c.last = token + uint64(max(span, 1)) - 1
-	return token
+	return token, span
 }
 
 // see notes a token that a node has given, and reports whether the token can be true: a

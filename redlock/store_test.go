@@ -335,7 +335,7 @@ func TestCheckAsksForAMajority(t *testing.T) {
 	})
 }
 
-// A claim in line that gets a node after its call has returned looks again:
+// A claim in the queue that gets a node after its call has returned looks again:
 // asleep it would be in the way of all others.
 func TestLateNodeWakes(t *testing.T) {
 	bubble(t, 3, func(s *set) {

@@ -112,7 +112,7 @@ func inLine(t testing.TB, url, key string, want int) {
 		t.Fatal(err)
 	}
 	defer lk.Close()
-	servers.Until(t, fmt.Sprintf("%d claims in line", want), func() bool {
+	servers.Until(t, fmt.Sprintf("%d claims in the queue", want), func() bool {
 		holders := servers.Insist(t, func(ctx context.Context) ([]driver.Holder, error) { return lk.Holders(ctx, key) })
 		waiting := slices.DeleteFunc(holders, func(h driver.Holder) bool { return !h.Waiting })
 		return len(waiting) == want

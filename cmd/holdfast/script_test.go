@@ -142,7 +142,7 @@ var buildVerifier = sync.OnceValue(func() error {
 // $REDIS and the databases of PostgreSQL only.
 func stores(t *testing.T) map[string]string {
 	redis := servers.StartRedis(t)
-	postgres := servers.StartPostgres(t, "fsync = off")
+	postgres := servers.StartPostgres(t) // durable, or the commands would warn
 	postgres.Must(`CREATE ROLE viewer LOGIN PASSWORD 'looks'; ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO viewer`)
 	urls := map[string]string{"REDIS": redis.URL(), "POSTGRES": postgres.URL()}
 	if !testing.Short() {

@@ -102,15 +102,3 @@ func emit(hook func(Event), e Event) {
 		hook(e)
 	}
 }
-
-// reportStuck reports that the call waits for a hold of this engine that has lasted for long: the
-// call may be nested in the work that it waits for.
-func (c *call) reportStuck() {
-	if c.Hooks.Stuck == nil {
-		return
-	}
-	c.lock()
-	held := c.refusalLocked(c.turn)
-	c.unlock()
-	c.Hooks.Stuck(c.event(), *held)
-}

@@ -35,3 +35,15 @@ func (c *call) report(hook func(Event), err error) {
 	e.Waited, e.Err = c.now()-c.began, err
 	hook(e)
 }
+
+// reportStuck reports that the call waits for a hold of this engine that has lasted for long: the
+// call may be nested in the work that it waits for.
+func (c *call) reportStuck() {
+	if c.Hooks.Stuck == nil {
+		return
+	}
+	c.lock()
+	held := c.refusalLocked(c.turn)
+	c.unlock()
+	c.Hooks.Stuck(c.event(), *held)
+}

@@ -115,7 +115,7 @@ func TestCrash(t *testing.T) {
 			})
 		}
 		for i := range waited {
-			servers.Until(t, "those who wait to stand in line", func() bool { return served[i].Load() || line(t, a, key(i)) == 1 })
+			servers.Until(t, "those who wait to be in the queue", func() bool { return served[i].Load() || line(t, a, key(i)) == 1 })
 		}
 		stop, turns := make(chan struct{}), make([]int, churned)
 		for i := range churned {

@@ -106,7 +106,7 @@ func TestLostAnswers(t *testing.T) {
 }
 
 // loseAll loses the answers to all that two claims ask for. It reports whether
-// that took no longer than b's place in line lasts.
+// that took no longer than b's place in the queue lasts.
 func (c *cutter) loseAll(round, key, try string) (inTime bool) {
 	c.Helper()
 	a, b, next := exclusive(key, "a"+try), exclusive(key, "b"+try), exclusive(key, "next"+try)

@@ -259,7 +259,7 @@ func exclusive(key, id string) driver.Ask {
 	return driver.Ask{Claim: c, Span: 1}
 }
 
-// line is how many stand in line for a key.
+// line is how many wait in the queue for a key.
 func line(t testing.TB, locks *holdfast.Locker, key string) (n int) {
 	t.Helper()
 	holders, err := locks.Holders(context.Background(), key)

@@ -75,7 +75,7 @@ func (l *leavers) leave(who string, ask func(c driver.Ask, wait time.Duration) e
 // wanted is how many keys askers want.
 const wanted = 7
 
-// askers are many who want a few keys. Some would wait in line.
+// askers are many who want a few keys. Some would wait in the queue.
 func askers(name string) (list []driver.Ask) {
 	for i := range 40 {
 		c := exclusive(fmt.Sprint("key", i%wanted), fmt.Sprint(name, i))

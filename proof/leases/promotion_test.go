@@ -65,7 +65,7 @@ func TestPromotion(t *testing.T) {
 			}
 			granted <- l
 		}()
-		servers.Until(t, "the one who waits to stand in line", func() bool { return line(t, a, fmt.Sprint("key", i)) == 1 })
+		servers.Until(t, "the one who waits to be in the queue", func() bool { return line(t, a, fmt.Sprint("key", i)) == 1 })
 	}
 	primary.AwaitStandbys(1)
 	front.Blackhole(true)

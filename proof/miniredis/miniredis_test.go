@@ -78,7 +78,7 @@ func TestMiniredisLocker(t *testing.T) {
 				unlock(t, l)
 			})
 		}
-		servers.Until(t, "the waiters to stand in line", func() bool { // One process sends one waiter.
+		servers.Until(t, "the waiters to wait in the queue", func() bool { // One process sends one waiter.
 			holders, err := b.Holders(ctx, "key")
 			return err == nil && len(holders) == 1+3
 		})

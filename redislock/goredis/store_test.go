@@ -68,7 +68,7 @@ func unhurried(r *servers.Redis) *redis.Options {
 	return &redis.Options{Addr: r.Addr(), DialTimeout: patience, ReadTimeout: patience}
 }
 
-// wait watches for a claim and asks once, so that it stands in line.
+// wait watches for a claim and asks once, so that it waits in the queue.
 func wait(t *testing.T, s *redislock.Store, c driver.Claim) (woken chan driver.Grant) {
 	t.Helper()
 	woken = make(chan driver.Grant, 100)

@@ -9,22 +9,20 @@
 -- -format if a newer release has written the record.
 -- Readers ask for a span of 1.
 
--- include given
+-- include mint
 
--- The usual case: nobody else wants the key. What book.lua says of tokens holds
--- here too.
+-- The usual case: nobody else wants the key.
 if redis.call('EXISTS', KEYS[1], KEYS[3], KEYS[4]) == 0 then
-  local t, last, span, least = redis.call('TIME'), given(KEYS[5]), ARGV[7], tonumber(ARGV[8])
+  local t, asked = redis.call('TIME'), tonumber(ARGV[7])
   local now = t[1] * 1000000 + t[2]
-  local first = last and math.max(now, last + 1, least)
-  if not last or first > 9007199254740992 - span or least > math.max(now, last) + 86400000000 then
+  local first, span = mint(KEYS[5], now, asked, tonumber(ARGV[8]))
+  if not first then
     return { -1, redis.call('GET', KEYS[5]) or '' }
   end
-  redis.call('SET', KEYS[5], string.format('%.0f', first + span - 1))
   redis.call('HSET', KEYS[1], '1s' .. ARGV[1],
-    string.format('0:%s:%s:%.0f:%s:%.0f::', ARGV[2], ARGV[3], first, span, now) .. ARGV[10])
+    string.format('0:%s:%s:%.0f:%.0f:%.0f::', ARGV[2], ARGV[3], first, span, now) .. ARGV[10])
   redis.call('PEXPIRE', KEYS[1], math.ceil(ARGV[4] / 1000))
-  return first
+  return span == asked and first or { 1, first, span, tonumber(ARGV[4]) }
 end
 
 -- include claim
@@ -91,7 +89,7 @@ local fence, span, stands = extend(held, id, now, ttl, false, 0, true)
 if fence then
   return { 1, fence, span, stands }
 end
-local last = given(floor)
+local last = given(floor, now)
 if not last then
   return beyond()
 end

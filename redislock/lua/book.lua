@@ -33,28 +33,14 @@ local function field(name)
   end
 end
 
--- mint returns the first of span tokens: the clock, the next number or least,
--- whichever is largest. It returns nil if there are none below 2^53, or the floor
--- does not tell, and if least is more than a day ahead.
-local function mint(now, span, least)
-  local last = given(floor)
-  local first = last and math.max(now, last + 1, least)
-  if not last or first > 9007199254740992 - span or least > math.max(now, last) + 86400000000 then
-    return nil
-  end
-  call('SET', floor, text(first + span - 1))
-  latest = first + span - 1
-  return first
-end
-
--- token returns the token and the span that a claim would get.
+-- token returns the token and the span that a claim gets.
 local function token(all, now, c, least)
-  if not shared(c) then
-    return mint(now, c.span, least), c.span
-  elseif all.phase > 0 then
+  if shared(c) and all.phase > 0 then
     return all.phase, 1
   end
-  return mint(now, 1, least), 1
+  local first, span = mint(floor, now, shared(c) and 1 or c.span, least)
+  latest = first and first + span - 1 or latest
+  return first, span
 end
 
 -- nothing is what no claims are together.

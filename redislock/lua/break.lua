@@ -7,7 +7,7 @@
 -- has written the record.
 
 -- include claim
--- include given
+-- include mint
 -- include book
 
 local now = clock()

@@ -7,13 +7,13 @@
 -- says} if the token would be out of bounds, {-format} if a newer release has
 -- written the record.
 
--- include given
+-- include mint
 -- include claim
 -- include extend
 
 local held, floor = KEYS[1], KEYS[2]
 local now, fence = clock(), tonumber(ARGV[4])
-local last = given(floor)
+local last = given(floor, now)
 if not last or fence > math.min(math.max(now, last) + 86400000000, 9007199254740992 - 256) then
   return { -1, call('GET', floor) or '' }
 end

@@ -11,7 +11,7 @@ if ARGV[2] == '0' and redis.call('HDEL', KEYS[1], '1s' .. ARGV[1]) == 1 then
 end
 
 -- include claim
--- include given
+-- include mint
 -- include book
 
 local now = clock()

@@ -62,7 +62,7 @@ func Explain(err error, script string, keys []string) error {
 	case code == "NOPERM" || strings.Contains(said, "can't run this command"):
 		remedy = missing(err.Error(), script, keys)
 	case code == "MOVED" || code == "CROSSSLOT":
-		remedy = "the server is part of a Cluster, which the client has not noticed: may the user run CLUSTER SLOTS?"
+		remedy = "the server is part of a Cluster: use a client for Clusters; for a URL, let the user run CLUSTER SLOTS"
 	}
 	if remedy != "" {
 		said += " (" + remedy + ")"

@@ -29,14 +29,14 @@ func TestStuckBehindADeadHolder(t *testing.T) {
 	}
 }
 
-// A fault is a reason for its own worker, and for those behind it in line.
+// A fault is a reason for its own worker, and for those behind it in the queue.
 func TestStuckAfterAFault(t *testing.T) {
 	for _, test := range []struct {
 		asked, refused int64 // by the worker that is harmed
 		worker         int
 		want           []Promise
 	}{
-		{2, 4000, 3, nil},                  // it stood in line before the other
+		{2, 4000, 3, nil},                  // it waited in the queue before the other
 		{2, 1500, 3, nil},                  // it was just leaving that
 		{2, 500, 3, []Promise{Lively}},     // it had left long before
 		{1500, 9000, 3, []Promise{Lively}}, // it came later
@@ -204,7 +204,7 @@ func TestPassedOverInTrouble(t *testing.T) {
 	s.wants(t)
 }
 
-// In a process the line is its own: who is not the first there is not in that of the
+// In a process the queue is separate: who is not the first there is not in that of the
 // store.
 func TestPassedOverBehindAnother(t *testing.T) {
 	s := passed(2, 1000)

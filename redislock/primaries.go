@@ -1,0 +1,132 @@
+package redislock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+
+	"github.com/redis/rueidis"
+)
+
+// A survey asks the nodes of a Cluster which of them are primaries. A node that does not
+// answer is missed only if another node names it as a primary: a replica that is down keeps
+// nobody from its primary.
+type survey struct {
+	nodes  map[string]rueidis.Client // by address
+	open   map[string]bool           // nodes that have not answered
+	named  map[string]bool           // primaries, by an answer
+	failed map[string]error
+	conns  []Conn
+}
+
+// Primaries implements Conn.
+func (c *rueidisConn) Primaries(ctx context.Context) ([]Conn, error) {
+	if !c.Cluster() {
+		return []Conn{c}, nil
+	}
+	nodes := c.client.Nodes()
+	s := survey{nodes: nodes, open: make(map[string]bool), named: make(map[string]bool), failed: make(map[string]error)}
+	return s.run(ctx)
+}
+
+func (s *survey) run(ctx context.Context) ([]Conn, error) {
+	asking, cancel := context.WithCancel(ctx)
+	defer cancel()
+	answers := make(chan func(), len(s.nodes))
+	for addr, node := range s.nodes {
+		s.open[addr] = true
+		go func() {
+			named, err := namedBy(asking, addr, node)
+			answers <- func() { s.note(addr, named, err) }
+		}()
+	}
+	for s.waits() {
+		select {
+		case note := <-answers:
+			note()
+		case <-ctx.Done():
+			for addr := range s.open {
+				s.failed[addr] = ctx.Err()
+			}
+			return s.conns, s.missed()
+		}
+	}
+	return s.conns, s.missed()
+}
+
+// waits reports whether a node that may be a primary has not answered.
+func (s *survey) waits() bool {
+	if len(s.named) == 0 {
+		return len(s.open) > 0
+	}
+	for addr := range s.named {
+		if s.open[addr] {
+			return true
+		}
+	}
+	return false
+}
+
+// note enters the answer of a node. A node knows best whether it is a primary itself.
+func (s *survey) note(addr string, named []string, err error) {
+	delete(s.open, addr)
+	if err != nil {
+		s.failed[addr] = err
+		return
+	}
+	for _, primary := range named {
+		s.named[primary] = true
+	}
+	if slices.Contains(named, addr) {
+		s.conns = append(s.conns, &rueidisConn{client: s.nodes[addr]})
+	}
+}
+
+// missed is the error of the primaries that have not answered; of all nodes if none has.
+func (s *survey) missed() error {
+	var errs []error
+	for _, addr := range slices.Sorted(maps.Keys(s.failed)) {
+		if s.named[addr] || len(s.named) == 0 {
+			errs = append(errs, fmt.Errorf("%s: %w", addr, s.failed[addr]))
+		}
+	}
+	if errs == nil && len(s.conns) == 0 {
+		return errors.New("no node of the Cluster is a primary with slots")
+	}
+	return errors.Join(errs...)
+}
+
+// namedBy returns the primaries that a node names in CLUSTER SLOTS: lists of a first slot,
+// a last slot, the primary and its replicas.
+func namedBy(ctx context.Context, addr string, node rueidis.Client) (primaries []string, err error) {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	r := reply(node.Do(ctx, node.B().ClusterSlots().Build()))
+	if r.Err != nil {
+		return nil, r.Err
+	}
+	ranges, _ := r.Value.([]any)
+	for _, of := range ranges {
+		list, _ := of.([]any)
+		if len(list) < 3 {
+			return nil, errReply
+		}
+		primary, _ := list[2].([]any)
+		if len(primary) < 2 {
+			return nil, errReply
+		}
+		name, _ := primary[0].(string) // none if the node does not know its own
+		port, _ := primary[1].(int64)
+		if name == "" {
+			name = host
+		}
+		primaries = append(primaries, net.JoinHostPort(name, strconv.FormatInt(port, 10)))
+	}
+	return primaries, nil
+}
