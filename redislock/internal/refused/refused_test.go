@@ -15,7 +15,7 @@ func TestRefusals(t *testing.T) {
 		"Error running script (call to f_" + sha + "): @user_script:7: -READONLY You can't write against a read only replica.":            "READONLY You can't write against a read only replica. (",
 		"MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk.":                                "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. (",
 		"LOADING Redis is loading the dataset in memory":                                                                                  "LOADING Redis is loading the dataset in memory (",
-		"CROSSSLOT Keys in request don't hash to the same slot": "CROSSSLOT Keys in request don't hash to the same slot (the server is part of a Cluster: use a client for Clusters",
+		"CROSSSLOT Keys in request don't hash to the same slot":                                                                           "CROSSSLOT Keys in request don't hash to the same slot (the server is part of a Cluster: use a client for Clusters",
 		"CLUSTERDOWN The cluster is down": "CLUSTERDOWN The cluster is down (",
 		"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.": "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE. (",
 		"NOAUTH Authentication required.": "NOAUTH Authentication required. (",
