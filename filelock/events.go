@@ -21,7 +21,8 @@ func (w *watcher) startLocked() {
 	}
 	w.started = true
 	if !w.store.onNetwork.Load() {
-		if events, err := dirwatch.New(w.store.dir, dirwatch.Closed); err == nil {
+		watch := func() (*dirwatch.Watch, error) { return dirwatch.New(w.store.dir, dirwatch.Closed) }
+		if events, err := withRoom(w.store.closeIdle, watch); err == nil {
 			w.events = events
 			w.stopped.Go(func() { w.readEvents(events) })
 			return

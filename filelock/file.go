@@ -87,12 +87,27 @@ func (s *Store) idle(f *file) *file {
 func (s *Store) closeIdle() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.closeIdleLocked()
+}
+
+func (s *Store) closeIdleLocked() {
 	for key, f := range s.files {
 		if f.pins == 0 {
 			delete(s.files, key)
 			f.close()
 		}
 	}
+}
+
+// withRoom opens something. If the process has no descriptor left, withRoom closes idle lock
+// files, which stay open only for speed, and opens again.
+func withRoom[T any](closeIdle func(), open func() (T, error)) (T, error) {
+	opened, err := open()
+	if exhausted(err) {
+		closeIdle()
+		return open()
+	}
+	return opened, err
 }
 
 func (f *file) close() {

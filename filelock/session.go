@@ -67,13 +67,14 @@ func (s *Store) own(now time.Duration) (string, error) {
 	return live.id, nil
 }
 
+// beginSession begins a session. The caller has locked s.mu.
 func (s *Store) beginSession() (*session, error) {
 	for {
 		var raw [sessionID / 2]byte
 		rand.Read(raw[:]) // never fails
 		id := hex.EncodeToString(raw[:])
 		path := s.sessionPath(id)
-		h, err := safefile.Create(path, s.opts.Mode)
+		h, err := withRoom(s.closeIdleLocked, func() (safefile.Handle, error) { return safefile.Create(path, s.opts.Mode) })
 		if errors.Is(err, fs.ErrExist) {
 			continue
 		}
@@ -144,7 +145,7 @@ func (s *Store) alive(id string) bool {
 		return true
 	}
 	path := s.sessionPath(id)
-	h, err := safefile.Open(path, false)
+	h, err := withRoom(s.closeIdle, func() (safefile.Handle, error) { return safefile.Open(path, false) })
 	if errors.Is(err, fs.ErrNotExist) && s.onNetwork.Load() {
 		h, err = s.openOnShare(path)
 	}

@@ -97,10 +97,17 @@ const (
 	longContended = time.Second // how long a key counts as contended
 )
 
-// remember notes that the process has released a claim that other processes want.
+// remember notes that the process has released a claim that other processes want. If too many
+// keys are remembered, remember drops the oldest key.
 func (t *table) remember(key string, now time.Duration) {
 	if _, known := t.contended[key]; !known && len(t.contended) == maxContended {
-		clear(t.contended)
+		oldest, since := "", never
+		for other, at := range t.contended {
+			if at < since {
+				oldest, since = other, at
+			}
+		}
+		delete(t.contended, oldest)
 	}
 	t.contended[key] = now
 }
