@@ -45,10 +45,10 @@
 //     forward.
 //   - FIFO order over all processes; readers do not pass a waiting writer.
 //   - Fencing tokens that grow: microseconds of the server's clock, or the next number if
-//     that is larger. Tokens are ahead of the clock by a millisecond at most, unless the
-//     clock goes back. So tokens also grow over a restart with an empty memory, and over
+//     that is larger. Tokens are ahead of the clock by four milliseconds at most, unless
+//     the clock goes back. So tokens also grow over a restart with an empty memory, and over
 //     the promotion of a replica that missed the last writes, as long as the new server's
-//     clock is not further behind than the change took, less that millisecond. Tokens
+//     clock is not further behind than the change took, less these four milliseconds. Tokens
 //     grow over FLUSHALL as long as the clock does not go back. Tokens stay below 2^53.
 //   - The key holdfast:floor keeps the highest token. If that key has no whole number
 //     with room below 2^53, claims are refused, and the error names the key.
