@@ -104,7 +104,7 @@
 //	  +eval +evalsha +time +exists +get +set +del +pttl +pexpire
 //	  +hget +hset +hdel +hexists +hgetall +rpush +lrem +lindex +lrange
 //	  +publish +spublish +pubsub +subscribe +ssubscribe +unsubscribe +sunsubscribe
-//	  +ping +hello +client +select +role +info +scan +cluster +wait
+//	  +ping +hello +client +select +info +scan +cluster +wait
 //
 // The error for a missing right names the right. Some rights are optional:
 //
@@ -112,7 +112,7 @@
 //     logs a warning.
 //   - Without the right to publish, waiters find their grant when they retry.
 //   - Without PUBSUB or INFO, a dead waiter is not passed over.
-//   - SELECT is for a database number, ROLE and CLUSTER for a Cluster, SCAN for holdfast
+//   - SELECT is for a database number, CLUSTER for a Cluster, SCAN for holdfast
 //     ls, INFO for the warnings and for redlock, WAIT for ?wait.
 //   - PING, HELLO and CLIENT are for the client library, which works without them.
 //
