@@ -124,7 +124,7 @@ func TestMissingPermission(t *testing.T) {
 			node.FlushScripts()
 		}
 		single.FlushScripts()
-		if name == "role" || name == "cluster" {
+		if name == "cluster" {
 			url = strings.Replace(url, single.Addr(), cluster.Nodes[i%3].Addr(), 1)
 		}
 		t.Run(name, func(t *testing.T) {

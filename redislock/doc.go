@@ -45,10 +45,10 @@
 //     forward.
 //   - FIFO order over all processes; readers do not pass a waiting writer.
 //   - Fencing tokens that grow: microseconds of the server's clock, or the next number if
-//     that is larger. Tokens are ahead of the clock by a millisecond at most, unless the
-//     clock goes back. So tokens also grow over a restart with an empty memory, and over
+//     that is larger. Tokens are ahead of the clock by four milliseconds at most, unless
+//     the clock goes back. So tokens also grow over a restart with an empty memory, and over
 //     the promotion of a replica that missed the last writes, as long as the new server's
-//     clock is not further behind than the change took, less that millisecond. Tokens
+//     clock is not further behind than the change took, less these four milliseconds. Tokens
 //     grow over FLUSHALL as long as the clock does not go back. Tokens stay below 2^53.
 //   - The key holdfast:floor keeps the highest token. If that key has no whole number
 //     with room below 2^53, claims are refused, and the error names the key.
@@ -104,7 +104,7 @@
 //	  +eval +evalsha +time +exists +get +set +del +pttl +pexpire
 //	  +hget +hset +hdel +hexists +hgetall +rpush +lrem +lindex +lrange
 //	  +publish +spublish +pubsub +subscribe +ssubscribe +unsubscribe +sunsubscribe
-//	  +ping +hello +client +select +role +info +scan +cluster +wait
+//	  +ping +hello +client +select +info +scan +cluster +wait
 //
 // The error for a missing right names the right. Some rights are optional:
 //
@@ -112,7 +112,7 @@
 //     logs a warning.
 //   - Without the right to publish, waiters find their grant when they retry.
 //   - Without PUBSUB or INFO, a dead waiter is not passed over.
-//   - SELECT is for a database number, ROLE and CLUSTER for a Cluster, SCAN for holdfast
+//   - SELECT is for a database number, CLUSTER for a Cluster, SCAN for holdfast
 //     ls, INFO for the warnings and for redlock, WAIT for ?wait.
 //   - PING, HELLO and CLIENT are for the client library, which works without them.
 //

@@ -183,7 +183,7 @@ func TestTokensKeepPaceWithTheClock(t *testing.T) {
 		})
 	}
 	all.Wait()
-	const lead = 1024
+	const lead = 4096
 	for n := range 50 {
 		floor, err := strconv.ParseUint(server.Must("GET", "holdfast:floor").(string), 10, 64)
 		if now := clockOf(server); err != nil || floor != highest || highest > now+lead {

@@ -100,6 +100,7 @@ func TestGolden(t *testing.T) {
 	s := opening(r.URL()).Open(t)
 	t.Cleanup(func() { s.Close() })
 
+	setFloor(r, "1") // a server without a floor gives no spans
 	goldentest.Write(t, s)
 	wrote := regexp.MustCompile(`[A-Z2-7]{26}`).ReplaceAllString(commands(r), strings.Repeat("C", 26)) // the client
 	if *update {

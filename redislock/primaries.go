@@ -12,13 +12,13 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// A survey asks the nodes of a Cluster which of them are primaries. A node that does not
-// answer is missed only if another node names it as a primary: a replica that is down keeps
-// nobody from its primary.
+// A survey asks the nodes of a Cluster for the primaries. A silent node is missed only if
+// another node names the silent node as a primary: a replica that is down keeps no client
+// from the primary.
 type survey struct {
 	nodes  map[string]rueidis.Client // by address
 	open   map[string]bool           // nodes that have not answered
-	named  map[string]bool           // primaries, by an answer
+	named  map[string]bool           // primaries, as the answers say
 	failed map[string]error
 	conns  []Conn
 }
@@ -28,8 +28,7 @@ func (c *rueidisConn) Primaries(ctx context.Context) ([]Conn, error) {
 	if !c.Cluster() {
 		return []Conn{c}, nil
 	}
-	nodes := c.client.Nodes()
-	s := survey{nodes: nodes, open: make(map[string]bool), named: make(map[string]bool), failed: make(map[string]error)}
+	s := survey{nodes: c.client.Nodes(), open: make(map[string]bool), named: make(map[string]bool), failed: make(map[string]error)}
 	return s.run(ctx)
 }
 
@@ -71,7 +70,7 @@ func (s *survey) waits() bool {
 	return false
 }
 
-// note enters the answer of a node. A node knows best whether it is a primary itself.
+// note enters the answer of a node. Only the node's own answer makes the node a primary.
 func (s *survey) note(addr string, named []string, err error) {
 	delete(s.open, addr)
 	if err != nil {
@@ -86,7 +85,8 @@ func (s *survey) note(addr string, named []string, err error) {
 	}
 }
 
-// missed is the error of the primaries that have not answered; of all nodes if none has.
+// missed is the error of the primaries that have not answered. Without an answer, missed is
+// the error of every node.
 func (s *survey) missed() error {
 	var errs []error
 	for _, addr := range slices.Sorted(maps.Keys(s.failed)) {
@@ -121,7 +121,7 @@ func namedBy(ctx context.Context, addr string, node rueidis.Client) (primaries [
 		if len(primary) < 2 {
 			return nil, errReply
 		}
-		name, _ := primary[0].(string) // none if the node does not know its own
+		name, _ := primary[0].(string) // empty if the node does not know the own address
 		port, _ := primary[1].(int64)
 		if name == "" {
 			name = host

@@ -14,7 +14,7 @@ import (
 var leastRights = strings.Fields("resetkeys ~holdfast:* resetchannels &holdfast:* -@all " +
 	"+eval +evalsha +time +exists +get +set +del +pttl +pexpire +hget +hset +hdel +hexists +hgetall " +
 	"+rpush +lrem +lindex +lrange +publish +spublish +pubsub +subscribe +ssubscribe +unsubscribe +sunsubscribe " +
-	"+ping +hello +client +select +role +info +scan +cluster +wait")
+	"+ping +hello +client +select +info +scan +cluster +wait")
 
 func TestLeastRights(t *testing.T) {
 	r := goredis.Empty()

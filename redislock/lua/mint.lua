@@ -1,5 +1,5 @@
 -- LEAD is for how many microseconds tokens may be ahead of the clock.
-local LEAD = 1024
+local LEAD = 4096
 
 -- given returns the highest token given; nil if the floor is no whole number
 -- below 2^53, where neighbours cannot be told apart. No comparison is true of

@@ -84,16 +84,12 @@ var redis = []mutant{{
 		New:  "not value and 0",
 	}, {
 		File: "redislock/lua/mint.lua",
-		Old:  "math.max(now, last + 1, least + span - 1)",
-		New:  "math.max(last + 1, least + span - 1)",
+		Old:  "return math.max(now, last + 1, least)",
+		New:  "return math.max(last + 1, least)",
 	}, {
 		File: "redislock/lua/mint.lua",
 		Old:  "string.format('%.0f', first + some - 1))",
 		New:  "string.format('%.0f', first + some - 1), 'PX', 1000)",
-	}, {
-		File: "redislock/lua/acquire_many.lua",
-		Old:  "math.max(now - (#free - i) * share, top + 1, least + asked - 1)",
-		New:  "math.max(top + 1, least + asked - 1)",
 	}, {
 		File: "redislock/lua/acquire_many.lua",
 		Old:  "string.format('%.0f', top))",
