@@ -131,8 +131,8 @@ func (c *conn) send(ctx context.Context, cmds []*redis.Cmd) []redislock.Reply {
 	replies := make([]redislock.Reply, len(cmds))
 	for i, cmd := range cmds {
 		replies[i] = reply(cmd)
+		c.note(ctx, replies[i].Err)
 	}
-	c.note(ctx, replies[0].Err)
 	return replies
 }
 
