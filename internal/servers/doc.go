@@ -12,8 +12,8 @@
 // The data folder of a PostgreSQL or MariaDB server is made once per machine, kept in the
 // user's folder for caches, and copied. A test that does a server no harm can have a
 // separate [Postgres.Database] or [MariaDB.Database] instead of a separate server. If the
-// options say that the server need not wait for the disk, its folder is in memory, where
-// the system has /dev/shm with room.
+// options of PostgreSQL say that the server need not wait for the disk, its folder is in
+// memory, where the system has /dev/shm with room.
 //
 // If a server is not installed, the test is skipped, or fails with HOLDFAST_TEST_ALL. The
 // message names the package to install. scripts/servers installs all packages, or lists

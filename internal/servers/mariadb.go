@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -32,8 +31,8 @@ type MariaDB struct {
 
 // StartMariaDB starts a server that listens on TCP only. Options are extra lines of the
 // section [mariadbd] of the configuration, such as "wait_timeout = 5". The server is as
-// durable as the defaults of MariaDB. With "innodb_flush_method = nosync" the data may be
-// in memory.
+// durable as the defaults of MariaDB. The data are never in memory: InnoDB writes the log of
+// such a folder as to persistent memory, which users do not have.
 func StartMariaDB(tb TB, options ...string) *MariaDB {
 	tb.Helper()
 	m := &MariaDB{
@@ -43,12 +42,11 @@ func StartMariaDB(tb TB, options ...string) *MariaDB {
 		owner:   plainAccount(tb, "mysql"),
 	}
 	m.Process = start(tb, program{
-		name:     "mariadb",
-		path:     m.server,
-		owner:    m.owner,
-		setup:    func(tb TB, dir string) ([]string, error) { return m.configure(tb, dir, options) },
-		ready:    func(int) error { return m.ready() },
-		volatile: slices.Contains(options, "innodb_flush_method = nosync"),
+		name:  "mariadb",
+		path:  m.server,
+		owner: m.owner,
+		setup: func(tb TB, dir string) ([]string, error) { return m.configure(tb, dir, options) },
+		ready: func(int) error { return m.ready() },
 	})
 	return m
 }
