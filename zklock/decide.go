@@ -108,7 +108,7 @@ func (s *Store) grant(cl *claim) driver.Grant {
 // grantOfLocked returns the grant of a claim that holds.
 func (s *Store) grantOfLocked(cl *claim) driver.Grant {
 	g := driver.Grant{OK: true, Fence: cl.token, Span: 1, TTL: min(cl.TTL, cl.session.cover())}
-	if !cl.Shared() {
+	if cl.Exclusive() { // The token after a slot's may be that of readers: see phaseName.
 		g.Span = min(max(cl.Span, 1), span)
 	}
 	return g

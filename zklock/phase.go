@@ -24,8 +24,9 @@ import (
 // A slot may hold beside readers, who keep the phase. If a reader is ahead in the
 // queue, or a phase exists, the slot writes its token to the node of the key, too. The
 // slot does so before it holds. A phase is over if its token is not larger than the
-// slot's token. The next reader behind the slot gives the phase its own token, which
-// later readers share.
+// slot's token. The next reader gives the phase a new token, which later readers share.
+// A late reader may stand ahead of the slot. Its own token is then too small, and the
+// phase gets the token after the slot's: slots have one token each.
 //
 // The node of the key exists while the queue has claims, and every writer of the node
 // has read its current content. No phase can therefore begin from a state before a
@@ -111,7 +112,7 @@ func (s *Store) makePhase(ctx context.Context, cl *claim) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	m.phase = max(m.phase, cl.token)
+	m.phase = max(m.phase, m.slot+1, cl.token)
 	cl.joined = true // as far as known
 	_, err = cl.session.ask(ctx, zoo.Multi(
 		zoo.Check(cl.path()),
@@ -140,16 +141,10 @@ func (s *Store) enterPhase(ctx context.Context, cl *claim) (uint64, error) {
 		return 0, entered
 	}
 	m, err := marksIn(ctx, cl.Key, calls[2])
-	late := max(m.phase, cl.token)
-	switch {
-	case err != nil:
-		return 0, err
-	case m.phase > m.slot:
-		return m.phase, nil
-	case late <= m.slot: // the claim queued before the slot
-		return late, nil
+	if err != nil || m.phase > m.slot {
+		return m.phase, err
 	}
-	m.phase = cl.token
+	m.phase = max(m.slot+1, cl.token)
 	_, err = cl.session.ask(ctx, zoo.Multi(zoo.Check(cl.path()), cl.write(m)))
 	return m.phase, err
 }

@@ -106,27 +106,56 @@ func TestReadersBesideSlots(t *testing.T) {
 	}
 }
 
-// TestReaderIsLate lets a slot hold before the reader that queued before the slot.
-// A later reader has a larger token all the same.
+// TestSlotBetweenReaders has a slot wait between two readers, all of them behind a writer that
+// gives up beside a reader. A reader that holds before the slot shares the first reader's token.
+// Later readers share a token larger than the slot's, even a reader ahead of the slot.
+func TestSlotBetweenReaders(t *testing.T) {
+	t.Parallel()
+	store := newStore(t, []string{server.Addr()}, nil)
+	for _, order := range [][3]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
+		m := mixture{t, store, fmt.Sprint("between/", order)}
+		line := []driver.Ask{m.reader("ahead"), m.slot("slot"), m.reader("behind")}
+		token, over := m.take(m.reader("first")), false // of the phase, or of the slot that ended it
+		writer := exclusive(m.key, "writer")
+		writer.Wait = true
+		m.wait(writer)
+		for _, a := range line {
+			m.wait(a)
+		}
+		m.end(writer)
+		for _, i := range order {
+			a := line[i]
+			got := m.take(a)
+			joins := a.Shared() && !over
+			if joins && got != token || !joins && got <= token {
+				t.Errorf("in the order %v, %q got %d after %d", order, a.ID, got, token)
+			}
+			token, over = got, !a.Shared()
+		}
+	}
+}
+
+// TestReaderIsLate lets a slot hold before the readers that queued before the slot. They
+// share a token larger than the slot's with later readers.
 func TestReaderIsLate(t *testing.T) {
 	t.Parallel()
 	m := mixture{t, newStore(t, []string{server.Addr()}, nil), "mixed/late"}
 	writer := exclusive(m.key, "writer")
-	before := m.take(writer)
+	m.take(writer)
 	early, late, slot := m.reader("early"), m.reader("late"), m.slot("slot")
 	m.wait(early)
 	m.wait(late)
 	m.wait(slot)
 	m.end(writer)
-	token := m.take(slot)
-	for _, a := range []driver.Ask{early, late} {
-		if got := m.take(a); got <= before || got >= token {
-			t.Errorf("a reader that stood between %d and %d got %d", before, token, got)
-		}
+	before := m.take(slot)
+	token := m.take(early)
+	if token <= before {
+		t.Errorf("a reader got %d after the slot with %d", token, before)
 	}
-	first := m.take(m.reader("first"))
-	if second := m.take(m.reader("second")); first <= token || second != first {
-		t.Errorf("readers got %d and %d after %d", first, second, token)
+	for _, a := range []driver.Ask{late, m.reader("next")} {
+		if got := m.take(a); got != token {
+			t.Errorf("readers got %d and %d", token, got)
+		}
 	}
 }
 
@@ -214,7 +243,7 @@ func TestReaderRemovedByHand(t *testing.T) {
 }
 
 // TestReaderWithOldNews lets a reader go on with an old view, from before a slot came,
-// held, and went or stayed. A later reader has a larger token than the slot all the same.
+// held, and went or stayed. The reader shares a token larger than the slot's with later readers.
 func TestReaderWithOldNews(t *testing.T) {
 	t.Parallel()
 	for stay, ends := range map[string]bool{"slot stays": false, "slot has gone": true} {
@@ -244,12 +273,12 @@ func TestReaderWithOldNews(t *testing.T) {
 					m.end(slot)
 				}
 				m.forgetPhase()
-				if g, err := m.store.decide(bounded(t), cl, old, begin); err != nil || !g.OK || g.Fence >= token {
-					t.Fatalf("the late reader got %+v, %v", g, err)
+				g, err := m.store.decide(bounded(t), cl, old, begin)
+				if err != nil || !g.OK || g.Fence <= token {
+					t.Fatalf("the late reader got %+v, %v, after the slot with %d", g, err, token)
 				}
-				first := m.take(m.reader("first"))
-				if second := m.take(m.reader("second")); first <= token || second != first {
-					t.Errorf("readers got %d and %d after %d", first, second, token)
+				if next := m.take(m.reader("next")); next != g.Fence {
+					t.Errorf("readers got %d and %d", g.Fence, next)
 				}
 			})
 		}
