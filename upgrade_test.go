@@ -252,6 +252,40 @@ func TestUpgradeGivesUp(t *testing.T) {
 	})
 }
 
+// The claim of an upgrade that gave up stays in the queue until the cleaner has released the claim.
+// The next upgrade must not take such a claim for a deadlock.
+func TestUpgradeBehindAClaimThatGaveUp(t *testing.T) {
+	for name, failing := range map[string]func(ctx context.Context) error{
+		"release hangs": hang,
+		"release fails": func(context.Context) error { return errors.New("broken") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			simulate(t, func(b *bench) {
+				lk, other := b.open(nil), b.open(nil)
+				l, far := b.lock(lk, "k", Shared()), b.lock(other, "k", Shared())
+				b.store.set(func(f *faulty) {
+					f.release = func(ctx context.Context, rs []driver.Release, next func() []error) []error {
+						return all(rs, failing(ctx))
+					}
+				})
+				ctx, cancel := context.WithTimeout(b.Context(), time.Second)
+				defer cancel()
+				if _, err := l.Upgrade(ctx); !errors.Is(err, ErrHeld) {
+					b.Errorf("at the end of the context: %v", err)
+				}
+				synctest.Wait()
+				got, _ := b.upgrading(b.Context(), l)
+				b.store.set(func(f *faulty) { f.release = nil })
+				b.unlock(far)
+				b.unlock(<-got)
+				b.unlock(l)
+				synctest.Wait()
+				b.free(other, "k")
+			})
+		})
+	}
+}
+
 func TestUpgradeAndReenter(t *testing.T) {
 	simulate(t, func(b *bench) {
 		lk := b.open(nil)

@@ -59,7 +59,8 @@ func (k cleaner) run() {
 	}
 }
 
-// take returns the next claims to release; an empty batch means that the work is done.
+// take returns the next claims to release; an empty batch means that the work is done. The
+// claims stay in the table until the store has answered.
 func (k cleaner) take() []leftover {
 	t := k.lock()
 	defer k.unlock()
@@ -67,10 +68,8 @@ func (k cleaner) take() []leftover {
 		t.leftovers = nil
 	}
 	n := min(len(t.leftovers), MaxBatch)
-	batch := slices.Clone(t.leftovers[:n])
-	t.leftovers = slices.Delete(t.leftovers, 0, n)
 	t.cleaning = n > 0
-	return batch
+	return slices.Clone(t.leftovers[:n])
 }
 
 // release reports whether the store has answered for every claim.
@@ -82,6 +81,7 @@ func (k cleaner) release(batch []leftover) bool {
 	errs := shortly(releases, k.Store.Release)
 	t := k.lock()
 	defer k.unlock()
+	t.leftovers = slices.Delete(t.leftovers, 0, len(batch))
 	now, all := k.now(), true
 	for i, err := range errs {
 		if err == nil || errors.Is(err, driver.ErrLost) || errors.Is(err, driver.ErrInvalid) {
@@ -94,6 +94,18 @@ func (k cleaner) release(batch []leftover) bool {
 		}
 	}
 	return all
+}
+
+// leaving returns the public ids of the claims on a key that the cleaner is to release.
+func (k cleaner) leaving(key string) (ids []string) {
+	t := k.lock()
+	defer k.unlock()
+	for _, l := range t.leftovers {
+		if l.Key == key {
+			ids = append(ids, driver.PublicID(l.ID))
+		}
+	}
+	return ids
 }
 
 // shortly makes one call for a batch of claims.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -58,12 +59,14 @@ func (c *call) enterUpgrade(t *table) error {
 
 // lookAhead reads, after a refusal, the claims in the way of an upgrade. lookAhead returns an
 // error if the upgrade must not wait: a claim waits ahead, or the store has no queue to look at.
-// A place in the store's queue can be lost, so every refusal needs a look.
+// A claim that the cleaner is to release is not in the way. A place in the store's queue can be
+// lost, so every refusal needs a look.
 func (c *call) lookAhead() error {
 	inspector, ok := c.Store.(driver.Inspector)
 	if !ok {
 		return c.Words.Held(c.refusal)
 	}
+	leaving := cleaner{c.core}.leaving(c.Key) // before the look: a claim in an old list may be gone
 	began := time.Now()
 	ctx := new(bounded.Context).Start(c.ctx, began.Add(callLimit(c.TTL)))
 	defer ctx.End()
@@ -79,7 +82,7 @@ func (c *call) lookAhead() error {
 		switch {
 		case claim.ID == own:
 			queued = true
-		case claim.ID == reader:
+		case claim.ID == reader || slices.Contains(leaving, claim.ID):
 		case claim.Waiting && !queued:
 			return c.Words.Ahead(r)
 		case !claim.Waiting && !other:
