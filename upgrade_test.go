@@ -286,6 +286,24 @@ func TestUpgradeBehindAClaimThatGaveUp(t *testing.T) {
 	}
 }
 
+// Unlock of a lost reader also gives back what its upgrade has at the store.
+func TestUnlockOfALostReader(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk, other := b.open(nil), b.open(nil)
+		l := b.lock(lk, "k", Shared(), MaxHold(time.Second))
+		up := b.upgrade(l)
+		time.Sleep(2 * time.Second)
+		if err := l.Unlock(); !errors.Is(err, ErrLost) {
+			b.Errorf("Unlock of a lost reader: %v", err)
+		}
+		synctest.Wait()
+		b.free(other, "k")
+		if err := up.Unlock(); !errors.Is(err, ErrLost) {
+			b.Errorf("Unlock of its upgrade: %v", err)
+		}
+	})
+}
+
 func TestUpgradeAndReenter(t *testing.T) {
 	simulate(t, func(b *bench) {
 		lk := b.open(nil)

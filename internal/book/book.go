@@ -156,10 +156,14 @@ const Crowd = 8
 
 // Kept returns how long a place behind so many claims lasts after a request. In a store with
 // one record a key, each request rewrites the whole queue. With longer places further back,
-// the requests of a long queue do not take all the time of the store.
+// the requests of a long queue do not take all the time of the store. However many waiters die,
+// those behind wait for [Longest].
 func Kept(c driver.Claim, ahead int) time.Duration {
-	return min(c.Alive()*time.Duration(1+ahead/Crowd), c.TTL)
+	return min(c.Alive()*time.Duration(1+ahead/Crowd), Longest(c))
 }
+
+// Longest returns how long a place lasts at most after a request.
+func Longest(c driver.Claim) time.Duration { return min(4*c.Alive(), c.TTL) }
 
 // pause is the wait of a polling claim in the queue, per claim before it: the claim need
 // not know at once how the queue moves.

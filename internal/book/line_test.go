@@ -41,7 +41,8 @@ func TestNobodyPassesTheLine(t *testing.T) {
 	d.granted(0, reader("a")) // A holder that asks again passes nobody.
 }
 
-// A place lasts the longer the more claims are ahead, up to the TTL, and the refusal says so.
+// A place lasts the longer the more claims are ahead, up to four times as long or the TTL, and
+// the refusal says so.
 func TestKeptByPlace(t *testing.T) {
 	d := &desk{T: t}
 	d.granted(0, writer("a"))
@@ -59,6 +60,28 @@ func TestKeptByPlace(t *testing.T) {
 		d.refused(step.at, try(writer("c")))
 		if len(d.Queue) != step.left {
 			t.Errorf("at %v, %d of the silent claims keep their places, want %d", step.at, len(d.Queue), step.left)
+		}
+	}
+}
+
+// Places far back last longer, but dead waiters do not add up.
+func TestDeadWaiters(t *testing.T) {
+	hour := func(id string) driver.Ask { return lasting(writer(id), time.Hour) }
+	for _, dead := range []int{1, 7, 40, 300} {
+		d := &desk{T: t}
+		d.granted(0, hour("holder"))
+		for i := range dead {
+			d.refused(0, hour(fmt.Sprint("dead", i)))
+		}
+		last := d.refused(0, hour("last"))
+		d.release(0, hour("holder"))
+		now := time.Duration(0)
+		for !last.OK {
+			now += max(last.Kept, 3*sec) / 3
+			last = d.acquire(now, hour("last"))
+		}
+		if now > 16*sec {
+			t.Errorf("behind %d dead waiters a claim waits for %v", dead, now)
 		}
 	}
 }

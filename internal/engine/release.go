@@ -77,6 +77,9 @@ func (h *Hold) unlockLost(why *Loss) error {
 	}
 	// The holder has stopped, so the store need not wait for the TTL.
 	t := h.core.lock()
+	if u := h.upgrade.Load(); u != nil && u.end.Load() != released {
+		cleaner{h.core}.add(t, u.lease.release[0])
+	}
 	cleaner{h.core}.add(t, h.lease.release[0])
 	h.core.unlock()
 	return h.Ended()

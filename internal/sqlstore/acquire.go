@@ -86,5 +86,6 @@ func queued(b *book.Book, id string) *book.Entry {
 // unchanged reports whether a retry has the same terms as before.
 func unchanged(before, now book.Entry) bool {
 	now.Until, now.Asked = before.Until, before.Asked
+	now.TTL = span(micros(now.TTL)) // as the row has it
 	return now == before
 }

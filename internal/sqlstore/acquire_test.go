@@ -13,7 +13,7 @@ import (
 // of the request that changed the terms.
 func TestPlacesAreWrittenSeldom(t *testing.T) {
 	holder, waiter := exclusive("holder"), exclusive("waiter")
-	holder.TTL = time.Hour
+	holder.TTL, waiter.TTL = time.Hour, 10*time.Second/3
 	var b book.Book
 	ask := func(one driver.Ask, now time.Duration) (got answer, done change) {
 		t.Helper()
@@ -51,6 +51,7 @@ func TestPlacesAreWrittenSeldom(t *testing.T) {
 		if step.wrote {
 			written = b
 			written.Queue = append([]book.Entry(nil), b.Queue...)
+			written.Queue[0].TTL = span(micros(waiter.TTL)) // as the row has it
 		}
 		b = written
 		b.Queue = append([]book.Entry(nil), written.Queue...)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/holdfast-go/holdfast/internal/book"
 	"github.com/holdfast-go/holdfast/internal/detached"
 )
 
@@ -35,7 +36,7 @@ func (s *Store) joiner(a *asking, joins bool) loader {
 		if err := detached.Write(ctx); err != nil {
 			return state{}, err
 		}
-		longest := micros(roomy(a.TTL))
+		longest := micros(roomy(book.Longest(a.Claim)))
 		args := []any{longest, string(claim), micros(roomy(a.Alive())), longest, escape(key), escape(a.ID)}
 		if !s.dialect.returning {
 			n, err := s.exec(ctx, s.dialect.join, false, args...)
