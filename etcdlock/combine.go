@@ -3,6 +3,7 @@ package etcdlock
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -149,19 +150,26 @@ func (c *combiner) beginBatchLocked() {
 }
 
 // send carries out a batch. The latest deadline of its transactions bounds the batch.
+//
+// etcd checks the quota only for the writes of the batch itself, not for those of the steps.
+// So the Else, which is never carried out, contains a write if a step does.
 func (c *combiner) send(some []*pending) {
 	defer c.endBatch()
 	var latest time.Time
+	var counted []clientv3.Op
 	steps := make([]clientv3.Op, len(some))
 	for i, p := range some {
 		steps[i] = clientv3.OpTxn(p.when, p.then, p.els)
+		if n := slices.IndexFunc(p.then, clientv3.Op.IsPut); n >= 0 {
+			counted = p.then[n : n+1]
+		}
 		if p.deadline.After(latest) {
 			latest = p.deadline
 		}
 	}
 	ctx, cancel := context.WithDeadline(c.ctx, latest)
 	defer cancel()
-	r, err := c.client.Txn(ctx).Then(steps...).Commit()
+	r, err := c.client.Txn(ctx).Then(steps...).Else(counted...).Commit()
 	if err != nil && final(err) {
 		err = errAlone
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/etcdlock"
 	"github.com/holdfast-go/holdfast/internal/must"
+	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
 // A courier carries the requests of a client, and holds some transactions back. It
@@ -98,13 +99,17 @@ func couriered(t testing.TB) (s *etcdlock.Store, c *courier, prefix string) {
 	return s, c, prefix
 }
 
-// intercepted opens a store whose requests go by a function, with a prefix of its
-// own.
+// intercepted opens a store whose requests go by a function, with a prefix of its own.
 func intercepted(t testing.TB, carry grpc.UnaryClientInterceptor) (s *etcdlock.Store, prefix string) {
+	t.Helper()
+	return interceptedAt(t, shared, carry)
+}
+
+func interceptedAt(t testing.TB, e *servers.Etcd, carry grpc.UnaryClientInterceptor) (s *etcdlock.Store, prefix string) {
 	t.Helper()
 	prefix = rand.Text() + "/"
 	client, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{"http://" + shared.Addr()}, Logger: zap.NewNop(), DialTimeout: patience,
+		Endpoints: []string{"http://" + e.Addr()}, Logger: zap.NewNop(), DialTimeout: patience,
 		DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(carry)},
 	})
 	if err != nil {
