@@ -184,5 +184,6 @@ func (a *ask) stillWaits(ctx context.Context) (g driver.Grant, waits bool) {
 	}
 	c.asked = a.began
 	a.standLocked(c, a.began.Add(a.Alive()))
+	a.noteRefusalLocked(c) // The turn may have ended its watch after an error.
 	return c.refusal(), true
 }

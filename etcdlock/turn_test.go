@@ -5,10 +5,14 @@ import (
 	"crypto/rand"
 	"fmt"
 	mathrand "math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/servers"
@@ -129,6 +133,42 @@ func TestLongQueueDeleted(t *testing.T) {
 		case <-time.After(aWhile):
 			t.missing("the claim is woken")
 		}
+	})
+}
+
+// TestLongQueueAfterError has a request of a claim in a long queue fail at the end of its
+// watch: once refused again, the claim is woken at its turn.
+func TestLongQueueAfterError(t *testing.T) {
+	t.Parallel()
+	var broken atomic.Bool
+	b, prefix := intercepted(t, func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		if _, ok := req.(*etcdserverpb.TxnRequest); ok && broken.Load() {
+			return rpctypes.ErrGRPCPermissionDenied
+		}
+		return invoke(ctx, method, req, reply, conn, opts...)
+	})
+	a := openStore(t, shared.URL()+"?prefix="+prefix)
+	inTime(t, func(t *scene) {
+		claim := waiting("long"+rand.Text(), rand.Text())
+		claims, wakes := last(t, a, b, claim)
+		broken.Store(true)
+		defer broken.Store(false)
+		defer watch(t, b, claim.Claim, func(g driver.Grant) { wakes <- g })()
+		wake := func(why string) {
+			t.Helper()
+			select {
+			case <-wakes:
+			case <-time.After(aWhile):
+				t.missing("wake-up " + why)
+			}
+		}
+		wake("after the error")
+		broken.Store(false)
+		refused(t, b, claim)
+		for _, c := range claims {
+			release(t, a, c)
+		}
+		wake("at the turn")
 	})
 }
 
