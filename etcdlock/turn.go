@@ -166,16 +166,24 @@ func (s *Store) turned(id string, v view) (g driver.Grant, wakes bool) {
 
 // stillWaits returns the refusal of a claim in a long queue if the claim certainly waits:
 // the claim and its blocker are both in etcd. If each waiter read the whole queue again and
-// again, waiting would cost more than locking.
+// again, waiting would cost more than locking. So the refusal names no holder if the first
+// claim ahead has left since the read.
 func (a *ask) stillWaits(ctx context.Context) (g driver.Grant, waits bool) {
 	a.mu.Lock()
 	blocker, single := a.claim.blocker()
 	single = single && a.turns[a.ID] != nil
+	var first entry
+	if single {
+		first = a.claim.ahead[0]
+	}
 	a.mu.Unlock()
 	if !single {
 		return g, false
 	}
-	r, err := a.do(ctx, txn{when: []clientv3.Cmp{a.entry.stays(), blocker.stays()}})
+	r, err := a.do(ctx, txn{
+		when: []clientv3.Cmp{a.entry.stays(), blocker.stays()},
+		then: []clientv3.Op{clientv3.OpTxn([]clientv3.Cmp{first.stays()}, nil, nil)},
+	})
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c := a.claim
@@ -185,5 +193,9 @@ func (a *ask) stillWaits(ctx context.Context) (g driver.Grant, waits bool) {
 	c.asked = a.began
 	a.standLocked(c, a.began.Add(a.Alive()))
 	a.noteRefusalLocked(c) // The turn may have ended its watch after an error.
-	return c.refusal(), true
+	g = c.refusal()
+	if !r.Responses[0].GetResponseTxn().Succeeded {
+		g.Holder = driver.Holder{}
+	}
+	return g, true
 }

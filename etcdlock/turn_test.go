@@ -136,6 +136,25 @@ func TestLongQueueDeleted(t *testing.T) {
 	})
 }
 
+// TestHolderOfLongQueue releases the holder ahead of a claim in a long queue: the refusal of
+// the claim names the holder before, and nobody after.
+func TestHolderOfLongQueue(t *testing.T) {
+	t.Parallel()
+	a, b := openStore(t, shared.URL()), openStore(t, shared.URL())
+	inTime(t, func(t *scene) {
+		claim := waiting("long"+rand.Text(), rand.Text())
+		claims, wakes := last(t, a, b, claim)
+		defer listen(t, b, claim, wakes)()
+		if g := refused(t, b, claim); g.Holder.ID != driver.PublicID(claims[0].ID) {
+			t.Errorf("the refusal names %+v, want the holder", g.Holder)
+		}
+		release(t, a, claims[0])
+		if g := refused(t, b, claim); g.Holder != (driver.Holder{}) {
+			t.Errorf("the refusal names %+v, which has left", g.Holder)
+		}
+	})
+}
+
 // TestLongQueueAfterError has a request of a claim in a long queue fail at the end of its
 // watch: once refused again, the claim is woken at its turn.
 func TestLongQueueAfterError(t *testing.T) {
