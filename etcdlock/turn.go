@@ -38,8 +38,12 @@ type turn struct {
 // openTurnLocked begins to watch for the turn of a claim, until stop is called. If the claim
 // was not requested yet, the watch begins after the refusal.
 func (s *Store) openTurnLocked(c driver.Claim, wakes func(driver.Grant)) (stop func()) {
-	t := &turn{claim: c, wake: wakes, refused: make(chan struct{}, 1)}
 	ctx, cancel := context.WithCancel(s.ctx)
+	t := &turn{claim: c, refused: make(chan struct{}, 1), wake: func(g driver.Grant) {
+		if ctx.Err() == nil { // The end of the watch ends requests with an error, too.
+			wakes(g)
+		}
+	}}
 	s.turns[c.ID] = t
 	s.running.Go(func() { s.awaitTurn(ctx, t) })
 	return func() {
@@ -105,8 +109,8 @@ func (s *Store) awaitInFolder(ctx context.Context, t *turn) {
 	<-ctx.Done()
 }
 
-// awaitDeparture returns when the blocker of a claim or the claim itself has left, or when
-// ctx has ended.
+// awaitDeparture returns when the blocker of a claim has left, or when ctx has ended. If the
+// claim itself has left before the watch begins, awaitDeparture returns, too.
 func (s *Store) awaitDeparture(ctx context.Context, e, blocker entry) {
 	ctx, left := context.WithCancel(ctx)
 	defer left()

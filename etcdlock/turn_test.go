@@ -191,6 +191,34 @@ func TestLongQueueAfterError(t *testing.T) {
 	})
 }
 
+// TestLongQueueStopped stops the watch of a claim in a long queue during a request of the
+// watch: the claim is woken no more.
+func TestLongQueueStopped(t *testing.T) {
+	t.Parallel()
+	inTime(t, func(t *scene) {
+		b, by, prefix := couriered(t)
+		a := openStore(t, shared.URL()+"?prefix="+prefix)
+		claim := waiting("long"+rand.Text(), rand.Text())
+		last(t, a, b, claim)
+		by.hold(all)
+		var stopped, late atomic.Bool
+		stop := watch(t, b, claim.Claim, func(driver.Grant) { late.Store(late.Load() || stopped.Load()) })
+		servers.Until(t, "a request of the watch", func() bool {
+			by.mu.Lock()
+			defer by.mu.Unlock()
+			return by.caught > 0
+		})
+		stop()
+		stopped.Store(true)
+		if err := b.Close(); err != nil { // which ends what the watch has begun
+			t.Error(err)
+		}
+		if late.Load() {
+			t.Errorf("the claim was woken after the end of the watch")
+		}
+	})
+}
+
 // TestEventsOfLongQueue releases the claims ahead of a claim in a long queue: only the last
 // release is an event for the claim.
 func TestEventsOfLongQueue(t *testing.T) {
