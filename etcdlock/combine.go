@@ -21,8 +21,9 @@ import (
 // most one transaction for each key: a claim must see the earlier claims of its key, and
 // must have a larger revision.
 type combiner struct {
-	client *clientv3.Client
-	ctx    context.Context // ends with the Store
+	client  *clientv3.Client
+	ctx     context.Context // ends with the Store
+	running *sync.WaitGroup // of the Store
 
 	mu      sync.Mutex
 	batches int        // under way
@@ -82,6 +83,8 @@ func (c *combiner) commit(ctx context.Context, t txn) (*clientv3.TxnResponse, er
 	case <-ctx.Done():
 		p.gone.Store(true)
 		return nil, ctx.Err()
+	case <-c.ctx.Done():
+		return nil, context.Cause(c.ctx)
 	}
 }
 
@@ -123,8 +126,12 @@ func (c *combiner) sendLate() {
 }
 
 // beginBatchLocked sends the next batch. Transactions whose caller has given up are not
-// sent. A second transaction for a key waits for the batch after.
+// sent, nor any after the Store has ended. A second transaction for a key waits for the batch
+// after.
 func (c *combiner) beginBatchLocked() {
+	if c.ctx.Err() != nil {
+		return
+	}
 	var some, rest []*pending
 	keys := make(map[string]bool)
 	for _, p := range c.waiting {
@@ -145,7 +152,7 @@ func (c *combiner) beginBatchLocked() {
 	}
 	if len(some) > 0 {
 		c.batches++
-		go c.send(some)
+		c.running.Go(func() { c.send(some) })
 	}
 }
 
