@@ -3,6 +3,7 @@ package etcdlock
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,8 +21,9 @@ import (
 // most one transaction for each key: a claim must see the earlier claims of its key, and
 // must have a larger revision.
 type combiner struct {
-	client *clientv3.Client
-	ctx    context.Context // ends with the Store
+	client  *clientv3.Client
+	ctx     context.Context // ends with the Store
+	running *sync.WaitGroup // of the Store
 
 	mu      sync.Mutex
 	batches int        // under way
@@ -81,6 +83,8 @@ func (c *combiner) commit(ctx context.Context, t txn) (*clientv3.TxnResponse, er
 	case <-ctx.Done():
 		p.gone.Store(true)
 		return nil, ctx.Err()
+	case <-c.ctx.Done():
+		return nil, context.Cause(c.ctx)
 	}
 }
 
@@ -122,8 +126,12 @@ func (c *combiner) sendLate() {
 }
 
 // beginBatchLocked sends the next batch. Transactions whose caller has given up are not
-// sent. A second transaction for a key waits for the batch after.
+// sent, nor any after the Store has ended. A second transaction for a key waits for the batch
+// after.
 func (c *combiner) beginBatchLocked() {
+	if c.ctx.Err() != nil {
+		return
+	}
 	var some, rest []*pending
 	keys := make(map[string]bool)
 	for _, p := range c.waiting {
@@ -144,24 +152,31 @@ func (c *combiner) beginBatchLocked() {
 	}
 	if len(some) > 0 {
 		c.batches++
-		go c.send(some)
+		c.running.Go(func() { c.send(some) })
 	}
 }
 
 // send carries out a batch. The latest deadline of its transactions bounds the batch.
+//
+// etcd checks the quota only for the writes of the batch itself, not for those of the steps.
+// So the Else, which is never carried out, contains a write if a step does.
 func (c *combiner) send(some []*pending) {
 	defer c.endBatch()
 	var latest time.Time
+	var counted []clientv3.Op
 	steps := make([]clientv3.Op, len(some))
 	for i, p := range some {
 		steps[i] = clientv3.OpTxn(p.when, p.then, p.els)
+		if n := slices.IndexFunc(p.then, clientv3.Op.IsPut); n >= 0 {
+			counted = p.then[n : n+1]
+		}
 		if p.deadline.After(latest) {
 			latest = p.deadline
 		}
 	}
 	ctx, cancel := context.WithDeadline(c.ctx, latest)
 	defer cancel()
-	r, err := c.client.Txn(ctx).Then(steps...).Commit()
+	r, err := c.client.Txn(ctx).Then(steps...).Else(counted...).Commit()
 	if err != nil && final(err) {
 		err = errAlone
 	}

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"runtime"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -246,4 +249,46 @@ func TestBatchLeft(t *testing.T) {
 		return s.Release(ctx, []driver.Release{{Claim: leaver.Claim, Late: true}})[0]
 	})
 	granted(t, s, exclusive("leaver", "next"))
+}
+
+// TestBatchEndsWithClose closes a store during a batch. The batch ends before Close returns,
+// and the callers learn that the store is closed.
+func TestBatchEndsWithClose(t *testing.T) {
+	t.Parallel()
+	var silent atomic.Bool
+	var batches atomic.Int64 // under way
+	s, _ := intercepted(t, func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		txn, _ := req.(*etcdserverpb.TxnRequest)
+		if txn == nil || !silent.Load() {
+			return invoke(ctx, method, req, reply, conn, opts...)
+		}
+		if len(txn.Compare) == 0 {
+			batches.Add(1)
+			defer batches.Add(-1)
+		}
+		<-ctx.Done()
+		for range 1000 {
+			runtime.Gosched() // so that Close may return before the batch
+		}
+		return status.FromContextError(ctx.Err()).Err()
+	})
+	granted(t, s, exclusive("else", "else")) // so that there is a lease
+	silent.Store(true)
+	var calls sync.WaitGroup
+	for i := range 16 {
+		calls.Go(func() {
+			g, err := s.Acquire(context.Background(), exclusive(fmt.Sprint("key", i), fmt.Sprint("id", i)))
+			if g.OK || err == nil || !strings.Contains(err.Error(), "closed") {
+				t.Errorf("%+v, %v; want that the store is closed", g, err)
+			}
+		})
+	}
+	servers.Until(t, "a batch", func() bool { return batches.Load() > 0 })
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if n := batches.Load(); n > 0 {
+		t.Errorf("%d batches are under way after Close", n)
+	}
+	calls.Wait()
 }

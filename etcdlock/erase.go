@@ -124,7 +124,7 @@ func (s *Store) removes(ctx context.Context, r *removal, v view) (t txn, err err
 	r.there = found || r.tried
 	switch {
 	case found:
-		t.when = []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(v.queue[i].name), "=", v.queue[i].mod)}
+		t.when = []clientv3.Cmp{v.queue[i].unwritten()}
 		t.then = []clientv3.Op{clientv3.OpDelete(v.queue[i].name)}
 	case r.Late: // The claim may just have arrived.
 		t.when = []clientv3.Cmp{v.unchanged(s.names.folder(r.Key))}

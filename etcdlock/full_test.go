@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
@@ -51,13 +53,7 @@ func TestFull(t *testing.T) {
 		}
 		return err
 	})
-	eventually(t, "end of the space", func() error {
-		_, err := c.Put(t.Context(), fmt.Sprint("filler", time.Now().UnixNano()), strings.Repeat("x", 1<<20))
-		if !errors.Is(err, rpctypes.ErrNoSpace) {
-			return fmt.Errorf("there is more: %w", errors.Join(err, errors.New("the write was taken")))
-		}
-		return nil
-	})
+	fill(t, c)
 	err := answered(t, func(ctx context.Context) error { _, err := s.Acquire(ctx, exclusive("other", "other")); return err })
 	if !errors.Is(err, rpctypes.ErrNoSpace) || !strings.Contains(err.Error(), "compacted") {
 		t.Errorf("a new lock: %v; want an error that says what to do", err)
@@ -98,6 +94,49 @@ func TestFull(t *testing.T) {
 	eventually(t, "end of all claims", func() error {
 		if r := under(t, c, "holdfast/claims/"); r.Count != 0 {
 			return fmt.Errorf("there are %d, such as %s", r.Count, r.Kvs[0].Key)
+		}
+		return nil
+	})
+}
+
+// fill fills etcd until it takes no more writes.
+func fill(t *testing.T, c *clientv3.Client) {
+	t.Helper()
+	eventually(t, "end of the space", func() error {
+		_, err := c.Put(t.Context(), fmt.Sprint("filler", time.Now().UnixNano()), strings.Repeat("x", 1<<20))
+		if !errors.Is(err, rpctypes.ErrNoSpace) {
+			return fmt.Errorf("there is more: %w", errors.Join(err, errors.New("the write was taken")))
+		}
+		return nil
+	})
+}
+
+// TestFullBatch requests many claims at once from a full etcd: a batch of claims is refused,
+// as each claim is.
+func TestFullBatch(t *testing.T) {
+	t.Parallel()
+	e := servers.StartEtcd(t, "--quota-backend-bytes=4194304")
+	w := new(turnstile)
+	s, _ := interceptedAt(t, e, w.carry)
+	granted(t, s, exclusive("else", "else")) // so that there is a lease
+	fill(t, admin(t, e.Addr()))
+	round := 0
+	eventually(t, "batch", func() error {
+		round++
+		var all sync.WaitGroup
+		for i := range 64 {
+			all.Go(func() {
+				a := exclusive(fmt.Sprint("key", i), fmt.Sprint("id", round, "-", i))
+				if g, err := s.Acquire(t.Context(), a); g.OK {
+					t.Errorf("%s was granted, with %v", a.Key, err)
+				}
+			})
+		}
+		all.Wait()
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if len(w.batches) == 0 {
+			return errors.New("all went alone")
 		}
 		return nil
 	})

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/etcdlock"
 	"github.com/holdfast-go/holdfast/internal/must"
+	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
 // A courier carries the requests of a client, and holds some transactions back. It
@@ -98,13 +99,17 @@ func couriered(t testing.TB) (s *etcdlock.Store, c *courier, prefix string) {
 	return s, c, prefix
 }
 
-// intercepted opens a store whose requests go by a function, with a prefix of its
-// own.
+// intercepted opens a store whose requests go by a function, with a prefix of its own.
 func intercepted(t testing.TB, carry grpc.UnaryClientInterceptor) (s *etcdlock.Store, prefix string) {
+	t.Helper()
+	return interceptedAt(t, shared, carry)
+}
+
+func interceptedAt(t testing.TB, e *servers.Etcd, carry grpc.UnaryClientInterceptor) (s *etcdlock.Store, prefix string) {
 	t.Helper()
 	prefix = rand.Text() + "/"
 	client, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{"http://" + shared.Addr()}, Logger: zap.NewNop(), DialTimeout: patience,
+		Endpoints: []string{"http://" + e.Addr()}, Logger: zap.NewNop(), DialTimeout: patience,
 		DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(carry)},
 	})
 	if err != nil {
@@ -194,23 +199,39 @@ func TestLateAcquire(t *testing.T) {
 	granted(t, openStore(t, shared.URL()+"?prefix="+prefix), exclusive("key", "next"))
 }
 
-// TestLateReader has a reader arrive that wants to join one who has left since, as has
-// a writer after it: it would have a smaller token than that.
+// TestLateReader has a reader arrive late to join the phase of a reader that has ended. A
+// writer or a slot has held since: the late reader gets a larger token.
 func TestLateReader(t *testing.T) {
 	t.Parallel()
-	s, by, prefix := couriered(t)
-	other := openStore(t, shared.URL()+"?prefix="+prefix)
-	first, writer, late := reader("first"), exclusive("key", "writer"), reader("late")
-	granted(t, other, first)
-	granted(t, s, exclusive("else", "else")) // so that there is a lease
-	by.hold(func(r *etcdserverpb.TxnRequest) bool { return writes(r) && len(r.Compare) > 2 })
-	by.unheard(t, func(ctx context.Context) error { _, err := s.Acquire(ctx, late); return err })
-	release(t, other, first.Claim)
-	token := granted(t, other, writer).Fence
-	release(t, other, writer.Claim)
-	by.deliver(t)
-	if g := grantedAtLast(t, s, late); g.Fence <= token {
-		t.Errorf("the reader has token %d after the writer's %d", g.Fence, token)
+	slot := reader("slot")
+	slot.Limit = 9
+	for name, ends := range map[string]func(t *testing.T, s *etcdlock.Store, first driver.Ask) (token uint64){
+		"writer": func(t *testing.T, s *etcdlock.Store, first driver.Ask) uint64 {
+			release(t, s, first.Claim)
+			writer := exclusive("key", "writer")
+			defer release(t, s, writer.Claim)
+			return granted(t, s, writer).Fence
+		},
+		"slot": func(t *testing.T, s *etcdlock.Store, _ driver.Ask) uint64 {
+			defer release(t, s, slot.Claim)
+			return granted(t, s, slot).Fence
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, by, prefix := couriered(t)
+			other := openStore(t, shared.URL()+"?prefix="+prefix)
+			first, late := reader("first"), reader("late")
+			granted(t, other, first)
+			granted(t, s, exclusive("else", "else")) // so that there is a lease
+			by.hold(func(r *etcdserverpb.TxnRequest) bool { return writes(r) && len(r.Compare) > 2 })
+			by.unheard(t, func(ctx context.Context) error { _, err := s.Acquire(ctx, late); return err })
+			token := ends(t, other, first)
+			by.deliver(t)
+			if g := grantedAtLast(t, s, late); g.Fence <= token {
+				t.Errorf("the late reader has token %d after %d", g.Fence, token)
+			}
+		})
 	}
 }
 

@@ -118,9 +118,9 @@ func (a *ask) join(ctx context.Context, v *view) (mine bool, err error) {
 		var phase int64
 		if last := v.reader(); a.Shared() && last >= 0 && !v.queue[last].Closed && (fits || last == len(v.queue)-1) {
 			// If the last reader has left, the phase may have ended, and a writer may
-			// have held since.
+			// have held since. A slot that has held since has written the last reader.
 			phase = v.queue[last].phase()
-			t.when = append(t.when, v.queue[last].stays())
+			t.when = append(t.when, v.queue[last].unwritten())
 		}
 		t.then = append([]clientv3.Op{a.create(l, phase)}, a.reads()...)
 		r, err := a.do(ctx, t)
@@ -206,7 +206,7 @@ func (v view) closePhase(slot int) (t txn) {
 
 // change writes a claim, if the claim is unchanged since the read.
 func (t *txn) change(e entry) {
-	t.when = append(t.when, clientv3.Compare(clientv3.ModRevision(e.name), "=", e.mod))
+	t.when = append(t.when, e.unwritten())
 	t.then = append(t.then, e.put())
 }
 

@@ -179,6 +179,11 @@ func (e *entry) stays() clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(e.name), "=", e.rev)
 }
 
+// unwritten is the condition that the claim has not been written since the read.
+func (e *entry) unwritten() clientv3.Cmp {
+	return clientv3.Compare(clientv3.ModRevision(e.name), "=", e.mod)
+}
+
 // first is the condition that no claim in the folder is ahead of the claim.
 func (e *entry) first(folder string) clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(folder), ">", e.rev-1).WithPrefix()

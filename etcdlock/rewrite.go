@@ -29,7 +29,7 @@ func (s *Store) rewrite(ctx context.Context, r driver.Renewal, l *lease) (e entr
 		s.mu.Unlock()
 		e.TTL, e.Left, e.Client, e.leaseID = r.TTL, r.Leave, s.id, l.id
 		a, err := s.do(ctx, txn{
-			when: []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(e.name), "=", e.mod)},
+			when: []clientv3.Cmp{e.unwritten()},
 			then: []clientv3.Op{e.put()},
 			els:  []clientv3.Op{clientv3.OpGet(e.name)},
 		})

@@ -113,7 +113,7 @@ func New(client *clientv3.Client, opts *Options) (*Store, error) {
 		crowds:      make(map[string]time.Time),
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
-	s.combiner = combiner{client: client, ctx: s.ctx}
+	s.combiner = combiner{client: client, ctx: s.ctx, running: &s.running}
 	s.running.Go(s.runCleaner)
 	return s, nil
 }
@@ -160,7 +160,9 @@ func (s *Store) Close() error {
 			unused = append(unused, l)
 		}
 	}
+	s.combiner.mu.Lock() // A batch begins before Wait, or never.
 	s.cancel(errClosed)
+	s.combiner.mu.Unlock()
 	for _, f := range s.folders {
 		if f.linger != nil {
 			f.linger.Stop()

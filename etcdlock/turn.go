@@ -38,8 +38,12 @@ type turn struct {
 // openTurnLocked begins to watch for the turn of a claim, until stop is called. If the claim
 // was not requested yet, the watch begins after the refusal.
 func (s *Store) openTurnLocked(c driver.Claim, wakes func(driver.Grant)) (stop func()) {
-	t := &turn{claim: c, wake: wakes, refused: make(chan struct{}, 1)}
 	ctx, cancel := context.WithCancel(s.ctx)
+	t := &turn{claim: c, refused: make(chan struct{}, 1), wake: func(g driver.Grant) {
+		if ctx.Err() == nil { // The end of the watch ends requests with an error, too.
+			wakes(g)
+		}
+	}}
 	s.turns[c.ID] = t
 	s.running.Go(func() { s.awaitTurn(ctx, t) })
 	return func() {
@@ -105,8 +109,8 @@ func (s *Store) awaitInFolder(ctx context.Context, t *turn) {
 	<-ctx.Done()
 }
 
-// awaitDeparture returns when the blocker of a claim or the claim itself has left, or when
-// ctx has ended.
+// awaitDeparture returns when the blocker of a claim has left, or when ctx has ended. If the
+// claim itself has left before the watch begins, awaitDeparture returns, too.
 func (s *Store) awaitDeparture(ctx context.Context, e, blocker entry) {
 	ctx, left := context.WithCancel(ctx)
 	defer left()
@@ -166,16 +170,24 @@ func (s *Store) turned(id string, v view) (g driver.Grant, wakes bool) {
 
 // stillWaits returns the refusal of a claim in a long queue if the claim certainly waits:
 // the claim and its blocker are both in etcd. If each waiter read the whole queue again and
-// again, waiting would cost more than locking.
+// again, waiting would cost more than locking. So the refusal names no holder if the first
+// claim ahead has left since the read.
 func (a *ask) stillWaits(ctx context.Context) (g driver.Grant, waits bool) {
 	a.mu.Lock()
 	blocker, single := a.claim.blocker()
 	single = single && a.turns[a.ID] != nil
+	var first entry
+	if single {
+		first = a.claim.ahead[0]
+	}
 	a.mu.Unlock()
 	if !single {
 		return g, false
 	}
-	r, err := a.do(ctx, txn{when: []clientv3.Cmp{a.entry.stays(), blocker.stays()}})
+	r, err := a.do(ctx, txn{
+		when: []clientv3.Cmp{a.entry.stays(), blocker.stays()},
+		then: []clientv3.Op{clientv3.OpTxn([]clientv3.Cmp{first.stays()}, nil, nil)},
+	})
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c := a.claim
@@ -184,5 +196,10 @@ func (a *ask) stillWaits(ctx context.Context) (g driver.Grant, waits bool) {
 	}
 	c.asked = a.began
 	a.standLocked(c, a.began.Add(a.Alive()))
-	return c.refusal(), true
+	a.noteRefusalLocked(c) // The turn may have ended its watch after an error.
+	g = c.refusal()
+	if !r.Responses[0].GetResponseTxn().Succeeded {
+		g.Holder = driver.Holder{}
+	}
+	return g, true
 }

@@ -5,10 +5,14 @@ import (
 	"crypto/rand"
 	"fmt"
 	mathrand "math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/servers"
@@ -128,6 +132,89 @@ func TestLongQueueDeleted(t *testing.T) {
 			}
 		case <-time.After(aWhile):
 			t.missing("the claim is woken")
+		}
+	})
+}
+
+// TestHolderOfLongQueue releases the holder ahead of a claim in a long queue: the refusal of
+// the claim names the holder before, and nobody after.
+func TestHolderOfLongQueue(t *testing.T) {
+	t.Parallel()
+	a, b := openStore(t, shared.URL()), openStore(t, shared.URL())
+	inTime(t, func(t *scene) {
+		claim := waiting("long"+rand.Text(), rand.Text())
+		claims, wakes := last(t, a, b, claim)
+		defer listen(t, b, claim, wakes)()
+		if g := refused(t, b, claim); g.Holder.ID != driver.PublicID(claims[0].ID) {
+			t.Errorf("the refusal names %+v, want the holder", g.Holder)
+		}
+		release(t, a, claims[0])
+		if g := refused(t, b, claim); g.Holder != (driver.Holder{}) {
+			t.Errorf("the refusal names %+v, which has left", g.Holder)
+		}
+	})
+}
+
+// TestLongQueueAfterError has a request of a claim in a long queue fail at the end of its
+// watch: once refused again, the claim is woken at its turn.
+func TestLongQueueAfterError(t *testing.T) {
+	t.Parallel()
+	var broken atomic.Bool
+	b, prefix := intercepted(t, func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		if _, ok := req.(*etcdserverpb.TxnRequest); ok && broken.Load() {
+			return rpctypes.ErrGRPCPermissionDenied
+		}
+		return invoke(ctx, method, req, reply, conn, opts...)
+	})
+	a := openStore(t, shared.URL()+"?prefix="+prefix)
+	inTime(t, func(t *scene) {
+		claim := waiting("long"+rand.Text(), rand.Text())
+		claims, wakes := last(t, a, b, claim)
+		broken.Store(true)
+		defer broken.Store(false)
+		defer watch(t, b, claim.Claim, func(g driver.Grant) { wakes <- g })()
+		wake := func(why string) {
+			t.Helper()
+			select {
+			case <-wakes:
+			case <-time.After(aWhile):
+				t.missing("wake-up " + why)
+			}
+		}
+		wake("after the error")
+		broken.Store(false)
+		refused(t, b, claim)
+		for _, c := range claims {
+			release(t, a, c)
+		}
+		wake("at the turn")
+	})
+}
+
+// TestLongQueueStopped stops the watch of a claim in a long queue during a request of the
+// watch: the claim is woken no more.
+func TestLongQueueStopped(t *testing.T) {
+	t.Parallel()
+	inTime(t, func(t *scene) {
+		b, by, prefix := couriered(t)
+		a := openStore(t, shared.URL()+"?prefix="+prefix)
+		claim := waiting("long"+rand.Text(), rand.Text())
+		last(t, a, b, claim)
+		by.hold(all)
+		var stopped, late atomic.Bool
+		stop := watch(t, b, claim.Claim, func(driver.Grant) { late.Store(late.Load() || stopped.Load()) })
+		servers.Until(t, "a request of the watch", func() bool {
+			by.mu.Lock()
+			defer by.mu.Unlock()
+			return by.caught > 0
+		})
+		stop()
+		stopped.Store(true)
+		if err := b.Close(); err != nil { // which ends what the watch has begun
+			t.Error(err)
+		}
+		if late.Load() {
+			t.Errorf("the claim was woken after the end of the watch")
 		}
 	})
 }

@@ -42,7 +42,7 @@ type job struct {
 	marked []reply
 
 	// leave, if not nil, returns more marks, for the piece that acquires the key; note takes
-	// the replies to the marks of a claim that waits.
+	// the replies to the marks of a claim that waits, not those to leave.
 	leave func() []string
 	note  func([]reply)
 
@@ -259,7 +259,7 @@ func (j *job) next(c *conn) {
 		j.step = add
 	}
 	if j.leave != nil {
-		j.marks = append(j.marks, j.leave()...)
+		j.marks, j.note = append(j.marks, j.leave()...), nil
 	}
 	j.value, j.expiry, err = j.state.write(b, j.key, j.fresh)
 	switch {

@@ -13,8 +13,9 @@ import (
 // the second retry. A waiter that finds a wait item retries seldom at first, so that a newcomer
 // does not pass the waiters of long ago.
 //
-// A waiter removes its marks in the request that acquires the key, or after the wait. The marks
-// of a dead waiter expire.
+// A waiter removes its marks in the request that acquires the key, or after the wait. If a
+// newcomer acquires the key first, the next retries soon to write its marks again. The marks of
+// a dead waiter expire.
 const (
 	// markTime is how many seconds a mark stands; up to one second less, but longer than a
 	// waiter goes without a retry.
@@ -34,7 +35,7 @@ const (
 // A place is the marks of a waiting claim.
 type place struct {
 	rested bool      // the process had a turn before, and backed off
-	alone  bool      // nobody else waited
+	soon   bool      // the claim retries soon: nobody else waited, or the next was outrun
 	wait   uint64    // the CAS number of the wait item, as last written by the claim
 	next   uint64    // the CAS number of the next item if the claim is the next, else 0
 	since  time.Time // when the claim became the next
@@ -50,7 +51,7 @@ func (p *place) marks(o *Options, item string) []string {
 	switch {
 	case p.wrote.IsZero():
 		return []string{write(o.mark(item), absent)}
-	case p.next == 0 && p.alone:
+	case p.next == 0 && p.soon:
 		return []string{write(o.mark(item), absent), write(o.next(item), absent)}
 	case p.next == 0:
 		return []string{write(o.mark(item), ""), write(o.next(item), absent)}
@@ -67,12 +68,12 @@ func (p *place) note(rs []reply) {
 		p.wait = rs[0].cas
 	}
 	if len(rs) == 1 {
-		p.alone = rs[0].cas != 0
+		p.soon = rs[0].cas != 0
 	} else {
 		if p.next == 0 {
 			p.since = now
 		}
-		p.next, p.alone = rs[1].cas, false
+		p.next, p.soon = rs[1].cas, false
 	}
 	p.wrote = now
 }
@@ -85,6 +86,7 @@ func (p *place) leave(o *Options, item string) (commands []string) {
 	if p.wait != 0 {
 		commands = append(commands, fmt.Sprintf("md %s C%d\r\n", o.mark(item), p.wait))
 	}
+	p.soon = p.soon || p.next != 0 // unless this request acquires the key
 	p.next, p.wait = 0, 0
 	return commands
 }
@@ -94,7 +96,7 @@ func (p *place) pause() (pause time.Duration, next bool) {
 	switch {
 	case p.next != 0:
 		return max(nextPause, time.Since(p.since)/100), true
-	case p.alone:
+	case p.soon:
 		return nextPause, true
 	case p.wrote.IsZero():
 		return nextPause, false

@@ -1,8 +1,11 @@
 package memcachelock
 
 import (
+	"bytes"
+	"context"
 	"crypto/rand"
 	"errors"
+	"net"
 	"testing"
 	"time"
 
@@ -61,6 +64,53 @@ func TestOneWaiterIsNext(t *testing.T) {
 	servers.Until(t, "the mark of a waiter that asks no more to expire", func() bool { return next("second") })
 	if next("third") {
 		t.Error("two waiters are next")
+	}
+}
+
+// A hooked connection calls a function before it sends an "add".
+type hooked struct {
+	net.Conn
+	hook *func() // called once, and set to nil
+}
+
+func (c hooked) Write(b []byte) (int, error) {
+	if hook := *c.hook; hook != nil && bytes.Contains(b, []byte("\nadd ")) {
+		*c.hook = nil
+		hook()
+	}
+	return c.Conn.Write(b)
+}
+
+// The next waiter that a newcomer outruns removes its marks with the attempt. The waiter comes
+// again soon, and is next again.
+func TestNextIsOutrun(t *testing.T) {
+	t.Parallel()
+	var hook func()
+	prefix := rand.Text()
+	first := newStore(t, &Options{Prefix: prefix, Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return hooked{c, &hook}, err
+	}}, shared)
+	other, second := newStore(t, &Options{Prefix: prefix}, shared), newStore(t, &Options{Prefix: prefix}, shared)
+	holder, newcomer := exclusive("key", "holder"), exclusive("key", "newcomer")
+	waiter, behind := exclusive("key", "waiter"), exclusive("key", "behind")
+	waiter.Wait, behind.Wait = true, true
+	granted(t, other, holder)
+	if !refuse(t, first, waiter) || refuse(t, second, behind) {
+		t.Fatal("want the first waiter to be next")
+	}
+	if err := release(t.Context(), other, holder); err != nil {
+		t.Fatal(err)
+	}
+	hook = func() { granted(t, other, newcomer) }
+	if g, err := first.Acquire(t.Context(), waiter); g.OK || err != nil || g.Pause != nextPause || !g.Next {
+		t.Errorf("the waiter that was outrun: %+v, %v; want a refusal with a pause of %v, as next", g, err, nextPause)
+	}
+	if hook != nil {
+		t.Fatal("nothing was added: this test shows nothing")
+	}
+	if !refuse(t, first, waiter) || refuse(t, second, behind) {
+		t.Error("want the first waiter to be next again")
 	}
 }
 

@@ -85,13 +85,19 @@ func (s *survey) note(addr string, named []string, err error) {
 	}
 }
 
-// missed is the error of the primaries that have not answered. Without an answer, missed is
-// the error of every node.
+// missed is the error of the primaries that have not answered, and of the primaries that the
+// client does not know. The client may have a different name for a primary, or may have left
+// out a failed primary. Without an answer, missed is the error of every node.
 func (s *survey) missed() error {
 	var errs []error
 	for _, addr := range slices.Sorted(maps.Keys(s.failed)) {
 		if s.named[addr] || len(s.named) == 0 {
 			errs = append(errs, fmt.Errorf("%s: %w", addr, s.failed[addr]))
+		}
+	}
+	for _, addr := range slices.Sorted(maps.Keys(s.named)) {
+		if _, known := s.nodes[addr]; !known {
+			errs = append(errs, fmt.Errorf("%s: the client does not know this primary", addr))
 		}
 	}
 	if errs == nil && len(s.conns) == 0 {

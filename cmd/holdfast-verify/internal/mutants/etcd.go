@@ -37,7 +37,7 @@ var etcd = []mutant{{
 		New:  "if fits && !a.Shared() {",
 	}, {
 		File: "etcdlock/look.go",
-		Old:  "			t.when = append(t.when, v.queue[last].stays())\n",
+		Old:  "			t.when = append(t.when, v.queue[last].unwritten())\n",
 		New:  "",
 	}},
 	run:    "--start etcd --seed 1 --ttl 2s --for 40s --workers 8 --clients 2 --keys 6 --kind shared,try --nemesis slow",

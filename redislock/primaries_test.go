@@ -1,0 +1,45 @@
+package redislock
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/redis/rueidis"
+)
+
+// TestSurvey enters the answers of two nodes of a Cluster. A named primary without an answer
+// of its own is an error.
+func TestSurvey(t *testing.T) {
+	t.Parallel()
+	silent := errors.New("silent")
+	for name, test := range map[string]struct {
+		named  []string // by both nodes
+		failed bool     // the second node has not answered
+		missed string   // in the error; "" for none
+		conns  int
+	}{
+		"a replica":             {[]string{"a:1"}, false, "", 1},
+		"a silent replica":      {[]string{"a:1"}, true, "", 1},
+		"two primaries":         {[]string{"a:1", "b:1"}, false, "", 2},
+		"a silent primary":      {[]string{"a:1", "b:1"}, true, "b:1: silent", 1},
+		"an unknown primary":    {[]string{"a:1", "c:1"}, false, "c:1: the client does not know", 1},
+		"no known primary":      {[]string{"c:1"}, false, "c:1: the client does not know", 0},
+		"a Cluster of replicas": {nil, false, "no node", 0},
+	} {
+		s := survey{
+			nodes: map[string]rueidis.Client{"a:1": nil, "b:1": nil},
+			open:  make(map[string]bool), named: make(map[string]bool), failed: make(map[string]error),
+		}
+		s.note("a:1", test.named, nil)
+		if test.failed {
+			s.note("b:1", nil, silent)
+		} else {
+			s.note("b:1", test.named, nil)
+		}
+		err := s.missed()
+		if (err != nil) != (test.missed != "") || err != nil && !strings.Contains(err.Error(), test.missed) || len(s.conns) != test.conns {
+			t.Errorf("%s: %d primaries, %v; want %d, and %q", name, len(s.conns), err, test.conns, test.missed)
+		}
+	}
+}
