@@ -223,10 +223,9 @@ func TestLongQueueStopped(t *testing.T) {
 // release is an event for the claim.
 func TestEventsOfLongQueue(t *testing.T) {
 	t.Parallel()
-	e := servers.StartEtcd(t)
 	inTime(t, func(t *scene) {
-		url := e.URL() + "?prefix=" + rand.Text() + "/"
-		a, b := openStore(t, url), openStore(t, url)
+		e := servers.StartEtcd(t.T) // which counts no events of an earlier scene
+		a, b := openStore(t, e.URL()), openStore(t, e.URL())
 		claim := waiting("key", "last")
 		claims, wakes := last(t, a, b, claim)
 		defer listen(t, b, claim, wakes)()
