@@ -11,12 +11,6 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// A leftover is a claim to release, at the latest until it has expired at the store anyway.
-type leftover struct {
-	driver.Release
-	until time.Duration
-}
-
 // A cleaner releases, in the background, claims that no caller waits for and whose fate at
 // the store is unknown: the claims of callers that gave up, and the claims whose release was
 // not answered. The cleaner runs while there are such claims.

@@ -8,11 +8,11 @@
 // shows the exceptions.
 //
 //   - engine.go: [Engine], with New and Close.
-//   - upgrade.go: one call of Upgrade, from a reader to a second hold.
 //   - call.go: one call of Lock on its way to a grant. It enters the turn of its key, stands
 //     in the queue of the turn, or becomes the contender.
 //   - retry.go: a call that makes single tries, with random sleeps between two of them.
 //   - wait.go: the requests of a call to the store, and the waits between two of them.
+//   - upgrade.go: one call of Upgrade, from a reader to a second hold.
 //   - parking.go: claims that the process keeps for a moment after Unlock.
 //   - release.go: Unlock, and the end of a claim at the store.
 //   - renewer.go, cleaner.go: work in the background.

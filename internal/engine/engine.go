@@ -46,6 +46,22 @@ func (e *Engine) Lock(ctx context.Context, r *Request) (*Hold, error) {
 	return c.run()
 }
 
+// Upgrade acquires what is left of the key beside a reader, or returns why it cannot. A try
+// does not wait.
+func (e *Engine) Upgrade(ctx context.Context, reader *Hold, try bool) (*Hold, error) {
+	over, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	reader.Attach(&Bond{Context: over, Cancel: cancel})
+	claim := reader.lease.claim()
+	c := call{core: &e.core, ctx: ctx, answeredAt: never, reader: reader, over: over.Done()}
+	c.Key, c.Limited = claim.Key, try
+	c.Terms = Terms{
+		Weight: driver.MaxWeight - claim.Weight, Limit: driver.MaxWeight,
+		TTL: claim.TTL, NoRenew: reader.lease.noRenew, Note: claim.Note,
+	}
+	return c.run()
+}
+
 // Closed reports whether Close was called.
 func (e *Engine) Closed() bool {
 	defer e.unlock()

@@ -246,6 +246,12 @@ func (l *lease) forgo() {
 	l.move(over)
 }
 
+// The limits of a parked claim, see parking.go.
+const (
+	MaxPark       = 50 * time.Microsecond
+	MaxParkedTurn = time.Millisecond
+)
+
 // parkable reports whether an Unlock may park the claim.
 func (l *lease) parkable(now time.Duration) bool {
 	c := l.claim()

@@ -8,23 +8,17 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// A goroutine that locks and unlocks one key in a loop would wait in the store's queue for
-// each lock, if other processes do the same. So an Unlock may park the claim: the process
-// keeps the claim for MaxPark, and the next call takes it over with the next token. Such a
-// turn of the process ends after MaxParkedTurn.
+// A parking is a parked claim. A goroutine that locks and unlocks one key in a loop would wait
+// in the store's queue for each lock, if other processes do the same. So an Unlock may park the
+// claim: the process keeps the claim for MaxPark, and the next call takes it over with the next
+// token. Such a turn of the process ends after MaxParkedTurn.
 //
 // A claim is parked only if
 //
 //   - the claim was refused at first, so other processes want the key, and a later release
-//     keeps only processes waiting that are waiting in line already, and
+//     keeps only processes waiting that are in the store's queue already, and
 //   - the process came back within MaxPark after its last claim, too. Work with a pause
 //     between two locks would only delay other processes.
-const (
-	MaxPark       = 50 * time.Microsecond
-	MaxParkedTurn = time.Millisecond
-)
-
-// A parking is a parked claim.
 type parking struct {
 	*core
 	lease *lease

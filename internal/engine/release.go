@@ -70,6 +70,25 @@ func (h *Hold) Unlock() error {
 	return err
 }
 
+// downgrade ends the upgrade of a reader that has ended.
+func (h *Hold) downgrade() error {
+	u := h.upgrade.Load()
+	if u == nil {
+		return nil
+	}
+	h.core.lock()
+	held := u.end.Load() == nil
+	u.entries = 1
+	h.core.unlock()
+	if !held {
+		return nil
+	}
+	if err := u.Unlock(); err != ErrReleased {
+		return err
+	}
+	return nil
+}
+
 // unlockLost is Unlock of a lost hold, perhaps lost just now.
 func (h *Hold) unlockLost(why *Loss) error {
 	if why != nil {
@@ -206,7 +225,7 @@ func endClaim[T any](c *core, l *lease, now time.Time, call func(context.Context
 }
 
 // unlockAll ends the holds of an engine that closes.
-func (e *Engine) unlockAll(holds []*Hold) error {
+func (c *core) unlockAll(holds []*Hold) error {
 	began := time.Now()
 	var leaving []driver.Renewal
 	var going []driver.Release
@@ -219,14 +238,14 @@ func (e *Engine) unlockAll(holds []*Hold) error {
 			going = append(going, h.lease.release[0])
 		}
 	}
-	left, errLeft := endAll(leaving, e.Store.Renew)
-	kept, err := endAll(going, e.Store.Release)
-	t := e.lock()
+	left, errLeft := endAll(leaving, c.Store.Renew)
+	kept, err := endAll(going, c.Store.Release)
+	t := c.lock()
 	for _, r := range kept {
-		cleaner{&e.core}.add(t, r)
+		cleaner{c}.add(t, r)
 	}
-	t.until = e.now() + closingGrace
-	e.unlock()
+	t.until = c.now() + closingGrace
+	c.unlock()
 	failed := make(map[string]bool, len(left)+len(kept)) // by id
 	for _, r := range left {
 		failed[r.ID] = true
@@ -235,7 +254,7 @@ func (e *Engine) unlockAll(holds []*Hold) error {
 		failed[r.ID] = true
 	}
 	err = silence.Of(cmp.Or(err, errLeft), time.Since(began))
-	e.unlocked(holds, failed, err)
+	c.unlocked(holds, failed, err)
 	if len(failed) > 0 {
 		return fmt.Errorf("holdfast: close: %d of %d locks not released, they end with their TTL: %w",
 			len(failed), len(holds), err)
@@ -245,16 +264,16 @@ func (e *Engine) unlockAll(holds []*Hold) error {
 
 // unlocked reports the holds that Close has ended; failed are the ids of those whose last
 // call failed.
-func (e *Engine) unlocked(holds []*Hold, failed map[string]bool, err error) {
-	if e.Hooks.Unlocked == nil {
+func (c *core) unlocked(holds []*Hold, failed map[string]bool, err error) {
+	if c.Hooks.Unlocked == nil {
 		return
 	}
 	for _, h := range holds {
-		event := h.event(e.now())
+		event := h.event(c.now())
 		if failed[h.ID()] {
 			event.Err = err
 		}
-		e.Hooks.Unlocked(event)
+		c.Hooks.Unlocked(event)
 	}
 }
 

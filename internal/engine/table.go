@@ -178,3 +178,9 @@ func newIDs() *mathrand.ChaCha8 {
 	rand.Read(seed[:]) // never fails
 	return mathrand.NewChaCha8(seed)
 }
+
+// A leftover is a claim to release, at the latest until it has expired at the store anyway.
+type leftover struct {
+	driver.Release
+	until time.Duration
+}

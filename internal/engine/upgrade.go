@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -18,22 +17,6 @@ import (
 // A claim ahead of the upgrade in the queue also waits for the reader. Waiting behind such a
 // claim would be a deadlock, so the upgrade is refused. If two readers upgrade at the same time,
 // the second to enter the store's queue is refused.
-
-// Upgrade acquires what is left of the key beside a reader, or returns why it cannot. A try
-// does not wait.
-func (e *Engine) Upgrade(ctx context.Context, reader *Hold, try bool) (*Hold, error) {
-	over, cancel := context.WithCancelCause(context.Background())
-	defer cancel(nil)
-	reader.Attach(&Bond{Context: over, Cancel: cancel})
-	claim := reader.lease.claim()
-	c := call{core: &e.core, ctx: ctx, answeredAt: never, reader: reader, over: over.Done()}
-	c.Key, c.Limited = claim.Key, try
-	c.Terms = Terms{
-		Weight: driver.MaxWeight - claim.Weight, Limit: driver.MaxWeight,
-		TTL: claim.TTL, NoRenew: reader.lease.noRenew, Note: claim.Note,
-	}
-	return c.run()
-}
 
 // upgrades reports whether the call is one of Upgrade.
 func (c *call) upgrades() bool { return c.reader != nil }
@@ -102,25 +85,6 @@ func (c *call) blind(err error) error {
 		c.seen = c.now()
 	}
 	if c.now()-c.seen > min(c.TTL, longestSilence) {
-		return err
-	}
-	return nil
-}
-
-// downgrade ends the upgrade of a reader that has ended.
-func (h *Hold) downgrade() error {
-	u := h.upgrade.Load()
-	if u == nil {
-		return nil
-	}
-	h.core.lock()
-	held := u.end.Load() == nil
-	u.entries = 1
-	h.core.unlock()
-	if !held {
-		return nil
-	}
-	if err := u.Unlock(); err != ErrReleased {
 		return err
 	}
 	return nil
