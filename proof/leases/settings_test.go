@@ -165,7 +165,7 @@ func TestMariaDBSettings(t *testing.T) {
 		"default_time_zone = '-03:30'", "character_set_server = latin1", "collation_server = latin1_swedish_ci",
 		"innodb_lock_wait_timeout = 1", "innodb_rollback_on_timeout = 1", "binlog_format = STATEMENT", "log_bin = log", "server_id = 1")
 	s.Must("CREATE DATABASE Odd; COMMIT")
-	contract(t, asking, func(t testing.TB, table string) store { return open(t, with(s.URL(), "table", "Odd."+table)) })
+	contract(t, drivertest.Notify, func(t testing.TB, table string) store { return open(t, with(s.URL(), "table", "Odd."+table)) })
 }
 
 // The same by the clients that users bring.
