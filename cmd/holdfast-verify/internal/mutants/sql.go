@@ -47,9 +47,13 @@ var sql = []mutant{{
 	name:  "place-for-ever",
 	wrong: "a place in the queue, and the lock granted to that place, stand for an hour, even if the owner is silent",
 	edits: []overlay.Edit{{
-		File: "driver/driver.go",
-		Old:  "return min(c.TTL, 3*time.Second)",
-		New:  "return time.Hour",
+		File: "internal/book/book.go",
+		Old:  "b.Queue[place].Until = m.in(kept)",
+		New:  "b.Queue[place].Until = m.in(time.Hour)",
+	}, {
+		File: "internal/book/line.go",
+		Old:  "window := driver.Claim{TTL: e.TTL}.Alive()",
+		New:  "window := time.Hour",
 	}},
 	run:   "--start sqlite --seed 1 --ttl 1s --for 30s --nemesis kill",
 	finds: check.Lively,
