@@ -37,8 +37,9 @@ type search struct {
 var twoHolders = []string{"exclusion", "tokens", "told"}
 
 // lostClaims are the checks that show that a claim of a different process was ended: its
-// holder loses the lock, its waiter the place in the queue, and two may hold the key.
-var lostClaims = append([]string{"kept", "order", "progress"}, twoHolders...)
+// holder loses the lock, its waiter the place in the queue, a MinHold ends early, and two may
+// hold the key.
+var lostClaims = append([]string{"kept", "order", "progress", "hold"}, twoHolders...)
 
 // mutants returns every mutant.
 func mutants() []mutant {
