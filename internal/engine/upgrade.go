@@ -61,7 +61,7 @@ func (c *call) lookAhead() error {
 	own, reader := driver.PublicID(c.lease.claim().ID), driver.PublicID(c.reader.ID())
 	queued, other := false, false
 	for _, claim := range claims {
-		r := &Refusal{Owner: claim.Owner, Note: claim.Note, Since: claim.Since, Left: claim.Left}
+		r := refusalOf(driver.Grant{Holder: claim, Left: claim.Left})
 		switch {
 		case claim.ID == own:
 			queued = true

@@ -60,17 +60,17 @@ func (a *asking) rule(ctx context.Context, got *answer) rule {
 			return change{keep: got.grant.OK || a.Wait}, err
 		}
 		got.queued, got.crowd = true, len(b.Queue) > 1
-		if !unchanged(before, *now) {
-			now.Until = m.Now + roomy(now.Until-m.Now)
-			return change{keep: true, light: true}, err
-		}
-		now.Asked = before.Asked
-		got.behind = max(m.Now-now.Asked, 0) // the clock may have been set back
-		if before.Until >= now.Until {
-			return change{}, err
+		done := change{keep: true, light: true}
+		if unchanged(before, *now) {
+			now.Asked = before.Asked
+			got.behind = max(m.Now-now.Asked, 0) // the clock may have been set back
+			if before.Until >= now.Until {
+				return change{}, err
+			}
+			done.stay = now
 		}
 		now.Until = m.Now + roomy(now.Until-m.Now)
-		return change{keep: true, light: true, stay: now}, err
+		return done, err
 	}
 }
 

@@ -68,10 +68,12 @@ func (s *Store) save(ctx context.Context, d *decision) (won bool, err error) {
 			return false, err
 		}
 		return s.put(ctx, s.dialect.handOver, messages, to.fence, to.until, string(held), escape(d.key), d.from.fence, escape(d.holder), escape(d.first))
-	case calm && d.light:
-		return s.put(ctx, lightRow, messages, to.fence, to.sole, to.since, to.until, to.claims, escape(d.key), to.version)
 	}
-	return s.put(ctx, updateRow, messages, to.fence, to.sole, to.since, to.until, to.claims, escape(d.key), to.version)
+	text := updateRow
+	if calm && d.light {
+		text = lightRow
+	}
+	return s.put(ctx, text, messages, to.fence, to.sole, to.since, to.until, to.claims, escape(d.key), to.version)
 }
 
 // insert writes a new row, and reports whether there was none.

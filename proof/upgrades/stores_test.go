@@ -153,17 +153,13 @@ func (s *scene) refuses() {
 // awaitQueue waits until a claim waits.
 func (s *scene) awaitQueue() {
 	s.Helper()
-	for end := time.Now().Add(patience); time.Now().Before(end); {
+	servers.Until(s.T, "a claim to wait", func() bool {
 		claims, err := s.far.Holders(s.Context(), "k")
 		if err != nil {
 			s.Fatal(err)
 		}
-		if slices.ContainsFunc(claims, func(h holdfast.Holder) bool { return h.Waiting }) {
-			return
-		}
-		<-time.After(10 * time.Millisecond)
-	}
-	s.Fatal("no claim waits")
+		return slices.ContainsFunc(claims, func(h holdfast.Holder) bool { return h.Waiting })
+	})
 }
 
 // upgraded checks an upgrade, and the downgrade.

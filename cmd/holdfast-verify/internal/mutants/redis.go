@@ -5,6 +5,17 @@ import (
 	"github.com/holdfast-go/holdfast/internal/overlay"
 )
 
+// countedTokens count tokens from 1, without the clock.
+var countedTokens = []overlay.Edit{{
+	File: "redislock/lua/mint.lua",
+	Old:  "not value and now + LEAD",
+	New:  "not value and 0",
+}, {
+	File: "redislock/lua/mint.lua",
+	Old:  "return math.max(now, last + 1, least)",
+	New:  "return math.max(last + 1, least)",
+}}
+
 // redis are the mutants of the store in Redis.
 var redis = []mutant{{
 	name:  "release-by-del",
@@ -18,17 +29,9 @@ var redis = []mutant{{
 	finds:  check.Exclusive,
 	unseen: "scripts of Redis are not simulated",
 }, {
-	name:  "token-from-a-counter",
-	wrong: "tokens start at 1 again when the server has forgotten the last token",
-	edits: []overlay.Edit{{
-		File: "redislock/lua/mint.lua",
-		Old:  "not value and now + LEAD",
-		New:  "not value and 0",
-	}, {
-		File: "redislock/lua/mint.lua",
-		Old:  "return math.max(now, last + 1, least)",
-		New:  "return math.max(last + 1, least)",
-	}},
+	name:   "token-from-a-counter",
+	wrong:  "tokens start at 1 again when the server has forgotten the last token",
+	edits:  countedTokens,
 	run:    "--start redis --seed 1 --ttl 1s --for 10s --nemesis flush",
 	finds:  check.Growing,
 	unseen: "scripts of Redis are not simulated",
@@ -78,15 +81,7 @@ var redis = []mutant{{
 }, {
 	name:  "counter-that-expires",
 	wrong: "tokens are counted, and the count expires when no lock was acquired for a second",
-	edits: []overlay.Edit{{
-		File: "redislock/lua/mint.lua",
-		Old:  "not value and now + LEAD",
-		New:  "not value and 0",
-	}, {
-		File: "redislock/lua/mint.lua",
-		Old:  "return math.max(now, last + 1, least)",
-		New:  "return math.max(last + 1, least)",
-	}, {
+	edits: append([]overlay.Edit{{
 		File: "redislock/lua/mint.lua",
 		Old:  "string.format('%.0f', first + some - 1))",
 		New:  "string.format('%.0f', first + some - 1), 'PX', 1000)",
@@ -94,7 +89,7 @@ var redis = []mutant{{
 		File: "redislock/lua/acquire_many.lua",
 		Old:  "string.format('%.0f', top))",
 		New:  "string.format('%.0f', top), 'PX', 1000)",
-	}},
+	}}, countedTokens...),
 	run:    "--start redis --seed 1 --ttl 2s --for 20s --nemesis evict",
 	finds:  check.Growing,
 	unseen: "scripts of Redis are not simulated",
