@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -56,11 +55,11 @@ func (l *lab) sound(ctx context.Context) (s sound, err error) {
 }
 
 // tryAll tries mutants, and the unchanged Holdfast in the same ways, and writes a table of
-// the mutants.
-func (l *lab) tryAll(ctx context.Context, all []mutant, out io.Writer) error {
+// the mutants. The result is the lines of the mutants that were found.
+func (l *lab) tryAll(ctx context.Context, all []mutant, out io.Writer) (rows, error) {
 	s, err := l.sound(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	verdicts := make([]chan verdict, len(all))
 	for i := range all {
@@ -77,22 +76,21 @@ func (l *lab) tryAll(ctx context.Context, all []mutant, out io.Writer) error {
 		}
 	}()
 	fmt.Fprint(out, tableHead)
-	var builds []string
+	found := rows{}
 	var failed []error
 	for i, m := range all {
 		v := <-verdicts[i]
-		if ctx.Err() == nil { // else the try was cancelled
-			failed = append(failed, v.err)
-			fmt.Fprint(out, m.row(v))
+		if ctx.Err() != nil {
+			break // the try was cancelled
 		}
-		if v.Build != "" && !slices.Contains(builds, v.Build) {
-			builds = append(builds, v.Build)
+		row := m.row(v, prover.Commit(ctx))
+		fmt.Fprint(out, row)
+		if v.err == nil {
+			found[m.name] = row
 		}
+		failed = append(failed, v.err)
 	}
-	if len(builds) > 0 {
-		fmt.Fprint(out, tableFoot(builds))
-	}
-	return errors.Join(append(failed, ctx.Err())...)
+	return found, errors.Join(append(failed, ctx.Err())...)
 }
 
 // judge lets the simulator look for a mutant, which takes seconds. If the simulator cannot

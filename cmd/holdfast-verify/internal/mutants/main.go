@@ -12,11 +12,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -33,7 +34,7 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 	pattern := flags.String("run", "", "try only the mutants whose names match this `regexp`")
 	parallel := flags.Int("parallel", 2, "try so many `mutants` at once")
 	verify := flags.Bool("verify", false, "let verify look also for what the simulator finds; -save does")
-	save := flags.String("save", "", "write the table into this `folder`, too, if all is well; that of a part replaces none")
+	save := flags.String("save", "", "write the lines of the mutants that are found into the table in this `folder`, too")
 	if flags.Parse(args) != nil {
 		return flag.ErrHelp // the flag set has reported the error
 	}
@@ -48,32 +49,37 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 	}
 	all := slices.DeleteFunc(mutants(), func(m mutant) bool { return !pick.MatchString(m.name) })
 	if *save == "" {
-		return run(ctx, all, *parallel, *verify, out)
-	}
-	if err := publish.Savable(*save, *pattern != "", tableFile); err != nil {
+		_, err := run(ctx, all, *parallel, *verify, out)
 		return err
 	}
-	table := bytes.NewBufferString(fileHead)
-	if err := run(ctx, all, *parallel, true, io.MultiWriter(out, table)); err != nil {
+	if err := publish.Savable(*save, false); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(*save, tableFile), table.Bytes(), 0o644)
+	file := filepath.Join(*save, tableFile)
+	table, err := readRows(file)
+	if err != nil {
+		return err
+	}
+	found, err := run(ctx, all, *parallel, true, out)
+	maps.Copy(table, found)
+	return errors.Join(err, table.write(file))
 }
 
 // run tries mutants, some at once. After an error, the folder with programs and histories
 // stays.
-func run(ctx context.Context, all []mutant, parallel int, verify bool, out io.Writer) error {
+func run(ctx context.Context, all []mutant, parallel int, verify bool, out io.Writer) (rows, error) {
 	root, err := repository(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	folder, err := os.MkdirTemp("", "holdfast-mutants-")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	l := &lab{root: root, folder: folder, parallel: parallel, limit: 4 * time.Minute, verify: verify}
-	if err := l.tryAll(ctx, all, out); err != nil {
-		return fmt.Errorf("%w (see %s)", err, folder)
+	found, err := l.tryAll(ctx, all, out)
+	if err != nil {
+		return found, fmt.Errorf("%w (see %s)", err, folder)
 	}
-	return os.RemoveAll(folder)
+	return found, os.RemoveAll(folder)
 }

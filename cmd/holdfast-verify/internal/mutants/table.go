@@ -1,8 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
-	"runtime"
+	"io/fs"
+	"os"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/plan"
@@ -19,10 +22,10 @@ const fileHead = `# Table of the mutants
 `
 
 // tableHead is the first lines of the table.
-const tableHead = "| mutant | what is wrong with it | `holdfast verify` | found by | after | by the simulator |\n|---|---|---|---|--:|---|\n"
+const tableHead = "| mutant | what is wrong with it | `holdfast verify` | found by | after | by the simulator | at |\n|---|---|---|---|--:|---|---|\n"
 
-// row returns the line of a mutant in the table.
-func (m mutant) row(v verdict) string {
+// row returns the line of a mutant in the table. The commit is where somebody has looked.
+func (m mutant) row(v verdict, commit string) string {
 	by, after, seen := "–", "–", m.unseen // if nobody has looked
 	if v.took > 0 {
 		by, after = strings.ReplaceAll(plan.List(v.broken()), ",", ", "), fmt.Sprintf("%.0f s", v.took.Seconds())
@@ -30,7 +33,7 @@ func (m mutant) row(v verdict) string {
 	if m.unseen == "" {
 		seen = v.seen.String()
 	}
-	return fmt.Sprintf("%s %s | %s | %s |\n", m.rowHead(), by, after, seen)
+	return fmt.Sprintf("%s %s | %s | %s | %s |\n", m.rowHead(), by, after, seen, commit)
 }
 
 // rowHead returns the part of the line that is the same each time.
@@ -42,9 +45,35 @@ func (m mutant) rowHead() string {
 	return fmt.Sprintf("| %s | %s | %s |", m.name, m.wrong, run)
 }
 
-// tableFoot names the builds of the lines above. There are several builds if somebody has
-// changed a file while mutants were tried.
-func tableFoot(builds []string) string {
-	return fmt.Sprintf("\nHoldfast %s, %s, %s/%s, %d processors.\n",
-		strings.Join(builds, ", "), runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+// describes reports whether a line is of the mutant as it is now.
+func (m mutant) describes(line string) bool {
+	return strings.HasPrefix(line, m.rowHead()) && (m.unseen == "" || strings.Contains(line, " | "+m.unseen+" | "))
+}
+
+// rows are lines of the table, by the name of the mutant.
+type rows map[string]string
+
+// readRows reads the lines of a file, which may be missing. Lines of mutants that have
+// changed since are left out.
+func readRows(file string) (rows, error) {
+	text, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	all := rows{}
+	for line := range strings.Lines(string(text)) {
+		if i := slices.IndexFunc(mutants(), func(m mutant) bool { return m.describes(line) }); i >= 0 {
+			all[mutants()[i].name] = line
+		}
+	}
+	return all, nil
+}
+
+// write writes a file with the lines, in the order of the mutants.
+func (r rows) write(file string) error {
+	text := fileHead + tableHead
+	for _, m := range mutants() {
+		text += r[m.name]
+	}
+	return os.WriteFile(file, []byte(text), 0o644)
 }

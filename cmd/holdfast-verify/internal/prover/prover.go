@@ -29,11 +29,17 @@ type Program string
 // Build builds the command at a path, with more flags of "go build". The program knows its
 // commit, if git does.
 func Build(ctx context.Context, path string, flags ...string) (Program, error) {
-	// Go notes no commit with -buildvcs=false. Without git there is no commit to note.
-	commit, _ := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty=+", "--exclude=*", "--abbrev=12").Output()
+	// Go notes no commit with -buildvcs=false.
 	const name = "github.com/holdfast-go/holdfast/internal/build.commit"
-	args := append([]string{"-o", path, "-ldflags=-X=" + name + "=" + strings.TrimSpace(string(commit))}, flags...)
+	args := append([]string{"-o", path, "-ldflags=-X=" + name + "=" + Commit(ctx)}, flags...)
 	return Program(path), Compile(ctx, append(args, "github.com/holdfast-go/holdfast/cmd/holdfast-verify")...)
+}
+
+// Commit returns the commit of the current folder, with a + if a file has changed since, or
+// "" without git.
+func Commit(ctx context.Context) string {
+	commit, _ := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty=+", "--exclude=*", "--abbrev=12").Output()
+	return strings.TrimSpace(string(commit))
 }
 
 // Sum returns a hash of the program.
