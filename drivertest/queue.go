@@ -143,8 +143,8 @@ var queueRules = []rule{
 			b.granted(readers[0])
 		}),
 	},
-	// If light claims took each freed slot, enough room for the heavy claim would never come
-	// together.
+	// The first reader holds until the upgrade has ended. Readers that passed the upgrade one
+	// after the other would keep both waiting for ever.
 	{
 		name:  "queue/upgrade",
 		words: "An upgrade that waits is granted when one reader is left, and later readers wait until the upgrade has ended.",
@@ -167,6 +167,8 @@ var queueRules = []rule{
 			a.kept(first)
 		}),
 	},
+	// If light claims took each freed slot, enough room for the heavy claim would never come
+	// together.
 	{
 		name:  "queue/heavy-head",
 		words: "A light claim does not pass a heavy claim that waits for more room.",

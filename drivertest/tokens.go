@@ -154,6 +154,9 @@ var tokenRules = []rule{
 			}
 		},
 	},
+	// Readers share the token of their phase, and the upgrade of a reader writes. If the
+	// phase outlived the upgrade, a reader that comes later would have a smaller token than
+	// what was written, and the fence would refuse the reader.
 	{
 		name:  "token/slot-beside-readers",
 		words: "A slot beside readers, or the upgrade of a reader, has a larger token than all before it, and the readers behind share a larger token again.",
@@ -224,6 +227,9 @@ func readersShare(e *env) {
 	}
 }
 
+// slotEndsPhase grants an upgrade and a slot beside a reader, one after the other, and looks
+// at the readers that come after each. The first reader holds all the time, so the key is
+// never free, and a store that ends a phase only with its last reader fails.
 func slotEndsPhase(e *env) {
 	a, b := e.client(), e.client()
 	t := e.tokens()

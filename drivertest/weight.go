@@ -59,8 +59,8 @@ var weightRules = []rule{
 			b.granted(e.exclusive("writer"))
 		},
 	},
-	// The semaphore. An off-by-one shows as a slot too many or a slot that is never used,
-	// also after a release.
+	// A reader becomes a writer without a gap. A store that compares weights with the limit of
+	// a writer refuses for ever, since the reader itself stands in the way.
 	{
 		name:  "weight/upgrade",
 		words: "The upgrade of a reader stands beside one reader, and beside nothing else.",
@@ -83,6 +83,8 @@ var weightRules = []rule{
 			a.kept(first)
 		},
 	},
+	// The semaphore. An off-by-one shows as a slot too many or a slot that is never used,
+	// also after a release.
 	{
 		name:  "weight/slots",
 		words: "Of slots with a limit of n, exactly n are held at once.",
