@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/dialect"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/servers"
 	_ "github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/once"
 )
@@ -41,7 +42,7 @@ func open(t *testing.T, dir string) *Accounts {
 }
 
 // Ten orders of 10 are each sent ten times, through two processes as it were,
-// and by both ways.
+// and by both ways. An order without an answer is sent again.
 func TestEachOrderOnce(t *testing.T) {
 	dir := t.TempDir()
 	one, two := open(t, dir), open(t, dir)
@@ -59,7 +60,10 @@ func TestEachOrderOnce(t *testing.T) {
 	for sent := range 100 {
 		all.Go(func() {
 			order := sent % len(results)
-			result, err := ways[sent/len(results)%len(ways)](t.Context(), fmt.Sprint(order), 42, 10)
+			withdraw := func(ctx context.Context, order string, _ ...any) ([]byte, error) {
+				return ways[sent/len(results)%len(ways)](ctx, order, 42, 10)
+			}
+			result, err := servers.Patient(t.Context(), withdraw, fmt.Sprint(order))
 			if err != nil {
 				t.Errorf("order %d: %v", order, err)
 			}

@@ -262,8 +262,7 @@ func exclusive(key, id string) driver.Ask {
 // line is how many wait in the queue for a key.
 func line(t testing.TB, locks *holdfast.Locker, key string) (n int) {
 	t.Helper()
-	holders, err := locks.Holders(context.Background(), key)
-	succeed(t, err)
+	holders := servers.Insist(t, func(ctx context.Context) ([]driver.Holder, error) { return locks.Holders(ctx, key) })
 	for _, h := range holders {
 		if h.Waiting {
 			n++
