@@ -80,6 +80,20 @@ func (c *client) refused(claim driver.Ask) driver.Grant {
 	return grant
 }
 
+// takes is granted a new exclusive claim.
+func (c *client) takes(name string) driver.Ask {
+	claim := c.exclusive(name)
+	c.granted(claim)
+	return claim
+}
+
+// waits asks with Wait for a new exclusive claim, and is refused.
+func (c *client) waits(name string) driver.Ask {
+	claim := waiting(c.exclusive(name))
+	c.refused(claim)
+	return claim
+}
+
 // renew renews claims and raises no token.
 func (c *client) renew(claims ...driver.Ask) []error {
 	return c.renewals(asks.Renewals(claims...)...)

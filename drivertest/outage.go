@@ -25,7 +25,7 @@ var outageRules = []rule{
 		name:  "outage/silent",
 		words: "Every call ends with its context, cancelled or past its deadline, even if the server accepts connections and never answers.",
 		when:  func(h Harness) bool { return h.Linked != nil },
-		check: func(e *env) {
+		check: func(e *env, _, _ *client) {
 			e.silent(func(link Link) { link.Blackhole(true) })
 			e.silent(func(link Link) {
 				link.Blackhole(true)
@@ -39,7 +39,7 @@ var outageRules = []rule{
 		name:  "outage/own-limit",
 		words: "If a call ends before its context because the server is silent, its error does not match the error of a context.",
 		when:  func(h Harness) bool { return h.Linked != nil },
-		check: func(e *env) {
+		check: func(e *env, _, _ *client) {
 			e.together(
 				func() { e.limited(func(link Link) { link.Blackhole(true) }) },
 				func() {
@@ -242,7 +242,7 @@ func (e *env) everyCall(store driver.Store, held driver.Claim) []call {
 
 // refusedConnections looks for any text in the error besides the words of the context,
 // since each client library describes a refused connection in its own words.
-func refusedConnections(e *env) {
+func refusedConnections(e *env, _, _ *client) {
 	store, link, _ := e.linked()
 	defer store.Close() // Close may fail.
 	link.Refuse(true)
@@ -264,7 +264,7 @@ func refusedConnections(e *env) {
 
 // closedInSilence leaves calls unanswered before Close, so that Close may have to wait for
 // their connections.
-func closedInSilence(e *env) {
+func closedInSilence(e *env, _, _ *client) {
 	took := e.quickest(closing, func() time.Duration {
 		store, link, held := e.linked()
 		link.Blackhole(true)
