@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/bench/internal/stores"
 	"github.com/holdfast-go/holdfast/bench/internal/worker"
+	"github.com/holdfast-go/holdfast/internal/publish"
 )
 
 // A holding is the cost of holding many locks for a side.
@@ -83,5 +84,5 @@ func (s scale) holds(st stores.Store) int { return s.held * max(st.Held, 1) }
 // title describes the measurement.
 func (s scale) title(st stores.Store) string {
 	return fmt.Sprintf("Held: %s locks for %v, with a TTL of %v, one side after another",
-		thousands(float64(s.holds(st))), s.heldFor, s.ttl)
+		publish.Thousands(s.holds(st)), s.heldFor, s.ttl)
 }
