@@ -132,6 +132,13 @@ func holdfastAt(at []string, ttl time.Duration) (*Library, error) {
 	return holdfastOn(locks), nil
 }
 
+// holdfastOf opens the Holdfast side on the servers at addresses.
+func holdfastOf(scheme string) opener {
+	return func(at []string, ttl time.Duration) (*Library, error) {
+		return holdfastAt([]string{scheme + "://" + strings.Join(at, ",")}, ttl)
+	}
+}
+
 // byDefault opens the Holdfast side on the store with the URL at[1], which has no parameters.
 func byDefault(at []string, ttl time.Duration) (*Library, error) { return holdfastAt(at[1:], ttl) }
 
@@ -196,6 +203,3 @@ func gone(found bool, err error) error {
 	}
 	return err
 }
-
-// join makes a URL of several addresses.
-func join(scheme string, addrs []string) string { return scheme + strings.Join(addrs, ",") }
