@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/bench/internal/stores"
 	"github.com/holdfast-go/holdfast/bench/internal/worker"
 	"github.com/holdfast-go/holdfast/internal/publish"
+	"github.com/holdfast-go/holdfast/internal/rest"
 )
 
 // A holding is the cost of holding many locks for a side.
@@ -59,10 +60,8 @@ func (f *field) holdAs(ctx context.Context, i int) (h holding, err error) {
 	}
 	before, start := reports[0].Use, reports[2].Use
 	began, cost := time.Now(), f.meter.start(h.side)
-	select {
-	case <-time.After(f.scale.heldFor):
-	case <-ctx.Done():
-		return h, ctx.Err()
+	if err := rest.For(ctx, f.scale.heldFor); err != nil {
+		return h, err
 	}
 	spent := time.Since(began).Seconds()
 	h.cost = cost().cost / spent

@@ -149,8 +149,14 @@ func (c *client) lost(claim driver.Ask) {
 	}
 }
 
-// ended releases a claim and expects that the release ended the claim.
-func (c *client) ended(claim driver.Ask) { c.ends(driver.Release{Claim: claim.Claim}) }
+// ended releases claims in one call, and expects that the release ended each claim.
+func (c *client) ended(claims ...driver.Ask) {
+	for i, err := range c.release(claims...) {
+		if err != nil {
+			c.failf("Release of %s returned %v", show(claims[i]), told(err))
+		}
+	}
+}
 
 // ends is ended for a release of any kind.
 func (c *client) ends(r driver.Release) {

@@ -211,10 +211,7 @@ func (e *env) everyCall(store driver.Store, held driver.Claim) []call {
 	}
 	if s, ok := store.(driver.Inspector); ok {
 		calls = append(calls,
-			call{"Holders", func(ctx context.Context) error {
-				_, err := s.Holders(ctx, held.Key)
-				return err
-			}},
+			call{"Holders", func(ctx context.Context) error { return errorOf(s.Holders(ctx, held.Key)) }},
 			call{"Keys", func(ctx context.Context) (last error) {
 				for _, last = range s.Keys(ctx, e.key) {
 				}
@@ -223,22 +220,19 @@ func (e *env) everyCall(store driver.Store, held driver.Claim) []call {
 			call{"Break", func(ctx context.Context) error { return s.Break(ctx, held.Key, driver.PublicID(held.ID)) }})
 	}
 	if s, ok := store.(driver.Checker); ok {
-		calls = append(calls, call{"Check", func(ctx context.Context) error {
-			_, err := s.Check(ctx)
-			return err
-		}})
+		calls = append(calls, call{"Check", func(ctx context.Context) error { return errorOf(s.Check(ctx)) }})
 	}
 	if s, ok := store.(driver.Creator); ok {
 		calls = append(calls, call{"Create", s.Create})
 	}
 	if s, ok := store.(driver.Ager); ok {
-		calls = append(calls, call{"Age", func(ctx context.Context) error {
-			_, err := s.Age(ctx)
-			return err
-		}})
+		calls = append(calls, call{"Age", func(ctx context.Context) error { return errorOf(s.Age(ctx)) }})
 	}
 	return calls
 }
+
+// errorOf is the error of a call.
+func errorOf[T any](_ T, err error) error { return err }
 
 // refusedConnections looks for any text in the error besides the words of the context,
 // since each client library describes a refused connection in its own words.

@@ -47,11 +47,7 @@ var weightRules = []rule{
 			}
 			a.refused(e.exclusive("writer"))
 			for i, c := range clients {
-				for j, err := range c.release(readers[i]...) {
-					if err != nil {
-						e.failf("Release of %s returned %v", show(readers[i][j]), told(err))
-					}
-				}
+				c.ended(readers[i]...)
 			}
 			b.granted(e.exclusive("writer"))
 		},

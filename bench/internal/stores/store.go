@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	_ "github.com/holdfast-go/holdfast/all"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/rest"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
@@ -186,10 +187,8 @@ func poll(ctx context.Context, pause time.Duration, try func() (bool, error)) er
 		if ok, err := try(); ok || err != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(pause):
+		if err := rest.For(ctx, pause); err != nil {
+			return err
 		}
 	}
 }

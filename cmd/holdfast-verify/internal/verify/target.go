@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/plan"
 	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/register"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/rest"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
@@ -168,7 +169,7 @@ func (t *target) patiently(ctx context.Context, try func(context.Context) error)
 	for {
 		err := try(ctx)
 		hopeless := errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrURL) || errors.Is(err, errors.ErrUnsupported)
-		if err == nil || hopeless || !t.started || !sleep(ctx, 100*time.Millisecond) {
+		if err == nil || hopeless || !t.started || rest.For(ctx, 100*time.Millisecond) != nil {
 			return err
 		}
 	}
@@ -223,7 +224,7 @@ func (t *target) remains(ctx context.Context, locks *holdfast.Locker, patience t
 			return nil, err
 		case time.Now().After(end):
 			return left, err
-		case !sleep(ctx, 50*time.Millisecond):
+		case rest.For(ctx, 50*time.Millisecond) != nil:
 			return nil, context.Cause(ctx)
 		}
 	}
