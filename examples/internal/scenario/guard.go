@@ -8,12 +8,13 @@ import (
 	"strings"
 )
 
-// Guards are the names of all guards, in the order of the table.
+// Guards are the names of the guards, in the order of the table.
 var Guards = []string{"none", "mutex", "lock", "row", "version", "unique", "upsert", "update"}
 
-// Choose returns the guards of -guard, a list that is separated by commas. The list "all"
-// stands for all guards that fit, and is the default of a comparison. Without one, Choose
-// wants one guard. For each other guard there is a reason.
+// Choose returns the guards of -guard, a list that is separated by commas. A comparison
+// plays the whole list, by default "all", which stands for every guard that fits. Without a
+// comparison the list names a single guard, by default lock. The reasons say why the
+// remaining guards do not fit.
 func Choose[F any](p *Play, list string, fit map[string]F, reasons map[string]string) ([]string, error) {
 	names := slices.DeleteFunc(slices.Clone(Guards), func(name string) bool {
 		_, ok := fit[name]
