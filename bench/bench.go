@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-go/holdfast/bench/internal/figures"
 	"github.com/holdfast-go/holdfast/bench/internal/stores"
 	"github.com/holdfast-go/holdfast/bench/internal/worker"
+	"github.com/holdfast-go/holdfast/internal/publish"
 )
 
 // A bench is a piece of work for the sides of a store, by turns.
@@ -91,12 +92,12 @@ func (b bench) title(s scale) string {
 	case "distinct-keys":
 		return fmt.Sprintf("Distinct keys: %d goroutines in one process, each with its own", b.goroutines)
 	case "many-keys":
-		return fmt.Sprintf("Many keys: %s goroutines in one process, each with its own", thousands(float64(b.goroutines)))
+		return fmt.Sprintf("Many keys: %s goroutines in one process, each with its own", publish.Thousands(b.goroutines))
 	case "new-keys":
 		return fmt.Sprintf("New keys: %d goroutines in one process, and every lock is the first of its key", b.goroutines)
 	default:
 		return fmt.Sprintf("%s waiting: on one key, each with a client of its own, in %s",
-			thousands(float64(b.waiting)), processes(b.processes))
+			publish.Thousands(b.waiting), processes(b.processes))
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 
 	"github.com/holdfast-go/holdfast/bench/internal/stores"
 	"github.com/holdfast-go/holdfast/bench/internal/worker"
+	"github.com/holdfast-go/holdfast/internal/publish"
+	"github.com/holdfast-go/holdfast/internal/rest"
 )
 
 // A holding is the cost of holding many locks for a side.
@@ -58,10 +60,8 @@ func (f *field) holdAs(ctx context.Context, i int) (h holding, err error) {
 	}
 	before, start := reports[0].Use, reports[2].Use
 	began, cost := time.Now(), f.meter.start(h.side)
-	select {
-	case <-time.After(f.scale.heldFor):
-	case <-ctx.Done():
-		return h, ctx.Err()
+	if err := rest.For(ctx, f.scale.heldFor); err != nil {
+		return h, err
 	}
 	spent := time.Since(began).Seconds()
 	h.cost = cost().cost / spent
@@ -83,5 +83,5 @@ func (s scale) holds(st stores.Store) int { return s.held * max(st.Held, 1) }
 // title describes the measurement.
 func (s scale) title(st stores.Store) string {
 	return fmt.Sprintf("Held: %s locks for %v, with a TTL of %v, one side after another",
-		thousands(float64(s.holds(st))), s.heldFor, s.ttl)
+		publish.Thousands(s.holds(st)), s.heldFor, s.ttl)
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/bench/internal/stores"
+	"github.com/holdfast-go/holdfast/internal/publish"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
@@ -63,9 +64,13 @@ func (p plan) holds(st stores.Store) bool {
 // runAll measures one store after another. If the servers of a store are not installed,
 // runAll reports that and goes on. A store that fails does not stop runAll either.
 func (p plan) runAll(ctx context.Context, out io.Writer) error {
+	under := ""
+	if commit := publish.Commit(ctx); commit != "" {
+		under = " Commit " + commit + "."
+	}
 	fmt.Fprintf(out, "%s, %s/%s, %d processors, %d rounds, TTL %v, -seed=%d.%s%s\n\n",
 		runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), p.scale.rounds, p.scale.ttl, p.seed,
-		commit(ctx), load("before"))
+		under, load("before"))
 	var missing []string
 	var failed error
 	for _, st := range stores.All() {

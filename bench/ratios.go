@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/holdfast-go/holdfast/internal/publish"
 )
 
 // peers are the columns of the tables in the README: a side of a store, and a display
@@ -33,9 +35,9 @@ func ratios(text string) (speed, fairness string) {
 	for _, p := range peers {
 		speedHead, fairHead = append(speedHead, p.name), append(fairHead, p.name)
 	}
-	speedTable, fairTable := &table{}, &table{}
-	speedTable.add(speedHead...)
-	fairTable.add(fairHead...)
+	var speedTable, fairTable strings.Builder
+	publish.Head(&speedTable, speedHead...)
+	publish.Head(&fairTable, fairHead...)
 	tables := readTables(text)
 	for _, r := range ratioRows {
 		speeds, fair, contended := []string{r.title}, []string{r.title}, false
@@ -50,19 +52,12 @@ func ratios(text string) (speed, fairness string) {
 			fair = append(fair, cell(peer, "min/max")+" ("+cell(ours, "min/max")+")")
 			contended = tables[at].bench.contended()
 		}
-		speedTable.add(speeds...)
+		publish.Row(&speedTable, speeds...)
 		if contended {
-			fairTable.add(fair...)
+			publish.Row(&fairTable, fair...)
 		}
 	}
-	return speedTable.text(), fairTable.text()
-}
-
-// text returns a table without the empty line at its end.
-func (t *table) text() string {
-	var b strings.Builder
-	t.print(&b)
-	return strings.TrimSpace(b.String()) + "\n"
+	return speedTable.String(), fairTable.String()
 }
 
 // row returns the row of a side, nil if the side has no row.

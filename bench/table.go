@@ -4,29 +4,13 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/bench/internal/figures"
 	"github.com/holdfast-go/holdfast/bench/internal/stores"
+	"github.com/holdfast-go/holdfast/internal/publish"
 )
-
-// A table is a table in Markdown, with a row for each side.
-type table struct{ rows [][]string }
-
-func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
-
-func (t *table) print(w io.Writer) {
-	for i, row := range t.rows {
-		fmt.Fprintf(w, "| %s |\n", strings.Join(row, " | "))
-		if i == 0 {
-			fmt.Fprintf(w, "|---%s|\n", strings.Repeat("|---:", len(row)-1))
-		}
-	}
-	fmt.Fprintln(w)
-}
 
 // printResults prints the results of the sides in a bench.
 func printResults(w io.Writer, b bench, st stores.Store, s scale, results []result) {
@@ -45,12 +29,11 @@ func printResults(w io.Writer, b bench, st stores.Store, s scale, results []resu
 	if st.Cost != "" && b.waiting > 0 {
 		head = append(head, "processor/lock")
 	}
-	t := &table{}
-	t.add(head...)
+	publish.Head(w, head...)
 	for _, r := range results {
-		t.add(r.cells(b, st, results[0])...)
+		publish.Row(w, r.cells(b, st, results[0])...)
 	}
-	t.print(w)
+	fmt.Fprintln(w)
 	for _, r := range results {
 		if r.side.Empty {
 			continue // the empty side excludes nobody by design
@@ -114,8 +97,7 @@ func printHoldings(w io.Writer, s scale, st stores.Store, all []holding) {
 	if st.Cost != "" {
 		head = append(head, st.Cost+"/s")
 	}
-	t := &table{}
-	t.add(head...)
+	publish.Head(w, head...)
 	for _, h := range all {
 		cells := []string{
 			h.side.Name, strconv.Itoa(h.lost), thousands(h.memory), strconv.Itoa(h.goroutines), significant(100*h.cpu, 2),
@@ -123,10 +105,13 @@ func printHoldings(w io.Writer, s scale, st stores.Store, all []holding) {
 		if st.Cost != "" {
 			cells = append(cells, significant(h.cost, 3))
 		}
-		t.add(cells...)
+		publish.Row(w, cells...)
 	}
-	t.print(w)
+	fmt.Fprintln(w)
 }
+
+// thousands shows a whole number.
+func thousands(x float64) string { return publish.Thousands(int(math.Round(x))) }
 
 // duration shows three digits of a duration.
 func duration(d time.Duration) string {
@@ -157,16 +142,4 @@ func significant(x float64, digits int) string {
 	}
 	after := digits - 1 - int(math.Floor(math.Log10(math.Abs(x))))
 	return strconv.FormatFloat(x, 'f', max(after, 0), 64)
-}
-
-// thousands formats a whole number with a comma after every third digit.
-func thousands(x float64) string {
-	digits := []byte(strconv.FormatFloat(math.Abs(x), 'f', 0, 64))
-	for at := len(digits) - 3; at > 0; at -= 3 {
-		digits = slices.Insert(digits, at, ',')
-	}
-	if x < 0 {
-		return "-" + string(digits)
-	}
-	return string(digits)
 }

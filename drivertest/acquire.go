@@ -16,8 +16,7 @@ var acquireRules = []rule{
 	{
 		name:  "acquire/free",
 		words: "An Acquire of a free key is granted, and the grant says for how long.",
-		check: func(e *env) {
-			a := e.client()
+		check: func(e *env, a, _ *client) {
 			grant := a.granted(e.exclusive("first"))
 			if grant.TTL < 0 || grant.TTL > long || e.has(Expiry) && grant.TTL == 0 {
 				e.failf("granted for %v, asked for %v", grant.TTL, long)
@@ -30,10 +29,8 @@ var acquireRules = []rule{
 	{
 		name:  "acquire/exclusive",
 		words: "An exclusive claim tolerates no second claim on its key, from the same client or from a different client.",
-		check: func(e *env) {
-			a, b := e.client(), e.client()
-			holder := e.exclusive("holder")
-			a.granted(holder)
+		check: func(e *env, a, b *client) {
+			holder := a.takes("holder")
 			a.refused(e.exclusive("same client"))
 			b.refused(e.exclusive("other client"))
 			if e.has(Readers) {
@@ -51,8 +48,7 @@ var acquireRules = []rule{
 	{
 		name:  "acquire/refusal-is-zero",
 		words: "A refusal grants nothing: the token, the span and the TTL are zero.",
-		check: func(e *env) {
-			a := e.client()
+		check: func(e *env, a, _ *client) {
 			a.granted(e.exclusive("holder"))
 			for _, claim := range []driver.Ask{e.exclusive("trying"), waiting(e.exclusive("in the queue"))} {
 				if g := a.refused(claim); g.Fence != 0 || g.Span != 0 || g.TTL != 0 {
@@ -74,8 +70,7 @@ var acquireRules = []rule{
 	{
 		name:  "acquire/twice-at-the-same-time",
 		words: "If several calls request the same claim at once, every call is granted, with the same token.",
-		check: promptly(func(e *env) {
-			a, b := e.client(), e.client()
+		check: promptly(func(e *env, a, b *client) {
 			claim := e.exclusive("only")
 			grants := make([]driver.Grant, 8)
 			var calls []func()
@@ -97,8 +92,8 @@ var acquireRules = []rule{
 	{
 		name:  "acquire/one-of-many",
 		words: "If many claims request a free key at once, exactly one claim is granted.",
-		check: func(e *env) {
-			clients := []*client{e.client(), e.client(), e.client()}
+		check: func(e *env, a, b *client) {
+			clients := []*client{a, b, e.client()}
 			grants := make([]driver.Grant, 24)
 			var calls []func()
 			for i := range grants {
@@ -125,8 +120,7 @@ var acquireRules = []rule{
 	{
 		name:  "acquire/does-not-wait",
 		words: "Acquire requests once and does not wait, not even with Wait.",
-		check: func(e *env) {
-			a := e.client()
+		check: func(e *env, a, _ *client) {
 			a.granted(e.exclusive("holder"))
 			// A call that waits for the holder runs into the limit of every call.
 			a.refused(waiting(e.exclusive("in the queue")))
@@ -137,10 +131,8 @@ var acquireRules = []rule{
 	{
 		name:  "acquire/refused-leaves-nothing",
 		words: "A refused Acquire without Wait leaves nothing behind.",
-		check: func(e *env) {
-			a, b := e.client(), e.client()
-			holder := e.exclusive("holder")
-			a.granted(holder)
+		check: func(e *env, a, b *client) {
+			holder := a.takes("holder")
 			tried := e.exclusive("tried")
 			b.refused(tried)
 			b.lost(tried)
@@ -155,8 +147,7 @@ var acquireRules = []rule{
 	{
 		name:  "acquire/owner-is-no-identity",
 		words: "Owner and Note are never compared: only the id identifies a claim.",
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			claim := e.exclusive("same words")
 			fence := a.granted(claim).Fence
 			a.refused(e.exclusive("same words"))
@@ -177,8 +168,7 @@ var acquireRules = []rule{
 		name:  "acquire/refusal-tells",
 		words: "A refusal says who owns the claim in the way and when the claim expires.",
 		needs: Details,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			holder := e.exclusive("the one in the way")
 			fence := a.granted(holder).Fence
 			g := b.refused(e.exclusive("other"))
@@ -197,8 +187,7 @@ var acquireRules = []rule{
 // askingTwice requests a claim three times, once over a second client if claims may roam.
 // A smaller span is allowed, since the holder may have used up a part of the tokens. A
 // single release must end the claim, however often the claim was requested.
-func askingTwice(e *env) {
-	a, b := e.client(), e.client()
+func askingTwice(e *env, a, b *client) {
 	claim := e.exclusive("twice")
 	claim.Span = 16
 	first := a.granted(claim)

@@ -24,9 +24,9 @@ func (d doubt) Unwrap() error { return d.error }
 
 // insist makes attempts, five at most, until an attempt leaves no doubt. A disturbance,
 // such as the election of a leader, may take a while to pass.
-func insist(tb testing.TB, h Harness, check func(*env)) error {
+func insist(tb testing.TB, h Harness, c check) error {
 	for tries := 0; ; tries++ {
-		seen := attempt(tb, h, tries, check)
+		seen := attempt(tb, h, tries, func(e *env) { c(e, e.client(), e.client()) })
 		if h.Bubble || tries == 4 || !errors.As(seen, new(doubt)) {
 			return seen
 		}

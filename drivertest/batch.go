@@ -19,8 +19,7 @@ var batchRules = []rule{
 	{
 		name:  "batch/none",
 		words: "Renew and Release of an empty batch succeed.",
-		check: func(e *env) {
-			a := e.client()
+		check: func(e *env, a, _ *client) {
 			a.renew()
 			a.release()
 		},
@@ -30,8 +29,7 @@ var batchRules = []rule{
 	{
 		name:  "batch/renew",
 		words: "Renew of 500 claims returns one answer per claim, in order, even if some claims are gone.",
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			claims, gone := e.batch(a, b)
 			e.compare("Renew", claims, gone, a.renew(claims...))
 			e.compare("a second Renew", claims, gone, a.renew(claims...))
@@ -42,8 +40,7 @@ var batchRules = []rule{
 	{
 		name:  "batch/release",
 		words: "Release of 500 claims returns one answer per claim, in order, even if some claims are gone, and ends every claim.",
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			claims, gone := e.batch(a, b)
 			e.compare("Release", claims, gone, a.release(claims...))
 			for i := range claims {
@@ -61,8 +58,7 @@ var batchRules = []rule{
 		name:  "batch/one-key",
 		words: "Claims on the same key may be in one call, and each claim has its own answer.",
 		needs: Readers,
-		check: func(e *env) {
-			a := e.client()
+		check: func(e *env, a, _ *client) {
 			held, stranger, released := e.reader("held"), e.reader("stranger"), e.reader("released")
 			a.granted(held)
 			a.granted(released)
@@ -77,8 +73,7 @@ var batchRules = []rule{
 	{
 		name:  "batch/all-gone",
 		words: "If every claim of a call is gone, the call returns ErrLost for each claim.",
-		check: func(e *env) {
-			a := e.client()
+		check: func(e *env, a, _ *client) {
 			var claims []driver.Ask
 			for i := range 7 {
 				claims = append(claims, on(fmt.Sprint(e.key, "/", i), e.exclusive("stranger")))

@@ -29,10 +29,8 @@ var breakRules = []rule{
 		name:  "break/ends",
 		words: "Break ends a claim at once: a renewal returns ErrLost, and the next claim is granted.",
 		needs: Inspect,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
-			claim, next := e.exclusive("broken"), e.exclusive("next")
-			a.granted(claim)
+		check: func(e *env, a, b *client) {
+			claim, next := a.takes("broken"), e.exclusive("next")
 			b.breaks(claim)
 			b.granted(next)
 			a.lost(claim)
@@ -46,10 +44,8 @@ var breakRules = []rule{
 		name:  "break/reason",
 		words: "A renewal of a broken claim returns ErrBroken.",
 		needs: Inspect | Reasons,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
-			claim := e.exclusive("broken")
-			a.granted(claim)
+		check: func(e *env, a, b *client) {
+			claim := a.takes("broken")
 			b.breaks(claim)
 			if err := a.renew(claim)[0]; !errors.Is(err, driver.ErrBroken) {
 				e.failf("Renew of %s returned %v, not ErrBroken", show(claim), told(err))
@@ -62,10 +58,8 @@ var breakRules = []rule{
 		name:  "break/by-public-id",
 		words: "Break accepts only the PublicID of an existing claim: for every other id, Break returns ErrLost and ends nothing.",
 		needs: Inspect,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
-			holder := e.exclusive("holder")
-			a.granted(holder)
+		check: func(e *env, a, b *client) {
+			holder := a.takes("holder")
 			for _, id := range []string{holder.ID, driver.PublicID(e.exclusive("stranger").ID), "", "*"} {
 				if err := b.breakID(e.key, id); !errors.Is(err, driver.ErrLost) {
 					e.failf("Break of %q returned %v, not ErrLost", id, told(err))
@@ -84,8 +78,7 @@ var breakRules = []rule{
 		name:  "break/the-right-one",
 		words: "If several claims hold a key, Break ends only the named claim.",
 		needs: Inspect | Readers,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			claims := []driver.Ask{e.reader("first"), e.reader("second"), e.reader("third")}
 			for _, claim := range claims {
 				a.granted(claim)
@@ -102,10 +95,8 @@ var breakRules = []rule{
 		name:  "break/twice",
 		words: "A second Break of the same claim returns ErrLost and does not end the next claim.",
 		needs: Inspect,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
-			claim, next := e.exclusive("broken"), e.exclusive("next")
-			a.granted(claim)
+		check: func(e *env, a, b *client) {
+			claim, next := a.takes("broken"), e.exclusive("next")
 			b.breaks(claim)
 			a.granted(next)
 			if err := b.breakID(e.key, driver.PublicID(claim.ID)); !errors.Is(err, driver.ErrLost) {
@@ -120,12 +111,8 @@ var breakRules = []rule{
 		name:  "break/lets-the-next-in",
 		words: "After a Break, the first waiter is granted, and later waiters keep their order.",
 		needs: Inspect | Queue,
-		check: swift(func(e *env) {
-			a, b := e.client(), e.client()
-			holder, first, second := e.exclusive("holder"), waiting(e.exclusive("first")), waiting(e.exclusive("second"))
-			a.granted(holder)
-			b.refused(first)
-			a.refused(second)
+		check: swift(func(e *env, a, b *client) {
+			holder, first, second := a.takes("holder"), b.waits("first"), a.waits("second")
 			b.breaks(holder)
 			a.refused(second)
 			b.granted(first)
@@ -137,12 +124,8 @@ var breakRules = []rule{
 		name:  "break/waiting",
 		words: "Break ends a claim in the queue, and the waiters behind move up.",
 		needs: Inspect | Queue,
-		check: swift(func(e *env) {
-			a, b := e.client(), e.client()
-			holder, first, second := e.exclusive("holder"), waiting(e.exclusive("first")), waiting(e.exclusive("second"))
-			a.granted(holder)
-			b.refused(first)
-			a.refused(second)
+		check: swift(func(e *env, a, b *client) {
+			holder, first, second := a.takes("holder"), b.waits("first"), a.waits("second")
 			b.breaks(first)
 			a.kept(holder)
 			a.ended(holder)

@@ -80,6 +80,20 @@ func (c *client) refused(claim driver.Ask) driver.Grant {
 	return grant
 }
 
+// takes is granted a new exclusive claim.
+func (c *client) takes(name string) driver.Ask {
+	claim := c.exclusive(name)
+	c.granted(claim)
+	return claim
+}
+
+// waits asks with Wait for a new exclusive claim, and is refused.
+func (c *client) waits(name string) driver.Ask {
+	claim := waiting(c.exclusive(name))
+	c.refused(claim)
+	return claim
+}
+
 // renew renews claims and raises no token.
 func (c *client) renew(claims ...driver.Ask) []error {
 	return c.renewals(asks.Renewals(claims...)...)
@@ -135,8 +149,14 @@ func (c *client) lost(claim driver.Ask) {
 	}
 }
 
-// ended releases a claim and expects that the release ended the claim.
-func (c *client) ended(claim driver.Ask) { c.ends(driver.Release{Claim: claim.Claim}) }
+// ended releases claims in one call, and expects that the release ended each claim.
+func (c *client) ended(claims ...driver.Ask) {
+	for i, err := range c.release(claims...) {
+		if err != nil {
+			c.failf("Release of %s returned %v", show(claims[i]), told(err))
+		}
+	}
+}
 
 // ends is ended for a release of any kind.
 func (c *client) ends(r driver.Release) {

@@ -10,8 +10,7 @@ var closeRules = []rule{
 		name:  "close/leaves-claims",
 		words: "Close leaves claims alone: the claims stand until their TTL ends.",
 		needs: Outlive | Expiry,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			sent := now()
 			a.granted(lasting(e.exclusive("of a closed client"), e.short()))
 			a.close()
@@ -24,8 +23,7 @@ var closeRules = []rule{
 		name:  "close/ends-claims",
 		words: "If claims cannot outlive their client, Close ends the claims, however long their TTL.",
 		when:  func(h Harness) bool { return h.Lacks&Outlive != 0 },
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			a.granted(e.exclusive("of a closed client"))
 			a.close()
 			b.eventually(e.exclusive("next"), e.short())
@@ -36,8 +34,7 @@ var closeRules = []rule{
 	{
 		name:  "close/while-called",
 		words: "A client may be closed while it holds claims and has calls in flight: every call ends.",
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			a.granted(e.exclusive("holder"))
 			call := func() {
 				claim := on(e.anotherKey(), e.exclusive("caller"))
@@ -61,10 +58,8 @@ var closeRules = []rule{
 	{
 		name:  "close/one-client",
 		words: "Close of one client does not affect a second client.",
-		check: func(e *env) {
-			a, b := e.client(), e.client()
-			claim := e.exclusive("of the other client")
-			b.granted(claim)
+		check: func(e *env, a, b *client) {
+			claim := b.takes("of the other client")
 			a.close()
 			b.kept(claim)
 			e.client().refused(e.exclusive("of a new client"))

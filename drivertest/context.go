@@ -35,8 +35,7 @@ var contextRules = []rule{
 	{
 		name:  "context/acquire",
 		words: "An Acquire whose context has ended returns at once. The Acquire blocks the key for its TTL at most, or not at all after ErrUnwritten.",
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			for how, ctx := range overs() {
 				claim := on(e.anotherKey(), waiting(lasting(e.exclusive("ended context"), e.short())))
 				var grant driver.Grant
@@ -62,10 +61,8 @@ var contextRules = []rule{
 	{
 		name:  "context/renew",
 		words: "A Renew whose context has ended returns at once, and never reports a live claim as lost.",
-		check: func(e *env) {
-			a := e.client()
-			claim := e.exclusive("holder")
-			a.granted(claim)
+		check: func(e *env, a, _ *client) {
+			claim := a.takes("holder")
 			for how, ctx := range overs() {
 				var errs []error
 				rs := []driver.Renewal{{Claim: claim.Claim}, {Claim: e.exclusive("stranger").Claim}}
@@ -85,8 +82,7 @@ var contextRules = []rule{
 	{
 		name:  "context/release",
 		words: "A Release whose context has ended returns at once: with nil only if the Release ended the claim, with ErrLost only if there was no claim.",
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			for how, ctx := range overs() {
 				claim := on(e.anotherKey(), e.exclusive("holder"))
 				a.granted(claim)
@@ -116,8 +112,7 @@ var contextRules = []rule{
 	{
 		name:  "context/of-the-call-only",
 		words: "A claim does not end with the context of the call that made it.",
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			claim := e.exclusive("holder")
 			ctx, cancel := e.bounded()
 			grant, err := a.store.Acquire(ctx, claim)
@@ -134,8 +129,7 @@ var contextRules = []rule{
 
 // cutShort ends contexts while calls are on their way: every call has less time than the
 // first call took.
-func cutShort(e *env) {
-	a, b := e.client(), e.client()
+func cutShort(e *env, a, b *client) {
 	start := now()
 	a.granted(on(e.anotherKey(), e.exclusive("first")))
 	took := time.Since(start)

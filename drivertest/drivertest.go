@@ -104,8 +104,11 @@ type rule struct {
 	words string
 	needs Feature            // applies to stores with all of the features
 	when  func(Harness) bool // nil: always
-	check func(*env)
+	check check
 }
+
+// A check fails if the store breaks the rule. a and b are two clients of the store.
+type check func(e *env, a, b *client)
 
 // all are all rules, by topic.
 var all = slices.Concat(

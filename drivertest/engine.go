@@ -15,8 +15,8 @@ var engineRules = []rule{
 	{
 		name:  "engine/check",
 		words: "A Check succeeds while the engine answers, and no warning is empty.",
-		check: func(e *env) {
-			checker, ok := e.client().store.(driver.Checker)
+		check: func(e *env, a, _ *client) {
+			checker, ok := a.store.(driver.Checker)
 			if !ok {
 				return
 			}
@@ -38,8 +38,7 @@ var engineRules = []rule{
 	{
 		name:  "engine/create",
 		words: "An engine may be prepared twice: claims stand, tokens go on, and Schema has statements.",
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			creator, ok := a.store.(driver.Creator)
 			if !ok {
 				return
@@ -64,22 +63,20 @@ var engineRules = []rule{
 	{
 		name:  "engine/age",
 		words: "Age is never negative, and does not shrink while the engine runs.",
-		check: func(e *env) {
-			c := e.client()
-			ager, ok := c.store.(driver.Ager)
+		check: func(e *env, a, _ *client) {
+			ager, ok := a.store.(driver.Ager)
 			if !ok {
 				return
 			}
 			var before time.Duration
 			for range 3 {
-				age := c.age(ager)
+				age := a.age(ager)
 				if age < before {
 					e.failf("Age returned %v; want at least %v", age, before)
 				}
 				before = age
-				claim := e.exclusive("holder")
-				c.granted(claim)
-				c.ended(claim)
+				claim := a.takes("holder")
+				a.ended(claim)
 			}
 		},
 	},

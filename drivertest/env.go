@@ -209,16 +209,16 @@ func (e *env) undisturbed(steps func() (inTime bool)) {
 // promptly is for a check that can fail if a node of a store gets a request late, because
 // the request then may be the first at the node. If a failed check took long, promptly
 // repeats the check, with a new key.
-func promptly(check func(*env)) func(*env) { return within(100*time.Millisecond, check) }
+func promptly(c check) check { return within(100*time.Millisecond, c) }
 
 // within repeats a check, with a new key, if the check failed and its calls took limit or
 // longer.
-func within(limit time.Duration, check func(*env)) func(*env) {
-	return func(e *env) {
+func within(limit time.Duration, c check) check {
+	return func(e *env, a, b *client) {
 		e.undisturbed(func() (inTime bool) {
 			start := now()
 			e.key = e.anotherKey()
-			seen := rules.Caught(func() { check(e) })
+			seen := rules.Caught(func() { c(e, a, b) })
 			if seen != nil && e.last.Sub(start) < limit {
 				rules.Fail(seen)
 			}
@@ -229,7 +229,7 @@ func within(limit time.Duration, check func(*env)) func(*env) {
 
 // whileRefused is for a check of a claim that was released with Late, which a store remembers
 // for ten seconds.
-func whileRefused(check func(*env)) func(*env) { return within(10*time.Second, check) }
+func whileRefused(c check) check { return within(10*time.Second, c) }
 
 // unlessLate repeats steps that a busy machine can spoil: after a late request at a store
 // of several nodes, the next claim may be the first at a node, or a client may be late to
@@ -259,7 +259,7 @@ func (e *env) thrice(steps func() (spoiled error)) {
 // swift is for a check with silent waiting claims. After Alive a store may forget silent
 // claims. So an error of the check counts only if all calls of the check were done within
 // Alive; otherwise swift repeats the check, with a new key.
-func swift(check func(*env)) func(*env) { return within(driver.Claim{TTL: long}.Alive(), check) }
+func swift(c check) check { return within(driver.Claim{TTL: long}.Alive(), c) }
 
 // quickest repeats a step until the step takes no longer than limit, ten times at most, and
 // returns the shortest duration. A busy machine delays a step now and then; a store with a

@@ -14,11 +14,10 @@ var featureRules = []rule{
 	{
 		name:  "feature/interfaces",
 		words: "The store has exactly the optional interfaces that its harness expects.",
-		check: func(e *env) {
-			store := e.client().store
-			_, watches := store.(driver.Watcher)
-			_, notifies := store.(driver.Notifier)
-			_, inspects := store.(driver.Inspector)
+		check: func(e *env, a, _ *client) {
+			_, watches := a.store.(driver.Watcher)
+			_, notifies := a.store.(driver.Notifier)
+			_, inspects := a.store.(driver.Inspector)
 			for feature, is := range map[Feature]bool{Watch: watches, Notify: notifies, Inspect: inspects} {
 				if is != e.has(feature) {
 					e.failf("%v: the harness expects %v, the store says %v", feature, e.has(feature), is)
@@ -32,8 +31,7 @@ var featureRules = []rule{
 		name:  "feature/no-readers",
 		words: "A store without readers refuses a reader with ErrInvalid and keeps nothing of the request.",
 		when:  func(h Harness) bool { return h.Lacks&Readers != 0 },
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			a.invalid(waiting(e.reader("reader")))
 			b.granted(e.exclusive("next"))
 		},
@@ -44,8 +42,7 @@ var featureRules = []rule{
 		name:  "feature/no-slots",
 		words: "A store without slots refuses a slot, and the upgrade of a reader, with ErrInvalid and keeps nothing of the request.",
 		when:  func(h Harness) bool { return h.Lacks&Slots != 0 },
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			a.invalid(waiting(e.slot("1 of 2", 1, 2)))
 			a.invalid(waiting(e.slot("2 of 2", 2, 2)))
 			a.invalid(waiting(e.upgrade("upgrade")))
@@ -58,8 +55,8 @@ var featureRules = []rule{
 		name:  "feature/no-expiry",
 		words: "A store whose claims do not expire grants a TTL of 0.",
 		when:  func(h Harness) bool { return h.Lacks&Expiry != 0 },
-		check: func(e *env) {
-			if g := e.client().granted(e.exclusive("holder")); g.TTL != 0 {
+		check: func(e *env, a, _ *client) {
+			if g := a.granted(e.exclusive("holder")); g.TTL != 0 {
 				e.failf("granted for %v", g.TTL)
 			}
 		},
@@ -70,10 +67,10 @@ var featureRules = []rule{
 		name:  "feature/no-tokens",
 		words: "A store without tokens grants token 0 and no span.",
 		when:  func(h Harness) bool { return h.Lacks&Tokens != 0 },
-		check: func(e *env) {
+		check: func(e *env, a, _ *client) {
 			claim := e.exclusive("holder")
 			claim.Span = 8
-			if g := e.client().granted(claim); g.Fence != 0 || g.Span > 1 {
+			if g := a.granted(claim); g.Fence != 0 || g.Span > 1 {
 				e.failf("granted token %d and %d of them", g.Fence, g.Span)
 			}
 		},
@@ -84,10 +81,8 @@ var featureRules = []rule{
 		name:  "feature/no-roam",
 		words: "A store whose claims are bound to their clients answers Leave with ErrInvalid, and keeps the claim as it is.",
 		when:  func(h Harness) bool { return h.Lacks&Roam != 0 },
-		check: func(e *env) {
-			a, b := e.client(), e.client()
-			claim := e.exclusive("would be left")
-			a.granted(claim)
+		check: func(e *env, a, b *client) {
+			claim := a.takes("would be left")
 			if err := a.renewals(leave(claim))[0]; !errors.Is(err, driver.ErrInvalid) {
 				e.failf("Renew of %s with Leave returned %v, not ErrInvalid", show(claim), told(err))
 			}
@@ -103,8 +98,7 @@ var featureRules = []rule{
 		name:  "feature/no-raise",
 		words: "A store that cannot raise tokens answers requested tokens with ErrInvalid. A refused Acquire leaves nothing, and a refused Renew keeps the claim as it was.",
 		when:  func(h Harness) bool { return h.Lacks&(Tokens|Raise) != 0 },
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			claim := e.exclusive("asks for a token")
 			claim.Fence = 1
 			a.invalid(waiting(claim))

@@ -16,10 +16,8 @@ var formatRules = []rule{
 		name:  "format/newer",
 		words: "The record of a newer release is refused with ErrInvalid, which names the key, and no call changes the record.",
 		when:  func(h Harness) bool { return h.Newer != nil },
-		check: func(e *env) {
-			a, b := e.client(), e.client()
-			holder, stranger := e.exclusive("holder"), e.exclusive("stranger")
-			a.granted(holder)
+		check: func(e *env, a, b *client) {
+			holder, stranger := a.takes("holder"), e.exclusive("stranger")
 			unchanged := e.rewritten()
 			for _, claim := range []driver.Ask{stranger, waiting(e.exclusive("waiter"))} {
 				b.barred(claim)
@@ -50,11 +48,8 @@ var formatRules = []rule{
 		words: "If a newer release rewrites a record, a waiter is refused with ErrInvalid, and the holder hears neither that the claim is kept nor that it is gone.",
 		needs: Queue | Roam,
 		when:  func(h Harness) bool { return h.Newer != nil },
-		check: func(e *env) {
-			a, b := e.client(), e.client()
-			holder, waiter := e.exclusive("holder"), waiting(e.exclusive("waiter"))
-			a.granted(holder)
-			b.refused(waiter)
+		check: func(e *env, a, b *client) {
+			holder, waiter := a.takes("holder"), b.waits("waiter")
 			unchanged := e.rewritten()
 			b.barred(waiter)
 			if err := a.renew(holder)[0]; errors.Is(err, driver.ErrLost) {

@@ -61,8 +61,7 @@ var inspectRules = []rule{
 		name:  "inspect/secret",
 		words: "A claim's own id is never shown, only its PublicID.",
 		needs: Inspect,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			claims := []driver.Ask{e.exclusive("holder"), waiting(e.exclusive("waiter"))}
 			a.granted(claims[0])
 			refusal := b.refused(claims[1])
@@ -83,8 +82,7 @@ var inspectRules = []rule{
 		name:  "inspect/line",
 		words: "Holders returns the holders first, then the waiters in FIFO order.",
 		needs: Inspect | Queue,
-		check: swift(func(e *env) {
-			a, b := e.client(), e.client()
+		check: swift(func(e *env, a, b *client) {
 			a.granted(e.exclusive("holder"))
 			for i := range 4 {
 				[]*client{b, a}[i%2].refused(waiting(e.exclusive(fmt.Sprint("waiter ", i+1))))
@@ -108,8 +106,7 @@ var inspectRules = []rule{
 		name:  "inspect/texts",
 		words: "Owner and Note are shown exactly as the claim gave them.",
 		needs: Inspect,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			texts := []string{"", "  spaces  ", "line\nbreak\ttab", `"quotes" 'and' \back\slash`, "%s %d {} ${x} <b>", "漢字 🔒 é", strings.Repeat("x", driver.MaxText)}
 			for i, text := range texts {
 				claim := on(fmt.Sprint(e.key, "/", i), e.exclusive(text))
@@ -131,8 +128,7 @@ var inspectRules = []rule{
 		name:  "inspect/gone",
 		words: "Released and expired claims are not shown.",
 		needs: Inspect | Expiry,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			released, expired := e.exclusive("released"), lasting(e.exclusive("run out"), e.short())
 			if h := b.holders(e.key); len(h) != 0 {
 				e.failf("a key that was never used shows %+v", h)
@@ -164,8 +160,7 @@ var inspectRules = []rule{
 		name:  "inspect/looking-changes-nothing",
 		words: "A look at a key changes nothing.",
 		needs: Inspect | Expiry,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			b.holders(e.key)
 			sent := now()
 			a.granted(lasting(e.exclusive("silent"), e.short()))
@@ -188,8 +183,7 @@ var inspectRules = []rule{
 		name:  "inspect/keys-stopped",
 		words: "A loop over Keys may stop early, and may use the store meanwhile.",
 		needs: Inspect,
-		check: func(e *env) {
-			a := e.client()
+		check: func(e *env, a, _ *client) {
 			for i := range 5 {
 				a.granted(on(fmt.Sprint(e.key, "/", i), e.exclusive("holder")))
 			}
@@ -212,8 +206,7 @@ var inspectRules = []rule{
 
 // holdersTell compares every field of the view with the claim and its grant. Only in a
 // bubble can the start of the claim be compared with the clock of the rule.
-func holdersTell(e *env) {
-	a, b := e.client(), e.client()
+func holdersTell(e *env, a, b *client) {
 	claim := e.exclusive("a note")
 	claim.Owner = "an owner"
 	before := now()
@@ -244,8 +237,7 @@ func holdersTell(e *env) {
 
 // keysByPrefix uses names in which servers see patterns, paths or a difference of case
 // only.
-func keysByPrefix(e *env) {
-	a, b := e.client(), e.client()
+func keysByPrefix(e *env, a, b *client) {
 	// Characters with a meaning in patterns have no meaning here.
 	names := []string{"", "/a", "/ab", "/b", "%", "_", "*", "?", "[a]", `\`, "{a}", "/a/../b", "A", "a"}
 	for _, name := range names {

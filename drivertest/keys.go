@@ -28,14 +28,14 @@ var keyRules = []rule{
 	{
 		name:  "key/odd",
 		words: "Every UTF-8 text of 1 to 512 bytes is a key, and keys that differ in one byte are different keys.",
-		check: func(e *env) { e.distinct(e.key, oddKeys) },
+		check: func(e *env, a, b *client) { e.distinct(a, b, oddKeys) },
 	},
 	// Columns, file names and cache items have limits below 512 bytes. A store that cuts the
 	// key joins locks; a store that hashes must hash the whole key.
 	{
 		name:  "key/long",
 		words: "Keys of 512 bytes work like short keys, and may differ in the last byte only.",
-		check: func(e *env) {
+		check: func(e *env, a, b *client) {
 			ascii := strings.Repeat("k", driver.MaxKey-len(e.key)-1)
 			wide := strings.Repeat("é", (driver.MaxKey-len(e.key)-1)/2-1)
 			wide += strings.Repeat("x", driver.MaxKey-len(e.key)-1-len(wide))
@@ -45,7 +45,7 @@ var keyRules = []rule{
 			for _, head := range []string{ascii, wide, slashes, nuls} {
 				endings = append(endings, head, head+"a", head+"b", head+"A", head+" ")
 			}
-			e.distinct(e.key, endings)
+			e.distinct(a, b, endings)
 		},
 	},
 	// The other rules use keys below a common prefix, which hides that a bare "." or "/" has
@@ -53,8 +53,7 @@ var keyRules = []rule{
 	{
 		name:  "key/whole",
 		words: "Short odd keys work without a prefix.",
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			var claims []driver.Ask
 			for _, key := range []string{".", "..", "/", " ", "\x00", "\n", "*", "%", "-", "~", "nul", "🔒"} {
 				claim := on(key, lasting(e.exclusive("holder"), max(patience, e.harness.MinTTL)))
@@ -70,11 +69,10 @@ var keyRules = []rule{
 }
 
 // distinct checks that keys with the given endings are held side by side.
-func (e *env) distinct(head string, endings []string) {
-	a, b := e.client(), e.client()
+func (e *env) distinct(a, b *client, endings []string) {
 	var claims []driver.Ask
 	for _, ending := range endings {
-		claim := on(head+ending, e.exclusive("holder"))
+		claim := on(e.key+ending, e.exclusive("holder"))
 		if grant := a.acquire(claim); !grant.OK {
 			e.failf("key %s was refused%s, while other keys are held", cut(claim.Key), because(grant))
 		}
@@ -91,8 +89,8 @@ func (e *env) distinct(head string, endings []string) {
 			want = append(want, claim.Key)
 		}
 		slices.Sort(want)
-		if got := b.keys(head); !slices.Equal(got, want) {
-			e.failf("Keys yields %q, want %q", strip(got, head), strip(want, head))
+		if got := b.keys(e.key); !slices.Equal(got, want) {
+			e.failf("Keys yields %q, want %q", strip(got, e.key), strip(want, e.key))
 		}
 	}
 	for i, err := range a.release(claims...) {

@@ -16,8 +16,7 @@ var leaveRules = []rule{
 		name:  "leave/stands",
 		words: "After a Renew with Leave, a claim stands for its TTL from then on, even if its client is closed.",
 		needs: Expiry | Roam,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			_, sent := e.left(a, e.short())
 			a.close()
 			b.lapses(e.exclusive("next"), sent, e.short())
@@ -29,8 +28,7 @@ var leaveRules = []rule{
 		name:  "leave/longer",
 		words: "After a Renew with Leave, a claim stands for the whole new TTL, even if less was left.",
 		needs: Expiry | Roam,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			e.undisturbed(func() bool {
 				claim := on(e.anotherKey(), lasting(e.exclusive("left"), e.short()))
 				asked := now()
@@ -50,8 +48,7 @@ var leaveRules = []rule{
 		name:  "leave/shortens",
 		words: "After a Renew with Leave, a claim stands no longer than the new TTL, even if more was left.",
 		needs: Expiry | Roam,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			_, sent := e.left(a, e.short())
 			b.lapses(e.exclusive("next"), sent, e.short())
 		},
@@ -62,8 +59,7 @@ var leaveRules = []rule{
 		name:  "leave/briefly",
 		words: "A claim may be left for less than the shortest TTL of the store.",
 		needs: Expiry | Roam,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			_, sent := e.left(a, 10*time.Microsecond)
 			b.lapses(e.exclusive("next"), sent, 10*time.Microsecond)
 		},
@@ -74,8 +70,7 @@ var leaveRules = []rule{
 		name:  "leave/is-the-last",
 		words: "After a Renew with Leave, a later Renew does not prolong the claim.",
 		needs: Expiry | Roam,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			claim, sent := e.left(a, e.short())
 			a.renew(claim)
 			b.lapses(e.exclusive("next"), sent, e.short())
@@ -86,8 +81,7 @@ var leaveRules = []rule{
 	{
 		name:  "leave/of-nothing",
 		words: "A Renew with Leave creates nothing, like every Renew.",
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			stranger := e.exclusive("never asked for")
 			if err := a.renewals(leave(stranger))[0]; !errors.Is(err, driver.ErrLost) {
 				e.failf("Renew of %s with Leave returned %v, not ErrLost", show(stranger), told(err))

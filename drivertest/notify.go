@@ -64,13 +64,11 @@ var notifyRules = []rule{
 		name:  "notify/break",
 		words: "The owner of a claim that another client broke is notified of the loss at once.",
 		needs: Notify | Inspect,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			heard, stop := a.losses()
 			defer stop()
 			e.hears(heard, func() {
-				claim := e.exclusive("broken")
-				a.granted(claim)
+				claim := a.takes("broken")
 				b.breaks(claim)
 				e.expect(heard, claim)
 			})
@@ -82,13 +80,11 @@ var notifyRules = []rule{
 		name:  "notify/break-in-line",
 		words: "A watching waiter whose claim another client broke is notified, because its id is refused from then on.",
 		needs: Notify | Inspect | Queue | Watch,
-		check: swift(func(e *env) {
-			a, b := e.client(), e.client()
+		check: swift(func(e *env, a, b *client) {
 			heard, stop := a.losses()
 			defer stop()
-			holder, waiter := e.exclusive("holder"), waiting(e.exclusive("broken"))
-			b.granted(holder)
-			a.refused(waiter)
+			b.takes("holder")
+			waiter := a.waits("broken")
 			defer a.watch(waiter).stop()
 			b.breaks(waiter)
 			e.expect(heard, waiter)
@@ -100,13 +96,11 @@ var notifyRules = []rule{
 		name:  "notify/nothing-else",
 		words: "No loss is reported for a released claim or for a claim of another client.",
 		needs: Notify | Inspect,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			heard, stop := a.losses()
 			defer stop()
 			e.hears(heard, func() {
-				released, others, broken := e.exclusive("released"), e.exclusive("another client's"), e.exclusive("broken")
-				a.granted(released)
+				released, others, broken := a.takes("released"), e.exclusive("another client's"), e.exclusive("broken")
 				a.ended(released)
 				b.granted(others)
 				a.breaks(others)
@@ -121,15 +115,13 @@ var notifyRules = []rule{
 		name:  "notify/stop",
 		words: "After stop, losses are reported only to the remaining listeners.",
 		needs: Notify | Inspect,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			stopped, stop := a.losses()
 			stop()
 			heard, stop := a.losses()
 			defer stop()
 			e.hears(heard, func() {
-				claim := e.exclusive("broken")
-				a.granted(claim)
+				claim := a.takes("broken")
 				b.breaks(claim)
 				e.expect(heard, claim)
 				if len(stopped) > 0 {

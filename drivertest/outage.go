@@ -25,7 +25,7 @@ var outageRules = []rule{
 		name:  "outage/silent",
 		words: "Every call ends with its context, cancelled or past its deadline, even if the server accepts connections and never answers.",
 		when:  func(h Harness) bool { return h.Linked != nil },
-		check: func(e *env) {
+		check: func(e *env, _, _ *client) {
 			e.silent(func(link Link) { link.Blackhole(true) })
 			e.silent(func(link Link) {
 				link.Blackhole(true)
@@ -39,7 +39,7 @@ var outageRules = []rule{
 		name:  "outage/own-limit",
 		words: "If a call ends before its context because the server is silent, its error does not match the error of a context.",
 		when:  func(h Harness) bool { return h.Linked != nil },
-		check: func(e *env) {
+		check: func(e *env, _, _ *client) {
 			e.together(
 				func() { e.limited(func(link Link) { link.Blackhole(true) }) },
 				func() {
@@ -211,10 +211,7 @@ func (e *env) everyCall(store driver.Store, held driver.Claim) []call {
 	}
 	if s, ok := store.(driver.Inspector); ok {
 		calls = append(calls,
-			call{"Holders", func(ctx context.Context) error {
-				_, err := s.Holders(ctx, held.Key)
-				return err
-			}},
+			call{"Holders", func(ctx context.Context) error { return errorOf(s.Holders(ctx, held.Key)) }},
 			call{"Keys", func(ctx context.Context) (last error) {
 				for _, last = range s.Keys(ctx, e.key) {
 				}
@@ -223,26 +220,23 @@ func (e *env) everyCall(store driver.Store, held driver.Claim) []call {
 			call{"Break", func(ctx context.Context) error { return s.Break(ctx, held.Key, driver.PublicID(held.ID)) }})
 	}
 	if s, ok := store.(driver.Checker); ok {
-		calls = append(calls, call{"Check", func(ctx context.Context) error {
-			_, err := s.Check(ctx)
-			return err
-		}})
+		calls = append(calls, call{"Check", func(ctx context.Context) error { return errorOf(s.Check(ctx)) }})
 	}
 	if s, ok := store.(driver.Creator); ok {
 		calls = append(calls, call{"Create", s.Create})
 	}
 	if s, ok := store.(driver.Ager); ok {
-		calls = append(calls, call{"Age", func(ctx context.Context) error {
-			_, err := s.Age(ctx)
-			return err
-		}})
+		calls = append(calls, call{"Age", func(ctx context.Context) error { return errorOf(s.Age(ctx)) }})
 	}
 	return calls
 }
 
+// errorOf is the error of a call.
+func errorOf[T any](_ T, err error) error { return err }
+
 // refusedConnections looks for any text in the error besides the words of the context,
 // since each client library describes a refused connection in its own words.
-func refusedConnections(e *env) {
+func refusedConnections(e *env, _, _ *client) {
 	store, link, _ := e.linked()
 	defer store.Close() // Close may fail.
 	link.Refuse(true)
@@ -264,7 +258,7 @@ func refusedConnections(e *env) {
 
 // closedInSilence leaves calls unanswered before Close, so that Close may have to wait for
 // their connections.
-func closedInSilence(e *env) {
+func closedInSilence(e *env, _, _ *client) {
 	took := e.quickest(closing, func() time.Duration {
 		store, link, held := e.linked()
 		link.Blackhole(true)

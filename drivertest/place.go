@@ -26,10 +26,8 @@ var placeRules = []rule{
 		name:  "place/silent-at-its-turn",
 		words: "If the turn of a silent waiter comes, the claim blocks nobody for longer than Alive, however long its TTL.",
 		needs: Queue,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
-			holder, silent := e.exclusive("holder"), waiting(e.exclusive("silent"))
-			a.granted(holder)
+		check: func(e *env, a, b *client) {
+			holder, silent := a.takes("holder"), waiting(e.exclusive("silent"))
 			asked := now()
 			b.refused(silent)
 			a.ended(holder)
@@ -43,8 +41,7 @@ var placeRules = []rule{
 		name:  "place/confirmed",
 		words: "A claim that was granted while waiting stands for its TTL once its owner has renewed it.",
 		needs: Queue,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			e.undisturbed(func() bool {
 				key := e.anotherKey()
 				holder, waiter := on(key, e.exclusive("holder")), on(key, waiting(e.exclusive("waiter")))
@@ -67,8 +64,7 @@ var placeRules = []rule{
 
 // keepsPlace lets two waiters ask for three times Alive, longer than a place without
 // renewal can last. The second waiter then asks first, and must not pass.
-func keepsPlace(e *env) {
-	a, b := e.client(), e.client()
+func keepsPlace(e *env, a, b *client) {
 	e.undisturbed(func() bool {
 		key := e.anotherKey()
 		holder := on(key, e.exclusive("holder"))
@@ -100,8 +96,7 @@ func keepsPlace(e *env) {
 
 // silentWaiter keeps the second waiter asking while the place of the first waiter expires.
 // Without a bubble the expiry may be late, so the rule only bounds the wait.
-func silentWaiter(e *env) {
-	a, b := e.client(), e.client()
+func silentWaiter(e *env, a, b *client) {
 	holder, silent := e.exclusive("holder"), waiting(lasting(e.exclusive("silent"), e.short()))
 	next := waiting(lasting(e.exclusive("next"), e.short()))
 	a.granted(holder)

@@ -23,8 +23,7 @@ var pushRules = []rule{
 		name:  "push/is-the-grant",
 		words: "A pushed grant is the grant that a new request returns.",
 		needs: Watch,
-		check: swift(func(e *env) {
-			a, b := e.client(), e.client()
+		check: swift(func(e *env, a, b *client) {
 			holder, waiter := e.exclusive("holder"), waiting(e.exclusive("waiter"))
 			waiter.Span = 8
 			first := a.granted(holder)
@@ -47,8 +46,7 @@ var pushRules = []rule{
 		name:  "push/floor",
 		words: "If a store pushes grants, the Floor of a refusal is at least every earlier token, and below the token of the next push.",
 		needs: Watch | Tokens,
-		check: swift(func(e *env) {
-			a, b := e.client(), e.client()
+		check: swift(func(e *env, a, b *client) {
 			holder, waiter := e.exclusive("holder"), waiting(e.exclusive("waiter"))
 			holder.Span = 8
 			given := last(a.granted(holder))
@@ -78,8 +76,7 @@ var pushRules = []rule{
 
 // pushedGrant waits for a large part of Alive between the last request and the release. A
 // TTL that counts from the push is then too long by as much.
-func pushedGrant(e *env) {
-	a, b := e.client(), e.client()
+func pushedGrant(e *env, a, b *client) {
 	e.undisturbed(func() bool {
 		key := e.anotherKey()
 		holder := on(key, e.exclusive("holder"))

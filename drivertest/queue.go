@@ -15,11 +15,8 @@ var queueRules = []rule{
 	{
 		name:  "queue/eventually",
 		words: "A waiting claim that keeps asking is granted once no claim is in its way.",
-		check: func(e *env) {
-			a, b := e.client(), e.client()
-			holder, waiter := e.exclusive("holder"), waiting(e.exclusive("waiter"))
-			a.granted(holder)
-			b.refused(waiter)
+		check: func(e *env, a, b *client) {
+			holder, waiter := a.takes("holder"), b.waits("waiter")
 			a.ended(holder)
 			b.granted(waiter)
 			a.refused(e.exclusive("other"))
@@ -32,7 +29,7 @@ var queueRules = []rule{
 		name:  "queue/first-come-first-served",
 		words: "Waiting claims are granted in the order of their first requests.",
 		needs: Queue,
-		check: func(e *env) { e.unlessLate(func() { swift(firstCome)(e) }) },
+		check: func(e *env, a, b *client) { e.unlessLate(func() { swift(firstCome)(e, a, b) }) },
 	},
 	// A newcomer that finds the key free would starve waiters on a busy key. TryLock gets no
 	// exception.
@@ -40,11 +37,8 @@ var queueRules = []rule{
 		name:  "queue/no-barging",
 		words: "A claim is refused while an earlier claim waits, even if its weight would fit.",
 		needs: Queue,
-		check: swift(func(e *env) {
-			a, b := e.client(), e.client()
-			holder, waiter := e.exclusive("holder"), waiting(e.exclusive("waiter"))
-			a.granted(holder)
-			b.refused(waiter)
+		check: swift(func(e *env, a, b *client) {
+			holder, waiter := a.takes("holder"), b.waits("waiter")
 			a.ended(holder)
 			a.refused(e.exclusive("trying"))
 			a.refused(waiting(e.exclusive("behind")))
@@ -57,10 +51,8 @@ var queueRules = []rule{
 		name:  "queue/try-keeps-no-place",
 		words: "A claim that asks without Wait gets no place in the queue.",
 		needs: Queue,
-		check: swift(func(e *env) {
-			a, b := e.client(), e.client()
-			holder, tried, waiter := e.exclusive("holder"), e.exclusive("trying"), waiting(e.exclusive("waiter"))
-			a.granted(holder)
+		check: swift(func(e *env, a, b *client) {
+			holder, tried, waiter := a.takes("holder"), e.exclusive("trying"), waiting(e.exclusive("waiter"))
 			b.refused(tried)
 			a.refused(waiter)
 			a.ended(holder)
@@ -84,12 +76,8 @@ var queueRules = []rule{
 		name:  "queue/cancelled",
 		words: "A released waiter makes way for the waiters behind.",
 		needs: Queue,
-		check: swift(func(e *env) {
-			a, b := e.client(), e.client()
-			holder, first, second := e.exclusive("holder"), waiting(e.exclusive("first")), waiting(e.exclusive("second"))
-			a.granted(holder)
-			a.refused(first)
-			b.refused(second)
+		check: swift(func(e *env, a, b *client) {
+			holder, first, second := a.takes("holder"), a.waits("first"), b.waits("second")
 			a.ended(first)
 			a.ended(holder)
 			b.granted(second)
@@ -101,13 +89,9 @@ var queueRules = []rule{
 		name:  "queue/cancelled-at-its-turn",
 		words: "A waiter that is released when its turn has come passes the turn on.",
 		needs: Queue,
-		check: swift(func(e *env) {
-			a, b := e.client(), e.client()
+		check: swift(func(e *env, a, b *client) {
 			for _, overtakes := range []bool{false, true} {
-				holder, first, second := e.exclusive("holder"), waiting(e.exclusive("first")), waiting(e.exclusive("second"))
-				a.granted(holder)
-				a.refused(first)
-				b.refused(second)
+				holder, first, second := a.takes("holder"), a.waits("first"), b.waits("second")
 				a.ended(holder)
 				a.ends(driver.Release{Claim: first.Claim, Late: overtakes})
 				b.granted(second)
@@ -130,8 +114,7 @@ var queueRules = []rule{
 		name:  "queue/readers-behind-a-cancelled-writer",
 		words: "Readers behind a cancelled writer join the readers that hold.",
 		needs: Queue | Readers,
-		check: swift(func(e *env) {
-			a, b := e.client(), e.client()
+		check: swift(func(e *env, a, b *client) {
 			a.granted(e.reader("holds"))
 			writer := waiting(e.exclusive("writer"))
 			readers := []driver.Ask{waiting(e.reader("first behind")), waiting(e.reader("second behind"))}
@@ -149,8 +132,7 @@ var queueRules = []rule{
 		name:  "queue/upgrade",
 		words: "An upgrade that waits is granted when one reader is left, and later readers wait until the upgrade has ended.",
 		needs: Queue | Readers | Slots,
-		check: swift(func(e *env) {
-			a, b := e.client(), e.client()
+		check: swift(func(e *env, a, b *client) {
 			first, second := e.reader("first reader"), e.reader("second reader")
 			upgrade, behind := waiting(e.upgrade("upgrade")), waiting(e.reader("reader behind"))
 			a.granted(first)
@@ -173,8 +155,7 @@ var queueRules = []rule{
 		name:  "queue/heavy-head",
 		words: "A light claim does not pass a heavy claim that waits for more room.",
 		needs: Queue | Slots,
-		check: swift(func(e *env) {
-			a, b := e.client(), e.client()
+		check: swift(func(e *env, a, b *client) {
 			holder, heavy, light := e.slot("holds 2 of 3", 2, 3), waiting(e.slot("2 of 3", 2, 3)), waiting(e.slot("1 of 3", 1, 3))
 			a.granted(holder)
 			b.refused(heavy)
@@ -188,17 +169,16 @@ var queueRules = []rule{
 }
 
 // firstCome has the waiters ask in the wrong order in every round, the last waiter first.
-func firstCome(e *env) {
-	clients := []*client{e.client(), e.client(), e.client()}
-	holder := e.exclusive("holder")
-	clients[0].granted(holder)
+func firstCome(e *env, a, b *client) {
+	clients := []*client{a, b, e.client()}
+	holder := a.takes("holder")
 	var line []driver.Ask
 	for i := range 6 {
 		waiter := waiting(e.exclusive(fmt.Sprint("waiter ", i+1)))
 		clients[i%3].refused(waiter)
 		line = append(line, waiter)
 	}
-	clients[0].ended(holder)
+	a.ended(holder)
 	for i, first := range line {
 		// Every later waiter asks before the first, and the last waiter asks before all.
 		for j := len(line) - 1; j > i; j-- {
@@ -211,8 +191,7 @@ func firstCome(e *env) {
 
 // afterExpiry has the second waiter ask just before the first waiter, again and again,
 // until the claim in the way has expired.
-func afterExpiry(e *env) {
-	a, b := e.client(), e.client()
+func afterExpiry(e *env, a, b *client) {
 	e.undisturbed(func() bool {
 		key := e.anotherKey()
 		first, second := on(key, waiting(e.exclusive("first"))), on(key, waiting(e.exclusive("second")))
@@ -244,12 +223,10 @@ func afterExpiry(e *env) {
 
 // writerNotStarved has readers ask before and after the first reader leaves, with Wait and
 // without.
-func writerNotStarved(e *env) {
-	a, b := e.client(), e.client()
+func writerNotStarved(e *env, a, b *client) {
 	first := e.reader("first reader")
 	a.granted(first)
-	writer := waiting(e.exclusive("writer"))
-	b.refused(writer)
+	writer := b.waits("writer")
 	behind := []driver.Ask{waiting(e.reader("reader behind")), waiting(e.reader("another behind"))}
 	for _, reader := range slices.Concat(behind, []driver.Ask{e.reader("trying reader")}) {
 		a.refused(reader)

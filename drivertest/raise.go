@@ -25,8 +25,7 @@ var raiseRules = []rule{
 		name:  "raise/asked-for",
 		words: "Acquire grants at least the requested token, and as always a token above every earlier token.",
 		needs: Tokens | Raise,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			t := e.tokens()
 			for i, lead := range []int{0, ahead, -ahead, 1, 2 * ahead, 0} {
 				claim := e.exclusive(fmt.Sprintf("claim %d, %d ahead", i, lead))
@@ -48,8 +47,7 @@ var raiseRules = []rule{
 		name:  "raise/asked-again",
 		words: "A repeated request for a larger token does not change the token of the claim.",
 		needs: Tokens | Raise,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			claim := e.exclusive("asks twice")
 			first := a.granted(claim).Fence
 			for _, c := range []*client{a, e.either(a, b)} {
@@ -65,8 +63,7 @@ var raiseRules = []rule{
 		name:  "raise/asked-too-far",
 		words: "An Acquire for a token more than MaxLead ahead is ErrInvalid, and leaves nothing behind.",
 		needs: Tokens | Raise,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			t := e.tokens()
 			first, poison, next := e.exclusive("first"), e.exclusive("poison"), e.exclusive("next")
 			t.grew(first, a.granted(first))
@@ -100,8 +97,7 @@ var raiseRules = []rule{
 		name:  "raise/too-far",
 		words: "A Renew to a token more than MaxLead ahead is ErrInvalid, and the claim keeps its token.",
 		needs: Tokens | Raise,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			t := e.tokens()
 			claim, next := e.exclusive("raised too far"), e.exclusive("next")
 			first := a.granted(claim)
@@ -163,8 +159,7 @@ func (t *tokens) sane(before, after driver.Ask) {
 
 // raising renews with a higher token, a lower token, 1 and 0: only the highest counts, for
 // the owner, for a second client and for Holders.
-func raising(e *env) {
-	a, b := e.client(), e.client()
+func raising(e *env, a, b *client) {
 	claim := e.exclusive("raised")
 	claim.Span = 16
 	first := a.granted(claim)
@@ -192,9 +187,8 @@ func raising(e *env) {
 // raisedForGood raises the tokens of a claim from Acquire and of a claim from the queue.
 // The token must survive the release, the hand-over and the end of every client that knew
 // it.
-func raisedForGood(e *env) {
+func raisedForGood(e *env, a, b *client) {
 	e.client() // Some stores live as long as their clients.
-	a, b := e.client(), e.client()
 	t := e.tokens()
 	raise := func(c *client, claim driver.Ask) {
 		claim.Fence = t.last + ahead
@@ -218,8 +212,7 @@ func raisedForGood(e *env) {
 
 // raisingReaders has readers join between raises. A lower raise by a second reader changes
 // nothing.
-func raisingReaders(e *env) {
-	a, b := e.client(), e.client()
+func raisingReaders(e *env, a, b *client) {
 	first, second := e.reader("first"), e.reader("second")
 	phase := a.granted(first).Fence
 	joins := func(c *client, claim driver.Ask, want uint64) {
@@ -236,8 +229,7 @@ func raisingReaders(e *env) {
 
 // raisedBeside has a reader ask again after its neighbour was raised, and once more after
 // the neighbour has left.
-func raisedBeside(e *env) {
-	a, b := e.client(), e.client()
+func raisedBeside(e *env, a, b *client) {
 	raised, other := e.reader("raised"), e.reader("beside it")
 	phase := a.granted(raised).Fence
 	b.granted(other)

@@ -14,12 +14,10 @@ var releaseRules = []rule{
 	{
 		name:  "release/frees",
 		words: "Release ends a claim at once.",
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			for range 3 {
 				for _, c := range []*client{a, b} {
-					claim := e.exclusive("next")
-					c.granted(claim)
+					claim := c.takes("next")
 					c.ended(claim)
 				}
 			}
@@ -30,8 +28,7 @@ var releaseRules = []rule{
 	{
 		name:  "release/only-the-owner",
 		words: "Release of a claim that does not hold returns ErrLost, and does not affect the holder.",
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			holder := e.exclusive("holder")
 			a.nothing(e.exclusive("on a free key"))
 			a.granted(holder)
@@ -46,10 +43,8 @@ var releaseRules = []rule{
 	{
 		name:  "release/twice",
 		words: "A second Release of the same claim returns ErrLost, and does not affect the next holder.",
-		check: func(e *env) {
-			a, b := e.client(), e.client()
-			claim, next := e.exclusive("first"), e.exclusive("next")
-			a.granted(claim)
+		check: func(e *env, a, b *client) {
+			claim, next := a.takes("first"), e.exclusive("next")
 			a.ended(claim)
 			a.nothing(claim)
 			b.granted(next)
@@ -64,8 +59,7 @@ var releaseRules = []rule{
 		name:  "release/after-expiry",
 		words: "Release of an expired claim returns ErrLost, and does not affect the next holder.",
 		needs: Expiry,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			claim, next := lasting(e.exclusive("run out"), e.short()), e.exclusive("next")
 			sent := now()
 			a.granted(claim)
@@ -81,8 +75,7 @@ var releaseRules = []rule{
 		name:  "release/one-of-several",
 		words: "Release ends only the named claim, and no second claim on the same key.",
 		needs: Readers,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			first, second := e.reader("first"), e.reader("second")
 			a.granted(first)
 			b.granted(second)
@@ -97,11 +90,8 @@ var releaseRules = []rule{
 	{
 		name:  "release/waiting",
 		words: "Release ends a waiting claim: the claim is not granted afterwards.",
-		check: swift(func(e *env) {
-			a, b := e.client(), e.client()
-			holder, waiter := e.exclusive("holder"), waiting(e.exclusive("gives up"))
-			a.granted(holder)
-			b.refused(waiter)
+		check: swift(func(e *env, a, b *client) {
+			holder, waiter := a.takes("holder"), b.waits("gives up")
 			if err := b.release(waiter)[0]; err != nil && (e.has(Queue) || !errors.Is(err, driver.ErrLost)) {
 				e.failf("Release of %s returned %v", show(waiter), told(err))
 			}
@@ -121,10 +111,8 @@ var lateRules = []rule{
 		name:  "late/after-holding",
 		words: "After a Release with Late, a late Acquire with the same id is refused.",
 		needs: Tombstones,
-		check: whileRefused(func(e *env) {
-			a, b := e.client(), e.client()
-			claim := e.exclusive("released")
-			a.granted(claim)
+		check: whileRefused(func(e *env, a, b *client) {
+			claim := a.takes("released")
 			a.ends(late(claim))
 			a.refused(claim)
 			b.refused(claim)
@@ -137,8 +125,7 @@ var lateRules = []rule{
 		name:  "late/before-arrival",
 		words: "A Release with Late may overtake its Acquire: the Acquire is refused although the store had not seen its id.",
 		needs: Tombstones,
-		check: whileRefused(func(e *env) {
-			a, b := e.client(), e.client()
+		check: whileRefused(func(e *env, a, b *client) {
 			claim := e.exclusive("overtaken")
 			if err := a.releases(late(claim))[0]; !errors.Is(err, driver.ErrLost) {
 				e.failf("Release of %s with Late returned %v, not ErrLost", show(claim), told(err))
@@ -154,17 +141,13 @@ var lateRules = []rule{
 		name:  "late/while-waiting",
 		words: "After a Release with Late of a waiting claim, a late Acquire is refused and not queued.",
 		needs: Tombstones,
-		check: whileRefused(func(e *env) {
-			a, b := e.client(), e.client()
-			holder, claim := e.exclusive("holder"), waiting(e.exclusive("gave up"))
-			a.granted(holder)
-			b.refused(claim)
+		check: whileRefused(func(e *env, a, b *client) {
+			holder, claim := a.takes("holder"), b.waits("gave up")
 			b.releases(late(claim))
 			b.refused(claim)
 			a.ended(holder)
 			b.refused(claim)
-			next := e.exclusive("next")
-			a.granted(next)
+			next := a.takes("next")
 			b.refused(claim)
 			a.ended(next)
 			a.granted(e.exclusive("after next"))
@@ -176,15 +159,15 @@ var lateRules = []rule{
 		name:  "late/for-ten-seconds",
 		words: "A Release with Late is remembered for ten seconds.",
 		needs: Tombstones,
-		check: func(e *env) {
+		check: func(e *env, a, _ *client) {
 			if !e.harness.Bubble {
 				// Ten real seconds would prove little more: two show that the store
 				// remembers for longer than one request lasts.
-				e.remembered(2*time.Second, time.Second)
+				a.remembers(2*time.Second, time.Second)
 				return
 			}
-			e.remembered(10*time.Second-time.Nanosecond, time.Second)
-			e.remembered(10*time.Second-time.Nanosecond, long)
+			a.remembers(10*time.Second-time.Nanosecond, time.Second)
+			a.remembers(10*time.Second-time.Nanosecond, long)
 		},
 	},
 	// The refusal belongs to one id. A store that marks the key as a whole would refuse the
@@ -193,10 +176,8 @@ var lateRules = []rule{
 		name:  "late/only-its-own",
 		words: "A Release with Late affects no other claim and no other key.",
 		needs: Tombstones,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
-			claim := e.exclusive("released")
-			a.granted(claim)
+		check: func(e *env, a, b *client) {
+			claim := a.takes("released")
 			a.ends(late(claim))
 			other := waiting(e.exclusive("other"))
 			b.granted(other)
@@ -211,25 +192,24 @@ func late(claim driver.Ask) driver.Release {
 	return driver.Release{Claim: claim.Claim, Late: true}
 }
 
-// remembered checks that a late Acquire is still refused when span has passed since the
+// remembers checks that a late Acquire is still refused when span has passed since the
 // Release of a claim whose TTL was ttl.
-func (e *env) remembered(span, ttl time.Duration) {
-	a := e.client()
-	e.undisturbed(func() bool {
-		claim := on(e.anotherKey(), lasting(e.exclusive("released"), max(ttl, e.harness.MinTTL)))
+func (c *client) remembers(span, ttl time.Duration) {
+	c.undisturbed(func() bool {
+		claim := on(c.anotherKey(), lasting(c.exclusive("released"), max(ttl, c.harness.MinTTL)))
 		asked := now()
-		a.granted(claim)
+		c.granted(claim)
 		released := now()
-		err := a.releases(late(claim))[0]
+		err := c.releases(late(claim))[0]
 		if time.Since(asked) >= claim.TTL {
 			return false
 		}
 		if err != nil {
-			e.failf("Release of %s returned %v", show(claim), told(err))
+			c.failf("Release of %s returned %v", show(claim), told(err))
 		}
 		<-time.After(span)
-		if grant := a.acquire(claim); grant.OK && time.Since(released) < 10*time.Second {
-			e.failf("%s was granted %v after its release", show(claim), time.Since(released))
+		if grant := c.acquire(claim); grant.OK && time.Since(released) < 10*time.Second {
+			c.failf("%s was granted %v after its release", show(claim), time.Since(released))
 		}
 		return true
 	})

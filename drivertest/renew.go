@@ -21,8 +21,7 @@ var renewRules = []rule{
 		name:  "renew/longer",
 		words: "Renew gives the TTL of the renewal, even if it is longer than before.",
 		needs: Expiry,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			e.undisturbed(func() bool {
 				key := e.anotherKey()
 				claim := on(key, lasting(e.exclusive("renewed"), e.short()))
@@ -44,10 +43,8 @@ var renewRules = []rule{
 		name:  "renew/shorter",
 		words: "Renew gives the TTL of the renewal, even if it is shorter than before.",
 		needs: Expiry,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
-			claim := e.exclusive("shortened")
-			a.granted(claim)
+		check: func(e *env, a, b *client) {
+			claim := a.takes("shortened")
 			sent := now()
 			a.kept(lasting(claim, e.short()))
 			b.lapses(e.exclusive("next"), sent, e.short())
@@ -58,12 +55,10 @@ var renewRules = []rule{
 	{
 		name:  "renew/creates-nothing",
 		words: "Renew of an unknown claim returns ErrLost, and creates nothing.",
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			stranger := e.exclusive("never asked for")
 			a.lost(stranger)
-			holder := e.exclusive("holder")
-			b.granted(holder)
+			holder := b.takes("holder")
 			b.ended(holder)
 			a.nothing(stranger)
 		},
@@ -73,10 +68,8 @@ var renewRules = []rule{
 	{
 		name:  "renew/queues-nothing",
 		words: "Renew never queues a claim.",
-		check: func(e *env) {
-			a, b := e.client(), e.client()
-			holder, stranger := e.exclusive("holder"), waiting(e.exclusive("never asked for"))
-			a.granted(holder)
+		check: func(e *env, a, b *client) {
+			holder, stranger := a.takes("holder"), waiting(e.exclusive("never asked for"))
 			b.lost(stranger)
 			a.ended(holder)
 			a.granted(e.exclusive("next"))
@@ -89,11 +82,8 @@ var renewRules = []rule{
 	{
 		name:  "renew/of-waiting",
 		words: "Renew of a waiting claim does not report the claim as held.",
-		check: func(e *env) {
-			a, b := e.client(), e.client()
-			holder, waiter := e.exclusive("holder"), waiting(e.exclusive("waiter"))
-			a.granted(holder)
-			b.refused(waiter)
+		check: func(e *env, a, b *client) {
+			holder, waiter := a.takes("holder"), b.waits("waiter")
 			if err := b.renew(waiter)[0]; err == nil {
 				e.failf("Renew of %s returned nil while %s held the key", show(waiter), show(holder))
 			}
@@ -113,10 +103,8 @@ var renewRules = []rule{
 	{
 		name:  "renew/after-release",
 		words: "Renew never revives a released claim.",
-		check: func(e *env) {
-			a, b := e.client(), e.client()
-			claim, next := e.exclusive("released"), e.exclusive("next")
-			a.granted(claim)
+		check: func(e *env, a, b *client) {
+			claim, next := a.takes("released"), e.exclusive("next")
 			a.ended(claim)
 			a.lost(claim)
 			b.granted(next)
@@ -130,8 +118,7 @@ var renewRules = []rule{
 		name:  "renew/only-the-owner",
 		words: "Renew of one claim does not prolong another claim on the same key.",
 		needs: Expiry,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			sent := now()
 			holder := lasting(e.exclusive("holder"), e.short())
 			a.granted(holder)
@@ -144,8 +131,7 @@ var renewRules = []rule{
 	{
 		name:  "renew/keeps-the-fence",
 		words: "A renewed claim keeps its token.",
-		check: func(e *env) {
-			a := e.client()
+		check: func(e *env, a, _ *client) {
 			claim := e.exclusive("renewed")
 			before := a.granted(claim).Fence
 			a.kept(claim)
@@ -158,8 +144,7 @@ var renewRules = []rule{
 
 // renewing renews five times at a third of the TTL, as the core does, and then stops. The
 // claim has to end a TTL after the last renewal.
-func renewing(e *env) {
-	a, b := e.client(), e.client()
+func renewing(e *env, a, b *client) {
 	e.undisturbed(func() bool {
 		claim := on(e.anotherKey(), lasting(e.exclusive("renewed"), e.short()))
 		sent := now()
@@ -189,8 +174,7 @@ func (e *env) late(sent time.Time, err error) (inTime bool) {
 
 // revives renews an expired claim while the next claim holds, and after the next claim has
 // left. Either renewal could bring the claim back.
-func revives(e *env) {
-	a, b := e.client(), e.client()
+func revives(e *env, a, b *client) {
 	claim, next := lasting(e.exclusive("run out"), e.short()), e.exclusive("next")
 	sent := now()
 	a.granted(claim)

@@ -31,8 +31,7 @@ var togetherRules = []rule{
 	{
 		name:  "together/release-and-renew",
 		words: "A Renew concurrent with a Release never makes the claim outlive the Release.",
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			for i := range e.rounds(25) {
 				claim := e.exclusive(fmt.Sprint("claim ", i))
 				a.granted(claim)
@@ -43,8 +42,7 @@ var togetherRules = []rule{
 				}
 				// The order of the starts decides which call is first.
 				e.together(slices.Concat(calls[i%3:], calls[:i%3])...)
-				next := e.exclusive("next")
-				b.granted(next)
+				next := b.takes("next")
 				a.lost(claim)
 				b.ended(next)
 			}
@@ -54,11 +52,10 @@ var togetherRules = []rule{
 
 // hammer calls everything at once on few keys. The race detector finds the races; the end
 // shows that no claim is left behind.
-func hammer(e *env) {
-	clients := []*client{e.client(), e.client()}
+func hammer(e *env, a, b *client) {
 	var calls []func()
 	for worker := range 8 {
-		c := clients[worker%2]
+		c := []*client{a, b}[worker%2]
 		calls = append(calls, func() {
 			for i := range e.rounds(20) {
 				claim := on(fmt.Sprint(e.key, "/", i%3), waiting(e.exclusive(fmt.Sprint(worker, ".", i))))
@@ -78,7 +75,7 @@ func hammer(e *env) {
 	e.together(calls...)
 	for i := range 3 {
 		next := on(fmt.Sprint(e.key, "/", i), e.exclusive("next"))
-		clients[0].admitted(next)
+		a.admitted(next)
 	}
 }
 
@@ -110,8 +107,8 @@ func (c *client) look(claim driver.Ask, breaks bool) {
 
 // crowd lets many members lock one key again and again; the waiting members ask only when
 // woken. Members wait for the calls of members, so a slow call may cost a member its place.
-func crowd(e *env) {
-	clients := []*client{e.client(), e.client(), e.client()}
+func crowd(e *env, a, b *client) {
+	clients := []*client{a, b, e.client()}
 	e.undisturbed(func() (inTime bool) {
 		e.key, e.longest = e.anotherKey(), 0
 		seen := rules.Caught(func() { e.visit(clients) })

@@ -15,8 +15,7 @@ var tokenRules = []rule{
 		name:  "token/over-release",
 		words: "Every exclusive grant has a token above every earlier token of the key.",
 		needs: Tokens,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			t := e.tokens()
 			for i := range 20 {
 				claim := e.exclusive(fmt.Sprint("holder ", i))
@@ -32,8 +31,7 @@ var tokenRules = []rule{
 		name:  "token/over-expiry",
 		words: "The token grows after a claim has expired.",
 		needs: Tokens | Expiry,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			t := e.tokens()
 			first, second := lasting(e.exclusive("run out"), e.short()), lasting(e.exclusive("next"), e.short())
 			t.grew(first, a.granted(first))
@@ -48,8 +46,7 @@ var tokenRules = []rule{
 		name:  "token/over-break",
 		words: "The token grows after a claim was broken.",
 		needs: Tokens | Inspect,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			t := e.tokens()
 			first, second := e.exclusive("broken"), e.exclusive("next")
 			t.grew(first, a.granted(first))
@@ -63,15 +60,15 @@ var tokenRules = []rule{
 		name:  "token/over-restart",
 		words: "The token grows when every client but one has gone and new clients come.",
 		needs: Tokens,
-		check: func(e *env) {
-			e.client() // Some stores live as long as their clients.
+		check: func(e *env, _, b *client) {
+			// One client stays: some stores live as long as their clients.
 			t := e.tokens()
 			for i := range 3 {
-				c := e.client()
 				claim := e.exclusive(fmt.Sprint("process ", i))
-				t.grew(claim, c.granted(claim))
-				c.ended(claim)
-				c.close()
+				t.grew(claim, b.granted(claim))
+				b.ended(claim)
+				b.close()
+				b = e.client()
 			}
 		},
 	},
@@ -81,8 +78,7 @@ var tokenRules = []rule{
 		name:  "token/span",
 		words: "The tokens Fence to Fence+Span-1 belong to one grant, and are no more than requested.",
 		needs: Tokens,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			t := e.tokens()
 			for i, span := range []int{driver.MaxSpan, 1, 64, 2, 0, driver.MaxSpan, driver.MaxSpan} {
 				claim := e.exclusive(fmt.Sprintf("asks for %d", span))
@@ -99,8 +95,7 @@ var tokenRules = []rule{
 		name:  "token/span-in-line",
 		words: "A claim granted after waiting has a token above every earlier token, with its span.",
 		needs: Tokens,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			t := e.tokens()
 			holder, waiter, next := e.exclusive("holder"), waiting(e.exclusive("waiter")), e.exclusive("next")
 			holder.Span, waiter.Span = 16, 16
@@ -118,10 +113,10 @@ var tokenRules = []rule{
 		name:  "token/below-2-to-53",
 		words: "Tokens stay below 2^53.",
 		needs: Tokens,
-		check: func(e *env) {
+		check: func(e *env, a, _ *client) {
 			claim := e.exclusive("holder")
 			claim.Span = driver.MaxSpan
-			if g := e.client().granted(claim); last(g) >= 1<<53 {
+			if g := a.granted(claim); last(g) >= 1<<53 {
 				e.failf("the last token of the grant is %d", last(g))
 			}
 		},
@@ -140,8 +135,7 @@ var tokenRules = []rule{
 		name:  "token/slots",
 		words: "Every slot has a token above every earlier token, whichever slots stand beside it.",
 		needs: Tokens | Slots,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			t := e.tokens()
 			var previous driver.Ask
 			for i := range 9 {
@@ -197,8 +191,7 @@ func last(g driver.Grant) uint64 { return g.Fence + uint64(max(g.Span, 1)) - 1 }
 
 // readersShare goes through three read phases between writers. In each phase the first
 // reader leaves early, which must not end the phase.
-func readersShare(e *env) {
-	a, b := e.client(), e.client()
+func readersShare(e *env, a, b *client) {
 	t := e.tokens()
 	for round := range 3 {
 		writer := e.exclusive(fmt.Sprint("writer ", round))
@@ -230,8 +223,7 @@ func readersShare(e *env) {
 // slotEndsPhase grants an upgrade and a slot beside a reader, one after the other, and looks
 // at the readers that come after each. The first reader holds all the time, so the key is
 // never free, and a store that ends a phase only with its last reader fails.
-func slotEndsPhase(e *env) {
-	a, b := e.client(), e.client()
+func slotEndsPhase(e *env, a, b *client) {
 	t := e.tokens()
 	first := e.reader("first reader")
 	t.grew(first, a.granted(first))

@@ -17,8 +17,7 @@ var ttlRules = []rule{
 		name:  "ttl/ends",
 		words: "A claim without renewals stands for its TTL, counted from its request, and then ends.",
 		needs: Expiry,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			ttl := e.short() * 7 / 5 // Some stores count in whole seconds.
 			sent := now()
 			grant := a.granted(lasting(e.exclusive("silent"), ttl))
@@ -32,8 +31,7 @@ var ttlRules = []rule{
 		name:  "ttl/asking-again",
 		words: "A repeated request for a live claim gives the claim a fresh TTL.",
 		needs: Expiry,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			claim := lasting(e.exclusive("asked for twice"), e.short())
 			a.granted(claim)
 			<-time.After(e.short() / 2)
@@ -48,8 +46,7 @@ var ttlRules = []rule{
 		name:  "ttl/each-its-own",
 		words: "Each claim on a key has its own TTL.",
 		needs: Readers | Expiry,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			sent := now()
 			a.granted(lasting(e.reader("short"), e.short()))
 			b.granted(lasting(e.reader("longer"), 2*e.short()))
@@ -63,8 +60,7 @@ var ttlRules = []rule{
 		name:  "ttl/too-short",
 		words: "A TTL below the minimum of the store is ErrInvalid, and nothing is kept.",
 		when:  func(h Harness) bool { return h.MinTTL > 0 },
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			claim := waiting(lasting(e.exclusive("too short"), e.harness.MinTTL/2))
 			a.invalid(claim)
 			b.granted(e.exclusive("next"))
@@ -76,8 +72,7 @@ var ttlRules = []rule{
 		name:  "ttl/shortest",
 		words: "The store keeps the shortest TTL that it accepts.",
 		needs: Expiry,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			ttl := max(e.harness.MinTTL, time.Millisecond)
 			short, sent := lasting(e.exclusive("short"), ttl), now()
 			// The claim may have expired before every part of the store had granted it.
@@ -92,8 +87,7 @@ var ttlRules = []rule{
 	{
 		name:  "ttl/very-long",
 		words: "A TTL of a month is kept like every TTL.",
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			claim := lasting(e.exclusive("a month"), 31*24*time.Hour)
 			a.granted(claim)
 			a.kept(claim)

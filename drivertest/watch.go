@@ -98,11 +98,9 @@ var watchRules = []rule{
 		name:  "watch/release",
 		words: "A waiter is woken when the claim in its way is released.",
 		needs: Watch,
-		check: swift(func(e *env) {
-			a, b := e.client(), e.client()
+		check: swift(func(e *env, a, b *client) {
 			for _, c := range []*client{a, b} {
-				holder := e.exclusive("holder")
-				a.granted(holder)
+				holder := a.takes("holder")
 				waiter := waiting(e.exclusive("waiter"))
 				w := c.line(waiter)
 				a.ended(holder)
@@ -118,11 +116,9 @@ var watchRules = []rule{
 		name:  "watch/outlives-its-call",
 		words: "A watch lasts until stop, not until the context of the call ends.",
 		needs: Watch,
-		check: swift(func(e *env) {
+		check: swift(func(e *env, a, b *client) {
 			// line ends the context of Watch as soon as Watch has returned.
-			a, b := e.client(), e.client()
-			holder, waiter := e.exclusive("holder"), waiting(e.exclusive("waiter"))
-			a.granted(holder)
+			holder, waiter := a.takes("holder"), waiting(e.exclusive("waiter"))
 			w := b.line(waiter)
 			<-time.After(waiter.Alive() / 10)
 			b.refused(waiter)
@@ -136,10 +132,8 @@ var watchRules = []rule{
 		name:  "watch/before-the-request",
 		words: "A watch may begin before the first request of the claim.",
 		needs: Watch,
-		check: swift(func(e *env) {
-			a, b := e.client(), e.client()
-			holder, waiter := e.exclusive("holder"), waiting(e.exclusive("waiter"))
-			a.granted(holder)
+		check: swift(func(e *env, a, b *client) {
+			holder, waiter := a.takes("holder"), waiting(e.exclusive("waiter"))
 			w := b.watch(waiter)
 			b.refused(waiter)
 			a.ended(holder)
@@ -160,8 +154,7 @@ var watchRules = []rule{
 		name:  "watch/many-keys",
 		words: "Claims on many keys may wait at the same time, and each claim is woken.",
 		needs: Watch,
-		check: swift(func(e *env) {
-			a, b := e.client(), e.client()
+		check: swift(func(e *env, a, b *client) {
 			var holders []driver.Ask
 			var line []*watch
 			for i := range e.rounds(60) {
@@ -185,10 +178,8 @@ var watchRules = []rule{
 		name:  "watch/all-readers",
 		words: "When a writer is released, every reader that waits behind it is woken.",
 		needs: Watch | Readers,
-		check: swift(func(e *env) {
-			a, b := e.client(), e.client()
-			writer := e.exclusive("writer")
-			a.granted(writer)
+		check: swift(func(e *env, a, b *client) {
+			writer := a.takes("writer")
 			var readers []*watch
 			for i := range 6 {
 				readers = append(readers, []*client{a, b}[i%2].line(waiting(e.reader(fmt.Sprint("reader ", i+1)))))
@@ -205,8 +196,7 @@ var watchRules = []rule{
 		name:  "watch/slot",
 		words: "A claim that waits for a slot is woken when one slot is freed.",
 		needs: Watch | Slots,
-		check: swift(func(e *env) {
-			a, b := e.client(), e.client()
+		check: swift(func(e *env, a, b *client) {
 			first, second := e.slot("first", 1, 2), e.slot("second", 1, 2)
 			a.granted(first)
 			b.granted(second)
@@ -224,8 +214,7 @@ var watchRules = []rule{
 		name:  "watch/cancelled-before",
 		words: "When a waiter gives up, the waiters behind it are woken if they can be granted.",
 		needs: Watch | Queue | Readers,
-		check: swift(func(e *env) {
-			a, b := e.client(), e.client()
+		check: swift(func(e *env, a, b *client) {
 			a.granted(e.reader("holds"))
 			writer := waiting(e.exclusive("writer"))
 			a.line(writer).stop()
@@ -240,10 +229,8 @@ var watchRules = []rule{
 		name:  "watch/cancelled-at-its-turn",
 		words: "When a claim is released at the moment of its turn, the next waiter is woken.",
 		needs: Watch,
-		check: swift(func(e *env) {
-			a, b := e.client(), e.client()
-			holder, first := e.exclusive("holder"), waiting(e.exclusive("first"))
-			a.granted(holder)
+		check: swift(func(e *env, a, b *client) {
+			holder, first := a.takes("holder"), waiting(e.exclusive("first"))
 			a.line(first).stop()
 			w := b.line(waiting(e.exclusive("second")))
 			a.ended(holder)
@@ -257,10 +244,8 @@ var watchRules = []rule{
 		name:  "watch/break",
 		words: "A Break wakes the next waiter.",
 		needs: Watch | Inspect,
-		check: swift(func(e *env) {
-			a, b := e.client(), e.client()
-			holder := e.exclusive("holder")
-			a.granted(holder)
+		check: swift(func(e *env, a, b *client) {
+			holder := a.takes("holder")
 			w := b.line(waiting(e.exclusive("waiter")))
 			a.breaks(holder)
 			w.granted()
@@ -272,11 +257,11 @@ var watchRules = []rule{
 		name:  "watch/stop",
 		words: "After stop has returned, no release wakes the claim.",
 		needs: Watch,
-		check: swift(func(e *env) {
+		check: swift(func(e *env, a, b *client) {
 			// A wake-up may run while stop does, and come late. If a wake-up comes every
 			// time, stop did not stop the watch.
 			for range 3 {
-				if !e.wokenAfterStop() {
+				if !e.wokenAfterStop(a, b) {
 					return
 				}
 			}
@@ -289,10 +274,8 @@ var watchRules = []rule{
 		name:  "watch/close",
 		words: "A client with an open watch can be closed.",
 		needs: Watch,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
-			holder, waiter := e.exclusive("holder"), waiting(e.exclusive("waiter"))
-			a.granted(holder)
+		check: func(e *env, a, b *client) {
+			holder, waiter := a.takes("holder"), waiting(e.exclusive("waiter"))
 			w := b.line(waiter)
 			b.close()
 			w.stop()
@@ -303,10 +286,9 @@ var watchRules = []rule{
 
 // everyoneInTurn has twelve waiters at three clients pass the key on. Each waiter asks
 // only when woken.
-func everyoneInTurn(e *env) {
-	clients := []*client{e.client(), e.client(), e.client()}
-	holder := e.exclusive("holder")
-	clients[0].granted(holder)
+func everyoneInTurn(e *env, a, b *client) {
+	clients := []*client{a, b, e.client()}
+	holder := a.takes("holder")
 	var line []*watch
 	for i := range 12 {
 		line = append(line, clients[i%3].line(waiting(e.exclusive(fmt.Sprint("waiter ", i+1)))))
@@ -321,7 +303,7 @@ func everyoneInTurn(e *env) {
 			w.client.ended(w.claim)
 		})
 	}
-	clients[0].ended(holder)
+	a.ended(holder)
 	e.together(waiters...)
 	for want := range line {
 		if got := <-turn; e.has(Queue) && got != want {
@@ -332,8 +314,7 @@ func everyoneInTurn(e *env) {
 
 // wokenAfterStop releases the claim in the way of a stopped watch and of a live one. Once
 // the live watch is woken, the stopped watch had its chance.
-func (e *env) wokenAfterStop() bool {
-	a, b := e.client(), e.client()
+func (e *env) wokenAfterStop(a, b *client) bool {
 	key := e.anotherKey()
 	holder, waiter := on(key, e.exclusive("holder")), on(key, waiting(e.exclusive("waiter")))
 	a.granted(holder)

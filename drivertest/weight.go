@@ -16,8 +16,7 @@ var weightRules = []rule{
 		name:  "weight/readers",
 		words: "Readers hold together, and no writer holds beside a reader.",
 		needs: Readers,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			first, second := e.reader("first reader"), e.reader("second reader")
 			a.granted(first)
 			b.granted(second)
@@ -26,8 +25,7 @@ var weightRules = []rule{
 			a.refused(e.exclusive("writer"))
 			b.ended(second)
 
-			writer := e.exclusive("writer")
-			a.granted(writer)
+			writer := a.takes("writer")
 			b.refused(e.reader("late reader"))
 			a.ended(writer)
 			b.granted(e.reader("next reader"))
@@ -39,8 +37,7 @@ var weightRules = []rule{
 		name:  "weight/many-readers",
 		words: "A process cannot reach a limit of readers.",
 		needs: Readers,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			clients := []*client{a, b}
 			readers := make([][]driver.Ask, len(clients))
 			for i := range 40 {
@@ -50,11 +47,7 @@ var weightRules = []rule{
 			}
 			a.refused(e.exclusive("writer"))
 			for i, c := range clients {
-				for j, err := range c.release(readers[i]...) {
-					if err != nil {
-						e.failf("Release of %s returned %v", show(readers[i][j]), told(err))
-					}
-				}
+				c.ended(readers[i]...)
 			}
 			b.granted(e.exclusive("writer"))
 		},
@@ -65,8 +58,7 @@ var weightRules = []rule{
 		name:  "weight/upgrade",
 		words: "The upgrade of a reader stands beside one reader, and beside nothing else.",
 		needs: Readers | Slots,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			first, second, upgrade := e.reader("first reader"), e.reader("second reader"), e.upgrade("upgrade")
 			a.granted(first)
 			b.granted(second)
@@ -89,8 +81,7 @@ var weightRules = []rule{
 		name:  "weight/slots",
 		words: "Of slots with a limit of n, exactly n are held at once.",
 		needs: Slots,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			for _, n := range []int64{1, 2, 5} {
 				key := fmt.Sprint(e.key, "/", n)
 				slot := func(i int64) driver.Ask { return on(key, e.slot(fmt.Sprintf("slot %d of %d", i+1, n), 1, n)) }
@@ -113,8 +104,7 @@ var weightRules = []rule{
 		name:  "weight/heavy-slots",
 		words: "The weights of the live claims and of the new claim together do not exceed the limit of the new claim.",
 		needs: Slots,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			six, three, four := e.slot("six", 6, 10), e.slot("three", 3, 10), e.slot("four", 4, 10)
 			a.granted(six)
 			b.granted(three)
@@ -134,8 +124,7 @@ var weightRules = []rule{
 		name:  "weight/own-limit",
 		words: "A claim is measured against its own limit, whatever limits the live claims have.",
 		needs: Slots,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			a.granted(e.slot("1 of 3", 1, 3))
 			b.refused(e.slot("1 of 1", 1, 1))
 			b.granted(e.slot("1 of 2", 1, 2))
@@ -150,8 +139,7 @@ var weightRules = []rule{
 		name:  "weight/freed-by-expiry",
 		words: "A slot or a reader that expires frees only its own weight.",
 		needs: Slots | Expiry,
-		check: func(e *env) {
-			a, b := e.client(), e.client()
+		check: func(e *env, a, b *client) {
 			kept := e.slot("kept", 1, 2)
 			a.granted(kept)
 			sent := now()

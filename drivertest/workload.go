@@ -21,14 +21,14 @@ var historyRules = []rule{
 	{
 		name:  "history/crashes",
 		words: "Clients that act at once, cancel, break or crash never exceed a limit. Tokens grow with every grant, and no claim ends early.",
-		check: func(e *env) { e.work(true, (*workload).sound) },
+		check: func(e *env, _, _ *client) { e.work(true, (*workload).sound) },
 	},
 	// The same workload without faults, so that order and wake-ups can be judged. A store
 	// that loses one wake-up in twenty, or lets a claim pass now and then, fails here.
 	{
 		name:  "history/calm",
 		words: "Without crashes every waiter is granted, in FIFO order if the store has a queue, and no waiter sleeps past the release that lets it in.",
-		check: func(e *env) {
+		check: func(e *env, _, _ *client) {
 			e.thrice(func() (overtaken error) {
 				e.work(false, func(w *workload) error {
 					overtaken = w.seeded(w.overtaken())

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/rest"
 	"github.com/holdfast-go/holdfast/internal/shown"
 	"github.com/holdfast-go/holdfast/internal/silence"
 )
@@ -35,7 +36,7 @@ func Observe(ctx context.Context, locks *holdfast.Locker, job string, every time
 			return
 		}
 		o := observer{locks: locks, job: job}
-		for o.look(ctx, yield) && sleep(ctx, every) == nil {
+		for o.look(ctx, yield) && rest.For(ctx, every) == nil {
 		}
 	}
 }

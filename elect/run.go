@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/rest"
 	"github.com/holdfast-go/holdfast/internal/shown"
 )
 
@@ -61,7 +62,7 @@ func Run(ctx context.Context, locks *holdfast.Locker, job string, fn func(ctx co
 			return err
 		}
 		s.report(fmt.Errorf("elect: %s: %w", shown.Key(job), err))
-		if err := sleep(ctx, c.pause(err)); err != nil {
+		if err := rest.For(ctx, c.pause(err)); err != nil {
 			return fmt.Errorf("elect: %s: %w", shown.Key(job), err)
 		}
 	}
@@ -115,15 +116,4 @@ func (c *candidate) pause(why error) time.Duration {
 	}
 	d := min(shortest<<min(c.failures-1, 10), patience)
 	return d/2 + rand.N(d/2)
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -1,6 +1,7 @@
 package httplock
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -50,10 +51,7 @@ func NewTransport(base http.RoundTripper, origins ...string) (*Transport, error)
 
 // origin returns scheme, host and port in a normal form.
 func origin(u *url.URL) string {
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
-	}
+	port := cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
 	return u.Scheme + "://" + strings.ToLower(u.Hostname()) + ":" + port
 }
 

@@ -18,6 +18,7 @@ import (
 	_ "github.com/holdfast-go/holdfast/all" // the stores for --store
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/cli"
+	"github.com/holdfast-go/holdfast/internal/fileurl"
 	"github.com/holdfast-go/holdfast/internal/silence"
 	"github.com/holdfast-go/holdfast/memlock"
 )
@@ -66,12 +67,7 @@ func defaultStore() (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", cli.Failure(cli.ExitUnreachable, fmt.Errorf("no place for locks: %w; name a store by --store or HOLDFAST_STORE", err))
 	}
-	path := filepath.ToSlash(dir)
-	if path[0] != '/' { // C:/Users/...
-		path = "/" + path
-	}
-	text := (&url.URL{Scheme: "file", Path: path}).String()
-	return strings.ReplaceAll(text, "@", "%40"), nil // C:/Users/me@corp looks like a password
+	return strings.ReplaceAll(fileurl.Of("file", dir), "@", "%40"), nil // C:/Users/me@corp looks like a password
 }
 
 // open opens the store, and prints the store's warnings. The errors have exit codes. The

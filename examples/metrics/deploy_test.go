@@ -116,7 +116,7 @@ func TestNamesAreExported(t *testing.T) {
 // promtool runs promtool and fails the test if promtool does.
 func promtool(t *testing.T, args ...string) {
 	t.Helper()
-	if out, err := exec.Command(servers.Promtool(t), args...).CombinedOutput(); err != nil {
+	if out, err := exec.Command(servers.Installed(t, "prometheus", "promtool"), args...).CombinedOutput(); err != nil {
 		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 }

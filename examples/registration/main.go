@@ -3,7 +3,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -46,11 +45,7 @@ func run(ctx context.Context, url, guard, phone string, clear bool, play *scenar
 	if clear {
 		return s.forget(ctx)
 	}
-	usual := "lock"
-	if play.Compare {
-		usual = "all"
-	}
-	names, err := scenario.Choose(cmp.Or(guard, usual), s.guards(), reasons)
+	names, err := scenario.Choose(play, guard, s.guards(), reasons)
 	switch {
 	case err != nil:
 		return err
@@ -58,8 +53,6 @@ func run(ctx context.Context, url, guard, phone string, clear bool, play *scenar
 		return s.play(ctx, play, names[0])
 	case play.Compare:
 		return play.Table(ctx, db, names, "registered twice", s.forget, s.twice)
-	case len(names) > 1:
-		return errors.New("-guard has several names: want one, or -compare")
 	}
 	s.work = func(ctx context.Context) error { return terminal.Confirm(ctx, phone+" is free.") }
 	return s.ask(ctx, s.guards()[names[0]], phone)

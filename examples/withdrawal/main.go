@@ -3,7 +3,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -64,11 +63,7 @@ func run(ctx context.Context, o options) error {
 	if o.open > 0 {
 		return b.open(ctx, o.open)
 	}
-	usual := "lock"
-	if o.play.Compare {
-		usual = "all"
-	}
-	names, err := scenario.Choose(cmp.Or(o.guard, usual), b.guards(), reasons)
+	names, err := scenario.Choose(o.play, o.guard, b.guards(), reasons)
 	switch {
 	case err != nil:
 		return err
@@ -76,8 +71,6 @@ func run(ctx context.Context, o options) error {
 		return b.play(ctx, o.play, names[0])
 	case o.play.Compare:
 		return b.compare(ctx, o.play, names)
-	case len(names) > 1:
-		return errors.New("-guard has several names: want one, or -compare")
 	}
 	b.work = func(ctx context.Context) error {
 		return terminal.Confirm(ctx, fmt.Sprintf("There is enough for %d.", o.amount))

@@ -11,12 +11,12 @@ const canFreeze = true
 
 // freeze stops the process, and returns when no thread of the process runs.
 func (p *process) freeze() error {
-	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+	if err := p.Cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		return err
 	}
 	var status syscall.WaitStatus
 	for {
-		_, err := syscall.Wait4(p.cmd.Process.Pid, &status, syscall.WUNTRACED, nil)
+		_, err := syscall.Wait4(p.Cmd.Process.Pid, &status, syscall.WUNTRACED, nil)
 		switch {
 		case err == syscall.EINTR:
 			continue
@@ -29,4 +29,4 @@ func (p *process) freeze() error {
 	}
 }
 
-func (p *process) thaw() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
+func (p *process) thaw() error { return p.Cmd.Process.Signal(syscall.SIGCONT) }

@@ -1,12 +1,9 @@
 package demo
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"os/exec"
 	"strings"
 	"time"
 
@@ -15,11 +12,9 @@ import (
 
 // A process is a server process, as the parent sees it.
 type process struct {
-	name  string
-	url   string // where the server listens
-	cmd   *exec.Cmd
-	stdin io.Closer
-	out   *bufio.Reader
+	name string
+	url  string // where the server listens
+	*child.Process
 }
 
 // The limits only end what hangs. On a busy machine, a healthy server may need seconds.
@@ -35,8 +30,8 @@ func (c Config) start(ctx context.Context, j job) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{name: j.Name, cmd: started.Cmd, stdin: started.In, out: started.Out}
-	if err := json.NewEncoder(started.In).Encode(j); err != nil {
+	p := &process{name: j.Name, Process: started}
+	if err := json.NewEncoder(p.In).Encode(j); err != nil {
 		p.stop()
 		return nil, fmt.Errorf("%s takes no job: %w", j.Name, err)
 	}
@@ -47,7 +42,7 @@ func (c Config) start(ctx context.Context, j job) (*process, error) {
 func (p *process) await() error {
 	timer := time.AfterFunc(startTime, p.kill)
 	defer timer.Stop()
-	line, err := p.out.ReadString('\n')
+	line, err := p.Out.ReadString('\n')
 	p.url = strings.TrimSpace(line)
 	if err != nil || !strings.HasPrefix(p.url, "http://") {
 		return fmt.Errorf("%s did not start: it says %q instead of where it listens (%v)", p.name, p.url, err)
@@ -57,16 +52,16 @@ func (p *process) await() error {
 
 // stop closes the input of the server, which makes the server end, and waits for the end.
 func (p *process) stop() error {
-	p.stdin.Close()
+	p.In.Close()
 	timer := time.AfterFunc(stopTime, p.kill)
 	defer timer.Stop()
-	if err := p.cmd.Wait(); err != nil {
+	if err := p.Wait(); err != nil {
 		return fmt.Errorf("%s: %w", p.name, err)
 	}
 	return nil
 }
 
-func (p *process) kill() { p.cmd.Process.Kill() }
+func (p *process) kill() { p.Cmd.Process.Kill() }
 
 // A fleet is all servers of a round.
 type fleet []*process
@@ -105,7 +100,7 @@ func (f fleet) urls() (all []string) {
 // stop ends all servers and returns the first error.
 func (f fleet) stop() (first error) {
 	for _, p := range f {
-		p.stdin.Close()
+		p.In.Close()
 	}
 	for _, p := range f {
 		if err := p.stop(); err != nil && first == nil {

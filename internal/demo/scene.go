@@ -182,7 +182,7 @@ func (t *take) tell(p *process, token uint64, text string) {
 	t.Moments = append(t.Moments, Moment{
 		Seconds: shown.Seconds(time.Since(t.began)),
 		Server:  p.name,
-		PID:     p.cmd.Process.Pid,
+		PID:     p.Cmd.Process.Pid,
 		Token:   token,
 		Text:    text,
 	})

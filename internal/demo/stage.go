@@ -9,11 +9,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/fileurl"
 )
 
 // limit ends a sale that hangs. The default sale takes a few seconds.
@@ -90,23 +90,13 @@ func (c Config) build(ctx context.Context) (_ *stage, err error) {
 		}
 	}()
 	if s.store == "" {
-		s.store = fileURL(filepath.Join(folder, "locks"))
+		s.store = fileurl.Of("file", filepath.Join(folder, "locks"))
 	}
 	if err := s.tryStore(ctx); err != nil {
 		return nil, err
 	}
 	s.warehouse, err = openSite(warehouse(s.shop))
 	return s, err
-}
-
-// fileURL is the URL of file locks in a folder. On Windows, a path begins with a letter,
-// but a URL path begins with a slash.
-func fileURL(folder string) string {
-	path := filepath.ToSlash(folder)
-	if !strings.HasPrefix(path, "/") {
-		path = "/" + path
-	}
-	return (&url.URL{Scheme: "file", Path: path}).String()
 }
 
 // ErrStore says that the sale cannot be held with this lock store.

@@ -1,4 +1,4 @@
-// Package fileurl reads the paths of files and directories from URLs.
+// Package fileurl reads the paths of files and directories from URLs, and writes such URLs.
 package fileurl
 
 import (
@@ -36,6 +36,16 @@ func Path(u *url.URL, example string) (string, error) {
 		return "", wrong("it names no path, as %s does", example)
 	}
 	return filepath.Abs(filepath.FromSlash(path))
+}
+
+// Of returns the URL of an absolute path. On Windows a path begins with a letter, and a URL
+// path with a slash.
+func Of(scheme, path string) string {
+	path = filepath.ToSlash(path)
+	if !strings.HasPrefix(path, "/") {
+		path = "/" + path
+	}
+	return (&url.URL{Scheme: scheme, Path: path}).String()
 }
 
 func wrong(format string, args ...any) error {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 // The rows of tables are here, because several packages keep their claims in a table.
@@ -17,10 +18,7 @@ var rows embed.FS
 
 // Row returns the statement that inserts the row of "holder" or "queue" into a table.
 func Row(key, table string, now int64) string {
-	text, err := rows.ReadFile("testdata/" + key + ".sql")
-	if err != nil {
-		panic(err)
-	}
+	text := must.Get(rows.ReadFile("testdata/" + key + ".sql"))
 	return strings.TrimSpace(Fill(strings.ReplaceAll(string(text), "{table}", table), now))
 }
 

@@ -97,6 +97,14 @@ func TestSignals(t *testing.T) {
 	}
 }
 
+func TestThousands(t *testing.T) {
+	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", -999: "-999", -12345: "-12,345", 1234567: "1,234,567"} {
+		if got := publish.Thousands(n); got != want {
+			t.Errorf("%d is %q, want %q", n, got, want)
+		}
+	}
+}
+
 func TestSavable(t *testing.T) {
 	folder := t.TempDir()
 	if err := publish.Savable(folder, true, "table.md", "picture.svg"); err != nil {

@@ -13,6 +13,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 // Certificates are files in PEM: an authority that no other program trusts, and a
@@ -28,7 +30,8 @@ type Certificates struct {
 func (c *Certificates) Config() *tls.Config { return c.client.Clone() }
 
 // newCertificates writes certificates that outlast any test.
-func newCertificates(dir string) (*Certificates, error) {
+func newCertificates(tb TB) *Certificates {
+	tb.Helper()
 	authority := &x509.Certificate{
 		SerialNumber:          big.NewInt(1),
 		Subject:               pkix.Name{CommonName: "Holdfast tests"},
@@ -48,35 +51,24 @@ func newCertificates(dir string) (*Certificates, error) {
 		DNSNames:     []string{"localhost"},
 		IPAddresses:  []net.IP{net.ParseIP(loopback)},
 	}
+	dir := tb.TempDir()
 	c := &Certificates{
 		CA:   filepath.Join(dir, "ca.pem"),
 		Cert: filepath.Join(dir, "cert.pem"),
 		Key:  filepath.Join(dir, "key.pem"),
 	}
-	return c, c.write(authority, member)
+	if err := c.write(authority, member); err != nil {
+		tb.Fatalf("write certificates: %v", err)
+	}
+	return c
 }
 
 func (c *Certificates) write(authority, member *x509.Certificate) error {
-	signer, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return err
-	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return err
-	}
-	root, err := x509.CreateCertificate(rand.Reader, authority, authority, signer.Public(), signer)
-	if err != nil {
-		return err
-	}
-	leaf, err := x509.CreateCertificate(rand.Reader, member, authority, key.Public(), signer)
-	if err != nil {
-		return err
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return err
-	}
+	signer := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
+	root := must.Get(x509.CreateCertificate(rand.Reader, authority, authority, signer.Public(), signer))
+	leaf := must.Get(x509.CreateCertificate(rand.Reader, member, authority, key.Public(), signer))
+	secret := must.Get(x509.MarshalPKCS8PrivateKey(key))
 	for _, file := range []struct {
 		name, kind string
 		der        []byte
@@ -86,14 +78,10 @@ func (c *Certificates) write(authority, member *x509.Certificate) error {
 			return err
 		}
 	}
-	trusted, err := x509.ParseCertificate(root)
-	if err != nil {
-		return err
-	}
 	c.client = &tls.Config{
 		RootCAs:      x509.NewCertPool(),
 		Certificates: []tls.Certificate{{Certificate: [][]byte{leaf}, PrivateKey: key}},
 	}
-	c.client.RootCAs.AddCert(trusted)
+	c.client.RootCAs.AddCert(must.Get(x509.ParseCertificate(root)))
 	return nil
 }

@@ -53,23 +53,12 @@ func StartCluster(tb TB, options ...string) *Cluster {
 	return c
 }
 
-// Calm keeps the replicas from replacing a primary that does not answer on a busy machine,
-// until Alert. The nodes still obey Failover.
+// Calm keeps the replicas from replacing a primary that does not answer on a busy machine.
+// The nodes still obey Failover.
 func (c *Cluster) Calm() *Cluster {
 	c.tb.Helper()
-	return c.timeout("60000")
-}
-
-// Alert ends Calm.
-func (c *Cluster) Alert() *Cluster {
-	c.tb.Helper()
-	return c.timeout(nodeTimeout)
-}
-
-func (c *Cluster) timeout(milliseconds string) *Cluster {
-	c.tb.Helper()
 	for _, r := range c.Nodes {
-		r.set("cluster-node-timeout", milliseconds)
+		r.set("cluster-node-timeout", "60000")
 	}
 	return c
 }
@@ -82,10 +71,8 @@ func startNode(tb TB, options []string) (r *Redis, bus int) {
 	r.Process = start(tb, program{
 		name: "cluster node",
 		path: redisBinary(tb),
-		setup: func(tb TB, dir string) (args []string, err error) {
-			if bus, err = reserve(tb); err != nil {
-				return nil, err
-			}
+		setup: func(tb TB, dir string) ([]string, error) {
+			bus = reserve(tb)
 			return r.configure(tb, dir, inMemory, []string{
 				"cluster-enabled yes",
 				"cluster-port " + strconv.Itoa(bus),
@@ -125,38 +112,28 @@ func (c *Cluster) Slot(key string) int {
 // Owner returns the primary that serves a slot. Owner waits until all nodes that answer
 // name the same primary, and the primary takes writes. After a primary was killed or
 // paused, Owner returns the replacement.
-func (c *Cluster) Owner(slot int) (owner *Redis) {
+func (c *Cluster) Owner(slot int) *Redis {
 	c.tb.Helper()
-	mustAwait(c.tb, "an owner of slot "+strconv.Itoa(slot), func() (err error) {
-		owner, err = c.owner(slot)
-		return err
-	})
-	return owner
+	return awaited(c.tb, "an owner of slot "+strconv.Itoa(slot), func() (*Redis, error) { return c.owner(slot) })
 }
 
 // Primaries returns the nodes that serve slots, when all nodes that answer agree.
-func (c *Cluster) Primaries() (primaries []*Redis) {
+func (c *Cluster) Primaries() []*Redis {
 	c.tb.Helper()
-	mustAwait(c.tb, "the primaries", func() (err error) {
-		primaries, err = c.primaries()
-		return err
-	})
-	return primaries
+	return awaited(c.tb, "the primaries", c.primaries)
 }
 
 // Replica returns the replica of a primary.
-func (c *Cluster) Replica(primary *Redis) (replica *Redis) {
+func (c *Cluster) Replica(primary *Redis) *Redis {
 	c.tb.Helper()
-	mustAwait(c.tb, "a replica of "+primary.Addr(), func() error {
+	return awaited(c.tb, "a replica of "+primary.Addr(), func() (*Redis, error) {
 		for _, r := range others(c.Nodes, primary) {
 			if port, err := r.replication("master_port"); err == nil && port == strconv.Itoa(primary.port) {
-				replica = r
-				return r.linked()
+				return r, r.linked()
 			}
 		}
-		return errors.New("there is none")
+		return nil, errors.New("there is none")
 	})
-	return replica
 }
 
 // Failover makes a primary and its replica change places without loss, and returns the new

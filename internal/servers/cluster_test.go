@@ -34,7 +34,9 @@ func TestCluster(t *testing.T) {
 
 	replica := c.Replica(other)
 	other.AwaitReplicas(1)
-	c.Alert()
+	for _, r := range c.Nodes { // no longer calm
+		r.set("cluster-node-timeout", nodeTimeout)
+	}
 	other.Kill()
 	if owner := c.Owner(slot); owner != replica {
 		t.Errorf("%s follows a killed primary, want %s", owner.Addr(), replica.Addr())

@@ -24,10 +24,7 @@ func StartEnsemble(tb TB, options ...string) *Ensemble {
 	var ports [n][2]int // ports for followers, once the server leads, and for elections
 	for i := range ports {
 		for k := range ports[i] {
-			var err error
-			if ports[i][k], err = reserve(tb); err != nil {
-				tb.Fatalf("start an ensemble: %v", err)
-			}
+			ports[i][k] = reserve(tb)
 		}
 	}
 	lines := make([][]string, n)
@@ -48,8 +45,7 @@ func StartEnsemble(tb TB, options ...string) *Ensemble {
 	}
 	for i := range n {
 		z := &ZooKeeper{id: i + 1}
-		z.start(tb, append(append(lines[i], oftenEnough), options...))
-		e.Nodes = append(e.Nodes, z)
+		e.Nodes = append(e.Nodes, z.start(tb, append(append(lines[i], oftenEnough), options...)))
 	}
 	e.Await()
 	return e
@@ -71,12 +67,7 @@ func (e *Ensemble) link(from, to int, ports [2]int) (through [2]int) {
 }
 
 // Addrs returns the addresses of the servers.
-func (e *Ensemble) Addrs() (all []string) {
-	for _, z := range e.Nodes {
-		all = append(all, z.Addr())
-	}
-	return all
-}
+func (e *Ensemble) Addrs() []string { return addrs(e.Nodes) }
 
 // URL returns the addresses of the servers as zk://host:port,host:port,...
 func (e *Ensemble) URL() string { return "zk://" + strings.Join(e.Addrs(), ",") }
@@ -97,30 +88,22 @@ func (e *Ensemble) Await() {
 }
 
 // Leader returns the server that leads.
-func (e *Ensemble) Leader() (leader *ZooKeeper) {
+func (e *Ensemble) Leader() *ZooKeeper {
 	e.tb.Helper()
-	mustAwait(e.tb, "a leader", func() error {
+	return awaited(e.tb, "a leader", func() (*ZooKeeper, error) {
 		for _, z := range e.Nodes {
 			if z.mode() == "leader" {
-				leader = z
-				return nil
+				return z, nil
 			}
 		}
-		return errors.New("no server says that it leads")
+		return nil, errors.New("no server says that it leads")
 	})
-	return leader
 }
 
 // Followers returns the servers that do not lead, whether they run or not.
-func (e *Ensemble) Followers() (rest []*ZooKeeper) {
+func (e *Ensemble) Followers() []*ZooKeeper {
 	e.tb.Helper()
-	leader := e.Leader()
-	for _, z := range e.Nodes {
-		if z != leader {
-			rest = append(rest, z)
-		}
-	}
-	return rest
+	return others(e.Nodes, e.Leader())
 }
 
 // CutOff blocks all data between a server and the remaining servers while on. Clients

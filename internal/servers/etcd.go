@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -34,27 +33,17 @@ type Etcd struct {
 // "--auth-token-ttl=1". The server keeps its data on disk, and waits for the disk.
 func StartEtcd(tb TB, options ...string) *Etcd {
 	tb.Helper()
-	e := prepareEtcd(tb)
-	e.start(tb, e.name+"="+e.peerURL(), options)
-	mustAwait(tb, "etcd", func() error { _, err := e.leader(); return err })
-	return e
+	return prepareEtcd(tb).alone(tb, options)
 }
 
 // StartEtcdTLS is StartEtcd for a server that speaks TLS only. The server asks clients for
 // no certificate, unless the option "--client-cert-auth" is given.
 func StartEtcdTLS(tb TB, options ...string) *Etcd {
 	tb.Helper()
-	certificates, err := newCertificates(tb.TempDir())
-	if err != nil {
-		tb.Fatalf("write certificates: %v", err)
-	}
 	e := prepareEtcd(tb)
-	e.TLS = certificates
-	e.start(tb, e.name+"="+e.peerURL(), slices.Concat(options, []string{
-		"--cert-file=" + certificates.Cert, "--key-file=" + certificates.Key, "--trusted-ca-file=" + certificates.CA,
-	}))
-	mustAwait(tb, "etcd", func() error { _, err := e.leader(); return err })
-	return e
+	e.TLS = newCertificates(tb)
+	return e.alone(tb, append(slices.Clone(options),
+		"--cert-file="+e.TLS.Cert, "--key-file="+e.TLS.Key, "--trusted-ca-file="+e.TLS.CA))
 }
 
 // prepareEtcd gives a server a name and addresses.
@@ -64,35 +53,29 @@ func prepareEtcd(tb TB) *Etcd {
 	return &Etcd{name: strings.ToLower(rand.Text()), Clients: StartProxy(tb, nowhere), peers: StartProxy(tb, nowhere)}
 }
 
+// alone starts a single server, and returns when the server leads.
+func (e *Etcd) alone(tb TB, options []string) *Etcd {
+	tb.Helper()
+	e.start(tb, e.name+"="+e.peerURL(), options)
+	e.awaitLeader()
+	return e
+}
+
 func (e *Etcd) start(tb TB, members string, options []string) {
 	tb.Helper()
 	e.Process = start(tb, program{
 		name: "etcd",
-		path: etcdBinary(tb),
+		path: chosen(tb, "HOLDFAST_ETCD", "etcd-server", "etcd"),
 		setup: func(tb TB, dir string) ([]string, error) {
-			return e.configure(tb, dir, members, options)
+			return e.configure(tb, dir, members, options), nil
 		},
 		ready: func(int) error { return e.ready() },
 	})
 }
 
-// etcdBinary returns $HOLDFAST_ETCD, else the installed program.
-func etcdBinary(tb TB) string {
-	tb.Helper()
-	if named := os.Getenv("HOLDFAST_ETCD"); named != "" {
-		return chosen(tb, "HOLDFAST_ETCD", named)
-	}
-	return Installed(tb, "etcd-server", "etcd")
-}
-
 // configure picks the ports and returns the arguments.
-func (e *Etcd) configure(tb TB, dir, members string, options []string) (args []string, err error) {
-	if e.port, err = reserve(tb); err != nil {
-		return nil, err
-	}
-	if e.bus, err = reserve(tb); err != nil {
-		return nil, err
-	}
+func (e *Etcd) configure(tb TB, dir, members string, options []string) []string {
+	e.port, e.bus = reserve(tb), reserve(tb)
 	e.Clients.Redirect(address(e.port))
 	e.peers.Redirect(address(e.bus))
 	return slices.Concat([]string{
@@ -105,7 +88,7 @@ func (e *Etcd) configure(tb TB, dir, members string, options []string) (args []s
 		"--initial-cluster=" + members,
 		"--logger=zap",
 		"--log-level=warn",
-	}, options), nil
+	}, options)
 }
 
 func (e *Etcd) scheme() string {
@@ -163,10 +146,8 @@ func (e *Etcd) Revision() int {
 // Metric returns a number from the metrics of the server.
 func (e *Etcd) Metric(name string) float64 {
 	e.tb.Helper()
-	var text []byte
-	mustAwait(e.tb, "the metrics of "+e.Addr(), func() (err error) {
-		text, err = e.fetch(http.MethodGet, e.scheme()+address(e.port)+"/metrics", "")
-		return err
+	text := awaited(e.tb, "the metrics of "+e.Addr(), func() ([]byte, error) {
+		return e.fetch(http.MethodGet, e.scheme()+e.Direct()+"/metrics", "")
 	})
 	for line := range strings.Lines(string(text)) {
 		if value, ok := strings.CutPrefix(line, name+" "); ok {
@@ -179,6 +160,12 @@ func (e *Etcd) Metric(name string) float64 {
 	}
 	e.tb.Fatalf("%s: there is no metric %s", e.Addr(), name)
 	return 0
+}
+
+// awaitLeader returns when the server follows a leader, or leads.
+func (e *Etcd) awaitLeader() {
+	e.tb.Helper()
+	awaited(e.tb, "etcd", e.leader)
 }
 
 // leader returns the id of the leader, if this server is a member that follows a leader.
@@ -207,13 +194,9 @@ func (e *Etcd) status() (s etcdStatus, err error) {
 }
 
 // mustStatus retries until etcd answers.
-func (e *Etcd) mustStatus() (s etcdStatus) {
+func (e *Etcd) mustStatus() etcdStatus {
 	e.tb.Helper()
-	mustAwait(e.tb, "the status of "+e.Addr(), func() (err error) {
-		s, err = e.status()
-		return err
-	})
-	return s
+	return awaited(e.tb, "the status of "+e.Addr(), e.status)
 }
 
 func (e *Etcd) fetch(method, url, body string) (text []byte, err error) {

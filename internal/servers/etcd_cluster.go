@@ -33,31 +33,19 @@ func StartEtcdCluster(tb TB, options ...string) *EtcdCluster {
 }
 
 // Addrs returns the addresses of the members for clients.
-func (c *EtcdCluster) Addrs() (all []string) {
-	for _, e := range c.Nodes {
-		all = append(all, e.Addr())
-	}
-	return all
-}
+func (c *EtcdCluster) Addrs() []string { return addrs(c.Nodes) }
 
 // URL returns the addresses of all members as etcd://host:port,host:port,...
 func (c *EtcdCluster) URL() string { return "etcd://" + strings.Join(c.Addrs(), ",") }
 
 // Leader returns the member that answers and that two or more members follow. The leader
 // counts as a follower of itself.
-func (c *EtcdCluster) Leader() (leader *Etcd) {
+func (c *EtcdCluster) Leader() *Etcd {
 	c.tb.Helper()
-	mustAwait(c.tb, "a leader", func() error {
-		leader = c.leader()
-		if leader == nil {
-			return errors.New("the members do not agree on one")
-		}
-		return nil
-	})
-	return leader
+	return awaited(c.tb, "a leader", c.leader)
 }
 
-func (c *EtcdCluster) leader() *Etcd {
+func (c *EtcdCluster) leader() (*Etcd, error) {
 	votes, members := make(map[string]int), make(map[string]*Etcd)
 	for _, e := range c.Nodes {
 		if s, err := e.status(); err == nil {
@@ -67,20 +55,14 @@ func (c *EtcdCluster) leader() *Etcd {
 	}
 	for id, n := range votes {
 		if n >= 2 && members[id] != nil {
-			return members[id]
+			return members[id], nil
 		}
 	}
-	return nil
+	return nil, errors.New("the members do not agree on one")
 }
 
 // Followers returns the members that do not lead, running or not.
-func (c *EtcdCluster) Followers() (rest []*Etcd) {
+func (c *EtcdCluster) Followers() []*Etcd {
 	c.tb.Helper()
-	leader := c.Leader()
-	for _, e := range c.Nodes {
-		if e != leader {
-			rest = append(rest, e)
-		}
-	}
-	return rest
+	return others(c.Nodes, c.Leader())
 }

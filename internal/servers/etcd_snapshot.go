@@ -34,7 +34,7 @@ func (e *Etcd) Restore(snapshot, token string) {
 		}
 		return e.control(args...)
 	})
-	mustAwait(e.tb, "etcd", func() error { _, err := e.leader(); return err })
+	e.awaitLeader()
 }
 
 // control runs etcdctl.

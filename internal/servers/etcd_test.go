@@ -14,7 +14,7 @@ func TestEtcd(t *testing.T) {
 			e := start(t)
 			first := e.mustStatus()
 			e.Restart()
-			mustAwait(t, "the server", func() error { _, err := e.leader(); return err })
+			e.awaitLeader()
 			if again := e.mustStatus(); again.Header.MemberID != first.Header.MemberID {
 				t.Errorf("after a restart it is %v, want %v", again, first)
 			}

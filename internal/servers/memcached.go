@@ -27,9 +27,7 @@ type Memcached struct {
 // restarted.
 func StartMemcached(tb TB, options ...string) *Memcached {
 	tb.Helper()
-	m := &Memcached{}
-	m.start(tb, options)
-	return m
+	return new(Memcached).start(tb, options)
 }
 
 // StartMemcachedUser is StartMemcached for a server that demands a name and a password, as
@@ -37,11 +35,10 @@ func StartMemcached(tb TB, options ...string) *Memcached {
 func StartMemcachedUser(tb TB, user, password string, options ...string) *Memcached {
 	tb.Helper()
 	m := &Memcached{user: user, password: password}
-	m.start(tb, options)
-	return m
+	return m.start(tb, options)
 }
 
-func (m *Memcached) start(tb TB, options []string) {
+func (m *Memcached) start(tb TB, options []string) *Memcached {
 	tb.Helper()
 	owner := plainAccount(tb, "memcache")
 	m.Process = start(tb, program{
@@ -51,15 +48,14 @@ func (m *Memcached) start(tb TB, options []string) {
 		setup: func(tb TB, dir string) ([]string, error) { return m.arguments(tb, owner, dir, options) },
 		ready: m.ready,
 	})
+	return m
 }
 
 // arguments picks a port and returns the arguments. If arguments contradict each other,
 // the last argument wins.
-func (m *Memcached) arguments(tb TB, owner *account, dir string, options []string) (args []string, err error) {
-	if m.port, err = reserve(tb); err != nil {
-		return nil, err
-	}
-	args = []string{"-l", loopback, "-p", strconv.Itoa(m.port), "-U", "0"}
+func (m *Memcached) arguments(tb TB, owner *account, dir string, options []string) ([]string, error) {
+	m.port = reserve(tb)
+	args := []string{"-l", loopback, "-p", strconv.Itoa(m.port), "-U", "0"}
 	if m.user != "" {
 		file := filepath.Join(dir, "users")
 		if err := owner.write(file, m.user+":"+m.password); err != nil {

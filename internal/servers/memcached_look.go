@@ -12,12 +12,7 @@ import (
 // server moves to another of its lists meanwhile.
 func (m *Memcached) Items() map[string]time.Duration {
 	m.tb.Helper()
-	var all map[string]time.Duration
-	mustAwait(m.tb, "the items of "+m.Addr(), func() (err error) { // the crawler may be busy
-		all, err = m.items()
-		return err
-	})
-	return all
+	return awaited(m.tb, "the items of "+m.Addr(), m.items) // the crawler may be busy
 }
 
 func (m *Memcached) items() (map[string]time.Duration, error) {
@@ -64,20 +59,19 @@ func item(text string) (name string, end int64, err error) {
 
 // Connections returns the addresses of the connected clients, without the connection of
 // this call.
-func (m *Memcached) Connections() (others []string) {
+func (m *Memcached) Connections() []string {
 	m.tb.Helper()
-	mustAwait(m.tb, "the connections of "+m.Addr(), func() error {
+	return awaited(m.tb, "the connections of "+m.Addr(), func() (others []string, err error) {
 		conn, lines, err := m.ask("stats conns", patience)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		defer conn.Close()
 		own := "tcp:" + conn.LocalAddr().String()
-		others = nil
 		for {
 			text, err := line(lines)
 			if text == "END" || err != nil {
-				return err
+				return others, err
 			}
 			_, addr, found := strings.Cut(text, ":addr ")
 			if found && addr != own && !strings.HasSuffix(addr, ":"+strconv.Itoa(m.port)) {
@@ -85,5 +79,4 @@ func (m *Memcached) Connections() (others []string) {
 			}
 		}
 	})
-	return others
 }

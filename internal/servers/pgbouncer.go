@@ -37,9 +37,7 @@ func StartPgBouncer(tb TB, server *Postgres, mode string, options ...string) *Pg
 // configure picks a port, writes the configuration and returns the argument that names the
 // file. If lines contradict each other, the last line wins.
 func (b *PgBouncer) configure(tb TB, dir, mode string, options []string) (args []string, err error) {
-	if b.port, err = reserve(tb); err != nil {
-		return nil, err
-	}
+	b.port = reserve(tb)
 	// The pooler asks the server for the passwords of all users but the superuser.
 	users := filepath.Join(dir, "users")
 	if err := b.owner.write(users, strconv.Quote(postgresUser)+" "+strconv.Quote(postgresPassword)); err != nil {

@@ -1,7 +1,6 @@
 package servers
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"net"
 	"strconv"
@@ -14,55 +13,45 @@ const loopback = "127.0.0.1"
 // a port of that range where nobody listens may even reach itself.
 const firstPort, lastPort = 10000, 29999
 
-// listen listens on a free loopback port.
-func listen() (l net.Listener, err error) {
-	for range 100 {
-		if l, err = listenAt(firstPort + rand.IntN(lastPort-firstPort+1)); err == nil {
-			return l, nil
-		}
-	}
-	return nil, fmt.Errorf("no free port: %w", err)
-}
-
-// listenAt listens on a port unless the port is reserved. listenAt looks for the mark
-// first: the owner of a port may be about to listen there.
-func listenAt(port int) (net.Listener, error) {
-	mark, err := net.ListenPacket("udp", address(port))
-	if err != nil {
-		return nil, err
-	}
-	defer mark.Close()
-	return net.Listen("tcp", address(port))
-}
-
 // reserve returns a free port. Until the test ends, no other call of reserve returns the
 // port, in this process or another process, even while the server is down. If anybody else
 // takes the port meanwhile, the server reports that and is started on a new port; see
 // start.
-func reserve(tb TB) (int, error) {
-	l, err := occupy(tb)
-	if err != nil {
-		return 0, err
-	}
+func reserve(tb TB) int {
+	tb.Helper()
+	l := occupy(tb)
 	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
+	return l.Addr().(*net.TCPAddr).Port
 }
 
-// occupy listens on a free port that is reserved until the test ends. An open UDP port of
-// the same number is the mark of the reservation.
-func occupy(tb TB) (net.Listener, error) {
-	for {
-		l, err := listen()
-		if err != nil {
-			return nil, err
+// occupy listens on a free port that is reserved until the test ends.
+func occupy(tb TB) net.Listener {
+	tb.Helper()
+	var err error
+	for range 100 {
+		var l net.Listener
+		if l, err = occupyAt(tb, firstPort+rand.IntN(lastPort-firstPort+1)); err == nil {
+			return l
 		}
-		mark, err := net.ListenPacket("udp", l.Addr().String())
-		if err == nil {
-			tb.Cleanup(func() { mark.Close() })
-			return l, nil
-		}
-		l.Close()
 	}
+	tb.Fatalf("no free port: %v", err)
+	return nil
+}
+
+// occupyAt is occupy for one port. An open UDP port of the same number is the mark of the
+// reservation. The mark comes first: the owner of a port may be about to listen there.
+func occupyAt(tb TB, port int) (net.Listener, error) {
+	mark, err := net.ListenPacket("udp", address(port))
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", address(port))
+	if err != nil {
+		mark.Close()
+		return nil, err
+	}
+	tb.Cleanup(func() { mark.Close() })
+	return l, nil
 }
 
 func address(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }

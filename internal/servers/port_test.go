@@ -10,18 +10,15 @@ func TestReserve(t *testing.T) {
 	t.Parallel()
 	var port int
 	t.Run("reserved", func(t *testing.T) {
-		var err error
-		if port, err = reserve(t); err != nil {
-			t.Fatal(err)
-		}
-		if l, err := listenAt(port); err == nil {
+		port = reserve(t)
+		if l, err := occupyAt(t, port); err == nil {
 			l.Close()
 			t.Errorf("port %d is reserved, and another got it", port)
 		}
 	})
 	// A process that another test is just starting has the mark, too, until it runs.
 	mustAwait(t, fmt.Sprintf("port %d, which nobody reserves any more", port), func() error {
-		l, err := listenAt(port)
+		l, err := occupyAt(t, port)
 		if err == nil {
 			l.Close()
 		}

@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/holdfast-go/holdfast/internal/must"
 )
 
 const postgresUser, postgresPassword = "postgres", "secret"
@@ -58,7 +60,8 @@ func (p *Postgres) start(tb TB, options []string, fill func(data string) error) 
 				}
 				p.data = data
 			}
-			return []string{"-D", p.data}, p.configure(tb, options)
+			p.port = reserve(tb)
+			return []string{"-D", p.data}, p.write(options)
 		},
 		ready:    p.ready,
 		volatile: slices.Contains(options, "fsync = off"),
@@ -92,10 +95,7 @@ func (p *Postgres) initialize(data string) error {
 func Verifier(password string) string {
 	const rounds = 1
 	salt := []byte("holdfast")
-	salted, err := pbkdf2.Key(sha256.New, password, salt, rounds, sha256.Size)
-	if err != nil {
-		panic(err) // the arguments are right
-	}
+	salted := must.Get(pbkdf2.Key(sha256.New, password, salt, rounds, sha256.Size))
 	key := func(name string) []byte {
 		mac := hmac.New(sha256.New, salted)
 		mac.Write([]byte(name))
@@ -104,14 +104,6 @@ func Verifier(password string) string {
 	stored := sha256.Sum256(key("Client Key"))
 	text := base64.StdEncoding.EncodeToString
 	return fmt.Sprintf("SCRAM-SHA-256$%d:%s$%s:%s", rounds, text(salt), text(stored[:]), text(key("Server Key")))
-}
-
-// configure picks a port and adds lines to postgresql.conf.
-func (p *Postgres) configure(tb TB, options []string) (err error) {
-	if p.port, err = reserve(tb); err != nil {
-		return err
-	}
-	return p.write(options)
 }
 
 // write adds lines to postgresql.conf. If lines contradict each other, the last line wins.

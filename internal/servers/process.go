@@ -144,10 +144,16 @@ func (p *Process) spawn() error {
 // Kill returns when the processes are gone. If the server does not run, Kill does nothing.
 func (p *Process) Kill() {
 	p.tb.Helper()
+	p.act("kill", p.kill)
+}
+
+// act does something to the server, and nothing else meanwhile. An error ends the test.
+func (p *Process) act(what string, do func() error) {
+	p.tb.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := p.kill(); err != nil {
-		p.tb.Fatalf("kill %s: %v", p.program.name, err)
+	if err := do(); err != nil {
+		p.tb.Fatalf("%s %s: %v", what, p.program.name, err)
 	}
 }
 
@@ -166,17 +172,18 @@ func (p *Process) kill() error {
 // Stop asks the server to end, as an operator would, and returns when the server is gone.
 func (p *Process) Stop() {
 	p.tb.Helper()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	quit := cmp.Or(p.program.quit, syscall.SIGTERM)
-	if err := p.cmd.Process.Signal(quit); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		p.tb.Fatalf("stop %s: %v", p.program.name, err)
-	}
-	select {
-	case <-p.ended:
-	case <-time.After(patience):
-		p.tb.Fatalf("%s does not end when asked to", p.program.name)
-	}
+	p.act("stop", func() error {
+		quit := cmp.Or(p.program.quit, syscall.SIGTERM)
+		if err := p.cmd.Process.Signal(quit); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			return err
+		}
+		select {
+		case <-p.ended:
+			return nil
+		case <-time.After(patience):
+			return errors.New("it does not end when asked to")
+		}
+	})
 }
 
 // Restart kills the server if the server runs, and starts the server again at the same
@@ -189,18 +196,15 @@ func (p *Process) Restart() {
 // restart calls between while the server is down.
 func (p *Process) restart(between func() error) {
 	p.tb.Helper()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	err := p.kill()
-	if err == nil {
-		err = between()
-	}
-	if err == nil {
-		err = p.run()
-	}
-	if err != nil {
-		p.tb.Fatalf("restart %s: %v", p.program.name, err)
-	}
+	p.act("restart", func() error {
+		if err := p.kill(); err != nil {
+			return err
+		}
+		if err := between(); err != nil {
+			return err
+		}
+		return p.run()
+	})
 }
 
 // Pause stops the server as SIGSTOP does: connections stay, the system still accepts new
@@ -208,14 +212,11 @@ func (p *Process) restart(between func() error) {
 // the processes that the server has started.
 func (p *Process) Pause() {
 	p.tb.Helper()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.calm()
-	settle, err := suspend(p.cmd.Process)
-	if err != nil {
-		p.tb.Fatalf("pause %s: %v", p.program.name, err)
-	}
-	p.settle = settle
+	p.act("pause", func() (err error) {
+		p.calm()
+		p.settle, err = suspend(p.cmd.Process)
+		return err
+	})
 }
 
 // calm settles the last Pause, if there is one.
@@ -229,12 +230,13 @@ func (p *Process) calm() {
 // Resume ends a Pause. If the server was not paused, or has ended, Resume does nothing.
 func (p *Process) Resume() {
 	p.tb.Helper()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if err := resume(p.cmd.Process); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		p.tb.Fatalf("resume %s: %v", p.program.name, err)
-	}
-	p.calm()
+	p.act("resume", func() error {
+		if err := resume(p.cmd.Process); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			return err
+		}
+		p.calm()
+		return nil
+	})
 }
 
 // Stall pauses the server, returns, and resumes the server after d.

@@ -27,25 +27,18 @@ type Redis struct {
 // user "default" must not change: package servers uses "default".
 func StartRedis(tb TB, options ...string) *Redis {
 	tb.Helper()
-	r := &Redis{}
-	r.start(tb, options)
-	return r
+	return new(Redis).start(tb, options)
 }
 
 // StartRedisTLS is StartRedis for a server that speaks TLS only. The server asks clients
 // for no certificate, unless the option "tls-auth-clients yes" is given.
 func StartRedisTLS(tb TB, options ...string) *Redis {
 	tb.Helper()
-	certificates, err := newCertificates(tb.TempDir())
-	if err != nil {
-		tb.Fatalf("write certificates: %v", err)
-	}
-	r := &Redis{TLS: certificates}
-	r.start(tb, options)
-	return r
+	r := &Redis{TLS: newCertificates(tb)}
+	return r.start(tb, options)
 }
 
-func (r *Redis) start(tb TB, options []string) {
+func (r *Redis) start(tb TB, options []string) *Redis {
 	tb.Helper()
 	r.Process = start(tb, program{
 		name:  "redis",
@@ -53,6 +46,7 @@ func (r *Redis) start(tb TB, options []string) {
 		setup: func(tb TB, dir string) ([]string, error) { return r.configure(tb, dir, inMemory, options) },
 		ready: r.ready,
 	})
+	return r
 }
 
 // StartMasters starts n independent servers.
@@ -68,10 +62,7 @@ func StartMasters(tb TB, n int, options ...string) []*Redis {
 // redisBinary returns $HOLDFAST_REDIS, else the first installed program.
 func redisBinary(tb TB) string {
 	tb.Helper()
-	if named := os.Getenv("HOLDFAST_REDIS"); named != "" {
-		return chosen(tb, "HOLDFAST_REDIS", named)
-	}
-	return Installed(tb, "redis-server or valkey-server", "redis-server", "valkey-server")
+	return chosen(tb, "HOLDFAST_REDIS", "redis-server or valkey-server", "redis-server", "valkey-server")
 }
 
 // inMemory is the configuration of all servers but Sentinels.
@@ -86,9 +77,7 @@ var inMemory = []string{
 // configure picks a port, writes the configuration and returns the arguments. If lines
 // contradict each other, the last line wins.
 func (r *Redis) configure(tb TB, dir string, lines ...[]string) (args []string, err error) {
-	if r.port, err = reserve(tb); err != nil {
-		return nil, err
-	}
+	r.port = reserve(tb)
 	port := strconv.Itoa(r.port)
 	head := []string{"bind " + loopback, "port " + port, "dir " + strconv.Quote(dir)}
 	if r.TLS != nil {
@@ -242,11 +231,4 @@ func (r *Redis) KillClient() {
 	if len(ids) > 0 {
 		r.Must("CLIENT", "KILL", "ID", ids[rand.IntN(len(ids))])
 	}
-}
-
-// DebugSleep keeps the server busy for d, as a slow command does, and then returns.
-// Meanwhile pub/sub and replication of the server stand still.
-func (r *Redis) DebugSleep(d time.Duration) {
-	r.tb.Helper()
-	r.Must("DEBUG", "SLEEP", strconv.FormatFloat(d.Seconds(), 'f', -1, 64))
 }

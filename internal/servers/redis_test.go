@@ -8,7 +8,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 func TestRedis(t *testing.T) {
@@ -151,16 +150,6 @@ func TestKillClients(t *testing.T) {
 	r.KillClient()
 	if got, err := caller.receive(); err == nil {
 		t.Errorf("received %q on a connection that was killed", got)
-	}
-}
-
-func TestDebugSleep(t *testing.T) {
-	const sleep = 50 * time.Millisecond
-	r := StartRedis(t)
-	start := time.Now()
-	r.DebugSleep(sleep)
-	if took := time.Since(start); took < sleep {
-		t.Errorf("slept for %v, not %v", took, sleep)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 )
 
@@ -84,9 +85,9 @@ func (s *Sentinel) Calm() *Sentinel {
 // Addrs returns the addresses of the Sentinels.
 func (s *Sentinel) Addrs() []string { return addrs(s.Sentinels) }
 
-func addrs(servers []*Redis) (all []string) {
-	for _, r := range servers {
-		all = append(all, r.Addr())
+func addrs[S interface{ Addr() string }](servers []S) (all []string) {
+	for _, s := range servers {
+		all = append(all, s.Addr())
 	}
 	return all
 }
@@ -101,13 +102,9 @@ func (s *Sentinel) AwaitSettled() {
 // Primary returns the server that the Sentinels name. Primary waits until two Sentinels
 // agree, no answering Sentinel disagrees, and the server takes writes. After a primary was
 // killed or paused, Primary returns the new primary.
-func (s *Sentinel) Primary() (primary *Redis) {
+func (s *Sentinel) Primary() *Redis {
 	s.tb.Helper()
-	mustAwait(s.tb, "a primary", func() (err error) {
-		primary, err = s.primary()
-		return err
-	})
-	return primary
+	return awaited(s.tb, "a primary", s.primary)
 }
 
 // Replicas returns the servers that are not the primary, running or not.
@@ -184,14 +181,9 @@ func (s *Sentinel) settled() error {
 	return nil
 }
 
-// others returns the servers without one.
-func others(servers []*Redis, one *Redis) (rest []*Redis) {
-	for _, r := range servers {
-		if r != one {
-			rest = append(rest, r)
-		}
-	}
-	return rest
+// others returns the servers without the given server.
+func others[S comparable](servers []S, server S) []S {
+	return slices.DeleteFunc(slices.Clone(servers), func(s S) bool { return s == server })
 }
 
 // pairs reads a list in which names and values alternate.

@@ -25,10 +25,14 @@ func Installed(tb TB, pkg string, names ...string) string {
 	return ""
 }
 
-// chosen returns the path of the program that a variable names. There is no fallback to a
+// chosen is Installed, unless a variable names a program. Then there is no fallback to a
 // different program.
-func chosen(tb TB, variable, name string) string {
+func chosen(tb TB, variable, pkg string, names ...string) string {
 	tb.Helper()
+	name := os.Getenv(variable)
+	if name == "" {
+		return Installed(tb, pkg, names...)
+	}
 	path, err := exec.LookPath(name)
 	if err != nil {
 		tb.Fatalf("%s: %v", variable, err)

@@ -8,6 +8,9 @@ import (
 // Version returns the name and the version of the server.
 func (r *Redis) Version() string {
 	r.tb.Helper()
+	if version := r.Info("valkey_version"); version != "" {
+		return "Valkey " + version
+	}
 	return "Redis " + r.Info("redis_version")
 }
 
@@ -27,12 +30,9 @@ func (m *MariaDB) Version() string {
 // Version returns the name and the version of the server.
 func (m *Memcached) Version() string {
 	m.tb.Helper()
-	var version string
-	mustAwait(m.tb, "the version of "+m.Addr(), func() (err error) {
-		version, err = m.stat("stats", "version", glance)
-		return err
+	return "Memcached " + awaited(m.tb, "the version of "+m.Addr(), func() (string, error) {
+		return m.stat("stats", "version", glance)
 	})
-	return "Memcached " + version
 }
 
 // Version returns the name and the version of the server.
@@ -44,16 +44,15 @@ func (e *Etcd) Version() string {
 }
 
 // Version returns the name and the version of the server.
-func (z *ZooKeeper) Version() (version string) {
+func (z *ZooKeeper) Version() string {
 	z.tb.Helper()
-	mustAwait(z.tb, "the version of "+z.Addr(), func() error {
+	return "ZooKeeper " + awaited(z.tb, "the version of "+z.Addr(), func() (version string, err error) {
 		said, err := z.Do("srvr")
 		_, version, _ = strings.Cut(said, "Zookeeper version: ")
 		version, _, _ = strings.Cut(version, "-")
 		if err == nil && version == "" {
 			err = errors.New("it does not tell it")
 		}
-		return err
+		return version, err
 	})
-	return "ZooKeeper " + version
 }

@@ -48,6 +48,16 @@ func mustAwait(tb TB, what string, check func() error) {
 	}
 }
 
+// awaited is mustAwait for a value, which look returns without an error once there is one.
+func awaited[T any](tb TB, what string, look func() (T, error)) (got T) {
+	tb.Helper()
+	mustAwait(tb, what, func() (err error) {
+		got, err = look()
+		return err
+	})
+	return got
+}
+
 // Until calls holds again and again, and returns once holds returns true. Until fails the
 // test after a minute.
 func Until(tb TB, what string, holds func() bool) {

@@ -32,22 +32,15 @@ type ZooKeeper struct {
 // container nodes are removed after half a second.
 func StartZooKeeper(tb TB, options ...string) *ZooKeeper {
 	tb.Helper()
-	z := &ZooKeeper{}
-	z.start(tb, options)
-	return z
+	return new(ZooKeeper).start(tb, options)
 }
 
 // StartZooKeeperTLS starts a server that also speaks TLS, with clients that present a
 // certificate.
 func StartZooKeeperTLS(tb TB, options ...string) *ZooKeeper {
 	tb.Helper()
-	z := &ZooKeeper{}
-	var err error
-	if z.TLS, err = newCertificates(tb.TempDir()); err != nil {
-		tb.Fatalf("make certificates: %v", err)
-	}
-	z.start(tb, options)
-	return z
+	z := &ZooKeeper{TLS: newCertificates(tb)}
+	return z.start(tb, options)
 }
 
 // encrypted picks a port for TLS and returns the lines of the configuration.
@@ -55,9 +48,7 @@ func (z *ZooKeeper) encrypted(tb TB, dir string) (lines []string, err error) {
 	if z.TLS == nil {
 		return nil, nil
 	}
-	if z.secure, err = reserve(tb); err != nil {
-		return nil, err
-	}
+	z.secure = reserve(tb)
 	var both []byte // Java expects both in one file
 	for _, file := range []string{z.TLS.Key, z.TLS.Cert} {
 		text, err := os.ReadFile(file)
@@ -83,7 +74,7 @@ func (z *ZooKeeper) SecureAddr() string { return address(z.secure) }
 // jars is the folder of Java libraries in Debian.
 const jars = "/usr/share/java/"
 
-func (z *ZooKeeper) start(tb TB, options []string) {
+func (z *ZooKeeper) start(tb TB, options []string) *ZooKeeper {
 	tb.Helper()
 	if _, err := os.Stat(jars + "zookeeper.jar"); err != nil {
 		missing(tb, "ZooKeeper", "libzookeeper-java")
@@ -94,15 +85,13 @@ func (z *ZooKeeper) start(tb TB, options []string) {
 		setup: func(tb TB, dir string) ([]string, error) { return z.configure(tb, dir, options) },
 		ready: func(int) error { return z.ready() },
 	})
+	return z
 }
 
 // configure picks a port, writes the configuration and returns the arguments of Java that
 // name the file.
 func (z *ZooKeeper) configure(tb TB, dir string, options []string) (args []string, err error) {
-	if z.port, err = reserve(tb); err != nil {
-		return nil, err
-	}
-	z.home = dir
+	z.port, z.home = reserve(tb), dir
 	file := filepath.Join(dir, "zoo.cfg")
 	lines := []string{
 		"tickTime=" + strconv.FormatInt(ZooKeeperTick.Milliseconds(), 10),
@@ -195,19 +184,17 @@ func (z *ZooKeeper) Do(command string) (string, error) {
 
 // Count returns a counter of the server, such as "znode_count", "ephemerals_count" or
 // "watch_count".
-func (z *ZooKeeper) Count(name string) (n int) {
+func (z *ZooKeeper) Count(name string) int {
 	z.tb.Helper()
-	mustAwait(z.tb, "the "+name+" of "+z.Addr(), func() error {
+	return awaited(z.tb, "the "+name+" of "+z.Addr(), func() (int, error) {
 		said, err := z.Do("mntr")
 		if err != nil {
-			return err
+			return 0, err
 		}
 		_, after, _ := strings.Cut(said, "zk_"+name+"\t")
 		value, _, _ := strings.Cut(after, "\n")
-		n, err = strconv.Atoi(value)
-		return err
+		return strconv.Atoi(value)
 	})
-	return n
 }
 
 // mode returns leader, follower or standalone, or "" if the server does not serve.

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"reflect"
 	"sync/atomic"
 	"time"
 )
@@ -25,31 +26,14 @@ func (c *Count) add(n *int64) { atomic.AddInt64(n, 1) }
 func (c *Count) cuts(n int)                 { atomic.AddInt64(&c.Cuts, int64(n)) }
 func (c *Count) longest(idle time.Duration) { c.Idle = max(c.Idle, idle) }
 
-// Add adds the work of another world.
+// Add adds the work of another world: every field, but the longest Idle.
 func (c *Count) Add(o *Count) {
-	c.Seeds += o.Seeds
-	c.Grants += o.Grants
-	c.Refusals += o.Refusals
-	c.Looks += o.Looks
-	c.Losses += o.Losses
-	c.Calls += o.Calls
-	c.LostRequests += o.LostRequests
-	c.LostReplies += o.LostReplies
-	c.Duplicates += o.Duplicates
-	c.Late += o.Late
-	c.Refused += o.Refused
-	c.Resets += o.Resets
-	c.LostWakes += o.LostWakes
-	c.Cuts += o.Cuts
-	c.SlowStarts += o.SlowStarts
-	c.Stops += o.Stops
-	c.Suspends += o.Suspends
-	c.Kills += o.Kills
-	c.Closes += o.Closes
-	c.Breaks += o.Breaks
-	c.FailOvers += o.FailOvers
-	c.Idle = max(c.Idle, o.Idle)
-	c.Virtual += o.Virtual
+	idle := max(c.Idle, o.Idle)
+	sum, more := reflect.ValueOf(c).Elem(), reflect.ValueOf(o).Elem()
+	for i := range sum.NumField() {
+		sum.Field(i).SetInt(sum.Field(i).Int() + more.Field(i).Int())
+	}
+	c.Idle = idle
 }
 
 func (c *Count) String() string {

@@ -138,9 +138,7 @@ func (j *Judge) Broke(key, id string) {
 	}
 }
 
-// killed and closed drop the locks of a process that has ended.
-func (j *Judge) killed(p *Process) { j.closed(p) }
-
+// closed drops the locks of a process that has ended.
 func (j *Judge) closed(p *Process) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -374,15 +372,5 @@ func (j *Judge) report() {
 	}
 	events := j.w.Trace.Events()
 	at := slices.IndexFunc(events, func(e Event) bool { return e.Step == Wrong })
-	var lines []string
-	for _, e := range events[:at+1] {
-		if e.Key == events[at].Key || e.Key == "" || events[at].Key == "" {
-			lines = append(lines, "\n"+e.String())
-		}
-	}
-	last := ""
-	for _, line := range lines[max(0, len(lines)-60):] {
-		last += line
-	}
-	j.w.t.Errorf("seed %d: %s%s", j.w.Seed, wrong[0], last)
+	j.w.t.Errorf("seed %d: %s\n%s", j.w.Seed, wrong[0], tail(events[:at+1], events[at].Key, 60))
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	_ "github.com/holdfast-go/holdfast/memlock" // a store with a name that clients share
 )
 
@@ -26,13 +27,7 @@ type memory struct {
 	own driver.Store // keeps the claims when no process is connected
 }
 
-func (m *memory) client() driver.Store {
-	s, err := driver.Open(context.Background(), m.url)
-	if err != nil {
-		panic(err)
-	}
-	return s
-}
+func (m *memory) client() driver.Store { return must.Get(driver.Open(context.Background(), m.url)) }
 
 // Connect implements [Store].
 func (m *memory) Connect(p *Process) driver.Store { return Over(p.Link("store"), m.client()) }

@@ -138,7 +138,7 @@ func (p *Process) Kill() {
 		p.thawed = nil
 	}
 	p.mu.Unlock()
-	p.w.Judge.killed(p)
+	p.w.Judge.closed(p)
 	p.cancel()
 }
 

@@ -135,10 +135,10 @@ func (t *Trace) Events() []Event {
 	return events
 }
 
-// Tail renders the last n events of a key, or of all keys if key is "".
-func (t *Trace) Tail(key string, n int) string {
+// tail renders the last n events of a key, or of all keys if key is "".
+func tail(events []Event, key string, n int) string {
 	var lines []string
-	for _, e := range t.Events() {
+	for _, e := range events {
 		if key == "" || e.Key == key || e.Key == "" {
 			lines = append(lines, e.String())
 		}

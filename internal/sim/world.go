@@ -60,11 +60,11 @@ func Run(t *testing.T, seed uint64, store func(w *World) Store, f func(w *World)
 	var w *World
 	defer func() {
 		if p := recover(); p != nil {
-			tail := ""
+			var events []Event
 			if w != nil {
-				tail = "\n" + w.Trace.Tail("", 40)
+				events = w.Trace.Events()
 			}
-			t.Fatalf("seed %d: %v%s", seed, p, tail)
+			t.Fatalf("seed %d: %v\n%s", seed, p, tail(events, "", 40))
 		}
 	}()
 	defer func() {

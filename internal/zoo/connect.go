@@ -10,6 +10,8 @@ import (
 	"net"
 	"os"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/rest"
 )
 
 var errUnlike = errors.New("zookeeper: the server has other bounds for the timeout of a session: give all the same minSessionTimeout and maxSessionTimeout")
@@ -19,16 +21,6 @@ func final(err error) bool { return errors.Is(err, Expired) || errors.Is(err, er
 
 // Pauses between attempts to connect to all servers.
 const firstPause, lastPause = 20 * time.Millisecond, 500 * time.Millisecond
-
-// rest waits, at most until ctx ends.
-func rest(ctx context.Context, pause time.Duration) {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
 
 // connect tries the servers in turn, up to the given number of times or until ctx ends. The
 // error has the last failure of every server.
@@ -54,7 +46,7 @@ func (s *Session) connect(ctx context.Context, times int) (*conn, error) {
 		if n%len(s.config.Servers) != 0 {
 			continue
 		}
-		rest(ctx, pause/2+rand.N(pause/2))
+		rest.For(ctx, pause/2+rand.N(pause/2))
 		pause = min(2*pause, lastPause)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/boottime"
+	"github.com/holdfast-go/holdfast/internal/rest"
 )
 
 // A Config says how to reach an ensemble.
@@ -226,7 +227,7 @@ func (s *Session) reconnectWithin(left time.Duration) (*conn, error) {
 	defer cancel()
 	c, err := s.connect(ctx, math.MaxInt)
 	if err != nil && !final(err) {
-		rest(ctx, lastPause)
+		rest.For(ctx, lastPause)
 	}
 	return c, err
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/rest"
 )
 
 // Trust returns until when, by the session's clock, the ensemble certainly keeps the
@@ -129,7 +131,7 @@ func (s *Session) Prove(ctx context.Context, until time.Duration) error {
 		if s.Trust() >= until {
 			return nil
 		}
-		rest(ctx, min(s.Timeout()/pauses, brief))
+		rest.For(ctx, min(s.Timeout()/pauses, brief))
 		if err := ctx.Err(); err != nil {
 			return err
 		}

@@ -17,32 +17,15 @@ func etcd() Store {
 	return Store{
 		Name: "etcd", Title: "etcd", Cost: "writes", Waiting: 1000, Modules: []string{"go.etcd.io/etcd/client/v3"},
 		Sides: []Side{
-			{Name: "Holdfast", Open: openEtcd, Renews: true},
+			{Name: "Holdfast", Open: holdfastOf("etcd"), Renews: true},
 			{Name: "concurrency.Mutex", Kind: Peer, Open: openMutex},
 			{Name: "Txn on one lease, 5 ms", Kind: Bare, Open: openTxn},
 		},
 		Start: func(tb servers.TB, _ time.Duration) *Server {
 			e := servers.StartEtcd(tb)
-			return &Server{At: []string{e.Direct()}, About: aboutEtcd(tb, e.Direct()), Count: func(Side) int { return e.Revision() }}
+			return &Server{At: []string{e.Direct()}, About: e.Version() + " on disk", Count: func(Side) int { return e.Revision() }}
 		},
 	}
-}
-
-func aboutEtcd(tb servers.TB, addr string) string {
-	client, err := newEtcd([]string{addr})
-	if err != nil {
-		tb.Fatalf("%s: %v", addr, err)
-	}
-	defer client.Close()
-	status, err := client.Status(context.Background(), addr)
-	if err != nil {
-		tb.Fatalf("%s: %v", addr, err)
-	}
-	return "etcd " + status.Version + " on disk"
-}
-
-func openEtcd(at []string, ttl time.Duration) (*Library, error) {
-	return holdfastAt([]string{"etcd://" + at[0]}, ttl)
 }
 
 func newEtcd(at []string) (*clientv3.Client, error) {

@@ -3,7 +3,6 @@ package stores
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/bradfitz/gomemcache/memcache"
@@ -16,17 +15,12 @@ func memcached() Store {
 		Name: "memcached", Title: "Memcached", Cost: "commands", Waiting: 100, Polls: true,
 		Modules: []string{"github.com/bradfitz/gomemcache"},
 		Sides: []Side{
-			{Name: "Holdfast", Open: openMemcached, Renews: true},
+			{Name: "Holdfast", Open: holdfastOf("memcached"), Renews: true},
 			{Name: "add, delete on gomemcache, 5 ms", Kind: Bare, Open: openGomemcache},
 		},
 		Start: func(tb servers.TB, _ time.Duration) *Server {
 			m := servers.StartMemcached(tb)
-			version, err := m.Do("version")
-			if err != nil {
-				tb.Fatalf("%s: %v", m.Addr(), err)
-			}
-			about := "Memcached " + strings.TrimPrefix(version, "VERSION ")
-			return &Server{At: []string{m.Addr()}, About: about, Count: func(Side) (n int) {
+			return &Server{At: []string{m.Addr()}, About: m.Version(), Count: func(Side) (n int) {
 				for _, name := range []string{"cmd_get", "cmd_set", "cmd_touch", "delete_hits", "delete_misses"} {
 					n += m.Stat(name)
 				}
@@ -34,10 +28,6 @@ func memcached() Store {
 			}}
 		},
 	}
-}
-
-func openMemcached(at []string, ttl time.Duration) (*Library, error) {
-	return holdfastAt([]string{"memcached://" + at[0]}, ttl)
 }
 
 // openGomemcache deletes the key without checking the owner, as most people do.

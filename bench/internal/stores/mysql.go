@@ -95,19 +95,9 @@ func openMySQLRow(at []string, ttl time.Duration) (*Library, error) {
 		add  = `INSERT IGNORE INTO bare (name, owner, expires) VALUES (?, '', '2000-01-01')`
 		free = `UPDATE bare SET owner = '', expires = '2000-01-01' WHERE name = ? AND owner = ?`
 	)
-	r := &row{
-		take: func(ctx context.Context, key, owner string) (bool, error) {
-			return affected(db.ExecContext(ctx, take, owner, ttl.Microseconds(), key))
-		},
-		add: func(ctx context.Context, key string) error {
-			_, err := db.ExecContext(ctx, add, key)
-			return err
-		},
-		free: func(ctx context.Context, key, owner string) (bool, error) {
-			return affected(db.ExecContext(ctx, free, key, owner))
-		},
-	}
-	return &Library{r.lock, func() { _ = db.Close() }}, nil
+	return rowIn(db, add, free, func(ctx context.Context, key, owner string) (sql.Result, error) {
+		return db.ExecContext(ctx, take, owner, ttl.Microseconds(), key)
+	}), nil
 }
 
 func openGetLock(at []string, _ time.Duration) (*Library, error) {

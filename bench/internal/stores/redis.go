@@ -13,7 +13,7 @@ func redisStore() Store {
 	return Store{
 		Name: "redis", Title: "Redis", Cost: "commands", Waiting: 1000, Held: 10, Modules: redisModules,
 		Sides: []Side{
-			{Name: "Holdfast", Open: openRedis, Renews: true},
+			{Name: "Holdfast", Open: holdfastOf("redis"), Renews: true},
 			{Name: "Holdfast on go-redis", Open: openGoRedis, Renews: true},
 			{Name: "rueidislock", Kind: Peer, Open: openRueidislock, Renews: true},
 			{Name: "redsync on rueidis, 1 ms", Kind: Peer, Open: redsyncRueidis(every(pause)), sends: set},
@@ -39,14 +39,7 @@ var redisModules = []string{
 
 // aboutRedis describes a server started by StartRedis.
 func aboutRedis(r *servers.Redis) string {
-	if version := r.Info("valkey_version"); version != "" {
-		return "Valkey " + version + " in memory only, no snapshots and no append-only file"
-	}
-	return "Redis " + r.Info("redis_version") + " in memory only, no snapshots and no append-only file"
-}
-
-func openRedis(at []string, ttl time.Duration) (*Library, error) {
-	return holdfastAt([]string{"redis://" + at[0]}, ttl)
+	return r.Version() + " in memory only, no snapshots and no append-only file"
 }
 
 // Commands that clients send and scripts do not. PING is not in the list: rueidis sends

@@ -1,6 +1,7 @@
 package stores
 
 import (
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/servers"
@@ -64,5 +65,5 @@ func startMasters(tb servers.TB, ttl time.Duration) ([]*servers.Redis, *Server) 
 // restarted more recently may have lost locks. The servers report their uptime in whole
 // seconds.
 func openRedlock(at []string, ttl time.Duration) (*Library, error) {
-	return holdfastAt([]string{join("redlock://", at) + "?quarantine=" + ttl.String()}, ttl)
+	return holdfastAt([]string{"redlock://" + strings.Join(at, ",") + "?quarantine=" + ttl.String()}, ttl)
 }

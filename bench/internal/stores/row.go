@@ -3,6 +3,7 @@ package stores
 import (
 	"context"
 	"crypto/rand"
+	"database/sql"
 	"sync"
 )
 
@@ -31,4 +32,28 @@ func (r *row) lock(ctx context.Context, key string) (func() error, error) {
 		return r.take(ctx, key, owner)
 	})
 	return func() error { return gone(r.free(context.Background(), key, owner)) }, err
+}
+
+// rowIn is a row in a database whose statements have ? for each argument.
+func rowIn(db *sql.DB, add, free string, take func(ctx context.Context, key, owner string) (sql.Result, error)) *Library {
+	r := &row{
+		take: func(ctx context.Context, key, owner string) (bool, error) { return affected(take(ctx, key, owner)) },
+		add: func(ctx context.Context, key string) error {
+			_, err := db.ExecContext(ctx, add, key)
+			return err
+		},
+		free: func(ctx context.Context, key, owner string) (bool, error) {
+			return affected(db.ExecContext(ctx, free, key, owner))
+		},
+	}
+	return &Library{r.lock, func() { _ = db.Close() }}
+}
+
+// affected reports whether a statement has changed a row.
+func affected(result sql.Result, err error) (bool, error) {
+	if err != nil {
+		return false, err
+	}
+	n, err := result.RowsAffected()
+	return n > 0, err
 }

@@ -44,27 +44,8 @@ func openSQLiteRow(at []string, ttl time.Duration) (*Library, error) {
 		add  = `INSERT INTO bare (name, owner, expires) VALUES (?, '', 0) ON CONFLICT DO NOTHING`
 		free = `UPDATE bare SET owner = '', expires = 0 WHERE name = ? AND owner = ?`
 	)
-	r := &row{
-		take: func(ctx context.Context, key, owner string) (bool, error) {
-			now := time.Now()
-			return affected(db.ExecContext(ctx, take, owner, now.Add(ttl).UnixMicro(), key, now.UnixMicro()))
-		},
-		add: func(ctx context.Context, key string) error {
-			_, err := db.ExecContext(ctx, add, key)
-			return err
-		},
-		free: func(ctx context.Context, key, owner string) (bool, error) {
-			return affected(db.ExecContext(ctx, free, key, owner))
-		},
-	}
-	return &Library{r.lock, func() { _ = db.Close() }}, nil
-}
-
-// affected reports whether a statement has changed a row.
-func affected(result sql.Result, err error) (bool, error) {
-	if err != nil {
-		return false, err
-	}
-	n, err := result.RowsAffected()
-	return n > 0, err
+	return rowIn(db, add, free, func(ctx context.Context, key, owner string) (sql.Result, error) {
+		now := time.Now()
+		return db.ExecContext(ctx, take, owner, now.Add(ttl).UnixMicro(), key, now.UnixMicro())
+	}), nil
 }

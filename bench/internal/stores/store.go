@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	_ "github.com/holdfast-go/holdfast/all"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/rest"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
@@ -132,6 +133,13 @@ func holdfastAt(at []string, ttl time.Duration) (*Library, error) {
 	return holdfastOn(locks), nil
 }
 
+// holdfastOf opens the Holdfast side on the servers at addresses.
+func holdfastOf(scheme string) opener {
+	return func(at []string, ttl time.Duration) (*Library, error) {
+		return holdfastAt([]string{scheme + "://" + strings.Join(at, ",")}, ttl)
+	}
+}
+
 // byDefault opens the Holdfast side on the store with the URL at[1], which has no parameters.
 func byDefault(at []string, ttl time.Duration) (*Library, error) { return holdfastAt(at[1:], ttl) }
 
@@ -179,10 +187,8 @@ func poll(ctx context.Context, pause time.Duration, try func() (bool, error)) er
 		if ok, err := try(); ok || err != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(pause):
+		if err := rest.For(ctx, pause); err != nil {
+			return err
 		}
 	}
 }
@@ -196,6 +202,3 @@ func gone(found bool, err error) error {
 	}
 	return err
 }
-
-// join makes a URL of several addresses.
-func join(scheme string, addrs []string) string { return scheme + strings.Join(addrs, ",") }

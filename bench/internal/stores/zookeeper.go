@@ -3,7 +3,6 @@ package stores
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -12,7 +11,7 @@ import (
 )
 
 var zooKeeperSides = []Side{
-	{Name: "Holdfast", Open: openZooKeeper, Renews: true},
+	{Name: "Holdfast", Open: holdfastOf("zk"), Renews: true},
 	{Name: "zk.Lock of go-zookeeper", Kind: Peer, Open: openRecipe},
 	{Name: "Create, Delete on go-zookeeper, 5 ms", Kind: Bare, Open: openNode},
 }
@@ -20,15 +19,7 @@ var zooKeeperSides = []Side{
 var zooKeeperModules = []string{"github.com/go-zookeeper/zk"}
 
 // aboutZooKeeper describes a server started by StartZooKeeper.
-func aboutZooKeeper(tb servers.TB, z *servers.ZooKeeper) string {
-	said, err := z.Do("srvr") // begins with "Zookeeper version: 3.9.3-c5b..., built on ..."
-	if err != nil {
-		tb.Fatalf("%s: %v", z.Addr(), err)
-	}
-	_, version, _ := strings.Cut(said, ": ")
-	version, _, _ = strings.Cut(version, "-")
-	return "ZooKeeper " + version + " on disk, heap of 128 MB"
-}
+func aboutZooKeeper(z *servers.ZooKeeper) string { return z.Version() + " on disk, heap of 128 MB" }
 
 func zooKeeper() Store {
 	return Store{
@@ -37,7 +28,7 @@ func zooKeeper() Store {
 			z := servers.StartZooKeeper(tb)
 			return &Server{
 				At:    []string{z.Addr()},
-				About: aboutZooKeeper(tb, z),
+				About: aboutZooKeeper(z),
 				Count: func(Side) int { return z.Count("packets_received") },
 			}
 		},
@@ -49,13 +40,9 @@ func ensemble() Store {
 		Name: "zookeeper-ensemble", Title: "ZooKeeper, three servers", Sides: zooKeeperSides, Modules: zooKeeperModules,
 		Start: func(tb servers.TB, _ time.Duration) *Server {
 			e := servers.StartEnsemble(tb)
-			return &Server{At: e.Addrs(), About: aboutZooKeeper(tb, e.Leader())}
+			return &Server{At: e.Addrs(), About: aboutZooKeeper(e.Leader())}
 		},
 	}
-}
-
-func openZooKeeper(at []string, ttl time.Duration) (*Library, error) {
-	return holdfastAt([]string{join("zk://", at)}, ttl)
 }
 
 type silent struct{}

@@ -4,16 +4,17 @@
 package worker
 
 import (
+	"context"
 	"encoding/gob"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
-	"os/exec"
 	"time"
 
 	"github.com/holdfast-go/holdfast/bench/internal/stores"
+	"github.com/holdfast-go/holdfast/internal/child"
 )
 
 // An Order tells a worker what to do.
@@ -71,14 +72,13 @@ type Task struct {
 	TTL         time.Duration
 }
 
-// variable is set in the environment of workers.
-const variable = "HOLDFAST_BENCH_WORKER"
+// argument is the argument that makes this program a worker.
+const argument = "work"
 
 // A Worker is a process that carries out orders.
 type Worker struct {
 	task Task
-	cmd  *exec.Cmd
-	in   io.Closer
+	*child.Process
 	send *gob.Encoder
 	recv *gob.Decoder
 }
@@ -90,21 +90,11 @@ func Start(t Task) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), variable+"=1")
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
+	p, err := child.Start(context.Background(), []string{self, argument}, os.Stderr)
 	if err != nil {
 		return nil, err
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	w := &Worker{t, cmd, in, gob.NewEncoder(in), gob.NewDecoder(out)}
+	w := &Worker{t, p, gob.NewEncoder(p.In), gob.NewDecoder(p.Out)}
 	err = w.send.Encode(t)
 	if err == nil {
 		_, err = w.Do(Order{Do: Ready})
@@ -120,8 +110,7 @@ func (w *Worker) Order(o Order) error { return w.name(w.send.Encode(o)) }
 
 // Report waits until the order is done.
 func (w *Worker) Report() (r Report, err error) {
-	late := time.AfterFunc(endless, func() { _ = w.cmd.Process.Kill() })
-	defer late.Stop()
+	defer w.killLate().Stop()
 	err = w.recv.Decode(&r)
 	if err == nil && r.Err != "" {
 		err = errors.New(r.Err)
@@ -139,14 +128,18 @@ func (w *Worker) Do(o Order) (Report, error) {
 
 // Stop ends the process. The process closes its side first.
 func (w *Worker) Stop() error {
-	_ = w.in.Close()
-	late := time.AfterFunc(endless, func() { _ = w.cmd.Process.Kill() })
-	defer late.Stop()
-	return w.name(w.cmd.Wait())
+	_ = w.In.Close()
+	defer w.killLate().Stop()
+	return w.name(w.Wait())
+}
+
+// killLate kills the process after a while.
+func (w *Worker) killLate() *time.Timer {
+	return time.AfterFunc(endless, func() { _ = w.Cmd.Process.Kill() })
 }
 
 // Pid returns the id of the process.
-func (w *Worker) Pid() int { return w.cmd.Process.Pid }
+func (w *Worker) Pid() int { return w.Cmd.Process.Pid }
 
 // name adds the name of the worker to an error.
 func (w *Worker) name(err error) error {
@@ -159,7 +152,7 @@ func (w *Worker) name(err error) error {
 // Serve obeys orders until there are no more, if this process was started as a worker.
 // worked reports whether the process is a worker.
 func Serve() (worked bool, err error) {
-	if os.Getenv(variable) == "" {
+	if len(os.Args) != 2 || os.Args[1] != argument {
 		return false, nil
 	}
 	orders, reports := gob.NewDecoder(os.Stdin), gob.NewEncoder(os.Stdout)

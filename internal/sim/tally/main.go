@@ -6,6 +6,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
@@ -144,17 +145,18 @@ func tables(rows []row) []byte {
 	}{
 		{"What was judged", work}, {"Faults of links", links}, {"Faults of processes and stores", processes},
 	} {
-		fmt.Fprintf(&b, "## %s\n\n| test |", t.title)
+		fmt.Fprintf(&b, "## %s\n\n", t.title)
+		names := []string{"test"}
 		for _, c := range t.columns {
-			fmt.Fprintf(&b, " %s |", c.name)
+			names = append(names, c.name)
 		}
-		fmt.Fprintf(&b, "\n|---|%s\n", strings.Repeat("--:|", len(t.columns)))
+		publish.Head(&b, names...)
 		for _, r := range rows {
-			fmt.Fprintf(&b, "| %s |", r.test)
+			cells := []string{r.test}
 			for _, c := range t.columns {
-				fmt.Fprintf(&b, " %v |", c.of(&r.count))
+				cells = append(cells, fmt.Sprint(c.of(&r.count)))
 			}
-			b.WriteString("\n")
+			publish.Row(&b, cells...)
 		}
 		b.WriteString("\n")
 	}
@@ -167,16 +169,12 @@ func head(ctx context.Context, race bool, budget time.Duration) []byte {
 	if race {
 		detector = "with"
 	}
-	commit, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty", "--exclude=*").Output()
-	if err != nil {
-		commit = []byte("unknown")
-	}
 	return fmt.Appendf(nil, `# Tables of the simulator
 
 "make sim" has written this file. [simulator.md](../simulator.md) says what the tests do and what the figures mean.
 
 Commit %s, %s, %s, %s/%s, %d processors, %v %s the race detector. No violation.
 
-`, strings.TrimSpace(string(commit)), time.Now().UTC().Format(time.DateOnly), runtime.Version(), runtime.GOOS, runtime.GOARCH,
+`, cmp.Or(publish.Commit(ctx), "unknown"), time.Now().UTC().Format(time.DateOnly), runtime.Version(), runtime.GOOS, runtime.GOARCH,
 		runtime.NumCPU(), budget, detector)
 }

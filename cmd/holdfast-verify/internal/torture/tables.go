@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify"
 	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/check"
 	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/plan"
+	"github.com/holdfast-go/holdfast/internal/publish"
 )
 
 // verdict returns the findings of the checks: broken promises, and in brackets violations
@@ -92,15 +93,6 @@ func told(results []result, what func(*verify.Report) string) string {
 	return strings.Join(all, ", ")
 }
 
-// row writes a line of a table.
-func row(b *bytes.Buffer, cells ...string) { fmt.Fprintf(b, "| %s |\n", strings.Join(cells, " | ")) }
-
-// head writes the first two lines of a table, whose first column is text.
-func head(b *bytes.Buffer, cells ...string) {
-	row(b, cells...)
-	fmt.Fprintf(b, "|---%s|\n", strings.Repeat("|--:", len(cells)-1))
-}
-
 // stores returns the stores of the results, in order.
 func stores(results []result) (names []string) {
 	for _, r := range results {
@@ -133,7 +125,7 @@ func writeTotals(b *bytes.Buffer, results []result) {
 		}
 	}
 	fmt.Fprint(b, "## Totals\n\n")
-	head(b, "runs", strconv.Itoa(len(results)))
+	publish.Head(b, "runs", strconv.Itoa(len(results)))
 	for _, line := range []struct {
 		name  string
 		count int
@@ -147,13 +139,13 @@ func writeTotals(b *bytes.Buffer, results []result) {
 		{"of these, stale: a fence would have refused them", stale},
 		{"updates that such writes have undone", lost},
 	} {
-		row(b, line.name, thousands(line.count))
+		publish.Row(b, line.name, publish.Thousands(line.count))
 	}
 	fmt.Fprintln(b)
-	head(b, "fault", "done", "while its victim was at work")
+	publish.Head(b, "fault", "done", "while its victim was at work")
 	for _, n := range plan.Nemeses() {
 		if faults[string(n)] > 0 {
-			row(b, "`"+string(n)+"`", thousands(faults[string(n)]), thousands(hits[string(n)]))
+			publish.Row(b, "`"+string(n)+"`", publish.Thousands(faults[string(n)]), publish.Thousands(hits[string(n)]))
 		}
 	}
 	fmt.Fprintln(b)
@@ -163,7 +155,7 @@ func writeTotals(b *bytes.Buffer, results []result) {
 // writeChecks writes for each check in how many runs the check had something to look at,
 // and the violations found there.
 func writeChecks(b *bytes.Buffer, results []result) {
-	head(b, "check", "runs that it could judge", "broken", "not promised")
+	publish.Head(b, "check", "runs that it could judge", "broken", "not promised")
 	for _, p := range check.Promises() {
 		var judged, broken, waived int
 		for _, r := range results {
@@ -176,7 +168,7 @@ func writeChecks(b *bytes.Buffer, results []result) {
 			broken += r.Report.Violations[p]
 			waived += r.Report.Waived[p]
 		}
-		row(b, "`"+string(p)+"`", thousands(judged), thousands(broken), thousands(waived))
+		publish.Row(b, "`"+string(p)+"`", publish.Thousands(judged), publish.Thousands(broken), publish.Thousands(waived))
 	}
 	fmt.Fprintln(b)
 }
@@ -187,7 +179,7 @@ func writeMatrix(b *bytes.Buffer, results []result) {
 		return !slices.ContainsFunc(results, func(r result) bool { return r.trial.faults == c })
 	})
 	fmt.Fprint(b, "## Stores and faults\n\n")
-	head(b, append([]string{""}, shown...)...)
+	publish.Head(b, append([]string{""}, shown...)...)
 	for _, store := range stores(results) {
 		cells := []string{store}
 		for _, c := range shown {
@@ -198,7 +190,7 @@ func writeMatrix(b *bytes.Buffer, results []result) {
 				cells = append(cells, results[i].cell())
 			}
 		}
-		row(b, cells...)
+		publish.Row(b, cells...)
 	}
 	fmt.Fprintln(b)
 }
@@ -216,18 +208,18 @@ func writeRuns(b *bytes.Buffer, store string, results []result) {
 	fmt.Fprint(b, runsHead)
 	for _, r := range results {
 		if r.Report == nil {
-			row(b, r.trial.faults, "not done", "", "", "", "", "", "", "", "", "", "", "`"+r.Command+"`")
+			publish.Row(b, r.trial.faults, "not done", "", "", "", "", "", "", "", "", "", "", "`"+r.Command+"`")
 			continue
 		}
 		done, hits := r.met()
-		cells := []string{r.trial.faults, r.verdict(), thousands(done), hits}
+		cells := []string{r.trial.faults, r.verdict(), publish.Thousands(done), hits}
 		for _, n := range []int{
 			r.Report.Operations, r.Report.Grants, r.Report.Losses, r.Report.Refused,
 			r.Report.Plain.Writes, r.Report.Plain.Stale, r.Report.Plain.Lost,
 		} {
-			cells = append(cells, thousands(n))
+			cells = append(cells, publish.Thousands(n))
 		}
-		row(b, append(cells, r.gap().String(), "`"+r.Command+"`")...)
+		publish.Row(b, append(cells, r.gap().String(), "`"+r.Command+"`")...)
 	}
 	fmt.Fprintln(b)
 	writeUnchecked(b, results)
@@ -269,17 +261,8 @@ func (r result) met() (done int, hits string) {
 		done, sum = done+n.Faults, sum+n.Hits
 		each = append(each, fmt.Sprintf("%s %d", n.Name, n.Hits))
 	}
-	if hits = thousands(sum); r.Report.Nemeses != nil && r.trial.faults != r.Report.Nemeses[0].Name {
+	if hits = publish.Thousands(sum); r.Report.Nemeses != nil && r.trial.faults != r.Report.Nemeses[0].Name {
 		hits += ": " + strings.Join(each, ", ")
 	}
 	return done, hits
-}
-
-// thousands writes a number with separators.
-func thousands(n int) string {
-	text := strconv.Itoa(n)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/history"
 	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/plan"
 	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/worker"
+	"github.com/holdfast-go/holdfast/internal/rest"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
@@ -112,7 +113,7 @@ func (c *crew) suffer(ctx, length context.Context, before int, faults []plan.Fau
 	for _, some := range victims {
 		all.Go(func() {
 			for _, i := range some {
-				if !sleep(length, time.Until(began.Add(faults[i].At))) {
+				if rest.For(length, time.Until(began.Add(faults[i].At))) != nil {
 					return
 				}
 				if errs[i] = c.harm(ctx, length, before+i+1, faults[i]); errs[i] != nil {
@@ -183,7 +184,7 @@ func (p *place) harm(ctx, length context.Context, f plan.Fault) error {
 		if err := p.process.pause(); err != nil {
 			return fmt.Errorf("pause %s: %w", p.process, err)
 		}
-		sleep(length, f.For)
+		rest.For(length, f.For)
 		return p.process.resume()
 	case plan.Partition:
 		p.link.cut(f, true)
@@ -198,23 +199,11 @@ func (p *place) harm(ctx, length context.Context, f plan.Fault) error {
 		if err := p.process.setClock(f.Step); err != nil {
 			return fmt.Errorf("set the clock of %s: %w", p.process, err)
 		}
-		sleep(length, f.For)
+		rest.For(length, f.For)
 		return p.process.setClock(0)
 	}
-	sleep(length, f.For)
+	rest.For(length, f.For)
 	return nil
-}
-
-// sleep waits for d, or until ctx ends, and reports whether d has passed.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // dismiss lets the workers end. The history records how each worker ended.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/plan"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/fileurl"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
@@ -64,11 +65,11 @@ type starter struct {
 
 var starters = []starter{
 	{"file", "file:", 0, []plan.Nemesis{plan.WorkerClock}, func(r *room, _ int) *engine {
-		return &engine{url: pathURL("file", filepath.Join(r.folder, "locks"))}
+		return &engine{url: fileurl.Of("file", filepath.Join(r.folder, "locks"))}
 	}},
 	{"sqlite", "sqlite:", 0, nil, func(r *room, _ int) *engine {
 		path := filepath.Join(r.folder, "locks.db")
-		return &engine{url: pathURL("sqlite", path), left: leftInSQLite(r, path)}
+		return &engine{url: fileurl.Of("sqlite", path), left: leftInSQLite(r, path)}
 	}},
 	{"redis", "redis:", 1, []plan.Nemesis{plan.Clock, plan.Evict, plan.Flush}, redisWith(durable)},
 	{"redis:2", "redis:", 0, []plan.Nemesis{plan.Failover, plan.StaleFailover}, startPair},

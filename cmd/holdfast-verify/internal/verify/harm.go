@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/history"
 	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/plan"
+	"github.com/holdfast-go/holdfast/internal/rest"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
@@ -45,27 +46,27 @@ func (t *target) suffer(ctx context.Context, h *servers.Host, f plan.Fault) (evi
 			e.nodes[f.Node].Restart()
 		case plan.KillStore:
 			e.nodes[f.Node].Kill()
-			sleep(ctx, f.For)
+			rest.For(ctx, f.For)
 			e.nodes[f.Node].Restart()
 		case plan.PauseStore:
 			e.nodes[f.Node].Pause()
-			sleep(ctx, f.For)
+			rest.For(ctx, f.For)
 			e.nodes[f.Node].Resume()
 		case plan.CutStore:
 			e.cut(f.Node, true)
-			sleep(ctx, f.For)
+			rest.For(ctx, f.For)
 			e.cut(f.Node, false)
 		case plan.Failover:
 			e.failover(f.Node)
 		case plan.StaleFailover:
 			e.cut(f.Node, true)
-			sleep(ctx, f.For)
+			rest.For(ctx, f.For)
 			e.failover(f.Node)
 		case plan.SwitchOver:
 			e.switchOver(f.Node)
 		case plan.Clock:
 			e.step(f.Node, f.Step)
-			sleep(ctx, f.For)
+			rest.For(ctx, f.For)
 			e.step(f.Node, 0)
 		case plan.Evict:
 			evicted = t.evict(ctx, f)

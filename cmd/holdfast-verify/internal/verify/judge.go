@@ -155,14 +155,14 @@ func (s *scene) hold(r *Report, found []check.Violation, faults []check.Fault) {
 		if by := s.excuse(v, faults); by != nil {
 			if v.Given == "" { // else it says nothing
 				r.Waived[v.Check]++
-				r.after(by).waive(v.Check)
+				r.after(by).Waived[v.Check]++
 				r.Excused = show(r.Excused, v)
 			}
 			continue
 		}
 		r.Violations[v.Check]++
 		if v.At != 0 {
-			r.after(lastBefore(faults, v.At, anyWorker)).violate(v.Check)
+			r.after(lastBefore(faults, v.At, anyWorker)).Violations[v.Check]++
 		}
 		r.Found = show(r.Found, v)
 	}

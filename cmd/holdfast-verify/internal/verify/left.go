@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/rest"
 )
 
 // keep is how long a store may keep remains of a request, regardless of the TTL. Redis
@@ -25,7 +27,7 @@ func (s *scene) count(ctx context.Context) {
 	for {
 		err := s.host.Try(func() { s.litter = look(keep + lapse(s.TTL)) })
 		s.fail("look into the servers", err)
-		if err != nil || len(s.litter) == 0 || !sleep(ctx, 100*time.Millisecond) {
+		if err != nil || len(s.litter) == 0 || rest.For(ctx, 100*time.Millisecond) != nil {
 			return
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/fileurl"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
@@ -61,7 +62,7 @@ WHERE user = substring_index(current_user(), '@', 1) AND command <> 'Daemon' AND
 
 // leftInSQLite finds rows.
 func leftInSQLite(tb servers.TB, path string) func(time.Duration) []string {
-	at := pathURL("file", path) + "?_pragma=busy_timeout(10000)"
+	at := fileurl.Of("file", path) + "?_pragma=busy_timeout(10000)"
 	ask := func(text string) (lines string) {
 		db, err := sql.Open("sqlite", at)
 		if err == nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/register"
+	"github.com/holdfast-go/holdfast/internal/rest"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
@@ -118,7 +119,7 @@ func wantNone(t *testing.T, look func(time.Duration) []string) {
 		if len(left) == 0 {
 			return
 		}
-		if !sleep(ctx, 100*time.Millisecond) {
+		if rest.For(ctx, 100*time.Millisecond) != nil {
 			t.Fatalf("%q is left", left)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"os"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/rest"
 )
 
 // mostHistory is how many bytes of history are judged: the history of a million operations.
@@ -47,7 +49,7 @@ func (s *scene) within(ctx context.Context) (length context.Context, end func())
 	began, ended := time.Now(), make(chan struct{})
 	go func() {
 		defer close(ended)
-		for sleep(length, time.Second) {
+		for rest.For(length, time.Second) == nil {
 			if size(s.dir) >= s.most {
 				stop(errFull)
 			}

@@ -100,7 +100,7 @@ func view(t *testing.T) string {
 // too far down to be seen at first.
 func TestInABrowser(t *testing.T) {
 	t.Parallel()
-	browser := servers.Browser(t)
+	browser := servers.Installed(t, "chromium", "chromium", "google-chrome")
 	p := samplePage()
 	p.Views = []string{view(t)}
 	for n := range 100 {

@@ -92,13 +92,13 @@ func (s *scene) report() *Report {
 		Build: build.Version(), Server: s.target.engine.version,
 		Workers: s.Workers, Clients: s.Clients, Keys: s.Keys,
 		Kinds: s.kinds, Violations: make(map[check.Promise]int), Waived: make(map[check.Promise]int), History: s.dir,
-		Spared: s.target.spared(),
+		Spared: s.target.spared(), Before: newTally(),
 	}
 	if s.cut > 0 {
 		r.Seconds, r.Ended = s.cut.Round(time.Second).Seconds(), errFull.Error()
 	}
 	for _, n := range s.Nemeses {
-		r.Nemeses = append(r.Nemeses, Nemesis{Name: string(n)})
+		r.Nemeses = append(r.Nemeses, Nemesis{Name: string(n), Tally: newTally()})
 	}
 	for _, p := range check.Promises() {
 		r.Violations[p] = 0

@@ -21,18 +21,8 @@ type Tally struct {
 	Longest    float64               `json:"longest_unavailable_seconds"`
 }
 
-func (t *Tally) violate(p check.Promise) {
-	if t.Violations == nil {
-		t.Violations = make(map[check.Promise]int)
-	}
-	t.Violations[p]++
-}
-
-func (t *Tally) waive(p check.Promise) {
-	if t.Waived == nil {
-		t.Waived = make(map[check.Promise]int)
-	}
-	t.Waived[p]++
+func newTally() Tally {
+	return Tally{Violations: make(map[check.Promise]int), Waived: make(map[check.Promise]int)}
 }
 
 // after returns the tally of a fault; without a fault, the tally of the time before.

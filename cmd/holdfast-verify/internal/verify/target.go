@@ -8,15 +8,14 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/plan"
 	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/register"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/rest"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
@@ -72,16 +71,6 @@ func (c Config) newTarget(ctx context.Context, h *servers.Host, folder string) (
 
 // sessions reports whether locks end with the sessions of a database.
 func (t *target) sessions() bool { return t.url.Query().Get("mode") == "session" }
-
-// pathURL returns the URL of a store in the file system. On Windows a path begins with a
-// letter, and a URL path with a slash.
-func pathURL(scheme, path string) string {
-	path = filepath.ToSlash(path)
-	if !strings.HasPrefix(path, "/") {
-		path = "/" + path
-	}
-	return (&url.URL{Scheme: scheme, Path: path}).String()
-}
 
 // suffers returns the named nemeses, or the nemeses that the store promises to stand if
 // named is nil. It returns an error if the store cannot suffer a named nemesis.
@@ -180,7 +169,7 @@ func (t *target) patiently(ctx context.Context, try func(context.Context) error)
 	for {
 		err := try(ctx)
 		hopeless := errors.Is(err, driver.ErrInvalid) || errors.Is(err, driver.ErrURL) || errors.Is(err, errors.ErrUnsupported)
-		if err == nil || hopeless || !t.started || !sleep(ctx, 100*time.Millisecond) {
+		if err == nil || hopeless || !t.started || rest.For(ctx, 100*time.Millisecond) != nil {
 			return err
 		}
 	}
@@ -228,18 +217,14 @@ func (t *target) kinds(ctx context.Context, locks *holdfast.Locker, named []plan
 // remains waits until the store shows no claims, and returns the claims that it still
 // shows, by key. The error is [errors.ErrUnsupported] if the store cannot show claims.
 func (t *target) remains(ctx context.Context, locks *holdfast.Locker, patience time.Duration) (map[string][]driver.Holder, error) {
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for late := time.After(patience); ; {
+	for end := time.Now().Add(patience); ; {
 		left, err := claims(ctx, locks)
-		if len(left) == 0 && err == nil || errors.Is(err, errors.ErrUnsupported) {
+		switch {
+		case len(left) == 0 && err == nil || errors.Is(err, errors.ErrUnsupported):
 			return nil, err
-		}
-		select {
-		case <-tick.C:
-		case <-late:
+		case time.Now().After(end):
 			return left, err
-		case <-ctx.Done():
+		case rest.For(ctx, 50*time.Millisecond) != nil:
 			return nil, context.Cause(ctx)
 		}
 	}

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -38,11 +39,7 @@ func (t *target) waives(f check.Fault, v check.Violation) bool {
 // have stood then; longer is the time for which such a lock may stand beyond its TTL. A
 // violation without a moment may have happened at any time.
 func (s *scene) reaches(f check.Fault, v check.Violation, longer time.Duration) bool {
-	until := v.Reach
-	if until == 0 {
-		until = v.At
-	}
-	return v.At == 0 || f.From < v.At && until-int64(s.TTL+wake+longer) <= f.To
+	return v.At == 0 || f.From < v.At && cmp.Or(v.Reach, v.At)-int64(s.TTL+wake+longer) <= f.To
 }
 
 // sets reports whether tokens may have gone back because a fault has set the clock of the

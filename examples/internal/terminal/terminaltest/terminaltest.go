@@ -68,16 +68,6 @@ func (term *Terminal) Expect(text string) {
 	}
 }
 
-// Either reports which of two texts is in the next line: true for the first.
-func (term *Terminal) Either(first, second string) bool {
-	term.t.Helper()
-	line := term.next()
-	if !strings.Contains(line, first) && !strings.Contains(line, second) {
-		term.t.Fatalf("the program says %q, want %q or %q", line, first, second)
-	}
-	return strings.Contains(line, first)
-}
-
 // next returns the next line, "" if the program has ended.
 func (term *Terminal) next() string {
 	term.t.Helper()

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"path/filepath"
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/dialect"
 	"github.com/holdfast-go/holdfast/fence"
+	"github.com/holdfast-go/holdfast/internal/fileurl"
 )
 
 // Rows are registers in a database: a row for each register, with the records in a second
@@ -53,14 +53,10 @@ func openRows(p Place) (*rows, error) {
 	case SQLite:
 		// There is one writer at a time, so more connections would only fight.
 		driver, engine, count = "sqlite", dialect.SQLite, 1
-		at := url.URL{Scheme: "file", Path: filepath.ToSlash(p.At), RawQuery: url.Values{
+		source = fileurl.Of("file", p.At) + "?" + url.Values{
 			"_txlock": {"immediate"},
 			"_pragma": {"busy_timeout(600000)", "journal_mode(wal)", "synchronous(off)"},
-		}.Encode()}
-		if !strings.HasPrefix(at.Path, "/") {
-			at.Path = "/" + at.Path // C:/folder
-		}
-		source = at.String()
+		}.Encode()
 	}
 	db, err := sql.Open(driver, source)
 	if err != nil {

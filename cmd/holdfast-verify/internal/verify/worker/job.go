@@ -25,6 +25,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/plan"
 	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/register"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/rest"
 	"github.com/holdfast-go/holdfast/once"
 )
 
@@ -152,9 +153,7 @@ func (w *worker) open(ctx context.Context) (err error) {
 		if err == nil || errors.Is(err, driver.ErrURL) || errors.Is(err, driver.ErrInvalid) {
 			return err
 		}
-		select {
-		case <-time.After(50 * time.Millisecond):
-		case <-ctx.Done():
+		if rest.For(ctx, 50*time.Millisecond) != nil {
 			return err
 		}
 	}

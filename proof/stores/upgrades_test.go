@@ -1,73 +1,38 @@
-// Package upgrades tests upgrades of read locks on real stores.
-package upgrades
+package stores
 
 import (
 	"errors"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/driver"
-	_ "github.com/holdfast-go/holdfast/etcdlock"
-	_ "github.com/holdfast-go/holdfast/filelock"
 	"github.com/holdfast-go/holdfast/internal/servers"
-	_ "github.com/holdfast-go/holdfast/memcachelock"
-	_ "github.com/holdfast-go/holdfast/mysqllock"
-	_ "github.com/holdfast-go/holdfast/pglock"
-	_ "github.com/holdfast-go/holdfast/redislock"
-	_ "github.com/holdfast-go/holdfast/redlock"
-	_ "github.com/holdfast-go/holdfast/sqlitelock"
-	_ "github.com/holdfast-go/holdfast/zklock"
 )
 
 // patience bounds every wait. A healthy server needs a thousandth.
 const patience = time.Minute
 
-// TestStores has two processes upgrade their read locks. The store must show who waits for whom.
-func TestStores(t *testing.T) {
-	for name, test := range map[string]struct {
-		start func(t *testing.T) string
-		check func(s *scene)
-	}{
-		"file":      {func(t *testing.T) string { return "file://" + filepath.Join(t.TempDir(), "locks") }, (*scene).queues},
-		"SQLite":    {func(t *testing.T) string { return "sqlite://" + filepath.Join(t.TempDir(), "locks.db") }, (*scene).queues},
-		"Redis":     {func(t *testing.T) string { return "redis://" + servers.StartRedis(t).Addr() }, (*scene).queues},
-		"etcd":      {func(t *testing.T) string { return servers.StartEtcd(t).URL() }, (*scene).queues},
-		"ZooKeeper": {func(t *testing.T) string { return servers.StartZooKeeper(t).URL() }, (*scene).queues},
-		"Postgres":  {func(t *testing.T) string { return servers.AnyPostgres(t).URL() }, (*scene).queues},
-		"MariaDB":   {func(t *testing.T) string { return servers.AnyMariaDB(t).URL() }, (*scene).queues},
-		"Memcached": {func(t *testing.T) string { return servers.StartMemcached(t).URL() }, (*scene).tries},
-		"Redlock": {func(t *testing.T) string {
-			nodes := []string{servers.StartRedis(t).Addr(), servers.StartRedis(t).Addr(), servers.StartRedis(t).Addr()}
-			return "redlock://" + strings.Join(nodes, ",") + "?quarantine=0"
-		}, (*scene).refuses},
+// TestUpgrades has two processes upgrade their read locks. The store must show who waits for
+// whom.
+func TestUpgrades(t *testing.T) {
+	for name, check := range map[string]func(*scene){
+		"file":      (*scene).queues,
+		"SQLite":    (*scene).queues,
+		"Redis":     (*scene).queues,
+		"etcd":      (*scene).queues,
+		"ZooKeeper": (*scene).queues,
+		"Postgres":  (*scene).queues,
+		"MariaDB":   (*scene).queues,
+		"Memcached": (*scene).tries,
+		"Redlock":   (*scene).refuses,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			url := test.start(t)
-			create(t, url)
-			s := &scene{T: t, url: url}
+			s := &scene{T: t, url: start(t, name)}
 			s.near, s.far = s.open(), s.open()
-			test.check(s)
+			check(s)
 		})
-	}
-}
-
-// create makes what a store needs.
-func create(t *testing.T, url string) {
-	t.Helper()
-	store, err := driver.Open(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
-	if c, ok := store.(driver.Creator); ok {
-		if err := c.Create(t.Context()); err != nil {
-			t.Fatal(err)
-		}
 	}
 }
 
