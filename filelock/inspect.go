@@ -116,7 +116,7 @@ func (s *Store) Break(ctx context.Context, key, id string) error {
 	broken, lost := sec.Break(sec.here.Moment, id)
 	sec.note()
 	sec.notify = lost == nil
-	if err := sec.leave(); err != nil || lost != nil {
+	if err := sec.leave(ctx); err != nil || lost != nil {
 		return errors.Join(err, lost)
 	}
 	if broken.Session != "" {

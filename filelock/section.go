@@ -84,9 +84,10 @@ func (sec *section) load() (err error) {
 	return sec.state.load(sec.slot, sec.file.key, sec.here)
 }
 
-// leave writes the changes, ends the section, and wakes the waiting claims concerned.
-func (sec *section) leave() error {
-	sec.settle()
+// leave writes the changes, ends the section, and wakes the waiting claims concerned. Then
+// leave withdraws grants to waiters that died in the queue: a waiter that lives need not wait
+// for the check.
+func (sec *section) leave(ctx context.Context) error {
 	err := sec.save()
 	if err != nil {
 		sec.pushed = sec.pushed[:0]
@@ -97,12 +98,26 @@ func (sec *section) leave() error {
 		flock.Unlock(uintptr(sec.file.h))
 		sec.file.close()
 	}
-	store, name, pushed := sec.store, sec.file.name, slices.Clone(sec.pushed)
+	store, key, name, pushed := sec.store, sec.file.key, sec.file.name, slices.Clone(sec.pushed)
 	sec.end()
 	for _, p := range pushed {
 		store.watcher.granted(name, p.Push)
 	}
+	if slices.ContainsFunc(pushed, func(p push) bool { return p.session != "" && !store.alive(p.session) }) {
+		store.withdraw(ctx, key)
+	}
 	return err
+}
+
+// withdraw ends the claims of dead sessions on a key. If withdraw fails, the next refusal of a
+// claim ends these claims.
+func (s *Store) withdraw(ctx context.Context, key string) {
+	sec, err := s.enter(ctx, key, false)
+	if err != nil {
+		return
+	}
+	sec.prune()
+	_ = sec.leave(ctx)
 }
 
 // end gives up the section without writing.
@@ -134,16 +149,6 @@ func (sec *section) save() error {
 func (sec *section) note() {
 	for _, p := range sec.Pushed {
 		sec.pushed = append(sec.pushed, push{p, sec.held(p.ID).Session})
-	}
-}
-
-// settle withdraws grants to waiters that died in the queue.
-func (sec *section) settle() {
-	for _, p := range sec.pushed {
-		if p.session != "" && !sec.alive(p.session) {
-			sec.prune()
-			return
-		}
 	}
 }
 

@@ -104,7 +104,7 @@ func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error)
 	floor := sec.Floor
 	g, err := sec.acquire(a)
 	name := sec.file.name
-	switch saved := sec.leave(); {
+	switch saved := sec.leave(ctx); {
 	case errors.Is(saved, errTooLong):
 		return driver.Grant{Floor: floor}, nil // There is no room for the claim now; there may be soon.
 	case err != nil || saved != nil:
@@ -173,13 +173,13 @@ func (s *Store) renew(ctx context.Context, r driver.Renewal) error {
 	}
 	session, err := sec.store.own(sec.here.Now)
 	if err != nil {
-		return errors.Join(err, sec.leave())
+		return errors.Join(err, sec.leave(ctx))
 	}
 	lost := sec.Renew(sec.here.Moment, r)
 	sec.note()
 	sec.claim(r.ID, session)
 	name := sec.file.name
-	if err := sec.leave(); err != nil {
+	if err := sec.leave(ctx); err != nil {
 		return err
 	}
 	if lost != nil || r.Leave {
@@ -203,7 +203,7 @@ func (s *Store) release(ctx context.Context, r driver.Release) error {
 	s.watcher.untrack(sec.file.name, r.ID) // before other processes can see the release
 	lost := sec.Release(sec.here.Moment, r)
 	sec.note()
-	if err := sec.leave(); err != nil {
+	if err := sec.leave(ctx); err != nil {
 		return err
 	}
 	return lost

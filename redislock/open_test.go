@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
@@ -96,12 +97,14 @@ func TestHungServer(t *testing.T) {
 					if name == "Watch" && listening {
 						continue
 					}
-					ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-					began := time.Now()
-					err := call(ctx)
-					cancel()
-					if took := time.Since(began); err == nil || took > patience/2 {
-						t.Errorf("%s returned %v after %v, want an error when the context had ended", name, err, took)
+					for _, parent := range []context.Context{context.Background(), t.Context()} {
+						began := time.Now()
+						ctx := new(bounded.Context).Start(parent, began.Add(50*time.Millisecond))
+						err := call(ctx)
+						ctx.End()
+						if took := time.Since(began); err == nil || took > patience/2 {
+							t.Errorf("%s returned %v after %v, want an error when the context had ended", name, err, took)
+						}
 					}
 				}
 				began := time.Now()

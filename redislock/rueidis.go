@@ -4,10 +4,12 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
 
+	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/redislock/internal/refused"
 )
 
@@ -16,8 +18,9 @@ func Rueidis(client rueidis.Client) Conn { return &rueidisConn{client: client} }
 
 // rueidisConn is a Conn on a rueidis client.
 type rueidisConn struct {
-	client rueidis.Client
-	dialer *dialer // nil for the user's client
+	client   rueidis.Client
+	dialer   *dialer     // nil for the user's client
+	answered atomic.Bool // the last call: no caller is likely to connect now
 }
 
 func (c *rueidisConn) command(cmd Command) rueidis.Completed {
@@ -32,8 +35,13 @@ func (c *rueidisConn) command(cmd Command) rueidis.Completed {
 }
 
 // Do implements Conn. Do returns when ctx ends: rueidis notices a cancelled context only
-// at the deadline, and not even then while connecting.
+// at the deadline, and not even then while a different caller connects. If nobody can
+// cancel ctx and the connection stands, the commands run in the goroutine of the caller, which
+// saves two switches of goroutines.
 func (c *rueidisConn) Do(ctx context.Context, cmds ...Command) []Reply {
+	if bounded.ByLimit(ctx) && c.answered.Load() && !c.Cluster() {
+		return c.send(ctx, cmds)
+	}
 	replies, err := within(ctx, func() ([]Reply, error) { return c.send(ctx, cmds), nil }, nil)
 	if err != nil {
 		return slices.Repeat([]Reply{{Err: err}}, len(cmds))
@@ -43,7 +51,9 @@ func (c *rueidisConn) Do(ctx context.Context, cmds ...Command) []Reply {
 
 func (c *rueidisConn) send(ctx context.Context, cmds []Command) []Reply {
 	if len(cmds) == 1 {
-		return []Reply{reply(c.client.Do(ctx, c.command(cmds[0])))}
+		result := c.client.Do(ctx, c.command(cmds[0]))
+		c.answered.Store(result.NonRedisError() == nil)
+		return []Reply{reply(result)}
 	}
 	built := make([]rueidis.Completed, len(cmds))
 	for i := range cmds {
@@ -53,6 +63,7 @@ func (c *rueidisConn) send(ctx context.Context, cmds []Command) []Reply {
 	replies := make([]Reply, len(results))
 	for i := range results {
 		replies[i] = reply(results[i])
+		c.answered.Store(results[i].NonRedisError() == nil)
 	}
 	return replies
 }
