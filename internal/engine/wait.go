@@ -3,11 +3,11 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/bounded"
+	"github.com/holdfast-go/holdfast/internal/pace"
 	"github.com/holdfast-go/holdfast/internal/silence"
 )
 
@@ -16,15 +16,12 @@ type watch struct {
 	wake    chan driver.Grant
 	stop    func()        // ends the store's wake-ups
 	watched string        // the id of the watched claim
-	poll    time.Duration // next sleep without a wake-up
+	pace    pace.Pace     // of the sleeps without a wake-up
 	trouble time.Duration // next sleep after an error
 	answer  bool          // the store has answered
-	pause   time.Duration // the Pause of the last refusal
 	floor   uint64        // a pushed grant must have a token above floor
 	stale   int           // grants in a row that came too late
 }
-
-const firstPoll = 5 * time.Millisecond
 
 // contend asks the store until the store grants. It subscribes to the store's wake-ups after
 // the first refusal and sleeps between two looks. Subscribe, then look, then wait: the second
@@ -170,10 +167,7 @@ func (c *call) unwatch() {
 
 // noteRefusal records a refusal, for the call and for other calls of the process.
 func (c *call) noteRefusal(g driver.Grant, sent time.Duration) {
-	if g.Pause < c.pause {
-		c.poll /= 4 // The claim has moved up in the queue, so the next pause is half as long.
-	}
-	c.answeredAt, c.answer, c.floor, c.pause = sent, true, g.Floor, g.Pause
+	c.answeredAt, c.answer, c.floor = sent, true, g.Floor
 	c.trouble, c.stale = 0, 0
 	c.refusal = refusalOf(g)
 	c.lock()
@@ -302,22 +296,16 @@ func (c *call) nap(g driver.Grant, failed error) time.Duration {
 	alive := c.lease.claim().Alive()
 	nap := jitter(max(alive, g.Kept) / 3)
 	if c.stop == nil {
-		c.poll = min(max(2*c.poll, firstPoll, g.Pause), c.Poll)
+		poll := c.pace.Next(g.Pause, c.Poll)
 		if g.Next {
-			c.poll = min(g.Pause, c.Poll)
+			c.pace, poll = pace.Pace{}, min(g.Pause, c.Poll)
 		}
-		nap = min(nap, spread(c.poll))
+		nap = min(nap, pace.Spread(poll))
 	}
 	if g.Left > 0 && g.Kept <= alive {
 		nap = min(nap, g.Left+time.Millisecond)
 	}
 	return nap
-}
-
-// spread is more jitter, for calls that wait for the same thing. Calls that began together
-// would otherwise retry together, all but one in vain.
-func spread(d time.Duration) time.Duration {
-	return d - time.Duration(rand.Int64N(int64(d)/2+1))
 }
 
 // longestSilence is how long a store that has never answered may fail. It is longer than

@@ -3,6 +3,7 @@ package sim
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/internal/book"
@@ -29,8 +30,12 @@ type line struct {
 func (t *table) changeLocked(text string, args []any, now int64) (r result) {
 	does, name := (*line).join, 4
 	switch {
+	case strings.Contains(text, "1 to last"):
+		does, name = (*line).leave, 1
+	case strings.Contains(text, "'{held}', (\n"):
+		does, name = (*line).extend, 3
 	case strings.Contains(text, "jsonb_agg"):
-		does, name = (*line).stay, 3
+		does, name = (*line).stay, 4
 	case strings.Contains(text, "{line,0,id}"):
 		does, name = (*line).handOver, 3
 	}
@@ -73,8 +78,30 @@ func (l *line) join(args []any, now int64) bool {
 }
 
 func (l *line) stay(args []any, now int64) (found bool) {
-	for _, c := range l.waiting {
-		if claim := c.(map[string]any); claim["id"] == args[4] {
+	for i, c := range l.waiting {
+		if c.(map[string]any)["id"] == args[5] {
+			claim := make(map[string]any)
+			_ = json.Unmarshal([]byte(args[2].(string)), &claim)
+			claim["until"], found = now+args[3].(int64), true
+			l.waiting[i] = claim
+		}
+	}
+	l.reach(now + args[0].(int64))
+	return found
+}
+
+func (l *line) leave(args []any, _ int64) bool {
+	at := slices.IndexFunc(l.waiting, func(c any) bool { return c.(map[string]any)["id"] == args[0] })
+	if at <= 0 {
+		return false
+	}
+	l.waiting = slices.Delete(l.waiting, at, at+1)
+	return true
+}
+
+func (l *line) extend(args []any, now int64) (found bool) {
+	for _, c := range l.held {
+		if claim := c.(map[string]any); claim["id"] == args[4] && int64(claim["until"].(float64)) > now {
 			claim["until"], found = now+args[2].(int64), true
 		}
 	}
@@ -83,8 +110,12 @@ func (l *line) stay(args []any, now int64) (found bool) {
 }
 
 func (l *line) handOver(args []any, _ int64) bool {
-	first := func(claims []any) any { return claims[0].(map[string]any)["id"] }
-	if l.tuple["fence"] != args[4] || len(l.held) != 1 || len(l.waiting) == 0 || first(l.held) != args[5] || first(l.waiting) != args[6] {
+	first := func(claims []any, field string) string {
+		value, _ := claims[0].(map[string]any)[field].(string)
+		return value
+	}
+	if l.tuple["fence"] != args[4] || len(l.held) != 1 || len(l.waiting) == 0 ||
+		first(l.held, "id") != args[5] || first(l.waiting, "id") != args[6] || first(l.waiting, "to") != args[7] {
 		return false
 	}
 	claim := make(map[string]any)

@@ -48,16 +48,13 @@ func (a *asking) rule(ctx context.Context, got *answer) rule {
 		if !b.Has(a.ID) {
 			detached.Unwritten(ctx)
 		}
-		var before book.Entry
-		if e := queued(b, a.ID); e != nil {
-			before = *e
-		}
+		before := known(b, a.ID)
 		var err error
 		*got = answer{}
 		got.grant, err = b.Acquire(m, a.Ask, a.from)
-		now := queued(b, a.ID)
+		now := find(b.Queue, a.ID)
 		if now == nil {
-			return change{keep: got.grant.OK || a.Wait}, err
+			return change{keep: got.grant.OK || a.Wait, stay: extended(before, b, a.ID)}, err
 		}
 		got.queued, got.crowd = true, len(b.Queue) > 1
 		done := change{keep: true, light: true}
@@ -67,6 +64,8 @@ func (a *asking) rule(ctx context.Context, got *answer) rule {
 			if before.Until >= now.Until {
 				return change{}, err
 			}
+		}
+		if before.ID != "" {
 			done.stay = now
 		}
 		now.Until = m.Now + roomy(now.Until-m.Now)
@@ -74,13 +73,32 @@ func (a *asking) rule(ctx context.Context, got *answer) rule {
 	}
 }
 
-// queued returns the entry in the queue with this id, nil if there is no such entry.
-func queued(b *book.Book, id string) *book.Entry {
-	i := slices.IndexFunc(b.Queue, func(e book.Entry) bool { return e.ID == id })
+// find returns the entry with this id, nil if there is no such entry.
+func find(entries []book.Entry, id string) *book.Entry {
+	i := slices.IndexFunc(entries, func(e book.Entry) bool { return e.ID == id })
 	if i < 0 {
 		return nil
 	}
-	return &b.Queue[i]
+	return &entries[i]
+}
+
+// known returns a copy of the entry with this id that holds or waits.
+func known(b *book.Book, id string) (e book.Entry) {
+	for _, entries := range [][]book.Entry{b.Held, b.Queue} {
+		if found := find(entries, id); found != nil {
+			e = *found
+		}
+	}
+	return e
+}
+
+// extended returns the entry with this id, if the entry holds and only the times have changed
+// since before. Otherwise extended returns nil.
+func extended(before book.Entry, b *book.Book, id string) *book.Entry {
+	if e := find(b.Held, id); e != nil && !e.Left && unchanged(before, *e) {
+		return e
+	}
+	return nil
 }
 
 // unchanged reports whether a retry has the same terms as before.

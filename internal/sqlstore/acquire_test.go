@@ -22,7 +22,7 @@ func TestPlacesAreWrittenSeldom(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e := queued(&b, a.ID); e != nil && e.Until < at(now).Now+a.Alive() {
+		if e := find(b.Queue, a.ID); e != nil && e.Until < at(now).Now+a.Alive() {
 			t.Errorf("at %v the place lasts for %v only", now, e.Until-at(now).Now)
 		}
 		return got, done
@@ -40,7 +40,7 @@ func TestPlacesAreWrittenSeldom(t *testing.T) {
 		{at: 300 * time.Millisecond, span: 3, behind: 300 * time.Millisecond},
 		{at: 400 * time.Millisecond, span: 3, wrote: true, stays: true, behind: 400 * time.Millisecond},
 		{at: 700 * time.Millisecond, span: 3, behind: 700 * time.Millisecond},
-		{at: 700 * time.Millisecond, span: 7, wrote: true},
+		{at: 700 * time.Millisecond, span: 7, wrote: true, stays: true},
 		{at: 701 * time.Millisecond, span: 7, behind: time.Millisecond},
 	} {
 		waiter.Span = step.span
@@ -55,5 +55,34 @@ func TestPlacesAreWrittenSeldom(t *testing.T) {
 		}
 		b = written
 		b.Queue = append([]book.Entry(nil), written.Queue...)
+	}
+}
+
+// A claim that holds, and asks again on the same terms, changes its times alone.
+func TestExtended(t *testing.T) {
+	var b book.Book
+	ask := func(a driver.Ask) (done change) {
+		t.Helper()
+		done, err := (&asking{Ask: a}).rule(t.Context(), new(answer))(at(time.Second), &b)
+		if err != nil || !done.keep {
+			t.Errorf("%+v, %v", done, err)
+		}
+		return done
+	}
+	holder := exclusive("holder")
+	if done := ask(holder); done.stay != nil {
+		t.Error("a new claim was extended")
+	}
+	if done := ask(holder); done.stay == nil || done.light {
+		t.Errorf("%+v of a claim that holds", done)
+	}
+	longer := holder
+	longer.TTL *= 2
+	if done := ask(longer); done.stay != nil {
+		t.Error("a claim with a different TTL was extended")
+	}
+	b.Held[0].Left = true
+	if done := ask(longer); done.stay != nil {
+		t.Error("a claim whose owner has left was extended")
 	}
 }

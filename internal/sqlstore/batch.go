@@ -26,8 +26,9 @@ func (s *Store) Renew(ctx context.Context, rs []driver.Renewal) []error {
 		b.done(s.renewSole(ctx, some, ttl))
 	}
 	return b.rest(ctx, s, func(m book.Moment, b *book.Book, i int) (change, error) {
+		before := known(b, rs[i].ID)
 		err := b.Renew(m, rs[i])
-		return change{keep: err == nil}, err
+		return change{keep: err == nil, stay: extended(before, b, rs[i].ID)}, err
 	})
 }
 
@@ -45,8 +46,13 @@ func (s *Store) Release(ctx context.Context, rs []driver.Release) []error {
 		b.done(s.releaseSole(ctx, some))
 	}
 	return b.rest(ctx, s, func(m book.Moment, b *book.Book, i int) (change, error) {
+		behind := slices.IndexFunc(b.Queue, func(e book.Entry) bool { return e.ID == rs[i].ID }) > 0
 		err := b.Release(m, rs[i])
-		return change{keep: err == nil || rs[i].Late, freed: err == nil}, err
+		done := change{keep: err == nil || rs[i].Late, freed: err == nil}
+		if behind && err == nil && !rs[i].Late {
+			done.leave = rs[i].ID
+		}
+		return done, err
 	})
 }
 
@@ -230,10 +236,12 @@ func (b *batch) rest(ctx context.Context, s *Store, do func(m book.Moment, b *bo
 		running.Go(func() {
 			defer func() { <-slots }()
 			err := s.decideGroup(ctx, key, b.late(group), func(m book.Moment, bk *book.Book) (all change, err error) {
-				for _, i := range group {
+				for n, i := range group {
 					var one change
-					one, b.errs[i] = do(m, bk, i)
-					all.keep, all.freed = all.keep || one.keep, all.freed || one.freed
+					if one, b.errs[i] = do(m, bk, i); n > 0 {
+						one = change{keep: all.keep || one.keep, freed: all.freed || one.freed}
+					}
+					all = one
 				}
 				return all, nil
 			})

@@ -3,13 +3,13 @@ package sqlstore
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/book"
+	"github.com/holdfast-go/holdfast/internal/pace"
 )
 
 // A Bell wakes the waiters of an engine without messages. Each process holds a named lock of
@@ -45,13 +45,8 @@ const (
 	NoBell  // no process holds the bell
 )
 
-// firstLook and lastLook bound the pauses of a waiter that hears no bell. As in the core, a
-// pause doubles after each look at the row, is longer far back in the queue, and shorter
-// after a move.
-const (
-	firstLook = 5 * time.Millisecond
-	lastLook  = 500 * time.Millisecond
-)
+// lastLook bounds the pauses of a waiter that hears no bell.
+const lastLook = 500 * time.Millisecond
 
 // A Ringing store wakes waiters by a [Bell]. Waiters that hear no bell look at their rows
 // in growing pauses.
@@ -162,7 +157,7 @@ func (r *Ringing) Watch(ctx context.Context, c driver.Claim, wake func(driver.Gr
 // watch wakes a waiter again and again until the watch ends. The waiter asks after each
 // wake-up, as after Watch. A look at the row before the refusal would be in vain.
 func (r *Ringing) watch(ctx context.Context, l *listening) {
-	var p pace
+	var p pace.Pace
 	for {
 		select {
 		case <-l.poke:
@@ -173,7 +168,7 @@ func (r *Ringing) watch(ctx context.Context, l *listening) {
 			return
 		}
 		l.wake(driver.Grant{})
-		pause := p.next(0)
+		pause := p.Next(0, lastLook)
 		sleep(ctx, pause/2, pause) // A broken claim is refused again, and has no place.
 	}
 }
@@ -181,7 +176,7 @@ func (r *Ringing) watch(ctx context.Context, l *listening) {
 // listen returns true when the turn of a waiter has come, and false when the watch ends.
 // Until then, listen looks at the row: after the bell of the claim in the way has rung, after
 // a release by this process, and after pauses if there is no bell.
-func (r *Ringing) listen(ctx context.Context, l *listening, p *pace) bool {
+func (r *Ringing) listen(ctx context.Context, l *listening, p *pace.Pace) bool {
 	for last := NoBell; ; {
 		s, waits := r.inTheWay(ctx, l)
 		if !waits || ctx.Err() != nil {
@@ -194,11 +189,10 @@ func (r *Ringing) listen(ctx context.Context, l *listening, p *pace) bool {
 		again := heard == Changed && last == Changed // The two statements may see different servers.
 		last = heard
 		if heard != NoBell && !again {
-			*p = pace{}
+			*p = pace.Pace{}
 			continue
 		}
-		pause := p.next(s.ahead)
-		timer := time.NewTimer(pause - rand.N(pause/2))
+		timer := time.NewTimer(pace.Spread(p.Next(time.Duration(s.ahead)*pace.First, lastLook)))
 		select {
 		case <-timer.C:
 		case <-l.poke:
@@ -206,22 +200,6 @@ func (r *Ringing) listen(ctx context.Context, l *listening, p *pace) bool {
 		}
 		timer.Stop()
 	}
-}
-
-// A pace is that of the looks of a waiter that hears no bell.
-type pace struct {
-	pause time.Duration
-	ahead int
-}
-
-// next returns the next pause, for a waiter behind so many claims in the queue.
-func (p *pace) next(ahead int) time.Duration {
-	if ahead < p.ahead {
-		p.pause /= 4
-	}
-	p.ahead = ahead
-	p.pause = min(max(2*p.pause, firstLook, firstLook*time.Duration(ahead)), lastLook)
-	return p.pause
 }
 
 // A standing is what a waiter has found in the row.

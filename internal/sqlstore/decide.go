@@ -18,7 +18,8 @@ type rule func(m book.Moment, b *book.Book) (change, error)
 type change struct {
 	keep   bool
 	light  bool        // may be lost in a crash of the server
-	stay   *book.Entry // a claim in the queue, if only its times have changed
+	stay   *book.Entry // a claim that stays in the queue, or holds unless light, if nothing else has changed
+	leave  string      // the id of a claim that has left the queue, if nothing else has changed
 	freed  bool        // a claim of this process has ended
 	broken *book.Entry // a claim whose owner is to be notified of the Break
 }

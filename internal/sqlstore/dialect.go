@@ -47,10 +47,13 @@ type Dialect struct {
 	insert  string   // inserts a row, or changes nothing if the row exists
 	publish string   // does an {update}, and sends messages; "" if the engine cannot
 	join    string   // adds a claim to the queue of a row; "" if there is no need, as decisions take turns
-	stay    string   // prolongs the place of a claim in the queue
+	stay    string   // writes a claim in the queue anew, with a longer place
+	leave   string   // removes a claim from the queue, unless the claim is the first
+	extend  string   // prolongs a claim that holds
 
 	// handOver lets the first waiter hold in place of the only holder, whatever other
-	// processes write to the rest of the queue meanwhile.
+	// processes write to the rest of the queue meanwhile. The process of the first waiter
+	// must listen where the message goes.
 	handOver string
 
 	// together is a statement that runs the statements of create, in {create}; "" if

@@ -14,19 +14,25 @@ import (
 // A loader reads the row of a key.
 type loader func(ctx context.Context, key string) (state, error)
 
-// joiner returns a loader that first puts a new claim at the end of the queue, if the row has
-// the form for several claims. One statement appends the claim to whatever the row has by
-// then. So however many waiters join, none loses a race for the row. The rule of Acquire then
-// finds the claim in the queue, and mostly has nothing to write.
+// joiner returns a loader that puts a new claim at the end of the queue, if other claims wait. One
+// statement appends the claim to whatever the row has by then. So however many waiters join, none
+// loses a race for the row. The rule of Acquire then finds the claim in the queue, and mostly has
+// nothing to write.
 //
-// If no claim waits, the statement is in vain. So the first load sends the statement only if
-// joins is set. A further load follows a lost race, and sends the statement in any case.
-func (s *Store) joiner(a *asking, joins bool) loader {
+// If no claim waits, the statement is in vain, so the first load looks first, unless blind is
+// set. A further load follows a lost race, and sends the statement in any case.
+func (s *Store) joiner(a *asking, blind bool) loader {
 	joined := !a.Wait || !s.dialect.joins(a.ID)
 	return func(ctx context.Context, key string) (state, error) {
-		if joined || !joins {
-			joins = true
+		if joined {
 			return s.load(ctx, key)
+		}
+		if !blind {
+			blind = true
+			st, err := s.load(ctx, key)
+			if err != nil || !st.awaited(key) {
+				return st, err
+			}
 		}
 		e := a.entry()
 		claim, err := json.Marshal(write(&e))
@@ -58,7 +64,13 @@ func (s *Store) joiner(a *asking, joins bool) loader {
 	}
 }
 
-// joins reports whether the statements join and stay serve a claim with this id. The other
+// awaited reports whether claims wait for the key of the row.
+func (st *state) awaited(key string) bool {
+	b, err := st.book(key, st.floor)
+	return err == nil && len(b.Queue) > 0
+}
+
+// joins reports whether the statements join, stay, leave and extend serve a claim with this id. The other
 // ids have letters with a meaning in json_search.
 func (d *Dialect) joins(id string) bool { return d.join != "" && !strings.ContainsAny(id, `\%_`) }
 

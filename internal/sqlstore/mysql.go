@@ -52,12 +52,19 @@ WHERE t.name <> '' AND l.until > {now}`,
 	'$.until', {now} + least(? * (1 + coalesce(json_length(claims, '$.line'), 0) DIV {crowd}), ?)))))
 WHERE name = ? AND until > {now} AND sole = '' AND json_search(claims, 'one', ?, NULL, '$.*[*].id') IS NULL AND {commits} AND format = {format}`,
 	stay: `UPDATE {table} SET version = {next}, until = greatest(until, {now} + ?), claims = json_set(claims,
-	replace(json_unquote(json_search(claims, 'one', ?, NULL, '$.line[*].id')), 'id', 'until'), {now} + ?)
+	replace(json_unquote(json_search(claims, 'one', ?, NULL, '$.line[*].id')), '.id', ''), json_set(?, '$.until', {now} + ?))
 WHERE name = ? AND json_search(claims, 'one', ?, NULL, '$.line[*].id') IS NOT NULL AND format = {format}`,
+	leave: `UPDATE {table} SET version = {next}, claims = json_remove(claims,
+	replace(json_unquote(json_search(claims, 'one', ?, NULL, '$.line[*].id')), '.id', ''))
+WHERE name = ? AND json_unquote(json_search(claims, 'one', ?, NULL, '$.line[*].id')) <> '$.line[0].id' AND format = {format}`,
+	extend: `UPDATE {table} SET version = {next}, until = greatest(until, {now} + ?), claims = json_set(claims,
+	replace(json_unquote(json_search(claims, 'one', ?, NULL, '$.held[*].id')), 'id', 'until'), {now} + ?)
+WHERE name = ? AND json_extract(claims, replace(json_unquote(json_search(claims, 'one', ?, NULL, '$.held[*].id')), 'id', 'until')) > {now} AND format = {format}`,
 	handOver: `UPDATE {table} SET version = {next}, fence = ?, until = greatest(until, ?),
 	claims = json_set(json_remove(claims, '$.line[0]'), '$.held', json_array(json_extract(?, '$')))
 WHERE name = ? AND fence = ? AND json_length(claims, '$.held') = 1 AND json_unquote(json_extract(claims, '$.held[0].id')) = ?
-	AND json_unquote(json_extract(claims, '$.line[0].id')) = ? AND format = {format}`,
+	AND json_unquote(json_extract(claims, '$.line[0].id')) = ?
+	AND coalesce(json_unquote(json_extract(claims, '$.line[0].to')), '') = ? AND format = {format}`,
 	light:     "true",
 	commits:   "@@autocommit = 1",
 	duplicate: "1062",

@@ -63,13 +63,23 @@ SELECT count(pg_notify(m ->> 'to', m ->> 'text')) FROM won, jsonb_array_elements
 WHERE name = ? AND until > {now} AND sole = '' AND jsonb_path_match(claims, '$.*[*].id == $id', jsonb_build_object('id', CAST(? AS text))) IS NOT TRUE AND format = {format} AND {light}`,
 
 	stay: `UPDATE {table} SET version = {next}, until = greatest(until, {now} + ?), claims = jsonb_set(claims, '{line}', (
-	SELECT jsonb_agg(CASE WHEN c ->> 'id' = ? THEN c || jsonb_build_object('until', {now} + ?) ELSE c END ORDER BY place)
+	SELECT jsonb_agg(CASE WHEN c ->> 'id' = ? THEN CAST(? AS jsonb) || jsonb_build_object('until', {now} + ?) ELSE c END ORDER BY place)
 	FROM jsonb_array_elements(claims -> 'line') WITH ORDINALITY AS l (c, place)))
 WHERE name = ? AND jsonb_path_match(claims, '$.line[*].id == $id', jsonb_build_object('id', CAST(? AS text))) AND format = {format} AND {light}`,
 
+	leave: `UPDATE {table} SET version = {next}, claims = jsonb_set(claims, '{line}', (
+	SELECT jsonb_agg(c ORDER BY place) FROM jsonb_array_elements(claims -> 'line') WITH ORDINALITY AS l (c, place) WHERE c ->> 'id' <> ?))
+WHERE name = ? AND jsonb_path_match(claims, '$.line[1 to last].id == $id', jsonb_build_object('id', CAST(? AS text))) AND format = {format} AND {light}`,
+
+	extend: `UPDATE {table} SET version = {next}, until = greatest(until, {now} + ?), claims = jsonb_set(claims, '{held}', (
+	SELECT jsonb_agg(CASE WHEN c ->> 'id' = ? THEN c || jsonb_build_object('until', {now} + ?) ELSE c END ORDER BY place)
+	FROM jsonb_array_elements(claims -> 'held') WITH ORDINALITY AS h (c, place)))
+WHERE name = ? AND EXISTS (SELECT FROM jsonb_array_elements(claims -> 'held') AS h (c) WHERE c ->> 'id' = ? AND CAST(c ->> 'until' AS bigint) > {now}) AND format = {format}`,
+
 	handOver: `UPDATE {table} SET version = {next}, fence = ?, until = greatest(until, ?),
 	claims = jsonb_set(jsonb_set(claims, '{held}', jsonb_build_array(CAST(? AS jsonb))), '{line}', (claims -> 'line') - 0)
-WHERE name = ? AND fence = ? AND jsonb_array_length(claims -> 'held') = 1 AND claims #>> '{held,0,id}' = ? AND claims #>> '{line,0,id}' = ? AND format = {format}`,
+WHERE name = ? AND fence = ? AND jsonb_array_length(claims -> 'held') = 1 AND claims #>> '{held,0,id}' = ? AND claims #>> '{line,0,id}' = ?
+	AND coalesce(claims #>> '{line,0,to}', '') = ? AND format = {format}`,
 
 	// The write of a grant waits for the disk, and so for earlier writes.
 	light: `set_config('synchronous_commit', 'off', true) = 'off'`,
@@ -86,6 +96,11 @@ WHERE current_setting('fsync') = 'off'`,
 WHERE current_setting('synchronous_commit') = 'off'`,
 		`SELECT 'the table is UNLOGGED: a crash of the server loses all locks; ALTER TABLE ... SET LOGGED'
 FROM pg_class WHERE oid = CAST('{table}' AS regclass) AND relpersistence = 'u'`,
+		// A user sees the age of the transactions of roles to which the user belongs.
+		`SELECT format('the transaction of process %s, of user %s, has been open for %s hours: the server keeps every version of the rows written since, and the table grows with each renewal; end the transaction',
+	pid, usename, CAST(extract(epoch FROM clock_timestamp() - xact_start) AS int) / 3600)
+FROM pg_stat_activity WHERE datname = current_database() AND coalesce(backend_xid, backend_xmin) IS NOT NULL AND xact_start < clock_timestamp() - interval '1 hour'
+ORDER BY xact_start LIMIT 1`,
 	},
 	code:   sqlState,
 	pauses: patient,

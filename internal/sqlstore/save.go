@@ -51,9 +51,20 @@ func (d *decision) handsOver() bool {
 func (s *Store) save(ctx context.Context, d *decision) (won bool, err error) {
 	messages := s.messages(d.key, d.book, d.broken)
 	calm := len(d.book.Pushed) == 0
-	if calm && d.stay != nil && s.dialect.joins(d.stay.ID) {
-		id, place := escape(d.stay.ID), micros(d.stay.Until-d.from.moment().Now)
-		return s.put(ctx, s.dialect.stay, nil, place, id, place, escape(d.key), id)
+	switch {
+	case calm && d.stay != nil && d.from.sole == "" && s.dialect.joins(d.stay.ID):
+		id, rest := escape(d.stay.ID), micros(d.stay.Until-d.from.moment().Now)
+		if !d.light {
+			return s.put(ctx, s.dialect.extend, nil, rest, id, rest, escape(d.key), id)
+		}
+		claim, err := json.Marshal(write(d.stay))
+		if err != nil {
+			return false, err
+		}
+		return s.put(ctx, s.dialect.stay, nil, rest, id, string(claim), rest, escape(d.key), id)
+	case calm && d.leave != "" && s.dialect.joins(d.leave):
+		id := escape(d.leave)
+		return s.put(ctx, s.dialect.leave, nil, id, escape(d.key), id)
 	}
 	to := d.from.row
 	if err := to.fill(d.book, d.from.moment().Now); err != nil {
@@ -67,7 +78,7 @@ func (s *Store) save(ctx context.Context, d *decision) (won bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		return s.put(ctx, s.dialect.handOver, messages, to.fence, to.until, string(held), escape(d.key), d.from.fence, escape(d.holder), escape(d.first))
+		return s.put(ctx, s.dialect.handOver, messages, to.fence, to.until, string(held), escape(d.key), d.from.fence, escape(d.holder), escape(d.first), d.book.Held[0].Session)
 	}
 	text := updateRow
 	if calm && d.light {

@@ -1,11 +1,18 @@
 package leases
 
 import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/asks"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
@@ -38,5 +45,47 @@ func TestClockGoesBack(t *testing.T) {
 	}
 	if later := acquire(b, second, true); later.Fence <= earlier.Fence {
 		t.Errorf("token %d came after %d", later.Fence, earlier.Fence)
+	}
+}
+
+// Check warns of a transaction that has been open for hours, if the user may see the age of the
+// transaction. A transaction without a snapshot keeps no row, however old.
+func TestOldTransaction(t *testing.T) {
+	t.Parallel()
+	clock := servers.StartClock(t)
+	s := servers.StartPostgres(clock, postgres.nosync)
+	at := create(t, s.URL())
+	as := func(user string) string {
+		if user == "postgres" {
+			return at
+		}
+		return strings.Replace(at, "postgres:secret@", user+":"+user+"@", 1)
+	}
+	for _, user := range []string{"app", "stranger"} {
+		s.Must(fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s'; GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO %[1]s", user, servers.Verifier(user), table(at)))
+	}
+	begin := func(statement string) {
+		t.Helper()
+		conn := must.Get(pgx.Connect(t.Context(), without(as("app"), "table")))
+		t.Cleanup(func() { conn.Close(context.Background()) })
+		must.Get(conn.Exec(t.Context(), "BEGIN; "+statement))
+	}
+	warned := func(user string) bool {
+		t.Helper()
+		warnings, err := open(t, as(user)).Check(t.Context())
+		succeed(t, err)
+		return slices.ContainsFunc(warnings, func(w string) bool { return strings.Contains(w, "of user app, has been open for 2 hours") })
+	}
+	begin("SELECT 1")
+	clock.Step(2 * time.Hour)
+	if warned("app") {
+		t.Error("a warning of a transaction that keeps no rows")
+	}
+	begin("SELECT txid_current()")
+	clock.Step(4 * time.Hour)
+	for user, want := range map[string]bool{"app": true, "postgres": true, "stranger": false} {
+		if got := warned(user); got != want {
+			t.Errorf("Check warns %s: %t, want %t", user, got, want)
+		}
 	}
 }
