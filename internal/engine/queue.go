@@ -9,13 +9,13 @@ type queue struct {
 // A waiter stands in a queue until a call. The call sets closed, hold or claim.
 type waiter struct {
 	Terms
-	Term
+	Bounds
 
 	ready  chan bool // true: called; false: report a long hold of this engine. A send never blocks.
 	called bool
 	closed bool   // the engine was closed
 	hold   *Hold  // handed over; if nil, the waiter contends
-	claim  *lease // inherited from the previous contender, to ask for again
+	claim  *lease // of the previous contender, to ask for again
 
 	prev, next *waiter
 }
@@ -26,8 +26,8 @@ func (w *waiter) call(hold *Hold, claim *lease) {
 	w.ready <- true
 }
 
-// suspect makes the waiter report a long hold of this engine.
-func (w *waiter) suspect() {
+// warn makes the waiter report a long hold of this engine.
+func (w *waiter) warn() {
 	if len(w.ready) == 0 { // A place is left for the call.
 		w.ready <- false
 	}

@@ -1,8 +1,8 @@
 package engine
 
 import (
+	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -11,14 +11,17 @@ import (
 	"github.com/holdfast-go/holdfast/internal/silence"
 )
 
-// A watch is the state of a contender between its looks.
-type watch struct {
+// A contender asks the store until the store grants, on behalf of the queue of a turn. An upgrade
+// contends for itself.
+type contender struct {
+	*attempt
+	over <-chan struct{} // of an upgrade: closed when the reader ends
+
 	wake    chan driver.Grant
 	stop    func()        // ends the store's wake-ups
 	watched string        // the id of the watched claim
 	poll    time.Duration // next sleep without a wake-up
-	trouble time.Duration // next sleep after an error
-	answer  bool          // the store has answered
+	retry   time.Duration // next sleep after an error
 	pause   time.Duration // the Pause of the last refusal
 	floor   uint64        // a pushed grant must have a token above floor
 	stale   int           // grants in a row that came too late
@@ -26,13 +29,18 @@ type watch struct {
 
 const firstPoll = 5 * time.Millisecond
 
-// contend asks the store until the store grants. It subscribes to the store's wake-ups after
-// the first refusal and sleeps between two looks. Subscribe, then look, then wait: the second
-// look finds a release between the refusal and the subscription. If a refusal is likely, the
-// subscription comes first, and saves that look.
-func (c *call) contend() (*Hold, error) {
+// run subscribes to the store's wake-ups after the first refusal and sleeps between two looks.
+// Subscribe, then look, then wait: the second look finds a release between the refusal and the
+// subscription. If a refusal is likely, the subscription comes first, and saves that look.
+func (c *contender) run() (*Hold, error) {
 	defer c.unwatch()
-	if c.contended && !c.deaf.Load() {
+	if c.upgrades() {
+		ended, cancel := context.WithCancelCause(context.Background())
+		defer cancel(nil)
+		c.reader.Attach(&Bond{Context: ended, Cancel: cancel})
+		c.over = ended.Done()
+	}
+	if c.likely && !c.unwatched.Load() {
 		c.subscribe(c.askLimit(c.now()) / 2) // leaves time to ask
 	}
 	for {
@@ -43,7 +51,7 @@ func (c *call) contend() (*Hold, error) {
 			}
 		}
 		if !c.again(g, sent, err) {
-			if err == nil && c.upgrades() {
+			if err == nil {
 				if why := c.lookAhead(); why != nil {
 					return nil, c.giveUp(why)
 				}
@@ -58,34 +66,8 @@ func (c *call) contend() (*Hold, error) {
 	}
 }
 
-// recall looks whether other processes are likely to hold the key, and whether the process has
-// come back at once.
-func (c *call) recall(t *table, back bool) {
-	if len(t.contended) == 0 {
-		return
-	}
-	ago, ok := t.recall(c.Key, c.now())
-	c.contended, c.lease.quick = ok, ok && back && ago <= MaxPark
-	c.lease.span = c.span()
-}
-
-// awaitLocked waits, without the mutex, until a claim that was parked is released: the claim
-// must not stand in the way of its own process. It returns why the wait was cut short.
-func (c *call) awaitLocked(released <-chan struct{}) error {
-	c.unlock()
-	defer c.lock()
-	select {
-	case <-released:
-		return nil
-	case <-c.ctx.Done():
-		return c.ctx.Err()
-	case <-c.closing:
-		return ErrClosed
-	}
-}
-
 // again reports whether another look is due at once.
-func (c *call) again(g driver.Grant, sent time.Duration, err error) bool {
+func (c *contender) again(g driver.Grant, sent time.Duration, err error) bool {
 	switch {
 	case err != nil:
 		return false
@@ -100,68 +82,18 @@ func (c *call) again(g driver.Grant, sent time.Duration, err error) bool {
 // lostInQueue looks whether the store has reported the loss of the queued claim. The store may
 // refuse the id of a lost claim even once the key is free, so the call asks on with a new
 // id. If an operator broke the claim, lostInQueue returns an error and the call ends.
-func (c *call) lostInQueue() error {
+func (c *contender) lostInQueue() error {
 	t := c.lock()
 	defer c.unlock()
-	why, gone := c.turn.early[c.lease.claim().ID]
-	if gone {
-		c.rename(t)
-	}
-	if !gone || !errors.Is(why, driver.ErrBroken) {
+	lost := c.replaceLost(t)
+	if !errors.Is(lost, driver.ErrBroken) {
 		return nil
 	}
 	c.end(t)
-	return c.Words.Lost(lossOf(why))
+	return c.Words.Lost(lossOf(lost))
 }
 
-// acquire sends one Acquire and records the answer.
-func (c *call) acquire(wait bool) (driver.Grant, time.Duration, error) {
-	now := time.Now()
-	sent := c.clock.At(now)
-	ctx, bound := c.context(c.ctx, c.lease, now.Add(c.askLimit(sent)))
-	defer bound.End()
-	if c.answeredAt == never {
-		c.answeredAt = sent
-	}
-	g, err := c.Store.Acquire(ctx, driver.Ask{Claim: *c.lease.claim(), Wait: wait, Span: c.lease.span})
-	c.lease.answered(sent, wait, g, err)
-	if err != nil {
-		err = c.failed(err)
-	} else {
-		c.failure = nil
-	}
-	if !g.OK && c.Hooks.Tried != nil {
-		c.reportTried(g, err)
-	}
-	return g, sent, err
-}
-
-// askLimit is how long one call to the store may take, from now.
-func (c *call) askLimit(now time.Duration) time.Duration {
-	if !c.Limited || c.Wait == 0 {
-		return callLimit(c.TTL)
-	}
-	return max(min(callLimit(c.TTL), c.began+c.Wait-now), 0)
-}
-
-// failed records the error of an Acquire, and returns the error for the caller. If the
-// caller has cut the call short, by the context or by Wait, the store's previous answer
-// says more about the store than this error. So failed then records this error only if it
-// says more than that the call was cut short.
-func (c *call) failed(err error) error {
-	now, ended := c.now(), silence.Ended(c.ctx)
-	known := c.failure != nil || c.refusal != nil
-	short := ended != nil || known && c.Limited && now >= c.began+c.Wait
-	if !short || silence.Words(err) != "" {
-		c.failure = silence.Of(err, now-c.answeredAt)
-	}
-	if ended == nil || errors.Is(err, driver.ErrInvalid) {
-		return c.failure
-	}
-	return silence.Cut(ended, c.failure)
-}
-
-func (c *call) unwatch() {
+func (c *contender) unwatch() {
 	if c.stop != nil {
 		c.stop()
 		c.stop = nil
@@ -169,19 +101,19 @@ func (c *call) unwatch() {
 }
 
 // noteRefusal records a refusal, for the call and for other calls of the process.
-func (c *call) noteRefusal(g driver.Grant, sent time.Duration) {
+func (c *contender) noteRefusal(g driver.Grant, sent time.Duration) {
 	if g.Pause < c.pause {
 		c.poll /= 4 // The claim has moved up in the queue, so the next pause is half as long.
 	}
-	c.answeredAt, c.answer, c.floor, c.pause = sent, true, g.Floor, g.Pause
-	c.trouble, c.stale = 0, 0
+	c.answeredAt, c.answered, c.floor, c.pause = sent, true, g.Floor, g.Pause
+	c.retry, c.stale = 0, 0
 	c.refusal = refusalOf(g)
 	c.lock()
 	defer c.unlock()
-	if c.turn.shuts(c.Terms) && c.refusal.Err == nil {
+	if c.turn.full(c.Terms) && c.refusal.Err == nil {
 		c.refusal = c.refusalLocked(c.turn)
 	}
-	if c.contender {
+	if c.contends {
 		c.turn.refuses(c.refusal)
 	}
 	c.lease.span = c.span()
@@ -189,7 +121,7 @@ func (c *call) noteRefusal(g driver.Grant, sent time.Duration) {
 
 // subscribe reports whether a watch has just begun, so that another look is due. If the
 // store cannot push, or will not now, the contender polls.
-func (c *call) subscribe(limit time.Duration) bool {
+func (c *contender) subscribe(limit time.Duration) bool {
 	id := c.lease.claim().ID
 	if c.watcher == nil || c.stop != nil && c.watched == id {
 		return false
@@ -202,14 +134,14 @@ func (c *call) subscribe(limit time.Duration) bool {
 	defer ctx.End()
 	stop, err := c.watcher.Watch(ctx, *c.lease.claim(), func(g driver.Grant) { push(wake, g) })
 	if err != nil {
-		if c.Hooks.Deaf != nil {
+		if c.Hooks.Unwatched != nil {
 			e := c.event()
-			e.Err, e.Again = err, silence.Ended(ctx) != nil || c.deaf.Swap(true)
-			c.Hooks.Deaf(e)
+			e.Err, e.Again = err, silence.Ended(ctx) != nil || c.unwatched.Swap(true)
+			c.Hooks.Unwatched(e)
 		}
 		return false
 	}
-	c.deaf.Store(false)
+	c.unwatched.Store(false)
 	c.stop, c.wake, c.watched = stop, wake, id
 	return true
 }
@@ -234,9 +166,9 @@ func push(wake chan driver.Grant, g driver.Grant) {
 
 // rest sleeps until another look may succeed. It returns a hold if the store pushed the
 // grant, an error if the wait is over, and neither if the contender must look again.
-func (c *call) rest(g driver.Grant, failed error) (*Hold, error) {
+func (c *contender) rest(g driver.Grant, failed error) (*Hold, error) {
 	now := c.now()
-	if failed != nil && c.contender {
+	if failed != nil && c.contends {
 		c.lock()
 		c.turn.failure = c.failure
 		c.unlock()
@@ -247,9 +179,9 @@ func (c *call) rest(g driver.Grant, failed error) (*Hold, error) {
 	}
 	switch {
 	case silence.Ended(c.ctx) != nil:
-		return nil, c.giveUp(c.cancelled())
-	case c.Limited && pause <= 0:
-		return nil, c.giveUp(c.timedOut())
+		return nil, c.giveUp(c.endOfWait(silence.Ended(c.ctx)))
+	case c.Limited && now >= c.began+c.Wait:
+		return nil, c.giveUp(c.endOfWait(nil))
 	case failed != nil && c.hopeless(now, failed):
 		return nil, c.giveUp(failed)
 	}
@@ -262,7 +194,7 @@ func (c *call) rest(g driver.Grant, failed error) (*Hold, error) {
 		}
 	case <-timer.C:
 	case <-c.ctx.Done():
-		return nil, c.giveUp(c.cancelled())
+		return nil, c.giveUp(c.endOfWait(c.ctx.Err()))
 	case <-c.closing:
 		return nil, c.giveUp(ErrClosed)
 	case <-c.over:
@@ -271,33 +203,13 @@ func (c *call) rest(g driver.Grant, failed error) (*Hold, error) {
 	return nil, nil
 }
 
-// timedOut is the error when Wait is over.
-func (c *call) timedOut() error {
-	switch {
-	case c.refusal != nil:
-		return silence.Cut(c.Words.Held(c.refusal), c.failure)
-	case c.failure != nil:
-		return c.failure
-	}
-	return c.Words.Held(new(Refusal))
-}
-
-// cancelled is the error when the caller's context has ended.
-func (c *call) cancelled() error {
-	cause := silence.Ended(c.ctx)
-	if c.refusal == nil {
-		return silence.Cut(cause, c.failure)
-	}
-	return cutShort(cause, c.Words.Held(c.refusal), c.failure)
-}
-
 // nap is how long to sleep if nothing happens. The heartbeat keeps the claim's place in the
 // store's queue, and bounds the price of a lost wake-up: mostly to a second. Far back in a
 // queue, the end of the holder's lease is not yet the turn of the claim.
-func (c *call) nap(g driver.Grant, failed error) time.Duration {
+func (c *contender) nap(g driver.Grant, failed error) time.Duration {
 	if failed != nil {
-		c.trouble = min(max(2*c.trouble, firstTrouble), lastTrouble)
-		return jitter(c.trouble)
+		c.retry = min(max(2*c.retry, firstRetry), lastRetry)
+		return jitter(c.retry)
 	}
 	alive := c.lease.claim().Alive()
 	nap := jitter(max(alive, g.Kept) / 3)
@@ -320,19 +232,6 @@ func spread(d time.Duration) time.Duration {
 	return d - time.Duration(rand.Int64N(int64(d)/2+1))
 }
 
-// longestSilence is how long a store that has never answered may fail. It is longer than
-// it takes to open a connection, or to fail over from a dead server.
-const longestSilence = 3 * time.Second
-
-// hopeless reports whether the store has failed for too long, or for good.
-func (c *call) hopeless(now time.Duration, failed error) bool {
-	patience := min(c.TTL, longestSilence)
-	if c.answer {
-		patience = c.TTL
-	}
-	return errors.Is(failed, driver.ErrInvalid) || now-c.answeredAt > patience
-}
-
 // takePushed makes a hold of a pushed grant. The TTL counts from the last answered Acquire,
 // which may be long ago: what is left counts from now. The renewer confirms the grant if the
 // hold lasts for a while.
@@ -340,7 +239,7 @@ func (c *call) hopeless(now time.Duration, failed error) bool {
 // takePushed returns neither hold nor error, and the next look decides, if too little of the
 // TTL is left, if the grant is for another claim, or if the message is so late that the
 // grant had expired by the last refusal.
-func (c *call) takePushed(g driver.Grant) (*Hold, error) {
+func (c *contender) takePushed(g driver.Grant) (*Hold, error) {
 	if g.Fence <= c.floor || c.watched != c.lease.claim().ID {
 		return nil, nil
 	}
@@ -352,32 +251,23 @@ func (c *call) takePushed(g driver.Grant) (*Hold, error) {
 	return c.take(g, now)
 }
 
-// giveUp ends the wait. The next waiter with the same terms inherits the claim, and with
+// giveUp ends the wait. The claim passes to the next waiter if that has the same terms, and with
 // the claim the place in the store's queue; otherwise the claim is released.
 //
-// A claim that the store has not answered yet is inherited, too: if the store is slow and
+// A claim that the store has not answered yet passes on, too: if the store is slow and
 // waits are short, releasing the claim of every ended wait would make the store slower
-// still. But a claim is not inherited after a long silence of the store: it may have been
+// still. But a claim does not pass on after a long silence of the store: it may have been
 // granted, and nobody here knows.
-func (c *call) giveUp(err error) error {
+func (c *contender) giveUp(err error) error {
 	c.unwatch() // before another call watches for the same claim
 	t := c.lock()
 	defer c.unlock()
 	if !t.closed && !c.lease.silent(c.now()) {
-		if w := c.turn.heir(c.Terms); w != nil {
+		if w := c.turn.replacement(c.Terms); w != nil {
 			w.call(nil, c.lease)
 			return err
 		}
 	}
 	c.end(t)
 	return err
-}
-
-// cutShort is the error of a wait that cause ended. It matches cause, held, and failure:
-// the last failure of the store, which may be nil.
-func cutShort(cause, held, failure error) error {
-	if failure == nil {
-		return fmt.Errorf("%w while %w", cause, held)
-	}
-	return silence.Cut(fmt.Errorf("%w while %w", cause, held), failure)
 }
