@@ -48,7 +48,7 @@ func (a *attempt) request(t *table, back bool) {
 // the queue, or may take over a parked claim, since every token costs the store's clock a
 // microsecond.
 func (a *attempt) span() int {
-	if a.Exclusive() && !a.NoRenew && (a.turn.queue.len > 0 || a.lease.cameBack) {
+	if a.Exclusive() && !a.NoRenew && (a.turn.queue.first != nil || a.lease.cameBack) {
 		return driver.MaxSpan
 	}
 	return 1

@@ -126,7 +126,7 @@ func (c *call) enter() (*Hold, error) {
 	case beside:
 		c.lease = t.lease(c.turn, c.Terms, c.Owner)
 	case stand:
-		c.queueLocked()
+		c.queueUp(t)
 	}
 	c.busy.Add(1)
 	return nil, nil
@@ -147,10 +147,11 @@ func (c *call) awaitLocked(released <-chan struct{}) error {
 	}
 }
 
-// queueLocked puts the call at the end of the queue.
-func (c *call) queueLocked() {
+// queueUp puts the call at the end of the queue. The first waiter may be the next contender.
+func (c *call) queueUp(t *table) {
 	c.waiter = c.newWaiter(&c.Request)
 	c.turn.queue.push(c.waiter)
+	t.callNext(c.turn)
 }
 
 // stand waits in the queue. stand returns a hold that was handed over, an error, or neither
@@ -160,12 +161,12 @@ func (c *call) stand() (*Hold, error) {
 	if err := c.await(w); err != nil {
 		return nil, err
 	}
-	c.waiter = nil
-	h, claim, closed := w.hold, w.claim, w.closed
-	w.ctx = nil
+	called := *w
+	*w = waiter{ready: w.ready} // The pool keeps no hold from being collected.
 	c.waiters.Put(w)
-	switch {
-	case closed:
+	c.waiter = nil
+	switch h := called.hold; {
+	case called.closed:
 		return nil, ErrClosed
 	case h != nil && h.Err() == nil:
 		return h, nil
@@ -175,8 +176,7 @@ func (c *call) stand() (*Hold, error) {
 		c.reportWanted()
 		return nil, c.rejoin()
 	}
-	c.contends, c.answeredAt = true, c.now()
-	c.lease = claim
+	c.contends, c.answeredAt, c.lease = true, c.now(), called.claim
 	t := c.lock()
 	defer c.unlock()
 	if c.lease == nil {
@@ -196,8 +196,7 @@ func (c *call) rejoin() error {
 		return ErrClosed
 	}
 	c.turn = t.turn(c.Key)
-	c.queueLocked()
-	t.callNext(c.turn)
+	c.queueUp(t)
 	return nil
 }
 
@@ -279,8 +278,7 @@ func (c *call) endTry(g driver.Grant, err error) error {
 	c.discard(t)
 	c.turn.end(c.Terms)
 	c.lease = nil
-	c.queueLocked()
-	t.callNext(c.turn)
+	c.queueUp(t)
 	return nil
 }
 

@@ -105,7 +105,7 @@ func (c *core) newWaiter(r *Request) *waiter {
 	if w == nil {
 		w = &waiter{ready: make(chan bool, 2)}
 	}
-	*w = waiter{Terms: r.Terms, Bounds: r.Bounds, ready: w.ready}
+	w.Terms, w.Bounds = r.Terms, r.Bounds
 	return w
 }
 

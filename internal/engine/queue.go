@@ -3,7 +3,6 @@ package engine
 // A queue is the waiters of a turn, in FIFO order.
 type queue struct {
 	first, last *waiter
-	len         int32
 }
 
 // A waiter stands in a queue until a call. The call sets closed, hold or claim.
@@ -41,7 +40,6 @@ func (q *queue) push(w *waiter) {
 		q.last.next = w
 	}
 	q.last = w
-	q.len++
 }
 
 func (q *queue) remove(w *waiter) {
@@ -56,5 +54,4 @@ func (q *queue) remove(w *waiter) {
 		w.next.prev = w.prev
 	}
 	w.prev, w.next = nil, nil
-	q.len--
 }

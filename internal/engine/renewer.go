@@ -31,7 +31,9 @@ func (r renewer) run() {
 	timer := r.clock.NewTimer(0)
 	defer timer.Stop()
 	for {
-		w := r.look()
+		t := r.lock()
+		w := t.agenda.due(r.now(), t.closed)
+		r.unlock()
 		r.act(w)
 		timer.Reset(w.wait)
 		select {
@@ -41,12 +43,6 @@ func (r renewer) run() {
 			return
 		}
 	}
-}
-
-func (r renewer) look() *work {
-	t := r.lock()
-	defer r.unlock()
-	return t.agenda.due(r.now(), t.closed)
 }
 
 // act does the work of a look, without the mutex.

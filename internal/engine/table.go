@@ -2,7 +2,6 @@ package engine
 
 import (
 	"crypto/rand"
-	"encoding/binary"
 	"encoding/hex"
 	mathrand "math/rand/v2"
 	"time"
@@ -166,8 +165,7 @@ func (t *table) close() (holds []*Hold, dropped, parked []*lease, ok bool) {
 // newID returns a claim id: 128 random bits, never used again.
 func (t *table) newID() string {
 	var id [16]byte
-	binary.NativeEndian.PutUint64(id[:8], t.ids.Uint64())
-	binary.NativeEndian.PutUint64(id[8:], t.ids.Uint64())
+	t.ids.Read(id[:]) // never fails
 	var text [32]byte
 	hex.Encode(text[:], id[:])
 	return string(text[:])
