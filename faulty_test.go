@@ -24,6 +24,7 @@ type faulty struct {
 	renew   func(ctx context.Context, rs []driver.Renewal, next func() []error) []error
 	release func(ctx context.Context, rs []driver.Release, next func() []error) []error
 	watch   func(ctx context.Context) error
+	holders func(ctx context.Context) error
 	wake    func(g driver.Grant, next func(driver.Grant)) // nil: push as is
 	slept   func() time.Duration                          // for how long the machine was suspended; nil: never
 	lost    []func(key, id string, err error)             // of the Lockers
@@ -106,6 +107,18 @@ func (f *faulty) Watch(ctx context.Context, c driver.Claim, wake func(driver.Gra
 		}
 		hook(g, wake)
 	})
+}
+
+func (f *faulty) Holders(ctx context.Context, key string) ([]driver.Holder, error) {
+	f.mu.Lock()
+	hook := f.holders
+	f.mu.Unlock()
+	if hook != nil {
+		if err := hook(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return f.Store.Holders(ctx, key)
 }
 
 // hang is a call that ends only with its context.

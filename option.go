@@ -114,7 +114,7 @@ type settings struct {
 // Memcached has no queue: there, readers back off now and then while others wait. So a
 // writer starves only if readers hold their locks for long (a quarter of a second or more).
 func Shared() LockOption {
-	return option(func(s *settings) { s.is("Shared", driver.MaxWeight) })
+	return option(func(s *settings) { s.is("Shared", 1, driver.MaxWeight) })
 }
 
 // Slots requests one of n slots of the key: a semaphore. n is 1 to 1,048,576. If callers
@@ -125,8 +125,7 @@ func Slots(n int) LockOption {
 		if n < 1 || n > MaxSlots {
 			s.fail(fmt.Errorf("Slots(%d) must be from 1 to %d", n, MaxSlots))
 		}
-		s.is("Slots", int64(n))
-		s.Weight = 1
+		s.is("Slots", 1, int64(n))
 	})
 }
 
@@ -136,8 +135,7 @@ func SlotsOf(w, n int) LockOption {
 		if n < 1 || n > MaxSlots || w < 1 || w > n {
 			s.fail(fmt.Errorf("SlotsOf(%d, %d) must take from 1 to all of the slots, of which there are from 1 to %d", w, n, MaxSlots))
 		}
-		s.is("Slots", int64(n))
-		s.Weight = int64(w)
+		s.is("Slots", int64(w), int64(n))
 	})
 }
 
@@ -146,7 +144,7 @@ func SlotsOf(w, n int) LockOption {
 // Shared, Slots and [Reenter] are rejected as bad input, because with each of them the key
 // could serve two holders at a time.
 func Exclusive() LockOption {
-	return option(func(s *settings) { s.is("Exclusive", driver.MaxWeight) })
+	return option(func(s *settings) { s.is("Exclusive", driver.MaxWeight, driver.MaxWeight) })
 }
 
 // TTL sets how long the lock outlives a silent holder, from 100ms to 24h, in place of
@@ -245,11 +243,12 @@ func option(set func(*settings)) LockOption {
 	return LockOption{func(s settings) settings { set(&s); return s }}
 }
 
-func (s *settings) is(kind string, limit int64) {
+// is sets the kind of lock, and its numbers in the one rule of package driver.
+func (s *settings) is(kind string, weight, limit int64) {
 	if s.kind != "" && s.kind != kind {
 		s.fail(fmt.Errorf("%s and %s exclude each other", s.kind, kind))
 	}
-	s.kind, s.Limit = kind, limit
+	s.kind, s.Weight, s.Limit = kind, weight, limit
 }
 
 func (s *settings) positive(name string, d time.Duration) {
@@ -267,13 +266,12 @@ func (s *settings) fail(err error) {
 // settings combines the options of one call.
 func (lk *Locker) settings(opts []LockOption) (settings, error) {
 	var s settings
-	s.TTL = lk.opts.TTL
+	s.TTL, s.Weight, s.Limit = lk.opts.TTL, driver.MaxWeight, driver.MaxWeight
 	for _, o := range opts {
 		if o.set != nil {
 			s = o.set(s)
 		}
 	}
-	s.weigh()
 	if s.TTL != lk.opts.TTL {
 		s.fail(within("TTL", s.TTL, MinTTL, MaxTTL))
 	}
@@ -281,17 +279,6 @@ func (lk *Locker) settings(opts []LockOption) (settings, error) {
 		s.fail(errors.New("Reenter and Exclusive exclude each other"))
 	}
 	return s, invalid(ErrInvalid, errors.Join(s.errs...))
-}
-
-// weigh turns the kind of lock into the numbers of the one rule of package driver.
-func (s *settings) weigh() {
-	switch s.kind {
-	case "Shared":
-		s.Weight = 1
-	case "Slots":
-	default:
-		s.Weight, s.Limit = driver.MaxWeight, driver.MaxWeight
-	}
 }
 
 // storedKey checks a caller's key and adds the prefix.

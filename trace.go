@@ -128,16 +128,16 @@ func (lk *Locker) hooks() engine.Hooks {
 	}
 	t := lk.opts.Trace
 	return engine.Hooks{
-		Wanted:   pass(t.Wanted),
-		Tried:    pass(t.Tried),
-		Locked:   pass(t.Locked),
-		GaveUp:   pass(t.GaveUp),
-		Renewed:  pass(t.Renewed),
-		Unlocked: pass(t.Unlocked),
-		AtRisk:   lk.atRisk,
-		Lost:     lk.lost,
-		Deaf:     lk.deaf,
-		Stuck:    lk.stuck,
+		Wanted:    pass(t.Wanted),
+		Tried:     pass(t.Tried),
+		Locked:    pass(t.Locked),
+		GaveUp:    pass(t.GaveUp),
+		Renewed:   pass(t.Renewed),
+		Unlocked:  pass(t.Unlocked),
+		AtRisk:    lk.atRisk,
+		Lost:      lk.lost,
+		Unwatched: lk.unwatched,
+		Stuck:     lk.stuck,
 	}
 }
 
@@ -157,7 +157,7 @@ func (lk *Locker) lost(happened engine.Event, why engine.Loss) {
 	lk.log(slog.LevelWarn, "lock is lost", "key", e.Key, "fence", e.Fence, "reason", string(lossReasons[why.Reason]), "error", why.Err)
 }
 
-func (lk *Locker) deaf(happened engine.Event) {
+func (lk *Locker) unwatched(happened engine.Event) {
 	level := slog.LevelWarn
 	if happened.Again {
 		level = slog.LevelDebug

@@ -174,3 +174,57 @@ func TestUpgradeAndClose(t *testing.T) {
 		b.free(other, "k2")
 	})
 }
+
+// A caller that leaves does not cut short the look at the queue. That may cost a connection to the
+// store.
+func TestUpgradeLooksWithoutItsCaller(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk, other := b.open(nil), b.open(nil)
+		l, far := b.lock(lk, "k", Shared()), b.lock(other, "k", Shared())
+		for _, upgrade := range []func(context.Context) (*Lock, error){l.Upgrade, l.TryUpgrade} {
+			ctx, leave := context.WithCancel(b.Context())
+			looked := make(chan error, 1)
+			b.store.set(func(f *faulty) {
+				f.holders = func(ctx context.Context) error {
+					leave()
+					time.Sleep(500 * time.Millisecond)
+					looked <- ctx.Err()
+					return nil
+				}
+			})
+			began := time.Now()
+			_, err := upgrade(ctx)
+			if !errors.Is(err, context.Canceled) || !errors.Is(err, ErrHeld) || time.Since(began) > 0 {
+				b.Errorf("the call has returned after %v: %v", since(began), err)
+			}
+			if err := <-looked; err != nil {
+				b.Errorf("the look was cut short: %v", err)
+			}
+		}
+		b.unlock(l)
+		b.unlock(far)
+	})
+}
+
+// An upgrade tolerates looks that fail, for as long as a store may fail that has never answered.
+func TestUpgradeThatCannotLook(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk, other := b.open(nil), b.open(nil)
+		l, far := b.lock(lk, "k", Shared()), b.lock(other, "k", Shared())
+		b.store.set(func(f *faulty) { f.holders = func(context.Context) error { return errors.New("reset") } })
+		began := time.Now()
+		if _, err := l.Upgrade(b.Context()); err == nil || errors.Is(err, ErrHeld) || time.Since(began) < 3*time.Second {
+			b.Errorf("the upgrade has ended after %v: %v", since(began), err)
+		}
+		got, failed := b.upgrading(b.Context(), l)
+		b.store.set(func(f *faulty) { f.holders = nil })
+		b.unlock(far)
+		select {
+		case up := <-got:
+			b.unlock(up)
+		case err := <-failed:
+			b.Error(err)
+		}
+		b.unlock(l)
+	})
+}

@@ -273,8 +273,9 @@ type Watcher interface {
 	// may be late, so the TTL of the Grant counts from when the last Acquire of the claim
 	// that the store answered was sent, and the core confirms the claim by Renew.
 	//
-	// The watch outlives ctx, which bounds only the call. stop ends the watch; wake may
-	// run while stop does.
+	// The watch outlives ctx, which bounds only the call. stop ends the watch: nothing that
+	// happens after stop has returned wakes the claim. stop does not wait for wake, so a
+	// wake-up for an earlier event may still come.
 	Watch(ctx context.Context, c Claim, wake func(Grant)) (stop func(), err error)
 }
 
@@ -284,7 +285,8 @@ type Notifier interface {
 	// Notify calls lost, from any goroutine, when the Store learns that a claim of the
 	// Store, held or waiting, has ended without a Release. The core never requests a claim
 	// with the same id again. lost does not block. err matches ErrLost and gives the
-	// reason. stop ends the calls.
+	// reason. stop ends the calls, but does not wait for lost: a call for an earlier loss may
+	// still come.
 	Notify(lost func(key, id string, err error)) (stop func())
 }
 

@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/types"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,6 +24,32 @@ func TestPictures(t *testing.T) {
 		saved, err := os.ReadFile(filepath.Join(root, "docs", name))
 		if err != nil || !bytes.Equal(saved, g.svg()) {
 			t.Errorf("docs/%s does not show the source, which has %q (%v): run go run ./internal/arrows -save=docs", name, g.title(), err)
+		}
+	}
+}
+
+// TestMethods wants the methods of a type of the engine to stand in two files at most.
+func TestMethods(t *testing.T) {
+	files, err := source(token.NewFileSet(), filepath.Join("..", "engine"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	places := make(map[string][]string) // the files with methods, by type
+	for name, file := range files {
+		for _, decl := range file.Decls {
+			method, ok := decl.(*ast.FuncDecl)
+			if !ok || method.Recv == nil {
+				continue
+			}
+			of := strings.TrimPrefix(types.ExprString(method.Recv.List[0].Type), "*")
+			if !slices.Contains(places[of], name) {
+				places[of] = append(places[of], name)
+			}
+		}
+	}
+	for of, names := range places {
+		if len(names) > 2 {
+			t.Errorf("%s has methods in %q", of, names)
 		}
 	}
 }

@@ -1,9 +1,10 @@
-// Package callbacks keeps the functions that a store calls for the cores which use it: the
+// Package callbacks keeps the functions that a store calls for the cores above: the
 // wake-ups of [driver.Watcher] and the losses of [driver.Notifier]. A store has callbacks of
 // several cores if a program opens several Lockers on it.
 //
 // The zero values are ready, and safe for concurrent use. Functions run without a mutex of
-// this package; a store calls them without its own.
+// this package; a store calls them without its own. So a function may still be called, for an
+// earlier event, when the stop of the function has returned.
 package callbacks
 
 import (

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"container/heap"
-	"math"
 	"slices"
 	"time"
 
@@ -17,12 +16,10 @@ const MaxBatch = 500
 const maxNap = time.Second
 
 // ConfirmAfter is when the first renewal of a pushed grant is due. Such a grant stands for
-// three seconds, or for the TTL if that is shorter. A hold that is released before
-// ConfirmAfter needs no renewal, and its Unlock finds none in flight. ConfirmAfter is longer
+// three seconds, or for a shorter TTL. A hold that is released before
+// ConfirmAfter needs no renewal, and the Unlock finds no renewal in flight. ConfirmAfter is longer
 // than MaxTurn, for holds that one claim serves in turn.
 const ConfirmAfter = 50 * time.Millisecond
-
-const never = time.Duration(math.MaxInt64)
 
 // An agenda is the leases of an engine in the order of their next looks.
 type agenda struct {
@@ -30,15 +27,14 @@ type agenda struct {
 	armed  time.Duration // when the renewer will look next
 }
 
-// An entry is what the agenda knows of a lease.
+// An entry is the place of a lease in the agenda, and the reasons for it.
 type entry struct {
 	next    time.Duration // when to look at the lease
 	index   int           // place in the agenda plus one; 0: not there
 	due     time.Duration // next renewal
 	open    time.Duration // from when on the lease may join other due renewals
-	risk    time.Duration // when to warn; 0 after the warning
+	risk    time.Duration // when to warn; never after the warning
 	backoff time.Duration
-	failure error  // of the last renewal; nil since one succeeded
 	round   *round // the renewal in flight
 }
 
@@ -64,7 +60,7 @@ type lost struct {
 	why  *Loss
 }
 
-// add puts a lease into the agenda. It reports whether the renewer has to look sooner.
+// add puts a lease into the agenda, and reports whether the renewer has to look sooner.
 func (a *agenda) add(l *lease, now time.Duration) (sooner bool) {
 	if l.life == brief {
 		l.due = min(l.due, now+ConfirmAfter)
@@ -72,11 +68,11 @@ func (a *agenda) add(l *lease, now time.Duration) (sooner bool) {
 	}
 	l.schedule()
 	heap.Push(&a.leases, l)
-	return a.hurry(l.next)
+	return a.arm(l.next)
 }
 
-// move puts a lease to the place of its next look, which may have changed. It reports
-// whether the renewer has to look sooner.
+// move puts a lease to the place of its next look, after a change. It reports whether the
+// renewer has to look sooner.
 func (a *agenda) move(l *lease, now time.Duration) (sooner bool) {
 	if l.index == 0 {
 		return a.add(l, now)
@@ -86,10 +82,11 @@ func (a *agenda) move(l *lease, now time.Duration) (sooner bool) {
 		return false
 	}
 	heap.Fix(&a.leases, l.index-1)
-	return a.hurry(l.next)
+	return a.arm(l.next)
 }
 
-func (a *agenda) hurry(next time.Duration) bool {
+// arm notes that the renewer has to look at that time.
+func (a *agenda) arm(next time.Duration) (sooner bool) {
 	if next >= a.armed {
 		return false
 	}
@@ -142,30 +139,30 @@ func (w *work) visit(l *lease, now time.Duration, closed bool) bool {
 	if closed {
 		return false // Close unlocks it
 	}
-	l.suspect(now)
+	l.warnWaiter(now)
 	if l.ttl == 0 {
-		l.loosen()
+		l.weaken()
 		l.due = now + l.claim().TTL
 		return true
 	}
 	if !l.renews() {
 		return true
 	}
-	if l.risk > 0 && l.risk <= now {
-		l.risk = 0
+	if l.risk <= now {
+		l.risk = never
 		e := h.event(now)
 		e.Err = l.failure
 		w.atRisk = append(w.atRisk, e)
 	}
 	if l.round == nil && l.open <= now {
-		l.loosen()
+		l.weaken()
 		w.enlist(l)
 	}
 	return true
 }
 
-// enlist puts a lease into a round of leases whose TTL allows the store the same time, so
-// that short leases do not cut short the call for long ones.
+// enlist puts a lease into a round. The leases of a round allow the store the same time: a short
+// lease must not cut short the call for a long lease.
 func (w *work) enlist(l *lease) {
 	limit := callLimit(l.claim().TTL)
 	i := slices.IndexFunc(w.rounds, func(r *round) bool { return r.limit == limit && len(r.leases) < MaxBatch })
@@ -177,7 +174,7 @@ func (w *work) enlist(l *lease) {
 	l.round.leases = append(l.round.leases, l)
 }
 
-// start drops the leases that have ended since the look. It returns the renewals and the
+// start drops the leases that have ended since the look, and returns the renewals and the
 // limit of the call: at most the time until the earliest deadline of the batch.
 func (r *round) start(now time.Duration) ([]driver.Renewal, time.Duration) {
 	r.started = true
@@ -198,15 +195,15 @@ func (r *round) start(now time.Duration) ([]driver.Renewal, time.Duration) {
 	return renewals, limit
 }
 
-// suspect makes the first waiter report, once per hold, that this engine has held the key
+// warnWaiter makes the first waiter report, once per hold, that this engine has held the key
 // for long. A timer would slow hand-overs down.
-func (l *lease) suspect(now time.Duration) {
+func (l *lease) warnWaiter(now time.Duration) {
 	w := l.turn.queue.first
-	if w == nil || l.stuck || now-l.began() < max(l.claim().TTL, longWait) {
+	if w == nil || l.warned || now-l.began() < max(l.claim().TTL, longWait) {
 		return
 	}
-	l.stuck = true
-	w.suspect()
+	l.warned = true
+	w.warn()
 }
 
 // longWait is how long a key must be held at least before the engine reports that a call of
@@ -224,21 +221,16 @@ func (l *lease) renewableSoon(now time.Duration) bool {
 
 // schedule sets when to look at the lease next.
 func (l *lease) schedule() {
-	l.next = never
+	l.next = time.Duration(l.deadline.Load())
 	if h := l.holder(); h != nil {
-		l.next = h.ends()
+		l.next = min(l.next, h.ends())
 	}
-	switch {
-	case l.ttl == 0:
-		l.next = min(l.next, l.due)
-		return
-	case l.renews() && l.round == nil:
+	if l.ttl == 0 || l.renews() && l.round == nil {
 		l.next = min(l.next, l.due)
 	}
-	if l.renews() && l.risk > 0 {
+	if l.renews() {
 		l.next = min(l.next, l.risk)
 	}
-	l.next = min(l.next, time.Duration(l.deadline.Load()))
 }
 
 // A leaseHeap orders leases by when to look at them.

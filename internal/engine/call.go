@@ -2,36 +2,20 @@ package engine
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/caller"
 	"github.com/holdfast-go/holdfast/internal/silence"
 )
 
-// A call is one call of Lock on its way to a grant.
+// A call is one call of Lock or Upgrade.
 type call struct {
-	*core
-	Request
-	ctx   context.Context
-	began time.Duration // if a limit or a hook needs that
-
-	reader    *Hold           // to upgrade; nil for a call of Lock
-	over      <-chan struct{} // closed when the reader ends
-	turn      *turn
-	lease     *lease // the requested lease
-	contender bool   // waits at the store for the whole queue
-	contended bool   // the store is likely to refuse
-	waiter    *waiter
-
-	answeredAt time.Duration // when the last answered Acquire was sent, or the first; never before
-	refusal    *Refusal      // nil until refused
-	seen       time.Duration // of an upgrade: when the queue was last seen; 0: not yet
-	failure    error         // of the last Acquire; nil if the store answered
-
-	watch // of a contender
+	attempt
+	waiter *waiter // while the call stands in the queue of its turn
 }
 
 func (c *call) run() (*Hold, error) {
@@ -39,7 +23,7 @@ func (c *call) run() (*Hold, error) {
 		c.began = c.now()
 	}
 	if c.Contexts {
-		c.Term.ctx = c.ctx
+		c.Bounds.ctx = c.ctx
 	}
 	c.reportWanted()
 	run := c.once
@@ -53,6 +37,35 @@ func (c *call) run() (*Hold, error) {
 	return h, err
 }
 
+// retry makes single tries, with random sleeps between two of them, until a try succeeds or the
+// wait is over. Like a contender, retry tolerates a failing store for a while.
+func (c *call) retry() (*Hold, error) {
+	for {
+		h, err := c.once()
+		now := c.now()
+		switch {
+		case err == nil:
+			return h, nil
+		case c.refusal != nil && silence.Ended(c.ctx) != nil:
+			return nil, c.endOfWait(silence.Ended(c.ctx))
+		case errors.Is(err, caller.ErrHeld):
+			c.answered, c.answeredAt, c.failure = true, now, nil
+		case c.failure == nil, c.hopeless(now, err): // not of the store, or for too long
+			return nil, err
+		}
+		pause := c.Least + rand.N(c.Most-c.Least+1)
+		if c.Limited {
+			pause = min(pause, c.began+c.Wait-now)
+		}
+		switch cut := c.sleep(c.ctx, pause); {
+		case errors.Is(cut, ErrClosed):
+			return nil, cut
+		case cut != nil, c.Limited && c.now() >= c.began+c.Wait:
+			return nil, c.endOfWait(cut)
+		}
+	}
+}
+
 // once goes from the turn to the grant.
 func (c *call) once() (h *Hold, err error) {
 	h, err = c.enter()
@@ -64,8 +77,8 @@ func (c *call) once() (h *Hold, err error) {
 		switch {
 		case c.waiter != nil:
 			h, err = c.stand()
-		case c.contender, c.upgrades() && !c.instant():
-			h, err = c.contend()
+		case c.contends, c.upgrades() && !c.instant():
+			h, err = (&contender{attempt: &c.attempt}).run()
 		default:
 			h, err = c.ask()
 		}
@@ -78,7 +91,7 @@ func (c *call) once() (h *Hold, err error) {
 
 // enter takes over a parked claim, or decides whether the call may ask the store at once, as
 // the contender or beside it, or joins the queue. A try waits for the release of a parked claim.
-func (c *call) enter() (h *Hold, err error) {
+func (c *call) enter() (*Hold, error) {
 	t := c.lock()
 	defer c.unlock()
 	if c.upgrades() {
@@ -89,15 +102,18 @@ func (c *call) enter() (h *Hold, err error) {
 			return nil, ErrClosed
 		}
 		c.turn = t.turn(c.Key)
-		if h = c.takeParked(t, c.turn, &c.Request); h != nil {
-			return h, nil
-		}
-		released := c.turn.released()
-		if released == nil || !c.instant() {
+		l := c.turn.parked()
+		if l == nil {
 			break
 		}
-		if cut := c.awaitLocked(released); cut != nil {
-			return nil, cutShort(cut, c.Words.Held(new(Refusal)), nil)
+		if h := (parking{c.core, l}).take(t, &c.Request); h != nil {
+			return h, nil
+		}
+		if !c.instant() {
+			break
+		}
+		if cut := c.awaitLocked(l.released); cut != nil {
+			return nil, c.explain(cut, new(Refusal), nil)
 		}
 	}
 	switch c.turn.enter(c.Terms, c.instant()) {
@@ -105,22 +121,37 @@ func (c *call) enter() (h *Hold, err error) {
 		c.refusal = c.refusalLocked(c.turn)
 		return nil, c.Words.Held(c.refusal)
 	case contend:
-		c.contender = true
-		c.lease = t.lease(c.turn, c.Terms, c.Owner)
-		c.recall(t, true)
+		c.contends = true
+		c.request(t, true)
 	case beside:
 		c.lease = t.lease(c.turn, c.Terms, c.Owner)
 	case stand:
-		c.queueLocked()
+		c.queueUp(t)
 	}
 	c.busy.Add(1)
 	return nil, nil
 }
 
-// queueLocked puts the call at the end of the queue.
-func (c *call) queueLocked() {
+// awaitLocked waits, without the mutex, until a claim that was parked is released: the claim
+// must not stand in the way of its own process. It returns why the wait was cut short.
+func (c *call) awaitLocked(released <-chan struct{}) error {
+	c.unlock()
+	defer c.lock()
+	select {
+	case <-released:
+		return nil
+	case <-c.ctx.Done():
+		return c.ctx.Err()
+	case <-c.closing:
+		return ErrClosed
+	}
+}
+
+// queueUp puts the call at the end of the queue. The first waiter may be the next contender.
+func (c *call) queueUp(t *table) {
 	c.waiter = c.newWaiter(&c.Request)
 	c.turn.queue.push(c.waiter)
+	t.callNext(c.turn)
 }
 
 // stand waits in the queue. stand returns a hold that was handed over, an error, or neither
@@ -130,12 +161,12 @@ func (c *call) stand() (*Hold, error) {
 	if err := c.await(w); err != nil {
 		return nil, err
 	}
-	c.waiter = nil
-	h, claim, closed := w.hold, w.claim, w.closed
-	w.ctx = nil
+	called := *w
+	*w = waiter{ready: w.ready} // The pool keeps no hold from being collected.
 	c.waiters.Put(w)
-	switch {
-	case closed:
+	c.waiter = nil
+	switch h := called.hold; {
+	case called.closed:
 		return nil, ErrClosed
 	case h != nil && h.Err() == nil:
 		return h, nil
@@ -145,15 +176,13 @@ func (c *call) stand() (*Hold, error) {
 		c.reportWanted()
 		return nil, c.rejoin()
 	}
-	c.contender, c.answeredAt = true, c.now()
-	c.lease = claim
+	c.contends, c.answeredAt, c.lease = true, c.now(), called.claim
 	t := c.lock()
 	defer c.unlock()
 	if c.lease == nil {
-		c.lease = t.lease(c.turn, c.Terms, c.Owner)
-		c.recall(t, false)
-	} else if _, lost := c.turn.early[c.lease.claim().ID]; lost {
-		c.rename(t)
+		c.request(t, false)
+	} else {
+		_ = c.replaceLost(t)
 	}
 	c.lease.span = c.span()
 	return nil, nil
@@ -167,69 +196,52 @@ func (c *call) rejoin() error {
 		return ErrClosed
 	}
 	c.turn = t.turn(c.Key)
-	c.queueLocked()
-	t.pump(c.turn)
+	c.queueUp(t)
 	return nil
 }
 
 // await returns nil when the waiter has been called, and otherwise why the waiter has
 // left the queue.
 func (c *call) await(w *waiter) error {
-	var cut error
 	var limit <-chan time.Time
 	if c.Limited {
 		timer := c.clock.NewTimer(c.began + c.Wait - c.now())
 		defer timer.Stop()
 		limit = timer.C
 	}
-	for over := false; !over; {
+	for {
 		select {
 		case called := <-w.ready:
 			if called {
 				return nil
 			}
 			c.reportStuck()
-			continue
 		case <-c.ctx.Done():
-			cut = c.ctx.Err()
+			return c.leaveQueue(w, c.ctx.Err())
 		case <-limit:
+			return c.leaveQueue(w, nil)
 		}
-		over = true
 	}
+}
+
+// leaveQueue takes a waiter whose wait is over out of the queue, and returns the error of the
+// wait: nil if the waiter has been called just now.
+func (c *call) leaveQueue(w *waiter, cause error) error {
 	t := c.lock()
 	defer c.unlock()
-	if w.called { // just now
+	if w.called {
 		for !<-w.ready { // a report
 		}
 		return nil
 	}
 	held, failure := c.refusalLocked(c.turn), c.turn.failure
-	unknown := failure != nil && len(c.turn.leases) == 0 && !c.turn.refused() // who holds the key
+	if failure != nil && len(c.turn.leases) == 0 && !c.turn.refused() {
+		held = nil // unknown
+	}
 	c.turn.queue.remove(w)
-	t.tidy(c.turn)
-	switch {
-	case cut != nil && unknown:
-		return silence.Cut(cut, failure)
-	case cut != nil:
-		return cutShort(cut, c.Words.Held(held), failure)
-	case unknown:
-		return failure
-	}
-	return c.Words.Held(held)
+	t.recycle(c.turn)
+	return c.explain(cause, held, failure)
 }
-
-// span is how many tokens a grant should carry: more than one only if somebody waits in
-// the queue, or may take over a parked claim, since every token costs the store's clock a
-// microsecond.
-func (c *call) span() int {
-	if c.Exclusive() && !c.NoRenew && (c.turn.queue.len > 0 || c.lease.quick) {
-		return driver.MaxSpan
-	}
-	return 1
-}
-
-// maxLate is how many grants in a row may come too late to be of use.
-const maxLate = 3
 
 // ask asks the store once, beside the contender if there is one. If the call may wait and
 // is refused, it joins the queue.
@@ -257,9 +269,7 @@ func (c *call) endTry(g driver.Grant, err error) error {
 		if c.refusal == nil || g.Holder.Owner != "" { // else a try that Wait has cut short
 			c.refusal = refusalOf(g)
 		}
-		if c.upgrades() {
-			err = c.lookAhead()
-		}
+		err = c.lookAhead()
 		c.leave()
 		return cmp.Or(err, c.Words.Held(c.refusal))
 	}
@@ -268,98 +278,33 @@ func (c *call) endTry(g driver.Grant, err error) error {
 	c.discard(t)
 	c.turn.end(c.Terms)
 	c.lease = nil
-	c.queueLocked()
-	t.pump(c.turn)
+	c.queueUp(t)
 	return nil
 }
 
-// least is the time that a caller must find in a new hold: half of the TTL. A pushed grant
-// is short until it is confirmed, so a second is enough.
-func (c *call) least(g driver.Grant) time.Duration {
-	if g.TTL < c.TTL {
-		return min(c.TTL/2, time.Second)
+func (c *call) reportWanted() {
+	if c.Hooks.Wanted != nil {
+		c.Hooks.Wanted(c.event())
 	}
-	return g.TTL / 2
 }
 
-// take makes a hold of a grant. It returns neither hold nor error if the grant is too old or
-// already lost: then the call must ask again.
-func (c *call) take(g driver.Grant, sent time.Duration) (*Hold, error) {
-	l := c.lease
-	now := c.arrival(sent)
-	l.grant(g, sent, now)
-	if left, ok := l.remaining(now); ok && left < c.least(g) {
-		return nil, nil
+// reportLocked reports that the caller has a hold.
+func (c *call) reportLocked(h *Hold) {
+	if c.Hooks.Locked != nil {
+		e := h.event(h.since)
+		e.Waited = h.since - c.began
+		c.Hooks.Locked(e)
 	}
-	if c.Fenced && g.Fence == 0 {
-		c.leave()
-		return nil, ErrNotFenced
-	}
-	if c.upgrades() {
-		c.reader.check()
-	}
-	t := c.lock()
-	defer c.unlock()
-	if _, lost := c.turn.early[l.claim().ID]; lost {
-		c.rename(t)
-		return nil, nil
-	}
-	if t.closed {
-		c.end(t)
-		return nil, ErrClosed
-	}
-	if c.upgrades() && c.reader.Ended() != nil {
-		c.end(t)
-		return nil, c.reader.Ended()
-	}
-	l.wanted = c.refusal != nil && !c.refusal.Here
-	c.turn.end(c.Terms)
-	c.turn.admit(l)
-	h := newHold(c.core, l, c.Term, now)
-	if c.upgrades() {
-		h.reader = c.reader
-		c.reader.upgrade.Store(h)
-	}
-	c.keep(t, l, now)
-	if c.contender {
-		c.turn.retire()
-		t.pump(c.turn)
-	}
-	return h, nil
 }
 
-// leave ends the call's request, releases in the background what the store may keep of the
-// claim, and lets the next waiter try.
-func (c *call) leave() {
-	c.end(c.lock())
+// reportStuck reports that the call waits for a hold of this engine that has lasted for long: the
+// call may be nested in the work that it waits for.
+func (c *call) reportStuck() {
+	if c.Hooks.Stuck == nil {
+		return
+	}
+	c.lock()
+	held := c.refusalLocked(c.turn)
 	c.unlock()
-}
-
-func (c *call) end(t *table) {
-	c.discard(t)
-	c.turn.end(c.Terms)
-	if c.contender {
-		c.turn.retire()
-	}
-	t.pump(c.turn)
-}
-
-// discard releases, in the background, what the store may keep of the claim.
-func (c *call) discard(t *table) {
-	if c.lease.known() {
-		cleaner{c.core}.add(t, c.lease.release[0])
-	}
-	c.lease.move(over)
-}
-
-// rename gives the lease a new claim, because the store has reported the loss of the old
-// one. The old claim is released all the same: an Acquire that was in flight may have been
-// granted since.
-func (c *call) rename(t *table) {
-	l := c.lease
-	delete(l.turn.early, l.claim().ID)
-	cleaner{c.core}.add(t, l.release[0])
-	l.claim().ID = t.newID()
-	l.move(fresh)
-	l.unheard, l.release[0].Late = 0, false
+	c.Hooks.Stuck(c.event(), *held)
 }

@@ -17,8 +17,8 @@ import (
 type cleaner struct{ *core }
 
 const (
-	firstTrouble = 20 * time.Millisecond // the first pause after an error of the store
-	lastTrouble  = 250 * time.Millisecond
+	firstRetry = 20 * time.Millisecond // the first pause after an error of the store
+	lastRetry  = 250 * time.Millisecond
 
 	// closingGrace is how long the cleaner goes on in Close.
 	closingGrace = 2 * time.Second
@@ -29,13 +29,11 @@ func (k cleaner) add(t *table, r driver.Release) {
 	t.leftovers = append(t.leftovers, leftover{r, k.now() + r.TTL + time.Second})
 	if !t.cleaning {
 		t.cleaning = true
-		k.busy.Add(1)
-		go k.run()
+		k.busy.Go(k.run)
 	}
 }
 
 func (k cleaner) run() {
-	defer k.busy.Done()
 	var pause time.Duration
 	for {
 		batch := k.take()
@@ -46,9 +44,9 @@ func (k cleaner) run() {
 			pause = 0
 			continue
 		}
-		pause = min(max(2*pause, firstTrouble), time.Second)
+		pause = min(max(2*pause, firstRetry), time.Second)
 		if k.sleep(context.Background(), jitter(pause)) != nil {
-			time.Sleep(firstTrouble) // closing: a few quick tries are left
+			time.Sleep(firstRetry) // closing: a few quick tries are left
 		}
 	}
 }
@@ -102,6 +100,16 @@ func (k cleaner) leaving(key string) (ids []string) {
 	return ids
 }
 
+// endClaim makes one call that ends a claim, and returns the answer.
+func endClaim[T any](c *core, l *lease, now time.Time, call func(context.Context, []T) []error, last []T) error {
+	ctx, bound := c.context(context.Background(), l, now.Add(callLimit(l.claim().TTL)))
+	defer bound.End()
+	if errs := call(ctx, last); len(errs) > 0 {
+		return errs[0]
+	}
+	return nil
+}
+
 // shortly makes one call for a batch of claims.
 func shortly[T any](batch []T, call func(context.Context, []T) []error) []error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -109,12 +117,15 @@ func shortly[T any](batch []T, call func(context.Context, []T) []error) []error 
 	return answers(len(batch), call(ctx, batch))
 }
 
-// answers checks that a store gave one answer per claim, or none.
+// answers returns one answer per claim. A store gives as many, or nil for success.
 func answers(claims int, errs []error) []error {
-	if errs == nil || len(errs) == claims {
+	if len(errs) == claims {
 		return errs
 	}
-	err := fmt.Errorf("store gave %d answers for %d claims", len(errs), claims)
+	var err error
+	if errs != nil {
+		err = fmt.Errorf("store gave %d answers for %d claims", len(errs), claims)
+	}
 	return slices.Repeat([]error{err}, claims)
 }
 

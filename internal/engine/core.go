@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/boottime"
 	"github.com/holdfast-go/holdfast/internal/bounded"
+	"github.com/holdfast-go/holdfast/internal/silence"
 )
 
 // A Config is the settings of an [Engine].
@@ -26,15 +28,15 @@ type Config struct {
 // the table behind the mutex.
 type core struct {
 	Config
-	watcher      driver.Watcher // nil if the store cannot push
-	local        bool           // the store is a driver.Local
-	deaf         atomic.Bool    // the last watch failed
-	clock        *boottime.Clock
-	waiters      sync.Pool      // for reuse
-	closing      chan struct{}  // closed by Close
-	busy         sync.WaitGroup // calls that may still use the store
-	kick         chan struct{}  // the renewer looks at once
-	startRenewer func()
+	watcher   driver.Watcher // nil if the store cannot push
+	unwatched atomic.Bool    // the last watch failed
+	local     bool           // the store is a driver.Local
+	clock     *boottime.Clock
+	waiters   sync.Pool      // for reuse
+	closing   chan struct{}  // closed by Close
+	busy      sync.WaitGroup // calls, and goroutines of the engine: Close waits for them
+	sooner    chan struct{}  // makes the renewer look at once
+	rounds    chan struct{}  // a place for every round that may run
 
 	mu      sync.Mutex
 	guarded table // reached through lock
@@ -52,15 +54,6 @@ func (c *core) unlock() { c.mu.Unlock() }
 
 // now is the time since the engine was made, time asleep included.
 func (c *core) now() time.Duration { return c.clock.Now() }
-
-// arrival is when the answer to a request that was sent at that time has arrived. To a local
-// store it is sent: a pause between the two is like a pause after the call.
-func (c *core) arrival(sent time.Duration) time.Duration {
-	if c.local {
-		return sent
-	}
-	return c.now()
-}
 
 // context returns the context of one call to the store for a claim, and what to end after the
 // call. The context of a local store has no limit, and nothing to end.
@@ -86,31 +79,22 @@ func (c *core) sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// keep puts a lease into the agenda. The first lease starts the renewer.
-func (c *core) keep(t *table, l *lease, now time.Duration) {
-	if !t.renewing {
-		t.renewing = true
-		c.startRenewer()
-	}
-	c.hurry(t.agenda.add(l, now))
-}
-
 // inherit makes the next hold of a claim, with the next token.
-func (c *core) inherit(t *table, l *lease, term Term, now time.Duration) *Hold {
+func (c *core) inherit(t *table, l *lease, bounds Bounds, now time.Duration) *Hold {
 	l.fence++
 	l.spare--
-	h := newHold(c, l, term, now)
-	c.hurry(t.agenda.move(l, now))
+	h := newHold(c, l, bounds, now)
+	c.lookSooner(t.agenda.move(l, now))
 	return h
 }
 
-// hurry makes the renewer look at once, if it has to look sooner.
-func (c *core) hurry(sooner bool) {
+// lookSooner makes the renewer look at once, if it has to look sooner.
+func (c *core) lookSooner(sooner bool) {
 	if !sooner {
 		return
 	}
 	select {
-	case c.kick <- struct{}{}:
+	case c.sooner <- struct{}{}:
 	default:
 	}
 }
@@ -121,9 +105,39 @@ func (c *core) newWaiter(r *Request) *waiter {
 	if w == nil {
 		w = &waiter{ready: make(chan bool, 2)}
 	}
-	*w = waiter{Terms: r.Terms, Term: r.Term, ready: w.ready}
+	w.Terms, w.Bounds = r.Terms, r.Bounds
 	return w
 }
 
 // refusalLocked explains a refusal that needed no store.
-func (c *core) refusalLocked(t *turn) *Refusal { return t.blocked(c.Owner, c.now(), time.Now()) }
+func (c *core) refusalLocked(t *turn) *Refusal {
+	switch {
+	case len(t.leases) > 0:
+		l, now := t.leases[0], c.now()
+		r := &Refusal{Here: true, Owner: c.Owner, Note: l.claim().Note, Since: time.Now().Add(l.began() - now)}
+		if left, ok := l.remaining(now); ok {
+			r.Left = max(left, 0)
+		}
+		return r
+	case t.refused():
+		return t.refusal
+	}
+	return &Refusal{Owner: c.Owner}
+}
+
+// explain is the error of a wait that ends because of cause; nil stands for Wait. held is the
+// last refusal, and failure is the last failure of the store; both may be nil. The error matches
+// cause, held and failure.
+func (c *core) explain(cause error, held *Refusal, failure error) error {
+	switch {
+	case held != nil && cause != nil:
+		cause = fmt.Errorf("%w while %w", cause, c.Words.Held(held))
+	case held != nil:
+		cause = c.Words.Held(held)
+	case cause == nil && failure != nil:
+		return failure
+	case cause == nil:
+		return c.Words.Held(new(Refusal))
+	}
+	return silence.Cut(cause, failure)
+}

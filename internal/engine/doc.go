@@ -10,18 +10,18 @@
 //   - engine.go: [Engine], with New and Close.
 //   - call.go: one call of Lock on its way to a grant. It enters the turn of its key, stands
 //     in the queue of the turn, or becomes the contender.
-//   - retry.go: a call that makes single tries, with random sleeps between two of them.
-//   - wait.go: the requests of a call to the store, and the waits between two of them.
-//   - upgrade.go: one call of Upgrade, from a reader to a second hold.
+//   - contender.go: the contender, and its waits between two requests.
+//   - upgrade.go: what a call of Upgrade does differently.
+//   - attempt.go: the requests of a call to the store, and what becomes of the answers.
+//   - renewer.go: renewals in the background.
+//   - release.go: the end of a hold, by Unlock or a loss.
 //   - parking.go: claims that the process keeps for a moment after Unlock.
-//   - release.go: Unlock, and the end of a claim at the store.
-//   - renewer.go, cleaner.go: work in the background.
-//   - report.go: the events of a call, on their way to the hooks.
+//   - cleaner.go: releases in the background.
 //   - core.go: the settings, the store, the clock and the mutex, for the files above.
 //   - table.go: the state behind the mutex.
 //   - agenda.go: which lease is due next.
 //   - turn.go, queue.go: who in this process has the next claim on a key.
-//   - hold.go: a [Hold], from the grant until Unlock or a loss.
+//   - hold.go: a [Hold], while it lasts.
 //   - lease.go, bond.go: the life of a claim, as the process counts it.
 //   - event.go: the facts for errors, events and the log.
 //   - request.go: the wishes of a caller.

@@ -1,19 +1,22 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/boottime"
+	"github.com/holdfast-go/holdfast/internal/silence"
 )
 
 // An Engine acquires holds in one store.
 type Engine struct {
 	core
-	renewer *renewer
-	ignore  func() // ends the store's loss reports
+	ignore func() // ends the store's loss reports
 }
 
 // New returns an engine. New does no I/O.
@@ -22,14 +25,13 @@ func New(config Config) *Engine {
 		Config:  config,
 		clock:   boottime.New(),
 		closing: make(chan struct{}),
-		kick:    make(chan struct{}, 1),
+		sooner:  make(chan struct{}, 1),
+		rounds:  make(chan struct{}, maxRounds),
 		guarded: newTable(),
 	}}
 	if s, ok := config.Store.(boottime.Simulator); ok {
 		e.clock = s.Clock()
 	}
-	e.renewer = newRenewer(&e.core)
-	e.startRenewer = func() { go e.renewer.run() }
 	e.watcher, _ = config.Store.(driver.Watcher)
 	if l, ok := config.Store.(driver.Local); ok {
 		e.local = l.Local() == config.Store
@@ -40,25 +42,20 @@ func New(config Config) *Engine {
 	return e
 }
 
-// Lock acquires what is requested, or returns why it cannot.
+// Lock acquires a hold as requested, or returns the reason why not.
 func (e *Engine) Lock(ctx context.Context, r *Request) (*Hold, error) {
-	c := call{core: &e.core, Request: *r, ctx: ctx, answeredAt: never}
+	c := call{attempt: attempt{core: &e.core, Request: *r, ctx: ctx, answeredAt: never}}
 	return c.run()
 }
 
-// Upgrade acquires what is left of the key beside a reader, or returns why it cannot. A try
+// Upgrade acquires the rest of the key beside a reader, or returns the reason why not. A try
 // does not wait.
 func (e *Engine) Upgrade(ctx context.Context, reader *Hold, try bool) (*Hold, error) {
-	over, cancel := context.WithCancelCause(context.Background())
-	defer cancel(nil)
-	reader.Attach(&Bond{Context: over, Cancel: cancel})
 	claim := reader.lease.claim()
-	c := call{core: &e.core, ctx: ctx, answeredAt: never, reader: reader, over: over.Done()}
+	c := call{attempt: attempt{core: &e.core, ctx: ctx, answeredAt: never, reader: reader}}
 	c.Key, c.Limited = claim.Key, try
-	c.Terms = Terms{
-		Weight: driver.MaxWeight - claim.Weight, Limit: driver.MaxWeight,
-		TTL: claim.TTL, NoRenew: reader.lease.noRenew, Note: claim.Note,
-	}
+	c.Terms = reader.lease.terms()
+	c.Weight = driver.MaxWeight - claim.Weight
 	return c.run()
 }
 
@@ -68,13 +65,13 @@ func (e *Engine) Closed() bool {
 	return e.lock().closed
 }
 
-// A Size is what an engine keeps. An idle engine keeps nothing.
+// A Size counts the state of an engine. An idle engine has no state.
 type Size struct {
 	Turns, Leases, Leftovers int
 	Early                    int // losses reported before the grant
 }
 
-// Size counts what the engine keeps.
+// Size counts the state of the engine.
 func (e *Engine) Size() Size {
 	t := e.lock()
 	defer e.unlock()
@@ -116,13 +113,74 @@ func (e *Engine) Close() error {
 	}
 	close(e.closing)
 	for _, l := range dropped {
-		forsake(&e.core, l)
+		loseDropped(&e.core, l)
 	}
 	err := e.unlockAll(holds)
 	e.busy.Wait()
-	e.renewer.stop()
 	if e.ignore != nil {
 		e.ignore()
 	}
 	return errors.Join(err, e.Store.Close())
+}
+
+// unlockAll ends the holds of an engine that closes.
+func (e *Engine) unlockAll(holds []*Hold) error {
+	began := time.Now()
+	var leaving []driver.Renewal
+	var going []driver.Release
+	holds = slices.DeleteFunc(holds, func(h *Hold) bool { return !h.finish(&ending{ErrClosed}) })
+	for _, h := range holds {
+		h.awaitRound()
+		if last, leave := h.lastRenewal(time.Now()); leave {
+			leaving = append(leaving, last)
+		} else {
+			going = append(going, h.lease.release[0])
+		}
+	}
+	left, errLeft := endAll(leaving, e.Store.Renew)
+	kept, err := endAll(going, e.Store.Release)
+	err = silence.Of(cmp.Or(err, errLeft), time.Since(began))
+	failed := make(map[string]bool, len(left)+len(kept)) // by id
+	for _, r := range left {
+		failed[r.ID] = true
+	}
+	t := e.lock()
+	for _, r := range kept {
+		failed[r.ID] = true
+		cleaner{&e.core}.add(t, r)
+	}
+	t.until = e.now() + closingGrace
+	e.unlock()
+	for _, h := range holds {
+		event := h.event(e.now())
+		if failed[h.ID()] {
+			event.Err = err
+		}
+		emit(e.Hooks.Unlocked, event)
+	}
+	if len(failed) > 0 {
+		return fmt.Errorf("holdfast: close: %d of %d locks not released, they end with their TTL: %w",
+			len(failed), len(holds), err)
+	}
+	return nil
+}
+
+// endAll ends claims, one call per batch, and returns the claims of unknown fate. endAll stops
+// after a batch without an answer: a store that hangs does so only once.
+func endAll[T any](all []T, call func(context.Context, []T) []error) (failed []T, last error) {
+	for len(all) > 0 {
+		batch := all[:min(len(all), MaxBatch)]
+		all = all[len(batch):]
+		unknown := 0
+		for i, err := range shortly(batch, call) {
+			if err != nil && !errors.Is(err, driver.ErrLost) {
+				failed, last = append(failed, batch[i]), err
+				unknown++
+			}
+		}
+		if unknown == len(batch) {
+			return append(failed, all...), last
+		}
+	}
+	return failed, last
 }

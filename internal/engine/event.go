@@ -70,16 +70,16 @@ type Words struct {
 // Hooks observe the engine. Every function may be nil. The functions are called without the
 // mutex, from the goroutine in which the event happens.
 type Hooks struct {
-	Wanted   func(Event)          // a call wants a hold
-	Tried    func(Event)          // the store was asked and did not grant; Err says why
-	Locked   func(Event)          // a caller has a hold after Waited
-	GaveUp   func(Event)          // a call has ended without a hold after Waited; Err says why
-	Renewed  func(Event)          // the lease is renewed
-	AtRisk   func(Event)          // half of the TTL is gone without a renewal; Err is the last failure
-	Lost     func(Event, Loss)    // the hold has ended after Held without an Unlock
-	Unlocked func(Event)          // Err is nil if the store has confirmed the release, or if Parked
-	Deaf     func(Event)          // the store cannot wake waiters; Again if that is known
-	Stuck    func(Event, Refusal) // a call waits for a hold of this engine that lasts
+	Wanted    func(Event)          // a call wants a hold
+	Tried     func(Event)          // the store was asked and did not grant; Err says why
+	Locked    func(Event)          // a caller has a hold after Waited
+	GaveUp    func(Event)          // a call has ended without a hold after Waited; Err says why
+	Renewed   func(Event)          // the lease is renewed
+	AtRisk    func(Event)          // half of the TTL is gone without a renewal; Err is the last failure
+	Lost      func(Event, Loss)    // the hold has ended after Held without an Unlock
+	Unlocked  func(Event)          // Err is nil if the store has confirmed the release, or if Parked
+	Unwatched func(Event)          // the store cannot wake waiters; Again if that is known
+	Stuck     func(Event, Refusal) // a call waits for a hold of this engine that lasts
 }
 
 // An Event is one step in the life of a hold.
@@ -90,7 +90,7 @@ type Event struct {
 	Waited  time.Duration
 	Held    time.Duration
 	Err     error
-	Again   bool // Deaf: reported before, or the watch was cut short
+	Again   bool // Unwatched: reported before, or the watch was cut short
 	Parked  bool // Unlocked: the process keeps the claim for a moment
 }
 

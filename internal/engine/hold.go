@@ -14,11 +14,11 @@ type Hold struct {
 
 	fence   uint64
 	since   time.Duration
-	until   time.Duration // end of MaxHold; 0: none
+	until   time.Duration // end of MaxHold; never without
 	minHold time.Duration
 
-	pace  time.Duration // Term.Progress
-	stall atomic.Int64  // when the hold is lost without a report of progress; 0: never
+	pace  time.Duration // Bounds.Progress; 0: no limit
+	stall atomic.Int64  // when the hold is lost without a report of progress; only with a pace
 
 	end atomic.Pointer[ending] // nil while the key is held
 
@@ -37,16 +37,17 @@ type ending struct{ err error }
 var released = &ending{ErrReleased}
 
 // newHold makes a hold that uses the lease from now on.
-func newHold(c *core, l *lease, term Term, now time.Duration) *Hold {
+func newHold(c *core, l *lease, bounds Bounds, now time.Duration) *Hold {
 	h := c.Handle()
-	h.core, h.lease, h.fence, h.since, h.minHold, h.entries = c, l, l.fence, now, term.MinHold, 1
-	if term.MaxHold > 0 {
-		h.until = now + term.MaxHold
+	h.core, h.lease, h.fence, h.since, h.minHold, h.entries = c, l, l.fence, now, bounds.MinHold, 1
+	h.until = never
+	if bounds.MaxHold > 0 {
+		h.until = now + bounds.MaxHold
 	}
-	if h.pace = term.Progress; h.pace > 0 {
+	if h.pace = bounds.Progress; h.pace > 0 {
 		h.stall.Store(int64(now + h.pace))
 	}
-	l.ctx = term.ctx
+	l.ctx = bounds.ctx
 	l.use(h)
 	return h
 }
@@ -85,20 +86,11 @@ func (h *Hold) Since() time.Duration { return h.since }
 // if the hold has no end of its own.
 func (h *Hold) Remaining() (time.Duration, bool) {
 	left, ok := h.lease.remaining(h.core.now())
-	if h.reader == nil {
-		return left, ok
-	}
-	below, limited := h.reader.Remaining()
-	if limited && (!ok || below < left) {
-		return below, true
+	if h.reader != nil {
+		below, limited := h.reader.Remaining()
+		left, ok = min(left, below), ok || limited
 	}
 	return left, ok
-}
-
-// Err returns nil while the key is held, and then why it is not. Err reads the clock.
-func (h *Hold) Err() error {
-	h.check()
-	return h.Ended()
 }
 
 // Ended is Err without a look at the clock.
@@ -112,55 +104,23 @@ func (h *Hold) Ended() error {
 	return nil
 }
 
-// check ends the hold as lost if its time is over.
-func (h *Hold) check() {
-	if h.reader != nil {
-		h.reader.check()
-	}
-	now := h.core.now()
-	if h.end.Load() != nil || !h.overdue(now) {
-		return
-	}
-	h.core.lock()
-	why := h.overLocked(now)
-	h.core.unlock()
-	if why != nil {
-		h.lose(why)
-	}
-}
-
-// overdue needs no table: the end of MaxHold is fixed, the deadlines are atomic.
-func (h *Hold) overdue(now time.Duration) bool {
-	left, ok := h.lease.remaining(now)
-	return ok && left <= 0 || now >= h.ends()
-}
-
-// stalled reports whether the work has reported no progress for too long.
-func (h *Hold) stalled(now time.Duration) bool {
-	return h.pace > 0 && int64(now) >= h.stall.Load()
-}
-
 // ends returns when the hold ends even if its lease goes on.
 func (h *Hold) ends() time.Duration {
-	limit := never
-	if h.until > 0 {
-		limit = h.until
+	if h.pace == 0 {
+		return h.until
 	}
-	if h.pace > 0 {
-		limit = min(limit, time.Duration(h.stall.Load()))
-	}
-	return limit
+	return min(h.until, time.Duration(h.stall.Load()))
 }
 
 // overLocked says why the time of the hold is over; nil if it is not over.
 func (h *Hold) overLocked(now time.Duration) *Loss {
-	left, ok := h.lease.remaining(now)
+	left, _ := h.lease.remaining(now)
 	switch {
-	case h.until > 0 && now >= h.until:
+	case now >= h.until:
 		return &Loss{Reason: TooLong}
-	case h.stalled(now):
+	case now >= h.ends():
 		return &Loss{Reason: Stalled}
-	case !ok || left > 0:
+	case left > 0:
 		return nil
 	case h.lease.failure != nil:
 		return &Loss{Reason: Unreachable, Err: h.lease.failure}
@@ -196,23 +156,10 @@ func (h *Hold) Done() <-chan struct{} {
 		if h.end.Load() != nil {
 			close(h.done)
 		} else {
-			h.lease.tighten(h)
+			h.lease.strengthen(h)
 		}
 	}
 	return h.done
-}
-
-// Enter enters the hold again: it ends with one more Unlock. Enter reports false if the hold
-// has ended.
-func (h *Hold) Enter() bool {
-	h.check()
-	h.core.lock()
-	defer h.core.unlock()
-	if h.end.Load() != nil {
-		return false
-	}
-	h.entries++
-	return true
 }
 
 // Contexts counts the contexts that end with the hold.
@@ -228,26 +175,12 @@ func (h *Hold) Attach(b *Bond) {
 	live := h.end.Load() == nil
 	if live {
 		h.bonds.add(b)
-		h.lease.tighten(h)
+		h.lease.strengthen(h)
 	}
 	h.core.unlock()
 	if !live {
 		b.end()
 	}
-}
-
-// finish ends the hold, once. It reports true for the call that ended the hold.
-func (h *Hold) finish(e *ending) bool {
-	t := h.core.lock()
-	first := h.end.Load() == nil
-	var contexts bonds
-	if first {
-		contexts = h.closeLocked(e)
-		t.agenda.remove(h.lease)
-	}
-	h.core.unlock()
-	contexts.end()
-	return first
 }
 
 // closeLocked ends a hold that has not ended. End the contexts that it returns without the
@@ -260,40 +193,6 @@ func (h *Hold) closeLocked(e *ending) bonds {
 	contexts := h.bonds
 	h.bonds = bonds{}
 	return contexts
-}
-
-// lose ends a lost hold. It notifies the holder first; then other calls of this process may
-// request the key. It sends nothing to the store, which counts down the same lease: the
-// time until the lease ends is left to the holder to stop.
-func (h *Hold) lose(why *Loss) {
-	c := h.core
-	err := c.Words.Lost(why)
-	if !h.finish(&ending{err}) {
-		return
-	}
-	if u := h.upgrade.Load(); u != nil {
-		u.lose(why)
-	}
-	c.lock().drop(h.lease)
-	c.unlock()
-	if c.Hooks.Lost != nil {
-		e := h.event(c.now())
-		e.Err = err
-		c.Hooks.Lost(e, *why)
-	}
-}
-
-// forsake reports, once, that the holder of a lease is gone without an Unlock. The holder's
-// work may go on, so the key stays locked until the TTL ends.
-func forsake(c *core, l *lease) {
-	first := c.lock().drop(l)
-	c.unlock()
-	if first && c.Hooks.Lost != nil {
-		why := &Loss{Reason: Dropped}
-		e := eventOf(l, c.now(), l.taken)
-		e.Err = c.Words.Lost(why)
-		c.Hooks.Lost(e, *why)
-	}
 }
 
 func (h *Hold) event(now time.Duration) Event {

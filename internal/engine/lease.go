@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync/atomic"
@@ -12,6 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/bounded"
 )
+
+const never = time.Duration(math.MaxInt64)
 
 // A life is where a claim is between its first request and its end.
 type life uint8
@@ -55,22 +58,23 @@ type lease struct {
 	// arrive. An array, because stores take slices.
 	release [1]driver.Release
 
-	span    int           // tokens to ask for
-	unheard time.Duration // since when no request was answered; 0 if the last one was
-	ttl     time.Duration // as granted; 0: no end
-	fence   uint64        // token of the present hold
-	spare   int           // tokens left for hand-overs
-	taken   time.Duration // when the grant arrived
+	span        int           // tokens to ask for
+	silentSince time.Duration // since when no request was answered; 0 if the last one was
+	ttl         time.Duration // as granted; 0: no end
+	fence       uint64        // token of the present hold
+	spare       int           // tokens left for hand-overs
+	arrived     time.Duration // when the grant arrived
+	failure     error         // of the last renewal; nil after a success
 
-	stuck    bool            // reported: a call of this engine waits for the present hold
+	warned   bool            // a call of this engine has reported that it waits for the present hold
 	wanted   bool            // other processes want the key: the store refused at first
-	quick    bool            // the process came back within MaxPark after its last claim
-	attended bool            // parking.run runs
+	cameBack bool            // the process came back within MaxPark after its last claim
+	parkRuns bool            // parking.run runs
 	parkedAt time.Duration   // 0 if the claim is not parked
 	released chan struct{}   // closed after the release of the parked claim; nil before it begins
 	ctx      context.Context // of the present hold's call, if hooks need it
 
-	// deadline is when the hold is lost if no renewal succeeds from now on, 0 if never.
+	// deadline is when the hold is lost if no renewal succeeds from now on.
 	// Reading deadline needs no table.
 	deadline atomic.Int64
 
@@ -126,9 +130,9 @@ func (l *lease) answered(sent time.Duration, wait bool, g driver.Grant, err erro
 	}
 	switch {
 	case err == nil:
-		l.unheard = 0
-	case l.unheard == 0:
-		l.unheard = max(sent, 1)
+		l.silentSince = 0
+	case l.silentSince == 0:
+		l.silentSince = max(sent, 1)
 	}
 }
 
@@ -138,13 +142,13 @@ func (l *lease) known() bool { return l.life != fresh && l.life != over }
 // silent reports whether the store has not answered for longer than the claim keeps a
 // place in the store's queue.
 func (l *lease) silent(now time.Duration) bool {
-	return l.unheard > 0 && now-l.unheard > l.claim().Alive()
+	return l.silentSince > 0 && now-l.silentSince > l.claim().Alive()
 }
 
 // grant records a grant that has just arrived. Its TTL counts from sent.
 func (l *lease) grant(g driver.Grant, sent, now time.Duration) {
 	l.fence, l.spare = g.Fence, max(g.Span-1, 0)
-	l.ttl, l.taken = g.TTL, now
+	l.ttl, l.arrived = g.TTL, now
 	if g.TTL < 0 {
 		l.ttl = 1 // expired before it arrived, because the store's clock was set
 	}
@@ -164,6 +168,8 @@ func (l *lease) confirm(sent time.Duration) {
 func (l *lease) extend(sent time.Duration) {
 	if l.ttl == 0 {
 		l.due = sent + l.claim().TTL // nothing to renew, but the hold may be dropped
+		l.deadline.Store(int64(never))
+		l.risk = never
 		return
 	}
 	l.deadline.Store(int64(sent + l.ttl - margin(l.ttl)))
@@ -180,10 +186,11 @@ func margin(ttl time.Duration) time.Duration { return max(ttl/100, 10*time.Milli
 // renews reports whether the lease is to be renewed.
 func (l *lease) renews() bool { return !l.noRenew || l.life == brief }
 
-// remaining is the time until the deadline; false if the lease has no deadline.
+// remaining is the time until the deadline; false, and a very long time, if the lease has no
+// deadline.
 func (l *lease) remaining(now time.Duration) (time.Duration, bool) {
 	d := time.Duration(l.deadline.Load())
-	return d - now, d != 0
+	return d - now, d != never
 }
 
 // holder returns the hold that uses the lease, nil if the hold was dropped.
@@ -195,10 +202,10 @@ func (l *lease) holder() *Hold {
 }
 
 // use makes h the hold that uses the lease.
-func (l *lease) use(h *Hold) { l.hold, l.weak, l.stuck = h, weak.Pointer[Hold]{}, false }
+func (l *lease) use(h *Hold) { l.hold, l.weak, l.warned = h, weak.Pointer[Hold]{}, false }
 
-// loosen allows garbage collection of a hold that its owner drops.
-func (l *lease) loosen() {
+// weaken lets a hold that its owner drops be collected.
+func (l *lease) weaken() {
 	if l.hold == nil || l.hold.done != nil {
 		return
 	}
@@ -208,8 +215,8 @@ func (l *lease) loosen() {
 	}
 }
 
-// tighten reverts loosen, because somebody is going to wait for the end of the hold.
-func (l *lease) tighten(h *Hold) {
+// strengthen reverts weaken, because somebody is going to wait for the end of the hold.
+func (l *lease) strengthen(h *Hold) {
 	if l.holder() == h {
 		l.hold = h
 	}
@@ -220,28 +227,21 @@ func (l *lease) began() time.Duration {
 	if h := l.holder(); h != nil {
 		return h.since
 	}
-	return l.taken
+	return l.arrived
 }
 
 // MaxTurn is how long the process may hand one claim over from hold to hold while other
 // processes may be waiting for the key.
 const MaxTurn = 20 * time.Millisecond
 
-// serves reports whether the claim is exclusive and has exactly the wanted terms.
-func (l *lease) serves(want Terms) bool {
+// terms are the terms of the claim.
+func (l *lease) terms() Terms {
 	c := l.claim()
-	have := Terms{Weight: c.Weight, Limit: c.Limit, TTL: c.TTL, NoRenew: l.noRenew, Note: c.Note}
-	return c.Exclusive() && have == want
+	return Terms{Weight: c.Weight, Limit: c.Limit, TTL: c.TTL, NoRenew: l.noRenew, Note: c.Note}
 }
 
-// park keeps the claim of an ended hold for the next call.
-func (l *lease) park(now time.Duration) {
-	l.use(nil)
-	l.parkedAt = max(now, 1)
-}
-
-// forgo ends the parking, because the claim is about to be released.
-func (l *lease) forgo() {
+// unpark ends the parking, because the claim is about to be released.
+func (l *lease) unpark() {
 	l.parkedAt, l.released = 0, make(chan struct{})
 	l.move(over)
 }
@@ -254,17 +254,15 @@ const (
 
 // parkable reports whether an Unlock may park the claim.
 func (l *lease) parkable(now time.Duration) bool {
-	c := l.claim()
-	return l.wanted && l.quick && l.round == nil && now-l.taken < MaxParkedTurn &&
-		l.passable(now, Terms{Weight: c.Weight, Limit: c.Limit, TTL: c.TTL, NoRenew: l.noRenew, Note: c.Note})
+	return l.wanted && l.cameBack && l.round == nil && now-l.arrived < MaxParkedTurn && l.passable(now)
 }
 
-// passable reports whether the claim may be handed over to a waiter that wants these terms.
-// The claim must be valid for at least another half of its TTL.
-func (l *lease) passable(now time.Duration, want Terms) bool {
-	if l.life != brief && l.life != held || l.noRenew || l.spare == 0 || now-l.taken >= MaxTurn || !l.serves(want) {
+// passable reports whether the claim may go to a call of this process that wants the same terms.
+// The claim must be exclusive, and valid for at least another half of its TTL.
+func (l *lease) passable(now time.Duration) bool {
+	if l.life != brief && l.life != held || l.noRenew || l.spare == 0 || now-l.arrived >= MaxTurn {
 		return false
 	}
-	left, ok := l.remaining(now)
-	return !ok || left >= l.ttl/2
+	left, _ := l.remaining(now)
+	return l.claim().Exclusive() && left >= l.ttl/2
 }

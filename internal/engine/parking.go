@@ -10,8 +10,8 @@ import (
 
 // A parking is a parked claim. A goroutine that locks and unlocks one key in a loop would wait
 // in the store's queue for each lock, if other processes do the same. So an Unlock may park the
-// claim: the process keeps the claim for MaxPark, and the next call takes it over with the next
-// token. Such a turn of the process ends after MaxParkedTurn.
+// claim: the process keeps the claim for MaxPark, and the next call takes the claim over with the
+// next token. A turn with parked claims ends after MaxParkedTurn.
 //
 // A claim is parked only if
 //
@@ -24,31 +24,25 @@ type parking struct {
 	lease *lease
 }
 
-// takeParked makes a hold of the parked claim of a turn, nil if there is none. A parked claim
-// that does not serve the request is released.
-func (c *core) takeParked(t *table, of *turn, r *Request) *Hold {
-	l := of.parked()
-	if l == nil {
+// take makes a hold of the parked claim. If the claim does not serve the request, take releases
+// the claim and returns nil.
+func (p parking) take(t *table, r *Request) *Hold {
+	l, now := p.lease, p.now()
+	if l.released != nil {
 		return nil
 	}
-	c.busy.Add(1) // of the request, or of the release
-	now := c.now()
-	if now-l.parkedAt < MaxPark && of.queue.first == nil && l.passable(now, r.Terms) {
+	if now-l.parkedAt < MaxPark && l.turn.queue.first == nil && l.passable(now) && l.terms() == r.Terms {
+		p.busy.Add(1) // of the request
 		l.parkedAt = 0
-		return c.inherit(t, l, r.Term, now)
+		return p.inherit(t, l, r.Bounds, now)
 	}
-	l.forgo()
-	go func() {
-		defer c.busy.Done()
-		parking{c, l}.release()
-	}()
+	l.unpark()
+	p.busy.Go(p.release)
 	return nil
 }
 
-// run releases the claim once it has been parked for MaxPark. It ends when a hold uses the
-// claim.
+// run releases the claim after MaxPark, and ends when a hold uses the claim.
 func (p parking) run() {
-	defer p.busy.Done()
 	for {
 		left, parked := p.look()
 		switch {
@@ -64,19 +58,19 @@ func (p parking) run() {
 	}
 }
 
-// look returns for how much longer the claim may be parked. If that is over, nobody takes the
-// claim over any more. It reports false if the claim is not parked.
+// look returns for how much longer the claim may be parked; at 0, nobody takes the claim over
+// any more. look reports false if the claim is not parked.
 func (p parking) look() (left time.Duration, parked bool) {
 	t := p.lock()
 	defer p.unlock()
 	l := p.lease
 	if l.parkedAt == 0 {
-		l.attended = false
+		l.parkRuns = false
 		return 0, false
 	}
 	if left = l.parkedAt + MaxPark - p.now(); left <= 0 {
 		t.remember(l.claim().Key, l.parkedAt)
-		l.forgo()
+		l.unpark()
 	}
 	return left, true
 }

@@ -3,19 +3,18 @@ package engine
 // A queue is the waiters of a turn, in FIFO order.
 type queue struct {
 	first, last *waiter
-	len         int32
 }
 
 // A waiter stands in a queue until a call. The call sets closed, hold or claim.
 type waiter struct {
 	Terms
-	Term
+	Bounds
 
 	ready  chan bool // true: called; false: report a long hold of this engine. A send never blocks.
 	called bool
 	closed bool   // the engine was closed
 	hold   *Hold  // handed over; if nil, the waiter contends
-	claim  *lease // inherited from the previous contender, to ask for again
+	claim  *lease // of the previous contender, to ask for again
 
 	prev, next *waiter
 }
@@ -26,8 +25,8 @@ func (w *waiter) call(hold *Hold, claim *lease) {
 	w.ready <- true
 }
 
-// suspect makes the waiter report a long hold of this engine.
-func (w *waiter) suspect() {
+// warn makes the waiter report a long hold of this engine.
+func (w *waiter) warn() {
 	if len(w.ready) == 0 { // A place is left for the call.
 		w.ready <- false
 	}
@@ -41,7 +40,6 @@ func (q *queue) push(w *waiter) {
 		q.last.next = w
 	}
 	q.last = w
-	q.len++
 }
 
 func (q *queue) remove(w *waiter) {
@@ -56,5 +54,4 @@ func (q *queue) remove(w *waiter) {
 		w.next.prev = w.prev
 	}
 	w.prev, w.next = nil, nil
-	q.len--
 }

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -14,6 +12,43 @@ import (
 
 // releaseTries is how often Unlock tries before the cleaner takes over.
 const releaseTries = 3
+
+// Err returns nil while the key is held, and then why it is not. Err reads the clock.
+func (h *Hold) Err() error {
+	h.check()
+	return h.Ended()
+}
+
+// check ends the hold as lost if its time is over.
+func (h *Hold) check() {
+	if h.reader != nil {
+		h.reader.check()
+	}
+	now := h.core.now()
+	left, _ := h.lease.remaining(now)
+	if h.end.Load() != nil || left > 0 && now < h.ends() { // without the mutex: fixed or atomic
+		return
+	}
+	h.core.lock()
+	why := h.overLocked(now)
+	h.core.unlock()
+	if why != nil {
+		h.lose(why)
+	}
+}
+
+// Enter enters the hold again: it ends with one more Unlock. Enter reports false if the hold
+// has ended.
+func (h *Hold) Enter() bool {
+	h.check()
+	h.core.lock()
+	defer h.core.unlock()
+	if h.end.Load() != nil {
+		return false
+	}
+	h.entries++
+	return true
+}
 
 // Unlock ends the hold: the claim goes to the first waiter of this process, or back to the
 // store. If the hold was lost, Unlock returns the loss. Each Hold has one Unlock, and one
@@ -63,7 +98,7 @@ func (h *Hold) Unlock() error {
 	c.unlock()
 	err := h.downgrade()
 	if !handed && !e.Parked {
-		err = cmp.Or(h.giveBack(now), err)
+		err = cmp.Or(h.release(now), err)
 	}
 	e.Err = err
 	emit(c.Hooks.Unlocked, e)
@@ -73,16 +108,12 @@ func (h *Hold) Unlock() error {
 // downgrade ends the upgrade of a reader that has ended.
 func (h *Hold) downgrade() error {
 	u := h.upgrade.Load()
-	if u == nil {
+	if u == nil || u.end.Load() != nil {
 		return nil
 	}
 	h.core.lock()
-	held := u.end.Load() == nil
 	u.entries = 1
 	h.core.unlock()
-	if !held {
-		return nil
-	}
 	if err := u.Unlock(); err != ErrReleased {
 		return err
 	}
@@ -111,11 +142,11 @@ func (h *Hold) handOver(t *table, now time.Duration) bool {
 	if t.closed || h.minHold > 0 {
 		return false
 	}
-	w := l.turn.successor(l, now)
+	w := l.turn.nextHolder(l, now)
 	if w == nil {
 		return false
 	}
-	w.call(h.core.inherit(t, l, w.Term, now), nil)
+	w.call(h.core.inherit(t, l, w.Bounds, now), nil)
 	return true
 }
 
@@ -125,19 +156,19 @@ func (h *Hold) park(t *table, now time.Duration) bool {
 	if t.closed || h.minHold > 0 || l.turn.queue.first != nil || !l.parkable(now) {
 		return false
 	}
-	l.park(now)
-	if !l.attended {
-		l.attended = true
-		h.core.busy.Add(1)
-		go parking{h.core, l}.run()
+	l.use(nil)
+	l.parkedAt = max(now, 1)
+	if !l.parkRuns {
+		l.parkRuns = true
+		h.core.busy.Go(parking{h.core, l}.run)
 	}
 	return true
 }
 
-// giveBack settles the claim at the store and lets the first waiter contend.
-func (h *Hold) giveBack(now time.Time) error {
+// release ends the claim at the store and lets the first waiter contend.
+func (h *Hold) release(now time.Time) error {
 	h.awaitRound()
-	err := h.settle(now)
+	err := h.endAtStore(now)
 	t := h.core.lock()
 	if l := h.lease; l.wanted {
 		t.remember(l.claim().Key, h.core.now())
@@ -169,12 +200,12 @@ func (h *Hold) awaitRound() {
 	}
 }
 
-// settle ends a claim at the store: with a release, or, if the key must stay locked for
+// endAtStore ends the claim: with a release, or, if the key must stay locked for
 // longer, with a last renewal. An error means that the outcome is unknown; the cleaner
 // then goes on. The error is a loss if the claim was gone.
-func (h *Hold) settle(now time.Time) error {
+func (h *Hold) endAtStore(now time.Time) error {
 	c, l := h.core, h.lease
-	last, leave := h.leaving(now)
+	last, leave := h.lastRenewal(now)
 	var err error
 	for try, began := 1, now; ; try, began = try+1, time.Now() {
 		if leave {
@@ -191,7 +222,7 @@ func (h *Hold) settle(now time.Time) error {
 			}
 			return c.Words.Lost(lossOf(err))
 		}
-		if try == releaseTries || c.sleep(context.Background(), jitter(firstTrouble<<try)) != nil {
+		if try == releaseTries || c.sleep(context.Background(), jitter(firstRetry<<try)) != nil {
 			break
 		}
 	}
@@ -202,9 +233,9 @@ func (h *Hold) settle(now time.Time) error {
 	return silence.Of(err, time.Since(now))
 }
 
-// leaving returns the last renewal of a key that must stay locked for longer; false if the
+// lastRenewal returns the last renewal of a key that must stay locked for longer; false if the
 // claim is to be released.
-func (h *Hold) leaving(now time.Time) (driver.Renewal, bool) {
+func (h *Hold) lastRenewal(now time.Time) (driver.Renewal, bool) {
 	rest := h.minHold - (h.core.clock.At(now) - h.since)
 	if h.minHold == 0 || rest <= 0 {
 		return driver.Renewal{}, false
@@ -214,85 +245,50 @@ func (h *Hold) leaving(now time.Time) (driver.Renewal, bool) {
 	return last, true
 }
 
-// endClaim makes one call that ends a claim, and returns the answer.
-func endClaim[T any](c *core, l *lease, now time.Time, call func(context.Context, []T) []error, last []T) error {
-	ctx, bound := c.context(context.Background(), l, now.Add(callLimit(l.claim().TTL)))
-	defer bound.End()
-	if errs := call(ctx, last); len(errs) > 0 {
-		return errs[0]
+// finish ends the hold, once, and reports true for the call that ended the hold.
+func (h *Hold) finish(e *ending) bool {
+	t := h.core.lock()
+	first := h.end.Load() == nil
+	var contexts bonds
+	if first {
+		contexts = h.closeLocked(e)
+		t.agenda.remove(h.lease)
 	}
-	return nil
+	h.core.unlock()
+	contexts.end()
+	return first
 }
 
-// unlockAll ends the holds of an engine that closes.
-func (c *core) unlockAll(holds []*Hold) error {
-	began := time.Now()
-	var leaving []driver.Renewal
-	var going []driver.Release
-	holds = slices.DeleteFunc(holds, func(h *Hold) bool { return !h.finish(&ending{ErrClosed}) })
-	for _, h := range holds {
-		h.awaitRound()
-		if last, leave := h.leaving(time.Now()); leave {
-			leaving = append(leaving, last)
-		} else {
-			going = append(going, h.lease.release[0])
-		}
-	}
-	left, errLeft := endAll(leaving, c.Store.Renew)
-	kept, err := endAll(going, c.Store.Release)
-	t := c.lock()
-	for _, r := range kept {
-		cleaner{c}.add(t, r)
-	}
-	t.until = c.now() + closingGrace
-	c.unlock()
-	failed := make(map[string]bool, len(left)+len(kept)) // by id
-	for _, r := range left {
-		failed[r.ID] = true
-	}
-	for _, r := range kept {
-		failed[r.ID] = true
-	}
-	err = silence.Of(cmp.Or(err, errLeft), time.Since(began))
-	c.unlocked(holds, failed, err)
-	if len(failed) > 0 {
-		return fmt.Errorf("holdfast: close: %d of %d locks not released, they end with their TTL: %w",
-			len(failed), len(holds), err)
-	}
-	return nil
-}
-
-// unlocked reports the holds that Close has ended; failed are the ids of those whose last
-// call failed.
-func (c *core) unlocked(holds []*Hold, failed map[string]bool, err error) {
-	if c.Hooks.Unlocked == nil {
+// lose ends a lost hold. lose notifies the holder first; then different calls of this process may
+// request the key. lose sends nothing to the store. The store counts down the same lease: the
+// time until the lease ends is left to the holder to stop.
+func (h *Hold) lose(why *Loss) {
+	c := h.core
+	err := c.Words.Lost(why)
+	if !h.finish(&ending{err}) {
 		return
 	}
-	for _, h := range holds {
-		event := h.event(c.now())
-		if failed[h.ID()] {
-			event.Err = err
-		}
-		c.Hooks.Unlocked(event)
+	if u := h.upgrade.Load(); u != nil {
+		u.lose(why)
+	}
+	c.lock().drop(h.lease)
+	c.unlock()
+	if c.Hooks.Lost != nil {
+		e := h.event(c.now())
+		e.Err = err
+		c.Hooks.Lost(e, *why)
 	}
 }
 
-// endAll ends claims, one call per batch, and returns those of unknown fate. It stops
-// after a batch without an answer, so that a store that hangs does so only once.
-func endAll[T any](all []T, call func(context.Context, []T) []error) (failed []T, last error) {
-	for len(all) > 0 {
-		batch := all[:min(len(all), MaxBatch)]
-		all = all[len(batch):]
-		unknown := 0
-		for i, err := range shortly(batch, call) {
-			if err != nil && !errors.Is(err, driver.ErrLost) {
-				failed, last = append(failed, batch[i]), err
-				unknown++
-			}
-		}
-		if unknown == len(batch) {
-			return append(failed, all...), last
-		}
+// loseDropped reports, once, that the holder of a lease is gone without an Unlock. The holder's
+// work may go on, so the key stays locked until the TTL ends.
+func loseDropped(c *core, l *lease) {
+	first := c.lock().drop(l)
+	c.unlock()
+	if first && c.Hooks.Lost != nil {
+		why := &Loss{Reason: Dropped}
+		e := eventOf(l, c.now(), l.arrived)
+		e.Err = c.Words.Lost(why)
+		c.Hooks.Lost(e, *why)
 	}
-	return failed, last
 }

@@ -16,75 +16,53 @@ const maxRounds = 8
 // for a renewal, a warning, or the end. The goroutine never waits for the store, so a silent
 // store delays no announcement of a loss. Renewals run in rounds, a goroutine and a batch of
 // claims per round.
-type renewer struct {
-	*core
-	quit    chan struct{}
-	stopped chan struct{}
-	rounds  chan struct{} // a place for every round that may run
-}
+type renewer struct{ *core }
 
-func newRenewer(c *core) *renewer {
-	return &renewer{c, make(chan struct{}), make(chan struct{}), make(chan struct{}, maxRounds)}
-}
-
-// stop ends the goroutine and waits for the end. Close waits for the rounds.
-func (r *renewer) stop() {
-	close(r.quit)
-	t := r.lock()
-	running := t.renewing
-	t.renewing = true // No goroutine starts any more.
-	r.unlock()
-	if running {
-		<-r.stopped
+// add puts a lease into the agenda. The first lease starts the goroutine.
+func (r renewer) add(t *table, l *lease, now time.Duration) {
+	if !t.renewing {
+		t.renewing = true
+		r.busy.Go(r.run)
 	}
+	r.lookSooner(t.agenda.add(l, now))
 }
 
-func (r *renewer) run() {
-	defer close(r.stopped)
+func (r renewer) run() {
 	timer := r.clock.NewTimer(0)
 	defer timer.Stop()
 	for {
-		w := r.look()
+		t := r.lock()
+		w := t.agenda.due(r.now(), t.closed)
+		r.unlock()
 		r.act(w)
 		timer.Reset(w.wait)
 		select {
 		case <-timer.C:
-		case <-r.kick:
-		case <-r.quit:
+		case <-r.sooner:
+		case <-r.closing:
 			return
 		}
 	}
 }
 
-func (r *renewer) look() *work {
-	t := r.lock()
-	defer r.unlock()
-	w := t.agenda.due(r.now(), t.closed)
-	for range w.rounds { // Add(0) would disturb a Close that waits
-		r.busy.Add(1)
-	}
-	return w
-}
-
 // act does the work of a look, without the mutex.
-func (r *renewer) act(w *work) {
+func (r renewer) act(w *work) {
 	for _, l := range w.lost {
 		l.hold.lose(l.why)
 	}
 	for _, l := range w.dropped {
-		forsake(r.core, l)
+		loseDropped(r.core, l)
 	}
 	for _, e := range w.atRisk {
 		emit(r.Hooks.AtRisk, e)
 	}
 	for _, round := range w.rounds {
-		go r.serve(round)
+		r.busy.Go(func() { r.serve(round) })
 	}
 }
 
 // serve makes the call of a round.
-func (r *renewer) serve(round *round) {
-	defer r.busy.Done()
+func (r renewer) serve(round *round) {
 	defer close(round.done)
 	r.rounds <- struct{}{}
 	defer func() { <-r.rounds }()
@@ -109,16 +87,12 @@ func (r *renewer) serve(round *round) {
 
 // finish records the answers. finish returns the lost holds and, for the hook, the events
 // of the renewed holds.
-func (r *renewer) finish(round *round, sent time.Duration, errs []error) (gone []lost, renewed []Event) {
+func (r renewer) finish(round *round, sent time.Duration, errs []error) (gone []lost, renewed []Event) {
 	t := r.lock()
 	defer r.unlock()
 	for i, l := range round.leases {
 		l.round = nil
-		var err error
-		if errs != nil {
-			err = errs[i]
-		}
-		switch {
+		switch err := errs[i]; {
 		case err == nil:
 			l.confirm(sent)
 			if h := l.holder(); h != nil && r.Hooks.Renewed != nil {
@@ -132,12 +106,12 @@ func (r *renewer) finish(round *round, sent time.Duration, errs []error) (gone [
 			continue
 		default:
 			l.failure = silence.Of(err, r.now()-sent)
-			l.backoff = min(max(2*l.backoff, firstTrouble), callLimit(l.ttl))
+			l.backoff = min(max(2*l.backoff, firstRetry), callLimit(l.ttl))
 			l.due = r.now() + jitter(l.backoff)
 			l.open = l.due
 		}
 		if l.index > 0 {
-			r.hurry(t.agenda.move(l, r.now()))
+			r.lookSooner(t.agenda.move(l, r.now()))
 		}
 	}
 	return gone, renewed

@@ -11,7 +11,7 @@ import (
 type Request struct {
 	Key string // as stored
 	Terms
-	Term
+	Bounds
 	Wait    time.Duration
 	Limited bool // Wait is a limit
 
@@ -34,8 +34,8 @@ type Terms struct {
 // Exclusive reports whether the terms are those of the whole key.
 func (t Terms) Exclusive() bool { return t.Weight == driver.MaxWeight }
 
-// A Term is how long a hold may and must last.
-type Term struct {
+// Bounds are how long a hold may and must last.
+type Bounds struct {
 	MaxHold  time.Duration // 0: no limit
 	Progress time.Duration // the longest time between two reports of progress; 0: no limit
 	MinHold  time.Duration

@@ -54,17 +54,18 @@ func (t *table) turn(key string) *turn {
 // maxSpare bounds the turns that are kept for reuse.
 const maxSpare = 64
 
-// pump calls the waiter that becomes the contender. It removes a turn that nothing needs.
-func (t *table) pump(of *turn) {
-	if w := of.next(); w != nil {
+// callNext calls the waiter that becomes the contender, or removes a turn that nothing needs.
+func (t *table) callNext(of *turn) {
+	if w := of.nextContender(); w != nil {
 		w.call(nil, nil)
 		return
 	}
-	t.tidy(of)
+	t.recycle(of)
 }
 
-func (t *table) tidy(of *turn) {
-	if !of.unused() {
+// recycle removes a turn that nothing needs.
+func (t *table) recycle(of *turn) {
+	if of.requests > 0 || len(of.leases) > 0 || of.queue.first != nil {
 		return
 	}
 	delete(t.turns, of.key)
@@ -112,8 +113,8 @@ func (t *table) remember(key string, now time.Duration) {
 	t.contended[key] = now
 }
 
-// recall returns how long ago the process released a claim on a contended key. It reports
-// false if the process has not, or too long ago. It forgets the key.
+// recall returns how long ago the process released a claim on a contended key, and false without
+// such a release within longContended. recall drops the key.
 func (t *table) recall(key string, now time.Duration) (ago time.Duration, ok bool) {
 	at, ok := t.contended[key]
 	if ok {
@@ -122,18 +123,18 @@ func (t *table) recall(key string, now time.Duration) (ago time.Duration, ok boo
 	return now - at, ok && now-at < longContended
 }
 
-// drop removes a lease and lets the first waiter contend. It reports true for the call that
+// drop removes a lease and lets the first waiter contend. drop reports true for the call that
 // removed the lease.
 func (t *table) drop(l *lease) bool {
 	first := l.turn.dismiss(l)
 	if first {
-		t.pump(l.turn)
+		t.callNext(l.turn)
 	}
 	return first
 }
 
-// close ends every wait. It returns the holds, the leases of dropped holds, and the parked
-// leases. It reports false if the table was closed before.
+// close ends every wait. close returns the holds, the leases of dropped holds, and the parked
+// leases; false if the table was closed before.
 func (t *table) close() (holds []*Hold, dropped, parked []*lease, ok bool) {
 	if t.closed {
 		return nil, nil, nil, false
@@ -151,9 +152,10 @@ func (t *table) close() (holds []*Hold, dropped, parked []*lease, ok bool) {
 			case h != nil:
 				holds = append(holds, h)
 			case l.parkedAt > 0:
-				l.forgo()
+				l.unpark()
 				parked = append(parked, l)
 			case l.released == nil: // else it is being released
+				t.agenda.remove(l)
 				dropped = append(dropped, l)
 			}
 		}
@@ -172,7 +174,7 @@ func (t *table) newID() string {
 }
 
 // newIDs returns the source of ids: a cipher stream, because a system call for every id
-// would take longer than all the rest of an uncontended lock.
+// would take longer than the rest of an uncontended lock.
 func newIDs() *mathrand.ChaCha8 {
 	var seed [32]byte
 	rand.Read(seed[:]) // never fails

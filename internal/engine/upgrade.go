@@ -1,11 +1,11 @@
 package engine
 
 import (
+	"context"
 	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/internal/silence"
 )
 
@@ -18,25 +18,23 @@ import (
 // claim would be a deadlock, so the upgrade is refused. If two readers upgrade at the same time,
 // the second to enter the store's queue is refused.
 
-// upgrades reports whether the call is one of Upgrade.
-func (c *call) upgrades() bool { return c.reader != nil }
-
 // enterUpgrade begins the request. An upgrade asks the store beside the contender: the queue of
 // the process may wait for the reader.
-func (c *call) enterUpgrade(t *table) error {
+func (a *attempt) enterUpgrade(t *table) error {
 	if t.closed {
 		return ErrClosed
 	}
-	if err := c.reader.Ended(); err != nil {
+	if err := a.reader.Ended(); err != nil {
 		return err
 	}
-	if u := c.reader.upgrade.Load(); u != nil && u.Ended() == nil {
+	if u := a.reader.upgrade.Load(); u != nil && u.Ended() == nil {
 		return ErrUpgraded
 	}
-	c.turn = c.reader.lease.turn
-	c.turn.begin(c.Terms)
-	c.lease = t.lease(c.turn, c.Terms, c.Owner)
-	c.busy.Add(1)
+	a.turn = a.reader.lease.turn
+	a.turn.begin(a.Terms)
+	a.lease = t.lease(a.turn, a.Terms, a.Owner)
+	a.seen = a.now()
+	a.busy.Add(1)
 	return nil
 }
 
@@ -44,21 +42,27 @@ func (c *call) enterUpgrade(t *table) error {
 // error if the upgrade must not wait: a claim waits ahead, or the store has no queue to look at.
 // A claim that the cleaner is to release is not in the way. A place in the store's queue can be
 // lost, so every refusal needs a look.
-func (c *call) lookAhead() error {
-	inspector, ok := c.Store.(driver.Inspector)
+func (a *attempt) lookAhead() error {
+	if !a.upgrades() {
+		return nil
+	}
+	inspector, ok := a.Store.(driver.Inspector)
 	if !ok {
-		return c.Words.Held(c.refusal)
+		return a.Words.Held(a.refusal)
 	}
-	leaving := cleaner{c.core}.leaving(c.Key) // before the look: a claim in an old list may be gone
-	began := time.Now()
-	ctx := new(bounded.Context).Start(c.ctx, began.Add(callLimit(c.TTL)))
-	defer ctx.End()
-	claims, err := inspector.Holders(ctx, c.Key)
-	if err != nil {
-		return c.blind(silence.Of(err, time.Since(began)))
+	leaving := cleaner{a.core}.leaving(a.Key) // before the look: a claim in an old list may be gone
+	claims, err := a.look(a.ctx, inspector, a.Key, callLimit(a.TTL))
+	now := a.now()
+	switch cause := silence.Ended(a.ctx); {
+	case cause != nil:
+		return a.endOfWait(cause)
+	case err != nil && now-a.seen > min(a.TTL, longestSilence): // for so long, this may be a deadlock
+		return silence.Of(err, now-a.seen)
+	case err != nil:
+		return nil
 	}
-	c.seen = c.now()
-	own, reader := driver.PublicID(c.lease.claim().ID), driver.PublicID(c.reader.ID())
+	a.seen = now
+	own, reader := driver.PublicID(a.lease.claim().ID), driver.PublicID(a.reader.ID())
 	queued, other := false, false
 	for _, claim := range claims {
 		r := refusalOf(driver.Grant{Holder: claim, Left: claim.Left})
@@ -67,25 +71,35 @@ func (c *call) lookAhead() error {
 			queued = true
 		case claim.ID == reader || slices.Contains(leaving, claim.ID):
 		case claim.Waiting && !queued:
-			return c.Words.Ahead(r)
+			return a.Words.Ahead(r)
 		case !claim.Waiting && !other:
-			c.refusal, other = r, true
+			a.refusal, other = r, true
 		}
 	}
 	if !queued { // a try, or a store without a queue
-		return c.Words.Held(c.refusal)
+		return a.Words.Held(a.refusal)
 	}
 	return nil
 }
 
-// blind returns the error of a look if looks have failed for too long: the upgrade may be in a
-// deadlock.
-func (c *call) blind(err error) error {
-	if c.seen == 0 {
-		c.seen = c.now()
+// look asks for the claims on a key. The request outlives a caller who leaves: a store may lose a
+// connection with a request that is cut short.
+func (c *core) look(ctx context.Context, i driver.Inspector, key string, limit time.Duration) ([]driver.Holder, error) {
+	type answer struct {
+		claims []driver.Holder
+		err    error
 	}
-	if c.now()-c.seen > min(c.TTL, longestSilence) {
-		return err
+	answers := make(chan answer, 1)
+	c.busy.Go(func() {
+		sent, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+		defer cancel()
+		claims, err := i.Holders(sent, key)
+		answers <- answer{claims, err}
+	})
+	select {
+	case got := <-answers:
+		return got.claims, got.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
-	return nil
 }

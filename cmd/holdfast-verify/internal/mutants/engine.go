@@ -10,7 +10,7 @@ var engine = []mutant{{
 	name:  "deadline-from-reply",
 	wrong: "the deadline of a lock counts from the reply, not from before the request",
 	edits: []overlay.Edit{{
-		File: "internal/engine/call.go",
+		File: "internal/engine/attempt.go",
 		Old:  "l.grant(g, sent, now)",
 		New:  "l.grant(g, now, now)",
 	}},
@@ -32,7 +32,7 @@ var engine = []mutant{{
 	name:  "loss-is-silent",
 	wrong: "the context of a lost lock does not end",
 	edits: []overlay.Edit{{
-		File: "internal/engine/hold.go",
+		File: "internal/engine/release.go",
 		Old:  "	contexts.end()\n	return first\n",
 		New:  "	_ = contexts\n	return first\n",
 	}},
@@ -65,15 +65,15 @@ var engine = []mutant{{
 	name:  "no-second-look",
 	wrong: "a waiter subscribes after a refusal and sleeps until a wake-up, without another request once it has subscribed",
 	edits: []overlay.Edit{{
-		File: "internal/engine/wait.go",
+		File: "internal/engine/contender.go",
 		Old:  "	return c.subscribe(c.askLimit(c.now()))\n",
 		New:  "	c.subscribe(c.askLimit(c.now()))\n	return false\n",
 	}, {
-		File: "internal/engine/wait.go",
+		File: "internal/engine/contender.go",
 		Old:  "nap := jitter(max(alive, g.Kept) / 3)",
 		New:  "nap := time.Hour",
 	}, {
-		File: "internal/engine/wait.go",
+		File: "internal/engine/contender.go",
 		Old:  "if g.Left > 0 && g.Kept <= alive {",
 		New:  "if g.Left > 0 && g.Kept <= alive && c.stop == nil {",
 	}},
@@ -84,15 +84,15 @@ var engine = []mutant{{
 	name:  "cleanup-on-ended-context",
 	wrong: "a call that gives up releases its claim with the context that has ended the call",
 	edits: []overlay.Edit{{
-		File: "internal/engine/call.go",
-		Old:  "		cleaner{c.core}.add(t, c.lease.release[0])\n	}\n	c.lease.move(over)",
-		New: `		ctx, cancel := context.WithTimeout(c.ctx, c.began+c.Wait-c.now())
+		File: "internal/engine/attempt.go",
+		Old:  "		cleaner{a.core}.add(t, a.lease.release[0])\n	}\n	a.lease.move(over)",
+		New: `		ctx, cancel := context.WithTimeout(a.ctx, a.began+a.Wait-a.now())
 		defer cancel()
-		c.unlock()
-		c.Store.Release(ctx, c.lease.release[:])
-		c.lock()
+		a.unlock()
+		a.Store.Release(ctx, a.lease.release[:])
+		a.lock()
 	}
-	c.lease.move(over)`,
+	a.lease.move(over)`,
 	}},
 	run:   "--start redis --seed 1 --ttl 20s --for 20s --nemesis none",
 	finds: check.Lively,
@@ -102,8 +102,8 @@ var engine = []mutant{{
 	wrong: "a released lock is still renewed, and the store brings the lock back",
 	edits: []overlay.Edit{{
 		File: "internal/engine/release.go",
-		Old:  "		t.agenda.remove(h.lease)\n",
-		New:  "",
+		Old:  "		t.agenda.remove(h.lease)\n		e.Parked",
+		New:  "		e.Parked",
 	}, {
 		File: "internal/sqlstore/text.go",
 		Old:  "until = {now} + ?\nWHERE name IN (?...) AND sole IN (?...) AND until > {now} AND format",
@@ -121,8 +121,8 @@ var engine = []mutant{{
 	wrong: "a process hands a lock over for as long as a goroutine waits, each time as if the store had granted the lock anew",
 	edits: []overlay.Edit{{
 		File: "internal/engine/lease.go",
-		Old:  "l.spare == 0 || now-l.taken >= MaxTurn || !l.serves(want)",
-		New:  "l.spare == 0 || !l.serves(want)",
+		Old:  "l.spare == 0 || now-l.arrived >= MaxTurn {",
+		New:  "l.spare == 0 {",
 	}, {
 		File: "internal/engine/core.go",
 		Old:  "	l.spare--\n",
@@ -159,7 +159,7 @@ var engine = []mutant{{
 		Old:  "		return h.reader.Ended()\n",
 		New:  "		return nil\n",
 	}, {
-		File: "internal/engine/hold.go",
+		File: "internal/engine/release.go",
 		Old:  "	if u := h.upgrade.Load(); u != nil {\n		u.lose(why)\n	}\n",
 		New:  "",
 	}},

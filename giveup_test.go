@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-func TestNextInLineInheritsThePlaceInTheQueue(t *testing.T) {
+func TestNextWaiterKeepsThePlaceInTheQueue(t *testing.T) {
 	simulate(t, func(b *bench) {
 		holder, early, late := b.open(nil), b.open(nil), b.open(nil)
 		l := b.lock(holder, "k")
@@ -29,22 +29,22 @@ func TestNextInLineInheritsThePlaceInTheQueue(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		enter(early, "heir")
+		enter(early, "next")
 		enter(late, "late")
 		cancel()
 		<-gone
 		synctest.Wait()
 		b.unlock(l)
 		wg.Wait()
-		if !slices.Equal(order, []string{"heir", "late"}) {
-			b.Errorf("order %v: the heir of a cancelled waiter lost its place", order)
+		if !slices.Equal(order, []string{"next", "late"}) {
+			b.Errorf("order %v: the waiter behind a cancelled waiter lost the place", order)
 		}
 	})
 }
 
-// Waits that are shorter than the store takes to answer leave nothing to clean away
-// while others wait in the queue: they go on with the same claim.
-func TestHeirsOfAnUnansweredClaim(t *testing.T) {
+// If waits are shorter than the store takes to answer, the waiters in the queue go on with the
+// same claim, so there is nothing to clean up.
+func TestUnansweredClaimPassesOn(t *testing.T) {
 	simulate(t, func(b *bench) {
 		lk, other := b.open(nil), b.open(nil)
 		asked := make(map[string]bool)
@@ -68,7 +68,7 @@ func TestHeirsOfAnUnansweredClaim(t *testing.T) {
 		b.store.set(func(f *faulty) { f.acquire = nil })
 		wg.Wait()
 		if n := len(asked); n != 1 {
-			b.Errorf("%d claims for 51 who waited in a line", n)
+			b.Errorf("%d claims for a queue of 51 calls", n)
 		}
 		if c := b.store.seen(); c.release != 1 {
 			b.Errorf("%d releases of one lock", c.release)
@@ -77,8 +77,8 @@ func TestHeirsOfAnUnansweredClaim(t *testing.T) {
 	})
 }
 
-// A goroutine that inherits an ended claim asks for a new claim.
-func TestHeirOfALostClaim(t *testing.T) {
+// A call to which a lost claim passes on requests a new claim.
+func TestLostClaimIsReplaced(t *testing.T) {
 	simulate(t, func(b *bench) {
 		lk, other := b.open(nil), b.open(nil)
 		var asked []string
@@ -97,12 +97,12 @@ func TestHeirOfALostClaim(t *testing.T) {
 		gone := make(chan error)
 		go func() { _, err := lk.Lock(b.Context(), "k", Wait(10*time.Millisecond)); gone <- err }()
 		synctest.Wait()
-		heir := make(chan *Lock)
-		go func() { heir <- b.lock(lk, "k") }()
+		next := make(chan *Lock)
+		go func() { next <- b.lock(lk, "k") }()
 		synctest.Wait()
 		b.store.tell("k", asked[0], driver.ErrLost)
 		<-gone
-		b.unlock(<-heir)
+		b.unlock(<-next)
 		if len(asked) != 2 || asked[1] == asked[0] {
 			b.Errorf("asked for %q, of which the first was over", asked)
 		}
@@ -110,8 +110,8 @@ func TestHeirOfALostClaim(t *testing.T) {
 	})
 }
 
-// A process whose answers are lost does not keep a key from others by a claim that goes
-// from one to the next of those who give up in it.
+// A process that receives no answers does not keep a key from other processes by a claim that
+// passes from waiter to waiter.
 func TestUnheardGrantIsNotPassedOnForEver(t *testing.T) {
 	simulate(t, func(b *bench) {
 		deaf, other := b.open(&Options{Owner: "deaf"}), b.open(nil)
@@ -150,8 +150,7 @@ func TestUnheardGrantIsNotPassedOnForEver(t *testing.T) {
 	})
 }
 
-// An Acquire that arrives after the lock has come and gone by another one of the same
-// claim gets nothing.
+// An Acquire that arrives late, after a second Acquire of the claim and the release, is refused.
 func TestAcquireThatArrivesAfterTheRelease(t *testing.T) {
 	simulate(t, func(b *bench) {
 		lk, other := b.open(nil), b.open(nil)
