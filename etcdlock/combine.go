@@ -157,26 +157,19 @@ func (c *combiner) beginBatchLocked() {
 }
 
 // send carries out a batch. The latest deadline of its transactions bounds the batch.
-//
-// etcd checks the quota only for the writes of the batch itself, not for those of the steps.
-// So the Else, which is never carried out, contains a write if a step does.
 func (c *combiner) send(some []*pending) {
 	defer c.endBatch()
 	var latest time.Time
-	var counted []clientv3.Op
 	steps := make([]clientv3.Op, len(some))
 	for i, p := range some {
 		steps[i] = clientv3.OpTxn(p.when, p.then, p.els)
-		if n := slices.IndexFunc(p.then, clientv3.Op.IsPut); n >= 0 {
-			counted = p.then[n : n+1]
-		}
 		if p.deadline.After(latest) {
 			latest = p.deadline
 		}
 	}
 	ctx, cancel := context.WithDeadline(c.ctx, latest)
 	defer cancel()
-	r, err := c.client.Txn(ctx).Then(steps...).Else(counted...).Commit()
+	r, err := c.client.Txn(ctx).Then(steps...).Else(counted(steps)...).Commit()
 	if err != nil && final(err) {
 		err = errAlone
 	}
@@ -188,4 +181,17 @@ func (c *combiner) send(some []*pending) {
 		}
 		p.answer <- a
 	}
+}
+
+// counted returns a write of the steps of a transaction, if there is one. etcd checks the quota
+// only for the writes of the transaction itself, not for those of its steps. So the Else, which is
+// never carried out, contains a write if a step does.
+func counted(steps []clientv3.Op) []clientv3.Op {
+	for _, step := range steps {
+		_, then, _ := step.Txn()
+		if n := slices.IndexFunc(then, clientv3.Op.IsPut); n >= 0 {
+			return then[n : n+1]
+		}
+	}
+	return nil
 }

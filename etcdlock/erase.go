@@ -67,7 +67,7 @@ func (s *Store) seek(ctx context.Context, some []*removal) error {
 		if len(ops) == 0 {
 			return nil
 		}
-		a, err := s.do(ctx, txn{then: ops})
+		a, err := s.do(ctx, txn{then: ops, els: counted(ops)})
 		if err != nil {
 			return err
 		}

@@ -20,7 +20,8 @@ import (
 )
 
 // TestFull fills etcd until it takes no more writes: what is held can be renewed and
-// released, who waits is let in but not for long, and nothing new is granted.
+// released, who waits is let in but not for long, and nothing new is granted. Nor are tombs
+// written.
 func TestFull(t *testing.T) {
 	t.Parallel()
 	e := servers.StartEtcd(t, "--quota-backend-bytes=4194304")
@@ -28,6 +29,9 @@ func TestFull(t *testing.T) {
 	s := openStore(t, e.URL())
 	holder, late, unknown := exclusive("key", "holder"), exclusive("late", "late"), exclusive("unknown", "unknown")
 	granted(t, s, unknown)
+	other, early := openStore(t, e.URL()), exclusive("early", "early")
+	granted(t, s, early)
+	end(t, other, driver.Release{Claim: early.Claim, Late: true}) // so that there is a lease for tombs
 	granted(t, s, holder)
 	granted(t, s, late)
 	var toldFull atomic.Bool // by a renewal, if not by the last
@@ -87,8 +91,10 @@ func TestFull(t *testing.T) {
 	if err := answered(t, func(ctx context.Context) error { return renew(ctx, s, holder.Claim) }); err != nil {
 		t.Errorf("renewal: %v", err)
 	}
-	other := openStore(t, e.URL()) // which has to look for it
-	end(t, other, driver.Release{Claim: unknown.Claim, Late: true})
+	end(t, other, driver.Release{Claim: unknown.Claim, Late: true}) // has to look for the claim
+	if r := under(t, c, "holdfast/ended/unknown"); r.Count > 0 {
+		t.Errorf("a tomb was written: %v", r.Kvs)
+	}
 	release(t, s, holder.Claim)
 	end(t, s, driver.Release{Claim: late.Claim, Late: true})
 	eventually(t, "end of all claims", func() error {
