@@ -19,7 +19,9 @@ import (
 const (
 	// firstTry bounds the first attempt at a call; later attempts have longer. The
 	// client sends every attempt to the next member, so a hanging member costs no more
-	// than firstTry.
+	// than firstTry, and no more than half of the call. A later attempt may take the rest
+	// of the call: a slow etcd carries out every attempt, so more attempts would make etcd
+	// slower.
 	firstTry = 500 * time.Millisecond
 
 	// callLimit bounds calls whose context has no deadline.
@@ -105,9 +107,12 @@ func limited(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 func (s *Store) attempt(ctx context.Context, n int, f func(context.Context, int) error) error {
-	deadline, _ := ctx.Deadline()
-	left := time.Until(deadline)
-	ctx, cancel := context.WithTimeout(ctx, min(max(left/2, min(left, pause)), firstTry<<min(n, 6)))
+	limit := firstTry << min(n, 6)
+	if n == 0 {
+		deadline, _ := ctx.Deadline()
+		limit = min(limit, time.Until(deadline)/2)
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	return f(ctx, n)
 }

@@ -358,3 +358,23 @@ func TestLeft(t *testing.T) {
 	release(t, b, claim.Claim)
 	granted(t, b, exclusive("key", "next"))
 }
+
+// TestFewAttempts makes a call that etcd never hears of. A second attempt takes the rest of
+// the call.
+func TestFewAttempts(t *testing.T) {
+	t.Parallel()
+	s, by, _ := couriered(t)
+	granted(t, s, exclusive("else", "else")) // so that there is a lease
+	by.hold(all)
+	defer by.hold(nil)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := s.Acquire(ctx, exclusive("key", "mine")); err == nil {
+		t.Error("granted by an etcd that heard nothing")
+	}
+	by.mu.Lock()
+	defer by.mu.Unlock()
+	if by.caught > 2 {
+		t.Errorf("%d attempts", by.caught)
+	}
+}
