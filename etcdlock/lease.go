@@ -51,7 +51,7 @@ func class(ttl time.Duration) int64 {
 func (l *lease) lastsLocked(now time.Time) bool { return l != nil && !l.over && l.end().After(now) }
 
 // pause returns the time between two keep-alives.
-func (l *lease) pause() time.Duration { return margin(l.ttl*5/6) / 2 }
+func (l *lease) pause() time.Duration { return margin(l.ttl*5/6) * 3 / 4 }
 
 // endRoundLocked ends a round and begins the next.
 func (l *lease) endRoundLocked() {

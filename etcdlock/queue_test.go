@@ -65,7 +65,7 @@ func TestClass(t *testing.T) {
 			t.Errorf("the lease for a TTL of %v has %v", ttl, long)
 		}
 		l := &lease{granted: granted{ttl: long}}
-		if 2*l.pause() > long-ttl {
+		if 4*l.pause()/3 > long-ttl {
 			t.Errorf("the lease for a TTL of %v is kept alive every %v", ttl, l.pause())
 		}
 		classes[seconds] = true
