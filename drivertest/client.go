@@ -160,8 +160,9 @@ func (c *client) ended(claims ...driver.Ask) {
 
 // ends is ended for a release of any kind.
 func (c *client) ends(r driver.Release) {
+	end := c.runsOut(r.Claim)
 	if err := c.releases(r)[0]; err != nil {
-		c.failf("Release of %s returned %v", show(driver.Ask{Claim: r.Claim}), told(err))
+		c.fail(c.prompt(end) && !noAnswer(told(err)), "Release of %s returned %v", show(driver.Ask{Claim: r.Claim}), told(err))
 	}
 }
 

@@ -2,6 +2,7 @@
 package stores
 
 import (
+	"context"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -43,10 +44,7 @@ var starts = map[string]func(t *testing.T) string{
 func start(t *testing.T, name string) (url string) {
 	t.Helper()
 	url = starts[name](t)
-	store, err := driver.Open(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := servers.Insist(t, func(ctx context.Context) (driver.Store, error) { return driver.Open(ctx, url) })
 	defer store.Close()
 	if c, ok := store.(driver.Creator); ok {
 		if err := c.Create(t.Context()); err != nil {

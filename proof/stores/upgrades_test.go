@@ -1,6 +1,7 @@
 package stores
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -45,17 +46,16 @@ type scene struct {
 
 func (s *scene) open() *holdfast.Locker {
 	s.Helper()
-	locks, err := holdfast.Open(s.Context(), s.url, &holdfast.Options{TTL: time.Minute})
-	if err != nil {
-		s.Fatal(err)
-	}
+	locks := servers.Insist(s.T, func(ctx context.Context) (*holdfast.Locker, error) {
+		return holdfast.Open(ctx, s.url, &holdfast.Options{TTL: time.Minute})
+	})
 	s.Cleanup(func() { locks.Close() })
 	return locks
 }
 
 func (s *scene) read(locks *holdfast.Locker) *holdfast.Lock {
 	s.Helper()
-	l, err := locks.Lock(s.Context(), "k", holdfast.Shared(), holdfast.Wait(patience))
+	l, err := servers.Patient(s.Context(), locks.Lock, "k", holdfast.Shared(), holdfast.Wait(patience))
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -72,7 +72,8 @@ func (s *scene) unlock(l *holdfast.Lock) {
 // queues: the first upgrade waits in the queue, and the second is refused.
 func (s *scene) queues() {
 	l, other := s.read(s.near), s.read(s.far)
-	if _, err := other.TryUpgrade(s.Context()); !errors.Is(err, holdfast.ErrHeld) {
+	try := func(ctx context.Context, _ string, _ ...any) (*holdfast.Lock, error) { return other.TryUpgrade(ctx) }
+	if _, err := servers.Patient(s.Context(), try, "k"); !errors.Is(err, holdfast.ErrHeld) {
 		s.Errorf("a try beside a reader: %v, want ErrHeld", err)
 	}
 	got := make(chan *holdfast.Lock, 1)
