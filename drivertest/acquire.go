@@ -12,11 +12,12 @@ import (
 var acquireRules = []rule{
 	// The core counts the lease from the TTL of the grant. A store that grants less than the
 	// requested TTL must say so in the grant. Otherwise the holder works on after its claim
-	// has expired.
+	// has expired. The client is alone: no session or listener of a second client helps.
 	{
 		name:  "acquire/free",
 		words: "An Acquire of a free key is granted, and the grant says for how long.",
-		check: func(e *env, a, _ *client) {
+		check: func(e *env, a, b *client) {
+			b.close()
 			grant := a.granted(e.exclusive("first"))
 			if grant.TTL < 0 || grant.TTL > long || e.has(Expiry) && grant.TTL == 0 {
 				e.failf("granted for %v, asked for %v", grant.TTL, long)

@@ -35,9 +35,9 @@ func insist(tb testing.TB, h Harness, c check) error {
 	}
 }
 
-// attempt runs a check with an env of its own and returns how the rule was broken. Other
+// attempt runs steps with an env of their own and returns how the rule was broken. Other
 // panics go through.
-func attempt(tb testing.TB, h Harness, tries int, check func(*env)) (seen error) {
+func attempt(tb testing.TB, h Harness, tries int, steps func(*env)) (seen error) {
 	e := &env{tb: tb, harness: h, key: "drivertest/" + strings.ToLower(rand.Text()), tries: tries}
 	defer func() {
 		for _, store := range e.opened {
@@ -46,7 +46,7 @@ func attempt(tb testing.TB, h Harness, tries int, check func(*env)) (seen error)
 			}
 		}
 	}()
-	return rules.Caught(func() { check(e) })
+	return rules.Caught(func() { steps(e) })
 }
 
 // failf ends the check: the store broke the rule, and the arguments say how.

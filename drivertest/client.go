@@ -80,14 +80,14 @@ func (c *client) refused(claim driver.Ask) driver.Grant {
 	return grant
 }
 
-// takes is granted a new exclusive claim.
+// takes acquires a new exclusive claim.
 func (c *client) takes(name string) driver.Ask {
 	claim := c.exclusive(name)
 	c.granted(claim)
 	return claim
 }
 
-// waits asks with Wait for a new exclusive claim, and is refused.
+// waits requests a new exclusive claim with Wait, and expects a no.
 func (c *client) waits(name string) driver.Ask {
 	claim := waiting(c.exclusive(name))
 	c.refused(claim)

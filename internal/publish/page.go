@@ -27,10 +27,11 @@ func Thousands(n int) string {
 	return text
 }
 
-// Commit names the commit of the working directory, with "-dirty" after uncommitted changes,
-// or returns "" outside of a checkout. "go run" does not record the commit in the program.
+// Commit names the commit of the working directory as build.Version does, with a + after
+// uncommitted changes, or returns "" outside of a checkout. "go run" does not record the
+// commit in the program.
 func Commit(ctx context.Context) string {
-	text, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty", "--exclude=*").Output()
+	text, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty=+", "--exclude=*", "--abbrev=12").Output()
 	if err != nil {
 		return ""
 	}

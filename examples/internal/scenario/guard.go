@@ -25,7 +25,7 @@ func Choose[F any](p *Play, list string, fit map[string]F, reasons map[string]st
 		usual = "all"
 	}
 	chosen := strings.Split(cmp.Or(list, usual), ",")
-	if chosen[0] == "all" {
+	if slices.Equal(chosen, []string{"all"}) {
 		chosen = names
 	}
 	for _, name := range chosen {

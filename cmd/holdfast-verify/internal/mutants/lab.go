@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify"
 	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/check"
 	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/plan"
+	"github.com/holdfast-go/holdfast/internal/publish"
 )
 
 // A lab is where mutants are built and tried.
@@ -35,8 +36,9 @@ func repository(ctx context.Context) (string, error) {
 // A verdict is the result for a mutant.
 type verdict struct {
 	finding
-	seen sighting
-	err  error // the mutant has survived, or verify has accused the unchanged Holdfast
+	seen   sighting
+	commit string // where somebody has looked
+	err    error  // the mutant has survived, or verify has accused the unchanged Holdfast
 }
 
 // A sound is the unchanged Holdfast.
@@ -55,7 +57,7 @@ func (l *lab) sound(ctx context.Context) (s sound, err error) {
 }
 
 // tryAll tries mutants, and the unchanged Holdfast in the same ways, and writes a table of
-// the mutants. The result is the lines of the mutants that were found.
+// the mutants. The result is the lines of the table.
 func (l *lab) tryAll(ctx context.Context, all []mutant, out io.Writer) (rows, error) {
 	s, err := l.sound(ctx)
 	if err != nil {
@@ -75,27 +77,31 @@ func (l *lab) tryAll(ctx context.Context, all []mutant, out io.Writer) (rows, er
 			}()
 		}
 	}()
+	return collect(ctx, out, all, verdicts)
+}
+
+// collect writes a table of the verdicts as they come, and returns the lines. If ctx ends,
+// collect waits for the remaining tries to end.
+func collect(ctx context.Context, out io.Writer, all []mutant, verdicts []chan verdict) (rows, error) {
 	fmt.Fprint(out, tableHead)
-	found := rows{}
+	tried := rows{}
 	var failed []error
 	for i, m := range all {
 		v := <-verdicts[i]
 		if ctx.Err() != nil {
-			break // the try was cancelled
+			continue // the try was cancelled
 		}
-		row := m.row(v, prover.Commit(ctx))
-		fmt.Fprint(out, row)
-		if v.err == nil {
-			found[m.name] = row
-		}
+		tried[m.name] = m.row(v)
+		fmt.Fprint(out, tried[m.name])
 		failed = append(failed, v.err)
 	}
-	return found, errors.Join(append(failed, ctx.Err())...)
+	return tried, errors.Join(append(failed, ctx.Err())...)
 }
 
 // judge lets the simulator look for a mutant, which takes seconds. If the simulator cannot
 // find the mutant, verify looks for the mutant.
 func (l *lab) judge(ctx context.Context, s sound, m mutant) (v verdict) {
+	v.commit = publish.Commit(ctx)
 	if m.unseen == "" {
 		if v.seen, v.err = l.simulate(ctx, s.sim, m); !l.verify || m.run == "" {
 			return v
@@ -111,6 +117,9 @@ func (l *lab) convict(ctx context.Context, m mutant) (finding, error) {
 	f, err := l.try(ctx, m)
 	if err == nil && !m.found(f) {
 		err = fmt.Errorf("mutant %s has survived: verify %s does not find that %q is broken, it finds %q", m.name, m.run, m.finds, f.broken())
+		if reason := f.Unchecked[m.finds]; reason != "" {
+			err = fmt.Errorf("%w, and did not judge that: %s", err, reason)
+		}
 	}
 	return f, err
 }

@@ -34,7 +34,7 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 	pattern := flags.String("run", "", "try only the mutants whose names match this `regexp`")
 	parallel := flags.Int("parallel", 2, "try so many `mutants` at once")
 	verify := flags.Bool("verify", false, "let verify look also for what the simulator finds; -save does")
-	save := flags.String("save", "", "write the lines of the mutants that are found into the table in this `folder`, too")
+	save := flags.String("save", "", "write the lines of these mutants into the table in this `folder`, too")
 	if flags.Parse(args) != nil {
 		return flag.ErrHelp // the flag set has reported the error
 	}
@@ -48,6 +48,9 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 		return fmt.Errorf("-parallel %d: want a number of mutants", *parallel)
 	}
 	all := slices.DeleteFunc(mutants(), func(m mutant) bool { return !pick.MatchString(m.name) })
+	if len(all) == 0 {
+		return fmt.Errorf("-run %s: no mutant has such a name", *pattern)
+	}
 	if *save == "" {
 		_, err := run(ctx, all, *parallel, *verify, out)
 		return err
@@ -60,8 +63,11 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	found, err := run(ctx, all, *parallel, true, out)
-	maps.Copy(table, found)
+	tried, err := run(ctx, all, *parallel, true, out)
+	if len(tried) == 0 {
+		return err
+	}
+	maps.Copy(table, tried)
 	return errors.Join(err, table.write(file))
 }
 
@@ -77,9 +83,9 @@ func run(ctx context.Context, all []mutant, parallel int, verify bool, out io.Wr
 		return nil, err
 	}
 	l := &lab{root: root, folder: folder, parallel: parallel, limit: 4 * time.Minute, verify: verify}
-	found, err := l.tryAll(ctx, all, out)
+	tried, err := l.tryAll(ctx, all, out)
 	if err != nil {
-		return found, fmt.Errorf("%w (see %s)", err, folder)
+		return tried, fmt.Errorf("%w (see %s)", err, folder)
 	}
-	return found, os.RemoveAll(folder)
+	return tried, os.RemoveAll(folder)
 }

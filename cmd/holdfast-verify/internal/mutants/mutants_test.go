@@ -158,6 +158,7 @@ func TestArguments(t *testing.T) {
 		"-run":                {"-run", "("},
 		"unexpected argument": {"all"},
 		"-parallel 0":         {"-parallel", "0"},
+		"no mutant has":       {"-run", "nothing like it"},
 		"no such file":        {"-save", filepath.Join(t.TempDir(), "none")},
 	} {
 		if err := execute(t.Context(), args, io.Discard); err == nil || !strings.Contains(err.Error(), want) {
@@ -166,7 +167,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// The saved table has a line for each mutant as it is.
+// The saved table has a line for each mutant as it is, and every mutant was found.
 func TestSavedTable(t *testing.T) {
 	file := filepath.Join(bench(t).root, "docs", "results", tableFile)
 	table, err := readRows(file)
@@ -174,8 +175,8 @@ func TestSavedTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range mutants() {
-		if table[m.name] == "" {
-			t.Errorf("%s has no line of %s as it is: make mutants MUTANTS='-run=%[2]s -save=docs/results'", tableFile, m.name)
+		if row := table[m.name]; row == "" || strings.Contains(row, survived) {
+			t.Errorf("%s does not say that %s was found: make mutants MUTANTS='-run=%[2]s -save=docs/results'", tableFile, m.name)
 		}
 	}
 	again := filepath.Join(t.TempDir(), tableFile)
@@ -196,11 +197,31 @@ func TestReadRows(t *testing.T) {
 	}
 	now, changed := mutants()[0], mutants()[1]
 	changed.wrong = "something else"
-	lines := now.row(verdict{}, "c0ffee") + changed.row(verdict{}, "c0ffee")
+	lines := now.row(verdict{commit: "c0ffee"}) + changed.row(verdict{commit: "c0ffee"})
 	if err := os.WriteFile(file, []byte(fileHead+tableHead+lines), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if table, err := readRows(file); err != nil || len(table) != 1 || table[now.name] != now.row(verdict{}, "c0ffee") {
+	if table, err := readRows(file); err != nil || len(table) != 1 || table[now.name] != now.row(verdict{commit: "c0ffee"}) {
 		t.Errorf("the lines read are %v, %v", table, err)
+	}
+}
+
+// A mutant that has survived is an error, and its line says so.
+func TestCollect(t *testing.T) {
+	all := mutants()[:2]
+	verdicts := []chan verdict{make(chan verdict, 1), make(chan verdict, 1)}
+	alive := errors.New("it has survived")
+	verdicts[1] <- verdict{commit: "c0ffee", err: alive}
+	verdicts[0] <- verdict{commit: "c0ffee"}
+	var out strings.Builder
+	tried, err := collect(t.Context(), &out, all, verdicts)
+	if !errors.Is(err, alive) || len(tried) != 2 {
+		t.Errorf("%d lines and the error %v, want two and that of the second", len(tried), err)
+	}
+	for i, m := range all {
+		row := tried[m.name]
+		if got := strings.Contains(row, survived); got != (i == 1) || !strings.Contains(out.String(), row) || !strings.Contains(row, "c0ffee") {
+			t.Errorf("mutant %d has the line %q", i, row)
+		}
 	}
 }

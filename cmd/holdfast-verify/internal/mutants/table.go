@@ -24,16 +24,22 @@ const fileHead = `# Table of the mutants
 // tableHead is the first lines of the table.
 const tableHead = "| mutant | what is wrong with it | `holdfast verify` | found by | after | by the simulator | at |\n|---|---|---|---|--:|---|---|\n"
 
-// row returns the line of a mutant in the table. The commit is where somebody has looked.
-func (m mutant) row(v verdict, commit string) string {
+// survived marks the line of a mutant that was not found.
+const survived = "not found"
+
+// row returns the line of a mutant in the table.
+func (m mutant) row(v verdict) string {
 	by, after, seen := "–", "–", m.unseen // if nobody has looked
 	if v.took > 0 {
 		by, after = strings.ReplaceAll(plan.List(v.broken()), ",", ", "), fmt.Sprintf("%.0f s", v.took.Seconds())
 	}
+	if v.err != nil {
+		by = survived
+	}
 	if m.unseen == "" {
 		seen = v.seen.String()
 	}
-	return fmt.Sprintf("%s %s | %s | %s | %s |\n", m.rowHead(), by, after, seen, commit)
+	return fmt.Sprintf("%s %s | %s | %s | %s |\n", m.rowHead(), by, after, seen, v.commit)
 }
 
 // rowHead returns the part of the line that is the same each time.
@@ -53,8 +59,8 @@ func (m mutant) describes(line string) bool {
 // rows are lines of the table, by the name of the mutant.
 type rows map[string]string
 
-// readRows reads the lines of a file, which may be missing. Lines of mutants that have
-// changed since are left out.
+// readRows reads the lines of a file, which may be missing. The lines of mutants with other
+// words or flags are left out.
 func readRows(file string) (rows, error) {
 	text, err := os.ReadFile(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -13,11 +13,11 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify"
 	"github.com/holdfast-go/holdfast/internal/cli"
+	"github.com/holdfast-go/holdfast/internal/publish"
 )
 
 // lastTime is how long an interrupted run may take to end its servers and processes.
@@ -31,15 +31,8 @@ type Program string
 func Build(ctx context.Context, path string, flags ...string) (Program, error) {
 	// Go notes no commit with -buildvcs=false.
 	const name = "github.com/holdfast-go/holdfast/internal/build.commit"
-	args := append([]string{"-o", path, "-ldflags=-X=" + name + "=" + Commit(ctx)}, flags...)
+	args := append([]string{"-o", path, "-ldflags=-X=" + name + "=" + publish.Commit(ctx)}, flags...)
 	return Program(path), Compile(ctx, append(args, "github.com/holdfast-go/holdfast/cmd/holdfast-verify")...)
-}
-
-// Commit returns the commit of the current folder, with a + if a file has changed since, or
-// "" without git.
-func Commit(ctx context.Context) string {
-	commit, _ := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty=+", "--exclude=*", "--abbrev=12").Output()
-	return strings.TrimSpace(string(commit))
 }
 
 // Sum returns a hash of the program.
