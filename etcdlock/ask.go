@@ -179,7 +179,7 @@ func (a *ask) settle(v view, mine bool, err error) (g driver.Grant, moves bool, 
 		if c.state == asking || c.ahead.fits(c.Weight, c.Limit) {
 			g.Left = pause // The queue has changed since the read.
 		}
-		a.standLocked(c, a.began.Add(c.kept()))
+		a.standLocked(c, a.began.Add(a.Alive()))
 		a.noteRefusalLocked(c)
 	default:
 		moves = true
@@ -231,10 +231,7 @@ func (s *Store) learnLocked(c *claim, v view, i int) (holds bool) {
 		return false
 	}
 	c.state = waiting
-	c.far, c.ahead, c.joins = v.far(i), v.queue[:i], v.queue[:i].reader() >= 0
-	if !c.far {
-		c.ahead = s.remainingLocked(c.key, v.rev, c.ahead)
-	}
+	c.ahead, c.joins = s.remainingLocked(c.key, v.rev, v.queue[:i]), v.queue[:i].reader() >= 0
 	if i < v.held() || c.unblocked() {
 		c.hold()
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/book"
 )
 
 // A claim is a claim this Store has in etcd, or may have. While other claims keep the
@@ -28,7 +27,6 @@ type claim struct {
 	seen  int64     // revision at which the queue was read, for the fields below
 	asked time.Time // when the last answered Acquire was sent
 	ahead queue     // claims ahead in the queue, unless known to have left
-	far   bool      // ahead lacks claims, but has the first claims and the claim just ahead
 	joins bool      // readers were ahead, and may have left since
 }
 
@@ -53,16 +51,7 @@ func (c *claim) granted(ttl time.Duration) driver.Grant {
 func (c *claim) refusal() driver.Grant {
 	g := c.ahead.refusal()
 	g.Floor = c.token() - 1
-	if kept := c.kept(); kept > c.alive() {
-		g.Kept = kept
-	}
 	return g
-}
-
-// kept returns how long the claim keeps its place without a request: in a long queue, requests
-// would cost etcd more than the locks.
-func (c *claim) kept() time.Duration {
-	return book.Kept(driver.Claim{TTL: c.TTL}, len(c.ahead))
 }
 
 // span returns how many tokens a request may be granted.

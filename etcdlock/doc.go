@@ -35,10 +35,7 @@
 // plus one, so a dead waiter soon leaves the queue.
 //
 // With more than sixteen claims ahead, a waiter watches only the last claim that has to leave
-// first, and then looks at the queue. So a release is an event for few waiters. An exclusive
-// claim reads only the front of such a queue and the claim just ahead. The release of an
-// exclusive lock then also writes a record of the hand-over, so that etcd need not go through
-// the queue for the next waiter.
+// first, and then looks at the queue. So a release is an event for few waiters.
 //
 // A tomb is a key that keeps the id of an ended claim from coming back, for 10 to 20
 // seconds.

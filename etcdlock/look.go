@@ -14,12 +14,8 @@ import (
 type view struct {
 	queue
 	rev     int64 // of the whole etcd, when read
-	more    bool  // the queue lacks claims behind the front, see names.parts
 	hasTomb bool  // the id of the claim has a tomb
 }
-
-// far reports whether the queue lacks claims ahead of the claim at index i.
-func (v view) far(i int) bool { return v.more && i > few }
 
 // unchanged is the condition that no claim has arrived since.
 func (v view) unchanged(folder string) clientv3.Cmp {
@@ -29,15 +25,20 @@ func (v view) unchanged(folder string) clientv3.Cmp {
 // look reads the queue, and acquires the key in the same step if the queue is empty. It
 // reports whether the claim is in the queue.
 func (a *ask) look(ctx context.Context, was state) (v view, mine bool, err error) {
+	folder := a.names.folder(a.Key)
+	look := a.reads()
 	if was == waiting {
-		v, err = a.find(ctx, a.entry.rev)
+		r, err := a.do(ctx, txn{then: look})
+		if err == nil {
+			v, err = a.view(r)
+		}
 		return v, err == nil && v.index(a.ID) >= 0, err
 	}
 	r, err := a.do(ctx, txn{
 		key:  a.Key,
-		when: []clientv3.Cmp{a.noTomb(), view{}.unchanged(a.names.folder(a.Key))},
+		when: []clientv3.Cmp{a.noTomb(), view{}.unchanged(folder)},
 		then: []clientv3.Op{a.create(a.lease, 0)},
-		els:  a.reads(clientv3.OpGet(a.entry.name)),
+		els:  look,
 	})
 	if r.again {
 		a.noteLate()
@@ -51,17 +52,8 @@ func (a *ask) look(ctx context.Context, was state) (v view, mine bool, err error
 		v.queue = queue{a.entry}
 		return v, true, nil
 	}
-	v, err = a.view(ctx, r)
+	v, err = a.view(r)
 	return v, err == nil && v.index(a.ID) >= 0, err
-}
-
-// find reads the queue around a claim with a create revision.
-func (a *ask) find(ctx context.Context, rev int64) (v view, err error) {
-	r, err := a.do(ctx, txn{then: a.reads(a.names.neighbours(a.Key, rev))})
-	if err != nil {
-		return v, err
-	}
-	return a.newView(r)
 }
 
 // noTomb is the condition that the id of the claim has no tomb.
@@ -69,26 +61,17 @@ func (a *ask) noTomb() clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(a.names.tomb(a.ID)), "=", 0)
 }
 
-// reads returns the operations that read the tomb and the queue. own reads the claim, if the
-// claim is behind the front of the queue.
-func (a *ask) reads(own clientv3.Op) []clientv3.Op {
-	tomb := clientv3.OpGet(a.names.tomb(a.ID), clientv3.WithKeysOnly())
-	return append([]clientv3.Op{tomb}, a.names.parts(a.Claim, own)...)
-}
-
-func (a *ask) newView(r answer) (v view, err error) {
-	v, err = readView(a.Key, r.Header.Revision, r.Responses[1:])
-	v.hasTomb = len(r.kvs(0).Kvs) > 0
-	return v, err
-}
-
-// view returns the view that was read before the claim was known to be in etcd. If the claim is
-// behind the front of the queue, view reads the claim just ahead, too.
-func (a *ask) view(ctx context.Context, r answer) (view, error) {
-	v, err := a.newView(r)
-	if i := v.index(a.ID); err == nil && v.far(i) {
-		return a.find(ctx, v.queue[i].rev)
+func (a *ask) reads() []clientv3.Op {
+	return []clientv3.Op{
+		clientv3.OpGet(a.names.folder(a.Key), clientv3.WithPrefix()),
+		clientv3.OpGet(a.names.tomb(a.ID), clientv3.WithKeysOnly()),
 	}
+}
+
+func (a *ask) view(r answer) (v view, err error) {
+	v.rev = r.Header.Revision
+	v.hasTomb = len(r.kvs(1).Kvs) > 0
+	v.queue, err = readQueue(a.Key, r.kvs(0).Kvs)
 	return v, err
 }
 
@@ -120,7 +103,7 @@ func (a *ask) join(ctx context.Context, v *view) (mine bool, err error) {
 		}
 		t := txn{
 			when: []clientv3.Cmp{a.noTomb(), clientv3.Compare(clientv3.CreateRevision(a.entry.name), "=", 0)},
-			els:  a.reads(clientv3.OpGet(a.entry.name)),
+			els:  a.reads(),
 		}
 		l := a.lease
 		if !fits {
@@ -139,11 +122,7 @@ func (a *ask) join(ctx context.Context, v *view) (mine bool, err error) {
 			phase = v.queue[last].phase()
 			t.when = append(t.when, v.queue[last].unwritten())
 		}
-		own := a.names.neighbours(a.Key, 0)
-		t.then = append([]clientv3.Op{a.create(l, phase)}, a.reads(own)...)
-		if v.more {
-			t.then = append(t.then[:1], own)
-		}
+		t.then = append([]clientv3.Op{a.create(l, phase)}, a.reads()...)
 		r, err := a.do(ctx, t)
 		if r.again {
 			a.noteLate()
@@ -151,16 +130,10 @@ func (a *ask) join(ctx context.Context, v *view) (mine bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		switch {
-		case r.Succeeded && v.more:
-			*v, err = v.behind(a.Key, r)
-		case r.Succeeded:
+		if r.Succeeded {
 			r.Responses = r.Responses[1:]
-			*v, err = a.newView(r)
-		default:
-			*v, err = a.view(ctx, r)
 		}
-		if err != nil {
+		if *v, err = a.view(r); err != nil {
 			return false, newer.Doubtful(err)
 		}
 	}
@@ -182,8 +155,7 @@ func (a *ask) agree(ctx context.Context, v *view) error {
 			t = v.closePhase(first)
 		}
 		puts := len(t.then)
-		reads := a.reads(clientv3.OpGet(a.entry.name))
-		t.then, t.els = append(t.then, reads...), reads
+		t.then, t.els = append(t.then, a.reads()...), a.reads()
 		r, err := a.do(ctx, t)
 		if err != nil {
 			return err
@@ -191,7 +163,7 @@ func (a *ask) agree(ctx context.Context, v *view) error {
 		if r.Succeeded {
 			r.Responses = r.Responses[puts:]
 		}
-		if *v, err = a.newView(r); err != nil {
+		if *v, err = a.view(r); err != nil {
 			return newer.Doubtful(err)
 		}
 	}

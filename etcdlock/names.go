@@ -17,9 +17,6 @@ func (n names) folder(key string) string { return n.claims() + url.PathEscape(ke
 // tomb returns the key of the tomb for an id: the tomb keeps the id from coming back.
 func (n names) tomb(id string) string { return n.prefix + "ended/" + url.PathEscape(id) }
 
-// handOver returns the key of the hand-over of a key, see [Store.handOver].
-func (n names) handOver(key string) string { return n.prefix + "handed/" + url.PathEscape(key) }
-
 // notices returns the folder where a client is notified of its broken claims.
 func (n names) notices(client string) string { return n.prefix + "told/" + client + "/" }
 

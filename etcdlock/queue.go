@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -175,9 +174,6 @@ func (e *entry) alive() time.Duration { return driver.Claim{TTL: e.TTL}.Alive() 
 // shared reports whether the claim is a reader.
 func (e *entry) shared() bool { return driver.Claim{Weight: e.Weight, Limit: e.Limit}.Shared() }
 
-// exclusive reports whether the claim excludes every other claim.
-func (e *entry) exclusive() bool { return driver.Claim{Weight: e.Weight, Limit: e.Limit}.Exclusive() }
-
 // stays is the condition that the claim is still in etcd.
 func (e *entry) stays() clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(e.name), "=", e.rev)
@@ -192,13 +188,6 @@ func (e *entry) unwritten() clientv3.Cmp {
 func (e *entry) first(folder string) clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(folder), ">", e.rev-1).WithPrefix()
 }
-
-// handedOver is the condition that the last hand-over is the claim's.
-func (e *entry) handedOver(name string) clientv3.Cmp {
-	return clientv3.Compare(clientv3.Value(name), "=", e.handOver())
-}
-
-func (e *entry) handOver() string { return strconv.FormatInt(e.rev, 10) }
 
 // phase returns the revision behind the token: the claim's create revision, or the
 // revision of the reader whose phase was joined.

@@ -23,7 +23,7 @@ func (s *Store) Release(ctx context.Context, rs []driver.Release) []error {
 	all := s.removals(rs)
 	var known, unknown []*removal
 	for _, r := range all {
-		if r.known.rev > 0 {
+		if r.rev > 0 {
 			known = append(known, r)
 		} else {
 			unknown = append(unknown, r)
@@ -57,8 +57,9 @@ type removal struct {
 	claim          *claim // in the table; nil if there is none
 	own            bool   // the claim stays if another client renews it, or if it was left
 
-	known entry // of a claim whose state in etcd is known; rev is 0 otherwise
-	hands bool  // the claim holds the whole key, and many claims wait; etcd refuses two hand-overs of a key in a step
+	// Of a claim whose state in etcd is known; rev is 0 otherwise.
+	name string
+	rev  int64
 
 	over  bool // the claim is no longer in etcd
 	there bool // the claim was in etcd
@@ -78,9 +79,7 @@ func (s *Store) removals(rs []driver.Release) []*removal {
 			continue
 		}
 		if c.state == held || c.state == waiting {
-			all[i].known = c.entry
-			all[i].hands = c.state == held && c.exclusive() && s.crowdedLocked(c.key) &&
-				!slices.ContainsFunc(all[:i], func(r *removal) bool { return r.hands && r.Key == c.key })
+			all[i].name, all[i].rev = c.name, c.rev
 		}
 		s.endLocked(c)
 		c.late = c.late || r.Late
@@ -95,11 +94,8 @@ func (s *Store) removeKnown(ctx context.Context, some []*removal) {
 	var ops, tombs []clientv3.Op
 	var err error
 	for _, r := range some {
-		then := []clientv3.Op{clientv3.OpDelete(r.known.name)}
-		if r.hands {
-			then = append([]clientv3.Op{s.handOver(r.Key, r.known)}, then...)
-		}
-		ops = append(ops, clientv3.OpTxn([]clientv3.Cmp{r.known.stays()}, then, nil))
+		is := clientv3.Compare(clientv3.CreateRevision(r.name), "=", r.rev)
+		ops = append(ops, clientv3.OpTxn([]clientv3.Cmp{is}, []clientv3.Op{clientv3.OpDelete(r.name)}, nil))
 		if r.Late && err == nil {
 			var tomb clientv3.Op
 			tomb, err = s.tomb(ctx, r.ID)

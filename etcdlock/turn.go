@@ -76,20 +76,16 @@ func (s *Store) awaitTurn(ctx context.Context, t *turn) {
 		c := s.table[t.claim.ID]
 		waits := c != nil && c.state == waiting
 		var e, blocker entry
-		single, next := false, false
+		single := false
 		if waits {
 			e = c.entry
 			blocker, single = c.blocker()
-			next = single && blocker.rev == c.ahead[len(c.ahead)-1].rev
 		}
 		s.mu.Unlock()
 		switch {
 		case single:
 			s.awaitDeparture(ctx, e, blocker)
-			if !next {
-				blocker = entry{}
-			}
-			if s.lookAtTurn(ctx, t, e, blocker) == nil {
+			if s.lookAtTurn(ctx, t, e) == nil {
 				continue
 			}
 		case waits:
@@ -130,32 +126,17 @@ func (s *Store) awaitDeparture(ctx context.Context, e, blocker entry) {
 // lookAtTurn looks whether a claim holds now that its blocker has left, and wakes the claim
 // then, with a grant. If the claim still waits, it has a new blocker. After an error, and
 // if the claim has lost its place, the claim is woken to request again.
-//
-// ahead is the claim just ahead, if that is the blocker. Mostly a hand-over of that claim shows
-// that the claim is first. Otherwise etcd goes through the whole folder.
-func (s *Store) lookAtTurn(ctx context.Context, t *turn, e, ahead entry) error {
-	key := t.claim.Key
-	here := []clientv3.Op{clientv3.OpGet(e.name)}
-	look := txn{
-		when: []clientv3.Cmp{e.stays(), e.first(s.names.folder(key))},
-		then: here,
-		els:  s.names.parts(t.claim, s.names.neighbours(key, e.rev)),
-	}
-	if ahead.rev > 0 {
-		look = txn{
-			when: []clientv3.Cmp{e.stays(), ahead.handedOver(s.names.handOver(key))},
-			then: here,
-			els:  []clientv3.Op{clientv3.OpTxn(look.when, look.then, look.els)},
-		}
-	}
-	a, err := s.do(ctx, look)
+func (s *Store) lookAtTurn(ctx context.Context, t *turn, e entry) error {
+	folder := s.names.folder(t.claim.Key)
+	a, err := s.do(ctx, txn{
+		when: []clientv3.Cmp{e.stays(), e.first(folder)},
+		then: []clientv3.Op{clientv3.OpGet(e.name)},
+		els:  []clientv3.Op{clientv3.OpGet(folder, clientv3.WithPrefix())},
+	})
 	var v view
 	if err == nil {
-		parts := a.Responses
-		if inner := parts[0].GetResponseTxn(); inner != nil {
-			parts = inner.Responses
-		}
-		v, err = readView(key, a.Header.Revision, parts)
+		v.rev = a.Header.Revision
+		v.queue, err = readQueue(t.claim.Key, a.kvs(0).Kvs)
 	}
 	if err != nil {
 		t.wake(driver.Grant{})
@@ -187,19 +168,6 @@ func (s *Store) turned(id string, v view) (g driver.Grant, wakes bool) {
 	return g, true
 }
 
-// crowdedLocked reports whether the queue of a key is likely to be long.
-func (s *Store) crowdedLocked(key string) bool { return s.now().Before(s.crowds[key]) }
-
-// handOver returns the operation, before the deletion of a claim that holds the whole key, that
-// records the hand-over: no claim was ahead of the claim, so the claim just behind is first. The
-// record is under the lease of the claim, unless the claim has changed its lease meanwhile.
-func (s *Store) handOver(key string, e entry) clientv3.Op {
-	return clientv3.OpTxn(
-		[]clientv3.Cmp{clientv3.Compare(clientv3.LeaseValue(e.name), "=", e.leaseID)},
-		[]clientv3.Op{clientv3.OpPut(s.names.handOver(key), e.handOver(), clientv3.WithLease(e.leaseID))},
-		nil)
-}
-
 // stillWaits returns the refusal of a claim in a long queue if the claim certainly waits:
 // the claim and its blocker are both in etcd. If each waiter read the whole queue again and
 // again, waiting would cost more than locking. So the refusal names no holder if the first
@@ -227,7 +195,7 @@ func (a *ask) stillWaits(ctx context.Context) (g driver.Grant, waits bool) {
 		return g, false
 	}
 	c.asked = a.began
-	a.standLocked(c, a.began.Add(c.kept()))
+	a.standLocked(c, a.began.Add(a.Alive()))
 	a.noteRefusalLocked(c) // The turn may have ended its watch after an error.
 	g = c.refusal()
 	if !r.Responses[0].GetResponseTxn().Succeeded {

@@ -24,7 +24,6 @@ type folder struct {
 	cancel context.CancelFunc
 	users  int
 	linger *time.Timer     // ends the watch; nil while there are users
-	idle   int             // departures since there are no users
 	wakes  callbacks.Wakes // by the id of the claim
 
 	// reads is the number of requests on their way that read the queue. left contains
@@ -38,8 +37,8 @@ type folder struct {
 }
 
 const (
-	// linger is how long a folder stays open for the next waiter, for few departures at most,
-	// and how long a queue is expected to stay long.
+	// linger is how long a folder stays open for the next waiter, and how long a queue is
+	// expected to stay long.
 	linger = 5 * time.Second
 
 	// watchLimit is how long etcd may take to confirm a watch. A waiter without a watch
@@ -77,7 +76,7 @@ func (s *Store) singleLocked(dc driver.Claim) bool {
 		_, single := c.blocker()
 		return single
 	}
-	return s.crowdedLocked(dc.Key)
+	return s.now().Before(s.crowds[dc.Key])
 }
 
 // watchFolder is Watch by a watch of the whole folder.
@@ -134,25 +133,16 @@ func (s *Store) closeFolderLocked(f *folder) {
 	if f.users--; f.users > 0 || s.closed {
 		return
 	}
-	f.idle = 0
 	var timer *time.Timer
 	timer = time.AfterFunc(linger, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if f.linger == timer {
-			s.endFolderLocked(f)
+		if f.linger == timer && s.folders[f.key] == f {
+			delete(s.folders, f.key)
+			f.cancel()
 		}
 	})
 	f.linger = timer
-}
-
-// endFolderLocked ends the watch of a folder without users.
-func (s *Store) endFolderLocked(f *folder) {
-	f.linger.Stop()
-	if s.folders[f.key] == f {
-		delete(s.folders, f.key)
-		f.cancel()
-	}
 }
 
 // follow learns which claims leave, until ctx ends. The watch begins with future
@@ -251,9 +241,6 @@ func (s *Store) departed(f *folder, events []*clientv3.Event) {
 	}
 	woken := make(map[string]driver.Grant)
 	s.mu.Lock()
-	if f.idle += len(left); f.users == 0 && f.idle > few {
-		s.endFolderLocked(f)
-	}
 	if f.reads > 0 {
 		if f.left == nil {
 			f.left = make(map[string]int64)
@@ -281,9 +268,6 @@ func (s *Store) removeAheadLocked(f *folder, c *claim, left map[string]int64) (g
 	case left[c.name] > c.rev:
 		c.state, c.ahead = asking, nil // The claim has lost its place.
 		return g, true
-	case c.far:
-		e := c.ahead[len(c.ahead)-1]
-		return g, left[e.name] > e.rev // The claim has a new blocker.
 	case !c.ahead.without(left) || !c.ahead.fits(c.Weight, c.Limit):
 		return g, false
 	case c.unblocked() && c.seen >= f.since && c.lease.lastsLocked(s.now()):

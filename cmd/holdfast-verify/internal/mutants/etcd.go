@@ -11,8 +11,8 @@ var etcd = []mutant{{
 	wrong: "a queued claim holds when the claim just before it has left, which may have given up",
 	edits: []overlay.Edit{{
 		File: "etcdlock/ask.go",
-		Old:  "s.remainingLocked(c.key, v.rev, c.ahead)",
-		New:  "s.remainingLocked(c.key, v.rev, c.ahead[max(i-1, 0):])",
+		Old:  "s.remainingLocked(c.key, v.rev, v.queue[:i]), v.queue[:i].reader() >= 0",
+		New:  "s.remainingLocked(c.key, v.rev, v.queue[max(i-1, 0):i]), v.queue[:i].reader() >= 0",
 	}},
 	run:    "--start etcd --seed 1 --ttl 2s --for 15s --keys 2 --nemesis kill",
 	finds:  check.Exclusive,
