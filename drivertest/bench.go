@@ -35,13 +35,15 @@ func Bench(b *testing.B, h Harness) {
 	}
 }
 
-// benchUncontended takes and releases one key again and again.
+// benchUncontended takes and releases one key again and again. This is the price of a lock
+// that nobody else wants, which most locks are.
 func benchUncontended(b *testing.B, e *env) {
 	c := e.client()
 	c.laps(e.exclusive("only"), b.Loop)
 }
 
-// benchDistinct does the same with 64 goroutines, every goroutine with a key of its own.
+// benchDistinct does the same with 64 goroutines, every goroutine with a key of its own. A
+// store that combines requests, or has enough connections, gains here over one goroutine.
 func benchDistinct(b *testing.B, e *env) {
 	c := e.client()
 	b.SetParallelism((64 + runtime.GOMAXPROCS(0) - 1) / runtime.GOMAXPROCS(0))
@@ -73,7 +75,8 @@ func (c *client) laps(a driver.Ask, more func() bool) {
 }
 
 // benchHandOver lets two clients take turns with one key. An operation is one
-// turn: a release here, a grant there.
+// turn: a release here, a grant there. The clients wait as the core does, so the time has
+// the wake-up in it, or the pause of a waiter that polls.
 func benchHandOver(b *testing.B, e *env) {
 	turns := make(chan struct{}, b.N)
 	for range b.N {
@@ -98,7 +101,8 @@ func benchHandOver(b *testing.B, e *env) {
 	e.together(players...)
 }
 
-// benchRenew renews the claims on 500 keys. An operation is one call.
+// benchRenew renews the claims on 500 keys. An operation is one call. The core renews in such
+// batches, so a store with a request for each claim shows in the time of a claim.
 func benchRenew(b *testing.B, e *env) {
 	c := e.client()
 	var rs []driver.Renewal

@@ -45,6 +45,7 @@ var engineRules = []rule{
 			}
 			holder, next := e.exclusive("holder"), e.exclusive("next")
 			before := a.granted(holder).Fence
+			// Once while a claim stands, and once while the key has only its last token.
 			a.created(creator)
 			b.refused(next)
 			a.kept(holder)
@@ -75,6 +76,7 @@ var engineRules = []rule{
 					e.failf("Age returned %v; want at least %v", age, before)
 				}
 				before = age
+				// A store may take the age from its last request, so there has to be one.
 				claim := a.takes("holder")
 				a.ended(claim)
 			}

@@ -28,6 +28,7 @@ var formatRules = []rule{
 					e.failf("Renew or Release of %s, which does not hold, returned %v", show(stranger), told(err))
 				}
 			}
+			// A Break by an older release could end the claim of a newer one unseen.
 			if e.has(Inspect) {
 				ctx, cancel := e.bounded()
 				defer cancel()
@@ -61,7 +62,8 @@ var formatRules = []rule{
 }
 
 // rewritten makes the record of the rule's key one of a newer release. The result fails if a
-// call has changed the record since.
+// call has changed the record since. An older release that writes the record back drops what
+// it does not know of.
 func (e *env) rewritten() (unchanged func()) {
 	record := e.harness.Newer(e.tb, e.key)
 	before := record()

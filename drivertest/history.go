@@ -31,7 +31,7 @@ func (h *history) grants() int {
 }
 
 // free records that a release was answered now, so that slept knows when waiters could be
-// granted.
+// granted. A release by a client that vanishes has no answer, and the TTL ends the claim.
 func (h *history) free(key string) {
 	h.Lock()
 	defer h.Unlock()
@@ -56,7 +56,8 @@ func (h *history) byKey() map[string][]tenure {
 
 // overlap finds a moment at which the live claims weigh more than the limit of the newest
 // live claim. A claim is live while the client relies on the claim: until a margin before
-// the end of the TTL.
+// the end of the TTL. The claim stands in the store for longer, since before the answer and
+// until after the request to release, so overlap accuses no sound store.
 func overlap(ts []tenure, margin time.Duration) error {
 	type edge struct {
 		at     time.Time
@@ -93,7 +94,8 @@ func overlap(ts []tenure, margin time.Duration) error {
 }
 
 // disorder finds two grants with a token in common, or a grant whose token is not larger
-// than the token of a grant known before the request. Readers may share a token.
+// than the token of a grant known before the request. Readers may share a token. If two
+// grants were requested at the same time, nobody can know their order.
 func disorder(ts []tenure) error {
 	ts = slices.Clone(ts)
 	slices.SortFunc(ts, func(a, b tenure) int { return cmp.Compare(a.first, b.first) })

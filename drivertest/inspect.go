@@ -133,6 +133,7 @@ var inspectRules = []rule{
 			if h := b.holders(e.key); len(h) != 0 {
 				e.failf("a key that was never used shows %+v", h)
 			}
+			// The token of the key stays in the store, without a claim.
 			a.granted(released)
 			a.ended(released)
 			if h := b.holders(e.key); len(h) != 0 {
@@ -161,6 +162,7 @@ var inspectRules = []rule{
 		words: "A look at a key changes nothing.",
 		needs: Inspect | Expiry,
 		check: func(e *env, a, b *client) {
+			// A look at a free key must not make a record that blocks the first claim.
 			b.holders(e.key)
 			sent := now()
 			a.granted(lasting(e.exclusive("silent"), e.short()))

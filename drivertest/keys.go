@@ -11,11 +11,17 @@ import (
 // database collation, a pattern, a URL or a line of text would take the ending for
 // something else. No two endings make the same key.
 var oddKeys = []string{
+	// Parts of a path, which a file system or a server may resolve.
 	"", "/", "//", "/.", "/..", "/../..", "/../x", "./x", ".", "..", "x/",
+	// Case, and bytes at the end, which a collation or a server may ignore.
 	"job", "Job", "JOB", "job ", " job", "job  ", "job.", "job\x00", "job\x00\x00", "\x00job",
+	// Bytes that part words or lines of a protocol, and what stands for them.
 	"job\n", "job\r\n", "\njob", "job\t", "a b", "a+b", "a%20b", "a%2Fb", "a/b", `a\b`, "a:b", "a|b",
+	// Letters that are equal in some language, and marks that nobody sees.
 	"é", "e\u0301", "ß", "ss", "İ", "i", "I", "ı", "\u200b", "\u00a0", "\ufeff", "漢字", "🔒", "👩‍🚒", "\u2028",
+	// Patterns, quotes, and what a shell or SQL would run.
 	"*", "?", "[a]", "{a}", "%", "_", "'", `"`, "`", "; DROP TABLE locks; --", "${HOME}", "$(id)", "#", "~", "-rf", "--",
+	// Control bytes, devices of Windows, own names of stores, and numbers.
 	"\x01", "\x7f", "\u0085", "con", "nul", "aux.txt", "COM1", ".lock", ".tmp", "null", "nil", "0", "00", "-1",
 }
 
@@ -36,9 +42,11 @@ var keyRules = []rule{
 		name:  "key/long",
 		words: "Keys of 512 bytes work like short keys, and may differ in the last byte only.",
 		check: func(e *env, a, b *client) {
+			// A limit may count bytes, characters, or the bytes of an escaped text.
 			ascii := strings.Repeat("k", driver.MaxKey-len(e.key)-1)
 			wide := strings.Repeat("é", (driver.MaxKey-len(e.key)-1)/2-1)
 			wide += strings.Repeat("x", driver.MaxKey-len(e.key)-1-len(wide))
+			// An escape may take three bytes for one.
 			slashes := strings.Repeat("/", driver.MaxKey-len(e.key)-1)
 			nuls := strings.Repeat("\x00", driver.MaxKey-len(e.key)-1)
 			var endings []string

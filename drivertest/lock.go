@@ -62,7 +62,8 @@ func (c *client) lock(ctx context.Context, claim driver.Ask) (t tenure, ok bool)
 }
 
 // heartbeat is how often a waiting claim asks. A store without wake-ups is asked more
-// often, so that runs take no longer than necessary.
+// often, so that runs take no longer than necessary. Either is well within Alive, so a sound
+// store keeps the place of the claim.
 func (c *client) heartbeat(claim driver.Ask) time.Duration {
 	if c.has(Watch) {
 		return claim.Alive() / 3
@@ -94,7 +95,8 @@ func (c *client) tries(t *tenure) bool {
 	return true
 }
 
-// confirms renews a claim that a wake-up says was granted.
+// confirms renews a claim that a wake-up says was granted. The message may have been late, and
+// the claim may have ended since.
 func (c *client) confirms(t *tenure, g driver.Grant) bool {
 	ctx, cancel := c.bounded()
 	defer cancel()

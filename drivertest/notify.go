@@ -13,7 +13,8 @@ type loss struct {
 	err     error
 }
 
-// losses listens for the losses of one client.
+// losses listens for the losses of one client. As the core must, the listener never blocks
+// the store: a loss that finds the buffer full is dropped.
 func (c *client) losses() (heard chan loss, stop func()) {
 	notifier, ok := c.store.(driver.Notifier)
 	if !ok {
@@ -99,6 +100,7 @@ var notifyRules = []rule{
 		check: func(e *env, a, b *client) {
 			heard, stop := a.losses()
 			defer stop()
+			// The loss of a third claim ends the wait: no false loss came before.
 			e.hears(heard, func() {
 				released, others, broken := a.takes("released"), e.exclusive("another client's"), e.exclusive("broken")
 				a.ended(released)

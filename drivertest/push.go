@@ -30,6 +30,7 @@ var pushRules = []rule{
 			w := b.line(waiter)
 			a.ended(holder)
 			pushed := w.granted()
+			// The core asks like this if it doubts the push, and must not get a second grant.
 			again := b.granted(waiter)
 			if again.Fence != pushed.Fence || max(again.Span, 1) != max(pushed.Span, 1) {
 				e.failf("the wake brought token %d and %d in all, asking again %d and %d", pushed.Fence, pushed.Span, again.Fence, again.Span)
@@ -51,6 +52,7 @@ var pushRules = []rule{
 			holder.Span = 8
 			given := last(a.granted(holder))
 			if e.has(Slots) {
+				// The slot that ends first is the older, so the floor must look at all holders.
 				a.ended(holder)
 				holder = e.slot("second", 1, 2)
 				a.granted(lasting(e.slot("first", 1, 2), holder.TTL/2))

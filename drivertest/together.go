@@ -63,6 +63,7 @@ func hammer(e *env, a, b *client) {
 				if c.has(Watch) {
 					c.watchOn(claim).stop()
 				}
+				// The stranger's renewal fails beside the claim's, in the same call.
 				c.tries(&t)
 				c.renew(claim, e.exclusive("stranger"))
 				if c.has(Inspect) {
@@ -119,7 +120,8 @@ func crowd(e *env, a, b *client) {
 	})
 }
 
-// visit has nine members lock the key eight times each, over three clients.
+// visit has nine members lock the key eight times each, over three clients. A member pauses
+// for a millisecond under the lock, so that most members find the key held, and watch.
 func (e *env) visit(clients []*client) {
 	var members []func()
 	for member := range 9 {

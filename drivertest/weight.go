@@ -46,6 +46,8 @@ var weightRules = []rule{
 				readers[i%2] = append(readers[i%2], r)
 			}
 			a.refused(e.exclusive("writer"))
+			// One call for each client, as when a process ends: no claim of a large batch may
+			// be left out.
 			for i, c := range clients {
 				c.ended(readers[i]...)
 			}
@@ -92,6 +94,7 @@ var weightRules = []rule{
 				}
 				a.refused(slot(n))
 				b.refused(slot(n))
+				// A release frees exactly one slot, though its client has no second claim.
 				a.ended(last)
 				b.granted(slot(n))
 				a.refused(slot(n))

@@ -194,6 +194,7 @@ func (w *workload) round(c *client, rng *rand.Rand) {
 		ok = c.tries(&t)
 	}
 	if ok {
+		// Now and then an operator breaks the claim of a healthy holder.
 		w.hold(c, &t, rng)
 		if w.crashes && w.has(Inspect) && rng.IntN(30) == 0 {
 			c.forfeits(&t)
@@ -201,7 +202,7 @@ func (w *workload) round(c *client, rng *rand.Rand) {
 	} else if claim.Wait && !w.crashes && t.patient() {
 		w.fail(false, "%s was not granted within %v", show(claim), patience)
 	}
-	if !crash {
+	if !crash { // else neither a holder nor a waiter tells the store that it has gone
 		c.unlocks(&t)
 		w.free(claim.Key)
 	}
@@ -210,7 +211,8 @@ func (w *workload) round(c *client, rng *rand.Rand) {
 	}
 }
 
-// endurance is how long a waiter waits: mostly as long as it takes.
+// endurance is how long a waiter waits: mostly as long as it takes. Every third waiter gives up
+// soon, often at its turn, and must not take the turn along.
 func (w *workload) endurance(rng *rand.Rand) time.Duration {
 	if rng.IntN(3) == 0 {
 		return time.Duration(rng.Int64N(int64(20 * time.Millisecond)))
@@ -221,7 +223,8 @@ func (w *workload) endurance(rng *rand.Rand) time.Duration {
 // patient reports whether a claim that gave up had waited for as long as any waiter does.
 func (t *tenure) patient() bool { return time.Since(t.born) > patience/2 }
 
-// hold keeps a tenure for a random time, and renews the tenure as often as necessary.
+// hold keeps a tenure for a random time, and renews the tenure as often as necessary. Most
+// tenures are short, so that many grants are judged, and one in fifty outlasts its TTL.
 func (w *workload) hold(c *client, t *tenure, rng *rand.Rand) {
 	for range rng.IntN(3) {
 		<-time.After(time.Duration(rng.Int64N(int64(8 * time.Millisecond))))
