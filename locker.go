@@ -58,14 +58,15 @@ func (lk *Locker) Close() error { return lk.engine.Close() }
 // the lock. The first process to ask gets the lock.
 //
 // If ctx ends the wait, the error matches both [ErrHeld] and the error of ctx. If [Wait]
-// ends the wait, the error matches ErrHeld alone. If an operator breaks the
+// ends the wait, the error matches ErrHeld, and no error of a context. If an operator breaks the
 // waiter's place in the queue (see [Locker.Break]), the error matches [ErrLost]. If ctx
 // carries a lock on the same key (see [Lock.Context]), Lock returns [ErrDeadlock], or
 // enters the lock again with [Reenter].
 //
 // While it waits, Lock tolerates a failing store for up to the TTL; if the store has never
-// answered, for up to three seconds or the TTL, whichever is shorter. If ctx ends before
-// then, the error also shows and wraps the last error of the store.
+// answered, for up to three seconds or the TTL, whichever is shorter. If ctx or Wait ends the
+// wait before then, the error also shows and wraps the last error of the store. The error then
+// matches ErrHeld only if the store refused the lock before.
 //
 // A failed call leaves nothing behind: what it may have left in the store goes to the next
 // waiter of this process, or is released in the background.

@@ -111,26 +111,35 @@ func TestCutOffAtOnce(t *testing.T) {
 	})
 }
 
-// A caller who was refused before the store failed learns of both.
+// A caller who was refused before the store failed learns of both: the contender, and a call that
+// waits behind the contender.
 func TestOutageWhileHeld(t *testing.T) {
 	simulate(t, func(b *bench) {
 		lk, other := b.open(&Options{Poll: 100 * time.Millisecond}), b.open(&Options{Owner: "other"})
 		held := b.lock(other, "k")
-		for _, opts := range [][]LockOption{nil, {Wait(5 * time.Second)}} {
-			ctx, cancel := context.WithTimeout(b.Context(), 6*time.Second)
-			done := make(chan error)
-			go func() {
-				_, err := lk.Lock(ctx, "k", opts...)
-				done <- err
-			}()
+		lock := func(limit time.Duration, wait bool) error {
+			if wait {
+				return errOf(lk.Lock(b.Context(), "k", Wait(limit)))
+			}
+			ctx, cancel := context.WithTimeout(b.Context(), limit)
+			defer cancel()
+			return errOf(lk.Lock(ctx, "k"))
+		}
+		for _, wait := range []bool{false, true} {
+			ended := make(chan error)
+			for _, limit := range []time.Duration{6 * time.Second, 5 * time.Second} {
+				go func() { ended <- lock(limit, wait) }()
+				synctest.Wait()
+			}
 			time.Sleep(time.Second)
 			b.store.set(func(f *faulty) { f.acquire = refusing })
-			err := <-done
-			if !errors.Is(err, ErrHeld) || !errors.Is(err, errDown) || errors.Is(err, context.DeadlineExceeded) != (opts == nil) || !strings.Contains(err.Error(), `"other"`) {
-				b.Errorf("%v; want the holder, the error of the store, and that of the context only if it has ended", err)
+			for range 2 {
+				err := <-ended
+				if !errors.Is(err, ErrHeld) || !errors.Is(err, errDown) || errors.Is(err, context.DeadlineExceeded) == wait || !strings.Contains(err.Error(), `"other"`) {
+					b.Errorf("%v; want the holder, the error of the store, and that of the context only if it has ended", err)
+				}
 			}
 			b.store.set(func(f *faulty) { f.acquire = nil })
-			cancel()
 		}
 		b.unlock(held)
 	})

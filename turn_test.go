@@ -303,3 +303,37 @@ func (m *meddler) Done() <-chan struct{} {
 	}
 	return m.Context.Done()
 }
+
+// A call that asks the store beside the contender, and is not granted the key, would join the queue
+// of its turn. Once the Locker is closed, nobody calls the waiters of a queue.
+func TestCloseDuringARequestBesideTheContender(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk := b.open(nil)
+		answer := make(chan struct{})
+		b.store.set(func(f *faulty) {
+			f.acquire = func(ctx context.Context, a driver.Ask, next func() (driver.Grant, error)) (driver.Grant, error) {
+				switch a.Note {
+				case "contender":
+					<-answer
+				case "beside":
+					return driver.Grant{}, hang(ctx)
+				}
+				return next()
+			}
+		})
+		contender, beside := make(chan *Lock), make(chan error, 1)
+		go func() { contender <- b.lock(lk, "k", Shared(), Note("contender")) }()
+		synctest.Wait()
+		go func() { beside <- errOf(lk.Lock(b.Context(), "k", Shared(), Note("beside"))) }()
+		synctest.Wait()
+		close(answer)
+		b.unlock(<-contender)
+		l := b.lock(lk, "k")
+		if err := lk.Close(); err != nil {
+			b.Errorf("Close: %v", err)
+		}
+		if err := <-beside; !errors.Is(err, ErrClosed) || !errors.Is(l.Err(), ErrClosed) {
+			b.Errorf("the call: %v, the lock: %v, want ErrClosed", err, l.Err())
+		}
+	})
+}

@@ -121,6 +121,33 @@ func TestUpgradeIsGrantedTooLate(t *testing.T) {
 	})
 }
 
+// Grants that come too late are no refusal, so there is no holder to name.
+func TestUpgradeIsGrantedTooLateAtFirst(t *testing.T) {
+	simulate(t, func(b *bench) {
+		lk, err := New(struct{ driver.Store }{b.store}, nil) // a store that cannot say who waits
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer lk.Close()
+		l := b.lock(lk, "k", Shared())
+		late := 0
+		b.store.set(func(f *faulty) {
+			f.acquire = func(_ context.Context, _ driver.Ask, next func() (driver.Grant, error)) (driver.Grant, error) {
+				g, err := next()
+				if late++; late <= 3 {
+					time.Sleep(10 * time.Second)
+				}
+				return g, err
+			}
+		})
+		b.unlock(b.upgrade(l))
+		if late != 4 {
+			b.Errorf("the upgrade was requested %d times, want 4", late)
+		}
+		b.unlock(l)
+	})
+}
+
 // Progress of the upgrade is progress of its reader.
 func TestUpgradeReportsProgress(t *testing.T) {
 	simulate(t, func(b *bench) {

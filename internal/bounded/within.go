@@ -2,15 +2,17 @@ package bounded
 
 import "context"
 
-// Within returns what f returns. Once ctx has ended, Within returns nil, and f goes on in
-// the background.
-func Within(ctx context.Context, f func() error) error {
-	done := make(chan error, 1)
+// Within returns what f returns. Once ctx has ended, Within returns the zero value, and f goes on
+// in the background. If ctx cannot end, f runs in the goroutine of the caller.
+func Within[T any](ctx context.Context, f func() T) (got T) {
+	if ctx.Done() == nil {
+		return f()
+	}
+	done := make(chan T, 1)
 	go func() { done <- f() }()
 	select {
-	case err := <-done:
-		return err
+	case got = <-done:
 	case <-ctx.Done():
-		return nil
 	}
+	return got
 }

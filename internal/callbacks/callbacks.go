@@ -1,6 +1,6 @@
-// Package callbacks keeps the functions that a store calls for the cores above: the
-// wake-ups of [driver.Watcher] and the losses of [driver.Notifier]. A store has callbacks of
-// several cores if a program opens several Lockers on it.
+// Package callbacks keeps the functions that a store calls for the Lockers on the store: the
+// wake-ups of [driver.Watcher] and the losses of [driver.Notifier]. A program may open several
+// Lockers on one store.
 //
 // The zero values are ready, and safe for concurrent use. Functions run without a mutex of
 // this package; a store calls them without its own. So a function may still be called, for an

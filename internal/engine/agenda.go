@@ -33,7 +33,7 @@ type entry struct {
 	index   int           // place in the agenda plus one; 0: not there
 	due     time.Duration // next renewal
 	open    time.Duration // from when on the lease may join other due renewals
-	risk    time.Duration // when to warn; never after the warning
+	risk    time.Duration // when to warn; after the warning, the constant never
 	backoff time.Duration
 	round   *round // the renewal in flight
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/silence"
 )
 
-// An attempt is what a call asks of the store, and what the store has answered.
+// An attempt is what a call asks of the store, and what the store has answered, from the first
+// request of the call to the last.
 type attempt struct {
 	*core
 	Request
@@ -23,7 +24,7 @@ type attempt struct {
 	likely   bool   // a refusal is likely
 
 	answered   bool          // the store has answered
-	answeredAt time.Duration // when the last answered Acquire was sent, or the first; never before
+	answeredAt time.Duration // when the last answered Acquire was sent, or the first; before, the constant never
 	refusal    *Refusal      // nil until refused
 	seen       time.Duration // of an upgrade: when the store's queue was last seen, or the call began
 	failure    error         // of the last Acquire; nil if the store answered
@@ -64,7 +65,7 @@ func (a *attempt) acquire(wait bool) (driver.Grant, time.Duration, error) {
 		a.answeredAt = sent
 	}
 	g, err := a.Store.Acquire(ctx, driver.Ask{Claim: *a.lease.claim(), Wait: wait, Span: a.lease.span})
-	a.lease.answered(sent, wait, g, err)
+	a.lease.noteAnswer(sent, wait, g, err)
 	if err != nil {
 		err = a.failed(err)
 	} else {

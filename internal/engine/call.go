@@ -170,7 +170,7 @@ func (c *call) stand() (*Hold, error) {
 		return nil, ErrClosed
 	case h != nil && h.Err() == nil:
 		return h, nil
-	case h != nil: // the process was paused for longer than the hold lasts
+	case h != nil: // the hold has ended since
 		c.reportLocked(h)
 		_ = h.Unlock()
 		c.reportWanted()
@@ -188,7 +188,8 @@ func (c *call) stand() (*Hold, error) {
 	return nil, nil
 }
 
-// rejoin puts the call back into the queue, at the end.
+// rejoin puts the call into the queue, at the end, after the call has left its turn. Once the
+// engine is closed, nobody would call the waiter.
 func (c *call) rejoin() error {
 	t := c.lock()
 	defer c.unlock()
@@ -273,13 +274,8 @@ func (c *call) endTry(g driver.Grant, err error) error {
 		c.leave()
 		return cmp.Or(err, c.Words.Held(c.refusal))
 	}
-	t := c.lock()
-	defer c.unlock()
-	c.discard(t)
-	c.turn.end(c.Terms)
-	c.lease = nil
-	c.queueUp(t)
-	return nil
+	c.leave()
+	return c.rejoin()
 }
 
 func (c *call) reportWanted() {

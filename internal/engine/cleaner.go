@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -16,13 +15,8 @@ import (
 // not answered. The cleaner runs while there are such claims.
 type cleaner struct{ *core }
 
-const (
-	firstRetry = 20 * time.Millisecond // the first pause after an error of the store
-	lastRetry  = 250 * time.Millisecond
-
-	// closingGrace is how long the cleaner goes on in Close.
-	closingGrace = 2 * time.Second
-)
+// closingGrace is how long the cleaner goes on in Close.
+const closingGrace = 2 * time.Second
 
 // add hands a claim to the cleaner.
 func (k cleaner) add(t *table, r driver.Release) {
@@ -100,16 +94,6 @@ func (k cleaner) leaving(key string) (ids []string) {
 	return ids
 }
 
-// endClaim makes one call that ends a claim, and returns the answer.
-func endClaim[T any](c *core, l *lease, now time.Time, call func(context.Context, []T) []error, last []T) error {
-	ctx, bound := c.context(context.Background(), l, now.Add(callLimit(l.claim().TTL)))
-	defer bound.End()
-	if errs := call(ctx, last); len(errs) > 0 {
-		return errs[0]
-	}
-	return nil
-}
-
 // shortly makes one call for a batch of claims.
 func shortly[T any](batch []T, call func(context.Context, []T) []error) []error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -127,9 +111,4 @@ func answers(claims int, errs []error) []error {
 		err = fmt.Errorf("store gave %d answers for %d claims", len(errs), claims)
 	}
 	return slices.Repeat([]error{err}, claims)
-}
-
-// jitter spreads d over 80 to 100 per cent of d.
-func jitter(d time.Duration) time.Duration {
-	return d - time.Duration(rand.Int64N(int64(d)/5+1))
 }

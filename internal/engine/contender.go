@@ -21,7 +21,7 @@ type contender struct {
 	stop    func()        // ends the store's wake-ups
 	watched string        // the id of the watched claim
 	pace    pace.Pace     // of the sleeps without a wake-up
-	retry   time.Duration // next sleep after an error
+	backoff time.Duration // last sleep after an error
 	floor   uint64        // a pushed grant must have a token above floor
 	stale   int           // grants in a row that came too late
 }
@@ -48,7 +48,7 @@ func (c *contender) run() (*Hold, error) {
 			}
 		}
 		if !c.again(g, sent, err) {
-			if err == nil {
+			if err == nil && !g.OK {
 				if why := c.lookAhead(); why != nil {
 					return nil, c.giveUp(why)
 				}
@@ -100,7 +100,7 @@ func (c *contender) unwatch() {
 // noteRefusal records a refusal, for the call and for other calls of the process.
 func (c *contender) noteRefusal(g driver.Grant, sent time.Duration) {
 	c.answeredAt, c.answered, c.floor = sent, true, g.Floor
-	c.retry, c.stale = 0, 0
+	c.backoff, c.stale = 0, 0
 	c.refusal = refusalOf(g)
 	c.lock()
 	defer c.unlock()
@@ -202,15 +202,17 @@ func (c *contender) rest(g driver.Grant, failed error) (*Hold, error) {
 // queue, the end of the holder's lease is not yet the turn of the claim.
 func (c *contender) nap(g driver.Grant, failed error) time.Duration {
 	if failed != nil {
-		c.retry = min(max(2*c.retry, firstRetry), lastRetry)
-		return jitter(c.retry)
+		c.backoff = min(max(2*c.backoff, firstRetry), lastRetry)
+		return jitter(c.backoff)
 	}
 	alive := c.lease.claim().Alive()
 	nap := jitter(max(alive, g.Kept) / 3)
 	if c.stop == nil {
-		poll := c.pace.Next(g.Pause, c.Poll)
+		poll := min(g.Pause, c.Poll)
 		if g.Next {
-			c.pace, poll = pace.Pace{}, min(g.Pause, c.Poll)
+			c.pace = pace.Pace{}
+		} else {
+			poll = c.pace.Next(g.Pause, c.Poll)
 		}
 		nap = min(nap, pace.Spread(poll))
 	}

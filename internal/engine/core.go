@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -65,6 +66,16 @@ func (c *core) context(parent context.Context, l *lease, limit time.Time) (conte
 	return ctx, ctx
 }
 
+// endClaim makes one call that ends a claim, and returns the answer.
+func endClaim[T any](c *core, l *lease, now time.Time, call func(context.Context, []T) []error, last []T) error {
+	ctx, bound := c.context(context.Background(), l, now.Add(callLimit(l.claim().TTL)))
+	defer bound.End()
+	if errs := call(ctx, last); len(errs) > 0 {
+		return errs[0]
+	}
+	return nil
+}
+
 // sleep returns why the sleep was cut short, nil after a full sleep.
 func (c *core) sleep(ctx context.Context, d time.Duration) error {
 	timer := c.clock.NewTimer(d)
@@ -77,6 +88,17 @@ func (c *core) sleep(ctx context.Context, d time.Duration) error {
 	case <-c.closing:
 		return ErrClosed
 	}
+}
+
+// The pauses after an error of the store.
+const (
+	firstRetry = 20 * time.Millisecond
+	lastRetry  = 250 * time.Millisecond
+)
+
+// jitter spreads d over 80 to 100 per cent of d.
+func jitter(d time.Duration) time.Duration {
+	return d - time.Duration(rand.Int64N(int64(d)/5+1))
 }
 
 // inherit makes the next hold of a claim, with the next token.

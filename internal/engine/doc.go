@@ -12,12 +12,12 @@
 //     in the queue of the turn, or becomes the contender.
 //   - contender.go: the contender, and its waits between two requests.
 //   - upgrade.go: what a call of Upgrade does differently.
-//   - attempt.go: the requests of a call to the store, and what becomes of the answers.
+//   - attempt.go: all requests of a call to the store, and what becomes of the answers.
 //   - renewer.go: renewals in the background.
-//   - release.go: the end of a hold, by Unlock or a loss.
+//   - release.go: the end of a hold, by Unlock or a loss, and the methods that look for the end.
 //   - parking.go: claims that the process keeps for a moment after Unlock.
 //   - cleaner.go: releases in the background.
-//   - core.go: the settings, the store, the clock and the mutex, for the files above.
+//   - core.go: the settings, the store, the clock, the pauses and the mutex, for the files above.
 //   - table.go: the state behind the mutex.
 //   - agenda.go: which lease is due next.
 //   - turn.go, queue.go: who in this process has the next claim on a key.

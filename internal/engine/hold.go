@@ -14,11 +14,11 @@ type Hold struct {
 
 	fence   uint64
 	since   time.Duration
-	until   time.Duration // end of MaxHold; never without
+	until   time.Duration // end of MaxHold; without MaxHold, the constant never
 	minHold time.Duration
 
-	pace  time.Duration // Bounds.Progress; 0: no limit
-	stall atomic.Int64  // when the hold is lost without a report of progress; only with a pace
+	progress time.Duration // Bounds.Progress; 0: no limit
+	stall    atomic.Int64  // when the hold is lost without a report of progress, if there is a limit
 
 	end atomic.Pointer[ending] // nil while the key is held
 
@@ -44,8 +44,8 @@ func newHold(c *core, l *lease, bounds Bounds, now time.Duration) *Hold {
 	if bounds.MaxHold > 0 {
 		h.until = now + bounds.MaxHold
 	}
-	if h.pace = bounds.Progress; h.pace > 0 {
-		h.stall.Store(int64(now + h.pace))
+	if h.progress = bounds.Progress; h.progress > 0 {
+		h.stall.Store(int64(now + h.progress))
 	}
 	l.ctx = bounds.ctx
 	l.use(h)
@@ -106,7 +106,7 @@ func (h *Hold) Ended() error {
 
 // ends returns when the hold ends even if its lease goes on.
 func (h *Hold) ends() time.Duration {
-	if h.pace == 0 {
+	if h.progress == 0 {
 		return h.until
 	}
 	return min(h.until, time.Duration(h.stall.Load()))
@@ -135,11 +135,11 @@ func (h *Hold) Progress() {
 	if h.reader != nil {
 		h.reader.Progress()
 	}
-	if h.pace == 0 {
+	if h.progress == 0 {
 		return
 	}
 	now := int64(h.core.now())
-	next := now + int64(h.pace)
+	next := now + int64(h.progress)
 	for last := h.stall.Load(); now < last && last < next; last = h.stall.Load() {
 		if h.stall.CompareAndSwap(last, next) {
 			return

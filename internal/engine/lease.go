@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/bounded"
 )
 
+// never is a time that does not come.
 const never = time.Duration(math.MaxInt64)
 
 // A life is where a claim is between its first request and its end.
@@ -74,8 +75,8 @@ type lease struct {
 	released chan struct{}   // closed after the release of the parked claim; nil before it begins
 	ctx      context.Context // of the present hold's call, if hooks need it
 
-	// deadline is when the hold is lost if no renewal succeeds from now on.
-	// Reading deadline needs no table.
+	// deadline is when the hold is lost if no renewal succeeds from now on; the constant never
+	// without an end. Reading deadline needs no table.
 	deadline atomic.Int64
 
 	// The hold that uses the lease. The pointer is weak from the first renewal on, so that
@@ -114,8 +115,8 @@ func (l *lease) move(to life) bool {
 	return true
 }
 
-// answered notes the answer to a request that was sent at that time.
-func (l *lease) answered(sent time.Duration, wait bool, g driver.Grant, err error) {
+// noteAnswer records the answer to a request that was sent at that time.
+func (l *lease) noteAnswer(sent time.Duration, wait bool, g driver.Grant, err error) {
 	switch {
 	case errors.Is(err, driver.ErrUnwritten):
 	case err != nil:

@@ -17,7 +17,7 @@ var lives = []life{fresh, unanswered, queued, granted, pushed, brief, held, repo
 func TestLife(t *testing.T) {
 	grant := driver.Grant{OK: true, TTL: time.Minute}
 	answer := func(wait bool, g driver.Grant, err error) func(*lease) {
-		return func(l *lease) { l.answered(1, wait, g, err) }
+		return func(l *lease) { l.noteAnswer(1, wait, g, err) }
 	}
 	events := []struct {
 		name string
@@ -96,10 +96,10 @@ func TestKnown(t *testing.T) {
 		var l lease
 		for _, err := range test.answers {
 			if err == errGranted {
-				l.answered(1, test.wait, driver.Grant{OK: true}, nil)
+				l.noteAnswer(1, test.wait, driver.Grant{OK: true}, nil)
 				continue
 			}
-			l.answered(1, test.wait, driver.Grant{}, err)
+			l.noteAnswer(1, test.wait, driver.Grant{}, err)
 		}
 		if l.known() != test.known || l.release[0].Late != test.late {
 			t.Errorf("%v, wait %v: known %v, late %v", test.answers, test.wait, l.known(), l.release[0].Late)

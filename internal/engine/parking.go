@@ -24,8 +24,8 @@ type parking struct {
 	lease *lease
 }
 
-// take makes a hold of the parked claim. If the claim does not serve the request, take releases
-// the claim and returns nil.
+// take makes a hold of the parked claim. take returns nil if the claim is being released, or does
+// not serve the request; then the release begins.
 func (p parking) take(t *table, r *Request) *Hold {
 	l, now := p.lease, p.now()
 	if l.released != nil {

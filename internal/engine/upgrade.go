@@ -3,9 +3,9 @@ package engine
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/bounded"
 	"github.com/holdfast-go/holdfast/internal/silence"
 )
 
@@ -51,7 +51,7 @@ func (a *attempt) lookAhead() error {
 		return a.Words.Held(a.refusal)
 	}
 	leaving := cleaner{a.core}.leaving(a.Key) // before the look: a claim in an old list may be gone
-	claims, err := a.look(a.ctx, inspector, a.Key, callLimit(a.TTL))
+	claims, err := a.look(inspector)
 	now := a.now()
 	switch cause := silence.Ended(a.ctx); {
 	case cause != nil:
@@ -82,24 +82,20 @@ func (a *attempt) lookAhead() error {
 	return nil
 }
 
-// look asks for the claims on a key. The request outlives a caller who leaves: a store may lose a
-// connection with a request that is cut short.
-func (c *core) look(ctx context.Context, i driver.Inspector, key string, limit time.Duration) ([]driver.Holder, error) {
+// look returns the claims on the key, and nothing once the caller has left. The request outlives
+// the caller: a request that is cut short may cost the store a connection.
+func (a *attempt) look(i driver.Inspector) ([]driver.Holder, error) {
 	type answer struct {
 		claims []driver.Holder
 		err    error
 	}
-	answers := make(chan answer, 1)
-	c.busy.Go(func() {
-		sent, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
+	a.busy.Add(1)
+	got := bounded.Within(a.ctx, func() answer {
+		defer a.busy.Done()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(a.ctx), callLimit(a.TTL))
 		defer cancel()
-		claims, err := i.Holders(sent, key)
-		answers <- answer{claims, err}
+		claims, err := i.Holders(ctx, a.Key)
+		return answer{claims, err}
 	})
-	select {
-	case got := <-answers:
-		return got.claims, got.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	return got.claims, got.err
 }
