@@ -35,7 +35,9 @@ const (
 	pause = 20 * time.Millisecond
 )
 
-// A txn is a transaction of etcd, carried out in a single step.
+// A txn is a transaction of etcd, carried out in a single step. A txn has an operation:
+// without one, etcd takes the transaction for a read of what one member knows, which may be
+// out of date.
 type txn struct {
 	key       string // of the claims; "" if the transaction goes alone
 	when      []clientv3.Cmp
@@ -57,6 +59,9 @@ func (a answer) kvs(i int) *etcdserverpb.RangeResponse { return a.Responses[i].G
 // do carries out a txn. The txn must be idempotent. After an error the txn may have
 // been carried out, unless the error is final.
 func (s *Store) do(ctx context.Context, t txn) (a answer, err error) {
+	if len(t.then)+len(t.els) == 0 {
+		panic("etcdlock: a transaction without an operation")
+	}
 	err = s.attempts(ctx, func(ctx context.Context, n int) error {
 		a.again = n > 0
 		known := s.past.known()
