@@ -122,7 +122,7 @@ func fill(t *testing.T, c *clientv3.Client) {
 func TestFullCleaner(t *testing.T) {
 	t.Parallel()
 	e := servers.StartEtcd(t, "--quota-backend-bytes=4194304")
-	by := new(courier)
+	by := new(delayer)
 	s, _ := interceptedAt(t, e, by.carry)
 	a := exclusive("key", "id")
 	granted(t, s, a)

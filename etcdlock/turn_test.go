@@ -239,7 +239,7 @@ func TestLongQueueAfterError(t *testing.T) {
 func TestLongQueueStopped(t *testing.T) {
 	t.Parallel()
 	inTime(t, func(t *scene) {
-		b, by, prefix := couriered(t)
+		b, by, prefix := delayed(t)
 		a := openStore(t, shared.URL()+"?prefix="+prefix)
 		claim := waiting("long"+rand.Text(), rand.Text())
 		last(t, a, b, claim)
