@@ -17,11 +17,12 @@ import (
 )
 
 const (
-	// firstTry bounds the first attempt at a call; later attempts have longer. The
-	// client sends every attempt to the next member, so a hanging member costs no more
-	// than firstTry, and no more than half of the call. A later attempt may take the rest
-	// of the call: a slow etcd carries out every attempt, so more attempts would make etcd
-	// slower.
+	// firstTry bounds the first attempt at a call; later attempts have longer. A hanging
+	// member costs no more than firstTry, and no more than half of the call, if the client
+	// sends the second attempt to a different member. Concurrent calls take turns at the
+	// members, so a second attempt may meet the hanging member again. A later attempt may
+	// take the rest of the call: a slow etcd carries out every attempt, so more attempts
+	// would make etcd slower.
 	firstTry = 500 * time.Millisecond
 
 	// callLimit bounds calls whose context has no deadline.
