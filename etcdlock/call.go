@@ -17,11 +17,12 @@ import (
 )
 
 const (
-	// firstTry bounds the first attempt at a call; later attempts have longer. The
-	// client sends every attempt to the next member, so a hanging member costs no more
-	// than firstTry, and no more than half of the call. A later attempt may take the rest
-	// of the call: a slow etcd carries out every attempt, so more attempts would make etcd
-	// slower.
+	// firstTry bounds the first attempt at a call; later attempts have longer. A hanging
+	// member costs no more than firstTry, and no more than half of the call, if the client
+	// sends the second attempt to a different member. Concurrent calls take turns at the
+	// members, so a second attempt may meet the hanging member again. A later attempt may
+	// take the rest of the call: a slow etcd carries out every attempt, so more attempts
+	// would make etcd slower.
 	firstTry = 500 * time.Millisecond
 
 	// callLimit bounds calls whose context has no deadline.
@@ -35,7 +36,9 @@ const (
 	pause = 20 * time.Millisecond
 )
 
-// A txn is a transaction of etcd, carried out in a single step.
+// A txn is a transaction of etcd, carried out in a single step. A txn has an operation:
+// without one, etcd takes the transaction for a read of what one member knows, which may be
+// out of date.
 type txn struct {
 	key       string // of the claims; "" if the transaction goes alone
 	when      []clientv3.Cmp
@@ -57,6 +60,9 @@ func (a answer) kvs(i int) *etcdserverpb.RangeResponse { return a.Responses[i].G
 // do carries out a txn. The txn must be idempotent. After an error the txn may have
 // been carried out, unless the error is final.
 func (s *Store) do(ctx context.Context, t txn) (a answer, err error) {
+	if len(t.then)+len(t.els) == 0 {
+		panic("etcdlock: a transaction without an operation")
+	}
 	err = s.attempts(ctx, func(ctx context.Context, n int) error {
 		a.again = n > 0
 		known := s.past.known()

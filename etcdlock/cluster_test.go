@@ -2,14 +2,20 @@ package etcdlock_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/drivertest"
 	"github.com/holdfast-go/holdfast/internal/outage"
 	"github.com/holdfast-go/holdfast/internal/servers"
@@ -136,4 +142,52 @@ func TestContractInACluster(t *testing.T) {
 	c := servers.StartEtcdCluster(t)
 	c.Followers()[0].Kill()
 	drivertest.Run(t, opening(c.URL()))
+}
+
+// TestMemberBehind has a member that knows nothing of the latest writes, and reaches no other
+// member, get a request of the watch of a claim in a long queue. The member must not answer
+// from its own state: to the store, an old revision is that of a restored snapshot.
+func TestMemberBehind(t *testing.T) {
+	t.Parallel()
+	c := servers.StartEtcdCluster(t)
+	behind, up := c.Nodes[0], c.Nodes[1:]
+	alone := admin(t, behind.Direct())
+	under(t, alone, "any/") // The connection stands.
+	behind.CutOff(true)
+	behind.Pause()
+	for _, e := range up {
+		e.Restart() // which ends the streams from which behind would read the writes
+	}
+	var armed atomic.Bool
+	met := make(chan struct{}, 10)
+	b, prefix := interceptedAt(t, up[0], func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		if _, ok := req.(*etcdserverpb.TxnRequest); !ok || !armed.CompareAndSwap(true, false) {
+			return invoke(ctx, method, req, reply, conn, opts...)
+		}
+		defer func() { met <- struct{}{} }()
+		for _, e := range up {
+			e.Pause()
+			defer e.Resume()
+		}
+		behind.Resume()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		return alone.ActiveConnection().Invoke(ctx, method, req, reply)
+	})
+	a := openStore(t, up[0].URL()+"?prefix="+prefix)
+	inTime(t, func(s *scene) {
+		claim := waiting("long"+rand.Text(), rand.Text())
+		last(s, a, b, claim)
+		armed.Store(true)
+		defer watch(s, b, claim.Claim, func(driver.Grant) {})()
+		select {
+		case <-met:
+		case <-time.After(aWhile):
+			s.missing("a request of the watch")
+		}
+		if err := answered(s, func(ctx context.Context) error { _, err := b.Acquire(ctx, claim); return err }); err != nil {
+			t.Errorf("after the answer of a member that is behind: %v", err)
+		}
+	})
+	behind.CutOff(false)
 }

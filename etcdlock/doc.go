@@ -60,8 +60,10 @@
 //   - No majority: no lock can be acquired or renewed. Holders are notified before
 //     their TTL ends. Meanwhile no other process acquires their locks.
 //   - A member that hangs without closing its connections: a call sent to the member is
-//     retried at the next member after half a second. After 13 seconds the client
-//     notices the hanging member. With your own client, set DialKeepAliveTime.
+//     retried after half a second, mostly at a different member. A call whose retry meets
+//     the hanging member again may fail. Calls that wait for a lock, and renewals, are then
+//     made again. After 13 seconds the client notices the hanging member. With your own
+//     client, set DialKeepAliveTime.
 //   - A cluster restored from a snapshot has lost the locks and tokens granted since
 //     the snapshot. Stop the holders before the restore. Restore with etcdutl's
 //     --bump-revision and --mark-compacted, or tokens restart from smaller values. A

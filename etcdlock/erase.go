@@ -28,12 +28,9 @@ func (s *Store) erase(ctx context.Context, all []*removal) {
 }
 
 func (s *Store) eraseTogether(ctx context.Context, some []*removal) {
-	err := s.seek(ctx, some)
+	err := s.seek(ctx, some, true)
 	if errors.Is(err, rpctypes.ErrNoSpace) {
-		for _, r := range some {
-			r.Late = false // Requests on their way are refused for the same reason.
-		}
-		err = s.seek(ctx, some)
+		err = s.seek(ctx, some, false) // Requests on their way are refused for the same reason.
 	}
 	for _, r := range some {
 		if !r.over && r.err == nil {
@@ -42,9 +39,9 @@ func (s *Store) eraseTogether(ctx context.Context, some []*removal) {
 	}
 }
 
-// seek erases claims until every claim is over or cannot be read. The returned error
-// applies to all remaining claims.
-func (s *Store) seek(ctx context.Context, some []*removal) error {
+// seek erases claims, with tombs or without, until every claim is over or cannot be read.
+// The returned error applies to all remaining claims.
+func (s *Store) seek(ctx context.Context, some []*removal, tombs bool) error {
 	for {
 		views, err := s.readAll(ctx, some)
 		if err != nil {
@@ -56,7 +53,7 @@ func (s *Store) seek(ctx context.Context, some []*removal) error {
 			if slices.ContainsFunc(asked, func(other *removal) bool { return other.ID == r.ID }) {
 				continue // until the next round: etcd refuses two writes of a key in a step
 			}
-			t, err := s.removes(ctx, r, views[r.Key])
+			t, err := s.removes(ctx, r, views[r.Key], tombs)
 			if err != nil {
 				return err
 			}
@@ -115,24 +112,25 @@ func (r *removal) open() bool { return !r.over && r.err == nil }
 
 // removes returns the step that ends a claim, given the queue that was read; an empty
 // step if there is nothing to do.
-func (s *Store) removes(ctx context.Context, r *removal, v view) (t txn, err error) {
+func (s *Store) removes(ctx context.Context, r *removal, v view, tombs bool) (t txn, err error) {
 	if !r.open() {
 		return t, nil
 	}
 	i := v.index(r.ID)
 	found := i >= 0 && !(r.own && (v.queue[i].Client != s.id || v.queue[i].Left))
 	r.there = found || r.tried
+	late := r.Late && tombs
 	switch {
 	case found:
 		t.when = []clientv3.Cmp{v.queue[i].unwritten()}
 		t.then = []clientv3.Op{clientv3.OpDelete(v.queue[i].name)}
-	case r.Late: // The claim may just have arrived.
+	case late: // The claim may just have arrived.
 		t.when = []clientv3.Cmp{v.unchanged(s.names.folder(r.Key))}
 	default:
 		r.over = true
 		return t, nil
 	}
-	if r.Late {
+	if late {
 		tomb, err := s.tomb(ctx, r.ID)
 		if err != nil {
 			return t, err

@@ -117,6 +117,30 @@ func fill(t *testing.T, c *clientv3.Client) {
 	})
 }
 
+// TestFullCleaner has the cleaner end a claim that needs a tomb, in a full etcd: the cleaner
+// writes no tomb, and the id of the claim can be requested again.
+func TestFullCleaner(t *testing.T) {
+	t.Parallel()
+	e := servers.StartEtcd(t, "--quota-backend-bytes=4194304")
+	by := new(delayer)
+	s, _ := interceptedAt(t, e, by.carry)
+	a := exclusive("key", "id")
+	granted(t, s, a)
+	by.hold(all)
+	by.unheard(t, func(ctx context.Context) error {
+		return s.Release(ctx, []driver.Release{{Claim: a.Claim, Late: true}})[0]
+	})
+	fill(t, admin(t, e.Addr()))
+	by.hold(nil)
+	eventually(t, "refusal by etcd", func() error {
+		g, err := s.Acquire(t.Context(), a)
+		if !errors.Is(err, rpctypes.ErrNoSpace) {
+			return fmt.Errorf("%+v, %w", g, errors.Join(err, errors.New("the claim is not over")))
+		}
+		return nil
+	})
+}
+
 // TestFullBatch requests many claims at once from a full etcd: a batch of claims is refused,
 // as each claim is.
 func TestFullBatch(t *testing.T) {

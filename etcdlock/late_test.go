@@ -21,9 +21,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
-// A courier carries the requests of a client, and holds some transactions back. It
+// A delayer carries the requests of a client, and holds some transactions back. It
 // delivers those that write a claim when it is told to, however late.
-type courier struct {
+type delayer struct {
 	mu     sync.Mutex
 	holds  func(*etcdserverpb.TxnRequest) bool
 	late   []func() (*etcdserverpb.TxnResponse, error)
@@ -31,22 +31,22 @@ type courier struct {
 	giveUp func() // ends the call of unheard
 }
 
-func (c *courier) carry(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func (d *delayer) carry(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	txn, _ := req.(*etcdserverpb.TxnRequest)
-	c.mu.Lock()
-	held := txn != nil && c.holds != nil && c.holds(txn)
+	d.mu.Lock()
+	held := txn != nil && d.holds != nil && d.holds(txn)
 	if held {
-		if c.caught++; c.caught == 2 && c.giveUp != nil {
-			c.giveUp()
+		if d.caught++; d.caught == 2 && d.giveUp != nil {
+			d.giveUp()
 		}
 	}
 	if held && writes(txn) {
-		c.late = append(c.late, func() (*etcdserverpb.TxnResponse, error) {
+		d.late = append(d.late, func() (*etcdserverpb.TxnResponse, error) {
 			r := new(etcdserverpb.TxnResponse)
 			return r, conn.Invoke(context.Background(), method, txn, r)
 		})
 	}
-	c.mu.Unlock()
+	d.mu.Unlock()
 	if !held {
 		return invoke(ctx, method, req, reply, conn, opts...)
 	}
@@ -54,21 +54,21 @@ func (c *courier) carry(ctx context.Context, method string, req, reply any, conn
 	return status.FromContextError(ctx.Err()).Err()
 }
 
-func (c *courier) hold(which func(*etcdserverpb.TxnRequest) bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.holds = which
+func (d *delayer) hold(which func(*etcdserverpb.TxnRequest) bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.holds = which
 }
 
 // deliver sends what was held back, and nothing is from now on. None of it may be
 // carried out.
-func (c *courier) deliver(t testing.TB) {
+func (d *delayer) deliver(t testing.TB) {
 	t.Helper()
-	c.hold(nil)
-	c.mu.Lock()
-	late := c.late
-	c.late = nil
-	c.mu.Unlock()
+	d.hold(nil)
+	d.mu.Lock()
+	late := d.late
+	d.late = nil
+	d.mu.Unlock()
 	if len(late) == 0 {
 		t.Fatal("nothing was held back: this test shows nothing")
 	}
@@ -91,12 +91,12 @@ func writes(r *etcdserverpb.TxnRequest) bool {
 
 func all(*etcdserverpb.TxnRequest) bool { return true }
 
-// couriered opens a store whose requests go by a courier, with a prefix of its own.
-func couriered(t testing.TB) (s *etcdlock.Store, c *courier, prefix string) {
+// delayed opens a store whose requests go by a delayer, with a prefix of its own.
+func delayed(t testing.TB) (s *etcdlock.Store, d *delayer, prefix string) {
 	t.Helper()
-	c = new(courier)
-	s, prefix = intercepted(t, c.carry)
-	return s, c, prefix
+	d = new(delayer)
+	s, prefix = intercepted(t, d.carry)
+	return s, d, prefix
 }
 
 // intercepted opens a store whose requests go by a function, with a prefix of its own.
@@ -126,13 +126,13 @@ func interceptedAt(t testing.TB, e *servers.Etcd, carry grpc.UnaryClientIntercep
 
 // unheard makes a call that etcd never hears of. The caller gives up when the call and its
 // repetition are held back.
-func (c *courier) unheard(t testing.TB, call func(context.Context) error) {
+func (d *delayer) unheard(t testing.TB, call func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	c.mu.Lock()
-	c.caught, c.giveUp = 0, cancel
-	c.mu.Unlock()
+	d.mu.Lock()
+	d.caught, d.giveUp = 0, cancel
+	d.mu.Unlock()
 	if err := call(ctx); err == nil || errors.Is(err, driver.ErrLost) {
 		t.Fatalf("%v, want that it is unknown", err)
 	}
@@ -154,7 +154,7 @@ func TestLateRenewal(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, by, prefix := couriered(t)
+			s, by, prefix := delayed(t)
 			c := admin(t, shared.Addr())
 			claim, long := exclusive("key", "mine"), exclusive("key", "mine")
 			granted(t, s, claim)
@@ -178,7 +178,7 @@ func TestLateRenewal(t *testing.T) {
 // when it was made, either: the store sees to it that it is refused.
 func TestLateAcquire(t *testing.T) {
 	t.Parallel()
-	s, by, prefix := couriered(t)
+	s, by, prefix := delayed(t)
 	c := admin(t, shared.Addr())
 	granted(t, s, exclusive("else", "else")) // so that there is a lease
 	claim := exclusive("key", "mine")
@@ -219,7 +219,7 @@ func TestLateReader(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, by, prefix := couriered(t)
+			s, by, prefix := delayed(t)
 			other := openStore(t, shared.URL()+"?prefix="+prefix)
 			first, late := reader("first"), reader("late")
 			granted(t, other, first)
@@ -240,7 +240,7 @@ func TestLateReader(t *testing.T) {
 func TestLateAgreement(t *testing.T) {
 	t.Parallel()
 	inTime(t, func(t *scene) {
-		s, by, prefix := couriered(t)
+		s, by, prefix := delayed(t)
 		other := openStore(t, shared.URL()+"?prefix="+prefix)
 		first, writer, second, third := reader("first"), waiting("key", "writer"), reader("second"), reader("third")
 		granted(t, other, first)
@@ -305,7 +305,7 @@ func end(t testing.TB, s driver.Store, r driver.Release) {
 // fails the claim stands until it is released again.
 func TestReleaseOfAnothers(t *testing.T) {
 	t.Parallel()
-	b, by, prefix := couriered(t)
+	b, by, prefix := delayed(t)
 	a := openStore(t, shared.URL()+"?prefix="+prefix)
 	claim := exclusive("key", "mine")
 	granted(t, a, claim)
@@ -328,7 +328,7 @@ func TestReleaseOfAnothers(t *testing.T) {
 func TestLeft(t *testing.T) {
 	t.Parallel()
 	c := admin(t, shared.Addr())
-	a, by, prefix := couriered(t)
+	a, by, prefix := delayed(t)
 	b := openStore(t, shared.URL()+"?prefix="+prefix)
 	claim := exclusive("key", "mine")
 	last := driver.Renewal{Claim: claim.Claim, Leave: true}
@@ -363,7 +363,7 @@ func TestLeft(t *testing.T) {
 // the call.
 func TestFewAttempts(t *testing.T) {
 	t.Parallel()
-	s, by, _ := couriered(t)
+	s, by, _ := delayed(t)
 	granted(t, s, exclusive("else", "else")) // so that there is a lease
 	by.hold(all)
 	defer by.hold(nil)

@@ -116,7 +116,10 @@ func (s *Store) awaitDeparture(ctx context.Context, e, blocker entry) {
 	defer left()
 	s.watch(ctx, blocker.name, []clientv3.OpOption{clientv3.WithFilterPut()}, func(int64) {
 		// The blocker may have left before the watch began.
-		a, err := s.do(ctx, txn{when: []clientv3.Cmp{e.stays(), blocker.stays()}})
+		a, err := s.do(ctx, txn{
+			when: []clientv3.Cmp{e.stays(), blocker.stays()},
+			then: []clientv3.Op{clientv3.OpGet(e.name, clientv3.WithKeysOnly())},
+		})
 		if err != nil || !a.Succeeded {
 			left()
 		}
@@ -171,7 +174,8 @@ func (s *Store) turned(id string, v view) (g driver.Grant, wakes bool) {
 // stillWaits returns the refusal of a claim in a long queue if the claim certainly waits:
 // the claim and its blocker are both in etcd. If each waiter read the whole queue again and
 // again, waiting would cost more than locking. So the refusal names no holder if the first
-// claim ahead has left since the read.
+// claim ahead has left since the read. The first claim is read, not compared in a nested
+// transaction, because etcd writes its log for every nested transaction.
 func (a *ask) stillWaits(ctx context.Context) (g driver.Grant, waits bool) {
 	a.mu.Lock()
 	blocker, single := a.claim.blocker()
@@ -186,7 +190,7 @@ func (a *ask) stillWaits(ctx context.Context) (g driver.Grant, waits bool) {
 	}
 	r, err := a.do(ctx, txn{
 		when: []clientv3.Cmp{a.entry.stays(), blocker.stays()},
-		then: []clientv3.Op{clientv3.OpTxn([]clientv3.Cmp{first.stays()}, nil, nil)},
+		then: []clientv3.Op{clientv3.OpGet(first.name, clientv3.WithKeysOnly())},
 	})
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -198,7 +202,7 @@ func (a *ask) stillWaits(ctx context.Context) (g driver.Grant, waits bool) {
 	a.standLocked(c, a.began.Add(a.Alive()))
 	a.noteRefusalLocked(c) // The turn may have ended its watch after an error.
 	g = c.refusal()
-	if !r.Responses[0].GetResponseTxn().Succeeded {
+	if kvs := r.kvs(0).Kvs; len(kvs) == 0 || kvs[0].CreateRevision != first.rev {
 		g.Holder = driver.Holder{}
 	}
 	return g, true

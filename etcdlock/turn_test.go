@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"fmt"
 	mathrand "math/rand/v2"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -155,6 +157,47 @@ func TestHolderOfLongQueue(t *testing.T) {
 	})
 }
 
+// TestLongQueueReads has a claim wait in a long queue. Its requests write nothing, and have an
+// operation that etcd answers only after it has asked the other members.
+func TestLongQueueReads(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var sent []*etcdserverpb.TxnRequest
+	b, prefix := intercepted(t, func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		if r, ok := req.(*etcdserverpb.TxnRequest); ok {
+			mu.Lock()
+			sent = append(sent, r)
+			mu.Unlock()
+		}
+		return invoke(ctx, method, req, reply, conn, opts...)
+	})
+	a := openStore(t, shared.URL()+"?prefix="+prefix)
+	inTime(t, func(t *scene) {
+		claim := waiting("long"+rand.Text(), rand.Text())
+		_, wakes := last(t, a, b, claim)
+		mu.Lock()
+		sent = nil
+		mu.Unlock()
+		defer listen(t, b, claim, wakes)()
+		servers.Until(t, "a request of the heartbeat and one of the watch", func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return len(sent) > 1
+		})
+		mu.Lock()
+		defer mu.Unlock()
+		for _, r := range sent {
+			ops := slices.Concat(r.Success, r.Failure)
+			if len(ops) == 0 || slices.ContainsFunc(ops, func(op *etcdserverpb.RequestOp) bool {
+				read := op.GetRequestRange()
+				return read == nil || read.Serializable
+			}) {
+				t.Errorf("sent %v", r)
+			}
+		}
+	})
+}
+
 // TestLongQueueAfterError has a request of a claim in a long queue fail at the end of its
 // watch: once refused again, the claim is woken at its turn.
 func TestLongQueueAfterError(t *testing.T) {
@@ -196,7 +239,7 @@ func TestLongQueueAfterError(t *testing.T) {
 func TestLongQueueStopped(t *testing.T) {
 	t.Parallel()
 	inTime(t, func(t *scene) {
-		b, by, prefix := couriered(t)
+		b, by, prefix := delayed(t)
 		a := openStore(t, shared.URL()+"?prefix="+prefix)
 		claim := waiting("long"+rand.Text(), rand.Text())
 		last(t, a, b, claim)

@@ -116,7 +116,7 @@ func TestNewPassword(t *testing.T) {
 	if err := s.Create(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	held := driver.Claim{Key: "key", ID: rand.Text(), Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: sessiontest.Patience}
+	held := driver.Claim{Key: rand.Text(), ID: rand.Text(), Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: sessiontest.Patience}
 	if g, err := s.Acquire(t.Context(), driver.Ask{Claim: held}); err != nil || !g.OK {
 		t.Fatalf("%+v, %v", g, err)
 	}
