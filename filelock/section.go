@@ -89,9 +89,7 @@ func (sec *section) load() (err error) {
 // for the check.
 func (sec *section) leave(ctx context.Context) error {
 	err := sec.save()
-	if err != nil {
-		sec.pushed = sec.pushed[:0]
-	}
+	sec.pushed = slices.DeleteFunc(sec.pushed, func(p push) bool { return err != nil || sec.held(p.ID) == nil })
 	notify := err == nil && (sec.notify || slices.ContainsFunc(sec.pushed, sec.foreign))
 	if notify {
 		// Only the close of the descriptor notifies the watchers of the directory.
@@ -103,10 +101,21 @@ func (sec *section) leave(ctx context.Context) error {
 	for _, p := range pushed {
 		store.watcher.granted(name, p.Push)
 	}
-	if slices.ContainsFunc(pushed, func(p push) bool { return p.session != "" && !store.alive(p.session) }) {
+	if slices.ContainsFunc(sessionsOf(pushed), func(session string) bool { return !store.alive(session) }) {
 		store.withdraw(ctx, key)
 	}
 	return err
+}
+
+// sessionsOf returns the sessions of grants, each once: many readers of one process may be
+// granted together, and a check opens a file.
+func sessionsOf(pushed []push) (sessions []string) {
+	for _, p := range pushed {
+		if p.session != "" && !slices.Contains(sessions, p.session) {
+			sessions = append(sessions, p.session)
+		}
+	}
+	return sessions
 }
 
 // withdraw ends the claims of dead sessions on a key. If withdraw fails, the next refusal of a

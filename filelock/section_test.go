@@ -1,6 +1,7 @@
 package filelock
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -62,5 +63,13 @@ func TestEndedSessionIsDeadForAll(t *testing.T) {
 				looks.Wait()
 			}
 		})
+	}
+}
+
+// A release checks each session to which it has granted claims once.
+func TestSessionsOf(t *testing.T) {
+	pushed := []push{{session: "a"}, {session: "b"}, {session: ""}, {session: "a"}, {session: "b"}}
+	if got, want := sessionsOf(pushed), []string{"a", "b"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

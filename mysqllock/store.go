@@ -79,7 +79,9 @@ func (w *waking) Close() error { return errors.Join(w.rows.Close(), w.close()) }
 // stay with a primary that was made read-only but still runs. Set
 // innodb_lock_wait_timeout=1 and lock_wait_timeout=1 there, too: the server then soon ends
 // the statements and connections of callers who have given up the wait for a locked row or
-// table. The settings also hold for your transactions on db: see [LockTx].
+// table. In MariaDB, set innodb_lock_wait_timeout=0 if many processes wait for one key: a
+// statement then fails at once, and is sent again. The settings also hold for your transactions
+// on db: see [LockTx].
 func New(db *sql.DB, opts *Options) (*Store, error) {
 	if opts == nil {
 		opts = &Options{}

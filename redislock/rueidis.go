@@ -19,8 +19,9 @@ func Rueidis(client rueidis.Client) Conn { return &rueidisConn{client: client} }
 // rueidisConn is a Conn on a rueidis client.
 type rueidisConn struct {
 	client   rueidis.Client
-	dialer   *dialer     // nil for the user's client
-	answered atomic.Bool // the last call: no caller is likely to connect now
+	dialer   *dialer      // nil for the user's client
+	calls    atomic.Int64 // under way
+	answered atomic.Bool  // the last call
 }
 
 func (c *rueidisConn) command(cmd Command) rueidis.Completed {
@@ -35,14 +36,26 @@ func (c *rueidisConn) command(cmd Command) rueidis.Completed {
 }
 
 // Do implements Conn. Do returns when ctx ends: rueidis notices a cancelled context only
-// at the deadline, and not even then while a different caller connects. If nobody can
-// cancel ctx and the connection stands, the commands run in the goroutine of the caller, which
-// saves two switches of goroutines.
+// at the deadline, and not even then while a different caller connects, or while its queue is
+// full. If nobody can cancel ctx and no other call is under way, the commands run in the
+// goroutine of the caller, which saves two switches of goroutines. After an error, no command
+// does so until the server answers: the queue may be full of calls that have ended. Of the
+// user's client, the calls under way are unknown.
 func (c *rueidisConn) Do(ctx context.Context, cmds ...Command) []Reply {
-	if bounded.ByLimit(ctx) && c.answered.Load() && !c.Cluster() {
+	// The first Err of a bounded context does not read the clock. The next is of rueidis, or of
+	// within: a command whose time is over would break the connection.
+	if err := ctx.Err(); err != nil {
+		return slices.Repeat([]Reply{{Err: err}}, len(cmds))
+	}
+	if bounded.ByLimit(ctx) && c.dialer != nil && c.answered.Load() && !c.Cluster() && c.calls.CompareAndSwap(0, 1) {
+		defer c.calls.Add(-1)
 		return c.send(ctx, cmds)
 	}
-	replies, err := within(ctx, func() ([]Reply, error) { return c.send(ctx, cmds), nil }, nil)
+	replies, err := within(ctx, func() ([]Reply, error) {
+		c.calls.Add(1)
+		defer c.calls.Add(-1)
+		return c.send(ctx, cmds), nil
+	}, nil)
 	if err != nil {
 		return slices.Repeat([]Reply{{Err: err}}, len(cmds))
 	}
@@ -61,10 +74,12 @@ func (c *rueidisConn) send(ctx context.Context, cmds []Command) []Reply {
 	}
 	results := c.client.DoMulti(ctx, built...)
 	replies := make([]Reply, len(results))
+	answered := true
 	for i := range results {
 		replies[i] = reply(results[i])
-		c.answered.Store(results[i].NonRedisError() == nil)
+		answered = answered && results[i].NonRedisError() == nil
 	}
+	c.answered.Store(answered)
 	return replies
 }
 

@@ -34,6 +34,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/pace"
 )
 
 // lateness is how long an Acquire may be under way after its Release.
@@ -144,7 +145,7 @@ func (b *Book) Acquire(m Moment, a driver.Ask, session string) (driver.Grant, er
 	kept := Kept(a.Claim, place)
 	b.Queue[place].Until = m.in(kept)
 	g := b.refusal(m.in(0))
-	g.Pause = time.Duration(place) * pause
+	g.Pause = time.Duration(place) * pace.First // a waiter far back need not learn at once how the queue moves
 	if kept > a.Alive() {
 		g.Kept = kept
 	}
@@ -164,10 +165,6 @@ func Kept(c driver.Claim, ahead int) time.Duration {
 
 // Longest returns how long a place lasts at most after a request.
 func Longest(c driver.Claim) time.Duration { return min(4*c.Alive(), c.TTL) }
-
-// pause is the wait of a polling claim in the queue, per claim before it: the claim need
-// not know at once how the queue moves.
-const pause = 5 * time.Millisecond
 
 // again grants a claim that holds already. A reader receives the token of the phase, which
 // may have been raised since. The phase may also be newer than the reader, if a slot was

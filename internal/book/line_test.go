@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/pace"
 )
 
 func TestFirstComeFirstServed(t *testing.T) {
@@ -91,12 +92,12 @@ func TestPauseByPlace(t *testing.T) {
 	d := &desk{T: t}
 	d.granted(0, writer("a"))
 	for i, id := range []string{"b", "c", "d"} {
-		if g := d.refused(0, writer(id)); g.Pause != time.Duration(i)*pause {
+		if g := d.refused(0, writer(id)); g.Pause != time.Duration(i)*pace.First {
 			t.Errorf("%s, with %d before it in the queue, is asked for a pause of %v", id, i, g.Pause)
 		}
 	}
 	d.release(1*sec, writer("a"))
-	if g := d.refused(1*sec, writer("d")); g.Pause != pause {
+	if g := d.refused(1*sec, writer("d")); g.Pause != pace.First {
 		t.Errorf("with one before it in the queue, d is asked for a pause of %v", g.Pause)
 	}
 	if g := d.refused(1*sec, try(writer("e"))); g.Pause != 0 {

@@ -101,7 +101,7 @@ func (l *line) leave(args []any, _ int64) bool {
 
 func (l *line) extend(args []any, now int64) (found bool) {
 	for _, c := range l.held {
-		if claim := c.(map[string]any); claim["id"] == args[4] && int64(claim["until"].(float64)) > now {
+		if claim := c.(map[string]any); claim["id"] == args[4] && claim["left"] == nil && int64(claim["until"].(float64)) > now {
 			claim["until"], found = now+args[2].(int64), true
 		}
 	}

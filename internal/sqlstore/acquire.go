@@ -48,13 +48,13 @@ func (a *asking) rule(ctx context.Context, got *answer) rule {
 		if !b.Has(a.ID) {
 			detached.Unwritten(ctx)
 		}
-		before := known(b, a.ID)
+		before := known(b, a.ID, m.Now)
 		var err error
 		*got = answer{}
 		got.grant, err = b.Acquire(m, a.Ask, a.from)
 		now := find(b.Queue, a.ID)
 		if now == nil {
-			return change{keep: got.grant.OK || a.Wait, stay: extended(before, b, a.ID)}, err
+			return change{keep: got.grant.OK || a.Wait, extend: extended(before, b, a.ID)}, err
 		}
 		got.queued, got.crowd = true, len(b.Queue) > 1
 		done := change{keep: true, light: true}
@@ -82,10 +82,10 @@ func find(entries []book.Entry, id string) *book.Entry {
 	return &entries[i]
 }
 
-// known returns a copy of the entry with this id that holds or waits.
-func known(b *book.Book, id string) (e book.Entry) {
+// known returns a copy of the entry with this id that holds or waits, and has not expired.
+func known(b *book.Book, id string, now time.Duration) (e book.Entry) {
 	for _, entries := range [][]book.Entry{b.Held, b.Queue} {
-		if found := find(entries, id); found != nil {
+		if found := find(entries, id); found != nil && found.Until > now {
 			e = *found
 		}
 	}

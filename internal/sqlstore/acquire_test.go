@@ -56,6 +56,18 @@ func TestPlacesAreWrittenSeldom(t *testing.T) {
 		b = written
 		b.Queue = append([]book.Entry(nil), written.Queue...)
 	}
+
+	// A reader was granted the key, has never confirmed the grant, and asks again after the
+	// end of the grant. The reader has no place that could be written anew.
+	reader := func(id string) driver.Ask { return weighing(exclusive(id), 1, driver.MaxWeight) }
+	b = book.Book{}
+	if err := acquire(reader("one"), reader("two"), exclusive("writer"))(&b); err != nil {
+		t.Fatal(err)
+	}
+	b.Held[1].Until = at(time.Second).Now
+	if got, done := ask(reader("two"), time.Second); !got.queued || !done.keep || done.stay != nil {
+		t.Errorf("%+v and %+v of a reader whose grant has ended", got, done)
+	}
 }
 
 // A claim that holds, and asks again on the same terms, changes its times alone.
@@ -70,19 +82,19 @@ func TestExtended(t *testing.T) {
 		return done
 	}
 	holder := exclusive("holder")
-	if done := ask(holder); done.stay != nil {
+	if done := ask(holder); done.extend != nil {
 		t.Error("a new claim was extended")
 	}
-	if done := ask(holder); done.stay == nil || done.light {
+	if done := ask(holder); done.extend == nil || done.light {
 		t.Errorf("%+v of a claim that holds", done)
 	}
 	longer := holder
 	longer.TTL *= 2
-	if done := ask(longer); done.stay != nil {
+	if done := ask(longer); done.extend != nil {
 		t.Error("a claim with a different TTL was extended")
 	}
 	b.Held[0].Left = true
-	if done := ask(longer); done.stay != nil {
+	if done := ask(longer); done.extend != nil {
 		t.Error("a claim whose owner has left was extended")
 	}
 }

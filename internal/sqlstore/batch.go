@@ -26,9 +26,9 @@ func (s *Store) Renew(ctx context.Context, rs []driver.Renewal) []error {
 		b.done(s.renewSole(ctx, some, ttl))
 	}
 	return b.rest(ctx, s, func(m book.Moment, b *book.Book, i int) (change, error) {
-		before := known(b, rs[i].ID)
+		before := known(b, rs[i].ID, m.Now)
 		err := b.Renew(m, rs[i])
-		return change{keep: err == nil, stay: extended(before, b, rs[i].ID)}, err
+		return change{keep: err == nil, extend: extended(before, b, rs[i].ID)}, err
 	})
 }
 
@@ -236,13 +236,15 @@ func (b *batch) rest(ctx context.Context, s *Store, do func(m book.Moment, b *bo
 		running.Go(func() {
 			defer func() { <-slots }()
 			err := s.decideGroup(ctx, key, b.late(group), func(m book.Moment, bk *book.Book) (all change, err error) {
+				var pushed []book.Push // each call of the book forgets those of the call before
 				for n, i := range group {
 					var one change
 					if one, b.errs[i] = do(m, bk, i); n > 0 {
 						one = change{keep: all.keep || one.keep, freed: all.freed || one.freed}
 					}
-					all = one
+					all, pushed = one, append(pushed, bk.Pushed...)
 				}
+				bk.Pushed = pushed
 				return all, nil
 			})
 			if err == nil {

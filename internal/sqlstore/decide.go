@@ -18,7 +18,8 @@ type rule func(m book.Moment, b *book.Book) (change, error)
 type change struct {
 	keep   bool
 	light  bool        // may be lost in a crash of the server
-	stay   *book.Entry // a claim that stays in the queue, or holds unless light, if nothing else has changed
+	stay   *book.Entry // a claim that stays in the queue, if nothing else has changed
+	extend *book.Entry // a claim that holds for longer, if nothing else has changed
 	leave  string      // the id of a claim that has left the queue, if nothing else has changed
 	freed  bool        // a claim of this process has ended
 	broken *book.Entry // a claim whose owner is to be notified of the Break
@@ -37,17 +38,13 @@ func (s *Store) decide(ctx context.Context, key string, load loader, r rule) err
 	}
 	defer s.deciding.unlock()
 	for tries := 0; ; tries++ {
-		st, err := load(ctx, key)
+		d, err := load(ctx, key)
 		if err != nil {
 			return err
 		}
-		b, err := st.book(key, st.floor)
-		if err != nil {
-			return err
-		}
-		d := begin(key, st, b)
-		d.change, err = r(st.moment(), b)
-		if !d.keep && len(b.Pushed) == 0 {
+		d.whole = d.whole && tries == 0
+		d.change, err = r(d.from.moment(), d.book)
+		if !d.keep && len(d.book.Pushed) == 0 {
 			return err
 		}
 		if ended := detached.Write(ctx); ended != nil {
@@ -59,7 +56,7 @@ func (s *Store) decide(ctx context.Context, key string, load loader, r rule) err
 		}
 		if won {
 			if d.freed && s.freed != nil {
-				s.freed(key, b)
+				s.freed(key, d.book)
 			}
 			return err
 		}
@@ -80,8 +77,12 @@ type state struct {
 func (st *state) moment() book.Moment { return book.Moment{Now: span(st.now), Wall: st.now} }
 
 // load is the loader that only reads.
-func (s *Store) load(ctx context.Context, key string) (state, error) {
-	return only(ctx, s, loadRow, false, []any{escape(key)}, readState)
+func (s *Store) load(ctx context.Context, key string) (decision, error) {
+	st, err := only(ctx, s, loadRow, false, []any{escape(key)}, readState)
+	if err != nil {
+		return decision{}, err
+	}
+	return begin(key, st)
 }
 
 // readState reads the columns of loadRow and returnRow.

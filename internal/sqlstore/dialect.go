@@ -49,7 +49,7 @@ type Dialect struct {
 	join    string   // adds a claim to the queue of a row; "" if there is no need, as decisions take turns
 	stay    string   // writes a claim in the queue anew, with a longer place
 	leave   string   // removes a claim from the queue, unless the claim is the first
-	extend  string   // prolongs a claim that holds
+	extend  string   // prolongs a claim that holds, and was not left
 
 	// handOver lets the first waiter hold in place of the only holder, whatever other
 	// processes write to the rest of the queue meanwhile. The process of the first waiter
@@ -93,11 +93,14 @@ func Engine(d dialect.Dialect) (*Dialect, error) {
 }
 
 // Pauses say how long to wait after a conflict: a random time from least to most. most
-// doubles each time up to longest.
-type pauses struct{ least, most, longest time.Duration }
+// doubles each time up to longest, or up to urgent for a renewal or a release, whose time is
+// short.
+type pauses struct{ least, most, longest, urgent time.Duration }
 
-// patient is for engines whose own locks already make most conflicting writers wait.
-var patient = pauses{500 * time.Microsecond, 1500 * time.Microsecond, 48 * time.Millisecond}
+// patient is for engines with concurrent writers. A statement mostly waits in the engine for a
+// locked row. In MariaDB a statement of mysqllock may fail at once instead, so that many writers
+// of one row need long pauses.
+var patient = pauses{500 * time.Microsecond, 1500 * time.Microsecond, 48 * time.Millisecond, 12 * time.Millisecond}
 
 // A verdict says how to handle an error of the engine. Errors without a verdict may pass,
 // and the core retries.

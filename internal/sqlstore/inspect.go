@@ -13,15 +13,11 @@ import (
 
 // Holders implements [driver.Inspector].
 func (s *Store) Holders(ctx context.Context, key string) ([]driver.Holder, error) {
-	st, err := s.load(ctx, key)
+	d, err := s.load(ctx, key)
 	if err != nil {
 		return nil, err
 	}
-	b, err := st.book(key, st.floor)
-	if err != nil {
-		return nil, err
-	}
-	return b.Holders(st.moment().Now), nil
+	return d.book.Holders(d.from.moment().Now), nil
 }
 
 // Keys implements [driver.Inspector]. Keys reads some hundred rows at a time, and holds

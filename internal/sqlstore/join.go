@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/detached"
 )
 
-// A loader reads the row of a key.
-type loader func(ctx context.Context, key string) (state, error)
+// A loader reads the row of a key, and begins the decision.
+type loader func(ctx context.Context, key string) (decision, error)
 
 // joiner returns a loader that puts a new claim at the end of the queue, if other claims wait. One
 // statement appends the claim to whatever the row has by then. So however many waiters join, none
@@ -23,31 +23,31 @@ type loader func(ctx context.Context, key string) (state, error)
 // set. A further load follows a lost race, and sends the statement in any case.
 func (s *Store) joiner(a *asking, blind bool) loader {
 	joined := !a.Wait || !s.dialect.joins(a.ID)
-	return func(ctx context.Context, key string) (state, error) {
+	return func(ctx context.Context, key string) (decision, error) {
 		if joined {
 			return s.load(ctx, key)
 		}
 		if !blind {
 			blind = true
-			st, err := s.load(ctx, key)
-			if err != nil || !st.awaited(key) {
-				return st, err
+			d, err := s.load(ctx, key)
+			if err != nil || d.waiters == 0 {
+				return d, err
 			}
 		}
 		e := a.entry()
 		claim, err := json.Marshal(write(&e))
 		if err != nil {
-			return state{}, err
+			return decision{}, err
 		}
 		if err := detached.Write(ctx); err != nil {
-			return state{}, err
+			return decision{}, err
 		}
 		longest := micros(roomy(book.Longest(a.Claim)))
 		args := []any{longest, string(claim), micros(roomy(a.Alive())), longest, escape(key), escape(a.ID)}
 		if !s.dialect.returning {
 			n, err := s.exec(ctx, s.dialect.join, false, args...)
 			if err != nil {
-				return state{}, err
+				return decision{}, err
 			}
 			joined = n > 0
 			return s.load(ctx, key)
@@ -55,23 +55,17 @@ func (s *Store) joiner(a *asking, blind bool) loader {
 		rows, err := query(ctx, s, s.dialect.join+returnRow, false, args, readState)
 		switch {
 		case err != nil:
-			return state{}, err
+			return decision{}, err
 		case len(rows) == 0:
 			return s.load(ctx, key)
 		}
 		joined = true
-		return rows[0], nil
+		return begin(key, rows[0])
 	}
 }
 
-// awaited reports whether claims wait for the key of the row.
-func (st *state) awaited(key string) bool {
-	b, err := st.book(key, st.floor)
-	return err == nil && len(b.Queue) > 0
-}
-
-// joins reports whether the statements join, stay, leave and extend serve a claim with this id. The other
-// ids have letters with a meaning in json_search.
+// joins reports whether the statements join, stay, leave and extend serve a claim with this
+// id. The other ids have letters with a meaning in json_search.
 func (d *Dialect) joins(id string) bool { return d.join != "" && !strings.ContainsAny(id, `\%_`) }
 
 // crowds remember for each key whether several claims waited for the key, as of the last

@@ -59,7 +59,8 @@ WHERE name = ? AND json_search(claims, 'one', ?, NULL, '$.line[*].id') IS NOT NU
 WHERE name = ? AND json_unquote(json_search(claims, 'one', ?, NULL, '$.line[*].id')) <> '$.line[0].id' AND format = {format}`,
 	extend: `UPDATE {table} SET version = {next}, until = greatest(until, {now} + ?), claims = json_set(claims,
 	replace(json_unquote(json_search(claims, 'one', ?, NULL, '$.held[*].id')), 'id', 'until'), {now} + ?)
-WHERE name = ? AND json_extract(claims, replace(json_unquote(json_search(claims, 'one', ?, NULL, '$.held[*].id')), 'id', 'until')) > {now} AND format = {format}`,
+WHERE name = ? AND json_extract(claims, replace(json_unquote(json_search(claims, 'one', ?, NULL, '$.held[*].id')), 'id', 'until')) > {now}
+	AND NOT json_contains(claims, json_set('{"left": true}', '$.id', ?), '$.held') AND format = {format}`,
 	handOver: `UPDATE {table} SET version = {next}, fence = ?, until = greatest(until, ?),
 	claims = json_set(json_remove(claims, '$.line[0]'), '$.held', json_array(json_extract(?, '$')))
 WHERE name = ? AND fence = ? AND json_length(claims, '$.held') = 1 AND json_unquote(json_extract(claims, '$.held[0].id')) = ?

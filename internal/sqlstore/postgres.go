@@ -67,6 +67,8 @@ WHERE name = ? AND until > {now} AND sole = '' AND jsonb_path_match(claims, '$.*
 	FROM jsonb_array_elements(claims -> 'line') WITH ORDINALITY AS l (c, place)))
 WHERE name = ? AND jsonb_path_match(claims, '$.line[*].id == $id', jsonb_build_object('id', CAST(? AS text))) AND format = {format} AND {light}`,
 
+	// A crash may bring back a place whose release was answered. Nobody asks for the place, so
+	// the place ends by itself.
 	leave: `UPDATE {table} SET version = {next}, claims = jsonb_set(claims, '{line}', (
 	SELECT jsonb_agg(c ORDER BY place) FROM jsonb_array_elements(claims -> 'line') WITH ORDINALITY AS l (c, place) WHERE c ->> 'id' <> ?))
 WHERE name = ? AND jsonb_path_match(claims, '$.line[1 to last].id == $id', jsonb_build_object('id', CAST(? AS text))) AND format = {format} AND {light}`,
@@ -74,7 +76,8 @@ WHERE name = ? AND jsonb_path_match(claims, '$.line[1 to last].id == $id', jsonb
 	extend: `UPDATE {table} SET version = {next}, until = greatest(until, {now} + ?), claims = jsonb_set(claims, '{held}', (
 	SELECT jsonb_agg(CASE WHEN c ->> 'id' = ? THEN c || jsonb_build_object('until', {now} + ?) ELSE c END ORDER BY place)
 	FROM jsonb_array_elements(claims -> 'held') WITH ORDINALITY AS h (c, place)))
-WHERE name = ? AND EXISTS (SELECT FROM jsonb_array_elements(claims -> 'held') AS h (c) WHERE c ->> 'id' = ? AND CAST(c ->> 'until' AS bigint) > {now}) AND format = {format}`,
+WHERE name = ? AND EXISTS (SELECT FROM jsonb_array_elements(claims -> 'held') AS h (c) WHERE c ->> 'id' = ? AND CAST(c ->> 'until' AS bigint) > {now})
+	AND NOT claims -> 'held' @> jsonb_build_array(jsonb_build_object('id', CAST(? AS text), 'left', true)) AND format = {format}`,
 
 	handOver: `UPDATE {table} SET version = {next}, fence = ?, until = greatest(until, ?),
 	claims = jsonb_set(jsonb_set(claims, '{held}', jsonb_build_array(CAST(? AS jsonb))), '{line}', (claims -> 'line') - 0)
@@ -96,10 +99,13 @@ WHERE current_setting('fsync') = 'off'`,
 WHERE current_setting('synchronous_commit') = 'off'`,
 		`SELECT 'the table is UNLOGGED: a crash of the server loses all locks; ALTER TABLE ... SET LOGGED'
 FROM pg_class WHERE oid = CAST('{table}' AS regclass) AND relpersistence = 'u'`,
-		// A user sees the age of the transactions of roles to which the user belongs.
-		`SELECT format('the transaction of process %s, of user %s, has been open for %s hours: the server keeps every version of the rows written since, and the table grows with each renewal; end the transaction',
+		// A user sees the age of the transactions of roles to which the user belongs. VACUUM
+		// and CREATE INDEX CONCURRENTLY keep no rows of other tables.
+		`SELECT format('the transaction of process %s, of user %s, has been open for %s h: the server keeps every version of the rows written since, and the table grows with each renewal; end the transaction',
 	pid, usename, CAST(extract(epoch FROM clock_timestamp() - xact_start) AS int) / 3600)
-FROM pg_stat_activity WHERE datname = current_database() AND coalesce(backend_xid, backend_xmin) IS NOT NULL AND xact_start < clock_timestamp() - interval '1 hour'
+FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'
+	AND coalesce(backend_xid, backend_xmin) IS NOT NULL AND xact_start < clock_timestamp() - interval '1 hour'
+	AND pid NOT IN (SELECT pid FROM pg_stat_progress_vacuum UNION ALL SELECT pid FROM pg_stat_progress_create_index WHERE command LIKE '% CONCURRENTLY')
 ORDER BY xact_start LIMIT 1`,
 	},
 	code:   sqlState,

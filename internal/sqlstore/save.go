@@ -17,6 +17,11 @@ type decision struct {
 	from state
 	book *book.Book // after the change
 
+	// whole says to write the whole row, because the row has expired claims or tombs. Nobody
+	// else removes them while one claim holds for long. After a lost race, the decision is
+	// written in the usual way, so that no renewal loses one race after the other.
+	whole bool
+
 	// Before the change: the ids of the only holder and of the first waiter, "" if there is
 	// no such claim, the number of waiters, and the tombs.
 	holder, first string
@@ -25,12 +30,20 @@ type decision struct {
 }
 
 // begin begins a decision, before the change.
-func begin(key string, from state, b *book.Book) decision {
+func begin(key string, from state) (decision, error) {
+	b, err := from.row.book(key, from.floor)
+	if err != nil {
+		return decision{}, err
+	}
 	d := decision{key: key, from: from, book: b, waiters: len(b.Queue), tombs: slices.Clone(b.Tombs)}
+	now := from.moment().Now
+	over := func(e book.Entry) bool { return e.Until <= now }
+	d.whole = slices.ContainsFunc(b.Held, over) || slices.ContainsFunc(b.Queue, over) ||
+		slices.ContainsFunc(b.Tombs, func(t book.Tomb) bool { return t.Until <= now })
 	if len(b.Held) == 1 && len(b.Queue) > 0 && b.Phase == 0 {
 		d.holder, d.first = b.Held[0].ID, b.Queue[0].ID
 	}
-	return d
+	return d, nil
 }
 
 // handsOver reports whether the first of several waiters holds alone in place of the only
@@ -46,23 +59,27 @@ func (d *decision) handsOver() bool {
 	return exclusive && !slices.ContainsFunc(b.Tombs, added)
 }
 
+// rest returns how long a claim stands from the time of the decision, in microseconds.
+func (d *decision) rest(e *book.Entry) int64 { return micros(e.Until - d.from.moment().Now) }
+
 // save writes a decision, unless a write of another process since the read may change the
 // decision. save reports whether the row was written.
 func (s *Store) save(ctx context.Context, d *decision) (won bool, err error) {
 	messages := s.messages(d.key, d.book, d.broken)
 	calm := len(d.book.Pushed) == 0
+	single := calm && !d.whole && d.from.sole == ""
 	switch {
-	case calm && d.stay != nil && d.from.sole == "" && s.dialect.joins(d.stay.ID):
-		id, rest := escape(d.stay.ID), micros(d.stay.Until-d.from.moment().Now)
-		if !d.light {
-			return s.put(ctx, s.dialect.extend, nil, rest, id, rest, escape(d.key), id)
-		}
+	case single && d.stay != nil && s.dialect.joins(d.stay.ID):
+		id, rest := escape(d.stay.ID), d.rest(d.stay)
 		claim, err := json.Marshal(write(d.stay))
 		if err != nil {
 			return false, err
 		}
 		return s.put(ctx, s.dialect.stay, nil, rest, id, string(claim), rest, escape(d.key), id)
-	case calm && d.leave != "" && s.dialect.joins(d.leave):
+	case single && d.extend != nil && s.dialect.joins(d.extend.ID):
+		id, rest := escape(d.extend.ID), d.rest(d.extend)
+		return s.put(ctx, s.dialect.extend, nil, rest, id, rest, escape(d.key), id, id)
+	case single && d.leave != "" && s.dialect.joins(d.leave):
 		id := escape(d.leave)
 		return s.put(ctx, s.dialect.leave, nil, id, escape(d.key), id)
 	}

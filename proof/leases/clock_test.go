@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -49,7 +50,8 @@ func TestClockGoesBack(t *testing.T) {
 }
 
 // Check warns of a transaction that has been open for hours, if the user may see the age of the
-// transaction. A transaction without a snapshot keeps no row, however old.
+// transaction. A transaction without a snapshot keeps no row, however old, and VACUUM keeps no row
+// of another table.
 func TestOldTransaction(t *testing.T) {
 	t.Parallel()
 	clock := servers.StartClock(t)
@@ -74,12 +76,25 @@ func TestOldTransaction(t *testing.T) {
 		t.Helper()
 		warnings, err := open(t, as(user)).Check(t.Context())
 		succeed(t, err)
-		return slices.ContainsFunc(warnings, func(w string) bool { return strings.Contains(w, "of user app, has been open for 2 hours") })
+		return slices.ContainsFunc(warnings, func(w string) bool { return strings.Contains(w, "of user app, has been open for 2 h") })
 	}
 	begin("SELECT 1")
+	vacuum := must.Get(pgx.Connect(t.Context(), without(as("app"), "table")))
+	must.Get(vacuum.Exec(t.Context(), "CREATE TEMP TABLE big AS SELECT generate_series(1, 100000); SET vacuum_cost_delay = 100; SET vacuum_cost_limit = 1"))
+	var vacuuming sync.WaitGroup
+	t.Cleanup(vacuuming.Wait)
+	vacuuming.Go(func() {
+		defer vacuum.Close(context.Background())
+		vacuum.Exec(t.Context(), "VACUUM big")
+	})
+	old := "FROM pg_stat_activity JOIN pg_stat_progress_vacuum USING (pid) WHERE backend_xmin IS NOT NULL"
+	servers.Until(t, "the table to be vacuumed", func() bool { return s.Must("SELECT count(*) "+old) == "1" })
 	clock.Step(2 * time.Hour)
 	if warned("app") {
-		t.Error("a warning of a transaction that keeps no rows")
+		t.Error("a warning of transactions that keep no rows")
+	}
+	if s.Must("SELECT count(*) "+old+" AND xact_start < clock_timestamp() - interval '1 hour'") != "1" {
+		t.Error("the table is no longer vacuumed, or the transaction is young")
 	}
 	begin("SELECT txid_current()")
 	clock.Step(4 * time.Hour)
