@@ -58,35 +58,35 @@ func (s *Store) Release(ctx context.Context, rs []driver.Release) []error {
 
 // renewSole renews the sole claims among cs, and returns their keys.
 func (s *Store) renewSole(ctx context.Context, cs []*driver.Claim, ttl time.Duration) (kept map[string]bool, err error) {
-	sent := time.Now()
-	args := append([]any{micros(ttl)}, lists(cs)...)
 	if s.dialect.returning {
+		args := append([]any{micros(ttl)}, lists(cs)...)
 		return s.named(ctx, expand(renewRows, width(len(cs)))+" RETURNING name", args)
 	}
-	n, err := s.exec(ctx, expand(renewRows, width(len(cs))), false, args...)
-	if err != nil || n == 0 {
-		return nil, err
-	}
-	if n == int64(len(cs)) {
-		return names(cs), nil
-	}
-	// Some claims are not alone. The rest stands for a full TTL since sent.
-	type standing struct {
-		name string
-		left int64
-	}
-	rows, err := query(ctx, s, expand(leftRows, width(len(cs))), false, lists(cs), func(scan Scan) (r standing, err error) {
-		err = scan(&r.name, &r.left)
-		return r, err
-	})
-	kept = make(map[string]bool)
-	for _, r := range rows {
-		if span(r.left)+time.Since(sent) >= ttl {
-			kept[unescape(r.name)] = true
+	// Some claims may not be alone. The statement says how many it has renewed, and not which. An
+	// end in a row proves nothing, because a late write of an earlier call may have set the end. So
+	// the statement is sent again, for the claims that are alone, until it has renewed them all.
+	for range soleTries {
+		args := append([]any{micros(ttl)}, lists(cs)...)
+		switch n, err := s.exec(ctx, expand(renewRows, width(len(cs))), false, args...); {
+		case err != nil || n == 0:
+			return nil, err
+		case n == int64(len(cs)):
+			return names(cs), nil
+		}
+		alone, err := s.named(ctx, expand(soleRows, width(len(cs))), lists(cs))
+		if err != nil {
+			return nil, err
+		}
+		cs = slices.DeleteFunc(slices.Clone(cs), func(c *driver.Claim) bool { return !alone[c.Key] })
+		if len(cs) == 0 {
+			break
 		}
 	}
-	return kept, err
+	return nil, nil
 }
+
+// soleTries bounds the statements of renewSole. The claims that remain are renewed one by one.
+const soleTries = 3
 
 // releaseSole releases the sole claims among cs, and returns their keys. An engine without
 // RETURNING gets a statement for each claim.

@@ -16,8 +16,8 @@ WHERE name IN (?...) AND sole IN (?...) AND until > {now} AND format = {format}`
 	releaseRows = `UPDATE {table} SET version = {next}, sole = '', until = {now}, claims = '{}'
 WHERE name IN (?...) AND sole IN (?...) AND until > {now} AND format = {format}`
 
-	// leftRows returns the remaining time of the sole claims that renewRows can have renewed.
-	leftRows = `SELECT name, until - {now} FROM {table} WHERE name IN (?...) AND sole IN (?...) AND until > {now} AND format = {format}`
+	// soleRows returns the names of rows with a sole claim.
+	soleRows = `SELECT name FROM {table} WHERE name IN (?...) AND sole IN (?...) AND until > {now} AND format = {format}`
 
 	// loadRow always returns one row. The row without a name has the highest token of all
 	// keys whose row was deleted.
