@@ -58,7 +58,8 @@ func (lk *Locker) Close() error { return lk.engine.Close() }
 // the lock. The first process to ask gets the lock.
 //
 // If ctx ends the wait, the error matches both [ErrHeld] and the error of ctx. If [Wait]
-// ends the wait, the error matches ErrHeld, and no error of a context. If an operator breaks the
+// ends the wait, the error matches ErrHeld, and no error of a context; for a failing store see
+// below. If an operator breaks the
 // waiter's place in the queue (see [Locker.Break]), the error matches [ErrLost]. If ctx
 // carries a lock on the same key (see [Lock.Context]), Lock returns [ErrDeadlock], or
 // enters the lock again with [Reenter].

@@ -211,16 +211,16 @@ func (e *env) undisturbed(steps func() (inTime bool)) {
 // repeats the check, with a new key.
 func promptly(c check) check { return within(100*time.Millisecond, c) }
 
-// within repeats a check, with a new key and new clients, if the check failed and its calls
-// took limit or longer. A client may be wrong in its first calls only.
+// within repeats a check, with a new key, if the check failed and its calls took limit or
+// longer. The second try has new clients, because a client may be wrong in its first calls
+// only; the others have clients with connections.
 func within(limit time.Duration, c check) check {
 	return func(e *env, a, b *client) {
-		first := true
+		tries := 0
 		e.undisturbed(func() (inTime bool) {
-			if !first {
+			if tries++; tries == 2 {
 				a, b = e.client(), e.client()
 			}
-			first = false
 			start := now()
 			e.key = e.anotherKey()
 			seen := rules.Caught(func() { c(e, a, b) })

@@ -170,7 +170,7 @@ func TestMemberBehind(t *testing.T) {
 			defer e.Resume()
 		}
 		behind.Resume()
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 300*time.Millisecond)
 		defer cancel()
 		return alone.ActiveConnection().Invoke(ctx, method, req, reply)
 	})

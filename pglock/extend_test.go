@@ -2,6 +2,7 @@ package pglock
 
 import (
 	"context"
+	"crypto/rand"
 	"strings"
 	"testing"
 	"time"
@@ -35,7 +36,7 @@ func TestExtendAfterLeave(t *testing.T) {
 	other := must.Get(New(pool, &Options{Table: table}))
 	defer other.Close()
 	servers.Insist(t, func(ctx context.Context) (any, error) { return nil, other.Create(ctx) })
-	claim := driver.Claim{Key: "key", ID: "id", Weight: 1, Limit: 2, TTL: time.Hour}
+	claim := driver.Claim{Key: rand.Text(), ID: "id", Weight: 1, Limit: 2, TTL: time.Hour}
 	neighbour := claim
 	neighbour.ID = "neighbour"
 	for _, c := range []driver.Claim{claim, neighbour} {
@@ -56,7 +57,7 @@ func TestExtendAfterLeave(t *testing.T) {
 	if err := s.Renew(t.Context(), []driver.Renewal{{Claim: claim}})[0]; err != nil {
 		t.Error(err)
 	}
-	holders, err := other.Holders(t.Context(), "key")
+	holders, err := other.Holders(t.Context(), claim.Key)
 	if err != nil || left != 1 || len(holders) != 2 || holders[0].Left > shorter.TTL {
 		t.Errorf("%+v and %v after %d renewals with Leave, want an end within %v", holders, err, left, shorter.TTL)
 	}

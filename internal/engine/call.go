@@ -235,7 +235,7 @@ func (c *call) leaveQueue(w *waiter, cause error) error {
 		}
 		return nil
 	}
-	held, failure := c.refusalLocked(c.turn), c.turn.failure
+	held, failure := c.refusalLocked(c.turn), cmp.Or(c.turn.failure, c.failure)
 	if failure != nil && len(c.turn.leases) == 0 && !c.turn.refused() {
 		held = nil // unknown
 	}

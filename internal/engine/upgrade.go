@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/bounded"
@@ -51,7 +52,7 @@ func (a *attempt) lookAhead() error {
 		return a.Words.Held(a.refusal)
 	}
 	leaving := cleaner{a.core}.leaving(a.Key) // before the look: a claim in an old list may be gone
-	claims, err := a.look(inspector)
+	claims, err := a.look(a.ctx, inspector, a.Key, callLimit(a.TTL))
 	now := a.now()
 	switch cause := silence.Ended(a.ctx); {
 	case cause != nil:
@@ -83,18 +84,19 @@ func (a *attempt) lookAhead() error {
 }
 
 // look returns the claims on the key, and nothing once the caller has left. The request outlives
-// the caller: a request that is cut short may cost the store a connection.
-func (a *attempt) look(i driver.Inspector) ([]driver.Holder, error) {
+// the caller: a request that is cut short may cost the store a connection. look takes parts of
+// an attempt, because an attempt that outlives its call would be an allocation more for each call.
+func (c *core) look(ctx context.Context, i driver.Inspector, key string, limit time.Duration) ([]driver.Holder, error) {
 	type answer struct {
 		claims []driver.Holder
 		err    error
 	}
-	a.busy.Add(1)
-	got := bounded.Within(a.ctx, func() answer {
-		defer a.busy.Done()
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(a.ctx), callLimit(a.TTL))
+	c.busy.Add(1)
+	got := bounded.Within(ctx, func() answer {
+		defer c.busy.Done()
+		sent, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 		defer cancel()
-		claims, err := i.Holders(ctx, a.Key)
+		claims, err := i.Holders(sent, key)
 		return answer{claims, err}
 	})
 	return got.claims, got.err

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"maps"
 	"math/bits"
 	"slices"
 	"sync"
@@ -62,31 +63,46 @@ func (s *Store) renewSole(ctx context.Context, cs []*driver.Claim, ttl time.Dura
 		args := append([]any{micros(ttl)}, lists(cs)...)
 		return s.named(ctx, expand(renewRows, width(len(cs)))+" RETURNING name", args)
 	}
-	// Some claims may not be alone. The statement says how many it has renewed, and not which. An
-	// end in a row proves nothing, because a late write of an earlier call may have set the end. So
-	// the statement is sent again, for the claims that are alone, until it has renewed them all.
-	for range soleTries {
+	renew := func(cs []*driver.Claim) (int, error) {
 		args := append([]any{micros(ttl)}, lists(cs)...)
-		switch n, err := s.exec(ctx, expand(renewRows, width(len(cs))), false, args...); {
-		case err != nil || n == 0:
-			return nil, err
-		case n == int64(len(cs)):
-			return names(cs), nil
+		n, err := s.exec(ctx, expand(renewRows, width(len(cs))), false, args...)
+		return int(n), err
+	}
+	n, err := renew(cs)
+	switch {
+	case err != nil || n == 0:
+		return nil, err
+	case n == len(cs):
+		return names(cs), nil
+	}
+	// Some claims are not alone. The statement says how many it has renewed, and not which. An
+	// end in a row proves nothing, because a late write of an earlier call may have set the end. So
+	// the statement is sent again for the claims that are alone, together and then in parts,
+	// because a part may have changed meanwhile.
+	alone, err := s.named(ctx, expand(soleRows, width(len(cs))), lists(cs))
+	if err != nil {
+		return nil, err
+	}
+	cs = slices.DeleteFunc(slices.Clone(cs), func(c *driver.Claim) bool { return !alone[c.Key] })
+	kept = make(map[string]bool)
+	for _, part := range []int{max(len(cs), 1), solePart} {
+		for some := range slices.Chunk(cs, part) {
+			if n, err = renew(some); err != nil {
+				return kept, err
+			}
+			if n == len(some) {
+				maps.Copy(kept, names(some))
+			}
 		}
-		alone, err := s.named(ctx, expand(soleRows, width(len(cs))), lists(cs))
-		if err != nil {
-			return nil, err
-		}
-		cs = slices.DeleteFunc(slices.Clone(cs), func(c *driver.Claim) bool { return !alone[c.Key] })
-		if len(cs) == 0 {
+		if len(kept) == len(cs) {
 			break
 		}
 	}
-	return nil, nil
+	return kept, nil
 }
 
-// soleTries bounds the statements of renewSole. The claims that remain are renewed one by one.
-const soleTries = 3
+// solePart is the number of claims in a part.
+const solePart = 32
 
 // releaseSole releases the sole claims among cs, and returns their keys. An engine without
 // RETURNING gets a statement for each claim.

@@ -93,8 +93,8 @@ func Engine(d dialect.Dialect) (*Dialect, error) {
 }
 
 // Pauses say how long to wait after a conflict: a random time from least to most. most
-// doubles each time up to longest, or up to urgent for a renewal or a release, whose time is
-// short.
+// doubles each time up to longest, or up to urgent for every call but Acquire: the time of a
+// renewal or a release is short.
 type pauses struct{ least, most, longest, urgent time.Duration }
 
 // patient is for engines with concurrent writers. A statement mostly waits in the engine for a

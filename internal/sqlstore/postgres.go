@@ -100,12 +100,12 @@ WHERE current_setting('synchronous_commit') = 'off'`,
 		`SELECT 'the table is UNLOGGED: a crash of the server loses all locks; ALTER TABLE ... SET LOGGED'
 FROM pg_class WHERE oid = CAST('{table}' AS regclass) AND relpersistence = 'u'`,
 		// A user sees the age of the transactions of roles to which the user belongs. VACUUM
-		// and CREATE INDEX CONCURRENTLY keep no rows of other tables.
+		// keeps no rows of other tables.
 		`SELECT format('the transaction of process %s, of user %s, has been open for %s h: the server keeps every version of the rows written since, and the table grows with each renewal; end the transaction',
 	pid, usename, CAST(extract(epoch FROM clock_timestamp() - xact_start) AS int) / 3600)
 FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend'
 	AND coalesce(backend_xid, backend_xmin) IS NOT NULL AND xact_start < clock_timestamp() - interval '1 hour'
-	AND pid NOT IN (SELECT pid FROM pg_stat_progress_vacuum UNION ALL SELECT pid FROM pg_stat_progress_create_index WHERE command LIKE '% CONCURRENTLY')
+	AND pid NOT IN (SELECT pid FROM pg_stat_progress_vacuum)
 ORDER BY xact_start LIMIT 1`,
 	},
 	code:   sqlState,

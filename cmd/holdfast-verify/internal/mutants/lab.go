@@ -80,8 +80,11 @@ func (l *lab) tryAll(ctx context.Context, all []mutant, out io.Writer) (rows, er
 	return collect(ctx, out, all, verdicts)
 }
 
-// collect writes a table of the verdicts as they come, and returns the lines. If ctx ends,
-// collect waits for the remaining tries to end.
+// errSurvived says that nobody has found a mutant, though somebody has looked.
+var errSurvived = errors.New("has survived")
+
+// collect writes a table of the verdicts as they come, and returns the lines of the mutants that
+// were found or have survived. If ctx ends, collect waits for the remaining tries to end.
 func collect(ctx context.Context, out io.Writer, all []mutant, verdicts []chan verdict) (rows, error) {
 	fmt.Fprint(out, tableHead)
 	tried := rows{}
@@ -91,8 +94,11 @@ func collect(ctx context.Context, out io.Writer, all []mutant, verdicts []chan v
 		if ctx.Err() != nil {
 			continue // the try was cancelled
 		}
-		tried[m.name] = m.row(v)
-		fmt.Fprint(out, tried[m.name])
+		row := m.row(v)
+		fmt.Fprint(out, row)
+		if v.err == nil || errors.Is(v.err, errSurvived) {
+			tried[m.name] = row
+		}
 		failed = append(failed, v.err)
 	}
 	return tried, errors.Join(append(failed, ctx.Err())...)
@@ -116,7 +122,7 @@ func (l *lab) judge(ctx context.Context, s sound, m mutant) (v verdict) {
 func (l *lab) convict(ctx context.Context, m mutant) (finding, error) {
 	f, err := l.try(ctx, m)
 	if err == nil && !m.found(f) {
-		err = fmt.Errorf("mutant %s has survived: verify %s does not find that %q is broken, it finds %q", m.name, m.run, m.finds, f.broken())
+		err = fmt.Errorf("mutant %s %w: verify %s does not find that %q is broken, it finds %q", m.name, errSurvived, m.run, m.finds, f.broken())
 		if reason := f.Unchecked[m.finds]; reason != "" {
 			err = fmt.Errorf("%w, and did not judge that: %s", err, reason)
 		}

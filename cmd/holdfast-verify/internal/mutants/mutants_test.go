@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -210,12 +211,11 @@ func TestReadRows(t *testing.T) {
 func TestCollect(t *testing.T) {
 	all := mutants()[:2]
 	verdicts := []chan verdict{make(chan verdict, 1), make(chan verdict, 1)}
-	alive := errors.New("it has survived")
-	verdicts[1] <- verdict{commit: "c0ffee", err: alive}
+	verdicts[1] <- verdict{commit: "c0ffee", err: fmt.Errorf("it %w", errSurvived)}
 	verdicts[0] <- verdict{commit: "c0ffee"}
 	var out strings.Builder
 	tried, err := collect(t.Context(), &out, all, verdicts)
-	if !errors.Is(err, alive) || len(tried) != 2 {
+	if !errors.Is(err, errSurvived) || len(tried) != 2 {
 		t.Errorf("%d lines and the error %v, want two and that of the second", len(tried), err)
 	}
 	for i, m := range all {

@@ -69,9 +69,9 @@ func (l *lab) simulate(ctx context.Context, sound simulator, m mutant) (s sighti
 func (m mutant) convicts(s sighting) error {
 	switch {
 	case s.check == "":
-		return fmt.Errorf("mutant %s has survived: %s finds nothing in %d seeds", m.name, m.sim.test, s.seeds)
+		return fmt.Errorf("mutant %s %w: %s finds nothing in %d seeds", m.name, errSurvived, m.sim.test, s.seeds)
 	case !slices.Contains(m.sim.checks, s.check):
-		return fmt.Errorf("mutant %s has survived: %s finds that %q is broken in seed %d, which does not show the mutant: want one of %q", m.name, m.sim.test, s.check, s.seeds-1, m.sim.checks)
+		return fmt.Errorf("mutant %s %w: %s finds that %q is broken in seed %d, which does not show the mutant: want one of %q", m.name, errSurvived, m.sim.test, s.check, s.seeds-1, m.sim.checks)
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func (m mutant) row(v verdict) string {
 	if v.took > 0 {
 		by, after = strings.ReplaceAll(plan.List(v.broken()), ",", ", "), fmt.Sprintf("%.0f s", v.took.Seconds())
 	}
-	if v.err != nil {
+	if errors.Is(v.err, errSurvived) {
 		by = survived
 	}
 	if m.unseen == "" {
