@@ -93,14 +93,13 @@ func Engine(d dialect.Dialect) (*Dialect, error) {
 }
 
 // Pauses say how long to wait after a conflict: a random time from least to most. most
-// doubles each time up to longest, or up to urgent for every call but Acquire: the time of a
-// renewal or a release is short.
-type pauses struct{ least, most, longest, urgent time.Duration }
+// doubles each time up to longest.
+type pauses struct{ least, most, longest time.Duration }
 
 // patient is for engines with concurrent writers. A statement mostly waits in the engine for a
 // locked row. In MariaDB a statement of mysqllock may fail at once instead, so that many writers
 // of one row need long pauses.
-var patient = pauses{500 * time.Microsecond, 1500 * time.Microsecond, 48 * time.Millisecond, 12 * time.Millisecond}
+var patient = pauses{500 * time.Microsecond, 1500 * time.Microsecond, 48 * time.Millisecond}
 
 // A verdict says how to handle an error of the engine. Errors without a verdict may pass,
 // and the core retries.

@@ -6,8 +6,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"time"
-
-	"github.com/holdfast-go/holdfast/internal/detached"
 )
 
 // compiled is compile with a cache, for recurring texts.
@@ -80,9 +78,6 @@ func (s *Store) run(ctx context.Context, text string, once bool, args []any, do 
 // errors.
 func (s *Store) retry(ctx context.Context, do func() error) error {
 	pause := s.dialect.pauses
-	if !detached.Runs(ctx) {
-		pause.longest = pause.urgent
-	}
 	var busy error
 	for {
 		err := do()

@@ -4,8 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/must"
@@ -59,55 +57,5 @@ func TestRowsOfAFailedTryAreVoid(t *testing.T) {
 		if client.tries != 2 {
 			t.Errorf("%s was tried %d times, want 2", name, client.tries)
 		}
-	}
-}
-
-// A busy client has a conflict each time, and keeps the longest time between two.
-type busy struct {
-	last    time.Time
-	longest time.Duration
-}
-
-func (b *busy) Exec(context.Context, Statement) (Result, error) { return Result{}, b.conflict() }
-
-func (b *busy) Query(context.Context, Statement, func(Scan) error) error { return b.conflict() }
-
-func (b *busy) conflict() error {
-	now := time.Now()
-	if !b.last.IsZero() {
-		b.longest = max(b.longest, now.Sub(b.last))
-	}
-	b.last = now
-	return serialization{}
-}
-
-func (b *busy) Conns() int { return 0 }
-
-func (b *busy) Close() error { return nil }
-
-// The pauses between the tries of a renewal or a release stay short. A request can wait.
-func TestPauses(t *testing.T) {
-	a := exclusive("a")
-	for name, test := range map[string]struct {
-		call    func(context.Context, *Store)
-		longest time.Duration
-	}{
-		"Acquire": {func(ctx context.Context, s *Store) { s.Acquire(ctx, a) }, patient.longest},
-		"Renew":   {func(ctx context.Context, s *Store) { s.Renew(ctx, []driver.Renewal{{Claim: a.Claim}}) }, patient.urgent},
-		"Release": {func(ctx context.Context, s *Store) { s.Release(ctx, []driver.Release{{Claim: a.Claim}}) }, patient.urgent},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				client := new(busy)
-				s := must.Get(New(client, Postgres, nil))
-				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-				defer cancel()
-				test.call(ctx, s)
-				s.Close() // waits for the statements of Acquire
-				if client.longest > test.longest || client.longest <= test.longest/2 {
-					t.Errorf("a pause of %v, want up to %v", client.longest, test.longest)
-				}
-			})
-		})
 	}
 }

@@ -67,6 +67,9 @@ func (d *decision) rest(e *book.Entry) int64 { return micros(e.Until - d.from.mo
 func (s *Store) save(ctx context.Context, d *decision) (won bool, err error) {
 	messages := s.messages(d.key, d.book, d.broken)
 	calm := len(d.book.Pushed) == 0
+	if d.extend != nil && len(d.book.Queue) > 0 {
+		d.whole = false // a renewal must not race with waiters, whose requests remove what has expired
+	}
 	single := calm && !d.whole && d.from.sole == ""
 	switch {
 	case single && d.stay != nil && s.dialect.joins(d.stay.ID):

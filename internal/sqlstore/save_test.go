@@ -101,8 +101,9 @@ func (s *scribe) Exec(_ context.Context, st Statement) (Result, error) {
 	return Result{Rows: 1}, nil
 }
 
-// A renewal writes the whole row if claims or tombs in the row have expired, and otherwise the
-// claim alone. A renewal that loses a race with the whole row then writes the claim alone.
+// If claims or tombs in the row have expired, and no claim waits, a renewal writes the whole row,
+// and otherwise the claim alone. A renewal that loses a race with the whole row then writes the
+// claim alone.
 func TestExpiredClaimsAreRemoved(t *testing.T) {
 	reader := func(id string) driver.Ask { return weighing(exclusive(id), 1, driver.MaxWeight) }
 	for _, test := range []struct {
@@ -112,9 +113,10 @@ func TestExpiredClaimsAreRemoved(t *testing.T) {
 		whole []bool
 	}{
 		{"nothing", func(*book.Book) {}, 0, []bool{false}},
-		{"a holder", func(b *book.Book) { b.Held[1].Until = at(0).Now }, 0, []bool{true}},
+		{"a holder", func(b *book.Book) { b.Held[1].Until, b.Queue = at(0).Now, nil }, 0, []bool{true}},
 		{"a waiter", func(b *book.Book) { b.Queue[0].Until = at(0).Now }, 0, []bool{true}},
-		{"a tomb", func(b *book.Book) { b.Tombs = []book.Tomb{{ID: "gone", Until: at(0).Now}} }, 0, []bool{true}},
+		{"a tomb", func(b *book.Book) { b.Tombs, b.Queue = []book.Tomb{{ID: "gone", Until: at(0).Now}}, nil }, 0, []bool{true}},
+		{"a holder, and a claim waits", func(b *book.Book) { b.Held[1].Until = at(0).Now }, 0, []bool{false}},
 		{"a waiter, and a lost race", func(b *book.Book) { b.Queue[0].Until = at(0).Now }, 1, []bool{true, false}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

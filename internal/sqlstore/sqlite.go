@@ -61,7 +61,7 @@ WHERE name <> '' AND coalesce(c ->> 'until', until) > (julianday('now') - 244058
 	code: sqliteCode,
 	// A conflicting writer writes a single row. With growing pauses, an old caller would
 	// lose against newcomers.
-	pauses: pauses{200 * time.Microsecond, 2 * time.Millisecond, 2 * time.Millisecond, 2 * time.Millisecond},
+	pauses: pauses{200 * time.Microsecond, 2 * time.Millisecond, 2 * time.Millisecond},
 	errors: map[string]verdict{
 		"5":  {again: true}, // busy: another connection writes
 		"6":  {again: true}, // locked: a connection that shares the cache writes
