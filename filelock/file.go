@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/flock"
+	"github.com/holdfast-go/holdfast/internal/rest"
 	"github.com/holdfast-go/holdfast/internal/safefile"
 )
 
@@ -151,7 +152,7 @@ func (f *file) unlock() {
 func (s *Store) lockOpen(ctx context.Context, f *file, create bool) (anchor, error) {
 	for try := 0; ; try++ {
 		if try > 0 {
-			if err := sleep(ctx, time.Duration(min(try, 5))*time.Millisecond); err != nil {
+			if err := rest.For(ctx, time.Duration(min(try, 5))*time.Millisecond); err != nil {
 				return anchor{}, of(f.path, err)
 			}
 		}
@@ -210,7 +211,7 @@ func (f *file) await(ctx context.Context) error {
 			yield()
 			continue
 		}
-		if err := sleep(ctx, pause); err != nil {
+		if err := rest.For(ctx, pause); err != nil {
 			return of(f.path, fmt.Errorf("another process is using it: %w", err))
 		}
 		pause = min(2*pause, longest)
@@ -242,19 +243,8 @@ func (s *Store) open(ctx context.Context, f *file, create bool) error {
 		default:
 			return err
 		}
-		if err := sleep(ctx, time.Duration(try)*time.Millisecond); err != nil {
+		if err := rest.For(ctx, time.Duration(try)*time.Millisecond); err != nil {
 			return err
 		}
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/rest"
 )
 
 // compiled is compile with a cache, for recurring texts.
@@ -96,14 +98,7 @@ func (s *Store) retry(ctx context.Context, do func() error) error {
 
 // sleep sleeps for a random time, and returns false if ctx ends first.
 func sleep(ctx context.Context, least, most time.Duration) bool {
-	timer := time.NewTimer(least + rand.N(most-least))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return rest.For(ctx, least+rand.N(most-least)) == nil
 }
 
 // exec runs a statement and returns how many rows it changed.
