@@ -108,7 +108,8 @@ func (p plan) show(ctx context.Context, out io.Writer) error {
 	return errors.Join(err, file.Close())
 }
 
-// save runs the plan, and also writes the results into a folder.
+// save runs the plan, and also writes the results into a folder. After a failure, save writes
+// the tables so far into the folder for temporary files, because they took long to measure.
 func (p plan) save(ctx context.Context, folder string, part bool, out io.Writer) error {
 	if err := publish.Savable(folder, part, tablesFile, pictureFile, smallFile); err != nil {
 		return err
@@ -116,9 +117,22 @@ func (p plan) save(ctx context.Context, folder string, part bool, out io.Writer)
 	var text bytes.Buffer
 	text.WriteString(tablesHead)
 	if err := p.runAll(ctx, io.MultiWriter(out, &text)); err != nil {
-		return err
+		return errors.Join(err, keep(text.Bytes()))
 	}
 	return errors.Join(os.WriteFile(filepath.Join(folder, tablesFile), text.Bytes(), 0o644), draw(folder, text.String()))
+}
+
+// keep writes the tables of a run that failed, and returns an error that names the file.
+func keep(text []byte) error {
+	file, err := os.CreateTemp("", "holdfast-bench-*.md")
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(text)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	return fmt.Errorf("the tables so far are in %s, and nothing is saved", file.Name())
 }
 
 // redrawn draws the pictures of saved tables, and prints the tables of the README.

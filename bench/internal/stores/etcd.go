@@ -60,7 +60,8 @@ func openMutex(at []string, ttl time.Duration) (*Library, error) {
 	}, nil
 }
 
-// sessions is a pool of idle sessions.
+// sessions is a pool of idle sessions. A session may end while a bench leaves the machine no
+// time to keep the session alive, and is replaced.
 type sessions struct {
 	client *clientv3.Client
 	ttl    int // seconds
@@ -72,10 +73,14 @@ type sessions struct {
 func (p *sessions) borrow() (*concurrency.Session, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if n := len(p.idle); n > 0 {
+	for n := len(p.idle); n > 0; n-- {
 		s := p.idle[n-1]
 		p.idle = p.idle[:n-1]
-		return s, nil
+		select {
+		case <-s.Done():
+		default:
+			return s, nil
+		}
 	}
 	return concurrency.NewSession(p.client, concurrency.WithTTL(p.ttl))
 }

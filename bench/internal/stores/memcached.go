@@ -19,7 +19,7 @@ func memcached() Store {
 			{Name: "add, delete on gomemcache, 5 ms", Kind: Bare, Open: openGomemcache},
 		},
 		Start: func(tb servers.TB, _ time.Duration) *Server {
-			m := servers.StartMemcached(tb)
+			m := servers.StartMemcached(tb, "-c", "4096") // gomemcache opens a connection for each goroutine
 			return &Server{At: []string{m.Addr()}, About: m.Version(), Count: func(Side) (n int) {
 				for _, name := range []string{"cmd_get", "cmd_set", "cmd_touch", "delete_hits", "delete_misses"} {
 					n += m.Stat(name)
