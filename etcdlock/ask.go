@@ -17,10 +17,11 @@ type ask struct {
 	driver.Ask
 	*Store
 	began   time.Time
-	claim   *claim // in the table
-	entry   entry  // of the claim, to be created
-	lease   *lease // for a holding claim
-	waiting *lease // for a waiting claim, whose client may die; nil unless the claim waits
+	claim   *claim        // in the table
+	entry   entry         // of the claim, to be created
+	lease   *lease        // for a holding claim
+	waiting *lease        // for a waiting claim, whose client may die; nil unless the claim waits
+	kept    time.Duration // how long the place under that lease lasts after a request
 }
 
 // Acquire implements [driver.Store].
@@ -179,7 +180,10 @@ func (a *ask) settle(v view, mine bool, err error) (g driver.Grant, moves bool, 
 		if c.state == asking || c.ahead.fits(c.Weight, c.Limit) {
 			g.Left = pause // The queue has changed since the read.
 		}
-		a.standLocked(c, a.began.Add(a.Alive()))
+		if a.waiting != nil && c.lease == a.waiting {
+			c.kept = a.kept
+		}
+		a.standLocked(c, a.began.Add(c.kept))
 		a.noteRefusalLocked(c)
 	default:
 		moves = true

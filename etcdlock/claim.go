@@ -24,10 +24,11 @@ type claim struct {
 	moving bool // the claim may be under a different lease of this Store
 
 	// The following fields are for a claim known to be in etcd:
-	seen  int64     // revision at which the queue was read, for the fields below
-	asked time.Time // when the last answered Acquire was sent
-	ahead queue     // claims ahead in the queue, unless known to have left
-	joins bool      // readers were ahead, and may have left since
+	seen  int64         // revision at which the queue was read, for the fields below
+	asked time.Time     // when the last answered Acquire was sent
+	kept  time.Duration // how long the place in the queue lasts after a request
+	ahead queue         // claims ahead in the queue, unless known to have left
+	joins bool          // readers were ahead, and may have left since
 }
 
 type state int
@@ -51,6 +52,9 @@ func (c *claim) granted(ttl time.Duration) driver.Grant {
 func (c *claim) refusal() driver.Grant {
 	g := c.ahead.refusal()
 	g.Floor = c.token() - 1
+	if c.kept > c.alive() {
+		g.Kept = c.kept
+	}
 	return g
 }
 
@@ -71,7 +75,7 @@ func (c *claim) know(e entry) {
 // enterLocked puts a new claim into the table, under a lease. A waiting claim is recorded
 // with its own TTL, whatever its lease.
 func (s *Store) enterLocked(dc driver.Claim, l *lease) *claim {
-	c := &claim{key: dc.Key, at: -1}
+	c := &claim{key: dc.Key, at: -1, kept: dc.Alive()}
 	c.record = record{
 		Format: format, ID: dc.ID, Weight: dc.Weight, Limit: dc.Limit, TTL: dc.TTL,
 		Client: s.id, Since: time.Now().UnixMicro(), Owner: dc.Owner, Note: dc.Note,

@@ -32,7 +32,9 @@
 // ones, so etcd sends every event at once. The Mutex of etcd's own client waits for a
 // tick of a tenth of a second. A waiter holds the key without a further request as soon
 // as every claim ahead has left. A waiting claim has a separate lease, of three seconds
-// plus one, so a dead waiter soon leaves the queue.
+// plus one, so a dead waiter soon leaves the queue. A claim that joins a long queue has a
+// longer lease, of up to 15 seconds, because the requests of many waiters take the time of
+// the server.
 //
 // With more than sixteen claims ahead, a waiter watches only the last claim that has to leave
 // first, and then looks at the queue. So a release is an event for few waiters.
@@ -45,7 +47,8 @@
 //   - Mutual exclusion, as long as a majority of the members keeps its data. A change
 //     of the leader makes leases longer, never shorter. No clock can be set wrong.
 //   - FIFO order over all processes; readers do not pass a waiting writer. A waiter
-//     without an answer for three seconds loses its place and queues again.
+//     without an answer for three seconds, or longer in a long queue, loses its place and
+//     queues again.
 //   - Growing fencing tokens. A token is the create revision of the claim times 256,
 //     which leaves room for hand-offs within a process. Tokens stay below 2^53 for
 //     3*10^13 writes. Readers that hold at the same time share a token. A semaphore

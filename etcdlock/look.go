@@ -7,6 +7,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/holdfast-go/holdfast/internal/book"
 	"github.com/holdfast-go/holdfast/internal/newer"
 )
 
@@ -107,7 +108,8 @@ func (a *ask) join(ctx context.Context, v *view) (mine bool, err error) {
 		}
 		l := a.lease
 		if !fits {
-			if a.waiting, err = a.cover(ctx, a.Alive(), a.began.Add(a.Alive())); err != nil {
+			a.kept = book.Kept(a.Claim, len(v.queue))
+			if a.waiting, err = a.cover(ctx, a.kept, a.began.Add(a.kept)); err != nil {
 				return false, err
 			}
 			l = a.waiting

@@ -199,7 +199,7 @@ func (a *ask) stillWaits(ctx context.Context) (g driver.Grant, waits bool) {
 		return g, false
 	}
 	c.asked = a.began
-	a.standLocked(c, a.began.Add(a.Alive()))
+	a.standLocked(c, a.began.Add(c.kept))
 	a.noteRefusalLocked(c) // The turn may have ended its watch after an error.
 	g = c.refusal()
 	if kvs := r.kvs(0).Kvs; len(kvs) == 0 || kvs[0].CreateRevision != first.rev {

@@ -138,6 +138,25 @@ func TestLongQueueDeleted(t *testing.T) {
 	})
 }
 
+// TestKeptInLongQueue queues a claim behind many others: its place lasts for longer than the
+// places at the front, and the claim may ask less often.
+func TestKeptInLongQueue(t *testing.T) {
+	t.Parallel()
+	a, b := openStore(t, shared.URL()), openStore(t, shared.URL())
+	inTime(t, func(t *scene) {
+		claim := waiting("long"+rand.Text(), rand.Text())
+		claims, wakes := last(t, a, b, claim)
+		defer listen(t, b, claim, wakes)()
+		if g, want := refused(t, b, claim), 3*claim.Alive(); g.Kept != want {
+			t.Errorf("behind %d claims a place lasts %v, want %v", ahead, g.Kept, want)
+		}
+		front := driver.Ask{Claim: claims[1], Wait: true}
+		if g := refused(t, a, front); g.Kept != 0 {
+			t.Errorf("behind the holder a place lasts %v, want the usual time", g.Kept)
+		}
+	})
+}
+
 // TestHolderOfLongQueue releases the holder ahead of a claim in a long queue: the refusal of
 // the claim names the holder before, and nobody after.
 func TestHolderOfLongQueue(t *testing.T) {
