@@ -234,17 +234,17 @@ func (s *search) results(c *Call) (vars []*types.Var) {
 	return vars
 }
 
-// variable returns the variable or the field that an expression names.
+// variable returns the variable or the field that an expression names, nil for a blank.
 func (s *search) variable(e ast.Expr) *types.Var {
-	switch e := ast.Unparen(e).(type) {
-	case *ast.Ident:
-		v, _ := s.info.ObjectOf(e).(*types.Var)
-		return v
-	case *ast.SelectorExpr:
-		v, _ := s.info.ObjectOf(e.Sel).(*types.Var)
-		return v
+	id, ok := ast.Unparen(e).(*ast.Ident)
+	if sel, isSelector := ast.Unparen(e).(*ast.SelectorExpr); isSelector {
+		id, ok = sel.Sel, true
 	}
-	return nil
+	if !ok || id.Name == "_" {
+		return nil
+	}
+	v, _ := s.info.ObjectOf(id).(*types.Var)
+	return v
 }
 
 // work notes the function literals among the arguments of a call.

@@ -1,0 +1,9 @@
+// Package rueidislock has the signatures of the library.
+package rueidislock
+
+import "context"
+
+type Locker interface {
+	WithContext(context.Context, string) (context.Context, context.CancelFunc, error)
+	TryWithContext(context.Context, string) (context.Context, context.CancelFunc, error)
+}
