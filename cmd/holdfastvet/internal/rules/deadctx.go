@@ -84,7 +84,7 @@ func (p *pass) variableMayEnd(c *locks.Call, v *types.Var) bool {
 			continue
 		}
 		late := deferredLit(c.Stack[:i+1]) // made by the deferred function itself
-		values := p.values(block, v)
+		values := p.assigned(block, v)
 		return len(values) > 0 && !slices.ContainsFunc(values, func(value ast.Expr) bool {
 			call, ok := ast.Unparen(value).(*ast.CallExpr)
 			if !ok {
@@ -115,9 +115,9 @@ func (p *pass) derivedMayEnd(c *locks.Call, call *ast.CallExpr, late bool) bool 
 	return false
 }
 
-// values returns what a function assigns to a variable, except values made of the variable.
-func (p *pass) values(block *ast.BlockStmt, v *types.Var) (values []ast.Expr) {
-	ast.Inspect(block, func(n ast.Node) bool {
+// assigned returns the values that a variable gets, except values made of the variable.
+func (p *pass) assigned(around ast.Node, v *types.Var) (values []ast.Expr) {
+	ast.Inspect(around, func(n ast.Node) bool {
 		assign, ok := n.(*ast.AssignStmt)
 		if !ok {
 			return true

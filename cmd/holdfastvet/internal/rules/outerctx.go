@@ -83,7 +83,23 @@ func (p *pass) from(e ast.Expr, lit *ast.FuncLit) bool {
 		return false
 	}
 	v, ok := p.TypesInfo.Uses[id].(*types.Var)
-	return ok && locks.IsContext(v.Type()) && !contains(lit, at(v.Pos()))
+	return ok && locks.IsContext(v.Type()) && !contains(lit, at(v.Pos())) && !p.copied(lit, v)
+}
+
+// copied reports whether a variable is a copy of a context under a second name, as in
+// "caller := ctx": such a copy is meant.
+func (p *pass) copied(lit *ast.FuncLit, v *types.Var) bool {
+	for _, file := range p.Files {
+		if !contains(file, lit) {
+			continue
+		}
+		for _, value := range p.assigned(file, v) {
+			if _, ok := ast.Unparen(value).(*ast.Ident); ok {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // logs reports whether a call only notes its context.

@@ -58,7 +58,7 @@ func (p *pass) ttl(c *locks.Call) (time.Duration, bool) {
 	if c.Function.Lock != locks.Receiver {
 		return 0, false
 	}
-	for _, value := range p.values(body(c.Func), c.Lock) {
+	for _, value := range p.assigned(body(c.Func), c.Lock) {
 		if call, ok := ast.Unparen(value).(*ast.CallExpr); ok {
 			return p.option(call)
 		}

@@ -25,6 +25,16 @@ func doInner(ctx context.Context, locks *holdfast.Locker) error {
 	})
 }
 
+func copied(ctx context.Context, locks *holdfast.Locker) error {
+	caller := ctx
+	return locks.Do(ctx, "key", func(ctx context.Context) error {
+		if err := work(ctx); err != nil {
+			return work(caller)
+		}
+		return nil
+	})
+}
+
 func table(ctx context.Context, client *pglock.Client) error {
 	return client.Do(ctx, "key", func(held context.Context, _ *pglock.Lock) error {
 		return work(ctx) // want `ctx does not end when the lock is lost`
