@@ -1,6 +1,12 @@
 package rules
 
-import "github.com/holdfast-go/holdfast/cmd/holdfastvet/internal/locks"
+import (
+	"go/ast"
+	"go/constant"
+	"go/token"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfastvet/internal/locks"
+)
 
 // Pooled reports an advisory lock of an arbitrary connection of a pool.
 var Pooled = rule("pooled", `
@@ -8,7 +14,8 @@ report an advisory lock on an arbitrary connection of a pool
 
 An advisory lock belongs to the session or to the transaction. A pool runs each statement on any of
 its connections: the release goes to another session, and releases nothing. The lock stays held as
-long as the first connection lives. A transaction lock ends with its own statement.
+long as the first connection lives. A transaction lock ends with its own statement. A package that
+limits its pool to one connection by SetMaxOpenConns(1) is left alone.
 
 Bad:
 
@@ -31,6 +38,9 @@ Good:
 `, pooled)
 
 func pooled(p *pass) {
+	if p.oneConnection() {
+		return
+	}
 	for _, c := range p.found.Calls {
 		switch {
 		case c.SQL == nil || !c.SQL.Pool:
@@ -42,4 +52,17 @@ func pooled(p *pass) {
 			p.report(c.Expr, nil, "%s on a pool locks for any one connection: take a connection, and keep it until the release", c.Name())
 		}
 	}
+}
+
+// oneConnection reports whether the package limits a pool to one connection.
+func (p *pass) oneConnection() (found bool) {
+	for n := range p.inspector().PreorderSeq((*ast.CallExpr)(nil)) {
+		call := n.(*ast.CallExpr)
+		if method(call) != "SetMaxOpenConns" || len(call.Args) != 1 {
+			continue
+		}
+		value := p.TypesInfo.Types[call.Args[0]].Value
+		found = found || value != nil && constant.Compare(value, token.EQL, constant.MakeInt64(1))
+	}
+	return found
 }

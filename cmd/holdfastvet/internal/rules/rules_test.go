@@ -25,7 +25,7 @@ var every = &analysis.Analyzer{
 func TestRules(t *testing.T) {
 	var packages []string
 	for _, rule := range All {
-		packages = append(packages, rule.Name)
+		packages = append(packages, rule.Name+"/...")
 	}
 	analysistest.RunWithSuggestedFixes(t, analysistest.TestData(), every, packages...)
 }

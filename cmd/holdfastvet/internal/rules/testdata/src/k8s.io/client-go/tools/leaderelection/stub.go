@@ -11,3 +11,9 @@ type LeaderCallbacks struct {
 type LeaderElectionConfig struct{ Callbacks LeaderCallbacks }
 
 func RunOrDie(context.Context, LeaderElectionConfig) {}
+
+type LeaderElector struct{}
+
+func NewLeaderElector(LeaderElectionConfig) (*LeaderElector, error) { return nil, nil }
+
+func (*LeaderElector) Run(context.Context) {}
