@@ -14,7 +14,7 @@ report work under a lock with a context that does not end with the lock
 
 The library hands the work a context that ends when the lock is lost. Work with the context from
 outside goes on after the loss, beside the next holder. A leader that exits the process or cancels
-the outer context in OnStoppedLeading is no misuse.
+a context in OnStoppedLeading is no misuse, nor is work that ends the election by itself.
 
 Bad:
 
@@ -31,7 +31,7 @@ Good:
 
 func outerContext(p *pass) {
 	for _, w := range p.found.Works {
-		if w.Stopped == nil || !p.stops(w.Stopped) {
+		if w.Stopped == nil || !p.stops(w.Stopped) && !p.stops(w.Lit) {
 			p.outside(w.Lit)
 		}
 	}
@@ -115,8 +115,8 @@ func (p *pass) logs(call *ast.CallExpr) bool {
 	return strings.Contains(strings.ToLower(path[strings.LastIndex(path, "/")+1:]), "log") || fn.Name() == "FromContext"
 }
 
-// stops reports whether the function that is called after a loss ends the work by itself: the
-// function ends the process, or cancels a context. An unknown function counts.
+// stops reports whether a callback of an election ends the process, or cancels a context. An
+// unknown function counts.
 func (p *pass) stops(stopped ast.Expr) (found bool) {
 	lit, ok := ast.Unparen(stopped).(*ast.FuncLit)
 	if !ok {

@@ -71,6 +71,19 @@ func leadOrCancel(ctx context.Context) {
 	})
 }
 
+func leadOnce(ctx context.Context) {
+	elected, cancel := context.WithCancel(ctx)
+	leaderelection.RunOrDie(elected, leaderelection.LeaderElectionConfig{
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(context.Context) {
+				work(ctx)
+				cancel()
+			},
+			OnStoppedLeading: func() { println("lost") },
+		},
+	})
+}
+
 func drop(ctx context.Context, locker rueidislock.Locker) error {
 	_, cancel, err := locker.WithContext(ctx, "key") // want `the context of WithContext ends when the lock is lost`
 	if err != nil {
