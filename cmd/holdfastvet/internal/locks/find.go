@@ -3,6 +3,7 @@ package locks
 import (
 	"go/ast"
 	"go/types"
+	"path"
 	"reflect"
 	"slices"
 	"strings"
@@ -117,6 +118,9 @@ func (s *search) call(expr *ast.CallExpr, stack []ast.Node) {
 	} else if sql, ok := statement(s.info, expr, fn); ok {
 		c.Function, c.SQL = &Function{Does: sql.Does, Lock: Database}, &sql
 	} else {
+		if fn.Pkg() != nil && path.Base(fn.Pkg().Path()) == Wrapper {
+			s.work(expr)
+		}
 		return
 	}
 	s.place(c, stack)
@@ -247,12 +251,23 @@ func (s *search) variable(e ast.Expr) *types.Var {
 	return v
 }
 
-// work notes the function literals among the arguments of a call.
+// work notes the function literals among the arguments of a call that receive a context. A
+// literal without parameters is the function that is called after a loss.
 func (s *search) work(expr *ast.CallExpr) {
+	var stopped ast.Expr
+	first := len(s.found.Works)
 	for _, arg := range expr.Args {
-		if lit, ok := ast.Unparen(arg).(*ast.FuncLit); ok {
+		lit, ok := ast.Unparen(arg).(*ast.FuncLit)
+		switch {
+		case !ok:
+		case len(lit.Type.Params.List) == 0:
+			stopped = lit
+		case IsContext(s.info.TypeOf(lit.Type.Params.List[0].Type)):
 			s.found.Works = append(s.found.Works, Work{Lit: lit})
 		}
+	}
+	for i := range s.found.Works[first:] {
+		s.found.Works[first+i].Stopped = stopped
 	}
 }
 

@@ -59,6 +59,10 @@ var Modules = []string{
 	"cirello.io/pglock",
 }
 
+// Wrapper is the name of packages that wrap a leader election, in many modules. Their functions
+// run a function literal with a context while this process leads.
+const Wrapper = "leaderelection"
+
 // Callbacks are the structs that receive work.
 var Callbacks = []Callback{
 	{"k8s.io/client-go/tools/leaderelection.LeaderCallbacks", "OnStartedLeading", "OnStoppedLeading"},

@@ -44,9 +44,6 @@ func outerContext(p *pass) {
 
 // outside reports the calls in the work of a lock that take a context from outside.
 func (p *pass) outside(lit *ast.FuncLit) {
-	if !p.hasContext(lit) {
-		return
-	}
 	ast.Inspect(lit.Body, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.DeferStmt:
@@ -63,16 +60,6 @@ func (p *pass) outside(lit *ast.FuncLit) {
 		}
 		return true
 	})
-}
-
-// hasContext reports whether a function literal receives a context.
-func (p *pass) hasContext(lit *ast.FuncLit) bool {
-	for _, field := range lit.Type.Params.List {
-		if locks.IsContext(p.TypesInfo.TypeOf(field.Type)) {
-			return true
-		}
-	}
-	return false
 }
 
 // from reports whether an expression is a variable with a context from outside a function

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"cirello.io/pglock"
+	wrapper "example.com/leaderelection"
 	"github.com/holdfast-go/holdfast"
 	"github.com/redis/rueidis/rueidislock"
 	"k8s.io/client-go/tools/leaderelection"
@@ -82,6 +83,12 @@ func leadOnce(ctx context.Context) {
 			OnStoppedLeading: func() { println("lost") },
 		},
 	})
+}
+
+func wrapped(ctx context.Context) {
+	wrapper.New("job", func(context.Context) {
+		work(ctx) // want `ctx does not end when the lock is lost`
+	}, nil)
 }
 
 func drop(ctx context.Context, locker rueidislock.Locker) error {
