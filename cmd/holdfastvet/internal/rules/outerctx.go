@@ -99,7 +99,8 @@ func (p *pass) logs(call *ast.CallExpr) bool {
 	if fn.Pkg() != nil {
 		path = fn.Pkg().Path()
 	}
-	return strings.Contains(strings.ToLower(path[strings.LastIndex(path, "/")+1:]), "log") || fn.Name() == "FromContext"
+	return strings.Contains(strings.ToLower(path[strings.LastIndex(path, "/")+1:]), "log") ||
+		fn.Name() == "FromContext" || fn.FullName() == "context.Cause"
 }
 
 // stops reports whether a callback of an election ends the process, or cancels a context. An
