@@ -2,7 +2,10 @@ module github.com/holdfast-go/holdfast/cmd/holdfastvet
 
 go 1.25.0
 
-require golang.org/x/tools v0.48.0
+require (
+	github.com/golangci/plugin-module-register v0.1.2
+	golang.org/x/tools v0.48.0
+)
 
 require (
 	golang.org/x/mod v0.38.0 // indirect
