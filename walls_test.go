@@ -79,6 +79,14 @@ var clients = map[string]string{
 	// a sceptic knows this one.
 	"github.com/anishathalye/porcupine": "cmd/...",
 
+	// What "go vet" itself is made of: an analyzer of its own would be a parser, a type
+	// checker and a control flow graph. The newest with the golang.org/x/sync of the
+	// other modules.
+	"golang.org/x/tools": "cmd/holdfastvet/...",
+
+	// How golangci-lint finds a linter: one small package.
+	"github.com/golangci/plugin-module-register": "cmd/holdfastvet/plugin",
+
 	// The go command packs modules with it, and reads and writes go.mod.
 	"golang.org/x/mod": "internal/release",
 
