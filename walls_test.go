@@ -79,9 +79,9 @@ var clients = map[string]string{
 	// a sceptic knows this one.
 	"github.com/anishathalye/porcupine": "cmd/...",
 
-	// What "go vet" itself is made of: an analyzer of its own would be a parser, a type
-	// checker and a control flow graph. The newest with the golang.org/x/sync of the
-	// other modules.
+	// The framework of "go vet": without it, holdfastvet would load packages, build control
+	// flow graphs and speak the protocol of -vettool by itself. Newer than v0.49 may need
+	// Go 1.26.
 	"golang.org/x/tools": "cmd/holdfastvet/...",
 
 	// How golangci-lint finds a linter: one small package.
