@@ -37,7 +37,7 @@ Good:
 
 func deadContext(p *pass) {
 	for _, c := range p.found.Calls {
-		if c.Does != locks.Release || !c.Deferred || c.Context == nil || !p.mayEnd(c, c.Context) {
+		if c.Does != locks.Release || !c.Deferred || c.Context == nil || !p.ended(c) {
 			continue
 		}
 		var fixes []analysis.SuggestedFix
@@ -55,55 +55,63 @@ func deadContext(p *pass) {
 	}
 }
 
-// mayEnd reports whether a context of a deferred call may have ended when the call begins.
-func (p *pass) mayEnd(c *locks.Call, ctx ast.Expr) bool {
+// ended reports whether the context of a deferred call may have ended when the call begins.
+func (p *pass) ended(c *locks.Call) bool {
+	o := &origin{p, c, make(map[*types.Var]bool)}
+	return o.mayEnd(c.Context)
+}
+
+// An origin follows a context to the call that made the context.
+type origin struct {
+	*pass
+	call *locks.Call
+	seen map[*types.Var]bool // two variables may have values of each other
+}
+
+func (o *origin) mayEnd(ctx ast.Expr) bool {
 	switch e := ast.Unparen(ctx).(type) {
 	case *ast.CallExpr:
-		return p.derivedMayEnd(c, e, false)
+		return o.derived(e, false)
 	case *ast.Ident:
-		v, ok := p.TypesInfo.ObjectOf(e).(*types.Var)
-		if !ok || v.IsField() || v.Parent() == p.Pkg.Scope() {
+		v, ok := o.TypesInfo.ObjectOf(e).(*types.Var)
+		if !ok || v.IsField() || v.Parent() == o.Pkg.Scope() || o.seen[v] {
 			return false
 		}
-		return p.variableMayEnd(c, v)
+		o.seen[v] = true
+		return o.variable(v)
 	}
 	return false
 }
 
-// variableMayEnd follows a variable to its first value.
-func (p *pass) variableMayEnd(c *locks.Call, v *types.Var) bool {
-	for i := len(c.Stack) - 1; i >= 0; i-- {
-		fn, block := signature(c.Stack[i]), body(c.Stack[i])
+// variable follows a variable to its values. Each of them must be a context that may end.
+func (o *origin) variable(v *types.Var) bool {
+	for i, n := range slices.Backward(o.call.Stack) {
+		fn := signature(n)
 		if fn == nil {
 			continue
 		}
 		if contains(fn.Params, at(v.Pos())) {
-			return !deferredLit(c.Stack[:i+1])
+			return !deferredLit(o.call.Stack[:i+1])
 		}
-		if !contains(block, at(v.Pos())) {
+		if !contains(body(n), at(v.Pos())) {
 			continue
 		}
-		late := deferredLit(c.Stack[:i+1]) // made by the deferred function itself
-		values := p.assigned(block, v)
+		late := deferredLit(o.call.Stack[:i+1]) // made by the deferred function itself
+		values := o.assigned(body(n), v)
 		return len(values) > 0 && !slices.ContainsFunc(values, func(value ast.Expr) bool {
-			call, ok := ast.Unparen(value).(*ast.CallExpr)
-			if !ok {
-				return !p.mayEnd(c, value)
+			if call, ok := ast.Unparen(value).(*ast.CallExpr); ok {
+				return !o.derived(call, late)
 			}
-			return !p.derivedMayEnd(c, call, late)
+			return !o.mayEnd(value)
 		})
 	}
 	return false
 }
 
-// derivedMayEnd judges a call that makes a context.
-func (p *pass) derivedMayEnd(c *locks.Call, call *ast.CallExpr, late bool) bool {
-	fn := locks.Callee(p.TypesInfo, call)
-	if fn == nil {
-		return false
-	}
-	parent := func() bool { return len(call.Args) > 0 && p.mayEnd(c, call.Args[0]) }
-	switch fn.FullName() {
+// derived judges a call that makes a context.
+func (o *origin) derived(call *ast.CallExpr, late bool) bool {
+	parent := func() bool { return len(call.Args) > 0 && o.mayEnd(call.Args[0]) }
+	switch name(o.TypesInfo, call) {
 	case "context.WithCancel", "context.WithTimeout", "context.WithDeadline", "os/signal.NotifyContext",
 		"context.WithCancelCause", "context.WithTimeoutCause", "context.WithDeadlineCause":
 		return !late || parent()

@@ -77,7 +77,7 @@ func (p *pass) option(call *ast.CallExpr) (time.Duration, bool) {
 		return 0, false
 	}
 	simple := true
-	for _, arg := range call.Args[1:] {
+	for _, arg := range call.Args[min(1, len(call.Args)):] {
 		option, ok := ast.Unparen(arg).(*ast.CallExpr)
 		if !ok || len(option.Args) == 0 {
 			simple = false

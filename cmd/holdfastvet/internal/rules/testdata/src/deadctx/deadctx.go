@@ -132,4 +132,16 @@ func ignoredWithoutReason(ctx context.Context, client *redislock.Client) error {
 	return work(ctx)
 }
 
+func circle(client *redislock.Client) error {
+	ctx := context.Background()
+	other := ctx
+	ctx = other
+	lock, err := client.Obtain(ctx, "key", time.Minute, nil)
+	if err != nil {
+		return err
+	}
+	defer lock.Release(ctx)
+	return work(ctx)
+}
+
 func work(context.Context) error { return nil }
