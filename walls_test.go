@@ -79,6 +79,14 @@ var clients = map[string]string{
 	// a sceptic knows this one.
 	"github.com/anishathalye/porcupine": "cmd/...",
 
+	// The framework of "go vet": without it, holdfastvet would load packages, build control
+	// flow graphs and speak the protocol of -vettool by itself. Newer than v0.49 may need
+	// Go 1.26.
+	"golang.org/x/tools": "cmd/holdfastvet/...",
+
+	// How golangci-lint finds a linter: one small package.
+	"github.com/golangci/plugin-module-register": "cmd/holdfastvet/plugin",
+
 	// The go command packs modules with it, and reads and writes go.mod.
 	"golang.org/x/mod": "internal/release",
 

@@ -75,6 +75,7 @@ var acts = []act{
 		return []string{"run", "--store", file("file")(t), "key", "--", "echo", "locked"}
 	}},
 	{what: "cmd/holdfast-verify"},
+	{what: "cmd/holdfastvet"},
 }
 
 func at(url func(*testing.T) string) func(*testing.T) []string {

@@ -1,0 +1,144 @@
+// Package locks knows the lock libraries: which functions acquire, release and extend a lock,
+// and which run work under a lock. The rules of package rules know no library.
+//
+// A new library is a new row of the table in table.go, with a stub package below
+// rules/testdata/src.
+package locks
+
+import "time"
+
+// A Deed is the effect of a call on a lock.
+type Deed int
+
+// The deeds.
+const (
+	Acquire Deed = iota + 1
+	Release
+	Extend
+	Run // runs a function while the lock is held
+)
+
+// A Place says where a call has its lock.
+type Place int
+
+// The places.
+const (
+	Receiver Place = iota // mutex.Lock()
+	Result                // lock, err := client.Obtain(ctx, key, ttl, nil)
+	Argument              // client.Release(lock)
+	Cancel                // ctx, cancel, err := locker.WithContext(ctx, key); the call of cancel releases
+	Database              // the session or the transaction of the statement
+)
+
+// A Function is a row of the table.
+type Function struct {
+	Name  string // as types.Func.FullName has it, without the major version
+	Does  Deed
+	Lock  Place
+	TTL   int  // the index of the argument with the TTL, 0 for none
+	Quick bool // the client bounds the time of a release, without a deadline of the context
+}
+
+// A Callback is a field of a struct that receives the work of a leader.
+type Callback struct {
+	Struct  string // the type of the struct, without the major version
+	Started string // the field with the work
+	Stopped string // the field with the function that is called after a loss
+}
+
+// Modules are the prefixes of the packages that make up the libraries. A library may break
+// the rules for its users.
+var Modules = []string{
+	"github.com/holdfast-go/holdfast/internal",
+	"github.com/go-redsync/redsync",
+	"github.com/bsm/redislock",
+	"github.com/redis/rueidis",
+	"go.etcd.io/etcd",
+	"github.com/coreos/etcd",
+	"k8s.io/client-go/tools/leaderelection",
+	"cirello.io/pglock",
+}
+
+// Wrapper is the name of packages that wrap a leader election, in many modules. Their functions
+// run a function literal with a context while this process leads.
+const Wrapper = "leaderelection"
+
+// Callbacks are the structs that receive work.
+var Callbacks = []Callback{
+	{"k8s.io/client-go/tools/leaderelection.LeaderCallbacks", "OnStartedLeading", "OnStoppedLeading"},
+}
+
+const (
+	holdfast  = "github.com/holdfast-go/holdfast"
+	redsync   = "github.com/go-redsync/redsync"
+	bsm       = "github.com/bsm/redislock"
+	rueidis   = "github.com/redis/rueidis/rueidislock"
+	etcd      = "go.etcd.io/etcd/client/concurrency"
+	etcdOlder = "go.etcd.io/etcd/clientv3/concurrency"
+	etcdOld   = "github.com/coreos/etcd/clientv3/concurrency"
+	pglock    = "cirello.io/pglock"
+)
+
+// Functions is the table of the libraries.
+var Functions = []Function{
+	{Name: "(*" + holdfast + ".Locker).Lock", Does: Acquire, Lock: Result},
+	{Name: "(*" + holdfast + ".Locker).TryLock", Does: Acquire, Lock: Result},
+	{Name: "(*" + holdfast + ".Locker).LockAll", Does: Acquire, Lock: Result},
+	{Name: "(*" + holdfast + ".Lock).Unlock", Does: Release},
+	{Name: "(*" + holdfast + ".Group).Unlock", Does: Release},
+	{Name: "(*" + holdfast + ".Locker).Do", Does: Run},
+	{Name: holdfast + "/elect.Run", Does: Run},
+	{Name: "(" + holdfast + "/once.Runner).Do", Does: Run},
+	{Name: "(" + holdfast + "/once.Runner).DoTx", Does: Run},
+	{Name: "(" + holdfast + "/schedlock.Job).Run", Does: Run},
+
+	{Name: "(*" + redsync + ".Mutex).Lock", Does: Acquire},
+	{Name: "(*" + redsync + ".Mutex).LockContext", Does: Acquire},
+	{Name: "(*" + redsync + ".Mutex).TryLock", Does: Acquire},
+	{Name: "(*" + redsync + ".Mutex).TryLockContext", Does: Acquire},
+	{Name: "(*" + redsync + ".Mutex).Unlock", Does: Release, Quick: true},
+	{Name: "(*" + redsync + ".Mutex).UnlockContext", Does: Release, Quick: true},
+	{Name: "(*" + redsync + ".Mutex).Extend", Does: Extend},
+	{Name: "(*" + redsync + ".Mutex).ExtendContext", Does: Extend},
+
+	{Name: "(*" + bsm + ".Client).Obtain", Does: Acquire, Lock: Result, TTL: 2},
+	{Name: "(*" + bsm + ".Client).ObtainMulti", Does: Acquire, Lock: Result, TTL: 2},
+	{Name: bsm + ".Obtain", Does: Acquire, Lock: Result, TTL: 3},
+	{Name: "(*" + bsm + ".Lock).Release", Does: Release, Quick: true},
+	{Name: "(*" + bsm + ".Lock).Refresh", Does: Extend},
+
+	{Name: "(" + rueidis + ".Locker).WithContext", Does: Acquire, Lock: Cancel},
+	{Name: "(" + rueidis + ".Locker).TryWithContext", Does: Acquire, Lock: Cancel},
+	{Name: "(" + rueidis + ".Locker).ForceWithContext", Does: Acquire, Lock: Cancel},
+
+	{Name: "(*" + etcd + ".Mutex).Lock", Does: Acquire},
+	{Name: "(*" + etcd + ".Mutex).TryLock", Does: Acquire},
+	{Name: "(*" + etcd + ".Mutex).Unlock", Does: Release},
+	{Name: "(*" + etcd + ".Election).Campaign", Does: Acquire},
+	{Name: "(*" + etcd + ".Election).Resign", Does: Release},
+
+	{Name: "(*" + pglock + ".Client).Acquire", Does: Acquire, Lock: Result},
+	{Name: "(*" + pglock + ".Client).AcquireContext", Does: Acquire, Lock: Result},
+	{Name: "(*" + pglock + ".Client).Release", Does: Release, Lock: Argument},
+	{Name: "(*" + pglock + ".Client).ReleaseContext", Does: Release, Lock: Argument},
+	{Name: "(*" + pglock + ".Lock).Close", Does: Release},
+	{Name: "(*" + pglock + ".Client).Do", Does: Run},
+}
+
+// aliases are former import paths.
+var aliases = map[string]string{
+	etcdOlder:                      etcd,
+	etcdOld:                        etcd,
+	"github.com/cirello-io/pglock": pglock,
+}
+
+// A Constructor makes a lock with a TTL.
+type Constructor struct {
+	Option  string        // the function that sets the TTL
+	Default time.Duration // the TTL without the option
+}
+
+// Constructors are the functions whose options set the TTL.
+var Constructors = map[string]Constructor{
+	"(*" + redsync + ".Redsync).NewMutex": {redsync + ".WithExpiry", 8 * time.Second},
+}

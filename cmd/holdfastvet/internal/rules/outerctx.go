@@ -1,0 +1,134 @@
+package rules
+
+import (
+	"go/ast"
+	"go/types"
+	"strings"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfastvet/internal/locks"
+)
+
+// OuterContext reports work under a lock with a context that does not end with the lock.
+var OuterContext = rule("outerctx", `
+report work under a lock with a context that does not end with the lock
+
+The library hands the work a context that ends when the lock is lost. Work with the context from
+outside goes on after the loss, beside the next holder. A leader that exits the process or cancels
+a context in OnStoppedLeading is no misuse, nor is work that ends the election by itself.
+
+Bad:
+
+	err := locks.Do(ctx, key, func(context.Context) error {
+		return work(ctx)
+	})
+
+Good:
+
+	err := locks.Do(ctx, key, func(ctx context.Context) error {
+		return work(ctx)
+	})
+`, outerContext)
+
+func outerContext(p *pass) {
+	for _, w := range p.found.Works {
+		if w.Stopped == nil || !p.stops(w.Stopped) && !p.stops(w.Lit) {
+			p.outside(w.Lit)
+		}
+	}
+	for _, c := range p.found.Calls {
+		if c.Does == locks.Acquire && c.Function.Lock == locks.Cancel {
+			p.scope(c)
+		}
+	}
+}
+
+// outside reports the calls in the work of a lock that take a context from outside.
+func (p *pass) outside(lit *ast.FuncLit) {
+	ast.Inspect(lit.Body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.DeferStmt:
+			return false // what cleans up must not end with the lock
+		case *ast.CallExpr:
+			if p.logs(n) {
+				return true
+			}
+			for _, arg := range n.Args {
+				if p.from(arg, lit) {
+					p.report(arg, nil, "%s does not end when the lock is lost: pass the context of the function", types.ExprString(arg))
+				}
+			}
+		}
+		return true
+	})
+}
+
+// from reports whether an expression is a variable with a context from outside a function
+// literal.
+func (p *pass) from(e ast.Expr, lit *ast.FuncLit) bool {
+	id, ok := ast.Unparen(e).(*ast.Ident)
+	if !ok {
+		return false
+	}
+	v, ok := p.TypesInfo.Uses[id].(*types.Var)
+	return ok && locks.IsContext(v.Type()) && !contains(lit, at(v.Pos())) && !p.copied(lit, v)
+}
+
+// copied reports whether a variable is a copy of a context under a second name, as in
+// "caller := ctx": such a copy is meant.
+func (p *pass) copied(lit *ast.FuncLit, v *types.Var) bool {
+	for _, file := range p.Files {
+		if !contains(file, lit) {
+			continue
+		}
+		for _, value := range p.assigned(file, v) {
+			if _, ok := ast.Unparen(value).(*ast.Ident); ok {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// logs reports whether a call only notes its context.
+func (p *pass) logs(call *ast.CallExpr) bool {
+	fn := locks.Callee(p.TypesInfo, call)
+	if fn == nil {
+		return false
+	}
+	path := ""
+	if fn.Pkg() != nil {
+		path = fn.Pkg().Path()
+	}
+	return strings.Contains(strings.ToLower(path[strings.LastIndex(path, "/")+1:]), "log") ||
+		fn.Name() == "FromContext" || fn.FullName() == "context.Cause"
+}
+
+// stops reports whether a callback of an election ends the process, or cancels a context. An
+// unknown function counts.
+func (p *pass) stops(stopped ast.Expr) (found bool) {
+	lit, ok := ast.Unparen(stopped).(*ast.FuncLit)
+	if !ok {
+		return true
+	}
+	ast.Inspect(lit.Body, func(n ast.Node) bool {
+		if call, ok := n.(*ast.CallExpr); ok {
+			found = found || ends(call) || p.cancels(call)
+		}
+		return !found
+	})
+	return found
+}
+
+// cancels reports whether a call cancels a context, or closes a channel.
+func (p *pass) cancels(call *ast.CallExpr) bool {
+	name := strings.ToLower(types.ExprString(call.Fun))
+	return locks.TypeName(types.Unalias(p.TypesInfo.TypeOf(call.Fun))) == "context.CancelFunc" || name == "close" ||
+		strings.Contains(name, "cancel") || strings.Contains(name, "stop") || strings.Contains(name, "shutdown")
+}
+
+// scope reports a call that drops the context that ends with the lock.
+func (p *pass) scope(c *locks.Call) {
+	if assign, ok := c.Stack[len(c.Stack)-2].(*ast.AssignStmt); ok && c.Scope == nil && len(assign.Lhs) == 3 {
+		p.report(assign.Lhs[0], nil, "the context of %s ends when the lock is lost, and is dropped: pass the context to the work", c.Name())
+	}
+}

@@ -1,0 +1,53 @@
+package rules
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+	"strings"
+)
+
+// at is a place in the source, as a node without extent.
+type at token.Pos
+
+func (a at) Pos() token.Pos { return token.Pos(a) }
+func (a at) End() token.Pos { return token.Pos(a) }
+
+// signature returns the type of a function in the source, or nil.
+func signature(n ast.Node) *ast.FuncType {
+	switch fn := n.(type) {
+	case *ast.FuncDecl:
+		return fn.Type
+	case *ast.FuncLit:
+		return fn.Type
+	}
+	return nil
+}
+
+// body returns the body of a function in the source, or nil.
+func body(n ast.Node) *ast.BlockStmt {
+	switch fn := n.(type) {
+	case *ast.FuncDecl:
+		return fn.Body
+	case *ast.FuncLit:
+		return fn.Body
+	}
+	return nil
+}
+
+// deferredLit reports whether a stack ends in a function literal that a defer statement calls.
+func deferredLit(stack []ast.Node) bool {
+	if len(stack) < 3 {
+		return false
+	}
+	_, isLit := stack[len(stack)-1].(*ast.FuncLit)
+	_, isDefer := stack[len(stack)-3].(*ast.DeferStmt)
+	return isLit && isDefer
+}
+
+// ends reports whether a call ends the process or the goroutine, by its name.
+func ends(call *ast.CallExpr) bool {
+	name := types.ExprString(call.Fun)
+	name = name[strings.LastIndex(name, ".")+1:]
+	return name == "panic" || strings.HasPrefix(name, "Exit") || strings.HasPrefix(name, "Fatal") || name == "Panic" || name == "Panicf"
+}
