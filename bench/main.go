@@ -99,13 +99,11 @@ func (p plan) show(ctx context.Context, out io.Writer) error {
 	if len(whole.Groups) == 0 {
 		return nil
 	}
-	file, err := os.CreateTemp("", "holdfast-bench-*.svg")
-	if err != nil {
-		return err
+	name, err := temporary("holdfast-bench-*.svg", whole.Draw())
+	if err == nil {
+		fmt.Fprintf(out, "\nPicture: %s\n", name)
 	}
-	_, err = file.Write(whole.Draw())
-	fmt.Fprintf(out, "\nPicture: %s\n", file.Name())
-	return errors.Join(err, file.Close())
+	return err
 }
 
 // save runs the plan, and also writes the results into a folder. After a failure, save writes
@@ -124,15 +122,21 @@ func (p plan) save(ctx context.Context, folder string, part bool, out io.Writer)
 
 // keep writes the tables of a run that failed, and returns an error that names the file.
 func keep(text []byte) error {
-	file, err := os.CreateTemp("", "holdfast-bench-*.md")
+	name, err := temporary("holdfast-bench-*.md", text)
 	if err != nil {
 		return err
 	}
-	_, err = file.Write(text)
-	if err = errors.Join(err, file.Close()); err != nil {
-		return err
+	return fmt.Errorf("the tables so far are in %s, and nothing is saved", name)
+}
+
+// temporary writes a file into the folder for temporary files, and returns its name.
+func temporary(pattern string, text []byte) (name string, err error) {
+	file, err := os.CreateTemp("", pattern)
+	if err != nil {
+		return "", err
 	}
-	return fmt.Errorf("the tables so far are in %s, and nothing is saved", file.Name())
+	_, err = file.Write(text)
+	return file.Name(), errors.Join(err, file.Close())
 }
 
 // redrawn draws the pictures of saved tables, and prints the tables of the README.
