@@ -20,8 +20,9 @@ type claim struct {
 	until time.Time
 	at    int // in the schedule
 
-	late   bool // a request to create the claim may still be on its way
-	moving bool // the claim may be under a different lease of this Store
+	late    bool // a request to create the claim may still be on its way
+	renamed bool // such a request may have had another name
+	moving  bool // the claim may be under a different lease of this Store
 
 	// The following fields are for a claim known to be in etcd:
 	seen  int64         // revision at which the queue was read, for the fields below
@@ -114,6 +115,16 @@ func (s *Store) rename(c *claim) {
 	delete(s.named, c.name)
 	s.epoch++
 	s.nameLocked(c)
+	c.renamed = true
+}
+
+// onlyName returns the only name that this Store can have given the claim in etcd, "" if there
+// were several.
+func (c *claim) onlyName() string {
+	if c.renamed {
+		return ""
+	}
+	return c.name
 }
 
 // setLeaseLocked sets the lease of a claim, nil for none.

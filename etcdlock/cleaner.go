@@ -77,7 +77,7 @@ func (s *Store) take() (some []*removal) {
 	n := min(len(s.leftovers), eraseBatch)
 	for _, c := range s.leftovers[:n] {
 		r := driver.Release{Claim: driver.Claim{Key: c.key, ID: c.ID}, Late: c.late}
-		some = append(some, &removal{Release: r, claim: c, own: true})
+		some = append(some, &removal{Release: r, claim: c, own: true, name: c.onlyName()})
 	}
 	s.leftovers = slices.Delete(s.leftovers, 0, n)
 	return some

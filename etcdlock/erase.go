@@ -53,7 +53,7 @@ func (s *Store) seek(ctx context.Context, some []*removal, tombs bool) error {
 			if slices.ContainsFunc(asked, func(other *removal) bool { return other.ID == r.ID }) {
 				continue // until the next round: etcd refuses two writes of a key in a step
 			}
-			t, err := s.removes(ctx, r, views[r.Key], tombs)
+			t, err := s.removes(ctx, r, views[s.place(r)], tombs)
 			if err != nil {
 				return err
 			}
@@ -75,32 +75,55 @@ func (s *Store) seek(ctx context.Context, some []*removal, tombs bool) error {
 	}
 }
 
-// readAll returns the queues for the keys of open removals.
-func (s *Store) readAll(ctx context.Context, some []*removal) (map[string]view, error) {
-	var keys []string
+// A place is what is read to find a claim: the name of the claim, or the folder of its key.
+type place struct {
+	key  string
+	path string
+	all  bool // a folder
+}
+
+// place returns where to look for a claim. The cleaner removes claims that this Store has
+// created, so it looks at a single name, however long the queue is.
+func (s *Store) place(r *removal) place {
+	if r.own && r.name != "" {
+		return place{key: r.Key, path: r.name}
+	}
+	return place{key: r.Key, path: s.names.folder(r.Key), all: true}
+}
+
+func (p place) read() clientv3.Op {
+	if p.all {
+		return clientv3.OpGet(p.path, clientv3.WithPrefix())
+	}
+	return clientv3.OpGet(p.path)
+}
+
+// readAll returns what is in the places of open removals.
+func (s *Store) readAll(ctx context.Context, some []*removal) (map[place]view, error) {
+	var places []place
 	var reads []clientv3.Op
 	for _, r := range some {
-		if r.open() && !slices.Contains(keys, r.Key) {
-			keys = append(keys, r.Key)
-			reads = append(reads, clientv3.OpGet(s.names.folder(r.Key), clientv3.WithPrefix()))
+		if p := s.place(r); r.open() && !slices.Contains(places, p) {
+			places = append(places, p)
+			reads = append(reads, p.read())
 		}
 	}
-	if len(keys) == 0 {
+	if len(places) == 0 {
 		return nil, nil
 	}
 	a, err := s.do(ctx, txn{then: reads})
 	if err != nil {
 		return nil, err
 	}
-	views := make(map[string]view, len(keys))
-	for i, key := range keys {
-		q, err := readQueue(key, a.kvs(i).Kvs)
+	views := make(map[place]view, len(places))
+	for i, p := range places {
+		q, err := readQueue(p.key, a.kvs(i).Kvs)
 		if errors.As(err, new(*newer.Error)) {
 			err = nil // The claim to remove is of this release.
 		}
-		views[key] = view{queue: q, rev: a.Header.Revision}
+		views[p] = view{queue: q, rev: a.Header.Revision}
 		for _, r := range some {
-			if r.Key == key && r.open() {
+			if s.place(r) == p && r.open() {
 				r.err = err
 			}
 		}
@@ -124,7 +147,9 @@ func (s *Store) removes(ctx context.Context, r *removal, v view, tombs bool) (t 
 	case found:
 		t.when = []clientv3.Cmp{v.queue[i].unwritten()}
 		t.then = []clientv3.Op{clientv3.OpDelete(v.queue[i].name)}
-	case late: // The claim may just have arrived.
+	case late && r.name != "": // The claim may just have arrived.
+		t.when = []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(r.name), "<", v.rev+1)}
+	case late:
 		t.when = []clientv3.Cmp{v.unchanged(s.names.folder(r.Key))}
 	default:
 		r.over = true

@@ -57,9 +57,8 @@ type removal struct {
 	claim          *claim // in the table; nil if there is none
 	own            bool   // the claim stays if another client renews it, or if it was left
 
-	// Of a claim whose state in etcd is known; rev is 0 otherwise.
-	name string
-	rev  int64
+	name string // of the claim, "" if unknown
+	rev  int64  // of a claim whose state in etcd is known; otherwise 0
 
 	over  bool // the claim is no longer in etcd
 	there bool // the claim was in etcd
@@ -78,6 +77,7 @@ func (s *Store) removals(rs []driver.Release) []*removal {
 		if c == nil {
 			continue
 		}
+		all[i].name = c.onlyName()
 		if c.state == held || c.state == waiting {
 			all[i].name, all[i].rev = c.name, c.rev
 		}
