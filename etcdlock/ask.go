@@ -58,8 +58,8 @@ func (a *ask) try(ctx context.Context) (g driver.Grant, err error) {
 		return g, err
 	}
 	stands := a.TTL
-	if a.Wait {
-		stands = a.Alive()
+	if deadline, _ := ctx.Deadline(); a.Wait {
+		stands = max(a.Alive(), time.Until(deadline)) // A claim lasts while it is requested.
 	}
 	a.mu.Lock()
 	c, was := a.table[a.ID], asking

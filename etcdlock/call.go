@@ -17,13 +17,19 @@ import (
 )
 
 const (
-	// firstTry bounds the first attempt at a call; later attempts have longer. A hanging
-	// member costs no more than firstTry, and no more than half of the call, if the client
-	// sends the second attempt to a different member. Concurrent calls take turns at the
-	// members, so a second attempt may meet the hanging member again. A later attempt may
-	// take the rest of the call: a slow etcd carries out every attempt, so more attempts
-	// would make etcd slower.
+	// firstTry bounds the first attempt at a call, if the client knows several members; later
+	// attempts have longer. A hanging member costs no more than firstTry, and no more than half
+	// of the call, if the client sends the second attempt to a different member. Concurrent
+	// calls take turns at the members, so a second attempt may meet the hanging member again.
+	// A later attempt may take the rest of the call: a slow etcd carries out every attempt, so
+	// more attempts would make etcd slower.
 	firstTry = 500 * time.Millisecond
+
+	// soleTry bounds the first attempt if the client knows a single member.
+	soleTry = 2 * time.Second
+
+	// maxDoublings bounds how often a time is doubled, after failures in a row.
+	maxDoublings = 4
 
 	// callLimit bounds calls whose context has no deadline.
 	callLimit = 10 * time.Second
@@ -113,13 +119,16 @@ func limited(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 func (s *Store) attempt(ctx context.Context, n int, f func(context.Context, int) error) error {
-	limit := firstTry << min(n, 6)
-	if n == 0 {
-		deadline, _ := ctx.Deadline()
+	limit := firstTry
+	switch deadline, _ := ctx.Deadline(); {
+	case len(s.client.Endpoints()) == 1:
+		limit = soleTry
+	case n == 0:
 		limit = min(limit, time.Until(deadline)/2)
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, limit<<min(n, maxDoublings))
 	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
 	return f(ctx, n)
 }
 

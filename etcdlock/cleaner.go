@@ -11,18 +11,15 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// retry is how long the cleaner waits after a failure.
+// retry is how long the cleaner waits after a failure, and longer after several.
 const retry = 200 * time.Millisecond
-
-// cleanLimit bounds an attempt to remove leftovers: the next attempt includes other
-// claims, too.
-const cleanLimit = 2 * time.Second
 
 // runCleaner ends expired claims, whose owners have gone without a release, and removes
 // leftovers from etcd.
 func (s *Store) runCleaner() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	failures := 0
 	for {
 		select {
 		case <-timer.C:
@@ -34,9 +31,11 @@ func (s *Store) runCleaner() {
 		for some := s.take(); len(some) > 0; some = s.take() {
 			err := s.clean(some)
 			if next = s.expire(); err != nil {
-				next = min(next, retry)
+				next = min(next, retry<<min(failures, maxDoublings))
+				failures++
 				break
 			}
+			failures = 0
 		}
 		timer.Reset(next)
 	}
@@ -86,7 +85,7 @@ func (s *Store) take() (some []*removal) {
 // clean removes leftovers from etcd. Claims whose removal fails go to the end of
 // s.leftovers, and wait there for the next attempt.
 func (s *Store) clean(some []*removal) error {
-	ctx, cancel := context.WithTimeout(s.ctx, cleanLimit)
+	ctx, cancel := context.WithTimeout(s.ctx, callLimit)
 	defer cancel()
 	s.erase(ctx, some)
 	s.mu.Lock()

@@ -63,7 +63,8 @@
 //   - No majority: no lock can be acquired or renewed. Holders are notified before
 //     their TTL ends. Meanwhile no other process acquires their locks.
 //   - A member that hangs without closing its connections: a call sent to the member is
-//     retried after half a second, mostly at a different member. A call whose retry meets
+//     retried after half a second, mostly at a different member; after two seconds, if the
+//     client knows no other. A call whose retry meets
 //     the hanging member again may fail. Calls that wait for a lock, and renewals, are then
 //     made again. After 13 seconds the client notices the hanging member. With your own
 //     client, set DialKeepAliveTime.

@@ -113,7 +113,6 @@ func (a *ask) join(ctx context.Context, v *view) (mine bool, err error) {
 				return false, err
 			}
 			l = a.waiting
-			a.stay()
 		}
 		if fits || a.Shared() {
 			t.when = append(t.when, v.unchanged(a.names.folder(a.Key)))
@@ -141,16 +140,6 @@ func (a *ask) join(ctx context.Context, v *view) (mine bool, err error) {
 		}
 	}
 	return v.index(a.ID) >= 0, nil
-}
-
-// stay keeps a claim that joins the queue for as long as its place there lasts, also if etcd
-// takes longer than usual to answer.
-func (a *ask) stay() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if c := a.claim; a.table[a.ID] == c && !c.over() {
-		a.standLocked(c, later(c.until, a.began.Add(a.kept)))
-	}
 }
 
 // agree makes the changes of readers' records that alone keep the claim from holding. agree

@@ -18,7 +18,7 @@ const (
 	// idle is how long a lease without claims is kept for the next claim.
 	idle = 30 * time.Second
 
-	// keepAliveLimit bounds a single attempt to keep a lease alive.
+	// keepAliveLimit bounds the first attempt to keep a lease alive.
 	keepAliveLimit = 500 * time.Millisecond
 )
 
@@ -31,6 +31,7 @@ func (s *Store) runRenewer(l *lease) {
 	}
 	var stream keepAliveStream
 	defer stream.stop()
+	failures := 0
 	timer := time.NewTimer(l.pause())
 	defer timer.Stop()
 	for {
@@ -43,13 +44,15 @@ func (s *Store) runRenewer(l *lease) {
 		if s.endIfIdle(l) {
 			return
 		}
-		switch err := s.keepAlive(l, &stream); {
+		switch err := s.keepAlive(l, &stream, failures); {
 		case errors.Is(err, rpctypes.ErrLeaseNotFound), !l.end().After(s.now()):
 			s.lose(l, err)
 			return
 		case err != nil:
-			timer.Reset(pause)
+			failures++
+			timer.Reset(pause << min(failures, maxDoublings))
 		default:
+			failures = 0
 			timer.Reset(l.pause())
 		}
 	}
@@ -76,10 +79,12 @@ func (s *Store) grantTo(l *lease) error {
 	return err
 }
 
-// keepAlive keeps a lease alive for its TTL from now.
-func (s *Store) keepAlive(l *lease, stream *keepAliveStream) error {
+// keepAlive keeps a lease alive for its TTL from now. After failures an attempt may take longer,
+// if the lease leaves time for several.
+func (s *Store) keepAlive(l *lease, stream *keepAliveStream, failures int) error {
 	sent := s.now()
-	r, err := stream.send(s.ctx, s.leaseClient, l.id)
+	limit := max(keepAliveLimit, min(keepAliveLimit<<min(failures, maxDoublings), l.end().Sub(sent)/4))
+	r, err := stream.send(s.ctx, s.leaseClient, l.id, limit)
 	err = cmp.Or(s.recognize(r.GetHeader()), err)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,15 +160,15 @@ type keepAliveStream struct {
 }
 
 // errSlow is the error of a keep-alive without an answer in time.
-var errSlow = fmt.Errorf("etcd has not answered within %v", keepAliveLimit)
+var errSlow = errors.New("etcd has not kept the lease alive in time")
 
 // send sends a keep-alive and returns the answer of etcd. If the lease is gone, the error
-// is ErrLeaseNotFound.
-func (b *keepAliveStream) send(ctx context.Context, at etcdserverpb.LeaseClient, id clientv3.LeaseID) (r *etcdserverpb.LeaseKeepAliveResponse, err error) {
+// is ErrLeaseNotFound. An attempt without an answer ends after limit.
+func (b *keepAliveStream) send(ctx context.Context, at etcdserverpb.LeaseClient, id clientv3.LeaseID, limit time.Duration) (r *etcdserverpb.LeaseKeepAliveResponse, err error) {
 	if b.cancel == nil {
 		ctx, b.cancel = context.WithCancel(clientv3.WithRequireLeader(ctx))
 	}
-	late := time.AfterFunc(keepAliveLimit, b.cancel)
+	late := time.AfterFunc(limit, b.cancel)
 	if b.Lease_LeaseKeepAliveClient == nil {
 		b.Lease_LeaseKeepAliveClient, err = at.LeaseKeepAlive(ctx)
 	}
