@@ -1,5 +1,6 @@
 // Package locks knows the lock libraries: which functions acquire, release and extend a lock,
-// and which run work under a lock. The rules of package rules know no library.
+// and which run work under a lock. It also knows which functions begin and end a transaction of a
+// database. The rules of package rules know no library.
 //
 // A new library is a new row of the table in table.go, with a stub package below
 // rules/testdata/src.
@@ -7,7 +8,7 @@ package locks
 
 import "time"
 
-// A Deed is the effect of a call on a lock.
+// A Deed is the effect of a call on a lock, or on a transaction.
 type Deed int
 
 // The deeds.
@@ -16,6 +17,10 @@ const (
 	Release
 	Extend
 	Run // runs a function while the lock is held
+	Begin
+	Commit
+	Rollback
+	Transact // runs a function in a transaction, and commits
 )
 
 // A Place says where a call has its lock.
@@ -77,6 +82,10 @@ const (
 	etcdOlder = "go.etcd.io/etcd/clientv3/concurrency"
 	etcdOld   = "github.com/coreos/etcd/clientv3/concurrency"
 	pglock    = "cirello.io/pglock"
+	sqlx      = "github.com/jmoiron/sqlx"
+	pgx       = "github.com/jackc/pgx"
+	gorm      = "gorm.io/gorm"
+	bun       = "github.com/uptrace/bun"
 )
 
 // Functions is the table of the libraries.
@@ -123,6 +132,35 @@ var Functions = []Function{
 	{Name: "(*" + pglock + ".Client).ReleaseContext", Does: Release, Lock: Argument},
 	{Name: "(*" + pglock + ".Lock).Close", Does: Release},
 	{Name: "(*" + pglock + ".Client).Do", Does: Run},
+
+	{Name: "(*database/sql.DB).Begin", Does: Begin, Lock: Result},
+	{Name: "(*database/sql.DB).BeginTx", Does: Begin, Lock: Result},
+	{Name: "(*database/sql.Conn).BeginTx", Does: Begin, Lock: Result},
+	{Name: "(*database/sql.Tx).Commit", Does: Commit},
+	{Name: "(*database/sql.Tx).Rollback", Does: Rollback},
+	{Name: "(*" + sqlx + ".DB).Beginx", Does: Begin, Lock: Result},
+	{Name: "(*" + sqlx + ".DB).BeginTxx", Does: Begin, Lock: Result},
+	{Name: "(*" + sqlx + ".DB).MustBegin", Does: Begin, Lock: Result},
+	{Name: "(*" + pgx + ".Conn).Begin", Does: Begin, Lock: Result},
+	{Name: "(*" + pgx + ".Conn).BeginTx", Does: Begin, Lock: Result},
+	{Name: "(*" + pgx + "/pgxpool.Pool).Begin", Does: Begin, Lock: Result},
+	{Name: "(*" + pgx + "/pgxpool.Pool).BeginTx", Does: Begin, Lock: Result},
+	{Name: "(*" + pgx + "/pgxpool.Conn).Begin", Does: Begin, Lock: Result},
+	{Name: "(*" + pgx + "/pgxpool.Conn).BeginTx", Does: Begin, Lock: Result},
+	{Name: "(" + pgx + ".Tx).Commit", Does: Commit},
+	{Name: "(" + pgx + ".Tx).Rollback", Does: Rollback},
+	{Name: pgx + ".BeginFunc", Does: Transact},
+	{Name: pgx + ".BeginTxFunc", Does: Transact},
+	{Name: "(*" + gorm + ".DB).Begin", Does: Begin, Lock: Result},
+	{Name: "(*" + gorm + ".DB).Commit", Does: Commit},
+	{Name: "(*" + gorm + ".DB).Rollback", Does: Rollback},
+	{Name: "(*" + gorm + ".DB).Transaction", Does: Transact},
+	{Name: "(*" + bun + ".DB).Begin", Does: Begin, Lock: Result},
+	{Name: "(*" + bun + ".DB).BeginTx", Does: Begin, Lock: Result},
+	{Name: "(" + bun + ".Tx).Commit", Does: Commit},
+	{Name: "(" + bun + ".Tx).Rollback", Does: Rollback},
+	{Name: "(*" + bun + ".DB).RunInTx", Does: Transact},
+	{Name: "(" + holdfast + "/fence.SQL).Do", Does: Transact},
 }
 
 // aliases are former import paths.

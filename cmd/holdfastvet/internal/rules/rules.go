@@ -38,7 +38,7 @@ func rule(name, doc string, check func(*pass)) *analysis.Analyzer {
 		Requires: []*analysis.Analyzer{inspect.Analyzer, ctrlflow.Analyzer, locks.Finder},
 		Run: func(p *analysis.Pass) (any, error) {
 			found := p.ResultOf[locks.Finder].(*locks.Found)
-			if len(found.Calls)+len(found.Works) > 0 {
+			if found.Concerns() {
 				check(&pass{p, found})
 			}
 			return nil, nil

@@ -93,7 +93,7 @@ func (p *pass) option(call *ast.CallExpr) (time.Duration, bool) {
 // duration returns the value of a constant duration.
 func (p *pass) duration(e ast.Expr) (time.Duration, bool) {
 	tv := p.TypesInfo.Types[e]
-	if tv.Value == nil || locks.TypeName(types.Unalias(tv.Type)) != "time.Duration" {
+	if tv.Value == nil || locks.TypeName(tv.Type) != "time.Duration" {
 		return 0, false
 	}
 	n, exact := constant.Int64Val(constant.ToInt(tv.Value))
