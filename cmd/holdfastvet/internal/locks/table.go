@@ -103,6 +103,8 @@ var Functions = []Function{
 	{Name: "(" + holdfast + "/once.Runner).Do", Does: Run},
 	{Name: "(" + holdfast + "/once.Runner).DoTx", Does: Run},
 	{Name: "(" + holdfast + "/schedlock.Job).Run", Does: Run},
+	{Name: "(" + holdfast + "/schedlock.Job).Func", Does: Run},
+	{Name: "(" + holdfast + "/schedlock.Job).Loop", Does: Run},
 
 	{Name: "(*" + redsync + ".Mutex).Lock", Does: Acquire},
 	{Name: "(*" + redsync + ".Mutex).LockContext", Does: Acquire},
