@@ -14,8 +14,9 @@ var OuterContext = rule("outerctx", `
 report work under a lock with a context that does not end with the lock
 
 The library hands the work a context that ends when the lock is lost. Work with the context from
-outside goes on after the loss, beside the next holder. A leader that exits the process or cancels
-a context in OnStoppedLeading is no misuse, nor is work that ends the election by itself.
+outside, or with context.Background(), goes on after the loss, beside the next holder. A leader that
+exits the process or cancels a context in OnStoppedLeading is no misuse, nor is work that ends the
+election by itself.
 
 Bad:
 
@@ -55,7 +56,7 @@ func (p *pass) outside(lit *ast.FuncLit, reported map[ast.Expr]bool) {
 				return true
 			}
 			for _, arg := range n.Args {
-				if p.from(arg, lit) && !reported[arg] {
+				if (p.from(arg, lit) || p.endless(n, arg)) && !reported[arg] {
 					reported[arg] = true
 					p.report(arg, nil, "%s does not end when the lock is lost: pass the context of the function", types.ExprString(arg))
 				}
@@ -74,6 +75,16 @@ func (p *pass) from(e ast.Expr, lit *ast.FuncLit) bool {
 	}
 	v, ok := p.TypesInfo.Uses[id].(*types.Var)
 	return ok && locks.IsContext(v.Type()) && !contains(lit, at(v.Pos())) && !p.copied(lit, v)
+}
+
+// endless reports whether a call takes a context that never ends, and does not derive another.
+func (p *pass) endless(call *ast.CallExpr, arg ast.Expr) bool {
+	made, ok := ast.Unparen(arg).(*ast.CallExpr)
+	if !ok || !slices.Contains([]string{"context.Background", "context.TODO"}, name(p.TypesInfo, made)) {
+		return false
+	}
+	fn := locks.Callee(p.TypesInfo, call)
+	return fn == nil || fn.Pkg() == nil || fn.Pkg().Path() != "context"
 }
 
 // copied reports whether a variable is a copy of a context under a second name, as in

@@ -129,6 +129,18 @@ func meant(ctx context.Context, locks *holdfast.Locker) error {
 	})
 }
 
+func endless(ctx context.Context, locks *holdfast.Locker) error {
+	return locks.Do(ctx, "key", func(inner context.Context) error {
+		defer work(context.Background())
+		bounded, cancel := context.WithTimeout(context.Background(), 1)
+		defer cancel()
+		if err := work(bounded); err != nil {
+			return work(context.TODO()) // want `context.TODO\(\) does not end when the lock is lost`
+		}
+		return work(context.Background()) // want `context.Background\(\) does not end when the lock is lost`
+	})
+}
+
 func declared(ctx context.Context, locker rueidislock.Locker) {
 	var _, cancel, err = locker.WithContext(ctx, "key") // want `the context of WithContext ends when the lock is lost`
 	if err == nil {
