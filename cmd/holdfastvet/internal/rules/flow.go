@@ -243,12 +243,13 @@ func (w *walk) prepare() {
 }
 
 func (w *walk) tell(stack []ast.Node, left, values []ast.Expr) {
+	inside := func(block ast.Node) bool { return contains(block, left[0]) }
 	tells := slices.ContainsFunc(values, w.mentions) || slices.ContainsFunc(stack, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.IfStmt:
-			return w.mentions(n.Cond)
+			return (inside(n.Body) || n.Else != nil && inside(n.Else)) && w.mentions(n.Cond)
 		case *ast.SwitchStmt:
-			return w.mentions(n.Tag)
+			return inside(n.Body) && w.mentions(n.Tag)
 		case *ast.CaseClause:
 			return slices.ContainsFunc(n.List, w.mentions)
 		case *ast.ForStmt, *ast.RangeStmt:

@@ -38,7 +38,9 @@ func main() {
 	}
 }
 
-var uses = regexp.MustCompile(`leaderelection"|pg_(try_)?advisory_|(?i:get_lock\()|` + strings.Join(locks.Modules, "|"))
+// uses matches the import of a lock library, an advisory lock, and the method of a lock that another
+// package made.
+var uses = regexp.MustCompile(`leaderelection"|pg_(try_)?advisory_|(?i:get_lock\()|\.(NewMutex|LockContext|Obtain)\(|` + strings.Join(locks.Modules, "|"))
 
 // survey prints the findings in the packages below a folder that use a lock library.
 func survey(root string) error {
