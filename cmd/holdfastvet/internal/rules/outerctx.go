@@ -80,11 +80,13 @@ func (p *pass) from(e ast.Expr, lit *ast.FuncLit) bool {
 // endless reports whether a call takes a context that never ends, and does not derive another.
 func (p *pass) endless(call *ast.CallExpr, arg ast.Expr) bool {
 	made, ok := ast.Unparen(arg).(*ast.CallExpr)
-	if !ok || !slices.Contains([]string{"context.Background", "context.TODO"}, name(p.TypesInfo, made)) {
-		return false
-	}
+	return ok && len(made.Args) == 0 && p.ofContext(made) && !p.ofContext(call)
+}
+
+// ofContext reports whether a function of package context is called.
+func (p *pass) ofContext(call *ast.CallExpr) bool {
 	fn := locks.Callee(p.TypesInfo, call)
-	return fn == nil || fn.Pkg() == nil || fn.Pkg().Path() != "context"
+	return fn != nil && fn.Pkg() != nil && fn.Pkg().Path() == "context" && fn.Signature().Recv() == nil
 }
 
 // copied reports whether a variable is a copy of a context under a second name, as in

@@ -135,7 +135,7 @@ func endless(ctx context.Context, locks *holdfast.Locker) error {
 		bounded, cancel := context.WithTimeout(context.Background(), 1)
 		defer cancel()
 		if err := work(bounded); err != nil {
-			return work(context.TODO()) // want `context.TODO\(\) does not end when the lock is lost`
+			return err
 		}
 		return work(context.Background()) // want `context.Background\(\) does not end when the lock is lost`
 	})
