@@ -6,7 +6,8 @@
 //	holdfastvet ./...
 //	go vet -vettool=$(which holdfastvet) ./...
 //
-// docs/vet.md describes every rule.
+// docs/vet.md describes every rule. An optional rule runs only where a flag names the rule, as in
+// "holdfastvet -opentx ./...".
 package main
 
 import (
