@@ -5,9 +5,34 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/tools/go/analysis"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfastvet/internal/rules"
 )
+
+// TestChosen finds the optional rules only where the arguments name them.
+func TestChosen(t *testing.T) {
+	usual := slices.Clone(rules.Usual)
+	for args, want := range map[string][]*analysis.Analyzer{
+		"./...":           usual,
+		"opentx":          usual, // a package
+		"-commit ./...":   usual,
+		"-V=full":         usual,
+		"-opentx ./...":   append(usual, rules.OpenTx),
+		"--opentx=true x": append(usual, rules.OpenTx),
+		"-opentx vet.cfg": append(usual, rules.OpenTx),
+		"-flags":          rules.All,
+		"help opentx":     rules.All,
+	} {
+		if got := chosen(strings.Fields(args)); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", args, got, want)
+		}
+	}
+}
 
 // TestVettool runs the program as "go vet" does.
 func TestVettool(t *testing.T) {

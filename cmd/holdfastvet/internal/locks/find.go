@@ -13,7 +13,7 @@ import (
 	"golang.org/x/tools/go/ast/inspector"
 )
 
-// A Call is a call of a lock library.
+// A Call is a call of a lock library, or of a transaction, whose variable then is the Lock.
 type Call struct {
 	*Function
 	SQL      *Statement // for advisory locks of a database
@@ -51,6 +51,21 @@ type Work struct {
 type Found struct {
 	Calls []*Call
 	Works []Work
+}
+
+// Concerns reports whether there is any use of a lock.
+func (f *Found) Concerns() bool {
+	return len(f.Works) > 0 || slices.ContainsFunc(f.Calls, func(c *Call) bool { return c.Does < Begin })
+}
+
+// In returns the calls inside a node.
+func (f *Found) In(n ast.Node, deeds ...Deed) (all []*Call) {
+	for _, c := range f.Calls {
+		if n.Pos() <= c.Expr.Pos() && c.Expr.End() <= n.End() && slices.Contains(deeds, c.Does) {
+			all = append(all, c)
+		}
+	}
+	return all
 }
 
 // Others returns the calls with the lock of c that take effect in the function of c.
@@ -112,9 +127,9 @@ func (s *search) call(expr *ast.CallExpr, stack []ast.Node) {
 		s.cancel(expr, stack)
 		return
 	}
-	c := &Call{Expr: expr}
-	if row := slices.IndexFunc(Functions, func(f Function) bool { return f.Name == FullName(fn) }); row >= 0 {
-		c.Function = &Functions[row]
+	c := &Call{Expr: expr, Stack: slices.Clone(stack)}
+	if row := lookup(fn); row != nil {
+		c.Function = row
 	} else if sql, ok := statement(s.info, expr, fn); ok {
 		c.Function, c.SQL = &Function{Does: sql.Does, Lock: Database}, &sql
 	} else {
@@ -123,8 +138,8 @@ func (s *search) call(expr *ast.CallExpr, stack []ast.Node) {
 		}
 		return
 	}
-	s.place(c, stack)
 	s.variables(c)
+	s.place(c)
 	if c.Does == Run {
 		s.work(expr)
 	}
@@ -139,44 +154,43 @@ func (s *search) cancel(expr *ast.CallExpr, stack []ast.Node) {
 	if v == nil || s.cancels[v] == nil {
 		return
 	}
-	c := &Call{Function: &Function{Does: Release, Lock: Cancel}, Expr: expr, Lock: v}
-	s.place(c, stack)
+	s.place(&Call{Function: &Function{Does: Release, Lock: Cancel}, Expr: expr, Stack: slices.Clone(stack), Lock: v})
 }
 
-// place finds the function in which the call takes effect: a call in a deferred function
-// literal belongs to the function around the literal.
-func (s *search) place(c *Call, stack []ast.Node) {
-	c.Stack = slices.Clone(stack)
-	for i := len(stack) - 1; i >= 0; i-- {
-		switch n := stack[i].(type) {
+// place finds the function in which the call takes effect. A release in a deferred function
+// literal belongs to the function around the literal, unless the lock is the literal's own.
+func (s *search) place(c *Call) {
+	for i, n := range slices.Backward(c.Stack) {
+		switch n := n.(type) {
 		case *ast.DeferStmt:
-			c.Deferred = true
+			c.Deferred = c.Deferred || n.Call == c.Expr
 		case *ast.FuncDecl:
 			c.Func = n
 		case *ast.FuncLit:
-			if !deferred(stack[:i+1]) {
+			own := c.Lock != nil && n.Pos() <= c.Lock.Pos() && c.Lock.Pos() <= n.End()
+			if c.Does == Release && !own && Deferred(c.Stack[:i+1]) {
+				c.Deferred = true
+			} else {
 				c.Func = n
 			}
 		}
 		if c.Func != nil {
-			break
+			s.found.Calls = append(s.found.Calls, c)
+			return
 		}
-	}
-	if c.Func != nil {
-		s.found.Calls = append(s.found.Calls, c)
 	}
 }
 
-// deferred reports whether the last node of a stack is a function literal that a defer
-// statement calls.
-func deferred(stack []ast.Node) bool {
+// Deferred reports whether a stack ends in a function literal that a defer statement calls.
+func Deferred(stack []ast.Node) bool {
 	n := len(stack)
 	if n < 3 {
 		return false
 	}
-	call, ok := stack[n-2].(*ast.CallExpr)
+	lit, isLit := stack[n-1].(*ast.FuncLit)
+	call, isCall := stack[n-2].(*ast.CallExpr)
 	_, isDefer := stack[n-3].(*ast.DeferStmt)
-	return ok && isDefer && call.Fun == stack[n-1]
+	return isLit && isCall && isDefer && call.Fun == ast.Expr(lit)
 }
 
 // variables finds the lock, the error and the contexts of a call.

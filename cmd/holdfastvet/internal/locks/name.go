@@ -10,25 +10,54 @@ import (
 
 var major = regexp.MustCompile(`/v[0-9]+\b`)
 
-// plain returns the name of a function or a type without major versions, and with the newest
-// import path of the package.
-func plain(name string) string {
+// Plain returns an import path, or the name of a function or a type, without major versions, and
+// with the newest import path of the package.
+func Plain(name string) string {
 	name = major.ReplaceAllString(name, "")
 	for old, now := range aliases {
-		name = strings.Replace(name, old+".", now+".", 1)
+		name = strings.Replace(name, old, now, 1)
 	}
 	return name
 }
 
 // FullName returns the name of a function as the table has it.
-func FullName(fn *types.Func) string { return plain(fn.Origin().FullName()) }
+func FullName(fn *types.Func) string { return Plain(fn.Origin().FullName()) }
 
-// TypeName returns the name of a type as the table has it, with its package.
+// rows are the rows of the table by the last part of their names: most calls of a program need
+// no look at more.
+var rows = func() map[string][]*Function {
+	rows := make(map[string][]*Function)
+	for i := range Functions {
+		last := Functions[i].Name[strings.LastIndex(Functions[i].Name, ".")+1:]
+		rows[last] = append(rows[last], &Functions[i])
+	}
+	return rows
+}()
+
+// lookup returns the row of a function, or nil.
+func lookup(fn *types.Func) *Function {
+	candidates := rows[fn.Name()]
+	if candidates == nil {
+		return nil
+	}
+	name := FullName(fn)
+	if i := slices.IndexFunc(candidates, func(f *Function) bool { return f.Name == name }); i >= 0 {
+		return candidates[i]
+	}
+	return nil
+}
+
+// TypeName returns the name of a defined type as the table has it, with its package, and "" for
+// every other type.
 func TypeName(t types.Type) string {
 	if t == nil {
 		return ""
 	}
-	return plain(types.TypeString(t, nil))
+	named, ok := types.Unalias(t).(*types.Named)
+	if !ok || named.Obj().Pkg() == nil {
+		return ""
+	}
+	return Plain(named.Obj().Pkg().Path()) + "." + named.Obj().Name()
 }
 
 // Callee returns the function or the method that is called, or nil if only the running
@@ -55,7 +84,7 @@ func Callee(info *types.Info, call *ast.CallExpr) *types.Func {
 }
 
 // IsContext reports whether t is context.Context.
-func IsContext(t types.Type) bool { return t != nil && TypeName(types.Unalias(t)) == "context.Context" }
+func IsContext(t types.Type) bool { return TypeName(t) == "context.Context" }
 
 // Library reports whether a package belongs to a lock library.
 func Library(path string) bool {

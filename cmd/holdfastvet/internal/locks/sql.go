@@ -49,24 +49,35 @@ func statement(info *types.Info, call *ast.CallExpr, fn *types.Func) (s Statemen
 	}
 	s.Try = s.Does == Acquire && (strings.Contains(s.Function, "_try_") || s.Function == "get_lock")
 	s.Transaction = strings.Contains(s.Function, "_xact_")
-	s.Pool = slices.Contains(pools, receiver(fn))
+	s.Pool = isPool(info, call, fn)
 	s.NoRow = strings.Contains(fn.Name(), "Exec") && fn.Name() != "QueryExec"
 	return s, true
 }
 
 // pools are the types that run each statement on any of their connections.
 var pools = []string{
-	"(*database/sql.DB)",
-	"(*github.com/jackc/pgx/pgxpool.Pool)",
-	"(*github.com/jackc/pgx.ConnPool)",
-	"(*github.com/jmoiron/sqlx.DB)",
-	"(*github.com/uptrace/bun.DB)",
-	"(*github.com/go-pg/pg.DB)",
+	"database/sql.DB",
+	pgx + "/pgxpool.Pool",
+	pgx + ".ConnPool",
+	sqlx + ".DB",
+	bun + ".DB",
+	"github.com/go-pg/pg.DB",
 }
 
-func receiver(fn *types.Func) string {
-	name := FullName(fn)
-	return name[:max(0, strings.LastIndex(name, "."))]
+// isPool reports whether the method of a pool is called. The method may come from a struct around
+// the pool, or from one inside.
+func isPool(info *types.Info, call *ast.CallExpr, fn *types.Func) bool {
+	pool := func(t types.Type) bool {
+		if pointer, ok := types.Unalias(t).(*types.Pointer); ok {
+			t = pointer.Elem()
+		}
+		return slices.Contains(pools, TypeName(t))
+	}
+	if recv := fn.Signature().Recv(); recv != nil && pool(recv.Type()) {
+		return true
+	}
+	sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
+	return ok && pool(info.TypeOf(sel.X))
 }
 
 // constantText returns the text of a constant, or the constant format of fmt.Sprintf.

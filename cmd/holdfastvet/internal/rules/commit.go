@@ -2,7 +2,6 @@ package rules
 
 import (
 	"go/ast"
-	"go/types"
 	"slices"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfastvet/internal/locks"
@@ -34,23 +33,6 @@ Good:
 	err := db.Transaction(withdraw)
 `, commit)
 
-// commits are the methods that commit a transaction.
-var commits = []string{
-	"(*database/sql.Tx).Commit",
-	"(github.com/jackc/pgx.Tx).Commit",
-	"(*gorm.io/gorm.DB).Commit",
-	"(github.com/uptrace/bun.Tx).Commit",
-}
-
-// transactions are the functions that commit after a function literal.
-var transactions = []string{
-	"(*gorm.io/gorm.DB).Transaction",
-	"(*github.com/uptrace/bun.DB).RunInTx",
-	"github.com/jackc/pgx.BeginFunc",
-	"github.com/jackc/pgx.BeginTxFunc",
-	"(" + "github.com/holdfast-go/holdfast/fence.SQL).Do",
-}
-
 func commit(p *pass) {
 	for _, c := range p.found.Calls {
 		if c.Does != locks.Release || c.Lock == nil {
@@ -70,59 +52,30 @@ func commit(p *pass) {
 // inTransaction reports whether the function of a call is a function literal, and the
 // argument of a call that commits afterwards.
 func (p *pass) inTransaction(c *locks.Call) bool {
-	for i, n := range c.Stack {
-		if n == c.Func && i > 0 {
-			call, ok := c.Stack[i-1].(*ast.CallExpr)
-			return ok && p.calls(call, transactions)
-		}
-	}
-	return false
-}
-
-func (p *pass) calls(call *ast.CallExpr, names []string) bool {
-	fn := locks.Callee(p.TypesInfo, call)
-	return fn != nil && slices.Contains(names, locks.FullName(fn))
+	i := slices.Index(c.Stack, c.Func)
+	return i > 0 && slices.ContainsFunc(p.found.In(c.Stack[i-1], locks.Transact), func(t *locks.Call) bool {
+		return t.Expr == c.Stack[i-1]
+	})
 }
 
 // thenCommits reports a path from a release to the commit of a transaction that was open.
 func (p *pass) thenCommits(c *locks.Call, acquired []*locks.Call) {
-	var committed ast.Node
+	var committed *locks.Call
 	p.search(c, false, func(n ast.Node) verdict {
 		if slices.ContainsFunc(acquired, func(a *locks.Call) bool { return contains(n, a.Expr) }) {
 			return leave
 		}
-		if _, ok := n.(*ast.DeferStmt); ok {
-			return goOn
-		}
-		if committed = p.commitOf(n, c); committed != nil {
-			return hit
+		for _, other := range p.found.In(n, locks.Commit) {
+			opened := other.Lock != nil && other.Lock.Pos() < c.Expr.Pos() && contains(c.Func, at(other.Lock.Pos()))
+			if other.Func == c.Func && !other.Deferred && opened {
+				committed = other
+				return hit
+			}
 		}
 		return goOn
 	})
 	if committed != nil {
 		p.report(c.Expr, nil, "the release comes before the commit in line %d: release after the commit",
-			p.Fset.Position(committed.Pos()).Line)
+			p.Fset.Position(committed.Expr.Pos()).Line)
 	}
-}
-
-// commitOf returns the commit in a node of a transaction that is older than the release.
-func (p *pass) commitOf(n ast.Node, release *locks.Call) (found ast.Node) {
-	ast.Inspect(n, func(n ast.Node) bool {
-		call, ok := n.(*ast.CallExpr)
-		if !ok || !p.calls(call, commits) {
-			return found == nil
-		}
-		sel, ok := call.Fun.(*ast.SelectorExpr)
-		if !ok {
-			return true
-		}
-		if id, ok := ast.Unparen(sel.X).(*ast.Ident); ok {
-			v, ok := p.TypesInfo.Uses[id].(*types.Var)
-			if ok && v.Pos() < release.Expr.Pos() && contains(release.Func, at(v.Pos())) {
-				found = call
-			}
-		}
-		return found == nil
-	})
-	return found
 }

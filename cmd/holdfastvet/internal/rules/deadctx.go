@@ -2,6 +2,7 @@ package rules
 
 import (
 	"go/ast"
+	"go/token"
 	"go/types"
 	"slices"
 
@@ -41,7 +42,7 @@ func deadContext(p *pass) {
 			continue
 		}
 		var fixes []analysis.SuggestedFix
-		if c.Quick {
+		if c.Quick && p.names(c.Context.Pos(), "context") {
 			fixes = []analysis.SuggestedFix{{
 				Message: "release although the context has ended",
 				TextEdits: []analysis.TextEdit{
@@ -91,12 +92,12 @@ func (o *origin) variable(v *types.Var) bool {
 			continue
 		}
 		if contains(fn.Params, at(v.Pos())) {
-			return !deferredLit(o.call.Stack[:i+1])
+			return !locks.Deferred(o.call.Stack[:i+1])
 		}
 		if !contains(body(n), at(v.Pos())) {
 			continue
 		}
-		late := deferredLit(o.call.Stack[:i+1]) // made by the deferred function itself
+		late := locks.Deferred(o.call.Stack[:i+1]) // made by the deferred function itself
 		values := o.assigned(body(n), v)
 		return len(values) > 0 && !slices.ContainsFunc(values, func(value ast.Expr) bool {
 			if call, ok := ast.Unparen(value).(*ast.CallExpr); ok {
@@ -123,21 +124,33 @@ func (o *origin) derived(call *ast.CallExpr, late bool) bool {
 	return false
 }
 
+// names reports whether a name stands for the package with that path at a position.
+func (p *pass) names(pos token.Pos, name string) bool {
+	_, found := p.Pkg.Scope().Innermost(pos).LookupParent(name, pos)
+	imported, ok := found.(*types.PkgName)
+	return ok && imported.Imported().Path() == name
+}
+
 // assigned returns the values that a variable gets, except values made of the variable.
 func (p *pass) assigned(around ast.Node, v *types.Var) (values []ast.Expr) {
-	ast.Inspect(around, func(n ast.Node) bool {
-		assign, ok := n.(*ast.AssignStmt)
-		if !ok {
-			return true
+	assign := func(left ast.Expr, i int, right []ast.Expr) {
+		id, ok := left.(*ast.Ident)
+		if !ok || len(right) == 0 || p.TypesInfo.ObjectOf(id) != types.Object(v) {
+			return
 		}
-		for i, left := range assign.Lhs {
-			id, ok := left.(*ast.Ident)
-			if !ok || p.TypesInfo.ObjectOf(id) != types.Object(v) {
-				continue
+		if value := right[min(i, len(right)-1)]; !p.uses(value, v) {
+			values = append(values, value)
+		}
+	}
+	ast.Inspect(around, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.AssignStmt:
+			for i, left := range n.Lhs {
+				assign(left, i, n.Rhs)
 			}
-			value := assign.Rhs[min(i, len(assign.Rhs)-1)]
-			if !p.uses(value, v) {
-				values = append(values, value)
+		case *ast.ValueSpec:
+			for i, left := range n.Names {
+				assign(left, i, n.Values)
 			}
 		}
 		return true

@@ -1,9 +1,12 @@
 package rules
 
 import (
+	"cmp"
 	"go/ast"
 	"go/token"
 	"go/types"
+	"slices"
+	"strings"
 
 	"golang.org/x/tools/go/analysis/passes/ctrlflow"
 	"golang.org/x/tools/go/cfg"
@@ -27,6 +30,8 @@ type walk struct {
 	call    *locks.Call
 	refused bool // the outcome
 	judge   func(ast.Node) verdict
+	tags    map[ast.Expr]ast.Expr // the tag of the switch of a case
+	told    map[*types.Var]bool   // variables that may know the outcome
 	seen    map[step]bool
 }
 
@@ -56,10 +61,11 @@ func (p *pass) search(call *locks.Call, refused bool, judge func(ast.Node) verdi
 	if graph == nil {
 		return nil
 	}
-	w := &walk{p.TypesInfo, call, refused, judge, make(map[step]bool)}
+	w := &walk{p.TypesInfo, call, refused, judge, make(map[ast.Expr]ast.Expr), make(map[*types.Var]bool), make(map[step]bool)}
+	w.prepare()
 	for _, block := range graph.Blocks {
 		for i, n := range block.Nodes {
-			if contains(n, call.Expr) {
+			if block.Live && contains(n, call.Expr) {
 				return w.from(step{block, call.Err != nil, !refused}, block.Nodes[i+1:])
 			}
 		}
@@ -101,47 +107,185 @@ func (w *walk) from(at step, nodes []ast.Node) ast.Node {
 }
 
 // branch reports whether a branch fits the outcome of the call, and whether the branch shows
-// the outcome.
+// the outcome. No branch fits if a variable that may know the outcome decides.
 func (w *walk) branch(at step, cond ast.Node, taken bool) (fits, shows bool) {
-	if !at.fresh {
+	expr, ok := cond.(ast.Expr)
+	if !ok {
 		return true, false
 	}
-	failed, known := w.failed(cond, taken)
-	if !known {
-		return true, false
+	if tag := w.tags[expr]; tag != nil {
+		expr = &ast.BinaryExpr{X: tag, Op: token.EQL, Y: expr}
 	}
-	return failed == w.refused, failed == w.refused
+	switch w.failed(at, expr, taken) {
+	case yes:
+		return w.refused, w.refused
+	case no:
+		return !w.refused, !w.refused
+	case perhaps:
+		return false, false
+	}
+	return true, false
 }
 
-// failed reports whether a condition, if taken or not, shows that the call failed.
-func (w *walk) failed(cond ast.Node, taken bool) (failed, known bool) {
-	switch cond := cond.(type) {
-	case *ast.ParenExpr:
-		return w.failed(cond.X, taken)
+// An answer says whether a call failed.
+type answer int
+
+const (
+	unasked answer = iota // the condition is about something else
+	yes
+	no
+	perhaps
+)
+
+// failed tells what a condition, if taken or not, shows about the call.
+func (w *walk) failed(at step, cond ast.Expr, taken bool) answer {
+	switch cond := ast.Unparen(cond).(type) {
+	case *ast.UnaryExpr:
+		if cond.Op == token.NOT {
+			return w.failed(at, cond.X, !taken)
+		}
 	case *ast.CallExpr: // errors.Is(err, ErrNotObtained)
-		if taken && len(cond.Args) > 0 && w.is(cond.Args[0], w.call.Err) {
-			return true, true
+		if at.fresh && len(cond.Args) > 0 && w.is(cond.Args[0], w.call.Err) {
+			return w.predicate(cond, taken)
 		}
 	case *ast.BinaryExpr:
-		if cond.Op != token.EQL && cond.Op != token.NEQ {
-			return false, false
+		if (cond.Op == token.LAND) == taken && (cond.Op == token.LAND || cond.Op == token.LOR) {
+			return cmp.Or(w.failed(at, cond.X, taken), w.failed(at, cond.Y, taken))
 		}
-		equal := (cond.Op == token.EQL) == taken
-		x, y := cond.X, cond.Y
-		if w.info.Types[x].IsNil() {
-			x, y = y, x
-		}
-		isNil := w.info.Types[y].IsNil()
-		switch {
-		case w.is(x, w.call.Err) && isNil:
-			return !equal, true
-		case w.is(x, w.call.Err) && equal: // err == ErrNotObtained
-			return true, true
-		case w.is(x, w.call.Lock) && isNil && w.call.Function.Lock == locks.Result:
-			return equal, true
+		if cond.Op == token.EQL || cond.Op == token.NEQ {
+			if known := w.compared(at, cond, (cond.Op == token.EQL) == taken); known != unasked {
+				return known
+			}
 		}
 	}
-	return false, false
+	if w.knows(cond) {
+		return perhaps
+	}
+	return unasked
+}
+
+// predicate judges a call that asks something about the error.
+func (w *walk) predicate(call *ast.CallExpr, taken bool) answer {
+	fn := locks.Callee(w.info, call)
+	switch {
+	case fn == nil || !strings.HasPrefix(strings.ToLower(fn.Name()), "is") && fn.FullName() != "errors.As":
+		return perhaps
+	case taken:
+		return yes
+	}
+	return unasked
+}
+
+// compared judges a comparison of the error, or of the lock, with another value.
+func (w *walk) compared(at step, cond *ast.BinaryExpr, equal bool) answer {
+	x, y := ast.Unparen(cond.X), ast.Unparen(cond.Y)
+	if w.info.Types[x].IsNil() {
+		x, y = y, x
+	}
+	isNil := w.info.Types[y].IsNil()
+	isError := x == ast.Expr(w.call.Expr) || at.fresh && w.is(x, w.call.Err)
+	isLock := at.fresh && w.is(x, w.call.Lock) && w.call.Function.Lock == locks.Result
+	switch {
+	case isError && isNil && equal, isLock && isNil && !equal:
+		return no
+	case isError && isNil, isLock && isNil, isError && equal: // err == ErrNotObtained
+		return yes
+	}
+	return unasked
+}
+
+// knows reports whether an expression has a variable that may know the outcome.
+func (w *walk) knows(e ast.Expr) (found bool) {
+	ast.Inspect(e, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok {
+			v, _ := w.info.Uses[id].(*types.Var)
+			found = found || w.told[v]
+		}
+		return !found
+	})
+	return found
+}
+
+// prepare finds the tags of the switches, and the variables that may know the outcome: those
+// whose value comes from the error, those that get a value where the error decides, and, for a
+// refusal, those that change while a loop tries again.
+func (w *walk) prepare() {
+	var stack []ast.Node
+	ast.Inspect(body(w.call.Func), func(n ast.Node) bool {
+		if n == nil {
+			stack = stack[:len(stack)-1]
+			return true
+		}
+		switch n := n.(type) {
+		case *ast.SwitchStmt:
+			if n.Tag != nil {
+				for _, clause := range n.Body.List {
+					for _, e := range clause.(*ast.CaseClause).List {
+						w.tags[e] = n.Tag
+					}
+				}
+			}
+		case *ast.AssignStmt:
+			w.tell(stack, n.Lhs, n.Rhs)
+		case *ast.IncDecStmt:
+			w.tell(stack, []ast.Expr{n.X}, nil)
+		case *ast.ValueSpec:
+			for _, name := range n.Names {
+				w.tell(stack, []ast.Expr{name}, n.Values)
+			}
+		}
+		stack = append(stack, n)
+		return true
+	})
+	delete(w.told, w.call.Err)
+	delete(w.told, w.call.Lock)
+	delete(w.told, nil)
+}
+
+func (w *walk) tell(stack []ast.Node, left, values []ast.Expr) {
+	inside := func(block ast.Node) bool { return contains(block, left[0]) }
+	tells := slices.ContainsFunc(values, w.mentions) || slices.ContainsFunc(stack, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.IfStmt:
+			return (inside(n.Body) || n.Else != nil && inside(n.Else)) && w.mentions(n.Cond)
+		case *ast.SwitchStmt:
+			return inside(n.Body) && w.mentions(n.Tag)
+		case *ast.CaseClause:
+			return slices.ContainsFunc(n.List, w.mentions)
+		case *ast.ForStmt, *ast.RangeStmt:
+			return w.refused && contains(n, w.call.Expr)
+		}
+		return false
+	})
+	if !tells {
+		return
+	}
+	for _, e := range left {
+		if id, ok := ast.Unparen(e).(*ast.Ident); ok {
+			v, _ := w.info.ObjectOf(id).(*types.Var)
+			w.told[v] = true
+		}
+	}
+}
+
+// mentions reports whether an expression has the error, the comparison of the lock with nil, or
+// the call without an error.
+func (w *walk) mentions(e ast.Expr) (found bool) {
+	if e == nil || e == ast.Expr(w.call.Expr) {
+		return false
+	}
+	ast.Inspect(e, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.Ident:
+			found = found || w.is(n, w.call.Err)
+		case *ast.BinaryExpr:
+			found = found || w.info.Types[n.Y].IsNil() && w.is(n.X, w.call.Lock)
+		case *ast.CallExpr:
+			found = found || n == w.call.Expr && w.call.Err == nil
+		}
+		return !found
+	})
+	return found
 }
 
 func (w *walk) is(e ast.Expr, v *types.Var) bool {
@@ -149,18 +293,12 @@ func (w *walk) is(e ast.Expr, v *types.Var) bool {
 	return ok && v != nil && w.info.ObjectOf(id) == v
 }
 
-// assigns reports whether a node gives the variable of the error a new value.
+// assigns reports whether a node gives the variable of the error a new value, not a value made
+// of the error.
 func (w *walk) assigns(n ast.Node) bool {
 	assign, ok := n.(*ast.AssignStmt)
-	if !ok {
-		return false
-	}
-	for _, left := range assign.Lhs {
-		if w.is(left, w.call.Err) {
-			return true
-		}
-	}
-	return false
+	return ok && slices.ContainsFunc(assign.Lhs, func(left ast.Expr) bool { return w.is(left, w.call.Err) }) &&
+		!slices.ContainsFunc(assign.Rhs, w.mentions)
 }
 
 // contains reports whether a node is around another node.

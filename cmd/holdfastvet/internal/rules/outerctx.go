@@ -3,6 +3,7 @@ package rules
 import (
 	"go/ast"
 	"go/types"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfastvet/internal/locks"
@@ -13,8 +14,9 @@ var OuterContext = rule("outerctx", `
 report work under a lock with a context that does not end with the lock
 
 The library hands the work a context that ends when the lock is lost. Work with the context from
-outside goes on after the loss, beside the next holder. A leader that exits the process or cancels
-a context in OnStoppedLeading is no misuse, nor is work that ends the election by itself.
+outside, or with context.Background(), goes on after the loss, beside the next holder. A leader that
+exits the process or cancels a context in OnStoppedLeading is no misuse, nor is work that ends the
+election by itself.
 
 Bad:
 
@@ -30,9 +32,10 @@ Good:
 `, outerContext)
 
 func outerContext(p *pass) {
+	reported := make(map[ast.Expr]bool) // work may stand in other work
 	for _, w := range p.found.Works {
 		if w.Stopped == nil || !p.stops(w.Stopped) && !p.stops(w.Lit) {
-			p.outside(w.Lit)
+			p.outside(w.Lit, reported)
 		}
 	}
 	for _, c := range p.found.Calls {
@@ -43,7 +46,7 @@ func outerContext(p *pass) {
 }
 
 // outside reports the calls in the work of a lock that take a context from outside.
-func (p *pass) outside(lit *ast.FuncLit) {
+func (p *pass) outside(lit *ast.FuncLit, reported map[ast.Expr]bool) {
 	ast.Inspect(lit.Body, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.DeferStmt:
@@ -53,7 +56,8 @@ func (p *pass) outside(lit *ast.FuncLit) {
 				return true
 			}
 			for _, arg := range n.Args {
-				if p.from(arg, lit) {
+				if (p.from(arg, lit) || p.endless(n, arg)) && !reported[arg] {
+					reported[arg] = true
 					p.report(arg, nil, "%s does not end when the lock is lost: pass the context of the function", types.ExprString(arg))
 				}
 			}
@@ -73,6 +77,18 @@ func (p *pass) from(e ast.Expr, lit *ast.FuncLit) bool {
 	return ok && locks.IsContext(v.Type()) && !contains(lit, at(v.Pos())) && !p.copied(lit, v)
 }
 
+// endless reports whether a call takes a context that never ends, and does not derive another.
+func (p *pass) endless(call *ast.CallExpr, arg ast.Expr) bool {
+	made, ok := ast.Unparen(arg).(*ast.CallExpr)
+	return ok && len(made.Args) == 0 && p.ofContext(made) && !p.ofContext(call)
+}
+
+// ofContext reports whether a function of package context is called.
+func (p *pass) ofContext(call *ast.CallExpr) bool {
+	fn := locks.Callee(p.TypesInfo, call)
+	return fn != nil && fn.Pkg() != nil && fn.Pkg().Path() == "context" && fn.Signature().Recv() == nil
+}
+
 // copied reports whether a variable is a copy of a context under a second name, as in
 // "caller := ctx": such a copy is meant.
 func (p *pass) copied(lit *ast.FuncLit, v *types.Var) bool {
@@ -89,7 +105,7 @@ func (p *pass) copied(lit *ast.FuncLit, v *types.Var) bool {
 	return false
 }
 
-// logs reports whether a call only notes its context.
+// logs reports whether a call only notes its context, or leaves its end aside.
 func (p *pass) logs(call *ast.CallExpr) bool {
 	fn := locks.Callee(p.TypesInfo, call)
 	if fn == nil {
@@ -100,7 +116,7 @@ func (p *pass) logs(call *ast.CallExpr) bool {
 		path = fn.Pkg().Path()
 	}
 	return strings.Contains(strings.ToLower(path[strings.LastIndex(path, "/")+1:]), "log") ||
-		fn.Name() == "FromContext" || fn.FullName() == "context.Cause"
+		strings.HasSuffix(fn.Name(), "FromContext") || slices.Contains([]string{"context.Cause", "context.WithoutCancel"}, fn.FullName())
 }
 
 // stops reports whether a callback of an election ends the process, or cancels a context. An
@@ -122,13 +138,20 @@ func (p *pass) stops(stopped ast.Expr) (found bool) {
 // cancels reports whether a call cancels a context, or closes a channel.
 func (p *pass) cancels(call *ast.CallExpr) bool {
 	name := strings.ToLower(types.ExprString(call.Fun))
-	return locks.TypeName(types.Unalias(p.TypesInfo.TypeOf(call.Fun))) == "context.CancelFunc" || name == "close" ||
+	return locks.TypeName(p.TypesInfo.TypeOf(call.Fun)) == "context.CancelFunc" || name == "close" ||
 		strings.Contains(name, "cancel") || strings.Contains(name, "stop") || strings.Contains(name, "shutdown")
 }
 
 // scope reports a call that drops the context that ends with the lock.
 func (p *pass) scope(c *locks.Call) {
-	if assign, ok := c.Stack[len(c.Stack)-2].(*ast.AssignStmt); ok && c.Scope == nil && len(assign.Lhs) == 3 {
-		p.report(assign.Lhs[0], nil, "the context of %s ends when the lock is lost, and is dropped: pass the context to the work", c.Name())
+	var first ast.Expr
+	switch up := c.Stack[len(c.Stack)-2].(type) {
+	case *ast.AssignStmt:
+		first = up.Lhs[0]
+	case *ast.ValueSpec:
+		first = up.Names[0]
+	}
+	if first != nil && blank(first) {
+		p.report(first, nil, "the context of %s ends when the lock is lost, and is dropped: pass the context to the work", c.Name())
 	}
 }

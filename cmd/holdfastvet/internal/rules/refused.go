@@ -62,15 +62,21 @@ func dropsError(c *locks.Call) bool {
 	case *ast.ExprStmt, *ast.GoStmt, *ast.DeferStmt:
 		return true
 	case *ast.AssignStmt:
-		last, ok := up.Lhs[len(up.Lhs)-1].(*ast.Ident)
-		return ok && last.Name == "_" && len(up.Rhs) == 1
+		return len(up.Rhs) == 1 && blank(up.Lhs[len(up.Lhs)-1])
+	case *ast.ValueSpec:
+		return len(up.Values) == 1 && blank(up.Names[len(up.Names)-1])
 	}
 	return false
 }
 
+func blank(e ast.Expr) bool {
+	id, ok := e.(*ast.Ident)
+	return ok && id.Name == "_"
+}
+
 // carriesOn reports a path from the refusal to the release.
 func (p *pass) carriesOn(c *locks.Call) {
-	if c.Err == nil || c.Lock == nil {
+	if c.Lock == nil {
 		return
 	}
 	releases := slices.DeleteFunc(p.found.Others(c, locks.Release), func(r *locks.Call) bool {

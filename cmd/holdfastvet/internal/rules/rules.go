@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/token"
+	"slices"
 	"strings"
 
 	"golang.org/x/tools/go/analysis"
@@ -17,8 +18,8 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfastvet/internal/locks"
 )
 
-// All is every rule.
-var All = []*analysis.Analyzer{
+// Usual are the rules that run unless the user chooses others.
+var Usual = []*analysis.Analyzer{
 	Commit,
 	DeadContext,
 	LoopDefer,
@@ -29,6 +30,19 @@ var All = []*analysis.Analyzer{
 	Unreleased,
 }
 
+// Optional are the rules that run only if the user names them: their findings in public code are
+// often not worth a change, or too few to know.
+var Optional = []*analysis.Analyzer{
+	BareKey,
+	IdleFence,
+	KeptLock,
+	OpenTx,
+	UnlockErr,
+}
+
+// All is every rule.
+var All = slices.Concat(Usual, Optional)
+
 // rule makes an analyzer of a check.
 func rule(name, doc string, check func(*pass)) *analysis.Analyzer {
 	return &analysis.Analyzer{
@@ -38,7 +52,7 @@ func rule(name, doc string, check func(*pass)) *analysis.Analyzer {
 		Requires: []*analysis.Analyzer{inspect.Analyzer, ctrlflow.Analyzer, locks.Finder},
 		Run: func(p *analysis.Pass) (any, error) {
 			found := p.ResultOf[locks.Finder].(*locks.Found)
-			if len(found.Calls)+len(found.Works) > 0 {
+			if found.Concerns() {
 				check(&pass{p, found})
 			}
 			return nil, nil

@@ -93,7 +93,7 @@ func (p *pass) option(call *ast.CallExpr) (time.Duration, bool) {
 // duration returns the value of a constant duration.
 func (p *pass) duration(e ast.Expr) (time.Duration, bool) {
 	tv := p.TypesInfo.Types[e]
-	if tv.Value == nil || locks.TypeName(types.Unalias(tv.Type)) != "time.Duration" {
+	if tv.Value == nil || locks.TypeName(tv.Type) != "time.Duration" {
 		return 0, false
 	}
 	n, exact := constant.Int64Val(constant.ToInt(tv.Value))
@@ -123,6 +123,9 @@ func (p *pass) longer(c *locks.Call, ttl time.Duration) {
 	})
 }
 
+// durations are the functions that take time, with the index of the argument.
+var durations = map[string]int{"time.Sleep": 0, "context.WithTimeout": 1, "context.WithTimeoutCause": 1}
+
 // lasts returns the call in a node that takes a constant time.
 func (p *pass) lasts(n ast.Node) (found *ast.CallExpr, d time.Duration) {
 	ast.Inspect(n, func(n ast.Node) bool {
@@ -133,7 +136,7 @@ func (p *pass) lasts(n ast.Node) (found *ast.CallExpr, d time.Duration) {
 		if !ok {
 			return true
 		}
-		i, ok := map[string]int{"time.Sleep": 0, "context.WithTimeout": 1}[name(p.TypesInfo, call)]
+		i, ok := durations[name(p.TypesInfo, call)]
 		if ok && i < len(call.Args) {
 			if value, ok := p.duration(call.Args[i]); ok {
 				found, d = call, value

@@ -35,16 +35,6 @@ func body(n ast.Node) *ast.BlockStmt {
 	return nil
 }
 
-// deferredLit reports whether a stack ends in a function literal that a defer statement calls.
-func deferredLit(stack []ast.Node) bool {
-	if len(stack) < 3 {
-		return false
-	}
-	_, isLit := stack[len(stack)-1].(*ast.FuncLit)
-	_, isDefer := stack[len(stack)-3].(*ast.DeferStmt)
-	return isLit && isDefer
-}
-
 // ends reports whether a call ends the process or the goroutine, by its name.
 func ends(call *ast.CallExpr) bool {
 	name := types.ExprString(call.Fun)

@@ -12,9 +12,9 @@ import (
 var Unreleased = rule("unreleased", `
 report a return that forgets the release of a lock
 
-The function releases the lock at its end, and an early return does not. The key stays locked for
-the rest of the TTL, or as long as the session lives. A return for which the lock was never
-acquired is no misuse, nor is a lock that another function receives.
+The function releases the lock at its end, and an early return, or the next iteration of a loop,
+does not. The key stays locked for the rest of the TTL, or as long as the session lives. A return
+for which the lock was never acquired is no misuse, nor is a lock that another function receives.
 
 Bad:
 
@@ -39,7 +39,7 @@ Good:
 
 func unreleased(p *pass) {
 	for _, c := range p.found.Calls {
-		if c.Does != locks.Acquire || c.Lock == nil || c.Err == nil || c.Deferred || !p.owns(c) {
+		if c.Does != locks.Acquire || c.Lock == nil || c.Deferred || !p.owns(c) {
 			continue
 		}
 		releases := p.found.Others(c, locks.Release)
@@ -49,15 +49,22 @@ func unreleased(p *pass) {
 		again := p.found.Others(c, locks.Acquire)
 		found := p.search(c, false, func(n ast.Node) verdict {
 			around := func(other *locks.Call) bool { return contains(n, other.Expr) }
-			if slices.ContainsFunc(releases, around) || slices.ContainsFunc(again, around) || contains(n, c.Expr) {
+			_, returns := n.(*ast.ReturnStmt)
+			switch {
+			case slices.ContainsFunc(releases, around) || slices.ContainsFunc(again, around):
 				return leave
-			}
-			if _, ok := n.(*ast.ReturnStmt); ok {
+			case contains(n, c.Expr) && c.Function.Lock == locks.Receiver:
+				return leave
+			case contains(n, c.Expr) || returns:
 				return hit
 			}
 			return goOn
 		})
-		if found != nil {
+		switch {
+		case found == nil:
+		case contains(found, c.Expr):
+			p.report(c.Expr, nil, "the loop comes back with the lock %q held: release the lock in every iteration", c.Lock.Name())
+		default:
 			p.report(found, nil, "this return leaves the lock %q held: defer the release after %s, line %d",
 				c.Lock.Name(), c.Name(), p.Fset.Position(c.Expr.Pos()).Line)
 		}
@@ -90,7 +97,7 @@ func (p *pass) owns(c *locks.Call) bool {
 // harmless reports whether a use of a lock keeps the lock in its function.
 func (p *pass) harmless(c *locks.Call, stack []ast.Node, id *ast.Ident) bool {
 	for i, n := range stack {
-		if _, ok := n.(*ast.FuncLit); ok && !deferredLit(stack[:i+1]) {
+		if _, ok := n.(*ast.FuncLit); ok && !locks.Deferred(stack[:i+1]) {
 			return false
 		}
 	}

@@ -38,13 +38,19 @@ func main() {
 	}
 }
 
-var uses = regexp.MustCompile(`leaderelection"|pg_(try_)?advisory_|(?i:get_lock\()|` + strings.Join(locks.Modules, "|"))
+// uses matches the import of a lock library, an advisory lock, and the method of a lock that another
+// package made.
+var uses = regexp.MustCompile(`leaderelection"|pg_(try_)?advisory_|(?i:get_lock\()|\.(NewMutex|LockContext|Obtain)\(|` + strings.Join(locks.Modules, "|"))
 
 // survey prints the findings in the packages below a folder that use a lock library.
 func survey(root string) error {
-	all := &world{fset: token.NewFileSet(), known: make(map[string]*source)}
+	folders, err := stubFolders()
+	if err != nil {
+		return err
+	}
+	all := &world{fset: token.NewFileSet(), known: make(map[string]*source), stubs: folders}
 	var found []*packages.Package
-	err := filepath.WalkDir(root, func(dir string, entry fs.DirEntry, err error) error {
+	err = filepath.WalkDir(root, func(dir string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.IsDir() {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -15,12 +16,15 @@ import (
 	"strings"
 
 	"golang.org/x/tools/go/packages"
+
+	"github.com/holdfast-go/holdfast/cmd/holdfastvet/internal/locks"
 )
 
 // A world has the packages that were checked, by folder.
 type world struct {
 	fset     *token.FileSet
 	known    map[string]*source
+	stubs    map[string]string
 	standard types.Importer
 }
 
@@ -81,7 +85,7 @@ type imports struct {
 }
 
 func (i *imports) Import(name string) (*types.Package, error) {
-	if dir := stubOf(name); dir != "" {
+	if dir := i.world.stubs[locks.Plain(name)]; dir != "" {
 		return i.world.checked(dir), nil
 	}
 	if rest, ok := strings.CutPrefix(name, i.module); ok && i.module != "" && (rest == "" || rest[0] == '/') {
@@ -110,21 +114,18 @@ func stubs() string {
 	return filepath.Join(filepath.Dir(file), "..", "rules", "testdata", "src")
 }
 
-var major = regexp.MustCompile(`/v[0-9]+\b`)
-
-// stubOf returns the folder of the stub of a package in any major version, "" for none.
-func stubOf(name string) (dir string) {
-	for _, v := range []string{"", "/v3", "/v4", "/v5"} {
-		base, inner, _ := strings.Cut(major.ReplaceAllString(name, "@"), "@")
-		if !strings.Contains(major.ReplaceAllString(name, "@"), "@") && v != "" {
-			base, inner = name, ""
+// stubFolders returns the folders of the stubs by their import paths without major versions.
+func stubFolders() (map[string]string, error) {
+	folders := make(map[string]string)
+	err := filepath.WalkDir(stubs(), func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.Name() != "stub.go" {
+			return err
 		}
-		dir = filepath.Join(stubs(), filepath.FromSlash(base+v+inner))
-		if info, err := os.Stat(filepath.Join(dir, "stub.go")); err == nil && !info.IsDir() {
-			return dir
-		}
-	}
-	return ""
+		rel, err := filepath.Rel(stubs(), filepath.Dir(name))
+		folders[locks.Plain(filepath.ToSlash(rel))] = filepath.Dir(name)
+		return err
+	})
+	return folders, err
 }
 
 var version = regexp.MustCompile(`^v[0-9]+$`)

@@ -34,6 +34,27 @@ func early(db *sql.DB, mutex *redsync.Mutex) error {
 	return tx.Commit()
 }
 
+func loop(db *sql.DB, mutexes []*redsync.Mutex) error {
+	tx, err := db.Begin()
+	if err != nil {
+		return err
+	}
+	for _, mutex := range mutexes {
+		m := mutex
+		if err := m.Lock(); err != nil {
+			return tx.Rollback()
+		}
+		err := write(tx)
+		if ok, err := m.Unlock(); !ok || err != nil { // want `the release comes before the commit in line 55`
+			return tx.Rollback()
+		}
+		if err != nil {
+			return tx.Rollback()
+		}
+	}
+	return tx.Commit()
+}
+
 func outside(db *gorm.DB, mutex *redsync.Mutex) error {
 	if err := mutex.Lock(); err != nil {
 		return err

@@ -144,4 +144,22 @@ func circle(client *redislock.Client) error {
 	return work(ctx)
 }
 
+func declared(r *http.Request, mutex *concurrency.Mutex) error {
+	var ctx = r.Context()
+	if err := mutex.Lock(ctx); err != nil {
+		return err
+	}
+	defer mutex.Unlock(ctx) // want `the release fails if ctx has ended`
+	return work(ctx)
+}
+
+func atOnce(ctx context.Context, client *redislock.Client) error {
+	lock, err := client.Obtain(ctx, "key", time.Minute, nil)
+	if err != nil {
+		return err
+	}
+	defer println(lock.Release(ctx) == nil)
+	return work(ctx)
+}
+
 func work(context.Context) error { return nil }

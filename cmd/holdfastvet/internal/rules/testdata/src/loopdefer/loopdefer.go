@@ -59,4 +59,53 @@ func retry(ctx context.Context, client *redislock.Client) {
 	}
 }
 
+func onlyOne(ctx context.Context, client *redislock.Client) error {
+	for {
+		lock, err := client.Obtain(ctx, "key", time.Minute, nil)
+		if err != nil {
+			continue
+		}
+		defer lock.Release(context.Background())
+		if ctx.Err() != nil {
+			return ctx.Err()
+		} else {
+			return nil
+		}
+	}
+}
+
+func jump(mutex *redsync.Mutex) {
+again:
+	if err := mutex.Lock(); err != nil {
+		return
+	}
+	defer mutex.Unlock() // want `the release is deferred in a loop`
+	work()
+	goto again
+}
+
+func over(rs *redsync.Redsync, keys func(yield func(string) bool)) {
+	for key := range keys {
+		mutex := rs.NewMutex(key)
+		if err := mutex.Lock(); err != nil {
+			return
+		}
+		defer mutex.Unlock() // want `the release is deferred in a loop`
+		work()
+	}
+}
+
+func inTheEnd(ctx context.Context, client *redislock.Client) {
+	defer func() {
+		for {
+			lock, err := client.Obtain(ctx, "key", time.Minute, nil)
+			if err != nil {
+				return
+			}
+			lock.Release(context.Background())
+		}
+	}()
+	work()
+}
+
 func work() {}

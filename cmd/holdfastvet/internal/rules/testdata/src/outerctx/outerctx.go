@@ -109,4 +109,45 @@ func keep(ctx context.Context, locker rueidislock.Locker) error {
 	return work(ctx)
 }
 
+func nested(ctx context.Context, locks *holdfast.Locker) error {
+	return locks.Do(ctx, "a", func(a context.Context) error {
+		return locks.Do(a, "b", func(context.Context) error {
+			if err := work(a); err != nil { // want `a does not end when the lock is lost`
+				return err
+			}
+			return work(ctx) // want `ctx does not end when the lock is lost`
+		})
+	})
+}
+
+func meant(ctx context.Context, locks *holdfast.Locker) error {
+	return locks.Do(ctx, "key", func(inner context.Context) error {
+		if spanFromContext(ctx) != nil {
+			return work(context.WithoutCancel(ctx))
+		}
+		return work(inner)
+	})
+}
+
+func endless(ctx context.Context, locks *holdfast.Locker) error {
+	return locks.Do(ctx, "key", func(inner context.Context) error {
+		defer work(context.Background())
+		bounded, cancel := context.WithTimeout(context.Background(), 1)
+		defer cancel()
+		if err := work(bounded); err != nil {
+			return err
+		}
+		return work(context.Background()) // want `context.Background\(\) does not end when the lock is lost`
+	})
+}
+
+func declared(ctx context.Context, locker rueidislock.Locker) {
+	var _, cancel, err = locker.WithContext(ctx, "key") // want `the context of WithContext ends when the lock is lost`
+	if err == nil {
+		cancel()
+	}
+}
+
+func spanFromContext(context.Context) any { return nil }
+
 func work(context.Context) error { return nil }

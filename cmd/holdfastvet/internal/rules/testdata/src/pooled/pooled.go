@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+
+	"github.com/go-pg/pg/v10"
 )
 
 const unlock = "SELECT pg_advisory_unlock($1)"
@@ -39,4 +41,15 @@ func connection(ctx context.Context, conn *sql.Conn, tx *sql.Tx) error {
 func whole(db *sql.DB) error {
 	_, err := db.Exec("BEGIN; SELECT pg_advisory_xact_lock(42); INSERT INTO t VALUES (1); COMMIT")
 	return err
+}
+
+type store struct{ *sql.DB }
+
+func embedded(s store) {
+	_, _ = s.Exec("SELECT pg_advisory_lock(42)") // want `pg_advisory_lock on a pool locks for any one connection`
+}
+
+func ownMethods(db *pg.DB, conn *pg.Conn) {
+	_, _ = db.Exec("SELECT pg_advisory_lock(42)") // want `pg_advisory_lock on a pool locks for any one connection`
+	_, _ = conn.Exec("SELECT pg_advisory_lock(42)")
 }

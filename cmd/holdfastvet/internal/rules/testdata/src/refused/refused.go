@@ -82,3 +82,76 @@ func again(mutex *redsync.Mutex) {
 }
 
 func handed(mutex *redsync.Mutex) error { return mutex.Lock() }
+
+func declare(ctx context.Context, client *redislock.Client) {
+	var lock, _ = client.Obtain(ctx, "key", time.Minute, nil) // want `the error of Obtain is dropped`
+	defer lock.Release(context.Background())
+}
+
+func compared(mutex *redsync.Mutex) {
+	if mutex.Lock() != nil { // want `if Lock fails, the function goes on to the release`
+		log.Print("held")
+	}
+	defer mutex.Unlock()
+}
+
+func switched(mutex *redsync.Mutex) error {
+	err := mutex.Lock()
+	switch err {
+	case nil:
+		defer mutex.Unlock()
+		return nil
+	case context.Canceled:
+		return nil
+	}
+	return err
+}
+
+func tries(mutex *redsync.Mutex) {
+	locked := false
+	for range 3 {
+		if err := mutex.Lock(); err == nil {
+			locked = true
+			break
+		}
+	}
+	if !locked {
+		return
+	}
+	defer mutex.Unlock()
+}
+
+func counted(mutex *redsync.Mutex) error {
+	n := 0
+	for ; n < 3; n++ {
+		if err := mutex.Lock(); err == nil {
+			break
+		}
+	}
+	if n == 3 {
+		return errors.New("held")
+	}
+	_, err := mutex.Unlock()
+	return err
+}
+
+func wrapped(mutex *redsync.Mutex) error {
+	err := mutex.Lock()
+	if err != nil {
+		err = errors.Join(errors.New("lock"), err)
+	}
+	if err != nil {
+		return err
+	}
+	defer mutex.Unlock()
+	return nil
+}
+
+func asked(mutex *redsync.Mutex) {
+	err := mutex.Lock()
+	if fine(err) {
+		defer mutex.Unlock()
+	}
+}
+
+func fine(err error) bool { return err == nil }

@@ -65,4 +65,23 @@ func afterwards(ctx context.Context, client *redislock.Client) error {
 	return err
 }
 
+func refused(rs *redsync.Redsync) {
+	mutex := rs.NewMutex("key")
+	if mutex.Lock() != nil {
+		time.Sleep(time.Minute)
+		return
+	}
+	mutex.Unlock()
+}
+
+func atTheEnd(ctx context.Context, client *redislock.Client) {
+	defer func() {
+		lock, err := client.Obtain(ctx, "key", 10*time.Second, nil)
+		if err == nil {
+			lock.Release(context.Background())
+		}
+	}()
+	time.Sleep(time.Minute)
+}
+
 func work(context.Context) error { return nil }

@@ -111,4 +111,130 @@ func onlyIfHeld(ctx context.Context, client *redislock.Client) error {
 	return nil
 }
 
+func nextIteration(ctx context.Context, client *redislock.Client, keys []string) error {
+	for _, key := range keys {
+		lock, err := client.Obtain(ctx, key, time.Minute, nil) // want `the loop comes back with the lock "lock" held`
+		if err != nil {
+			return err
+		}
+		if err := work(ctx); err != nil {
+			continue
+		}
+		if err := lock.Release(context.Background()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func compared(mutex func() *redsync.Mutex) error {
+	m := mutex()
+	if m.Lock() != nil {
+		return nil
+	}
+	if err := work(context.Background()); err != nil {
+		return err // want `this return leaves the lock "m" held`
+	}
+	m.Unlock()
+	return nil
+}
+
+func generic[T any](ctx context.Context, client *redislock.Client, load func() (T, error)) (T, error) {
+	lock, err := client.Obtain(ctx, "key", time.Minute, nil)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	value, err := load()
+	if err != nil {
+		return value, err // want `this return leaves the lock "lock" held`
+	}
+	return value, lock.Release(context.Background())
+}
+
+func jump(ctx context.Context, client *redislock.Client) error {
+	lock, err := client.Obtain(ctx, "key", time.Minute, nil)
+	if err != nil {
+		return err
+	}
+	err = work(ctx)
+	if err != nil {
+		goto end
+	}
+	err = work(ctx)
+end:
+	lock.Release(context.Background())
+	return err
+}
+
+func switched(ctx context.Context, client *redislock.Client) error {
+	lock, err := client.Obtain(ctx, "key", time.Minute, nil)
+	switch err {
+	case nil:
+	case redislock.ErrNotObtained:
+		return nil
+	default:
+		return err
+	}
+	defer lock.Release(context.Background())
+	return work(ctx)
+}
+
+func told(ctx context.Context, client *redislock.Client) error {
+	lock, err := client.Obtain(ctx, "key", time.Minute, nil)
+	held := err == nil
+	if !held {
+		return nil
+	}
+	defer lock.Release(context.Background())
+	return work(ctx)
+}
+
+func asked(ctx context.Context, client *redislock.Client) error {
+	lock, err := client.Obtain(ctx, "key", time.Minute, nil)
+	if !fine(err) {
+		return err
+	}
+	defer lock.Release(context.Background())
+	return work(ctx)
+}
+
+func both(ctx context.Context, client *redislock.Client) error {
+	lock, err := client.Obtain(ctx, "key", time.Minute, nil)
+	switch {
+	case err != nil && ctx.Err() != nil, err != nil:
+		return err
+	}
+	defer lock.Release(context.Background())
+	return work(ctx)
+}
+
+func methodValue(ctx context.Context, client *redislock.Client) (func(context.Context) error, error) {
+	lock, err := client.Obtain(ctx, "key", time.Minute, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := work(ctx); err != nil {
+		lock.Release(context.Background())
+		return nil, err
+	}
+	return lock.Release, nil
+}
+
+func over(ctx context.Context, client *redislock.Client, keys func(yield func(string) bool)) error {
+	for key := range keys {
+		lock, err := client.Obtain(ctx, key, time.Minute, nil)
+		if err != nil {
+			return err
+		}
+		if err := work(ctx); err != nil {
+			return err // want `this return leaves the lock "lock" held`
+		}
+		lock.Release(context.Background())
+	}
+	return nil
+}
+
+func fine(err error) bool { return err == nil }
+
 func work(context.Context) error { return nil }

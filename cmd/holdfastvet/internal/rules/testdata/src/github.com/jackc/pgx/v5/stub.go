@@ -19,6 +19,10 @@ type Tx interface {
 
 type Conn struct{}
 
+type TxOptions struct{}
+
+func (*Conn) BeginTx(context.Context, TxOptions) (Tx, error) { return nil, nil }
+
 func (*Conn) Exec(context.Context, string, ...any) (CommandTag, error) { return CommandTag{}, nil }
 func (*Conn) QueryRow(context.Context, string, ...any) Row             { return nil }
 func (*Conn) Query(context.Context, string, ...any) (Rows, error)      { return nil, nil }

@@ -15,6 +15,7 @@ func (*Pool) Exec(context.Context, string, ...any) (pgx.CommandTag, error) {
 func (*Pool) QueryRow(context.Context, string, ...any) pgx.Row        { return nil }
 func (*Pool) Query(context.Context, string, ...any) (pgx.Rows, error) { return nil, nil }
 func (*Pool) Begin(context.Context) (pgx.Tx, error)                   { return nil, nil }
+func (*Pool) BeginTx(context.Context, pgx.TxOptions) (pgx.Tx, error)  { return nil, nil }
 func (*Pool) Acquire(context.Context) (*Conn, error)                  { return nil, nil }
 
 type Conn struct{}
