@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -160,38 +159,6 @@ func TestSilenceIsNoEndOfAContext(t *testing.T) {
 			}
 		}
 		b.store.set(func(f *faulty) { f.renew = nil })
-	})
-}
-
-// A store that is slow for many callers must not be asked again and again for what it is still
-// busy with. So a waiter gives the store more time after some silence, and the usual time once
-// the store has answered.
-func TestSilentStoreGetsMoreTime(t *testing.T) {
-	simulate(t, func(b *bench) {
-		held := b.lock(b.open(nil), "key")
-		var took []time.Duration
-		b.store.set(func(f *faulty) {
-			f.acquire = func(ctx context.Context, _ driver.Ask, ask func() (driver.Grant, error)) (driver.Grant, error) {
-				began := time.Now()
-				if len(took) == 0 || len(took) == 5 {
-					took = append(took, 0)
-					return ask()
-				}
-				err := hang(ctx)
-				took = append(took, time.Since(began))
-				return driver.Grant{}, err
-			}
-		})
-		lk := b.open(&Options{TTL: 9 * time.Second, Poll: time.Second})
-		if _, err := lk.Lock(b.Context(), "key", Wait(11*time.Second)); !errors.Is(err, ErrHeld) {
-			b.Error(err)
-		}
-		sec := time.Second
-		if want := []time.Duration{0, sec, sec, 2 * sec, 3 * sec, 0, sec}; len(took) < len(want) || !slices.Equal(took[:len(want)], want) {
-			b.Errorf("calls had %v, want %v", took, want)
-		}
-		b.store.set(func(f *faulty) { f.acquire = nil })
-		b.unlock(held)
 	})
 }
 

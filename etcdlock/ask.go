@@ -58,8 +58,8 @@ func (a *ask) try(ctx context.Context) (g driver.Grant, err error) {
 		return g, err
 	}
 	stands := a.TTL
-	if deadline, _ := ctx.Deadline(); a.Wait {
-		stands = max(a.Alive(), time.Until(deadline)) // A claim lasts while it is requested.
+	if a.Wait {
+		stands = a.Alive()
 	}
 	a.mu.Lock()
 	c, was := a.table[a.ID], asking
@@ -203,10 +203,10 @@ func (a *ask) leaveToCleanerLocked(mine bool, err error) {
 	switch {
 	case !mine && !unknown:
 	case c != nil:
-		c.late = true // The end of c handles this request, too.
+		c.late, c.elsewhere = true, true // The end of c handles this request, too.
 	default:
 		c = a.enterLocked(a.Claim, nil)
-		c.state, c.late = waiting, unknown
+		c.state, c.late, c.elsewhere = waiting, unknown, true
 		a.addLeftoverLocked(c)
 	}
 }
@@ -220,6 +220,7 @@ func (s *Store) learnLocked(c *claim, v view, i int) (holds bool) {
 	if c.name != e.name { // Another client has created the claim.
 		delete(s.named, c.name)
 		s.named[e.name] = c
+		c.elsewhere = true
 	}
 	if c.rev < e.rev {
 		c.state = waiting

@@ -20,9 +20,9 @@ type claim struct {
 	until time.Time
 	at    int // in the schedule
 
-	late    bool // a request to create the claim may still be on its way
-	renamed bool // such a request may have had another name
-	moving  bool // the claim may be under a different lease of this Store
+	late      bool // a request to create the claim may still be on its way
+	elsewhere bool // etcd may have the claim under another name
+	moving    bool // the claim may be under a different lease of this Store
 
 	// The following fields are for a claim known to be in etcd:
 	seen  int64         // revision at which the queue was read, for the fields below
@@ -115,13 +115,13 @@ func (s *Store) rename(c *claim) {
 	delete(s.named, c.name)
 	s.epoch++
 	s.nameLocked(c)
-	c.renamed = true
+	c.elsewhere = true
 }
 
-// onlyName returns the only name that this Store can have given the claim in etcd, "" if there
-// were several.
+// onlyName returns the only name that the claim of this Store can have in etcd, "" if there
+// may be several.
 func (c *claim) onlyName() string {
-	if c.renamed {
+	if c.elsewhere {
 		return ""
 	}
 	return c.name

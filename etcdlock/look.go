@@ -97,7 +97,9 @@ func (a *ask) noteLate() {
 // are in the queue by then.
 func (a *ask) join(ctx context.Context, v *view) (mine bool, err error) {
 	for !v.hasTomb && v.index(a.ID) < 0 {
-		a.avoid(v.queue)
+		if err := a.avoid(v.queue); err != nil {
+			return false, err
+		}
 		fits := v.fits(a.Weight, a.Limit) && v.mismatch() < 0
 		if !fits && !a.Wait {
 			return false, nil
@@ -212,15 +214,21 @@ func (t *txn) change(e entry) {
 	t.then = append(t.then, e.put())
 }
 
-// avoid gives the claim a new name if the queue already contains its name.
-func (a *ask) avoid(q queue) {
+// avoid gives the claim a new name if the queue already contains its name. A claim that is over
+// keeps its name: its removal relies on that.
+func (a *ask) avoid(q queue) error {
 	if !slices.ContainsFunc(q, func(e entry) bool { return e.name == a.entry.name }) {
-		return
+		return nil
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if c := a.claim; a.table[a.ID] == c && c.name == a.entry.name {
-		a.Store.rename(c)
-		a.entry.name = c.name
+	c := a.claim
+	if a.table[a.ID] != c || c.over() {
+		return errEnded
 	}
+	if c.name == a.entry.name {
+		a.Store.rename(c)
+	}
+	a.entry.name = c.name
+	return nil
 }

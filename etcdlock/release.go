@@ -126,7 +126,7 @@ func (s *Store) settleRemovalLocked(r *removal) error {
 	if r.err != nil {
 		if r.claim == nil && s.table[r.ID] == nil {
 			r.claim = s.enterLocked(r.Claim, nil)
-			r.claim.late = true
+			r.claim.late, r.claim.elsewhere = true, true
 		}
 		if r.claim != nil {
 			s.addLeftoverLocked(r.claim)

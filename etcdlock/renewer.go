@@ -31,7 +31,8 @@ func (s *Store) runRenewer(l *lease) {
 	}
 	var stream keepAliveStream
 	defer stream.stop()
-	failures := 0
+	failures := 0 // in a row, at one member after the other
+	members := max(len(s.client.Endpoints()), 1)
 	timer := time.NewTimer(l.pause())
 	defer timer.Stop()
 	for {
@@ -44,13 +45,13 @@ func (s *Store) runRenewer(l *lease) {
 		if s.endIfIdle(l) {
 			return
 		}
-		switch err := s.keepAlive(l, &stream, failures); {
+		switch err := s.keepAlive(l, &stream, failures/members); {
 		case errors.Is(err, rpctypes.ErrLeaseNotFound), !l.end().After(s.now()):
 			s.lose(l, err)
 			return
 		case err != nil:
 			failures++
-			timer.Reset(pause << min(failures, maxDoublings))
+			timer.Reset(pause << min(failures/members, maxDoublings))
 		default:
 			failures = 0
 			timer.Reset(l.pause())
@@ -79,11 +80,11 @@ func (s *Store) grantTo(l *lease) error {
 	return err
 }
 
-// keepAlive keeps a lease alive for its TTL from now. After failures an attempt may take longer,
-// if the lease leaves time for several.
-func (s *Store) keepAlive(l *lease, stream *keepAliveStream, failures int) error {
+// keepAlive keeps a lease alive for its TTL from now. An attempt may take longer after several
+// rounds of failures, if the lease leaves time for more attempts.
+func (s *Store) keepAlive(l *lease, stream *keepAliveStream, rounds int) error {
 	sent := s.now()
-	limit := max(keepAliveLimit, min(keepAliveLimit<<min(failures, maxDoublings), l.end().Sub(sent)/4))
+	limit := max(keepAliveLimit, min(keepAliveLimit<<min(rounds, maxDoublings), l.end().Sub(sent)/4))
 	r, err := stream.send(s.ctx, s.leaseClient, l.id, limit)
 	err = cmp.Or(s.recognize(r.GetHeader()), err)
 	s.mu.Lock()

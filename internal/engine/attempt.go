@@ -28,7 +28,6 @@ type attempt struct {
 	refusal    *Refusal      // nil until refused
 	seen       time.Duration // of an upgrade: when the store's queue was last seen, or the call began
 	failure    error         // of the last Acquire; nil if the store answered
-	unanswered int           // Acquires in a row without an answer, or with no more than that
 }
 
 // upgrades reports whether the call is one of Upgrade.
@@ -68,12 +67,9 @@ func (a *attempt) acquire(wait bool) (driver.Grant, time.Duration, error) {
 	g, err := a.Store.Acquire(ctx, driver.Ask{Claim: *a.lease.claim(), Wait: wait, Span: a.lease.span})
 	a.lease.noteAnswer(sent, wait, g, err)
 	if err != nil {
-		if a.unanswered++; silence.Words(err) != "" {
-			a.unanswered = 0
-		}
 		err = a.failed(err)
 	} else {
-		a.failure, a.unanswered = nil, 0
+		a.failure = nil
 	}
 	if !g.OK && a.Hooks.Tried != nil {
 		why := err
@@ -85,15 +81,12 @@ func (a *attempt) acquire(wait bool) (driver.Grant, time.Duration, error) {
 	return g, sent, err
 }
 
-// askLimit is how long one call to the store may take, from now. After two calls without an
-// answer, the next calls have more time: if all callers of a slow store cut their calls short
-// and send them again, the store is busy with calls that nobody waits for.
+// askLimit is how long one call to the store may take, from now.
 func (a *attempt) askLimit(now time.Duration) time.Duration {
-	limit := min(callLimit(a.TTL)<<min(max(a.unanswered-1, 0), 2), a.TTL/3)
 	if !a.Limited || a.Wait == 0 {
-		return limit
+		return callLimit(a.TTL)
 	}
-	return max(min(limit, a.began+a.Wait-now), 0)
+	return max(min(callLimit(a.TTL), a.began+a.Wait-now), 0)
 }
 
 // failed records the error of an Acquire, and returns the error for the caller. If the
