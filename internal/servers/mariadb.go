@@ -67,11 +67,11 @@ func (m *MariaDB) configure(tb TB, dir string, options []string) (args []string,
 		"skip_name_resolve",
 		"innodb_buffer_pool_size = 16M",
 		"key_buffer_size = 1M",
-		// Each of the two servers ignores the options that only the other has.
-		"loose_innodb_log_file_size = 16M",
-		"loose_aria_pagecache_buffer_size = 4M",
-		"loose_mysqlx = OFF", // would listen at a second port
-		"skip_log_bin",
+	}
+	if m.mysql() {
+		lines = append(lines, "skip_log_bin", "mysqlx = OFF", "secure_file_priv = NULL")
+	} else {
+		lines = append(lines, "innodb_log_file_size = 16M", "aria_pagecache_buffer_size = 4M")
 	}
 	if m.base != "" {
 		lines = append(lines, "basedir = "+m.base)
