@@ -2,6 +2,7 @@ package pglock
 
 import (
 	"context"
+	"strconv"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -41,7 +42,7 @@ func prepared(t testing.TB, url string) string {
 
 func TestSessionContract(t *testing.T) {
 	t.Parallel()
-	if version, err := strconv.ParseFloat(server.Must("SHOW server_version_num"), 64); err == nil && version < 14_00_00 {
+	if must.Get(strconv.Atoi(server.Must("SHOW server_version_num"))) < 14_00_00 {
 		t.Skip("session mode needs PostgreSQL 14 or newer")
 	}
 	h := sessions(server.URL())

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -65,10 +66,19 @@ func redisBinary(tb TB) string {
 	return chosen(tb, "HOLDFAST_REDIS", "redis-server or valkey-server", "redis-server", "valkey-server")
 }
 
+// needRedis7 skips a test whose servers need commands and options of Redis 7: the tests of a
+// single server run with older ones, too.
+func needRedis7(tb TB) {
+	tb.Helper()
+	text, err := query(exec.Command(redisBinary(tb), "--version"), "")
+	if err == nil && strings.Contains(text, " v=6.") {
+		tb.Skipf("the tests of several servers need Redis 7, not %s", text)
+	}
+}
+
 // inMemory is the configuration of all servers but Sentinels.
 var inMemory = []string{
 	`save ""`,
-	"enable-debug-command local",
 	"repl-diskless-sync-delay 0", // no replica waits for more replicas
 	"repl-timeout 5",
 	"repl-ping-replica-period 1",
