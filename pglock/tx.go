@@ -42,7 +42,8 @@ import (
 // [TryLockTx] waits for a while and leaves the transaction as before.
 //
 // A pooler in transaction mode, such as PgBouncer, may stand between: the lock is the
-// transaction's, not the session's.
+// transaction's, not the session's. LockTx refuses CockroachDB, whose advisory locks lock
+// nothing.
 func LockTx(ctx context.Context, tx pgx.Tx, key string) error {
 	return lock(ctx, pgxTx{tx}, key)
 }
