@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -20,6 +21,7 @@ const (
 // "secret", and the database "holdfast" is empty.
 type MariaDB struct {
 	*Process
+	TLS *Certificates // nil if the server has no certificate from package servers
 
 	mariaPrograms
 	client string // the program
@@ -36,11 +38,29 @@ type MariaDB struct {
 // such a folder as to persistent memory, which users do not have.
 func StartMariaDB(tb TB, options ...string) *MariaDB {
 	tb.Helper()
-	m := &MariaDB{
+	return prepareMariaDB(tb).start(tb, options)
+}
+
+// StartMariaDBTLS is StartMariaDB for a server that also speaks TLS.
+func StartMariaDBTLS(tb TB, options ...string) *MariaDB {
+	tb.Helper()
+	m := prepareMariaDB(tb)
+	m.TLS = newCertificates(tb)
+	m.TLS.own(tb, m.owner)
+	return m.start(tb, append(slices.Clone(options), "ssl_ca = "+m.TLS.CA, "ssl_cert = "+m.TLS.Cert, "ssl_key = "+m.TLS.Key))
+}
+
+func prepareMariaDB(tb TB) *MariaDB {
+	tb.Helper()
+	return &MariaDB{
 		mariaPrograms: findMariaPrograms(tb),
 		client:        Installed(tb, mariaPackage, "mariadb"),
 		owner:         plainAccount(tb, "mysql"),
 	}
+}
+
+func (m *MariaDB) start(tb TB, options []string) *MariaDB {
+	tb.Helper()
 	m.Process = start(tb, program{
 		name:  "mariadb",
 		path:  m.server,

@@ -25,6 +25,7 @@ const postgresUser, postgresPassword = "postgres", "secret"
 // "secret", and the server demands the password.
 type Postgres struct {
 	*Process
+	TLS *Certificates // nil if the server speaks plain text only
 
 	bin   string // the folder of the programs
 	owner *account
@@ -41,6 +42,16 @@ func StartPostgres(tb TB, options ...string) *Postgres {
 	tb.Helper()
 	p := &Postgres{bin: postgresFolder(tb), owner: plainAccount(tb, "postgres")}
 	p.start(tb, options, p.initialize)
+	return p
+}
+
+// StartPostgresTLS is StartPostgres for a server that also speaks TLS.
+func StartPostgresTLS(tb TB, options ...string) *Postgres {
+	tb.Helper()
+	p := &Postgres{bin: postgresFolder(tb), owner: plainAccount(tb, "postgres"), TLS: newCertificates(tb)}
+	p.TLS.own(tb, p.owner)
+	p.start(tb, append(slices.Clone(options), "ssl = on",
+		"ssl_ca_file = '"+p.TLS.CA+"'", "ssl_cert_file = '"+p.TLS.Cert+"'", "ssl_key_file = '"+p.TLS.Key+"'"), p.initialize)
 	return p
 }
 
