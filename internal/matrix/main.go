@@ -66,14 +66,13 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 		fmt.Fprint(out, r.log)
 		fmt.Fprintln(out, r.cells())
 		rows = append(rows, r)
-	}
-	text := table(rows)
-	fmt.Fprintf(out, "\n%s", text)
-	if *save != "" {
-		if err := os.WriteFile(*save, append(head, text...), 0o644); err != nil {
-			return err
+		if *save != "" { // so that a run that is cut off leaves what it has shown
+			if err := os.WriteFile(*save, append(slices.Clone(head), table(rows)...), 0o644); err != nil {
+				return err
+			}
 		}
 	}
+	fmt.Fprintf(out, "\n%s", table(rows))
 	if slices.ContainsFunc(rows, func(r row) bool { return !r.ok() }) {
 		return errFailed
 	}

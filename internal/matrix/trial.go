@@ -103,8 +103,11 @@ func (r *row) verify(ctx context.Context, s server, verifier string, length time
 	cmd := with(s, command(ctx, verifier, "--start="+s.engine.start, "--for="+length.String(), "--nemesis=kill,partition", "--json"))
 	cmd.Stdout = nil
 	text, err := cmd.Output()
-	if jsonErr := json.Unmarshal(text, &r.report); jsonErr != nil {
-		return errors.Join(err, fmt.Errorf("the report of verify on %s: %w", s, jsonErr))
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if json.Unmarshal(text, &r.report) != nil { // verify could not run, and has said why
+		r.report.Server = s.String()
 	}
 	r.verified, r.server, r.broken = true, r.report.Server, err != nil
 	if r.broken {
