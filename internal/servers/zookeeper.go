@@ -79,7 +79,8 @@ func jars() string { return cmp.Or(os.Getenv("HOLDFAST_ZOOKEEPER"), "/usr/share/
 // classes returns the class path of a server.
 func classes() string {
 	var paths []string
-	for _, name := range []string{"zookeeper.jar", "slf4j-simple.jar", "netty-codec.jar"} {
+	// A jar of Debian names other jars by their path in Debian, so jute comes first.
+	for _, name := range []string{"zookeeper-jute.jar", "zookeeper.jar", "slf4j-simple.jar", "netty-codec.jar"} {
 		paths = append(paths, filepath.Join(jars(), name))
 	}
 	return strings.Join(paths, string(filepath.ListSeparator))
