@@ -146,12 +146,33 @@ func TestNewPassword(t *testing.T) {
 		t.Helper()
 		password.Store(rand.Text())
 		for _, text := range []string{
-			`CREATE OR REPLACE USER rotating@'%' IDENTIFIED BY '` + password.Load().(string) + `'`,
+			`CREATE USER IF NOT EXISTS rotating@'%'`,
+			`ALTER USER rotating@'%' IDENTIFIED BY '` + password.Load().(string) + `'`,
 			`GRANT ALL ON *.* TO rotating@'%'`,
-			`KILL USER rotating`,
 		} {
 			if _, err := admin.Exec(text); err != nil {
 				t.Fatalf("%s: %v", text, err)
+			}
+		}
+		var open []string
+		rows, err := admin.Query(`SELECT id FROM information_schema.processlist WHERE user = 'rotating'`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var id string
+			if err := rows.Scan(&id); err != nil {
+				t.Fatal(err)
+			}
+			open = append(open, id)
+		}
+		if err := rows.Err(); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range open {
+			if _, err := admin.Exec(`KILL ` + id); err != nil {
+				t.Fatal(err)
 			}
 		}
 	}

@@ -23,6 +23,7 @@ func (unprivileged) Create() {}
 // TestSessionLeastRights is session mode for a user with the rights that the documentation
 // names, and no others.
 func TestSessionLeastRights(t *testing.T) {
+	needsSessions(t)
 	t.Parallel()
 	db := server.Database(t)
 	prepared(t, db.URL())
@@ -51,6 +52,7 @@ func TestLookingRights(t *testing.T) {
 
 // TestTLS connects to a server that proves its name, in both modes.
 func TestTLS(t *testing.T) {
+	needsSessions(t)
 	t.Parallel()
 	db := servers.StartPostgresTLS(t, "fsync = off")
 	prepared(t, db.URL())

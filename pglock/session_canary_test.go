@@ -34,6 +34,7 @@ const named = `CREATE FUNCTION version() RETURNS text LANGUAGE sql AS $$SELECT '
 // TestSessionRefusesLiars: a server whose advisory locks do not exclude is refused by its
 // behavior, and by a name that is known.
 func TestSessionRefusesLiars(t *testing.T) {
+	needsSessions(t)
 	t.Parallel()
 	err := sessiontest.Refused(t, impostor(t, lies)+"&mode=session")
 	expectInvalid(t, err, "PostgreSQL 1") // the name
@@ -45,6 +46,7 @@ func TestSessionRefusesLiars(t *testing.T) {
 // TestSessionRefusesSeveralServers has a balancer spread connections over two servers, each
 // of which excludes.
 func TestSessionRefusesSeveralServers(t *testing.T) {
+	needsSessions(t)
 	t.Parallel()
 	other := servers.StartPostgres(t, "fsync = off")
 	prepared(t, other.URL())
