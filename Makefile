@@ -19,6 +19,7 @@ TORTURE ?=
 REHEARSAL ?=
 FOR ?= 10m
 REPLAY ?=
+MATRIX ?=
 SIM ?=
 SEED ?=
 VERSION ?=
@@ -91,6 +92,10 @@ rehearsal: ## get, build and run every module as users will; REHEARSAL=-save=doc
 .PHONY: release
 release: ## check, commit, archive and tag VERSION=v0.1.0, see CONTRIBUTING.md
 	go run ./internal/release $(VERSION)
+
+.PHONY: matrix
+matrix: ## run every store on older and newer servers, in half an hour; MATRIX=-save=docs/results/matrix.md publishes
+	go run ./internal/matrix $(MATRIX)
 
 .PHONY: beside
 beside: ## let the last release, or RELEASE=v0.1.0, and this tree share every store, with faults

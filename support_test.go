@@ -37,6 +37,52 @@ func TestSupportTable(t *testing.T) {
 	}
 }
 
+// TestSupportMatrix compares the versions that SUPPORT.md calls tested with the servers on
+// which the stores passed, by docs/results/matrix.md.
+func TestSupportMatrix(t *testing.T) {
+	text, err := os.ReadFile("SUPPORT.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	results, err := os.ReadFile("docs/results/matrix.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	passed := make(map[string]bool) // by name and version, and not yet named
+	for _, match := range regexp.MustCompile(`(?m)^\| ([A-Za-z]+ [\d.]+).* \| passed \|$`).FindAllStringSubmatch(string(results), -1) {
+		passed[match[1]] = true
+	}
+	if len(passed) == 0 {
+		t.Error("docs/results/matrix.md has no server on which a store passed")
+	}
+	named := make(map[string]bool)
+	for _, row := range regexp.MustCompile("(?m)^\\| .+ \\| `(redis|pg|mysql|etcd|zk|memcache)lock` \\| .+ \\| (.+) \\|$").FindAllStringSubmatch(string(text), -1) {
+		product := ""
+		for item := range strings.SplitSeq(row[2], ", ") {
+			name, version, found := strings.Cut(item, " ")
+			if found {
+				product = name
+			} else {
+				version = item
+			}
+			any := false
+			for server := range passed {
+				if server == product+" "+version || strings.HasPrefix(server, product+" "+version+".") {
+					any, named[server] = true, true
+				}
+			}
+			if !any {
+				t.Errorf("SUPPORT.md: %s %s is called tested, but docs/results/matrix.md has no such server that passed", product, version)
+			}
+		}
+	}
+	for server := range passed {
+		if !named[server] {
+			t.Errorf("SUPPORT.md does not name %s, on which the store passed by docs/results/matrix.md", server)
+		}
+	}
+}
+
 // TestSupportGo: SUPPORT.md and the workflow name the oldest version of Go that go.mod
 // allows, and the next one.
 func TestSupportGo(t *testing.T) {

@@ -73,7 +73,8 @@ func (s *Store) prolong(ctx context.Context, some []renewal, began time.Time) {
 		if err == nil {
 			_, err = s.cover(ctx, r.TTL, began.Add(r.TTL))
 		}
-		look = append(look, clientv3.OpGet(r.name, clientv3.WithKeysOnly()))
+		// Not WithKeysOnly: since version 3.7, etcd does not return the lease then.
+		look = append(look, clientv3.OpGet(r.name))
 	}
 	var a answer
 	if err == nil {

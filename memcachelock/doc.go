@@ -1,4 +1,4 @@
-// Package memcachelock is a store in Memcached 1.6 or later: a guard against duplicate
+// Package memcachelock is a store in Memcached 1.6.10 or later: a guard against duplicate
 // work, for teams that run no other store.
 //
 //	import _ "github.com/holdfast-go/holdfast/memcachelock"

@@ -212,15 +212,26 @@ func (s *server) rejected(err error) error {
 	var answer serverError
 	switch {
 	case errors.Is(err, io.EOF):
-		return fmt.Errorf("%w: is it a Memcached of version 1.6 or later, and without TLS?", err)
+		return fmt.Errorf("%w: is it a Memcached of version 1.6.10 or later, and without TLS?", err)
 	case !errors.As(err, &answer):
 		return err
 	case strings.Contains(string(answer), "authentic"):
 		return fmt.Errorf("%w: Memcached at %s wants a user and a password, and not these: %w", driver.ErrInvalid, s.addr, err)
 	case answer == "ERROR" || strings.HasPrefix(string(answer), "CLIENT_ERROR"):
-		return fmt.Errorf("%w: %s is no Memcached of version 1.6 or later: %w", driver.ErrInvalid, s.addr, err)
+		return fmt.Errorf("%w: %s is no Memcached of version 1.6.10 or later: %w", driver.ErrInvalid, s.addr, err)
 	}
 	return err
+}
+
+// oldest is the first version whose meta commands answer HD. Those before answer OK.
+const oldest = "1.6.10"
+
+// tooOld reports whether a version is before oldest. A service may have versions of another
+// form, which are not too old.
+func tooOld(version string) bool {
+	minor, found := strings.CutPrefix(version, "1.6.")
+	n, err := strconv.Atoi(minor)
+	return found && err == nil && n < 10
 }
 
 // findEpoch finds out when the run began. If the run has just begun, findEpoch waits for a
@@ -232,6 +243,9 @@ func (s *server) findEpoch(ctx context.Context, c *conn) error {
 		stats, err := c.stats("stats")
 		if err != nil {
 			return err
+		}
+		if tooOld(stats["version"]) {
+			return fmt.Errorf("%w: Memcached at %s has the version %s, and the store needs %s or later", driver.ErrInvalid, s.addr, stats["version"], oldest)
 		}
 		now, err := strconv.ParseUint(stats["time"], 10, 32)
 		uptime, bad := strconv.ParseUint(stats["uptime"], 10, 32)

@@ -106,7 +106,7 @@ func TestNotCreated(t *testing.T) {
 	reader := at.String()
 	for url, words := range map[string]string{
 		server + "?table=absent":       `there is no table absent as this version needs it: run "holdfast init" once with the URL of this store`,
-		server + "?table=nowhere.else": "there is no table nowhere.else",
+		server + "?table=nowhere.else": "table nowhere.else",
 		server + "?table=strange":      "the table strange is not one of this package's",
 		reader + "?table=mine":         "this user may not do that with the table mine",
 	} {

@@ -5,9 +5,11 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -76,6 +78,64 @@ func TestLeastRights(t *testing.T) {
 	}
 }
 
+// TestSessionLeastRights is session mode for a user with the rights that the documentation
+// names, and no others.
+func TestSessionLeastRights(t *testing.T) {
+	t.Parallel()
+	m := shared.Database(t)
+	newSession(t, config(t, m.URL())).Close()
+	const user = "least_session@'%'"
+	m.Must("CREATE USER " + user + " IDENTIFIED BY 'least'; GRANT SELECT, UPDATE ON holdfast_fence TO " + user)
+	t.Cleanup(func() { m.Must("DROP USER " + user) })
+	least := config(t, m.URL())
+	least.User, least.Passwd = "least_session", "least"
+	h := drivertest.Harness{MinTTL: time.Second, Open: func(testing.TB) driver.Store { return must.Get(NewSession(least, nil)) }, Lacks: sessionLacks}
+	for _, failure := range drivertest.Check(t, h, "together/all-methods", "batch/renew") {
+		t.Error(failure)
+	}
+}
+
+// TestLookingRights lets people see who holds what, and nothing else.
+func TestLookingRights(t *testing.T) {
+	t.Parallel()
+	m := shared.Database(t)
+	s := servers.Insist(t, func(ctx context.Context) (driver.Store, error) { return driver.Open(ctx, m.URL()) })
+	defer s.Close()
+	servers.Insist(t, func(ctx context.Context) (any, error) { return nil, s.(driver.Creator).Create(ctx) })
+	const user = "support@'%'"
+	m.Must("CREATE USER " + user + " IDENTIFIED BY 'look'; GRANT SELECT ON holdfast_claims TO " + user)
+	t.Cleanup(func() { m.Must("DROP USER " + user) })
+	at := config(t, m.URL())
+	at.User, at.Passwd = "support", "look"
+	db := sql.OpenDB(must.Get(mysql.NewConnector(at)))
+	defer db.Close()
+	if _, err := db.Exec("SELECT * FROM holdfast_claims"); err != nil {
+		t.Error(err)
+	}
+	if _, err := db.Exec("SELECT * FROM holdfast"); err == nil || !strings.Contains(err.Error(), "denied") {
+		t.Errorf("the table can be read: %v", err)
+	}
+}
+
+// TestTLS connects to a server that proves its name, in both modes.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	m := servers.StartMariaDBTLS(t, "innodb_flush_method = nosync")
+	for _, mode := range []string{"lease", "session"} {
+		s := servers.Insist(t, func(ctx context.Context) (driver.Store, error) {
+			return driver.Open(ctx, m.URL()+"?tls=true&ca="+m.TLS.CA+"&mode="+mode)
+		})
+		defer s.Close()
+		servers.Insist(t, func(ctx context.Context) (any, error) { return nil, s.(driver.Creator).Create(ctx) })
+		if _, err := s.(driver.Checker).Check(sessiontest.Bounded(t)); err != nil {
+			t.Errorf("%s: %v", mode, err)
+		}
+		if err := sessiontest.Refused(t, m.URL()+"?tls=true&mode="+mode); !strings.Contains(err.Error(), "certificate signed by unknown authority") {
+			t.Errorf("%s, without the authority: %v", mode, err)
+		}
+	}
+}
+
 // TestNewPassword changes the password of a store's user and ends the
 // connections: the next call connects with the new one.
 func TestNewPassword(t *testing.T) {
@@ -86,12 +146,33 @@ func TestNewPassword(t *testing.T) {
 		t.Helper()
 		password.Store(rand.Text())
 		for _, text := range []string{
-			`CREATE OR REPLACE USER rotating@'%' IDENTIFIED BY '` + password.Load().(string) + `'`,
+			`CREATE USER IF NOT EXISTS rotating@'%'`,
+			`ALTER USER rotating@'%' IDENTIFIED BY '` + password.Load().(string) + `'`,
 			`GRANT ALL ON *.* TO rotating@'%'`,
-			`KILL USER rotating`,
 		} {
 			if _, err := admin.Exec(text); err != nil {
 				t.Fatalf("%s: %v", text, err)
+			}
+		}
+		var open []string
+		rows, err := admin.Query(`SELECT id FROM information_schema.processlist WHERE user = 'rotating'`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var id string
+			if err := rows.Scan(&id); err != nil {
+				t.Fatal(err)
+			}
+			open = append(open, id)
+		}
+		if err := rows.Err(); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range open {
+			if _, err := admin.Exec(`KILL ` + id); err != nil {
+				t.Fatal(err)
 			}
 		}
 	}

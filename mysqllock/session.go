@@ -69,6 +69,10 @@ type SessionOptions struct {
 //   - Galera has no GET_LOCK across its nodes: let all processes use the same node, or use
 //     lease mode. A proxy that lends connections per statement (ProxySQL and similar) must
 //     not stand between.
+//   - The first connection of a store proves the server: a second connection asks for the
+//     same lock with a random name, for milliseconds. If both connections acquire the lock,
+//     the server is refused with [driver.ErrInvalid], as are several servers behind one
+//     address, if the two connections reach two servers.
 //   - MySQL before 5.7.5 releases a lock when the session acquires a second lock, and is
 //     refused.
 //

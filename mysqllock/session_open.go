@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -24,6 +25,7 @@ type sessionServer struct {
 	config *mysql.Config
 	table  string // as named in the options
 	quoted string
+	proved atomic.Bool // see prove
 }
 
 // Name implements [session.Server]. GET_LOCK locks span the whole server; the name
@@ -81,7 +83,11 @@ func (s *sessionServer) connect(ctx context.Context, owner string, hungUp func(e
 	if err != nil {
 		return nil, err
 	}
-	if err := s.inspect(ctx, c); err != nil {
+	err = s.inspect(ctx, c)
+	if err == nil {
+		err = s.prove(ctx, c)
+	}
+	if err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil

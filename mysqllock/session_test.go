@@ -38,11 +38,13 @@ func TestSessionContract(t *testing.T) {
 			p, url := linked(t)
 			return newSession(t, config(t, url)), p
 		},
-		Lacks: drivertest.Readers | drivertest.Slots | drivertest.Raise | drivertest.Queue |
-			drivertest.Tombstones | drivertest.Details | drivertest.Reasons |
-			drivertest.Outlive | drivertest.Roam | drivertest.Watch | drivertest.Inspect,
+		Lacks: sessionLacks,
 	})
 }
+
+const sessionLacks = drivertest.Readers | drivertest.Slots | drivertest.Raise | drivertest.Queue |
+	drivertest.Tombstones | drivertest.Details | drivertest.Reasons |
+	drivertest.Outlive | drivertest.Roam | drivertest.Watch | drivertest.Inspect
 
 func config(t testing.TB, at string) *mysql.Config {
 	t.Helper()

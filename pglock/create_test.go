@@ -64,6 +64,7 @@ func TestNotCreated(t *testing.T) {
 	t.Parallel()
 	server.Must(`
 		CREATE TABLE strange (name text);
+		REVOKE CREATE ON SCHEMA public FROM PUBLIC; -- as in PostgreSQL 15
 		CREATE ROLE reader LOGIN PASSWORD 'reads';
 		CREATE SCHEMA closed; CREATE TABLE closed.locks (name text)`)
 	reader := strings.Replace(server.URL(), "postgres:secret@", "reader:reads@", 1)

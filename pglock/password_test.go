@@ -123,6 +123,7 @@ func wakeByPush(t *testing.T, s *Store) {
 }
 
 func TestSessionWithNewPassword(t *testing.T) {
+	needsSessions(t)
 	t.Parallel()
 	r := rotating(t, "in_session")
 	s := must.Get(NewSession(r.config(), &SessionOptions{Sequence: "in_session", BeforeConnect: r.beforeConnect}))

@@ -70,6 +70,11 @@ type SessionOptions struct {
 //     apart.
 //   - A pooler (such as PgBouncer) would spread the statements over several sessions. A
 //     pooler is recognized and refused with [driver.ErrInvalid].
+//   - The advisory locks of a server that only looks like PostgreSQL may lock nothing. The
+//     first connection of a store proves the server: a second connection asks for the same
+//     lock with a random number, for milliseconds. If the server grants both, it is refused
+//     with [driver.ErrInvalid]. So is an address that leads to several servers, if the two
+//     connections reach two servers.
 //   - All locks share the table of max_locks_per_transaction times max_connections with
 //     the rest of the database: 6,400 by default.
 //   - PostgreSQL before 14 has no idle_session_timeout, and is refused.

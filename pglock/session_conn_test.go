@@ -80,16 +80,16 @@ func TestSessionServes(t *testing.T) {
 	t.Parallel()
 	const pid = 42
 	for row, words := range map[string]string{
-		"42 130099 f": "session mode needs PostgreSQL 14 or newer, which can end a silent session; this one has the version number 130099",
-		"42 90624 f":  "PostgreSQL 14 or newer",
-		"43 150018 f": "connect to the server itself, or use lease mode",
+		"42 130099 f PostgreSQL": "session mode needs PostgreSQL 14 or newer, which can end a silent session; this one has the version number 130099",
+		"42 90624 f PostgreSQL":  "PostgreSQL 14 or newer",
+		"43 150018 f PostgreSQL": "connect to the server itself, or use lease mode",
 	} {
 		expectInvalid(t, serves(pid, strings.Fields(row)), words)
 	}
-	if err := serves(pid, []string{"42", "150018", "t"}); err == nil || !strings.Contains(err.Error(), "standby") {
+	if err := serves(pid, []string{"42", "150018", "t", "PostgreSQL 15.18"}); err == nil || !strings.Contains(err.Error(), "standby") {
 		t.Errorf("a standby: %v", err)
 	}
-	for _, row := range []string{"42 140000 f", "42 180001 f"} {
+	for _, row := range []string{"42 140000 f PostgreSQL", "42 180001 f PostgreSQL"} {
 		if err := serves(pid, strings.Fields(row)); err != nil {
 			t.Errorf("%s: %v", row, err)
 		}

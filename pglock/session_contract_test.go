@@ -2,6 +2,7 @@ package pglock
 
 import (
 	"context"
+	"strconv"
 	"testing"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -39,7 +40,16 @@ func prepared(t testing.TB, url string) string {
 	return url
 }
 
+// needsSessions skips a test if the server is too old for session mode.
+func needsSessions(t *testing.T) {
+	t.Helper()
+	if must.Get(strconv.Atoi(server.Must("SHOW server_version_num"))) < 14_00_00 {
+		t.Skip("session mode needs PostgreSQL 14 or newer")
+	}
+}
+
 func TestSessionContract(t *testing.T) {
+	needsSessions(t)
 	t.Parallel()
 	h := sessions(server.URL())
 	h.Linked = func(t testing.TB) (driver.Store, drivertest.Link) {

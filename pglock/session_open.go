@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -22,6 +23,7 @@ type sessionServer struct {
 	before   beforeConnect
 	sequence string // as named in the options
 	quoted   string
+	proved   atomic.Bool // see prove
 }
 
 // Name implements [session.Server]. The prefix separates the numbers from those of other
@@ -63,6 +65,9 @@ func (s *sessionServer) connect(ctx context.Context, owner string) (*pgconn.PgCo
 		return nil, sequence{}, err
 	}
 	at, err := s.inspect(ctx, conn)
+	if err == nil {
+		err = s.prove(ctx, conn)
+	}
 	if err != nil {
 		return nil, sequence{}, errors.Join(err, conn.Close(ctx))
 	}
@@ -83,7 +88,7 @@ func (s *sessionServer) dial(ctx context.Context, owner string) (*pgconn.PgConn,
 	if err != nil {
 		return nil, err
 	}
-	row, err := one(ctx, conn, `SELECT pg_backend_pid(), current_setting('server_version_num'), pg_is_in_recovery()`)
+	row, err := one(ctx, conn, `SELECT pg_backend_pid(), current_setting('server_version_num'), pg_is_in_recovery(), version()`)
 	if err == nil {
 		err = serves(conn.PID(), row)
 	}
@@ -96,6 +101,9 @@ func (s *sessionServer) dial(ctx context.Context, owner string) (*pgconn.PgConn,
 // serves returns why a server cannot keep sessions, judging by row, the server's answers
 // about itself. pid is the process that answered when the connection was made.
 func serves(pid uint32, row []string) error {
+	if strings.HasPrefix(row[3], cockroach) {
+		return fmt.Errorf("%w: this server is %s, whose advisory locks lock nothing: session mode needs PostgreSQL", driver.ErrInvalid, row[3])
+	}
 	version, err := strconv.Atoi(row[1])
 	switch {
 	case err != nil:

@@ -42,7 +42,8 @@ import (
 // [TryLockTx] waits for a while and leaves the transaction as before.
 //
 // A pooler in transaction mode, such as PgBouncer, may stand between: the lock is the
-// transaction's, not the session's.
+// transaction's, not the session's. LockTx refuses CockroachDB, whose advisory locks lock
+// nothing.
 func LockTx(ctx context.Context, tx pgx.Tx, key string) error {
 	return lock(ctx, pgxTx{tx}, key)
 }
@@ -123,16 +124,22 @@ func tryLock(ctx context.Context, tx transaction, key string, patience time.Dura
 	return explain(key, err)
 }
 
+// level is the isolation level of a transaction, or the name of a server whose advisory
+// locks lock nothing.
+const level = `CASE WHEN version() LIKE '` + cockroach + `%' THEN '` + cockroach + `' ELSE current_setting('transaction_isolation') END`
+
+const cockroach = "CockroachDB"
+
 // allowed is true at the isolation levels at which a transaction sees the last holder's
 // writes. An arm of a CASE is evaluated when chosen, so a transaction of a higher level
 // neither waits nor acquires the lock.
-const allowed = `current_setting('transaction_isolation') IN ('read committed', 'read uncommitted')`
+const allowed = level + ` IN ('read committed', 'read uncommitted')`
 
 func wait(ctx context.Context, tx transaction, id int64) error {
 	var ok *bool
 	var isolation string
 	err := tx.row(ctx, `SELECT CASE WHEN `+allowed+` THEN pg_advisory_xact_lock($1::bigint) IS NOT NULL END,
-current_setting('transaction_isolation')`, id).Scan(&ok, &isolation)
+`+level, id).Scan(&ok, &isolation)
 	if err == nil && ok == nil {
 		err = refused(isolation)
 	}
@@ -146,7 +153,7 @@ func try(ctx context.Context, tx transaction, id int64, patience time.Duration) 
 	var ok *bool
 	var isolation, timeout string
 	err := tx.row(ctx, `SELECT CASE WHEN `+allowed+` THEN pg_try_advisory_xact_lock($1::bigint) END,
-current_setting('transaction_isolation'), current_setting('lock_timeout')`, id).Scan(&ok, &isolation, &timeout)
+`+level+`, current_setting('lock_timeout')`, id).Scan(&ok, &isolation, &timeout)
 	switch {
 	case err != nil:
 		return err
@@ -179,6 +186,9 @@ func waitBriefly(ctx context.Context, tx transaction, id int64, patience time.Du
 }
 
 func refused(level string) error {
+	if level == cockroach {
+		return errors.New("the server is CockroachDB, whose advisory locks lock nothing: LockTx needs PostgreSQL")
+	}
 	return fmt.Errorf("the transaction is %s, so it does not see what the last holder has written; it must be read committed", level)
 }
 

@@ -44,6 +44,7 @@ func user(r *servers.Redis, name string, rules []string) string {
 // TestPermissions lets a user do everything that has no more rights than the
 // package comment lists.
 func TestPermissions(t *testing.T) {
+	servers.NeedRedis7(t)
 	repeated(t)
 	t.Parallel()
 	drivertest.Run(t, opening(user(servers.StartRedis(t), "locks", documented(t))))
@@ -145,6 +146,7 @@ func TestMissingPermission(t *testing.T) {
 
 // TestMissingKeyPermission expects that the error names a key.
 func TestMissingKeyPermission(t *testing.T) {
+	servers.NeedRedis7(t)
 	r := servers.StartRedis(t)
 	url := user(r, "stranger", append(documented(t), "resetkeys", "~other:*"))
 	err := everything(url, "key")

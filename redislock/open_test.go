@@ -33,6 +33,7 @@ func TestOpenSocket(t *testing.T) {
 }
 
 func TestOpenWithPassword(t *testing.T) {
+	servers.NeedRedis7(t)
 	server := servers.StartRedis(t, "user worker on >secret ~* &* +@all")
 	works(t, "redis://worker:secret@"+server.Addr())
 	for _, wrong := range []string{"worker:wrong-one", "nobody:wrong-one"} {

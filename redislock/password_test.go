@@ -20,6 +20,7 @@ import (
 // refused if the password is that of a URL, and made if the client asks for the
 // password each time.
 func TestNewPassword(t *testing.T) {
+	servers.NeedRedis7(t)
 	t.Parallel()
 	r := servers.StartRedis(t)
 	var password atomic.Value

@@ -70,9 +70,14 @@ func (a *account) write(path string, lines ...string) error {
 // tool runs a program that ends by itself, as the account, in a folder that the account
 // may enter.
 func (a *account) tool(dir, path string, args ...string) error {
+	return a.feed("", dir, path, args...)
+}
+
+// feed is tool for a program that reads input.
+func (a *account) feed(input, dir, path string, args ...string) error {
 	cmd := exec.Command(path, args...)
 	cmd.Dir = dir
 	a.run(cmd)
-	_, err := query(cmd, "")
+	_, err := query(cmd, input)
 	return err
 }

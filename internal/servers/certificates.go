@@ -29,6 +29,16 @@ type Certificates struct {
 // Config returns a configuration for clients that present the certificate.
 func (c *Certificates) Config() *tls.Config { return c.client.Clone() }
 
+// own gives the files to the account of a server, which may refuse those of others.
+func (c *Certificates) own(tb TB, a *account) {
+	tb.Helper()
+	for _, file := range []string{c.CA, c.Cert, c.Key} {
+		if err := a.own(file); err != nil {
+			tb.Fatalf("certificates: %v", err)
+		}
+	}
+}
+
 // newCertificates writes certificates that outlast any test.
 func newCertificates(tb TB) *Certificates {
 	tb.Helper()

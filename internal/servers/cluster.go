@@ -25,6 +25,7 @@ type Cluster struct {
 // primary does not answer for two seconds, the replica replaces the primary.
 func StartCluster(tb TB, options ...string) *Cluster {
 	tb.Helper()
+	NeedRedis7(tb)
 	c := &Cluster{tb: tb, ids: make(map[*Redis]string)}
 	buses := make(map[*Redis]int)
 	for range 6 {

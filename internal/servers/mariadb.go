@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -16,31 +17,50 @@ const (
 	mariaPackage             = "mariadb-server"
 )
 
-// A MariaDB is a MariaDB server. The superuser is "root" with the password "secret", and
-// the database "holdfast" is empty.
+// A MariaDB is a MariaDB or MySQL server. The superuser is "root" with the password
+// "secret", and the database "holdfast" is empty.
 type MariaDB struct {
 	*Process
+	TLS *Certificates // nil if the server has no certificate from package servers
 
-	server, client, install string // programs
-	owner                   *account
-	data                    string // the folder, "" until initialize has filled it
-	port                    int
+	mariaPrograms
+	client string // the program
+	owner  *account
+	data   string // the folder, "" until initialize has filled it
+	port   int
 
 	at *url.URL // of a server that was already running, else nil
 }
 
 // StartMariaDB starts a server that listens on TCP only. Options are extra lines of the
-// section [mariadbd] of the configuration, such as "wait_timeout = 5". The server is as
+// section [mysqld] of the configuration, such as "wait_timeout = 5". The server is as
 // durable as the defaults of MariaDB. The data are never in memory: InnoDB writes the log of
 // such a folder as to persistent memory, which users do not have.
 func StartMariaDB(tb TB, options ...string) *MariaDB {
 	tb.Helper()
-	m := &MariaDB{
-		server:  Installed(tb, mariaPackage, "mariadbd"),
-		client:  Installed(tb, mariaPackage, "mariadb"),
-		install: Installed(tb, mariaPackage, "mariadb-install-db"),
-		owner:   plainAccount(tb, "mysql"),
+	return prepareMariaDB(tb).start(tb, options)
+}
+
+// StartMariaDBTLS is StartMariaDB for a server that also speaks TLS.
+func StartMariaDBTLS(tb TB, options ...string) *MariaDB {
+	tb.Helper()
+	m := prepareMariaDB(tb)
+	m.TLS = newCertificates(tb)
+	m.TLS.own(tb, m.owner)
+	return m.start(tb, append(slices.Clone(options), "ssl_ca = "+m.TLS.CA, "ssl_cert = "+m.TLS.Cert, "ssl_key = "+m.TLS.Key))
+}
+
+func prepareMariaDB(tb TB) *MariaDB {
+	tb.Helper()
+	return &MariaDB{
+		mariaPrograms: findMariaPrograms(tb),
+		client:        Installed(tb, mariaPackage, "mariadb"),
+		owner:         plainAccount(tb, "mysql"),
 	}
+}
+
+func (m *MariaDB) start(tb TB, options []string) *MariaDB {
+	tb.Helper()
 	m.Process = start(tb, program{
 		name:  "mariadb",
 		path:  m.server,
@@ -57,7 +77,7 @@ func (m *MariaDB) configure(tb TB, dir string, options []string) (args []string,
 	m.port = reserve(tb)
 	data, file := filepath.Join(dir, "data"), filepath.Join(dir, "my.cnf")
 	lines := []string{
-		"[mariadbd]",
+		"[mysqld]",
 		"datadir = " + data,
 		"tmpdir = " + dir, // servers with the same process id, in containers, would share files
 		"bind_address = " + loopback,
@@ -66,9 +86,15 @@ func (m *MariaDB) configure(tb TB, dir string, options []string) (args []string,
 		"pid_file = " + filepath.Join(dir, "pid"),
 		"skip_name_resolve",
 		"innodb_buffer_pool_size = 16M",
-		"innodb_log_file_size = 16M",
 		"key_buffer_size = 1M",
-		"aria_pagecache_buffer_size = 4M",
+	}
+	if m.mysql() {
+		lines = append(lines, "skip_log_bin", "mysqlx = OFF", "secure_file_priv = NULL")
+	} else {
+		lines = append(lines, "innodb_log_file_size = 16M", "aria_pagecache_buffer_size = 4M")
+	}
+	if m.base != "" {
+		lines = append(lines, "basedir = "+m.base)
 	}
 	args = []string{"--defaults-file=" + file}
 	if m.data == "" {
@@ -86,24 +112,32 @@ func (m *MariaDB) configure(tb TB, dir string, options []string) (args []string,
 // initialize makes the database and a superuser that may connect by TCP.
 func (m *MariaDB) initialize(data, config string) error {
 	statements := []string{
-		"DELETE FROM mysql.global_priv WHERE User = 'root';", // the accounts without a password
-		"FLUSH PRIVILEGES;",
 		fmt.Sprintf("CREATE USER %s@'%%' IDENTIFIED BY '%s';", mariaUser, mariaPassword),
 		fmt.Sprintf("GRANT ALL ON *.* TO %s@'%%' WITH GRANT OPTION;", mariaUser),
 		fmt.Sprintf("CREATE DATABASE %s;", mariaDatabase),
 	}
-	arguments := []string{"--skip-test-db", "--auth-root-authentication-method=normal"}
+	var arguments []string
+	first := filepath.Join(filepath.Dir(data), "first.sql")
+	file := "--init-file=" + first
+	if m.mysql() {
+		arguments = []string{"--initialize-insecure"}
+	} else {
+		statements = append([]string{
+			"DELETE FROM mysql.global_priv WHERE User = 'root';", // the accounts without a password
+			"FLUSH PRIVILEGES;",
+		}, statements...)
+		arguments = []string{"--skip-test-db", "--auth-root-authentication-method=normal"}
+		file = "--extra-file=" + first
+	}
 	return template{
 		program: m.server,
 		terms:   append(statements, arguments...),
 		owner:   m.owner,
-		make: func(data string) error {
-			dir := filepath.Dir(data)
-			first := filepath.Join(dir, "first.sql")
+		make: func(string) error {
 			if err := m.owner.write(first, statements...); err != nil {
 				return err
 			}
-			return m.owner.tool(dir, m.install, append([]string{config, "--extra-file=" + first}, arguments...)...)
+			return m.owner.tool(filepath.Dir(first), m.install, append([]string{config, file}, arguments...)...)
 		},
 	}.fill(data)
 }

@@ -43,7 +43,7 @@ func (m *Memcached) start(tb TB, options []string) *Memcached {
 	owner := plainAccount(tb, "memcache")
 	m.Process = start(tb, program{
 		name:  "memcached",
-		path:  Installed(tb, "memcached", "memcached"),
+		path:  chosen(tb, "HOLDFAST_MEMCACHED", "memcached", "memcached"),
 		owner: owner,
 		setup: func(tb TB, dir string) ([]string, error) { return m.arguments(tb, owner, dir, options) },
 		ready: m.ready,

@@ -26,7 +26,7 @@ func StartPgBouncer(tb TB, server *Postgres, mode string, options ...string) *Pg
 	b := &PgBouncer{server: server, owner: plainAccount(tb, "postgres")}
 	b.Process = start(tb, program{
 		name:  "pgbouncer",
-		path:  Installed(tb, "pgbouncer", "pgbouncer"),
+		path:  chosen(tb, "HOLDFAST_PGBOUNCER", "pgbouncer", "pgbouncer"),
 		owner: b.owner,
 		setup: func(tb TB, dir string) ([]string, error) { return b.configure(tb, dir, mode, options) },
 		ready: func(int) error { return b.ready() },

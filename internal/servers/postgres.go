@@ -25,6 +25,7 @@ const postgresUser, postgresPassword = "postgres", "secret"
 // "secret", and the server demands the password.
 type Postgres struct {
 	*Process
+	TLS *Certificates // nil if the server speaks plain text only
 
 	bin   string // the folder of the programs
 	owner *account
@@ -41,6 +42,16 @@ func StartPostgres(tb TB, options ...string) *Postgres {
 	tb.Helper()
 	p := &Postgres{bin: postgresFolder(tb), owner: plainAccount(tb, "postgres")}
 	p.start(tb, options, p.initialize)
+	return p
+}
+
+// StartPostgresTLS is StartPostgres for a server that also speaks TLS.
+func StartPostgresTLS(tb TB, options ...string) *Postgres {
+	tb.Helper()
+	p := &Postgres{bin: postgresFolder(tb), owner: plainAccount(tb, "postgres"), TLS: newCertificates(tb)}
+	p.TLS.own(tb, p.owner)
+	p.start(tb, append(slices.Clone(options), "ssl = on",
+		"ssl_ca_file = '"+p.TLS.CA+"'", "ssl_cert_file = '"+p.TLS.Cert+"'", "ssl_key_file = '"+p.TLS.Key+"'"), p.initialize)
 	return p
 }
 
@@ -71,20 +82,25 @@ func (p *Postgres) start(tb TB, options []string, fill func(data string) error) 
 
 // initialize makes an empty database.
 func (p *Postgres) initialize(data string) error {
-	password := Verifier(postgresPassword)
+	alter := fmt.Sprintf("ALTER USER %s PASSWORD '%s'\n", postgresUser, Verifier(postgresPassword))
 	arguments := []string{"--username=" + postgresUser, "--auth=scram-sha-256", "--no-locale", "--encoding=UTF8"}
 	return template{
 		program: p.program("postgres"),
-		terms:   append(arguments, password),
+		terms:   append(arguments, alter),
 		owner:   p.owner,
 		make: func(data string) error {
 			dir := filepath.Dir(data)
 			file := filepath.Join(dir, "password")
-			if err := p.owner.write(file, password); err != nil {
+			if err := p.owner.write(file, postgresPassword); err != nil {
 				return err
 			}
 			// The data need not reach the disk: no test goes on after a crash of the machine.
-			return p.owner.tool(dir, p.program("initdb"), append(arguments, "--pgdata="+data, "--pwfile="+file, "--no-sync")...)
+			err := p.owner.tool(dir, p.program("initdb"), append(arguments, "--pgdata="+data, "--pwfile="+file, "--no-sync")...)
+			if err != nil {
+				return err
+			}
+			// Before PostgreSQL 14, initdb reads 99 bytes of a password. A verifier is longer.
+			return p.owner.feed(alter, dir, p.program("postgres"), "--single", "-F", "-D", data, "postgres")
 		},
 	}.fill(data)
 }

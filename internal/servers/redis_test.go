@@ -45,7 +45,7 @@ func TestRestartWithData(t *testing.T) {
 
 // TestRestartLoads restarts a server that takes its time to load its data.
 func TestRestartLoads(t *testing.T) {
-	r := StartRedis(t, "rdbcompression no", "key-load-delay 10000", "loading-process-events-interval-bytes 1024")
+	r := StartRedis(t, "rdbcompression no", "key-load-delay 10000", "loading-process-events-interval-bytes 1024", "enable-debug-command local")
 	r.Must("DEBUG", "POPULATE", "20", "key", "4096")
 	r.Must("SAVE")
 	r.Restart()

@@ -23,6 +23,7 @@ type Sentinel struct {
 // if a second Sentinel agrees.
 func StartSentinel(tb TB, options ...string) *Sentinel {
 	tb.Helper()
+	NeedRedis7(tb)
 	s := &Sentinel{tb: tb}
 	primary := StartRedis(tb, options...)
 	s.Nodes = append(s.Nodes, primary)

@@ -24,7 +24,11 @@ func (p *Postgres) Version() string {
 // Version returns the name and the version of the server.
 func (m *MariaDB) Version() string {
 	m.tb.Helper()
-	return "MariaDB " + strings.TrimSpace(m.Must("SELECT version()"))
+	version := strings.TrimSpace(m.Must("SELECT version()"))
+	if strings.Contains(version, "MariaDB") {
+		return "MariaDB " + version
+	}
+	return "MySQL " + version
 }
 
 // Version returns the name and the version of the server.

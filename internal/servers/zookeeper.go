@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -71,12 +72,23 @@ func (z *ZooKeeper) encrypted(tb TB, dir string) (lines []string, err error) {
 // SecureAddr returns the host and port for TLS.
 func (z *ZooKeeper) SecureAddr() string { return address(z.secure) }
 
-// jars is the folder of Java libraries in Debian.
-const jars = "/usr/share/java/"
+// jars returns the folder of ZooKeeper's Java libraries: $HOLDFAST_ZOOKEEPER, else the
+// folder of Debian.
+func jars() string { return cmp.Or(os.Getenv("HOLDFAST_ZOOKEEPER"), "/usr/share/java") }
+
+// classes returns the class path of a server.
+func classes() string {
+	var paths []string
+	// A jar of Debian names other jars by their path in Debian, so jute comes first.
+	for _, name := range []string{"zookeeper-jute.jar", "zookeeper.jar", "slf4j-simple.jar", "netty-codec.jar"} {
+		paths = append(paths, filepath.Join(jars(), name))
+	}
+	return strings.Join(paths, string(filepath.ListSeparator))
+}
 
 func (z *ZooKeeper) start(tb TB, options []string) *ZooKeeper {
 	tb.Helper()
-	if _, err := os.Stat(jars + "zookeeper.jar"); err != nil {
+	if _, err := os.Stat(filepath.Join(jars(), "zookeeper.jar")); err != nil {
 		missing(tb, "ZooKeeper", "libzookeeper-java")
 	}
 	z.Process = start(tb, program{
@@ -109,7 +121,7 @@ func (z *ZooKeeper) configure(tb TB, dir string, options []string) (args []strin
 		"-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
 		"-Dznode.container.checkIntervalMs=500", "-Dznode.container.maxPerMinute=1000000",
 		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
-		"-cp", jars + "zookeeper.jar:" + jars + "slf4j-simple.jar:" + jars + "netty-codec.jar",
+		"-cp", classes(),
 	}
 	encrypted, err := z.encrypted(tb, dir)
 	if err != nil {

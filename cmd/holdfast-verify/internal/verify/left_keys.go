@@ -19,7 +19,7 @@ func leftInRedis(all ...*servers.Redis) func(time.Duration) []string {
 				left = append(left, keysLeft(r, bound)...)
 			}
 			for client := range strings.Lines(fmt.Sprint(r.Must("CLIENT", "LIST", "TYPE", "normal"), r.Must("CLIENT", "LIST", "TYPE", "pubsub"))) {
-				if !strings.Contains(client, " cmd=client|list ") && !strings.Contains(client, " name=sentinel-") { // the first is who asks
+				if !servers.ListsClients(client) && !strings.Contains(client, " name=sentinel-") { // the first is who asks
 					left = append(left, still("connection", client)...)
 				}
 			}
