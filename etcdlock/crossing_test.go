@@ -1,0 +1,148 @@
+package etcdlock_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"google.golang.org/grpc"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/etcdlock"
+	"github.com/holdfast-go/holdfast/internal/must"
+)
+
+// A stop is a request that a test lets go on.
+type stop struct{ at, on chan struct{} }
+
+func newStop() stop { return stop{make(chan struct{}), make(chan struct{})} }
+
+// here waits for the test, until the test says go on or ends.
+func (s stop) here(ctx context.Context) {
+	select {
+	case s.at <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	select {
+	case <-s.on:
+	case <-ctx.Done():
+	}
+}
+
+// stopped is a key of contexts: the requests of a call that a test stops.
+type stopped struct{}
+
+// stopping opens a store. Of the calls with the key stopped, each request is told to stops.
+func stopping(t testing.TB, stops func(ctx context.Context, n int64, txn *etcdserverpb.TxnRequest, invoke func() error) error) (s *etcdlock.Store, prefix string) {
+	var requests atomic.Int64
+	return intercepted(t, func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		txn, _ := req.(*etcdserverpb.TxnRequest)
+		next := func() error { return invoke(ctx, method, req, reply, conn, opts...) }
+		if txn == nil || ctx.Value(stopped{}) == nil {
+			return next()
+		}
+		return stops(ctx, requests.Add(1), txn, next)
+	})
+}
+
+// vanishes waits until a claim is no longer in the queue, while another claim of the Store
+// keeps the lease of both alive.
+func vanishes(t *testing.T, s, other *etcdlock.Store, id, stays string) {
+	t.Helper()
+	eventually(t, "end of the claim "+id, func() error {
+		refused(t, s, waiting("key", stays))
+		hs, err := other.Holders(t.Context(), "key")
+		for _, h := range hs {
+			if h.Owner == id {
+				err = errors.Join(err, errors.New("it is in the queue"))
+			}
+		}
+		return err
+	})
+}
+
+// TestLateJoinUnderAnotherName releases a claim while a second Acquire of the claim is on its
+// way. The second joins the queue anew, by the name that the claim had, and before its answer
+// arrives another claim meets that name. The cleaner finds the claim all the same.
+func TestLateJoinUnderAnotherName(t *testing.T) {
+	t.Parallel()
+	look, join := newStop(), newStop()
+	s, prefix := stopping(t, func(ctx context.Context, n int64, txn *etcdserverpb.TxnRequest, invoke func() error) error {
+		switch {
+		case n == 1 && !writes(txn):
+			look.here(ctx)
+		case n == 2 && writes(txn):
+			defer join.here(ctx)
+		}
+		return invoke()
+	})
+	other := must.Get(etcdlock.New(admin(t, shared.Addr()), &etcdlock.Options{Prefix: prefix}))
+	defer other.Close()
+	granted(t, other, exclusive("key", "holder"))
+	refused(t, s, waiting("key", "claim"))
+	ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), stopped{}, true), patience)
+	defer cancel()
+	var second sync.WaitGroup
+	second.Go(func() { _, _ = s.Acquire(ctx, waiting("key", "claim")) })
+	<-look.at
+	_ = answered(t, func(ctx context.Context) error {
+		return s.Release(ctx, []driver.Release{{Claim: waiting("key", "claim").Claim}})[0]
+	})
+	close(look.on)
+	<-join.at
+	refused(t, s, waiting("key", "stays"))
+	close(join.on)
+	second.Wait()
+	vanishes(t, s, other, "claim", "stays")
+}
+
+// TestRenamedDuringRelease releases a claim whose Acquire is about to give the claim another
+// name. The Acquire does not join the queue by that name, of which the Release knows nothing.
+func TestRenamedDuringRelease(t *testing.T) {
+	t.Parallel()
+	look, tomb := newStop(), newStop()
+	var looked, buried atomic.Bool
+	s, prefix := stopping(t, func(ctx context.Context, n int64, txn *etcdserverpb.TxnRequest, invoke func() error) error {
+		if strings.Contains(txn.String(), "released") && !buried.Swap(true) {
+			tomb.here(ctx)
+		}
+		if n == 1 && !looked.Swap(true) {
+			defer look.here(ctx)
+		}
+		return invoke()
+	})
+	c := admin(t, shared.Addr())
+	other := must.Get(etcdlock.New(c, &etcdlock.Options{Prefix: prefix}))
+	defer other.Close()
+	granted(t, other, exclusive("key", "holder"))
+	refused(t, s, waiting("key", "before"))
+	var left *mvccpb.KeyValue // is known to etcd, and no longer to the Store
+	for _, kv := range under(t, c, prefix+"claims/key/").Kvs {
+		if strings.Contains(string(kv.Value), `"before"`) {
+			left = kv
+		}
+	}
+	_ = answered(t, func(ctx context.Context) error {
+		return s.Release(ctx, []driver.Release{{Claim: waiting("key", "before").Claim}})[0]
+	})
+	must.Get(c.Put(t.Context(), string(left.Key), string(left.Value)))
+
+	ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), stopped{}, true), patience)
+	defer cancel()
+	var acquire, release sync.WaitGroup
+	acquire.Go(func() { _, _ = s.Acquire(ctx, waiting("key", "claim")) })
+	<-look.at
+	release.Go(func() { s.Release(ctx, []driver.Release{{Claim: waiting("key", "claim").Claim, Late: true}}) })
+	<-tomb.at
+	close(look.on)
+	acquire.Wait()
+	close(tomb.on)
+	release.Wait()
+	vanishes(t, s, other, "claim", "stays")
+}
