@@ -142,6 +142,7 @@ func (c *Cluster) Replica(primary *Redis) *Redis {
 func (c *Cluster) Failover(primary *Redis) *Redis {
 	c.tb.Helper()
 	const giveUp = 5 * time.Second // then a node drops the order, unless the order was carried out
+	c.AwaitSettled()               // or a primary may deny its vote, and a calm node asks again after minutes
 	replica := c.Replica(primary)
 	var ordered time.Time
 	mustAwait(c.tb, "the failover", func() error {
@@ -195,7 +196,7 @@ func (c *Cluster) primaries() (primaries []*Redis, err error) {
 		if named == nil {
 			named = owners
 		}
-		if !slices.Equal(owners, named) {
+		if !slices.EqualFunc(owners, named, ownership.names) {
 			return nil, fmt.Errorf("%s names other owners than the nodes before it", r.Addr())
 		}
 	}
@@ -215,6 +216,13 @@ func (c *Cluster) primaries() (primaries []*Redis, err error) {
 type ownership struct {
 	first, last int
 	id          string
+	replicas    int
+}
+
+// names reports whether two nodes name the same primary for a range.
+func (o ownership) names(p ownership) bool {
+	o.replicas, p.replicas = 0, 0
+	return o == p
 }
 
 // owners are the ownerships of all slots, in the order of the slots.
@@ -249,7 +257,7 @@ func (r *Redis) owners() (all owners, err error) {
 			return nil, fmt.Errorf("slots %v make no sense", fields)
 		}
 		id, _ := node[2].(string)
-		all = append(all, ownership{int(first), int(last), id})
+		all = append(all, ownership{int(first), int(last), id, len(fields) - 3})
 	}
 	slices.SortFunc(all, func(a, b ownership) int { return a.first - b.first })
 	return all, nil
@@ -274,7 +282,8 @@ func (r *Redis) clusterUp() (info string, err error) {
 	return info, err
 }
 
-// settled returns nil when all nodes are up and agree on the primary of each slot.
+// settled returns nil when all nodes are up, agree on the primary of each slot, and know its
+// replica.
 func (c *Cluster) settled() error {
 	var first owners
 	for _, r := range c.Nodes {
@@ -292,8 +301,11 @@ func (c *Cluster) settled() error {
 		if first == nil {
 			first = owners
 		}
-		if !slices.Equal(owners, first) {
+		if !slices.EqualFunc(owners, first, ownership.names) {
 			return fmt.Errorf("%s names other owners than %s", r.Addr(), c.Nodes[0].Addr())
+		}
+		if i := slices.IndexFunc(owners, func(o ownership) bool { return o.replicas == 0 }); i >= 0 {
+			return fmt.Errorf("%s knows no replica for slot %d", r.Addr(), owners[i].first)
 		}
 		if r.leads() != nil {
 			if err := r.linked(); err != nil {
