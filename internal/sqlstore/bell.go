@@ -218,7 +218,7 @@ func (r *Ringing) inTheWay(ctx context.Context, l *listening) (s standing, waits
 	defer leave()
 	ctx, cancel := context.WithTimeout(r.life, notifyLimit) // An interrupted look would cost the connection.
 	defer cancel()
-	rows, err := query(ctx, r.Store, expand(someRows, 1), false, []any{escape(l.claim.Key)}, readEntry)
+	rows, err := query(ctx, r.Store, expand(someRows, 1), false, []any{r.parameter(escape(l.claim.Key))}, readEntry)
 	switch {
 	case err != nil:
 		return s, true
