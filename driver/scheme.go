@@ -17,7 +17,8 @@ var packages = map[string]string{
 	"postgres":  "pglock", "postgresql": "pglock",
 	"redis": "redislock", "rediss": "redislock", "unix": "redislock",
 	"redlock": "redlock",
-	"sqlite":  "sqlitelock",
+	"sqlite":    "sqlitelock",
+	"sqlserver": "mssqllock",
 	"zk":      "zklock",
 }
 
@@ -25,6 +26,7 @@ var packages = map[string]string{
 var others = map[string]string{
 	"http": "etcd", "https": "etcds",
 	"memcache": "memcached",
+	"mssql":  "sqlserver",
 	"mysql2":   "mysql", "mysqlx": "mysql",
 	"pg": "postgres", "pgsql": "postgres", "pgx": "postgres", "postgre": "postgres",
 	"sqlite3": "sqlite",

@@ -30,6 +30,9 @@ type Dialect struct {
 	// settings stand before each statement, and hold for the statement only.
 	settings string
 
+	// hasty stands before a statement that is not to wait for a locked row.
+	hasty string
+
 	// clock stands before each statement that contains now. If the engine is timeless, clock
 	// has one parameter, the time.
 	clock    string

@@ -84,6 +84,8 @@ func (s *Store) retry(ctx context.Context, do func() error) error {
 	for {
 		err := do()
 		switch {
+		case s.locked(err) && ctx.Value(several{}) != nil:
+			return err
 		case err != nil && s.dialect.errors[s.opts.Code(err)].again:
 			busy = err
 		case err == nil || busy == nil || ctx.Err() == nil:

@@ -22,6 +22,7 @@ var SQLServer = &Dialect{
 	// row. So a statement waits for less than [detached.Grace], and is sent again if a caller
 	// still waits.
 	settings: "SET NOCOUNT ON; SET XACT_ABORT ON; SET IMPLICIT_TRANSACTIONS OFF; SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SET LOCK_TIMEOUT 700;\n",
+	hasty:    "SET LOCK_TIMEOUT 1;\n",
 	// The clock as of the start of the statement, as in MySQL. Read in the statement itself,
 	// the clock may have a different time for each column.
 	clock: "DECLARE @now bigint = " + serverClock + ";\n",

@@ -1,0 +1,2 @@
+// Package mssqllock is a store in SQL Server.
+package mssqllock
