@@ -2,12 +2,9 @@ package mssqllock
 
 import (
 	"cmp"
-	"context"
 	"database/sql"
-	"net"
 	"strings"
 
-	mssql "github.com/microsoft/go-mssqldb"
 	"github.com/microsoft/go-mssqldb/msdsn"
 
 	"github.com/holdfast-go/holdfast/internal/doorbell"
@@ -58,33 +55,8 @@ func newBell(config msdsn.Config, table string) (*doorbell.Bell, error) {
 	if err != nil {
 		return nil, err
 	}
-	connector := mssql.NewConnectorConfig(config)
-	life, sever := context.WithCancel(context.Background())
-	connector.Dialer = severable{life}
+	connector, sever := severable(config)
 	locks := bellLocks
 	locks.Wait = strings.Replace(locks.Wait, "{table}", quoted, 1)
 	return doorbell.New(sql.OpenDB(connector), locks, sever), nil
-}
-
-// A severable dialer makes connections that end with life. The client waits for seconds until
-// the server has confirmed that a wait is interrupted.
-type severable struct{ life context.Context }
-
-func (s severable) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, network, addr)
-	if err != nil {
-		return nil, err
-	}
-	return &severed{conn, context.AfterFunc(s.life, func() { conn.Close() })}, nil
-}
-
-// A severed connection ends with the life of its dialer.
-type severed struct {
-	net.Conn
-	forget func() bool
-}
-
-func (s *severed) Close() error {
-	s.forget()
-	return s.Conn.Close()
 }

@@ -8,8 +8,6 @@ import (
 	"net/url"
 	"time"
 
-	mssql "github.com/microsoft/go-mssqldb"
-
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/hosturl"
 )
@@ -27,7 +25,8 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, settings.config.DialTimeout)
 	defer cancel()
-	db := sql.OpenDB(mssql.NewConnectorConfig(settings.config))
+	connector, sever := severable(settings.config)
+	db := sql.OpenDB(connector)
 	db.SetMaxOpenConns(settings.conns)
 	db.SetMaxIdleConns(settings.conns)
 	db.SetConnMaxIdleTime(idle)
@@ -40,7 +39,7 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: %w", driver.ErrURL, err), db.Close())
 	}
-	s.close, s.warnings = db.Close, settings.warnings()
+	s.sever, s.close, s.warnings = sever, db.Close, settings.warnings()
 	if !settings.wake {
 		return s, nil
 	}

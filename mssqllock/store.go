@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/sqlstore"
@@ -19,6 +20,7 @@ type Options struct {
 // A Store keeps claims in a table. Make one with [New].
 type Store struct {
 	*leases
+	sever    func()       // breaks the connections that Open has made
 	close    func() error // closes what Open has made
 	warnings []string     // of the URL
 }
@@ -58,7 +60,7 @@ func (w *waking) Watch(ctx context.Context, c driver.Claim, wake func(driver.Gra
 }
 
 // Close implements [driver.Store].
-func (w *waking) Close() error { return errors.Join(w.rows.Close(), w.close()) }
+func (w *waking) Close() error { return w.end(w.rows.Close) }
 
 // New returns a store in a table of db, a database of the client go-mssqldb. Create creates
 // the table. New does no I/O, and the store never closes db. opts may be nil. Waiters poll:
@@ -79,7 +81,7 @@ func New(db *sql.DB, opts *Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{leases: rows, close: func() error { return nil }}, nil
+	return &Store{leases: rows, sever: func() {}, close: func() error { return nil }}, nil
 }
 
 // Create implements [driver.Creator]. Create makes the table and the view of the claims, unless
@@ -90,7 +92,14 @@ func (s *Store) Create(ctx context.Context) error { return s.leases.Create(ctx) 
 func (s *Store) Schema() []string { return s.leases.Schema() }
 
 // Close releases the resources of the store. Claims stand until they expire.
-func (s *Store) Close() error { return errors.Join(s.leases.Close(), s.close()) }
+func (s *Store) Close() error { return s.end(s.leases.Close) }
+
+// end closes the rows, and what Open has made.
+func (s *Store) end(rows func() error) error {
+	late := time.AfterFunc(closeLimit, s.sever)
+	defer late.Stop()
+	return errors.Join(rows(), s.close())
+}
 
 // Check implements [driver.Checker]. It adds a warning of a URL that may send a password
 // unencrypted to the warnings of package sqllock.
