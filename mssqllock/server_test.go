@@ -38,7 +38,8 @@ func aServer(t testing.TB) *server {
 	}
 	name := "holdfast_" + rand.Text()
 	admin := database(t, with(*u, "database", "master"))
-	do(t, admin, "CREATE DATABASE "+name)
+	// Babelfish refuses to create two databases at the same time.
+	servers.Insist(t, func(ctx context.Context) (sql.Result, error) { return admin.ExecContext(ctx, "CREATE DATABASE "+name) })
 	t.Cleanup(func() {
 		if _, err := admin.ExecContext(context.Background(), "DROP DATABASE "+name); err != nil {
 			t.Logf("remove the database of the test: %v", err)
@@ -90,3 +91,6 @@ func (s *server) prepared(t testing.TB, query string) driver.Store {
 	servers.Insist(t, func(ctx context.Context) (any, error) { return nil, store.(driver.Creator).Create(ctx) })
 	return store
 }
+
+// Server is a database of the test.
+func Server(t testing.TB) *sql.DB { return aServer(t).db }
