@@ -24,23 +24,28 @@ func (s *server) bell(t testing.TB) *doorbell.Bell {
 	return must.Get(newBell(u.config, ""))
 }
 
-// An insistent bell waits until the bell rings, however long that takes, so that a missing
-// ring shows.
-type insistent struct {
+// A counted bell counts the waits that have ended with a ring.
+type counted struct {
 	*doorbell.Bell
 	rings *atomic.Int64
 }
 
-func (i insistent) Hang(ctx context.Context, _ time.Duration) {
-	i.Bell.Hang(context.WithoutCancel(ctx), time.Hour)
+func (c counted) Hang(ctx context.Context, _ time.Duration) {
+	c.Bell.Hang(context.WithoutCancel(ctx), time.Hour)
 }
 
-func (i insistent) Wait(ctx context.Context, bell string, name any, version int64) (heard sqlstore.Heard, err error) {
-	for err == nil && heard == sqlstore.Nothing {
-		heard, err = i.Bell.Wait(ctx, bell, name, version)
-	}
+func (c counted) Wait(ctx context.Context, bell string, name any, version int64) (heard sqlstore.Heard, err error) {
+	heard, err = c.Bell.Wait(ctx, bell, name, version)
 	if err == nil && heard == sqlstore.Rang {
-		i.rings.Add(1)
+		c.rings.Add(1)
+	}
+	return heard, err
+}
+
+// hear waits until a bell rings.
+func hear(ctx context.Context, b *doorbell.Bell, bell string, version int64) (heard sqlstore.Heard, err error) {
+	for heard == sqlstore.Nothing && (err == nil || errors.Is(err, context.DeadlineExceeded)) {
+		heard, err = b.Wait(ctx, bell, []byte("key"), version) // out of time if the server is slow to connect
 	}
 	return heard, err
 }
@@ -53,7 +58,7 @@ func TestWakes(t *testing.T) {
 	own.prepared(t, "&wake=false")
 	var rings atomic.Int64
 	h := drivertest.Harness{Lacks: drivertest.Notify, Open: func(t testing.TB) driver.Store {
-		return newWaking(must.Get(New(own.db, nil)), insistent{own.bell(t), &rings})
+		return newWaking(must.Get(New(own.db, nil)), counted{own.bell(t), &rings})
 	}}
 	rules := []string{"watch/release", "watch/everyone-in-turn", "watch/cancelled-before", "watch/cancelled-at-its-turn", "push/is-the-grant"}
 	for _, failure := range drivertest.Check(t, h, rules...) {
@@ -97,11 +102,7 @@ func TestBellAnswers(t *testing.T) {
 	woke := make(chan sqlstore.Heard, doorbell.MaxWaits)
 	for range doorbell.MaxWaits {
 		go func() {
-			var heard sqlstore.Heard
-			err := context.DeadlineExceeded // if the server is slow to connect
-			for errors.Is(err, context.DeadlineExceeded) {
-				heard, err = insistent{other, new(atomic.Int64)}.Wait(t.Context(), b.To(), []byte("key"), version)
-			}
+			heard, err := hear(t.Context(), other, b.To(), version)
 			if err != nil {
 				t.Errorf("Wait returned %v", err)
 			}
@@ -137,7 +138,7 @@ func TestBellCloses(t *testing.T) {
 	servers.Until(t, "the bell to be held", func() bool { return b.To() != "" })
 	waited := make(chan error, 1)
 	go func() {
-		_, err := insistent{other, new(atomic.Int64)}.Wait(context.Background(), b.To(), []byte("key"), 0)
+		_, err := hear(context.Background(), other, b.To(), 0)
 		waited <- err
 	}()
 	if err := other.Close(); err != nil {

@@ -64,10 +64,10 @@ func TestLeaversKeepNoConnection(t *testing.T) {
 			for range 10 {
 				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 				var err error
-				if i%2 == 0 {
+				if i < 3 {
 					_, err = s.Acquire(ctx, driver.Ask{Claim: exclusive(blocked.Key)})
 				} else {
-					_, err = s.(driver.Inspector).Holders(ctx, blocked.Key)
+					err = s.(driver.Inspector).Break(ctx, blocked.Key, driver.PublicID(blocked.ID))
 				}
 				cancel()
 				if !errors.Is(err, context.DeadlineExceeded) {

@@ -83,6 +83,7 @@ COMMIT`,
 		"1205":  {again: true},              // deadlock
 		"1222":  {again: true, alone: true}, // lock time-out
 		"3960":  {again: true},              // snapshot conflict
+		"51222": {again: true},              // see together
 		"208":   {final: missing},
 		"2760":  {final: homeless},
 		"911":   {final: homeless},
@@ -154,10 +155,19 @@ func sqlServerCode(err error) string {
 		return "2627"
 	case number != 33557097:
 		return strconv.Itoa(int(number))
-	case strings.Contains(err.Error(), "lock timeout"):
-		return "1222"
-	case strings.Contains(err.Error(), "could not serialize access"):
-		return "3960"
+	}
+	for _, like := range []struct{ begin, end, number string }{
+		{"canceling statement due to lock timeout", "", "1222"},
+		{"could not serialize access", "", "3960"},
+		{"relation ", "does not exist", "208"},
+		{"column ", "does not exist", "207"},
+		{"schema ", "does not exist", "2760"},
+		{"permission denied", "", "229"},
+	} {
+		text := strings.TrimPrefix(err.Error(), "mssql: ")
+		if strings.HasPrefix(text, like.begin) && strings.Contains(text, like.end) {
+			return like.number
+		}
 	}
 	return ""
 }
