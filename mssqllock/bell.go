@@ -15,10 +15,10 @@ import (
 // settled stands before the statements of a bell, which are batches.
 const settled = "SET NOCOUNT ON; SET XACT_ABORT ON; SET IMPLICIT_TRANSACTIONS OFF; SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SET LOCK_TIMEOUT 700;\n"
 
-// survived follows a refused sp_getapplock. In Babelfish 4.3 the procedure leaves something
-// behind if it times out, and the fifth time on a connection ends the server. An error that is
-// caught removes the rest.
-const survived = `IF @got < 0 AND SERVERPROPERTY('Babelfish') IS NOT NULL BEGIN TRY THROW 51000, N'removes the rest', 1; END TRY BEGIN CATCH END CATCH;
+// survived follows a refused sp_getapplock or APPLOCK_TEST, with @got below 0. In Babelfish 4.3
+// each refusal leaves an error behind, and the fifth on a connection ends the server. An error that
+// is caught removes the others.
+const survived = `IF @got < 0 AND SERVERPROPERTY('Babelfish') IS NOT NULL BEGIN TRY THROW 51000, N'removes the others', 1; END TRY BEGIN CATCH END CATCH;
 `
 
 // bellLocks are application locks of a session, with {table} for the table of the claims. The
@@ -44,6 +44,7 @@ ELSE BEGIN
 		EXEC sp_releaseapplock @Resource = @p3, @LockOwner = N'Session';
 		SET @heard = 1;
 	END;
+	SET @got = -1; -- for what APPLOCK_TEST has left
 END;
 ` + survived + `SELECT @heard, 1`,
 }

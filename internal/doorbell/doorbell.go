@@ -24,12 +24,13 @@ const MaxWaits = 4
 const Silence = 2 * idle
 
 const (
-	limit     = 3 * time.Second       // to connect, and for a statement, with a second of waiting in the server
-	pause     = time.Second           // between two attempts to get the bell, doubled after each
-	pauses    = time.Minute           // at most
-	ringAgain = 10 * time.Millisecond // longer than the server needs to begin a wait
-	idle      = 30 * time.Second      // of a connection, see database/sql
-	lifetime  = 3 * time.Minute       // the same
+	limit     = 3 * time.Second         // to connect, and for a statement, with a second of waiting in the server
+	pause     = time.Second             // between two attempts to get the bell, doubled after each
+	pauses    = time.Minute             // at most
+	closing   = 1500 * time.Millisecond // for statements that run to their end at Close
+	ringAgain = 10 * time.Millisecond   // longer than the server needs to begin a wait
+	idle      = 30 * time.Second        // of a connection, see database/sql
+	lifetime  = 3 * time.Minute         // the same
 )
 
 // Locks are statements about a named lock of the connection. Each statement has the name of
@@ -66,16 +67,15 @@ type Bell struct {
 
 var _ sqlstore.Bell = (*Bell)(nil)
 
-// New returns a bell of db, which the bell closes. sever, unless nil, breaks the connections of db
-// at Close, for a client that would otherwise wait for its server.
+// New returns a bell of db, which the bell closes. sever, unless nil, breaks the connections of
+// db. It is for a client that would wait for its server for longer if a statement is interrupted
+// than if the statement runs to its end. Close breaks the connections of statements that take too
+// long.
 func New(db *sql.DB, locks Locks, sever func()) *Bell {
 	db.SetMaxOpenConns(MaxWaits + 1)
 	db.SetMaxIdleConns(MaxWaits + 1)
 	db.SetConnMaxIdleTime(idle)
 	db.SetConnMaxLifetime(lifetime)
-	if sever == nil {
-		sever = func() {}
-	}
 	b := &Bell{db: db, locks: locks, sever: sever, tried: make(chan struct{}), ring: make(chan struct{}, 1), waits: make(chan struct{}, MaxWaits)}
 	b.life, b.end = context.WithCancel(context.Background())
 	return b
@@ -147,7 +147,7 @@ func (b *Bell) hold(name string, held func()) error {
 	defer conn.Close()
 	// The connection has the lock as long as the connection is open: no connection with the lock goes back to the pool.
 	defer conn.Raw(func(any) error { return sqldriver.ErrBadConn })
-	if err := gets(b.life, conn, b.locks.Hold, name); err != nil {
+	if err := b.gets(conn, b.locks.Hold, name); err != nil {
 		return err
 	}
 	b.name.Store(&name)
@@ -160,22 +160,30 @@ func (b *Bell) hold(name string, held func()) error {
 	for err == nil {
 		select {
 		case <-b.ring:
-			err = gets(b.life, conn, b.locks.Ring, name)
+			err = b.gets(conn, b.locks.Ring, name)
 			again = time.After(ringAgain)
 		case <-again:
 			// A waiter may have compared the row before the release, and begun to wait after
 			// the ring.
 			again = nil
-			err = gets(b.life, conn, b.locks.Ring, name)
+			err = b.gets(conn, b.locks.Ring, name)
 		case <-check.C:
-			err = gets(b.life, conn, b.locks.Held, name)
+			err = b.gets(conn, b.locks.Held, name)
 		case <-old.C:
-			return gets(b.life, conn, b.locks.Release, name)
+			return b.gets(conn, b.locks.Release, name)
 		case <-b.life.Done():
 			err = b.life.Err()
 		}
 	}
 	return err
+}
+
+// bounded is the context of a statement.
+func (b *Bell) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if b.sever != nil {
+		ctx = context.WithoutCancel(ctx)
+	}
+	return context.WithTimeout(ctx, limit)
 }
 
 // parameters are the parameters of a statement that ends with the name of a lock.
@@ -188,8 +196,8 @@ func parameters(query, lock string, first ...any) []any {
 }
 
 // gets runs a query that has to return 1.
-func gets(ctx context.Context, conn *sql.Conn, query, lock string) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+func (b *Bell) gets(conn *sql.Conn, query, lock string) error {
+	ctx, cancel := b.bounded(b.life)
 	defer cancel()
 	var got sql.NullInt64
 	err := conn.QueryRowContext(ctx, query, parameters(query, lock)...).Scan(&got)
@@ -217,7 +225,7 @@ func (b *Bell) Wait(ctx context.Context, bell string, name any, version int64) (
 		return 0, errManyWaits
 	}
 	defer func() { <-b.waits }()
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := b.bounded(ctx)
 	defer cancel()
 	var left sql.NullInt64 // of the lock, which the statement has released
 	err = b.db.QueryRowContext(ctx, b.locks.Wait, parameters(b.locks.Wait, bell, name, version)...).Scan(&heard, &left)
@@ -227,8 +235,14 @@ func (b *Bell) Wait(ctx context.Context, bell string, name any, version int64) (
 // Close implements [sqlstore.Bell].
 func (b *Bell) Close() error {
 	b.end()
-	b.sever()
+	if b.sever != nil {
+		late := time.AfterFunc(closing, b.sever)
+		defer late.Stop()
+	}
 	b.start.Do(func() {})
 	b.running.Wait()
+	for range MaxWaits {
+		b.waits <- struct{}{} // once the waits are over
+	}
 	return b.db.Close()
 }
