@@ -67,7 +67,7 @@
 //
 // SELECT, INSERT, UPDATE and DELETE on the table; nothing else. The bell and [LockTx] need no
 // rights beyond those of public. [Store.Create] also needs CREATE TABLE, CREATE VIEW and ALTER on
-// the schema.
+// the schema, and a database with compatibility level 130 or higher.
 //
 // # URL
 //

@@ -117,9 +117,13 @@ SELECT @made`,
 		// Of two sessions that create a missing table, one fails, and finds the table.
 		create: []string{`IF OBJECT_ID(N'{table}', N'U') IS NULL BEGIN TRY
 	CREATE TABLE {table} (name varbinary(513) NOT NULL PRIMARY KEY, format smallint NOT NULL, state smallint NOT NULL, token bigint NOT NULL,
-		fingerprint varbinary(256) NOT NULL, result varbinary(max), expires bigint NOT NULL, INDEX {bare_index} (expires));
+		fingerprint varbinary(256) NOT NULL, result varbinary(max), expires bigint NOT NULL);
 END TRY BEGIN CATCH
 	IF ERROR_NUMBER() <> 2714 THROW;
+END CATCH`, `BEGIN TRY
+	CREATE INDEX {bare_index} ON {table} (expires);
+END TRY BEGIN CATCH
+	IF ERROR_NUMBER() NOT IN (1913, 2714) THROW;
 END CATCH`},
 		mark:    "@p",
 		changed: "\nSELECT @@ROWCOUNT",

@@ -77,6 +77,11 @@ COMMIT`,
 	THEN CONVERT(nvarchar(128), SERVERPROPERTY('ProductVersion')) ELSE N'a service' END`,
 	needs: needs{{"", "13"}},
 
+	checks: []string{
+		`SELECT N'DELAYED_DURABILITY of the database is FORCED: a crash of the server loses the last locks that it granted; set it to ALLOWED or DISABLED'
+FROM sys.databases WHERE name = DB_NAME() AND delayed_durability = 2`,
+	},
+
 	code:   sqlServerCode,
 	pauses: patient,
 	errors: map[string]verdict{

@@ -1,5 +1,5 @@
-// Package sqlstore is the store in a table, for packages sqllock, pglock, mysqllock and
-// sqlitelock. Package sqllock documents how it works and what it promises. A package for an
+// Package sqlstore is the store in a table, for packages sqllock, pglock, mysqllock,
+// mssqllock and sqlitelock. Package sqllock documents how it works and what it promises. A package for an
 // engine may bring a faster [Client], and a [Listener] that wakes waiters.
 package sqlstore
 
