@@ -151,7 +151,10 @@ WHERE t.name <> 0x AND CONVERT(bigint, JSON_VALUE(l.value, '$.until')) > ` + ser
 // sqlServerCode is the number of an error. Babelfish has one number for whatever SQL Server
 // does not know, and the text of PostgreSQL.
 func sqlServerCode(err error) string {
-	numbered := (interface{ SQLErrorNumber() int32 })(nil)
+	numbered := (interface {
+		error
+		SQLErrorNumber() int32
+	})(nil)
 	if !errors.As(err, &numbered) {
 		return ""
 	}
@@ -169,7 +172,7 @@ func sqlServerCode(err error) string {
 		{"schema ", "does not exist", "2760"},
 		{"permission denied", "", "229"},
 	} {
-		text := strings.TrimPrefix(err.Error(), "mssql: ")
+		text := strings.TrimPrefix(numbered.Error(), "mssql: ")
 		if strings.HasPrefix(text, like.begin) && strings.Contains(text, like.end) {
 			return like.number
 		}
