@@ -65,7 +65,7 @@ func TestLeaversKeepNoConnection(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 				var err error
 				if i < 3 {
-					_, err = s.Acquire(ctx, driver.Ask{Claim: exclusive(blocked.Key)})
+					_, err = s.Acquire(ctx, driver.Ask{Claim: exclusive(blocked.Key), Wait: true})
 				} else {
 					err = s.(driver.Inspector).Break(ctx, blocked.Key, driver.PublicID(blocked.ID))
 				}

@@ -31,7 +31,15 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 	db.SetMaxIdleConns(settings.conns)
 	db.SetConnMaxIdleTime(idle)
 	db.SetConnMaxLifetime(lifetime)
-	if err := db.PingContext(ctx); err != nil {
+	answered := make(chan error, 1)
+	go func() { answered <- db.PingContext(ctx) }()
+	select {
+	case err = <-answered:
+	case <-ctx.Done(): // a login has its own limit
+		sever()
+		err = fmt.Errorf("%w: %w", ctx.Err(), <-answered)
+	}
+	if err != nil {
 		db.Close()
 		return nil, hosturl.Unproven(err, unproven)
 	}
