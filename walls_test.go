@@ -45,6 +45,7 @@ var walls = map[string]string{
 	"redislock/...": "driver internal/... redislock redislock/internal/...",
 	"etcdlock":      "driver internal/...",
 	"pglock":        "dialect driver fence internal/...",
+	"mssqllock":     "driver internal/...",
 	"mysqllock":     "driver internal/...",
 	"sqlitelock":    "driver internal/...",
 
@@ -120,7 +121,8 @@ var clients = map[string]string{
 	"github.com/jackc/pgx/v5": "pglock bench/... cmd/... examples/... proof/...",
 
 	// Every application with MySQL or MariaDB has this client already.
-	"github.com/go-sql-driver/mysql": "mysqllock bench/... cmd/... examples/... proof/...",
+	"github.com/go-sql-driver/mysql":  "mysqllock bench/... cmd/... examples/... proof/...",
+	"github.com/microsoft/go-mssqldb": "mssqllock proof/...",
 
 	// Every application with etcd has this client already, and the recipe to compare with:
 	// the protocol is gRPC. The newest of v3.6 that does with Go 1.25. From its

@@ -12,6 +12,7 @@ import (
 	_ "github.com/holdfast-go/holdfast/filelock"
 	_ "github.com/holdfast-go/holdfast/memcachelock"
 	_ "github.com/holdfast-go/holdfast/memlock"
+	_ "github.com/holdfast-go/holdfast/mssqllock"
 	_ "github.com/holdfast-go/holdfast/mysqllock"
 	_ "github.com/holdfast-go/holdfast/pglock"
 	_ "github.com/holdfast-go/holdfast/redislock"

@@ -9,8 +9,8 @@ import (
 )
 
 func TestEveryStoreIsKnown(t *testing.T) {
-	_, err := driver.Open(t.Context(), "sqlserver://sa@db")
-	if err == nil || strings.Contains(err.Error(), "not imported") || !strings.Contains(err.Error(), `no store for scheme "sqlserver" (known: etcd, etcds, file,`) {
+	_, err := driver.Open(t.Context(), "oracle://sa@db")
+	if err == nil || strings.Contains(err.Error(), "not imported") || !strings.Contains(err.Error(), `no store for scheme "oracle" (known: etcd, etcds, file,`) {
 		t.Error(err)
 	}
 }

@@ -62,7 +62,7 @@ func FuzzSecrets(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, slashes, user, before, after, rest string) {
 		text := slashes + user + ":" + before + secret + after + "@" + rest
-		for _, scheme := range append(driver.Schemes(), "sqlserver", "user") {
+		for _, scheme := range append(driver.Schemes(), "oracle", "user") {
 			checkSecret(t, scheme+":"+text)
 		}
 		checkSecret(t, strings.TrimLeft(text, "/"))

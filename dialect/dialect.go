@@ -8,9 +8,10 @@ type Dialect int
 
 // The engines. There is no default.
 const (
-	Postgres Dialect = iota + 1 // PostgreSQL
-	MySQL                       // MySQL and MariaDB
-	SQLite                      // SQLite
+	Postgres  Dialect = iota + 1 // PostgreSQL
+	MySQL                        // MySQL and MariaDB
+	SQLite                       // SQLite
+	SQLServer                    // SQL Server 2016 or later
 )
 
 // String returns the name of the engine.
@@ -22,6 +23,8 @@ func (d Dialect) String() string {
 		return "MySQL"
 	case SQLite:
 		return "SQLite"
+	case SQLServer:
+		return "SQL Server"
 	}
 	return fmt.Sprintf("Dialect(%d)", int(d))
 }

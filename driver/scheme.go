@@ -16,15 +16,17 @@ var packages = map[string]string{
 	"memcached": "memcachelock",
 	"postgres":  "pglock", "postgresql": "pglock",
 	"redis": "redislock", "rediss": "redislock", "unix": "redislock",
-	"redlock": "redlock",
-	"sqlite":  "sqlitelock",
-	"zk":      "zklock",
+	"redlock":   "redlock",
+	"sqlite":    "sqlitelock",
+	"sqlserver": "mssqllock",
+	"zk":        "zklock",
 }
 
 // others maps schemes of foreign tools to the scheme of the store for the same engine.
 var others = map[string]string{
 	"http": "etcd", "https": "etcds",
 	"memcache": "memcached",
+	"mssql":    "sqlserver",
 	"mysql2":   "mysql", "mysqlx": "mysql",
 	"pg": "postgres", "pgsql": "postgres", "pgx": "postgres", "postgre": "postgres",
 	"sqlite3": "sqlite",

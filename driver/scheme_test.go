@@ -9,18 +9,19 @@ import (
 
 func TestUnknownSchemes(t *testing.T) {
 	for scheme, want := range map[string]string{
-		"sqlserver":          `no store for scheme "sqlserver" (imported: `,
+		"oracle":             `no store for scheme "oracle" (imported: `,
 		"redis":              `the store for scheme "redis" is not imported: add import _ "github.com/holdfast-go/holdfast/redislock" (imported: `,
 		"file":               `add import _ "github.com/holdfast-go/holdfast/filelock" (`,
 		"postgre":            `no store for scheme "postgre"; did you mean postgres://? (`,
 		"postgresql+asyncpg": `; did you mean postgresql://? (`,
 		"pgsql+x":            `; did you mean postgres://? (`,
 		"mariadb+connector":  `; did you mean mariadb://? (`,
+		"mssql":              `; did you mean sqlserver://? (`,
 		"https":              `; did you mean etcds://? (`,
 		"valkeys":            `; did you mean rediss://? (`,
 		"":                   "it has no scheme, such as file:///var/lib/locks has (known: ",
 	} {
-		if err := unknownScheme(scheme).Error(); !strings.Contains(err, want) || strings.Contains(err, "sqlserver") && !strings.Contains(err, "; not imported: etcd, etcds, file, mariadb, ") {
+		if err := unknownScheme(scheme).Error(); !strings.Contains(err, want) || strings.Contains(err, "oracle") && !strings.Contains(err, "; not imported: etcd, etcds, file, mariadb, ") {
 			t.Errorf("%q: %s, want %q", scheme, err, want)
 		}
 	}

@@ -19,6 +19,17 @@ type statements struct {
 	create string
 	raise  string // from key and token
 	read   string // the highest token of a key, where raise returns none
+
+	// padded says that the engine takes keys for equal that differ by bytes of 0 at the end.
+	padded bool
+}
+
+// name is a key as a parameter.
+func (st *statements) name(key string) []byte {
+	if st.padded {
+		key += "\x01"
+	}
+	return []byte(key)
 }
 
 var dialects = map[dialect.Dialect]statements{
@@ -48,6 +59,28 @@ ON CONFLICT (name) DO UPDATE SET fence = greatest(f.fence, excluded.fence) RETUR
 		raise: `INSERT INTO %s AS f (name, fence) VALUES (?, ?)
 ON CONFLICT (name) DO UPDATE SET fence = max(f.fence, excluded.fence) RETURNING fence`,
 	},
+	dialect.SQLServer: {
+		quote: "[",
+		// Of two sessions that create a missing table, one fails, and finds the table.
+		create: `IF OBJECT_ID(N'%s', N'U') IS NULL BEGIN TRY
+	CREATE TABLE %s (name varbinary(513) NOT NULL PRIMARY KEY, fence bigint NOT NULL);
+END TRY BEGIN CATCH
+	IF ERROR_NUMBER() <> 2714 THROW;
+END CATCH`,
+		// The first check of a key may lose a race to insert the row. The error must not end
+		// the transaction. OUTPUT returns an old token in Babelfish after a wait for the row.
+		raise: `SET XACT_ABORT OFF;
+DECLARE @key varbinary(513) = @p1, @token bigint = @p2;
+UPDATE %s SET fence = CASE WHEN fence < @token THEN @token ELSE fence END WHERE name = @key;
+IF @@ROWCOUNT = 0 BEGIN TRY
+	INSERT INTO %s (name, fence) VALUES (@key, @token);
+END TRY BEGIN CATCH
+	IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;
+	UPDATE %s SET fence = CASE WHEN fence < @token THEN @token ELSE fence END WHERE name = @key;
+END CATCH`,
+		read:   `SELECT fence FROM %s WHERE name = @p1`,
+		padded: true,
+	},
 }
 
 // compile puts the name of a table, optionally with a schema and a dot before it, into the
@@ -55,14 +88,14 @@ ON CONFLICT (name) DO UPDATE SET fence = max(f.fence, excluded.fence) RETURNING 
 func compile(d dialect.Dialect, table string) (statements, error) {
 	st, ok := dialects[d]
 	if !ok {
-		return st, fmt.Errorf("fence: %v is no engine: set SQL.Dialect to dialect.Postgres, MySQL or SQLite", d)
+		return st, fmt.Errorf("fence: %v is no engine: set SQL.Dialect to dialect.Postgres, MySQL, SQLite or SQLServer", d)
 	}
 	name, err := identifier.Quote(table, "", st.quote)
 	if err != nil {
 		return st, fmt.Errorf("fence: SQL.Table: %w", err)
 	}
 	for _, text := range []*string{&st.create, &st.raise, &st.read} {
-		*text = strings.Replace(*text, "%s", name, 1)
+		*text = strings.ReplaceAll(*text, "%s", name)
 	}
 	return st, nil
 }

@@ -84,7 +84,7 @@ func (s SQL) Check(ctx context.Context, tx Tx, key string, token uint64) error {
 	if err != nil {
 		return err
 	}
-	query, args := st.raise, []any{[]byte(key), int64(token)}
+	query, args := st.raise, []any{st.name(key), int64(token)}
 	if st.read != "" {
 		if _, err := tx.ExecContext(ctx, query, args...); err != nil {
 			return failed(key, token, err)
@@ -136,7 +136,7 @@ func (s SQL) Do(ctx context.Context, db *sql.DB, write func(tx *sql.Tx) error) e
 
 // CheckRow is [SQL.Check] for clients other than database/sql: query runs a statement in
 // the client's transaction and returns its row. CheckRow works with Postgres and SQLite;
-// MySQL and MariaDB need more than one statement.
+// MySQL, MariaDB and SQL Server need more than one statement.
 func (s SQL) CheckRow(key string, token uint64, query func(query string, args ...any) Row) error {
 	st, err := s.begin(key, token)
 	if err != nil {
@@ -145,7 +145,7 @@ func (s SQL) CheckRow(key string, token uint64, query func(query string, args ..
 	if st.read != "" {
 		return fmt.Errorf("fence: %v needs two statements: use Check", s.Dialect)
 	}
-	return judge(key, token, query(st.raise, []byte(key), int64(token)))
+	return judge(key, token, query(st.raise, st.name(key), int64(token)))
 }
 
 func (s SQL) statements() (statements, error) {

@@ -14,13 +14,14 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/drivertest"
+	"github.com/holdfast-go/holdfast/internal/doorbell"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/sqlstore"
 )
 
 // bellAt makes a bell on a server.
-func bellAt(t testing.TB, m *servers.MariaDB) *bell {
+func bellAt(t testing.TB, m *servers.MariaDB) *doorbell.Bell {
 	return must.Get(newBell(config(t, m.URL()), ""))
 }
 
@@ -34,17 +35,17 @@ func hear(t testing.TB, m *servers.MariaDB, b sqlstore.Bell) driver.Store {
 // An insistent bell waits until the bell rings, however long that takes, so that a missing
 // ring shows.
 type insistent struct {
-	*bell
+	*doorbell.Bell
 	rings *atomic.Int64
 }
 
 func (i insistent) Hang(ctx context.Context, _ time.Duration) {
-	i.bell.Hang(context.WithoutCancel(ctx), time.Hour)
+	i.Bell.Hang(context.WithoutCancel(ctx), time.Hour)
 }
 
-func (i insistent) Wait(ctx context.Context, bell, name string, version int64) (heard sqlstore.Heard, err error) {
+func (i insistent) Wait(ctx context.Context, bell string, name any, version int64) (heard sqlstore.Heard, err error) {
 	for err == nil && heard == sqlstore.Nothing {
-		heard, err = i.bell.Wait(ctx, bell, name, version)
+		heard, err = i.Bell.Wait(ctx, bell, name, version)
 	}
 	if err == nil && heard == sqlstore.Rang {
 		i.rings.Add(1)
@@ -75,7 +76,7 @@ func (deaf) To() string                          { return "" }
 func (deaf) Hang(context.Context, time.Duration) {}
 func (deaf) Ring()                               {}
 func (deaf) Close() error                        { return nil }
-func (deaf) Wait(context.Context, string, string, int64) (sqlstore.Heard, error) {
+func (deaf) Wait(context.Context, string, any, int64) (sqlstore.Heard, error) {
 	return 0, errors.New("no bell")
 }
 
@@ -123,23 +124,23 @@ func TestBellAnswers(t *testing.T) {
 	hears(sqlstore.Nothing, b.To(), version)
 
 	const waiting = "SELECT count(*) FROM information_schema.processlist WHERE db = database() AND state = 'User lock'"
-	for how, ring := range map[string]func(b *bell){
-		"a ring":                    (*bell).Ring,
-		"the end of the connection": func(b *bell) { own.Must("KILL CONNECTION " + own.Must("SELECT is_used_lock('"+b.To()+"')")) },
+	for how, ring := range map[string]func(b *doorbell.Bell){
+		"a ring":                    (*doorbell.Bell).Ring,
+		"the end of the connection": func(b *doorbell.Bell) { own.Must("KILL CONNECTION " + own.Must("SELECT is_used_lock('"+b.To()+"')")) },
 	} {
 		b := bellAt(t, own) // A bell that has rung rings again soon.
 		defer b.Close()
 		b.Hang(t.Context(), time.Hour)
-		woke := make(chan error, maxWaits)
-		for range maxWaits {
+		woke := make(chan error, doorbell.MaxWaits)
+		for range doorbell.MaxWaits {
 			go func() {
 				_, err := insistent{other, new(atomic.Int64)}.Wait(t.Context(), b.To(), "key", version)
 				woke <- err
 			}()
 		}
-		servers.Until(t, "all waiters to wait", func() bool { return strings.TrimSpace(own.Must(waiting)) == strconv.Itoa(maxWaits) })
+		servers.Until(t, "all waiters to wait", func() bool { return strings.TrimSpace(own.Must(waiting)) == strconv.Itoa(doorbell.MaxWaits) })
 		ring(b)
-		for range maxWaits {
+		for range doorbell.MaxWaits {
 			if err := <-woke; err != nil {
 				t.Errorf("after %s, Wait returned %v", how, err)
 			}
@@ -155,11 +156,11 @@ func TestBellAnswers(t *testing.T) {
 // its own limit is.
 func TestBellSilence(t *testing.T) {
 	t.Parallel()
-	b := bellAt(t, servers.StartMariaDB(t, "innodb_flush_method = nosync", "wait_timeout = 5"))
-	defer b.Close()
+	db := must.Get(bellDatabase(config(t, servers.StartMariaDB(t, "innodb_flush_method = nosync", "wait_timeout = 5").URL())))
+	defer db.Close()
 	var limit float64
-	if err := b.db.QueryRowContext(t.Context(), "SELECT @@wait_timeout").Scan(&limit); err != nil || limit != bellSilent.Seconds() {
-		t.Errorf("the server ends a connection after %vs of silence, %v, want %v", limit, err, bellSilent)
+	if err := db.QueryRowContext(t.Context(), "SELECT @@wait_timeout").Scan(&limit); err != nil || limit != doorbell.Silence.Seconds() {
+		t.Errorf("the server ends a connection after %vs of silence, %v, want %v", limit, err, doorbell.Silence)
 	}
 }
 

@@ -47,7 +47,7 @@ var (
 	_ driver.Watcher = (*waking)(nil)
 )
 
-func newWaking(s *Store, b *bell) *waking {
+func newWaking(s *Store, b sqlstore.Bell) *waking {
 	w := &waking{Store: s, rows: sqlstore.NewRinging(s.leases, b)}
 	return w
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/newer"
 )
 
-// SQL keeps records in a table of a PostgreSQL, MySQL, MariaDB or SQLite database. The
+// SQL keeps records in a table of a PostgreSQL, MySQL, MariaDB, SQLite or SQL Server database. The
 // database's clock decides when records expire. Set DB and Dialect. Create the table
 // once, with [SQL.Create] or with the statements of [SQL.Schema].
 //
@@ -67,13 +67,14 @@ func (s *SQL) Load(ctx context.Context, key string) (Record, error) {
 	if err != nil {
 		return Record{}, err
 	}
-	return load(ctx, s.DB, st.load, key)
+	return st.record(ctx, s.DB, st.load, key)
 }
 
-func load(ctx context.Context, tx fence.Tx, query, key string) (Record, error) {
+// record returns the record that a query finds.
+func (st *statements) record(ctx context.Context, tx fence.Tx, query, key string) (Record, error) {
 	var r Record
 	var found int64
-	err := tx.QueryRowContext(ctx, query, []byte(key)).Scan(&found, &r.State, &r.Token, &r.Fingerprint, &r.Result)
+	err := tx.QueryRowContext(ctx, query, st.name(key)).Scan(&found, &r.State, &r.Token, &r.Fingerprint, &r.Result)
 	if errors.Is(err, sql.ErrNoRows) {
 		return Record{}, nil
 	}
@@ -98,9 +99,9 @@ func (s *SQL) Begin(ctx context.Context, key string, token uint64, fingerprint s
 	if err != nil {
 		return Record{}, err
 	}
-	name, print, mine := []byte(key), []byte(fingerprint), Record{State: Begun, Token: token, Fingerprint: fingerprint}
+	name, print, mine := st.name(key), []byte(fingerprint), Record{State: Begun, Token: token, Fingerprint: fingerprint}
 	for range again {
-		made, err := changes(ctx, s.DB, st.insert, name, token, print, keep.Microseconds())
+		made, err := st.changes(ctx, s.DB, st.insert, name, token, print, keep.Microseconds())
 		if err != nil {
 			return Record{}, err
 		}
@@ -108,11 +109,11 @@ func (s *SQL) Begin(ctx context.Context, key string, token uint64, fingerprint s
 			s.sweep(ctx, st)
 			return mine, nil
 		}
-		taken, err := changes(ctx, s.DB, st.take, token, print, keep.Microseconds(), name, token, print)
+		taken, err := st.changes(ctx, s.DB, st.take, token, print, keep.Microseconds(), name, token, print)
 		if err != nil || taken {
 			return mine, err
 		}
-		r, err := load(ctx, s.DB, st.load, key)
+		r, err := st.record(ctx, s.DB, st.load, key)
 		if err != nil || r.State == Begun && r.Token == token && r.Fingerprint == fingerprint {
 			return r, err
 		}
@@ -161,11 +162,11 @@ func (s *SQL) finish(ctx context.Context, tx fence.Tx, key string, token uint64,
 		return err
 	}
 	for range again {
-		done, err := changes(ctx, tx, st.finish, notNull(result), keep.Microseconds(), []byte(key), token)
+		done, err := st.changes(ctx, tx, st.finish, notNull(result), keep.Microseconds(), st.name(key), token)
 		if err != nil || done {
 			return err
 		}
-		r, err := load(ctx, tx, st.judge, key)
+		r, err := st.record(ctx, tx, st.judge, key)
 		if err != nil {
 			return err
 		}
@@ -190,11 +191,11 @@ func (s *SQL) Forget(ctx context.Context, key string, token uint64) error {
 	if err != nil {
 		return err
 	}
-	freed, err := changes(ctx, s.DB, st.forget, token, []byte(key), token)
+	freed, err := st.changes(ctx, s.DB, st.forget, token, st.name(key), token)
 	if err != nil || freed {
 		return err
 	}
-	r, err := load(ctx, s.DB, st.load, key)
+	r, err := st.record(ctx, s.DB, st.load, key)
 	if err != nil {
 		return err
 	}
@@ -204,11 +205,16 @@ func (s *SQL) Forget(ctx context.Context, key string, token uint64) error {
 
 // changes reports whether a statement has changed its row. False may also mean that the
 // row already had the new values.
-func changes(ctx context.Context, tx fence.Tx, query string, args ...any) (bool, error) {
+func (st *statements) changes(ctx context.Context, tx fence.Tx, query string, args ...any) (bool, error) {
 	for i, arg := range args {
 		if token, ok := arg.(uint64); ok {
 			args[i] = int64(token)
 		}
+	}
+	if st.counted {
+		var n int64
+		err := tx.QueryRowContext(ctx, query, args...).Scan(&n)
+		return n > 0, err
 	}
 	result, err := tx.ExecContext(ctx, query, args...)
 	if err != nil {

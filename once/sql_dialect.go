@@ -33,6 +33,21 @@ type statements struct {
 
 	over   string // some expired names
 	remove string // an expired name
+
+	// counted says that insert, take, finish and forget return the number of changed rows as a
+	// row, because the client cannot tell.
+	counted bool
+
+	// padded says that the engine takes names for equal that differ by bytes of 0 at the end.
+	padded bool
+}
+
+// name is a key as a parameter.
+func (st *statements) name(key string) []byte {
+	if st.padded {
+		key += "\x01"
+	}
+	return []byte(key)
 }
 
 // parts are the parts of the statements that differ between engines.
@@ -43,6 +58,14 @@ type parts struct {
 	create []string
 	latest string // after a SELECT, to see what other transactions have committed
 	count  string // around an UPDATE, to return the number of changed rows
+	mark   string // before the numbers of parameters, "" if parameters are ?
+
+	// changed stands after an UPDATE, and returns the number of changed rows. insert then
+	// returns the number of new rows.
+	changed string
+	octets  bool // a text is not compared with bytes
+	top     bool // a query limits its rows by TOP instead of LIMIT
+	padded  bool // see statements
 }
 
 var dialects = map[dialect.Dialect]parts{
@@ -58,6 +81,7 @@ CREATE TABLE IF NOT EXISTS {table} (name bytea PRIMARY KEY, format smallint NOT 
 	fingerprint bytea NOT NULL, result bytea, expires bigint NOT NULL);
 CREATE INDEX IF NOT EXISTS {bare_index} ON {table} (expires);
 END $$`},
+		mark:  "$",
 		count: `WITH changed AS ({update} RETURNING name) SELECT count(*) FROM changed`,
 	},
 	dialect.MySQL: {
@@ -78,6 +102,35 @@ END $$`},
 			`CREATE INDEX IF NOT EXISTS {index} ON {bare_table} (expires)`,
 		},
 	},
+	dialect.SQLServer: {
+		quote: "[",
+		now:   `DATEDIFF_BIG(microsecond, '19700101', SYSUTCDATETIME())`,
+		// The error of an existing row must not end the transaction.
+		insert: `SET NOCOUNT ON; SET XACT_ABORT OFF; DECLARE @made int = 0;
+BEGIN TRY
+	INSERT INTO {table} (name, format, state, token, fingerprint, expires) VALUES {values};
+	SET @made = 1;
+END TRY BEGIN CATCH
+	IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;
+END CATCH;
+SELECT @made`,
+		// Of two sessions that create a missing table, one fails, and finds the table.
+		create: []string{`IF OBJECT_ID(N'{table}', N'U') IS NULL BEGIN TRY
+	CREATE TABLE {table} (name varbinary(513) NOT NULL PRIMARY KEY, format smallint NOT NULL, state smallint NOT NULL, token bigint NOT NULL,
+		fingerprint varbinary(256) NOT NULL, result varbinary(max), expires bigint NOT NULL);
+END TRY BEGIN CATCH
+	IF ERROR_NUMBER() <> 2714 THROW;
+END CATCH`, `BEGIN TRY
+	CREATE INDEX {bare_index} ON {table} (expires);
+END TRY BEGIN CATCH
+	IF ERROR_NUMBER() NOT IN (1913, 2714) THROW;
+END CATCH`},
+		mark:    "@p",
+		changed: "\nSELECT @@ROWCOUNT",
+		octets:  true,
+		top:     true,
+		padded:  true,
+	},
 }
 
 // compile fills the name of a table, optionally after a schema and a dot, into the
@@ -85,9 +138,16 @@ END $$`},
 func compile(engine dialect.Dialect, table string) (statements, error) {
 	d, ok := dialects[engine]
 	if !ok {
-		return statements{}, fmt.Errorf("once: %v is no engine: set SQL.Dialect to dialect.Postgres, dialect.MySQL or dialect.SQLite", engine)
+		return statements{}, fmt.Errorf("once: %v is no engine: set SQL.Dialect to dialect.Postgres, dialect.MySQL, dialect.SQLite or dialect.SQLServer", engine)
 	}
-	words := []string{"{now}", d.now, "{format}", strconv.Itoa(rowFormat)}
+	words := []string{"{none}", "''", "{top} ", "", "{limit}", "LIMIT 16"}
+	if d.octets {
+		words[1] = "0x"
+	}
+	if d.top {
+		words[3], words[5] = "TOP 16 ", ""
+	}
+	words = append(words, "{now}", d.now, "{format}", strconv.Itoa(rowFormat))
 	bare := table[strings.LastIndex(table, ".")+1:]
 	for _, name := range []struct{ word, table, suffix string }{
 		{"{table}", table, ""}, {"{bare_table}", bare, ""}, {"{index}", table, "_expires"}, {"{bare_index}", bare, "_expires"},
@@ -102,22 +162,29 @@ func compile(engine dialect.Dialect, table string) (statements, error) {
 	inner := strings.NewReplacer("{there}", "(expires > {now} OR format <> {format})", "{values}", "(?, {format}, 1, ?, ?, {now} + ?)")
 	fill := strings.NewReplacer(words...)
 	text := func(text string) string {
-		if text = fill.Replace(inner.Replace(text)); engine == dialect.Postgres {
-			text = number(text)
+		if text = fill.Replace(inner.Replace(text)); d.mark != "" {
+			text = number(text, d.mark)
 		}
 		return text
+	}
+	update := func(update string) string {
+		if d.changed != "" {
+			update = "SET NOCOUNT ON;\n" + update + d.changed
+		}
+		return text(update)
 	}
 	st := statements{
 		load:   text(`SELECT format, state, token, fingerprint, result FROM {table} WHERE name = ? AND {there}`),
 		insert: text(d.insert),
-		take: text(`UPDATE {table} SET state = 1, token = ?, fingerprint = ?, result = NULL, expires = {now} + ?
+		take: update(`UPDATE {table} SET state = 1, token = ?, fingerprint = ?, result = NULL, expires = {now} + ?
 WHERE name = ? AND format = {format} AND (expires <= {now} OR state <> 2 AND token <= ? AND (state = 0 OR fingerprint = ?))`),
-		finish: text(`UPDATE {table} SET state = 2, result = ?, expires = {now} + ? WHERE name = ? AND token = ? AND state = 1 AND expires > {now} AND format = {format}`),
-		forget: text(`UPDATE {table} SET state = 0, token = ?, fingerprint = '', result = NULL WHERE name = ? AND token <= ? AND expires > {now} AND format = {format}`),
-		over:   text(`SELECT name FROM {table} WHERE expires <= {now} AND format = {format} ORDER BY expires LIMIT 16`),
+		finish: update(`UPDATE {table} SET state = 2, result = ?, expires = {now} + ? WHERE name = ? AND token = ? AND state = 1 AND expires > {now} AND format = {format}`),
+		forget: update(`UPDATE {table} SET state = 0, token = ?, fingerprint = {none}, result = NULL WHERE name = ? AND token <= ? AND expires > {now} AND format = {format}`),
+		over:   text(`SELECT {top} name FROM {table} WHERE expires <= {now} AND format = {format} ORDER BY expires {limit}`),
 		remove: text(`DELETE FROM {table} WHERE name = ? AND expires <= {now} AND format = {format}`),
 	}
 	st.judge = st.load + d.latest
+	st.counted, st.padded = d.changed != "", d.padded
 	if d.count != "" {
 		st.finishRow = strings.Replace(d.count, "{update}", st.finish, 1)
 		st.judgeRow = text(`SELECT coalesce(max(format), {format}), coalesce(max(state), 0), coalesce(max(token), 0) FROM {table} WHERE name = ? AND {there}`)
@@ -128,12 +195,12 @@ WHERE name = ? AND format = {format} AND (expires <= {now} OR state <> 2 AND tok
 	return st, nil
 }
 
-// number replaces every ? with its number.
-func number(text string) string {
+// number replaces every ? with its number, after mark.
+func number(text, mark string) string {
 	var b strings.Builder
 	for n, part := range strings.Split(text, "?") {
 		if n > 0 {
-			b.WriteString("$" + strconv.Itoa(n))
+			b.WriteString(mark + strconv.Itoa(n))
 		}
 		b.WriteString(part)
 	}

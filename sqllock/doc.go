@@ -1,5 +1,5 @@
-// Package sqllock is a store in a table of a database: PostgreSQL, MySQL, MariaDB or
-// SQLite, through database/sql and a client of your own.
+// Package sqllock is a store in a table of a database: PostgreSQL, MySQL, MariaDB, SQLite
+// or SQL Server, through database/sql and a client of your own.
 //
 //	store, err := sqllock.New(db, dialect.Postgres, nil)
 //	// ...
@@ -7,7 +7,7 @@
 //	// ...
 //	locks, err := holdfast.New(store, nil)
 //
-// Packages pglock, mysqllock and sqlitelock make a store from a URL, and wake waiters
+// Packages pglock, mysqllock, mssqllock and sqlitelock make a store from a URL, and wake waiters
 // where the engine can. Prefer these packages if you can use their client.
 //
 // # How it works
@@ -29,7 +29,8 @@
 //
 // If many callers give up after milliseconds because the server is slow for a moment, the
 // server gets no new connections on top. A statement that was sent runs to its end
-// without the caller, on the same connection. SQLite is interrupted instead.
+// without the caller, on the same connection. SQLite is interrupted instead. In SQL Server
+// this holds for all statements.
 //
 // Renewals of many claims are one statement. So are releases, if the engine returns the
 // changed rows.
@@ -45,7 +46,7 @@
 //
 //	SELECT key, owner, note, fence, since, until FROM holdfast_claims WHERE NOT waiting;
 //
-// In MySQL and MariaDB key is a reserved word and stands in backquotes. In SQLite the
+// In MySQL and MariaDB key is a reserved word and stands in backquotes, in SQL Server in brackets. In SQLite the
 // view goes by the wall clock, and leases by the machine's clock. If the wall clock was
 // set since the table was first used after the machine's start, the view is off by as
 // much. The view then omits live claims or shows expired claims. Locker.Holders and

@@ -19,7 +19,7 @@ type Options struct {
 	Table string
 
 	// Code returns the engine's code of an error. The default knows the clients pgx and
-	// lib/pq, go-sql-driver/mysql, and modernc.org/sqlite.
+	// lib/pq, go-sql-driver/mysql, modernc.org/sqlite, and go-mssqldb.
 	Code func(error) string
 }
 
@@ -43,7 +43,7 @@ var (
 // those of transactions that wait for a lock.
 //
 // A caller that gives up returns at once. In PostgreSQL and MySQL, a statement of Acquire
-// that was already sent runs to its end without the caller, within a second of its start.
+// that was already sent, and in SQL Server every statement, runs to its end without the caller, within a second of its start.
 // The reason: clients break the connection of an interrupted statement. So that renewals
 // need not wait, at most a hundred calls of Acquire are under way there at a time,
 // including releases of claims that Acquire may have left behind. These calls leave one

@@ -12,9 +12,13 @@ import (
 var valid = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,47}$`)
 
 // Quote quotes a name, optionally with a schema and a dot before the name, and adds a
-// suffix. Schema and name have up to 48 letters, digits and _, and do not begin with a
+// suffix. The quote [ ends with ]. Schema and name have up to 48 letters, digits and _, and do not begin with a
 // digit.
 func Quote(name, suffix, quote string) (string, error) {
+	end := quote
+	if quote == "[" {
+		end = "]"
+	}
 	parts := strings.Split(name, ".")
 	for i, part := range parts {
 		if len(parts) > 2 || !valid.MatchString(part) {
@@ -23,7 +27,7 @@ func Quote(name, suffix, quote string) (string, error) {
 		if i == len(parts)-1 {
 			part += suffix
 		}
-		parts[i] = quote + part + quote
+		parts[i] = quote + part + end
 	}
 	return strings.Join(parts, "."), nil
 }

@@ -61,6 +61,7 @@ var acts = []act{
 	{what: "redislock/redisonce", program: empty, most: 10},
 	{what: "etcdlock", program: opened, start: at(func(t *testing.T) string { return servers.StartEtcd(t).URL() })},
 	{what: "pglock", program: opened, start: at(func(t *testing.T) string { return servers.StartPostgres(t).URL() })},
+	{what: "mssqllock", program: opened}, // no server can be started
 	{what: "mysqllock", program: opened, start: at(func(t *testing.T) string { return servers.StartMariaDB(t).URL() })},
 	{what: "sqlitelock", program: opened, start: at(file("sqlite"))},
 	{what: "all", program: opened, start: at(file("file"))},

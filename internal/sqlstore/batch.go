@@ -60,15 +60,14 @@ func (s *Store) Release(ctx context.Context, rs []driver.Release) []error {
 // renewSole renews the sole claims among cs, and returns their keys.
 func (s *Store) renewSole(ctx context.Context, cs []*driver.Claim, ttl time.Duration) (kept map[string]bool, err error) {
 	if s.dialect.returning {
-		args := append([]any{micros(ttl)}, lists(cs)...)
+		args := append([]any{micros(ttl)}, s.lists(cs)...)
 		return s.named(ctx, expand(renewRows, width(len(cs)))+" RETURNING name", args)
 	}
-	renew := func(cs []*driver.Claim) (int, error) {
-		args := append([]any{micros(ttl)}, lists(cs)...)
-		n, err := s.exec(ctx, expand(renewRows, width(len(cs))), false, args...)
-		return int(n), err
-	}
+	renew := func(cs []*driver.Claim) (int, error) { return s.renewAll(ctx, renewRows, cs, ttl) }
 	n, err := renew(cs)
+	if len(cs) > 1 && s.locked(err) {
+		return s.renewUnlocked(ctx, cs, ttl)
+	}
 	switch {
 	case err != nil || n == 0:
 		return nil, err
@@ -79,7 +78,7 @@ func (s *Store) renewSole(ctx context.Context, cs []*driver.Claim, ttl time.Dura
 	// end in a row proves nothing, because a late write of an earlier call may have set the end. So
 	// the statement is sent again for the claims that are alone, together and then in parts,
 	// because a part may have changed meanwhile.
-	alone, err := s.named(ctx, expand(soleRows, width(len(cs))), lists(cs))
+	alone, err := s.named(ctx, expand(soleRows, width(len(cs))), s.lists(cs))
 	if err != nil {
 		return nil, err
 	}
@@ -101,6 +100,44 @@ func (s *Store) renewSole(ctx context.Context, cs []*driver.Claim, ttl time.Dura
 	return kept, nil
 }
 
+// renewAll returns how many of the claims a statement has renewed.
+func (s *Store) renewAll(ctx context.Context, text string, cs []*driver.Claim, ttl time.Duration) (int, error) {
+	args := append([]any{micros(ttl)}, s.lists(cs)...)
+	if len(cs) > 1 {
+		ctx = context.WithValue(ctx, several{}, true)
+	}
+	n, err := s.exec(ctx, expand(text, width(len(cs))), false, args...)
+	return int(n), err
+}
+
+// several is the context key of a statement for several rows. A locked row ends the statement,
+// because the other rows must not wait.
+type several struct{}
+
+// locked reports whether an error says that a row was locked for too long.
+func (s *Store) locked(err error) bool {
+	return err != nil && s.dialect.errors[s.opts.Code(err)].alone
+}
+
+// renewUnlocked renews the sole claims among cs whose rows are not locked, and returns their
+// keys. It halves the claims until each statement has renewed all its claims, or none.
+func (s *Store) renewUnlocked(ctx context.Context, cs []*driver.Claim, ttl time.Duration) (kept map[string]bool, err error) {
+	kept = make(map[string]bool)
+	for parts := [][]*driver.Claim{cs}; len(parts) > 0; parts = parts[1:] {
+		part := parts[0]
+		n, err := s.renewAll(context.WithValue(ctx, several{}, true), s.dialect.hasty+renewRows, part, ttl)
+		switch {
+		case err != nil && !s.locked(err):
+			return kept, err
+		case err == nil && n == len(part):
+			maps.Copy(kept, names(part))
+		case (err != nil || n > 0) && len(part) > 1:
+			parts = append(parts, part[:len(part)/2], part[len(part)/2:])
+		}
+	}
+	return kept, nil
+}
+
 // solePart is the number of claims in a part.
 const solePart = 32
 
@@ -108,11 +145,11 @@ const solePart = 32
 // RETURNING gets a statement for each claim.
 func (s *Store) releaseSole(ctx context.Context, cs []*driver.Claim) (ended map[string]bool, err error) {
 	if s.dialect.returning {
-		return s.named(ctx, expand(releaseRows, width(len(cs)))+" RETURNING name", lists(cs))
+		return s.named(ctx, expand(releaseRows, width(len(cs)))+" RETURNING name", s.lists(cs))
 	}
 	ended = make(map[string]bool)
 	for i, c := range cs {
-		n, err := s.exec(ctx, expand(releaseRows, 1), false, lists(cs[i:i+1])...)
+		n, err := s.exec(ctx, expand(releaseRows, 1), false, s.lists(cs[i:i+1])...)
 		if err != nil {
 			return ended, err
 		}
@@ -139,12 +176,12 @@ func (s *Store) named(ctx context.Context, text string, args []any) (map[string]
 func width(n int) int { return 1 << bits.Len(uint(n-1)) }
 
 // lists returns the keys and the ids, the last key and id repeated up to width.
-func lists(cs []*driver.Claim) []any {
+func (s *Store) lists(cs []*driver.Claim) []any {
 	n := width(len(cs))
 	args := make([]any, 2*n)
 	for i := range n {
 		c := cs[min(i, len(cs)-1)]
-		args[i], args[n+i] = escape(c.Key), escape(c.ID)
+		args[i], args[n+i] = s.parameter(escape(c.Key)), s.parameter(escape(c.ID))
 	}
 	return args
 }

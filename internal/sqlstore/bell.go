@@ -27,10 +27,10 @@ type Bell interface {
 	// Ring lets go of the bell for a moment. Ring does not wait.
 	Ring()
 
-	// Wait waits until a bell rings, for a second or so, unless the row of a name has changed
-	// since the given version. Wait fails at once if the process waits for as many bells as
+	// Wait waits until a bell rings, for a second or so, unless the row of a name, as a parameter
+	// of the client, has changed since the given version. Wait fails at once if the process waits for as many bells as
 	// it may.
-	Wait(ctx context.Context, bell, name string, version int64) (Heard, error)
+	Wait(ctx context.Context, bell string, name any, version int64) (Heard, error)
 
 	Close() error
 }
@@ -218,7 +218,7 @@ func (r *Ringing) inTheWay(ctx context.Context, l *listening) (s standing, waits
 	defer leave()
 	ctx, cancel := context.WithTimeout(r.life, notifyLimit) // An interrupted look would cost the connection.
 	defer cancel()
-	rows, err := query(ctx, r.Store, expand(someRows, 1), false, []any{escape(l.claim.Key)}, readEntry)
+	rows, err := query(ctx, r.Store, expand(someRows, 1), false, []any{r.parameter(escape(l.claim.Key))}, readEntry)
 	switch {
 	case err != nil:
 		return s, true
@@ -271,7 +271,7 @@ func (r *Ringing) wait(at place, version int64) *wait {
 	r.waits[at] = w
 	r.looking.Go(func() {
 		defer close(w.over)
-		w.heard, w.err = r.bell.Wait(r.life, at.bell, escape(at.key), version)
+		w.heard, w.err = r.bell.Wait(r.life, at.bell, r.parameter(escape(at.key)), version)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		delete(r.waits, at)

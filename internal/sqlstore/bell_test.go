@@ -20,7 +20,7 @@ func (deaf) To() string                          { return "" }
 func (deaf) Hang(context.Context, time.Duration) {}
 func (deaf) Ring()                               {}
 func (deaf) Close() error                        { return nil }
-func (deaf) Wait(context.Context, string, string, int64) (Heard, error) {
+func (deaf) Wait(context.Context, string, any, int64) (Heard, error) {
 	return NoBell, errors.New("no bell")
 }
 
@@ -142,7 +142,7 @@ func (w *ward) Query(ctx context.Context, st Statement, each func(Scan) error) e
 
 func (w *ward) Exec(context.Context, Statement) (Result, error) { return Result{Rows: 1}, nil }
 
-func (w *ward) Wait(ctx context.Context, bell, name string, version int64) (Heard, error) {
+func (w *ward) Wait(ctx context.Context, bell string, name any, version int64) (Heard, error) {
 	w.waits++
 	select {
 	case <-w.rung:

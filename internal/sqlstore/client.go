@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -48,13 +49,17 @@ type Result struct {
 type database struct {
 	db       *sql.DB
 	prepares bool
+	unbroken bool
 	prepared sync.Map // *sql.Stmt by text
 	closed   atomic.Bool
+
+	calls detached.Runner // see Dialect.unbroken
+	sent  atomic.Uint64
 }
 
 // Client returns a Client that runs statements on db and never closes db.
 func (d *Dialect) Client(db *sql.DB) Client {
-	return &database{db: db, prepares: d.prepares}
+	return &database{db: db, prepares: d.prepares, unbroken: d.unbroken}
 }
 
 // Conns reads the limit on every call, because the limit of db may change at any time.
@@ -87,6 +92,38 @@ func (d *database) spare(ctx context.Context) error {
 }
 
 func (d *database) Query(ctx context.Context, st Statement, each func(Scan) error) error {
+	if !d.unbroken || detached.Runs(ctx) {
+		return d.query(ctx, st, each)
+	}
+	var mu sync.Mutex
+	left := false // each belongs to the caller
+	_, err := toEnd(ctx, d, func(ctx context.Context) (Result, error) {
+		return Result{}, d.query(ctx, st, func(scan Scan) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if left {
+				return context.Canceled
+			}
+			return each(scan)
+		})
+	})
+	mu.Lock()
+	left = true
+	mu.Unlock()
+	return err
+}
+
+// toEnd runs a statement to its end, even if its caller leaves.
+func toEnd(ctx context.Context, d *database, run func(context.Context) (Result, error)) (Result, error) {
+	return detached.Do(ctx, &d.calls, strconv.FormatUint(d.sent.Add(1), 10), func(ctx context.Context) (Result, error) {
+		if err := detached.Write(ctx); err != nil {
+			return Result{}, err
+		}
+		return run(ctx)
+	})
+}
+
+func (d *database) query(ctx context.Context, st Statement, each func(Scan) error) error {
 	ctx, err := d.begin(ctx)
 	if err != nil {
 		return err
@@ -114,6 +151,13 @@ func (d *database) Query(ctx context.Context, st Statement, each func(Scan) erro
 }
 
 func (d *database) Exec(ctx context.Context, st Statement) (Result, error) {
+	if !d.unbroken || detached.Runs(ctx) {
+		return d.exec(ctx, st)
+	}
+	return toEnd(ctx, d, func(ctx context.Context) (Result, error) { return d.exec(ctx, st) })
+}
+
+func (d *database) exec(ctx context.Context, st Statement) (Result, error) {
 	ctx, err := d.begin(ctx)
 	if err != nil {
 		return Result{}, err
@@ -160,9 +204,11 @@ func (d *database) prepare(ctx context.Context, st Statement) (*sql.Stmt, error)
 	return known.(*sql.Stmt), nil
 }
 
-// Close closes the prepared statements. The database stays open.
+// Close closes the prepared statements. The database stays open. Statements without a caller
+// run to their end first.
 func (d *database) Close() error {
 	d.closed.Store(true)
+	d.calls.Close()
 	var errs []error
 	d.prepared.Range(func(text, stmt any) bool {
 		d.prepared.Delete(text)

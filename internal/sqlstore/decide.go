@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -78,7 +79,7 @@ func (st *state) moment() book.Moment { return book.Moment{Now: span(st.now), Wa
 
 // load is the loader that only reads.
 func (s *Store) load(ctx context.Context, key string) (decision, error) {
-	st, err := only(ctx, s, loadRow, false, []any{escape(key)}, readState)
+	st, err := only(ctx, s, cmp.Or(s.dialect.load, loadRow), false, []any{s.parameter(escape(key))}, readState)
 	if err != nil {
 		return decision{}, err
 	}

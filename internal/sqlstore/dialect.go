@@ -13,23 +13,39 @@ import (
 	"github.com/holdfast-go/holdfast/internal/identifier"
 )
 
-// A Dialect describes the peculiarities of an engine. There are three: [Postgres],
-// [MySQL], also for MariaDB, and [SQLite].
+// A Dialect describes the peculiarities of an engine. There are four: [Postgres],
+// [MySQL], also for MariaDB, [SQLite] and [SQLServer].
 type Dialect struct {
 	name     string
 	quote    string // around an identifier
-	numbered bool   // parameters are $1, $2 instead of ?
+	numbered string // before the numbers of parameters, such as $; "" if parameters are ?
 	now      string // the engine's clock in microseconds since 1970
-	greatest string // the function that returns the largest of its arguments
+	greatest string // the function that returns the largest of its arguments, "" if there is none
+	top      bool   // a query limits its rows by TOP instead of LIMIT
 
-	// clock stands before each statement of an engine without a clock, and has one
-	// parameter, the time.
-	clock string
+	// octets says that keys and ids are parameters of bytes, because the engine turns no
+	// text into bytes by itself.
+	octets bool
+
+	// settings stand before each statement, and hold for the statement only.
+	settings string
+
+	// hasty stands before a statement that is not to wait for a locked row.
+	hasty string
+
+	// clock stands before each statement that contains now. If the engine is timeless, clock
+	// has one parameter, the time.
+	clock    string
+	timeless bool
 
 	// returning says that UPDATE has RETURNING. Otherwise keep is a function that returns
 	// a number as the last inserted id.
 	returning bool
 	keep      string
+
+	// changed stands after a statement and returns the number of changed rows, if the client
+	// cannot tell. minted returns the token of acquireRow, from key and id, or no row.
+	changed, minted string
 
 	// prepares says that statements should be prepared, because the client does not
 	// prepare by itself.
@@ -43,6 +59,11 @@ type Dialect struct {
 	// statements of Acquire run to their end even if the caller has left.
 	lasting bool
 
+	// unbroken says that the same holds for all statements, because clients wait for the end
+	// of an interrupted statement.
+	unbroken bool
+
+	load    string   // loadRow for an engine that reads two rows at two times; "" if there is no need
 	create  []string // makes the table, the view and the row without a name, unless they exist
 	insert  string   // inserts a row, or changes nothing if the row exists
 	publish string   // does an {update}, and sends messages; "" if the engine cannot
@@ -88,8 +109,10 @@ func Engine(d dialect.Dialect) (*Dialect, error) {
 		return MySQL, nil
 	case dialect.SQLite:
 		return SQLite, nil
+	case dialect.SQLServer:
+		return SQLServer, nil
 	}
-	return nil, fmt.Errorf("%w: %v is no engine: want dialect.Postgres, MySQL or SQLite", driver.ErrInvalid, d)
+	return nil, fmt.Errorf("%w: %v is no engine: want dialect.Postgres, MySQL, SQLite or SQLServer", driver.ErrInvalid, d)
 }
 
 // Pauses say how long to wait after a conflict: a random time from least to most. most
@@ -105,6 +128,7 @@ var patient = pauses{500 * time.Microsecond, 1500 * time.Microsecond, 48 * time.
 // and the core retries.
 type verdict struct {
 	again bool   // retry soon: a conflict, and nothing has changed
+	alone bool   // a locked row: a statement for other rows may succeed
 	final string // do not retry before this is done
 	hint  string // what may be wrong
 }
@@ -158,26 +182,52 @@ func (d *Dialect) compiler(table string) (func(text string) string, error) {
 	if err != nil {
 		return nil, err
 	}
-	words := strings.NewReplacer("{table}", name, "{view}", view, "{now}", d.now, "{greatest}", d.greatest, "{keep}", d.keep, "{light}", d.light, "{commits}", d.commits,
-		"{crowd}", strconv.Itoa(book.Crowd), "{next}", d.greatest+"(version + 1, "+d.now+")", "{format}", strconv.Itoa(format))
+	list := []string{
+		"{table}", name, "{view}", view, "{now}", d.now, "{keep}", d.keep, "{light}", d.light, "{commits}", d.commits, "{none}", d.none(),
+		"{crowd}", strconv.Itoa(book.Crowd), "{next}", d.larger("version + 1", d.now), "{token}", d.larger("fence + 1", d.now), "{format}", strconv.Itoa(format),
+	}
+	for _, most := range []string{"500", "1000"} {
+		if d.top {
+			list = append(list, "{top "+most+"}", "TOP "+most, "{limit "+most+"}", "")
+		} else {
+			list = append(list, "{top "+most+"} ", "", "{limit "+most+"}", "LIMIT "+most)
+		}
+	}
+	words := strings.NewReplacer(list...)
 	return func(text string) string {
 		text = words.Replace(text)
 		if strings.Contains(text, d.now) {
 			text = d.clock + text
 		}
-		if d.numbered {
-			text = number(text)
+		if d.numbered != "" {
+			text = number(text, d.numbered)
 		}
 		return text
 	}, nil
 }
 
-// number gives each ? its number.
-func number(text string) string {
+// larger is the larger of two numbers.
+func (d *Dialect) larger(a, b string) string {
+	if d.greatest == "" {
+		return "CASE WHEN " + a + " > " + b + " THEN " + a + " ELSE " + b + " END"
+	}
+	return d.greatest + "(" + a + ", " + b + ")"
+}
+
+// none is the name without letters.
+func (d *Dialect) none() string {
+	if d.octets {
+		return "0x"
+	}
+	return "''"
+}
+
+// number gives each ? its number, after mark.
+func number(text, mark string) string {
 	var b strings.Builder
 	for n, part := range strings.Split(text, "?") {
 		if n > 0 {
-			b.WriteString("$" + strconv.Itoa(n))
+			b.WriteString(mark + strconv.Itoa(n))
 		}
 		b.WriteString(part)
 	}

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"iter"
 	"strings"
@@ -9,15 +10,18 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/book"
+	"github.com/holdfast-go/holdfast/internal/detached"
 )
 
 // Holders implements [driver.Inspector].
 func (s *Store) Holders(ctx context.Context, key string) ([]driver.Holder, error) {
-	d, err := s.load(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	return d.book.Holders(d.from.moment().Now), nil
+	return aside(ctx, s, func(ctx context.Context) ([]driver.Holder, error) {
+		d, err := s.load(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		return d.book.Holders(d.from.moment().Now), nil
+	})
 }
 
 // Keys implements [driver.Inspector]. Keys reads some hundred rows at a time, and holds
@@ -27,7 +31,9 @@ func (s *Store) Keys(ctx context.Context, prefix string) iter.Seq2[string, error
 		prefix, from := escape(prefix), escape(prefix)
 		var unread []error // come last, and hide no key
 		for more := true; more; {
-			rows, err := query(ctx, s, listRows, false, []any{from}, readEntry)
+			rows, err := aside(ctx, s, func(ctx context.Context) ([]entry, error) {
+				return query(ctx, s, listRows, false, []any{s.parameter(from)}, readEntry)
+			})
 			if err != nil {
 				yield("", err)
 				return
@@ -73,8 +79,20 @@ func readEntry(scan Scan) (e entry, err error) {
 
 // Break implements [driver.Inspector].
 func (s *Store) Break(ctx context.Context, key, id string) error {
-	return s.decide(ctx, key, s.load, func(m book.Moment, b *book.Book) (change, error) {
-		e, err := b.Break(m, id)
-		return change{keep: err == nil, broken: &e}, err
+	_, err := aside(ctx, s, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, s.decide(ctx, key, s.load, func(m book.Moment, b *book.Book) (change, error) {
+			e, err := b.Break(m, id)
+			return change{keep: err == nil, broken: &e}, err
+		})
 	})
+	return err
+}
+
+// aside runs a call that must not take the connection of renewals, as Acquire must not. Only
+// an abandoned statement that runs to its end could.
+func aside[T any](ctx context.Context, s *Store, do func(context.Context) (T, error)) (T, error) {
+	if !s.dialect.unbroken {
+		return do(ctx)
+	}
+	return detached.Do(ctx, &s.calls, rand.Text(), do)
 }

@@ -43,7 +43,7 @@ func (s *Store) joiner(a *asking, blind bool) loader {
 			return decision{}, err
 		}
 		longest := micros(roomy(book.Longest(a.Claim)))
-		args := []any{longest, string(claim), micros(roomy(a.Alive())), longest, escape(key), escape(a.ID)}
+		args := []any{longest, string(claim), micros(roomy(a.Alive())), longest, s.parameter(escape(key)), escape(a.ID)}
 		if !s.dialect.returning {
 			n, err := s.exec(ctx, s.dialect.join, false, args...)
 			if err != nil {

@@ -6,7 +6,7 @@ package sqlstore
 var Postgres = &Dialect{
 	name:     "PostgreSQL",
 	quote:    `"`,
-	numbered: true,
+	numbered: "$",
 	// The clock of the moment, not of the transaction: a statement may have waited for a
 	// row.
 	now:       `CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)`,

@@ -13,12 +13,12 @@ import (
 // compiled is compile with a cache, for recurring texts.
 func (s *Store) compiled(text string, once bool) string {
 	if once {
-		return s.compile(text)
+		return s.dialect.settings + s.compile(text)
 	}
 	if known, ok := s.texts.Load(text); ok {
 		return known.(string)
 	}
-	compiled := s.compile(text)
+	compiled := s.dialect.settings + s.compile(text)
 	s.texts.Store(text, compiled)
 	return compiled
 }
@@ -48,7 +48,7 @@ func (m mutex) unlock() {
 // people.
 func (s *Store) run(ctx context.Context, text string, once bool, args []any, do func(Statement) error) error {
 	st := Statement{Text: s.compiled(text, once), Args: args, Once: once}
-	timed := s.dialect.clock != "" && strings.HasPrefix(st.Text, s.dialect.clock)
+	timed := s.dialect.timeless && strings.HasPrefix(st.Text, s.dialect.clock)
 	if timed {
 		if err := s.startClock(ctx); err != nil {
 			return err
@@ -84,6 +84,8 @@ func (s *Store) retry(ctx context.Context, do func() error) error {
 	for {
 		err := do()
 		switch {
+		case s.locked(err) && ctx.Value(several{}) != nil:
+			return err
 		case err != nil && s.dialect.errors[s.opts.Code(err)].again:
 			busy = err
 		case err == nil || busy == nil || ctx.Err() == nil:
@@ -101,8 +103,19 @@ func sleep(ctx context.Context, least, most time.Duration) bool {
 	return rest.For(ctx, least+rand.N(most-least)) == nil
 }
 
+// parameter returns an escaped key or id as a parameter.
+func (s *Store) parameter(text string) any {
+	if s.dialect.octets {
+		return []byte(text)
+	}
+	return text
+}
+
 // exec runs a statement and returns how many rows it changed.
 func (s *Store) exec(ctx context.Context, text string, once bool, args ...any) (n int64, err error) {
+	if s.dialect.changed != "" {
+		return only(ctx, s, text+s.dialect.changed, once, args, column[int64])
+	}
 	err = s.run(ctx, text, once, args, func(st Statement) error {
 		result, err := s.client.Exec(ctx, st)
 		n = result.Rows
@@ -143,19 +156,25 @@ func column[T any](scan Scan) (value T, err error) {
 	return value, err
 }
 
-// mint runs a statement that changes at most one row, and returns the row's new token.
-func (s *Store) mint(ctx context.Context, text string, args ...any) (token int64, ok bool, err error) {
-	if s.dialect.returning {
-		tokens, err := query(ctx, s, text+" RETURNING fence", false, args, column[int64])
-		if err != nil || len(tokens) == 0 {
-			return 0, false, err
-		}
-		return tokens[0], true, nil
+// mint runs acquireRow, and returns the row's new token.
+func (s *Store) mint(ctx context.Context, tokens int, id string, ttl int64, claims, key string) (token int64, ok bool, err error) {
+	text, args := acquireRow, []any{tokens - 1, s.parameter(id), ttl, claims, s.parameter(key)}
+	switch {
+	case s.dialect.returning:
+		text += " RETURNING fence"
+	case s.dialect.minted != "":
+		text, args = text+s.dialect.minted, append(args, s.parameter(key), s.parameter(id))
+	default:
+		err = s.run(ctx, text, false, args, func(st Statement) error {
+			result, err := s.client.Exec(ctx, st)
+			token, ok = result.ID, err == nil && result.Rows > 0
+			return err
+		})
+		return token, ok, err
 	}
-	err = s.run(ctx, text, false, args, func(st Statement) error {
-		result, err := s.client.Exec(ctx, st)
-		token, ok = result.ID, err == nil && result.Rows > 0
-		return err
-	})
-	return token, ok, err
+	fences, err := query(ctx, s, text, false, args, column[int64])
+	if err != nil || len(fences) == 0 {
+		return 0, false, err
+	}
+	return fences[0], true, nil
 }

@@ -78,13 +78,13 @@ func (s *Store) save(ctx context.Context, d *decision) (won bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		return s.put(ctx, s.dialect.stay, nil, rest, id, string(claim), rest, escape(d.key), id)
+		return s.put(ctx, s.dialect.stay, nil, rest, id, string(claim), rest, s.parameter(escape(d.key)), id)
 	case single && d.extend != nil && s.dialect.joins(d.extend.ID):
 		id, rest := escape(d.extend.ID), d.rest(d.extend)
-		return s.put(ctx, s.dialect.extend, nil, rest, id, rest, escape(d.key), id, id)
+		return s.put(ctx, s.dialect.extend, nil, rest, id, rest, s.parameter(escape(d.key)), id, id)
 	case single && d.leave != "" && s.dialect.joins(d.leave):
 		id := escape(d.leave)
-		return s.put(ctx, s.dialect.leave, nil, id, escape(d.key), id)
+		return s.put(ctx, s.dialect.leave, nil, id, s.parameter(escape(d.key)), id)
 	}
 	to := d.from.row
 	if err := to.fill(d.book, d.from.moment().Now); err != nil {
@@ -98,18 +98,22 @@ func (s *Store) save(ctx context.Context, d *decision) (won bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		return s.put(ctx, s.dialect.handOver, messages, to.fence, to.until, string(held), escape(d.key), d.from.fence, escape(d.holder), escape(d.first), d.book.Held[0].Session)
+		return s.put(ctx, s.dialect.handOver, messages, to.fence, to.until, string(held), s.parameter(escape(d.key)), d.from.fence, escape(d.holder), escape(d.first), d.book.Held[0].Session)
 	}
 	text := updateRow
 	if calm && d.light {
 		text = lightRow
 	}
-	return s.put(ctx, text, messages, to.fence, to.sole, to.since, to.until, to.claims, escape(d.key), to.version)
+	return s.put(ctx, text, messages, to.fence, s.parameter(to.sole), to.since, to.until, to.claims, s.parameter(escape(d.key)), to.version)
 }
 
 // insert writes a new row, and reports whether there was none.
 func (s *Store) insert(ctx context.Context, key string, now int64, r row) (bool, error) {
-	n, err := s.exec(ctx, s.dialect.insert, false, escape(key), now, r.fence, r.sole, r.since, r.until, r.claims)
+	args := []any{s.parameter(escape(key)), now, r.fence, s.parameter(r.sole), r.since, r.until, r.claims}
+	if s.dialect.octets {
+		args = append(args, escape(key)) // for people, who cannot read bytes
+	}
+	n, err := s.exec(ctx, s.dialect.insert, false, args...)
 	if err != nil && s.dialect.duplicate != "" && s.opts.Code(err) == s.dialect.duplicate {
 		return false, nil
 	}

@@ -75,9 +75,9 @@ func (s *Store) tidy(ctx context.Context) {
 	var names []any
 	var highest int64
 	for _, r := range rows {
-		names, highest = append(names, r.name), max(highest, r.fence)
+		names, highest = append(names, s.parameter(r.name)), max(highest, r.fence)
 	}
-	if n, err := s.exec(ctx, raiseFloor, false, highest); err != nil || n != 1 {
+	if n, err := s.exec(ctx, raiseFloor, false, highest, highest); err != nil || n != 1 {
 		return
 	}
 	s.exec(ctx, expand(deleteRows, len(names)), true, append(names, highest)...)

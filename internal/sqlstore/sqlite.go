@@ -12,6 +12,7 @@ import (
 var SQLite = &Dialect{
 	name:      "SQLite",
 	quote:     `"`,
+	timeless:  true,
 	clock:     `WITH clock (now) AS (VALUES (?)) `,
 	now:       `(SELECT now FROM clock)`,
 	greatest:  "max",

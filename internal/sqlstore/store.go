@@ -1,5 +1,5 @@
-// Package sqlstore is the store in a table, for packages sqllock, pglock, mysqllock and
-// sqlitelock. Package sqllock documents how it works and what it promises. A package for an
+// Package sqlstore is the store in a table, for packages sqllock, pglock, mysqllock,
+// mssqllock and sqlitelock. Package sqllock documents how it works and what it promises. A package for an
 // engine may bring a faster [Client], and a [Listener] that wakes waiters.
 package sqlstore
 
@@ -143,7 +143,7 @@ func (s *Store) take(ctx context.Context, a asking) (driver.Grant, error) {
 	if err := detached.Write(ctx); err != nil {
 		return driver.Grant{}, err
 	}
-	last, ok, err := s.mint(ctx, acquireRow, tokens-1, id, c.TTL, string(claims), escape(a.Key))
+	last, ok, err := s.mint(ctx, tokens, id, c.TTL, string(claims), escape(a.Key))
 	if err != nil || !ok {
 		return driver.Grant{}, err
 	}

@@ -38,8 +38,8 @@ func (c *cutter) write(token uint64) *sql.Tx {
 // outcome is what others see of the write and of its token.
 func (c *cutter) outcome(token uint64) (written, remembered bool) {
 	c.Helper()
-	c.must(c.db.QueryRowContext(c.Context(), fmt.Sprintf("SELECT count(*) > 0 FROM %s WHERE token = %d", c.journal, token)).Scan(&written))
-	c.must(c.db.QueryRowContext(c.Context(), fmt.Sprintf("SELECT count(*) > 0 FROM %s WHERE fence = %d", c.quoted(), token)).Scan(&remembered))
+	c.must(c.db.QueryRowContext(c.Context(), fmt.Sprintf("SELECT CASE WHEN count(*) > 0 THEN 1 ELSE 0 END FROM %s WHERE token = %d", c.journal, token)).Scan(&written))
+	c.must(c.db.QueryRowContext(c.Context(), fmt.Sprintf("SELECT CASE WHEN count(*) > 0 THEN 1 ELSE 0 END FROM %s WHERE fence = %d", c.quoted(), token)).Scan(&remembered))
 	return written, remembered
 }
 

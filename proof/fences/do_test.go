@@ -151,6 +151,15 @@ func TestDoCommitFails(t *testing.T) {
 				_, err := c.db.ExecContext(c.ctx, fmt.Sprintf(`KILL %d`, id))
 				return err
 			}
+		case dialect.SQLServer: // checks all constraints at once, too
+			spoil = func(tx *sql.Tx) error {
+				var id int64
+				if err := tx.QueryRowContext(c.ctx, `SELECT @@SPID`).Scan(&id); err != nil {
+					return err
+				}
+				_, err := c.db.ExecContext(c.ctx, fmt.Sprintf(`KILL %d`, id))
+				return err
+			}
 		case dialect.SQLite:
 			c.db.SetMaxOpenConns(1)
 			c.exec(`PRAGMA foreign_keys = on`)

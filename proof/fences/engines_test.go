@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	_ "github.com/jackc/pgx/v5/stdlib"
+	_ "github.com/microsoft/go-mssqldb"
 	_ "modernc.org/sqlite"
 
 	"github.com/holdfast-go/holdfast/dialect"
@@ -45,7 +46,7 @@ type engine struct {
 
 // each runs a test on every engine.
 func each(t *testing.T, test func(e *engine)) {
-	for _, dialect := range []dialect.Dialect{dialect.Postgres, dialect.MySQL, dialect.SQLite} {
+	for _, dialect := range []dialect.Dialect{dialect.Postgres, dialect.MySQL, dialect.SQLite, dialect.SQLServer} {
 		t.Run(dialect.String(), func(t *testing.T) {
 			t.Parallel()
 			test(start(t, dialect))
@@ -54,6 +55,10 @@ func each(t *testing.T, test func(e *engine)) {
 }
 
 func start(t *testing.T, dialect dialect.Dialect) *engine {
+	t.Helper()
+	if dialect == sqlServer && os.Getenv(serverVariable) == "" {
+		t.Skipf("%s is not set: want the URL of a database of SQL Server", serverVariable)
+	}
 	test, _, _ := strings.Cut(t.Name(), "/")
 	e := &engine{T: t, fences: fence.SQL{Table: "of_" + test + "_" + rand.Text()[:8], Dialect: dialect}}
 	e.db = e.open(e.addr())
@@ -62,6 +67,11 @@ func start(t *testing.T, dialect dialect.Dialect) *engine {
 	return e
 }
 
+// serverVariable names a database of SQL Server for these tests, because none can be started here.
+const serverVariable = "HOLDFAST_TEST_SQLSERVER"
+
+const sqlServer = dialect.SQLServer
+
 // addr is that of the server, if there is one.
 func (e *engine) addr() string {
 	switch e.fences.Dialect {
@@ -69,6 +79,8 @@ func (e *engine) addr() string {
 		return postgres.Addr()
 	case dialect.MySQL:
 		return mariadb.Addr()
+	case dialect.SQLServer:
+		return e.parse(os.Getenv(serverVariable)).Host
 	}
 	return ""
 }
@@ -90,6 +102,10 @@ func (e *engine) open(addr string) *sql.DB {
 		config.Passwd, _ = u.User.Password()
 		config.Logger = &mysql.NopLogger{}
 		driver, source = "mysql", config.FormatDSN()
+	case dialect.SQLServer:
+		u := e.parse(os.Getenv(serverVariable))
+		u.Host = addr
+		driver, source = "sqlserver", u.String()
 	case dialect.SQLite:
 		driver = "sqlite"
 		source = "file:" + filepath.Join(e.TempDir(), "db") + "?_txlock=immediate&_pragma=busy_timeout(60000)&_pragma=journal_mode(wal)"

@@ -110,7 +110,7 @@ var engine = []mutant{{
 		New:  "until = {now} + ?\nWHERE name IN (?...) AND sole IN (?...) AND format",
 	}, {
 		File: "internal/sqlstore/text.go",
-		Old:  "sole = '', until = {now}, claims = '{}'",
+		Old:  "sole = {none}, until = {now}, claims = '{}'",
 		New:  "until = {now}",
 	}},
 	run:   "--start sqlite --seed 1 --ttl 16s --for 1m --workers 2 --clients 2 --keys 64 --nemesis none",

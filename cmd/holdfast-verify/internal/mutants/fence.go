@@ -22,8 +22,8 @@ var fence = []mutant{{
 	wrong: "the fence checks a token once, when the holder reads, and lets later writes pass",
 	edits: []overlay.Edit{{
 		File: "fence/sql.go",
-		Old:  "	query, args := st.raise, []any{[]byte(key), int64(token)}\n",
-		New: `	query, args := st.raise, []any{[]byte(key), int64(token)}
+		Old:  "	query, args := st.raise, []any{st.name(key), int64(token)}\n",
+		New: `	query, args := st.raise, []any{st.name(key), int64(token)}
 	asked.Lock()
 	before := asked.last[key]
 	asked.last[key] = token

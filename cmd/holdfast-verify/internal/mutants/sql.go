@@ -33,7 +33,7 @@ var sql = []mutant{{
 	wrong: "tokens are the time of the server's clock, even if the clock is behind the last token",
 	edits: []overlay.Edit{{
 		File: "internal/sqlstore/text.go",
-		Old:  "{keep}({greatest}(fence + 1, {now}) + ?)",
+		Old:  "{keep}({token} + ?)",
 		New:  "{keep}({now} + ?)",
 	}, {
 		File: "internal/book/token.go",
@@ -63,12 +63,12 @@ var sql = []mutant{{
 	wrong: "the statement that acquires a row sets the end before the token, which depends on the end: MySQL assigns from left to right",
 	edits: []overlay.Edit{{
 		File: "internal/sqlstore/text.go",
-		Old:  "SET version = {next}, fence = {keep}({greatest}(fence + 1, {now}) + ?), sole = ?, since = {now}, until = {now} + ?, claims = ?\nWHERE name = ? AND until",
-		New:  "SET version = {next}, until = {now} + ?, fence = {keep}(CASE WHEN until <= {now} THEN {greatest}(fence + 1, {now}) ELSE fence END + ?), sole = ?, since = {now}, claims = ?\nWHERE name = ? AND until",
+		Old:  "SET version = {next}, fence = {keep}({token} + ?), sole = ?, since = {now}, until = {now} + ?, claims = ?\nWHERE name = ? AND until",
+		New:  "SET version = {next}, until = {now} + ?, fence = {keep}(CASE WHEN until <= {now} THEN {token} ELSE fence END + ?), sole = ?, since = {now}, claims = ?\nWHERE name = ? AND until",
 	}, {
-		File: "internal/sqlstore/store.go",
-		Old:  "acquireRow, tokens-1, id, c.TTL, string(claims),",
-		New:  "acquireRow, c.TTL, tokens-1, id, string(claims),",
+		File: "internal/sqlstore/query.go",
+		Old:  "[]any{tokens - 1, s.parameter(id), ttl, claims,",
+		New:  "[]any{ttl, tokens - 1, s.parameter(id), claims,",
 	}},
 	run:    "--start mariadb --seed 1 --ttl 2s --for 10s --nemesis none",
 	finds:  check.Growing,

@@ -33,6 +33,8 @@ func port(scheme string) string {
 		return cmp.Or(os.Getenv("PGPORT"), "5432")
 	case "mysql", "mariadb":
 		return "3306"
+	case "sqlserver":
+		return "1433"
 	}
 	return "6379" // of Redis
 }

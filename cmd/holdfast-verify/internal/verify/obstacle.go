@@ -35,6 +35,8 @@ func obstacle(u *url.URL) string {
 		return postgresObstacle(u, params)
 	case "mysql", "mariadb":
 		return mysqlObstacle(u, params)
+	case "sqlserver":
+		return sqlServerObstacle(u, params)
 	case "redis":
 		return when(several || hasAny(params, "addr", "master", "master_set", "master_name"), elsewhere)
 	case "memcached":
@@ -89,6 +91,27 @@ func mysqlObstacle(u *url.URL, params url.Values) string {
 		return encrypted
 	}
 	return when(!local(u.Host), encrypted)
+}
+
+// sqlServerObstacle follows mssqllock, whose parameters have upper or lower case.
+func sqlServerObstacle(u *url.URL, params url.Values) string {
+	mode := ""
+	for name, values := range params {
+		switch strings.ToLower(name) {
+		case "encrypt":
+			mode = strings.ToLower(values[0])
+		case "failoverpartner":
+			return elsewhere
+		}
+	}
+	switch {
+	case strings.Trim(u.Path, "/") != "": // an instance, whose port the server tells
+		return elsewhere
+	case mode == "":
+		return when(!local(u.Host), encrypted)
+	}
+	plain := []string{"disable", "optional", "no", "0", "f", "false"} // without a check of the certificate
+	return when(!slices.Contains(plain, mode), encrypted)
 }
 
 // local reports whether every host is this machine.

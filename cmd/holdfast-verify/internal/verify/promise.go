@@ -31,6 +31,7 @@ var waivers = map[string]map[plan.Nemesis][]check.Promise{
 	"memcached": {plan.Restart: overlap, plan.KillStore: overlap, plan.PauseStore: overlap, plan.Evict: overlap, plan.Flush: overlap},
 	"postgres":  {plan.Clock: overlap},
 	"mysql":     {plan.Clock: overlap},
+	"sqlserver": {plan.Clock: overlap},
 }
 
 // forgetting lists the nemeses after which a store may have forgotten its tokens, by URL

@@ -1,4 +1,4 @@
-package mysqllock
+package doorbell
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	sqldriver "database/sql/driver"
 	"errors"
 	"io"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -39,7 +38,7 @@ func (c *clockConn) QueryContext(_ context.Context, query string, _ []sqldriver.
 	if c.server.down.Load() {
 		return nil, errors.New("the connection has ended")
 	}
-	if strings.Contains(query, "release_lock(?) + get_lock") {
+	if query == "ring" {
 		c.server.rings.Add(1)
 	}
 	return new(one), nil
@@ -62,10 +61,10 @@ func (o *one) Next(dest []sqldriver.Value) error {
 }
 
 // onClockwork runs a test of a bell in virtual time.
-func onClockwork(t *testing.T, test func(t *testing.T, s *clockwork, b *bell)) {
+func onClockwork(t *testing.T, test func(t *testing.T, s *clockwork, b *Bell)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(clockwork)
-		b := bellOf(sql.OpenDB(s), "`holdfast`")
+		b := New(sql.OpenDB(s), Locks{Hold: "hold", Ring: "ring", Held: "held", Release: "release", Wait: "wait"}, nil)
 		defer b.Close()
 		test(t, s, b)
 	})
@@ -86,7 +85,7 @@ func after(t *testing.T, holds func() bool) time.Duration {
 // TestHangWaitsOnce: the wait for a server that does not answer keeps one caller, and no
 // other.
 func TestHangWaitsOnce(t *testing.T) {
-	onClockwork(t, func(t *testing.T, s *clockwork, b *bell) {
+	onClockwork(t, func(t *testing.T, s *clockwork, b *Bell) {
 		s.silent.Store(true)
 		waited := make(chan time.Duration)
 		hang := func() {
@@ -106,12 +105,12 @@ func TestHangWaitsOnce(t *testing.T) {
 // TestBellConnectsAgain: a server that accepts connections and sends no greeting keeps the
 // bell for a few seconds only.
 func TestBellConnectsAgain(t *testing.T) {
-	onClockwork(t, func(t *testing.T, s *clockwork, b *bell) {
+	onClockwork(t, func(t *testing.T, s *clockwork, b *Bell) {
 		s.silent.Store(true)
 		b.Hang(t.Context(), time.Second)
 		s.silent.Store(false)
-		if took := after(t, func() bool { return b.To() != "" }); took > bellLimit+bellPause {
-			t.Errorf("the bell was held after %v, want %v at most", took, bellLimit+bellPause)
+		if took := after(t, func() bool { return b.To() != "" }); took > limit+pause {
+			t.Errorf("the bell was held after %v, want %v at most", took, limit+pause)
 		}
 	})
 }
@@ -119,7 +118,7 @@ func TestBellConnectsAgain(t *testing.T) {
 // TestBellComesBack: the end of the bell's connection is noticed though nobody rings. The
 // pause before the next attempt does not grow as long as the attempts succeed.
 func TestBellComesBack(t *testing.T) {
-	onClockwork(t, func(t *testing.T, s *clockwork, b *bell) {
+	onClockwork(t, func(t *testing.T, s *clockwork, b *Bell) {
 		b.Hang(t.Context(), time.Second)
 		for range 10 {
 			s.down.Store(true)
@@ -127,8 +126,8 @@ func TestBellComesBack(t *testing.T) {
 				t.Errorf("the end was noticed after %v, want %v at most", took, idle)
 			}
 			s.down.Store(false)
-			if took := after(t, func() bool { return b.To() != "" }); took > bellPause {
-				t.Errorf("the bell was held again after %v, want %v at most", took, bellPause)
+			if took := after(t, func() bool { return b.To() != "" }); took > pause {
+				t.Errorf("the bell was held again after %v, want %v at most", took, pause)
 			}
 		}
 	})
@@ -137,7 +136,7 @@ func TestBellComesBack(t *testing.T) {
 // TestBellRingsAgain: a second ring follows the last ring, for a waiter that had compared its
 // row before and waited only after.
 func TestBellRingsAgain(t *testing.T) {
-	onClockwork(t, func(t *testing.T, s *clockwork, b *bell) {
+	onClockwork(t, func(t *testing.T, s *clockwork, b *Bell) {
 		b.Hang(t.Context(), time.Second)
 		for range 3 {
 			b.Ring()
