@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"maps"
 	"strings"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -22,6 +23,7 @@ func (s *Store) Holders(ctx context.Context, key string) ([]driver.Holder, error
 		return nil, err
 	}
 	now := s.now()
+	v.sights.exact()
 	return v.page.book(v.sights, now).Holders(now), nil
 }
 
@@ -63,11 +65,10 @@ func (s *Store) live(p *page) bool {
 	s.mu.Unlock()
 	if d != nil {
 		d.mu.Lock()
-		for id, sight := range d.sights {
-			seen[id] = sight
-		}
+		maps.Copy(seen, d.sights)
 		d.mu.Unlock()
 	}
+	seen.exact()
 	return p.book(seen, now).Live(now)
 }
 

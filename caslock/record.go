@@ -101,8 +101,14 @@ type sight struct {
 	own   bool          // this process wrote the beat, after since
 }
 
-// drift is the share of a span by which the clock of an observer may run faster.
-func drift(d time.Duration) time.Duration { return d / 64 }
+// drift is the allowance for clocks that run at different rates: for how much longer than its
+// span a claim stands for other processes.
+func drift(d time.Duration) time.Duration { return d / allowance }
+
+const allowance = 64
+
+// driftless is what is left of a time left, without the allowance.
+func driftless(d time.Duration) time.Duration { return d - d/(allowance+1) }
 
 // see returns when something was first seen, and notes the time if it was not.
 func (s sights) see(id string, sp span, now time.Duration) (until time.Duration) {
@@ -116,6 +122,14 @@ func (s sights) see(id string, sp span, now time.Duration) (until time.Duration)
 		kept += drift(kept)
 	}
 	return seen.since + kept
+}
+
+// exact lets everything seen end without an allowance for clocks, for people.
+func (s sights) exact() {
+	for id, seen := range s {
+		seen.own = true
+		s[id] = seen
+	}
 }
 
 // tombSight is the name of a tomb among the sights: a claim may have the same id.

@@ -47,6 +47,9 @@ func (v *view) acquire(a driver.Ask) (driver.Grant, error) {
 	g, err := v.book.Acquire(v.at, a, "")
 	v.handOver()
 	g.Floor = 0 // A wake-up never brings a grant.
+	if !g.OK {
+		g.Left, g.Holder.Left = driftless(g.Left), driftless(g.Holder.Left)
+	}
 	if err != nil {
 		return g, err
 	}
