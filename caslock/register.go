@@ -3,6 +3,7 @@ package caslock
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"time"
 )
@@ -19,6 +20,14 @@ type Record struct {
 	// version may be a digest of Data, because caslock never writes the same data twice.
 	Version string
 	Data    []byte // JSON; caslock does not change the slice
+}
+
+// String shows the version and the size: the data has the secrets of the owners.
+func (r Record) String() string {
+	if r.Version == "" {
+		return "no record"
+	}
+	return fmt.Sprintf("version %s, %d bytes", r.Version, len(r.Data))
 }
 
 // A Register keeps one record for each key, and swaps a record only if its version is as
