@@ -28,15 +28,16 @@ func (s *Store) change(ctx context.Context, key string, apply func(*view)) error
 	}
 	defer d.unlock()
 	v := d.guess(s.now())
-	var tried *page // by the last swap, which was refused
+	var tried *view // of the last swap, which was refused
+	var next *page  // by that swap
 	for conflicts := 0; ; {
 		if v == nil {
 			if v, err = s.read(ctx, d); err != nil {
 				return unwritten(err)
 			}
-			if tried != nil && v.page.Nonce == tried.Nonce {
+			if tried != nil && v.page.Nonce == next.Nonce {
 				// The register repeated the swap, against its contract, and refused the second.
-				d.swapped(tried, v.version, v.at)
+				d.swapped(next, v.version, tried.at)
 				return nil
 			}
 		}
@@ -48,7 +49,7 @@ func (s *Store) change(ctx context.Context, key string, apply func(*view)) error
 			v.look = s.look
 		}
 		apply(v)
-		next := v.next(d.after(v.page, v.at))
+		next = v.next(d.after(v.page, v.at))
 		if next.equal(&v.page.claims) {
 			if v.current && v.proved {
 				return nil
@@ -81,7 +82,7 @@ func (s *Store) change(ctx context.Context, key string, apply func(*view)) error
 		if err := ctx.Err(); err != nil {
 			return unwritten(fmt.Errorf("%w, and other processes changed the record %d times meanwhile", err, conflicts))
 		}
-		v, tried = nil, next
+		v, tried = nil, v
 	}
 }
 

@@ -166,7 +166,7 @@ func (d *desk) swapped(p *page, version string, m book.Moment) {
 	}
 	// The register may have shown the page before it accepted the page, or a later page.
 	for id, sp := range p.spans() {
-		if seen := d.sights[id]; sp.Beat == p.Seq && seen.beat == sp.Beat {
+		if seen := d.sights[id]; sp.Beat == p.Nonce && seen.beat == sp.Beat {
 			d.sights[id] = sight{beat: sp.Beat, since: m.Now, own: true}
 		}
 	}

@@ -13,7 +13,7 @@
 // last record of a key. Without contention a lock therefore costs two requests: one swap to
 // acquire, one swap to release, and a read if the process has not used the key before.
 //
-// No clock of another machine counts. Each claim in a record has a beat: the number of the
+// No clock of another machine counts. Each claim in a record has a beat: the nonce of the
 // record that last prolonged the claim. A process counts the TTL of a foreign claim from the
 // moment when the process first saw the beat, on its own monotonic clock. The holder counts
 // from before its swap, so the lease of the holder always ends first.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -23,7 +22,7 @@ type page struct {
 
 	Key   string `json:"key"`
 	Seq   uint64 `json:"seq"`   // grows by each swap, and over a removal of the record
-	Nonce string `json:"nonce"` // never repeats
+	Nonce uint64 `json:"nonce"` // never repeats
 	claims
 }
 
@@ -44,7 +43,7 @@ func (c *claims) equal(o *claims) bool {
 // A span says how long something stands: from when an observer first sees the beat. Durations
 // are in microseconds.
 type span struct {
-	Beat uint64 `json:"beat"` // the Seq of the page that last prolonged it
+	Beat uint64 `json:"beat"` // the Nonce of the page that last prolonged it
 	Kept int64  `json:"kept"`
 }
 
@@ -189,15 +188,15 @@ func (c *claim) entry(until, now time.Duration) book.Entry {
 	}
 }
 
-// write returns the claims of a book that the page with the number seq will have. What still
-// ends when it ended in before keeps its beat.
-func write(b *book.Book, before *claims, old sights, pauses map[string]time.Duration, seq uint64, now time.Duration) claims {
+// write returns the claims of a book that the page with this nonce will have. What still ends
+// when it ended in before keeps its beat.
+func write(b *book.Book, before *claims, old sights, pauses map[string]time.Duration, nonce uint64, now time.Duration) claims {
 	spans := maps.Collect(before.spans())
 	kept := func(id string, until time.Duration) span {
 		if sp, known := spans[id]; known && old.see(id, sp, now) == until {
 			return sp
 		}
-		return span{seq, micros(until - now)}
+		return span{nonce, micros(until - now)}
 	}
 	all := func(entries []book.Entry) (list []claim) {
 		for i := range entries {
@@ -221,5 +220,3 @@ func write(b *book.Book, before *claims, old sights, pauses map[string]time.Dura
 func micros(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }
 
 func (p *page) encode() ([]byte, error) { return json.Marshal(p) }
-
-func nonce() string { return fmt.Sprintf("%016x", rand.Uint64()) }

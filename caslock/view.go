@@ -2,6 +2,7 @@ package caslock
 
 import (
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -37,9 +38,10 @@ func (v *view) open(m book.Moment) {
 
 // next is the page after the call, with a new number.
 func (v *view) next(seq uint64) *page {
+	nonce := rand.Uint64()
 	return &page{
-		Format: format, Key: v.page.Key, Seq: seq, Nonce: nonce(),
-		claims: write(v.book, &v.page.claims, v.sights, v.pauses, seq, v.at.Now),
+		Format: format, Key: v.page.Key, Seq: seq, Nonce: nonce,
+		claims: write(v.book, &v.page.claims, v.sights, v.pauses, nonce, v.at.Now),
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/caslock"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/rest"
 )
 
 var registers = &backend{
@@ -40,6 +41,8 @@ type register struct {
 	w      *World
 	pushes bool
 	look   time.Duration
+
+	keeper sync.Once
 
 	mu      sync.Mutex
 	states  map[string][]state // by key, in order; the last is the present state
@@ -91,10 +94,50 @@ func (s *register) calm() (idle, place time.Duration) {
 // Connect implements [Store].
 func (s *register) Connect(p *Process) driver.Store {
 	far := &farRegister{s, p.Link("store")}
+	s.keeper.Do(func() { go s.keep() })
 	if s.pushes {
 		return caslock.New(farWatcher{far}, nil)
 	}
 	return caslock.New(far, &caslock.Options{Look: s.look})
+}
+
+// keep has a process without a link that looks at all keys while no link has faults. Other
+// processes begin to count the TTL of a dead claim when they want the key, so a key could be free
+// for a TTL at any time.
+func (s *register) keep() {
+	local := caslock.New(localRegister{s}, nil)
+	defer local.Close()
+	for rest.For(s.w.ctx, 10*time.Millisecond) == nil {
+		if slices.ContainsFunc(s.w.Processes(), func(p *Process) bool { return p.Link("store").faults().Twice > 0 }) {
+			continue
+		}
+		s.mu.Lock()
+		keys := slices.Sorted(maps.Keys(s.states))
+		s.mu.Unlock()
+		for _, key := range keys {
+			local.Release(context.Background(), []driver.Release{{Claim: driver.Claim{Key: key, ID: "keeper"}}})
+		}
+	}
+}
+
+// A localRegister is the register without a network.
+type localRegister struct{ *register }
+
+// Read implements [caslock.Register].
+func (s localRegister) Read(_ context.Context, key string) (caslock.Record, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.present(key).record(), nil
+}
+
+// Swap implements [caslock.Register].
+func (s localRegister) Swap(_ context.Context, key, version string, data []byte, _ time.Duration) (string, error) {
+	return s.swap("keeper", key, version, data)
+}
+
+// List implements [caslock.Register].
+func (s localRegister) List(context.Context, string) iter.Seq2[caslock.Record, error] {
+	panic("nobody lists")
 }
 
 // Left implements [Store]. Only a process that wants the key finds that the claims of a
@@ -124,7 +167,7 @@ func (s *register) Left() (keys []string, err error) {
 	return keys, nil
 }
 
-func beat(key string, seq uint64) string { return fmt.Sprint(key, "#", seq) }
+func beat(key string, nonce uint64) string { return fmt.Sprint(key, "#", nonce) }
 
 // Close implements [Store].
 func (s *register) Close() error {
@@ -206,20 +249,37 @@ func (f *farRegister) Read(ctx context.Context, key string) (caslock.Record, err
 
 // Swap implements [caslock.Register].
 func (f *farRegister) Swap(ctx context.Context, key, version string, data []byte, _ time.Duration) (string, error) {
-	return ask(ctx, f.link, "swap", key, func() (string, error) {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if f.present(key).record().Version != version {
-			return "", caslock.ErrConflict
+	return ask(ctx, f.link, "swap", key, func() (string, error) { return f.swap(f.link.p.Name, key, version, data) })
+}
+
+// swap carries a swap out, and shows the new page in the trace.
+func (s *register) swap(process, key, version string, data []byte) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.present(key).record().Version != version {
+		return "", caslock.ErrConflict
+	}
+	type claim struct {
+		ID   string
+		Kept int64
+	}
+	var page struct {
+		Nonce       uint64
+		Held, Queue []claim
+	}
+	if err := json.Unmarshal(data, &page); err != nil {
+		return "", err
+	}
+	shown := func(list []claim) (text string) {
+		for _, c := range list {
+			text += fmt.Sprintf(" %s for %v", s.w.Trace.claim(c.ID), time.Duration(c.Kept)*time.Microsecond)
 		}
-		var page struct{ Seq uint64 }
-		if err := json.Unmarshal(data, &page); err != nil {
-			return "", err
-		}
-		f.beats[beat(key, page.Seq)] = time.Now()
-		f.put(key, data)
-		return f.present(key).record().Version, nil
-	})
+		return text
+	}
+	s.w.Trace.add(Event{Step: Arrive, Call: "page", Key: key, Process: process}, "held"+shown(page.Held)+", queued"+shown(page.Queue))
+	s.beats[beat(key, page.Nonce)] = time.Now()
+	s.put(key, data)
+	return s.present(key).record().Version, nil
 }
 
 // List implements [caslock.Register].
