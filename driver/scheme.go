@@ -14,6 +14,7 @@ var packages = map[string]string{
 	"mariadb": "mysqllock", "mysql": "mysqllock",
 	"mem":       "memlock",
 	"memcached": "memcachelock",
+	"nats":      "natslock", "natss": "natslock",
 	"postgres":  "pglock", "postgresql": "pglock",
 	"redis": "redislock", "rediss": "redislock", "unix": "redislock",
 	"redlock": "redlock",
@@ -28,6 +29,7 @@ var others = map[string]string{
 	"mysql2":   "mysql", "mysqlx": "mysql",
 	"pg": "postgres", "pgsql": "postgres", "pgx": "postgres", "postgre": "postgres",
 	"sqlite3": "sqlite",
+	"tls":     "natss",
 	"valkey":  "redis", "valkeys": "rediss",
 	"zookeeper": "zk",
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -30,7 +31,7 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 	}
 	conn, err := connect(ctx, config)
 	if err != nil {
-		return nil, hosturl.Unproven(err, "ca=FILE names who has signed it")
+		return nil, fmt.Errorf("%s: %w", strings.Join(hosts(config), ", "), hosturl.Unproven(err, "ca=FILE names who has signed it"))
 	}
 	s, err := New(conn, opts)
 	if err != nil {
@@ -42,6 +43,14 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 		s.warnings = hosturl.Plain(strings.Split(u.Host, ","), "use natss://")
 	}
 	return s, nil
+}
+
+// hosts are the addresses of the servers.
+func hosts(config nats.Options) (all []string) {
+	for _, server := range config.Servers {
+		all = append(all, strings.TrimPrefix(server, "nats://"))
+	}
+	return all
 }
 
 // connect connects to one of the servers before ctx ends.
@@ -60,6 +69,9 @@ func connect(ctx context.Context, config nats.Options) (*nats.Conn, error) {
 	}()
 	select {
 	case r := <-done:
+		if errors.Is(r.err, nats.ErrTimeout) || errors.Is(r.err, os.ErrDeadlineExceeded) {
+			return nil, fmt.Errorf("the server does not answer within %v: %s", config.Timeout, r.err) // no limit of the caller
+		}
 		return r.conn, r.err
 	case <-ctx.Done():
 		go func() {
@@ -76,8 +88,8 @@ func parse(u *url.URL) (config nats.Options, opts *Options, err error) {
 	p := driver.NewParams(u)
 	opts = &Options{Stream: p.Text("stream", DefaultStream), Replicas: p.Int("replicas", 1, 1, 5), Synced: p.Bool("synced", false)}
 	ca, cert, key, creds := p.Text("ca", ""), p.Text("cert", ""), p.Text("key", ""), p.Text("creds", "")
-	if err := errors.Join(p.Err()); err != nil {
-		return config, nil, p.Err()
+	if err := p.Err(); err != nil {
+		return config, nil, err
 	}
 	if err := errors.Join(checkStream(opts.Stream), checkReplicas(opts.Replicas)); err != nil {
 		return config, nil, err
@@ -85,12 +97,12 @@ func parse(u *url.URL) (config nats.Options, opts *Options, err error) {
 	if u.Opaque != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "" {
 		return config, nil, errors.New("want nats://host:port,host:port and, if you like, user:password@ before them")
 	}
-	hosts, err := hosturl.Addresses(u.Host, "4222")
+	addresses, err := hosturl.Addresses(u.Host, "4222")
 	if err != nil {
 		return config, nil, err
 	}
 	config = nats.GetDefaultOptions()
-	for _, host := range hosts {
+	for _, host := range addresses {
 		config.Servers = append(config.Servers, "nats://"+host)
 	}
 	config.Name = "holdfast"
