@@ -6,7 +6,7 @@ require (
 	github.com/holdfast-go/holdfast v0.1.0
 	github.com/holdfast-go/holdfast/etcdlock v0.1.0
 	github.com/holdfast-go/holdfast/mysqllock v0.1.0
-	github.com/holdfast-go/holdfast/natslock v0.0.0-00010101000000-000000000000
+	github.com/holdfast-go/holdfast/natslock v0.1.0
 	github.com/holdfast-go/holdfast/pglock v0.1.0
 	github.com/holdfast-go/holdfast/redislock v0.1.0
 	github.com/holdfast-go/holdfast/sqlitelock v0.1.0

@@ -188,8 +188,8 @@ func (c *claim) entry(until, now time.Duration) book.Entry {
 	}
 }
 
-// write returns the claims of a book that the page with this nonce will have. What still ends
-// when it ended in before keeps its beat.
+// write returns the claims of a book that the page with this nonce will have. A claim keeps its
+// beat if its end is as before.
 func write(b *book.Book, before *claims, old sights, pauses map[string]time.Duration, nonce uint64, now time.Duration) claims {
 	spans := maps.Collect(before.spans())
 	kept := func(id string, until time.Duration) span {

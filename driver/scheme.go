@@ -15,7 +15,7 @@ var packages = map[string]string{
 	"mem":       "memlock",
 	"memcached": "memcachelock",
 	"nats":      "natslock", "natss": "natslock",
-	"postgres":  "pglock", "postgresql": "pglock",
+	"postgres": "pglock", "postgresql": "pglock",
 	"redis": "redislock", "rediss": "redislock", "unix": "redislock",
 	"redlock": "redlock",
 	"sqlite":  "sqlitelock",

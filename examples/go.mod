@@ -51,7 +51,7 @@ require (
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.26.3 // indirect
 	github.com/holdfast-go/holdfast/etcdlock v0.1.0 // indirect
-	github.com/holdfast-go/holdfast/natslock v0.0.0-00010101000000-000000000000 // indirect
+	github.com/holdfast-go/holdfast/natslock v0.1.0 // indirect
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/jackc/puddle/v2 v2.2.3 // indirect

@@ -23,7 +23,7 @@ require (
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.26.3 // indirect
 	github.com/holdfast-go/holdfast/etcdlock v0.1.0 // indirect
 	github.com/holdfast-go/holdfast/mysqllock v0.1.0 // indirect
-	github.com/holdfast-go/holdfast/natslock v0.0.0-00010101000000-000000000000 // indirect
+	github.com/holdfast-go/holdfast/natslock v0.1.0 // indirect
 	github.com/holdfast-go/holdfast/pglock v0.1.0 // indirect
 	github.com/holdfast-go/holdfast/redislock v0.1.0 // indirect
 	github.com/holdfast-go/holdfast/sqlitelock v0.1.0 // indirect
