@@ -148,6 +148,12 @@ func (n *NATS) Received() int {
 	})
 }
 
+// AwaitCurrent returns when the server has caught up with the other members.
+func (n *NATS) AwaitCurrent() {
+	n.tb.Helper()
+	mustAwait(n.tb, "the server "+n.Addr()+" to catch up", func() error { return n.fetch("/healthz", nil) })
+}
+
 // Version returns the name and the version of the server.
 func (n *NATS) Version() string {
 	n.tb.Helper()
