@@ -64,7 +64,7 @@ func (n *NATS) configure(tb TB, dir, routes string, options []string) ([]string,
 	n.Clients.Redirect(address(n.port))
 	n.peers.Redirect(address(n.bus))
 	lines := append([]string{
-		"server_name: " + n.name,
+		"server_name: " + strconv.Quote(n.name),
 		"listen: " + address(n.port),
 		"http: " + address(n.http),
 		fmt.Sprintf("jetstream { store_dir: %q, sync_interval: always }", filepath.Join(dir, "data")),
