@@ -50,7 +50,7 @@ func (n *NATS) start(tb TB, routes string, options []string) {
 	tb.Helper()
 	n.Process = start(tb, program{
 		name: "nats-server",
-		path: chosen(tb, "HOLDFAST_NATS", "none, but run go install github.com/nats-io/nats-server/v2@"+natsVersion, "nats-server"),
+		path: chosen(tb, "HOLDFAST_NATS", "of go install github.com/nats-io/nats-server/v2@"+natsVersion, "nats-server"),
 		setup: func(tb TB, dir string) ([]string, error) {
 			return n.configure(tb, dir, routes, options)
 		},
