@@ -101,14 +101,14 @@ func (s *register) Connect(p *Process) driver.Store {
 	return caslock.New(far, &caslock.Options{Look: s.look})
 }
 
-// keep has a process without a link that looks at all keys while no link has faults. Other
+// keep has a process without a link that looks at all keys once the faults of the links are over. Other
 // processes begin to count the TTL of a dead claim when they want the key, so a key could be free
 // for a TTL at any time.
 func (s *register) keep() {
 	local := caslock.New(localRegister{s}, nil)
 	defer local.Close()
 	for rest.For(s.w.ctx, 10*time.Millisecond) == nil {
-		if slices.ContainsFunc(s.w.Processes(), func(p *Process) bool { return p.Link("store").faults().Twice > 0 }) {
+		if slices.ContainsFunc(s.w.Processes(), func(p *Process) bool { return !p.Link("store").calmed() }) {
 			continue
 		}
 		s.mu.Lock()
@@ -118,6 +118,13 @@ func (s *register) keep() {
 			local.Release(context.Background(), []driver.Release{{Claim: driver.Claim{Key: key, ID: "keeper"}}})
 		}
 	}
+}
+
+// calmed reports whether the faults of the link are over.
+func (l *Link) calmed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.calm
 }
 
 // A localRegister is the register without a network.
