@@ -82,13 +82,16 @@ func newRegister(w *World) Store {
 	}
 }
 
-// calm implements [calming]. A waiter that looks may have looked at a later place.
+// calm implements [calming]. A claim stands for a 64th longer, as clocks may differ. A waiter
+// that looks may have looked at a later place. A waiter enters the queue by a swap, which loses
+// against some swaps of a busy process.
 func (s *register) calm() (idle, place time.Duration) {
-	if s.pushes {
-		return 100 * time.Millisecond, settled
+	idle = 100*time.Millisecond + s.w.longest/32
+	if !s.pushes {
+		const most = 16 // claims of a key
+		idle += most * s.look
 	}
-	const most = 16 // claims of a key
-	return most*s.look + 100*time.Millisecond, settled
+	return idle, 10 * settled
 }
 
 // Connect implements [Store].
@@ -101,21 +104,23 @@ func (s *register) Connect(p *Process) driver.Store {
 	return caslock.New(far, &caslock.Options{Look: s.look})
 }
 
-// keep has a process without a link that looks at all keys once the faults of the links are over. Other
+// keep has a process without a link that looks at all keys, and ends dead claims once the faults are over. Other
 // processes begin to count the TTL of a dead claim when they want the key, so a key could be free
 // for a TTL at any time.
 func (s *register) keep() {
 	local := caslock.New(localRegister{s}, nil)
 	defer local.Close()
-	for rest.For(s.w.ctx, 10*time.Millisecond) == nil {
-		if slices.ContainsFunc(s.w.Processes(), func(p *Process) bool { return !p.Link("store").calmed() }) {
-			continue
-		}
+	for rest.For(s.w.ctx, 20*time.Millisecond) == nil {
+		over := !slices.ContainsFunc(s.w.Processes(), func(p *Process) bool { return !p.Link("store").calmed() })
 		s.mu.Lock()
 		keys := slices.Sorted(maps.Keys(s.states))
 		s.mu.Unlock()
 		for _, key := range keys {
-			local.Release(context.Background(), []driver.Release{{Claim: driver.Claim{Key: key, ID: "keeper"}}})
+			if over {
+				local.Release(context.Background(), []driver.Release{{Claim: driver.Claim{Key: key, ID: "keeper"}}})
+			} else {
+				_, _ = local.Holders(context.Background(), key)
+			}
 		}
 	}
 }
