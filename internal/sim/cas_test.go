@@ -111,7 +111,7 @@ func (s *register) keep() {
 	local := caslock.New(localRegister{s}, nil)
 	defer local.Close()
 	for rest.For(s.w.ctx, 20*time.Millisecond) == nil {
-		over := !slices.ContainsFunc(s.w.Processes(), func(p *Process) bool { return !p.Link("store").calmed() })
+		over := !slices.ContainsFunc(s.w.Processes(), func(p *Process) bool { return !p.ended() && !p.Link("store").calmed() })
 		s.mu.Lock()
 		keys := slices.Sorted(maps.Keys(s.states))
 		s.mu.Unlock()
