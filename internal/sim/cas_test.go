@@ -47,6 +47,7 @@ type register struct {
 	mu      sync.Mutex
 	states  map[string][]state // by key, in order; the last is the present state
 	beats   map[string]time.Time
+	faulty  map[string]bool // by process: its link has faults
 	watches []*report
 }
 
@@ -79,6 +80,7 @@ func newRegister(w *World) Store {
 	return &register{
 		w: w, pushes: r.IntN(2) == 0, look: pick(r, 50*time.Millisecond, 200*time.Millisecond),
 		states: make(map[string][]state), beats: make(map[string]time.Time),
+		faulty: make(map[string]bool),
 	}
 }
 
@@ -111,7 +113,11 @@ func (s *register) keep() {
 	local := caslock.New(localRegister{s}, nil)
 	defer local.Close()
 	for rest.For(s.w.ctx, 20*time.Millisecond) == nil {
-		over := !slices.ContainsFunc(s.w.Processes(), func(p *Process) bool { return !p.ended() && !p.Link("store").calmed() })
+		s.mu.Lock()
+		over := !slices.ContainsFunc(s.w.Processes(), func(p *Process) bool {
+			return !p.ended() && s.faulty[p.Name] && !p.Link("store").calmed()
+		})
+		s.mu.Unlock()
 		s.mu.Lock()
 		keys := slices.Sorted(maps.Keys(s.states))
 		s.mu.Unlock()
@@ -261,6 +267,10 @@ func (f *farRegister) Read(ctx context.Context, key string) (caslock.Record, err
 
 // Swap implements [caslock.Register].
 func (f *farRegister) Swap(ctx context.Context, key, version string, data []byte, _ time.Duration) (string, error) {
+	faulty := f.link.faults().Twice > 0
+	f.mu.Lock()
+	f.faulty[f.link.p.Name] = faulty
+	f.mu.Unlock()
 	return ask(ctx, f.link, "swap", key, func() (string, error) { return f.swap(f.link.p.Name, key, version, data) })
 }
 
