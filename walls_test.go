@@ -41,9 +41,11 @@ var walls = map[string]string{
 	"sqllock":       "dialect driver internal/...",
 	"redlock":       "driver internal/...",
 	"memcachelock":  "driver internal/...",
+	"caslock":       "driver internal/...",
 	"zklock":        "driver internal/...",
 	"redislock/...": "driver internal/... redislock redislock/internal/...",
 	"etcdlock":      "driver internal/...",
+	"natslock":      "caslock driver internal/...",
 	"pglock":        "dialect driver fence internal/...",
 	"mssqllock":     "driver internal/...",
 	"mysqllock":     "driver internal/...",
@@ -115,6 +117,9 @@ var clients = map[string]string{
 	// do, and bbolt only one process at a time. Without cgo. Newer than v1.59
 	// needs Go 1.26.
 	"modernc.org/sqlite": "sqlitelock bench/... cmd/... examples/... proof/...",
+
+	// Most applications with NATS have this client already. Newer than v1.54 needs Go 1.26.
+	"github.com/nats-io/nats.go": "natslock bench/... proof/...",
 
 	// Most applications with PostgreSQL have this client already. It listens for
 	// notifications, which database/sql cannot. Newer than v5.12 may need Go 1.26.

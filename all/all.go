@@ -14,6 +14,7 @@ import (
 	_ "github.com/holdfast-go/holdfast/memlock"
 	_ "github.com/holdfast-go/holdfast/mssqllock"
 	_ "github.com/holdfast-go/holdfast/mysqllock"
+	_ "github.com/holdfast-go/holdfast/natslock"
 	_ "github.com/holdfast-go/holdfast/pglock"
 	_ "github.com/holdfast-go/holdfast/redislock"
 	_ "github.com/holdfast-go/holdfast/redlock"

@@ -7,6 +7,7 @@ require (
 	github.com/holdfast-go/holdfast/etcdlock v0.1.0
 	github.com/holdfast-go/holdfast/mssqllock v0.1.0
 	github.com/holdfast-go/holdfast/mysqllock v0.1.0
+	github.com/holdfast-go/holdfast/natslock v0.1.0
 	github.com/holdfast-go/holdfast/pglock v0.1.0
 	github.com/holdfast-go/holdfast/redislock v0.1.0
 	github.com/holdfast-go/holdfast/sqlitelock v0.1.0
@@ -28,8 +29,12 @@ require (
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/jackc/pgx/v5 v5.12.0 // indirect
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
+	github.com/klauspost/compress v1.18.5 // indirect
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/microsoft/go-mssqldb v1.11.2 // indirect
+	github.com/nats-io/nats.go v1.53.1 // indirect
+	github.com/nats-io/nkeys v0.4.15 // indirect
+	github.com/nats-io/nuid v1.0.1 // indirect
 	github.com/ncruces/go-strftime v1.0.0 // indirect
 	github.com/redis/rueidis v1.0.79 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect

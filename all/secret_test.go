@@ -119,7 +119,7 @@ func checkSecret(t *testing.T, raw string) {
 
 // tcp are the schemes of servers, and what their URLs need after the host.
 var tcp = map[string]string{
-	"etcd": "", "etcds": "", "mariadb": "/db", "memcached": "", "mysql": "/db", "postgres": "/db", "postgresql": "/db",
+	"etcd": "", "etcds": "", "mariadb": "/db", "memcached": "", "mysql": "/db", "nats": "", "natss": "", "postgres": "/db", "postgresql": "/db",
 	"redis": "", "rediss": "", "redlock": "", "zk": "",
 }
 

@@ -28,6 +28,7 @@ func TestOpenOfSilentServers(t *testing.T) {
 		"mysql://user@" + addr + "/db", "mysql://user@" + addr + "/db?mode=session",
 		"postgres://user@" + addr + "/db", "postgres://user@" + addr + "/db?mode=session",
 		"etcd://" + addr, "etcd://user:secret@" + addr, "etcds://" + addr, "zk://" + addr,
+		"nats://" + addr, "nats://user:secret@" + addr, "natss://" + addr,
 	} {
 		t.Run(at, func(t *testing.T) {
 			t.Parallel()

@@ -14,7 +14,8 @@ var packages = map[string]string{
 	"mariadb": "mysqllock", "mysql": "mysqllock",
 	"mem":       "memlock",
 	"memcached": "memcachelock",
-	"postgres":  "pglock", "postgresql": "pglock",
+	"nats":      "natslock", "natss": "natslock",
+	"postgres": "pglock", "postgresql": "pglock",
 	"redis": "redislock", "rediss": "redislock", "unix": "redislock",
 	"redlock":   "redlock",
 	"sqlite":    "sqlitelock",
@@ -30,6 +31,7 @@ var others = map[string]string{
 	"mysql2":   "mysql", "mysqlx": "mysql",
 	"pg": "postgres", "pgsql": "postgres", "pgx": "postgres", "postgre": "postgres",
 	"sqlite3": "sqlite",
+	"tls":     "natss",
 	"valkey":  "redis", "valkeys": "rediss",
 	"zookeeper": "zk",
 }

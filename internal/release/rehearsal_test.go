@@ -60,6 +60,7 @@ var acts = []act{
 	{what: "redlock", imports: []string{"redislock"}, program: opened, most: 10, start: at(masters)},
 	{what: "redislock/redisonce", program: empty, most: 10},
 	{what: "etcdlock", program: opened, start: at(func(t *testing.T) string { return servers.StartEtcd(t).URL() })},
+	{what: "natslock", program: opened, start: at(func(t *testing.T) string { return servers.StartNATS(t).URL() })},
 	{what: "pglock", program: opened, start: at(func(t *testing.T) string { return servers.StartPostgres(t).URL() })},
 	{what: "mssqllock", program: opened}, // no server can be started
 	{what: "mysqllock", program: opened, start: at(func(t *testing.T) string { return servers.StartMariaDB(t).URL() })},

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/servers"
 	_ "github.com/holdfast-go/holdfast/memcachelock"
 	_ "github.com/holdfast-go/holdfast/mysqllock"
+	_ "github.com/holdfast-go/holdfast/natslock"
 	_ "github.com/holdfast-go/holdfast/pglock"
 	_ "github.com/holdfast-go/holdfast/redislock"
 	_ "github.com/holdfast-go/holdfast/redlock"
@@ -26,6 +27,7 @@ var starts = map[string]func(t *testing.T) string{
 	"SQLite":    func(t *testing.T) string { return "sqlite://" + filepath.Join(t.TempDir(), "locks.db") },
 	"Redis":     func(t *testing.T) string { return servers.StartRedis(t).URL() },
 	"etcd":      func(t *testing.T) string { return servers.StartEtcd(t).URL() },
+	"NATS":      func(t *testing.T) string { return servers.StartNATS(t).URL() },
 	"ZooKeeper": func(t *testing.T) string { return servers.StartZooKeeper(t).URL() },
 	"Memcached": func(t *testing.T) string { return servers.StartMemcached(t).URL() },
 	"Postgres":  func(t *testing.T) string { return servers.AnyPostgres(t, "fsync = off").URL() },

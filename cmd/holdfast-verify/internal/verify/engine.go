@@ -98,6 +98,8 @@ var starters = []starter{
 	}},
 	{"etcd", "etcd:", 1, nil, startEtcd},
 	{"etcd:3", "etcd:", 3, []plan.Nemesis{plan.CutStore}, startEtcd},
+	{"nats", "nats:", 1, nil, startNATS},
+	{"nats:3", "nats:", 3, []plan.Nemesis{plan.CutStore}, startNATS},
 	{"zookeeper", "zk:", 1, nil, startZooKeeper},
 	{"zookeeper:3", "zk:", 3, []plan.Nemesis{plan.CutStore}, startZooKeeper},
 }
@@ -230,6 +232,19 @@ func startEtcd(r *room, n int) *engine {
 	}
 	c := servers.StartEtcdCluster(r)
 	e := &engine{url: c.URL(), cut: func(n int, on bool) { c.Nodes[n].CutOff(on) }, left: leftInEtcd(c.Nodes...), version: c.Nodes[0].Version()}
+	for _, member := range c.Nodes {
+		e.nodes = append(e.nodes, member)
+	}
+	return e
+}
+
+func startNATS(r *room, n int) *engine {
+	if n == 1 {
+		s := servers.StartNATS(r)
+		return &engine{url: s.URL() + "?synced=true", nodes: []node{s}, version: s.Version()}
+	}
+	c := servers.StartNATSCluster(r)
+	e := &engine{url: c.URL() + "?replicas=3&synced=true", cut: func(n int, on bool) { c.Nodes[n].CutOff(on) }, version: c.Nodes[0].Version()}
 	for _, member := range c.Nodes {
 		e.nodes = append(e.nodes, member)
 	}

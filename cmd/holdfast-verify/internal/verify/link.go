@@ -27,6 +27,8 @@ func port(scheme string) string {
 		return "2379"
 	case "memcached":
 		return "11211"
+	case "nats":
+		return "4222"
 	case "zk":
 		return "2181"
 	case "postgres", "postgresql":

@@ -29,7 +29,7 @@ func obstacle(u *url.URL) string {
 	tls, _ := strconv.ParseBool(params.Get("tls"))
 	scheme := cmp.Or(params.Get("scheme"), "redis")
 	switch u.Scheme {
-	case "etcd":
+	case "etcd", "nats":
 		return ""
 	case "postgres", "postgresql":
 		return postgresObstacle(u, params)
@@ -45,7 +45,7 @@ func obstacle(u *url.URL) string {
 		return when(tls, encrypted)
 	case "redlock":
 		return cmp.Or(when(u.Host == "", aside), when(scheme != "redis", encrypted))
-	case "rediss", "etcds":
+	case "rediss", "etcds", "natss":
 		return encrypted
 	}
 	return offline

@@ -1,0 +1,350 @@
+package sim
+
+import (
+	"context"
+	"crypto/md5"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-go/holdfast/caslock"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/rest"
+)
+
+var registers = &backend{
+	make:    newRegister,
+	ttls:    []time.Duration{time.Second, 3 * time.Second, 10 * time.Second},
+	kinds:   []Kind{Exclusive, Exclusive, Shared, Slots},
+	atLeast: 2,
+	manner:  []func(time.Duration) Faults{quiet, lossy, slow, hostile},
+	cuts:    3,
+	crowds:  []int{1, 1, 2, 3},
+}
+
+// TestCAS runs package caslock over a register that answers reads with earlier states, carries
+// swaps out late, twice or not at all, and compares digests as S3 does. The register reports
+// changes in half of the worlds; in the other worlds the waiters look.
+func TestCAS(t *testing.T) { worlds.Run(t, 0.1, registers.explore) }
+
+// A register is the server.
+type register struct {
+	w      *World
+	pushes bool
+	look   time.Duration
+
+	keeper sync.Once
+
+	mu      sync.Mutex
+	states  map[string][]state // by key, in order; the last is the present state
+	beats   map[string]time.Time
+	faulty  map[string]bool // by process: its link has faults
+	watches []*report
+}
+
+// A state is the record of a key from a time on.
+type state struct {
+	at   time.Time
+	data []byte // nil: there is no record
+}
+
+func (s state) record() caslock.Record {
+	if s.data == nil {
+		return caslock.Record{}
+	}
+	sum := md5.Sum(s.data)
+	return caslock.Record{Version: hex.EncodeToString(sum[:]), Data: s.data}
+}
+
+// A report is a watch of a process.
+type report struct {
+	key     string
+	link    *Link
+	changed func(caslock.Record)
+	stopped atomic.Bool
+	last    atomic.Int64 // the number of the last record that arrived
+	sent    int64
+}
+
+func newRegister(w *World) Store {
+	r := w.Rand("register")
+	return &register{
+		w: w, pushes: r.IntN(2) == 0, look: pick(r, 50*time.Millisecond, 200*time.Millisecond),
+		states: make(map[string][]state), beats: make(map[string]time.Time),
+		faulty: make(map[string]bool),
+	}
+}
+
+// calm implements [calming]. A claim stands for a 64th longer, as clocks may differ. A waiter
+// that looks may have looked at a later place. A waiter enters the queue by a swap, which loses
+// against some swaps of a busy process.
+func (s *register) calm() (idle, place time.Duration) {
+	idle = 100*time.Millisecond + s.w.longest/32
+	if !s.pushes {
+		const most = 16 // claims of a key
+		idle += most * s.look
+	}
+	return idle, 10 * settled
+}
+
+// Connect implements [Store].
+func (s *register) Connect(p *Process) driver.Store {
+	far := &farRegister{s, p.Link("store")}
+	s.keeper.Do(func() { go s.keep() })
+	if s.pushes {
+		return caslock.New(farWatcher{far}, nil)
+	}
+	return caslock.New(far, &caslock.Options{Look: s.look})
+}
+
+// keep has a process without a link that looks at all keys, and ends dead claims once the faults are over. Other
+// processes begin to count the TTL of a dead claim when they want the key, so a key could be free
+// for a TTL at any time.
+func (s *register) keep() {
+	local := caslock.New(localRegister{s}, nil)
+	defer local.Close()
+	for rest.For(s.w.ctx, 20*time.Millisecond) == nil {
+		s.mu.Lock()
+		over := !slices.ContainsFunc(s.w.Processes(), func(p *Process) bool {
+			return !p.ended() && s.faulty[p.Name] && !p.Link("store").calmed()
+		})
+		s.mu.Unlock()
+		s.mu.Lock()
+		keys := slices.Sorted(maps.Keys(s.states))
+		s.mu.Unlock()
+		for _, key := range keys {
+			if over {
+				local.Release(context.Background(), []driver.Release{{Claim: driver.Claim{Key: key, ID: "keeper"}}})
+			} else {
+				_, _ = local.Holders(context.Background(), key)
+			}
+		}
+	}
+}
+
+// calmed reports whether the faults of the link are over.
+func (l *Link) calmed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.calm
+}
+
+// A localRegister is the register without a network.
+type localRegister struct{ *register }
+
+// Read implements [caslock.Register].
+func (s localRegister) Read(_ context.Context, key string) (caslock.Record, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.present(key).record(), nil
+}
+
+// Swap implements [caslock.Register].
+func (s localRegister) Swap(_ context.Context, key, version string, data []byte, _ time.Duration) (string, error) {
+	return s.swap("keeper", key, version, data)
+}
+
+// List implements [caslock.Register].
+func (s localRegister) List(context.Context, string) iter.Seq2[caslock.Record, error] {
+	panic("nobody lists")
+}
+
+// Left implements [Store]. Only a process that wants the key finds that the claims of a
+// killed process have expired.
+func (s *register) Left() (keys []string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	type claim struct {
+		Beat uint64
+		Kept int64
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.states)) {
+		var page struct{ Held, Queue []claim }
+		data := s.present(key).data
+		if data == nil {
+			continue
+		}
+		if err := json.Unmarshal(data, &page); err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(slices.Concat(page.Held, page.Queue), func(c claim) bool {
+			return time.Since(s.beats[beat(key, c.Beat)]) < time.Duration(c.Kept)*time.Microsecond
+		}) {
+			keys = append(keys, key)
+		}
+	}
+	return keys, nil
+}
+
+func beat(key string, nonce uint64) string { return fmt.Sprint(key, "#", nonce) }
+
+// Close implements [Store].
+func (s *register) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if slices.ContainsFunc(s.watches, func(r *report) bool { return !r.stopped.Load() && !r.link.p.Dead() }) {
+		return errors.New("somebody still watches")
+	}
+	return nil
+}
+
+// fail removes all records, as an operator may.
+func (s *register) fail(_ *rand.Rand, ttl time.Duration) {
+	s.w.Judge.Forgot(2*ttl + time.Second)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.w.Trace.add(Event{Step: Fault, Call: "purge"}, nil)
+	for key := range s.states {
+		s.put(key, nil)
+	}
+}
+
+func (s *register) present(key string) state {
+	states := s.states[key]
+	if len(states) == 0 {
+		return state{}
+	}
+	return states[len(states)-1]
+}
+
+// put sets the state of a key, and reports it. The caller holds mu.
+func (s *register) put(key string, data []byte) {
+	states := append(s.states[key], state{time.Now(), data})
+	if old := slices.IndexFunc(states, func(st state) bool { return time.Since(st.at) < time.Minute }); old > 1 {
+		states = slices.Delete(states, 0, old-1)
+	}
+	s.states[key] = states
+	r := states[len(states)-1].record()
+	for _, watch := range s.watches {
+		if watch.key != key || watch.stopped.Load() {
+			continue
+		}
+		watch.sent++
+		n := watch.sent
+		watch.link.push("report", key, "", len(data), func() {
+			if !watch.stopped.Load() && watch.last.Load() < n { // in order
+				watch.last.Store(n)
+				watch.changed(r)
+			}
+		})
+	}
+}
+
+// A farRegister is a client of the register.
+type farRegister struct {
+	*register
+	link *Link
+}
+
+// Read implements [caslock.Register]. A replica that lags answers some reads.
+func (f *farRegister) Read(ctx context.Context, key string) (caslock.Record, error) {
+	return ask(ctx, f.link, "read", key, func() (caslock.Record, error) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		r, faults := f.link.rand("lag", key), f.link.faults()
+		if faults.Twice == 0 || r.IntN(4) > 0 {
+			return f.present(key).record(), nil
+		}
+		asOf := time.Now().Add(-upto(r, faults.Most+10*faults.Delay))
+		var answer state
+		for _, st := range f.states[key] {
+			if !st.at.After(asOf) {
+				answer = st
+			}
+		}
+		return answer.record(), nil
+	})
+}
+
+// Swap implements [caslock.Register].
+func (f *farRegister) Swap(ctx context.Context, key, version string, data []byte, _ time.Duration) (string, error) {
+	faulty := f.link.faults().Twice > 0
+	f.mu.Lock()
+	f.faulty[f.link.p.Name] = faulty
+	f.mu.Unlock()
+	return ask(ctx, f.link, "swap", key, func() (string, error) { return f.swap(f.link.p.Name, key, version, data) })
+}
+
+// swap carries a swap out, and shows the new page in the trace.
+func (s *register) swap(process, key, version string, data []byte) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.present(key).record().Version != version {
+		return "", caslock.ErrConflict
+	}
+	type claim struct {
+		ID   string
+		Kept int64
+	}
+	var page struct {
+		Nonce       uint64
+		Held, Queue []claim
+	}
+	if err := json.Unmarshal(data, &page); err != nil {
+		return "", err
+	}
+	shown := func(list []claim) (text string) {
+		for _, c := range list {
+			text += fmt.Sprintf(" %s for %v", s.w.Trace.claim(c.ID), time.Duration(c.Kept)*time.Microsecond)
+		}
+		return text
+	}
+	s.w.Trace.add(Event{Step: Arrive, Call: "page", Key: key, Process: process}, "held"+shown(page.Held)+", queued"+shown(page.Queue))
+	s.beats[beat(key, page.Nonce)] = time.Now()
+	s.put(key, data)
+	return s.present(key).record().Version, nil
+}
+
+// List implements [caslock.Register].
+func (f *farRegister) List(ctx context.Context, _ string) iter.Seq2[caslock.Record, error] {
+	return func(yield func(caslock.Record, error) bool) {
+		records, err := ask(ctx, f.link, "list", "", func() (list []caslock.Record, _ error) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			for _, key := range slices.Sorted(maps.Keys(f.states)) {
+				if r := f.present(key).record(); r.Version != "" {
+					list = append(list, r)
+				}
+			}
+			return list, nil
+		})
+		if err != nil {
+			yield(caslock.Record{}, err)
+			return
+		}
+		for _, r := range records {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+type farWatcher struct{ *farRegister }
+
+// Watch implements [caslock.Watcher].
+func (f farWatcher) Watch(ctx context.Context, key string, changed func(caslock.Record)) (stop func(), err error) {
+	watch := &report{key: key, link: f.link, changed: changed}
+	_, err = ask(ctx, f.link, "watch", key, func() (string, error) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if !slices.Contains(f.watches, watch) {
+			f.watches = append(f.watches, watch)
+		}
+		return "done", nil
+	})
+	if err != nil {
+		watch.stopped.Store(true)
+		return nil, err
+	}
+	return func() { watch.stopped.Store(true) }, nil
+}
