@@ -1,0 +1,82 @@
+package s3lock
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/holdfast-go/holdfast/caslock"
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Objects that no key has: the names of keys have no dots.
+const (
+	presentObject = ".canary"
+	missingObject = ".canary-missing"
+)
+
+// canary reports whether an object is one of those that prove writes.
+func (r *register) canary(name string) bool {
+	return name == r.prefix+presentObject || name == r.prefix+missingObject
+}
+
+// prove tests whether the bucket keeps the conditions of writes, until it has passed once. A
+// bucket that passes has refused the same writes on every later test.
+func (r *register) prove(ctx context.Context) error {
+	if r.proved.Load() {
+		return nil
+	}
+	_, err := r.put(ctx, r.prefix+presentObject, "", sample())
+	if err != nil && !errors.Is(err, caslock.ErrConflict) {
+		return unsupported(err)
+	}
+	created := err == nil
+	old := fmt.Sprintf("%q", rand.Text()) // No object has had this version.
+	tests := []struct {
+		name, version, promise string
+		skip                   bool
+	}{
+		{presentObject, "", "it created an object that was there (If-None-Match: *)", !created},
+		{presentObject, old, "it replaced an object that had another version (If-Match)", false},
+		{missingObject, old, "it replaced an object that was not there (If-Match)", false},
+	}
+	errs := make([]error, len(tests))
+	var all sync.WaitGroup
+	for i, t := range tests {
+		if !t.skip {
+			all.Go(func() { _, errs[i] = r.put(ctx, r.prefix+t.name, t.version, sample()) })
+		}
+	}
+	all.Wait()
+	var broken []string
+	for i, t := range tests {
+		switch err := errs[i]; {
+		case t.skip || errors.Is(err, caslock.ErrConflict):
+		case err != nil:
+			return unsupported(err)
+		default:
+			broken = append(broken, t.promise)
+		}
+	}
+	if len(broken) > 0 {
+		return fmt.Errorf("%w: the bucket %s ignores the conditions of writes, so its locks would have several holders: %s. Use a service with conditional writes",
+			driver.ErrInvalid, r.bucket, strings.Join(broken, "; "))
+	}
+	r.proved.Store(true)
+	return nil
+}
+
+// unsupported says what it means if a service refuses every condition.
+func unsupported(err error) error {
+	if errors.Is(err, driver.ErrInvalid) {
+		return fmt.Errorf("%w: the service may have no conditional writes, which locks need", err)
+	}
+	return err
+}
+
+func sample() []byte {
+	return fmt.Appendf(nil, `{"about":"holdfast writes this object to see whether the bucket keeps the conditions of writes","nonce":%q}`, rand.Text())
+}

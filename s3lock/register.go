@@ -1,0 +1,159 @@
+package s3lock
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/middleware"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	smithy "github.com/aws/smithy-go/middleware"
+
+	"github.com/holdfast-go/holdfast/caslock"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/filename"
+)
+
+// A register keeps a record of each key in an object. The version of a record is its ETag.
+type register struct {
+	client *s3.Client
+	bucket string
+	prefix string
+
+	proved atomic.Bool  // the bucket keeps conditions
+	ahead  atomic.Int64 // nanoseconds of the clock of the service before that of this process
+}
+
+var (
+	_ caslock.Register = (*register)(nil)
+	_ caslock.Clock    = (*register)(nil)
+)
+
+// once keeps the client from retrying. The engine of the locks retries.
+func once(o *s3.Options) {
+	o.Retryer = aws.NopRetryer{}
+	// A damaged record does not parse. A sum is no use, and many services send none.
+	o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
+}
+
+// name is the name of the object of a key.
+func (r *register) name(key string) string { return r.prefix + filename.Of("", key) }
+
+func (r *register) Read(ctx context.Context, key string) (caslock.Record, error) {
+	return r.get(ctx, r.name(key))
+}
+
+func (r *register) Swap(ctx context.Context, key, version string, data []byte, _ time.Duration) (next string, err error) {
+	if err := r.prove(ctx); err != nil {
+		return "", fmt.Errorf("%w: %w", driver.ErrUnwritten, err)
+	}
+	return r.put(ctx, r.name(key), version, data)
+}
+
+// largest is more than any record has.
+const largest = 64 << 20
+
+func (r *register) get(ctx context.Context, name string) (caslock.Record, error) {
+	began := time.Now()
+	out, err := r.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &r.bucket, Key: &name}, once)
+	if err != nil {
+		if err = r.failure(ctx, "read", name, began, err); errors.Is(err, errNoObject) {
+			return caslock.Record{}, nil
+		}
+		return caslock.Record{}, err
+	}
+	defer out.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(out.Body, largest))
+	if err != nil {
+		return caslock.Record{}, r.failure(ctx, "read", name, began, err)
+	}
+	version, err := r.version(name, out.ETag, out.ResultMetadata)
+	return caslock.Record{Version: version, Data: data}, err
+}
+
+// put writes an object that has the given version; "" means that there must be no object.
+func (r *register) put(ctx context.Context, name, version string, data []byte) (next string, err error) {
+	in := &s3.PutObjectInput{Bucket: &r.bucket, Key: &name, Body: bytes.NewReader(data), ContentType: aws.String("application/json")}
+	if version == "" {
+		in.IfNoneMatch = aws.String("*")
+	} else {
+		in.IfMatch = &version
+	}
+	began := time.Now()
+	out, err := r.client.PutObject(ctx, in, once)
+	if err != nil {
+		return "", refused(r.failure(ctx, "write", name, began, err))
+	}
+	return r.version(name, out.ETag, out.ResultMetadata)
+}
+
+// version notes the clock of the service, and returns an ETag.
+func (r *register) version(name string, tag *string, answer smithy.Metadata) (string, error) {
+	if t, ok := middleware.GetServerTime(answer); ok {
+		r.ahead.Store(int64(time.Until(t)))
+	}
+	if aws.ToString(tag) == "" {
+		return "", fmt.Errorf("s3://%s/%s: the answer has no ETag", r.bucket, name)
+	}
+	return *tag, nil
+}
+
+// Now returns the time of the service as of its last answer.
+func (r *register) Now(context.Context) (time.Time, error) {
+	return time.Now().Add(time.Duration(r.ahead.Load())), nil
+}
+
+// readers is how many objects List reads at the same time.
+const readers = 16
+
+func (r *register) List(ctx context.Context, prefix string) iter.Seq2[caslock.Record, error] {
+	return func(yield func(caslock.Record, error) bool) {
+		start := r.prefix + filename.Start(prefix)
+		pages := s3.NewListObjectsV2Paginator(r.client, &s3.ListObjectsV2Input{Bucket: &r.bucket, Prefix: &start})
+		for pages.HasMorePages() {
+			began := time.Now()
+			page, err := pages.NextPage(ctx, once)
+			if err != nil {
+				yield(caslock.Record{}, r.failure(ctx, "list", start, began, err))
+				return
+			}
+			var names []string
+			for _, object := range page.Contents {
+				if name := aws.ToString(object.Key); !r.canary(name) {
+					names = append(names, name)
+				}
+			}
+			records, errs := r.readAll(ctx, names)
+			for i, record := range records {
+				if record.Version == "" && errs[i] == nil {
+					continue // removed meanwhile
+				}
+				if !yield(record, errs[i]) || errs[i] != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (r *register) readAll(ctx context.Context, names []string) (records []caslock.Record, errs []error) {
+	records, errs = make([]caslock.Record, len(names)), make([]error, len(names))
+	var all sync.WaitGroup
+	room := make(chan struct{}, readers)
+	for i, name := range names {
+		room <- struct{}{} // Every read ends with ctx.
+		all.Go(func() {
+			records[i], errs[i] = r.get(ctx, name)
+			<-room
+		})
+	}
+	all.Wait()
+	return records, errs
+}
