@@ -1,13 +1,18 @@
 package s3lock_test
 
 import (
+	"context"
 	"crypto/rand"
+	"io"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/drivertest"
@@ -67,19 +72,44 @@ func harness() drivertest.Harness {
 	}
 }
 
-// newer turns the record of a key into one of the next format. The ETag of the object stays,
-// as if the client had read the new record before.
+// client returns a client of the shared server.
+func client(t testing.TB) *s3.Client { return clientOf(t, shared.URL()) }
+
+// clientOf returns a client of the server in a URL with an endpoint and credentials.
+func clientOf(t testing.TB, at string) *s3.Client {
+	t.Helper()
+	u, err := url.Parse(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	loaded, err := config.LoadDefaultConfig(t.Context(), config.WithRegion("us-east-1"),
+		config.WithSharedConfigProfile("default"), config.WithSharedCredentialsFiles([]string{q.Get("credentials")}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s3.NewFromConfig(loaded, func(o *s3.Options) {
+		o.BaseEndpoint, o.UsePathStyle = aws.String(q.Get("endpoint")), true
+	})
+}
+
+// newer turns the record of a key into one of the next format.
 func newer(t testing.TB, prefix, key string) (record func() string) {
-	path := shared.Object(prefix + "/" + filename.Of("", key))
+	c, name := client(t), prefix+"/"+filename.Of("", key)
 	read := func() string {
-		text, err := os.ReadFile(filepath.Clean(path))
+		out, err := c.GetObject(context.Background(), &s3.GetObjectInput{Bucket: aws.String(servers.S3Bucket), Key: &name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer out.Body.Close()
+		text, err := io.ReadAll(out.Body)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return string(text)
 	}
 	text := strings.Replace(read(), `"format":1`, `"format":2`, 1)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+	if _, err := c.PutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String(servers.S3Bucket), Key: &name, Body: strings.NewReader(text)}); err != nil {
 		t.Fatal(err)
 	}
 	return read

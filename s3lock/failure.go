@@ -46,14 +46,13 @@ func (e *answerError) Error() string {
 
 func (e *answerError) Unwrap() error { return e.err }
 
-// Is tells the two answers of status 404 apart. An answer without a code is about the object:
-// [register.prove] has seen the bucket.
+// Is looks at the code: services also answer 404 if they do not know the access key.
 func (e *answerError) Is(target error) bool {
 	switch target {
 	case errNoBucket:
 		return e.code == "NoSuchBucket"
 	case errNoObject:
-		return e.status == http.StatusNotFound && e.code != "NoSuchBucket"
+		return e.code == "NoSuchKey"
 	}
 	return false
 }
@@ -98,16 +97,19 @@ func refused(err error) error {
 		}
 		return err
 	}
-	if errors.Is(err, errNoBucket) {
-		return fmt.Errorf("%w: %w", driver.ErrUnwritten, err)
-	}
 	switch answer.status {
 	case http.StatusPreconditionFailed:
 		return fmt.Errorf("%w: %w", caslock.ErrConflict, err)
-	case http.StatusNotFound: // of a write that expects a version
-		return fmt.Errorf("%w: %w", caslock.ErrConflict, err)
-	case http.StatusConflict: // Another write to the object was under way.
-		return fmt.Errorf("%w: %w", caslock.ErrConflict, err)
+	case http.StatusNotFound:
+		if errors.Is(err, errNoObject) { // that a write with If-Match expects
+			return fmt.Errorf("%w: %w", caslock.ErrConflict, err)
+		}
+		return fmt.Errorf("%w: %w", driver.ErrUnwritten, err)
+	case http.StatusConflict:
+		if answer.code == "ConditionalRequestConflict" || answer.code == "OperationAborted" { // Another write came first.
+			return fmt.Errorf("%w: %w", caslock.ErrConflict, err)
+		}
+		return fmt.Errorf("%w: %w", driver.ErrUnwritten, err)
 	case http.StatusRequestEntityTooLarge, http.StatusNotImplemented:
 		return fmt.Errorf("%w: %w", driver.ErrInvalid, err)
 	case http.StatusMovedPermanently, http.StatusTemporaryRedirect, http.StatusBadRequest, http.StatusUnauthorized,

@@ -12,24 +12,18 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// Objects that no key has: the names of keys have no dots.
-const (
-	presentObject = ".canary"
-	missingObject = ".canary-missing"
-)
+// canary begins the names of the objects that prove writes. Names of keys have no dots.
+const canary = ".canary"
 
-// canary reports whether an object is one of those that prove writes.
-func (r *register) canary(name string) bool {
-	return name == r.prefix+presentObject || name == r.prefix+missingObject
-}
-
-// prove tests whether the bucket keeps the conditions of writes, until it has passed once. A
-// bucket that passes has refused the same writes on every later test.
+// prove tests whether the bucket keeps the conditions of writes, until it has passed once. Of
+// a bucket that passes, each later process wants the refusal of three writes.
 func (r *register) prove(ctx context.Context) error {
 	if r.proved.Load() {
 		return nil
 	}
-	_, err := r.put(ctx, r.prefix+presentObject, "", sample())
+	// missing was never there, not even as the remains of an earlier test.
+	present, missing := r.prefix+canary, r.prefix+canary+"-"+rand.Text()
+	_, err := r.put(ctx, present, "", sample())
 	if err != nil && !errors.Is(err, caslock.ErrConflict) {
 		return unsupported(err)
 	}
@@ -39,15 +33,15 @@ func (r *register) prove(ctx context.Context) error {
 		name, version, promise string
 		skip                   bool
 	}{
-		{presentObject, "", "it created an object that was there (If-None-Match: *)", !created},
-		{presentObject, old, "it replaced an object that had another version (If-Match)", false},
-		{missingObject, old, "it replaced an object that was not there (If-Match)", false},
+		{present, "", "it created an object that was there (If-None-Match: *)", !created},
+		{present, old, "it replaced an object that had another version (If-Match)", false},
+		{missing, old, "it replaced an object that was not there (If-Match)", false},
 	}
 	errs := make([]error, len(tests))
 	var all sync.WaitGroup
 	for i, t := range tests {
 		if !t.skip {
-			all.Go(func() { _, errs[i] = r.put(ctx, r.prefix+t.name, t.version, sample()) })
+			all.Go(func() { _, errs[i] = r.put(ctx, t.name, t.version, sample()) })
 		}
 	}
 	all.Wait()

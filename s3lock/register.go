@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -126,7 +127,7 @@ func (r *register) List(ctx context.Context, prefix string) iter.Seq2[caslock.Re
 			}
 			var names []string
 			for _, object := range page.Contents {
-				if name := aws.ToString(object.Key); !r.canary(name) {
+				if name := aws.ToString(object.Key); !strings.HasPrefix(name, r.prefix+canary) {
 					names = append(names, name)
 				}
 			}
