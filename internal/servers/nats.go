@@ -136,6 +136,18 @@ func (n *NATS) Messages() int {
 	})
 }
 
+// Received returns the number of messages that clients have sent to the server.
+func (n *NATS) Received() int {
+	n.tb.Helper()
+	return awaited(n.tb, "the messages of "+n.Addr(), func() (int, error) {
+		var status struct {
+			Messages int `json:"in_msgs"`
+		}
+		err := n.fetch("/varz", &status)
+		return status.Messages, err
+	})
+}
+
 // Version returns the name and the version of the server.
 func (n *NATS) Version() string {
 	n.tb.Helper()

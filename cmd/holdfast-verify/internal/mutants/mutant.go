@@ -43,7 +43,7 @@ var lostClaims = append([]string{"kept", "order", "progress", "hold"}, twoHolder
 
 // mutants returns every mutant.
 func mutants() []mutant {
-	return slices.Concat(engine, above, redis, redlocks, sql, sessions, etcd, plain, fence)
+	return slices.Concat(engine, above, redis, redlocks, sql, sessions, etcd, cas, plain, fence)
 }
 
 // found reports whether verify has found the mutant.

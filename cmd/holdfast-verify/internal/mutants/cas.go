@@ -1,0 +1,67 @@
+package main
+
+import (
+	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/check"
+	"github.com/holdfast-go/holdfast/internal/overlay"
+)
+
+// cas are the mutants of caslock.
+var cas = []mutant{{
+	name:  "renewal-not-observed",
+	wrong: "a process counts the TTL of a claim from when it first saw the claim, not the last renewal",
+	edits: []overlay.Edit{{
+		File: "caslock/record.go",
+		Old:  "	if !known || seen.beat != sp.Beat {\n",
+		New:  "	if !known {\n",
+	}},
+	run:   "--start nats --seed 1 --ttl 2s --for 20s --nemesis none",
+	finds: check.Exclusive,
+	sim:   search{"TestCAS", lostClaims},
+}, {
+	name:  "conflict-is-a-success",
+	wrong: "a swap that the register has refused counts as carried out",
+	edits: []overlay.Edit{{
+		File: "caslock/change.go",
+		Old:  "		case err == nil:\n			d.swapped(next, version, v.at)\n",
+		New:  "		case err == nil || errors.Is(err, ErrConflict):\n			d.swapped(next, version, v.at)\n",
+	}},
+	run:   "--start nats --seed 1 --ttl 2s --for 15s --nemesis none",
+	finds: check.Exclusive,
+	sim:   search{"TestCAS", lostClaims},
+}, {
+	name:  "swap-without-an-answer-forgotten",
+	wrong: "after a swap without an answer, the store reads the old record and answers that there is no claim",
+	edits: []overlay.Edit{{
+		File: "caslock/change.go",
+		Old:  "				d.doubts(v.page.Seq)\n",
+		New:  "",
+	}},
+	sim: search{"TestCAS", lostClaims},
+}, {
+	name:  "stale-read-believed",
+	wrong: "a read that is older than what the process has seen counts as the state of the key",
+	edits: []overlay.Edit{{
+		File: "caslock/desk.go",
+		Old:  "(d.known == nil || p.Seq >= d.known.Seq) && (!d.doubt",
+		New:  "(!d.doubt",
+	}},
+	sim: search{"TestCAS", lostClaims},
+}, {
+	name:  "repeated-swap-counts-from-nothing",
+	wrong: "a process that finds its own swap after a conflict does not remember when it decided",
+	edits: []overlay.Edit{{
+		File: "caslock/change.go",
+		Old:  "d.swapped(next, v.version, tried.at)",
+		New:  "d.swapped(next, v.version, v.at)",
+	}},
+	sim: search{"TestCAS", lostClaims},
+}, {
+	name:  "granted-for-less-than-a-look",
+	wrong: "a claim granted from the queue stands for less time than its owner pauses between two looks",
+	edits: []overlay.Edit{{
+		File: "caslock/view.go",
+		Old:  "		e.Until = v.at.Now + min(window, e.TTL)\n",
+		New:  "		e.Until = v.at.Now + min(window, e.TTL)/64\n",
+	}},
+	sim: search{"TestCAS", lostClaims},
+}}
