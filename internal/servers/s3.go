@@ -1,7 +1,9 @@
 package servers
 
 import (
+	"bytes"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -54,7 +56,7 @@ func (s *S3) arguments(tb TB, dir string, options []string) ([]string, error) {
 	if err := os.WriteFile(s.credentials, []byte(keys), 0o600); err != nil {
 		return nil, err
 	}
-	args := []string{"--port", s.Addr(), "--access", s.access, "--secret", s.secret, "--health", healthy, "--keep-alive", "--quiet"}
+	args := []string{"--port", s.Addr(), "--access", s.access, "--secret", s.secret, "--health", healthy, "--keep-alive", "--quiet", "--access-log", filepath.Join(dir, accessLog)}
 	return append(append(args, options...), "posix", "--sidecar", sidecar, s.data), nil
 }
 
@@ -86,9 +88,16 @@ func (s *S3) Through(addr string) string {
 	return u.String()
 }
 
-// Object returns the path of the file of an object.
-func (s *S3) Object(name string) string {
-	return filepath.Join(s.data, S3Bucket, filepath.FromSlash(name))
+const accessLog = "access.log"
+
+// Requests returns the number of requests that the server has answered.
+func (s *S3) Requests() int {
+	s.tb.Helper()
+	text, err := os.ReadFile(filepath.Join(s.dir, accessLog))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		s.tb.Fatalf("%v", err)
+	}
+	return bytes.Count(text, []byte("\n"))
 }
 
 // Version returns the name and the version of the server.
