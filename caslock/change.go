@@ -80,7 +80,7 @@ func (s *Store) change(ctx context.Context, key string, apply func(*view)) error
 			_ = rest.For(ctx, rand.N(min(time.Since(began)<<min(conflicts, 6), longestPause)+1))
 		}
 		if err := ctx.Err(); err != nil {
-			return unwritten(fmt.Errorf("%w, and other processes changed the record %d times meanwhile", err, conflicts))
+			return unwritten(fmt.Errorf("the record had changed before each of %d swaps: %w", conflicts, err))
 		}
 		v, tried = nil, v
 	}

@@ -47,11 +47,30 @@ func (s *Store) config() jetstream.StreamConfig {
 // Create implements [driver.Creator]. Create makes the stream, unless there is one. Check
 // tells whether a stream that was there has the right settings.
 func (s *Store) Create(ctx context.Context) error {
-	_, err := s.register.js.CreateStream(ctx, s.config())
+	config := s.config()
+	_, err := insist(ctx, func(ctx context.Context) (jetstream.Stream, error) {
+		return s.register.js.CreateStream(ctx, config)
+	})
 	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 		return nil
 	}
 	return err
+}
+
+// try is how long one request about the stream may take. Servers without a leader drop such
+// requests.
+const try = 3 * time.Second
+
+// insist repeats a request that has no answer until ctx ends.
+func insist[T any](ctx context.Context, do func(context.Context) (T, error)) (T, error) {
+	for {
+		one, cancel := context.WithTimeout(ctx, try)
+		got, err := do(one)
+		cancel()
+		if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+			return got, err
+		}
+	}
 }
 
 // Schema implements [driver.Creator]. The statement is a command of the nats CLI.
@@ -69,7 +88,9 @@ const earliest = 1_600_000_000_000_000
 // Check implements [driver.Checker]. It compares the stream with the settings of Create. A
 // missing stream, or a stream that cannot keep locks, is [driver.ErrInvalid].
 func (s *Store) Check(ctx context.Context) (warnings []string, err error) {
-	stream, err := s.register.js.Stream(ctx, s.opts.Stream)
+	stream, err := insist(ctx, func(ctx context.Context) (jetstream.Stream, error) {
+		return s.register.js.Stream(ctx, s.opts.Stream)
+	})
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound), errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
 		return nil, fmt.Errorf("%w: %w: run holdfast init, or Create", driver.ErrInvalid, err)

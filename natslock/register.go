@@ -125,8 +125,11 @@ func (s *register) refused(err *jetstream.APIError) error {
 		noMessageTTL    = 10166
 	)
 	switch err.ErrorCode {
-	case jetstream.JSErrCodeStreamNotFound, wrongStream, noMessageTTL, jetstream.JSErrCodeJetStreamNotEnabled, jetstream.JSErrCodeJetStreamNotEnabledForAccount:
-		return fmt.Errorf("%w: %w: holdfast init makes stream %s, and holdfast check looks at it", driver.ErrInvalid, err, s.stream)
+	case noMessageTTL:
+		return fmt.Errorf("%w: %w: set allow_msg_ttl of stream %s", driver.ErrInvalid, err, s.stream)
+	case jetstream.JSErrCodeStreamNotFound, wrongStream, jetstream.JSErrCodeJetStreamNotEnabled, jetstream.JSErrCodeJetStreamNotEnabledForAccount:
+		// A server that has just started may answer so. Check tells whether the stream is missing.
+		return fmt.Errorf("%w: %w: if there is no stream %s, run holdfast init", driver.ErrUnwritten, err, s.stream)
 	case messageTooLarge, full:
 		return fmt.Errorf("%w: %w", driver.ErrUnwritten, err)
 	}

@@ -50,7 +50,7 @@ func (n *NATS) start(tb TB, routes string, options []string) {
 	tb.Helper()
 	n.Process = start(tb, program{
 		name: "nats-server",
-		path: chosen(tb, "HOLDFAST_NATS", "none, but run go install github.com/nats-io/nats-server/v2@"+natsVersion, "nats-server"),
+		path: chosen(tb, "HOLDFAST_NATS", "of go install github.com/nats-io/nats-server/v2@"+natsVersion, "nats-server"),
 		setup: func(tb TB, dir string) ([]string, error) {
 			return n.configure(tb, dir, routes, options)
 		},
@@ -64,7 +64,7 @@ func (n *NATS) configure(tb TB, dir, routes string, options []string) ([]string,
 	n.Clients.Redirect(address(n.port))
 	n.peers.Redirect(address(n.bus))
 	lines := append([]string{
-		"server_name: " + n.name,
+		"server_name: " + strconv.Quote(n.name),
 		"listen: " + address(n.port),
 		"http: " + address(n.http),
 		fmt.Sprintf("jetstream { store_dir: %q, sync_interval: always }", filepath.Join(dir, "data")),
@@ -146,6 +146,12 @@ func (n *NATS) Received() int {
 		err := n.fetch("/varz", &status)
 		return status.Messages, err
 	})
+}
+
+// AwaitCurrent returns when the server has caught up with the other members.
+func (n *NATS) AwaitCurrent() {
+	n.tb.Helper()
+	mustAwait(n.tb, "the server "+n.Addr()+" to catch up", func() error { return n.fetch("/healthz", nil) })
 }
 
 // Version returns the name and the version of the server.

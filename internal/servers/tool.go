@@ -44,7 +44,7 @@ func chosen(tb TB, variable, pkg string, names ...string) string {
 // HOLDFAST_TEST_ALL, as in CI, a missing server is a failure.
 func missing(tb TB, name, pkg string) {
 	tb.Helper()
-	const text = "no %s in PATH or /usr/sbin: install the Debian package %s"
+	const text = "no %s in PATH or /usr/sbin: install the package %s"
 	if os.Getenv("HOLDFAST_TEST_ALL") != "" {
 		tb.Fatalf(text, name, pkg)
 	}

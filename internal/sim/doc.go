@@ -74,6 +74,8 @@
 //     claims, and have different clocks.
 //   - TestMemcached: package memcachelock over a server of registers that compares and
 //     swaps, with a clock of seconds. The connections are streams of bytes.
+//   - TestCAS: package caslock over a register. Reads may be out of date, and swaps may be
+//     carried out late or twice. The register reports changes in half of the worlds.
 //   - TestSessions: package internal/session over a database whose locks end with the
 //     session, sooner or later after the client fell silent.
 //   - TestSQL: package sqllock over one table. The test reads and carries out the

@@ -13,7 +13,7 @@ import (
 )
 
 // The worlds whose seeds can be replayed.
-var worlds = []string{"TestSeeds", "TestRedlock", "TestMemcached", "TestSessions", "TestSQL", "TestOnce", "TestElect", "TestSchedlock"}
+var worlds = []string{"TestSeeds", "TestRedlock", "TestMemcached", "TestCAS", "TestSessions", "TestSQL", "TestOnce", "TestElect", "TestSchedlock"}
 
 var (
 	first = flag.Uint64("first", 1, "let TestReplayTwice begin with this seed")

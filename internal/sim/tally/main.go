@@ -25,7 +25,7 @@ import (
 
 // tests are the random tests, in the order of the table.
 var tests = []string{
-	"TestSeeds", "TestRedlock", "TestMemcached", "TestSessions", "TestSQL", "TestOnce", "TestElect", "TestSchedlock",
+	"TestSeeds", "TestRedlock", "TestMemcached", "TestCAS", "TestSessions", "TestSQL", "TestOnce", "TestElect", "TestSchedlock",
 }
 
 func main() { publish.Main("tally", execute) }

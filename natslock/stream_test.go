@@ -1,0 +1,223 @@
+package natslock_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
+	"github.com/holdfast-go/holdfast/internal/servers"
+	"github.com/holdfast-go/holdfast/natslock"
+)
+
+// dialed connects as an operator.
+func dialed(t *testing.T, url string) (*nats.Conn, jetstream.JetStream) {
+	t.Helper()
+	conn := must.Get(nats.Connect(url))
+	t.Cleanup(conn.Close)
+	return conn, must.Get(jetstream.New(conn))
+}
+
+func asking(key, id string) driver.Ask {
+	return driver.Ask{Claim: driver.Claim{Key: key, ID: id, Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: 5 * time.Second}, Span: 1}
+}
+
+// The statement of Schema makes the stream that Create makes, and Check finds nothing wrong.
+func TestSchema(t *testing.T) {
+	t.Parallel()
+	const stream = "by-hand"
+	conn, _ := dialed(t, shared.URL())
+	s := must.Get(natslock.New(conn, &natslock.Options{Stream: stream, Synced: true}))
+	defer s.Close()
+	if _, err := s.Check(t.Context()); !errors.Is(err, driver.ErrInvalid) {
+		t.Errorf("Check before the stream exists returned %v", err)
+	}
+	if _, err := s.Acquire(t.Context(), asking("k", "early")); err == nil || !strings.Contains(err.Error(), "holdfast init") {
+		t.Errorf("Acquire before the stream exists returned %v", err)
+	}
+	parts := regexp.MustCompile(`^nats request '(\S+)' '(.+)'$`).FindStringSubmatch(s.Schema()[0])
+	if parts == nil {
+		t.Fatalf("the statement is %s", s.Schema()[0])
+	}
+	reply := must.Get(conn.Request(parts[1], []byte(parts[2]), 5*time.Second))
+	if strings.Contains(string(reply.Data), `"error"`) {
+		t.Fatalf("%s", reply.Data)
+	}
+	if err := s.Create(t.Context()); err != nil {
+		t.Errorf("Create beside the stream: %v", err)
+	}
+	if warnings, err := s.Check(t.Context()); err != nil || len(warnings) > 0 {
+		t.Errorf("%q, %v", warnings, err)
+	}
+	if g, err := s.Acquire(t.Context(), asking("k", "first")); err != nil || !g.OK {
+		t.Errorf("%+v, %v", g, err)
+	}
+}
+
+// Check names each setting that weakens a promise.
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	conn, js := dialed(t, shared.URL())
+	for what, change := range map[string]func(*jetstream.StreamConfig){
+		"in memory":             func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage },
+		"max_msgs_per_subject":  func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 5 },
+		"max_msgs)":             func(c *jetstream.StreamConfig) { c.MaxMsgs = 1000 },
+		"max_bytes":             func(c *jetstream.StreamConfig) { c.MaxBytes = 1 << 20 },
+		"max_age":               func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour },
+		"discard":               func(c *jetstream.StreamConfig) { c.Discard = jetstream.DiscardNew },
+		"deny_purge":            func(c *jetstream.StreamConfig) { c.DenyPurge = false },
+		"allow_rollup_hdrs":     func(c *jetstream.StreamConfig) { c.AllowRollup, c.DenyPurge = true, false },
+		"begins with sequence":  func(c *jetstream.StreamConfig) { c.FirstSeq = 0 },
+		"republish":             func(c *jetstream.StreamConfig) { c.RePublish = nil },
+		"allow_msg_ttl":         func(c *jetstream.StreamConfig) { c.AllowMsgTTL = false },
+		"the subjects":          func(c *jetstream.StreamConfig) { c.Subjects = []string{c.Name + ".other"}; c.RePublish = nil },
+		"no_ack":                func(c *jetstream.StreamConfig) { c.NoAck = true },
+		"sync_interval: always": nil,
+	} {
+		t.Run(what, func(t *testing.T) {
+			stream := "check-" + strings.ToLower(rand.Text())
+			s := must.Get(natslock.New(conn, &natslock.Options{Stream: stream, Synced: change != nil}))
+			defer s.Close()
+			if err := s.Create(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if change != nil {
+				config := must.Get(js.Stream(t.Context(), stream)).CachedInfo().Config
+				if err := js.DeleteStream(t.Context(), stream); err != nil {
+					t.Fatal(err)
+				}
+				change(&config)
+				must.Get(js.CreateStream(t.Context(), config))
+			}
+			warnings, err := s.Check(t.Context())
+			text := strings.Join(warnings, "\n")
+			if err != nil {
+				text = err.Error()
+			}
+			if !strings.Contains(text, what) || err != nil && !errors.Is(err, driver.ErrInvalid) {
+				t.Errorf("Check says %q", text)
+			}
+		})
+	}
+}
+
+// A new stream of the same name knows no version of the old stream, and its tokens are larger.
+func TestStreamReplaced(t *testing.T) {
+	t.Parallel()
+	const stream = "replaced"
+	conn, js := dialed(t, shared.URL())
+	s := must.Get(natslock.New(conn, &natslock.Options{Stream: stream, Synced: true}))
+	defer s.Close()
+	other := must.Get(natslock.New(conn, &natslock.Options{Stream: stream, Synced: true}))
+	defer other.Close()
+	if err := s.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	first := must.Get(s.Acquire(t.Context(), asking("k", "first")))
+	if err := js.DeleteStream(t.Context(), stream); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	second := must.Get(other.Acquire(t.Context(), asking("k", "second")))
+	if !second.OK || second.Fence <= first.Fence {
+		t.Errorf("%+v after %+v", second, first)
+	}
+	// s still knows the record of the old stream, and tries to change it.
+	if err := s.Renew(t.Context(), []driver.Renewal{{Claim: asking("k", "first").Claim}}); err == nil || !errors.Is(err[0], driver.ErrLost) {
+		t.Errorf("a renewal of a lock of the old stream returned %v", err)
+	}
+	if err := other.Renew(t.Context(), []driver.Renewal{{Claim: asking("k", "second").Claim}}); err != nil {
+		t.Errorf("a renewal of the lock in the new stream returned %v", err)
+	}
+}
+
+// The rights of docs/stores/nats.md are enough to lock, and to wait.
+func TestRights(t *testing.T) {
+	t.Parallel()
+	server := servers.StartNATS(t, `
+		authorization { users: [
+			{ user: admin, password: a }
+			{ user: locks, password: l, permissions: {
+				publish: ["holdfast.record.>", "$JS.API.STREAM.INFO.holdfast", "$JS.API.STREAM.MSG.GET.holdfast"]
+				subscribe: ["holdfast.change.>", "_INBOX.>"]
+			} }
+		] }`)
+	opened(t, "nats://admin:a@"+server.Addr())
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	open := func() *holdfast.Locker {
+		l := must.Get(holdfast.Open(ctx, "nats://locks:l@"+server.Addr(), nil))
+		t.Cleanup(func() { l.Close() })
+		return l
+	}
+	a, b := open(), open()
+	held := must.Get(a.Lock(ctx, "k"))
+	waited := make(chan error)
+	go func() {
+		lock, err := b.Lock(ctx, "k")
+		if err == nil {
+			err = lock.Unlock()
+		}
+		waited <- err
+	}()
+	for len(must.Get(a.Holders(ctx, "k"))) < 2 {
+		<-time.After(10 * time.Millisecond)
+	}
+	if err := errors.Join(held.Unlock(), <-waited); err != nil {
+		t.Error(err)
+	}
+}
+
+// Locks stand while a member is away, and can be acquired once the stream has a leader.
+func TestMemberFails(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes 20 s: make prove")
+	}
+	t.Parallel()
+	cluster := servers.StartNATSCluster(t)
+	url := cluster.URL() + "?replicas=3&synced=true"
+	store := servers.Insist(t, func(ctx context.Context) (driver.Store, error) { return driver.Open(ctx, url) })
+	if err := store.(driver.Creator).Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	locks := must.Get(holdfast.New(store, &holdfast.Options{TTL: 30 * time.Second}))
+	defer locks.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	held := must.Get(locks.Lock(ctx, "held"))
+	last := held.Fence()
+	for i, node := range cluster.Nodes {
+		node.Kill()
+		lock, err := locks.Lock(ctx, "other")
+		for err != nil && ctx.Err() == nil { // An election takes longer than Lock waits.
+			t.Logf("with member %d away: %v", i, err)
+			lock, err = locks.Lock(ctx, "other")
+		}
+		if err != nil {
+			t.Fatalf("with member %d away: %v", i, err)
+		}
+		if lock.Fence() <= last && i > 0 {
+			t.Errorf("token %d after %d", lock.Fence(), last)
+		}
+		last = lock.Fence()
+		if err := lock.Unlock(); err != nil {
+			t.Error(err)
+		}
+		node.Restart()
+		node.AwaitCurrent() // Otherwise two of three would be away.
+	}
+	if err := held.Unlock(); err != nil {
+		t.Errorf("the lock that was held meanwhile: %v", err)
+	}
+}
