@@ -83,6 +83,10 @@ func (r *register) failure(ctx context.Context, what, name string, began time.Ti
 		if errors.As(err, &operation) {
 			err = operation.Err
 		}
+		var canceled *smithy.CanceledError
+		if errors.As(err, &canceled) {
+			err = canceled.Err
+		}
 		err = silence.For(ctx, err, time.Since(began))
 	}
 	return fmt.Errorf("%s s3://%s/%s: %w", what, r.bucket, name, err)

@@ -23,6 +23,8 @@ type liar struct {
 	replaces bool // an object of another version
 	revives  bool // an object that is not there, though a version is expected
 
+	torn bool // serves the checksum of other data
+
 	answer func(w http.ResponseWriter, r *http.Request) bool // before all else; true if it has answered
 
 	mu      sync.Mutex
@@ -43,6 +45,9 @@ func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		w.Header().Set("ETag", tag(old))
+		if l.torn {
+			w.Header().Set("X-Amz-Checksum-Crc32", "AAAAAA==")
+		}
 		fmt.Fprint(w, old)
 		return
 	}

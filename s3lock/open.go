@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/smithy-go/logging"
@@ -44,7 +46,7 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", driver.ErrURL, err)
 	}
-	client, err := p.client(ctx)
+	client, transport, err := p.client(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -52,6 +54,7 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", driver.ErrURL, err)
 	}
+	s.close = transport.CloseIdleConnections
 	began := time.Now()
 	limited, cancel := context.WithTimeout(ctx, openLimit)
 	defer cancel()
@@ -63,7 +66,7 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 
 // client makes a client as the AWS SDK does: the environment and the shared files say what the
 // URL does not.
-func (p *place) client(ctx context.Context) (*s3.Client, error) {
+func (p *place) client(ctx context.Context) (*s3.Client, *http.Transport, error) {
 	load := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}
 	if p.region != "" {
 		load = append(load, config.WithRegion(p.region))
@@ -76,9 +79,16 @@ func (p *place) client(ctx context.Context) (*s3.Client, error) {
 	}
 	loaded, err := config.LoadDefaultConfig(ctx, load...)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	transport := awshttp.NewBuildableClient().GetTransport()
+	if c, ok := loaded.HTTPClient.(*awshttp.BuildableClient); ok {
+		transport = c.GetTransport() // trusts AWS_CA_BUNDLE
 	}
 	client := s3.NewFromConfig(loaded, func(o *s3.Options) {
+		// A redirect is an answer. A redirected PUT would become a GET.
+		redirect := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+		o.HTTPClient = &http.Client{Transport: transport, CheckRedirect: redirect}
 		if p.endpoint != "" {
 			o.BaseEndpoint = &p.endpoint
 		}
@@ -91,9 +101,9 @@ func (p *place) client(ctx context.Context) (*s3.Client, error) {
 		o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 	})
 	if client.Options().Region == "" {
-		return nil, fmt.Errorf("%w: the region of bucket %s is not known: set AWS_REGION, or write ?region=eu-west-1", driver.ErrURL, p.bucket)
+		return nil, nil, fmt.Errorf("%w: the region of bucket %s is not known: set AWS_REGION, or write ?region=eu-west-1", driver.ErrURL, p.bucket)
 	}
-	return client, nil
+	return client, transport, nil
 }
 
 var bucketName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)

@@ -187,3 +187,20 @@ type discard struct{ header http.Header }
 func (d discard) Header() http.Header         { return d.header }
 func (d discard) Write(b []byte) (int, error) { return len(b), nil }
 func (d discard) WriteHeader(int)             {}
+
+// A service that stores the ETag apart from the data may serve the ETag of a later write. The
+// checksum shows that.
+func TestTornRead(t *testing.T) {
+	t.Parallel()
+	l := &liar{}
+	at := l.start(t)
+	if g, err := opened(t, at).Acquire(t.Context(), ask("key", "id")); err != nil || !g.OK {
+		t.Fatalf("%+v, %v", g, err)
+	}
+	l.mu.Lock()
+	l.torn = true
+	l.mu.Unlock()
+	if g, err := opened(t, at).Acquire(t.Context(), ask("key", "other")); err == nil || !strings.Contains(err.Error(), "checksum") {
+		t.Errorf("%+v, %v; want an error about the checksum", g, err)
+	}
+}

@@ -3,8 +3,11 @@ package s3lock
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"iter"
 	"strings"
@@ -15,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	smithy "github.com/aws/smithy-go/middleware"
 
 	"github.com/holdfast-go/holdfast/caslock"
@@ -40,8 +44,16 @@ var (
 // once keeps the client from retrying. The engine of the locks retries.
 func once(o *s3.Options) {
 	o.Retryer = aws.NopRetryer{}
-	// A damaged record does not parse. A sum is no use, and many services send none.
-	o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
+	o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenSupported
+	o.DisableLogOutputChecksumValidationSkipped = true
+}
+
+// sum is the checksum of an object. A service that keeps ETags apart from the data may serve the
+// ETag of a write with the data of the write before. A swap of such a record would let a
+// second holder in. If the service knows checksums, the client refuses the record.
+func sum(data []byte) *string {
+	text := binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE(data))
+	return aws.String(base64.StdEncoding.EncodeToString(text))
 }
 
 // name is the name of the object of a key.
@@ -63,7 +75,7 @@ const largest = 64 << 20
 
 func (r *register) get(ctx context.Context, name string) (caslock.Record, error) {
 	began := time.Now()
-	out, err := r.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &r.bucket, Key: &name}, once)
+	out, err := r.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &r.bucket, Key: &name, ChecksumMode: types.ChecksumModeEnabled}, once)
 	if err != nil {
 		if err = r.failure(ctx, "read", name, began, err); errors.Is(err, errNoObject) {
 			return caslock.Record{}, nil
@@ -81,7 +93,9 @@ func (r *register) get(ctx context.Context, name string) (caslock.Record, error)
 
 // put writes an object that has the given version; "" means that there must be no object.
 func (r *register) put(ctx context.Context, name, version string, data []byte) (next string, err error) {
-	in := &s3.PutObjectInput{Bucket: &r.bucket, Key: &name, Body: bytes.NewReader(data), ContentType: aws.String("application/json")}
+	in := &s3.PutObjectInput{
+		Bucket: &r.bucket, Key: &name, Body: bytes.NewReader(data), ContentType: aws.String("application/json"), ChecksumCRC32: sum(data),
+	}
 	if version == "" {
 		in.IfNoneMatch = aws.String("*")
 	} else {

@@ -34,6 +34,7 @@ type Options struct {
 type Store struct {
 	*caslock.Store
 	register *register
+	close    func() // closes the connections of a client of the Store's own
 }
 
 var (
@@ -63,6 +64,16 @@ func New(client *s3.Client, bucket string, opts *Options) (*Store, error) {
 	}
 	r := &register{client: client, bucket: bucket, prefix: o.Prefix}
 	return &Store{Store: caslock.New(r, &caslock.Options{Look: o.Look}), register: r}, nil
+}
+
+// Close ends the watches. Claims stand until their TTL ends. A client that the caller gave to New
+// stays open.
+func (s *Store) Close() error {
+	err := s.Store.Close()
+	if s.close != nil {
+		s.close()
+	}
+	return err
 }
 
 const longestPrefix = 512

@@ -17,7 +17,8 @@ import (
 const S3Bucket = "locks"
 
 // An S3 is a server of the S3 protocol with a bucket: Versity's gateway over a folder. Data
-// survive a kill.
+// survive a kill. The folder must allow extended attributes: beside a "sidecar" folder, the
+// gateway may serve the ETag of a write with the data of the write before.
 type S3 struct {
 	*Process
 
@@ -46,18 +47,15 @@ const healthy = "/health"
 func (s *S3) arguments(tb TB, dir string, options []string) ([]string, error) {
 	s.port = reserve(tb)
 	s.data, s.credentials = filepath.Join(dir, "data"), filepath.Join(dir, "credentials")
-	sidecar := filepath.Join(dir, "sidecar") // not every file system has extended attributes
-	for _, folder := range []string{filepath.Join(s.data, S3Bucket), sidecar} {
-		if err := os.MkdirAll(folder, 0o700); err != nil {
-			return nil, err
-		}
+	if err := os.MkdirAll(filepath.Join(s.data, S3Bucket), 0o700); err != nil {
+		return nil, err
 	}
 	keys := fmt.Sprintf("[default]\naws_access_key_id = %s\naws_secret_access_key = %s\n", s.access, s.secret)
 	if err := os.WriteFile(s.credentials, []byte(keys), 0o600); err != nil {
 		return nil, err
 	}
 	args := []string{"--port", s.Addr(), "--access", s.access, "--secret", s.secret, "--health", healthy, "--keep-alive", "--quiet", "--access-log", filepath.Join(dir, accessLog)}
-	return append(append(args, options...), "posix", "--sidecar", sidecar, s.data), nil
+	return append(append(args, options...), "posix", s.data), nil
 }
 
 // ready returns nil once the server serves the bucket. Only this server knows the keys.
