@@ -13,6 +13,9 @@ import (
 	"strings"
 )
 
+// versityVersion is the release that scripts/servers installs.
+const versityVersion = "v1.8.0"
+
 // S3Bucket is the bucket of an [S3].
 const S3Bucket = "locks"
 
@@ -34,7 +37,7 @@ func StartS3(tb TB, options ...string) *S3 {
 	s := &S3{access: rand.Text(), secret: rand.Text()}
 	s.Process = start(tb, program{
 		name:  "versitygw",
-		path:  built(tb, "HOLDFAST_VERSITYGW", "versitygw"),
+		path:  chosen(tb, "HOLDFAST_VERSITYGW", "none, but run go install github.com/versity/versitygw/cmd/versitygw@"+versityVersion, "versitygw"),
 		setup: func(tb TB, dir string) ([]string, error) { return s.arguments(tb, dir, options) },
 		ready: func(int) error { return s.ready() },
 	})
@@ -100,5 +103,5 @@ func (s *S3) Requests() int {
 
 // Version returns the name and the version of the server.
 func (s *S3) Version() string {
-	return "versitygw " + strings.TrimPrefix(modules["versitygw"].version, "v")
+	return "versitygw " + strings.TrimPrefix(versityVersion, "v")
 }
