@@ -46,7 +46,7 @@ var walls = map[string]string{
 	"redislock/...": "driver internal/... redislock redislock/internal/...",
 	"etcdlock":      "driver internal/...",
 	"natslock":      "caslock driver internal/...",
-	"s3lock":        "caslock driver internal/...",
+	"s3lock":        "caslock driver fence internal/...",
 	"pglock":        "dialect driver fence internal/...",
 	"mysqllock":     "driver internal/...",
 	"sqlitelock":    "driver internal/...",

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/fence"
 	"github.com/holdfast-go/holdfast/s3lock"
 )
 
@@ -56,4 +57,27 @@ func ExampleNew() {
 	}
 	defer lock.Unlock()
 	fmt.Println("fencing token", lock.Fence())
+}
+
+// An object in a bucket refuses the write of a holder that has lost its lock.
+func ExampleNewBucket() {
+	ctx := context.Background()
+	var locks *holdfast.Locker // in any store
+	var client *s3.Client
+	bucket, err := s3lock.NewBucket(client, "bucket", "")
+	if err != nil {
+		log.Fatal(err)
+	}
+	state := fence.Object{Bucket: bucket, Name: "state/prod"}
+
+	err = locks.Do(ctx, "state/prod", func(ctx context.Context) error {
+		data, err := state.Read(ctx)
+		if err != nil {
+			return err
+		}
+		return state.Write(ctx, append(data, "one more line\n"...))
+	})
+	if errors.Is(err, fence.ErrOutdated) {
+		log.Print("a later holder has been here: nothing was written")
+	}
 }

@@ -23,7 +23,7 @@ func (r *register) prove(ctx context.Context) error {
 	}
 	// missing was never there, not even as the remains of an earlier test.
 	present, missing := r.prefix+canary, r.prefix+canary+"-"+rand.Text()
-	_, err := r.put(ctx, present, "", sample())
+	_, err := r.put(ctx, present, "", sample(), nil)
 	if err != nil && !errors.Is(err, caslock.ErrConflict) {
 		return unsupported(err)
 	}
@@ -41,7 +41,7 @@ func (r *register) prove(ctx context.Context) error {
 	var all sync.WaitGroup
 	for i, t := range tests {
 		if !t.skip {
-			all.Go(func() { _, errs[i] = r.put(ctx, t.name, t.version, sample()) })
+			all.Go(func() { _, errs[i] = r.put(ctx, t.name, t.version, sample(), nil) })
 		}
 	}
 	all.Wait()

@@ -60,41 +60,51 @@ func sum(data []byte) *string {
 func (r *register) name(key string) string { return r.prefix + filename.Of("", key) }
 
 func (r *register) Read(ctx context.Context, key string) (caslock.Record, error) {
-	return r.get(ctx, r.name(key))
+	return r.record(ctx, r.name(key))
 }
 
 func (r *register) Swap(ctx context.Context, key, version string, data []byte, _ time.Duration) (next string, err error) {
 	if err := r.prove(ctx); err != nil {
 		return "", fmt.Errorf("%w: %w", driver.ErrUnwritten, err)
 	}
-	return r.put(ctx, r.name(key), version, data)
+	return r.put(ctx, r.name(key), version, data, nil)
 }
 
-// largest is more than any record has.
-const largest = 64 << 20
+func (r *register) record(ctx context.Context, name string) (caslock.Record, error) {
+	o, err := r.get(ctx, name)
+	return caslock.Record{Version: o.version, Data: o.data}, err
+}
 
-func (r *register) get(ctx context.Context, name string) (caslock.Record, error) {
+// An object is what a bucket has under a name; the zero object if there is none.
+type object struct {
+	version  string
+	data     []byte
+	metadata map[string]string
+}
+
+func (r *register) get(ctx context.Context, name string) (object, error) {
 	began := time.Now()
 	out, err := r.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &r.bucket, Key: &name, ChecksumMode: types.ChecksumModeEnabled}, once)
 	if err != nil {
 		if err = r.failure(ctx, "read", name, began, err); errors.Is(err, errNoObject) {
-			return caslock.Record{}, nil
+			return object{}, nil
 		}
-		return caslock.Record{}, err
+		return object{}, err
 	}
 	defer out.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(out.Body, largest))
+	data, err := io.ReadAll(out.Body)
 	if err != nil {
-		return caslock.Record{}, r.failure(ctx, "read", name, began, err)
+		return object{}, r.failure(ctx, "read", name, began, err)
 	}
 	version, err := r.version(name, out.ETag, out.ResultMetadata)
-	return caslock.Record{Version: version, Data: data}, err
+	return object{version, data, out.Metadata}, err
 }
 
 // put writes an object that has the given version; "" means that there must be no object.
-func (r *register) put(ctx context.Context, name, version string, data []byte) (next string, err error) {
+func (r *register) put(ctx context.Context, name, version string, data []byte, metadata map[string]string) (next string, err error) {
 	in := &s3.PutObjectInput{
-		Bucket: &r.bucket, Key: &name, Body: bytes.NewReader(data), ContentType: aws.String("application/json"), ChecksumCRC32: sum(data),
+		Bucket: &r.bucket, Key: &name, Body: bytes.NewReader(data),
+		ChecksumCRC32: sum(data), Metadata: metadata,
 	}
 	if version == "" {
 		in.IfNoneMatch = aws.String("*")
@@ -165,7 +175,7 @@ func (r *register) readAll(ctx context.Context, names []string) (records []caslo
 	for i, name := range names {
 		room <- struct{}{} // Every read ends with ctx.
 		all.Go(func() {
-			records[i], errs[i] = r.get(ctx, name)
+			records[i], errs[i] = r.record(ctx, name)
 			<-room
 		})
 	}
