@@ -2,7 +2,9 @@ package s3lock_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -32,11 +34,12 @@ func (s *stalling) Put(ctx context.Context, name, version string, data []byte, t
 // bucket.
 func TestGuardedObject(t *testing.T) {
 	t.Parallel()
-	bucket, err := s3lock.NewBucket(client(t), servers.S3Bucket, "guarded/")
+	prefix := strings.ToLower(rand.Text())
+	bucket, err := s3lock.NewBucket(client(t), servers.S3Bucket, prefix+"/")
 	if err != nil {
 		t.Fatal(err)
 	}
-	locks, err := holdfast.Open(t.Context(), under(t, shared.URL(), "guarded"), nil)
+	locks, err := holdfast.Open(t.Context(), under(t, shared.URL(), prefix), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +54,7 @@ func TestGuardedObject(t *testing.T) {
 		l.Unlock()
 	}
 	stall := &stalling{Bucket: bucket}
-	object := fence.Object{Bucket: stall, Name: "guarded/state.json"}
+	object := fence.Object{Bucket: stall, Name: prefix + "/state.json"}
 	under(func(ctx context.Context) {
 		if data, err := object.Read(ctx); err != nil || len(data) != 0 {
 			t.Fatalf("%q, %v; want no object", data, err)
@@ -81,11 +84,11 @@ func TestGuardedObject(t *testing.T) {
 			t.Errorf("a stalled write returned %v, want ErrOutdated", err)
 		}
 	})
-	got, err := bucket.Get(t.Context(), "guarded/state.json")
+	got, err := bucket.Get(t.Context(), prefix+"/state.json")
 	if err != nil || string(got.Data) != "second" || got.Token == 0 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if err := bucket.Put(t.Context(), "guarded/state.json", "", nil, got.Token); !errors.Is(err, fence.ErrChanged) {
+	if err := bucket.Put(t.Context(), prefix+"/state.json", "", nil, got.Token); !errors.Is(err, fence.ErrChanged) {
 		t.Errorf("created an object that is there: %v", err)
 	}
 }

@@ -36,7 +36,8 @@
 //   - Mutual exclusion and FIFO order, while the service keeps its objects and the conditions of
 //     writes.
 //   - Fencing tokens that grow. A token is the next number or the microseconds of the clock of
-//     the service, whichever is larger. Tokens also grow if an object is removed.
+//     the process or the service, whichever is largest. Tokens also grow if an object is removed,
+//     unless a clock was ahead.
 //
 // # What can go wrong
 //

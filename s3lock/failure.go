@@ -74,10 +74,7 @@ func (r *register) failure(ctx context.Context, what, name string, began time.Ti
 		}
 		err = e
 	case errors.As(err, &sent):
-		err = silence.For(ctx, sent.Err, time.Since(began))
-		if host, parsed := url.Parse(sent.URL); parsed == nil {
-			err = fmt.Errorf("%s: %w", host.Host, err)
-		}
+		err = r.at(silence.For(ctx, sent.Err, time.Since(began)))
 	default:
 		var operation *smithy.OperationError
 		if errors.As(err, &operation) {
@@ -87,9 +84,19 @@ func (r *register) failure(ctx context.Context, what, name string, began time.Ti
 		if errors.As(err, &canceled) {
 			err = canceled.Err
 		}
-		err = silence.For(ctx, err, time.Since(began))
+		err = r.at(silence.For(ctx, err, time.Since(began)))
 	}
 	return fmt.Errorf("%s s3://%s/%s: %w", what, r.bucket, name, err)
+}
+
+// at names the service, unless it is AWS.
+func (r *register) at(err error) error {
+	if endpoint := r.client.Options().BaseEndpoint; endpoint != nil {
+		if u, wrong := url.Parse(*endpoint); wrong == nil {
+			return fmt.Errorf("%s: %w", u.Host, err)
+		}
+	}
+	return err
 }
 
 // refused marks the error of a write that was certainly not carried out.

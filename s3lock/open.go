@@ -24,7 +24,7 @@ import (
 func init() { driver.Register("s3", open) }
 
 // openLimit is how long a service may take to answer for the first time.
-const openLimit = 10 * time.Second
+const openLimit = 5 * time.Second
 
 // A place is what a URL names.
 type place struct {

@@ -33,7 +33,7 @@ type register struct {
 	prefix string
 
 	proved atomic.Bool  // the bucket keeps conditions
-	ahead  atomic.Int64 // nanoseconds of the clock of the service before that of this process
+	ahead  atomic.Int64 // nanoseconds by which the clock of this process is certainly behind
 }
 
 var (
@@ -122,7 +122,8 @@ func (r *register) put(ctx context.Context, name, version string, data []byte, m
 // version notes the clock of the service, and returns an ETag.
 func (r *register) version(name string, tag *string, answer smithy.Metadata) (string, error) {
 	if t, ok := middleware.GetServerTime(answer); ok {
-		r.ahead.Store(int64(time.Until(t)))
+		// The service tells whole seconds, and told them a while ago.
+		r.ahead.Store(max(0, int64(time.Until(t))))
 	}
 	if aws.ToString(tag) == "" {
 		return "", fmt.Errorf("s3://%s/%s: the answer has no ETag", r.bucket, name)
@@ -130,7 +131,7 @@ func (r *register) version(name string, tag *string, answer smithy.Metadata) (st
 	return *tag, nil
 }
 
-// Now returns the time of the service as of its last answer.
+// Now returns the time of this process, or of the service as of its last answer, if that is later.
 func (r *register) Now(context.Context) (time.Time, error) {
 	return time.Now().Add(time.Duration(r.ahead.Load())), nil
 }

@@ -2,7 +2,9 @@ package s3lock_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,11 +58,12 @@ func TestServerFaults(t *testing.T) {
 // An object that is deleted by hand ends the lock, and the next token is larger.
 func TestObjectDeletedByHand(t *testing.T) {
 	t.Parallel()
-	at := under(t, shared.URL(), "deleted")
+	prefix := strings.ToLower(rand.Text())
+	at := under(t, shared.URL(), prefix)
 	s, other := opened(t, at), opened(t, at)
 	holder := ask("key", "holder")
 	g := granted(t, s, holder)
-	if _, err := client(t).DeleteObject(t.Context(), &s3.DeleteObjectInput{Bucket: aws.String(servers.S3Bucket), Key: aws.String("deleted/key")}); err != nil {
+	if _, err := client(t).DeleteObject(t.Context(), &s3.DeleteObjectInput{Bucket: aws.String(servers.S3Bucket), Key: aws.String(prefix + "/key")}); err != nil {
 		t.Fatal(err)
 	}
 	if err := renew(t.Context(), s, holder); !errors.Is(err, driver.ErrLost) {
