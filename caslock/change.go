@@ -77,7 +77,7 @@ func (s *Store) change(ctx context.Context, key string, apply func(*view)) error
 		}
 		d.conflicts()
 		if conflicts++; conflicts > 1 {
-			_ = rest.For(ctx, rand.N(min(time.Since(began)<<min(conflicts, 6), longestPause)+1))
+			_ = rest.For(ctx, rand.N(min(time.Since(began)<<min(conflicts, 4), longestPause)+1))
 		}
 		if err := ctx.Err(); err != nil {
 			return unwritten(fmt.Errorf("the record had changed before each of %d swaps: %w", conflicts, err))

@@ -45,7 +45,8 @@
 // # What it promises
 //
 //   - Mutual exclusion while the register compares and swaps, and keeps its records.
-//   - FIFO order. No claim passes the queue.
+//   - FIFO order. No claim passes the queue. A claim enters the queue by a swap, which may lose
+//     against swaps of other processes several times.
 //   - Fencing tokens that grow. A token is the next number or the microseconds of the clock,
 //     whichever is larger. If the register is a [Clock], its clock counts, otherwise the
 //     clock of the process. If a record is removed, tokens keep growing unless the clock is

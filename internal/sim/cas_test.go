@@ -47,6 +47,7 @@ type register struct {
 	mu      sync.Mutex
 	states  map[string][]state // by key, in order; the last is the present state
 	beats   map[string]time.Time
+	faulty  map[string]bool // by process: its link has faults
 	watches []*report
 }
 
@@ -79,16 +80,20 @@ func newRegister(w *World) Store {
 	return &register{
 		w: w, pushes: r.IntN(2) == 0, look: pick(r, 50*time.Millisecond, 200*time.Millisecond),
 		states: make(map[string][]state), beats: make(map[string]time.Time),
+		faulty: make(map[string]bool),
 	}
 }
 
-// calm implements [calming]. A waiter that looks may have looked at a later place.
+// calm implements [calming]. A claim stands for a 64th longer, as clocks may differ. A waiter
+// that looks may have looked at a later place. A waiter enters the queue by a swap, which loses
+// against some swaps of a busy process.
 func (s *register) calm() (idle, place time.Duration) {
-	if s.pushes {
-		return 100 * time.Millisecond, settled
+	idle = 100*time.Millisecond + s.w.longest/32
+	if !s.pushes {
+		const most = 16 // claims of a key
+		idle += most * s.look
 	}
-	const most = 16 // claims of a key
-	return most*s.look + 100*time.Millisecond, settled
+	return idle, 10 * settled
 }
 
 // Connect implements [Store].
@@ -101,23 +106,36 @@ func (s *register) Connect(p *Process) driver.Store {
 	return caslock.New(far, &caslock.Options{Look: s.look})
 }
 
-// keep has a process without a link that looks at all keys while no link has faults. Other
+// keep has a process without a link that looks at all keys, and ends dead claims once the faults are over. Other
 // processes begin to count the TTL of a dead claim when they want the key, so a key could be free
 // for a TTL at any time.
 func (s *register) keep() {
 	local := caslock.New(localRegister{s}, nil)
 	defer local.Close()
-	for rest.For(s.w.ctx, 10*time.Millisecond) == nil {
-		if slices.ContainsFunc(s.w.Processes(), func(p *Process) bool { return p.Link("store").faults().Twice > 0 }) {
-			continue
-		}
+	for rest.For(s.w.ctx, 20*time.Millisecond) == nil {
+		s.mu.Lock()
+		over := !slices.ContainsFunc(s.w.Processes(), func(p *Process) bool {
+			return !p.ended() && s.faulty[p.Name] && !p.Link("store").calmed()
+		})
+		s.mu.Unlock()
 		s.mu.Lock()
 		keys := slices.Sorted(maps.Keys(s.states))
 		s.mu.Unlock()
 		for _, key := range keys {
-			local.Release(context.Background(), []driver.Release{{Claim: driver.Claim{Key: key, ID: "keeper"}}})
+			if over {
+				local.Release(context.Background(), []driver.Release{{Claim: driver.Claim{Key: key, ID: "keeper"}}})
+			} else {
+				_, _ = local.Holders(context.Background(), key)
+			}
 		}
 	}
+}
+
+// calmed reports whether the faults of the link are over.
+func (l *Link) calmed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.calm
 }
 
 // A localRegister is the register without a network.
@@ -249,6 +267,10 @@ func (f *farRegister) Read(ctx context.Context, key string) (caslock.Record, err
 
 // Swap implements [caslock.Register].
 func (f *farRegister) Swap(ctx context.Context, key, version string, data []byte, _ time.Duration) (string, error) {
+	faulty := f.link.faults().Twice > 0
+	f.mu.Lock()
+	f.faulty[f.link.p.Name] = faulty
+	f.mu.Unlock()
 	return ask(ctx, f.link, "swap", key, func() (string, error) { return f.swap(f.link.p.Name, key, version, data) })
 }
 

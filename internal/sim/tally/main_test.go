@@ -29,9 +29,9 @@ func TestTables(t *testing.T) {
 	}
 	text := string(tables(rows))
 	for _, want := range []string{
-		"| TestSQL | 5 | 1.0 | 0 | 0 | 0 | 0 | 0 | 4s |\n",
-		"| all | 36 | 8.0 | 0 | 0 | 0 | 0 | 0 | 7s |\n",
-		"| all | 0 | 0 | 16 | 0 | 0 | 0 |\n",
+		"| TestSQL | 6 | 1.0 | 0 | 0 | 0 | 0 | 0 | 5s |\n",
+		"| all | 45 | 9.0 | 0 | 0 | 0 | 0 | 0 | 8s |\n",
+		"| all | 0 | 0 | 18 | 0 | 0 | 0 |\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in:\n%s", want, text)

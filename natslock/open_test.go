@@ -1,0 +1,63 @@
+package natslock_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/servers"
+	"github.com/holdfast-go/holdfast/natslock"
+)
+
+// Each wrong URL is an error that says what would be right.
+func TestOpenWrongURL(t *testing.T) {
+	t.Parallel()
+	for url, want := range map[string]string{
+		"nats://h/path":                 "want nats://host:port",
+		"nats://h?streem=x":             `unknown URL parameter "streem"`,
+		"nats://h?stream=a.b":           "letters, digits, - and _",
+		"nats://h?replicas=2":           "want 1, 3 or 5",
+		"nats://h?replicas=9":           "replicas",
+		"nats://h?synced=perhaps":       "synced",
+		"nats://h?ca=file.pem":          "natss://",
+		"nats://h?creds=no-such-file":   "no-such-file",
+		"natss://h?ca=no-such-file.pem": "no-such-file.pem",
+		"nats://h1,,h2":                 "one of them is empty",
+		"tls://h":                       "did you mean natss://?",
+	} {
+		_, err := driver.Open(t.Context(), url)
+		if !errors.Is(err, driver.ErrURL) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", url, err, want)
+		}
+	}
+}
+
+// Bad options are told before any request.
+func TestNewBadOptions(t *testing.T) {
+	t.Parallel()
+	conn, _ := dialed(t, shared.URL())
+	for _, opts := range []natslock.Options{{Stream: "a b"}, {Stream: strings.Repeat("s", 65)}, {Replicas: 2}} {
+		if _, err := natslock.New(conn, &opts); !errors.Is(err, driver.ErrInvalid) {
+			t.Errorf("%+v: %v", opts, err)
+		}
+	}
+}
+
+// A token or a password logs in, and does not appear in the error of a wrong login.
+func TestOpenLogin(t *testing.T) {
+	t.Parallel()
+	password := servers.StartNATS(t, `authorization { user: app, password: "s3cr3t" }`)
+	token := servers.StartNATS(t, `authorization { token: "s3cr3t" }`)
+	opened(t, "nats://app:s3cr3t@"+password.Addr())
+	opened(t, "nats://s3cr3t@"+token.Addr())
+	for _, url := range []string{"nats://app:wr0ng@" + password.Addr(), "nats://wr0ng@" + token.Addr(), "nats://" + token.Addr()} {
+		s, err := driver.Open(t.Context(), url)
+		if err == nil {
+			s.Close()
+		}
+		if err == nil || strings.Contains(err.Error(), "wr0ng") {
+			t.Errorf("a wrong login: %v", err)
+		}
+	}
+}
