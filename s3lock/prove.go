@@ -15,8 +15,9 @@ import (
 // canary begins the names of the objects that prove writes. Names of keys have no dots.
 const canary = ".canary"
 
-// prove tests whether the bucket keeps the conditions of writes, until it has passed once. Of
-// a bucket that passes, each later process wants the refusal of three writes.
+// prove tests whether the bucket keeps the conditions of writes, until the bucket has
+// passed once. The first test creates an object that stays. So every later test is three writes
+// that the bucket refuses.
 func (r *register) prove(ctx context.Context) error {
 	if r.proved.Load() {
 		return nil

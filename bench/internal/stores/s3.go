@@ -22,7 +22,9 @@ func s3Store() Store {
 		Name: "s3", Title: "S3", Cost: "requests", Waiting: 100, Polls: true, Modules: []string{"github.com/aws/aws-sdk-go-v2/service/s3"},
 		Sides: []Side{
 			{Name: "Holdfast", Open: holdfastAt, Renews: true},
-			{Name: "a lock object, 5 ms", Kind: Bare, Open: openLockObject},
+			{Name: "Holdfast, look=10ms", Open: looking("10ms"), Renews: true, Patient: true},
+			{Name: "a lock object, 500 ms", Kind: Bare, Open: openLockObject(500 * time.Millisecond)},
+			{Name: "a lock object, 5 ms", Kind: Bare, Open: openLockObject(longPause), Patient: true},
 		},
 		Start: func(tb servers.TB, _ time.Duration) *Server {
 			s := servers.StartS3(tb)
@@ -31,10 +33,21 @@ func s3Store() Store {
 	}
 }
 
+// looking opens the Holdfast side with waiters that look at the bucket more or less often.
+func looking(pause string) opener {
+	return func(at []string, ttl time.Duration) (*Library, error) {
+		return holdfastAt([]string{at[0] + "&look=" + pause}, ttl)
+	}
+}
+
 // openLockObject is the lock that programs with a bucket write by hand: an object with the
 // time when the lock ends. The object is created, or replaced if the time is over. The clocks
 // of all clients must agree.
-func openLockObject(at []string, ttl time.Duration) (*Library, error) {
+func openLockObject(pause time.Duration) opener {
+	return func(at []string, ttl time.Duration) (*Library, error) { return newLockObject(at, ttl, pause) }
+}
+
+func newLockObject(at []string, ttl, pause time.Duration) (*Library, error) {
 	u, err := url.Parse(at[0])
 	if err != nil {
 		return nil, err
@@ -45,7 +58,7 @@ func openLockObject(at []string, ttl time.Duration) (*Library, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &lockObject{bucket: u.Host, ttl: ttl, client: s3.NewFromConfig(loaded, func(o *s3.Options) {
+	o := &lockObject{bucket: u.Host, ttl: ttl, pause: pause, client: s3.NewFromConfig(loaded, func(o *s3.Options) {
 		o.BaseEndpoint, o.UsePathStyle = aws.String(q.Get("endpoint")), true
 	})}
 	return &Library{o.lock, func() {}}, nil
@@ -55,6 +68,7 @@ type lockObject struct {
 	client *s3.Client
 	bucket string
 	ttl    time.Duration
+	pause  time.Duration // between two attempts
 }
 
 // content is the text of a lock object.
@@ -65,7 +79,7 @@ type content struct {
 func (o *lockObject) lock(ctx context.Context, key string) (func() error, error) {
 	name := "bare/" + key
 	var version *string
-	err := poll(ctx, longPause, func() (ok bool, err error) {
+	err := poll(ctx, o.pause, func() (ok bool, err error) {
 		version, err = o.take(ctx, name)
 		return version != nil, err
 	})
