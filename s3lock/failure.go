@@ -62,7 +62,13 @@ func (e *answerError) Is(target error) bool {
 func (r *register) failure(ctx context.Context, what, name string, began time.Time, err error) error {
 	var answer *smithyhttp.ResponseError
 	var sent *url.Error
+	var call, before *smithy.OperationError
+	if errors.As(err, &call) {
+		err = call.Err
+	}
 	switch {
+	case errors.As(err, &before): // the call that gets credentials, whose answer is not that of S3
+		err = fmt.Errorf("%w: there are no credentials: %w", driver.ErrUnwritten, silence.For(ctx, err, time.Since(began)))
 	case errors.As(err, &answer) && answer.Response != nil && answer.HTTPStatusCode() != 0:
 		e := &answerError{status: answer.HTTPStatusCode(), err: err}
 		var api smithy.APIError
@@ -76,10 +82,6 @@ func (r *register) failure(ctx context.Context, what, name string, began time.Ti
 	case errors.As(err, &sent):
 		err = r.at(silence.For(ctx, sent.Err, time.Since(began)))
 	default:
-		var operation *smithy.OperationError
-		if errors.As(err, &operation) {
-			err = operation.Err
-		}
 		var canceled *smithy.CanceledError
 		if errors.As(err, &canceled) {
 			err = canceled.Err

@@ -10,6 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
 	"github.com/holdfast-go/holdfast/caslock"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/s3lock"
@@ -56,6 +61,25 @@ func TestOpenFails(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "moonlight") {
 			t.Errorf("%s: %v, want %s", at, err, want)
 		}
+	}
+}
+
+// The answer of a service that refuses to give credentials is not the answer of the bucket.
+func TestNoCredentials(t *testing.T) {
+	t.Parallel()
+	refuses := aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		answer := &smithyhttp.Response{Response: &http.Response{StatusCode: http.StatusPreconditionFailed}}
+		return aws.Credentials{}, &smithy.OperationError{
+			ServiceID: "STS", OperationName: "AssumeRole", Err: &smithyhttp.ResponseError{Response: answer, Err: errors.New("no role")},
+		}
+	})
+	s, err := s3lock.New(s3.New(clientOf(t, (&liar{}).start(t)).Options(), func(o *s3.Options) { o.Credentials = refuses }), "bucket", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.Acquire(t.Context(), ask("key", "id")); !errors.Is(err, driver.ErrUnwritten) || errors.Is(err, caslock.ErrConflict) || !strings.Contains(err.Error(), "there are no credentials") {
+		t.Errorf("Acquire returned %v, want that there are no credentials", err)
 	}
 }
 
