@@ -183,7 +183,7 @@ func TestDocsTests(t *testing.T) {
 			}
 		}
 	}
-	named := regexp.MustCompile("are in\\s`([a-z/]+)`|`(?:([a-z/]+)\\.)?(Test[A-Z]\\w*)(?:/rules/([a-z/-]+))?`")
+	named := regexp.MustCompile("are in\\s`([a-z0-9/]+)`|`(?:([a-z0-9/]+)\\.)?(Test[A-Z]\\w*)(?:/rules/([a-z/-]+))?`")
 	for _, s := range documents(t) {
 		folder := ""
 		for _, match := range named.FindAllStringSubmatch(string(s.text), -1) {

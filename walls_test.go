@@ -46,6 +46,7 @@ var walls = map[string]string{
 	"redislock/...": "driver internal/... redislock redislock/internal/...",
 	"etcdlock":      "driver internal/...",
 	"natslock":      "caslock driver internal/...",
+	"s3lock":        "caslock driver fence internal/...",
 	"pglock":        "dialect driver fence internal/...",
 	"mssqllock":     "driver internal/...",
 	"mysqllock":     "driver internal/...",
@@ -120,6 +121,13 @@ var clients = map[string]string{
 
 	// Most applications with NATS have this client already. Newer than v1.54 needs Go 1.26.
 	"github.com/nats-io/nats.go": "natslock bench/... proof/...",
+
+	// Applications on AWS have this client already. It finds credentials and regions as every
+	// AWS tool does. minio-go is smaller, but its latest release needs Go 1.26.
+	"github.com/aws/aws-sdk-go-v2":            "s3lock bench/...",
+	"github.com/aws/aws-sdk-go-v2/config":     "s3lock bench/...",
+	"github.com/aws/aws-sdk-go-v2/service/s3": "s3lock bench/...",
+	"github.com/aws/smithy-go":                "s3lock bench/...", // errors and metadata of the SDK
 
 	// Most applications with PostgreSQL have this client already. It listens for
 	// notifications, which database/sql cannot. Newer than v5.12 may need Go 1.26.

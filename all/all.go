@@ -18,6 +18,7 @@ import (
 	_ "github.com/holdfast-go/holdfast/pglock"
 	_ "github.com/holdfast-go/holdfast/redislock"
 	_ "github.com/holdfast-go/holdfast/redlock"
+	_ "github.com/holdfast-go/holdfast/s3lock"
 	_ "github.com/holdfast-go/holdfast/sqlitelock"
 	_ "github.com/holdfast-go/holdfast/zklock"
 )

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -22,12 +24,17 @@ func TestOpenOfSilentServers(t *testing.T) {
 			_, err = conn.Read(b[:])
 		}
 	})
+	keys := filepath.Join(t.TempDir(), "credentials")
+	if err := os.WriteFile(keys, []byte("[default]\naws_access_key_id = a\naws_secret_access_key = b\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, at := range []string{
 		"redis://" + addr, "rediss://" + addr, "redlock://?node=redis://" + addr + "&node=redis://" + addr + "/1" + "&node=redis://" + addr + "/2",
 		"memcached://" + addr, "memcached://user:secret@" + addr,
 		"mysql://user@" + addr + "/db", "mysql://user@" + addr + "/db?mode=session",
 		"postgres://user@" + addr + "/db", "postgres://user@" + addr + "/db?mode=session",
 		"etcd://" + addr, "etcd://user:secret@" + addr, "etcds://" + addr, "zk://" + addr,
+		"s3://bucket?endpoint=http://" + addr + "&credentials=" + keys,
 		"nats://" + addr, "nats://user:secret@" + addr, "natss://" + addr,
 	} {
 		t.Run(at, func(t *testing.T) {

@@ -18,6 +18,7 @@ var packages = map[string]string{
 	"postgres": "pglock", "postgresql": "pglock",
 	"redis": "redislock", "rediss": "redislock", "unix": "redislock",
 	"redlock":   "redlock",
+	"s3":        "s3lock",
 	"sqlite":    "sqlitelock",
 	"sqlserver": "mssqllock",
 	"zk":        "zklock",

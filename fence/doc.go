@@ -34,6 +34,9 @@
 //	UPDATE account SET fence = $1 WHERE id = $2 AND fence <= $1 RETURNING balance
 //	UPDATE account SET balance = $1, fence = $2 WHERE id = $3 AND fence <= $2
 //
+// For an object in a bucket, [Object] keeps the token in the metadata of the object, and lets the
+// bucket refuse the write.
+//
 // If a single process writes the data, it may keep the tokens in memory ([Memory]). Package
 // httplock checks tokens that come with requests.
 //

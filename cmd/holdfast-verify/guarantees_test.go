@@ -79,7 +79,7 @@ var (
 	proofsByStore = map[string][]string{
 		"files": {"file"}, "SQLite": {"sqlite"}, "Redis": {"redis", "redis:2"},
 		"Redis, Sentinels": {"redis-sentinel"}, "Redis Cluster": {"redis-cluster"}, "Redlock": {"redis:3", "redis:5", "redis:7"},
-		"etcd": {"etcd:3"}, "NATS": {"nats", "nats:3"}, "ZooKeeper": {"zookeeper:3"}, "PostgreSQL": {"postgres", "postgres:2"}, "MySQL, MariaDB": {"mariadb"},
+		"etcd": {"etcd:3"}, "NATS": {"nats", "nats:3"}, "S3": {"s3"}, "ZooKeeper": {"zookeeper:3"}, "PostgreSQL": {"postgres", "postgres:2"}, "MySQL, MariaDB": {"mariadb"},
 		"their sessions": {"postgres-session", "mariadb-session"}, "Memcached": {"memcached"},
 	}
 	proofsByFault = map[string][]plan.Nemesis{

@@ -135,7 +135,7 @@ var buildVerifier = sync.OnceValue(func() error {
 })
 
 // stores starts the servers and returns their URLs: $REDIS of one Redis server,
-// $REDLOCK of three, $MEMCACHED, $ZOOKEEPER, $ETCD of one member alone, and of the
+// $REDLOCK of three, $MEMCACHED, $ZOOKEEPER, $S3, $ETCD of one member alone, and of the
 // databases $POSTGRES and $MYSQL that of a user who may do anything,
 // $POSTGRES_VIEWER that of one who may only read, by the password looks, and
 // $POSTGRES_WRONG the same with the wrong password moonlight. With -short there are
@@ -154,6 +154,7 @@ func stores(t *testing.T) map[string]string {
 		urls["MEMCACHED"] = servers.StartMemcached(t).URL()
 		urls["ZOOKEEPER"] = servers.StartZooKeeper(t, "forceSync=no").URL()
 		urls["ETCD"] = servers.StartEtcd(t).URL()
+		urls["S3"] = servers.StartS3(t).URL()
 	}
 	for _, name := range []string{"POSTGRES", "MYSQL"} {
 		if urls[name] == "" {

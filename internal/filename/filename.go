@@ -29,6 +29,12 @@ func Of(prefix, key string) string {
 	return name[:len(prefix)+headSize] + "~" + hex.EncodeToString(sum[:])
 }
 
+// Start returns what the names of all keys that begin with start begin with.
+func Start(start string) string {
+	name := Escape(start)
+	return name[:min(len(name), headSize)]
+}
+
 // Escape keeps the bytes that are the same everywhere and writes the other bytes, including
 // capitals and dots, as a percent sign and two hex digits.
 func Escape(key string) string {

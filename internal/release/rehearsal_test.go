@@ -61,6 +61,7 @@ var acts = []act{
 	{what: "redislock/redisonce", program: empty, most: 10},
 	{what: "etcdlock", program: opened, start: at(func(t *testing.T) string { return servers.StartEtcd(t).URL() })},
 	{what: "natslock", program: opened, start: at(func(t *testing.T) string { return servers.StartNATS(t).URL() })},
+	{what: "s3lock", program: opened, start: at(func(t *testing.T) string { return servers.StartS3(t).URL() })},
 	{what: "pglock", program: opened, start: at(func(t *testing.T) string { return servers.StartPostgres(t).URL() })},
 	{what: "mssqllock", program: opened}, // no server can be started
 	{what: "mysqllock", program: opened, start: at(func(t *testing.T) string { return servers.StartMariaDB(t).URL() })},

@@ -17,6 +17,7 @@ import (
 	_ "github.com/holdfast-go/holdfast/pglock"
 	_ "github.com/holdfast-go/holdfast/redislock"
 	_ "github.com/holdfast-go/holdfast/redlock"
+	_ "github.com/holdfast-go/holdfast/s3lock"
 	_ "github.com/holdfast-go/holdfast/sqlitelock"
 	_ "github.com/holdfast-go/holdfast/zklock"
 )
@@ -28,6 +29,7 @@ var starts = map[string]func(t *testing.T) string{
 	"Redis":     func(t *testing.T) string { return servers.StartRedis(t).URL() },
 	"etcd":      func(t *testing.T) string { return servers.StartEtcd(t).URL() },
 	"NATS":      func(t *testing.T) string { return servers.StartNATS(t).URL() },
+	"S3":        func(t *testing.T) string { return servers.StartS3(t).URL() },
 	"ZooKeeper": func(t *testing.T) string { return servers.StartZooKeeper(t).URL() },
 	"Memcached": func(t *testing.T) string { return servers.StartMemcached(t).URL() },
 	"Postgres":  func(t *testing.T) string { return servers.AnyPostgres(t, "fsync = off").URL() },

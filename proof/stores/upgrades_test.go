@@ -22,6 +22,7 @@ func TestUpgrades(t *testing.T) {
 		"SQLite":    (*scene).queues,
 		"Redis":     (*scene).queues,
 		"etcd":      (*scene).queues,
+		"S3":        (*scene).queues,
 		"ZooKeeper": (*scene).queues,
 		"Postgres":  (*scene).queues,
 		"MariaDB":   (*scene).queues,

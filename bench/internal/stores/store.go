@@ -108,7 +108,7 @@ type Library struct {
 func All() []Store {
 	return []Store{
 		memory(), file(), sqlite(), redisStore(), redlock(), redlockStopped(), memcached(),
-		postgres(), postgresSession(), mysqlStore(), mysqlSession(), etcd(), natsStore(), zooKeeper(), ensemble(),
+		postgres(), postgresSession(), mysqlStore(), mysqlSession(), etcd(), natsStore(), s3Store(), zooKeeper(), ensemble(),
 	}
 }
 

@@ -100,6 +100,7 @@ var starters = []starter{
 	{"etcd:3", "etcd:", 3, []plan.Nemesis{plan.CutStore}, startEtcd},
 	{"nats", "nats:", 1, nil, startNATS},
 	{"nats:3", "nats:", 3, []plan.Nemesis{plan.CutStore}, startNATS},
+	{"s3", "s3://locks?endpoint=http://127.0.0.1", 1, nil, startS3},
 	{"zookeeper", "zk:", 1, nil, startZooKeeper},
 	{"zookeeper:3", "zk:", 3, []plan.Nemesis{plan.CutStore}, startZooKeeper},
 }
@@ -249,6 +250,11 @@ func startNATS(r *room, n int) *engine {
 		e.nodes = append(e.nodes, member)
 	}
 	return e
+}
+
+func startS3(r *room, _ int) *engine {
+	s := servers.StartS3(r)
+	return &engine{url: withParameters(s.URL(), "look=100ms"), nodes: []node{s}, version: s.Version()}
 }
 
 // unsynced makes ZooKeeper leave the disk to the system, which outlives every fault of a run:

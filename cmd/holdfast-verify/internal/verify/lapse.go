@@ -30,7 +30,7 @@ func (t *target) manners(ttl time.Duration) check.Store {
 	case "etcd", "etcds":
 		s.Held = ttl + max(ttl/3, time.Second) + 500*time.Millisecond
 		s.Place = 4500 * time.Millisecond
-	case "nats", "natss":
+	case "nats", "natss", "s3":
 		s.Held = 2*ttl + ttl/64 + 500*time.Millisecond // for a waiter that comes when the holder dies
 	case "zk":
 		s.Held = max(3*ttl, 4*time.Second) // two ticks of a server with default settings

@@ -29,6 +29,8 @@ func port(scheme string) string {
 		return "11211"
 	case "nats":
 		return "4222"
+	case "s3":
+		return "80"
 	case "zk":
 		return "2181"
 	case "postgres", "postgresql":
@@ -49,6 +51,19 @@ func newLink(h *servers.Host, to *url.URL, nemeses []plan.Nemesis) (*link, error
 		return l, nil
 	}
 	own, params := *to, to.Query()
+	if to.Scheme == "s3" { // whose host is the bucket
+		endpoint, err := url.Parse(params.Get("endpoint"))
+		if err != nil {
+			return nil, err
+		}
+		if endpoint.Host, err = l.intercept(h, endpoint.Host, port(to.Scheme)); err != nil {
+			return nil, err
+		}
+		params.Set("endpoint", endpoint.String())
+		own.RawQuery = params.Encode()
+		l.url = own.String()
+		return l, nil
+	}
 	var err error
 	if own.Host, err = l.intercept(h, to.Host, port(to.Scheme)); err != nil {
 		return nil, err

@@ -46,6 +46,9 @@ func TestObstacle(t *testing.T) {
 		"memcached://h1,h2":                                hashed,
 		"etcd://a,b":                                       "",
 		"etcds://a,b":                                      encrypted,
+		"s3://b":                                           encrypted,
+		"s3://b?endpoint=https://h":                        encrypted,
+		"s3://b?endpoint=http://h":                         "",
 		"zk://a,b":                                         "",
 		"zk://a,b?tls=false":                               "",
 		"zk://a,b?tls=1":                                   encrypted,
@@ -112,6 +115,7 @@ func TestLink(t *testing.T) {
 		{"redis://h:1/2?db=1", []plan.Nemesis{plan.Kill, plan.Clock}, 0},
 		{"redis://h:1/2?prefix=x", network, 1},
 		{"etcd://a,b,c", network, 3},
+		{"s3://b/c?conns=2&endpoint=http://h:9000", network, 1},
 		{"postgres://u:p@localhost/db?listen=127.0.0.1:7&conns=2", network, 2},
 	} {
 		l, err := newLink(h, parsed(t, test.url), test.nemeses)
@@ -132,6 +136,9 @@ func TestLink(t *testing.T) {
 		hosts, listen := own.Host, own.Query().Get("listen")
 		if listen != "" {
 			hosts += "," + listen
+		}
+		if endpoint := own.Query().Get("endpoint"); endpoint != "" {
+			hosts = strings.TrimPrefix(endpoint, "http://")
 		}
 		if hosts != strings.Join(at, ",") || own.Path != was.Path || own.Query().Get("conns") != was.Query().Get("conns") || !l.unused() {
 			t.Errorf("%s has become %s", test.url, l.url)

@@ -43,6 +43,8 @@ func obstacle(u *url.URL) string {
 		return when(several, hashed)
 	case "zk":
 		return when(tls, encrypted)
+	case "s3":
+		return when(!strings.HasPrefix(params.Get("endpoint"), "http://"), encrypted)
 	case "redlock":
 		return cmp.Or(when(u.Host == "", aside), when(scheme != "redis", encrypted))
 	case "rediss", "etcds", "natss":

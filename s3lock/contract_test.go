@@ -1,0 +1,127 @@
+package s3lock_test
+
+import (
+	"context"
+	"crypto/rand"
+	"io"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/drivertest"
+	"github.com/holdfast-go/holdfast/internal/filename"
+	"github.com/holdfast-go/holdfast/internal/servers"
+	_ "github.com/holdfast-go/holdfast/s3lock"
+)
+
+var shared *servers.S3
+
+func TestMain(m *testing.M) {
+	os.Exit(servers.Main(m, func(tb servers.TB) { shared = servers.StartS3(tb) }))
+}
+
+// under returns the URL of a bucket with a prefix, and waiters that look often.
+func under(t testing.TB, at, prefix string) string {
+	t.Helper()
+	u, err := url.Parse(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Path = "/" + prefix
+	q := u.Query()
+	q.Set("look", "20ms")
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+func opened(t testing.TB, at string) driver.Store {
+	t.Helper()
+	s, err := driver.Open(t.Context(), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// prefixes are one prefix for each test.
+type prefixes struct{ all sync.Map }
+
+func (p *prefixes) of(t testing.TB) string {
+	own, _ := p.all.LoadOrStore(t, strings.ToLower(rand.Text()))
+	return own.(string)
+}
+
+func harness() drivertest.Harness {
+	var own prefixes
+	return drivertest.Harness{
+		Lacks: drivertest.Notify,
+		Open:  func(t testing.TB) driver.Store { return opened(t, under(t, shared.URL(), own.of(t))) },
+		Newer: func(t testing.TB, key string) func() string { return newer(t, own.of(t), key) },
+		Linked: func(t testing.TB) (driver.Store, drivertest.Link) {
+			p := servers.StartProxy(t, shared.Addr())
+			return opened(t, under(t, shared.Through(p.Addr()), own.of(t))), p
+		},
+	}
+}
+
+// client returns a client of the shared server.
+func client(t testing.TB) *s3.Client { return clientOf(t, shared.URL()) }
+
+// clientOf returns a client of the server in a URL with an endpoint and credentials.
+func clientOf(t testing.TB, at string) *s3.Client {
+	t.Helper()
+	u, err := url.Parse(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := u.Query()
+	loaded, err := config.LoadDefaultConfig(t.Context(), config.WithRegion("us-east-1"),
+		config.WithSharedConfigProfile("default"), config.WithSharedCredentialsFiles([]string{q.Get("credentials")}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s3.NewFromConfig(loaded, func(o *s3.Options) {
+		o.BaseEndpoint, o.UsePathStyle = aws.String(q.Get("endpoint")), true
+	})
+}
+
+// newer turns the record of a key into one of the next format.
+func newer(t testing.TB, prefix, key string) (record func() string) {
+	c, name := client(t), prefix+"/"+filename.Of("", key)
+	read := func() string {
+		out, err := c.GetObject(context.Background(), &s3.GetObjectInput{Bucket: aws.String(servers.S3Bucket), Key: &name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer out.Body.Close()
+		text, err := io.ReadAll(out.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	text := strings.Replace(read(), `"format":1`, `"format":2`, 1)
+	if _, err := c.PutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String(servers.S3Bucket), Key: &name, Body: strings.NewReader(text)}); err != nil {
+		t.Fatal(err)
+	}
+	return read
+}
+
+// Worth 20 s: the whole contract, most of whose rules wait for a TTL or for a server that is
+// silent.
+func TestContract(t *testing.T) {
+	t.Parallel()
+	drivertest.Run(t, harness())
+}
+
+func BenchmarkStore(b *testing.B) {
+	drivertest.Bench(b, harness())
+}
