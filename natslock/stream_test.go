@@ -247,6 +247,33 @@ func TestRights(t *testing.T) {
 	}
 }
 
+// Servers that refuse a login for a while, as while a password is changed, do not end the
+// connection for good.
+func TestLoginRefused(t *testing.T) {
+	t.Parallel()
+	other := servers.StartNATS(t, `authorization { user: admin, password: other }`)
+	server := servers.StartNATS(t, `authorization { user: admin, password: a }`)
+	p := servers.StartProxy(t, server.Direct())
+	s := opened(t, "nats://admin:a@"+p.Addr())
+	must.Get(s.Acquire(t.Context(), asking("k", "first")))
+	refused := p.Accepted() + 5
+	p.Redirect(other.Direct())
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for p.Accepted() < refused && ctx.Err() == nil {
+		<-time.After(10 * time.Millisecond)
+	}
+	p.Redirect(server.Direct())
+	g, err := s.Acquire(ctx, asking("k", "first"))
+	for err != nil && ctx.Err() == nil {
+		<-time.After(10 * time.Millisecond)
+		g, err = s.Acquire(ctx, asking("k", "first"))
+	}
+	if err != nil || !g.OK {
+		t.Errorf("%+v, %v", g, err)
+	}
+}
+
 // Locks stand while a member is away, and can be acquired once the stream has a leader.
 func TestMemberFails(t *testing.T) {
 	if testing.Short() {
