@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/rest"
 )
 
 func checkReplicas(n int) error {
@@ -61,17 +62,28 @@ func (s *Store) Create(ctx context.Context) error {
 // requests.
 const try = 3 * time.Second
 
-// insist repeats a request that has no answer until ctx ends.
+// insist repeats a request that has no answer until ctx ends. For the length of a try, insist
+// also repeats a request for which servers are missing: a server that has just started may count
+// as away for a moment.
 func insist[T any](ctx context.Context, do func(context.Context) (T, error)) (T, error) {
-	for {
+	for began := time.Now(); ; {
 		one, cancel := context.WithTimeout(ctx, try)
 		got, err := do(one)
 		cancel()
-		if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+		switch refused := (*jetstream.APIError)(nil); {
+		case err == nil || ctx.Err() != nil:
+			return got, err
+		case errors.Is(err, context.DeadlineExceeded):
+		case errors.As(err, &refused) && refused.ErrorCode == noPeers && time.Since(began) < try:
+			_ = rest.For(ctx, 50*time.Millisecond)
+		default:
 			return got, err
 		}
 	}
 }
+
+// noPeers is the code of an answer that too few servers can keep the stream.
+const noPeers = 10005
 
 // Schema implements [driver.Creator]. The statement is a command of the nats CLI.
 func (s *Store) Schema() []string {
