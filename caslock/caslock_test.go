@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -213,6 +214,108 @@ func TestClockOfTheRegister(t *testing.T) {
 	defer other.Close()
 	if second := acquire(t, other, "b", false); second.Fence <= first.Fence {
 		t.Errorf("token %d after %d", second.Fence, first.Fence)
+	}
+}
+
+// A kept memory notes for how long the register has to keep the last record.
+type kept struct {
+	*memory
+	keep time.Duration
+}
+
+func (k *kept) Swap(ctx context.Context, key, old string, data []byte, keep time.Duration) (string, error) {
+	k.keep = keep
+	return k.memory.Swap(ctx, key, old, data, keep)
+}
+
+// A token may be ahead of the clock, if a lock over several stores has asked for it. The record
+// stays until the clock is beyond the token, so that a new record begins with a larger token.
+func TestKeepOfATokenAhead(t *testing.T) {
+	k := &kept{memory: newMemory()}
+	s := caslock.New(k, nil)
+	defer s.Close()
+	ask := driver.Ask{Claim: claim("k", "a"), Span: 1, Fence: uint64(time.Now().Add(20 * time.Hour).UnixMicro())}
+	if _, err := s.Acquire(t.Context(), ask); err != nil {
+		t.Fatal(err)
+	}
+	if errs := s.Release(t.Context(), []driver.Release{{Claim: ask.Claim}}); errs != nil {
+		t.Fatal(errs)
+	}
+	if k.keep < 20*time.Hour {
+		t.Errorf("the record is kept for %v", k.keep)
+	}
+}
+
+// A Watch that is under way while the Store closes follows nothing afterwards.
+func TestWatchWhileClosing(t *testing.T) {
+	for range 50 {
+		p, began, enough := newPushing(), make(chan struct{}), make(chan struct{})
+		slow := slowWatch{p, began, enough}
+		looked, watched := caslock.New(p.memory, nil), caslock.New(slow, nil)
+		looking := make(chan error)
+		go func() {
+			_, err := looked.Watch(t.Context(), claim("k", "a"), func(driver.Grant) {})
+			looking <- err
+		}()
+		watching := make(chan error)
+		go func() {
+			_, err := watched.Watch(t.Context(), claim("k", "a"), func(driver.Grant) {})
+			watching <- err
+		}()
+		<-began
+		looked.Close()
+		watched.Close()
+		close(enough)
+		<-looking
+		if err := <-watching; err == nil {
+			t.Fatal("a Watch of a closed Store succeeded")
+		}
+		if p.followed() {
+			t.Fatal("a closed Store follows a key")
+		}
+	}
+}
+
+// A slowWatch answers Watch when it has had enough.
+type slowWatch struct {
+	*pushing
+	began, enough chan struct{}
+}
+
+func (s slowWatch) Watch(ctx context.Context, key string, changed func(caslock.Record)) (stop func(), err error) {
+	close(s.began)
+	<-s.enough
+	return s.pushing.Watch(ctx, key, changed)
+}
+
+// A record that changes while the register lists may come twice. Keys yields its key once.
+func TestKeysOnce(t *testing.T) {
+	d := doubled{newMemory()}
+	s := caslock.New(d, nil)
+	defer s.Close()
+	acquire(t, s, "a", false)
+	n := 0
+	for _, err := range s.Keys(t.Context(), "") {
+		if n++; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n != 1 {
+		t.Errorf("Keys yields the key %d times", n)
+	}
+}
+
+type doubled struct{ *memory }
+
+func (d doubled) List(ctx context.Context, prefix string) iter.Seq2[caslock.Record, error] {
+	return func(yield func(caslock.Record, error) bool) {
+		for range 2 {
+			for r, err := range d.memory.List(ctx, prefix) {
+				if !yield(r, err) {
+					return
+				}
+			}
+		}
 	}
 }
 

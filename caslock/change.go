@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/rest"
 )
 
-// keep is how long a record stays after its last claim, so that tokens grow although the
-// clocks of two processes differ.
+// keep is how long a record stays after its last claim and its highest token, so that tokens
+// grow although the clocks of two processes differ.
 const keep = time.Hour
 
 // change lets apply change the record of a key. apply may be called several times; the last
@@ -108,5 +108,6 @@ func (s *Store) swap(ctx context.Context, v *view, next *page) (version string, 
 		return "", unwritten(err)
 	}
 	longest := next.last()
-	return s.register.Swap(ctx, next.Key, v.version, data, longest+drift(longest)+keep)
+	ahead := time.Duration(max(int64(next.Floor)-v.at.Wall, 0)) * time.Microsecond
+	return s.register.Swap(ctx, next.Key, v.version, data, max(longest+drift(longest), ahead)+keep)
 }

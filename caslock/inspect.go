@@ -36,6 +36,7 @@ func (s *Store) Keys(ctx context.Context, prefix string) iter.Seq2[string, error
 			return
 		}
 		var unread []error // come last, and hide no key
+		yielded := make(map[string]bool)
 		for r, err := range s.register.List(ctx, prefix) {
 			if err != nil {
 				yield("", errors.Join(append(unread, err)...))
@@ -47,8 +48,11 @@ func (s *Store) Keys(ctx context.Context, prefix string) iter.Seq2[string, error
 			}
 			if err != nil {
 				unread = append(unread, err)
-			} else if s.live(p) && !yield(p.Key, nil) {
-				return
+			} else if !yielded[p.Key] && s.live(p) {
+				yielded[p.Key] = true
+				if !yield(p.Key, nil) {
+					return
+				}
 			}
 		}
 		if err := errors.Join(unread...); err != nil {

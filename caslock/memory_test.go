@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/caslock"
@@ -78,10 +79,12 @@ func (m *memory) List(_ context.Context, prefix string) iter.Seq2[caslock.Record
 type pushing struct {
 	*memory
 	watches map[*func(caslock.Record)]string // the keys
+
+	followers atomic.Int64 // the watches that have not been stopped
 }
 
 func newPushing() *pushing {
-	return &pushing{newMemory(), make(map[*func(caslock.Record)]string)}
+	return &pushing{memory: newMemory(), watches: make(map[*func(caslock.Record)]string)}
 }
 
 func (p *pushing) Swap(ctx context.Context, key, old string, data []byte, keep time.Duration) (string, error) {
@@ -107,11 +110,16 @@ func (p *pushing) Watch(_ context.Context, key string, changed func(caslock.Reco
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.watches[&changed] = key
-	return func() {
+	p.followers.Add(1)
+	return sync.OnceFunc(func() {
+		p.followers.Add(-1)
 		go func() { // changed may call stop
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			delete(p.watches, &changed)
 		}()
-	}, nil
+	}), nil
 }
+
+// followed reports whether a watch has not been stopped.
+func (p *pushing) followed() bool { return p.followers.Load() > 0 }

@@ -60,8 +60,8 @@ type Register interface {
 	// keep is more than an hour.
 	Swap(ctx context.Context, key, version string, data []byte, keep time.Duration) (next string, err error)
 
-	// List yields the records, at least of the keys that begin with prefix, in no order. An
-	// error ends the sequence.
+	// List yields the records, at least of the keys that begin with prefix, in no order. A record
+	// that changes meanwhile may come twice. An error ends the sequence.
 	List(ctx context.Context, prefix string) iter.Seq2[Record, error]
 }
 

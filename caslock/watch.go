@@ -50,6 +50,11 @@ func (s *Store) Watch(ctx context.Context, c driver.Claim, wake func(driver.Gran
 // follow begins to follow the record of a key. Only the holder of the desk's lock calls follow.
 func (s *Store) follow(ctx context.Context, d *desk) error {
 	if s.watcher == nil {
+		s.mu.Lock() // Close waits for the lookers that have begun by then.
+		defer s.mu.Unlock()
+		if s.desks == nil {
+			return errClosed
+		}
 		looking, cancel := context.WithCancel(s.closing)
 		s.lookers.Go(func() { s.looks(looking, d) })
 		d.follows(cancel, false)
@@ -60,6 +65,10 @@ func (s *Store) follow(ctx context.Context, d *desk) error {
 		return err
 	}
 	d.follows(stop, true)
+	if s.closing.Err() != nil { // Close may have looked before.
+		d.unfollow(true)
+		return errClosed
+	}
 	return nil
 }
 

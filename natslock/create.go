@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/rest"
 )
 
 func checkReplicas(n int) error {
@@ -61,17 +62,28 @@ func (s *Store) Create(ctx context.Context) error {
 // requests.
 const try = 3 * time.Second
 
-// insist repeats a request that has no answer until ctx ends.
+// insist repeats a request that has no answer until ctx ends. For the length of a try, insist
+// also repeats a request for which servers are missing: a server that has just started may count
+// as away for a moment.
 func insist[T any](ctx context.Context, do func(context.Context) (T, error)) (T, error) {
-	for {
+	for began := time.Now(); ; {
 		one, cancel := context.WithTimeout(ctx, try)
 		got, err := do(one)
 		cancel()
-		if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
+		switch refused := (*jetstream.APIError)(nil); {
+		case err == nil || ctx.Err() != nil:
+			return got, err
+		case errors.Is(err, context.DeadlineExceeded):
+		case errors.As(err, &refused) && refused.ErrorCode == noPeers && time.Since(began) < try:
+			_ = rest.For(ctx, 50*time.Millisecond)
+		default:
 			return got, err
 		}
 	}
 }
+
+// noPeers is the code of an answer that too few servers can keep the stream.
+const noPeers = 10005
 
 // Schema implements [driver.Creator]. The statement is a command of the nats CLI.
 func (s *Store) Schema() []string {
@@ -107,6 +119,10 @@ func (s *Store) Check(ctx context.Context) (warnings []string, err error) {
 		return nil, fmt.Errorf("%w: stream %s refuses messages with a TTL: set allow_msg_ttl, for which the servers must be 2.11 or later", driver.ErrInvalid, got.Name)
 	case got.Sealed:
 		return nil, fmt.Errorf("%w: stream %s is sealed: %s", driver.ErrInvalid, got.Name, fix)
+	case got.Retention != want.Retention:
+		return nil, fmt.Errorf("%w: stream %s removes messages that its consumers have seen (retention): %s", driver.ErrInvalid, got.Name, fix)
+	case got.SubjectTransform != nil:
+		return nil, fmt.Errorf("%w: stream %s stores records under other subjects (subject_transform): remove the transform", driver.ErrInvalid, got.Name)
 	case got.NoAck:
 		return nil, fmt.Errorf("%w: stream %s does not answer (no_ack): set no_ack to false", driver.ErrInvalid, got.Name)
 	}
@@ -120,6 +136,9 @@ func (s *Store) Check(ctx context.Context) (warnings []string, err error) {
 	warn(got.MaxMsgsPerSubject != 1, "keeps %d messages of each key (max_msgs_per_subject): set 1", got.MaxMsgsPerSubject)
 	warn(got.MaxMsgs > 0, "drops the locks of a key when it has %d messages (max_msgs): set -1", got.MaxMsgs)
 	warn(got.MaxBytes > 0, "drops or refuses locks when it has %d bytes (max_bytes): set -1", got.MaxBytes)
+	warn(got.MaxMsgSize > 0, "refuses records of more than %d bytes, which long queues have (max_msg_size): set -1", got.MaxMsgSize)
+	warn(got.PersistMode != want.PersistMode, "acknowledges changes before they are written (persist_mode), and loses locks if its server is killed: %s", fix)
+	warn(got.SubjectDeleteMarkerTTL > 0, "leaves a marker for %v in place of an expired record (subject_delete_marker_ttl), and nobody can lock the key meanwhile: set 0", got.SubjectDeleteMarkerTTL)
 	warn(got.MaxAge > 0, "drops locks that are not renewed for %v (max_age): set 0", got.MaxAge)
 	warn(got.Discard != want.Discard, "refuses changes when it is full (discard): set old")
 	warn(!got.DenyPurge || !got.DenyDelete, "lets messages be purged or deleted, which ends locks: set deny_purge and deny_delete")

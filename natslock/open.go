@@ -114,6 +114,7 @@ func parse(u *url.URL) (config nats.Options, opts *Options, err error) {
 	config.PingInterval = 2 * time.Second
 	config.MaxPingsOut = 2
 	config.AllowReconnect = true
+	config.IgnoreAuthErrorAbort = true // A login may be refused while a password is changed.
 	if u.User != nil {
 		config.User = u.User.Username()
 		password, both := u.User.Password()

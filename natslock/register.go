@@ -25,8 +25,7 @@ type register struct {
 	stream string
 
 	mu      sync.Mutex
-	ahead   time.Duration // of the server's clock, before this process's clock
-	asked   time.Time     // when the server told its time, zero if never
+	reading reading // of the server's clock, zero if there is none
 	watches map[*watch]struct{}
 }
 
@@ -105,23 +104,26 @@ func (s *register) Swap(ctx context.Context, key, old string, data []byte, keep 
 // request sends one request, and does not repeat the request. An error that matches
 // [driver.ErrUnwritten] says that no server has received the request.
 func (s *register) request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) {
+	if s.conn.IsClosed() { // A connection that closes later may have sent the request.
+		return nil, fmt.Errorf("%w: %w", driver.ErrUnwritten, nats.ErrConnectionClosed)
+	}
 	reply, err := s.conn.RequestMsgWithContext(ctx, m)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
 		return nil, fmt.Errorf("%w: no server has stream %s now: without a majority of the servers, or before holdfast init, there is no leader (%w)", driver.ErrUnwritten, s.stream, err)
-	case errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, nats.ErrMaxPayload):
+	case errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, nats.ErrMaxPayload):
 		return nil, fmt.Errorf("%w: %w", driver.ErrUnwritten, err)
 	}
 	return reply, err
 }
 
-// refused is the error for an answer of the server. These answers come before the server
-// stores a message.
+// refused is the error for an answer of the server. An answer that matches
+// [driver.ErrUnwritten] comes before any server stores the message. A leader that fails to
+// store a message answers 10077, but the other replicas may have stored it.
 func (s *register) refused(err *jetstream.APIError) error {
 	const (
 		messageTooLarge = 10054
 		wrongStream     = 10060
-		full            = 10077
 		noMessageTTL    = 10166
 	)
 	switch err.ErrorCode {
@@ -130,7 +132,7 @@ func (s *register) refused(err *jetstream.APIError) error {
 	case jetstream.JSErrCodeStreamNotFound, wrongStream, jetstream.JSErrCodeJetStreamNotEnabled, jetstream.JSErrCodeJetStreamNotEnabledForAccount:
 		// A server that has just started may answer so. Check tells whether the stream is missing.
 		return fmt.Errorf("%w: %w: if there is no stream %s, run holdfast init", driver.ErrUnwritten, err, s.stream)
-	case messageTooLarge, full:
+	case messageTooLarge:
 		return fmt.Errorf("%w: %w", driver.ErrUnwritten, err)
 	}
 	return err
@@ -150,9 +152,8 @@ func (s *register) list(ctx context.Context, yield func(caslock.Record, error) b
 	if err != nil {
 		return err
 	}
-	info, err := consumer.Info(ctx)
-	if err != nil || info.NumPending == 0 {
-		return err
+	if consumer.CachedInfo().NumPending == 0 { // as of a moment ago; Info needs a further right
+		return nil
 	}
 	messages, err := consumer.Messages()
 	if err != nil {
@@ -179,6 +180,9 @@ func (s *register) list(ctx context.Context, yield func(caslock.Record, error) b
 	}
 }
 
+// longestFlush is how long a server may take to note a subscription.
+const longestFlush = time.Minute
+
 // Watch implements [caslock.Watcher]. The server sends a report for each stored message.
 func (s *register) Watch(ctx context.Context, key string, changed func(caslock.Record)) (stop func(), err error) {
 	w := &watch{changed: changed}
@@ -193,7 +197,9 @@ func (s *register) Watch(ctx context.Context, key string, changed func(caslock.R
 		return nil, err
 	}
 	// A server knows a subscription once it has answered a later message.
-	if err := s.conn.FlushWithContext(ctx); err != nil {
+	flush, cancel := context.WithTimeout(ctx, longestFlush) // Without a deadline, the client refuses.
+	defer cancel()
+	if err := s.conn.FlushWithContext(flush); err != nil {
 		return nil, errors.Join(err, sub.Unsubscribe())
 	}
 	s.mu.Lock()
@@ -220,16 +226,33 @@ func (s *register) missed() {
 	}
 }
 
-// often is how often the server tells its time at most.
-const often = time.Minute
+// A reading is what the server's clock showed.
+type reading struct {
+	shown time.Time
+	at    time.Time // by the clock of this process
+}
+
+const (
+	often = time.Minute // The server tells its time no more often.
+	step  = time.Second // A larger step of the wall clock of this process is noticed.
+)
+
+// after returns the server's time when so much has passed by the monotonic clock and by the
+// wall clock of this process. A reading is too old after a minute, and if the clocks disagree: the
+// wall clock was set, or the machine has slept.
+func (r reading) after(monotonic, wall time.Duration) (now time.Time, fresh bool) {
+	fresh = !r.at.IsZero() && monotonic < often && (wall-monotonic).Abs() < step
+	return r.shown.Add(monotonic), fresh
+}
 
 // Now implements [caslock.Clock].
 func (s *register) Now(ctx context.Context) (time.Time, error) {
 	s.mu.Lock()
-	ahead, asked := s.ahead, s.asked
+	last := s.reading
 	s.mu.Unlock()
-	if !asked.IsZero() && time.Since(asked) < often {
-		return time.Now().Add(ahead), nil
+	began := time.Now()
+	if now, fresh := last.after(began.Sub(last.at), began.Round(0).Sub(last.at.Round(0))); fresh {
+		return now, nil
 	}
 	reply, err := s.request(ctx, &nats.Msg{Subject: "$JS.API.STREAM.INFO." + s.stream})
 	if err != nil {
@@ -247,7 +270,6 @@ func (s *register) Now(ctx context.Context) (time.Time, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked = time.Now()
-	s.ahead = got.Now.Sub(s.asked)
+	s.reading = reading{shown: got.Now, at: time.Now()}
 	return got.Now, nil
 }

@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"regexp"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -68,19 +70,25 @@ func TestCheck(t *testing.T) {
 	t.Parallel()
 	conn, js := dialed(t, shared.URL())
 	for what, change := range map[string]func(*jetstream.StreamConfig){
-		"in memory":             func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage },
-		"max_msgs_per_subject":  func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 5 },
-		"max_msgs)":             func(c *jetstream.StreamConfig) { c.MaxMsgs = 1000 },
-		"max_bytes":             func(c *jetstream.StreamConfig) { c.MaxBytes = 1 << 20 },
-		"max_age":               func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour },
-		"discard":               func(c *jetstream.StreamConfig) { c.Discard = jetstream.DiscardNew },
-		"deny_purge":            func(c *jetstream.StreamConfig) { c.DenyPurge = false },
-		"allow_rollup_hdrs":     func(c *jetstream.StreamConfig) { c.AllowRollup, c.DenyPurge = true, false },
-		"begins with sequence":  func(c *jetstream.StreamConfig) { c.FirstSeq = 0 },
-		"republish":             func(c *jetstream.StreamConfig) { c.RePublish = nil },
-		"allow_msg_ttl":         func(c *jetstream.StreamConfig) { c.AllowMsgTTL = false },
-		"the subjects":          func(c *jetstream.StreamConfig) { c.Subjects = []string{c.Name + ".other"}; c.RePublish = nil },
-		"no_ack":                func(c *jetstream.StreamConfig) { c.NoAck = true },
+		"in memory":            func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage },
+		"max_msgs_per_subject": func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 5 },
+		"max_msgs)":            func(c *jetstream.StreamConfig) { c.MaxMsgs = 1000 },
+		"max_bytes":            func(c *jetstream.StreamConfig) { c.MaxBytes = 1 << 20 },
+		"max_age":              func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour },
+		"discard":              func(c *jetstream.StreamConfig) { c.Discard = jetstream.DiscardNew },
+		"deny_purge":           func(c *jetstream.StreamConfig) { c.DenyPurge = false },
+		"allow_rollup_hdrs":    func(c *jetstream.StreamConfig) { c.AllowRollup, c.DenyPurge = true, false },
+		"begins with sequence": func(c *jetstream.StreamConfig) { c.FirstSeq = 0 },
+		"republish":            func(c *jetstream.StreamConfig) { c.RePublish = nil },
+		"allow_msg_ttl":        func(c *jetstream.StreamConfig) { c.AllowMsgTTL = false },
+		"the subjects":         func(c *jetstream.StreamConfig) { c.Subjects = []string{c.Name + ".other"}; c.RePublish = nil },
+		"no_ack":               func(c *jetstream.StreamConfig) { c.NoAck = true },
+		"retention)":           func(c *jetstream.StreamConfig) { c.Retention = jetstream.InterestPolicy },
+		"subject_transform": func(c *jetstream.StreamConfig) {
+			c.SubjectTransform = &jetstream.SubjectTransformConfig{Source: c.Subjects[0], Destination: c.Name + ".other.>"}
+		},
+		"subject_delete_marker": func(c *jetstream.StreamConfig) { c.SubjectDeleteMarkerTTL = time.Minute },
+		"max_msg_size":          func(c *jetstream.StreamConfig) { c.MaxMsgSize = 1000 },
 		"sync_interval: always": nil,
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -142,7 +150,51 @@ func TestStreamReplaced(t *testing.T) {
 	}
 }
 
-// The rights of docs/stores/nats.md are enough to lock, and to wait.
+// A request that was sent before the connection closed may have been carried out.
+func TestConnectionClosed(t *testing.T) {
+	t.Parallel()
+	const stream = "closed"
+	p := servers.StartProxy(t, shared.Direct())
+	conn, _ := dialed(t, "nats://"+p.Addr())
+	s := must.Get(natslock.New(conn, &natslock.Options{Stream: stream}))
+	defer s.Close()
+	if err := s.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	must.Get(s.Acquire(t.Context(), asking("k", "first")))
+	p.Blackhole(true)
+	failed := make(chan error)
+	sent := conn.Stats().OutMsgs
+	go func() {
+		_, err := s.Acquire(t.Context(), asking("k", "first"))
+		failed <- err
+	}()
+	for conn.Stats().OutMsgs == sent {
+		runtime.Gosched()
+	}
+	conn.Close()
+	if err := <-failed; err == nil || errors.Is(err, driver.ErrUnwritten) {
+		t.Errorf("an Acquire that was sent returned %v", err)
+	}
+	if _, err := s.Acquire(t.Context(), asking("k", "first")); !errors.Is(err, driver.ErrUnwritten) {
+		t.Errorf("an Acquire over a closed connection returned %v", err)
+	}
+}
+
+// A context without a deadline bounds a Watch as well.
+func TestWatchWithoutDeadline(t *testing.T) {
+	t.Parallel()
+	conn, _ := dialed(t, shared.URL())
+	s := must.Get(natslock.New(conn, nil))
+	defer s.Close()
+	stop, err := s.Watch(t.Context(), asking("k", "a").Claim, func(driver.Grant) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop()
+}
+
+// The rights of docs/stores/nats.md are enough to lock, to wait, and to list.
 func TestRights(t *testing.T) {
 	t.Parallel()
 	server := servers.StartNATS(t, `
@@ -152,16 +204,20 @@ func TestRights(t *testing.T) {
 				publish: ["holdfast.record.>", "$JS.API.STREAM.INFO.holdfast", "$JS.API.STREAM.MSG.GET.holdfast"]
 				subscribe: ["holdfast.change.>", "_INBOX.>"]
 			} }
+			{ user: lists, password: l, permissions: {
+				publish: ["$JS.API.STREAM.INFO.holdfast", "$JS.API.STREAM.MSG.GET.holdfast", "$JS.API.CONSUMER.CREATE.holdfast.>", "$JS.API.CONSUMER.MSG.NEXT.holdfast.>"]
+				subscribe: ["_INBOX.>"]
+			} }
 		] }`)
 	opened(t, "nats://admin:a@"+server.Addr())
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	open := func() *holdfast.Locker {
-		l := must.Get(holdfast.Open(ctx, "nats://locks:l@"+server.Addr(), nil))
+	open := func(user string) *holdfast.Locker {
+		l := must.Get(holdfast.Open(ctx, "nats://"+user+":l@"+server.Addr(), nil))
 		t.Cleanup(func() { l.Close() })
 		return l
 	}
-	a, b := open(), open()
+	a, b := open("locks"), open("locks")
 	held := must.Get(a.Lock(ctx, "k"))
 	waited := make(chan error)
 	go func() {
@@ -174,8 +230,47 @@ func TestRights(t *testing.T) {
 	for len(must.Get(a.Holders(ctx, "k"))) < 2 {
 		<-time.After(10 * time.Millisecond)
 	}
+	listing, enough := context.WithTimeout(ctx, 10*time.Second)
+	defer enough()
+	var keys []string
+	for key, err := range open("lists").Keys(listing, "") {
+		if err != nil {
+			t.Error(err)
+		}
+		keys = append(keys, key)
+	}
+	if !slices.Equal(keys, []string{"k"}) {
+		t.Errorf("Keys yields %q", keys)
+	}
 	if err := errors.Join(held.Unlock(), <-waited); err != nil {
 		t.Error(err)
+	}
+}
+
+// Servers that refuse a login for a while, as while a password is changed, do not end the
+// connection for good.
+func TestLoginRefused(t *testing.T) {
+	t.Parallel()
+	other := servers.StartNATS(t, `authorization { user: admin, password: other }`)
+	server := servers.StartNATS(t, `authorization { user: admin, password: a }`)
+	p := servers.StartProxy(t, server.Direct())
+	s := opened(t, "nats://admin:a@"+p.Addr())
+	must.Get(s.Acquire(t.Context(), asking("k", "first")))
+	refused := p.Accepted() + 5
+	p.Redirect(other.Direct())
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for p.Accepted() < refused && ctx.Err() == nil {
+		<-time.After(10 * time.Millisecond)
+	}
+	p.Redirect(server.Direct())
+	g, err := s.Acquire(ctx, asking("k", "first"))
+	for err != nil && ctx.Err() == nil {
+		<-time.After(10 * time.Millisecond)
+		g, err = s.Acquire(ctx, asking("k", "first"))
+	}
+	if err != nil || !g.OK {
+		t.Errorf("%+v, %v", g, err)
 	}
 }
 

@@ -164,6 +164,31 @@ func (n *NATS) Version() string {
 	})
 }
 
+// followed returns nil if the other members follow the server, which leads them.
+func (n *NATS) followed() error {
+	var status struct {
+		Cluster struct {
+			Replicas []struct {
+				Name    string
+				Current bool
+				Offline bool
+			}
+		} `json:"meta_cluster"`
+	}
+	if err := n.fetch("/jsz", &status); err != nil {
+		return err
+	}
+	if len(status.Cluster.Replicas) < 2 {
+		return errors.New("it leads nobody")
+	}
+	for _, member := range status.Cluster.Replicas {
+		if !member.Current || member.Offline {
+			return fmt.Errorf("member %s is not current", member.Name)
+		}
+	}
+	return nil
+}
+
 // A NATSCluster is a NATS cluster of three members.
 type NATSCluster struct {
 	Nodes []*NATS
@@ -171,7 +196,7 @@ type NATSCluster struct {
 }
 
 // StartNATSCluster starts three members, with the options of StartNATS, and returns when they
-// have a leader.
+// have a leader that can place streams on all of them.
 func StartNATSCluster(tb TB, options ...string) *NATSCluster {
 	tb.Helper()
 	c := &NATSCluster{tb: tb}
@@ -184,7 +209,7 @@ func StartNATSCluster(tb TB, options ...string) *NATSCluster {
 	for _, n := range c.Nodes {
 		n.start(tb, strings.Join(routes, ", "), options)
 	}
-	c.Leader()
+	mustAwait(tb, "a leader that two members follow", func() error { return c.Leader().followed() })
 	return c
 }
 
