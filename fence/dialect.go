@@ -69,15 +69,17 @@ END TRY BEGIN CATCH
 END CATCH`,
 		// The first check of a key may lose a race to insert the row. The error must not end
 		// the transaction. OUTPUT returns an old token in Babelfish after a wait for the row.
-		raise: `SET XACT_ABORT OFF;
-DECLARE @key varbinary(513) = @p1, @token bigint = @p2;
+		// Settings of a batch outlive the batch there.
+		raise: `DECLARE @key varbinary(513) = @p1, @token bigint = @p2, @abort int = @@OPTIONS & 16384;
+SET XACT_ABORT OFF;
 UPDATE %s SET fence = CASE WHEN fence < @token THEN @token ELSE fence END WHERE name = @key;
 IF @@ROWCOUNT = 0 BEGIN TRY
 	INSERT INTO %s (name, fence) VALUES (@key, @token);
 END TRY BEGIN CATCH
 	IF ERROR_NUMBER() NOT IN (2601, 2627) THROW;
 	UPDATE %s SET fence = CASE WHEN fence < @token THEN @token ELSE fence END WHERE name = @key;
-END CATCH`,
+END CATCH
+IF @abort <> 0 SET XACT_ABORT ON`,
 		read:   `SELECT fence FROM %s WHERE name = @p1`,
 		padded: true,
 	},

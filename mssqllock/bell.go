@@ -36,7 +36,7 @@ IF @got >= 0 EXEC @got = sp_getapplock @Resource = @p1, @LockMode = N'Exclusive'
 EXEC @got = sp_releaseapplock @Resource = @p1, @LockOwner = N'Session';
 SELECT CASE WHEN @got >= 0 THEN 1 ELSE 0 END`,
 	Wait: settled + `DECLARE @got int = 0, @heard int = 0;
-IF coalesce((SELECT version FROM {table} WHERE name = @p1), 0) <> @p2 SET @heard = 2
+IF coalesce((SELECT version FROM {table} WITH (ROWLOCK, FORCESEEK) WHERE name = @p1), 0) <> @p2 SET @heard = 2
 ELSE IF APPLOCK_TEST(N'public', @p3, N'Exclusive', N'Session') = 1 SET @heard = 3
 ELSE BEGIN
 	EXEC @got = sp_getapplock @Resource = @p3, @LockMode = N'Exclusive', @LockOwner = N'Session', @LockTimeout = 1000;

@@ -53,7 +53,8 @@
 //   - Times are taken when a statement begins. A statement that has waited for a row grants
 //     a little less than the TTL, never more.
 //   - A row that a foreign transaction keeps locked: calls for the key fail until the transaction
-//     ends. A statement waits for 0.7 s and is sent again. Renewals of other keys go on.
+//     ends. A statement waits for up to 0.7 s and is sent again. A renewal of several keys waits
+//     for 10 ms, and renews the other keys.
 //   - A caller that gives up leaves its statement behind, which may take effect for up to a second
 //     more. The store then counts the outcome as unknown.
 //

@@ -22,7 +22,7 @@ const closeLimit = detached.Grace + 500*time.Millisecond
 func severable(config msdsn.Config) (c sqldriver.Connector, sever func()) {
 	life, sever := context.WithCancel(context.Background())
 	client := mssql.NewConnectorConfig(config)
-	client.Dialer = mortal{life}
+	client.Dialer = mortal{life, net.Dialer{KeepAlive: config.KeepAlive}}
 	return &connector{client, config.DialTimeout}, sever
 }
 
@@ -72,10 +72,13 @@ func (d *dialled) done() {
 }
 
 // A mortal dialer makes connections that end with life.
-type mortal struct{ life context.Context }
+type mortal struct {
+	life   context.Context
+	dialer net.Dialer
+}
 
 func (m mortal) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, network, addr)
+	conn, err := m.dialer.DialContext(ctx, network, addr)
 	if err != nil {
 		return nil, err
 	}

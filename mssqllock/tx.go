@@ -27,12 +27,14 @@ var _ Tx = (*sql.Tx)(nil)
 
 // lockText acquires an application lock of the transaction, and returns the result of
 // sp_getapplock and the session's LOCK_TIMEOUT. A negative wait stands for LOCK_TIMEOUT, and
-// for longest if LOCK_TIMEOUT is unlimited.
-const lockText = `SET NOCOUNT ON;
-DECLARE @got int, @wait int = @p2;
+// for longest if LOCK_TIMEOUT is unlimited. With XACT_ABORT, a refusal would end the transaction in
+// Babelfish, where settings of a batch outlive the batch.
+const lockText = `DECLARE @got int, @wait int = @p2, @abort int = @@OPTIONS & 16384;
+SET XACT_ABORT OFF;
 IF @wait < 0 SET @wait = CASE WHEN @@LOCK_TIMEOUT < 0 THEN @p3 WHEN @@LOCK_TIMEOUT = 0 THEN 1 ELSE @@LOCK_TIMEOUT END;
 EXEC @got = sp_getapplock @Resource = @p1, @LockMode = N'Exclusive', @LockOwner = N'Transaction', @LockTimeout = @wait;
-` + survived + `SELECT @got, @@LOCK_TIMEOUT`
+` + survived + `IF @abort <> 0 SET XACT_ABORT ON;
+SELECT @got, @@LOCK_TIMEOUT`
 
 // longest bounds one wait in the server, which may not notice that a client has left. A waiter
 // that waits again is last in the queue.

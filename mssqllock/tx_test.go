@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/dialect"
+	"github.com/holdfast-go/holdfast/fence"
 	"github.com/holdfast-go/holdfast/mssqllock"
 )
 
@@ -27,6 +29,7 @@ func TestTransactionLocks(t *testing.T) {
 		"deadlock is told as such":                   (*bench).deadlockIsToldAsSuch,
 		"LOCK_TIMEOUT":                               (*bench).lockTimeout,
 		"context has ended":                          (*bench).contextHasEnded,
+		"settings of the transaction stay":           (*bench).settingsStay,
 		"no transaction":                             (*bench).noTransaction,
 		"bad keys":                                   (*bench).badKeys,
 	} {
@@ -125,6 +128,37 @@ func (b *bench) noTransaction() {
 		if err == nil || errors.Is(err, holdfast.ErrHeld) || !strings.Contains(err.Error(), "is a transaction open?") {
 			b.Errorf("%v, want it to say what is missing", err)
 		}
+	}
+}
+
+// settingsStay: what is done in a transaction of the caller changes none of its settings.
+func (b *bench) settingsStay() {
+	tokens := fence.SQL{Dialect: dialect.SQLServer}
+	b.must(tokens.Create(b.Context(), b.db))
+	holder := b.begin()
+	b.must(b.lock(holder, "held"))
+	for _, setting := range []string{"SET XACT_ABORT ON; SET NOCOUNT ON", "SET XACT_ABORT OFF; SET NOCOUNT OFF"} {
+		tx := b.begin()
+		_, err := tx.ExecContext(b.Context(), setting)
+		b.must(err)
+		options := func() (set int) {
+			b.must(tx.QueryRowContext(b.Context(), "SELECT @@OPTIONS").Scan(&set))
+			return set
+		}
+		before := options()
+		for what, err := range map[string]error{
+			"LockTx":    b.lock(tx, "free"),
+			"TryLockTx": b.try(tx, "held", 0),
+			"Check":     tokens.Check(b.Context(), tx, setting, 1),
+		} {
+			if err != nil && !errors.Is(err, holdfast.ErrHeld) {
+				b.Errorf("%s after %s: %v", what, setting, err)
+			}
+			if after := options(); after != before {
+				b.Errorf("%s changes the options after %s from %d to %d", what, setting, before, after)
+			}
+		}
+		b.must(tx.Rollback())
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/microsoft/go-mssqldb/msdsn"
 
@@ -55,5 +56,15 @@ func TestURLEncrypts(t *testing.T) {
 		if s.config.ReadOnlyIntent || s.config.Database != "x" {
 			t.Errorf("%s: the database is %q, read-only %t", at, s.config.Database, s.config.ReadOnlyIntent)
 		}
+	}
+}
+
+// TestURLKeepsAlive: keepalive reaches the connections.
+func TestURLKeepsAlive(t *testing.T) {
+	t.Parallel()
+	s := must.Get(parse(must.Get(url.Parse("sqlserver://app:secret@db?database=x&keepalive=7"))))
+	c, _ := severable(s.config)
+	if got := c.(*connector).Dialer.(mortal).dialer.KeepAlive; got != 7*time.Second {
+		t.Errorf("keepalive is %v, want 7s", got)
 	}
 }

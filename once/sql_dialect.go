@@ -168,10 +168,7 @@ func compile(engine dialect.Dialect, table string) (statements, error) {
 		return text
 	}
 	update := func(update string) string {
-		if d.changed != "" {
-			update = "SET NOCOUNT ON;\n" + update + d.changed
-		}
-		return text(update)
+		return text(update + d.changed)
 	}
 	st := statements{
 		load:   text(`SELECT format, state, token, fingerprint, result FROM {table} WHERE name = ? AND {there}`),

@@ -63,7 +63,12 @@ func (s *Store) renewSole(ctx context.Context, cs []*driver.Claim, ttl time.Dura
 		args := append([]any{micros(ttl)}, s.lists(cs)...)
 		return s.named(ctx, expand(renewRows, width(len(cs)))+" RETURNING name", args)
 	}
-	renew := func(cs []*driver.Claim) (int, error) { return s.renewAll(ctx, renewRows, cs, ttl) }
+	renew := func(cs []*driver.Claim) (int, error) {
+		if len(cs) == 1 {
+			return s.renewAll(ctx, renewRows, cs, ttl)
+		}
+		return s.renewBriefly(ctx, cs, ttl)
+	}
 	n, err := renew(cs)
 	if len(cs) > 1 && s.locked(err) {
 		return s.renewUnlocked(ctx, cs, ttl)
@@ -103,15 +108,17 @@ func (s *Store) renewSole(ctx context.Context, cs []*driver.Claim, ttl time.Dura
 // renewAll returns how many of the claims a statement has renewed.
 func (s *Store) renewAll(ctx context.Context, text string, cs []*driver.Claim, ttl time.Duration) (int, error) {
 	args := append([]any{micros(ttl)}, s.lists(cs)...)
-	if len(cs) > 1 {
-		ctx = context.WithValue(ctx, several{}, true)
-	}
 	n, err := s.exec(ctx, expand(text, width(len(cs))), false, args...)
 	return int(n), err
 }
 
-// several is the context key of a statement for several rows. A locked row ends the statement,
-// because the other rows must not wait.
+// renewBriefly is renewAll, and a locked row ends the statement soon, because the other rows must
+// not wait.
+func (s *Store) renewBriefly(ctx context.Context, cs []*driver.Claim, ttl time.Duration) (int, error) {
+	return s.renewAll(context.WithValue(ctx, several{}, true), s.dialect.brief+renewRows, cs, ttl)
+}
+
+// several is the context key of a statement for several rows, see renewBriefly.
 type several struct{}
 
 // locked reports whether an error says that a row was locked for too long.
@@ -119,20 +126,23 @@ func (s *Store) locked(err error) bool {
 	return err != nil && s.dialect.errors[s.opts.Code(err)].alone
 }
 
-// renewUnlocked renews the sole claims among cs whose rows are not locked, and returns their
+// renewUnlocked renews the sole claims among several whose rows are not locked, and returns their
 // keys. It halves the claims until each statement has renewed all its claims, or none.
 func (s *Store) renewUnlocked(ctx context.Context, cs []*driver.Claim, ttl time.Duration) (kept map[string]bool, err error) {
 	kept = make(map[string]bool)
-	for parts := [][]*driver.Claim{cs}; len(parts) > 0; parts = parts[1:] {
+	half := func(cs []*driver.Claim) [][]*driver.Claim {
+		return [][]*driver.Claim{cs[:len(cs)/2], cs[len(cs)/2:]}
+	}
+	for parts := half(cs); len(parts) > 0; parts = parts[1:] {
 		part := parts[0]
-		n, err := s.renewAll(context.WithValue(ctx, several{}, true), s.dialect.hasty+renewRows, part, ttl)
+		n, err := s.renewBriefly(ctx, part, ttl)
 		switch {
 		case err != nil && !s.locked(err):
 			return kept, err
 		case err == nil && n == len(part):
 			maps.Copy(kept, names(part))
 		case (err != nil || n > 0) && len(part) > 1:
-			parts = append(parts, part[:len(part)/2], part[len(part)/2:])
+			parts = append(parts, half(part)...)
 		}
 	}
 	return kept, nil

@@ -3,7 +3,9 @@ package sqlstore
 import (
 	"context"
 	"errors"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -85,4 +87,69 @@ func TestRenewedClaimsStand(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A warden is a client of SQL Server with a locked row. All other rows have a sole claim.
+type warden struct{ locked []byte }
+
+var waits = regexp.MustCompile(`SET LOCK_TIMEOUT (\d+)`)
+
+func (w *warden) Query(ctx context.Context, st Statement, each func(Scan) error) error {
+	names := make(map[string]bool)
+	for _, arg := range st.Args {
+		if name, ok := arg.([]byte); ok && string(name) != "the id" {
+			names[string(name)] = true
+		}
+	}
+	if names[string(w.locked)] {
+		all := waits.FindAllStringSubmatch(st.Text, -1)
+		limit, err := strconv.Atoi(all[len(all)-1][1])
+		if err != nil {
+			return err
+		}
+		time.Sleep(time.Duration(limit) * time.Millisecond) // the statement runs to its end
+		return errors.Join(ctx.Err(), numbered{1222, "lock request time out period exceeded"})
+	}
+	time.Sleep(time.Millisecond)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return each(func(dest ...any) error {
+		*dest[0].(*int64) = int64(len(names))
+		return nil
+	})
+}
+
+func (w *warden) Exec(context.Context, Statement) (Result, error) { return Result{}, errBusy }
+func (w *warden) Conns() int                                      { return 0 }
+func (w *warden) Close() error                                    { return nil }
+
+// A locked row costs the other claims of a batch little of the time that the engine gives a
+// renewal, which is a sixth of the TTL.
+func TestLockedRowHoldsUpNoOtherRenewal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ttl, n = 2 * time.Second, 250
+		s := must.Get(New(&warden{locked: []byte{n / 3}}, SQLServer, nil))
+		var rs []driver.Renewal
+		for i := range byte(n) {
+			a := exclusive(string([]byte{i + 1}))
+			a.Key, a.ID, a.TTL = string([]byte{i + 1}), "the id", ttl
+			rs = append(rs, driver.Renewal{Claim: a.Claim})
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), ttl/6)
+		defer cancel()
+		for _, err := range errorsOf(s.Renew(ctx, rs), n/3-1) {
+			t.Fatalf("a renewal beside the locked row: %v", err)
+		}
+	})
+}
+
+// errorsOf returns the errors of all but one.
+func errorsOf(all []error, but int) (errs []error) {
+	for i, err := range all {
+		if err != nil && i != but {
+			errs = append(errs, err)
+		}
+	}
+	return errs
 }

@@ -30,9 +30,6 @@ type Dialect struct {
 	// settings stand before each statement, and hold for the statement only.
 	settings string
 
-	// hasty stands before a statement that is not to wait for a locked row.
-	hasty string
-
 	// clock stands before each statement that contains now. If the engine is timeless, clock
 	// has one parameter, the time.
 	clock    string
@@ -42,6 +39,13 @@ type Dialect struct {
 	// a number as the last inserted id.
 	returning bool
 	keep      string
+
+	// brief stands before a renewal of several rows, so that it waits little for a locked row.
+	brief string
+
+	// byName stands after the name of the table, so that the engine finds rows by the index of
+	// the names.
+	byName string
 
 	// changed stands after a statement and returns the number of changed rows, if the client
 	// cannot tell. minted returns the token of acquireRow, from key and id, or no row.
@@ -186,6 +190,11 @@ func (d *Dialect) compiler(table string) (func(text string) string, error) {
 		"{table}", name, "{view}", view, "{now}", d.now, "{keep}", d.keep, "{light}", d.light, "{commits}", d.commits, "{none}", d.none(),
 		"{crowd}", strconv.Itoa(book.Crowd), "{next}", d.larger("version + 1", d.now), "{token}", d.larger("fence + 1", d.now), "{format}", strconv.Itoa(format),
 	}
+	seek := ""
+	if d.byName != "" {
+		seek = "\nFROM " + name + d.byName
+	}
+	list = append(list, "{by name}", d.byName, "{seek}", seek)
 	for _, most := range []string{"500", "1000"} {
 		if d.top {
 			list = append(list, "{top "+most+"}", "TOP "+most, "{limit "+most+"}", "")

@@ -22,7 +22,10 @@ var SQLServer = &Dialect{
 	// row. So a statement waits for less than [detached.Grace], and is sent again if a caller
 	// still waits.
 	settings: "SET NOCOUNT ON; SET XACT_ABORT ON; SET IMPLICIT_TRANSACTIONS OFF; SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SET LOCK_TIMEOUT 700;\n",
-	hasty:    "SET LOCK_TIMEOUT 1;\n",
+	brief:    "SET LOCK_TIMEOUT 10;\n",
+	// SQL Server reads a small table as a whole rather than by an index that is not clustered. The
+	// statement would then wait for the locked rows of other keys.
+	byName: " WITH (ROWLOCK, FORCESEEK)",
 	// The clock as of the start of the statement, as in MySQL. Read in the statement itself,
 	// the clock may have a different time for each column.
 	clock: "DECLARE @now bigint = " + serverClock + ";\n",
@@ -31,15 +34,15 @@ var SQLServer = &Dialect{
 	// old token in Babelfish if the statement has waited for the row. After a lost row the
 	// caller reads the row.
 	changed:  "\nSELECT CONVERT(bigint, @@ROWCOUNT)",
-	minted:   "\nIF @@ROWCOUNT = 1 SELECT fence FROM {table} WHERE name = ? AND sole = ?",
+	minted:   "\nIF @@ROWCOUNT = 1 SELECT fence FROM {table}{by name} WHERE name = ? AND sole = ?",
 	lasting:  true,
 	unbroken: true,
 
 	// At READ COMMITTED each read is a moment of its own. A row is deleted after its token is in
 	// the row without a name. So that row is read last.
 	load: `DECLARE @floor bigint, @version bigint, @format int, @fence bigint, @sole varbinary(1024), @since bigint, @until bigint, @claims nvarchar(max);
-SELECT @version = version, @format = format, @fence = fence, @sole = sole, @since = since, @until = until, @claims = claims FROM {table} WHERE name = ?;
-IF @version IS NULL SELECT @floor = fence FROM {table} WHERE name = 0x;
+SELECT @version = version, @format = format, @fence = fence, @sole = sole, @since = since, @until = until, @claims = claims FROM {table}{by name} WHERE name = ?;
+IF @version IS NULL SELECT @floor = fence FROM {table}{by name} WHERE name = 0x;
 SELECT ` + serverClock + `, 1, @floor, @version, @format, @fence, @sole, @since, @until, @claims`,
 
 	// The name is bytes, because collations treat Job, job and 'Job ' as the same. No name ends

@@ -6,20 +6,20 @@ import "strings"
 // version of a row, and {token} the next token; {keep} is a function that keeps a token for
 // the caller, or nothing. {none} is the name without letters. {format} is the format of the
 // rows: a statement that does not read a row before it writes the row leaves other formats
-// alone.
+// alone. {seek} and {by name} let UPDATE and SELECT touch no rows but those that they name.
 const (
 	// acquireRow acquires a row in which everything has expired.
-	acquireRow = `UPDATE {table} SET version = {next}, fence = {keep}({token} + ?), sole = ?, since = {now}, until = {now} + ?, claims = ?
+	acquireRow = `UPDATE {table} SET version = {next}, fence = {keep}({token} + ?), sole = ?, since = {now}, until = {now} + ?, claims = ?{seek}
 WHERE name = ? AND until <= {now} AND {commits} AND fence BETWEEN 0 AND 9007199254739999 AND format = {format}`
 
 	// renewRows and releaseRows are for rows with a sole claim.
-	renewRows = `UPDATE {table} SET version = {next}, until = {now} + ?
+	renewRows = `UPDATE {table} SET version = {next}, until = {now} + ?{seek}
 WHERE name IN (?...) AND sole IN (?...) AND until > {now} AND format = {format}`
-	releaseRows = `UPDATE {table} SET version = {next}, sole = {none}, until = {now}, claims = '{}'
+	releaseRows = `UPDATE {table} SET version = {next}, sole = {none}, until = {now}, claims = '{}'{seek}
 WHERE name IN (?...) AND sole IN (?...) AND until > {now} AND format = {format}`
 
 	// soleRows returns the names of rows with a sole claim.
-	soleRows = `SELECT name FROM {table} WHERE name IN (?...) AND sole IN (?...) AND until > {now} AND format = {format}`
+	soleRows = `SELECT name FROM {table}{by name} WHERE name IN (?...) AND sole IN (?...) AND until > {now} AND format = {format}`
 
 	// loadRow always returns one row. The row without a name has the highest token of all
 	// keys whose row was deleted.
@@ -31,13 +31,13 @@ FROM (SELECT 1 AS one) o LEFT JOIN {table} f ON f.name = {none} LEFT JOIN {table
 
 	floorRow  = `INSERT INTO {table} (name, version, format, fence, sole, since, until, claims) VALUES ({none}, 1, {format}, 0, {none}, 0, 0, '{}')`
 	insertRow = `INSERT INTO {table} (name, version, format, fence, sole, since, until, claims) VALUES (?, ?, {format}, ?, ?, ?, ?, ?)`
-	updateRow = `UPDATE {table} SET version = {next}, fence = ?, sole = ?, since = ?, until = ?, claims = ? WHERE name = ? AND version = ?`
+	updateRow = `UPDATE {table} SET version = {next}, fence = ?, sole = ?, since = ?, until = ?, claims = ?{seek} WHERE name = ? AND version = ?`
 	lightRow  = updateRow + ` AND {light}`
 
 	listRows = `SELECT {top 500} {now}, name, version, format, fence, sole, since, until, claims FROM {table}
 WHERE name >= ? AND name <> {none} AND (until > {now} OR format <> {format}) ORDER BY name {limit 500}`
 
-	someRows = `SELECT {now}, name, version, format, fence, sole, since, until, claims FROM {table} WHERE name IN (?...)`
+	someRows = `SELECT {now}, name, version, format, fence, sole, since, until, claims FROM {table}{by name} WHERE name IN (?...)`
 
 	// The row of a boot has the boot's beginning in since, see now.
 	readBoot  = `SELECT since FROM {table} WHERE name = ?`
