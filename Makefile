@@ -67,7 +67,7 @@ bench: ## measure it beside what others use, in 40 minutes; BENCH=-short takes t
 	go run ./bench $(BENCH)
 
 .PHONY: torture
-torture: ## put every store to the proof with every fault, in an hour or so; TORTURE=-save=docs/results publishes
+torture: ## put every store to the proof with every fault, in an hour and a half; TORTURE=-save=docs/results publishes
 	@scripts/servers
 	go run ./cmd/holdfast-verify/internal/torture $(TORTURE)
 

@@ -63,6 +63,7 @@ type Bell struct {
 	life    context.Context
 	end     context.CancelFunc
 	running sync.WaitGroup
+	closed  sync.Once
 }
 
 var _ sqlstore.Bell = (*Bell)(nil)
@@ -233,16 +234,19 @@ func (b *Bell) Wait(ctx context.Context, bell string, name any, version int64) (
 }
 
 // Close implements [sqlstore.Bell].
-func (b *Bell) Close() error {
-	b.end()
-	if b.sever != nil {
-		late := time.AfterFunc(closing, b.sever)
-		defer late.Stop()
-	}
-	b.start.Do(func() {})
-	b.running.Wait()
-	for range MaxWaits {
-		b.waits <- struct{}{} // once the waits are over
-	}
-	return b.db.Close()
+func (b *Bell) Close() (err error) {
+	b.closed.Do(func() {
+		b.end()
+		if b.sever != nil {
+			late := time.AfterFunc(closing, b.sever)
+			defer late.Stop()
+		}
+		b.start.Do(func() {})
+		b.running.Wait()
+		for range MaxWaits {
+			b.waits <- struct{}{} // once the waits are over
+		}
+		err = b.db.Close()
+	})
+	return err
 }

@@ -102,6 +102,16 @@ func TestHangWaitsOnce(t *testing.T) {
 	})
 }
 
+// TestCloseAgain: a second Close returns, like that of every store.
+func TestCloseAgain(t *testing.T) {
+	onClockwork(t, func(t *testing.T, _ *clockwork, b *Bell) {
+		b.Hang(t.Context(), time.Second)
+		if err := errors.Join(b.Close(), b.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestBellConnectsAgain: a server that accepts connections and sends no greeting keeps the
 // bell for a few seconds only.
 func TestBellConnectsAgain(t *testing.T) {

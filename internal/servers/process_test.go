@@ -164,7 +164,7 @@ func TestMissingBinary(t *testing.T) {
 	for _, all := range []string{"", "1"} {
 		t.Setenv("HOLDFAST_TEST_ALL", all)
 		v := failing(t, func(tb TB) { Installed(tb, "of-servers", "no-such-server") })
-		for _, want := range []string{"no-such-server", "Debian package of-servers"} {
+		for _, want := range []string{"no-such-server", "package of-servers"} {
 			if !strings.Contains(v.fatal, want) {
 				t.Errorf("the test ended with %q, which does not tell of %q", v.fatal, want)
 			}
