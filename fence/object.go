@@ -26,7 +26,9 @@ type Bucket interface {
 
 // Stored is an object as a [Bucket] keeps it.
 type Stored struct {
-	Version string // such as an ETag; "" if there is no object
+	// Version is "" if there is no object. Each write makes another version, even a write of the
+	// same data: an ETag that is a digest of the data alone is no version.
+	Version string
 	Data    []byte
 	Token   uint64 // in the metadata of the object; 0 if there is none
 }
@@ -36,7 +38,8 @@ type Stored struct {
 // checked. So the store itself refuses a write of a holder that was paused, even between the
 // check and the write.
 //
-// All writers must use an Object. An Object is only a description, and may be copied.
+// All writers must use an Object, and nobody may delete the object: its token would be lost, and
+// an earlier holder could write again. An Object is only a description, and may be copied.
 type Object struct {
 	Bucket Bucket
 	Name   string
