@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"time"
 
 	"github.com/holdfast-go/holdfast/internal/carried"
+	"github.com/holdfast-go/holdfast/internal/rest"
 	"github.com/holdfast-go/holdfast/internal/shown"
 )
 
@@ -84,7 +87,7 @@ func (o Object) change(ctx context.Context, next func(was Stored, token uint64) 
 	if err := checkArguments(key, token); err != nil {
 		return err
 	}
-	for {
+	for longest := shortestPause; ; longest = min(2*longest, longestPause) {
 		was, err := o.Bucket.Get(ctx, o.Name)
 		if err != nil {
 			return o.failed(token, err)
@@ -96,14 +99,22 @@ func (o Object) change(ctx context.Context, next func(was Stored, token uint64) 
 		if !write {
 			return nil
 		}
-		if err := o.Bucket.Put(ctx, o.Name, was.Version, data, token); !errors.Is(err, ErrChanged) {
-			return o.failed(token, err)
+		refusal := o.Bucket.Put(ctx, o.Name, was.Version, data, token)
+		if !errors.Is(refusal, ErrChanged) {
+			return o.failed(token, refusal)
 		}
-		if err := ctx.Err(); err != nil { // Somebody else has written: look again.
-			return o.failed(token, err)
+		// Somebody else has written, or the bucket refuses every write.
+		if err := rest.For(ctx, rand.N(longest)); err != nil {
+			return o.failed(token, fmt.Errorf("%w: %w", err, refusal))
 		}
 	}
 }
+
+// A pause after a refused write takes up to shortestPause at first, and later up to longestPause.
+const (
+	shortestPause = 10 * time.Millisecond
+	longestPause  = time.Second
+)
 
 func (o Object) failed(token uint64, err error) error {
 	if err == nil {
