@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"time"
 
 	"github.com/holdfast-go/holdfast/internal/carried"
+	"github.com/holdfast-go/holdfast/internal/rest"
 	"github.com/holdfast-go/holdfast/internal/shown"
 )
 
@@ -26,7 +29,9 @@ type Bucket interface {
 
 // Stored is an object as a [Bucket] keeps it.
 type Stored struct {
-	Version string // such as an ETag; "" if there is no object
+	// Version is "" if there is no object. Each write makes another version, even a write of the
+	// same data: an ETag that is a digest of the data alone is no version.
+	Version string
 	Data    []byte
 	Token   uint64 // in the metadata of the object; 0 if there is none
 }
@@ -36,7 +41,8 @@ type Stored struct {
 // checked. So the store itself refuses a write of a holder that was paused, even between the
 // check and the write.
 //
-// All writers must use an Object. An Object is only a description, and may be copied.
+// All writers must use an Object, and nobody may delete the object: its token would be lost, and
+// an earlier holder could write again. An Object is only a description, and may be copied.
 type Object struct {
 	Bucket Bucket
 	Name   string
@@ -81,7 +87,7 @@ func (o Object) change(ctx context.Context, next func(was Stored, token uint64) 
 	if err := checkArguments(key, token); err != nil {
 		return err
 	}
-	for {
+	for longest := shortestPause; ; longest = min(2*longest, longestPause) {
 		was, err := o.Bucket.Get(ctx, o.Name)
 		if err != nil {
 			return o.failed(token, err)
@@ -93,14 +99,22 @@ func (o Object) change(ctx context.Context, next func(was Stored, token uint64) 
 		if !write {
 			return nil
 		}
-		if err := o.Bucket.Put(ctx, o.Name, was.Version, data, token); !errors.Is(err, ErrChanged) {
-			return o.failed(token, err)
+		refusal := o.Bucket.Put(ctx, o.Name, was.Version, data, token)
+		if !errors.Is(refusal, ErrChanged) {
+			return o.failed(token, refusal)
 		}
-		if err := ctx.Err(); err != nil { // Somebody else has written: look again.
-			return o.failed(token, err)
+		// Somebody else has written, or the bucket refuses every write.
+		if err := rest.For(ctx, rand.N(longest)); err != nil {
+			return o.failed(token, fmt.Errorf("%w: %w", err, refusal))
 		}
 	}
 }
+
+// A pause after a refused write takes up to shortestPause at first, and later up to longestPause.
+const (
+	shortestPause = 10 * time.Millisecond
+	longestPause  = time.Second
+)
 
 func (o Object) failed(token uint64, err error) error {
 	if err == nil {

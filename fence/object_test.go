@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/holdfast-go/holdfast/fence"
 	"github.com/holdfast-go/holdfast/internal/carried"
@@ -111,6 +113,36 @@ func TestObjectAfterAnEarlierWriter(t *testing.T) {
 	if data, err := o.Read(holding(t, 34)); err != nil || string(data) != "first" {
 		t.Errorf("%q, %v; want what the earlier holder has written", data, err)
 	}
+}
+
+// A bucket that refuses every write is asked less and less often.
+func TestObjectInABucketThatAlwaysRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &refusing{}
+		ctx, cancel := context.WithTimeout(holding(t, 33), time.Minute)
+		defer cancel()
+		err := fence.Object{Bucket: r, Name: "state"}.Write(ctx, nil)
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, fence.ErrChanged) {
+			t.Errorf("%v, want the end of the context and ErrChanged", err)
+		}
+		if r.puts > 500 {
+			t.Errorf("%d writes in a minute", r.puts)
+		}
+	})
+}
+
+// A refusing bucket writes nothing.
+type refusing struct{ puts int }
+
+func (r *refusing) Get(ctx context.Context, _ string) (fence.Stored, error) {
+	return fence.Stored{}, ctx.Err()
+}
+
+func (r *refusing) Put(ctx context.Context, _, _ string, _ []byte, _ uint64) error {
+	if r.puts++; r.puts > 10_000 {
+		return errors.New("too many writes")
+	}
+	return fence.ErrChanged
 }
 
 func TestObjectRefuses(t *testing.T) {

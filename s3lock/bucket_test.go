@@ -93,6 +93,56 @@ func TestGuardedObject(t *testing.T) {
 	}
 }
 
+// An ETag is a digest of the data, but each write makes another version. So a stalled write is
+// refused although the next holder has only read, or has written the data of before.
+func TestGuardedObjectWithTheSameData(t *testing.T) {
+	t.Parallel()
+	bucket, err := s3lock.NewBucket(client(t), servers.S3Bucket, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, data := range []string{"", "same", "{}\n \t"} {
+		name := strings.ToLower(rand.Text())
+		if err := bucket.Put(t.Context(), name, "", []byte(data), 33); err != nil {
+			t.Fatal(err)
+		}
+		was, err := bucket.Get(t.Context(), name)
+		if err != nil || string(was.Data) != data || was.Token != 33 {
+			t.Fatalf("%+v, %v; want %q", was, err, data)
+		}
+		if err := bucket.Put(t.Context(), name, was.Version, []byte(data), 34); err != nil {
+			t.Fatal(err)
+		}
+		if err := bucket.Put(t.Context(), name, was.Version, []byte("late"), 33); !errors.Is(err, fence.ErrChanged) {
+			t.Errorf("a stalled write after %q returned %v, want ErrChanged", data, err)
+		}
+		if got, err := bucket.Get(t.Context(), name); err != nil || string(got.Data) != data || got.Token != 34 {
+			t.Errorf("%+v, %v; want %q of token 34", got, err, data)
+		}
+	}
+}
+
+// An object that another program has written has the data as they are.
+func TestObjectOfAnotherProgram(t *testing.T) {
+	t.Parallel()
+	bucket, err := s3lock.NewBucket(client(t), servers.S3Bucket, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := strings.ToLower(rand.Text())
+	for _, metadata := range []map[string]string{nil, {s3lock.TokenKey: "33", s3lock.NonceKey: "12"}, {s3lock.NonceKey: ""}} {
+		_, err = client(t).PutObject(t.Context(), &s3.PutObjectInput{
+			Bucket: aws.String(servers.S3Bucket), Key: &name, Body: strings.NewReader("other \t"), Metadata: metadata,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := bucket.Get(t.Context(), name); err != nil || string(got.Data) != "other \t" {
+			t.Errorf("%v: %+v, %v; want the whole object", metadata, got, err)
+		}
+	}
+}
+
 func TestMetadataThatIsNoToken(t *testing.T) {
 	t.Parallel()
 	bucket, err := s3lock.NewBucket(client(t), servers.S3Bucket, "")

@@ -125,8 +125,14 @@ func refused(err error) error {
 		return fmt.Errorf("%w: %w", driver.ErrUnwritten, err)
 	case http.StatusRequestEntityTooLarge, http.StatusNotImplemented:
 		return fmt.Errorf("%w: %w", driver.ErrInvalid, err)
-	case http.StatusMovedPermanently, http.StatusTemporaryRedirect, http.StatusBadRequest, http.StatusUnauthorized,
-		http.StatusForbidden, http.StatusMethodNotAllowed, http.StatusLengthRequired:
+	case http.StatusBadRequest:
+		// The service may have waited for the write in vain, or only a proxy has answered.
+		if answer.code == "RequestTimeout" || answer.code == "" || answer.code == "UnknownError" {
+			return err
+		}
+		return fmt.Errorf("%w: %w", driver.ErrUnwritten, err)
+	case http.StatusMovedPermanently, http.StatusTemporaryRedirect, http.StatusUnauthorized, http.StatusForbidden,
+		http.StatusMethodNotAllowed, http.StatusLengthRequired:
 		return fmt.Errorf("%w: %w", driver.ErrUnwritten, err)
 	}
 	return err

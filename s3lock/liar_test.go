@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -24,6 +25,9 @@ type liar struct {
 	revives  bool // an object that is not there, though a version is expected
 
 	torn bool // serves the checksum of other data
+	weak bool // serves weak ETags
+
+	strict bool // refuses an expected ETag that is no digest
 
 	answer func(w http.ResponseWriter, r *http.Request) bool // before all else; true if it has answered
 
@@ -45,6 +49,9 @@ func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		w.Header().Set("ETag", tag(old))
+		if l.weak {
+			w.Header().Set("ETag", "W/"+tag(old))
+		}
 		if l.torn {
 			w.Header().Set("X-Amz-Checksum-Crc32", "AAAAAA==")
 		}
@@ -53,6 +60,9 @@ func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	expected := r.Header.Get("If-Match")
 	switch {
+	case expected != "" && l.strict && !digest.MatchString(expected):
+		refuse(w, http.StatusBadRequest, "InvalidArgument")
+		return
 	case r.Header.Get("If-None-Match") == "*" && found && !l.creates:
 		refuse(w, http.StatusPreconditionFailed, "PreconditionFailed")
 		return
@@ -71,6 +81,8 @@ func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.writes++
 	w.Header().Set("ETag", tag(string(text)))
 }
+
+var digest = regexp.MustCompile(`^"[0-9a-f]{32}"$`)
 
 func tag(text string) string { return fmt.Sprintf("%q", fmt.Sprintf("%x", md5.Sum([]byte(text)))) }
 
@@ -100,6 +112,7 @@ func TestOpenRefusesBucketsThatIgnoreConditions(t *testing.T) {
 		{creates: true},
 		{replaces: true},
 		{revives: true},
+		{strict: true},
 		{},
 	} {
 		at := l.start(t)

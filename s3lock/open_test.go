@@ -25,7 +25,7 @@ func TestOpenWrongURL(t *testing.T) {
 	for _, at := range []string{
 		"s3:", "s3:bucket", "s3://", "s3://bucket#a", "s3://bucket:9000/a", "s3://user:moonlight@bucket", "s3://bucket?perfix=a",
 		"s3://bucket?look=1ms", "s3://bucket?endpoint=h:9000", "s3://bucket?endpoint=http://user:moonlight@h", "s3://bucket?path_style=maybe",
-		"s3://bucket/a//b?region=a", "s3://bucket/../b?region=a",
+		"s3://bucket/a//b?region=a", "s3://bucket/../b?region=a", "s3://bucket/a%01?region=a",
 	} {
 		_, err := driver.Open(t.Context(), at)
 		if !errors.Is(err, driver.ErrURL) || strings.Contains(err.Error(), "moonlight") {
@@ -133,6 +133,8 @@ func TestAnswers(t *testing.T) {
 		{http.StatusRequestEntityTooLarge, "EntityTooLarge", driver.ErrInvalid},
 		{http.StatusNotImplemented, "NotImplemented", driver.ErrInvalid},
 		{http.StatusRequestTimeout, "RequestTimeout", nil},
+		{http.StatusBadRequest, "RequestTimeout", nil},
+		{http.StatusBadRequest, "", nil},
 		{http.StatusInternalServerError, "InternalError", nil},
 		{http.StatusServiceUnavailable, "SlowDown", nil},
 	} {
@@ -226,5 +228,21 @@ func TestTornRead(t *testing.T) {
 	l.mu.Unlock()
 	if g, err := opened(t, at).Acquire(t.Context(), ask("key", "other")); err == nil || !strings.Contains(err.Error(), "checksum") {
 		t.Errorf("%+v, %v; want an error about the checksum", g, err)
+	}
+}
+
+// A weak ETag comes from a proxy, and matches no condition.
+func TestWeakETag(t *testing.T) {
+	t.Parallel()
+	l := &liar{}
+	at := l.start(t)
+	granted(t, opened(t, at), ask("key", "id"))
+	l.mu.Lock()
+	l.weak = true
+	l.mu.Unlock()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if g, err := opened(t, at).Acquire(ctx, ask("key", "other")); err == nil || !strings.Contains(err.Error(), "weak") || ctx.Err() != nil {
+		t.Errorf("%+v, %v; want an error about the weak ETag", g, err)
 	}
 }

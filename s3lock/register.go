@@ -125,10 +125,14 @@ func (r *register) version(name string, tag *string, answer smithy.Metadata) (st
 		// The service tells whole seconds, and told them a while ago.
 		r.ahead.Store(max(0, int64(time.Until(t))))
 	}
-	if aws.ToString(tag) == "" {
+	version := aws.ToString(tag)
+	switch {
+	case version == "":
 		return "", fmt.Errorf("s3://%s/%s: the answer has no ETag", r.bucket, name)
+	case strings.HasPrefix(version, "W/"): // No condition matches the ETag, so each swap would be a conflict.
+		return "", fmt.Errorf("s3://%s/%s: the answer has the weak ETag %.80s: a proxy has changed the answer", r.bucket, name, version)
 	}
-	return *tag, nil
+	return version, nil
 }
 
 // Now returns the time of this process, or of the service as of its last answer, if that is later.
@@ -142,7 +146,9 @@ const readers = 16
 func (r *register) List(ctx context.Context, prefix string) iter.Seq2[caslock.Record, error] {
 	return func(yield func(caslock.Record, error) bool) {
 		start := r.prefix + filename.Start(prefix)
-		pages := s3.NewListObjectsV2Paginator(r.client, &s3.ListObjectsV2Input{Bucket: &r.bucket, Prefix: &start})
+		pages := s3.NewListObjectsV2Paginator(r.client, &s3.ListObjectsV2Input{
+			Bucket: &r.bucket, Prefix: &start, Delimiter: aws.String("/"), // An object under another slash belongs to a longer prefix.
+		})
 		for pages.HasMorePages() {
 			began := time.Now()
 			page, err := pages.NextPage(ctx, once)

@@ -73,3 +73,22 @@ func TestObjectDeletedByHand(t *testing.T) {
 		t.Errorf("token %d after %d", next.Fence, g.Fence)
 	}
 }
+
+// The keys of a prefix are not those of a prefix under it.
+func TestKeysOfAnotherPrefix(t *testing.T) {
+	t.Parallel()
+	prefix := strings.ToLower(rand.Text())
+	outer, inner := opened(t, under(t, shared.URL(), prefix)), opened(t, under(t, shared.URL(), prefix+"/in"))
+	granted(t, outer, ask("a/b", "holder"))
+	granted(t, inner, ask("c", "holder"))
+	var keys []string
+	for key, err := range outer.(driver.Inspector).Keys(t.Context(), "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, key)
+	}
+	if len(keys) != 1 || keys[0] != "a/b" {
+		t.Errorf("the keys are %q, want a/b alone", keys)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -80,7 +81,7 @@ const longestPrefix = 512
 
 func checkPrefix(prefix string) error {
 	bad := len(prefix) > longestPrefix || !utf8.ValidString(prefix) || strings.Contains("/"+prefix, "//") ||
-		strings.Contains("/"+prefix, "/./") || strings.Contains("/"+prefix, "/../") || strings.ContainsRune(prefix, 0)
+		strings.Contains("/"+prefix, "/./") || strings.Contains("/"+prefix, "/../") || strings.ContainsFunc(prefix, unicode.IsControl)
 	if bad || !strings.HasSuffix(prefix, "/") {
 		return fmt.Errorf("%w: the prefix is %.80q (want at most %d bytes of UTF-8 with a slash at the end, such as %s)",
 			driver.ErrInvalid, prefix, longestPrefix, DefaultPrefix)
