@@ -29,15 +29,6 @@ var cas = []mutant{{
 	finds: check.Exclusive,
 	sim:   search{"TestCAS", lostClaims},
 }, {
-	name:  "swap-without-an-answer-forgotten",
-	wrong: "after a swap without an answer, the store reads the old record and answers that there is no claim",
-	edits: []overlay.Edit{{
-		File: "caslock/change.go",
-		Old:  "				d.doubts(v.page.Seq)\n",
-		New:  "",
-	}},
-	sim: search{"TestCAS", lostClaims},
-}, {
 	name:  "stale-read-believed",
 	wrong: "a read that is older than what the process has seen counts as the state of the key",
 	edits: []overlay.Edit{{

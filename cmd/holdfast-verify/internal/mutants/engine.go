@@ -106,8 +106,8 @@ var engine = []mutant{{
 		New:  "		e.Parked",
 	}, {
 		File: "internal/sqlstore/text.go",
-		Old:  "until = {now} + ?\nWHERE name IN (?...) AND sole IN (?...) AND until > {now} AND format",
-		New:  "until = {now} + ?\nWHERE name IN (?...) AND sole IN (?...) AND format",
+		Old:  "until = {now} + ?{seek}\nWHERE name IN (?...) AND sole IN (?...) AND until > {now} AND format",
+		New:  "until = {now} + ?{seek}\nWHERE name IN (?...) AND sole IN (?...) AND format",
 	}, {
 		File: "internal/sqlstore/text.go",
 		Old:  "sole = {none}, until = {now}, claims = '{}'",

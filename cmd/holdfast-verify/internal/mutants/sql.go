@@ -11,8 +11,8 @@ var sql = []mutant{{
 	wrong: "a release ends the claim in the row, whatever its owner",
 	edits: []overlay.Edit{{
 		File: "internal/sqlstore/text.go",
-		Old:  "claims = '{}'\nWHERE name IN (?...) AND sole IN (?...) AND until > {now} AND format",
-		New:  "claims = '{}'\nWHERE name IN (?...) AND (sole IN (?...) OR true) AND until > {now} AND format",
+		Old:  "claims = '{}'{seek}\nWHERE name IN (?...) AND sole IN (?...) AND until > {now} AND format",
+		New:  "claims = '{}'{seek}\nWHERE name IN (?...) AND (sole IN (?...) OR true) AND until > {now} AND format",
 	}},
 	run:   "--start sqlite --seed 1 --ttl 2s --for 10s --nemesis kill",
 	finds: check.Exclusive,
@@ -63,8 +63,8 @@ var sql = []mutant{{
 	wrong: "the statement that acquires a row sets the end before the token, which depends on the end: MySQL assigns from left to right",
 	edits: []overlay.Edit{{
 		File: "internal/sqlstore/text.go",
-		Old:  "SET version = {next}, fence = {keep}({token} + ?), sole = ?, since = {now}, until = {now} + ?, claims = ?\nWHERE name = ? AND until",
-		New:  "SET version = {next}, until = {now} + ?, fence = {keep}(CASE WHEN until <= {now} THEN {token} ELSE fence END + ?), sole = ?, since = {now}, claims = ?\nWHERE name = ? AND until",
+		Old:  "SET version = {next}, fence = {keep}({token} + ?), sole = ?, since = {now}, until = {now} + ?, claims = ?{seek}\nWHERE name = ? AND until",
+		New:  "SET version = {next}, until = {now} + ?, fence = {keep}(CASE WHEN until <= {now} THEN {token} ELSE fence END + ?), sole = ?, since = {now}, claims = ?{seek}\nWHERE name = ? AND until",
 	}, {
 		File: "internal/sqlstore/query.go",
 		Old:  "[]any{tokens - 1, s.parameter(id), ttl, claims,",
