@@ -74,7 +74,7 @@ var acts = []act{
 	{what: "otellock", program: empty},
 	{what: "certlock", program: empty},
 	// Before v1.36.12, protobuf keeps the linker from dropping methods.
-	{what: "cmd/holdfast", size: 30, start: func(t *testing.T) []string {
+	{what: "cmd/holdfast", size: 34, start: func(t *testing.T) []string {
 		return []string{"run", "--store", file("file")(t), "key", "--", "echo", "locked"}
 	}},
 	{what: "cmd/holdfast-verify"},
