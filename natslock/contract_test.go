@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"fmt"
 	"os"
 	"strings"
 	"sync"
@@ -91,7 +90,7 @@ func newer(t testing.TB, direct, stream, key string) (record func() string) {
 	if _, err := js.Publish(context.Background(), m.Subject, []byte(text)); err != nil {
 		t.Fatal(err)
 	}
-	return func() string { return fmt.Sprintf("%s", last().Data) }
+	return func() string { return string(last().Data) }
 }
 
 // Worth 20 s: the whole contract, most of whose rules wait for a TTL or for a server that is
