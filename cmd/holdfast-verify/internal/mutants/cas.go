@@ -29,15 +29,6 @@ var cas = []mutant{{
 	finds: check.Exclusive,
 	sim:   search{"TestCAS", lostClaims},
 }, {
-	name:  "stale-read-believed",
-	wrong: "a read that is older than what the process has seen counts as the state of the key",
-	edits: []overlay.Edit{{
-		File: "caslock/desk.go",
-		Old:  "(d.known == nil || p.Seq >= d.known.Seq) && (!d.doubt",
-		New:  "(!d.doubt",
-	}},
-	sim: search{"TestCAS", lostClaims},
-}, {
 	name:  "repeated-swap-counts-from-nothing",
 	wrong: "a process that finds its own swap after a conflict does not remember when it decided",
 	edits: []overlay.Edit{{
