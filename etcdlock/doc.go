@@ -64,10 +64,9 @@
 //     their TTL ends. Meanwhile no other process acquires their locks.
 //   - A member that hangs without closing its connections: a call sent to the member is
 //     retried after half a second, mostly at a different member; after two seconds, if the
-//     client knows no other. A call whose retry meets
-//     the hanging member again may fail. Calls that wait for a lock, and renewals, are then
-//     made again. After 13 seconds the client notices the hanging member. With your own
-//     client, set DialKeepAliveTime.
+//     client knows no other. A call whose retry meets the hanging member again may fail.
+//     Calls that wait for a lock, and renewals, are then made again. After 13 seconds the
+//     client notices the hanging member. With your own client, set DialKeepAliveTime.
 //   - A cluster restored from a snapshot has lost the locks and tokens granted since
 //     the snapshot. Stop the holders before the restore. Restore with etcdutl's
 //     --bump-revision and --mark-compacted, or tokens restart from smaller values. A

@@ -12,9 +12,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/sqlstore"
 )
 
-// settled stands before the statements of a bell, which are batches.
-const settled = "SET NOCOUNT ON; SET XACT_ABORT ON; SET IMPLICIT_TRANSACTIONS OFF; SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SET LOCK_TIMEOUT 700;\n"
-
 // survived follows a refused sp_getapplock or APPLOCK_TEST, with @got below 0. In Babelfish 4.3
 // each refusal leaves an error behind, and the fifth on a connection ends the server. An error that
 // is caught removes the others.
@@ -24,18 +21,18 @@ const survived = `IF @got < 0 AND SERVERPROPERTY('Babelfish') IS NOT NULL BEGIN 
 // bellLocks are application locks of a session, with {table} for the table of the claims. The
 // numbers are the values of [sqlstore.Heard].
 var bellLocks = doorbell.Locks{
-	Hold: settled + `DECLARE @got int;
+	Hold: sqlstore.SQLServerSettings + `DECLARE @got int;
 EXEC @got = sp_getapplock @Resource = @p1, @LockMode = N'Exclusive', @LockOwner = N'Session', @LockTimeout = 1000;
 ` + survived + `SELECT CASE WHEN @got >= 0 THEN 1 ELSE 0 END`,
-	Ring: settled + `DECLARE @got int;
+	Ring: sqlstore.SQLServerSettings + `DECLARE @got int;
 EXEC @got = sp_releaseapplock @Resource = @p1, @LockOwner = N'Session';
 IF @got >= 0 EXEC @got = sp_getapplock @Resource = @p1, @LockMode = N'Exclusive', @LockOwner = N'Session', @LockTimeout = 1000;
 ` + survived + `SELECT CASE WHEN @got >= 0 THEN 1 ELSE 0 END`,
-	Held: settled + `SELECT CASE WHEN APPLOCK_MODE(N'public', @p1, N'Session') = N'Exclusive' THEN 1 ELSE 0 END`,
-	Release: settled + `DECLARE @got int;
+	Held: sqlstore.SQLServerSettings + `SELECT CASE WHEN APPLOCK_MODE(N'public', @p1, N'Session') = N'Exclusive' THEN 1 ELSE 0 END`,
+	Release: sqlstore.SQLServerSettings + `DECLARE @got int;
 EXEC @got = sp_releaseapplock @Resource = @p1, @LockOwner = N'Session';
 SELECT CASE WHEN @got >= 0 THEN 1 ELSE 0 END`,
-	Wait: settled + `DECLARE @got int = 0, @heard int = 0;
+	Wait: sqlstore.SQLServerSettings + `DECLARE @got int = 0, @heard int = 0;
 IF coalesce((SELECT version FROM {table} WITH (ROWLOCK, FORCESEEK) WHERE name = @p1), 0) <> @p2 SET @heard = 2
 ELSE IF APPLOCK_TEST(N'public', @p3, N'Exclusive', N'Session') = 1 SET @heard = 3
 ELSE BEGIN

@@ -9,6 +9,12 @@ import (
 // serverClock is the engine's clock in microseconds since 1970.
 const serverClock = `DATEDIFF_BIG(microsecond, '19700101', SYSUTCDATETIME())`
 
+// SQLServerSettings stand before each statement. A connection of a pool may keep what its last
+// user has set, and a server may have other defaults. No server notices that a client has left
+// while a statement waits for a row. So a statement waits for less than [detached.Grace], and is
+// sent again if a caller still waits.
+const SQLServerSettings = "SET NOCOUNT ON; SET XACT_ABORT ON; SET IMPLICIT_TRANSACTIONS OFF; SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SET LOCK_TIMEOUT 700;\n"
+
 // SQLServer is SQL Server 2016 or later. Use a client of database/sql whose errors have a
 // method SQLErrorNumber, such as go-mssqldb. Each statement is one that Babelfish runs, too.
 var SQLServer = &Dialect{
@@ -17,11 +23,7 @@ var SQLServer = &Dialect{
 	numbered: "@p",
 	top:      true,
 	octets:   true,
-	// A connection of a pool may keep what its last user has set, and a server may have
-	// other defaults. No server notices that a client has left while a statement waits for a
-	// row. So a statement waits for less than [detached.Grace], and is sent again if a caller
-	// still waits.
-	settings: "SET NOCOUNT ON; SET XACT_ABORT ON; SET IMPLICIT_TRANSACTIONS OFF; SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SET LOCK_TIMEOUT 700;\n",
+	settings: SQLServerSettings,
 	brief:    "SET LOCK_TIMEOUT 10;\n",
 	// SQL Server reads a small table as a whole rather than by an index that is not clustered. The
 	// statement would then wait for the locked rows of other keys.
