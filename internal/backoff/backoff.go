@@ -4,6 +4,7 @@
 package backoff
 
 import (
+	"cmp"
 	"errors"
 	"math/rand/v2"
 	"sync"
@@ -26,6 +27,9 @@ var ErrResting = errors.New("others wait for the key, and this process has just 
 
 // Keys are the keys of a process that other processes wait for. The zero value is ready.
 type Keys struct {
+	Turn  time.Duration // how long a process goes on once other processes wait; 0 means 100ms
+	Pause time.Duration // how long a process then stays away at most; 0 means [Pause]
+
 	mu    sync.Mutex
 	byKey map[string]state
 	sweep int // number of keys at which old keys are looked for
@@ -46,8 +50,9 @@ func (k *Keys) Released(key string) {
 	switch {
 	case !known || !s.back.IsZero() && now.After(s.back):
 		s = state{since: now}
-	case s.back.IsZero() && now.Sub(s.since) > turn:
-		s.back = now.Add(Pause - rand.N(Pause/2))
+	case s.back.IsZero() && now.Sub(s.since) > cmp.Or(k.Turn, turn):
+		pause := cmp.Or(k.Pause, Pause)
+		s.back = now.Add(pause - rand.N(pause/2))
 	}
 	if k.byKey == nil {
 		k.byKey = make(map[string]state)

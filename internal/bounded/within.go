@@ -2,8 +2,8 @@ package bounded
 
 import "context"
 
-// Within returns what f returns. Once ctx has ended, Within returns the zero value, and f goes on
-// in the background. If ctx cannot end, f runs in the goroutine of the caller.
+// Within returns what f returns. Once ctx has ended, Within returns the zero value unless f has
+// returned, and f goes on in the background. If ctx cannot end, f runs in the goroutine of the caller.
 func Within[T any](ctx context.Context, f func() T) (got T) {
 	if ctx.Done() == nil {
 		return f()
@@ -12,7 +12,12 @@ func Within[T any](ctx context.Context, f func() T) (got T) {
 	go func() { done <- f() }()
 	select {
 	case got = <-done:
+		return got
 	case <-ctx.Done():
+	}
+	select {
+	case got = <-done: // The end of ctx may be the reason for the result.
+	default:
 	}
 	return got
 }

@@ -79,7 +79,7 @@ func TestLeave(t *testing.T) {
 				defer cancel()
 				var ended time.Duration
 				go func() {
-					<-time.After(test.left)
+					time.Sleep(test.left)
 					cancel()
 				}()
 				_, err := detached.Do(ctx, &r, "id", func(ctx context.Context) (int, error) {

@@ -10,6 +10,7 @@ import (
 	"encoding/pem"
 	"math/big"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"time"
@@ -28,6 +29,24 @@ type Certificates struct {
 
 // Config returns a configuration for clients that present the certificate.
 func (c *Certificates) Config() *tls.Config { return c.client.Clone() }
+
+// scheme begins the URLs of a server. A server without certificates speaks plain HTTP.
+func (c *Certificates) scheme() string {
+	if c == nil {
+		return "http://"
+	}
+	return "https://"
+}
+
+// caller returns a client of a server, with or without certificates, for requests that take at most
+// limit. The client keeps no connection.
+func (c *Certificates) caller(limit time.Duration) *http.Client {
+	transport := &http.Transport{DisableKeepAlives: true}
+	if c != nil {
+		transport.TLSClientConfig = c.Config()
+	}
+	return &http.Client{Transport: transport, Timeout: limit}
+}
 
 // own gives the files to the account of a server, which may refuse those of others.
 func (c *Certificates) own(tb TB, a *account) {

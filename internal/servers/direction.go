@@ -132,6 +132,11 @@ func write(to *net.TCPConn, p piece) error {
 // admit waits until a piece is due, and reports whether to forward the piece.
 func (d *Direction) admit(p *piece, l *link) bool {
 	for {
+		select {
+		case <-l.ended: // A broken connection reports only that it is broken.
+			return false
+		default:
+		}
 		d.mu.Lock()
 		hold, rest, changed, lies := d.hold, time.Until(p.came.Add(d.delay)), d.changed, d.lies
 		if !p.touched && (d.drop || hold || rest > 0) {

@@ -17,8 +17,9 @@
 //
 // If a server is not installed, the test is skipped, or fails with HOLDFAST_TEST_ALL. The
 // message names the package to install. scripts/servers installs all packages, or lists
-// what is not tested. If a test fails, the output of its servers is logged. When root runs
-// the tests, servers that refuse to run as root run as a plain user.
+// what is not tested. The same holds for a test that needs root, or a newer server. If a
+// test fails, the output of its servers is logged. When root runs the tests, servers that
+// refuse to run as root run as a plain user.
 //
 // The methods may be called from several goroutines. A failure in a method ends the test
 // by Fatalf, so only the calling goroutine stops at once.

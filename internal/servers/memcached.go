@@ -2,6 +2,7 @@ package servers
 
 import (
 	"bufio"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -18,8 +20,12 @@ import (
 type Memcached struct {
 	*Process
 
+	TLS *Certificates // nil if the server speaks plain text
+
 	port           int
 	user, password string // "" if the server asks for none
+	users          string // the file of names and passwords
+	owner          *account
 }
 
 // StartMemcached starts a server with 64 MB of memory. Options are extra arguments, such
@@ -38,14 +44,22 @@ func StartMemcachedUser(tb TB, user, password string, options ...string) *Memcac
 	return m.start(tb, options)
 }
 
+// StartMemcachedTLS is StartMemcached for a server that speaks TLS only.
+func StartMemcachedTLS(tb TB, options ...string) *Memcached {
+	tb.Helper()
+	m := &Memcached{TLS: newCertificates(tb)}
+	m.TLS.own(tb, plainAccount(tb, "memcache"))
+	return m.start(tb, append(slices.Clone(options), "-Z", "-o", "ssl_chain_cert="+m.TLS.Cert+",ssl_key="+m.TLS.Key))
+}
+
 func (m *Memcached) start(tb TB, options []string) *Memcached {
 	tb.Helper()
-	owner := plainAccount(tb, "memcache")
+	m.owner = plainAccount(tb, "memcache")
 	m.Process = start(tb, program{
 		name:  "memcached",
 		path:  chosen(tb, "HOLDFAST_MEMCACHED", "memcached", "memcached"),
-		owner: owner,
-		setup: func(tb TB, dir string) ([]string, error) { return m.arguments(tb, owner, dir, options) },
+		owner: m.owner,
+		setup: func(tb TB, dir string) ([]string, error) { return m.arguments(tb, dir, options) },
 		ready: m.ready,
 	})
 	return m
@@ -53,15 +67,15 @@ func (m *Memcached) start(tb TB, options []string) *Memcached {
 
 // arguments picks a port and returns the arguments. If arguments contradict each other,
 // the last argument wins.
-func (m *Memcached) arguments(tb TB, owner *account, dir string, options []string) ([]string, error) {
+func (m *Memcached) arguments(tb TB, dir string, options []string) ([]string, error) {
 	m.port = reserve(tb)
 	args := []string{"-l", loopback, "-p", strconv.Itoa(m.port), "-U", "0"}
 	if m.user != "" {
-		file := filepath.Join(dir, "users")
-		if err := owner.write(file, m.user+":"+m.password); err != nil {
+		m.users = filepath.Join(dir, "users")
+		if err := m.owner.write(m.users, m.user+":"+m.password); err != nil {
 			return nil, err
 		}
-		args = append(args, "-Y", file)
+		args = append(args, "-Y", m.users)
 	}
 	return slices.Concat(args, options), nil
 }
@@ -72,6 +86,21 @@ func (m *Memcached) ready(pid int) error {
 		err = fmt.Errorf("process %s answers at %s instead of %d", answers, m.Addr(), pid)
 	}
 	return err
+}
+
+// SetPassword replaces the password of a server that demands one. New connections need the new
+// password.
+func (m *Memcached) SetPassword(password string) {
+	m.tb.Helper()
+	if err := m.owner.write(m.users, m.user+":"+password); err != nil {
+		m.tb.Fatalf("%v", err)
+	}
+	m.password = password
+	m.act("hang up", func() error { return m.cmd.Process.Signal(syscall.SIGHUP) })
+	mustAwait(m.tb, "the new password", func() error {
+		_, err := m.stats("stats", glance)
+		return err
+	})
 }
 
 // Addr returns the host and port.
@@ -156,7 +185,13 @@ func (m *Memcached) stats(command string, limit time.Duration) (map[string]strin
 
 // ask sends a command, and returns the connection and the answer.
 func (m *Memcached) ask(command string, limit time.Duration) (conn net.Conn, lines *bufio.Reader, err error) {
-	if conn, err = net.DialTimeout("tcp", m.Addr(), limit); err != nil {
+	dialer := &net.Dialer{Timeout: limit}
+	if m.TLS != nil {
+		conn, err = tls.DialWithDialer(dialer, "tcp", m.Addr(), m.TLS.client)
+	} else {
+		conn, err = dialer.Dial("tcp", m.Addr())
+	}
+	if err != nil {
 		return nil, nil, err
 	}
 	lines = bufio.NewReader(conn)

@@ -10,19 +10,24 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // A NATS is a NATS server with JetStream: a single server, or a member of a [NATSCluster].
 type NATS struct {
 	*Process
-	Clients *Proxy // in front of the server, for clients that use Addr
+	Clients *Proxy        // in front of the server, for clients that use Addr
+	TLS     *Certificates // of a server that speaks TLS only, otherwise nil
 
 	name  string
-	peers *Proxy // the address for other members
-	port  int    // for clients, behind the proxy
-	bus   int    // for members, behind the proxy
+	file  string   // the configuration
+	fixed []string // its lines but the options
+	peers *Proxy   // the address for other members
+	port  int      // for clients, behind the proxy
+	bus   int      // for members, behind the proxy
 	http  int
 }
 
@@ -36,6 +41,19 @@ func StartNATS(tb TB, options ...string) *NATS {
 	tb.Helper()
 	n := prepareNATS(tb)
 	n.start(tb, "", options)
+	return n
+}
+
+// StartNATSTLS is StartNATS for a server that speaks TLS only. Lines are more lines of its tls
+// block: with "verify: true" the server wants a certificate of each client.
+func StartNATSTLS(tb TB, lines ...string) *NATS {
+	tb.Helper()
+	n := prepareNATS(tb)
+	n.TLS = newCertificates(tb)
+	block := append([]string{
+		fmt.Sprintf("cert_file: %q", n.TLS.Cert), fmt.Sprintf("key_file: %q", n.TLS.Key), fmt.Sprintf("ca_file: %q", n.TLS.CA),
+	}, lines...)
+	n.start(tb, "", []string{"tls { " + strings.Join(block, ", ") + " }"})
 	return n
 }
 
@@ -63,18 +81,48 @@ func (n *NATS) configure(tb TB, dir, routes string, options []string) ([]string,
 	n.port, n.bus, n.http = reserve(tb), reserve(tb), reserve(tb)
 	n.Clients.Redirect(address(n.port))
 	n.peers.Redirect(address(n.bus))
-	lines := append([]string{
+	n.file = filepath.Join(dir, "nats.conf")
+	n.fixed = []string{
 		"server_name: " + strconv.Quote(n.name),
 		"listen: " + address(n.port),
 		"http: " + address(n.http),
 		fmt.Sprintf("jetstream { store_dir: %q, sync_interval: always }", filepath.Join(dir, "data")),
-	}, options...)
+	}
 	if routes != "" {
 		// Clients must not learn the addresses behind the proxies.
-		lines = append(lines, fmt.Sprintf("cluster { name: holdfast, listen: %q, routes: [%s], no_advertise: true, pool_size: -1 }", address(n.bus), routes))
+		n.fixed = append(n.fixed, fmt.Sprintf("cluster { name: holdfast, listen: %q, routes: [%s], no_advertise: true, pool_size: -1 }", address(n.bus), routes))
 	}
-	file := filepath.Join(dir, "nats.conf")
-	return []string{"--config", file}, os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600)
+	return []string{"--config", n.file}, n.write(options)
+}
+
+// write writes the configuration with options.
+func (n *NATS) write(options []string) error {
+	return os.WriteFile(n.file, []byte(strings.Join(slices.Concat(n.fixed, options), "\n")+"\n"), 0o600)
+}
+
+// Reload replaces the options of StartNATS while the server runs, and returns when the new options
+// hold.
+func (n *NATS) Reload(options ...string) {
+	n.tb.Helper()
+	loaded := func() (string, error) {
+		var status struct {
+			Loaded string `json:"config_load_time"`
+		}
+		err := n.fetch("/varz", &status)
+		return status.Loaded, err
+	}
+	before := awaited(n.tb, "the configuration of "+n.Addr(), loaded)
+	if err := n.write(options); err != nil {
+		n.tb.Fatalf("%v", err)
+	}
+	n.act("reload", func() error { return n.cmd.Process.Signal(syscall.SIGHUP) })
+	mustAwait(n.tb, "the new configuration of "+n.Addr(), func() error {
+		now, err := loaded()
+		if err == nil && now == before {
+			err = errors.New("the server has the old one")
+		}
+		return err
+	})
 }
 
 // ready returns nil once the server serves its streams.
@@ -116,8 +164,13 @@ func (n *NATS) Addr() string { return n.Clients.Addr() }
 // disturb.
 func (n *NATS) Direct() string { return address(n.port) }
 
-// URL returns the address as nats://host:port.
-func (n *NATS) URL() string { return "nats://" + n.Addr() }
+// URL returns the address as nats://host:port, or natss://host:port with TLS.
+func (n *NATS) URL() string {
+	if n.TLS != nil {
+		return "natss://" + n.Addr()
+	}
+	return "nats://" + n.Addr()
+}
 
 // CutOff holds back, while on, all data in connections that clients and other members have
 // opened to the server, in both directions.

@@ -39,6 +39,10 @@ type program struct {
 	// forget removes what a killed server leaves outside of its folder; nil for most
 	// servers.
 	forget func()
+
+	// whole waits until no write is under way, and keeps writes away until the kill is over. It
+	// is for a server whose data a kill could tear; nil for most servers.
+	whole func() (over func())
 }
 
 // A Process is a server that runs for a test.
@@ -160,6 +164,14 @@ func (p *Process) act(what string, do func() error) {
 func (p *Process) kill() error {
 	if p.cmd == nil {
 		return nil
+	}
+	if p.program.whole != nil {
+		if p.settle != nil { // A paused server ends no write.
+			if err := resume(p.cmd.Process); err != nil && !errors.Is(err, os.ErrProcessDone) {
+				return err
+			}
+		}
+		defer p.program.whole()()
 	}
 	if err := kill(p.cmd.Process); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -64,16 +63,6 @@ func StartMasters(tb TB, n int, options ...string) []*Redis {
 func redisBinary(tb TB) string {
 	tb.Helper()
 	return chosen(tb, "HOLDFAST_REDIS", "redis-server or valkey-server", "redis-server", "valkey-server")
-}
-
-// NeedRedis7 skips a test that needs Redis 7, or Valkey, for several servers, or for users with
-// rights to channels. Other tests run with older servers, too.
-func NeedRedis7(tb TB) {
-	tb.Helper()
-	text, err := query(exec.Command(redisBinary(tb), "--version"), "")
-	if err == nil && strings.Contains(text, " v=6.") {
-		tb.Skipf("the test needs Redis 7, not %s", text)
-	}
 }
 
 // inMemory is the configuration of all servers but Sentinels.

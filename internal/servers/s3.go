@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 )
@@ -24,6 +25,7 @@ const S3Bucket = "locks"
 // gateway may serve the ETag of a write with the data of the write before.
 type S3 struct {
 	*Process
+	TLS *Certificates // nil if the server speaks plain HTTP
 
 	port           int
 	access, secret string
@@ -34,14 +36,52 @@ type S3 struct {
 // StartS3 starts a server. Options are arguments of versitygw before the backend.
 func StartS3(tb TB, options ...string) *S3 {
 	tb.Helper()
-	s := &S3{access: rand.Text(), secret: rand.Text()}
+	return new(S3).start(tb, options)
+}
+
+// StartS3TLS is StartS3 for a server that speaks HTTPS only.
+func StartS3TLS(tb TB, options ...string) *S3 {
+	tb.Helper()
+	s := &S3{TLS: newCertificates(tb)}
+	return s.start(tb, append([]string{"--cert", s.TLS.Cert, "--key", s.TLS.Key}, options...))
+}
+
+func (s *S3) start(tb TB, options []string) *S3 {
+	tb.Helper()
+	s.access, s.secret = rand.Text(), rand.Text()
 	s.Process = start(tb, program{
 		name:  "versitygw",
-		path:  chosen(tb, "HOLDFAST_VERSITYGW", "none, but run go install github.com/versity/versitygw/cmd/versitygw@"+versityVersion, "versitygw"),
+		path:  versitygw(tb),
 		setup: func(tb TB, dir string) ([]string, error) { return s.arguments(tb, dir, options) },
 		ready: func(int) error { return s.ready() },
 	})
 	return s
+}
+
+func versitygw(tb TB) string {
+	return chosen(tb, "HOLDFAST_VERSITYGW", "none, but run go install github.com/versity/versitygw/cmd/versitygw@"+versityVersion, "versitygw")
+}
+
+// AddUser makes a user without rights, and returns the URL of the bucket for the user. The server
+// must have the option --iam-dir. A policy of the bucket gives the user rights.
+func (s *S3) AddUser(name string) (url string) {
+	s.tb.Helper()
+	secret := rand.Text()
+	text, err := exec.Command(versitygw(s.tb), "admin", "--access", s.access, "--secret", s.secret,
+		"--endpoint-url", s.TLS.scheme()+s.Addr(), "create-user", "--access", name, "--secret", secret, "--role", "user").CombinedOutput()
+	if err != nil {
+		s.tb.Fatalf("make the user %s: %v: %s", name, err, text)
+	}
+	file := filepath.Join(s.dir, "credentials-of-"+name)
+	if err := os.WriteFile(file, profile(name, secret), 0o600); err != nil {
+		s.tb.Fatalf("%v", err)
+	}
+	return s.as(s.Addr(), file)
+}
+
+// profile is a file of credentials.
+func profile(access, secret string) []byte {
+	return fmt.Appendf(nil, "[default]\naws_access_key_id = %s\naws_secret_access_key = %s\n", access, secret)
 }
 
 const healthy = "/health"
@@ -53,8 +93,7 @@ func (s *S3) arguments(tb TB, dir string, options []string) ([]string, error) {
 	if err := os.MkdirAll(filepath.Join(s.data, S3Bucket), 0o700); err != nil {
 		return nil, err
 	}
-	keys := fmt.Sprintf("[default]\naws_access_key_id = %s\naws_secret_access_key = %s\n", s.access, s.secret)
-	if err := os.WriteFile(s.credentials, []byte(keys), 0o600); err != nil {
+	if err := os.WriteFile(s.credentials, profile(s.access, s.secret), 0o600); err != nil {
 		return nil, err
 	}
 	args := []string{"--port", s.Addr(), "--access", s.access, "--secret", s.secret, "--health", healthy, "--keep-alive", "--quiet", "--access-log", filepath.Join(dir, accessLog)}
@@ -63,8 +102,7 @@ func (s *S3) arguments(tb TB, dir string, options []string) ([]string, error) {
 
 // ready returns nil once the server serves the bucket. Only this server knows the keys.
 func (s *S3) ready() error {
-	client := http.Client{Timeout: glance}
-	answer, err := client.Get("http://" + s.Addr() + healthy)
+	answer, err := s.TLS.caller(glance).Get(s.TLS.scheme() + s.Addr() + healthy)
 	if err != nil {
 		return err
 	}
@@ -83,9 +121,11 @@ func (s *S3) Addr() string { return address(s.port) }
 func (s *S3) URL() string { return s.Through(s.Addr()) }
 
 // Through returns the URL of the bucket for clients that reach the server at another address.
-func (s *S3) Through(addr string) string {
+func (s *S3) Through(addr string) string { return s.as(addr, s.credentials) }
+
+func (s *S3) as(addr, credentials string) string {
 	u := url.URL{Scheme: "s3", Host: S3Bucket}
-	u.RawQuery = url.Values{"endpoint": {"http://" + addr}, "region": {"us-east-1"}, "credentials": {s.credentials}}.Encode()
+	u.RawQuery = url.Values{"endpoint": {s.TLS.scheme() + addr}, "region": {"us-east-1"}, "credentials": {credentials}}.Encode()
 	return u.String()
 }
 

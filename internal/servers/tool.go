@@ -44,11 +44,7 @@ func chosen(tb TB, variable, pkg string, names ...string) string {
 // HOLDFAST_TEST_ALL, as in CI, a missing server is a failure.
 func missing(tb TB, name, pkg string) {
 	tb.Helper()
-	const text = "no %s in PATH or /usr/sbin: install the package %s"
-	if os.Getenv("HOLDFAST_TEST_ALL") != "" {
-		tb.Fatalf(text, name, pkg)
-	}
-	tb.Skipf(text, name, pkg)
+	Lacking(tb, "no %s in PATH or /usr/sbin: install the package %s", name, pkg)
 }
 
 // query sends input to a program, and returns the output without the last end of line. The

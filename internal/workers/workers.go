@@ -45,10 +45,17 @@ type Worker struct {
 // ends, the worker is killed.
 func Start(tb testing.TB, args ...string) *Worker {
 	tb.Helper()
-	cmd := exec.Command(os.Args[0], args...)
+	return Run(tb, exec.Command(os.Args[0], args...))
+}
+
+// Run is Start for a command that runs this program in another way, such as by another user.
+func Run(tb testing.TB, cmd *exec.Cmd) *Worker {
+	tb.Helper()
 	// The race detector would make each worker wait for a second at its end.
 	cmd.Env = append(os.Environ(), variable+"=1", "GORACE=atexit_sleep_ms=0")
-	cmd.Stderr = os.Stderr
+	if cmd.Stderr == nil {
+		cmd.Stderr = os.Stderr
+	}
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		tb.Fatalf("start a worker: %v", err)
