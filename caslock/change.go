@@ -28,13 +28,20 @@ func (s *Store) change(ctx context.Context, key string, apply func(*view)) error
 	}
 	defer d.unlock()
 	v := d.guess(s.now())
-	var tried *view // of the last swap, which was refused
-	var next *page  // by that swap
+	var tried *view          // of the last swap, which was refused
+	var next *page           // by that swap
+	var shown *ConflictError // has the record that the key had instead, if the register has told
 	for conflicts := 0; ; {
 		if v == nil {
-			if v, err = s.read(ctx, d); err != nil {
+			if shown != nil {
+				v, err = d.learn(shown.Record, s.now())
+			} else {
+				v, err = s.read(ctx, d)
+			}
+			if err != nil {
 				return unwritten(err)
 			}
+			shown = nil
 			if tried != nil && v.page.Nonce == next.Nonce {
 				// The register repeated the swap, against its contract, and refused the second.
 				d.swapped(next, v.version, tried.at)
@@ -76,7 +83,9 @@ func (s *Store) change(ctx context.Context, key string, apply func(*view)) error
 			return unwritten(err)
 		}
 		d.conflicts()
+		errors.As(err, &shown)
 		if conflicts++; conflicts > 1 {
+			shown = nil // The record may change during the pause.
 			_ = rest.For(ctx, rand.N(min(time.Since(began)<<min(conflicts, 4), longestPause)+1))
 		}
 		if err := ctx.Err(); err != nil {

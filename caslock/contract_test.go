@@ -30,6 +30,7 @@ func (r *registers[R]) of(t testing.TB) R {
 func (r *registers[R]) harness(memory func(R) *memory) drivertest.Harness {
 	return drivertest.Harness{
 		Bubble: true,
+		Heavy:  true,
 		Lacks:  drivertest.Notify,
 		Open:   func(t testing.TB) driver.Store { return caslock.New(r.of(t), nil) },
 		Newer: func(t testing.TB, key string) (record func() string) {
@@ -56,12 +57,12 @@ func (r *registers[R]) harness(memory func(R) *memory) drivertest.Harness {
 }
 
 var (
-	looked = registers[*memory]{make: newMemory}
+	looked = registers[*telling]{make: func() *telling { return &telling{newMemory()} }}
 	pushed = registers[*pushing]{make: newPushing}
 )
 
 func TestContract(t *testing.T) {
-	drivertest.Run(t, looked.harness(func(m *memory) *memory { return m }))
+	drivertest.Run(t, looked.harness(func(m *telling) *memory { return m.memory }))
 }
 
 func TestContractWatched(t *testing.T) {

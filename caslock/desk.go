@@ -20,6 +20,7 @@ type desk struct {
 	known   *page // the latest page that this process has seen, nil if none
 	version string
 	seen    time.Duration // when the register showed known, or accepted known
+	moved   time.Duration // when this process first saw the holders of known
 	own     bool          // this process wrote known
 	old     bool          // known has been replaced
 	sights  sights
@@ -30,9 +31,12 @@ type desk struct {
 	doubt bool
 	base  uint64
 
-	watches []*watch
-	stop    func() // of the watch of the register, or of the looker; nil if there is none
-	pushing bool   // the register reports changes
+	watches  []*watch
+	unlooked bool          // the watches have not looked at known since it was noted
+	noted    chan struct{} // has an element once a page was noted, or a watch was added
+	stop     func()        // of the watch of the register, or of the looker; nil if there is none
+	pushing  bool          // the register reports changes
+	ends     *time.Timer   // looks at known again when a claim ends, if the register reports changes
 }
 
 // fresh is how long a page that was read is worth a swap without a new read.
@@ -48,7 +52,7 @@ func (s *Store) enter(key string) (*desk, error) {
 	d := s.desks[key]
 	if d == nil {
 		s.tidyLocked()
-		d = &desk{key: key, calls: make(chan struct{}, 1), sights: make(sights)}
+		d = &desk{key: key, calls: make(chan struct{}, 1), noted: make(chan struct{}, 1), sights: make(sights)}
 		d.calls <- struct{}{}
 		s.desks[key] = d
 	}
@@ -107,14 +111,18 @@ func (d *desk) unlock() { d.calls <- struct{}{} }
 func (d *desk) guess(now time.Duration) *view {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.known == nil || d.old || !d.own && !d.pushing && now > d.seen+fresh {
+	if d.known == nil || d.old {
+		return nil
+	}
+	alone := d.own && len(d.known.Queue) == 0 // otherwise waiters have renewed their places
+	if !alone && !d.pushing && now > d.seen+fresh {
 		return nil
 	}
 	return d.viewLocked(d.known, d.version)
 }
 
 func (d *desk) viewLocked(p *page, version string) *view {
-	return &view{page: p, version: version, proved: d.provedLocked(p), sights: maps.Clone(d.sights)}
+	return &view{page: p, version: version, proved: d.provedLocked(p), sights: maps.Clone(d.sights), moved: d.moved}
 }
 
 // provedLocked reports whether p is no earlier than what this process knows.
@@ -124,12 +132,9 @@ func (d *desk) provedLocked(p *page) bool {
 
 // learn notes a record that the register has shown.
 func (d *desk) learn(r Record, now time.Duration) (*view, error) {
-	p := &page{Key: d.key}
-	if r.Version != "" {
-		var err error
-		if p, err = parse(d.key, r.Data); err != nil {
-			return nil, err
-		}
+	p, err := d.parse(r)
+	if err != nil {
+		return nil, err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -141,17 +146,45 @@ func (d *desk) learn(r Record, now time.Duration) (*view, error) {
 	return v, nil
 }
 
+// parse returns the page of a record, an empty page if there is no record. Most records that the
+// register reports were written by this process, and are known.
+func (d *desk) parse(r Record) (*page, error) {
+	if r.Version == "" {
+		return &page{Key: d.key}, nil
+	}
+	d.mu.Lock()
+	known, version := d.known, d.version
+	d.mu.Unlock()
+	if known != nil && version == r.Version {
+		return known, nil
+	}
+	return parse(d.key, r.Data)
+}
+
 // noteLocked notes the latest page.
 func (d *desk) noteLocked(p *page, version string, own bool, now time.Duration) {
 	if d.known == nil || d.known.Seq != p.Seq {
 		d.own = own
 	}
+	if d.known == nil || !sameHolders(d.known, p) {
+		d.moved = now
+	}
 	d.known, d.version, d.seen, d.old = p, version, now, false
+	d.unlooked = true
 	d.longest = max(d.longest, p.last())
 	if d.doubt && p.Seq > d.base {
 		d.doubt = false
 	}
 	p.book(d.sights, now)
+	d.news()
+}
+
+// news lets the looker decide again when to look.
+func (d *desk) news() {
+	select {
+	case d.noted <- struct{}{}:
+	default:
+	}
 }
 
 // swapped notes a page that this process wrote, as decided at the time m.

@@ -33,14 +33,33 @@
 //
 // A [Register] that is a [Watcher] reports changes, over one watch for each key and process.
 // Otherwise one goroutine for each key and process reads the record: the first waiter of the
-// queue reads after each [Options.Look], the waiter at place n after n times as long. So n
-// waiters of a key together read 1 + 1/2 + ... + 1/n times in each Look: with 100
-// waiters and the default of half a second, 10 times a second.
+// queue reads after each [Options.Look], the waiter at place n after n times as long. While the
+// same claims hold, the waiters behind the first read less and less. Their turn may then be late
+// by an eighth of that time.
 //
-// In addition, a waiter swaps the record to keep its place: three times in each
-// [driver.Claim.Alive] at the head of the queue of a Watcher, and less often far back.
-// Without a Watcher a place lasts for the TTL, so n waiters swap 3n times in each TTL. If
-// each request costs money, choose a TTL of a minute or longer for keys with many waiters.
+// In addition, a waiter reads and swaps the record to keep its place, three times in the life of
+// the place. Without a Watcher, a place lasts for the TTL at the head of the queue, for a quarter
+// of the TTL more with each place, and for 8 TTLs at most. A TTL counts here as two minutes at most,
+// or as three times [Options.Look] if that is longer. So a place never lasts for hours. For a Watcher, a
+// place lasts for [driver.Claim.Alive] at the head, and for as long again with each place, up to
+// the same limit: each renewal is a report to all waiters. A process whose waiters all are far
+// back does not parse the record of a report. The first four waiters ask when a claim ahead ends
+// without a report.
+//
+// Requests without a Watcher, with the default Look and a TTL of 30 seconds, while one process
+// holds the key for minutes:
+//
+//	waiters  reads a second  swaps a second
+//	      0             0.0             0.1
+//	      1             2.8             0.3
+//	     10             3.7             0.7
+//	    100               8             2.3
+//	   1000              34              16
+//
+// A test counts all rows but the last, which was counted once, in four minutes of a processor. The
+// first waiter alone reads 2.7 times a second. The other requests become fewer with a longer
+// TTL, up to two minutes. A grant costs about 2 to 3 swaps and 2 to 4 reads if each holder releases
+// at once.
 //
 // # What it promises
 //
@@ -54,12 +73,17 @@
 //
 // # What can go wrong
 //
+//   - A dead waiter blocks a key at its turn for [driver.Claim.Alive]. Without a Watcher, a dead
+//     waiter behind the head blocks the key for three of its pauses, until its place ends. After the
+//     death of many waiters, a key is blocked for as long as the longest of their places lasts: 8
+//     TTLs at most, and 16 minutes unless Look is longer than 40 seconds. A place begins when a
+//     living waiter first sees its last request.
 //   - A process that has just started has seen no beat. The process waits for a whole TTL
 //     from its first look until the claim of a dead holder has expired.
 //   - Rates of two clocks may differ by two per cent. If the clock of a waiter runs faster
 //     than that, the waiter may end the claim of a live holder.
 //   - A register that accepts a swap with an old version lets two holders in. Stores on
 //     services with several implementations should test the service when they open it.
-//   - Whoever can write the records can take every lock, and whoever can read the records
-//     can release every lock.
+//   - A user who can write the records can end and take every lock. A user who can only read the
+//     records sees all ids, owners and notes, but ends no lock.
 package caslock

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/md5"
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -123,3 +125,16 @@ func (p *pushing) Watch(_ context.Context, key string, changed func(caslock.Reco
 
 // followed reports whether a watch has not been stopped.
 func (p *pushing) followed() bool { return p.followers.Load() > 0 }
+
+// A telling memory says in a refusal which record the key has.
+type telling struct{ *memory }
+
+func (t *telling) Swap(ctx context.Context, key, old string, data []byte, keep time.Duration) (string, error) {
+	next, err := t.memory.Swap(ctx, key, old, data, keep)
+	if errors.Is(err, caslock.ErrConflict) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		err = fmt.Errorf("refused: %w", &caslock.ConflictError{Record: t.recordLocked(key)})
+	}
+	return next, err
+}

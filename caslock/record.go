@@ -40,6 +40,11 @@ func (c *claims) equal(o *claims) bool {
 		slices.Equal(c.Held, o.Held) && slices.Equal(c.Queue, o.Queue) && slices.Equal(c.Tombs, o.Tombs)
 }
 
+// place returns the place of a claim in the queue, -1 if the claim does not wait.
+func (c *claims) place(id string) int {
+	return slices.IndexFunc(c.Queue, func(c claim) bool { return c.ID == id })
+}
+
 // A span says how long something stands: from when an observer first sees the beat. Durations
 // are in microseconds.
 type span struct {

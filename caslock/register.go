@@ -12,6 +12,17 @@ import (
 // has another version.
 var ErrConflict = errors.New("the record has another version")
 
+// A ConflictError is an ErrConflict of an engine that tells in the refusal which record the key has
+// instead. The Store then needs no Read after the refusal.
+type ConflictError struct {
+	Record Record
+}
+
+func (e *ConflictError) Error() string { return ErrConflict.Error() }
+
+// Is reports that a ConflictError matches ErrConflict.
+func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
+
 // A Record is the state of a key in a [Register]. The zero Record says that the key has no
 // record.
 type Record struct {
@@ -38,7 +49,9 @@ func (r Record) String() string {
 // The Register maps different keys to different names. A name may be a digest of the
 // key, since the data contains the key.
 type Register interface {
-	// Read returns the record of a key, the zero Record if there is none. A record that is
+	// Read returns the record of a key, the zero Record if there is none. Version and Data come
+	// from one write. A Read that returns the version of a write with the data of an earlier
+	// write lets two holders in: a swap decided on the old data then succeeds. A record that is
 	// out of date costs time, but no promise. For a key that is in use, Read should mostly
 	// return the last record.
 	Read(ctx context.Context, key string) (Record, error)
@@ -46,7 +59,8 @@ type Register interface {
 	// Swap replaces the record of a key by data if the record has the given version, and
 	// returns the new version. If version is empty, Swap creates the record if there is none.
 	//
-	//   - An error that matches ErrConflict: nothing was changed, nor ever will be.
+	//   - An error that matches ErrConflict: nothing was changed, nor ever will be. A ConflictError
+	//     also has the record that the engine compared.
 	//   - An error that matches driver.ErrUnwritten: the same, because nothing was sent.
 	//   - An error that matches driver.ErrInvalid: the same, and the engine can never keep
 	//     such a record. caslock returns the error to the caller.
@@ -84,7 +98,9 @@ type Watcher interface {
 // the clocks of the processes.
 type Clock interface {
 	// Now returns about the time of the engine. The Store calls Now before each swap, so
-	// Now rarely sends a request. Now need not be exact: a difference between two answers
-	// matters only if it is longer than keep of Swap.
+	// Now rarely sends a request. Now need not be exact. Leases do not depend on Now. Tokens
+	// depend on Now only after the record of a key was removed: to grow then, an answer must not be
+	// behind an earlier answer by more than the time since the last token of the key. The engine
+	// itself removes a record after keep, so an error of less than an hour is harmless.
 	Now(ctx context.Context) (time.Time, error)
 }

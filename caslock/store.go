@@ -17,8 +17,8 @@ const look = 500 * time.Millisecond
 // Options say how a Store uses its register. nil means the defaults.
 type Options struct {
 	// Look is the pause between two reads of a key by the first waiter of its queue, if the
-	// register is no [Watcher]. Waiters at place n pause n times as long, but at most a third of
-	// their TTL. So Look is about twice the time that a hand-over between processes takes.
+	// register is no [Watcher]. Waiters at place n pause n times as long or longer, but at most a
+	// third of the life of their place. So a hand-over between processes takes about half of Look.
 	// 0 means half a second.
 	Look time.Duration
 }

@@ -21,17 +21,20 @@ type view struct {
 	book   *book.Book
 	sights sights                   // as of the page
 	pauses map[string]time.Duration // between the looks of each claim
+	places map[string]time.Duration // until when each place lasts, on the page
 	look   time.Duration            // 0: the register notifies
+	moved  time.Duration            // when this process first saw the holders of the page
 }
 
 // open makes the book of the page, at the time m.
 func (v *view) open(m book.Moment) {
 	v.at = m
 	v.book = v.page.book(v.sights, m.Now)
-	v.pauses = make(map[string]time.Duration)
+	v.pauses, v.places = make(map[string]time.Duration), make(map[string]time.Duration)
 	for i := range v.page.Queue {
 		if c := &v.page.Queue[i]; c.Pause != 0 {
 			v.pauses[c.ID] = time.Duration(c.Pause) * time.Microsecond
+			v.places[c.ID] = v.book.Queue[i].Until
 		}
 	}
 }
@@ -59,23 +62,22 @@ func (v *view) acquire(a driver.Ask) (driver.Grant, error) {
 		g.TTL = 1 // This process does not know when the claim was left.
 	}
 	i := index(v.book.Queue, a.ID)
-	if i < 0 || v.look == 0 {
+	if i < 0 {
 		return g, nil
 	}
-	// Each request costs, so a place lasts as long as a place may.
-	g.Pause, g.Next = v.look*time.Duration(1+i), i == 0
-	if a.TTL > a.Alive() {
-		g.Kept = a.TTL
+	kept := lasts(v.look, a.Claim, i)
+	if g.Kept = 0; kept > a.Alive() {
+		g.Kept = kept
 	}
-	v.book.Queue[i].Until = v.at.Now + a.TTL
-	v.pauses[a.ID] = pause(v.look, i, a.TTL)
+	v.book.Queue[i].Until = v.at.Now + kept
+	if v.look == 0 {
+		return g, nil
+	}
+	g.Pause, g.Next = v.look*time.Duration(1+i), i == 0
+	v.places[a.ID] = v.at.Now + kept
+	// The longest pause before the next request, which is due after a third of kept.
+	v.pauses[a.ID] = pause(v.look, a.Claim, i, v.at.Now-v.moved+kept/3)
 	return g, nil
-}
-
-// pause is the pause of the waiter at a place: short enough for three looks while the place
-// lasts.
-func pause(look time.Duration, place int, ttl time.Duration) time.Duration {
-	return min(look*time.Duration(1+place), ttl/3)
 }
 
 func (v *view) renew(r driver.Renewal) error {
@@ -97,8 +99,9 @@ func (v *view) breaks(public string) error {
 }
 
 // handOver lets the claims that the last call has granted from the queue stand until their
-// owners have looked, since nobody notifies the owners. It follows each call of the book, which
-// forgets the grants of the call before.
+// owners have looked, since nobody notifies the owners: for three pauses, but not longer than
+// their places, so that dead waiters block a key together for as long as their places last. It
+// follows each call of the book, which forgets the grants of the call before.
 func (v *view) handOver() {
 	for _, p := range v.book.Pushed {
 		i := index(v.book.Held, p.ID)
@@ -106,8 +109,8 @@ func (v *view) handOver() {
 			continue
 		}
 		e := &v.book.Held[i]
-		window := max(driver.Claim{TTL: e.TTL}.Alive(), 3*v.pauses[p.ID])
-		e.Until = v.at.Now + min(window, e.TTL)
+		looks := v.at.Now + 3*v.pauses[p.ID]
+		e.Until = max(v.at.Now+driver.Claim{TTL: e.TTL}.Alive(), min(looks, v.places[p.ID]))
 		delete(v.pauses, p.ID)
 	}
 }
