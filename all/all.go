@@ -8,8 +8,11 @@
 package all
 
 import (
+	_ "github.com/holdfast-go/holdfast/azurelock"
+	_ "github.com/holdfast-go/holdfast/dynamodblock"
 	_ "github.com/holdfast-go/holdfast/etcdlock"
 	_ "github.com/holdfast-go/holdfast/filelock"
+	_ "github.com/holdfast-go/holdfast/gcslock"
 	_ "github.com/holdfast-go/holdfast/memcachelock"
 	_ "github.com/holdfast-go/holdfast/memlock"
 	_ "github.com/holdfast-go/holdfast/mssqllock"

@@ -10,7 +10,7 @@ import (
 
 func TestEveryStoreIsKnown(t *testing.T) {
 	_, err := driver.Open(t.Context(), "oracle://sa@db")
-	if err == nil || strings.Contains(err.Error(), "not imported") || !strings.Contains(err.Error(), `no store for scheme "oracle" (known: etcd, etcds, file,`) {
+	if err == nil || strings.Contains(err.Error(), "not imported") || !strings.Contains(err.Error(), `no store for scheme "oracle" (known: azblob, dynamodb, etcd,`) {
 		t.Error(err)
 	}
 }

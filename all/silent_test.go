@@ -28,6 +28,10 @@ func TestOpenOfSilentServers(t *testing.T) {
 	if err := os.WriteFile(keys, []byte("[default]\naws_access_key_id = a\naws_secret_access_key = b\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	azure := filepath.Join(t.TempDir(), "credentials")
+	if err := os.WriteFile(azure, []byte("AccountKey=bW9vbmxpZ2h0"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, at := range []string{
 		"redis://" + addr, "rediss://" + addr, "redlock://?node=redis://" + addr + "&node=redis://" + addr + "/1" + "&node=redis://" + addr + "/2",
 		"memcached://" + addr, "memcached://user:secret@" + addr,
@@ -35,6 +39,9 @@ func TestOpenOfSilentServers(t *testing.T) {
 		"postgres://user@" + addr + "/db", "postgres://user@" + addr + "/db?mode=session",
 		"etcd://" + addr, "etcd://user:secret@" + addr, "etcds://" + addr, "zk://" + addr,
 		"s3://bucket?endpoint=http://" + addr + "&credentials=" + keys,
+		"gs://bucket?endpoint=http://" + addr,
+		"dynamodb://table?endpoint=http://" + addr + "&credentials=" + keys,
+		"azblob://account/container?endpoint=http://" + addr + "&credentials=" + azure,
 		"nats://" + addr, "nats://user:secret@" + addr, "natss://" + addr,
 	} {
 		t.Run(at, func(t *testing.T) {

@@ -187,9 +187,10 @@ type Grant struct {
 	Pause time.Duration
 
 	// Kept, in a refusal, is how long the claim keeps its place without a new request, if
-	// longer than [Claim.Alive], TTL at most. A store may keep the places of claims far back
-	// in a queue for longer, because each request costs the store more in a long queue. The
-	// core asks at least three times in that time, and not when the blocking claim expires.
+	// longer than [Claim.Alive]. A store may keep the places of claims far back in a queue
+	// for longer, because each request costs the store more in a long queue, or costs money.
+	// A store keeps the place of the first claim for the TTL at most. The core asks at least
+	// three times in that time, and not when the blocking claim expires.
 	Kept time.Duration
 
 	// Next, in a refusal, says that the claim is the next to be granted: the core does not

@@ -9,8 +9,11 @@ import (
 
 // packages are the packages of Holdfast's own stores, by the schemes that they register.
 var packages = map[string]string{
-	"etcd": "etcdlock", "etcds": "etcdlock",
+	"azblob":   "azurelock",
+	"dynamodb": "dynamodblock",
+	"etcd":     "etcdlock", "etcds": "etcdlock",
 	"file":    "filelock",
+	"gs":      "gcslock",
 	"mariadb": "mysqllock", "mysql": "mysqllock",
 	"mem":       "memlock",
 	"memcached": "memcachelock",
@@ -27,6 +30,7 @@ var packages = map[string]string{
 // others maps schemes of foreign tools to the scheme of the store for the same engine.
 var others = map[string]string{
 	"http": "etcd", "https": "etcds",
+	"gcs":      "gs",
 	"memcache": "memcached",
 	"mssql":    "sqlserver",
 	"mysql2":   "mysql", "mysqlx": "mysql",

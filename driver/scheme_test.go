@@ -21,7 +21,7 @@ func TestUnknownSchemes(t *testing.T) {
 		"valkeys":            `; did you mean rediss://? (`,
 		"":                   "it has no scheme, such as file:///var/lib/locks has (known: ",
 	} {
-		if err := unknownScheme(scheme).Error(); !strings.Contains(err, want) || strings.Contains(err, "oracle") && !strings.Contains(err, "; not imported: etcd, etcds, file, mariadb, ") {
+		if err := unknownScheme(scheme).Error(); !strings.Contains(err, want) || strings.Contains(err, "oracle") && !strings.Contains(err, "; not imported: azblob, dynamodb, etcd, etcds, file, ") {
 			t.Errorf("%q: %s, want %q", scheme, err, want)
 		}
 	}

@@ -8,8 +8,14 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// batch is as many claims as the core renews at once.
-const batch = 500
+const (
+	// batch is as many claims as the core renews at once.
+	batch = 500
+
+	// heavyBatch is the batch of a heavy store in the short form: more claims than a store changes
+	// at the same time.
+	heavyBatch = 150
+)
 
 // batchRules are about calls with many claims. The core renews and releases in batches,
 // and trusts the order of the answers.
@@ -47,7 +53,7 @@ var batchRules = []rule{
 				gone[i] = true
 			}
 			e.compare("Renew after Release", claims, gone, a.renew(claims...))
-			for _, i := range []int{0, 1, batch / 2, batch - 1} {
+			for _, i := range []int{0, 1, len(claims) / 2, len(claims) - 1} {
 				b.granted(on(claims[i].Key, e.exclusive("next")))
 			}
 		},
@@ -85,19 +91,23 @@ var batchRules = []rule{
 	},
 }
 
-// batch lets a hold claims on 500 keys. Some claims are gone: nobody was granted the claim.
+// batch lets a hold claims on many keys. Some claims are gone: nobody was granted the claim.
 // In the short form most claims are gone.
 func (e *env) batch(a, b *client) (claims []driver.Ask, gone []bool) {
-	gone = make([]bool, batch)
+	n := batch
+	if testing.Short() && !e.harness.Bubble && e.harness.Heavy {
+		n = heavyBatch
+	}
+	gone = make([]bool, n)
 	var makers []func()
-	for i := range batch {
+	for i := range n {
 		claims = append(claims, on(fmt.Sprint(e.key, "/", i), e.exclusive(fmt.Sprint("number ", i))))
-		gone[i] = i%7 == 3 || i == batch-1 || testing.Short() && !e.harness.Bubble && i%5 > 0
+		gone[i] = i%7 == 3 || i == n-1 || testing.Short() && !e.harness.Bubble && i%5 > 0
 	}
 	const hands = 8
 	for hand := range hands {
 		makers = append(makers, func() {
-			for i := hand; i < batch; i += hands {
+			for i := hand; i < n; i += hands {
 				switch {
 				case !gone[i]:
 					a.held(claims[i])

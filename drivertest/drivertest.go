@@ -19,6 +19,7 @@ const (
 	Tokens                         // fencing tokens; without Tokens, Fence is always 0
 	Raise                          // tokens as requested, and raised; without Raise or Tokens an Ask or a Renewal with Fence is ErrInvalid
 	Queue                          // a waiting claim keeps its place, in FIFO order
+	Crowd                          // the same, if several claims came at the same moment; without Crowd, a later claim may then pass them
 	Tombstones                     // a late Acquire of a claim released with Late is refused
 	Details                        // a refusal says Retry and Holder
 	Reasons                        // the ErrLost of a broken claim is ErrBroken
@@ -33,7 +34,7 @@ const (
 )
 
 var featureNames = []string{
-	"Readers", "Slots", "Tokens", "Raise", "Queue", "Tombstones", "Details", "Reasons", "Expiry", "Outlive", "Watch", "Notify", "Inspect", "Roam",
+	"Readers", "Slots", "Tokens", "Raise", "Queue", "Crowd", "Tombstones", "Details", "Reasons", "Expiry", "Outlive", "Watch", "Notify", "Inspect", "Roam",
 }
 
 // String lists the features by name, as in Readers|Slots.
@@ -61,6 +62,11 @@ type Harness struct {
 	// Bubble runs every rule in a synctest bubble of its own, Open included. Everything
 	// that Open starts must have ended when its cleanup returns.
 	Bubble bool
+
+	// Heavy says that a call takes much processor time, such as a request over HTTP for each key,
+	// or the encoding of a long record. The short form of the suite then makes fewer rounds. Every
+	// rule still runs, and the long form makes every round.
+	Heavy bool
 
 	// Linked returns a new client that reaches its server, or anything else the client may
 	// have to wait for, over a link of its own. Nil if a client waits for nothing.

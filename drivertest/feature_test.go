@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/book"
@@ -27,6 +28,18 @@ var limited = map[Feature]func(*ways){
 	},
 	Raise: fixed,
 	Queue: lineless,
+	Crowd: func(w *ways) {
+		release := w.release
+		w.release = func(b *book.Book, m book.Moment, r driver.Release) error {
+			// In reverse, a slot could stay behind a claim that does not fit, and then sleep at the front.
+			whole := !slices.ContainsFunc(b.Queue, func(e book.Entry) bool { return e.Weight < e.Limit })
+			if whole && len(b.Queue) > 2 && b.Queue[0].Until-m.Now < time.Second { // as in histories alone
+				slices.Reverse(b.Queue)
+				defer func() { slices.Reverse(b.Queue) }()
+			}
+			return release(b, m, r)
+		}
+	},
 	Tombstones: func(w *ways) {
 		w.releasing(func(_ *book.Book, r *driver.Release) { r.Late = false })
 	},

@@ -58,16 +58,24 @@ func seed() uint64 {
 	return rand.Uint64()
 }
 
-// rounds is n times DRIVERTEST_ROUNDS, if set, or a quarter of n in the short form, and
-// otherwise n. In a bubble a round costs little, so the short form makes n rounds, too.
+// rounds is n times DRIVERTEST_ROUNDS, if set, or n divided by thrift.
 func (e *env) rounds(n int) int {
 	if times, err := strconv.Atoi(os.Getenv("DRIVERTEST_ROUNDS")); err == nil && times > 0 {
 		return n * times
 	}
-	if testing.Short() && !e.harness.Bubble {
-		return (n + 3) / 4
+	return (n + e.thrift() - 1) / e.thrift()
+}
+
+// thrift is by how much the short form divides the rounds. In a bubble a round costs little, unless
+// the store is heavy.
+func (e *env) thrift() int {
+	switch {
+	case !testing.Short() || e.harness.Bubble && !e.harness.Heavy:
+		return 1
+	case e.harness.Heavy && !e.harness.Bubble:
+		return 8
 	}
-	return n
+	return 4
 }
 
 // work lets clients act at random as the core would, and judges the recorded history.
@@ -151,7 +159,7 @@ func (w *workload) calm() error {
 
 // overtaken looks for a claim that passed the queue.
 func (w *workload) overtaken() error {
-	if !w.has(Queue) {
+	if !w.has(Queue | Crowd) {
 		return nil
 	}
 	for _, ts := range w.byKey() {

@@ -16,7 +16,8 @@ import (
 // written it.
 var ErrChanged = errors.New("the object has another version")
 
-// A Bucket is an object store with conditional writes. Package s3lock has a Bucket in Amazon S3.
+// A Bucket is an object store with conditional writes. Packages s3lock, gcslock and azurelock have
+// Buckets in Amazon S3, Google Cloud Storage and Azure Blob Storage.
 // The methods may be called at the same time, and end with their context.
 type Bucket interface {
 	// Get returns an object, the zero Stored if there is none.

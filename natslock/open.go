@@ -106,6 +106,8 @@ func parse(u *url.URL) (config nats.Options, opts *Options, err error) {
 		config.Servers = append(config.Servers, "nats://"+host)
 	}
 	config.Name = "holdfast"
+	// The errors of calls contain everything important. By default, the client prints.
+	config.AsyncErrorCB = func(*nats.Conn, *nats.Subscription, error) {}
 	config.Timeout = 3 * time.Second
 	config.MaxReconnect = -1
 	config.ReconnectWait = 50 * time.Millisecond

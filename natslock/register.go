@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -107,14 +108,29 @@ func (s *register) request(ctx context.Context, m *nats.Msg) (*nats.Msg, error) 
 	if s.conn.IsClosed() { // A connection that closes later may have sent the request.
 		return nil, fmt.Errorf("%w: %w", driver.ErrUnwritten, nats.ErrConnectionClosed)
 	}
+	ctx, cancel := context.WithTimeout(ctx, longest) // An answer may be lost.
+	defer cancel()
 	reply, err := s.conn.RequestMsgWithContext(ctx, m)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
 		return nil, fmt.Errorf("%w: no server has stream %s now: without a majority of the servers, or before holdfast init, there is no leader (%w)", driver.ErrUnwritten, s.stream, err)
-	case errors.Is(err, nats.ErrReconnectBufExceeded), errors.Is(err, nats.ErrMaxPayload):
+	case errors.Is(err, nats.ErrReconnectBufExceeded): // There is no connection, perhaps because the login is refused.
+		return nil, fmt.Errorf("%w: no server is connected: %w", driver.ErrUnwritten, cmp.Or(s.conn.LastError(), err))
+	case errors.Is(err, nats.ErrMaxPayload):
 		return nil, fmt.Errorf("%w: %w", driver.ErrUnwritten, err)
+	case err != nil: // The server does not answer a request without the right.
+		return nil, errors.Join(err, s.violation(m.Subject))
 	}
-	return reply, err
+	return reply, nil
+}
+
+// violation returns what the server has said of a missing right for a subject, or nil.
+func (s *register) violation(subject string) error {
+	err := s.conn.LastError()
+	if errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), strings.ToLower(subject)) {
+		return err
+	}
+	return nil
 }
 
 // refused is the error for an answer of the server. An answer that matches
@@ -180,8 +196,8 @@ func (s *register) list(ctx context.Context, yield func(caslock.Record, error) b
 	}
 }
 
-// longestFlush is how long a server may take to note a subscription.
-const longestFlush = time.Minute
+// longest is how long a call waits for an answer at most, also if its context has no deadline.
+const longest = time.Minute
 
 // Watch implements [caslock.Watcher]. The server sends a report for each stored message.
 func (s *register) Watch(ctx context.Context, key string, changed func(caslock.Record)) (stop func(), err error) {
@@ -197,9 +213,9 @@ func (s *register) Watch(ctx context.Context, key string, changed func(caslock.R
 		return nil, err
 	}
 	// A server knows a subscription once it has answered a later message.
-	flush, cancel := context.WithTimeout(ctx, longestFlush) // Without a deadline, the client refuses.
+	flush, cancel := context.WithTimeout(ctx, longest) // Without a deadline, the client refuses.
 	defer cancel()
-	if err := s.conn.FlushWithContext(flush); err != nil {
+	if err := cmp.Or(s.conn.FlushWithContext(flush), s.violation(sub.Subject)); err != nil {
 		return nil, errors.Join(err, sub.Unsubscribe())
 	}
 	s.mu.Lock()

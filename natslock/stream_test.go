@@ -26,7 +26,7 @@ func dialed(t *testing.T, url string) (*nats.Conn, jetstream.JetStream) {
 	t.Helper()
 	conn := must.Get(nats.Connect(url))
 	t.Cleanup(conn.Close)
-	return conn, must.Get(jetstream.New(conn))
+	return conn, must.Get(jetstream.New(conn, jetstream.WithDefaultTimeout(time.Minute)))
 }
 
 func asking(key, id string) driver.Ask {
@@ -50,7 +50,7 @@ func TestSchema(t *testing.T) {
 	if parts == nil {
 		t.Fatalf("the statement is %s", s.Schema()[0])
 	}
-	reply := must.Get(conn.Request(parts[1], []byte(parts[2]), 5*time.Second))
+	reply := must.Get(conn.Request(parts[1], []byte(parts[2]), time.Minute))
 	if strings.Contains(string(reply.Data), `"error"`) {
 		t.Fatalf("%s", reply.Data)
 	}
@@ -194,6 +194,28 @@ func TestWatchWithoutDeadline(t *testing.T) {
 	stop()
 }
 
+// A call whose context has no deadline ends if its answer is lost. The call takes a minute.
+func TestAnswerLostWithoutDeadline(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for a minute: make prove")
+	}
+	t.Parallel()
+	proxy := servers.StartProxy(t, shared.Addr())
+	conn, _ := dialed(t, "nats://"+proxy.Addr())
+	s := must.Get(natslock.New(conn, nil))
+	defer s.Close()
+	if err := s.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Acquire(t.Context(), asking("lost answer", "a")); err != nil {
+		t.Fatal(err)
+	}
+	proxy.Blackhole(true)
+	if _, err := s.Holders(t.Context(), "lost answer"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a call without an answer returns %v", err)
+	}
+}
+
 // The rights of docs/stores/nats.md are enough to lock, to wait, and to list.
 func TestRights(t *testing.T) {
 	t.Parallel()
@@ -217,7 +239,34 @@ func TestRights(t *testing.T) {
 		t.Cleanup(func() { l.Close() })
 		return l
 	}
-	a, b := open("locks"), open("locks")
+	handsOver(t, ctx, open("locks"), open("locks"), func(held *holdfast.Lock) {
+		lists := open("lists")
+		var keys []string
+		for key, err := range lists.Keys(ctx, "") {
+			if err != nil {
+				t.Error(err)
+			}
+			keys = append(keys, key)
+		}
+		if !slices.Equal(keys, []string{"k"}) {
+			t.Errorf("Keys yields %q", keys)
+		}
+		// The server does not answer a publish without the right.
+		breaking, late := context.WithTimeout(ctx, time.Second)
+		defer late()
+		if err := lists.Break(breaking, "k", held.ID()); !errors.Is(err, nats.ErrPermissionViolation) {
+			t.Errorf("a user who may only read ends a lock: %v", err)
+		}
+		watcher := must.Get(driver.Open(ctx, "nats://lists:l@"+server.Addr())).(driver.Watcher)
+		if _, err := watcher.Watch(ctx, asking("k", "another").Claim, func(driver.Grant) {}); !errors.Is(err, nats.ErrPermissionViolation) {
+			t.Errorf("a user who may not subscribe to changes waits for one: %v", err)
+		}
+	})
+}
+
+// handsOver lets a process hold a lock, another process wait for the lock, and calls meanwhile.
+func handsOver(t *testing.T, ctx context.Context, a, b *holdfast.Locker, meanwhile func(held *holdfast.Lock)) {
+	t.Helper()
 	held := must.Get(a.Lock(ctx, "k"))
 	waited := make(chan error)
 	go func() {
@@ -227,21 +276,8 @@ func TestRights(t *testing.T) {
 		}
 		waited <- err
 	}()
-	for len(must.Get(a.Holders(ctx, "k"))) < 2 {
-		<-time.After(10 * time.Millisecond)
-	}
-	listing, enough := context.WithTimeout(ctx, 10*time.Second)
-	defer enough()
-	var keys []string
-	for key, err := range open("lists").Keys(listing, "") {
-		if err != nil {
-			t.Error(err)
-		}
-		keys = append(keys, key)
-	}
-	if !slices.Equal(keys, []string{"k"}) {
-		t.Errorf("Keys yields %q", keys)
-	}
+	servers.Until(t, "a waiter", func() bool { return len(must.Get(a.Holders(ctx, "k"))) == 2 })
+	meanwhile(held)
 	if err := errors.Join(held.Unlock(), <-waited); err != nil {
 		t.Error(err)
 	}
@@ -258,20 +294,17 @@ func TestLoginRefused(t *testing.T) {
 	must.Get(s.Acquire(t.Context(), asking("k", "first")))
 	refused := p.Accepted() + 5
 	p.Redirect(other.Direct())
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	for p.Accepted() < refused && ctx.Err() == nil {
-		<-time.After(10 * time.Millisecond)
-	}
+	servers.Until(t, "refused logins", func() bool { return p.Accepted() >= refused })
 	p.Redirect(server.Direct())
-	g, err := s.Acquire(ctx, asking("k", "first"))
-	for err != nil && ctx.Err() == nil {
-		<-time.After(10 * time.Millisecond)
-		g, err = s.Acquire(ctx, asking("k", "first"))
-	}
-	if err != nil || !g.OK {
-		t.Errorf("%+v, %v", g, err)
-	}
+	servers.Until(t, "an answer after the logins", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		g, err := s.Acquire(ctx, asking("k", "first"))
+		if err == nil && !g.OK {
+			t.Fatalf("%+v", g)
+		}
+		return err == nil
+	})
 }
 
 // Locks stand while a member is away, and can be acquired once the stream has a leader.

@@ -1,18 +1,12 @@
 package s3lock
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"fmt"
-	"math/rand/v2"
-	"slices"
-	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
-	"github.com/holdfast-go/holdfast/caslock"
 	"github.com/holdfast-go/holdfast/fence"
+	"github.com/holdfast-go/holdfast/internal/objects"
 )
 
 const (
@@ -31,7 +25,7 @@ const (
 // An ETag is a digest of the data, and does not depend on the metadata. So Put appends 64 spaces
 // and tabs that never repeat, and Get removes them. JSON and most other text stay readable for
 // other programs.
-type Bucket struct{ register *register }
+type Bucket struct{ guarded objects.Guarded }
 
 var _ fence.Bucket = (*Bucket)(nil)
 
@@ -39,53 +33,19 @@ var _ fence.Bucket = (*Bucket)(nil)
 // Bucket tests under prefix whether the service keeps the conditions of writes, as
 // [Store.Check] describes; an empty prefix means DefaultPrefix.
 func NewBucket(client *s3.Client, name, prefix string) (*Bucket, error) {
-	s, err := New(client, name, &Options{Prefix: prefix})
+	r, err := register(client, name, objects.Options{Prefix: prefix})
 	if err != nil {
 		return nil, err
 	}
-	return &Bucket{s.register}, s.Close()
+	return &Bucket{objects.Guarded{Register: r, Token: TokenKey, Nonce: NonceKey}}, nil
 }
 
 // Get implements [fence.Bucket].
 func (b *Bucket) Get(ctx context.Context, name string) (fence.Stored, error) {
-	o, err := b.register.get(ctx, name)
-	if err != nil || o.version == "" {
-		return fence.Stored{}, err
-	}
-	stored := fence.Stored{Version: o.version, Data: o.data}
-	// Another program may have copied the metadata without the blanks.
-	if nonce, err := strconv.ParseUint(o.metadata[NonceKey], 10, 64); err == nil {
-		stored.Data = bytes.TrimSuffix(o.data, blanks(nonce))
-	}
-	if text, found := o.metadata[TokenKey]; found {
-		if stored.Token, err = strconv.ParseUint(text, 10, 64); err != nil {
-			return fence.Stored{}, fmt.Errorf("s3://%s/%s: the metadata %s is %.40q, and no number", b.register.bucket, name, TokenKey, text)
-		}
-	}
-	return stored, nil
+	return b.guarded.Get(ctx, name)
 }
 
 // Put implements [fence.Bucket].
 func (b *Bucket) Put(ctx context.Context, name, version string, data []byte, token uint64) error {
-	if err := b.register.prove(ctx); err != nil {
-		return err
-	}
-	nonce := rand.Uint64()
-	_, err := b.register.put(ctx, name, version, slices.Concat(data, blanks(nonce)), map[string]string{
-		TokenKey: strconv.FormatUint(token, 10),
-		NonceKey: strconv.FormatUint(nonce, 10),
-	})
-	if errors.Is(err, caslock.ErrConflict) {
-		return fmt.Errorf("%w: %w", fence.ErrChanged, err)
-	}
-	return err
-}
-
-// blanks returns a number as spaces and tabs.
-func blanks(nonce uint64) []byte {
-	text := fmt.Appendf(nil, "%064b", nonce)
-	for i, digit := range text {
-		text[i] = " \t"[digit-'0']
-	}
-	return text
+	return b.guarded.Put(ctx, name, version, data, token)
 }

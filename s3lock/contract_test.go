@@ -4,28 +4,42 @@ import (
 	"context"
 	"crypto/rand"
 	"io"
+	"net/http"
 	"net/url"
 	"os"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/drivertest"
+	"github.com/holdfast-go/holdfast/internal/conditional/conditionaltest"
 	"github.com/holdfast-go/holdfast/internal/filename"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
-	_ "github.com/holdfast-go/holdfast/s3lock"
+	"github.com/holdfast-go/holdfast/s3lock"
 )
 
 var shared *servers.S3
 
+// The claims of the tests.
+var (
+	ask     = conditionaltest.Ask
+	granted = conditionaltest.Granted
+)
+
 func TestMain(m *testing.M) {
 	os.Exit(servers.Main(m, func(tb servers.TB) { shared = servers.StartS3(tb) }))
 }
+
+// look makes waiters look often.
+const look = 20 * time.Millisecond
 
 // under returns the URL of a bucket with a prefix, and waiters that look often.
 func under(t testing.TB, at, prefix string) string {
@@ -36,17 +50,14 @@ func under(t testing.TB, at, prefix string) string {
 	}
 	u.Path = "/" + prefix
 	q := u.Query()
-	q.Set("look", "20ms")
+	q.Set("look", look.String())
 	u.RawQuery = q.Encode()
 	return u.String()
 }
 
 func opened(t testing.TB, at string) driver.Store {
 	t.Helper()
-	s, err := driver.Open(t.Context(), at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := servers.Insist(t, func(ctx context.Context) (driver.Store, error) { return driver.Open(ctx, at) })
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -59,11 +70,21 @@ func (p *prefixes) of(t testing.TB) string {
 	return own.(string)
 }
 
-func harness() drivertest.Harness {
+// harness opens each store by a URL, or in the short form with one client of all stores: a client of
+// the SDK takes more processor time than most rules.
+func harness(t testing.TB) drivertest.Harness {
 	var own prefixes
+	open := func(t testing.TB) driver.Store { return opened(t, under(t, shared.URL(), own.of(t))) }
+	if testing.Short() {
+		c := client(t)
+		open = func(t testing.TB) driver.Store {
+			return must.Get(s3lock.New(c, servers.S3Bucket, &s3lock.Options{Prefix: own.of(t) + "/", Look: look}))
+		}
+	}
 	return drivertest.Harness{
+		Heavy: true,
 		Lacks: drivertest.Notify,
-		Open:  func(t testing.TB) driver.Store { return opened(t, under(t, shared.URL(), own.of(t))) },
+		Open:  open,
 		Newer: func(t testing.TB, key string) func() string { return newer(t, own.of(t), key) },
 		Linked: func(t testing.TB) (driver.Store, drivertest.Link) {
 			p := servers.StartProxy(t, shared.Addr())
@@ -90,6 +111,7 @@ func clientOf(t testing.TB, at string) *s3.Client {
 	}
 	return s3.NewFromConfig(loaded, func(o *s3.Options) {
 		o.BaseEndpoint, o.UsePathStyle = aws.String(q.Get("endpoint")), true
+		o.HTTPClient = awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) { t.MaxIdleConnsPerHost = 100 })
 	})
 }
 
@@ -119,9 +141,9 @@ func newer(t testing.TB, prefix, key string) (record func() string) {
 // silent.
 func TestContract(t *testing.T) {
 	t.Parallel()
-	drivertest.Run(t, harness())
+	drivertest.Run(t, harness(t))
 }
 
 func BenchmarkStore(b *testing.B) {
-	drivertest.Bench(b, harness())
+	drivertest.Bench(b, harness(b))
 }

@@ -14,13 +14,11 @@ import (
 
 	"github.com/holdfast-go/holdfast/caslock"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/objects"
 	"github.com/holdfast-go/holdfast/internal/silence"
 )
 
-var (
-	errNoObject = errors.New("there is no such object")
-	errNoBucket = errors.New("there is no such bucket")
-)
+var errNoObject = errors.New("there is no such object")
 
 // An answerError is an answer of the service that is no success.
 type answerError struct {
@@ -49,7 +47,7 @@ func (e *answerError) Unwrap() error { return e.err }
 // Is looks at the code: services also answer 404 if they do not know the access key.
 func (e *answerError) Is(target error) bool {
 	switch target {
-	case errNoBucket:
+	case objects.ErrNoBucket:
 		return e.code == "NoSuchBucket"
 	case errNoObject:
 		return e.code == "NoSuchKey"
@@ -59,7 +57,7 @@ func (e *answerError) Is(target error) bool {
 
 // failure describes the error of a call of the SDK in few words. The error of a service that
 // has not answered matches the error of ctx only if ctx has ended.
-func (r *register) failure(ctx context.Context, what, name string, began time.Time, err error) error {
+func (s *service) failure(ctx context.Context, what, name string, began time.Time, err error) error {
 	var answer *smithyhttp.ResponseError
 	var sent *url.Error
 	var call, before *smithy.OperationError
@@ -80,20 +78,20 @@ func (r *register) failure(ctx context.Context, what, name string, began time.Ti
 		}
 		err = e
 	case errors.As(err, &sent):
-		err = r.at(silence.For(ctx, sent.Err, time.Since(began)))
+		err = s.at(silence.For(ctx, sent.Err, time.Since(began)))
 	default:
 		var canceled *smithy.CanceledError
 		if errors.As(err, &canceled) {
 			err = canceled.Err
 		}
-		err = r.at(silence.For(ctx, err, time.Since(began)))
+		err = s.at(silence.For(ctx, err, time.Since(began)))
 	}
-	return fmt.Errorf("%s s3://%s/%s: %w", what, r.bucket, name, err)
+	return fmt.Errorf("%s s3://%s/%s: %w", what, s.name, name, err)
 }
 
 // at names the service, unless it is AWS.
-func (r *register) at(err error) error {
-	if endpoint := r.client.Options().BaseEndpoint; endpoint != nil {
+func (s *service) at(err error) error {
+	if endpoint := s.client.Options().BaseEndpoint; endpoint != nil {
 		if u, wrong := url.Parse(*endpoint); wrong == nil {
 			return fmt.Errorf("%s: %w", u.Host, err)
 		}

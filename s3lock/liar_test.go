@@ -2,7 +2,6 @@ package s3lock_test
 
 import (
 	"crypto/md5"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -10,19 +9,16 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"sync"
 	"testing"
 
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/conditional/conditionaltest"
 )
 
 // A liar is a service that accepts the conditions of writes and ignores some of them, as some
 // services do.
 type liar struct {
-	creates  bool // an object that is there
-	replaces bool // an object of another version
-	revives  bool // an object that is not there, though a version is expected
+	conditionaltest.Lies
 
 	torn bool // serves the checksum of other data
 	weak bool // serves weak ETags
@@ -59,17 +55,15 @@ func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	expected := r.Header.Get("If-Match")
+	writes := l.Writes(r.Header.Get("If-None-Match") == "*", found, expected == tag(old))
 	switch {
 	case expected != "" && l.strict && !digest.MatchString(expected):
 		refuse(w, http.StatusBadRequest, "InvalidArgument")
 		return
-	case r.Header.Get("If-None-Match") == "*" && found && !l.creates:
-		refuse(w, http.StatusPreconditionFailed, "PreconditionFailed")
-		return
-	case expected != "" && !found && !l.revives:
+	case !writes && !found:
 		refuse(w, http.StatusNotFound, "NoSuchKey")
 		return
-	case expected != "" && found && expected != tag(old) && !l.replaces:
+	case !writes:
 		refuse(w, http.StatusPreconditionFailed, "PreconditionFailed")
 		return
 	}
@@ -106,30 +100,6 @@ func (l *liar) start(t testing.TB) string {
 
 func TestOpenRefusesBucketsThatIgnoreConditions(t *testing.T) {
 	t.Parallel()
-	const created, replaced, revived = "created an object that was there", "replaced an object that had another version", "replaced an object that was not there"
-	for _, l := range []*liar{
-		{creates: true, replaces: true, revives: true},
-		{creates: true},
-		{replaces: true},
-		{revives: true},
-		{strict: true},
-		{},
-	} {
-		at := l.start(t)
-		for range 2 { // The second time, the objects of the first are there.
-			s, err := driver.Open(t.Context(), at)
-			if err == nil {
-				s.Close()
-			}
-			lies := l.creates || l.replaces || l.revives
-			if lies != errors.Is(err, driver.ErrInvalid) || !lies && err != nil {
-				t.Errorf("%+v: %v", l, err)
-			}
-			for text, broken := range map[string]bool{created: l.creates, replaced: l.replaces, revived: l.revives} {
-				if err != nil && broken != strings.Contains(err.Error(), text) {
-					t.Errorf("the bucket breaks %q: %v, and Open returned %v", text, broken, err)
-				}
-			}
-		}
-	}
+	conditionaltest.Refused(t, "an object", func(lies conditionaltest.Lies) string { return (&liar{Lies: lies}).start(t) })
+	opened(t, (&liar{strict: true}).start(t))
 }

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -18,6 +17,9 @@ import (
 	"github.com/aws/smithy-go/logging"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/conditional"
+	"github.com/holdfast-go/holdfast/internal/hosturl"
+	"github.com/holdfast-go/holdfast/internal/objects"
 	"github.com/holdfast-go/holdfast/internal/silence"
 )
 
@@ -34,7 +36,7 @@ type place struct {
 	pathStyle   bool
 	credentials string
 	profile     string
-	opts        Options
+	opts        objects.Options
 }
 
 // open opens a bucket, and tests whether it keeps the conditions of writes.
@@ -50,7 +52,7 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := New(client, p.bucket, &p.opts)
+	s, err := New(client, p.bucket, (*Options)(&p.opts))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", driver.ErrURL, err)
 	}
@@ -58,7 +60,7 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 	began := time.Now()
 	limited, cancel := context.WithTimeout(ctx, openLimit)
 	defer cancel()
-	if err := s.register.prove(limited); err != nil {
+	if err := s.register.Check(limited); err != nil {
 		return nil, errors.Join(silence.For(ctx, err, time.Since(began)), s.Close())
 	}
 	return s, nil
@@ -117,7 +119,7 @@ func parse(u *url.URL) (*place, error) {
 		endpoint:    driver.Parse(params, "endpoint", "", "a URL such as https://s3.example.com", parseEndpoint),
 		credentials: params.Text("credentials", ""),
 		profile:     params.Text("profile", ""),
-		opts:        Options{Look: params.Duration("look", 0, shortestLook, time.Minute)},
+		opts:        objects.Options{Look: params.Duration("look", 0, conditional.ShortestLook, conditional.LongestLook)},
 	}
 	p.pathStyle = params.Bool("path_style", true)
 	if err := params.Err(); err != nil {
@@ -129,16 +131,11 @@ func parse(u *url.URL) (*place, error) {
 	if u.Opaque != "" || u.Fragment != "" || !bucketName.MatchString(u.Host) {
 		return nil, errors.New("want s3://bucket/prefix; the parameter endpoint names a service other than AWS")
 	}
-	if prefix := strings.Trim(u.Path, "/"); prefix != "" {
-		p.opts.Prefix = prefix + "/"
-	}
-	return p, checkPrefix(cmp.Or(p.opts.Prefix, DefaultPrefix))
+	p.opts.Prefix = objects.Prefix(u.Path)
+	return p, p.opts.Check()
 }
 
 func parseEndpoint(text string) (string, error) {
-	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return "", errors.New("no endpoint")
-	}
-	return text, nil
+	_, err := hosturl.Endpoint(text)
+	return text, err
 }

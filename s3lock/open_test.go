@@ -3,7 +3,6 @@ package s3lock_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/caslock"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/conditional/conditionaltest"
 	"github.com/holdfast-go/holdfast/s3lock"
 )
 
@@ -90,7 +90,7 @@ func TestNewProvesTheBucketBeforeTheFirstLock(t *testing.T) {
 	at := l.start(t)
 	s := opened(t, at) // proves a bucket that lies from now on
 	l.mu.Lock()
-	l.replaces = true
+	l.Replaces = true
 	l.mu.Unlock()
 	if g, err := s.Acquire(t.Context(), ask("key", "id")); err != nil || !g.OK {
 		t.Fatalf("%+v, %v", g, err)
@@ -108,104 +108,69 @@ func TestNewProvesTheBucketBeforeTheFirstLock(t *testing.T) {
 	}
 }
 
-func ask(key, id string) driver.Ask {
-	return driver.Ask{Claim: driver.Claim{Key: key, ID: id, TTL: time.Minute, Weight: driver.MaxWeight, Limit: driver.MaxWeight}}
-}
-
 // TestAnswers has a service give each answer to a write once, and expects the next attempt to
 // succeed. The outcome of the write is unknown unless the service has certainly refused it.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		status int
-		code   string
-		want   error // nil: unknown; errDone: the call succeeds by itself
-	}{
-		{http.StatusPreconditionFailed, "PreconditionFailed", errDone},
-		{http.StatusConflict, "ConditionalRequestConflict", errDone},
-		{http.StatusNotFound, "NoSuchKey", errDone},
-		{http.StatusNotFound, "NoSuchBucket", driver.ErrUnwritten},
-		{http.StatusNotFound, "XAdminUserNotFound", driver.ErrUnwritten},
-		{http.StatusConflict, "InvalidBucketState", driver.ErrUnwritten},
-		{http.StatusForbidden, "AccessDenied", driver.ErrUnwritten},
-		{http.StatusBadRequest, "ExpiredToken", driver.ErrUnwritten},
-		{http.StatusMovedPermanently, "PermanentRedirect", driver.ErrUnwritten},
-		{http.StatusRequestEntityTooLarge, "EntityTooLarge", driver.ErrInvalid},
-		{http.StatusNotImplemented, "NotImplemented", driver.ErrInvalid},
-		{http.StatusRequestTimeout, "RequestTimeout", nil},
-		{http.StatusBadRequest, "RequestTimeout", nil},
-		{http.StatusBadRequest, "", nil},
-		{http.StatusInternalServerError, "InternalError", nil},
-		{http.StatusServiceUnavailable, "SlowDown", nil},
-	} {
-		t.Run(fmt.Sprint(c.status, c.code), func(t *testing.T) {
-			t.Parallel()
-			l := &liar{}
-			s := opened(t, l.start(t))
-			var tries atomic.Int32
-			l.mu.Lock()
-			l.answer = func(w http.ResponseWriter, r *http.Request) bool {
-				if r.Method != http.MethodPut || tries.Add(1) > 1 {
-					return false
-				}
-				refuse(w, c.status, c.code)
-				return true
+	conditionaltest.Answers(t, "s3://bucket/holdfast/key", []conditionaltest.Answer{
+		{Status: http.StatusPreconditionFailed, Code: "PreconditionFailed", Want: conditionaltest.ErrDone},
+		{Status: http.StatusConflict, Code: "ConditionalRequestConflict", Want: conditionaltest.ErrDone},
+		{Status: http.StatusNotFound, Code: "NoSuchKey", Want: conditionaltest.ErrDone},
+		{Status: http.StatusNotFound, Code: "NoSuchBucket", Want: driver.ErrUnwritten},
+		{Status: http.StatusNotFound, Code: "XAdminUserNotFound", Want: driver.ErrUnwritten},
+		{Status: http.StatusConflict, Code: "InvalidBucketState", Want: driver.ErrUnwritten},
+		{Status: http.StatusForbidden, Code: "AccessDenied", Want: driver.ErrUnwritten},
+		{Status: http.StatusBadRequest, Code: "ExpiredToken", Want: driver.ErrUnwritten},
+		{Status: http.StatusMovedPermanently, Code: "PermanentRedirect", Want: driver.ErrUnwritten},
+		{Status: http.StatusRequestEntityTooLarge, Code: "EntityTooLarge", Want: driver.ErrInvalid},
+		{Status: http.StatusNotImplemented, Code: "NotImplemented", Want: driver.ErrInvalid},
+		{Status: http.StatusRequestTimeout, Code: "RequestTimeout", Want: nil},
+		{Status: http.StatusBadRequest, Code: "RequestTimeout", Want: nil},
+		{Status: http.StatusBadRequest, Code: "", Want: nil},
+		{Status: http.StatusInternalServerError, Code: "InternalError", Want: nil},
+		{Status: http.StatusServiceUnavailable, Code: "SlowDown", Want: nil},
+	}, func(t *testing.T, a conditionaltest.Answer, tries *atomic.Int32) driver.Store {
+		l := &liar{}
+		s := opened(t, l.start(t))
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.answer = func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Method != http.MethodPut || tries.Add(1) > 1 {
+				return false
 			}
-			l.mu.Unlock()
-			g, err := s.Acquire(t.Context(), ask("key", "id"))
-			switch {
-			case c.want == errDone:
-				if err != nil || !g.OK || tries.Load() != 2 {
-					t.Errorf("%+v, %v after %d tries; want a grant after a second", g, err, tries.Load())
-				}
-				return
-			case tries.Load() != 1:
-				t.Errorf("the client sent %d writes, want one", tries.Load())
-			case err == nil || c.want != nil && !errors.Is(err, c.want) || c.want == nil && (errors.Is(err, driver.ErrUnwritten) || errors.Is(err, driver.ErrInvalid)):
-				t.Errorf("%v, want %v", err, c.want)
-			case errors.Is(err, caslock.ErrConflict) || !strings.Contains(err.Error(), c.code) || !strings.Contains(err.Error(), "s3://bucket/holdfast/key"):
-				t.Errorf("%v, want %s, and the object", err, c.code)
-			}
-			if g, err := s.Acquire(t.Context(), ask("key", "id")); err != nil || !g.OK {
-				t.Errorf("%+v, %v after it", g, err)
-			}
-		})
-	}
+			refuse(w, a.Status, a.Code)
+			return true
+		}
+		return s
+	})
 }
-
-var errDone = errors.New("done")
 
 // A write whose answer is lost may have been carried out: the next call finds it.
 func TestLostAnswer(t *testing.T) {
 	t.Parallel()
 	l := &liar{}
 	s := opened(t, l.start(t))
-	l.mu.Lock()
-	before := l.writes
-	lost := false
-	l.answer = func(w http.ResponseWriter, r *http.Request) bool {
-		if r.Method != http.MethodPut || lost {
-			return false
-		}
-		lost = true
-		l.answer = nil
-		l.mu.Unlock()
-		l.ServeHTTP(discard{http.Header{}}, r)
+	writes := func() int {
 		l.mu.Lock()
-		panic(http.ErrAbortHandler)
+		defer l.mu.Unlock()
+		return l.writes
 	}
-	l.mu.Unlock()
-	_, err := s.Acquire(t.Context(), ask("key", "id"))
-	if err == nil || errors.Is(err, driver.ErrUnwritten) || errors.Is(err, context.Canceled) {
-		t.Errorf("%v, want an unknown outcome", err)
-	}
-	g, err := s.Acquire(t.Context(), ask("key", "id"))
-	if err != nil || !g.OK {
-		t.Errorf("%+v, %v after it", g, err)
-	}
-	if l.writes != before+2 { // The second lets nobody take the first for a late write.
-		t.Errorf("%d writes", l.writes-before)
-	}
+	conditionaltest.Lost(t, s, writes, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		lost := false
+		l.answer = func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Method != http.MethodPut || lost {
+				return false
+			}
+			lost = true
+			l.answer = nil
+			l.mu.Unlock()
+			l.ServeHTTP(discard{http.Header{}}, r)
+			l.mu.Lock()
+			panic(http.ErrAbortHandler)
+		}
+	})
 }
 
 type discard struct{ header http.Header }
@@ -240,7 +205,7 @@ func TestWeakETag(t *testing.T) {
 	l.mu.Lock()
 	l.weak = true
 	l.mu.Unlock()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if g, err := opened(t, at).Acquire(ctx, ask("key", "other")); err == nil || !strings.Contains(err.Error(), "weak") || ctx.Err() != nil {
 		t.Errorf("%+v, %v; want an error about the weak ETag", g, err)

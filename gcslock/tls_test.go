@@ -1,0 +1,81 @@
+package gcslock_test
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/oauth2/clientcredentials"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/gcslock"
+	"github.com/holdfast-go/holdfast/internal/must"
+	"github.com/holdfast-go/holdfast/internal/servers"
+)
+
+// TestTLS: an https endpoint has to prove its name, to an authority of the system or of the caller's
+// client.
+func TestTLS(t *testing.T) {
+	server := servers.StartGCSTLS(t)
+	t.Setenv("STORAGE_EMULATOR_HOST", "https://"+server.Addr()) // which wants no credentials
+	if _, err := driver.Open(t.Context(), "gs://"+servers.GCSBucket); err == nil || !strings.Contains(err.Error(), "certificate signed by unknown authority") {
+		t.Errorf("without the authority: %v, want an error about the certificate", err)
+	}
+	for name, want := range map[string]string{"": "", "elsewhere.example": "elsewhere.example"} {
+		client := pooled(t)
+		client.Transport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: server.TLS.Config().RootCAs, ServerName: name}
+		s := must.Get(gcslock.New(client, servers.GCSBucket, &gcslock.Options{Endpoint: "https://" + server.Addr()}))
+		defer s.Close()
+		g, err := s.Acquire(t.Context(), ask("key", "id"))
+		if g.OK != (want == "") || g.OK != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("the name %q: %+v, %v; want %q", name, g, err, want)
+		}
+	}
+}
+
+// TestNewCredentials rotates the token while a lock is held: the client of golang.org/x/oauth2 asks
+// for a new one when the old one has expired. A front refuses the old one, since the emulator takes
+// all.
+func TestNewCredentials(t *testing.T) {
+	t.Parallel()
+	var valid, known atomic.Value // the token that the front takes, and that the client gets
+	valid.Store("first")
+	known.Store("first")
+	emulator := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: shared.Addr()})
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/token":
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"access_token":%q,"expires_in":1}`, known.Load()) // The client asks again within 10 s of the end.
+		case r.Header.Get("Authorization") != "Bearer "+valid.Load().(string):
+			refuse(w, http.StatusUnauthorized, "authError")
+		default:
+			emulator.ServeHTTP(w, r)
+		}
+	}))
+	defer front.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	client := (&clientcredentials.Config{ClientID: "locks", TokenURL: front.URL + "/token"}).Client(ctx)
+	locks := must.Get(holdfast.New(must.Get(gcslock.New(client, servers.GCSBucket, &gcslock.Options{Endpoint: front.URL, Prefix: "rotating/"})), nil))
+	defer locks.Close()
+	lock := must.Get(servers.Patient(ctx, locks.Lock, "key"))
+	valid.Store("second")
+	if _, err := servers.Patient(ctx, locks.TryLock, "other"); err == nil || !strings.Contains(err.Error(), "authError") {
+		t.Errorf("locked with the first token: %v, want a refusal", err)
+	}
+	known.Store("second")
+	if err := lock.Unlock(); err != nil {
+		t.Errorf("unlocked with the second token: %v", err)
+	}
+	must.Get(servers.Patient(ctx, locks.Lock, "other"))
+}
