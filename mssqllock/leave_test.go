@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	mssql "github.com/microsoft/go-mssqldb"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/drivertest"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/session/sessiontest"
@@ -146,25 +148,25 @@ func TestLateWrite(t *testing.T) {
 	}
 }
 
-// TestSettings: a store works on connections with any settings.
+// TestSettings: a store works on connections with any settings, beside a store with the defaults.
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	own := aServer(t)
 	others := own.prepared(t, "&wake=false")
+	// Without the option, a server refuses the first statement at snapshot isolation.
+	if _, err := own.db.ExecContext(t.Context(), "ALTER DATABASE CURRENT SET ALLOW_SNAPSHOT_ISOLATION ON"); err != nil {
+		t.Logf("the server does not know the option of the database: %v", err) // Babelfish
+	}
 	for _, setting := range []string{
-		"SET TRANSACTION ISOLATION LEVEL SERIALIZABLE", "SET TRANSACTION ISOLATION LEVEL SNAPSHOT", "SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED",
+		"SET TRANSACTION ISOLATION LEVEL SERIALIZABLE", "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+		"SET TRANSACTION ISOLATION LEVEL SNAPSHOT", "SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED",
 		"SET IMPLICIT_TRANSACTIONS ON", "SET NOCOUNT ON", "SET XACT_ABORT ON", "SET LOCK_TIMEOUT 1",
 	} {
-		if _, err := own.db.ExecContext(t.Context(), setting); err != nil {
-			t.Logf("the server does not know %s: %v", setting, err) // Babelfish and SERIALIZABLE
+		db := own.with(t, setting)
+		if err := db.PingContext(t.Context()); err != nil {
+			t.Logf("the server does not know %s: %v", setting, err) // Babelfish by default, and the first two
 			continue
 		}
-		connector, err := mssql.NewConnector(own.url)
-		if err != nil {
-			t.Fatal(err)
-		}
-		connector.SessionInitSQL = setting
-		db := sql.OpenDB(connector)
 		s := must.Get(New(db, nil))
 		c := hold(t, s, setting)
 		if errs := s.Renew(sessiontest.Bounded(t), []driver.Renewal{{Claim: c}}); errs[0] != nil {
@@ -176,8 +178,31 @@ func TestSettings(t *testing.T) {
 		if errs := s.Release(sessiontest.Bounded(t), []driver.Release{{Claim: c}}); errs[0] != nil {
 			t.Errorf("%s: a release returned %v", setting, errs[0])
 		}
-		if err := errors.Join(s.Close(), db.Close()); err != nil {
+		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
+		if !strings.Contains(setting, "ISOLATION") {
+			continue
+		}
+		h := drivertest.Harness{
+			Lacks: drivertest.Notify | drivertest.Watch,
+			Open:  func(t testing.TB) driver.Store { return must.Get(New(db, nil)) },
+		}
+		for _, failure := range drivertest.Check(t, h, "together/all-methods", "batch/one-key") {
+			t.Errorf("%s: %v", setting, failure)
+		}
 	}
+}
+
+// with opens a database whose connections have a setting.
+func (s *server) with(t *testing.T, setting string) *sql.DB {
+	t.Helper()
+	connector, err := mssql.NewConnector(s.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	connector.SessionInitSQL = setting
+	db := sql.OpenDB(connector)
+	t.Cleanup(func() { db.Close() })
+	return db
 }

@@ -32,10 +32,10 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 	db.SetConnMaxIdleTime(idle)
 	db.SetConnMaxLifetime(lifetime)
 	answered := make(chan error, 1)
-	go func() { answered <- db.PingContext(ctx) }()
+	go func() { answered <- db.PingContext(context.WithoutCancel(ctx)) }()
 	select {
 	case err = <-answered:
-	case <-ctx.Done(): // a login has its own limit
+	case <-ctx.Done(): // see connector
 		sever()
 		err = fmt.Errorf("%w: %w", ctx.Err(), <-answered)
 	}

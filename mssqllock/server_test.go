@@ -2,11 +2,7 @@ package mssqllock
 
 import (
 	"context"
-	"crypto/rand"
 	"database/sql"
-	"net/url"
-	"os"
-	"strings"
 	"testing"
 
 	_ "github.com/microsoft/go-mssqldb"
@@ -14,11 +10,6 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
-
-// serverVariable names the server of the tests, as in
-// sqlserver://user:password@host:port?database=master. No server can be started here. The user
-// may create databases and logins.
-const serverVariable = "HOLDFAST_TEST_SQLSERVER"
 
 // A server is a database of its own on the server of the tests.
 type server struct {
@@ -29,39 +20,8 @@ type server struct {
 // aServer makes a database, and skips the test if there is no server.
 func aServer(t testing.TB) *server {
 	t.Helper()
-	at := os.Getenv(serverVariable)
-	if at == "" {
-		t.Skipf("%s is not set: want the URL of a SQL Server", serverVariable)
-	}
-	u, err := url.Parse(at)
-	if err != nil {
-		t.Fatalf("%s is no URL", serverVariable) // without the URL, which may have a password
-	}
-	name := "holdfast_" + rand.Text()
-	admin := database(t, with(*u, "database", "master"))
-	// Babelfish fails if two sessions create databases at the same time.
-	_, err = admin.ExecContext(t.Context(), "CREATE DATABASE "+name)
-	for err != nil && strings.Contains(err.Error(), "concurrently updated") {
-		_, err = admin.ExecContext(t.Context(), "CREATE DATABASE "+name)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if _, err := admin.ExecContext(context.Background(), "DROP DATABASE "+name); err != nil {
-			t.Logf("remove the database of the test: %v", err)
-		}
-	})
-	own := with(*u, "database", name)
-	return &server{own, database(t, own)}
-}
-
-// with returns a URL with a parameter.
-func with(u url.URL, name, value string) string {
-	query := u.Query()
-	query.Set(name, value)
-	u.RawQuery = query.Encode()
-	return u.String()
+	at := servers.AnySQLServer(t)
+	return &server{at, database(t, at)}
 }
 
 // database opens a database for the statements of a test.

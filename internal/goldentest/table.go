@@ -2,7 +2,9 @@ package goldentest
 
 import (
 	"embed"
+	"encoding/hex"
 	"errors"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -30,18 +32,39 @@ type Table struct {
 	// Exec runs a statement, and Query returns the only row of a query as text.
 	Exec  func(statement string)
 	Query func(query string) string
+
+	// Octets says that the engine keeps keys and ids as bytes, and turns no text into bytes by itself.
+	Octets bool
 }
+
+// literal is a text in a statement.
+var literal = regexp.MustCompile(`'[^']*'`)
+
+// engine returns a statement with keys and ids as the engine has them.
+func (t Table) engine(statement string) string {
+	if !t.Octets {
+		return statement
+	}
+	return literal.ReplaceAllStringFunc(statement, func(text string) string {
+		if text = strings.Trim(text, "'"); strings.HasPrefix(text, "{") {
+			return "'" + text + "'" // claims
+		}
+		return "0x" + hex.EncodeToString([]byte(text))
+	})
+}
+
+func (t Table) exec(statement string) { t.Exec(t.engine(statement)) }
 
 // Newer makes the row of a key one of the next format, and returns a function that reads the
 // row. By the columns of this release nobody holds the row, and everything has expired.
 func (t Table) Newer(key string) (row func() string) {
-	t.Exec("UPDATE " + t.Name + ` SET version = version + 1, format = format + 1, sole = '', since = 0, until = 0, claims = '{"newer":"text"}' WHERE name = '` + key + "'")
+	t.exec("UPDATE " + t.Name + ` SET version = version + 1, format = format + 1, sole = '', since = 0, until = 0, claims = '{"newer":"text"}' WHERE name = '` + key + "'")
 	return func() string { return t.row(key) }
 }
 
 // row reads the row of a key.
 func (t Table) row(key string) string {
-	return t.Query("SELECT version, format, fence, sole, since, until, claims FROM " + t.Name + " WHERE name = '" + key + "'")
+	return t.Query(t.engine("SELECT version, format, fence, sole, since, until, claims FROM " + t.Name + " WHERE name = '" + key + "'"))
 }
 
 // Golden checks that the store understands the rows of testdata. It also checks that the
@@ -49,14 +72,14 @@ func (t Table) row(key string) string {
 func (t Table) Golden(tb testing.TB) {
 	tb.Helper()
 	now := time.Now().UnixMicro()
-	t.Exec(Row("holder", t.Name, now))
+	t.exec(Row("holder", t.Name, now))
 	Holder(tb, t.Store, uint64(now), uint64(now)+2)
-	t.Exec("DELETE FROM " + t.Name + " WHERE name = 'holder'")
-	t.Exec(Row("queue", t.Name, now))
+	t.exec("DELETE FROM " + t.Name + " WHERE name = 'holder'")
+	t.exec(Row("queue", t.Name, now))
 	Queue(tb, t.Store, uint64(now))
 
-	t.Exec(Row("holder", t.Name, now))
-	t.Exec("UPDATE " + t.Name + " SET format = format + 1 WHERE name = 'holder'")
+	t.exec(Row("holder", t.Name, now))
+	t.exec("UPDATE " + t.Name + " SET format = format + 1 WHERE name = 'holder'")
 	before, holder := t.row("holder"), user{tb, t.Store, "holder"}.claim("holder", driver.MaxWeight)
 	for name, errs := range map[string][]error{
 		"Renew":   t.Store.Renew(bounded(tb), []driver.Renewal{{Claim: holder}}),
@@ -77,5 +100,5 @@ func (t Table) Golden(tb testing.TB) {
 	if after := t.row("holder"); after != before {
 		tb.Errorf("the row of the next format has changed from %s to %s", before, after)
 	}
-	t.Exec("DELETE FROM " + t.Name + " WHERE name = 'beside'")
+	t.exec("DELETE FROM " + t.Name + " WHERE name = 'beside'")
 }

@@ -67,6 +67,8 @@ func (a *asking) rule(ctx context.Context, got *answer) rule {
 		}
 		if before.ID != "" {
 			done.stay = now
+		} else {
+			done.join = now
 		}
 		now.Until = m.Now + roomy(now.Until-m.Now)
 		return done, err

@@ -19,6 +19,7 @@ type rule func(m book.Moment, b *book.Book) (change, error)
 type change struct {
 	keep   bool
 	light  bool        // may be lost in a crash of the server
+	join   *book.Entry // a claim that joined the queue, if nothing else has changed
 	stay   *book.Entry // a claim that stays in the queue, if nothing else has changed
 	extend *book.Entry // a claim that holds for longer, if nothing else has changed
 	leave  string      // the id of a claim that has left the queue, if nothing else has changed

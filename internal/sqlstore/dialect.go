@@ -81,6 +81,11 @@ type Dialect struct {
 	// must listen where the message goes.
 	handOver string
 
+	// add, swap and relay are in place of join, stay, leave, extend and handOver for an engine that
+	// edits the claims as a text, see edit. add adds a claim to the end of a queue. swap puts a text
+	// in place of the text of a claim, and relay does so twice.
+	add, swap, relay string
+
 	// together is a statement that runs the statements of create, in {create}; "" if
 	// create may run one by one.
 	together string

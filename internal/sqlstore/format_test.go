@@ -53,7 +53,7 @@ func TestFormatIsThatOfTestdata(t *testing.T) {
 				}
 				return "{now}"
 			})
-			if err := os.WriteFile("../internal/goldentest/testdata/"+key+".sql", []byte(text+"\n"), 0o644); err != nil {
+			if err := os.WriteFile("../goldentest/testdata/"+key+".sql", []byte(text+"\n"), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		} else if got, want := statement("t"), goldentest.Row(key, "t", now.Wall); got != want {

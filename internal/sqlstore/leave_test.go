@@ -137,7 +137,7 @@ func TestLeave(t *testing.T) {
 func TestLeaveWhatHangs(t *testing.T) {
 	onSlow(t, func(s *scene) {
 		s.leave("a")
-		<-time.After(detached.Grace)
+		time.Sleep(detached.Grace)
 		s.leave("b")
 		s.counts(2, 2)
 		s.answers <- struct{}{}
@@ -186,7 +186,7 @@ func TestLeaveOne(t *testing.T) {
 				t.Errorf("a server that is silent has released a claim: %v", err)
 			}
 			cancel()
-			<-time.After(detached.Grace)
+			time.Sleep(detached.Grace)
 		}
 	})
 }

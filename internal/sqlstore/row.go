@@ -30,12 +30,13 @@ type row struct {
 // their format for good, because releases share them.
 const format = 1
 
-// A page is the claims of a row. All times are in microseconds.
+// A page is the claims of a row. All times are in microseconds. Line is last, so that the add of
+// [SQLServer] finds its end.
 type page struct {
 	Phase uint64  `json:"phase,omitempty"`
 	Held  []claim `json:"held,omitempty"`
-	Line  []claim `json:"line,omitempty"`
 	Tombs []tomb  `json:"tombs,omitempty"`
+	Line  []claim `json:"line,omitempty"`
 }
 
 type claim struct {

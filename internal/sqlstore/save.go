@@ -71,6 +71,9 @@ func (s *Store) save(ctx context.Context, d *decision) (won bool, err error) {
 		d.whole = false // a renewal must not race with waiters, whose requests remove what has expired
 	}
 	single := calm && !d.whole && d.from.sole == ""
+	if text, args := s.edit(d, single); text != "" {
+		return s.put(ctx, text, messages, args...)
+	}
 	switch {
 	case single && d.stay != nil && s.dialect.joins(d.stay.ID):
 		id, rest := escape(d.stay.ID), d.rest(d.stay)

@@ -11,8 +11,9 @@ const serverClock = `DATEDIFF_BIG(microsecond, '19700101', SYSUTCDATETIME())`
 
 // SQLServerSettings stand before each statement. A connection of a pool may keep what its last
 // user has set, and a server may have other defaults. No server notices that a client has left
-// while a statement waits for a row. So a statement waits for less than [detached.Grace], and is
-// sent again if a caller still waits.
+// while a statement waits for a row. LOCK_TIMEOUT limits each wait for a lock, so a wait for one
+// row is shorter than [detached.Grace]. A statement that waits for several rows may take longer;
+// its outcome is then unknown. A statement is sent again if a caller still waits.
 const SQLServerSettings = "SET NOCOUNT ON; SET XACT_ABORT ON; SET IMPLICIT_TRANSACTIONS OFF; SET TRANSACTION ISOLATION LEVEL READ COMMITTED; SET LOCK_TIMEOUT 700;\n"
 
 // SQLServer is SQL Server 2016 or later. Use a client of database/sql whose errors have a
@@ -65,13 +66,25 @@ IF OBJECT_ID(N'{view}', N'V') IS NOT NULL DROP VIEW {view}`, `
 EXEC (N'` + strings.ReplaceAll(claimsView, "'", "''") + `')`, `
 IF NOT EXISTS (SELECT 1 FROM {table} WHERE name = 0x) ` + floorRow,
 	},
+	// In Babelfish, an application lock is one of the whole server.
 	together: `BEGIN TRANSACTION;
-DECLARE @got int;
-EXEC @got = sp_getapplock @Resource = N'holdfast create', @LockMode = N'Exclusive', @LockOwner = N'Transaction', @LockTimeout = 10000;
+DECLARE @got int, @name nvarchar(255) = N'holdfast create ' + DB_NAME();
+EXEC @got = sp_getapplock @Resource = @name, @LockMode = N'Exclusive', @LockOwner = N'Transaction', @LockTimeout = 10000;
 IF @got < 0 THROW 51222, N'another session is making a table of locks', 1;
 {create};
 COMMIT`,
 	insert: `INSERT INTO {table} (name, version, format, fence, sole, since, until, claims, title) VALUES (?, ?, {format}, ?, ?, ?, ?, ?, ?)`,
+
+	// JSON_MODIFY of Babelfish writes numbers of 14 digits as texts. Babelfish takes a second for the
+	// first nested calls of functions on a connection, so the statements have none. The collation
+	// compares letter by letter.
+	add: `UPDATE {table} SET version = {next}, until = CASE WHEN until > @p1 THEN until ELSE @p1 END, claims = STUFF(claims, LEN(claims) - 1, 0, @p2){seek}
+WHERE name = @p3 AND until > {now} AND sole = 0x AND CHARINDEX(@p4, claims COLLATE Latin1_General_BIN2) = 0 AND CHARINDEX(N'"line":[', claims COLLATE Latin1_General_BIN2) > 0 AND format = {format}`,
+	swap: `UPDATE {table} SET version = {next}, until = CASE WHEN until > @p1 THEN until ELSE @p1 END, claims = REPLACE(claims COLLATE Latin1_General_BIN2, @p2, @p3){seek}
+WHERE name = @p4 AND CHARINDEX(@p2, claims COLLATE Latin1_General_BIN2) > 0 AND @p5 > {now} AND format = {format}`,
+	relay: `UPDATE {table} SET version = {next}, until = CASE WHEN until > @p1 THEN until ELSE @p1 END, fence = @p2,
+	claims = REPLACE(REPLACE(claims COLLATE Latin1_General_BIN2, @p3, @p4), @p5, @p6){seek}
+WHERE name = @p7 AND fence = @p8 AND CHARINDEX(@p3, claims COLLATE Latin1_General_BIN2) = 1 AND CHARINDEX(@p5, claims COLLATE Latin1_General_BIN2) > 0 AND format = {format}`,
 
 	light:     "1 = 1",
 	commits:   "1 = 1", // The settings see to that.
