@@ -47,6 +47,9 @@ func (o *Options) next(item string) string { return o.Prefix + "@next" + item[le
 // A server with passwords ignores the name.
 func (o *Options) authItem() string { return o.Prefix + "@user" }
 
+// canary is the name of an item that shows whether the server keeps the conditions of writes.
+func (o *Options) canary(random string) string { return o.Prefix + "@canary" + random }
+
 // beginsWith reports whether the key of an item may begin with prefix.
 func (o *Options) beginsWith(item, prefix string) bool {
 	rest, ours := strings.CutPrefix(item, o.Prefix)

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -23,6 +24,9 @@ type server struct {
 	addr  string
 	opts  *Options
 	slots chan struct{} // has an element for each connection in use
+
+	proved   atomic.Bool           // see prove
+	evidence atomic.Pointer[error] // against the server, until a proof
 
 	mu     sync.Mutex
 	closed bool
@@ -151,7 +155,25 @@ func (s *server) close() {
 	s.closeIdle()
 }
 
+// dial makes a connection. The first connection proves the server.
 func (s *server) dial(ctx context.Context) (*conn, error) {
+	c, err := s.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.prove(ctx, c); err != nil {
+		c.Close()
+		return nil, err
+	}
+	if c.failed { // ctx has ended
+		c.Close()
+		return nil, os.ErrDeadlineExceeded
+	}
+	c.used = false
+	return c, nil
+}
+
+func (s *server) connect(ctx context.Context) (*conn, error) {
 	dial := s.opts.Dial
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
@@ -169,7 +191,6 @@ func (s *server) dial(ctx context.Context) (*conn, error) {
 		c.Close()
 		return nil, err
 	}
-	c.used = false
 	return c, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -35,7 +36,7 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 	if settings.session != nil {
 		s, err := openSession(ctx, settings.config, settings.session)
 		if err != nil {
-			return nil, hosturl.Unproven(err, unproven)
+			return nil, hosturl.Unproven(imitates(err), unproven)
 		}
 		s.warnings = settings.warnings()
 		return s, nil
@@ -51,7 +52,7 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 	db.SetConnMaxLifetime(lifetime)
 	if err := db.PingContext(ctx); err != nil {
 		db.Close()
-		return nil, hosturl.Unproven(err, unproven)
+		return nil, hosturl.Unproven(imitates(err), unproven)
 	}
 	s, err := New(db, settings.opts)
 	if err != nil {
@@ -66,6 +67,15 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	return newWaking(s, b), nil
+}
+
+// imitates names the reason if a server does not take the settings of a connection. MySQL and
+// MariaDB take the settings of every user.
+func imitates(err error) error {
+	if e := (*mysql.MySQLError)(nil); errors.As(err, &e) && strings.Contains(e.Message, "ariable") {
+		return fmt.Errorf("%w: the server does not take a setting that MySQL and MariaDB take, so it only looks like MySQL, as go-mysql-server and Dolt do: %w", driver.ErrInvalid, err)
+	}
+	return err
 }
 
 const unproven = "ca=FILE names who has signed it, tls=skip-verify trusts any certificate"

@@ -55,12 +55,13 @@ func parse(u *url.URL) (*settings, error) {
 	p := driver.NewParams(u)
 	s := &settings{config: mysql.NewConfig()}
 	table := p.Text("table", "")
+	wake := p.Bool("wake", true)
 	if p.OneOf("mode", "lease", "session") == "session" {
-		s.session = &SessionOptions{Table: table}
+		s.session = &SessionOptions{Table: table, Poll: !wake}
 	} else {
 		s.opts = &Options{Table: table}
 		s.conns = p.Int("conns", 4, 1, 100)
-		s.wake = p.Bool("wake", true)
+		s.wake = wake
 	}
 	mode := cmp.Or(
 		driver.Parse(p, "tls", "", "one of true, false, preferred, skip-verify", oneOf(tlsModes)),

@@ -1,6 +1,7 @@
 package mysqllock
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -21,6 +22,10 @@ type SessionOptions struct {
 	// separate, as in lease mode: processes that are to exclude each other must use the
 	// same table.
 	Table string
+
+	// Poll lets waiters try 20 times a second instead of waiting in GET_LOCK, which takes up to
+	// four more connections.
+	Poll bool
 }
 
 // A Session is a store with claims that are GET_LOCK locks of one connection. Make one with
@@ -31,10 +36,12 @@ type SessionOptions struct {
 // The first claim opens the connection. A claim is GET_LOCK of a hash of the table's name
 // and the key. In the same round trip, the store updates one of 64 small rows for the
 // fencing token. Locks that a process requests at the same time share the round trip and the
-// commit. One of the waiters takes a second GET_LOCK that shows the holder that other
-// sessions want the key. The server ends the connection after a silence of the longest TTL
-// of the held locks and a little more, in whole seconds (wait_timeout). One ping keeps all
-// locks.
+// commit. Up to four more connections of a process wait in GET_LOCK for locks that others hold:
+// first for a turn, and then for the door of the lock, which its holder has, too. So a release wakes
+// one of the waiters, within milliseconds. The turn also shows the holder that others want the key.
+// Waiters without one of the connections poll. The server ends the connection after a silence of the
+// longest TTL of the held locks and a little more, in whole seconds (wait_timeout). One ping keeps
+// all locks.
 //
 // # What it promises
 //
@@ -52,11 +59,12 @@ type SessionOptions struct {
 //
 //   - Only exclusive locks. Readers and slots are refused, and so is a lock that is to
 //     outlive its process (holdfast.MinHold). They need lease mode.
-//   - A waiter polls: the server cannot notify a session of a released lock. The order is
-//     not FIFO, except within one process. If a process has had the key for a tenth of a
-//     second while other processes wait, it backs off for up to half a second, so that every
-//     process acquires the key in the end. Meanwhile TryLock is refused there, although the
-//     key may be free.
+//   - The order is not FIFO, except within one process and mostly among processes whose waiters
+//     have a connection. If a process has had the key for two milliseconds while others wait, or
+//     for a tenth of a second while others poll, the process backs off: for up to ten milliseconds,
+//     or half a second. Meanwhile TryLock is refused there, although the key may be free.
+//   - A paused or cut-off process may keep the turn of a key for three seconds, and a second more
+//     in GET_LOCK. Meanwhile waiters of different processes poll about once a second.
 //   - The locks live in the memory of the server. A restart or a failover ends all locks.
 //     Holders learn of the end from the closed connection; until then, a second process may
 //     acquire the lock. The tokens tell the two holders apart. A primary may stay up after
@@ -81,6 +89,7 @@ type SessionOptions struct {
 //	mysql://user:password@host:port/database?mode=session
 //
 //	table=holdfast_fence   the table, or schema.table; each has keys of its own
+//	wake=true              wake waiters, with up to four more connections; false: poll
 //	tls and its like       as in lease mode
 type Session struct {
 	claims
@@ -89,10 +98,11 @@ type Session struct {
 }
 
 // claims are the methods shared by the Sessions of all engines.
-type claims = *session.Store
+type claims = session.Watcher
 
 var (
 	_ driver.Store    = (*Session)(nil)
+	_ driver.Watcher  = (*Session)(nil)
 	_ driver.Notifier = (*Session)(nil)
 	_ driver.Creator  = (*Session)(nil)
 )
@@ -111,14 +121,14 @@ var terms = session.Terms{
 // [driver.ErrInvalid].
 func NewSession(config *mysql.Config, opts *SessionOptions) (*Session, error) {
 	s := &sessionServer{config: config.Clone(), table: DefaultSessionTable}
-	if opts != nil && opts.Table != "" {
-		s.table = opts.Table
+	if opts != nil {
+		s.table, s.polls = cmp.Or(opts.Table, s.table), opts.Poll
 	}
 	var err error
 	if s.quoted, err = quoted(s.table); err != nil {
 		return nil, err
 	}
-	return &Session{claims: session.New(s, terms), server: s}, nil
+	return &Session{claims: session.Watcher{Store: session.New(s, terms)}, server: s}, nil
 }
 
 // openSession returns a session store after connecting to the server once.

@@ -100,17 +100,21 @@ func (c *sessionConn) serveNow(rs []request) (tries []request) {
 func (c *sessionConn) free(rs []request) {
 	var text strings.Builder
 	for i, r := range rs {
-		fmt.Fprintf(&text, "%s COALESCE(RELEASE_LOCK('%s'), 0), IS_USED_LOCK('%s') IS NOT NULL", separator(i, "SELECT"), r.name, mark(r.name))
+		fmt.Fprintf(&text, "%s COALESCE(RELEASE_LOCK('%s'), 0), IS_USED_LOCK('%s') IS NOT NULL, COALESCE(IS_USED_LOCK('%s'), 0), COALESCE(RELEASE_LOCK('%s'), 0)",
+			separator(i, "SELECT"), r.name, mark(r.name), turn(r.name), door(r.name))
 	}
-	answers := make([]bool, 2*len(rs)) // for every lock: was held, is wanted
+	answers := make([]int64, 4*len(rs)) // for every lock: was held, has a mark, who has the turn, had a door
 	err := context.Cause(c.life)
 	if err == nil {
 		err = c.conn.QueryRowContext(c.life, text.String()).Scan(pointers(answers)...)
 		c.endIf(err)
 	}
 	for i, r := range rs {
-		held, wanted := answers[2*i], answers[2*i+1]
-		if wanted {
+		held, marked, turn := answers[4*i] == 1, answers[4*i+1] == 1, answers[4*i+2]
+		switch {
+		case turn != 0 && (marked || !c.waits.own(turn)): // A waiter of this process alone needs no break.
+			c.brief.Released(r.name)
+		case marked:
 			c.resting.Released(r.name)
 		}
 		failed := err
@@ -129,7 +133,7 @@ func (c *sessionConn) tryAll(rs []request) {
 		switch err := context.Cause(c.life); {
 		case err != nil:
 			r.done(0, err)
-		case c.resting.Resting(r.name):
+		case c.resting.Resting(r.name) || c.brief.Resting(r.name):
 			r.done(0, backoff.ErrResting)
 		default:
 			asked = append(asked, r)
@@ -189,7 +193,7 @@ func (c *sessionConn) tryTogether(rs []request) (tokens []uint64, err error) {
 	}
 	var text strings.Builder
 	for i, r := range rs {
-		fmt.Fprintf(&text, "%s RELEASE_LOCK('%s')", separator(i, "ROLLBACK; DO"), r.name)
+		fmt.Fprintf(&text, "%s RELEASE_LOCK('%s'), RELEASE_LOCK('%s')", separator(i, "ROLLBACK; DO"), r.name, door(r.name))
 	}
 	_, failed := c.conn.ExecContext(c.life, text.String())
 	c.endIf(failed)

@@ -30,7 +30,9 @@ type sessionConn struct {
 	// marks.
 	marks   map[string]time.Time
 	resting backoff.Keys
+	brief   backoff.Keys // of locks whose next waiter acquires them within milliseconds
 
+	waits *sessionWaits
 	crowd int // how many claims were requested together last
 
 	life context.Context // ends with the session, with the reason as cause
@@ -60,11 +62,13 @@ const (
 	trying
 )
 
-var _ session.Conn = (*sessionConn)(nil)
+var _ session.Pusher = (*sessionConn)(nil)
 
-func newSessionConn(events session.Events) *sessionConn {
+func newSessionConn(server *sessionServer, events session.Events) *sessionConn {
 	c := &sessionConn{events: events, asks: make(chan struct{}, 1), marks: make(map[string]time.Time)}
+	c.brief = backoff.Keys{Turn: briefTurn, Pause: briefPause}
 	c.life, c.end = context.WithCancelCause(context.Background())
+	c.waits = newSessionWaits(c.life, server, events.Free)
 	return c
 }
 
@@ -89,6 +93,7 @@ func (c *sessionConn) run() {
 		r.done(0, why)
 	}
 	_ = c.conn.Close() // The connection has ended anyway.
+	c.waits.close()
 	c.events.Lost(why)
 }
 
@@ -165,18 +170,32 @@ func (c *sessionConn) Free(name string, done func(error)) {
 // waiter goes without a retry.
 const markTime = 2 * time.Second
 
+// A session that others wait for in a worker leaves the key to them for briefPause after each
+// briefTurn.
+const (
+	briefTurn  = 2 * time.Millisecond
+	briefPause = 10 * time.Millisecond
+)
+
+// The session that has a lock also has its door, for which the workers of waiters wait. So no
+// worker has the lock itself, and a try of a free lock is not refused.
+func door(name string) string { return name + "-door" }
+
+func turn(name string) string { return name + "-turn" }
+
 func mark(name string) string { return name + "-wait" }
 
-// marking is the expression that sets or removes a mark after a try, whose outcome is in the
-// variable taken. The value is 1 if the mark has changed.
+// marking is the expression that shuts the door of a lock that was acquired, and sets or removes a
+// mark. The outcome of the try is in the variable taken. The value is 1 if the mark has changed.
 func (c *sessionConn) marking(r request, taken string) string {
+	shut := "IF(" + taken + " = 1, COALESCE(GET_LOCK('" + door(r.name) + "', 1), 0) * 0, 0)"
 	switch _, marked := c.marks[r.name]; {
 	case marked:
-		return "COALESCE(IF(" + taken + " = 1, RELEASE_LOCK('" + mark(r.name) + "'), 0), 0)"
+		return shut + " + COALESCE(IF(" + taken + " = 1, RELEASE_LOCK('" + mark(r.name) + "'), 0), 0)"
 	case r.wait:
-		return "COALESCE(IF(" + taken + " = 0, GET_LOCK('" + mark(r.name) + "', 0), 0), 0)"
+		return shut + " + COALESCE(IF(" + taken + " = 0, GET_LOCK('" + mark(r.name) + "', 0), 0), 0)"
 	}
-	return "0"
+	return shut
 }
 
 // noteMark records the state of the mark after a try.
@@ -231,7 +250,7 @@ func (c *sessionConn) try(r request) (token uint64, err error) {
 	}
 	if err != nil {
 		// The token may have failed after the lock was taken.
-		_, failed := c.conn.ExecContext(c.life, "DO RELEASE_LOCK('"+name+"')")
+		_, failed := c.conn.ExecContext(c.life, "DO RELEASE_LOCK('"+name+"'), RELEASE_LOCK('"+door(name)+"')")
 		c.endIf(failed)
 		return 0, err
 	}
@@ -248,6 +267,15 @@ var errWriteless = errors.New("the server takes no writes, like a replaced prima
 
 // errNotHeld ends a session when its locks are not as expected.
 var errNotHeld = errors.New("the server says that a lock was not held")
+
+// Watch implements [session.Pusher].
+func (c *sessionConn) Watch(name string, done func(error)) {
+	c.waits.watch(name)
+	go done(nil)
+}
+
+// Unwatch implements [session.Pusher].
+func (c *sessionConn) Unwatch(name string) { c.waits.unwatch(name) }
 
 // Help implements [session.Conn]. Callers have nothing to do here.
 func (c *sessionConn) Help(<-chan struct{}) {}

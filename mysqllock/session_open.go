@@ -25,6 +25,7 @@ type sessionServer struct {
 	config *mysql.Config
 	table  string // as named in the options
 	quoted string
+	polls  bool        // see SessionOptions.Poll
 	proved atomic.Bool // see prove
 }
 
@@ -52,7 +53,7 @@ func row(name string) int {
 
 // Open implements [session.Server].
 func (s *sessionServer) Open(ctx context.Context, owner string, limit time.Duration, events session.Events) (session.Conn, error) {
-	c := newSessionConn(events)
+	c := newSessionConn(s, events)
 	conn, err := s.connect(ctx, owner, func(err error) { c.end(err) })
 	if err != nil {
 		return nil, err

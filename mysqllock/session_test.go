@@ -44,7 +44,7 @@ func TestSessionContract(t *testing.T) {
 
 const sessionLacks = drivertest.Readers | drivertest.Slots | drivertest.Raise | drivertest.Queue |
 	drivertest.Tombstones | drivertest.Details | drivertest.Reasons |
-	drivertest.Outlive | drivertest.Roam | drivertest.Watch | drivertest.Inspect
+	drivertest.Outlive | drivertest.Roam | drivertest.Inspect
 
 func config(t testing.TB, at string) *mysql.Config {
 	t.Helper()

@@ -6,14 +6,20 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/doorbell"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/session/sessiontest"
 )
 
-// TestSessionWaiters counts the connections of 1,000 who wait, or of a tenth in the
-// short form: one for each process.
+// TestSessionWaiters counts the connections of 1,000 waiters, or of a tenth in the short form:
+// one for each process, and those that wait for locks.
 func TestSessionWaiters(t *testing.T) {
 	t.Parallel()
+	t.Run("woken", func(t *testing.T) { sessionWaiters(t, false, 2+doorbell.MaxWaits) })
+	t.Run("polling", func(t *testing.T) { sessionWaiters(t, true, 2) })
+}
+
+func sessionWaiters(t *testing.T, poll bool, connections int) {
 	waiters := 1000
 	if testing.Short() {
 		waiters = 100
@@ -26,7 +32,9 @@ func TestSessionWaiters(t *testing.T) {
 		held = append(held, sessiontest.Locked(t, holder, fmt.Sprint("waiters/", i)))
 		refused[held[i].Key()] = make(chan struct{}, 1)
 	}
-	lk := locker(t, maria.URL(), &holdfast.Options{TTL: sessiontest.Patience, Trace: &holdfast.Trace{Tried: func(e holdfast.Event) {
+	waiting := newSession(t, config(t, maria.URL()))
+	waiting.server.polls = poll
+	lk := sessiontest.Locker(t, waiting, &holdfast.Options{TTL: sessiontest.Patience, Trace: &holdfast.Trace{Tried: func(e holdfast.Event) {
 		if !errors.Is(e.Err, holdfast.ErrHeld) {
 			return
 		}
@@ -55,7 +63,8 @@ func TestSessionWaiters(t *testing.T) {
 	}
 	const count = "SELECT count(*) FROM information_schema.processlist WHERE db = database() AND id <> connection_id()"
 	// The server may still end connections that are closed.
-	servers.Until(t, fmt.Sprint("two connections of two processes, one with ", waiters, " waiters"), func() bool { return maria.Must(count) == "2" })
+	want := fmt.Sprint(connections)
+	servers.Until(t, fmt.Sprint(want, " connections of two processes, one with ", waiters, " waiters"), func() bool { return maria.Must(count) == want })
 	for _, l := range held {
 		if err := sessiontest.Unlock(l); err != nil {
 			t.Error(err)

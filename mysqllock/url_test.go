@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-sql-driver/mysql"
+
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/servers"
@@ -51,7 +53,7 @@ func TestWrongParameters(t *testing.T) {
 	for query, words := range map[string]string{
 		"ssl-mode=VERIFY_CA":             "ssl-mode is not one of VERIFY_IDENTITY, DISABLED, PREFERRED, REQUIRED",
 		"tls=maybe":                      "tls is not one of true, false, preferred, skip-verify",
-		"sslaccept=strict":               `unknown URL parameter "sslaccept" (known: table, mode, conns, wake, tls, ssl-mode,`,
+		"sslaccept=strict":               `unknown URL parameter "sslaccept" (known: table, wake, mode, conns, tls, ssl-mode,`,
 		"strict=true":                    `unknown URL parameter "strict"`,
 		"timeout=10":                     "timeout is not a duration",
 		"ssl-mode=DISABLED&ssl-ca=/none": "go with tls=true",
@@ -96,5 +98,16 @@ func TestWarnsOfPlainPasswords(t *testing.T) {
 				t.Errorf("%s of %s: warnings %q, %v", mode, at, warnings, err)
 			}
 		}
+	}
+}
+
+// TestImitates reads what go-mysql-server 0.20 says to the settings of a connection.
+func TestImitates(t *testing.T) {
+	err := imitates(&mysql.MySQLError{Number: 1105, Message: "Variable 'innodb_lock_wait_timeout' is a GLOBAL variable and should be set with SET GLOBAL"})
+	if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "go-mysql-server") {
+		t.Errorf("got the error %v, want an ErrInvalid that names the server", err)
+	}
+	if other := (&mysql.MySQLError{Number: 1045, Message: "Access denied"}); imitates(other) != error(other) {
+		t.Error("a wrong password is no imitation")
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/holdfast-go/holdfast/internal/detached"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
+	"github.com/holdfast-go/holdfast/internal/session/sessiontest"
+	"github.com/holdfast-go/holdfast/internal/unproved"
 )
 
 // A caller that gives up while the pool checks an idle connection does not end the
@@ -40,7 +42,12 @@ func TestLeaveWhileThePoolAsks(t *testing.T) {
 	servers.Insist(t, func(ctx context.Context) (any, error) { return nil, s.Create(ctx) })
 	ask := driver.Ask{Claim: driver.Claim{Key: "key", ID: "id", Weight: 1, Limit: 1, TTL: time.Minute}}
 	acquire := func(ctx context.Context) (driver.Grant, error) { return s.Acquire(ctx, ask) }
+	started := time.Now()
 	for tested := false; !tested; {
+		if time.Since(started) > sessiontest.Patience {
+			unproved.Logf(t, "that a caller that gives up costs no connection")
+			return
+		}
 		servers.Insist(t, acquire)
 		before, began, touched := proxy.Accepted(), time.Now(), proxy.Replies.Touched()
 		proxy.Replies.Hold(true)

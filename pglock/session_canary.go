@@ -2,7 +2,6 @@ package pglock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -10,29 +9,32 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/canary"
 )
 
-// prove returns an error if the server behind first does not exclude: an advisory lock that
-// first holds is granted to a second connection, too. A success is remembered, so a process
-// proves a server once. The key is random, because processes prove at the same time.
-func (s *sessionServer) prove(ctx context.Context, first *pgconn.PgConn) error {
+// prove returns an error if the server behind own does not exclude: an advisory lock that own
+// holds is granted to a second connection, too. A success is remembered, so a process proves a
+// server once.
+func (s *sessionServer) prove(ctx context.Context, own *pgconn.PgConn) error {
 	if s.proved.Load() {
 		return nil
 	}
-	second, err := s.dial(ctx, "")
-	if err != nil {
+	dial := func() (*pgconn.PgConn, func(), error) {
+		conn, err := s.dial(ctx, "")
+		return conn, func() { _ = conn.Close(ctx) }, err
+	}
+	compare := func(first, second *pgconn.PgConn) error { return excludes(ctx, first, second) }
+	if err := canary.Prove(own, dial, compare); err != nil {
 		return err
 	}
-	key := strconv.FormatInt(int64(rand.Uint64()), 10)
-	err = excludes(ctx, first, second, key)
-	if err == nil {
-		s.proved.Store(true)
-	}
-	return errors.Join(err, second.Close(ctx))
+	s.proved.Store(true)
+	return nil
 }
 
-func excludes(ctx context.Context, first, second *pgconn.PgConn, key string) error {
+// excludes lets two connections acquire a lock. The key is random, because processes prove at the
+// same time.
+func excludes(ctx context.Context, first, second *pgconn.PgConn) error {
+	key := strconv.FormatInt(int64(rand.Uint64()), 10)
 	var got [3]string
 	for i, ask := range []struct {
 		conn     *pgconn.PgConn
@@ -51,6 +53,6 @@ func excludes(ctx context.Context, first, second *pgconn.PgConn, key string) err
 	if err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: the advisory locks of this server, %s, do not exclude: two connections asked for the same lock and got %s, want true, false. Either the server only looks like PostgreSQL, as CockroachDB does, or the address leads to several servers: name one PostgreSQL server",
-		driver.ErrInvalid, row[0], strings.NewReplacer("t", "true", "f", "false").Replace(got[0]+", "+got[1]))
+	return &canary.Lie{What: fmt.Sprintf("the advisory locks of this server, %s, do not exclude: two connections asked for the same lock and got %s, want true, false. Either the server only looks like PostgreSQL, as CockroachDB does, or the address leads to several servers: name one PostgreSQL server",
+		row[0], strings.NewReplacer("t", "true", "f", "false").Replace(got[0]+", "+got[1]))}
 }

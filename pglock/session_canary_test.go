@@ -2,11 +2,14 @@ package pglock
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/session/sessiontest"
 )
@@ -53,6 +56,27 @@ func TestSessionRefusesSeveralServers(t *testing.T) {
 	balancer := servers.StartBalancer(t, server.Addr(), other.Addr())
 	err := sessiontest.Refused(t, strings.Replace(other.URL(), other.Addr(), balancer, 1)+"&mode=session")
 	expectInvalid(t, err, "or the address leads to several servers")
+}
+
+// TestSessionDuringFailover: the first connection leads to another server than all later ones, as
+// when a standby has just been promoted. That is no reason for a refusal.
+func TestSessionDuringFailover(t *testing.T) {
+	needsSessions(t)
+	t.Parallel()
+	other := servers.StartPostgres(t, "fsync = off")
+	prepared(t, other.URL())
+	addrs := slices.Concat([]string{server.Addr()}, slices.Repeat([]string{other.Addr()}, 1000))
+	url := strings.Replace(other.URL(), other.Addr(), servers.StartBalancer(t, addrs...), 1) + "&mode=session"
+	servers.Until(t, "a proof of the other server", func() bool {
+		store, err := driver.Open(t.Context(), url)
+		if err == nil {
+			err = store.Close()
+		}
+		if errors.Is(err, driver.ErrInvalid) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
 }
 
 // TestTxRefusesCockroachDB: two transactions would hold the same lock.

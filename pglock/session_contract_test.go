@@ -40,11 +40,11 @@ func prepared(t testing.TB, url string) string {
 	return url
 }
 
-// needsSessions skips a test if the server is too old for session mode.
+// needsSessions is [servers.TooOld] for a test of session mode.
 func needsSessions(t *testing.T) {
 	t.Helper()
 	if must.Get(strconv.Atoi(server.Must("SHOW server_version_num"))) < 14_00_00 {
-		t.Skip("session mode needs PostgreSQL 14 or newer")
+		servers.TooOld(t, "session mode needs PostgreSQL 14 or newer", "HOLDFAST_POSTGRES", "HOLDFAST_TEST_POSTGRES")
 	}
 }
 

@@ -25,6 +25,9 @@ func newJam(t *testing.T) *jam {
 	server := servers.StartRedis(t)
 	s := must.Get(NewConn(dial(t, server), nil))
 	t.Cleanup(func() { s.Close() })
+	if err := s.prove(t.Context()); err != nil { // as the first call does
+		t.Fatal(err)
+	}
 	return &jam{T: t, Store: s, server: server}
 }
 

@@ -14,6 +14,14 @@ type Conn interface {
 	// number of replicas. confirmed is how many replicas had the write when ctx ended.
 	Confirm(ctx context.Context, cmd Command, replicas int) (reply Reply, confirmed int64)
 
+	// Apart makes a connection that no other call uses until Close, to the node of a key. A
+	// new connection is best: a Store compares what two connections are granted, which shows
+	// an address that leads to several servers. If Apart fails, or has no connection when
+	// ctx ends, the Store goes on without that proof, and calls Apart again after a pause. A
+	// Store calls Apart before its first lock, several times if two connections are granted the
+	// same lock, and not after a proof.
+	Apart(ctx context.Context, key string) (Single, error)
+
 	// Primaries returns a connection to each primary; for a single server, one
 	// connection. If primaries do not answer, Primaries returns an error, and may return
 	// the connections to the others.
@@ -33,6 +41,15 @@ type Conn interface {
 	Dials() uint64
 
 	// Close ends what the Conn has made itself. Close leaves the user's client alone.
+	Close()
+}
+
+// A Single is one connection, made by Apart. One goroutine uses a Single at a time.
+type Single interface {
+	// Do is Do of Conn over this connection.
+	Do(ctx context.Context, cmds ...Command) []Reply
+
+	// Close ends the connection, without waiting for the server, which may hang.
 	Close()
 }
 

@@ -80,6 +80,14 @@
 //     back lets leases stand longer. Open refuses a server whose clock differs from this
 //     machine's by more than a day.
 //   - FLUSHALL, DEL, and anybody else who may write these keys.
+//   - Several servers behind one address, and servers that only look like Redis: before the
+//     first lock, the store takes random locks over two connections, and refuses what grants
+//     one lock twice. A balancer that sends both connections to one server goes unnoticed.
+//     During a failover, one connection may lead to the old primary and the other to the new
+//     one. Then the call fails, and a later call proves the servers again.
+//   - Each Store proves its server once, in about two milliseconds. With a URL, the process
+//     does so once for each run of a server, however many Stores are opened. With a client of
+//     your own, each Store proves: only the client knows to what its addresses lead.
 //   - In a Cluster, a key is not available while its slot has no primary. Calls fail
 //     until then, and waiters retry.
 //

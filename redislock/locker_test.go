@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/must"
+	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/redislock"
 )
 
@@ -60,18 +61,10 @@ func exclusive(key, id string) driver.Claim {
 	return driver.Claim{Key: key, ID: id, Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: time.Minute}
 }
 
-// until returns when check holds.
+// until is [servers.Until].
 func until(t testing.TB, what string, check func() bool) {
 	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for late := time.After(patience); !check(); {
-		select {
-		case <-tick.C:
-		case <-late:
-			t.Fatalf("waited for %v: %s", patience, what)
-		}
-	}
+	servers.Until(t, what, check)
 }
 
 // promptly repeats steps until the steps take less than limit: on a slow machine claims

@@ -58,6 +58,11 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 		return nil, err
 	}
 	s.warnings = warnings
+	s.proof.route = strings.Join(append(client.InitAddress, client.Sentinel.MasterSet), ",")
+	if err := s.prove(ctx); errors.Is(err, driver.ErrInvalid) {
+		_ = s.Close()
+		return nil, err
+	}
 	return s, nil
 }
 

@@ -137,26 +137,19 @@ func TestAge(t *testing.T) {
 		t.Errorf("it was asked %d times, want once after each new connection", calls)
 	}
 	// Uptime is told in whole seconds.
-	for deadline := time.Now().Add(patience); ; {
-		if age, err := ager.Age(t.Context()); err != nil || time.Now().After(deadline) {
-			t.Fatal(age, err)
-		} else if age >= 2*time.Second {
-			break
-		}
-		<-time.After(50 * time.Millisecond)
-	}
-	restarted := time.Now()
-	server.Restart()
-	for deadline := time.Now().Add(patience); ; {
-		// The first calls may find the connections of before.
-		_, err := store.Acquire(t.Context(), driver.Ask{Claim: exclusive("k", "id")})
-		if err == nil {
-			break
-		}
-		if time.Now().After(deadline) {
+	until(t, "an age of two seconds", func() bool {
+		age, err := ager.Age(t.Context())
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
+		return age >= 2*time.Second
+	})
+	restarted := time.Now()
+	server.Restart()
+	until(t, "an answer of the new server", func() bool { // The first calls may find the connections of before.
+		_, err := store.Acquire(t.Context(), driver.Ask{Claim: exclusive("k", "id")})
+		return err == nil
+	})
 	if age, err := ager.Age(t.Context()); err != nil || age > time.Since(restarted) {
 		t.Errorf("after a restart the server is %v old, %v", age, err)
 	}

@@ -132,6 +132,43 @@ func patience(ctx context.Context) time.Duration {
 	return max(time.Until(deadline)*3/4, time.Millisecond)
 }
 
+// Apart implements Conn.
+func (c *rueidisConn) Apart(ctx context.Context, _ string) (Single, error) {
+	dedicated, err := c.dedicate(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return single{dedicated, c}, nil
+}
+
+// single is a connection of its own. In a Cluster, the first command picks the node.
+type single struct {
+	dedication
+	conn *rueidisConn
+}
+
+// Do implements Single.
+func (s single) Do(ctx context.Context, cmds ...Command) []Reply {
+	replies, err := within(ctx, func() ([]Reply, error) {
+		replies := make([]Reply, len(cmds))
+		built := make([]rueidis.Completed, len(cmds))
+		for i := range cmds {
+			built[i] = s.conn.command(cmds[i])
+		}
+		for i, result := range s.DoMulti(ctx, built...) {
+			replies[i] = reply(result)
+		}
+		return replies, nil
+	}, nil)
+	if err != nil {
+		return slices.Repeat([]Reply{{Err: err}}, len(cmds))
+	}
+	return replies
+}
+
+// Close implements Single. It ends the connection, also of a server that hangs.
+func (s single) Close() { s.dedication.Close() }
+
 // Cluster implements Conn.
 func (c *rueidisConn) Cluster() bool { return c.client.Mode() == rueidis.ClientModeCluster }
 

@@ -43,9 +43,14 @@ func (s script) call(keys []string, args ...string) Command {
 	return Command{Words: words, Keys: keys, Args: args}
 }
 
+// A doer is a Conn or a Single.
+type doer interface {
+	Do(ctx context.Context, cmds ...Command) []Reply
+}
+
 // eval sends calls of a script. A server without the script gets the text: a new or restarted
 // server, or a server whose scripts were flushed.
-func eval(ctx context.Context, conn Conn, s script, calls ...Command) []Reply {
+func eval(ctx context.Context, conn doer, s script, calls ...Command) []Reply {
 	replies := conn.Do(ctx, calls...)
 	var unknown []int
 	for i := range replies {

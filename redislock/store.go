@@ -49,6 +49,7 @@ type Store struct {
 	channel Channel // for losses; except in a Cluster, also for grants
 	losses  callbacks.Losses
 	age     age
+	proof   proof
 
 	warnings []string // of the URL
 
@@ -87,6 +88,7 @@ func NewConn(conn Conn, opts *Options) (*Store, error) {
 		names:         names{opts.Prefix, conn.Cluster()},
 		wait:          opts.Wait,
 		client:        rand.Text(),
+		proof:         proof{turn: make(chan struct{}, 1)},
 		subscriptions: make(map[Channel]*subscription),
 	}
 	if s.names.prefix == "" {
@@ -116,6 +118,9 @@ func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error)
 	if err := errors.Join(s.usable(), check(a.Claim)); err != nil {
 		return driver.Grant{}, err
 	}
+	if err := s.prove(ctx); err != nil {
+		return driver.Grant{}, err
+	}
 	push := s.listening(ctx, a)
 	if s.acquires != nil {
 		r, joined, done := s.acquires.join(ctx, a.Key, a.ID, a.Fence, termsOf(a))
@@ -124,10 +129,14 @@ func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error)
 		}
 		defer done()
 	}
-	r := s.eval(ctx, acquireScript, acquireScript.call(s.names.all(a.Key, a.ID),
+	return granted(s.eval(ctx, acquireScript, s.acquire(a, push)), a, s.names)
+}
+
+// acquire returns the call of the script for one claim. push says how to reach a waiter.
+func (s *Store) acquire(a driver.Ask, push string) Command {
+	return acquireScript.call(s.names.all(a.Key, a.ID),
 		a.ID, itoa(a.Weight), itoa(a.Limit), micros(a.TTL), micros(a.Alive()), flag(a.Wait),
-		strconv.Itoa(span(a)), strconv.FormatUint(a.Fence, 10), push, details{s.client, a.Owner, a.Note}.String()))
-	return granted(r, a, s.names)
+		strconv.Itoa(span(a)), strconv.FormatUint(a.Fence, 10), push, details{s.client, a.Owner, a.Note}.String())
 }
 
 // span is how many tokens an Ask requests. Readers share one token.

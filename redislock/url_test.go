@@ -17,6 +17,7 @@ import (
 // TestURLsOfOthers opens URLs as services give them out and as other clients of the
 // program want them.
 func TestURLsOfOthers(t *testing.T) {
+	servers.NeedRedis7(t)
 	const users = "user app on >secret ~* &* +@all"
 	plain, secure := servers.StartRedis(t, users), servers.StartRedisTLS(t, users)
 	for _, at := range []string{

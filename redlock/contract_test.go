@@ -15,7 +15,7 @@ import (
 // harness is that of a Store on so many nodes, which all stores of one test
 // share.
 func harness(nodes int) drivertest.Harness {
-	lacks := drivertest.Slots // see the package comment
+	lacks := drivertest.Slots | drivertest.Crowd // see the package comment
 	if nodes%2 == 0 {
 		lacks |= drivertest.Queue // two waiters may have half of the nodes each: one gives way
 	}

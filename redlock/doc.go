@@ -53,9 +53,9 @@
 //     majority of the nodes are lost.
 //   - A claim that fewer than a majority confirms is not held. A claim that a majority has
 //     lost is lost, and released on the remaining nodes.
-//   - FIFO order among waiters that were queued before the next waiter came. Among waiters
-//     that come at the same moment, and while nodes are down or come back, the order may
-//     differ, as the queues of the nodes do.
+//   - FIFO order among waiters that were queued before the next waiter came. The queues of the
+//     nodes may differ after several waiters came at the same moment, and while nodes are down
+//     or come back. A waiter that then gives way queues again behind waiters that came later.
 //   - Waiters are woken by the nodes and do not poll.
 //
 // # What can go wrong

@@ -27,8 +27,9 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 		return nil, n.call(ctx, func(driver.Store) error { return nil })
 	})
 	for _, n := range s.nodes {
-		// A wrong URL is an error even if a majority answers.
-		if wrong := n.urlError(); wrong != nil {
+		// A wrong URL is an error even if a majority answers. So is a server that does not
+		// exclude, whose yes would count.
+		if wrong := n.unfit(); wrong != nil {
 			err = wrong
 		}
 	}
@@ -39,12 +40,15 @@ func open(ctx context.Context, u *url.URL) (driver.Store, error) {
 	return s, nil
 }
 
-// urlError returns the error in the URL of the node, or nil.
-func (n *node) urlError() error {
+// unfit returns the error of a node that no later try mends, or nil.
+func (n *node) unfit() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if errors.Is(n.failure, driver.ErrURL) {
+	switch {
+	case errors.Is(n.failure, driver.ErrURL):
 		return n.failure
+	case errors.Is(n.failure, driver.ErrInvalid):
+		return n.named(n.failure)
 	}
 	return nil
 }

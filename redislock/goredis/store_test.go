@@ -23,23 +23,19 @@ import (
 // patience bounds every wait. A working store needs a hundredth.
 const patience = time.Minute
 
-// eventually waits until f returns "", which else says what is wrong.
+// eventually waits until f returns "". Before that, f returns what is wrong.
 func eventually(t *testing.T, f func() string) {
 	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	late := time.After(patience)
-	for {
-		wrong := f()
-		if wrong == "" {
-			return
+	var wrong string
+	defer func() {
+		if wrong != "" {
+			t.Log(wrong)
 		}
-		select {
-		case <-tick.C:
-		case <-late:
-			t.Fatalf("after %v: %s", patience, wrong)
-		}
-	}
+	}()
+	servers.Until(t, "nothing to be wrong", func() bool {
+		wrong = f()
+		return wrong == ""
+	})
 }
 
 func exclusive(key, id string) driver.Claim {

@@ -196,19 +196,10 @@ func TestFinishIsLost(t *testing.T) {
 			done <- err
 		}()
 		want := map[string]once.State{"request": once.Begun, "answer": once.Done}[name]
-		lost := func() bool {
+		servers.Until(t, "the "+name+" to be lost", func() bool {
 			r, err := near.Load(t.Context(), name)
 			return err == nil && r.State == want && direction.Dropped() > before
-		}
-		tick := time.NewTicker(5 * time.Millisecond)
-		defer tick.Stop()
-		for late := time.After(time.Minute); !lost(); {
-			select {
-			case <-tick.C:
-			case <-late:
-				t.Fatalf("the %s was not lost", name)
-			}
-		}
+		})
 		direction.Drop(false)
 		if err := <-done; err != nil || runs != 1 {
 			t.Errorf("the %s was lost: %v after %d runs", name, err, runs)
