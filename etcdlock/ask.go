@@ -176,12 +176,12 @@ func (a *ask) settle(v view, mine bool, err error) (g driver.Grant, moves bool, 
 		g = c.granted(a.TTL)
 		a.standLocked(c, a.began.Add(a.TTL))
 	case !holds:
+		if a.waiting != nil && c.lease == a.waiting {
+			c.kept = a.kept
+		}
 		g = c.refusal()
 		if c.state == asking || c.ahead.fits(c.Weight, c.Limit) {
 			g.Left = pause // The queue has changed since the read.
-		}
-		if a.waiting != nil && c.lease == a.waiting {
-			c.kept = a.kept
 		}
 		a.standLocked(c, a.began.Add(c.kept))
 		a.noteRefusalLocked(c)
@@ -235,7 +235,7 @@ func (s *Store) learnLocked(c *claim, v view, i int) (holds bool) {
 		c.state, c.ahead = asking, nil
 		return false
 	}
-	c.state = waiting
+	c.state, c.some = waiting, v.partial()
 	c.ahead, c.joins = s.remainingLocked(c.key, v.rev, v.queue[:i]), v.queue[:i].reader() >= 0
 	if i < v.held() || c.unblocked() {
 		c.hold()
@@ -244,12 +244,13 @@ func (s *Store) learnLocked(c *claim, v view, i int) (holds bool) {
 }
 
 // unblocked reports whether a waiting claim holds, by what is known of the claims ahead.
+// If only some claims ahead are known, no departure tells: the claim reads the queue again.
 // For a reader that queued behind other readers, the claims still ahead are not enough:
 // all these readers must have the same token, and another client may have given it to
 // them before they left.
 func (c *claim) unblocked() bool {
 	q := append(slices.Clone(c.ahead), c.entry)
-	return q.held() == len(q) && (!c.shared() || !c.joins)
+	return !c.some && q.held() == len(q) && (!c.shared() || !c.joins)
 }
 
 func (c *claim) hold() { c.state, c.ahead = held, nil }

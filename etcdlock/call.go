@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -154,7 +155,7 @@ func overdue(err error) bool {
 // final reports whether an error is a refusal by etcd, or of a queue that cannot be read:
 // nothing was carried out, and a retry would fail the same way.
 func final(err error) bool {
-	if errors.Is(err, errReplaced) || errors.Is(err, driver.ErrUnwritten) {
+	if errors.Is(err, errReplaced) || errors.Is(err, driver.ErrUnwritten) || foreign(err) {
 		return true
 	}
 	var refused rpctypes.EtcdError
@@ -168,9 +169,18 @@ func final(err error) bool {
 	return true
 }
 
+// foreign reports whether a server has refused a request for a reason that etcd does not have.
+// Unimplemented does not count: a proxy that has no route to etcd for a moment answers so, too.
+func foreign(err error) bool {
+	var refused rpctypes.EtcdError
+	return status.Code(err) == codes.InvalidArgument && !errors.As(err, &refused)
+}
+
 // explain adds advice to an error of etcd.
 func (s *Store) explain(err error) error {
 	switch {
+	case foreign(err):
+		return fmt.Errorf("%w: the server refuses a request that etcd accepts; the server only looks like etcd, as kine does, so use etcd itself: %w", driver.ErrInvalid, err)
 	case errors.Is(err, rpctypes.ErrPermissionDenied):
 		return fmt.Errorf("%w: the user needs a role with the right to read and write keys that begin with %q (etcdctl role grant-permission ROLE --prefix readwrite %s)",
 			err, s.names.prefix, s.names.prefix)

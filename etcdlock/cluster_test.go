@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/drivertest"
 	"github.com/holdfast-go/holdfast/internal/outage"
+	"github.com/holdfast-go/holdfast/internal/rest"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
@@ -76,11 +77,10 @@ func lockAgain(ctx context.Context, t *testing.T, lk *holdfast.Locker, key strin
 		if err == nil {
 			return l
 		}
-		if ctx.Err() != nil {
+		if rest.For(ctx, 50*time.Millisecond) != nil {
 			t.Errorf("%s: %v", key, err)
 			return nil
 		}
-		<-time.After(50 * time.Millisecond)
 	}
 }
 

@@ -37,7 +37,8 @@
 // the server.
 //
 // With more than sixteen claims ahead, a waiter watches only the last claim that has to leave
-// first, and then looks at the queue. So a release is an event for few waiters.
+// first, and then looks at the queue. So a release is an event for few waiters. A writer that
+// joins such a queue reads only the first claim and the last few.
 //
 // A tomb is a key that keeps the id of an ended claim from coming back, for 10 to 20
 // seconds.

@@ -172,19 +172,19 @@ func asked(t testing.TB, s driver.Store, a driver.Ask) (g driver.Grant) {
 	return g
 }
 
-// eventually calls f until it returns nil.
+// eventually calls f until f returns nil, and logs the last error if that does not come about.
 func eventually(t testing.TB, what string, f func() error) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; {
-		err := f()
-		if err == nil {
-			return
+	var err error
+	defer func() {
+		if err != nil {
+			t.Logf("no %s: %v", what, err)
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("no %s in %v: %v", what, patience, err)
-		}
-		<-time.After(10 * time.Millisecond)
-	}
+	}()
+	servers.Until(t, what, func() bool {
+		err = f()
+		return err == nil
+	})
 }
 
 // works takes a lock in the store that a URL names.

@@ -16,7 +16,11 @@ type view struct {
 	queue
 	rev     int64 // of the whole etcd, when read
 	hasTomb bool  // the id of the claim has a tomb
+	claims  int   // on the key, also those that were not read
 }
+
+// partial reports whether the queue lacks claims between the first and the last few.
+func (v view) partial() bool { return len(v.queue) < v.claims }
 
 // unchanged is the condition that no claim has arrived since.
 func (v view) unchanged(folder string) clientv3.Cmp {
@@ -27,19 +31,14 @@ func (v view) unchanged(folder string) clientv3.Cmp {
 // reports whether the claim is in the queue.
 func (a *ask) look(ctx context.Context, was state) (v view, mine bool, err error) {
 	folder := a.names.folder(a.Key)
-	look := a.reads()
 	if was == waiting {
-		r, err := a.do(ctx, txn{then: look})
-		if err == nil {
-			v, err = a.view(r)
-		}
-		return v, err == nil && v.index(a.ID) >= 0, err
+		return a.lookAtAll(ctx)
 	}
 	r, err := a.do(ctx, txn{
 		key:  a.Key,
 		when: []clientv3.Cmp{a.noTomb(), view{}.unchanged(folder)},
 		then: []clientv3.Op{a.create(a.lease, 0)},
-		els:  look,
+		els:  a.readsOfJoin(),
 	})
 	if r.again {
 		a.noteLate()
@@ -50,10 +49,24 @@ func (a *ask) look(ctx context.Context, was state) (v view, mine bool, err error
 	if r.Succeeded {
 		v.rev = r.Header.Revision
 		a.entry.rev, a.entry.mod = v.rev, v.rev
-		v.queue = queue{a.entry}
+		v.queue, v.claims = queue{a.entry}, 1
 		return v, true, nil
 	}
 	v, err = a.view(r)
+	if mine = err == nil && v.index(a.ID) >= 0; mine && v.partial() {
+		// An earlier request has created the claim, and claims just ahead may not have
+		// been read.
+		return a.lookAtAll(ctx)
+	}
+	return v, mine, err
+}
+
+// lookAtAll reads the whole queue, and reports whether the claim is in the queue.
+func (a *ask) lookAtAll(ctx context.Context) (v view, mine bool, err error) {
+	r, err := a.do(ctx, txn{then: a.reads()})
+	if err == nil {
+		v, err = a.view(r)
+	}
 	return v, err == nil && v.index(a.ID) >= 0, err
 }
 
@@ -62,17 +75,55 @@ func (a *ask) noTomb() clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(a.names.tomb(a.ID)), "=", 0)
 }
 
+// reads returns the operations that read the whole queue.
 func (a *ask) reads() []clientv3.Op {
 	return []clientv3.Op{
-		clientv3.OpGet(a.names.folder(a.Key), clientv3.WithPrefix()),
 		clientv3.OpGet(a.names.tomb(a.ID), clientv3.WithKeysOnly()),
+		clientv3.OpGet(a.names.folder(a.Key), clientv3.WithPrefix()),
 	}
 }
 
+// readsOfJoin returns the operations that read what a claim must know of a queue to join. A
+// claim that holds beside no other claim waits for the claim just ahead. Of a long queue such
+// a claim reads the first claim and the last few: if each of n clients read the whole queue,
+// n joins would transfer n²/2 claims.
+//
+// A claim that may have a second name must see all claims to find itself. The core never requests
+// a claim over two clients. If a second client did so for a claim in the middle of a long queue, it
+// would not find the claim and would enter it again. Both entries would count as separate claims,
+// and the second would stay for a few seconds after the release of the first.
+func (a *ask) readsOfJoin() []clientv3.Op {
+	if a.Weight < a.Limit || a.elsewhere() {
+		return a.reads()
+	}
+	folder := a.names.folder(a.Key)
+	byAge := func(order clientv3.SortOrder, limit int64) clientv3.Op {
+		return clientv3.OpGet(folder, clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByCreateRevision, order), clientv3.WithLimit(limit))
+	}
+	return []clientv3.Op{
+		clientv3.OpGet(a.names.tomb(a.ID), clientv3.WithKeysOnly()),
+		byAge(clientv3.SortDescend, few+2), // few claims ahead count as a short queue
+		byAge(clientv3.SortAscend, 1),
+	}
+}
+
+// elsewhere reports whether etcd may have the claim under another name.
+func (a *ask) elsewhere() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.claim.elsewhere
+}
+
+// view returns what the reads of a queue have found.
 func (a *ask) view(r answer) (v view, err error) {
 	v.rev = r.Header.Revision
-	v.hasTomb = len(r.kvs(1).Kvs) > 0
-	v.queue, err = readQueue(a.Key, r.kvs(0).Kvs)
+	v.hasTomb = len(r.kvs(0).Kvs) > 0
+	v.claims = int(r.kvs(1).Count)
+	kvs := r.kvs(1).Kvs
+	if len(r.Responses) > 2 && len(kvs) < v.claims {
+		kvs = append(kvs, r.kvs(2).Kvs...)
+	}
+	v.queue, err = readQueue(a.Key, kvs)
 	return v, err
 }
 
@@ -106,11 +157,11 @@ func (a *ask) join(ctx context.Context, v *view) (mine bool, err error) {
 		}
 		t := txn{
 			when: []clientv3.Cmp{a.noTomb(), clientv3.Compare(clientv3.CreateRevision(a.entry.name), "=", 0)},
-			els:  a.reads(),
+			els:  a.reads(), // whole: a claim with the same name may be anywhere
 		}
 		l := a.lease
 		if !fits {
-			a.kept = book.Kept(a.Claim, len(v.queue))
+			a.kept = book.Kept(a.Claim, v.claims)
 			if a.waiting, err = a.cover(ctx, a.kept, a.began.Add(a.kept)); err != nil {
 				return false, err
 			}
@@ -126,7 +177,7 @@ func (a *ask) join(ctx context.Context, v *view) (mine bool, err error) {
 			phase = v.queue[last].phase()
 			t.when = append(t.when, v.queue[last].unwritten())
 		}
-		t.then = append([]clientv3.Op{a.create(l, phase)}, a.reads()...)
+		t.then = append([]clientv3.Op{a.create(l, phase)}, a.readsOfJoin()...)
 		r, err := a.do(ctx, t)
 		if r.again {
 			a.noteLate()

@@ -7,10 +7,14 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/etcdlock"
@@ -291,5 +295,41 @@ func TestBadPrefix(t *testing.T) {
 	t.Parallel()
 	if _, err := etcdlock.New(admin(t, shared.Addr()), &etcdlock.Options{Prefix: "locks"}); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "slash") {
 		t.Errorf("%v, want ErrInvalid", err)
+	}
+}
+
+// TestLookalike has a server refuse a transaction that etcd takes, as kine does.
+func TestLookalike(t *testing.T) {
+	t.Parallel()
+	s, _ := intercepted(t, func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		if strings.HasSuffix(method, "/Txn") {
+			return status.Error(codes.InvalidArgument, "etcdserver: unsupported operations in txn request")
+		}
+		return invoke(ctx, method, req, reply, conn, opts...)
+	})
+	_, err := s.Check(t.Context())
+	_, failed := s.Acquire(t.Context(), exclusive("key", "id"))
+	for _, err := range []error{err, failed} {
+		if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "only looks like etcd") {
+			t.Error(err)
+		}
+	}
+}
+
+// TestProxyWithoutRoute has a proxy answer 404 for a moment, which gRPC reports as Unimplemented.
+func TestProxyWithoutRoute(t *testing.T) {
+	t.Parallel()
+	var calls atomic.Int32
+	s, _ := intercepted(t, func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		if strings.HasSuffix(method, "/Txn") && calls.Add(1) < 3 {
+			return status.Error(codes.Unimplemented, "unexpected HTTP status code received from server: 404 (Not Found)")
+		}
+		return invoke(ctx, method, req, reply, conn, opts...)
+	})
+	if _, err := s.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if n := calls.Load(); n < 3 {
+		t.Errorf("%d calls, want retries", n)
 	}
 }

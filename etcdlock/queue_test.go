@@ -77,7 +77,7 @@ func TestClass(t *testing.T) {
 
 // TestRemoveAhead tells a waiting claim which claims left: it holds when all ahead of it
 // have, and never after it has left the queue itself, or if a departure may have been
-// missed, or its lease may have ended.
+// missed, or its lease may have ended, or if only some of the claims ahead are known.
 func TestRemoveAhead(t *testing.T) {
 	t.Parallel()
 	whole := record{Weight: driver.MaxWeight, Limit: driver.MaxWeight}
@@ -86,15 +86,17 @@ func TestRemoveAhead(t *testing.T) {
 		name  string
 		since int64
 		over  bool
+		some  bool // further claims are between the two
 		left  []leaves
 		wakes []int // 0 for not at all, 1 to ask again, 2 with a grant
 	}{
-		{"all before it", 0, false, []leaves{{"b": 15}, {"own": 29}, {"b": 31}, {"a": 33}, {"a": 34}}, []int{0, 0, 0, 2, 0}},
-		{"its own first", 0, false, []leaves{{"b": 31}, {"own": 32}, {"a": 33}}, []int{0, 1, 0}},
-		{"all at once", 0, false, []leaves{{"a": 31, "b": 31, "own": 31}, {"b": 32}}, []int{1, 0}},
-		{"both before it", 0, false, []leaves{{"a": 31, "b": 31}}, []int{2}},
-		{"a gap", 31, false, []leaves{{"a": 32, "b": 32}}, []int{1}},
-		{"no lease", 0, true, []leaves{{"a": 32, "b": 32}}, []int{1}},
+		{"all before it", 0, false, false, []leaves{{"b": 15}, {"own": 29}, {"b": 31}, {"a": 33}, {"a": 34}}, []int{0, 0, 0, 2, 0}},
+		{"its own first", 0, false, false, []leaves{{"b": 31}, {"own": 32}, {"a": 33}}, []int{0, 1, 0}},
+		{"all at once", 0, false, false, []leaves{{"a": 31, "b": 31, "own": 31}, {"b": 32}}, []int{1, 0}},
+		{"both before it", 0, false, false, []leaves{{"a": 31, "b": 31}}, []int{2}},
+		{"a gap", 31, false, false, []leaves{{"a": 32, "b": 32}}, []int{1}},
+		{"no lease", 0, true, false, []leaves{{"a": 32, "b": 32}}, []int{1}},
+		{"others between", 0, false, true, []leaves{{"a": 31}, {"between": 32}, {"b": 33}}, []int{0, 0, 1}},
 	} {
 		s := must.Get(New(&clientv3.Client{}, nil))
 		defer s.Close()
@@ -102,6 +104,7 @@ func TestRemoveAhead(t *testing.T) {
 		l := &lease{granted: granted{ttl: time.Hour, heard: s.now()}, over: test.over}
 		c := s.enterLocked(driver.Claim{ID: "c", Weight: whole.Weight, Limit: whole.Limit, TTL: time.Minute}, l)
 		c.name, c.state, c.rev, c.seen, c.asked = "own", waiting, 30, 30, s.now()
+		c.some = test.some
 		c.ahead = queue{{record: whole, name: "a", rev: 10}, {record: whole, name: "b", rev: 20}}
 		for i, left := range test.left {
 			g, woken := s.removeAheadLocked(&folder{since: test.since}, c, left)
@@ -110,6 +113,27 @@ func TestRemoveAhead(t *testing.T) {
 			}
 		}
 		s.mu.Unlock()
+	}
+}
+
+// TestTurnOfASecondEntry has two clients wait with the same id. The client behind learns at its turn
+// of the claims ahead of its own entry: otherwise it would watch a claim that has left, without rest.
+func TestTurnOfASecondEntry(t *testing.T) {
+	t.Parallel()
+	s := must.Get(New(&clientv3.Client{}, nil))
+	defer s.Close()
+	s.mu.Lock()
+	l := &lease{granted: granted{ttl: time.Hour, heard: s.now()}}
+	c := s.enterLocked(driver.Claim{ID: "c", Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: time.Minute}, l)
+	c.name, c.state, c.rev, c.seen = "own", waiting, 30, 30
+	c.ahead = queue{{record: c.record, name: "left", rev: 20}}
+	s.mu.Unlock()
+	other, own := entry{record: c.record, name: "other", rev: 10}, c.entry
+	if g, wakes := s.turned("c", view{queue: queue{other, own}, rev: 40}); g.OK || wakes {
+		t.Errorf("woken behind the other: %+v, %v", g, wakes)
+	}
+	if len(c.ahead) != 1 || c.ahead[0].name != "other" {
+		t.Errorf("ahead are %+v, want the other", c.ahead)
 	}
 }
 

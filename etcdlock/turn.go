@@ -2,6 +2,7 @@ package etcdlock
 
 import (
 	"context"
+	"slices"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -157,6 +158,11 @@ func (s *Store) turned(id string, v view) (g driver.Grant, wakes bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c, i := s.table[id], v.index(id)
+	if c != nil { // Another client may wait with the same id.
+		if own := slices.IndexFunc(v.queue, func(e entry) bool { return e.name == c.name && e.ID == id }); own >= 0 {
+			i = own
+		}
+	}
 	switch {
 	case c == nil || c.state != waiting:
 		return g, false

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	mathrand "math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -62,19 +63,31 @@ func TestLongQueue(t *testing.T) {
 		// The claim just ahead leaves before the watch begins, the rest from the end.
 		"before the watch": func(i int) int { return ahead - 1 - i },
 		"in any order":     func(i int) int { return random.IntN(ahead - i) },
+
+		// The claim is watched before it joins, by the whole folder.
+		"of the folder":              func(i int) int { return 0 },
+		"of the folder from the end": func(i int) int { return ahead - 1 - i },
 	} {
 		for kind, weight := range map[string]int64{"writer": driver.MaxWeight, "reader": 1} {
-			early := name == "before the watch"
+			early, folder := name == "before the watch", strings.HasPrefix(name, "of the folder")
 			t.Run(name+", "+kind, func(t *testing.T) {
 				a, b := openStore(t, shared.URL()), openStore(t, shared.URL())
 				inTime(t, func(t *scene) {
 					claim := waiting("long"+rand.Text(), rand.Text())
 					claim.Weight = weight
+					watched := make(chan driver.Grant, 100)
+					if folder {
+						defer watch(t, b, claim.Claim, func(g driver.Grant) { watched <- g })()
+					}
 					claims, wakes := last(t, a, b, claim)
 					if early {
 						release(t, a, claims[ahead-1])
 					}
-					defer listen(t, b, claim, wakes)()
+					if folder {
+						wakes = watched
+					} else {
+						defer listen(t, b, claim, wakes)()
+					}
 					defer func() { _ = b.Release(context.Background(), []driver.Release{{Claim: claim.Claim}}) }()
 					for i := range ahead {
 						if i == ahead-1 {
@@ -307,6 +320,38 @@ func TestEventsOfLongQueue(t *testing.T) {
 			t.Errorf("woken too early")
 		case <-time.After(aWhile):
 			t.missing("the last claim is woken")
+		}
+	})
+}
+
+// TestJoinLongQueue joins a long queue: of many claims ahead, etcd sends the first and the last
+// few. The place lasts as long as behind all of them.
+func TestJoinLongQueue(t *testing.T) {
+	t.Parallel()
+	var sent atomic.Int64
+	b, prefix := intercepted(t, func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		err := invoke(ctx, method, req, reply, conn, opts...)
+		if r, ok := reply.(*etcdserverpb.TxnResponse); ok {
+			for _, op := range r.Responses {
+				sent.Add(int64(len(op.GetResponseRange().GetKvs())))
+			}
+		}
+		return err
+	})
+	a := openStore(t, shared.URL()+"?prefix="+prefix)
+	inTime(t, func(t *scene) {
+		claim := waiting("long"+rand.Text(), rand.Text())
+		granted(t, a, exclusive(claim.Key, "holder"+claim.Key))
+		t.begin()
+		for i := range 3 * ahead {
+			refused(t, a, waiting(claim.Key, fmt.Sprint("waiter", i, claim.Key)))
+		}
+		sent.Store(0)
+		if g, want := refused(t, b, claim), 4*claim.Alive(); g.Kept != want {
+			t.Errorf("a place lasts %v, want %v", g.Kept, want)
+		}
+		if n := sent.Load(); n > 2*ahead {
+			t.Errorf("etcd has sent %d claims, want the first and the last few, twice", n)
 		}
 	})
 }
