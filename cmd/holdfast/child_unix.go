@@ -13,6 +13,13 @@ import (
 // passing are the signals that only concern the command.
 var passing = []os.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGCONT}
 
+// lossSignals are the signals that a command can get at a loss of the lock, by name.
+var lossSignals = map[string]os.Signal{
+	"HUP": syscall.SIGHUP, "INT": syscall.SIGINT, "QUIT": syscall.SIGQUIT, "TERM": syscall.SIGTERM,
+}
+
+const lossNames = "HUP, INT, QUIT or TERM"
+
 // A child is a command in its own process group. A single goroutine uses a child.
 type child struct {
 	pid    int

@@ -4,12 +4,19 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"syscall"
 
 	"github.com/holdfast-go/holdfast/internal/cli"
 )
 
 // Windows has neither process groups to signal nor stopped processes. Ctrl-C reaches every
 // process of a console by itself, and TERM can only be a kill.
+
+// lossSignals are the signals that a command can get at a loss of the lock, by name. INT
+// could not be sent, so the command would run on until KILL.
+var lossSignals = map[string]os.Signal{"TERM": syscall.SIGTERM}
+
+const lossNames = "TERM"
 
 // A child is a command. Processes started by the command are not reached.
 type child struct {

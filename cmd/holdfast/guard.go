@@ -23,6 +23,7 @@ type guard struct {
 	child   *child
 	signals <-chan os.Signal
 	grace   time.Duration
+	loss    os.Signal // tells the command to end at a loss
 	stderr  io.Writer
 
 	asked  os.Signal // the last signal that asked this process to end
@@ -148,7 +149,7 @@ func (g *guard) end(why error) {
 	if deadline, ok := g.lock.Deadline(); ok && deadline.Add(-spare).Before(g.killAt) {
 		g.killAt = deadline.Add(-spare)
 	}
-	g.signal(syscall.SIGTERM)
+	g.signal(g.loss)
 	g.child.wake()
 	cli.Say(g.stderr, "%q is not ours any more, so the command has to end: %v", g.lock.Key(), cli.Bare(why))
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/rest"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
@@ -86,6 +87,7 @@ func awaitWaiter(t *testing.T, env []string) {
 		if out, _ := show.Output(); strings.Contains(string(out), "\nwaits\t") {
 			return
 		}
+		_ = rest.For(t.Context(), startPause)
 	}
 	t.Fatal("nobody waits")
 }

@@ -30,6 +30,7 @@ type job struct {
 	slots, weight      int
 	conflict           int
 	note               string
+	signal             string // at a loss, a name in lossSignals
 
 	store  *site
 	flags  *cobra.Command
@@ -138,7 +139,7 @@ func (j *job) refused(held *holdfast.HeldError) error {
 // hold runs the command while the lock is held, then releases the lock.
 func (j *job) hold(locks *holdfast.Locker, lock *holdfast.Lock, signals chan os.Signal) error {
 	began := time.Now()
-	g := guard{lock: lock, events: &j.events, signals: signals, grace: j.grace, stderr: j.stderr}
+	g := guard{lock: lock, events: &j.events, signals: signals, grace: j.grace, loss: lossSignals[j.signal], stderr: j.stderr}
 	if err := g.ready(); err != nil {
 		return j.free(lock, nil)
 	}

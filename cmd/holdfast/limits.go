@@ -31,6 +31,8 @@ func (j *job) wrongValue() error {
 		}
 	}
 	switch {
+	case lossSignals[j.signal] == nil:
+		return fmt.Errorf("--signal %q must be %s", j.signal, lossNames)
 	// A renewal is due after a third of the TTL: with a longer grace the command would be
 	// ended before the renewal had a chance.
 	case set("grace") && (j.grace < 0 || j.grace > j.ttl/2):

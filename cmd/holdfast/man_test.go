@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+
+	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
 var man = flag.String("man", "", "write the manual pages into this `folder`")
@@ -25,6 +27,7 @@ func TestManPages(t *testing.T) {
 	if err := doc.GenManTree(root(), header, dir); err != nil {
 		t.Fatal(err)
 	}
+	var pages []string
 	for _, command := range visible(root()) {
 		name := strings.ReplaceAll(command.CommandPath(), " ", "-") + ".1"
 		page, err := os.ReadFile(filepath.Join(dir, name))
@@ -35,8 +38,9 @@ func TestManPages(t *testing.T) {
 		if !strings.Contains(string(page), ".SH SYNOPSIS") {
 			t.Errorf("%s has no synopsis:\n%s", name, page)
 		}
-		typeset(t, filepath.Join(dir, name))
+		pages = append(pages, filepath.Join(dir, name))
 	}
+	typeset(t, pages)
 }
 
 // visible returns a command and those below that its help lists.
@@ -50,16 +54,14 @@ func visible(command *cobra.Command) []*cobra.Command {
 	return all
 }
 
-// typeset lets groff look for mistakes in a page, where groff is installed.
-func typeset(t *testing.T, page string) {
+// typeset lets groff look for mistakes in pages.
+func typeset(t *testing.T, pages []string) {
 	t.Helper()
-	groff, err := exec.LookPath("groff")
-	if err != nil {
-		t.Logf("groff is missing: %s is not checked", page)
-		return
-	}
-	out, err := exec.Command(groff, "-man", "-Tutf8", "-ww", "-z", page).CombinedOutput()
-	if err != nil || len(out) != 0 {
-		t.Errorf("groff: %v\n%s", err, out)
+	groff := servers.Installed(t, "groff-base", "groff")
+	for _, page := range pages {
+		out, err := exec.Command(groff, "-man", "-Tutf8", "-ww", "-z", page).CombinedOutput()
+		if err != nil || len(out) != 0 {
+			t.Errorf("groff: %v\n%s", err, out)
+		}
 	}
 }

@@ -29,8 +29,8 @@ HOLDFAST_KEY, HOLDFAST_OWNER and HOLDFAST_FENCE. HOLDFAST_FENCE is a number that
 grows with every holder of the lock. If the resource behind KEY can compare
 numbers, let the resource refuse a smaller number than the largest so far.
 
-If the lock is lost, COMMAND gets the signal TERM, and KILL after --grace. Both
-come before another process can acquire the lock.
+If the lock is lost, COMMAND gets the signal TERM, or the signal of --signal, and
+KILL after --grace. Both come before another process can acquire the lock.
 
 If HUP, INT or TERM ends COMMAND or the wait, holdfast ends by the same signal.
 
@@ -63,7 +63,8 @@ func (j *job) register(cmd *cobra.Command) {
 	f.IntVar(&j.slots, "slots", 0, "take one of `n` slots instead of the whole lock")
 	f.IntVar(&j.weight, "weight", 1, "take `w` of the slots instead of one")
 	f.DurationVar(&j.ttl, "ttl", 15*time.Second, "how long the lock outlives a machine that falls silent")
-	f.DurationVar(&j.grace, "grace", 0, "time of the command between TERM and KILL after a loss of\nthe lock (default a third of the TTL, at most 10s)")
+	f.DurationVar(&j.grace, "grace", 0, "time of the command between --signal and KILL after a loss of\nthe lock (default a third of the TTL, at most 10s)")
+	f.StringVar(&j.signal, "signal", "TERM", "send this `signal` to the command after a loss of the\nlock: "+lossNames)
 	f.DurationVar(&j.maxHold, "max-hold", 0, "stop a command that runs longer")
 	f.DurationVar(&j.atLeast, "at-least", 0, "keep the key locked for at least this long, even if the\ncommand ends sooner")
 	f.DurationVar(&j.oncePer, "once-per", 0, "do nothing, with success, if the command has succeeded\non some machine, and began less than this long ago")

@@ -135,7 +135,8 @@ var buildVerifier = sync.OnceValue(func() error {
 })
 
 // stores starts the servers and returns their URLs: $REDIS of one Redis server,
-// $REDLOCK of three, $MEMCACHED, $ZOOKEEPER, $S3, $ETCD of one member alone, and of the
+// $REDLOCK of three, $MEMCACHED, $ZOOKEEPER, $S3, $GCS, $DYNAMODB without its
+// table, $AZURE, $ETCD of one member alone, and of the
 // databases $POSTGRES and $MYSQL that of a user who may do anything,
 // $POSTGRES_VIEWER that of one who may only read, by the password looks, and
 // $POSTGRES_WRONG the same with the wrong password moonlight. With -short there are
@@ -154,7 +155,10 @@ func stores(t *testing.T) map[string]string {
 		urls["MEMCACHED"] = servers.StartMemcached(t).URL()
 		urls["ZOOKEEPER"] = servers.StartZooKeeper(t, "forceSync=no").URL()
 		urls["ETCD"] = servers.StartEtcd(t).URL()
+		urls["GCS"] = servers.StartGCS(t).URL()
+		urls["DYNAMODB"] = servers.StartDynamoDBWithoutTable(t).URL()
 		urls["S3"] = servers.StartS3(t).URL()
+		urls["AZURE"] = servers.StartAzurite(t).URL()
 	}
 	for _, name := range []string{"POSTGRES", "MYSQL"} {
 		if urls[name] == "" {
@@ -267,7 +271,7 @@ func await(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, !neg && (len(args) == 1 || len(args) == 2), "await FILE [REGEXP]")
 	want := regexp.MustCompile("(?m)" + append(args, "")[1])
 	var text []byte
-	poll(ts, func() bool {
+	poll(ts, 10*time.Millisecond, func() bool {
 		var err error
 		text, err = os.ReadFile(ts.MkAbs(args[0]))
 		return err == nil && want.Match(text)
@@ -278,7 +282,7 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, !neg && len(args) >= 2, "until REGEXP COMMAND...")
 	want := regexp.MustCompile("(?m)" + args[0])
 	var text []byte
-	poll(ts, func() bool {
+	poll(ts, startPause, func() bool {
 		text, _ = command(ts, args[1:]).CombinedOutput()
 		return want.Match(text)
 	}, func() { ts.Fatalf("output does not match %s:\n%s", want, text) })
@@ -287,7 +291,7 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 func dead(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, !neg && len(args) == 1, "dead FILE")
 	pid := number(ts, string(bytes.TrimSpace([]byte(ts.ReadFile(args[0])))))
-	poll(ts, func() bool { return gone(pid) }, func() { ts.Fatalf("process %d still runs", pid) })
+	poll(ts, startPause, func() bool { return gone(pid) }, func() { ts.Fatalf("process %d still runs", pid) })
 }
 
 // gone reports whether a process has ended. A process that its parent has not waited for
@@ -345,13 +349,15 @@ func insist(run func() error, want ...int) (err error) {
 	return err
 }
 
-func poll(ts *testscript.TestScript, done func() bool, otherwise func()) {
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
+// startPause is the pause of a poll that starts a process, which takes processor time.
+const startPause = 100 * time.Millisecond
+
+// poll calls done, with a pause between two calls, until done returns true.
+func poll(ts *testscript.TestScript, pause time.Duration, done func() bool, otherwise func()) {
 	limit := time.After(patient)
 	for !done() {
 		select {
-		case <-tick.C:
+		case <-time.After(pause):
 		case <-limit:
 			otherwise()
 		}

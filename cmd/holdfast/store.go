@@ -153,9 +153,10 @@ func (s *site) initLine(name string) string {
 	}
 	kept := url.Values{}
 	if u, err := driver.ParseURL(where); err == nil {
-		for _, name := range []string{"mode", "table", "sequence"} {
-			if value := u.Query().Get(name); value != "" {
-				kept.Set(name, value)
+		for name, values := range u.Query() {
+			// Names of parameters for SQL Server may have upper case.
+			if slices.Contains([]string{"database", "endpoint", "mode", "region", "sequence", "table"}, strings.ToLower(name)) && values[0] != "" {
+				kept.Set(name, values[0])
 			}
 		}
 	}

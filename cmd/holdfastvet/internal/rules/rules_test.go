@@ -10,29 +10,25 @@ import (
 	"golang.org/x/tools/go/analysis/analysistest"
 )
 
-// TestUsual runs the usual rules together: no rule may find anything in the code of another.
-func TestUsual(t *testing.T) { test(t, Usual, Usual, "odd") }
-
-// TestOptional runs each optional rule beside the usual ones.
-func TestOptional(t *testing.T) {
-	for _, rule := range Optional {
-		t.Run(rule.Name, func(t *testing.T) { test(t, []*analysis.Analyzer{rule}, append(slices.Clone(Usual), rule)) })
-	}
-}
-
-// test runs rules on the packages of some of them. Each of those must find something.
-func test(t *testing.T, own, rules []*analysis.Analyzer, packages ...string) {
+// TestRules runs the usual rules, on all packages, and each optional rule on its own. No rule may
+// find anything in the code of another, and each rule must find something in its own. All packages
+// are loaded together, because the standard library behind them takes most of the time.
+func TestRules(t *testing.T) {
 	var mu sync.Mutex
 	found := make(map[string]bool)
 	together := &analysis.Analyzer{
 		Name:     "together",
 		Doc:      "run several rules",
-		Requires: rules[0].Requires,
+		Requires: Usual[0].Requires,
 		Run: func(p *analysis.Pass) (any, error) {
-			for _, rule := range rules {
+			folder, _, _ := strings.Cut(p.Pkg.Path(), "/")
+			for _, rule := range All {
+				if rule.Name != folder && slices.Contains(Optional, rule) {
+					continue
+				}
 				of := *p
 				of.Report = func(d analysis.Diagnostic) {
-					if folder, _, _ := strings.Cut(p.Pkg.Path(), "/"); folder != rule.Name {
+					if folder != rule.Name {
 						d.Message = "rule " + rule.Name + ": " + d.Message
 						t.Errorf("rule %s finds something in package %s", rule.Name, p.Pkg.Path())
 					}
@@ -48,11 +44,12 @@ func test(t *testing.T, own, rules []*analysis.Analyzer, packages ...string) {
 			return nil, nil
 		},
 	}
-	for _, rule := range own {
+	packages := []string{"odd"}
+	for _, rule := range All {
 		packages = append(packages, rule.Name+"/...")
 	}
 	analysistest.RunWithSuggestedFixes(t, analysistest.TestData(), together, packages...)
-	for _, rule := range own {
+	for _, rule := range All {
 		if !found[rule.Name] {
 			t.Errorf("rule %s finds nothing in testdata/src/%s", rule.Name, rule.Name)
 		}
