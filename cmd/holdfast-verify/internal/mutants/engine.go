@@ -163,7 +163,7 @@ var engine = []mutant{{
 		Old:  "	if u := h.upgrade.Load(); u != nil {\n		u.lose(why)\n	}\n",
 		New:  "",
 	}},
-	sim: search{"TestSeeds", append([]string{"hold", "tokens"}, twoHolders...)},
+	sim: search{"TestSeeds", twoHolders},
 }, {
 	name:  "silence-is-consent",
 	wrong: "a renewal without an answer counts as successful",
@@ -183,7 +183,7 @@ var engine = []mutant{{
 		Old:  "return c.ran(t) + c.slept(t)",
 		New:  "return c.ran(t)",
 	}},
-	sim: search{"TestSeeds", append([]string{"hold"}, twoHolders...)},
+	sim: search{"TestSeeds", twoHolders},
 }, {
 	name:  "no-look-after-a-suspend",
 	wrong: "a loss waits for a timer that stands still during a suspend, and nothing reads the clock before",

@@ -39,7 +39,7 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 	flags.Uint64Var(&p.seed, "seed", sim.NewSeed(), "do the operations and faults of the pass that has told this `number`")
 	flags.IntVar(&p.parallel, "parallel", 2, "do so many `runs` at once")
 	flags.StringVar(&p.folder, "out", "", "keep the report of each run in this `folder`; those of the same build that have proved something are not done again")
-	save := flags.String("save", "", "write the tables into this `folder`, too; those of a part replace none")
+	save := flags.String("save", "", "write the tables into this `folder`, too; those of a part are "+partFile+", and replace none")
 	if flags.Parse(args) != nil {
 		return flag.ErrHelp // the flag set has reported the error
 	}
@@ -60,7 +60,7 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 		return fmt.Errorf("each of the %d runs would have %v: want %v, so give it more time (-for or -within), or choose fewer (-store, -nemesis)", len(all), p.length, shortest)
 	}
 	if *save != "" { // report errors now, and not after all the work
-		if err := publish.Savable(*save, p.stores != "" || p.faults != "", tablesFile); err != nil {
+		if err := publish.Savable(*save, p.part(), p.file()); err != nil {
 			return err
 		}
 	}
@@ -68,10 +68,13 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 	if ctx.Err() != nil || *save == "" {
 		return err
 	}
-	return errors.Join(err, os.WriteFile(filepath.Join(*save, tablesFile), tables(p.command(), results), 0o644))
+	return errors.Join(err, os.WriteFile(filepath.Join(*save, p.file()), tables(p.command(), p.part(), results), 0o644))
 }
 
-const tablesFile = "torture-tables.md"
+const (
+	tablesFile = "torture-tables.md"
+	partFile   = "torture-part.md" // the tables of chosen stores or faults
+)
 
 // names divides a list; an empty list has no names.
 func names(list string) []string {

@@ -44,6 +44,17 @@ type result struct {
 	err     error          // why the trial could not be done, or the violation found
 }
 
+// part reports whether the pass has only a part of the trials.
+func (p *pass) part() bool { return p.stores != "" || p.faults != "" }
+
+// file returns the name of the file for the tables.
+func (p *pass) file() string {
+	if p.part() {
+		return partFile
+	}
+	return tablesFile
+}
+
 // command returns the command of the whole pass.
 func (p *pass) command() string {
 	words := []string{"-for", p.length.String(), "-parallel", strconv.Itoa(p.parallel), "-seed", strconv.FormatUint(p.seed, 10)}

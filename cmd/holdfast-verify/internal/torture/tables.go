@@ -59,10 +59,15 @@ func (r result) cell() string {
 	return fmt.Sprintf("(%d)", seen)
 }
 
-// tables writes the results of a pass. command repeats the pass.
-func tables(command string, results []result) []byte {
+// tables writes the results of a pass. command repeats the pass. part says that the pass had only
+// a part of the stores or faults.
+func tables(command string, part bool, results []result) []byte {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, tablesHead, told(results, func(r *verify.Report) string { return r.Build }),
+	title, note := "Tables of the torture", ""
+	if part {
+		title, note = "Tables of a part of the torture", fmt.Sprintf(partNote, strings.Join(stores(results), ", "), len(results))
+	}
+	fmt.Fprintf(&b, tablesHead, title, note, told(results, func(r *verify.Report) string { return r.Build }),
 		strings.TrimSpace(runtime.Version()), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), command)
 	writeTotals(&b, results)
 	writeMatrix(&b, results)
@@ -72,10 +77,14 @@ func tables(command string, results []result) []byte {
 	return b.Bytes()
 }
 
-const tablesHead = `# Tables of the torture
+const partNote = `
+**This is a part of the torture**, not a whole pass: %s, %d runs. The command chooses them.
+`
+
+const tablesHead = `# %s
 
 "make torture" has written this file. [torture.md](../torture.md) says what the figures mean.
-
+%s
 Holdfast %s, %s, %s/%s, %d processors. The same operations and faults again:
 
     %s

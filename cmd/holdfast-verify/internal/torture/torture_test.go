@@ -142,7 +142,7 @@ func TestTables(t *testing.T) {
 	results[0].Report.Unchecked = map[check.Promise]string{check.Kept: "too short", check.Single: "no effect"}
 	results[1].Report.Unchecked = map[check.Promise]string{check.Kept: "too short"}
 	results[3].Report.Unchecked = map[check.Promise]string{check.Lively: "nobody"}
-	text := string(tables("make all of it", results))
+	text := string(tables("make all of it", false, results))
 	for _, want := range []string{
 		"|  | kill | pause | evict | long |\n", "| redis | held | – | (15) | held |\n", "| etcd | **BROKEN** | not done | unproved | – |\n", "\n    make all of it\n\n## Totals",
 		"nothing beside them | 1 |\n",
@@ -159,6 +159,21 @@ func TestTables(t *testing.T) {
 		if n := strings.Count(line, "|"); n != 0 && n != strings.Count(runsHead, "|")/2 {
 			t.Errorf("the line has other columns than the head: %s", line)
 		}
+	}
+}
+
+// The tables of a part say so, and name the stores.
+func TestTablesOfAPart(t *testing.T) {
+	results := []result{
+		{trial: trial{"redis", "kill", nil, true}, Command: "holdfast one"},
+		{trial: trial{"etcd:3", "kill", nil, true}, Command: "holdfast two"},
+	}
+	const note = "**This is a part of the torture**, not a whole pass: redis, etcd:3, 2 runs."
+	if text := string(tables("make some of it", true, results)); !strings.HasPrefix(text, "# Tables of a part of the torture\n\n") || !strings.Contains(text, "figures mean.\n\n"+note) {
+		t.Errorf("the tables of a part do not say so:\n%s", text)
+	}
+	if text := string(tables("make all of it", false, results)); strings.Contains(text, "part") {
+		t.Errorf("the tables of a whole pass:\n%s", text)
 	}
 }
 
@@ -252,10 +267,13 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// The tables of a part do not replace any.
+// The tables of a part replace neither those of a whole pass nor those of another part.
 func TestPartIsNotSaved(t *testing.T) {
+	if whole, part := new(pass).file(), (&pass{faults: "kill"}).file(); whole == part {
+		t.Errorf("the tables of a part are in %s, too", whole)
+	}
 	folder := t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, tablesFile), []byte("all"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, partFile), []byte("another"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"-store", "file"}, {"-nemesis", "kill"}} {
@@ -303,7 +321,7 @@ func TestPass(t *testing.T) {
 	if err := execute(t.Context(), append(args, "-nemesis", "kill"), io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join(docs, "torture-tables.md"))
+	text, err := os.ReadFile(filepath.Join(docs, partFile))
 	if err != nil || !strings.Contains(string(text), "holdfast verify --start file --nemesis kill --for 5s --clients 16 --keys 32 --seed 7") {
 		t.Errorf("%v\n%s", err, text)
 	}

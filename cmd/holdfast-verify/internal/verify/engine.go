@@ -101,6 +101,9 @@ var starters = []starter{
 	{"nats", "nats:", 1, nil, startNATS},
 	{"nats:3", "nats:", 3, []plan.Nemesis{plan.CutStore}, startNATS},
 	{"s3", "s3://locks?endpoint=http://127.0.0.1", 1, nil, startS3},
+	{"gcs", "gs://locks?endpoint=http://127.0.0.1", 1, nil, startGCS},
+	{"dynamodb", "dynamodb://locks?endpoint=http://127.0.0.1", 1, nil, startDynamoDB},
+	{"azblob", "azblob://holdfast/locks?endpoint=http://127.0.0.1", 1, nil, startAzurite},
 	{"zookeeper", "zk:", 1, nil, startZooKeeper},
 	{"zookeeper:3", "zk:", 3, []plan.Nemesis{plan.CutStore}, startZooKeeper},
 }
@@ -255,6 +258,21 @@ func startNATS(r *room, n int) *engine {
 func startS3(r *room, _ int) *engine {
 	s := servers.StartS3(r)
 	return &engine{url: withParameters(s.URL(), "look=100ms"), nodes: []node{s}, version: s.Version()}
+}
+
+func startGCS(r *room, _ int) *engine {
+	s := servers.StartGCS(r)
+	return &engine{url: withParameters(s.URL(), "look=100ms"), nodes: []node{s}, version: s.Version()}
+}
+
+func startDynamoDB(r *room, _ int) *engine {
+	d := servers.StartDynamoDB(r)
+	return &engine{url: withParameters(d.URL(), "look=100ms"), nodes: []node{d}, version: d.Version()}
+}
+
+func startAzurite(r *room, _ int) *engine {
+	a := servers.StartAzurite(r)
+	return &engine{url: withParameters(a.URL(), "look=100ms"), nodes: []node{a}, version: a.Version()}
 }
 
 // unsynced makes ZooKeeper leave the disk to the system, which outlives every fault of a run:

@@ -19,7 +19,7 @@ import (
 // look returns the claims that are left in the store.
 func (s *scene) look(ctx context.Context) map[string][]driver.Holder {
 	s.progress("%s: looking for what is left", s.target.name)
-	left, err := s.target.remains(ctx, s.locks, lapse(s.TTL)+slack)
+	left, err := s.target.remains(ctx, s.locks, s.lapse()+slack)
 	if errors.Is(err, errors.ErrUnsupported) {
 		s.blind = s.target.engine.left == nil
 		return nil
@@ -40,7 +40,7 @@ func (s *scene) judge(ctx context.Context, left map[string][]driver.Holder) (*Re
 		return nil, err
 	}
 	r.count(run)
-	waits := run.Waits(s.target.manners(s.TTL), slack)
+	waits := run.Waits(s.manners(), slack)
 	r.Waits = Waits{Seconds: shown.Seconds(waits.All), Judged: shown.Seconds(waits.Judged)}
 	r.Unchecked = run.Unchecked(s.TTL, slack, waits, grace)
 	if why := s.busy(); why != "" {
@@ -97,7 +97,7 @@ func (s *scene) invalid(r *Report) string {
 
 // checks runs every check, until ctx ends.
 func (r *Report) checks(ctx context.Context, run *check.Run, s *scene, left map[string][]driver.Holder) error {
-	store := s.target.manners(s.TTL)
+	store := s.manners()
 	found := slices.Concat(s.stuck(run, store), run.Left(left))
 	checks := []func() []check.Violation{
 		func() []check.Violation { return run.Exclusion(s.target.freesOnDeath) },

@@ -22,10 +22,10 @@ func (s *scene) count(ctx context.Context) {
 		return
 	}
 	s.progress("%s: looking into the servers", s.target.name)
-	ctx, cancel := context.WithTimeout(ctx, lapse(s.TTL)+slack)
+	ctx, cancel := context.WithTimeout(ctx, s.lapse()+slack)
 	defer cancel()
 	for {
-		err := s.host.Try(func() { s.litter = look(keep + lapse(s.TTL)) })
+		err := s.host.Try(func() { s.litter = look(keep + s.lapse()) })
 		s.fail("look into the servers", err)
 		if err != nil || len(s.litter) == 0 || rest.For(ctx, 100*time.Millisecond) != nil {
 			return

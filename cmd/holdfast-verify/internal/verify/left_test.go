@@ -5,15 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/register"
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/rest"
 	"github.com/holdfast-go/holdfast/internal/servers"
+	"github.com/holdfast-go/holdfast/memlock"
 )
 
 func wantLeft(t *testing.T, left []string, want ...string) {
@@ -138,10 +144,39 @@ func connect(t *testing.T, at register.Place) {
 	}
 }
 
+// A deafStore never answers the first question who holds a key, as a server whose answer is lost.
+type deafStore struct {
+	*memlock.Store
+	asked atomic.Int32
+}
+
+func (d *deafStore) Holders(ctx context.Context, key string) ([]driver.Holder, error) {
+	if d.asked.Add(1) == 1 {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return d.Store.Holders(ctx, key)
+}
+
+// A lost answer does not keep a run from its end.
+func TestRemainsAfterALostAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &deafStore{Store: memlock.New()}
+		locks := must.Get(holdfast.New(store, nil))
+		defer locks.Close()
+		lock := must.Get(locks.Lock(t.Context(), "key"))
+		defer lock.Unlock()
+		left, err := (&target{}).remains(t.Context(), locks, time.Minute)
+		if err != nil || len(left["key"]) != 1 {
+			t.Errorf("%v, %v; want the holder", left, err)
+		}
+	})
+}
+
 // A claim that goes within a while was not left; a claim that stays is reported.
 func TestCount(t *testing.T) {
 	looks := 0
-	s := &scene{Config: Default(), host: &servers.Host{}, target: &target{engine: &engine{left: func(time.Duration) []string {
+	s := &scene{Config: Default(), host: &servers.Host{}, target: &target{url: &url.URL{Scheme: "mem"}, engine: &engine{left: func(time.Duration) []string {
 		if looks++; looks < 3 {
 			return []string{"a key"}
 		}

@@ -29,7 +29,7 @@ func port(scheme string) string {
 		return "11211"
 	case "nats":
 		return "4222"
-	case "s3":
+	case "s3", "gs", "dynamodb", "azblob":
 		return "80"
 	case "zk":
 		return "2181"
@@ -51,7 +51,7 @@ func newLink(h *servers.Host, to *url.URL, nemeses []plan.Nemesis) (*link, error
 		return l, nil
 	}
 	own, params := *to, to.Query()
-	if to.Scheme == "s3" { // whose host is the bucket
+	if to.Scheme == "s3" || to.Scheme == "gs" || to.Scheme == "dynamodb" || to.Scheme == "azblob" { // whose host is the bucket, the table or the account
 		endpoint, err := url.Parse(params.Get("endpoint"))
 		if err != nil {
 			return nil, err

@@ -49,6 +49,12 @@ func TestObstacle(t *testing.T) {
 		"s3://b":                                           encrypted,
 		"s3://b?endpoint=https://h":                        encrypted,
 		"s3://b?endpoint=http://h":                         "",
+		"gs://b":                                           encrypted,
+		"gs://b?endpoint=http://h":                         "",
+		"dynamodb://t":                                     encrypted,
+		"dynamodb://t?endpoint=http://h":                   "",
+		"azblob://a/c":                                     encrypted,
+		"azblob://a/c?endpoint=http://h":                   "",
 		"zk://a,b":                                         "",
 		"zk://a,b?tls=false":                               "",
 		"zk://a,b?tls=1":                                   encrypted,
@@ -115,7 +121,9 @@ func TestLink(t *testing.T) {
 		{"redis://h:1/2?db=1", []plan.Nemesis{plan.Kill, plan.Clock}, 0},
 		{"redis://h:1/2?prefix=x", network, 1},
 		{"etcd://a,b,c", network, 3},
+		{"dynamodb://t?endpoint=http://h:8000", network, 1},
 		{"s3://b/c?conns=2&endpoint=http://h:9000", network, 1},
+		{"azblob://a/c?conns=2&endpoint=http://h:10000/a", network, 1},
 		{"postgres://u:p@localhost/db?listen=127.0.0.1:7&conns=2", network, 2},
 	} {
 		l, err := newLink(h, parsed(t, test.url), test.nemeses)
@@ -138,7 +146,7 @@ func TestLink(t *testing.T) {
 			hosts += "," + listen
 		}
 		if endpoint := own.Query().Get("endpoint"); endpoint != "" {
-			hosts = strings.TrimPrefix(endpoint, "http://")
+			hosts = parsed(t, endpoint).Host
 		}
 		if hosts != strings.Join(at, ",") || own.Path != was.Path || own.Query().Get("conns") != was.Query().Get("conns") || !l.unused() {
 			t.Errorf("%s has become %s", test.url, l.url)

@@ -43,7 +43,7 @@ func obstacle(u *url.URL) string {
 		return when(several, hashed)
 	case "zk":
 		return when(tls, encrypted)
-	case "s3":
+	case "s3", "gs", "dynamodb", "azblob":
 		return when(!strings.HasPrefix(params.Get("endpoint"), "http://"), encrypted)
 	case "redlock":
 		return cmp.Or(when(u.Host == "", aside), when(scheme != "redis", encrypted))

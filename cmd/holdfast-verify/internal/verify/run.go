@@ -213,7 +213,7 @@ func (c Config) tryPage() error {
 // schedule plans the faults. If the user has named nemeses, every named nemesis has to fit
 // in.
 func (s *scene) schedule() error {
-	f := plan.Faults{Seed: s.Seed, Nemeses: s.Nemeses, Workers: s.Workers, Nodes: len(s.target.engine.nodes), TTL: s.TTL, Length: s.Length, Respite: s.target.respite(s.TTL)}
+	f := plan.Faults{Seed: s.Seed, Nemeses: s.Nemeses, Workers: s.Workers, Nodes: len(s.target.engine.nodes), TTL: s.TTL, Length: s.Length, Respite: s.respite()}
 	if s.Length == 0 {
 		s.Length = max(usual, f.Enough())
 		f.Length = s.Length

@@ -228,8 +228,8 @@ func TestEveryFaultComes(t *testing.T) {
 // than is put up with.
 func TestServersAreLeftAlone(t *testing.T) {
 	c := Default()
-	c.Nemeses, c.Length = []plan.Nemesis{plan.Restart}, time.Minute
-	for _, scheme := range []string{"redis", "etcd", "zk", "memcached"} {
+	c.Nemeses, c.Length = []plan.Nemesis{plan.Restart}, 2*time.Minute
+	for _, scheme := range []string{"redis", "etcd", "zk", "memcached", "nats", "s3"} {
 		s := &scene{Config: c, target: &target{url: &url.URL{Scheme: scheme}, engine: &engine{nodes: make([]node, 1)}}}
 		if err := s.schedule(); err != nil || len(s.faults) < 3 {
 			t.Fatalf("%s: %v, %v", scheme, s.faults, err)
@@ -238,7 +238,7 @@ func TestServersAreLeftAlone(t *testing.T) {
 		for i, f := range s.faults[1:] {
 			calm = max(calm, f.At-s.faults[i].At-s.faults[i].For)
 		}
-		if calm <= s.target.manners(c.TTL).Place+grace {
+		if calm <= s.manners().Place+grace {
 			t.Errorf("%s is left alone for %v", scheme, calm)
 		}
 	}

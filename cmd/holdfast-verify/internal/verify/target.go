@@ -215,10 +215,13 @@ func (t *target) kinds(ctx context.Context, locks *holdfast.Locker, named []plan
 }
 
 // remains waits until the store shows no claims, and returns the claims that it still
-// shows, by key. The error is [errors.ErrUnsupported] if the store cannot show claims.
+// shows, by key. The error is [errors.ErrUnsupported] if the store cannot show claims. A look has
+// a limit, because the answer of a server may be lost.
 func (t *target) remains(ctx context.Context, locks *holdfast.Locker, patience time.Duration) (map[string][]driver.Holder, error) {
 	for end := time.Now().Add(patience); ; {
-		left, err := claims(ctx, locks)
+		limited, cancel := context.WithTimeout(ctx, slack)
+		left, err := claims(limited, locks)
+		cancel()
 		switch {
 		case len(left) == 0 && err == nil || errors.Is(err, errors.ErrUnsupported):
 			return nil, err

@@ -14,6 +14,7 @@ type Store struct {
 	Held  time.Duration // how long a lock stands while its holder is silent
 	Place time.Duration // how long a place in the queue stands, and a lock granted to the place
 	Line  bool          // the first to ask is the first to acquire
+	Seen  bool          // Place begins when the process of a waiter first sees the claim
 }
 
 // A Gap is a time in which a key had waiters, and nobody could acquire the key.
@@ -46,7 +47,8 @@ func (r *Run) Gaps() (all []Gap) {
 //
 // A fault of a worker excuses the waiters of the worker. The fault also excuses a waiter
 // for a key that the worker had requested earlier, because the waiter queues behind the
-// worker's remains.
+// worker's remains. With store.Seen, the remains stand for store.Place after the request of
+// the waiter, unless its process has looked at the remains before.
 //
 // If the machine is so busy that processes have not run, waiters are excused for as long as
 // that lasts. If the store is so busy that nobody has acquired a key, waiters are excused
@@ -130,6 +132,14 @@ func (h *Hold) present() Span {
 func (f Fault) harms(who Who) bool {
 	return f.Worker < 0 || f.Worker == who.Worker && f.Nemesis != string(plan.Kill)
 }
+
+// harmed reports whether a fault has harmed the process of a claim, after the request.
+func (f Fault) harmed(h *Hold) bool {
+	return h.Who.Worker == f.Worker && h.Asked < f.To && h.Died >= f.From
+}
+
+// leaves reports whether a fault may have left a claim in the store.
+func (f Fault) leaves(h *Hold) bool { return f.harmed(h) && h.present().Overlaps(f.Span) }
 
 // until returns when a fault, or its after-effects for lapse, may be felt. A lock granted
 // while a clock is wrong may stand longer by the step of the clock.

@@ -53,6 +53,53 @@ func TestStuckAfterAFault(t *testing.T) {
 	}
 }
 
+// If a store counts the time of a claim from when a waiter first sees the claim, a request may be
+// the first to see remains until somebody has acquired the key since the fault.
+func TestStuckBehindUnseenRemains(t *testing.T) {
+	for _, test := range []struct {
+		between     bool // somebody has acquired the key
+		seen        bool // the store counts so
+		asked, wait int64
+		want        int
+	}{
+		{false, false, 20_000, 6000, 1},
+		{false, true, 20_000, 6000, 0},
+		{false, true, 20_000, 15_000, 1},
+		{true, true, 20_000, 6000, 1},
+		{true, true, 7000, 6000, 0}, // it has waited beside the first
+	} {
+		var s story
+		s.lock(1, 1, 0, 1, 1001, 0, 5)
+		s.add(1, 501, history.Event{Kind: history.Died, Since: 500, Note: Killed})
+		s.fault(1, "kill", 500, 900)
+		if test.between {
+			s.lock(3, 1, 6000, 8000, 9000, 8001, 6)
+		}
+		s.lock(2, 1, test.asked, test.asked+test.wait, test.asked+test.wait+1000, test.asked+test.wait+1, 7)
+		store := Store{Held: 2 * time.Second, Place: 7 * time.Second, Line: true, Seen: test.seen}
+		if all := Of(s.events).Progress(store, 5*time.Second, 0); len(all) != test.want {
+			t.Errorf("%+v: %v", test, all)
+		}
+	}
+}
+
+// With slots, no grant shows that remains have gone. A process that has acquired a slot since the
+// fault has seen the remains.
+func TestStuckBehindSeenRemainsOfSlots(t *testing.T) {
+	for worker, want := range map[int]int{2: 1, 3: 0} {
+		var s story
+		s.terms(1, 1, 0, 1, 1001, 0, 5, 1, 3)
+		s.add(1, 501, history.Event{Kind: history.Died, Since: 500, Note: Killed})
+		s.fault(1, "kill", 500, 900)
+		s.terms(2, 1, 6000, 8000, 9000, 8001, 6, 1, 3)
+		s.terms(worker, 2, 20_000, 26_000, 27_000, 26_001, 7, 1, 3)
+		store := Store{Held: 2 * time.Second, Place: 7 * time.Second, Line: true, Seen: true}
+		if all := Of(s.events).Progress(store, 5*time.Second, 0); len(all) != want {
+			t.Errorf("worker %d: %v, want %d", worker, all, want)
+		}
+	}
+}
+
 // A new process waits behind the claims of its killed predecessor, if it asks for the same
 // key.
 func TestStuckAfterAKill(t *testing.T) {

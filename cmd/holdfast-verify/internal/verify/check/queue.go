@@ -14,18 +14,34 @@ type queue struct {
 	holds  []*Hold
 	store  Store
 	harms  []Fault
-	behind []int64 // a time for each fault: later requests may queue behind its remains
-	busy   []Span  // in which nobody can be expected to acquire the key, in order
+	behind []int64             // a time for each fault: later requests may queue behind its remains
+	unseen []Span              // for each fault: a request may be the first to see the remains
+	grants map[process][]*Hold // granted requests of each process, in the order of the requests
+	busy   []Span              // in which nobody can be expected to acquire the key, in order
 }
+
+// A process is a life of a worker.
+type process struct{ worker, life int }
+
+func (w Who) process() process { return process{w.Worker, w.Life} }
 
 // queues returns the queues of every key.
 func (r *Run) queues(store Store, standstill time.Duration) map[string]*queue {
 	busy, harms := union(append(r.busy(), r.standstills(standstill)...)), r.harms()
 	all := make(map[string]*queue)
 	for key, holds := range byKey(r.Holds, func(h *Hold) string { return h.Key }) {
-		q := &queue{run: r, holds: holds, store: store, harms: harms, busy: busy}
+		q := &queue{run: r, holds: holds, store: store, harms: harms, busy: busy, grants: make(map[process][]*Hold)}
+		for _, h := range holds {
+			if h.Got != Never {
+				q.grants[h.Who.process()] = append(q.grants[h.Who.process()], h)
+			}
+		}
+		for _, grants := range q.grants {
+			slices.SortFunc(grants, func(a, b *Hold) int { return cmp.Compare(a.Asked, b.Asked) })
+		}
 		for _, f := range harms {
 			q.behind = append(q.behind, q.leaves(f))
+			q.unseen = append(q.unseen, q.hides(f))
 		}
 		all[key] = q
 	}
@@ -56,6 +72,10 @@ func (q *queue) unexcused(h *Hold, waited Span) time.Duration {
 		if f.harms(h.Who) || q.behind[i] < h.Asked {
 			excuses = append(excuses, f.until(q.store.Place))
 		}
+		if q.unseen[i].From <= h.Asked && h.Asked < q.unseen[i].To {
+			seen := min(h.Asked, q.sees(h.Who.process(), f))
+			excuses = append(excuses, Span{seen, seen + int64(q.store.Place)})
+		}
 	}
 	rest, at := int64(0), waited.From
 	for _, e := range union(excuses) {
@@ -75,14 +95,11 @@ const settling = int64(time.Second)
 // goroutine that has acquired the lock.
 func (q *queue) leaves(f Fault) (after int64) {
 	there, first, last := false, int64(Never), int64(0)
-	harmed := func(other *Hold) bool {
-		return other.Who.Worker == f.Worker && other.Asked < f.To && other.Died >= f.From
-	}
 	for _, other := range q.holds {
-		if !harmed(other) {
+		if !f.harmed(other) {
 			continue
 		}
-		there = there || other.present().Overlaps(f.Span)
+		there = there || f.leaves(other)
 		if other.Got < f.From && other.Weight == other.Limit {
 			last = max(last, other.Got)
 		}
@@ -94,11 +111,43 @@ func (q *queue) leaves(f Fault) (after int64) {
 		return math.MinInt64
 	}
 	for _, other := range q.holds {
-		if harmed(other) && other.waits().To > last {
+		if f.harmed(other) && other.waits().To > last {
 			first = min(first, other.Asked)
 		}
 	}
 	return max(first, last) - settling
+}
+
+// hides returns when a request may be the first to see the remains of a fault, if the store counts
+// from then. The remains have gone when a request that was made after the fault acquires the whole
+// key.
+func (q *queue) hides(f Fault) Span {
+	if !q.store.Seen {
+		return Span{Never, Never}
+	}
+	there, gone := false, int64(Never)
+	for _, h := range q.holds {
+		there = there || f.leaves(h)
+		if h.Weight == h.Limit && h.Asked-settling > f.To {
+			gone = min(gone, h.Got)
+		}
+	}
+	if !there {
+		return Span{Never, Never}
+	}
+	return Span{f.From, gone}
+}
+
+// sees returns when a process has seen the remains of a fault at the latest. The process reads the
+// claims of a key when it acquires the key by a later request, or when it renews a lock that has
+// passed from one of its goroutines to the next.
+func (q *queue) sees(p process, f Fault) int64 {
+	grants := q.grants[p]
+	i := sort.Search(len(grants), func(i int) bool { return grants[i].Asked-settling > f.To })
+	if i == len(grants) {
+		return Never
+	}
+	return grants[i].Got + int64(q.store.Held)
 }
 
 // union joins spans that overlap, and puts the spans in order.

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -16,6 +17,7 @@ func (c *client) lead(ctx context.Context, op plan.Operation) {
 	defer cancel()
 	c.ask(op)
 	var last *held
+	var kept error // why the last release failed, which Run does not return
 	err := elect.Run(ctx, c.locks, op.Keys[0], func(ctx context.Context) error {
 		lock, ok := holdfast.FromContext(ctx)
 		if !ok {
@@ -27,15 +29,16 @@ func (c *client) lead(ctx context.Context, op plan.Operation) {
 		}
 		h, stop := c.got(lock)
 		defer stop()
-		last = h
+		last, kept = h, nil
 		c.change(op.Hold, []*held{h})
 		h.leave()
 		return nil
-	}, elect.Grace(time.Hour)) // The work ignores the loss, and takes its full time.
+	}, elect.Report(func(err error) { kept = err }),
+		elect.Grace(time.Hour)) // The work ignores the loss, and takes its full time.
 	if last == nil {
 		c.refused(op, err)
 	} else {
-		last.freed(err)
+		last.freed(cmp.Or(err, kept))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -97,6 +98,64 @@ func TestRegisterFails(t *testing.T) {
 	}
 }
 
+// worksFor has a worker work for a while, and returns its history. ended is called in the bubble of
+// the worker when the worker has ended.
+func worksFor(t *testing.T, length time.Duration, store string, clients int, kind plan.Kind, ended func()) []history.Event {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "history")
+	synctest.Test(t, func(t *testing.T) {
+		in, order := io.Pipe()
+		ready, out := io.Pipe()
+		end := make(chan error, 1)
+		job := Job{
+			Protocol: Protocol, Worker: 1, Life: 1, Clients: clients, Store: store, History: path, Registers: register.Place{Kind: register.Files, At: t.TempDir()},
+			Effects:  t.TempDir(),
+			Workload: plan.Workload{Kinds: []plan.Kind{kind}, Keys: 2, TTL: time.Second},
+		}
+		go func() { end <- Run(t.Context(), in, out) }()
+		if err := json.NewEncoder(order).Encode(job); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ready.Read(make([]byte, 100)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(order, "go\n"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(length)
+		order.Close()
+		if err := <-end; err != nil {
+			t.Error(err)
+		}
+		ended()
+	})
+	return told(t, path)
+}
+
+// A held store fails every release.
+type heldStore struct{ driver.Store }
+
+func (heldStore) Release(_ context.Context, rs []driver.Release) []error {
+	return slices.Repeat([]error{errors.New("no answer")}, len(rs))
+}
+
+// A leader whose release has failed may still have the lock, and its history says so. With a second
+// client, the lock would pass to that client without a release.
+func TestLeaderIsNotReleased(t *testing.T) {
+	driver.Register("held", func(context.Context, *url.URL) (driver.Store, error) { return heldStore{memlock.New()}, nil })
+	freed := 0
+	for _, e := range worksFor(t, 10*time.Second, "held:", 1, plan.Elect, func() {}) {
+		if e.Kind == history.Freed {
+			if freed++; !strings.Contains(e.Note, "no answer") {
+				t.Errorf("freed at %d with the note %q, want that the release failed", e.At, e.Note)
+			}
+		}
+	}
+	if freed == 0 {
+		t.Error("nobody has led")
+	}
+}
+
 // A worker leaves nothing behind in its process, and sees what a store leaves: a
 // single goroutine too.
 func TestLeftGoroutine(t *testing.T) {
@@ -110,36 +169,11 @@ func TestLeftGoroutine(t *testing.T) {
 		return memlock.New(), nil
 	})
 	for _, leave = range []bool{false, true} {
-		path := filepath.Join(t.TempDir(), "history")
-		synctest.Test(t, func(t *testing.T) {
-			in, order := io.Pipe()
-			ready, out := io.Pipe()
-			ended := make(chan error, 1)
-			job := Job{
-				Protocol: Protocol, Worker: 1, Life: 1, Clients: 2, Store: "leaky:", History: path, Registers: register.Place{Kind: register.Files, At: t.TempDir()},
-				Effects:  t.TempDir(),
-				Workload: plan.Workload{Kinds: []plan.Kind{plan.Exclusive}, Keys: 2, TTL: time.Second},
-			}
-			go func() { ended <- Run(t.Context(), in, out) }()
-			if err := json.NewEncoder(order).Encode(job); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := ready.Read(make([]byte, 100)); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := io.WriteString(order, "go\n"); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(time.Second)
-			order.Close()
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
+		all := worksFor(t, time.Second, "leaky:", 2, plan.Exclusive, func() {
 			if leave {
 				close(release)
 			}
 		})
-		all := told(t, path)
 		bye := all[len(all)-1]
 		if want := map[bool]string{true: "1 goroutines more than before"}[leave]; bye.Kind != history.Bye || bye.Note != want {
 			t.Errorf("if one is left (%v), the end is %s %q, want %q", leave, bye.Kind, bye.Note, want)
