@@ -1,6 +1,7 @@
 // Command matrix runs the contract of each store, and a short "holdfast verify", on older
-// and newer servers than the installed ones, and writes a table of what ran. scripts/servers
-// --matrix gets the servers.
+// and newer servers than the installed ones, and writes a table of what ran. Servers that only
+// look like one are opened by "holdfast verify", which may be refused. scripts/servers --matrix
+// gets the servers.
 //
 //	go run ./internal/matrix [-only NAMES] [-for 10s] [-save FILE]
 package main
@@ -40,12 +41,16 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 	case *save != "" && *only != "":
 		return errors.New("-save with -only: a part of the table must not replace the table")
 	}
+	names, err := chosen(*only)
+	if err != nil {
+		return err
+	}
 	folder, err := os.MkdirTemp("", "holdfast-matrix-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	head := head(ctx, *length) // of the commit now, before the work
+	text := head(ctx, *length) // of the commit now, before the work
 	verifier := filepath.Join(folder, "holdfast-verify")
 	if err := command(ctx, "go", "build", "-o", verifier, "./cmd/holdfast-verify").Run(); err != nil {
 		return fmt.Errorf("build holdfast-verify: %w", err)
@@ -56,7 +61,7 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 	}
 	var rows []row
 	for _, s := range servers {
-		if *only != "" && !slices.Contains(strings.Split(*only, ","), s.engine.name) {
+		if !slices.Contains(names, s.engine.name) {
 			continue
 		}
 		r, err := try(ctx, s, verifier, *length)
@@ -67,7 +72,7 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 		fmt.Fprintln(out, r.cells())
 		rows = append(rows, r)
 		if *save != "" { // so that a run that is cut off leaves what it has shown
-			if err := os.WriteFile(*save, append(slices.Clone(head), table(rows)...), 0o644); err != nil {
+			if err := os.WriteFile(*save, append(slices.Clone(text), table(rows)...), 0o644); err != nil {
 				return err
 			}
 		}
@@ -77,6 +82,23 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 		return errFailed
 	}
 	return nil
+}
+
+// chosen returns the names of the engines to run.
+func chosen(only string) (names []string, err error) {
+	for _, e := range engines {
+		names = append(names, e.name)
+	}
+	if only == "" {
+		return names, nil
+	}
+	some := strings.Split(only, ",")
+	for _, name := range some {
+		if !slices.Contains(names, name) {
+			return nil, fmt.Errorf("-only: no engine %q is known: want some of %s", name, strings.Join(names, ", "))
+		}
+	}
+	return some, nil
 }
 
 // A server is what tests start with a setting in the environment.
@@ -97,7 +119,7 @@ func offered(ctx context.Context) ([]server, error) {
 }
 
 // parse reads lines of an engine and a setting. The servers are ordered by engine, the
-// installed server of each first.
+// installed server of each first. No look-alike is installed.
 func parse(text []byte) (servers []server, err error) {
 	settings := make(map[string][]string)
 	for line := range strings.Lines(string(text)) {
@@ -108,7 +130,10 @@ func parse(text []byte) (servers []server, err error) {
 		settings[name] = append(settings[name], setting)
 	}
 	for _, e := range engines {
-		for _, setting := range append([]string{""}, settings[e.name]...) {
+		if e.url == "" {
+			servers = append(servers, server{e, ""})
+		}
+		for _, setting := range settings[e.name] {
 			servers = append(servers, server{e, setting})
 		}
 	}
@@ -133,8 +158,9 @@ func head(ctx context.Context, length time.Duration) []byte {
   that the server is too old for.
 - Verify: `+"`holdfast verify --for %v`"+` with killed processes and cut connections.
 
-The first server of each engine is the package of Debian 12, with which all tests run. The others
-come from packages of other Debian releases, from npm and from the Go module proxy.
+The first server of each engine is the one with which all tests run: a package of Debian 12, or for
+NATS and S3 a Go module. The others come from packages of other Debian releases, from npm and from
+the Go module proxy. MySQL 8 could not be had.
 
 `, publish.Commit(ctx), length)
 	return b.Bytes()

@@ -62,6 +62,9 @@ var acts = []act{
 	{what: "etcdlock", program: opened, start: at(func(t *testing.T) string { return servers.StartEtcd(t).URL() })},
 	{what: "natslock", program: opened, start: at(func(t *testing.T) string { return servers.StartNATS(t).URL() })},
 	{what: "s3lock", program: opened, start: at(func(t *testing.T) string { return servers.StartS3(t).URL() })},
+	{what: "gcslock", program: opened, start: at(func(t *testing.T) string { return servers.StartGCS(t).URL() })},
+	{what: "dynamodblock", program: opened, start: at(func(t *testing.T) string { return servers.StartDynamoDB(t).URL() })},
+	{what: "azurelock", program: opened, start: at(func(t *testing.T) string { return servers.StartAzurite(t).URL() })},
 	{what: "pglock", program: opened, start: at(func(t *testing.T) string { return servers.StartPostgres(t).URL() })},
 	{what: "mssqllock", program: opened}, // no server can be started
 	{what: "mysqllock", program: opened, start: at(func(t *testing.T) string { return servers.StartMariaDB(t).URL() })},
@@ -74,7 +77,7 @@ var acts = []act{
 	{what: "otellock", program: empty},
 	{what: "certlock", program: empty},
 	// Before v1.36.12, protobuf keeps the linker from dropping methods.
-	{what: "cmd/holdfast", size: 34, start: func(t *testing.T) []string {
+	{what: "cmd/holdfast", size: 36, start: func(t *testing.T) []string {
 		return []string{"run", "--store", file("file")(t), "key", "--", "echo", "locked"}
 	}},
 	{what: "cmd/holdfast-verify"},
