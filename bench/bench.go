@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/bench/internal/figures"
@@ -50,7 +51,7 @@ var benches = []bench{
 
 // at adapts the bench to a store, and reports whether the bench makes sense there.
 func (b bench) at(st stores.Store) (bench, bool) {
-	if st.Only != "" && st.Only != b.name || b.late && !st.Polls || b.waiting > st.Waiting {
+	if len(st.Only) > 0 && !slices.Contains(st.Only, b.name) || b.late && !st.Polls || b.waiting > st.Waiting {
 		return b, false
 	}
 	if st.OneProcess {

@@ -48,7 +48,7 @@ func (p plan) names() (all []string) {
 // benches returns the benches of a store that the plan runs by turns.
 func (p plan) benches(st stores.Store) (all []bench) {
 	for _, b := range benches {
-		if b, ok := b.at(st); ok && p.match.MatchString(st.Name+"/"+b.name) {
+		if b, ok := b.at(st); ok && b.waiting <= p.scale.waiting && p.match.MatchString(st.Name+"/"+b.name) {
 			all = append(all, b)
 		}
 	}
@@ -57,7 +57,7 @@ func (p plan) benches(st stores.Store) (all []bench) {
 
 // holds reports whether to hold locks in a store.
 func (p plan) holds(st stores.Store) bool {
-	return st.Only == "" && p.match.MatchString(st.Name+"/"+held) &&
+	return len(st.Only) == 0 && p.match.MatchString(st.Name+"/"+held) &&
 		slices.ContainsFunc(st.Sides, func(s stores.Side) bool { return s.Renews })
 }
 

@@ -11,6 +11,7 @@ type scale struct {
 	wait     time.Duration // longest wait before a lock is handed over
 	late     time.Duration // shortest long wait; a long wait takes at most half as much more
 	ttl      time.Duration // well above the waits: not every side renews
+	waiting  int           // most clients that wait for one key
 	idle     time.Duration // how long to watch an idle server
 
 	held    int           // locks
@@ -21,12 +22,14 @@ var (
 	full = scale{
 		rounds: 10, each: 300 * time.Millisecond, longest: 2500 * time.Millisecond,
 		handOffs: 8, wait: 150 * time.Millisecond, late: 2 * time.Second,
-		ttl: 15 * time.Second, idle: 6 * time.Second, held: 10_000, heldFor: 20 * time.Second,
+		ttl: 15 * time.Second, waiting: 1000, idle: 6 * time.Second, held: 10_000, heldFor: 20 * time.Second,
 	}
+
+	// With a thousand clients, sides that renew fail to do so within the short TTL.
 	short = scale{
 		rounds: 3, each: 100 * time.Millisecond, longest: 500 * time.Millisecond,
 		handOffs: 4, wait: 150 * time.Millisecond, late: time.Second,
-		ttl: 3 * time.Second, idle: time.Second, held: 500, heldFor: 5 * time.Second,
+		ttl: 3 * time.Second, waiting: 100, idle: time.Second, held: 500, heldFor: 5 * time.Second,
 	}
 )
 

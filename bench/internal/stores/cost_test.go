@@ -13,7 +13,7 @@ var costs = flag.Duration("costs", 0, "how long to count each cost of held locks
 // perLock is what the pages in docs/stores say that a lock and its unlock cost, for a
 // key that was locked before.
 var perLock = map[string]float64{
-	"redis": 2, "memcached": 4, "postgres": 2, "postgres-session": 2, "mysql": 2, "mysql-session": 4, "etcd": 2, "nats": 2, "s3": 2, "zookeeper": 3,
+	"redis": 2, "memcached": 4, "postgres": 2, "postgres-session": 2, "mysql": 2, "mysql-session": 4, "etcd": 2, "nats": 2, "s3": 2, "gcs": 2, "dynamodb": 2, "azblob": 2, "zookeeper": 3,
 	"redlock": 10,
 }
 

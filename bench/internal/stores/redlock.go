@@ -42,7 +42,7 @@ func redlock() Store {
 // redlockStopped is redlock with one of five servers that no longer answers.
 func redlockStopped() Store {
 	return Store{
-		Name: "redlock-stopped", Title: "Redlock, one of five servers hangs", Only: "alone", Sides: redlockSides, Modules: redlockModules,
+		Name: "redlock-stopped", Title: "Redlock, one of five servers hangs", Only: []string{"alone"}, Sides: redlockSides, Modules: redlockModules,
 		Start: func(tb servers.TB, ttl time.Duration) *Server {
 			masters, s := startMasters(tb, ttl)
 			s.Fail = masters[2].Pause

@@ -19,7 +19,7 @@ import (
 
 func s3Store() Store {
 	return Store{
-		Name: "s3", Title: "S3", Cost: "requests", Waiting: 100, Polls: true, Modules: []string{"github.com/aws/aws-sdk-go-v2/service/s3"},
+		Name: "s3", Only: emulated, Title: "S3", Cost: "requests", Waiting: 100, Polls: true, Modules: []string{"github.com/aws/aws-sdk-go-v2/service/s3"},
 		Sides: []Side{
 			{Name: "Holdfast", Open: holdfastAt, Renews: true},
 			{Name: "Holdfast, look=10ms", Open: looking("10ms"), Renews: true, Patient: true},
