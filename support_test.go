@@ -56,9 +56,10 @@ func TestSupportMatrix(t *testing.T) {
 		t.Error("docs/results/matrix.md has no server on which a store passed")
 	}
 	named := make(map[string]bool)
-	for _, row := range regexp.MustCompile("(?m)^\\| .+ \\| `(redis|pg|mysql|etcd|zk|memcache)lock` \\| .+ \\| (.+) \\|$").FindAllStringSubmatch(string(text), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| .+ \\| `(redis|pg|mysql|etcd|nats|s3|zk|memcache)lock` \\| .+ \\| (.+) \\|$").FindAllStringSubmatch(string(text), -1) {
 		product := ""
 		for item := range strings.SplitSeq(row[2], ", ") {
+			item, _, _ = strings.Cut(item, " (") // a remark
 			name, version, found := strings.Cut(item, " ")
 			if found {
 				product = name
@@ -80,6 +81,37 @@ func TestSupportMatrix(t *testing.T) {
 		if !named[server] {
 			t.Errorf("SUPPORT.md does not name %s, on which the store passed by docs/results/matrix.md", server)
 		}
+	}
+}
+
+// TestSupportInstalled: SUPPORT.md names the versions that scripts/servers installs and that package
+// servers expects, and the SQLite of sqlitelock.
+func TestSupportInstalled(t *testing.T) {
+	read := func(path string) string {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	support, script := read("SUPPORT.md"), read("scripts/servers")
+	for file, name := range map[string]string{
+		"nats": "NATS", "s3": "versitygw", "gcs": "fake-gcs-server", "dynamodb": "dynalite", "azurite": "Azurite",
+	} {
+		match := regexp.MustCompile(`Version = "v?((\d+\.\d+)\.\d+)"`).FindStringSubmatch(read("internal/servers/" + file + ".go"))
+		switch {
+		case match == nil:
+			t.Errorf("internal/servers/%s.go has no version", file)
+		case !regexp.MustCompile("@v?" + regexp.QuoteMeta(match[1]) + `\n`).MatchString(script):
+			t.Errorf("scripts/servers does not install %s %s", name, match[1])
+		case !strings.Contains(support, name+" "+match[2]),
+			!regexp.MustCompile(`(?m)^\| .*` + name + ` [\d., ]*` + regexp.QuoteMeta(match[2])).MatchString(support):
+			t.Errorf("SUPPORT.md does not say in the text and in the table that %s %s is tested", name, match[2])
+		}
+	}
+	sqlite := regexp.MustCompile(`modernc\.org/sqlite v(\d+\.\d+)`).FindStringSubmatch(read("sqlitelock/go.mod"))
+	if sqlite == nil || !strings.Contains(support, "modernc.org/sqlite "+sqlite[1]+" |") {
+		t.Errorf("SUPPORT.md does not name the SQLite %q of sqlitelock", sqlite)
 	}
 }
 

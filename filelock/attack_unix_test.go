@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/safefile"
+	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/unproved"
 )
 
@@ -138,21 +139,8 @@ func TestPlantedThings(t *testing.T) {
 	})
 }
 
-// needRoot skips a test that only root can do, but not in CI, where a test that
-// is left out is not seen.
-func needRoot(t *testing.T, what string) {
-	t.Helper()
-	switch {
-	case os.Geteuid() == 0:
-	case os.Getenv("CI") != "":
-		t.Fatalf("only root can %s: run CI as root", what)
-	default:
-		t.Skipf("only root can %s", what)
-	}
-}
-
 func TestPlantedByRoot(t *testing.T) {
-	needRoot(t, "make devices and give files away")
+	servers.NeedRoot(t, "make devices and give files away")
 	const null = 1<<8 | 3
 	plant(t, safefile.ErrIrregular, func(path string) error { return syscall.Mknod(path, syscall.S_IFCHR|0o600, null) })
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
 func TestNetworkFileSystemIsRefused(t *testing.T) {
@@ -36,7 +37,7 @@ func TestNetworkFileSystemIsRefused(t *testing.T) {
 
 // Two users share locks, one of them root, which may set everything up wrong.
 func TestTwoUsers(t *testing.T) {
-	needRoot(t, "act as another user")
+	servers.NeedRoot(t, "act as another user")
 	base, err := os.MkdirTemp("", "filelock")
 	if err != nil {
 		t.Fatal(err)

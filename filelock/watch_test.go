@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/flock"
+	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/unproved"
 )
 
@@ -235,9 +236,7 @@ func TestLeaveOutlivesTheStore(t *testing.T) {
 	sent := time.Now()
 	a.must(a.Renew(t.Context(), []driver.Renewal{{Claim: c.Claim, Leave: true}})...)
 	a.must(a.Close())
-	for !b.acquire(exclusive("key")).OK {
-		<-time.After(time.Millisecond)
-	}
+	servers.Until(t, "the end of the claim", func() bool { return b.acquire(exclusive("key")).OK })
 	if stood := time.Since(sent); stood < c.TTL {
 		t.Errorf("the claim stood for %v after its Store was closed, want %v", stood, c.TTL)
 	}

@@ -185,7 +185,7 @@ func (s *slow) Begin(ctx context.Context, key string, token uint64, fingerprint 
 		if s.looks {
 			return once.Record{}, ctx.Err()
 		}
-		<-time.After(5 * time.Second)
+		time.Sleep(5 * time.Second)
 	}
 	return r, err
 }

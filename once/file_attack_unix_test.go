@@ -13,23 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/once"
 )
 
 const stranger = 12345
-
-// needRoot skips a test that only root can do, but not in CI, where a test that
-// is left out is not seen.
-func needRoot(t *testing.T) {
-	t.Helper()
-	switch {
-	case os.Geteuid() == 0:
-	case os.Getenv("CI") != "":
-		t.Fatal("only root can give files away: run CI as root")
-	default:
-		t.Skip("only root can give files away")
-	}
-}
 
 func succeed(t *testing.T, errs ...error) {
 	t.Helper()
@@ -56,7 +44,7 @@ func refused(t *testing.T, dir, path string, why ...string) {
 
 // The owner of the folder, or a user who may replace the folder, could forge every result.
 func TestFolderOfAnother(t *testing.T) {
-	needRoot(t)
+	servers.NeedRoot(t, "give files away")
 	theirs := filepath.Join(t.TempDir(), "theirs")
 	succeed(t, os.Mkdir(theirs, 0o700), os.Chown(theirs, stranger, stranger))
 	refused(t, theirs, theirs, "belongs to user 12345", "use a folder of this user")
@@ -87,7 +75,7 @@ func TestParentForAll(t *testing.T) {
 
 // The owner of a parent may replace the folder, also if the parent is sticky.
 func TestParentOfAnother(t *testing.T) {
-	needRoot(t)
+	servers.NeedRoot(t, "give files away")
 	for _, mode := range []fs.FileMode{0o755, 0o777 | fs.ModeSticky} {
 		parent := filepath.Join(t.TempDir(), "theirs")
 		dir := filepath.Join(parent, "below", "records")

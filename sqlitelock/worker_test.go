@@ -161,7 +161,10 @@ type worker struct {
 
 func hire(t testing.TB, url string, ttl time.Duration) *worker {
 	t.Helper()
-	w := workers.Start(t, url, ttl.String())
+	return employed(t, workers.Start(t, url, ttl.String()))
+}
+
+func employed(t testing.TB, w *workers.Worker) *worker {
 	return &worker{w, t, json.NewEncoder(w.In), json.NewDecoder(w.Out)}
 }
 

@@ -99,7 +99,7 @@ func TestEnsembleFaults(t *testing.T) {
 				}
 				s.Harm = func() func() { return harm(e, harmed) }
 				s.Elected = func() {
-					eventually(t, "there is another leader", func() bool { return e.Leader() != harmed })
+					servers.Until(t, "there is another leader", func() bool { return e.Leader() != harmed })
 				}
 				s.Play(t)
 				e.Await()
@@ -224,9 +224,9 @@ func TestServersRestart(t *testing.T) {
 		}
 		return hs
 	}
-	eventually(t, "it waits", refused.Load)
+	servers.Until(t, "it waits", refused.Load)
 	var before, after []holdfast.Holder
-	eventually(t, "the servers answer", func() bool { before = queue(); return before != nil })
+	servers.Until(t, "the servers answer", func() bool { before = queue(); return before != nil })
 	began := time.Now()
 	for _, z := range e.Nodes {
 		z.Kill()
@@ -234,7 +234,7 @@ func TestServersRestart(t *testing.T) {
 	for _, z := range e.Nodes {
 		z.Restart()
 	}
-	eventually(t, "the servers are back", func() bool { after = queue(); return after != nil })
+	servers.Until(t, "the servers are back", func() bool { after = queue(); return after != nil })
 	took, err := time.Since(began), held.Err()
 	switch {
 	case took > opts.TTL/2:

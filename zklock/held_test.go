@@ -52,10 +52,10 @@ func TestManyHeld(t *testing.T) {
 		})
 	}
 	all.Wait()
-	eventually(t, "every node is watched", func() bool { return z.Count("watch_count") >= locks || lost.Load() > 0 })
+	servers.Until(t, "every node is watched", func() bool { return z.Count("watch_count") >= locks || lost.Load() > 0 })
 	began, made := time.Now(), proxy.Accepted()
 	before, asked := renewed.Load(), z.Count("packets_received")
-	eventually(t, "all are renewed twice", func() bool { return renewed.Load() >= before+int32(2*locks) || lost.Load() > 0 })
+	servers.Until(t, "all are renewed twice", func() bool { return renewed.Load() >= before+int32(2*locks) || lost.Load() > 0 })
 	if n := lost.Load(); n > 0 {
 		unproved.Skipf(t, "%d locks were lost after %d renewals", n, renewed.Load())
 	}
@@ -67,5 +67,5 @@ func TestManyHeld(t *testing.T) {
 	default:
 		t.Errorf("to renew %d locks twice, the server was asked %d times, want at most %d", locks, asked, most)
 	}
-	eventually(t, "all locks have one session", func() bool { return z.Count("global_sessions") == 1 })
+	servers.Until(t, "all locks have one session", func() bool { return z.Count("global_sessions") == 1 })
 }

@@ -39,16 +39,16 @@ func TestLeavesNothing(t *testing.T) {
 		})
 	}
 	all.Wait()
-	eventually(t, "no claims are left", func() bool { return z.Count("ephemerals_count") == 0 })
-	eventually(t, "no watches are left", func() bool { return z.Count("watch_count") == watches })
-	eventually(t, "no nodes are left", func() bool { return z.Count("znode_count") == nodes })
+	servers.Until(t, "no claims are left", func() bool { return z.Count("ephemerals_count") == 0 })
+	servers.Until(t, "no watches are left", func() bool { return z.Count("watch_count") == watches })
+	servers.Until(t, "no nodes are left", func() bool { return z.Count("znode_count") == nodes })
 	for _, l := range []*holdfast.Locker{lk, other} {
 		if err := l.Close(); err != nil {
 			t.Error(err)
 		}
 	}
-	eventually(t, "no sessions are left", func() bool { return z.Count("global_sessions") == 0 })
-	eventually(t, "no goroutines are left", func() bool {
+	servers.Until(t, "no sessions are left", func() bool { return z.Count("global_sessions") == 0 })
+	servers.Until(t, "no goroutines are left", func() bool {
 		stacks := make([]byte, 1<<20)
 		stacks = stacks[:runtime.Stack(stacks, true)]
 		return !strings.Contains(string(stacks), "/zklock.(*Store)") && !strings.Contains(string(stacks), "/zoo.(*")

@@ -78,21 +78,6 @@ func release(ctx context.Context, s *Store, a driver.Ask) error {
 	return errors.Join(s.Release(ctx, []driver.Release{{Claim: a.Claim}})...)
 }
 
-// eventually waits until something holds.
-func eventually(t testing.TB, what string, holds func() bool) {
-	t.Helper()
-	ctx := bounded(t)
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatalf("%s: it does not come about", what)
-		}
-	}
-}
-
 // patiently makes a call until it is answered.
 func patiently(t testing.TB, call func(ctx context.Context) error) error {
 	t.Helper()

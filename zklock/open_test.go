@@ -79,7 +79,7 @@ func TestUnreachable(t *testing.T) {
 				t.Errorf("opened: %v, want an error with %s", err, c.addr)
 			}
 			s := newStore(t, []string{c.addr}, nil)
-			eventually(t, "an error that says where", func() bool { // A pause of this machine may end a call before it begins.
+			servers.Until(t, "an error that says where", func() bool { // A pause of this machine may end a call before it begins.
 				brief, cancel := context.WithTimeout(context.Background(), 300*time.Millisecond)
 				defer cancel()
 				_, err := s.Acquire(brief, exclusive("key", "id"))
@@ -94,7 +94,7 @@ func TestUnreachable(t *testing.T) {
 // settings.
 func failsToOpen(t *testing.T, url, words string) (err error) {
 	t.Helper()
-	eventually(t, "an error that says: "+words, func() bool {
+	servers.Until(t, "an error that says: "+words, func() bool {
 		var lk *holdfast.Locker
 		if lk, err = holdfast.Open(bounded(t), url, nil); err == nil {
 			t.Logf("%s was opened", url)

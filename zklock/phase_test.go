@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/zoo"
 )
 
@@ -34,7 +35,7 @@ func (m mixture) take(a driver.Ask) uint64 {
 // wait lets a claim wait. Nobody asks for the claim again soon, but the place stays.
 func (m mixture) wait(a driver.Ask) {
 	m.t.Helper()
-	eventually(m.t, a.ID+" waits", func() bool {
+	servers.Until(m.t, a.ID+" waits", func() bool {
 		if g, err := m.store.Acquire(bounded(m.t), a); err != nil || g.OK {
 			m.t.Fatalf("%s got %+v, %v", a.ID, g, err)
 		}
@@ -59,7 +60,7 @@ func (m mixture) end(a driver.Ask) {
 // forgetPhase waits until the servers have removed a phase that nobody is in.
 func (m mixture) forgetPhase() {
 	m.t.Helper()
-	eventually(m.t, "there is no phase", func() bool {
+	servers.Until(m.t, "there is no phase", func() bool {
 		k, err := m.store.session(bounded(m.t), patience)
 		if err != nil {
 			m.t.Fatal(err)
@@ -205,7 +206,7 @@ func TestReaderRemovedByHand(t *testing.T) {
 	t.Parallel()
 	for what, end := range map[string]func(*Store, driver.Ask) error{
 		"held": func(s *Store, a driver.Ask) (err error) {
-			eventually(t, "the reader is told", func() bool {
+			servers.Until(t, "the reader is told", func() bool {
 				err = renew(bounded(t), s, a)
 				return errors.Is(err, driver.ErrLost)
 			})
@@ -234,7 +235,7 @@ func TestReaderRemovedByHand(t *testing.T) {
 			if err := end(m.store, reader); !errors.Is(err, driver.ErrLost) {
 				t.Errorf("the reader was told: %v", err)
 			}
-			eventually(t, "a writer gets in", func() bool {
+			servers.Until(t, "a writer gets in", func() bool {
 				g, err := observer.Acquire(bounded(t), exclusive(m.key, "writer"))
 				return err == nil && g.OK
 			})

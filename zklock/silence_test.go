@@ -43,7 +43,7 @@ func TestSessionEnds(t *testing.T) {
 	losses := make(chan error, 99)
 	s.Notify(func(_, _ string, err error) { losses <- err })
 	var k *session
-	eventually(t, "a grant", func() bool { // A pause of this machine may end a session of four seconds.
+	servers.Until(t, "a grant", func() bool { // A pause of this machine may end a session of four seconds.
 		g, err := s.Acquire(bounded(t), held)
 		if err == nil && g.OK && g.TTL != 2*time.Second {
 			t.Errorf("granted for %v, want two seconds", g.TTL)
@@ -59,7 +59,7 @@ func TestSessionEnds(t *testing.T) {
 	})
 	proxy.Refuse(true)
 	proxy.Reset()
-	eventually(t, "the key is free", func() bool {
+	servers.Until(t, "the key is free", func() bool {
 		g, err := other.Acquire(bounded(t), next)
 		return err == nil && g.OK
 	})
@@ -155,7 +155,7 @@ func TestReconnect(t *testing.T) {
 			}
 			waiter <- l
 		}()
-		eventually(t, "it waits", func() bool {
+		servers.Until(t, "it waits", func() bool {
 			hs, err := b.Holders(bounded(t), "reconnect")
 			return err == nil && len(hs) == 2
 		})

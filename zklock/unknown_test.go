@@ -133,14 +133,14 @@ func TestImpatientForNewKey(t *testing.T) {
 		cl = u.store.claims[nameOf(u.ask.Claim)]
 	}
 	proxy.Replies.Hold(true)
-	eventually(t, "it is asked for", func() bool {
+	servers.Until(t, "it is asked for", func() bool {
 		ask()
 		return cl != nil && cl.creating != nil
 	})
 	proxy.Replies.Hold(false)
-	eventually(t, "the first answer", cl.creating.Answered)
+	servers.Until(t, "the first answer", cl.creating.Answered)
 	proxy.Replies.Hold(true)
-	eventually(t, "the claim's node", func() bool {
+	servers.Until(t, "the claim's node", func() bool {
 		ask()
 		return len(u.holders()) == 1
 	})
@@ -159,7 +159,7 @@ func TestFindsOne(t *testing.T) {
 	if _, err := k.zoo.Send(bounded(t), again); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the second node", func() bool { return len(u.holders()) == 3 })
+	servers.Until(t, "the second node", func() bool { return len(u.holders()) == 3 })
 	u.proxy.Reset()
 	u.proxy.Replies.Hold(false)
 	var g driver.Grant
@@ -197,7 +197,7 @@ func leaveUnanswered(t *testing.T, key string, silence func(replies *servers.Dir
 		_, err := u.store.Acquire(ctx, u.ask)
 		acquired <- err
 	}()
-	eventually(t, "the node that nobody knows of", func() bool { return len(u.holders()) == 2 })
+	servers.Until(t, "the node that nobody knows of", func() bool { return len(u.holders()) == 2 })
 	cancel()
 	if err := <-acquired; err == nil {
 		t.Fatal("got an answer that was held back")
@@ -250,7 +250,7 @@ func TestAnswerToDeleteIsLost(t *testing.T) {
 	released := make(chan error, 1)
 	go func() { released <- release(ctx, s, claim) }()
 	next := exclusive(claim.Key, "next")
-	eventually(t, "the next claim", func() bool {
+	servers.Until(t, "the next claim", func() bool {
 		g, err := observer.Acquire(bounded(t), next)
 		return err == nil && g.OK
 	})
@@ -284,7 +284,7 @@ func TestAnswerToBreakIsLost(t *testing.T) {
 	proxy.Replies.Delay(time.Second)
 	broken := make(chan error, 1)
 	go func() { broken <- s.Break(bounded(t), claim.Key, driver.PublicID(claim.ID)) }()
-	eventually(t, "the claim is gone", func() bool {
+	servers.Until(t, "the claim is gone", func() bool {
 		all, err := owner.Holders(bounded(t), claim.Key)
 		return err == nil && len(all) == 0
 	})
@@ -321,7 +321,7 @@ func TestSecondSession(t *testing.T) {
 	proxy.Replies.Drop(false)
 	claim.TTL = patience // It has to last until it is renewed.
 	var g driver.Grant
-	eventually(t, "a grant once the old session is over", func() bool {
+	servers.Until(t, "a grant once the old session is over", func() bool {
 		g, err = s.Acquire(bounded(t), claim)
 		return err == nil && g.OK
 	})

@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"time"
 
+	_ "github.com/holdfast-go/holdfast/all" // the stores for -store
 	"github.com/holdfast-go/holdfast/examples/guarding"
 	"github.com/holdfast-go/holdfast/examples/internal/scenario"
 	"github.com/holdfast-go/holdfast/examples/internal/terminal"

@@ -12,11 +12,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	_ "github.com/go-sql-driver/mysql"
 	_ "github.com/jackc/pgx/v5/stdlib"
+	_ "github.com/microsoft/go-mssqldb"
 	"github.com/redis/rueidis"
 	_ "modernc.org/sqlite"
 
@@ -24,6 +26,7 @@ import (
 	_ "github.com/holdfast-go/holdfast/filelock"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/workers"
+	_ "github.com/holdfast-go/holdfast/mssqllock"
 	_ "github.com/holdfast-go/holdfast/mysqllock"
 	"github.com/holdfast-go/holdfast/once"
 	_ "github.com/holdfast-go/holdfast/pglock"
@@ -39,6 +42,10 @@ var (
 	postgres *servers.Postgres
 	mariadb  *servers.MariaDB
 )
+
+// sqlServer lets the tests with SQL Server run one at a time. Babelfish parses the first statements
+// of each connection for a quarter of a second, and every process has many connections.
+var sqlServer sync.Mutex
 
 func TestMain(m *testing.M) {
 	workers.Main(func(args []string) error { return workUntilTold(args[0], args[1]) })
@@ -87,6 +94,14 @@ var engines = map[string]struct {
 			password, _ := u.User.Password()
 			return table(dialect.MySQL, "mysql", fmt.Sprintf("%s:%s@tcp(%s)%s", u.User.Username(), password, u.Host, u.Path))
 		},
+	},
+	"sqlserver": {
+		at: func(t *testing.T) string {
+			sqlServer.Lock()
+			t.Cleanup(sqlServer.Unlock)
+			return servers.AnySQLServer(t)
+		},
+		open: func(at string) (once.Records, error) { return table(dialect.SQLServer, "sqlserver", at) },
 	},
 	"redis": {
 		at: func(t *testing.T) string { return servers.StartRedis(t).URL() },

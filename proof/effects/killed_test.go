@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/dialect"
 	"github.com/holdfast-go/holdfast/once"
 )
 
@@ -110,7 +111,11 @@ func (c *company) effects() *once.SQL {
 	if !ok {
 		return nil
 	}
-	_, err := records.DB.ExecContext(c.Context(), "CREATE TABLE IF NOT EXISTS effects (what varchar(200) NOT NULL)")
+	statement := "CREATE TABLE IF NOT EXISTS effects (what varchar(200) NOT NULL)"
+	if records.Dialect == dialect.SQLServer {
+		statement = "CREATE TABLE effects (what varchar(200) NOT NULL)" // in a database of the test
+	}
+	_, err := records.DB.ExecContext(c.Context(), statement)
 	if err != nil && !strings.Contains(err.Error(), "exist") && !strings.Contains(err.Error(), "duplicate") {
 		c.Fatal(err)
 	}

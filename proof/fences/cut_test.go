@@ -43,27 +43,13 @@ func (c *cutter) outcome(token uint64) (written, remembered bool) {
 	return written, remembered
 }
 
-// until returns when check holds.
-func (c *cutter) until(what string, check func() bool) {
-	c.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for late := time.After(patience); !check(); {
-		select {
-		case <-tick.C:
-		case <-late:
-			c.Fatalf("waited for %v: %s", patience, what)
-		}
-	}
-}
-
 // loseRequest commits what never reaches the server.
 func (c *cutter) loseRequest(tx *sql.Tx) error {
 	before := c.proxy.Requests.Dropped()
 	c.proxy.Requests.Drop(true)
 	done := make(chan error, 1)
 	go func() { done <- tx.Commit() }()
-	c.until("the request to be lost", func() bool { return c.proxy.Requests.Dropped() > before })
+	servers.Until(c, "the request to be lost", func() bool { return c.proxy.Requests.Dropped() > before })
 	c.proxy.Requests.Drop(false)
 	return <-done
 }
@@ -74,9 +60,9 @@ func (c *cutter) loseAnswer(tx *sql.Tx, seen func() bool) error {
 	c.proxy.Replies.Hold(true)
 	done := make(chan error, 1)
 	go func() { done <- tx.Commit() }()
-	c.until("the server to commit", seen)
+	servers.Until(c, "the server to commit", seen)
 	c.proxy.Replies.Drop(true)
-	c.until("the answer to be lost", func() bool { return c.proxy.Replies.Dropped() > before })
+	servers.Until(c, "the answer to be lost", func() bool { return c.proxy.Replies.Dropped() > before })
 	c.proxy.Replies.Hold(false)
 	c.proxy.Replies.Drop(false)
 	return <-done

@@ -248,13 +248,13 @@ func TestDoWithCutCommit(t *testing.T) {
 				done <- err
 			}()
 			before := c.proxy.Replies.Dropped()
-			c.until("the server to commit", func() bool {
+			servers.Until(c, "the server to commit", func() bool {
 				r, err := l.records.Load(e.Context(), key)
 				return err == nil && r.State == once.Done
 			})
 			c.proxy.Replies.Drop(true)
 			c.proxy.Replies.Delay(0)
-			c.until("the answer", func() bool { return c.proxy.Replies.Dropped() > before || len(done) > 0 })
+			servers.Until(c, "the answer", func() bool { return c.proxy.Replies.Dropped() > before || len(done) > 0 })
 			c.proxy.Replies.Drop(false)
 			if c.proxy.Replies.Dropped() > before {
 				lost++

@@ -16,6 +16,7 @@ import (
 func TestSchedules(t *testing.T) {
 	for name, keeps := range map[string]bool{
 		"file": true, "SQLite": true, "Redis": true, "etcd": true, "Memcached": true, "Postgres": true, "sessions": false, "MariaDB": true,
+		"SQL Server": true,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

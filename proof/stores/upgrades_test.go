@@ -18,16 +18,20 @@ const patience = time.Minute
 // whom.
 func TestUpgrades(t *testing.T) {
 	for name, check := range map[string]func(*scene){
-		"file":      (*scene).queues,
-		"SQLite":    (*scene).queues,
-		"Redis":     (*scene).queues,
-		"etcd":      (*scene).queues,
-		"S3":        (*scene).queues,
-		"ZooKeeper": (*scene).queues,
-		"Postgres":  (*scene).queues,
-		"MariaDB":   (*scene).queues,
-		"Memcached": (*scene).tries,
-		"Redlock":   (*scene).refuses,
+		"file":       (*scene).queues,
+		"SQLite":     (*scene).queues,
+		"Redis":      (*scene).queues,
+		"etcd":       (*scene).queues,
+		"DynamoDB":   (*scene).queues,
+		"S3":         (*scene).queues,
+		"Azure":      (*scene).queues,
+		"GCS":        (*scene).queues,
+		"ZooKeeper":  (*scene).queues,
+		"Postgres":   (*scene).queues,
+		"MariaDB":    (*scene).queues,
+		"SQL Server": (*scene).queues,
+		"Memcached":  (*scene).tries,
+		"Redlock":    (*scene).refuses,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -87,7 +91,8 @@ func (s *scene) queues() {
 		}
 	}()
 	s.awaitQueue()
-	if _, err := other.Upgrade(s.Context()); !errors.Is(err, holdfast.ErrDeadlock) {
+	upgrade := func(ctx context.Context, _ string, _ ...any) (*holdfast.Lock, error) { return other.Upgrade(ctx) }
+	if _, err := servers.Patient(s.Context(), upgrade, "k"); !errors.Is(err, holdfast.ErrDeadlock) {
 		s.Errorf("the second upgrade: %v, want ErrDeadlock", err)
 	}
 	s.unlock(other)
@@ -136,7 +141,7 @@ func (s *scene) upgraded(l, up *holdfast.Lock) {
 		return
 	}
 	for _, opts := range [][]holdfast.LockOption{nil, {holdfast.Shared()}} {
-		if _, err := s.far.TryLock(s.Context(), "k", opts...); !errors.Is(err, holdfast.ErrHeld) {
+		if _, err := servers.Patient(s.Context(), s.far.TryLock, "k", opts...); !errors.Is(err, holdfast.ErrHeld) {
 			s.Errorf("beside the upgrade: %v, want ErrHeld", err)
 		}
 	}

@@ -21,7 +21,6 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/holdfast-go/holdfast"
-	_ "github.com/holdfast-go/holdfast/all"
 	"github.com/holdfast-go/holdfast/dialect"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/fence"
@@ -41,8 +40,8 @@ type Database struct {
 }
 
 // Connect opens the database of a URL, with up to conns connections. If the URL of the
-// store is empty, the locks are in the database. The locks of a process that has died
-// expire after ttl, the default of holdfast if 0.
+// store is empty, the locks are in the database. The program imports the other stores that it
+// takes. The locks of a process that has died expire after ttl, the default of holdfast if 0.
 func Connect(ctx context.Context, at, store string, ttl time.Duration, conns int) (*Database, error) {
 	u, err := url.Parse(at)
 	if err != nil {
