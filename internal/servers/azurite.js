@@ -29,10 +29,19 @@ const write = (table) => new Promise((done, failed) => {
   table.saveDatabase((err) => (err ? failed(err) : done()));
 });
 
-let saved = Promise.resolve();
+// One save at a time, for all answers that wait when it begins.
+let saving = Promise.resolve();
+let next = null;
+const save = () => {
+  next ??= saving.then(() => {
+    next = null;
+    return saving = Promise.all([...tables].filter((t) => t.autosaveDirty()).map(write));
+  });
+  return next;
+};
+
 const end = http.ServerResponse.prototype.end;
 http.ServerResponse.prototype.end = function (...args) {
-  saved = saved.then(() => Promise.all([...tables].filter((t) => t.autosaveDirty()).map(write)));
-  saved.then(() => end.apply(this, args));
+  save().then(() => end.apply(this, args));
   return this;
 };

@@ -55,6 +55,7 @@ type Process struct {
 	mu     sync.Mutex
 	cmd    *exec.Cmd     // nil before the first start
 	ended  chan struct{} // closed when cmd has ended
+	told   bool          // cmd was told to end
 	settle func()        // ends the last Pause; nil after the end
 }
 
@@ -140,7 +141,7 @@ func (p *Process) spawn() error {
 	if err := <-started; err != nil {
 		return err
 	}
-	p.cmd, p.ended = cmd, ended
+	p.cmd, p.ended, p.told = cmd, ended, false
 	return nil
 }
 
@@ -173,10 +174,15 @@ func (p *Process) kill() error {
 		}
 		defer p.program.whole()()
 	}
-	if err := kill(p.cmd.Process); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	err := kill(p.cmd.Process)
+	if err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
 	<-p.ended
+	if err != nil && !p.told {
+		p.tb.Logf("%s has ended before its test (%v). It said last:\n%s", p.program.name, p.cmd.ProcessState, tail(p.log()))
+	}
+	p.told = true
 	p.calm()
 	return nil
 }
@@ -185,6 +191,7 @@ func (p *Process) kill() error {
 func (p *Process) Stop() {
 	p.tb.Helper()
 	p.act("stop", func() error {
+		p.told = true
 		quit := cmp.Or(p.program.quit, syscall.SIGTERM)
 		if err := p.cmd.Process.Signal(quit); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			return err
