@@ -170,7 +170,10 @@ func (t trial) flags(single time.Duration, seed uint64) []string {
 // that agree about everything need some processor time for themselves. With twice as many
 // keys as goroutines, most keys are free.
 func (t trial) clients() int {
-	if majority(t.store) {
+	switch {
+	case t.store == "azblob": // whose emulator has one thread
+		return 4
+	case majority(t.store):
 		return 8
 	}
 	return 16

@@ -34,7 +34,7 @@ func (c Config) start(ctx context.Context, parent *history.Writer, j worker.Job)
 	p := &process{job: j, history: parent, Process: started, gone: make(chan struct{})}
 	p.tell(born)
 	err = p.await()
-	go p.watch()
+	go p.watch(err == nil)
 	if err != nil {
 		p.end()
 		return nil, fmt.Errorf("%w (%s)", err, p.ProcessState)
@@ -43,11 +43,13 @@ func (c Config) start(ctx context.Context, parent *history.Writer, j worker.Job)
 }
 
 // watch waits for the end of the process and records how the process ended.
-func (p *process) watch() {
+func (p *process) watch(ready bool) {
 	defer close(p.gone)
 	err := p.Wait()
 	died := history.Event{Kind: history.Died}
 	switch since := p.ordered.Load(); {
+	case !ready:
+		died.Note = check.Unready
 	case since > 0 && killed(p.ProcessState):
 		died.Since, died.Note = since, check.Killed
 	case err != nil:

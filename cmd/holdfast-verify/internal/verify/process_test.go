@@ -67,15 +67,25 @@ func TestCrashedWorker(t *testing.T) {
 	}
 }
 
-// A worker that does not get ready is an error that says how it has ended.
+// A worker that does not get ready is an error that says how it has ended. No promise is broken.
 func TestWorkerDoesNotStart(t *testing.T) {
-	parent, err := history.Create(filepath.Join(t.TempDir(), "parent.jsonl"), 0, 0)
+	path := filepath.Join(t.TempDir(), "parent.jsonl")
+	parent, err := history.Create(path, 0, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer parent.Close()
 	_, err = Config{Command: []string{"sh", "-c", "exit 3"}}.start(t.Context(), parent, worker.Job{Worker: 1, Life: 2})
 	if want := "worker 1.2 did not start: "; err == nil || len(err.Error()) < len(want) || err.Error()[:len(want)] != want {
 		t.Errorf("%v, want %s...", err, want)
+	}
+	if err := parent.Close(); err != nil {
+		t.Fatal(err)
+	}
+	run, err := check.Read(t.Context(), []string{path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all := run.Left(nil); len(all) > 0 {
+		t.Errorf("left: %v", all)
 	}
 }

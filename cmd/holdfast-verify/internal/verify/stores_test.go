@@ -62,6 +62,11 @@ func TestStores(t *testing.T) {
 			c := Default()
 			c.Start, c.Seed, c.Length = name, sim.Seed(t), 20*time.Second
 			c.Workers, c.Clients, c.Keys, c.Fewest = 3, 6, 4, 30 // few processes, for a busy machine, that meet often
+			if name == "azblob" {
+				// The emulator has one thread. With more requests than it serves on a busy machine, all
+				// clients have gone before it answers them.
+				c.Clients, c.TTL = 2, 6*time.Second
+			}
 			can, _, err := Faults(name)
 			if err != nil {
 				t.Fatal(err)

@@ -14,7 +14,7 @@ func (r *Run) Left(claims map[string][]driver.Holder) (all []Violation) {
 		switch {
 		case l.Bye && l.Remains != "":
 			all = append(all, Violation{Check: Tidy, At: l.Died, Text: name + " has closed its Locker: " + l.Remains})
-		case l.crashed(), !l.Bye && l.End != Killed:
+		case l.crashed(), !l.Bye && l.End == "":
 			all = append(all, Violation{Check: Tidy, At: l.Died, Text: name + " has not ended as it should: " + l.End})
 		}
 	}
@@ -30,8 +30,14 @@ func (r *Run) Left(claims map[string][]driver.Holder) (all []Violation) {
 	return all
 }
 
-// Killed is the end of a process that was ended by kill -9.
-const Killed = "killed"
+const (
+	// Killed is the end of a process that was ended by kill -9.
+	Killed = "killed"
+
+	// Unready is the end of a process that has not reached the store. The run itself has failed
+	// then, and no promise is broken.
+	Unready = "not ready"
+)
 
 // crashed reports whether a process has ended in an unintended way.
-func (l *Life) crashed() bool { return l.End != "" && l.End != Killed }
+func (l *Life) crashed() bool { return l.End != "" && l.End != Killed && l.End != Unready }

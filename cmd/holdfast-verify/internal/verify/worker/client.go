@@ -74,6 +74,7 @@ type client struct {
 	number int
 	op     int
 	plan   *plan.Operations
+	away   time.Duration // how long to leave a store alone that has not answered
 }
 
 func (c *client) over() bool {
@@ -110,6 +111,7 @@ func (c *client) perform(ctx context.Context, op plan.Operation) {
 		if locks, unlock, err := c.take(ctx, op); err != nil {
 			c.refused(op, err)
 		} else {
+			c.away = 0
 			c.hold(op, locks, unlock)
 		}
 	}
@@ -128,9 +130,14 @@ func (c *client) ask(op plan.Operation) {
 func (c *client) refused(op plan.Operation, err error) {
 	held := errors.Is(err, holdfast.ErrHeld)
 	c.tell(history.Event{Kind: history.Refused, Mode: string(op.Kind), Note: note(err), No: held})
-	if !held {
-		c.sleep(20 * time.Millisecond) // the store is in trouble, and need not hear us at once
+	if held {
+		c.away = 0
+		return
 	}
+	// A slow store serves requests that nobody waits for any more. With as many new ones, it never
+	// serves one in time.
+	c.away = min(max(2*c.away, 20*time.Millisecond), c.Workload.TTL/4)
+	c.sleep(c.away)
 }
 
 // take requests the locks of an operation.
