@@ -7,7 +7,6 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/dynamodblock"
+	"github.com/holdfast-go/holdfast/internal/conditional/conditionaltest"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
@@ -42,12 +42,10 @@ func TestTLS(t *testing.T) {
 // old ones have expired. A front refuses the old ones, since the emulator takes all.
 func TestNewCredentials(t *testing.T) {
 	t.Parallel()
-	var valid, known atomic.Value // the access key that the front takes, and that the SDK gets
-	valid.Store("first")
-	known.Store("first")
+	keys := conditionaltest.NewSecrets() // access keys
 	emulator := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: shared.Addr()})
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !strings.Contains(r.Header.Get("Authorization"), "Credential="+valid.Load().(string)+"/") {
+		if !strings.Contains(r.Header.Get("Authorization"), "Credential="+keys.Accepted()+"/") {
 			refuse(w, http.StatusBadRequest, "UnrecognizedClientException")
 			return
 		}
@@ -56,23 +54,12 @@ func TestNewCredentials(t *testing.T) {
 	defer front.Close()
 	rotating := aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		// They have expired, so that the SDK asks again.
-		return aws.Credentials{AccessKeyID: known.Load().(string), SecretAccessKey: "any", CanExpire: true, Expires: time.Now()}, nil
+		return aws.Credentials{AccessKeyID: keys.Got(), SecretAccessKey: "any", CanExpire: true, Expires: time.Now()}, nil
 	})
 	client := dynamodb.New(client(t).Options(), func(o *dynamodb.Options) {
 		o.BaseEndpoint, o.Credentials = &front.URL, aws.NewCredentialsCache(rotating)
 	})
 	locks := must.Get(holdfast.New(must.Get(dynamodblock.New(client, servers.DynamoTable, &dynamodblock.Options{Prefix: "rotating"})), nil))
 	defer locks.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	lock := must.Get(servers.Patient(ctx, locks.Lock, "key"))
-	valid.Store("second")
-	if _, err := servers.Patient(ctx, locks.TryLock, "other"); err == nil || !strings.Contains(err.Error(), "UnrecognizedClientException") {
-		t.Errorf("locked with the first credentials: %v, want a refusal", err)
-	}
-	known.Store("second")
-	if err := lock.Unlock(); err != nil {
-		t.Errorf("unlocked with the second credentials: %v", err)
-	}
-	must.Get(servers.Patient(ctx, locks.Lock, "other"))
+	keys.Replace(t, locks, "UnrecognizedClientException")
 }

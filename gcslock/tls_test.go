@@ -1,7 +1,6 @@
 package gcslock_test
 
 import (
-	"context"
 	"crypto/tls"
 	"fmt"
 	"net/http"
@@ -9,15 +8,14 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"golang.org/x/oauth2/clientcredentials"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/gcslock"
+	"github.com/holdfast-go/holdfast/internal/conditional/conditionaltest"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
@@ -47,35 +45,22 @@ func TestTLS(t *testing.T) {
 // all.
 func TestNewCredentials(t *testing.T) {
 	t.Parallel()
-	var valid, known atomic.Value // the token that the front takes, and that the client gets
-	valid.Store("first")
-	known.Store("first")
+	tokens := conditionaltest.NewSecrets()
 	emulator := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: shared.Addr()})
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.URL.Path == "/token":
 			w.Header().Set("Content-Type", "application/json")
-			fmt.Fprintf(w, `{"access_token":%q,"expires_in":1}`, known.Load()) // The client asks again within 10 s of the end.
-		case r.Header.Get("Authorization") != "Bearer "+valid.Load().(string):
+			fmt.Fprintf(w, `{"access_token":%q,"expires_in":1}`, tokens.Got()) // The client asks again within 10 s of the end.
+		case r.Header.Get("Authorization") != "Bearer "+tokens.Accepted():
 			refuse(w, http.StatusUnauthorized, "authError")
 		default:
 			emulator.ServeHTTP(w, r)
 		}
 	}))
 	defer front.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	client := (&clientcredentials.Config{ClientID: "locks", TokenURL: front.URL + "/token"}).Client(ctx)
+	client := (&clientcredentials.Config{ClientID: "locks", TokenURL: front.URL + "/token"}).Client(t.Context())
 	locks := must.Get(holdfast.New(must.Get(gcslock.New(client, servers.GCSBucket, &gcslock.Options{Endpoint: front.URL, Prefix: "rotating/"})), nil))
 	defer locks.Close()
-	lock := must.Get(servers.Patient(ctx, locks.Lock, "key"))
-	valid.Store("second")
-	if _, err := servers.Patient(ctx, locks.TryLock, "other"); err == nil || !strings.Contains(err.Error(), "authError") {
-		t.Errorf("locked with the first token: %v, want a refusal", err)
-	}
-	known.Store("second")
-	if err := lock.Unlock(); err != nil {
-		t.Errorf("unlocked with the second token: %v", err)
-	}
-	must.Get(servers.Patient(ctx, locks.Lock, "other"))
+	tokens.Replace(t, locks, "authError")
 }
