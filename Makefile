@@ -62,7 +62,7 @@ lint: ## run the static checks: format, vet for every system, staticcheck
 check: lint test ## run all that a change must pass
 
 .PHONY: bench
-bench: ## measure it beside what others use, in an hour and a half; BENCH=-short takes ten, BENCH=-save=docs/results publishes
+bench: ## measure it beside what others use, in an hour; BENCH=-short takes ten, BENCH=-save=docs/results publishes
 	@scripts/servers
 	go run ./bench $(BENCH)
 

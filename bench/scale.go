@@ -20,7 +20,7 @@ type scale struct {
 
 var (
 	full = scale{
-		rounds: 10, each: 300 * time.Millisecond, longest: 2500 * time.Millisecond,
+		rounds: 7, each: 300 * time.Millisecond, longest: 2500 * time.Millisecond,
 		handOffs: 8, wait: 150 * time.Millisecond, late: 2 * time.Second,
 		ttl: 15 * time.Second, waiting: 1000, idle: 6 * time.Second, held: 10_000, heldFor: 20 * time.Second,
 	}
