@@ -3,6 +3,7 @@ package azurelock
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/sharedkey"
@@ -111,7 +113,24 @@ type credential struct{ azcore.TokenCredential }
 func (c *credential) GetToken(ctx context.Context, o policy.TokenRequestOptions) (azcore.AccessToken, error) {
 	token, err := c.TokenCredential.GetToken(ctx, o)
 	if err != nil {
-		return token, fmt.Errorf("%w: %w", errNoToken, err)
+		return token, fmt.Errorf("%w: %w", errNoToken, plainly(err))
 	}
 	return token, nil
+}
+
+// plainly leaves out the body of an answer, which may have secrets, and keeps the code of the error.
+func plainly(err error) error {
+	var refused *azidentity.AuthenticationFailedError
+	var other *azcore.ResponseError
+	switch {
+	case errors.As(err, &refused) && refused.RawResponse != nil:
+		var said struct{ Error string } // see RFC 6749, section 5.2
+		if body, err := runtime.Payload(refused.RawResponse); err == nil {
+			_ = json.Unmarshal(body, &said) // The answer of a proxy need not be JSON.
+		}
+		return fmt.Errorf("%d %s", refused.RawResponse.StatusCode, cmp.Or(said.Error, http.StatusText(refused.RawResponse.StatusCode)))
+	case errors.As(err, &other):
+		return fmt.Errorf("%d %s", other.StatusCode, cmp.Or(other.ErrorCode, http.StatusText(other.StatusCode)))
+	}
+	return err
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 
 	"github.com/holdfast-go/holdfast/azurelock"
 	"github.com/holdfast-go/holdfast/caslock"
@@ -21,23 +22,34 @@ import (
 	"github.com/holdfast-go/holdfast/internal/sharedkey"
 )
 
-// noToken refuses to give a token.
-type noToken struct{}
+// noToken refuses to give a token, with this error.
+type noToken struct{ err error }
 
-func (noToken) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
-	return azcore.AccessToken{}, &azcore.ResponseError{StatusCode: http.StatusPreconditionFailed, ErrorCode: "ConditionNotMet"}
+func (c noToken) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	return azcore.AccessToken{}, c.err
 }
 
-// The answer of a service that refuses to give a token is not the answer of the container.
+// The answer of a service that refuses to give a token is not the answer of the container. Its body
+// may have secrets.
 func TestNoCredentials(t *testing.T) {
 	t.Parallel()
-	s, err := azurelock.New(&azurelock.Container{URL: "https://127.0.0.1:1/container", Credential: noToken{}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	if _, err := s.Acquire(t.Context(), ask("key", "id")); !errors.Is(err, driver.ErrUnwritten) || errors.Is(err, caslock.ErrConflict) || !strings.Contains(err.Error(), "there are no credentials") {
-		t.Errorf("Acquire returned %v, want that there are no credentials", err)
+	body := httptest.NewRecorder()
+	body.WriteHeader(http.StatusUnauthorized)
+	body.WriteString(`{"error": "invalid_client", "error_description": "moonlight"}`)
+	for want, err := range map[string]error{
+		"412 ConditionNotMet": &azcore.ResponseError{StatusCode: http.StatusPreconditionFailed, ErrorCode: "ConditionNotMet", RawResponse: body.Result()},
+		"401 invalid_client":  &azidentity.AuthenticationFailedError{RawResponse: body.Result()},
+		"nobody is logged in": errors.New("nobody is logged in"),
+	} {
+		s, err := azurelock.New(&azurelock.Container{URL: "https://127.0.0.1:1/container", Credential: noToken{err}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		_, err = s.Acquire(t.Context(), ask("key", "id"))
+		if !errors.Is(err, driver.ErrUnwritten) || errors.Is(err, caslock.ErrConflict) || !strings.Contains(err.Error(), "there are no credentials: "+want) || strings.Contains(err.Error(), "moonlight") {
+			t.Errorf("Acquire returned %v, want that there are no credentials: %s", err, want)
+		}
 	}
 }
 

@@ -41,7 +41,7 @@
 // names the broken condition.
 //
 // The test cannot see whether a service checks a condition and writes in one step.
-// "holdfast verify azblob://account/container/verify" tests that with many processes.
+// "holdfast verify --store azblob://account/container/verify" tests that with many processes.
 //
 // # What it promises
 //

@@ -3,7 +3,8 @@
 //
 //	locks, err := holdfast.New(caslock.New(register, nil), nil)
 //
-// Package natslock is such a store. Packages that import caslock document their own URL.
+// Packages natslock, s3lock, gcslock, azurelock and dynamodblock are such stores. Packages that
+// import caslock document their own URL.
 //
 // # How it works
 //

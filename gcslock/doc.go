@@ -40,7 +40,7 @@
 // and Open fails if the bucket accepts one of these writes. The error names the broken condition.
 //
 // The test cannot see whether a service checks a condition and writes in one step.
-// "holdfast verify gs://your-bucket/verify" tests that with many processes.
+// "holdfast verify --store gs://your-bucket/verify" tests that with many processes.
 //
 // # What it promises
 //

@@ -29,7 +29,7 @@
 // error names the broken condition.
 //
 // The test cannot see whether a service checks a condition and writes in one step.
-// "holdfast verify s3://your-bucket/verify" tests that with many processes.
+// "holdfast verify --store s3://your-bucket/verify" tests that with many processes.
 //
 // # What it promises
 //

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/aws/smithy-go"
@@ -71,7 +72,9 @@ func (s *service) failure(ctx context.Context, what, name string, began time.Tim
 		e := &answerError{status: answer.HTTPStatusCode(), err: err}
 		var api smithy.APIError
 		if errors.As(err, &api) {
-			e.code, e.text = api.ErrorCode(), api.ErrorMessage()
+			e.code = api.ErrorCode()
+			// The refusal of a signature may repeat the headers, and so the token of the session.
+			e.text, _, _ = strings.Cut(api.ErrorMessage(), "\n")
 		}
 		if region := answer.Response.Header.Get("X-Amz-Bucket-Region"); region != "" && e.status < 400 {
 			e.text = "the bucket is in the region " + region

@@ -82,7 +82,7 @@ func tag(text string) string { return fmt.Sprintf("%q", fmt.Sprintf("%x", md5.Su
 
 func refuse(w http.ResponseWriter, status int, code string) {
 	w.WriteHeader(status)
-	fmt.Fprintf(w, "<Error><Code>%s</Code><Message>as the test says</Message></Error>", code)
+	fmt.Fprintf(w, "<Error><Code>%s</Code><Message>as the test says\nx-amz-security-token:moonlight</Message></Error>", code)
 }
 
 // start returns the URL of a bucket of the liar.
