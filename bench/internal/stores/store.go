@@ -106,7 +106,7 @@ type Library struct {
 
 // emulated are the benches of a store whose server stands in for a cloud. Its requests take
 // milliseconds, and say little of those of the cloud.
-var emulated = []string{"alone", "hand-off", "one-each", "waiting-10", "waiting-100", "distinct-keys"}
+var emulated = []string{"alone", "hand-off", "one-each", "waiting-10", "distinct-keys"}
 
 // All returns every Store.
 func All() []Store {
