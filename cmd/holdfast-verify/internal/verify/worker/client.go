@@ -111,7 +111,6 @@ func (c *client) perform(ctx context.Context, op plan.Operation) {
 		if locks, unlock, err := c.take(ctx, op); err != nil {
 			c.refused(op, err)
 		} else {
-			c.away = 0
 			c.hold(op, locks, unlock)
 		}
 	}

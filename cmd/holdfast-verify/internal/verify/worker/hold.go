@@ -23,6 +23,7 @@ type held struct {
 // got records a granted lock. stop ends the watch for its loss.
 func (c *client) got(lock *holdfast.Lock) (h *held, stop func() bool) {
 	at := history.Now()
+	c.away = 0
 	h = &held{client: c, lock: lock, key: lock.Key(), token: lock.Fence(), op: c.op}
 	h.tell(history.Event{At: at, Kind: history.Got, Token: h.token, Until: h.until(), No: lock.Err() != nil})
 	return h, h.watch()
