@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -54,6 +55,9 @@ func (a *ask) recheck(ctx context.Context) bool {
 }
 
 func (a *ask) try(ctx context.Context) (g driver.Grant, err error) {
+	if g, waits := a.stillWaits(ctx); waits {
+		return g, nil
+	}
 	if a.lease, err = a.cover(ctx, a.TTL, a.began.Add(a.TTL)); err != nil {
 		return g, err
 	}
@@ -85,11 +89,6 @@ func (a *ask) try(ctx context.Context) (g driver.Grant, err error) {
 			return driver.Grant{Left: pause}, nil // until the claim is removed
 		}
 		return a.heldGrant(), err
-	}
-	if was == waiting {
-		if g, waits := a.stillWaits(ctx); waits {
-			return g, nil
-		}
 	}
 	v, mine, err := a.look(ctx, was)
 	if err == nil && !mine {
@@ -160,7 +159,10 @@ func (a *ask) settle(v view, mine bool, err error) (g driver.Grant, moves bool, 
 		if !c.late { // otherwise the cleaner handles a late request
 			a.dropLocked(c)
 		}
-		return v.refusal(), false, nil
+		if g = v.refusal(); a.Wait && !v.hasTomb { // It is not in the queue yet.
+			g.Left = pause + rand.N(a.now().Sub(a.began)+1)
+		}
+		return g, false, nil
 	}
 	if err := countable(v.rev); err != nil {
 		return driver.Grant{}, false, err

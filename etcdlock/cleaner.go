@@ -56,7 +56,7 @@ func (s *Store) expire() (next time.Duration) {
 		over[c.ID] = c.key
 		s.addLeftoverLocked(c)
 	}
-	maps.DeleteFunc(s.crowds, func(_ string, until time.Time) bool { return !until.After(now) })
+	maps.DeleteFunc(s.crowds, func(_ string, c crowd) bool { return !c.until.After(now) })
 	s.armed = now.Add(time.Hour)
 	if len(s.schedule) > 0 && s.schedule[0].until.Before(s.armed) {
 		s.armed = s.schedule[0].until

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/holdfast-go/holdfast/internal/book"
@@ -19,8 +21,20 @@ type view struct {
 	claims  int   // on the key, also those that were not read
 }
 
-// partial reports whether the queue lacks claims between the first and the last few.
+// partial reports whether claims on the key were not read, which may be ahead of the claim.
 func (v view) partial() bool { return len(v.queue) < v.claims }
+
+// read adds the claims of a key: some of them, and the first if these are not all.
+func (v *view) read(key string, some, first *etcdserverpb.RangeResponse) (err error) {
+	kvs := some.Kvs
+	if v.claims = int(some.Count); len(kvs) < few+2 {
+		v.claims = len(kvs) // The rest is behind.
+	} else if first != nil && !slices.ContainsFunc(kvs, func(kv *mvccpb.KeyValue) bool { return kv.CreateRevision == first.Kvs[0].CreateRevision }) {
+		kvs = append(kvs, first.Kvs...)
+	}
+	v.queue, err = readQueue(key, kvs)
+	return err
+}
 
 // unchanged is the condition that no claim has arrived since.
 func (v view) unchanged(folder string) clientv3.Cmp {
@@ -32,13 +46,16 @@ func (v view) unchanged(folder string) clientv3.Cmp {
 func (a *ask) look(ctx context.Context, was state) (v view, mine bool, err error) {
 	folder := a.names.folder(a.Key)
 	if was == waiting {
-		return a.lookAtAll(ctx)
+		return a.lookAgain(ctx, a.entry.rev)
+	}
+	if v.claims = a.crowd(); v.claims > 0 {
+		return v, false, nil
 	}
 	r, err := a.do(ctx, txn{
 		key:  a.Key,
 		when: []clientv3.Cmp{a.noTomb(), view{}.unchanged(folder)},
 		then: []clientv3.Op{a.create(a.lease, 0)},
-		els:  a.readsOfJoin(),
+		els:  a.readsOfLook(),
 	})
 	if r.again {
 		a.noteLate()
@@ -52,18 +69,53 @@ func (a *ask) look(ctx context.Context, was state) (v view, mine bool, err error
 		v.queue, v.claims = queue{a.entry}, 1
 		return v, true, nil
 	}
-	v, err = a.view(r)
-	if mine = err == nil && v.index(a.ID) >= 0; mine && v.partial() {
+	if v, err = a.view(r); err != nil {
+		return v, false, err
+	}
+	i := v.index(a.ID)
+	switch {
+	case i >= 0 && v.partial():
 		// An earlier request has created the claim, and claims just ahead may not have
 		// been read.
-		return a.lookAtAll(ctx)
+		return a.lookAgain(ctx, v.queue[i].rev)
+	case a.slow(ctx, 4):
+		a.noteCrowd(max(v.claims, few+1))
+	default:
+		a.noteCrowd(v.claims)
 	}
-	return v, mine, err
+	if v.partial() && a.Wait && a.entry.exclusive() {
+		v.queue = nil // The first claim was not read.
+	}
+	return v, i >= 0, nil
 }
 
-// lookAtAll reads the whole queue, and reports whether the claim is in the queue.
-func (a *ask) lookAtAll(ctx context.Context) (v view, mine bool, err error) {
-	r, err := a.do(ctx, txn{then: a.reads()})
+// crowd returns how many claims the queue had, if the claim joins it without a look before;
+// otherwise 0.
+func (a *ask) crowd() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c := a.crowds[a.Key]
+	if !a.Wait || !a.entry.exclusive() || a.claim.elsewhere || !a.now().Before(c.until) {
+		return 0
+	}
+	return c.claims
+}
+
+// noteCrowd records how many claims the queue has.
+func (a *ask) noteCrowd(claims int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.noteCrowdLocked(a.Key, claims)
+}
+
+// lookAgain reads the queue for a claim with a create revision, and reports whether the claim is
+// in the queue.
+func (a *ask) lookAgain(ctx context.Context, rev int64) (v view, mine bool, err error) {
+	ops := a.reads()
+	if a.entry.exclusive() && !a.elsewhere() {
+		ops = append(ops[:1], a.names.ahead(a.Key, rev)...)
+	}
+	r, err := a.do(ctx, txn{then: ops})
 	if err == nil {
 		v, err = a.view(r)
 	}
@@ -83,9 +135,26 @@ func (a *ask) reads() []clientv3.Op {
 	}
 }
 
-// readsOfJoin returns the operations that read what a claim must know of a queue to join. A
-// claim that holds beside no other claim waits for the claim just ahead. Of a long queue such
-// a claim reads the first claim and the last few: if each of n clients read the whole queue,
+// readsOfLook returns the operations that read what a claim must know of a queue before it
+// joins. A claim that waits for the claim just ahead must know no more than that the queue is
+// not empty, and about how long it is. Of a long queue such a claim reads a few claims in the
+// order of their names: etcd reads all claims to find the first or the last ones, while no
+// other transaction can write. The first claim is for the refusal of a claim that does not wait.
+func (a *ask) readsOfLook() []clientv3.Op {
+	if !a.entry.exclusive() || a.elsewhere() {
+		return a.reads()
+	}
+	ops := a.reads()
+	ops[1] = clientv3.OpGet(a.names.folder(a.Key), clientv3.WithPrefix(), clientv3.WithLimit(few+2))
+	if !a.Wait {
+		ops = append(ops, a.names.ahead(a.Key, 0)[1])
+	}
+	return ops
+}
+
+// readsOfJoin returns the operations that read what a claim must know of the queue that it has
+// joined. A claim that holds beside no other claim waits for the claim just ahead. Of a long queue
+// such a claim reads the first claim and the last few: if each of n clients read the whole queue,
 // n joins would transfer n²/2 claims.
 //
 // A claim that may have a second name must see all claims to find itself. The core never requests
@@ -93,17 +162,21 @@ func (a *ask) reads() []clientv3.Op {
 // would not find the claim and would enter it again. Both entries would count as separate claims,
 // and the second would stay for a few seconds after the release of the first.
 func (a *ask) readsOfJoin() []clientv3.Op {
-	if a.Weight < a.Limit || a.elsewhere() {
+	if !a.entry.exclusive() || a.elsewhere() {
 		return a.reads()
 	}
-	folder := a.names.folder(a.Key)
-	byAge := func(order clientv3.SortOrder, limit int64) clientv3.Op {
-		return clientv3.OpGet(folder, clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByCreateRevision, order), clientv3.WithLimit(limit))
+	return append(a.reads()[:1], a.names.ahead(a.Key, 0)...)
+}
+
+// ahead returns the operations that read a claim with the last few claims ahead, and the first
+// claim of the queue. rev is the create revision of the claim, 0 if the claim is the last one.
+func (n names) ahead(key string, rev int64) []clientv3.Op {
+	byAge := func(order clientv3.SortOrder, more ...clientv3.OpOption) clientv3.Op {
+		return clientv3.OpGet(n.folder(key), append(more, clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByCreateRevision, order))...)
 	}
 	return []clientv3.Op{
-		clientv3.OpGet(a.names.tomb(a.ID), clientv3.WithKeysOnly()),
-		byAge(clientv3.SortDescend, few+2), // few claims ahead count as a short queue
-		byAge(clientv3.SortAscend, 1),
+		byAge(clientv3.SortDescend, clientv3.WithLimit(few+2), clientv3.WithMaxCreateRev(rev)), // few claims ahead count as a short queue
+		byAge(clientv3.SortAscend, clientv3.WithLimit(1)),
 	}
 }
 
@@ -118,13 +191,11 @@ func (a *ask) elsewhere() bool {
 func (a *ask) view(r answer) (v view, err error) {
 	v.rev = r.Header.Revision
 	v.hasTomb = len(r.kvs(0).Kvs) > 0
-	v.claims = int(r.kvs(1).Count)
-	kvs := r.kvs(1).Kvs
-	if len(r.Responses) > 2 && len(kvs) < v.claims {
-		kvs = append(kvs, r.kvs(2).Kvs...)
+	var first *etcdserverpb.RangeResponse
+	if len(r.Responses) > 2 {
+		first = r.kvs(2)
 	}
-	v.queue, err = readQueue(a.Key, kvs)
-	return v, err
+	return v, v.read(a.Key, r.kvs(1), first)
 }
 
 // create returns the operation that creates the claim.
@@ -151,13 +222,17 @@ func (a *ask) join(ctx context.Context, v *view) (mine bool, err error) {
 		if err := a.avoid(v.queue); err != nil {
 			return false, err
 		}
-		fits := v.fits(a.Weight, a.Limit) && v.mismatch() < 0
-		if !fits && !a.Wait {
+		fits := !v.partial() && v.fits(a.Weight, a.Limit) && v.mismatch() < 0
+		if !fits && (!a.Wait || a.slow(ctx, 3)) {
 			return false, nil
 		}
 		t := txn{
 			when: []clientv3.Cmp{a.noTomb(), clientv3.Compare(clientv3.CreateRevision(a.entry.name), "=", 0)},
 			els:  a.reads(), // whole: a claim with the same name may be anywhere
+		}
+		claims, brief := v.claims, !fits && a.entry.exclusive() && !a.elsewhere()
+		if brief {
+			t.els[1] = clientv3.OpGet(a.entry.name)
 		}
 		l := a.lease
 		if !fits {
@@ -165,7 +240,9 @@ func (a *ask) join(ctx context.Context, v *view) (mine bool, err error) {
 			if a.waiting, err = a.cover(ctx, a.kept, a.began.Add(a.kept)); err != nil {
 				return false, err
 			}
-			l = a.waiting
+			if l = a.waiting; a.slow(ctx, 2) {
+				return false, nil
+			}
 		}
 		if fits || a.Shared() {
 			t.when = append(t.when, v.unchanged(a.names.folder(a.Key)))
@@ -191,8 +268,26 @@ func (a *ask) join(ctx context.Context, v *view) (mine bool, err error) {
 		if *v, err = a.view(r); err != nil {
 			return false, newer.Doubtful(err)
 		}
+		if r.Succeeded {
+			a.noteCrowd(v.claims)
+		} else if brief {
+			v.claims = max(v.claims, claims)
+			if i := v.index(a.ID); i >= 0 { // An earlier request has created the claim.
+				*v, mine, err = a.lookAgain(ctx, v.queue[i].rev)
+				return mine, err
+			}
+		}
 	}
 	return v.index(a.ID) >= 0, nil
+}
+
+// slow reports whether more than a part of the time of the call is over, a third with part 3. To
+// join a queue may take two more requests. If etcd is slow, the call rather says in time that the
+// key is not free, so that the caller knows that etcd answers.
+func (a *ask) slow(ctx context.Context, part time.Duration) bool {
+	deadline, _ := ctx.Deadline()
+	spent := a.now().Sub(a.began)
+	return spent > (spent+time.Until(deadline))/part
 }
 
 // agree makes the changes of readers' records that alone keep the claim from holding. agree

@@ -174,6 +174,9 @@ func (e *entry) alive() time.Duration { return driver.Claim{TTL: e.TTL}.Alive() 
 // shared reports whether the claim is a reader.
 func (e *entry) shared() bool { return driver.Claim{Weight: e.Weight, Limit: e.Limit}.Shared() }
 
+// exclusive reports whether the claim holds beside no other claim.
+func (e *entry) exclusive() bool { return e.Weight == e.Limit }
+
 // stays is the condition that the claim is still in etcd.
 func (e *entry) stays() clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(e.name), "=", e.rev)

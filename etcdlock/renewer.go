@@ -18,7 +18,8 @@ const (
 	// idle is how long a lease without claims is kept for the next claim.
 	idle = 30 * time.Second
 
-	// keepAliveLimit bounds the first attempt to keep a lease alive.
+	// keepAliveLimit bounds the first attempt to keep a lease alive, if the client knows
+	// several members.
 	keepAliveLimit = 500 * time.Millisecond
 )
 
@@ -81,10 +82,14 @@ func (s *Store) grantTo(l *lease) error {
 }
 
 // keepAlive keeps a lease alive for its TTL from now. An attempt may take longer after several
-// rounds of failures, if the lease leaves time for more attempts.
+// rounds of failures, and at a single member, if the lease leaves time for more attempts.
 func (s *Store) keepAlive(l *lease, stream *keepAliveStream, rounds int) error {
 	sent := s.now()
-	limit := max(keepAliveLimit, min(keepAliveLimit<<min(rounds, maxDoublings), l.end().Sub(sent)/4))
+	first := keepAliveLimit
+	if len(s.client.Endpoints()) == 1 {
+		first = soleTry
+	}
+	limit := max(keepAliveLimit, min(first<<min(rounds, maxDoublings), l.end().Sub(sent)/4))
 	r, err := stream.send(s.ctx, s.leaseClient, l.id, limit)
 	err = cmp.Or(s.recognize(r.GetHeader()), err)
 	s.mu.Lock()

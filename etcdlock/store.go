@@ -72,9 +72,9 @@ type Store struct {
 	leftovers []*claim  // claims that the cleaner has to remove from etcd, the longest waiting first
 	leases    map[int64]*lease
 	folders   map[string]*folder
-	turns     map[string]*turn     // by id
-	crowds    map[string]time.Time // by key: until when a long queue is likely
-	notices   chan struct{}        // closed when the watch on the notices has begun; nil before the first Notify
+	turns     map[string]*turn // by id
+	crowds    map[string]crowd // by key
+	notices   chan struct{}    // closed when the watch on the notices has begun; nil before the first Notify
 }
 
 var (
@@ -110,7 +110,7 @@ func New(client *clientv3.Client, opts *Options) (*Store, error) {
 		leases:      make(map[int64]*lease),
 		folders:     make(map[string]*folder),
 		turns:       make(map[string]*turn),
-		crowds:      make(map[string]time.Time),
+		crowds:      make(map[string]crowd),
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	s.combiner = combiner{client: client, ctx: s.ctx, running: &s.running}

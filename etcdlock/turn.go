@@ -3,7 +3,9 @@ package etcdlock
 import (
 	"context"
 	"slices"
+	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -28,27 +30,54 @@ func (c *claim) blocker() (e entry, ok bool) {
 	return e, false
 }
 
-// A turn watches for the turn of a claim in a long queue. It watches a single claim ahead,
-// so that a departure is an event for one waiter, not for all waiters.
+// A turn watches for the turn of a claim. In a long queue it watches a single claim ahead, so
+// that a departure is an event for one waiter, not for all waiters.
 type turn struct {
 	claim   driver.Claim
 	wake    func(driver.Grant)
-	refused chan struct{} // receives after a refusal
+	refused chan struct{} // receives after a refusal in a long queue
+	begin   func()        // begins to watch a single claim; nil after that
 }
 
-// openTurnLocked begins to watch for the turn of a claim, until stop is called. If the claim
-// was not requested yet, the watch begins after the refusal.
-func (s *Store) openTurnLocked(c driver.Claim, wakes func(driver.Grant)) (stop func()) {
+// A crowd is a queue that was long lately, or that etcd was slow to read. The next claim joins
+// the queue without a look before, and watches a single claim.
+type crowd struct {
+	until  time.Time
+	claims int // at least few+1
+}
+
+// noteCrowdLocked records how many claims the queue of a key has.
+func (s *Store) noteCrowdLocked(key string, claims int) {
+	if claims > few {
+		s.crowds[key] = crowd{s.now().Add(linger), claims}
+	} else {
+		delete(s.crowds, key)
+	}
+}
+
+// openTurnLocked watches for the turn of a claim until stop is called. A watch of the folder,
+// which leave ends, is enough until the queue is long. A watch of a single claim begins after
+// the next refusal.
+func (s *Store) openTurnLocked(c driver.Claim, wakes func(driver.Grant), single bool, leave func()) (stop func()) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	t := &turn{claim: c, refused: make(chan struct{}, 1), wake: func(g driver.Grant) {
 		if ctx.Err() == nil { // The end of the watch ends requests with an error, too.
 			wakes(g)
 		}
 	}}
+	t.begin = func() {
+		s.running.Go(func() {
+			leave()
+			s.awaitTurn(ctx, t)
+		})
+	}
 	s.turns[c.ID] = t
-	s.running.Go(func() { s.awaitTurn(ctx, t) })
+	if single {
+		s.beginTurnLocked(t)
+	}
 	return func() {
 		cancel()
+		leave()
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.turns[c.ID] == t {
@@ -57,14 +86,26 @@ func (s *Store) openTurnLocked(c driver.Claim, wakes func(driver.Grant)) (stop f
 	}
 }
 
+// beginTurnLocked begins to watch a single claim, if that has not begun.
+func (s *Store) beginTurnLocked(t *turn) {
+	if t.begin != nil && s.ctx.Err() == nil {
+		t.begin()
+		t.begin = nil
+	}
+}
+
 // noteRefusalLocked tells the watches of a claim what is known of the queue.
 func (s *Store) noteRefusalLocked(c *claim) {
+	t := s.turns[c.ID]
 	if _, single := c.blocker(); single {
-		s.crowds[c.key] = s.now().Add(linger)
+		s.noteCrowdLocked(c.key, max(len(c.ahead), s.crowds[c.key].claims))
+		if t != nil {
+			s.beginTurnLocked(t)
+		}
 	} else {
 		delete(s.crowds, c.key)
 	}
-	if t := s.turns[c.ID]; t != nil {
+	if t != nil {
 		wake(t.refused)
 	}
 }
@@ -132,15 +173,23 @@ func (s *Store) awaitDeparture(ctx context.Context, e, blocker entry) {
 // if the claim has lost its place, the claim is woken to request again.
 func (s *Store) lookAtTurn(ctx context.Context, t *turn, e entry) error {
 	folder := s.names.folder(t.claim.Key)
+	ops := []clientv3.Op{clientv3.OpGet(folder, clientv3.WithPrefix())}
+	if e.exclusive() {
+		ops = s.names.ahead(t.claim.Key, e.rev)
+	}
 	a, err := s.do(ctx, txn{
 		when: []clientv3.Cmp{e.stays(), e.first(folder)},
 		then: []clientv3.Op{clientv3.OpGet(e.name)},
-		els:  []clientv3.Op{clientv3.OpGet(folder, clientv3.WithPrefix())},
+		els:  ops,
 	})
 	var v view
 	if err == nil {
 		v.rev = a.Header.Revision
-		v.queue, err = readQueue(t.claim.Key, a.kvs(0).Kvs)
+		var first *etcdserverpb.RangeResponse
+		if len(a.Responses) > 1 {
+			first = a.kvs(1)
+		}
+		err = v.read(t.claim.Key, a.kvs(0), first)
 	}
 	if err != nil {
 		t.wake(driver.Grant{})
@@ -179,28 +228,31 @@ func (s *Store) turned(id string, v view) (g driver.Grant, wakes bool) {
 
 // stillWaits returns the refusal of a claim in a long queue if the claim certainly waits:
 // the claim and its blocker are both in etcd. If each waiter read the whole queue again and
-// again, waiting would cost more than locking. So the refusal names no holder if the first
-// claim ahead has left since the read. The first claim is read, not compared in a nested
-// transaction, because etcd writes its log for every nested transaction.
+// again, waiting would cost more than locking. Nor does such a claim need the lease of a holder
+// yet. The refusal names no holder if the first claim ahead has left since the read. The first
+// claim is read, not compared in a nested transaction, because etcd writes its log for every
+// nested transaction.
 func (a *ask) stillWaits(ctx context.Context) (g driver.Grant, waits bool) {
 	a.mu.Lock()
-	blocker, single := a.claim.blocker()
-	single = single && a.turns[a.ID] != nil
-	var first entry
-	if single {
-		first = a.claim.ahead[0]
-	}
-	a.mu.Unlock()
-	if !single {
+	c := a.table[a.ID]
+	if c == nil || c.state != waiting || a.turns[a.ID] == nil {
+		a.mu.Unlock()
 		return g, false
 	}
+	blocker, single := c.blocker()
+	if !single {
+		a.mu.Unlock()
+		return g, false
+	}
+	own, first := c.entry, c.ahead[0]
+	a.standLocked(c, later(c.until, a.began.Add(a.Alive())))
+	a.mu.Unlock()
 	r, err := a.do(ctx, txn{
-		when: []clientv3.Cmp{a.entry.stays(), blocker.stays()},
+		when: []clientv3.Cmp{own.stays(), blocker.stays()},
 		then: []clientv3.Op{clientv3.OpGet(first.name, clientv3.WithKeysOnly())},
 	})
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	c := a.claim
 	if err != nil || !r.Succeeded || a.table[a.ID] != c || c.state != waiting {
 		return g, false
 	}

@@ -61,12 +61,17 @@ func (s *Store) Watch(ctx context.Context, c driver.Claim, wake func(driver.Gran
 		return nil, err
 	}
 	s.mu.Lock()
-	if s.ctx.Err() == nil && s.singleLocked(c) {
-		defer s.mu.Unlock()
-		return s.openTurnLocked(c, wake), nil
-	}
+	single := s.singleLocked(c)
 	s.mu.Unlock()
-	return s.watchFolder(ctx, c, wake)
+	leave := func() {}
+	if !single {
+		if leave, err = s.watchFolder(ctx, c, wake); err != nil {
+			return nil, err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.openTurnLocked(c, wake, single, leave), nil
 }
 
 // singleLocked reports whether to watch a single claim ahead, not the folder: in a long
@@ -76,7 +81,7 @@ func (s *Store) singleLocked(dc driver.Claim) bool {
 		_, single := c.blocker()
 		return single
 	}
-	return s.now().Before(s.crowds[dc.Key])
+	return s.now().Before(s.crowds[dc.Key].until)
 }
 
 // watchFolder is Watch by a watch of the whole folder.
@@ -131,6 +136,11 @@ func (s *Store) openFolder(key string) (*folder, error) {
 // closeFolderLocked ends what openFolder began.
 func (s *Store) closeFolderLocked(f *folder) {
 	if f.users--; f.users > 0 || s.closed {
+		return
+	}
+	if s.now().Before(s.crowds[f.key].until) { // The events of a long queue are many.
+		delete(s.folders, f.key)
+		f.cancel()
 		return
 	}
 	var timer *time.Timer

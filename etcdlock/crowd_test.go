@@ -1,0 +1,139 @@
+package etcdlock_test
+
+import (
+	"context"
+	"crypto/rand"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/servers"
+)
+
+// TestJoinCrowd has a client join a queue that it knows to be long: it sends one transaction,
+// with no read before. If the queue is empty by then, the claim holds.
+func TestJoinCrowd(t *testing.T) {
+	t.Parallel()
+	var sent atomic.Int64
+	b, prefix := intercepted(t, counting(&sent))
+	a := openStore(t, shared.URL()+"?prefix="+prefix)
+	inTime(t, func(t *scene) {
+		claim := waiting("long"+rand.Text(), "first")
+		claims, _ := last(t, a, b, claim)
+		sent.Store(0)
+		second := waiting(claim.Key, "second"+claim.Key)
+		refused(t, b, second)
+		if n := sent.Load(); n != 1 {
+			t.Errorf("%d transactions to join the queue, want 1", n)
+		}
+		for _, c := range append(claims, claim.Claim, second.Claim) {
+			_ = a.Release(t.Context(), []driver.Release{{Claim: c}})
+		}
+		third := waiting(claim.Key, "third"+claim.Key)
+		granted(t, b, third)
+		if err := renew(t.Context(), b, third.Claim); err != nil {
+			t.Error(err)
+		}
+		release(t, b, third.Claim)
+	})
+}
+
+// TestSlowLook has etcd take half of the time of a call for the first transaction. The call says
+// that the key is not free. It does not join the queue, which would take as long again.
+func TestSlowLook(t *testing.T) {
+	t.Parallel()
+	var slow atomic.Bool
+	var wrote atomic.Int64
+	const limit = 3 * time.Second
+	b, prefix := intercepted(t, func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		err := invoke(ctx, method, req, reply, conn, opts...)
+		if r, ok := reply.(*etcdserverpb.TxnResponse); ok {
+			if slow.Swap(false) {
+				<-time.After(limit / 2)
+			}
+			for _, op := range r.Responses {
+				if op.GetResponsePut() != nil {
+					wrote.Add(1)
+				}
+			}
+		}
+		return err
+	})
+	a := openStore(t, shared.URL()+"?prefix="+prefix)
+	inTime(t, func(t *scene) {
+		key := rand.Text()
+		holder, claim := exclusive(key, "holder"+key), waiting(key, "claim"+key)
+		granted(t, a, holder)
+		slow.Store(true)
+		wrote.Store(0)
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		g, err := b.Acquire(ctx, claim)
+		if err != nil || g.OK || g.Left <= 0 || g.Left > limit {
+			t.Errorf("the call returned %+v, %v; want a refusal that asks to come again soon", g, err)
+		}
+		if n := wrote.Load(); n > 0 {
+			t.Errorf("the call wrote %d claims after half of its time", n)
+		}
+		t.begin()
+		if refused(t, b, claim); wrote.Load() != 1 {
+			t.Errorf("the next call wrote %d claims, want 1", wrote.Load())
+		}
+		release(t, a, holder.Claim)
+		granted(t, b, claim)
+		release(t, b, claim.Claim)
+	})
+}
+
+// TestFolderOfLongQueue has a client watch the folder of a key, and then join a long queue: it
+// watches a single claim from then on, so that releases far ahead are no events.
+func TestFolderOfLongQueue(t *testing.T) {
+	t.Parallel()
+	inTime(t, func(t *scene) {
+		e := servers.StartEtcd(t.T) // which counts no events of an earlier scene
+		var sent atomic.Int64
+		b, prefix := interceptedAt(t, e, counting(&sent))
+		a := openStore(t, e.URL()+"?prefix="+prefix)
+		claim := waiting("key", "last")
+		wakes := make(chan driver.Grant, 100)
+		defer watch(t, b, claim.Claim, func(g driver.Grant) { wakes <- g })()
+		claims, _ := last(t, a, b, claim)
+		for timeout := time.After(aWhile); sent.Load() < 3 || e.Metric("etcd_debugging_mvcc_watcher_total") != 1; {
+			select {
+			case <-timeout:
+				t.missing("the watch of a single claim")
+			default:
+			}
+		}
+		before := e.Metric("etcd_debugging_mvcc_events_total")
+		for _, c := range claims[:ahead-1] {
+			release(t, a, c)
+		}
+		if events := e.Metric("etcd_debugging_mvcc_events_total") - before; events > 0 {
+			t.Errorf("%v events for releases far ahead", events)
+		}
+		release(t, a, claims[ahead-1])
+		select {
+		case g := <-wakes:
+			if !g.OK && !asked(t, b, claim).OK {
+				t.Errorf("woken too early")
+			}
+		case <-time.After(aWhile):
+			t.missing("the last claim is woken")
+		}
+	})
+}
+
+// counting counts the transactions of a client.
+func counting(sent *atomic.Int64) grpc.UnaryClientInterceptor {
+	return func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		if _, ok := req.(*etcdserverpb.TxnRequest); ok {
+			sent.Add(1)
+		}
+		return invoke(ctx, method, req, reply, conn, opts...)
+	}
+}
