@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -35,26 +33,6 @@ var commands = map[string]func(){
 	"seize":    seize,
 	"ailing":   ailing,
 	"hasty":    hasty,
-}
-
-// lighten builds the commands without the race detector into a folder, and puts the folder
-// first in PATH. The tests start several hundred processes, most of them for a moment, and
-// a start takes three times as much processor time with the race detector. Nobody debugs
-// the commands, so the linker need not write what debuggers read.
-func lighten(dir string) error {
-	program := filepath.Join(dir, "holdfast")
-	if out, err := exec.Command("go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-o", program, ".").CombinedOutput(); err != nil {
-		return fmt.Errorf("build the commands: %w\n%s", err, out)
-	}
-	for name := range commands {
-		if name == "holdfast" {
-			continue
-		}
-		if err := os.Symlink("holdfast", filepath.Join(dir, name)); err != nil {
-			return err
-		}
-	}
-	return os.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
 }
 
 // worker is a command for holdfast to run:

@@ -102,11 +102,6 @@ func (m withPrograms) Run() int {
 	defer os.RemoveAll(dir)
 	verifierDir = filepath.Join(dir, "verify")
 	flag.Parse() // not before Main, which may run a command with other flags
-	if testing.Short() && build.Race() {
-		if err := lighten(filepath.Join(dir, "light")); err != nil {
-			panic(err)
-		}
-	}
 	return m.M.Run()
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/internal/build"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
@@ -163,8 +164,13 @@ func (a act) source() string {
 	return "package main\n\nimport (\n" + imports + ")\n\n" + a.program
 }
 
-// The programs have no mistakes that the rehearsal would find only after minutes.
+// The programs have no mistakes that the rehearsal would find only after minutes. The packages
+// that they import are those of the tests, under the race detector or not.
 func TestPrograms(t *testing.T) {
+	args := []string{"list", "-export"}
+	if build.Race() {
+		args = append(args, "-race")
+	}
 	for _, i := range []int{
 		slices.IndexFunc(acts, func(a act) bool { return a.program == opened }),
 		slices.IndexFunc(acts, func(a act) bool { return a.program == goredis }),
@@ -173,7 +179,7 @@ func TestPrograms(t *testing.T) {
 		if err := os.WriteFile(name, []byte(acts[i].source()), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if out, err := exec.Command("go", "vet", name).CombinedOutput(); err != nil {
+		if out, err := exec.Command("go", append(args, name)...).CombinedOutput(); err != nil {
 			t.Errorf("the program of %s: %v\n%s", acts[i].what, err, out)
 		}
 	}
