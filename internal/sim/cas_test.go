@@ -85,13 +85,14 @@ func newRegister(w *World) Store {
 }
 
 // calm implements [calming]. A claim stands for a 64th longer, as clocks may differ. A waiter
-// that looks may have looked at a later place. A waiter enters the queue by a swap, which loses
+// that looks may have looked at a later place, and may be late by an eighth of the time for which
+// the key was held: twice the longest TTL at most. A waiter enters the queue by a swap, which loses
 // against some swaps of a busy process.
 func (s *register) calm() (idle, place time.Duration) {
 	idle = 100*time.Millisecond + s.w.longest/32
 	if !s.pushes {
 		const most = 16 // claims of a key
-		idle += most * s.look
+		idle += most*s.look + 2*s.w.longest/8
 	}
 	return idle, 10 * settled
 }
