@@ -43,6 +43,9 @@ var clients = map[string]string{
 	// The Redis of many Go tests, on which locks must work too. Only in tests.
 	"github.com/alicebob/miniredis/v2": "proof/...",
 
+	// The S3 of many Go tests, on which locks must work too. Only in tests.
+	"github.com/johannesboyne/gofakes3": "proof/...",
+
 	// Several processes write one database, which the standard library cannot
 	// do, and bbolt only one process at a time. Without cgo. Newer than v1.59
 	// needs Go 1.26.
@@ -52,10 +55,10 @@ var clients = map[string]string{
 	"github.com/nats-io/nats.go": "natslock bench/... proof/...",
 
 	// Most applications on AWS have this client. The latest release of minio-go needs Go 1.26.
-	"github.com/aws/aws-sdk-go-v2":                  "dynamodblock s3lock bench/...",
+	"github.com/aws/aws-sdk-go-v2":                  "dynamodblock s3lock bench/... proof/...",
 	"github.com/aws/aws-sdk-go-v2/config":           "dynamodblock s3lock bench/...",
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb": "dynamodblock bench/...",
-	"github.com/aws/aws-sdk-go-v2/service/s3":       "s3lock bench/...",
+	"github.com/aws/aws-sdk-go-v2/service/s3":       "s3lock bench/... proof/...",
 	"github.com/aws/smithy-go":                      "dynamodblock s3lock bench/...", // errors and metadata of the SDK
 	"golang.org/x/oauth2":                           "gcslock",                       // The client of Google has 27 MB. Newer than v0.36 needs Go 1.26.
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/azurelock"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/conditional/conditionaltest"
 	"github.com/holdfast-go/holdfast/internal/servers"
@@ -52,4 +53,11 @@ func TestLeaseOfAnotherProgram(t *testing.T) {
 	if err := renew(t.Context(), s, holder); err != nil {
 		t.Errorf("after the lease: %v", err)
 	}
+}
+
+// One client of 8 wins each race for a blob.
+func TestRaces(t *testing.T) {
+	t.Parallel()
+	at := under(t, shared.URL(), strings.ToLower(rand.Text()))
+	conditionaltest.Race(t, 20, func() conditionaltest.Racer { return opened(t, at).(*azurelock.Store).Register() })
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/dynamodblock"
 	"github.com/holdfast-go/holdfast/internal/conditional/conditionaltest"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
@@ -43,4 +44,11 @@ func TestKeysOfAnotherPrefix(t *testing.T) {
 	t.Parallel()
 	prefix := strings.ToLower(rand.Text())
 	conditionaltest.Apart(t, opened(t, under(shared.URL(), prefix)), opened(t, under(shared.URL(), prefix+"b")), "a/b\x00 ü.canary")
+}
+
+// One client of 8 wins each race for an item.
+func TestRaces(t *testing.T) {
+	t.Parallel()
+	at := under(shared.URL(), strings.ToLower(rand.Text()))
+	conditionaltest.Race(t, 40, func() conditionaltest.Racer { return opened(t, at).(*dynamodblock.Store).Register() })
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-go/holdfast/gcslock"
 	"github.com/holdfast-go/holdfast/internal/conditional/conditionaltest"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
@@ -33,4 +34,11 @@ func TestKeysOfAnotherPrefix(t *testing.T) {
 	t.Parallel()
 	prefix := strings.ToLower(rand.Text())
 	conditionaltest.Apart(t, opened(t, under(t, shared.URL(), prefix)), opened(t, under(t, shared.URL(), prefix+"/in")), "a/b")
+}
+
+// One client of 8 wins each race for an object.
+func TestRaces(t *testing.T) {
+	t.Parallel()
+	at := under(t, shared.URL(), strings.ToLower(rand.Text()))
+	conditionaltest.Race(t, 60, func() conditionaltest.Racer { return opened(t, at).(*gcslock.Store).Register() })
 }

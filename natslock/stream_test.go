@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/conditional/conditionaltest"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/natslock"
@@ -348,4 +349,11 @@ func TestMemberFails(t *testing.T) {
 	if err := held.Unlock(); err != nil {
 		t.Errorf("the lock that was held meanwhile: %v", err)
 	}
+}
+
+// One client of 8 wins each race for the last message of a subject.
+func TestRaces(t *testing.T) {
+	t.Parallel()
+	at := shared.URL() + "?stream=races"
+	conditionaltest.Race(t, 200, func() conditionaltest.Racer { return opened(t, at).(*natslock.Store).Register() })
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/conditional/conditionaltest"
 	"github.com/holdfast-go/holdfast/internal/servers"
+	"github.com/holdfast-go/holdfast/s3lock"
 )
 
 // Locks stand while the server is killed, and while it is paused.
@@ -36,4 +37,11 @@ func TestKeysOfAnotherPrefix(t *testing.T) {
 	t.Parallel()
 	prefix := strings.ToLower(rand.Text())
 	conditionaltest.Apart(t, opened(t, under(t, shared.URL(), prefix)), opened(t, under(t, shared.URL(), prefix+"/in")), "a/b")
+}
+
+// One client of 8 wins each race for an object.
+func TestRaces(t *testing.T) {
+	t.Parallel()
+	at := under(t, shared.URL(), strings.ToLower(rand.Text()))
+	conditionaltest.Race(t, 60, func() conditionaltest.Racer { return opened(t, at).(*s3lock.Store).Register() })
 }

@@ -42,7 +42,7 @@ func Remote(host string) bool {
 	return name != "" && name != "localhost" && !strings.HasPrefix(name, "/") && (ip == nil || !ip.IsLoopback())
 }
 
-// Plain warns of hosts to which user and password may travel unencrypted; no warning if all
+// Plain warns of hosts to which a password or a token may travel unencrypted; no warning if all
 // hosts are this machine. better names the remedy.
 func Plain(hosts []string, better string) []string {
 	var remote []string
@@ -54,7 +54,7 @@ func Plain(hosts []string, better string) []string {
 	if len(remote) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("the connection to %s may be unencrypted: a listener there learns the password, and can break locks; %s",
+	return []string{fmt.Sprintf("the connection to %s may be unencrypted: a listener there learns the credentials, and can break locks; %s",
 		strings.Join(remote, ", "), better)}
 }
 

@@ -32,8 +32,9 @@ var registers = &backend{
 }
 
 // TestCAS runs package caslock over a register that answers reads with earlier states, carries
-// swaps out late, twice or not at all, and compares digests as S3 does. The register reports
-// changes in half of the worlds; in the other worlds the waiters look.
+// swaps out late, twice or not at all, compares digests as S3 does, and removes records that it
+// need not keep. The register reports changes in half of the worlds; in the other worlds the
+// waiters look. In half of the worlds a refusal has the record. The clock is an [engineClock].
 func TestCAS(t *testing.T) { worlds.Run(t, 0.1, registers.explore) }
 
 // A register is the server.
@@ -42,12 +43,16 @@ type register struct {
 	pushes bool
 	look   time.Duration
 
+	tells  bool // a refusal has the record that the key has
+	clock  engineClock
+	spare  time.Duration // how long the register keeps a record, in place of an hour; 0: an hour
 	keeper sync.Once
 
 	mu      sync.Mutex
 	states  map[string][]state // by key, in order; the last is the present state
 	beats   map[string]time.Time
-	faulty  map[string]bool // by process: its link has faults
+	ends    map[string]time.Time // when the register may remove the record of a key
+	faulty  map[string]bool      // by process: its link has faults
 	watches []*report
 }
 
@@ -79,19 +84,21 @@ func newRegister(w *World) Store {
 	r := w.Rand("register")
 	return &register{
 		w: w, pushes: r.IntN(2) == 0, look: pick(r, 50*time.Millisecond, 200*time.Millisecond),
+		tells: r.IntN(2) == 0, clock: newEngineClock(r),
 		states: make(map[string][]state), beats: make(map[string]time.Time),
-		faulty: make(map[string]bool),
+		ends: make(map[string]time.Time), faulty: make(map[string]bool),
 	}
 }
 
 // calm implements [calming]. A claim stands for a 64th longer, as clocks may differ. A waiter
-// that looks may have looked at a later place. A waiter enters the queue by a swap, which loses
+// that looks may have looked at a later place, and may be late by an eighth of the time for which
+// the key was held: twice the longest TTL at most. A waiter enters the queue by a swap, which loses
 // against some swaps of a busy process.
 func (s *register) calm() (idle, place time.Duration) {
 	idle = 100*time.Millisecond + s.w.longest/32
 	if !s.pushes {
 		const most = 16 // claims of a key
-		idle += most * s.look
+		idle += most*s.look + 2*s.w.longest/8
 	}
 	return idle, 10 * settled
 }
@@ -149,8 +156,8 @@ func (s localRegister) Read(_ context.Context, key string) (caslock.Record, erro
 }
 
 // Swap implements [caslock.Register].
-func (s localRegister) Swap(_ context.Context, key, version string, data []byte, _ time.Duration) (string, error) {
-	return s.swap("keeper", key, version, data)
+func (s localRegister) Swap(_ context.Context, key, version string, data []byte, keep time.Duration) (string, error) {
+	return s.swap("keeper", key, version, data, keep)
 }
 
 // List implements [caslock.Register].
@@ -197,18 +204,24 @@ func (s *register) Close() error {
 	return nil
 }
 
-// fail removes all records, as an operator may.
+// fail removes all records, as an operator may, or sets wrong clocks.
 func (s *register) fail(_ *rand.Rand, ttl time.Duration) {
+	if s.setClocks() {
+		return
+	}
 	s.w.Judge.Forgot(2*ttl + time.Second)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.w.Trace.add(Event{Step: Fault, Call: "purge"}, nil)
+	clear(s.ends)
 	for key := range s.states {
 		s.put(key, nil)
 	}
 }
 
+// present returns the last state of a key. The caller holds mu.
 func (s *register) present(key string) state {
+	s.expire(key)
 	states := s.states[key]
 	if len(states) == 0 {
 		return state{}
@@ -266,19 +279,23 @@ func (f *farRegister) Read(ctx context.Context, key string) (caslock.Record, err
 }
 
 // Swap implements [caslock.Register].
-func (f *farRegister) Swap(ctx context.Context, key, version string, data []byte, _ time.Duration) (string, error) {
+func (f *farRegister) Swap(ctx context.Context, key, version string, data []byte, keep time.Duration) (string, error) {
 	faulty := f.link.faults().Twice > 0
 	f.mu.Lock()
 	f.faulty[f.link.p.Name] = faulty
 	f.mu.Unlock()
-	return ask(ctx, f.link, "swap", key, func() (string, error) { return f.swap(f.link.p.Name, key, version, data) })
+	return ask(ctx, f.link, "swap", key, func() (string, error) { return f.swap(f.link.p.Name, key, version, data, keep) })
 }
 
 // swap carries a swap out, and shows the new page in the trace.
-func (s *register) swap(process, key, version string, data []byte) (string, error) {
+func (s *register) swap(process, key, version string, data []byte, keep time.Duration) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.present(key).record().Version != version {
+	switch r := s.present(key).record(); {
+	case r.Version == version:
+	case s.tells:
+		return "", &caslock.ConflictError{Record: r}
+	default:
 		return "", caslock.ErrConflict
 	}
 	type claim struct {
@@ -301,6 +318,7 @@ func (s *register) swap(process, key, version string, data []byte) (string, erro
 	s.w.Trace.add(Event{Step: Arrive, Call: "page", Key: key, Process: process}, "held"+shown(page.Held)+", queued"+shown(page.Queue))
 	s.beats[beat(key, page.Nonce)] = time.Now()
 	s.put(key, data)
+	s.keeps(key, keep)
 	return s.present(key).record().Version, nil
 }
 

@@ -75,7 +75,9 @@
 //   - TestMemcached: package memcachelock over a server of registers that compares and
 //     swaps, with a clock of seconds. The connections are streams of bytes.
 //   - TestCAS: package caslock over a register. Reads may be out of date, and swaps may be
-//     carried out late or twice. The register reports changes in half of the worlds.
+//     carried out late or twice. In half of the worlds the register reports changes, in half
+//     of the worlds a refusal has the record. The clock is right, or the register tells its
+//     time, or the time of each process is wrong.
 //   - TestSessions: package internal/session over a database whose locks end with the
 //     session, sooner or later after the client fell silent.
 //   - TestSQL: package sqllock over one table. The test reads and carries out the

@@ -22,8 +22,9 @@ const mostSought = 3900
 // the statement works on whatever the rest of the row is by then. JSON puts a backslash before a
 // quotation mark, so the text of a claim occurs once, and never within an owner or a note.
 func (s *Store) edit(d *decision, single bool) (statement string, args []any) {
+	one := single && (d.join != nil || d.stay != nil || d.extend != nil || d.leave != "")
 	var old texts
-	if s.dialect.swap == "" || d.from.sole != "" || json.Unmarshal([]byte(d.from.claims), &old) != nil {
+	if s.dialect.swap == "" || d.from.sole != "" || !one && !d.handsOver() || json.Unmarshal([]byte(d.from.claims), &old) != nil {
 		return "", nil
 	}
 	key := s.parameter(escape(d.key))

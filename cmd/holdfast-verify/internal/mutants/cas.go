@@ -62,4 +62,22 @@ var cas = []mutant{{
 		New:  "	\"regexp\"\n	\"slices\"\n",
 	}},
 	sim: search{"TestCAS", lostClaims},
+}, {
+	name:  "record-without-its-lead",
+	wrong: "a record is kept for an hour after its claims, even if its highest token is ahead of the clock",
+	edits: []overlay.Edit{{
+		File: "caslock/change.go",
+		Old:  "max(longest+drift(longest), ahead)+keep",
+		New:  "max(longest+drift(longest), min(ahead, 0))+keep",
+	}},
+	sim: search{"TestCAS", []string{"tokens"}},
+}, {
+	name:  "told-conflict-is-a-loss",
+	wrong: "a swap that the register has refused, with the record that the key has, counts as the loss of the claim",
+	edits: []overlay.Edit{{
+		File: "caslock/change.go",
+		Old:  "		errors.As(err, &shown)\n",
+		New:  "		if errors.As(err, &shown) {\n			return driver.ErrLost\n		}\n",
+	}},
+	sim: search{"TestCAS", lostClaims},
 }}

@@ -1,0 +1,6 @@
+package s3lock
+
+import "github.com/holdfast-go/holdfast/caslock"
+
+// Register returns the register of the Store.
+func (s *Store) Register() caslock.Register { return s.register }
