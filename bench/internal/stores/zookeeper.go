@@ -18,6 +18,10 @@ var zooKeeperSides = []Side{
 
 var zooKeeperModules = []string{"github.com/go-zookeeper/zk"}
 
+// usualContainers lets the server look for empty containers once a minute, as by default. With the
+// half second of [servers.StartZooKeeper], each round would create the nodes of its keys.
+const usualContainers = "-Dznode.container.checkIntervalMs=60000"
+
 // aboutZooKeeper describes a server started by StartZooKeeper.
 func aboutZooKeeper(z *servers.ZooKeeper) string { return z.Version() + " on disk, heap of 128 MB" }
 
@@ -25,7 +29,7 @@ func zooKeeper() Store {
 	return Store{
 		Name: "zookeeper", Title: "ZooKeeper", Cost: "packets", Waiting: 100, Sides: zooKeeperSides, Modules: zooKeeperModules,
 		Start: func(tb servers.TB, _ time.Duration) *Server {
-			z := servers.StartZooKeeper(tb)
+			z := servers.StartZooKeeper(tb, usualContainers)
 			return &Server{
 				At:    []string{z.Addr()},
 				About: aboutZooKeeper(z),
@@ -39,7 +43,7 @@ func ensemble() Store {
 	return Store{
 		Name: "zookeeper-ensemble", Title: "ZooKeeper, three servers", Sides: zooKeeperSides, Modules: zooKeeperModules,
 		Start: func(tb servers.TB, _ time.Duration) *Server {
-			e := servers.StartEnsemble(tb)
+			e := servers.StartEnsemble(tb, usualContainers)
 			return &Server{At: e.Addrs(), About: aboutZooKeeper(e.Leader())}
 		},
 	}
