@@ -74,7 +74,11 @@ func (r result) cells(b bench, st stores.Store, reference result) []string {
 		cells = append(cells, significant(r.cost/float64(max(r.tally.Had, 1)), 3))
 	}
 	if st.Cost != "" && b.waiting > 0 {
-		cells = append(cells, duration(r.cpu/time.Duration(max(r.tally.Had, 1))))
+		spent := "–" // unknown: servers that end meanwhile take their time along
+		if r.cpu > 0 {
+			spent = duration(r.cpu / time.Duration(max(r.tally.Had, 1)))
+		}
+		cells = append(cells, spent)
 	}
 	return cells
 }
