@@ -1,13 +1,17 @@
 package etcdlock_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -125,6 +129,39 @@ func TestFolderOfLongQueue(t *testing.T) {
 			}
 		case <-time.After(aWhile):
 			t.missing("the last claim is woken")
+		}
+	})
+}
+
+// TestLostPlace deletes a waiting claim and the claim ahead by hand. The waiter queues again, behind
+// the claim that was behind, and under a lease that ends soon after the waiter.
+func TestLostPlace(t *testing.T) {
+	t.Parallel()
+	c := admin(t, shared.Addr())
+	inTime(t, func(t *scene) {
+		prefix := rand.Text() + "/"
+		a, b := openStore(t, shared.URL()+"?prefix="+prefix), openStore(t, shared.URL()+"?prefix="+prefix)
+		granted(t, a, exclusive("key", "holder"))
+		t.begin()
+		waiter := waiting("key", "waiter")
+		refused(t, b, waiter)
+		refused(t, a, waiting("key", "behind"))
+		kvs := under(t, c, prefix+"claims/").Kvs
+		slices.SortFunc(kvs, func(a, b *mvccpb.KeyValue) int { return cmp.Compare(a.CreateRevision, b.CreateRevision) })
+		for _, kv := range kvs[:2] {
+			if _, err := c.Delete(t.Context(), string(kv.Key)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		refused(t, b, waiter)
+		kvs = under(t, c, prefix+"claims/").Kvs
+		if len(kvs) != 2 {
+			t.Fatalf("%d claims, want those of the waiter and of the claim that was behind", len(kvs))
+		}
+		last := slices.MaxFunc(kvs, func(a, b *mvccpb.KeyValue) int { return cmp.Compare(a.CreateRevision, b.CreateRevision) })
+		l, err := c.TimeToLive(t.Context(), clientv3.LeaseID(last.Lease))
+		if err != nil || time.Duration(l.GrantedTTL)*time.Second > 2*waiter.Alive() {
+			t.Errorf("the lease of the waiter is %+v, %v; want one of %v and a little more", l, err, waiter.Alive())
 		}
 	})
 }

@@ -111,15 +111,18 @@ func (a *ask) noteCrowd(claims int) {
 // lookAgain reads the queue for a claim with a create revision, and reports whether the claim is
 // in the queue.
 func (a *ask) lookAgain(ctx context.Context, rev int64) (v view, mine bool, err error) {
-	ops := a.reads()
-	if a.entry.exclusive() && !a.elsewhere() {
+	ops, brief := a.reads(), a.entry.exclusive() && !a.elsewhere()
+	if brief {
 		ops = append(ops[:1], a.names.ahead(a.Key, rev)...)
 	}
 	r, err := a.do(ctx, txn{then: ops})
 	if err == nil {
 		v, err = a.view(r)
 	}
-	return v, err == nil && v.index(a.ID) >= 0, err
+	if mine = err == nil && v.index(a.ID) >= 0; brief && !mine {
+		v.queue, v.claims = nil, max(v.claims, 1) // The claims that were behind were not read.
+	}
+	return v, mine, err
 }
 
 // noTomb is the condition that the id of the claim has no tomb.
