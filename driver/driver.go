@@ -101,7 +101,8 @@ type Ask struct {
 
 	// Wait says that the caller will ask again until the claim is granted or released. A
 	// store with a queue keeps a place for the claim, for [Claim.Alive] or Grant.Kept after
-	// each request.
+	// each request. A store that is short of time may refuse a claim before the claim has a
+	// place; the next request gives it one.
 	Wait bool
 
 	// Span is how many fencing tokens the caller could use for its own hand-overs, 1 to

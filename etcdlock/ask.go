@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -159,10 +158,7 @@ func (a *ask) settle(v view, mine bool, err error) (g driver.Grant, moves bool, 
 		if !c.late { // otherwise the cleaner handles a late request
 			a.dropLocked(c)
 		}
-		if g = v.refusal(); a.Wait && !v.hasTomb { // It is not in the queue yet.
-			g.Left = pause + rand.N(a.now().Sub(a.began)+1)
-		}
-		return g, false, nil
+		return v.refusal(), false, nil
 	}
 	if err := countable(v.rev); err != nil {
 		return driver.Grant{}, false, err

@@ -46,8 +46,9 @@ func TestJoinCrowd(t *testing.T) {
 	})
 }
 
-// TestSlowLook has etcd take half of the time of a call for the first transaction. The call says
-// that the key is not free. It does not join the queue, which would take as long again.
+// TestSlowLook has etcd take half of the time of a call for the first transaction. The call of a
+// writer returns that the key is not free, and the next call joins the queue without a look. A reader
+// always looks, so its call joins.
 func TestSlowLook(t *testing.T) {
 	t.Parallel()
 	var slow atomic.Bool
@@ -69,27 +70,59 @@ func TestSlowLook(t *testing.T) {
 		return err
 	})
 	a := openStore(t, shared.URL()+"?prefix="+prefix)
+	for weight, want := range map[int64]int64{driver.MaxWeight: 0, 1: 1} {
+		inTime(t, func(t *scene) {
+			key := rand.Text()
+			holder, claim := exclusive(key, "holder"+key), waiting(key, "claim"+key)
+			claim.Weight = weight
+			granted(t, a, holder)
+			slow.Store(true)
+			wrote.Store(0)
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			g, err := b.Acquire(ctx, claim)
+			if err != nil || g.OK {
+				t.Errorf("the call returned %+v, %v; want a refusal", g, err)
+			}
+			if n := wrote.Load(); n != want {
+				t.Errorf("the call of weight %d wrote %d claims after half of its time, want %d", weight, n, want)
+			}
+			t.begin()
+			if refused(t, b, claim); wrote.Load() != 1 {
+				t.Errorf("both calls of weight %d wrote %d claims, want 1", weight, wrote.Load())
+			}
+			release(t, a, holder.Claim)
+			granted(t, b, claim)
+			release(t, b, claim.Claim)
+		})
+	}
+}
+
+// TestSpanInLongQueue has a claim ask for more tokens while it waits in a long queue: the grant has
+// them.
+func TestSpanInLongQueue(t *testing.T) {
+	t.Parallel()
+	a, b := openStore(t, shared.URL()), openStore(t, shared.URL())
 	inTime(t, func(t *scene) {
-		key := rand.Text()
-		holder, claim := exclusive(key, "holder"+key), waiting(key, "claim"+key)
-		granted(t, a, holder)
-		slow.Store(true)
-		wrote.Store(0)
-		ctx, cancel := context.WithTimeout(t.Context(), limit)
-		defer cancel()
-		g, err := b.Acquire(ctx, claim)
-		if err != nil || g.OK || g.Left <= 0 || g.Left > limit {
-			t.Errorf("the call returned %+v, %v; want a refusal that asks to come again soon", g, err)
+		claim := waiting("long"+rand.Text(), rand.Text())
+		claims, wakes := last(t, a, b, claim)
+		defer listen(t, b, claim, wakes)()
+		claim.Span = driver.MaxSpan
+		refused(t, b, claim)
+		for _, c := range claims {
+			release(t, a, c)
 		}
-		if n := wrote.Load(); n > 0 {
-			t.Errorf("the call wrote %d claims after half of its time", n)
+		select {
+		case g := <-wakes:
+			if !g.OK {
+				g = granted(t, b, claim)
+			}
+			if g.Span != driver.MaxSpan {
+				t.Errorf("granted %d tokens, want %d", g.Span, driver.MaxSpan)
+			}
+		case <-time.After(aWhile):
+			t.missing("the claim is woken")
 		}
-		t.begin()
-		if refused(t, b, claim); wrote.Load() != 1 {
-			t.Errorf("the next call wrote %d claims, want 1", wrote.Load())
-		}
-		release(t, a, holder.Claim)
-		granted(t, b, claim)
 		release(t, b, claim.Claim)
 	})
 }

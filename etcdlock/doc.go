@@ -38,12 +38,12 @@
 //
 // With more than sixteen claims ahead, a waiter watches only the last claim that has to leave
 // first, and then looks at the queue. So a release is an event for few waiters. A writer that
-// joins such a queue reads only the first claim and the last few. If the process knows the
-// queue, the writer joins it without a look before.
+// joins such a queue reads only the first claim and the last few. If the process knows that the
+// queue is long, the writer joins it without a look before.
 //
-// If etcd takes a third of the time of a call to say that a key is not free, the call returns
-// that, and a later call joins the queue. Thus a thousand clients may begin to wait for a key at
-// the same moment.
+// If etcd takes a third of a writer's call to say that the key is not free, the call returns a
+// refusal, and the next call joins the queue. Thus a thousand clients may begin to wait for a key
+// at the same moment.
 //
 // A tomb is a key that keeps the id of an ended claim from coming back, for 10 to 20
 // seconds.

@@ -77,13 +77,14 @@ func (a *ask) look(ctx context.Context, was state) (v view, mine bool, err error
 	case i >= 0 && v.partial():
 		// An earlier request has created the claim, and claims just ahead may not have
 		// been read.
-		return a.lookAgain(ctx, v.queue[i].rev)
+		v, _, err = a.lookAgain(ctx, v.queue[i].rev)
+		return v, v.index(a.ID) >= 0, newer.Doubtful(err)
 	case a.slow(ctx, 4):
 		a.noteCrowd(max(v.claims, few+1))
 	default:
 		a.noteCrowd(v.claims)
 	}
-	if v.partial() && a.Wait && a.entry.exclusive() {
+	if v.partial() && a.Wait && a.entry.alone() {
 		v.queue = nil // The first claim was not read.
 	}
 	return v, i >= 0, nil
@@ -95,7 +96,7 @@ func (a *ask) crowd() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c := a.crowds[a.Key]
-	if !a.Wait || !a.entry.exclusive() || a.claim.elsewhere || !a.now().Before(c.until) {
+	if !a.Wait || !a.entry.alone() || a.claim.elsewhere || !a.now().Before(c.until) {
 		return 0
 	}
 	return c.claims
@@ -111,7 +112,7 @@ func (a *ask) noteCrowd(claims int) {
 // lookAgain reads the queue for a claim with a create revision, and reports whether the claim is
 // in the queue.
 func (a *ask) lookAgain(ctx context.Context, rev int64) (v view, mine bool, err error) {
-	ops, brief := a.reads(), a.entry.exclusive() && !a.elsewhere()
+	ops, brief := a.reads(), a.entry.alone() && !a.elsewhere()
 	if brief {
 		ops = append(ops[:1], a.names.ahead(a.Key, rev)...)
 	}
@@ -139,12 +140,12 @@ func (a *ask) reads() []clientv3.Op {
 }
 
 // readsOfLook returns the operations that read what a claim must know of a queue before it
-// joins. A claim that waits for the claim just ahead must know no more than that the queue is
-// not empty, and about how long it is. Of a long queue such a claim reads a few claims in the
-// order of their names: etcd reads all claims to find the first or the last ones, while no
-// other transaction can write. The first claim is for the refusal of a claim that does not wait.
+// joins. A claim that holds only as the first claim must know that the queue is not empty, and
+// about how long it is. Of a long queue such a claim reads a few claims in the order of their
+// names. To find the first or the last claims, etcd reads all of them, while no other transaction
+// can write. The first claim is for the refusal of a claim that does not wait.
 func (a *ask) readsOfLook() []clientv3.Op {
-	if !a.entry.exclusive() || a.elsewhere() {
+	if !a.entry.alone() || a.elsewhere() {
 		return a.reads()
 	}
 	ops := a.reads()
@@ -165,7 +166,7 @@ func (a *ask) readsOfLook() []clientv3.Op {
 // would not find the claim and would enter it again. Both entries would count as separate claims,
 // and the second would stay for a few seconds after the release of the first.
 func (a *ask) readsOfJoin() []clientv3.Op {
-	if !a.entry.exclusive() || a.elsewhere() {
+	if !a.entry.alone() || a.elsewhere() {
 		return a.reads()
 	}
 	return append(a.reads()[:1], a.names.ahead(a.Key, 0)...)
@@ -226,14 +227,15 @@ func (a *ask) join(ctx context.Context, v *view) (mine bool, err error) {
 			return false, err
 		}
 		fits := !v.partial() && v.fits(a.Weight, a.Limit) && v.mismatch() < 0
-		if !fits && (!a.Wait || a.slow(ctx, 3)) {
+		brief := !fits && a.entry.alone() && !a.elsewhere()
+		if !fits && !a.Wait || brief && a.slow(ctx, 3) {
 			return false, nil
 		}
 		t := txn{
 			when: []clientv3.Cmp{a.noTomb(), clientv3.Compare(clientv3.CreateRevision(a.entry.name), "=", 0)},
 			els:  a.reads(), // whole: a claim with the same name may be anywhere
 		}
-		claims, brief := v.claims, !fits && a.entry.exclusive() && !a.elsewhere()
+		claims := v.claims
 		if brief {
 			t.els[1] = clientv3.OpGet(a.entry.name)
 		}
@@ -243,7 +245,7 @@ func (a *ask) join(ctx context.Context, v *view) (mine bool, err error) {
 			if a.waiting, err = a.cover(ctx, a.kept, a.began.Add(a.kept)); err != nil {
 				return false, err
 			}
-			if l = a.waiting; a.slow(ctx, 2) {
+			if l = a.waiting; brief && a.slow(ctx, 2) {
 				return false, nil
 			}
 		}
@@ -273,24 +275,26 @@ func (a *ask) join(ctx context.Context, v *view) (mine bool, err error) {
 		}
 		if r.Succeeded {
 			a.noteCrowd(v.claims)
+			a.kept = min(a.kept, book.Kept(a.Claim, v.claims-1))
 		} else if brief {
 			v.claims = max(v.claims, claims)
 			if i := v.index(a.ID); i >= 0 { // An earlier request has created the claim.
 				*v, mine, err = a.lookAgain(ctx, v.queue[i].rev)
-				return mine, err
+				return mine, newer.Doubtful(err)
 			}
 		}
 	}
 	return v.index(a.ID) >= 0, nil
 }
 
-// slow reports whether more than a part of the time of the call is over, a third with part 3. To
-// join a queue may take two more requests. If etcd is slow, the call rather says in time that the
-// key is not free, so that the caller knows that etcd answers.
-func (a *ask) slow(ctx context.Context, part time.Duration) bool {
+// slow reports whether more than one part of the call's time is over, of so many parts. To join a
+// queue may take two more requests. If etcd is slow, the call returns early that the key is not
+// free, so that the caller knows that etcd answers. The caller's next request joins without a look,
+// so it needs less time.
+func (a *ask) slow(ctx context.Context, parts int64) bool {
 	deadline, _ := ctx.Deadline()
 	spent := a.now().Sub(a.began)
-	return spent > (spent+time.Until(deadline))/part
+	return int64(spent) > int64(spent+time.Until(deadline))/parts
 }
 
 // agree makes the changes of readers' records that alone keep the claim from holding. agree

@@ -174,8 +174,8 @@ func (e *entry) alive() time.Duration { return driver.Claim{TTL: e.TTL}.Alive() 
 // shared reports whether the claim is a reader.
 func (e *entry) shared() bool { return driver.Claim{Weight: e.Weight, Limit: e.Limit}.Shared() }
 
-// exclusive reports whether the claim holds beside no other claim.
-func (e *entry) exclusive() bool { return e.Weight == e.Limit }
+// alone reports whether the claim holds only as the first claim.
+func (e *entry) alone() bool { return e.Weight == e.Limit }
 
 // stays is the condition that the claim is still in etcd.
 func (e *entry) stays() clientv3.Cmp {

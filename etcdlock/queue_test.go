@@ -129,11 +129,27 @@ func TestTurnOfASecondEntry(t *testing.T) {
 	c.ahead = queue{{record: c.record, name: "left", rev: 20}}
 	s.mu.Unlock()
 	other, own := entry{record: c.record, name: "other", rev: 10}, c.entry
-	if g, wakes := s.turned("c", view{queue: queue{other, own}, rev: 40}); g.OK || wakes {
+	if g, wakes := s.turned("c", 30, view{queue: queue{other, own}, rev: 40}); g.OK || wakes {
 		t.Errorf("woken behind the other: %+v, %v", g, wakes)
 	}
 	if len(c.ahead) != 1 || c.ahead[0].name != "other" {
 		t.Errorf("ahead are %+v, want the other", c.ahead)
+	}
+}
+
+// TestTurnOfAnEarlierEntry has a claim queue again before the turn of its earlier entry is known. The
+// queue was read for the earlier entry, so it lacks the new entry, which keeps its place.
+func TestTurnOfAnEarlierEntry(t *testing.T) {
+	t.Parallel()
+	s := must.Get(New(&clientv3.Client{}, nil))
+	defer s.Close()
+	s.mu.Lock()
+	l := &lease{granted: granted{ttl: time.Hour, heard: s.now()}}
+	c := s.enterLocked(driver.Claim{ID: "c", Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: time.Minute}, l)
+	c.name, c.state, c.rev, c.seen = "own", waiting, 30, 30
+	s.mu.Unlock()
+	if g, wakes := s.turned("c", 20, view{rev: 40}); g.OK || wakes || c.state != waiting {
+		t.Errorf("woken by the turn of an earlier entry: %+v, %v; the state is %v", g, wakes, c.state)
 	}
 }
 

@@ -35,7 +35,7 @@ func (c *claim) blocker() (e entry, ok bool) {
 type turn struct {
 	claim   driver.Claim
 	wake    func(driver.Grant)
-	refused chan struct{} // receives after a refusal in a long queue
+	refused chan struct{} // receives after a refusal
 	begin   func()        // begins to watch a single claim; nil after that
 }
 
@@ -68,6 +68,9 @@ func (s *Store) openTurnLocked(c driver.Claim, wakes func(driver.Grant), single 
 	t.begin = func() {
 		s.running.Go(func() {
 			leave()
+			if s.decided(c.ID) {
+				t.wake(driver.Grant{}) // The watch of the folder may have ended before its wake-up.
+			}
 			s.awaitTurn(ctx, t)
 		})
 	}
@@ -84,6 +87,14 @@ func (s *Store) openTurnLocked(c driver.Claim, wakes func(driver.Grant), single 
 			delete(s.turns, c.ID)
 		}
 	}
+}
+
+// decided reports whether a claim no longer waits, because it holds or has lost its place.
+func (s *Store) decided(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.table[id]
+	return c != nil && c.state != waiting
 }
 
 // beginTurnLocked begins to watch a single claim, if that has not begun.
@@ -174,7 +185,7 @@ func (s *Store) awaitDeparture(ctx context.Context, e, blocker entry) {
 func (s *Store) lookAtTurn(ctx context.Context, t *turn, e entry) error {
 	folder := s.names.folder(t.claim.Key)
 	ops := []clientv3.Op{clientv3.OpGet(folder, clientv3.WithPrefix())}
-	if e.exclusive() {
+	if e.alone() {
 		ops = s.names.ahead(t.claim.Key, e.rev)
 	}
 	a, err := s.do(ctx, txn{
@@ -195,15 +206,16 @@ func (s *Store) lookAtTurn(ctx context.Context, t *turn, e entry) error {
 		t.wake(driver.Grant{})
 		return err
 	}
-	if g, wakes := s.turned(t.claim.ID, v); wakes {
+	if g, wakes := s.turned(t.claim.ID, e.rev, v); wakes {
 		t.wake(g)
 	}
 	return nil
 }
 
-// turned records the queue that was read at the turn of a claim. It reports whether the
-// claim is to be woken: with a grant if the claim holds now, without a grant to request again.
-func (s *Store) turned(id string, v view) (g driver.Grant, wakes bool) {
+// turned records the queue that was read at the turn of a claim with a create revision. It reports
+// whether the claim is to be woken: with a grant if the claim holds now, without a grant to request
+// again. If the claim has queued again meanwhile, the queue that was read says nothing of it.
+func (s *Store) turned(id string, rev int64, v view) (g driver.Grant, wakes bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c, i := s.table[id], v.index(id)
@@ -213,7 +225,7 @@ func (s *Store) turned(id string, v view) (g driver.Grant, wakes bool) {
 		}
 	}
 	switch {
-	case c == nil || c.state != waiting:
+	case c == nil || c.state != waiting || c.rev != rev:
 		return g, false
 	case i < 0:
 		c.state, c.ahead = asking, nil // The claim has lost its place.
@@ -245,6 +257,7 @@ func (a *ask) stillWaits(ctx context.Context) (g driver.Grant, waits bool) {
 		return g, false
 	}
 	own, first := c.entry, c.ahead[0]
+	c.Span = span(a.Ask)
 	a.standLocked(c, later(c.until, a.began.Add(a.Alive())))
 	a.mu.Unlock()
 	r, err := a.do(ctx, txn{
