@@ -46,7 +46,10 @@ func (v view) unchanged(folder string) clientv3.Cmp {
 func (a *ask) look(ctx context.Context, was state) (v view, mine bool, err error) {
 	folder := a.names.folder(a.Key)
 	if was == waiting {
-		return a.lookAgain(ctx, a.entry.rev)
+		if v, mine, err = a.lookAgain(ctx, a.entry.rev); err == nil && !mine {
+			a.losePlace()
+		}
+		return v, mine, err
 	}
 	if v.claims = a.crowd(); v.claims > 0 {
 		return v, false, nil
@@ -124,6 +127,16 @@ func (a *ask) lookAgain(ctx context.Context, rev int64) (v view, mine bool, err 
 		v.queue, v.claims = nil, max(v.claims, 1) // The claims that were behind were not read.
 	}
 	return v, mine, err
+}
+
+// losePlace notes that etcd no longer has the claim. If the claim queues again without an answer,
+// nobody knows whether etcd has it.
+func (a *ask) losePlace() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if c := a.claim; c.state == waiting && c.rev == a.entry.rev {
+		c.state, c.ahead = asking, nil
+	}
 }
 
 // noTomb is the condition that the id of the claim has no tomb.

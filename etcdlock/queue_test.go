@@ -1,6 +1,7 @@
 package etcdlock
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -150,6 +151,27 @@ func TestTurnOfAnEarlierEntry(t *testing.T) {
 	s.mu.Unlock()
 	if g, wakes := s.turned("c", 20, view{rev: 40}); g.OK || wakes || c.state != waiting {
 		t.Errorf("woken by the turn of an earlier entry: %+v, %v; the state is %v", g, wakes, c.state)
+	}
+}
+
+// TestReturnUnheard has a waiter that has lost its place queue again, without an answer: its release
+// must see to it that the late claim is refused.
+func TestReturnUnheard(t *testing.T) {
+	t.Parallel()
+	s := must.Get(New(&clientv3.Client{}, nil))
+	defer s.Close()
+	s.mu.Lock()
+	dc := driver.Claim{ID: "c", Key: "key", Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: time.Minute}
+	c := s.enterLocked(dc, nil)
+	c.state, c.rev = waiting, 30
+	s.mu.Unlock()
+	a := ask{Ask: driver.Ask{Claim: dc, Wait: true}, Store: s, claim: c, entry: c.entry}
+	a.losePlace()
+	if _, _, err := a.settle(view{}, false, context.DeadlineExceeded); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the request returned %v", err)
+	}
+	if r := s.removals([]driver.Release{{Claim: dc}})[0]; !r.Late || r.rev != 0 {
+		t.Errorf("the release is late: %v, and knows revision %d; want a late one that looks for the claim", r.Late, r.rev)
 	}
 }
 
