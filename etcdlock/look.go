@@ -288,7 +288,6 @@ func (a *ask) join(ctx context.Context, v *view) (mine bool, err error) {
 		}
 		if r.Succeeded {
 			a.noteCrowd(v.claims)
-			a.kept = min(a.kept, book.Kept(a.Claim, v.claims-1))
 		} else if brief {
 			v.claims = max(v.claims, claims)
 			if i := v.index(a.ID); i >= 0 { // An earlier request has created the claim.
