@@ -82,7 +82,7 @@
 //     etcd has already passed the revisions known to a Store, the Store cannot detect
 //     the restore. Its holders learn of missing locks at their next renewal.
 //   - Space: once etcd has raised its NOSPACE alarm, new locks fail. Waiters already in
-//     the queue acquire their locks for three seconds at most. Held locks can be
+//     the queue acquire their locks for their TTL at most. Held locks can be
 //     renewed and released. etcd keeps every write until compaction, so enable
 //     --auto-compaction-retention. Open warns of the alarm.
 //   - Keys deleted by hand, and leases revoked by hand.
