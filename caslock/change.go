@@ -48,7 +48,14 @@ func (s *Store) change(ctx context.Context, key string, apply func(*view)) error
 				return nil
 			}
 		}
-		if v.at, err = s.moment(ctx); err != nil {
+		// Each request between the read and the swap leaves time for another conflict. Tokens
+		// depend on the time only where there is no record.
+		if tried == nil || v.version == "" {
+			v.at, err = s.moment(ctx)
+		} else {
+			v.at = s.later(tried.at)
+		}
+		if err != nil {
 			return unwritten(err)
 		}
 		v.open(v.at)
@@ -86,7 +93,7 @@ func (s *Store) change(ctx context.Context, key string, apply func(*view)) error
 		errors.As(err, &shown)
 		if conflicts++; conflicts > 1 {
 			shown = nil // The record may change during the pause.
-			_ = rest.For(ctx, rand.N(min(time.Since(began)<<min(conflicts, 4), longestPause)+1))
+			_ = rest.For(ctx, rand.N(longestRest(ctx, conflicts, time.Since(began))+1))
 		}
 		if err := ctx.Err(); err != nil {
 			return unwritten(fmt.Errorf("the record had changed before each of %d swaps: %w", conflicts, err))
@@ -97,6 +104,17 @@ func (s *Store) change(ctx context.Context, key string, apply func(*view)) error
 
 // longestPause is the longest pause after a conflict.
 const longestPause = 250 * time.Millisecond
+
+// longestRest returns how long a call may pause after so many conflicts in a row. The last swap took
+// took. A key that many processes want needs longer pauses. But a call with little time would spend
+// all of it in pauses, and fail beside one busy process. So an eighth of the time left is the most.
+func longestRest(ctx context.Context, conflicts int, took time.Duration) time.Duration {
+	longest := min(took<<min(conflicts, 4), longestPause)
+	if end, ok := ctx.Deadline(); ok {
+		longest = min(longest, time.Until(end)/8)
+	}
+	return max(longest, 0)
+}
 
 // certain reports whether a failed swap will not be carried out.
 func certain(err error) bool {

@@ -1,7 +1,10 @@
 package caslock_test
 
 import (
+	"context"
+	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/caslock"
@@ -47,4 +50,87 @@ func TestRefusalWithTheRecord(t *testing.T) {
 			t.Errorf("%s: tokens %d, %d, %d", what, before, middle, after)
 		}
 	}
+}
+
+// A busy register has a clock, and another process changes the record before swaps of this process.
+type busy struct {
+	*memory
+	refusals int // of the next swaps
+
+	asked   int // how often Now was called
+	refused time.Time
+	rested  func(pause time.Duration)
+}
+
+func (b *busy) Now(context.Context) (time.Time, error) {
+	b.asked++
+	return time.Now(), nil
+}
+
+func (b *busy) Read(ctx context.Context, key string) (caslock.Record, error) {
+	if !b.refused.IsZero() {
+		b.rested(time.Since(b.refused))
+	}
+	return b.memory.Read(ctx, key)
+}
+
+func (b *busy) Swap(ctx context.Context, key, old string, data []byte, keep time.Duration) (string, error) {
+	time.Sleep(2 * time.Millisecond)
+	if b.refusals > 0 {
+		b.refusals--
+		b.refused = time.Now()
+		return "", caslock.ErrConflict
+	}
+	return b.memory.Swap(ctx, key, old, data, keep)
+}
+
+// A call whose swaps are refused asks for the time once, and pauses for an eighth of the time that it
+// has left at most.
+func TestBusyKey(t *testing.T) {
+	for range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			b := &busy{memory: newMemory()}
+			other := caslock.New(b, nil)
+			defer other.Close()
+			read := driver.Ask{Claim: driver.Claim{Key: "k", ID: "other", TTL: time.Minute, Weight: 1, Limit: driver.MaxWeight}}
+			if g, err := other.Acquire(t.Context(), read); err != nil || !g.OK {
+				t.Fatalf("%+v, %v", g, err)
+			}
+
+			s := caslock.New(b, nil)
+			defer s.Close()
+			b.asked, b.refusals = 0, 1<<30
+			ctx, cancel := context.WithTimeout(t.Context(), 80*time.Millisecond)
+			defer cancel()
+			end, _ := ctx.Deadline()
+			b.rested = func(pause time.Duration) {
+				if most := end.Sub(b.refused) / 8; pause > most {
+					t.Errorf("a pause of %v, with %v left", pause, end.Sub(b.refused))
+				}
+			}
+			read.ID = "id"
+			_, err := s.Acquire(ctx, read)
+			if !errors.Is(err, driver.ErrUnwritten) || !errors.Is(err, context.DeadlineExceeded) {
+				t.Error(err)
+			}
+			if b.asked != 1 {
+				t.Errorf("asked for the time %d times, want 1", b.asked)
+			}
+		})
+	}
+}
+
+// If the record is gone after a refused swap, the token depends on the time, which is asked for again.
+func TestRecordGoneAfterRefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &busy{memory: newMemory()}
+		b.rested = func(time.Duration) { clear(b.records) }
+		s := caslock.New(b, nil)
+		defer s.Close()
+		b.refusals = 1
+		g := acquire(t, s, "id", false)
+		if b.asked != 2 || g.Fence < uint64(b.refused.UnixMicro()) {
+			t.Errorf("asked for the time %d times, token %d", b.asked, g.Fence)
+		}
+	})
 }

@@ -97,8 +97,8 @@ type Watcher interface {
 // A Clock is a [Register] whose engine tells the time. Fencing tokens then do not depend on
 // the clocks of the processes.
 type Clock interface {
-	// Now returns about the time of the engine. The Store calls Now before each swap, so
-	// Now rarely sends a request. Now need not be exact. Leases do not depend on Now. Tokens
+	// Now returns about the time of the engine. The Store calls Now before the first swap of each
+	// call, so Now rarely sends a request. Now need not be exact. Leases do not depend on Now. Tokens
 	// depend on Now only after the record of a key was removed: to grow then, an answer must not be
 	// behind an earlier answer by more than the time since the last token of the key. The engine
 	// itself removes a record after keep, so an error of less than an hour is harmless.

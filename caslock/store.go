@@ -160,6 +160,12 @@ func (s *Store) moment(ctx context.Context) (book.Moment, error) {
 	return book.Moment{Now: s.now(), Wall: wall.UnixMicro()}, nil
 }
 
+// later is the present time of a call that began at the time m.
+func (s *Store) later(m book.Moment) book.Moment {
+	now := s.now()
+	return book.Moment{Now: now, Wall: m.Wall + (now - m.Now).Microseconds()}
+}
+
 // unwritten marks the error of a call that has changed nothing.
 func unwritten(err error) error {
 	if errors.Is(err, driver.ErrUnwritten) {
