@@ -16,8 +16,8 @@
 // # How it works
 //
 // A lock is a lease: a row in a table, as package sqllock describes. Acquiring or
-// releasing an uncontended lock is one statement with one commit. Waiters queue in the
-// row. A release grants the lock to the next waiter, in the same step, and sends the
+// releasing an uncontended lock is one statement with one commit, which many goroutines
+// share: more connections than the default gain little. Waiters queue in the row. A release grants the lock to the next waiter, in the same step, and sends the
 // grant itself by NOTIFY to the waiting client's own channel. No other client wakes, and
 // no client polls. Without waiters nothing is sent. A client listens on one connection of
 // its own, however many claims wait.

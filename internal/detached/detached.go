@@ -27,6 +27,7 @@ const Grace = time.Second
 var ErrClosed = errors.New("store is closed")
 
 // A Runner runs detached calls, a single call per id at a time. The zero value is ready.
+// [Do] and [Run] call it.
 type Runner struct {
 	// Conns, unless nil, returns how many connections detached calls and all other requests
 	// may use now, 0 for any number. If there are several, detached calls leave a
@@ -54,15 +55,27 @@ type call struct {
 	wrote bool      // a sent request may have changed something
 }
 
-// Do returns the result of do, which runs on another goroutine. The context of do ends with
-// ctx, or when r is closed. Do then returns at once; do must send no more requests, and
+// Do is [Run], and do begins when there is a slot for it.
+func Do[T any](ctx context.Context, r *Runner, id string, do func(context.Context) (T, error)) (T, error) {
+	return Run(ctx, r, id, func(ctx context.Context) (answer T, err error) {
+		leave, err := r.Turn(ctx)
+		if err != nil {
+			return answer, err
+		}
+		defer leave()
+		return do(ctx)
+	})
+}
+
+// Run returns the result of do, which runs on another goroutine. The context of do ends with
+// ctx, or when r is closed. Run then returns at once; do must send no more requests, and
 // requests already sent run to their end: see [Sent]. An error of do or of ctx also matches
 // [driver.ErrUnwritten] if nothing was written by then: see [Write].
 //
-// While an earlier do for this id runs, whether or not its caller has left, Do waits. Do
+// While an earlier do for this id runs, whether or not its caller has left, Run waits. Run
 // never returns the answer of the earlier do, since a grant counts from when its caller has
-// sent the request. Then Do waits for a slot.
-func Do[T any](ctx context.Context, r *Runner, id string, do func(context.Context) (T, error)) (answer T, err error) {
+// sent the request.
+func Run[T any](ctx context.Context, r *Runner, id string, do func(context.Context) (T, error)) (answer T, err error) {
 	work, e, err := r.begin(ctx, id)
 	if err != nil {
 		return answer, unwritten(err)
@@ -73,12 +86,6 @@ func Do[T any](ctx context.Context, r *Runner, id string, do func(context.Contex
 	}
 	go func() {
 		defer r.end(id, e)
-		leave, err := r.slot(work, r.slots.queue.PushBack)
-		if err != nil {
-			got.err = err
-			return
-		}
-		defer leave()
 		got.answer, got.err = do(work)
 	}()
 	select {
@@ -129,11 +136,38 @@ func (r *Runner) begin(ctx context.Context, id string) (context.Context, *call, 
 	}
 }
 
-func (r *Runner) add(ctx context.Context, id string) (context.Context, *call) {
+func newCall(ctx context.Context) (context.Context, *call) {
 	e := &call{over: make(chan struct{})}
 	work, end := context.WithCancelCause(context.WithValue(ctx, contextKey{}, e))
 	e.end = end
 	e.sent, e.cut = context.WithCancel(context.WithoutCancel(work))
+	return work, e
+}
+
+// Joint returns the context of a call for several callers. The context ends when the contexts of all
+// callers have ended, and requests already sent run to their end. over ends the call.
+func Joint(callers []context.Context) (ctx context.Context, over func()) {
+	work, e := newCall(context.Background())
+	go func() {
+		for _, caller := range callers {
+			select {
+			case <-caller.Done():
+			case <-e.over:
+				return
+			}
+		}
+		e.end(nil)
+		e.leave()
+	}()
+	return work, func() {
+		close(e.over)
+		e.end(nil)
+		e.cut()
+	}
+}
+
+func (r *Runner) add(ctx context.Context, id string) (context.Context, *call) {
+	work, e := newCall(ctx)
 	if r.running == nil {
 		r.running, r.closing = make(map[string]*call), make(chan struct{})
 	}

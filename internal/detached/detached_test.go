@@ -320,3 +320,32 @@ func BenchmarkDo(b *testing.B) {
 		cancel()
 	}
 }
+
+// A joint call goes on while one of its callers stays. A sent request has [detached.Grace] then, and
+// ends with the call.
+func TestJoint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one, leaveOne := context.WithCancel(t.Context())
+		other, leaveOther := context.WithCancel(t.Context())
+		defer leaveOther()
+		ctx, over := detached.Joint([]context.Context{one, other})
+		sent := detached.Sent(ctx)
+		leaveOne()
+		synctest.Wait()
+		want(t, "while one caller stays", ctx.Err(), nil)
+		leaveOther()
+		synctest.Wait()
+		want(t, "without callers", ctx.Err(), context.Canceled)
+		want(t, "the sent request", sent.Err(), nil)
+		time.Sleep(detached.Grace)
+		synctest.Wait()
+		want(t, "the sent request after a while", sent.Err(), context.Canceled)
+		over()
+
+		ctx, over = detached.Joint([]context.Context{t.Context()})
+		sent = detached.Sent(ctx)
+		over()
+		want(t, "a call that is over", ctx.Err(), context.Canceled)
+		want(t, "its sent request", sent.Err(), context.Canceled)
+	})
+}

@@ -28,7 +28,7 @@ func (r *Runner) Slot(ctx context.Context) (leave func(), err error) {
 }
 
 // Turn waits for a slot like [Runner.Slot], but behind all waiters. Turn is for calls that can
-// wait.
+// wait, and for those of [Run].
 func (r *Runner) Turn(ctx context.Context) (leave func(), err error) {
 	return r.slot(ctx, r.slots.queue.PushBack)
 }
@@ -68,13 +68,13 @@ func (r *Runner) leave() {
 // admitLocked admits the first waiters while there is room.
 func (r *Runner) admitLocked() {
 	l := &r.slots
-	for most := r.most(); l.queue.Len() > 0 && l.taken < most; l.taken++ {
+	for most := r.Slots(); l.queue.Len() > 0 && l.taken < most; l.taken++ {
 		close(l.queue.Remove(l.queue.Front()).(chan struct{}))
 	}
 }
 
-// most is how many slots there are now. A single connection is shared by all requests.
-func (r *Runner) most() int {
+// Slots is how many slots there are now. A single connection is shared by all requests.
+func (r *Runner) Slots() int {
 	if r.Conns == nil {
 		return maxSlots
 	}

@@ -42,12 +42,14 @@ type table struct {
 	w     *World
 	clock drift
 	steps bool // the clock is set back
+	conns int  // of each process
 
 	mu   sync.Mutex
 	back time.Duration // by how much the clock was set back
 	rows map[string]tuple
 	past []snapshot
 
+	locks *rand.Rand          // which rows others hold locked
 	words map[string][]string // of statements
 }
 
@@ -63,8 +65,9 @@ type tuple map[string]any
 func newTable(w *World) Store {
 	floor := tuple{"name": "", "version": int64(1), "format": int64(1), "fence": int64(0), "sole": "", "since": int64(0), "until": int64(0), "claims": "{}"}
 	return &table{
-		w: w, clock: newDrift(w.Rand("table")),
-		rows: map[string]tuple{"": floor}, words: make(map[string][]string),
+		w: w, clock: newDrift(w.Rand("table")), locks: w.Rand("locks"),
+		conns: pick(w.Rand("conns"), 0, 2, 4),
+		rows:  map[string]tuple{"": floor}, words: make(map[string][]string),
 	}
 }
 
@@ -100,9 +103,10 @@ func (t *table) fail(r *rand.Rand, ttl time.Duration) {
 	}
 }
 
-// calm implements [calming]. Waiters poll. A call that joins the only claim of a row writes the
-// whole row, and may lose many races to a process that locks and unlocks without a pause.
-func (t *table) calm() (idle, place time.Duration) { return 600 * time.Millisecond, 10 * settled }
+// calm implements [calming]. Waiters poll, twice a second at least. A call that joins the only claim
+// of a row writes the whole row, and may lose many races to a process that locks and unlocks without
+// a pause. A waiter that gives up just as it is granted the key hands on at its next look.
+func (t *table) calm() (idle, place time.Duration) { return 1100 * time.Millisecond, 10 * settled }
 
 // Connect implements [Store].
 func (t *table) Connect(p *Process) driver.Store {
@@ -179,7 +183,7 @@ func (c *statements) Exec(ctx context.Context, st sqlstore.Statement) (sqlstore.
 }
 
 // Conns implements [sqlstore.Client].
-func (c *statements) Conns() int { return 0 }
+func (c *statements) Conns() int { return c.table.conns }
 
 // Close implements [sqlstore.Client].
 func (c *statements) Close() error { return nil }
@@ -224,6 +228,8 @@ func (t *table) runLocked(st sqlstore.Statement) (r result) {
 	switch verb := p.next(); {
 	case verb == "SELECT": // loadRow is the only one, and what it joins is fixed
 		r.rows = [][]any{t.stateLocked(st.Args[0].(string), p.now)}
+	case verb == "WITH":
+		r = t.someLocked(st.Text, st.Args[0].(string), p.now)
 	case slices.Contains(words, "jsonb_set"):
 		r = t.changeLocked(st.Text, st.Args, p.now)
 	case verb == "INSERT":

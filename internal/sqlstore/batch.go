@@ -44,7 +44,7 @@ func (s *Store) Release(ctx context.Context, rs []driver.Release) []error {
 	}
 	simple := func(i int) (time.Duration, bool) { return 0, !rs[i].Late && !s.crowds.of(rs[i].Key).Load() }
 	for _, some := range b.alike(simple) {
-		b.done(s.releaseSole(ctx, some))
+		b.done(s.free(ctx, some))
 	}
 	return b.rest(ctx, s, func(m book.Moment, b *book.Book, i int) (change, error) {
 		behind := slices.IndexFunc(b.Queue, func(e book.Entry) bool { return e.ID == rs[i].ID }) > 0

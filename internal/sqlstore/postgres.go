@@ -57,6 +57,34 @@ END $holdfast$`,
 	publish: `WITH won AS ({update} RETURNING 1)
 SELECT count(pg_notify(m ->> 'to', m ->> 'text')) FROM won, jsonb_array_elements(CAST(? AS jsonb)) AS m`,
 
+	// Each key is looked up by itself, as in other statements. A join would be planned as a scan of the
+	// whole table while the table is small, and stay so while the table grows. New rows are inserted in the order of their names, because an insert waits for
+	// the end of another insert of the same name.
+	takeSome: `WITH asked AS MATERIALIZED (
+	SELECT * FROM jsonb_to_recordset(CAST(? AS jsonb)) AS a (key text COLLATE "C", id text, more bigint, ttl bigint, page jsonb)
+), free AS MATERIALIZED (
+	SELECT place FROM asked CROSS JOIN LATERAL (SELECT ctid AS place FROM {table} WHERE name = key AND until <= {now} FOR UPDATE SKIP LOCKED) AS row
+), updated AS (
+	UPDATE {table} SET version = {next}, fence = {token} + more, sole = id, since = {now}, until = {now} + ttl, claims = page
+	FROM asked WHERE ctid = ANY (ARRAY(SELECT place FROM free)) AND name = key AND until <= {now} AND fence BETWEEN 0 AND 9007199254739999 AND format = {format}
+	RETURNING sole, fence, 0 AS inserted
+), inserted AS (
+	INSERT INTO {table} (name, version, format, fence, sole, since, until, claims)
+	SELECT key, {now}, {format}, {token} + more, id, {now}, {now} + ttl, page
+	FROM asked CROSS JOIN (SELECT coalesce(max(fence), 0) AS fence FROM {table} WHERE name = '') AS floor
+	WHERE fence BETWEEN 0 AND 9007199254739999 AND (SELECT version FROM {table} WHERE name = key) IS NULL ORDER BY key
+	ON CONFLICT (name) DO NOTHING RETURNING sole, fence, 1
+)
+SELECT * FROM updated UNION ALL SELECT * FROM inserted`,
+	freeSome: `WITH asked AS MATERIALIZED (
+	SELECT * FROM jsonb_to_recordset(CAST(? AS jsonb)) AS a (key text COLLATE "C", id text)
+), held AS MATERIALIZED (
+	SELECT place FROM asked CROSS JOIN LATERAL (SELECT ctid AS place FROM {table} WHERE name = key AND sole = id AND until > {now} FOR UPDATE SKIP LOCKED) AS row
+)
+UPDATE {table} SET version = {next}, sole = '', until = {now}, claims = '{}'
+FROM asked WHERE ctid = ANY (ARRAY(SELECT place FROM held)) AND name = key AND sole = id AND until > {now} AND format = {format}
+RETURNING key, id`,
+
 	join: `UPDATE {table} SET version = {next}, until = greatest(until, {now} + ?), claims = jsonb_set(claims, '{line}',
 	coalesce(claims -> 'line', '[]') || jsonb_build_array(CAST(? AS jsonb) || jsonb_build_object('since', {now}, 'asked', {now},
 	'until', {now} + least(CAST(? AS bigint) * (1 + jsonb_array_length(coalesce(claims -> 'line', '[]')) / {crowd}), ?))))

@@ -156,25 +156,26 @@ func column[T any](scan Scan) (value T, err error) {
 	return value, err
 }
 
-// mint runs acquireRow, and returns the row's new token.
-func (s *Store) mint(ctx context.Context, tokens int, id string, ttl int64, claims, key string) (token int64, ok bool, err error) {
-	text, args := acquireRow, []any{tokens - 1, s.parameter(id), ttl, claims, s.parameter(key)}
+// mint runs acquireRow.
+func (s *Store) mint(ctx context.Context, t *taking) error {
+	text, args := acquireRow, []any{t.tokens - 1, s.parameter(t.id), t.ttl, t.claims, s.parameter(t.key)}
 	switch {
 	case s.dialect.returning:
 		text += " RETURNING fence"
 	case s.dialect.minted != "":
-		text, args = text+s.dialect.minted, append(args, s.parameter(key), s.parameter(id))
+		text, args = text+s.dialect.minted, append(args, s.parameter(t.key), s.parameter(t.id))
 	default:
-		err = s.run(ctx, text, false, args, func(st Statement) error {
+		return s.run(ctx, text, false, args, func(st Statement) error {
 			result, err := s.client.Exec(ctx, st)
-			token, ok = result.ID, err == nil && result.Rows > 0
+			if err == nil && result.Rows > 0 {
+				t.last = result.ID
+			}
 			return err
 		})
-		return token, ok, err
 	}
 	fences, err := query(ctx, s, text, false, args, column[int64])
-	if err != nil || len(fences) == 0 {
-		return 0, false, err
+	if err == nil && len(fences) > 0 {
+		t.last = fences[0]
 	}
-	return fences[0], true, nil
+	return err
 }

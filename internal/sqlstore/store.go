@@ -5,7 +5,6 @@ package sqlstore
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -39,6 +38,8 @@ type Store struct {
 	compile func(string) string
 
 	crowds   crowds
+	takes    together[*taking]
+	frees    together[*freeing]
 	waiting  sync.Map        // ids of waiters: their Acquire skips the attempt for an uncontended key
 	texts    sync.Map        // compiled statements by text
 	calls    detached.Runner // see Dialect.lasting
@@ -64,6 +65,11 @@ var errClosed = errors.New("SQL store is closed")
 func New(client Client, d *Dialect, opts *Options) (*Store, error) {
 	s := &Store{client: client, dialect: d, crowds: crowds{seed: maphash.MakeSeed()}}
 	s.calls.Conns = client.Conns
+	refuses := func(err error) bool { return s.opts.Code(err) != "" }
+	s.takes.some, s.takes.turn, s.takes.refuses = s.takeSome, s.turn, refuses
+	s.takes.most = func() int { return min(mostTakes, s.calls.Slots()) }
+	s.frees.some, s.frees.turn, s.frees.refuses = s.freeSome, atOnce, refuses
+	s.frees.most = func() int { return mostFrees }
 	if d.oneWriter {
 		s.deciding, s.writing = make(mutex, 1), make(mutex, 1)
 	}
@@ -91,10 +97,14 @@ func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error)
 }
 
 func (s *Store) acquire(ctx context.Context, a asking) (got answer, err error) {
-	if s.dialect.lasting {
-		got, err = detached.Do(ctx, &s.calls, a.ID, func(ctx context.Context) (answer, error) { return s.ask(ctx, a) })
-	} else {
-		got, err = s.ask(ctx, a)
+	ask := func(ctx context.Context) (answer, error) { return s.ask(ctx, a) }
+	switch {
+	case s.dialect.takeSome != "":
+		got, err = detached.Run(ctx, &s.calls, a.ID, ask)
+	case s.dialect.lasting:
+		got, err = detached.Do(ctx, &s.calls, a.ID, ask)
+	default:
+		got, err = ask(ctx)
 	}
 	if err != nil {
 		return answer{}, err
@@ -113,42 +123,32 @@ func (s *Store) ask(ctx context.Context, a asking) (got answer, err error) {
 	crowded, load := s.crowds.of(a.Key), s.load
 	if _, waits := s.waiting.Load(a.ID); !waits && a.Fence == 0 && a.Weight >= 1 && a.Weight <= a.Limit && a.Limit <= driver.MaxWeight && a.TTL > 0 {
 		if !crowded.Load() {
-			if g, err := s.take(ctx, a); g.OK || err != nil {
+			if g, err := s.take(ctx, &a); g.OK || err != nil {
 				return answer{grant: g}, err
 			}
 		}
 		load = s.joiner(&a, crowded.Load())
 	}
+	leave, err := s.turn(ctx)
+	if err != nil {
+		return answer{}, err
+	}
+	defer leave()
 	if err = s.decide(ctx, a.Key, load, a.rule(ctx, &got)); err == nil {
 		crowded.Store(got.crowd)
 	}
 	return got, err
 }
 
-// take acquires a key that is uncontended.
-func (s *Store) take(ctx context.Context, a asking) (driver.Grant, error) {
-	tokens := min(max(a.Span, 1), driver.MaxSpan)
-	if a.Shared() {
-		tokens = 1
+// turn waits for a slot, if the call has none yet.
+func (s *Store) turn(ctx context.Context) (leave func(), err error) {
+	if s.dialect.takeSome == "" {
+		return atOnce(ctx)
 	}
-	e := a.entry()
-	e.Span = tokens
-	c := write(&e)
-	id := c.ID
-	c.ID = ""
-	claims, err := json.Marshal(page{Held: []claim{c}})
-	if err != nil {
-		return driver.Grant{}, err
-	}
-	if err := detached.Write(ctx); err != nil {
-		return driver.Grant{}, err
-	}
-	last, ok, err := s.mint(ctx, tokens, id, c.TTL, string(claims), escape(a.Key))
-	if err != nil || !ok {
-		return driver.Grant{}, err
-	}
-	return driver.Grant{OK: true, Fence: uint64(last - int64(tokens) + 1), Span: tokens, TTL: a.TTL}, nil
+	return s.calls.Turn(ctx)
 }
+
+func atOnce(context.Context) (leave func(), err error) { return func() {}, nil }
 
 // Close closes the client. A database stays open, and claims stay. Statements that
 // Acquire has sent run to their end first, for a second at most.

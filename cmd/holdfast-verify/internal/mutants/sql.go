@@ -67,8 +67,8 @@ var sql = []mutant{{
 		New:  "SET version = {next}, until = {now} + ?, fence = {keep}(CASE WHEN until <= {now} THEN {token} ELSE fence END + ?), sole = ?, since = {now}, claims = ?{seek}\nWHERE name = ? AND until",
 	}, {
 		File: "internal/sqlstore/query.go",
-		Old:  "[]any{tokens - 1, s.parameter(id), ttl, claims,",
-		New:  "[]any{ttl, tokens - 1, s.parameter(id), claims,",
+		Old:  "[]any{t.tokens - 1, s.parameter(t.id), t.ttl, t.claims,",
+		New:  "[]any{t.ttl, t.tokens - 1, s.parameter(t.id), t.claims,",
 	}},
 	run:    "--start mariadb --seed 1 --ttl 2s --for 10s --nemesis none",
 	finds:  check.Growing,

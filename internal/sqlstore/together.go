@@ -1,0 +1,146 @@
+package sqlstore
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/holdfast-go/holdfast/internal/detached"
+)
+
+// together combines requests of different calls. While there are few requests, each has a statement
+// of its own. Requests that come while enough statements are under way share the next statement.
+type together[R any] struct {
+	some    func(context.Context, []R) error                // sends a statement for several requests, which get the results
+	most    func() int                                      // how many statements there may be at the same time
+	turn    func(context.Context) (leave func(), err error) // waits before a statement
+	refuses func(error) bool                                // the engine has refused the statement, perhaps because of one request
+
+	mu      sync.Mutex
+	running int
+	waiting []*sharer[R]
+}
+
+// A sharer is a request that shares a statement with others.
+type sharer[R any] struct {
+	ctx     context.Context
+	request R
+	over    chan struct{} // closed when the statement has ended
+	err     error
+	refused bool
+}
+
+// mostTogether is how many requests share a statement at most.
+const mostTogether = 100
+
+// do sends a request by one, or together with others. A detached call stays until the statement has
+// ended, and any other call leaves when ctx ends.
+func (tg *together[R]) do(ctx context.Context, r R, one func() error) error {
+	sh := &sharer[R]{ctx: ctx, request: r, over: make(chan struct{})}
+	if tg.enter(sh) {
+		defer func() {
+			if next := tg.next(); next != nil {
+				go tg.send(next)
+			}
+		}()
+		return one()
+	}
+	select {
+	case <-sh.over:
+	case <-ctx.Done():
+		if tg.leave(sh) || !detached.Runs(ctx) {
+			return ctx.Err()
+		}
+		<-sh.over
+	}
+	if sh.refused {
+		return one()
+	}
+	return sh.err
+}
+
+// enter reports whether the caller may send a statement, and calls next when it has ended.
+// Otherwise sh waits for the statement of another caller.
+func (tg *together[R]) enter(sh *sharer[R]) (now bool) {
+	most := tg.most()
+	tg.mu.Lock()
+	defer tg.mu.Unlock()
+	if tg.running < most {
+		tg.running++
+		return true
+	}
+	tg.waiting = append(tg.waiting, sh)
+	return false
+}
+
+// next returns the requests of the statement that takes the place of a statement that has ended;
+// none if nobody waits.
+func (tg *together[R]) next() []*sharer[R] {
+	tg.mu.Lock()
+	defer tg.mu.Unlock()
+	n := min(len(tg.waiting), mostTogether)
+	if n == 0 {
+		tg.running--
+		return nil
+	}
+	next := slices.Clone(tg.waiting[:n])
+	tg.waiting = slices.Delete(tg.waiting, 0, n)
+	return next
+}
+
+// leave reports whether sh has waited until now, and waits no more.
+func (tg *together[R]) leave(sh *sharer[R]) bool {
+	tg.mu.Lock()
+	defer tg.mu.Unlock()
+	i := slices.Index(tg.waiting, sh)
+	if i >= 0 {
+		tg.waiting = slices.Delete(tg.waiting, i, i+1)
+	}
+	return i >= 0
+}
+
+// send sends statements until nobody waits.
+func (tg *together[R]) send(next []*sharer[R]) {
+	for ; next != nil; next = tg.next() {
+		tg.share(next)
+	}
+}
+
+// share sends a statement.
+func (tg *together[R]) share(all []*sharer[R]) {
+	callers := make([]context.Context, len(all))
+	for i, sh := range all {
+		callers[i] = sh.ctx
+		defer close(sh.over)
+	}
+	ctx, over := detached.Joint(callers)
+	defer over()
+	leave, err := tg.turn(ctx)
+	if err == nil {
+		defer leave()
+	}
+	var sent []*sharer[R]
+	var requests []R
+	for _, sh := range all {
+		if sh.err = err; err == nil {
+			sh.err = detached.Write(sh.ctx)
+		}
+		if sh.err == nil {
+			sent, requests = append(sent, sh), append(requests, sh.request)
+		}
+	}
+	if len(sent) > 0 {
+		err = tg.some(ctx, requests)
+	}
+	for _, sh := range sent {
+		sh.err = err
+		if sh.refused = err != nil && tg.refuses(err); sh.refused {
+			detached.Unwritten(sh.ctx)
+		}
+	}
+	for _, sh := range all {
+		if sh.err != nil && ctx.Err() != nil {
+			sh.err = sh.ctx.Err() // Each caller has left for its own reason.
+		}
+	}
+}
