@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -144,10 +145,26 @@ func newCall(ctx context.Context) (context.Context, *call) {
 	return work, e
 }
 
+// A joint is the context of a call for several callers.
+type joint struct {
+	context.Context
+	callers []context.Context
+	end     func()
+}
+
+// Err returns an error as soon as the last caller has left, so that no request is sent after that.
+func (j *joint) Err() error {
+	if !slices.ContainsFunc(j.callers, func(caller context.Context) bool { return caller.Err() == nil }) {
+		j.end()
+	}
+	return j.Context.Err()
+}
+
 // Joint returns the context of a call for several callers. The context ends when the contexts of all
 // callers have ended, and requests already sent run to their end. over ends the call.
 func Joint(callers []context.Context) (ctx context.Context, over func()) {
 	work, e := newCall(context.Background())
+	end := func() { e.end(nil) }
 	go func() {
 		for _, caller := range callers {
 			select {
@@ -156,12 +173,12 @@ func Joint(callers []context.Context) (ctx context.Context, over func()) {
 				return
 			}
 		}
-		e.end(nil)
+		end()
 		e.leave()
 	}()
-	return work, func() {
+	return &joint{work, callers, end}, func() {
 		close(e.over)
-		e.end(nil)
+		end()
 		e.cut()
 	}
 }

@@ -64,5 +64,5 @@ func (t *table) free(row *tuple, one some, now int64) (answer []any) {
 	}
 	r["version"] = max(r["version"].(int64)+1, now)
 	r["sole"], r["until"], r["claims"] = "", now, "{}"
-	return []any{one.Key, one.ID}
+	return []any{one.Key}
 }

@@ -68,9 +68,10 @@ type Dialect struct {
 	unbroken bool
 
 	// takeSome and freeSome are acquireRow and releaseRows for the requests of several calls, "" if
-	// the engine has no such statements. They leave out rows that are locked, so that no request
-	// waits for the row of another, and statements with the same rows do not wait for each other.
-	takeSome, freeSome string
+	// the engine has no such statements. takeSome also inserts rows, unless makeSome does. They leave
+	// out rows that are locked, so that no request waits for the row of another, and statements with
+	// the same rows do not wait for each other.
+	takeSome, makeSome, freeSome string
 
 	load    string   // loadRow for an engine that reads two rows at two times; "" if there is no need
 	create  []string // makes the table, the view and the row without a name, unless they exist

@@ -83,7 +83,7 @@ SELECT * FROM updated UNION ALL SELECT * FROM inserted`,
 )
 UPDATE {table} SET version = {next}, sole = '', until = {now}, claims = '{}'
 FROM asked WHERE ctid = ANY (ARRAY(SELECT place FROM held)) AND name = key AND sole = id AND until > {now} AND format = {format}
-RETURNING key, id`,
+RETURNING name`,
 
 	join: `UPDATE {table} SET version = {next}, until = greatest(until, {now} + ?), claims = jsonb_set(claims, '{line}',
 	coalesce(claims -> 'line', '[]') || jsonb_build_array(CAST(? AS jsonb) || jsonb_build_object('since', {now}, 'asked', {now},

@@ -53,6 +53,17 @@ WHERE name <> '' AND coalesce(c ->> 'until', until) > (julianday('now') - 244058
 	},
 	insert: insertRow + ` ON CONFLICT (name) DO NOTHING`,
 
+	takeSome: `UPDATE {table} SET version = {next}, fence = {token} + more, sole = id, since = {now}, until = {now} + ttl, claims = page
+FROM (SELECT value ->> 'key' AS key, value ->> 'id' AS id, value ->> 'more' AS more, value ->> 'ttl' AS ttl, value ->> 'page' AS page FROM json_each(?)) AS asked
+WHERE name = key AND until <= {now} AND fence BETWEEN 0 AND 9007199254739999 AND format = {format} RETURNING sole, fence, 0`,
+	makeSome: `INSERT INTO {table} (name, version, format, fence, sole, since, until, claims)
+SELECT value ->> 'key', {now}, {format}, {token} + (value ->> 'more'), value ->> 'id', {now}, {now} + (value ->> 'ttl'), value ->> 'page'
+FROM json_each(?) CROSS JOIN (SELECT coalesce(max(fence), 0) AS fence FROM {table} WHERE name = '')
+WHERE fence BETWEEN 0 AND 9007199254739999 ON CONFLICT (name) DO NOTHING RETURNING sole, fence, 1`,
+	freeSome: `UPDATE {table} SET version = {next}, sole = '', until = {now}, claims = '{}'
+FROM (SELECT value ->> 'key' AS key, value ->> 'id' AS id FROM json_each(?)) AS asked
+WHERE name = key AND sole = id AND until > {now} AND format = {format} RETURNING name`,
+
 	light:   "true",
 	commits: "true",
 

@@ -67,9 +67,9 @@ func New(client Client, d *Dialect, opts *Options) (*Store, error) {
 	s.calls.Conns = client.Conns
 	refuses := func(err error) bool { return s.opts.Code(err) != "" }
 	s.takes.some, s.takes.turn, s.takes.refuses = s.takeSome, s.turn, refuses
-	s.takes.most = func() int { return min(mostTakes, s.calls.Slots()) }
+	s.takes.most = func() int { return s.statements(mostTakes) }
 	s.frees.some, s.frees.turn, s.frees.refuses = s.freeSome, atOnce, refuses
-	s.frees.most = func() int { return mostFrees }
+	s.frees.most = func() int { return s.statements(mostFrees) }
 	if d.oneWriter {
 		s.deciding, s.writing = make(mutex, 1), make(mutex, 1)
 	}
@@ -99,7 +99,7 @@ func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error)
 func (s *Store) acquire(ctx context.Context, a asking) (got answer, err error) {
 	ask := func(ctx context.Context) (answer, error) { return s.ask(ctx, a) }
 	switch {
-	case s.dialect.takeSome != "":
+	case s.dialect.lasting && s.dialect.takeSome != "":
 		got, err = detached.Run(ctx, &s.calls, a.ID, ask)
 	case s.dialect.lasting:
 		got, err = detached.Do(ctx, &s.calls, a.ID, ask)
@@ -142,10 +142,18 @@ func (s *Store) ask(ctx context.Context, a asking) (got answer, err error) {
 
 // turn waits for a slot, if the call has none yet.
 func (s *Store) turn(ctx context.Context) (leave func(), err error) {
-	if s.dialect.takeSome == "" {
+	if !s.dialect.lasting || s.dialect.takeSome == "" {
 		return atOnce(ctx)
 	}
 	return s.calls.Turn(ctx)
+}
+
+// statements is how many statements there may be at the same time, most at most.
+func (s *Store) statements(most int) int {
+	if s.dialect.oneWriter {
+		return 1
+	}
+	return min(most, s.calls.Slots())
 }
 
 func atOnce(context.Context) (leave func(), err error) { return func() {}, nil }

@@ -3,14 +3,16 @@ package sqlstore
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/detached"
 )
 
-// How many statements take and free keys at the same time. With more, each would be for fewer keys,
-// and a statement for 20 keys takes PostgreSQL no longer than four for one key. There is more than
-// one, since the statement for one key may wait for a row that somebody has locked by hand.
+// How many statements take and free keys at the same time, if there is more than one writer. With
+// more, each would be for fewer keys, and a statement for 20 keys takes PostgreSQL no longer than four
+// for one key. There is more than one, since the statement for one key may wait for a row that somebody
+// has locked by hand.
 const (
 	mostTakes = 3
 	mostFrees = 2
@@ -69,9 +71,20 @@ func (s *Store) takeOne(ctx context.Context, t *taking) error {
 	return s.mint(ctx, t)
 }
 
-// takeSome acquires several keys by one statement, which inserts the rows that are missing. Two of the
-// keys may be the same.
+// takeSome acquires several keys by one statement, or two, and inserts the rows that are missing. Two
+// of the keys may be the same.
 func (s *Store) takeSome(ctx context.Context, some []*taking) error {
+	if err := s.mintSome(ctx, s.dialect.takeSome, some); err != nil || s.dialect.makeSome == "" {
+		return err
+	}
+	some = slices.DeleteFunc(slices.Clone(some), func(t *taking) bool { return t.last > 0 })
+	if len(some) > 0 {
+		_ = s.mintSome(ctx, s.dialect.makeSome, some) // Each call that got nothing goes on alone.
+	}
+	return nil
+}
+
+func (s *Store) mintSome(ctx context.Context, statement string, some []*taking) error {
 	type asked struct {
 		Key  string          `json:"key"`
 		ID   string          `json:"id"`
@@ -91,7 +104,7 @@ func (s *Store) takeSome(ctx context.Context, some []*taking) error {
 		id             string
 		last, inserted int64
 	}
-	rows, err := query(ctx, s, s.dialect.takeSome, false, []any{string(text)}, func(scan Scan) (m minted, err error) {
+	rows, err := query(ctx, s, statement, false, []any{string(text)}, func(scan Scan) (m minted, err error) {
 		err = scan(&m.id, &m.last, &m.inserted)
 		return m, err
 	})
@@ -110,59 +123,60 @@ func (s *Store) takeSome(ctx context.Context, some []*taking) error {
 // A freeing is an attempt to release claims that are sole on their keys.
 type freeing struct {
 	claims []*driver.Claim
-	ended  map[string]bool // keys
+	ended  map[string]bool // keys; nil if no statement was sent
 }
 
 // free releases the sole claims among cs, and returns their keys.
 func (s *Store) free(ctx context.Context, cs []*driver.Claim) (ended map[string]bool, err error) {
-	if s.dialect.freeSome == "" {
-		return s.releaseSole(ctx, cs)
-	}
 	f := &freeing{claims: cs}
-	err = s.frees.do(ctx, f, func() (err error) {
+	one := func() (err error) {
 		f.ended, err = s.releaseSole(ctx, cs)
 		return err
-	})
+	}
+	if s.dialect.freeSome == "" {
+		err = one()
+	} else if err = s.frees.do(ctx, f, one); err == nil && f.ended == nil {
+		err = one()
+	}
 	if err != nil {
 		return nil, err
 	}
 	return f.ended, nil
 }
 
-// freeSome releases the sole claims of several calls by one statement.
+// freeSome releases the sole claims of several calls by one statement, which returns only keys. So it
+// leaves out calls for a key of an earlier call.
 func (s *Store) freeSome(ctx context.Context, some []*freeing) error {
-	type freed struct {
+	type asked struct {
 		Key string `json:"key"`
 		ID  string `json:"id"`
 	}
-	var list []freed
+	var list []asked
+	var sent []*freeing
+	of := make(map[string]*freeing)
 	for _, f := range some {
-		for _, c := range f.claims {
-			list = append(list, freed{escape(c.Key), escape(c.ID)})
+		if slices.ContainsFunc(f.claims, func(c *driver.Claim) bool { return of[c.Key] != nil }) {
+			continue
 		}
+		for _, c := range f.claims {
+			of[c.Key] = f
+			list = append(list, asked{escape(c.Key), escape(c.ID)})
+		}
+		sent = append(sent, f)
 	}
 	text, err := json.Marshal(list)
 	if err != nil {
 		return err
 	}
-	rows, err := query(ctx, s, s.dialect.freeSome, false, []any{string(text)}, func(scan Scan) (f freed, err error) {
-		err = scan(&f.Key, &f.ID)
-		return f, err
-	})
+	ended, err := s.named(ctx, s.dialect.freeSome, []any{string(text)})
 	if err != nil {
 		return err
 	}
-	ended := make(map[freed]bool, len(rows))
-	for _, f := range rows {
-		ended[f] = true
-	}
-	for _, f := range some {
+	for _, f := range sent {
 		f.ended = make(map[string]bool)
-		for _, c := range f.claims {
-			if ended[freed{escape(c.Key), escape(c.ID)}] {
-				f.ended[c.Key] = true
-			}
-		}
+	}
+	for key := range ended {
+		of[key].ended[key] = true
 	}
 	return nil
 }
