@@ -105,8 +105,8 @@ func (s *Store) change(ctx context.Context, key string, apply func(*view)) error
 // longestPause is the longest pause after a conflict.
 const longestPause = 250 * time.Millisecond
 
-// longestRest returns how long a call may pause after so many conflicts in a row. The last swap took
-// took. A key that many processes want needs longer pauses. But a call with little time would spend
+// longestRest returns how long a call may pause after so many conflicts in a row, the last of which took
+// so long. A key that many processes want needs longer pauses. But a call with little time would spend
 // all of it in pauses, and fail beside one busy process. So an eighth of the time left is the most.
 func longestRest(ctx context.Context, conflicts int, took time.Duration) time.Duration {
 	longest := min(took<<min(conflicts, 4), longestPause)

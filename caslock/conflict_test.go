@@ -124,10 +124,15 @@ func TestBusyKey(t *testing.T) {
 func TestRecordGoneAfterRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &busy{memory: newMemory()}
+		other := caslock.New(b, nil)
+		defer other.Close()
+		acquire(t, other, "other", false)
+		other.Release(t.Context(), []driver.Release{{Claim: claim("k", "other")}})
+
 		b.rested = func(time.Duration) { clear(b.records) }
 		s := caslock.New(b, nil)
 		defer s.Close()
-		b.refusals = 1
+		b.asked, b.refusals = 0, 1
 		g := acquire(t, s, "id", false)
 		if b.asked != 2 || g.Fence < uint64(b.refused.UnixMicro()) {
 			t.Errorf("asked for the time %d times, token %d", b.asked, g.Fence)

@@ -43,7 +43,8 @@ var (
 // those of transactions that wait for a lock.
 //
 // A caller that gives up returns at once. In PostgreSQL and MySQL, a statement of Acquire
-// that was already sent, and in SQL Server every statement, runs to its end without the caller, within a second of its start.
+// that was already sent runs to its end without the caller, within a second of its start. So do a
+// release in PostgreSQL that shares its statement, and every statement in SQL Server.
 // The reason: clients break the connection of an interrupted statement. So that renewals
 // need not wait, at most a hundred calls of Acquire are under way there at a time,
 // including releases of claims that Acquire may have left behind. These calls leave one

@@ -118,10 +118,12 @@ func (s *Store) renewBriefly(ctx context.Context, cs []*driver.Claim, ttl time.D
 	return s.renewAll(context.WithValue(ctx, several{}, true), s.dialect.brief+renewRows, cs, ttl)
 }
 
-// several is the context key of a statement for several rows, see renewBriefly.
+// several is the context key of a statement for several rows. An error that concerns one of the rows
+// ends it.
 type several struct{}
 
-// locked reports whether an error says that a row was locked for too long.
+// locked reports whether an error of a statement concerns one of its rows, as if the row was locked
+// for too long.
 func (s *Store) locked(err error) bool {
 	return err != nil && s.dialect.errors[s.opts.Code(err)].alone
 }

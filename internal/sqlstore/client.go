@@ -13,7 +13,7 @@ import (
 
 // A Client runs statements, each of which commits by itself. [New] makes a Client from a
 // database; other packages bring a faster Client for their engine. The context of a
-// statement of Acquire ends with the caller's context.
+// statement of Acquire ends with the caller's context, or with the last of several callers.
 type Client interface {
 	// Query runs a statement and calls each for every row of the result.
 	Query(ctx context.Context, st Statement, each func(Scan) error) error

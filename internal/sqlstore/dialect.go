@@ -69,8 +69,8 @@ type Dialect struct {
 
 	// takeSome and freeSome are acquireRow and releaseRows for the requests of several calls, "" if
 	// the engine has no such statements. takeSome also inserts rows, unless makeSome does. They leave
-	// out rows that are locked, so that no request waits for the row of another, and statements with
-	// the same rows do not wait for each other.
+	// out rows that are locked, so that a request waits for the row of another only while that row is
+	// inserted.
 	takeSome, makeSome, freeSome string
 
 	load    string   // loadRow for an engine that reads two rows at two times; "" if there is no need
@@ -143,7 +143,7 @@ var patient = pauses{500 * time.Microsecond, 1500 * time.Microsecond, 48 * time.
 // and the core retries.
 type verdict struct {
 	again bool   // retry soon: a conflict, and nothing has changed
-	alone bool   // a locked row: a statement for other rows may succeed
+	alone bool   // one row, as a locked row: a statement for other rows may succeed
 	final string // do not retry before this is done
 	hint  string // what may be wrong
 }

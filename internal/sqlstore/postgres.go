@@ -139,11 +139,12 @@ ORDER BY xact_start LIMIT 1`,
 	code:   sqlState,
 	pauses: patient,
 	errors: map[string]verdict{
-		"40001": {again: true}, // serialization failure
-		"40P01": {again: true}, // deadlock
+		"40001": {again: true, alone: true}, // serialization failure
+		"40P01": {again: true, alone: true}, // deadlock
 		"42P01": {final: missing},
-		"22P05": {final: encoding},
-		"22021": {final: encoding},
+		"22P05": {final: encoding, alone: true},
+		"22021": {final: encoding, alone: true},
+		"54000": {alone: true}, // a key too long for the index
 		"3F000": {final: homeless},
 		"42501": {final: forbidden},
 		"42703": {final: other},

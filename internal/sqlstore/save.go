@@ -120,8 +120,8 @@ func (s *Store) insert(ctx context.Context, key string, now int64, r row) (bool,
 	if err != nil && s.dialect.duplicate != "" && s.opts.Code(err) == s.dialect.duplicate {
 		return false, nil
 	}
-	if err == nil {
-		s.noteInserts(ctx, 1)
+	if err == nil && s.untidy() {
+		s.tidy(ctx)
 	}
 	return n == 1, err
 }

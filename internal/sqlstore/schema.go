@@ -58,12 +58,8 @@ const (
 	tidyMost  = 1000 // rows to delete at a time, the limit of idleRows
 )
 
-// noteInserts counts n new rows, and tidies once in a while.
-func (s *Store) noteInserts(ctx context.Context, n uint64) {
-	if all := s.inserted.Add(n); all/tidyEvery != (all-n)/tidyEvery {
-		s.tidy(ctx)
-	}
-}
+// untidy counts a new row, and reports whether it is time to tidy.
+func (s *Store) untidy() bool { return s.inserted.Add(1)%tidyEvery == 0 }
 
 // tidy deletes rows without use for an hour. Before the deletion, tidy stores the rows'
 // highest token in the row without a name. A failure is left for the next time.

@@ -65,10 +65,9 @@ var errClosed = errors.New("SQL store is closed")
 func New(client Client, d *Dialect, opts *Options) (*Store, error) {
 	s := &Store{client: client, dialect: d, crowds: crowds{seed: maphash.MakeSeed()}}
 	s.calls.Conns = client.Conns
-	refuses := func(err error) bool { return s.opts.Code(err) != "" }
-	s.takes.some, s.takes.turn, s.takes.refuses = s.takeSome, s.turn, refuses
+	s.takes.some, s.takes.turn, s.takes.alone = s.takeSome, s.turn, s.locked
 	s.takes.most = func() int { return s.statements(mostTakes) }
-	s.frees.some, s.frees.turn, s.frees.refuses = s.freeSome, atOnce, refuses
+	s.frees.some, s.frees.turn, s.frees.alone = s.freeSome, atOnce, s.locked
 	s.frees.most = func() int { return s.statements(mostFrees) }
 	if d.oneWriter {
 		s.deciding, s.writing = make(mutex, 1), make(mutex, 1)

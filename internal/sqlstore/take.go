@@ -24,6 +24,7 @@ type taking struct {
 	tokens          int
 	ttl             int64
 	last            int64 // the last token; 0 if the key is contended
+	inserted        bool  // a row for the key
 }
 
 func newTaking(a *asking) (*taking, error) {
@@ -52,6 +53,12 @@ func (s *Store) take(ctx context.Context, a *asking) (driver.Grant, error) {
 		err = one()
 	} else {
 		err = s.takes.do(ctx, t, one)
+	}
+	if t.inserted && s.untidy() {
+		if leave, err := s.turn(ctx); err == nil {
+			s.tidy(ctx)
+			leave()
+		}
 	}
 	if err != nil || t.last == 0 {
 		return driver.Grant{}, err
@@ -104,6 +111,7 @@ func (s *Store) mintSome(ctx context.Context, statement string, some []*taking) 
 		id             string
 		last, inserted int64
 	}
+	ctx = context.WithValue(ctx, several{}, true)
 	rows, err := query(ctx, s, statement, false, []any{string(text)}, func(scan Scan) (m minted, err error) {
 		err = scan(&m.id, &m.last, &m.inserted)
 		return m, err
@@ -111,31 +119,41 @@ func (s *Store) mintSome(ctx context.Context, statement string, some []*taking) 
 	if err != nil {
 		return err
 	}
-	var inserted int64
 	for _, m := range rows {
-		byID[m.id].last = m.last
-		inserted += m.inserted
+		if t := byID[m.id]; t != nil {
+			t.last, t.inserted = m.last, m.inserted > 0
+		}
 	}
-	s.noteInserts(ctx, uint64(inserted))
 	return nil
 }
 
 // A freeing is an attempt to release claims that are sole on their keys.
 type freeing struct {
-	claims []*driver.Claim
+	claims []sole
 	ended  map[string]bool // keys; nil if no statement was sent
 }
 
+// A sole is the key and the id of a claim, as in the table.
+type sole struct {
+	Key string `json:"key"`
+	ID  string `json:"id"`
+}
+
 // free releases the sole claims among cs, and returns their keys.
-func (s *Store) free(ctx context.Context, cs []*driver.Claim) (ended map[string]bool, err error) {
-	f := &freeing{claims: cs}
+func (s *Store) free(ctx context.Context, cs []*driver.Claim) (map[string]bool, error) {
+	if s.dialect.freeSome == "" {
+		return s.releaseSole(ctx, cs)
+	}
+	f := &freeing{}
+	for _, c := range cs {
+		f.claims = append(f.claims, sole{escape(c.Key), escape(c.ID)})
+	}
 	one := func() (err error) {
 		f.ended, err = s.releaseSole(ctx, cs)
 		return err
 	}
-	if s.dialect.freeSome == "" {
-		err = one()
-	} else if err = s.frees.do(ctx, f, one); err == nil && f.ended == nil {
+	err := s.frees.do(ctx, f, one)
+	if err == nil && f.ended == nil {
 		err = one()
 	}
 	if err != nil {
@@ -147,36 +165,34 @@ func (s *Store) free(ctx context.Context, cs []*driver.Claim) (ended map[string]
 // freeSome releases the sole claims of several calls by one statement, which returns only keys. So it
 // leaves out calls for a key of an earlier call.
 func (s *Store) freeSome(ctx context.Context, some []*freeing) error {
-	type asked struct {
-		Key string `json:"key"`
-		ID  string `json:"id"`
-	}
-	var list []asked
+	var list []sole
 	var sent []*freeing
 	of := make(map[string]*freeing)
 	for _, f := range some {
-		if slices.ContainsFunc(f.claims, func(c *driver.Claim) bool { return of[c.Key] != nil }) {
+		if slices.ContainsFunc(f.claims, func(c sole) bool { return of[c.Key] != nil }) {
 			continue
 		}
 		for _, c := range f.claims {
 			of[c.Key] = f
-			list = append(list, asked{escape(c.Key), escape(c.ID)})
 		}
-		sent = append(sent, f)
+		list, sent = append(list, f.claims...), append(sent, f)
 	}
 	text, err := json.Marshal(list)
 	if err != nil {
 		return err
 	}
-	ended, err := s.named(ctx, s.dialect.freeSome, []any{string(text)})
+	ctx = context.WithValue(ctx, several{}, true)
+	names, err := query(ctx, s, s.dialect.freeSome, false, []any{string(text)}, column[string])
 	if err != nil {
 		return err
 	}
 	for _, f := range sent {
 		f.ended = make(map[string]bool)
 	}
-	for key := range ended {
-		of[key].ended[key] = true
+	for _, name := range names {
+		if f := of[name]; f != nil {
+			f.ended[unescape(name)] = true
+		}
 	}
 	return nil
 }

@@ -4,17 +4,19 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/holdfast-go/holdfast/internal/detached"
+	"github.com/holdfast-go/holdfast/internal/silence"
 )
 
 // together combines requests of different calls. While there are few requests, each has a statement
 // of its own. Requests that come while enough statements are under way share the next statement.
 type together[R any] struct {
-	some    func(context.Context, []R) error                // sends a statement for several requests, which get the results
-	most    func() int                                      // how many statements there may be at the same time
-	turn    func(context.Context) (leave func(), err error) // waits before a statement
-	refuses func(error) bool                                // the engine has refused the statement, perhaps because of one request
+	some  func(context.Context, []R) error                // sends a statement for several requests, which get the results
+	most  func() int                                      // how many statements there may be at the same time
+	turn  func(context.Context) (leave func(), err error) // waits before a statement
+	alone func(error) bool                                // each request may succeed alone, after this error
 
 	mu      sync.Mutex
 	running int
@@ -27,8 +29,11 @@ type sharer[R any] struct {
 	request R
 	over    chan struct{} // closed when the statement has ended
 	err     error
-	refused bool
 }
+
+// patience is how long a statement for one request keeps others from theirs. The row of its key may be
+// locked.
+const patience = 50 * time.Millisecond
 
 // mostTogether is how many requests share a statement at most.
 const mostTogether = 100
@@ -38,11 +43,13 @@ const mostTogether = 100
 func (tg *together[R]) do(ctx context.Context, r R, one func() error) error {
 	sh := &sharer[R]{ctx: ctx, request: r, over: make(chan struct{})}
 	if tg.enter(sh) {
-		defer func() {
+		pass := sync.OnceFunc(func() {
 			if next := tg.next(); next != nil {
 				go tg.send(next)
 			}
-		}()
+		})
+		defer pass()
+		defer time.AfterFunc(patience, pass).Stop()
 		return one()
 	}
 	select {
@@ -53,14 +60,14 @@ func (tg *together[R]) do(ctx context.Context, r R, one func() error) error {
 		}
 		<-sh.over
 	}
-	if sh.refused {
+	if sh.err != nil && tg.alone(sh.err) {
 		return one()
 	}
 	return sh.err
 }
 
-// enter reports whether the caller may send a statement, and calls next when it has ended.
-// Otherwise sh waits for the statement of another caller.
+// enter reports whether the caller may send a statement; the caller then calls next after the
+// statement. Otherwise sh waits for the statement of another caller.
 func (tg *together[R]) enter(sh *sharer[R]) (now bool) {
 	most := tg.most()
 	tg.mu.Lock()
@@ -134,13 +141,10 @@ func (tg *together[R]) share(all []*sharer[R]) {
 	}
 	for _, sh := range sent {
 		sh.err = err
-		if sh.refused = err != nil && tg.refuses(err); sh.refused {
-			detached.Unwritten(sh.ctx)
-		}
 	}
 	for _, sh := range all {
-		if sh.err != nil && ctx.Err() != nil {
-			sh.err = sh.ctx.Err() // Each caller has left for its own reason.
+		if ctx.Err() != nil {
+			sh.err = silence.For(sh.ctx, sh.err, 0) // Each caller has left for its own reason.
 		}
 	}
 }

@@ -32,7 +32,7 @@ func counting(t *testing.T, test func(c *counter)) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &counter{T: t, free: make(chan struct{}), answer: make(chan error)}
 		c.most, c.turn = func() int { return 1 }, atOnce
-		c.refuses = func(err error) bool { return errors.Is(err, errRefused) }
+		c.alone = func(err error) bool { return errors.Is(err, errRefused) }
 		c.some = func(ctx context.Context, numbers []int) error {
 			c.shared = append(c.shared, slices.Sorted(slices.Values(numbers)))
 			select {
@@ -102,7 +102,7 @@ func TestTogether(t *testing.T) {
 	})
 }
 
-// If the engine refuses a statement, each of its requests is sent alone.
+// If a statement fails because of one request, each of its requests is sent alone.
 func TestTogetherRefused(t *testing.T) {
 	counting(t, func(c *counter) {
 		one, two := c.send(c.Context(), 1), c.send(c.Context(), 2)
@@ -113,6 +113,24 @@ func TestTogetherRefused(t *testing.T) {
 		}
 		slices.Sort(c.single)
 		c.want([]int{0, 1, 2}, []int{1, 2})
+	})
+}
+
+// A statement for one request that takes long keeps others from theirs for a while only.
+func TestTogetherWithSlow(t *testing.T) {
+	counting(t, func(c *counter) {
+		began := time.Now()
+		one := c.send(c.Context(), 1)
+		c.answer <- nil
+		if err := <-one; err != nil || time.Since(began) != patience {
+			c.Errorf("%v after %v, want an answer after %v", err, time.Since(began), patience)
+		}
+		c.want([]int{0}, []int{1})
+		if err := <-c.send(c.Context(), 2); err != nil {
+			c.Error(err)
+		}
+		c.want([]int{0, 2}, []int{1})
+		close(c.free)
 	})
 }
 
