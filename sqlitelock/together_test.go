@@ -15,12 +15,17 @@ import (
 	"github.com/holdfast-go/holdfast/internal/sqlstore"
 )
 
-// A gate holds the statement for the key "first" back until it is opened, and counts the statements
-// that take or free one key.
+// A gate holds the first statement that takes or frees one key back until it is opened, and counts such
+// statements. If shared is set, the gate also holds the statements for several keys back.
 type gate struct {
 	sqlstore.Client
 	came, open chan struct{}
 	single     atomic.Int64
+	shared     bool
+}
+
+func newGate(s *Store) *gate {
+	return &gate{Client: sqlstore.SQLite.Client(s.file.db), came: make(chan struct{}), open: make(chan struct{})}
 }
 
 func (g *gate) Query(ctx context.Context, st sqlstore.Statement, each func(sqlstore.Scan) error) error {
@@ -29,6 +34,9 @@ func (g *gate) Query(ctx context.Context, st sqlstore.Statement, each func(sqlst
 			g.came <- struct{}{}
 			<-g.open
 		}
+	} else if g.shared && strings.Contains(st.Text, "UPDATE") && strings.Contains(st.Text, "json_each") {
+		g.came <- struct{}{}
+		<-g.open
 	}
 	return g.Client.Query(ctx, st, each)
 }
@@ -38,7 +46,7 @@ func (g *gate) Query(ctx context.Context, st sqlstore.Statement, each func(sqlst
 func TestTogether(t *testing.T) {
 	t.Parallel()
 	s := opened(t, "sqlite://"+filepath.Join(t.TempDir(), "locks.db"))
-	g := &gate{Client: sqlstore.SQLite.Client(s.file.db), came: make(chan struct{}), open: make(chan struct{})}
+	g := newGate(s)
 	rows := must.Get(sqlstore.New(g, sqlstore.SQLite, nil))
 	const floor = uint64(1) << 52 // the highest token of rows that were deleted
 	must.Get(s.file.db.Exec("UPDATE holdfast SET fence = ? WHERE name = ''", int64(floor)))
@@ -115,5 +123,54 @@ func TestTogether(t *testing.T) {
 	}
 	if !held.OK {
 		t.Errorf("%+v", held)
+	}
+}
+
+// A caller leaves while a shared statement is under way, and does not know whether it holds the key.
+// Rounds follow until the caller has come in time.
+func TestLeaveTogether(t *testing.T) {
+	t.Parallel()
+	s := opened(t, "sqlite://"+filepath.Join(t.TempDir(), "locks.db"))
+	for round, shared := 0, false; !shared; round++ {
+		g := newGate(s)
+		g.shared = true
+		rows := must.Get(sqlstore.New(g, sqlstore.SQLite, nil))
+		acquire := func(ctx context.Context, key string) (end chan error) {
+			a := exclusive(fmt.Sprint(key, round))
+			a.Key, end = a.ID, make(chan error, 1)
+			go func() {
+				_, err := rows.Acquire(ctx, a)
+				end <- err
+			}()
+			return end
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		first := acquire(t.Context(), "first")
+		<-g.came
+		left, stays := acquire(ctx, "left"), acquire(t.Context(), "stays")
+		g.open <- struct{}{}
+		select {
+		case <-g.came:
+			shared = true
+			leave()
+			close(g.open)
+			if err := <-left; err != nil && !errors.Is(err, context.Canceled) || errors.Is(err, driver.ErrUnwritten) {
+				t.Errorf("%v, want that the caller has left and knows nothing", err)
+			}
+		case err := <-left:
+			if err != nil {
+				t.Error(err)
+			}
+			select {
+			case <-g.came:
+				close(g.open)
+			case err := <-stays:
+				stays <- err
+			}
+		}
+		if err := errors.Join(<-first, <-stays); err != nil {
+			t.Error(err)
+		}
+		leave()
 	}
 }

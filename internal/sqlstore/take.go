@@ -54,14 +54,17 @@ func (s *Store) take(ctx context.Context, a *asking) (driver.Grant, error) {
 	} else {
 		err = s.takes.do(ctx, t, one)
 	}
+	if err != nil {
+		return driver.Grant{}, err // A statement may still be under way for t.
+	}
 	if t.inserted && s.untidy() {
 		if leave, err := s.turn(ctx); err == nil {
 			s.tidy(ctx)
 			leave()
 		}
 	}
-	if err != nil || t.last == 0 {
-		return driver.Grant{}, err
+	if t.last == 0 {
+		return driver.Grant{}, nil
 	}
 	return driver.Grant{OK: true, Fence: uint64(t.last - int64(t.tokens) + 1), Span: t.tokens, TTL: a.TTL}, nil
 }
