@@ -16,12 +16,13 @@ import (
 )
 
 // A gate holds the first statement that takes or frees one key back until it is opened, and counts such
-// statements. If shared is set, the gate also holds the statements for several keys back.
+// statements. If shared is set, the gate also holds the first statement for several keys back.
 type gate struct {
 	sqlstore.Client
 	came, open chan struct{}
 	single     atomic.Int64
 	shared     bool
+	several    atomic.Int64
 }
 
 func newGate(s *Store) *gate {
@@ -34,7 +35,7 @@ func (g *gate) Query(ctx context.Context, st sqlstore.Statement, each func(sqlst
 			g.came <- struct{}{}
 			<-g.open
 		}
-	} else if g.shared && strings.Contains(st.Text, "UPDATE") && strings.Contains(st.Text, "json_each") {
+	} else if g.shared && strings.Contains(st.Text, "UPDATE") && strings.Contains(st.Text, "json_each") && g.several.Add(1) == 1 {
 		g.came <- struct{}{}
 		<-g.open
 	}
