@@ -98,9 +98,10 @@ type Watcher interface {
 // the clocks of the processes.
 type Clock interface {
 	// Now returns about the time of the engine. The Store calls Now before the first swap of each
-	// call, and before each swap of a key without a record, so Now rarely sends a request. Now need not be exact. Leases do not depend on Now. Tokens
-	// depend on Now only after the record of a key was removed: to grow then, an answer must not be
-	// behind an earlier answer by more than the time since the last token of the key. The engine
-	// itself removes a record after keep, so an error of less than an hour is harmless.
+	// call, and before each swap of a key without a record, so Now rarely sends a request. Now need
+	// not be exact. Leases do not depend on Now. Tokens depend on Now only after the record of a key
+	// was removed: to grow then, an answer must not be behind an earlier answer by more than the time
+	// since the last token of the key. The engine itself removes a record after keep, so an error of
+	// less than an hour is harmless.
 	Now(ctx context.Context) (time.Time, error)
 }

@@ -34,8 +34,8 @@
 //
 // Renewals of many claims are one statement. So are releases, if the engine returns the
 // changed rows. In PostgreSQL and SQLite calls of many goroutines share statements, too: while
-// three statements acquire keys, or two release keys (in SQLite one), further calls gather for the
-// next statement.
+// up to three statements acquire keys, or two release keys (in SQLite one), further calls gather for
+// the next statement.
 //
 // A waiter has a place in the row and no connection. A release grants the lock to the
 // claims at the head of the queue, as long as they fit. The waiter retries after

@@ -43,8 +43,9 @@ var (
 // those of transactions that wait for a lock.
 //
 // A caller that gives up returns at once. In PostgreSQL and MySQL, a statement of Acquire
-// that was already sent runs to its end without the caller, within a second of its start. So do a
-// release in PostgreSQL that shares its statement, and every statement in SQL Server.
+// that was already sent runs to its end without the caller, within a second of its start. So does
+// every statement in SQL Server. In PostgreSQL a release may share a statement, which also runs to
+// its end, and a shared statement runs on while one of its callers stays.
 // The reason: clients break the connection of an interrupted statement. So that renewals
 // need not wait, at most a hundred calls of Acquire are under way there at a time,
 // including releases of claims that Acquire may have left behind. These calls leave one

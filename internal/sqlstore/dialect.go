@@ -179,6 +179,10 @@ func (v verdict) explain(err error, table string) error {
 	return err
 }
 
+// shares reports whether calls that are detached share statements. A call that may wait for the
+// statement of another call takes a slot for each statement of its own, and none while it waits.
+func (d *Dialect) shares() bool { return d.lasting && d.takeSome != "" }
+
 // String returns the name of the engine.
 func (d *Dialect) String() string { return d.name }
 

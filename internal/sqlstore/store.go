@@ -98,7 +98,7 @@ func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error)
 func (s *Store) acquire(ctx context.Context, a asking) (got answer, err error) {
 	ask := func(ctx context.Context) (answer, error) { return s.ask(ctx, a) }
 	switch {
-	case s.dialect.lasting && s.dialect.takeSome != "":
+	case s.dialect.shares():
 		got, err = detached.Run(ctx, &s.calls, a.ID, ask)
 	case s.dialect.lasting:
 		got, err = detached.Do(ctx, &s.calls, a.ID, ask)
@@ -141,13 +141,13 @@ func (s *Store) ask(ctx context.Context, a asking) (got answer, err error) {
 
 // turn waits for a slot, if the call has none yet.
 func (s *Store) turn(ctx context.Context) (leave func(), err error) {
-	if !s.dialect.lasting || s.dialect.takeSome == "" {
-		return atOnce(ctx)
+	if s.dialect.shares() {
+		return s.calls.Turn(ctx)
 	}
-	return s.calls.Turn(ctx)
+	return atOnce(ctx)
 }
 
-// statements is how many statements there may be at the same time, most at most.
+// statements is how many statements keep others waiting, most at most.
 func (s *Store) statements(most int) int {
 	if s.dialect.oneWriter {
 		return 1

@@ -184,17 +184,16 @@ func (s *Store) freeSome(ctx context.Context, some []*freeing) error {
 	if err != nil {
 		return err
 	}
-	ctx = context.WithValue(ctx, several{}, true)
-	names, err := query(ctx, s, s.dialect.freeSome, false, []any{string(text)}, column[string])
+	keys, err := s.named(context.WithValue(ctx, several{}, true), s.dialect.freeSome, []any{string(text)})
 	if err != nil {
 		return err
 	}
 	for _, f := range sent {
 		f.ended = make(map[string]bool)
 	}
-	for _, name := range names {
-		if f := of[name]; f != nil {
-			f.ended[unescape(name)] = true
+	for key := range keys {
+		if f := of[escape(key)]; f != nil {
+			f.ended[key] = true
 		}
 	}
 	return nil

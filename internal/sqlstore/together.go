@@ -14,7 +14,7 @@ import (
 // of its own. Requests that come while enough statements are under way share the next statement.
 type together[R any] struct {
 	some  func(context.Context, []R) error                // sends a statement for several requests, which get the results
-	most  func() int                                      // how many statements there may be at the same time
+	most  func() int                                      // how many statements keep others waiting
 	turn  func(context.Context) (leave func(), err error) // waits before a statement
 	alone func(error) bool                                // each request may succeed alone, after this error
 
@@ -66,8 +66,8 @@ func (tg *together[R]) do(ctx context.Context, r R, one func() error) error {
 	return sh.err
 }
 
-// enter reports whether the caller may send a statement; the caller then calls next after the
-// statement. Otherwise sh waits for the statement of another caller.
+// enter reports whether the caller may send a statement; the caller then calls next, after the
+// statement or after patience. Otherwise sh waits for the statement of another caller.
 func (tg *together[R]) enter(sh *sharer[R]) (now bool) {
 	most := tg.most()
 	tg.mu.Lock()
@@ -142,9 +142,10 @@ func (tg *together[R]) share(all []*sharer[R]) {
 	for _, sh := range sent {
 		sh.err = err
 	}
+	if ctx.Err() == nil {
+		return
+	}
 	for _, sh := range all {
-		if ctx.Err() != nil {
-			sh.err = silence.For(sh.ctx, sh.err, 0) // Each caller has left for its own reason.
-		}
+		sh.err = silence.For(sh.ctx, sh.err, 0) // Each caller has left for its own reason.
 	}
 }
