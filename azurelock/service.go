@@ -60,10 +60,12 @@ func (s *service) do(ctx context.Context, what, method, name, query string, head
 		plain.Header.Set(name, value)
 	}
 	began := time.Now()
+	again := plain.GetBody
 	r, err := runtime.NewRequestFromRequest(plain)
 	if err != nil {
 		return nil, nil, s.failure(ctx, what, name, began, err)
 	}
+	plain.GetBody = again // That of the SDK rewinds the body, which the transport may still read.
 	// Without a limit here, a call would wait for the token that another call has requested,
 	// however long that takes. A request whose ctx has ended is not sent.
 	got := bounded.Within(ctx, func() *result { return s.exchange(r) })
