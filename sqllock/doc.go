@@ -29,8 +29,8 @@
 //
 // If many callers give up after milliseconds because the server is slow for a moment, the
 // server gets no new connections on top. A statement that was sent runs to its end
-// without the caller, on the same connection. SQLite is interrupted instead. In SQL Server
-// this holds for all statements.
+// without the caller, on the same connection. In SQL Server this holds for all statements. SQLite
+// interrupts the statement of a single call instead.
 //
 // Renewals of many claims are one statement. So are releases, if the engine returns the
 // changed rows. In PostgreSQL and SQLite calls of many goroutines share statements, too: while
