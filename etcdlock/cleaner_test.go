@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/etcdlock"
 	"github.com/holdfast-go/holdfast/internal/must"
+	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/unproved"
 )
 
@@ -71,7 +72,7 @@ func TestManyRunOut(t *testing.T) {
 		a.TTL = brief
 		asked(t, s, a)
 	}
-	eventually(t, "removal of all at once", func() error {
+	servers.Await(t, "removal of all at once", func() error {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		if g.most < many {
@@ -81,7 +82,7 @@ func TestManyRunOut(t *testing.T) {
 		return nil
 	})
 	c := admin(t, shared.Addr())
-	eventually(t, "end of all claims", func() error {
+	servers.Await(t, "end of all claims", func() error {
 		if n := under(t, c, prefix+"claims/").Count; n > 0 {
 			return errors.New("some are left")
 		}
@@ -165,7 +166,7 @@ func TestCleansByName(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := looks.Load()
-	eventually(t, "end of the waiting claim", func() error {
+	servers.Await(t, "end of the waiting claim", func() error {
 		if n := under(t, c, prefix+"claims/key/").Count; n > 2 {
 			return fmt.Errorf("%d keys, want the holder and the other key", n)
 		}

@@ -57,7 +57,7 @@ func TestMemberFails(t *testing.T) {
 			}
 			s.Harm = func() func() { return harm.do(harmed) }
 			s.Elected = func() {
-				eventually(t, "other leader", func() error {
+				servers.Await(t, "other leader", func() error {
 					if c.Leader() == harmed {
 						return errors.New("it is still the same")
 					}

@@ -175,7 +175,7 @@ func TestBatch(t *testing.T) {
 			w := new(turnstile)
 			s, prefix := intercepted(t, w.carry)
 			round := 0
-			eventually(t, "batch", func() error {
+			servers.Await(t, "batch", func() error {
 				round++
 				granted(t, s, exclusive("first", fmt.Sprint("first", round)))
 				open := w.close(t, s)

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/etcdlock"
 	"github.com/holdfast-go/holdfast/internal/must"
+	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
 // A stop is a request that a test lets go on.
@@ -55,7 +56,7 @@ func stopping(t testing.TB, stops func(ctx context.Context, n int64, txn *etcdse
 // keeps the lease of both alive.
 func vanishes(t *testing.T, s, other *etcdlock.Store, id, stays string) {
 	t.Helper()
-	eventually(t, "end of the claim "+id, func() error {
+	servers.Await(t, "end of the claim "+id, func() error {
 		refused(t, s, waiting("key", stays))
 		hs, err := other.Holders(t.Context(), "key")
 		for _, h := range hs {

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 // opened opens a store, also if the server is slow.
 func opened(t testing.TB, url string) (store driver.Store) {
 	t.Helper()
-	eventually(t, "store", func() (err error) {
+	servers.Await(t, "store", func() (err error) {
 		store, err = driver.Open(t.Context(), url)
 		return err
 	})
@@ -53,7 +53,7 @@ func openStore(t testing.TB, url string) *etcdlock.Store {
 // openLocker opens a Locker, also if the server is slow.
 func openLocker(t *testing.T, url string, opts *holdfast.Options) (lk *holdfast.Locker) {
 	t.Helper()
-	eventually(t, "Locker", func() (err error) {
+	servers.Await(t, "Locker", func() (err error) {
 		lk, err = holdfast.Open(t.Context(), url, opts)
 		return err
 	})
@@ -149,7 +149,7 @@ func renew(ctx context.Context, s driver.Store, c driver.Claim) error {
 // answered is the error with which etcd answers a call; nil if etcd does what is asked.
 func answered(t testing.TB, call func(ctx context.Context) error) (err error) {
 	t.Helper()
-	eventually(t, "an answer", func() error {
+	servers.Await(t, "an answer", func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), patience/3)
 		defer cancel()
 		if err = call(ctx); errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
@@ -163,28 +163,13 @@ func answered(t testing.TB, call func(ctx context.Context) error) (err error) {
 // asked asks until the server answers.
 func asked(t testing.TB, s driver.Store, a driver.Ask) (g driver.Grant) {
 	t.Helper()
-	eventually(t, "an answer", func() (err error) {
+	servers.Await(t, "an answer", func() (err error) {
 		ctx, cancel := context.WithTimeout(context.Background(), patience/3)
 		defer cancel()
 		g, err = s.Acquire(ctx, a)
 		return err
 	})
 	return g
-}
-
-// eventually calls f until f returns nil, and logs the last error if that does not come about.
-func eventually(t testing.TB, what string, f func() error) {
-	t.Helper()
-	var err error
-	defer func() {
-		if err != nil {
-			t.Logf("no %s: %v", what, err)
-		}
-	}()
-	servers.Until(t, what, func() bool {
-		err = f()
-		return err == nil
-	})
 }
 
 // works takes a lock in the store that a URL names.
@@ -199,7 +184,7 @@ func works(t *testing.T, url string) {
 // in another way before, or let Open go on without the check of the settings.
 func fails(t *testing.T, url string, words ...string) {
 	t.Helper()
-	eventually(t, "refusal", func() error {
+	servers.Await(t, "refusal", func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), patience/3)
 		defer cancel()
 		lk, err := holdfast.Open(ctx, url, nil)

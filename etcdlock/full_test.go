@@ -50,7 +50,7 @@ func TestFull(t *testing.T) {
 		l, err := servers.Patient(t.Context(), lk.Lock, "waited for")
 		got <- result{l, err}
 	}()
-	eventually(t, "waiter", func() error {
+	servers.Await(t, "waiter", func() error {
 		hs, err := lk.Holders(t.Context(), "waited for")
 		if err == nil && len(hs) < 2 {
 			err = errors.New("nobody waits")
@@ -62,7 +62,7 @@ func TestFull(t *testing.T) {
 	if !errors.Is(err, rpctypes.ErrNoSpace) || !strings.Contains(err.Error(), "compacted") {
 		t.Errorf("a new lock: %v; want an error that says what to do", err)
 	}
-	eventually(t, "warning of the alarm", func() error {
+	servers.Await(t, "warning of the alarm", func() error {
 		if w, err := s.Check(t.Context()); err != nil || len(w) != 1 || !strings.Contains(w[0], "alarm") {
 			return fmt.Errorf("Check returned %q, %w", w, err)
 		}
@@ -102,7 +102,7 @@ func TestFull(t *testing.T) {
 	}
 	release(t, s, holder.Claim)
 	end(t, s, driver.Release{Claim: late.Claim, Late: true})
-	eventually(t, "end of all claims", func() error {
+	servers.Await(t, "end of all claims", func() error {
 		if r := under(t, c, "holdfast/claims/"); r.Count != 0 {
 			return fmt.Errorf("there are %d, such as %s", r.Count, r.Kvs[0].Key)
 		}
@@ -113,7 +113,7 @@ func TestFull(t *testing.T) {
 // fill fills etcd until it takes no more writes.
 func fill(t *testing.T, c *clientv3.Client) {
 	t.Helper()
-	eventually(t, "end of the space", func() error {
+	servers.Await(t, "end of the space", func() error {
 		_, err := c.Put(t.Context(), fmt.Sprint("filler", time.Now().UnixNano()), strings.Repeat("x", 1<<20))
 		if !errors.Is(err, rpctypes.ErrNoSpace) {
 			return fmt.Errorf("there is more: %w", errors.Join(err, errors.New("the write was taken")))
@@ -137,7 +137,7 @@ func TestFullCleaner(t *testing.T) {
 	})
 	fill(t, admin(t, e.Addr()))
 	by.hold(nil)
-	eventually(t, "refusal by etcd", func() error {
+	servers.Await(t, "refusal by etcd", func() error {
 		g, err := s.Acquire(t.Context(), a)
 		if !errors.Is(err, rpctypes.ErrNoSpace) {
 			return fmt.Errorf("%+v, %w", g, errors.Join(err, errors.New("the claim is not over")))
@@ -156,7 +156,7 @@ func TestFullBatch(t *testing.T) {
 	granted(t, s, exclusive("else", "else")) // so that there is a lease
 	fill(t, admin(t, e.Addr()))
 	round := 0
-	eventually(t, "batch", func() error {
+	servers.Await(t, "batch", func() error {
 		round++
 		var all sync.WaitGroup
 		for i := range 64 {
@@ -189,7 +189,7 @@ func TestRestart(t *testing.T) {
 	go func() { got <- lockAgain(t.Context(), t, b, "key") }()
 	for range 3 {
 		e.Restart()
-		eventually(t, "look", func() error {
+		servers.Await(t, "look", func() error {
 			hs, err := b.Holders(t.Context(), "key")
 			if err == nil && (len(hs) < 1 || hs[0].Fence != held.Fence()) {
 				t.Fatalf("after a restart the key has %+v", hs)

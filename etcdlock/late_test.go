@@ -145,7 +145,7 @@ func TestLateRenewal(t *testing.T) {
 	for name, then := range map[string]func(t *testing.T, s *etcdlock.Store, c driver.Claim){
 		"left": func(t *testing.T, s *etcdlock.Store, c driver.Claim) {
 			last := []driver.Renewal{{Claim: c, Leave: true}}
-			eventually(t, "last renewal", func() error { return s.Renew(t.Context(), last)[0] })
+			servers.Await(t, "last renewal", func() error { return s.Renew(t.Context(), last)[0] })
 		},
 		"released": func(t *testing.T, s *etcdlock.Store, c driver.Claim) {
 			release(t, s, c)
@@ -189,7 +189,7 @@ func TestLateAcquire(t *testing.T) {
 		return s.Release(ctx, []driver.Release{{Claim: claim.Claim, Late: true}})[0]
 	})
 	by.hold(nil)
-	eventually(t, "tomb", func() error {
+	servers.Await(t, "tomb", func() error {
 		if under(t, c, prefix+"ended/mine").Count == 0 {
 			return errors.New("the id may come back")
 		}
@@ -263,7 +263,7 @@ func TestLateAgreement(t *testing.T) {
 // grantedAtLast asks for a claim in the queue, which may have lost its place meanwhile.
 func grantedAtLast(t testing.TB, s driver.Store, a driver.Ask) (g driver.Grant) {
 	t.Helper()
-	eventually(t, "grant", func() error {
+	servers.Await(t, "grant", func() error {
 		if g = asked(t, s, a); !g.OK {
 			return errors.New("it was refused")
 		}
@@ -288,7 +288,7 @@ func release(t testing.TB, s driver.Store, c driver.Claim) {
 func end(t testing.TB, s driver.Store, r driver.Release) {
 	t.Helper()
 	tried := false
-	eventually(t, "release", func() error {
+	servers.Await(t, "release", func() error {
 		err := s.Release(t.Context(), []driver.Release{r})[0]
 		switch {
 		case errors.Is(err, driver.ErrLost) && tried:
@@ -313,7 +313,7 @@ func TestReleaseOfAnothers(t *testing.T) {
 	by.unheard(t, func(ctx context.Context) error { return b.Release(ctx, []driver.Release{{Claim: claim.Claim}})[0] })
 	by.hold(nil)
 	for _, s := range []*etcdlock.Store{b, a} { // b once it has ended the release
-		eventually(t, "renewal", func() error { return renew(t.Context(), s, claim.Claim) })
+		servers.Await(t, "renewal", func() error { return renew(t.Context(), s, claim.Claim) })
 	}
 	release(t, b, claim.Claim)
 	if err := answered(t, func(ctx context.Context) error { return renew(ctx, a, claim.Claim) }); !errors.Is(err, driver.ErrLost) {
@@ -334,7 +334,7 @@ func TestLeft(t *testing.T) {
 	last := driver.Renewal{Claim: claim.Claim, Leave: true}
 	token := granted(t, a, claim).Fence
 	last.TTL = 2 * time.Minute
-	eventually(t, "last renewal", func() error { return a.Renew(t.Context(), []driver.Renewal{last})[0] })
+	servers.Await(t, "last renewal", func() error { return a.Renew(t.Context(), []driver.Renewal{last})[0] })
 	as := under(t, c, prefix+"claims/").Kvs[0].String()
 	same := func(after string) {
 		t.Helper()
@@ -346,14 +346,14 @@ func TestLeft(t *testing.T) {
 		if g := granted(t, s, claim); g.Fence != token || g.TTL <= 0 || g.TTL > claim.TTL {
 			t.Errorf("%s store grants %+v", name, g)
 		}
-		eventually(t, "renewal", func() error { return renew(t.Context(), s, claim.Claim) })
+		servers.Await(t, "renewal", func() error { return renew(t.Context(), s, claim.Claim) })
 		same("renewal by " + name)
 		refused(t, s, exclusive("key", "other"))
 	}
 	by.hold(all)
 	by.unheard(t, func(ctx context.Context) error { return a.Release(ctx, []driver.Release{{Claim: claim.Claim}})[0] })
 	by.hold(nil)
-	eventually(t, "end of the release", func() error { return renew(t.Context(), a, claim.Claim) })
+	servers.Await(t, "end of the release", func() error { return renew(t.Context(), a, claim.Claim) })
 	same("a release that failed")
 	release(t, b, claim.Claim)
 	granted(t, b, exclusive("key", "next"))

@@ -174,7 +174,7 @@ func TestWrittenAnew(t *testing.T) {
 		return kv.Lease
 	}
 	was := write()
-	eventually(t, "renewal", func() error { return renew(t.Context(), s, holder.Claim) })
+	servers.Await(t, "renewal", func() error { return renew(t.Context(), s, holder.Claim) })
 	if kv := only(t, c, prefix+"claims/"); kv.Lease != was {
 		t.Errorf("after a renewal it is under lease %x, want %x", kv.Lease, was)
 	}
@@ -204,7 +204,7 @@ func TestCompaction(t *testing.T) {
 		l := locked(t, a, "key")
 		got := make(chan *holdfast.Lock, 1)
 		go func() { got <- lockAgain(t.Context(), t, b, "key") }()
-		eventually(t, "waiter", func() error {
+		servers.Await(t, "waiter", func() error {
 			hs, err := a.Holders(t.Context(), "key")
 			if err == nil && len(hs) < 2 {
 				err = errors.New("nobody waits")
@@ -252,7 +252,7 @@ func TestAnotherCluster(t *testing.T) {
 	claim := exclusive("key", "id")
 	granted(t, s, claim)
 	first.Clients.Redirect(second.Direct())
-	eventually(t, "refusal", func() error {
+	servers.Await(t, "refusal", func() error {
 		g, err := s.Acquire(t.Context(), exclusive("other", "other"))
 		if g.OK {
 			t.Fatal("a lock was granted by another cluster")

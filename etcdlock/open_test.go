@@ -136,7 +136,7 @@ func TestLoginExpires(t *testing.T) {
 		stop := watch(t, b, waiter.Claim, func(g driver.Grant) { wakes <- g })
 		<-time.After(4 * time.Second) // All tokens expire meanwhile.
 		refused(t, b, waiter)         // with a new one, while the watch has the old one
-		eventually(t, "renewal", func() error { return renew(t.Context(), a, holder.Claim) })
+		servers.Await(t, "renewal", func() error { return renew(t.Context(), a, holder.Claim) })
 		waits := time.Now()
 		refused(t, b, waiter)
 		for len(wakes) > 0 {
@@ -155,7 +155,7 @@ func TestLoginExpires(t *testing.T) {
 			}
 		}
 		stop()
-		eventually(t, "release", func() error {
+		servers.Await(t, "release", func() error {
 			grantedAtLast(t, b, waiter) // The pushed grant may have expired.
 			return b.Release(t.Context(), []driver.Release{{Claim: waiter.Claim}})[0]
 		})
@@ -169,7 +169,7 @@ func TestWatchAfterLogin(t *testing.T) {
 	e := servers.StartEtcd(t, cheap...)
 	protect(t, e.Addr())
 	s := openStore(t, "etcd://locks:secret@"+e.Addr())
-	eventually(t, "watch", func() error {
+	servers.Await(t, "watch", func() error {
 		stop, err := s.Watch(t.Context(), waiting("one", "id").Claim, func(driver.Grant) {})
 		if err == nil {
 			t.Cleanup(stop)
@@ -177,7 +177,7 @@ func TestWatchAfterLogin(t *testing.T) {
 		return err
 	})
 	<-time.After(4 * time.Second) // It expires meanwhile.
-	eventually(t, "watch", func() error {
+	servers.Await(t, "watch", func() error {
 		if _, err := s.Acquire(t.Context(), exclusive("else", "id")); err != nil { // with a new token
 			return err
 		}
@@ -208,7 +208,7 @@ func TestOpenFails(t *testing.T) {
 	e.Pause()
 	defer e.Resume()
 	for _, at := range []string{e.URL(), "etcd://user:moonlight@" + e.Addr()} {
-		eventually(t, "error that the deadline has passed", func() error { // A slow machine may see the end of a connection first.
+		servers.Await(t, "error that the deadline has passed", func() error { // A slow machine may see the end of a connection first.
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
 			if _, err := driver.Open(ctx, at); !errors.Is(err, context.DeadlineExceeded) {
@@ -251,7 +251,7 @@ func TestHungServer(t *testing.T) {
 		"Break":   func(ctx context.Context) error { return s.Break(ctx, "key", "id") },
 		"Check":   func(ctx context.Context) error { _, err := s.Check(ctx); return err },
 	} {
-		eventually(t, name+" that ends with its context", func() error { // On a slow machine a limit of the store may end first.
+		servers.Await(t, name+" that ends with its context", func() error { // On a slow machine a limit of the store may end first.
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(50*time.Millisecond, cancel)
 			switch err := call(ctx); {
@@ -275,7 +275,7 @@ func TestCheckWarns(t *testing.T) {
 	c := servers.StartEtcdCluster(t)
 	s := openStore(t, c.URL())
 	// A member that is slow does not answer in time either.
-	eventually(t, "silence about a cluster that is well", func() error {
+	servers.Await(t, "silence about a cluster that is well", func() error {
 		if w, err := s.Check(t.Context()); err != nil || len(w) != 0 {
 			return fmt.Errorf("%q, %w", w, err)
 		}
@@ -283,7 +283,7 @@ func TestCheckWarns(t *testing.T) {
 	})
 	down := c.Followers()[0]
 	down.Kill()
-	eventually(t, "warning of a dead member", func() error {
+	servers.Await(t, "warning of a dead member", func() error {
 		if w, err := s.Check(t.Context()); err != nil || len(w) != 1 || !strings.Contains(w[0], down.Addr()) {
 			return fmt.Errorf("%q, %w", w, err)
 		}

@@ -20,7 +20,7 @@ func TestNewPassword(t *testing.T) {
 	s := openStore(t, "etcd://locks:secret@"+e.Addr())
 	a := exclusive("key", "id")
 	granted(t, s, a)
-	eventually(t, "new password", func() error {
+	servers.Await(t, "new password", func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), patience/3)
 		defer cancel()
 		root, err := clientv3.New(clientv3.Config{Endpoints: []string{e.Addr()}, Username: "root", Password: "secret", Context: ctx, Logger: zap.NewNop()})
@@ -31,7 +31,7 @@ func TestNewPassword(t *testing.T) {
 		_, err = root.UserChangePassword(ctx, "locks", "changed")
 		return err
 	})
-	eventually(t, "refusal of the old password", func() error {
+	servers.Await(t, "refusal of the old password", func() error {
 		err := renew(t.Context(), s, a.Claim)
 		switch {
 		case err == nil:

@@ -32,7 +32,7 @@ func TestRestoredSnapshot(t *testing.T) {
 			later := locked(t, lk, "later")
 			e.Restore(snapshot, token)
 
-			eventually(t, "refusal", func() error {
+			servers.Await(t, "refusal", func() error {
 				l, err := lk.TryLock(t.Context(), "orphan")
 				switch {
 				case err == nil:

@@ -53,7 +53,7 @@ func TestNothingIsLeft(t *testing.T) {
 		})
 	}
 	all.Wait()
-	eventually(t, "end of all claims", func() error {
+	servers.Await(t, "end of all claims", func() error {
 		if r := under(t, c, etcdlock.DefaultPrefix+"claims/"); r.Count != 0 {
 			return fmt.Errorf("%d are left, such as %s", r.Count, r.Kvs[0].Key)
 		}
@@ -62,7 +62,7 @@ func TestNothingIsLeft(t *testing.T) {
 	if err := errors.Join(a.Close(), b.Close()); err != nil {
 		t.Error(err)
 	}
-	eventually(t, "end of all leases, watches and goroutines", func() error {
+	servers.Await(t, "end of all leases, watches and goroutines", func() error {
 		if r, err := c.Leases(t.Context()); err != nil || len(r.Leases) > 0 {
 			return fmt.Errorf("leases are left: %v, %w", r.Leases, err)
 		}

@@ -45,7 +45,7 @@ func StartCluster(tb TB, options ...string) *Cluster {
 		}
 	}
 	for i, r := range c.Nodes[3:] {
-		mustAwait(tb, "a node to know its primary", func() error {
+		Await(tb, "a node to know its primary", func() error {
 			_, err := r.do(glance, "CLUSTER", "REPLICATE", c.ids[primaries[i]])
 			return err
 		})
@@ -94,7 +94,7 @@ func (c *Cluster) Addrs() []string { return addrs(c.Nodes) }
 // run.
 func (c *Cluster) AwaitSettled() {
 	c.tb.Helper()
-	mustAwait(c.tb, "the cluster", c.settled)
+	Await(c.tb, "the cluster", c.settled)
 }
 
 // Slot returns the slot of a key.
@@ -145,7 +145,7 @@ func (c *Cluster) Failover(primary *Redis) *Redis {
 	c.AwaitSettled()               // or a primary may deny its vote, and a calm node asks again after minutes
 	replica := c.Replica(primary)
 	var ordered time.Time
-	mustAwait(c.tb, "the failover", func() error {
+	Await(c.tb, "the failover", func() error {
 		err := replica.leads()
 		if err == nil {
 			return c.settled()

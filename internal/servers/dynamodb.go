@@ -61,7 +61,7 @@ func (d *DynamoDB) withTable() *DynamoDB {
 	d.must("CreateTable", `{"TableName":"`+DynamoTable+`","BillingMode":"PAY_PER_REQUEST",
 		"AttributeDefinitions":[{"AttributeName":"name","AttributeType":"S"}],
 		"KeySchema":[{"AttributeName":"name","KeyType":"HASH"}]}`)
-	mustAwait(d.tb, "the table of "+d.Addr(), func() error {
+	Await(d.tb, "the table of "+d.Addr(), func() error {
 		said, err := d.ask("DescribeTable", `{"TableName":"`+DynamoTable+`"}`)
 		if err == nil && !strings.Contains(said, `"ACTIVE"`) {
 			err = errors.New(said)

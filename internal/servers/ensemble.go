@@ -75,7 +75,7 @@ func (e *Ensemble) URL() string { return "zk://" + strings.Join(e.Addrs(), ",") 
 // Await returns when every server serves.
 func (e *Ensemble) Await() {
 	e.tb.Helper()
-	mustAwait(e.tb, "the ensemble", func() error {
+	Await(e.tb, "the ensemble", func() error {
 		modes := make(map[string]int)
 		for _, z := range e.Nodes {
 			modes[z.mode()]++

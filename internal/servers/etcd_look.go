@@ -46,7 +46,7 @@ func (e *Etcd) Leases() map[string]int {
 // must retries until etcd answers. etcd does not answer while etcd has no leader.
 func (e *Etcd) must(path, body string, answer any) {
 	e.tb.Helper()
-	mustAwait(e.tb, path+" of "+e.Direct(), func() error {
+	Await(e.tb, path+" of "+e.Direct(), func() error {
 		text, err := e.fetch(http.MethodPost, e.scheme()+e.Direct()+path, body)
 		if err != nil {
 			return err

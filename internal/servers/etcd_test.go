@@ -46,7 +46,7 @@ func TestEtcdCluster(t *testing.T) {
 		old := c.Leader()
 		undo := harms[name](old)
 		var next *Etcd
-		mustAwait(t, "another leader", func() error {
+		Await(t, "another leader", func() error {
 			next = c.Leader()
 			if next == old {
 				return errStillLeads

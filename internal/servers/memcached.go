@@ -97,7 +97,7 @@ func (m *Memcached) SetPassword(password string) {
 	}
 	m.password = password
 	m.act("hang up", func() error { return m.cmd.Process.Signal(syscall.SIGHUP) })
-	mustAwait(m.tb, "the new password", func() error {
+	Await(m.tb, "the new password", func() error {
 		_, err := m.stats("stats", glance)
 		return err
 	})

@@ -116,7 +116,7 @@ func (n *NATS) Reload(options ...string) {
 		n.tb.Fatalf("%v", err)
 	}
 	n.act("reload", func() error { return n.cmd.Process.Signal(syscall.SIGHUP) })
-	mustAwait(n.tb, "the new configuration of "+n.Addr(), func() error {
+	Await(n.tb, "the new configuration of "+n.Addr(), func() error {
 		now, err := loaded()
 		if err == nil && now == before {
 			err = errors.New("the server has the old one")
@@ -204,7 +204,7 @@ func (n *NATS) Received() int {
 // AwaitCurrent returns when the server has caught up with the other members.
 func (n *NATS) AwaitCurrent() {
 	n.tb.Helper()
-	mustAwait(n.tb, "the server "+n.Addr()+" to catch up", func() error { return n.fetch("/healthz", nil) })
+	Await(n.tb, "the server "+n.Addr()+" to catch up", func() error { return n.fetch("/healthz", nil) })
 }
 
 // Version returns the name and the version of the server.
@@ -262,7 +262,7 @@ func StartNATSCluster(tb TB, options ...string) *NATSCluster {
 	for _, n := range c.Nodes {
 		n.start(tb, strings.Join(routes, ", "), options)
 	}
-	mustAwait(tb, "a leader that two members follow", func() error { return c.Leader().followed() })
+	Await(tb, "a leader that two members follow", func() error { return c.Leader().followed() })
 	return c
 }
 

@@ -17,7 +17,7 @@ func TestReserve(t *testing.T) {
 		}
 	})
 	// A process that another test is just starting has the mark, too, until it runs.
-	mustAwait(t, fmt.Sprintf("port %d, which nobody reserves any more", port), func() error {
+	Await(t, fmt.Sprintf("port %d, which nobody reserves any more", port), func() error {
 		l, err := occupyAt(t, port)
 		if err == nil {
 			l.Close()

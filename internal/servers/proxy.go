@@ -74,7 +74,7 @@ func (p *Proxy) Refuse(on bool) {
 	case !on && p.listener == nil:
 		// A process that is just being started has the old listener until the process
 		// runs.
-		mustAwait(p.tb, "the port of a proxy", func() error {
+		Await(p.tb, "the port of a proxy", func() error {
 			l, err := net.Listen("tcp", p.addr)
 			if err == nil {
 				p.serve(l)

@@ -15,7 +15,7 @@ func StartReplica(tb TB, of string, options ...string) *Redis {
 		tb.Fatalf("start a replica: %v", err)
 	}
 	r := StartRedis(tb, append([]string{"replicaof " + host + " " + port}, options...)...)
-	mustAwait(tb, "a replica", r.linked)
+	Await(tb, "a replica", r.linked)
 	return r
 }
 
@@ -28,7 +28,7 @@ func (r *Redis) Follow(of string) {
 		r.tb.Fatalf("follow: %v", err)
 	}
 	r.Must("REPLICAOF", host, port)
-	mustAwait(r.tb, "a replica", r.linked)
+	Await(r.tb, "a replica", r.linked)
 }
 
 // Promote makes a replica a primary by hand, without any coordination.

@@ -97,7 +97,7 @@ func addrs[S interface{ Addr() string }](servers []S) (all []string) {
 // servers must run.
 func (s *Sentinel) AwaitSettled() {
 	s.tb.Helper()
-	mustAwait(s.tb, "the Sentinels", s.settled)
+	Await(s.tb, "the Sentinels", s.settled)
 }
 
 // Primary returns the server that the Sentinels name. Primary waits until two Sentinels
@@ -119,11 +119,11 @@ func (s *Sentinel) Replicas() []*Redis {
 func (s *Sentinel) Failover() (primary *Redis) {
 	s.tb.Helper()
 	old := s.Primary()
-	mustAwait(s.tb, "the order to be taken", func() error {
+	Await(s.tb, "the order to be taken", func() error {
 		_, err := s.Sentinels[0].do(glance, "SENTINEL", "FAILOVER", MasterName)
 		return err
 	})
-	mustAwait(s.tb, "the failover", func() error {
+	Await(s.tb, "the failover", func() error {
 		if primary = s.Primary(); primary == old {
 			return errors.New("the primary is the old one")
 		}

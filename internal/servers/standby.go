@@ -54,7 +54,7 @@ func (p *Postgres) Promote() {
 func (p *Postgres) AwaitStandbys(n int) {
 	p.tb.Helper()
 	position := p.Must("SELECT pg_current_wal_lsn()")
-	mustAwait(p.tb, "the standbys of "+p.Addr(), func() error {
+	Await(p.tb, "the standbys of "+p.Addr(), func() error {
 		got, err := p.Do("SELECT count(*) FROM pg_stat_replication WHERE replay_lsn >= '" + position + "'")
 		if err != nil {
 			return err

@@ -40,29 +40,29 @@ func await(check func() error, gaveUp <-chan struct{}) error {
 	}
 }
 
-// mustAwait is await for a condition that a test needs.
-func mustAwait(tb TB, what string, check func() error) {
+// Await calls check again and again, and returns once check returns nil. Await fails the test after a
+// minute, with the last error.
+func Await(tb TB, what string, check func() error) {
 	tb.Helper()
 	if err := await(check, nil); err != nil {
 		tb.Fatalf("wait for %s: %v", what, err)
 	}
 }
 
-// awaited is mustAwait for a value, which look returns without an error once there is one.
+// awaited is Await for a value, which look returns without an error once there is one.
 func awaited[T any](tb TB, what string, look func() (T, error)) (got T) {
 	tb.Helper()
-	mustAwait(tb, what, func() (err error) {
+	Await(tb, what, func() (err error) {
 		got, err = look()
 		return err
 	})
 	return got
 }
 
-// Until calls holds again and again, and returns once holds returns true. Until fails the
-// test after a minute.
+// Until is Await for a condition that has no error.
 func Until(tb TB, what string, holds func() bool) {
 	tb.Helper()
-	mustAwait(tb, what, func() error {
+	Await(tb, what, func() error {
 		if !holds() {
 			return errors.New("it does not come about")
 		}
