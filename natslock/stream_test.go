@@ -252,12 +252,19 @@ func TestRights(t *testing.T) {
 		if !slices.Equal(keys, []string{"k"}) {
 			t.Errorf("Keys yields %q", keys)
 		}
-		// The server does not answer a publish without the right.
-		breaking, late := context.WithTimeout(ctx, time.Second)
-		defer late()
-		if err := lists.Break(breaking, "k", held.ID()); !errors.Is(err, nats.ErrPermissionViolation) {
-			t.Errorf("a user who may only read ends a lock: %v", err)
-		}
+		servers.Await(t, "the refusal of a user who may only read", func() error {
+			// The server does not answer a publish without the right.
+			breaking, late := context.WithTimeout(ctx, time.Second)
+			defer late()
+			err := lists.Break(breaking, "k", held.ID())
+			switch {
+			case err == nil:
+				t.Fatal("a user who may only read ends a lock")
+			case !errors.Is(err, nats.ErrPermissionViolation):
+				return err
+			}
+			return nil
+		})
 		watcher := must.Get(driver.Open(ctx, "nats://lists:l@"+server.Addr())).(driver.Watcher)
 		if _, err := watcher.Watch(ctx, asking("k", "another").Claim, func(driver.Grant) {}); !errors.Is(err, nats.ErrPermissionViolation) {
 			t.Errorf("a user who may not subscribe to changes waits for one: %v", err)
@@ -268,7 +275,11 @@ func TestRights(t *testing.T) {
 // handsOver lets a process hold a lock, another process wait for the lock, and calls meanwhile.
 func handsOver(t *testing.T, ctx context.Context, a, b *holdfast.Locker, meanwhile func(held *holdfast.Lock)) {
 	t.Helper()
-	held := must.Get(a.Lock(ctx, "k"))
+	var held *holdfast.Lock
+	servers.Await(t, "a lock", func() (err error) {
+		held, err = a.Lock(ctx, "k")
+		return err
+	})
 	waited := make(chan error)
 	go func() {
 		lock, err := b.Lock(ctx, "k")
@@ -277,7 +288,10 @@ func handsOver(t *testing.T, ctx context.Context, a, b *holdfast.Locker, meanwhi
 		}
 		waited <- err
 	}()
-	servers.Until(t, "a waiter", func() bool { return len(must.Get(a.Holders(ctx, "k"))) == 2 })
+	servers.Until(t, "a waiter", func() bool {
+		holders, err := a.Holders(ctx, "k")
+		return err == nil && len(holders) == 2
+	})
 	meanwhile(held)
 	if err := errors.Join(held.Unlock(), <-waited); err != nil {
 		t.Error(err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/fence"
+	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
 // A stalling bucket does something else before its next write.
@@ -37,10 +38,11 @@ func Guarded(t *testing.T, bucket fence.Bucket, locks *holdfast.Locker, prefix s
 func guarded(t *testing.T, bucket fence.Bucket, locks *holdfast.Locker, name, next string) {
 	under := func(do func(ctx context.Context)) {
 		t.Helper()
-		l, err := locks.Lock(t.Context(), "state")
-		if err != nil {
-			t.Fatal(err)
-		}
+		var l *holdfast.Lock
+		servers.Await(t, "the lock", func() (err error) {
+			l, err = locks.Lock(t.Context(), "state")
+			return err
+		})
 		do(l.Context(t.Context()))
 		l.Unlock()
 	}
@@ -55,13 +57,21 @@ func guarded(t *testing.T, bucket fence.Bucket, locks *holdfast.Locker, name, ne
 		}
 		stall.before = func() {
 			// Somebody breaks the lock, and the next holder writes.
-			holders, err := locks.Holders(t.Context(), "state")
-			if err != nil || len(holders) != 1 {
-				t.Fatalf("%+v, %v", holders, err)
+			var holders []holdfast.Holder
+			servers.Await(t, "the holder", func() (err error) {
+				holders, err = locks.Holders(t.Context(), "state")
+				return err
+			})
+			if len(holders) != 1 {
+				t.Fatalf("%+v, want one holder", holders)
 			}
-			if err := locks.Break(t.Context(), "state", holders[0].ID); err != nil {
-				t.Fatal(err)
-			}
+			servers.Await(t, "the end of the lock", func() error {
+				err := locks.Break(t.Context(), "state", holders[0].ID)
+				if errors.Is(err, holdfast.ErrLost) { // by a break without an answer
+					return nil
+				}
+				return err
+			})
 			under(func(ctx context.Context) {
 				if data, err := object.Read(ctx); err != nil || string(data) != "first" {
 					t.Errorf("%q, %v; want what the earlier holder has written", data, err)
