@@ -6,9 +6,11 @@
 // verify finds a violation in the unchanged Holdfast.
 //
 //	go run ./cmd/holdfast-verify/internal/mutants [-run PATTERN] [-parallel N] [-verify] [-save FOLDER]
+//	go run ./cmd/holdfast-verify/internal/mutants -run PATTERN -overlay FOLDER
 //
 // A mutant is a text of some file, and its replacement. An overlay of the go command builds
-// the mutant, so no part of the mutant is shipped.
+// the mutant, so no part of the mutant is shipped. With -overlay the command only writes the
+// overlay of one mutant, for "make replay".
 package main
 
 import (
@@ -22,6 +24,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/publish"
@@ -35,6 +38,7 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 	parallel := flags.Int("parallel", 2, "try so many `mutants` at once")
 	verify := flags.Bool("verify", false, "let verify look also for what the simulator finds; -save does")
 	save := flags.String("save", "", "write the lines of these mutants into the table in this `folder`, too")
+	overlay := flags.String("overlay", "", "only write the files that make the mutant into a subfolder of this `folder`, and print the path of their list, for -overlay of go build and replay")
 	if flags.Parse(args) != nil {
 		return flag.ErrHelp // the flag set has reported the error
 	}
@@ -44,12 +48,17 @@ func execute(ctx context.Context, args []string, out io.Writer) error {
 		return fmt.Errorf("-run: %w", err)
 	case flags.NArg() > 0:
 		return fmt.Errorf("unexpected argument %q: -run chooses what to try", flags.Arg(0))
+	case *overlay != "" && *save != "":
+		return errors.New("-overlay tries no mutant, so there is nothing to -save")
 	case *parallel < 1:
 		return fmt.Errorf("-parallel %d: want a number of mutants", *parallel)
 	}
 	all := slices.DeleteFunc(mutants(), func(m mutant) bool { return !pick.MatchString(m.name) })
 	if len(all) == 0 {
 		return fmt.Errorf("-run %s: no mutant has such a name", *pattern)
+	}
+	if *overlay != "" {
+		return writeOverlay(ctx, all, *overlay, out)
 	}
 	if *save == "" {
 		_, err := run(ctx, all, *parallel, *verify, out)
@@ -88,4 +97,29 @@ func run(ctx context.Context, all []mutant, parallel int, verify bool, out io.Wr
 		return tried, fmt.Errorf("%w (see %s)", err, folder)
 	}
 	return tried, os.RemoveAll(folder)
+}
+
+// writeOverlay writes the overlay of a single mutant into a folder, and prints the path of its
+// list. The path is absolute, so that the list serves a go command in any folder.
+func writeOverlay(ctx context.Context, all []mutant, folder string, out io.Writer) error {
+	if len(all) > 1 {
+		var names []string
+		for _, m := range all {
+			names = append(names, m.name)
+		}
+		return fmt.Errorf("-overlay is for one mutant, and -run chooses %d: %s", len(all), strings.Join(names, ", "))
+	}
+	root, err := repository(ctx)
+	if err != nil {
+		return err
+	}
+	if folder, err = filepath.Abs(folder); err != nil {
+		return err
+	}
+	list, err := all[0].overlay(root, folder)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(out, list)
+	return err
 }

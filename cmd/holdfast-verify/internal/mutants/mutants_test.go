@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -169,11 +170,34 @@ func TestArguments(t *testing.T) {
 		"unexpected argument": {"all"},
 		"-parallel 0":         {"-parallel", "0"},
 		"no mutant has":       {"-run", "nothing like it"},
+		"nothing to -save":    {"-overlay", "x", "-save", "x"},
 		"no such file":        {"-save", filepath.Join(t.TempDir(), "none")},
+
+		"2: deadline-from-reply, deadline-with-grace": {"-overlay", t.TempDir(), "-run", "^deadline"},
 	} {
 		if err := execute(t.Context(), args, io.Discard); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want one that has %q", args, err, want)
 		}
+	}
+}
+
+// The overlay of a mutant has the edited text in place of the file of this repository.
+func TestOverlay(t *testing.T) {
+	var out strings.Builder
+	if err := execute(t.Context(), []string{"-run", "^loss-is-silent$", "-overlay", t.TempDir()}, &out); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(strings.TrimSpace(out.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list struct{ Replace map[string]string }
+	if err := json.Unmarshal(data, &list); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(list.Replace[filepath.Join(bench(t).root, "internal", "engine", "release.go")])
+	if err != nil || !strings.Contains(string(text), "_ = contexts\n") || len(list.Replace) != 1 {
+		t.Errorf("the list %s leads to %q, %v", data, text, err)
 	}
 }
 
