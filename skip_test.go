@@ -12,6 +12,7 @@ var skips = map[string]string{
 	"bench/internal/stores/cost_test.go": "the flag -costs",
 	"internal/cli/json_test.go":          "the input of a fuzz test",
 	"internal/release/rehearsal_test.go": "the flag of make rehearsal",
+	"internal/sim/replay/main_test.go":   "the release of Go",
 	"mssqllock/tls_test.go":              "the server of HOLDFAST_TEST_SQLSERVER",
 }
 

@@ -3,9 +3,11 @@ package main
 import (
 	"flag"
 	"fmt"
+	gobuild "go/build"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -69,11 +71,21 @@ func TestReplayFailure(t *testing.T) {
 	}
 }
 
-// The edits fit the Go that is installed.
+// known are the releases of Go that the edits fit.
+var known = []string{"go1.25", "go1.26"}
+
+// The edits fit the Go that is installed. A later Go may move the texts, which does not make
+// a change of this repository wrong: then only replay waits for new edits.
 func TestEditsFit(t *testing.T) {
-	if _, err := write(t.Context(), t.TempDir()); err != nil {
-		t.Error(err)
+	_, err := write(t.Context(), t.TempDir())
+	if err == nil {
+		return
 	}
+	tags := gobuild.Default.ReleaseTags
+	if release := tags[len(tags)-1]; !slices.Contains(known, release) {
+		t.Skipf("replay knows %s, not yet %s: %v", strings.Join(known, " and "), release, err)
+	}
+	t.Error(err)
 }
 
 // The toy of package exact says the same of each seed in several processes.
