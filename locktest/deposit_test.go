@@ -72,6 +72,10 @@ func each(w *locktest.World, deposit func(p *locktest.Process) error) int {
 
 func TestCareless(t *testing.T) {
 	fails(t)
+	exploreCareless(t)
+}
+
+func exploreCareless(t *testing.T) {
 	locktest.Explore(t, 300, func(t *testing.T, w *locktest.World) {
 		balance := locktest.NewRegister("balance", 0)
 		confirmed := each(w, func(p *locktest.Process) error { return careless(t.Context(), p, balance) })
@@ -104,4 +108,20 @@ func TestFenced(t *testing.T) {
 			t.Errorf("the balance is %d after %d confirmed deposits of 1", b, confirmed)
 		}
 	})
+}
+
+// The deposit has its token checked where the data is. No update is lost in 300 seeds.
+func ExampleExplore() {
+	// A file of tests needs no main function: "go test" runs TestFenced.
+	test := testing.InternalTest{Name: "TestFenced", F: TestFenced}
+	testing.Main(func(string, string) (bool, error) { return true, nil }, []testing.InternalTest{test}, nil, nil)
+}
+
+// The deposit ignores its context. An update is lost within a few seeds, and the failure says
+// what has happened. A look at the context before the slow step does not help: the lock is
+// lost later.
+func ExampleExplore_lostUpdate() {
+	// A file of tests needs no main function, and exploreCareless is TestCareless there.
+	test := testing.InternalTest{Name: "TestCareless", F: exploreCareless}
+	testing.Main(func(string, string) (bool, error) { return true, nil }, []testing.InternalTest{test}, nil, nil)
 }

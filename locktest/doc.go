@@ -35,9 +35,9 @@
 // The first ignores its context, and loses an update within a few seeds and milliseconds.
 // The second looks at its context before asking the bank, and fails as fast, since the lock
 // is lost later. The third lets the data check its fencing token, as package fence does, and
-// passes 300 seeds, five hours of virtual time, in two seconds. The code is in
-// docs/testing.md. A [Register] is data for tests, and a [FencedRegister] checks tokens. A
-// fake of your own calls [Process.Step].
+// passes 300 seeds, five hours of virtual time, in two seconds. The examples of [Explore]
+// show the first and the third, docs/testing.md shows all three. A [Register] is data for
+// tests, and a [FencedRegister] checks tokens. A fake of your own calls [Process.Step].
 //
 // # What the world is, and is not
 //

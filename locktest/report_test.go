@@ -33,6 +33,13 @@ func TestReportStopsWithoutItsLock(t *testing.T) {
 	})
 }
 
+// A report stops when its lock is lost.
+func ExampleRun() {
+	// A file of tests needs no main function: "go test" runs TestReportStopsWithoutItsLock.
+	test := testing.InternalTest{Name: "TestReportStopsWithoutItsLock", F: TestReportStopsWithoutItsLock}
+	testing.Main(func(string, string) (bool, error) { return true, nil }, []testing.InternalTest{test}, nil, nil)
+}
+
 // A successor takes over from a process that was cut off, once the TTL of its lock is over,
 // and the process stops in time.
 func TestReportMovesOn(t *testing.T) {
