@@ -94,7 +94,11 @@ func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error)
 		refused = known
 	}
 	p := &refused.place
-	resting := (!asked || p.rested) && s.resting.Resting(a.Key)
+	var rest time.Duration // until the next look, during a rest
+	if !asked || p.rested {
+		rest = s.resting.Resting(a.Key, nextPause)
+	}
+	resting := rest > 0
 	if resting && !(a.Wait && a.Exclusive()) {
 		if a.Wait {
 			s.lastWrites.put(a.ID, refused, a.TTL)
@@ -113,7 +117,7 @@ func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error)
 	}
 	j.decide = func(b *book.Book, m book.Moment, since int64) bool {
 		if resting && !excluded(b) {
-			g = driver.Grant{Pause: nextPause, Blocked: backoff.ErrResting}
+			g = driver.Grant{Pause: rest, Next: true, Blocked: backoff.ErrResting}
 			return false
 		}
 		if resting {

@@ -38,6 +38,7 @@ type Keys struct {
 // A state is the progress of a process with a key that other processes wait for.
 type state struct {
 	since time.Time // when the turn began
+	left  time.Time // when the rest began
 	back  time.Time // when the process may come back, zero during the turn
 }
 
@@ -52,7 +53,7 @@ func (k *Keys) Released(key string) {
 		s = state{since: now}
 	case s.back.IsZero() && now.Sub(s.since) > cmp.Or(k.Turn, turn):
 		pause := cmp.Or(k.Pause, Pause)
-		s.back = now.Add(pause - rand.N(pause/2))
+		s.left, s.back = now, now.Add(pause-rand.N(pause/2))
 	}
 	if k.byKey == nil {
 		k.byKey = make(map[string]state)
@@ -61,19 +62,22 @@ func (k *Keys) Released(key string) {
 	k.tidyLocked(now)
 }
 
-// Resting reports whether the process has to leave the key to other processes for now.
-func (k *Keys) Resting(key string) bool {
+// Resting returns 0 if the process need not leave the key to other processes. Otherwise it returns the
+// pause before the next look at the key: not less than least, longer later in the rest, and a millisecond
+// past its end at most.
+func (k *Keys) Resting(key string, least time.Duration) (pause time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	s, known := k.byKey[key]
 	if !known || s.back.IsZero() {
-		return false
+		return 0
 	}
-	if time.Now().Before(s.back) {
-		return true
+	now := time.Now()
+	if rest := s.back.Sub(now); rest > 0 {
+		return min(rest+time.Millisecond, max(least, now.Sub(s.left)))
 	}
 	delete(k.byKey, key)
-	return false
+	return 0
 }
 
 // Over notes that another process has acquired the key: this process need not leave the key
