@@ -209,7 +209,7 @@ func assign(dest, row []any) error {
 
 // plain are the words of a statement that only Postgres has.
 var plain = strings.NewReplacer(
-	`CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)`, "now",
+	`CAST(date_part('epoch', clock_timestamp()) * 1000000 AS bigint)`, "now",
 	`set_config('synchronous_commit', 'off', true) = 'off'`, "true",
 )
 

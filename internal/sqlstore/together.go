@@ -20,8 +20,13 @@ type together[R any] struct {
 
 	mu      sync.Mutex
 	running int
+	leads   []*lead // of the running statements, the oldest first; without those that were slow
 	waiting []*sharer[R]
+	looks   bool // a timer calls slow
 }
+
+// A lead is a statement for one request.
+type lead struct{ began time.Time }
 
 // A sharer is a request that shares a statement with others.
 type sharer[R any] struct {
@@ -41,15 +46,9 @@ const mostTogether = 100
 // do sends a request by one, or together with others. A detached call stays until the statement has
 // ended, and any other call leaves when ctx ends.
 func (tg *together[R]) do(ctx context.Context, r R, one func() error) error {
-	sh := &sharer[R]{ctx: ctx, request: r, over: make(chan struct{})}
-	if tg.enter(sh) {
-		pass := sync.OnceFunc(func() {
-			if next := tg.next(); next != nil {
-				go tg.send(next)
-			}
-		})
-		defer pass()
-		defer time.AfterFunc(patience, pass).Stop()
+	sh := &sharer[R]{ctx: ctx, request: r}
+	if l := tg.enter(sh); l != nil {
+		defer tg.end(l)
 		return one()
 	}
 	select {
@@ -66,25 +65,61 @@ func (tg *together[R]) do(ctx context.Context, r R, one func() error) error {
 	return sh.err
 }
 
-// enter reports whether the caller may send a statement; the caller then calls next, after the
-// statement or after patience. Otherwise sh waits for the statement of another caller.
-func (tg *together[R]) enter(sh *sharer[R]) (now bool) {
+// enter returns a lead if the caller may send a statement; the caller then calls end. Otherwise sh
+// waits for the statement of another caller.
+func (tg *together[R]) enter(sh *sharer[R]) *lead {
 	most := tg.most()
 	tg.mu.Lock()
 	defer tg.mu.Unlock()
 	if tg.running < most {
+		l := &lead{time.Now()}
 		tg.running++
-		return true
+		tg.leads = append(tg.leads, l)
+		return l
 	}
+	sh.over = make(chan struct{})
 	tg.waiting = append(tg.waiting, sh)
-	return false
+	tg.look()
+	return nil
+}
+
+// look starts a timer for the oldest lead, unless nobody waits for its end.
+func (tg *together[R]) look() {
+	if len(tg.waiting) > 0 && len(tg.leads) > 0 && !tg.looks {
+		tg.looks = true
+		time.AfterFunc(patience-time.Since(tg.leads[0].began), tg.slow)
+	}
+}
+
+// slow lets others have the places of slow leads.
+func (tg *together[R]) slow() {
+	tg.mu.Lock()
+	defer tg.mu.Unlock()
+	tg.looks = false
+	for len(tg.waiting) > 0 && len(tg.leads) > 0 && time.Since(tg.leads[0].began) >= patience {
+		tg.leads = slices.Delete(tg.leads, 0, 1)
+		go tg.send(tg.next())
+	}
+	tg.look()
+}
+
+// end ends a lead.
+func (tg *together[R]) end(l *lead) {
+	tg.mu.Lock()
+	defer tg.mu.Unlock()
+	i := slices.Index(tg.leads, l)
+	if i < 0 { // It was slow.
+		return
+	}
+	tg.leads = slices.Delete(tg.leads, i, i+1)
+	if next := tg.next(); next != nil {
+		go tg.send(next)
+	}
 }
 
 // next returns the requests of the statement that takes the place of a statement that has ended;
 // none if nobody waits.
 func (tg *together[R]) next() []*sharer[R] {
-	tg.mu.Lock()
-	defer tg.mu.Unlock()
 	n := min(len(tg.waiting), mostTogether)
 	if n == 0 {
 		tg.running--
@@ -108,8 +143,11 @@ func (tg *together[R]) leave(sh *sharer[R]) bool {
 
 // send sends statements until nobody waits.
 func (tg *together[R]) send(next []*sharer[R]) {
-	for ; next != nil; next = tg.next() {
+	for next != nil {
 		tg.share(next)
+		tg.mu.Lock()
+		next = tg.next()
+		tg.mu.Unlock()
 	}
 }
 

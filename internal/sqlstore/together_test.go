@@ -134,6 +134,21 @@ func TestTogetherWithSlow(t *testing.T) {
 	})
 }
 
+// A request behind a statement that has taken long already is sent at once.
+func TestTogetherAfterSlow(t *testing.T) {
+	counting(t, func(c *counter) {
+		time.Sleep(patience)
+		began := time.Now()
+		one := c.send(c.Context(), 1)
+		c.answer <- nil
+		if err := <-one; err != nil || time.Since(began) != 0 {
+			c.Errorf("%v after %v, want an answer at once", err, time.Since(began))
+		}
+		c.want([]int{0}, []int{1})
+		close(c.free)
+	})
+}
+
 // A caller that leaves before its request is sent takes the request along. Later the caller leaves at
 // once, and a detached call stays for the answer. A statement without callers ends after a while.
 func TestLeaveTogether(t *testing.T) {
