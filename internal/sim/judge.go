@@ -251,7 +251,7 @@ func (j *Judge) granted(h *Held, w *wait) {
 	j.order(k, h, w)
 	j.told(k, h)
 	for _, o := range k.leaving {
-		if early := o.from + o.Want.MinHold*99/100 - time.Millisecond - j.w.Now(); early > 0 && !o.exempt && !fit(o, h) {
+		if early := o.from + o.Want.MinHold*99/100 - time.Millisecond - j.w.Now(); early > 0 && !o.exempt && !h.exempt && !fit(o, h) {
 			j.violation(h, "hold", fmt.Sprintf("is granted %v before MinHold of %s is over", early, o.name()))
 		}
 	}
