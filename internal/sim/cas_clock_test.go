@@ -70,7 +70,7 @@ func (s *register) expire(key string) {
 	}
 	delete(s.ends, key)
 	s.w.Trace.add(Event{Step: Fault, Call: "remove", Key: key}, nil)
-	s.put(key, nil)
+	s.put(key, nil, time.Time{})
 }
 
 // setClocks sets the wrong clocks, and reports whether there are any. After a removal by hand,

@@ -18,7 +18,6 @@ import (
 
 	"github.com/holdfast-go/holdfast/caslock"
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/rest"
 )
 
 var registers = &backend{
@@ -49,25 +48,48 @@ type register struct {
 	keeper sync.Once
 
 	mu      sync.Mutex
-	states  map[string][]state // by key, in order; the last is the present state
-	beats   map[string]time.Time
+	states  map[string][]state   // by key, in order; the last is the present state
+	beats   map[uint64]time.Time // by nonce: when the page arrived
 	ends    map[string]time.Time // when the register may remove the record of a key
 	faulty  map[string]bool      // by process: its link has faults
 	watches []*report
+	changed chan struct{} // wakes the keeper
 }
 
 // A state is the record of a key from a time on.
 type state struct {
-	at   time.Time
-	data []byte // nil: there is no record
+	at     time.Time
+	record caslock.Record
+	dead   time.Time // when other processes may first end a claim; 0: there is none
 }
 
-func (s state) record() caslock.Record {
-	if s.data == nil {
+func recordOf(data []byte) caslock.Record {
+	if data == nil {
 		return caslock.Record{}
 	}
-	sum := md5.Sum(s.data)
-	return caslock.Record{Version: hex.EncodeToString(sum[:]), Data: s.data}
+	sum := md5.Sum(data)
+	return caslock.Record{Version: hex.EncodeToString(sum[:]), Data: data}
+}
+
+// A sheet is what the register reads of a page.
+type sheet struct {
+	Nonce       uint64
+	Held, Queue []struct {
+		ID   string
+		Beat uint64
+		Kept int64
+	}
+}
+
+// lasting yields how long each claim of a sheet stands, from when the register saw its beat.
+func (s *register) lasting(p sheet) iter.Seq2[time.Time, time.Duration] {
+	return func(yield func(time.Time, time.Duration) bool) {
+		for _, c := range slices.Concat(p.Held, p.Queue) {
+			if !yield(s.beats[c.Beat], time.Duration(c.Kept)*time.Microsecond) {
+				return
+			}
+		}
+	}
 }
 
 // A report is a watch of a process.
@@ -85,8 +107,9 @@ func newRegister(w *World) Store {
 	return &register{
 		w: w, pushes: r.IntN(2) == 0, look: pick(r, 50*time.Millisecond, 200*time.Millisecond),
 		tells: r.IntN(2) == 0, clock: newEngineClock(r),
-		states: make(map[string][]state), beats: make(map[string]time.Time),
+		states: make(map[string][]state), beats: make(map[uint64]time.Time),
 		ends: make(map[string]time.Time), faulty: make(map[string]bool),
+		changed: make(chan struct{}, 1),
 	}
 }
 
@@ -113,86 +136,29 @@ func (s *register) Connect(p *Process) driver.Store {
 	return caslock.New(far, &caslock.Options{Look: s.look})
 }
 
-// keep has a process without a link that looks at all keys, and ends dead claims once the faults are over. Other
-// processes begin to count the TTL of a dead claim when they want the key, so a key could be free
-// for a TTL at any time.
-func (s *register) keep() {
-	local := caslock.New(localRegister{s}, nil)
-	defer local.Close()
-	for rest.For(s.w.ctx, 20*time.Millisecond) == nil {
-		s.mu.Lock()
-		over := !slices.ContainsFunc(s.w.Processes(), func(p *Process) bool {
-			return !p.ended() && s.faulty[p.Name] && !p.Link("store").calmed()
-		})
-		s.mu.Unlock()
-		s.mu.Lock()
-		keys := slices.Sorted(maps.Keys(s.states))
-		s.mu.Unlock()
-		for _, key := range keys {
-			if over {
-				local.Release(context.Background(), []driver.Release{{Claim: driver.Claim{Key: key, ID: "keeper"}}})
-			} else {
-				_, _ = local.Holders(context.Background(), key)
-			}
-		}
-	}
-}
-
-// calmed reports whether the faults of the link are over.
-func (l *Link) calmed() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.calm
-}
-
-// A localRegister is the register without a network.
-type localRegister struct{ *register }
-
-// Read implements [caslock.Register].
-func (s localRegister) Read(_ context.Context, key string) (caslock.Record, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.present(key).record(), nil
-}
-
-// Swap implements [caslock.Register].
-func (s localRegister) Swap(_ context.Context, key, version string, data []byte, keep time.Duration) (string, error) {
-	return s.swap("keeper", key, version, data, keep)
-}
-
-// List implements [caslock.Register].
-func (s localRegister) List(context.Context, string) iter.Seq2[caslock.Record, error] {
-	panic("nobody lists")
-}
-
 // Left implements [Store]. Only a process that wants the key finds that the claims of a
 // killed process have expired.
 func (s *register) Left() (keys []string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	type claim struct {
-		Beat uint64
-		Kept int64
-	}
 	for _, key := range slices.Sorted(maps.Keys(s.states)) {
-		var page struct{ Held, Queue []claim }
-		data := s.present(key).data
+		data := s.present(key).record.Data
 		if data == nil {
 			continue
 		}
+		var page sheet
 		if err := json.Unmarshal(data, &page); err != nil {
 			return nil, err
 		}
-		if slices.ContainsFunc(slices.Concat(page.Held, page.Queue), func(c claim) bool {
-			return time.Since(s.beats[beat(key, c.Beat)]) < time.Duration(c.Kept)*time.Microsecond
-		}) {
-			keys = append(keys, key)
+		for beat, kept := range s.lasting(page) {
+			if time.Since(beat) < kept {
+				keys = append(keys, key)
+				break
+			}
 		}
 	}
 	return keys, nil
 }
-
-func beat(key string, nonce uint64) string { return fmt.Sprint(key, "#", nonce) }
 
 // Close implements [Store].
 func (s *register) Close() error {
@@ -215,7 +181,7 @@ func (s *register) fail(_ *rand.Rand, ttl time.Duration) {
 	s.w.Trace.add(Event{Step: Fault, Call: "purge"}, nil)
 	clear(s.ends)
 	for key := range s.states {
-		s.put(key, nil)
+		s.put(key, nil, time.Time{})
 	}
 }
 
@@ -230,13 +196,17 @@ func (s *register) present(key string) state {
 }
 
 // put sets the state of a key, and reports it. The caller holds mu.
-func (s *register) put(key string, data []byte) {
-	states := append(s.states[key], state{time.Now(), data})
+func (s *register) put(key string, data []byte, dead time.Time) {
+	r := recordOf(data)
+	states := append(s.states[key], state{time.Now(), r, dead})
 	if old := slices.IndexFunc(states, func(st state) bool { return time.Since(st.at) < time.Minute }); old > 1 {
 		states = slices.Delete(states, 0, old-1)
 	}
 	s.states[key] = states
-	r := states[len(states)-1].record()
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
 	for _, watch := range s.watches {
 		if watch.key != key || watch.stopped.Load() {
 			continue
@@ -265,7 +235,7 @@ func (f *farRegister) Read(ctx context.Context, key string) (caslock.Record, err
 		defer f.mu.Unlock()
 		r, faults := f.link.rand("lag", key), f.link.faults()
 		if faults.Twice == 0 || r.IntN(4) > 0 {
-			return f.present(key).record(), nil
+			return f.present(key).record, nil
 		}
 		asOf := time.Now().Add(-upto(r, faults.Most+10*faults.Delay))
 		var answer state
@@ -274,7 +244,7 @@ func (f *farRegister) Read(ctx context.Context, key string) (caslock.Record, err
 				answer = st
 			}
 		}
-		return answer.record(), nil
+		return answer.record, nil
 	})
 }
 
@@ -291,35 +261,35 @@ func (f *farRegister) Swap(ctx context.Context, key, version string, data []byte
 func (s *register) swap(process, key, version string, data []byte, keep time.Duration) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch r := s.present(key).record(); {
+	switch r := s.present(key).record; {
 	case r.Version == version:
 	case s.tells:
 		return "", &caslock.ConflictError{Record: r}
 	default:
 		return "", caslock.ErrConflict
 	}
-	type claim struct {
-		ID   string
-		Kept int64
-	}
-	var page struct {
-		Nonce       uint64
-		Held, Queue []claim
-	}
+	var page sheet
 	if err := json.Unmarshal(data, &page); err != nil {
 		return "", err
 	}
-	shown := func(list []claim) (text string) {
-		for _, c := range list {
-			text += fmt.Sprintf(" %s for %v", s.w.Trace.claim(c.ID), time.Duration(c.Kept)*time.Microsecond)
+	s.beats[page.Nonce] = time.Now()
+	var dead time.Time
+	for beat, kept := range s.lasting(page) {
+		if end := beat.Add(kept + kept/64); dead.IsZero() || end.Before(dead) { // Clocks may differ.
+			dead = end
 		}
-		return text
 	}
-	s.w.Trace.add(Event{Step: Arrive, Call: "page", Key: key, Process: process}, "held"+shown(page.Held)+", queued"+shown(page.Queue))
-	s.beats[beat(key, page.Nonce)] = time.Now()
-	s.put(key, data)
+	shown := ""
+	for at, c := range slices.Concat(page.Held, page.Queue) {
+		if at == len(page.Held) {
+			shown += ", queued"
+		}
+		shown += fmt.Sprintf(" %s for %v", s.w.Trace.claim(c.ID), time.Duration(c.Kept)*time.Microsecond)
+	}
+	s.w.Trace.add(Event{Step: Arrive, Call: "page", Key: key, Process: process}, "held"+shown)
+	s.put(key, data, dead)
 	s.keeps(key, keep)
-	return s.present(key).record().Version, nil
+	return s.present(key).record.Version, nil
 }
 
 // List implements [caslock.Register].
@@ -329,7 +299,7 @@ func (f *farRegister) List(ctx context.Context, _ string) iter.Seq2[caslock.Reco
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			for _, key := range slices.Sorted(maps.Keys(f.states)) {
-				if r := f.present(key).record(); r.Version != "" {
+				if r := f.present(key).record; r.Version != "" {
 					list = append(list, r)
 				}
 			}

@@ -54,8 +54,8 @@ var cas = []mutant{{
 	wrong: "the version of a record is a digest of the claims, and caslock puts neither a number nor a nonce into a record",
 	edits: []overlay.Edit{{
 		File: "internal/sim/cas_test.go",
-		Old:  "	sum := md5.Sum(s.data)\n",
-		New:  "	sum := md5.Sum(regexp.MustCompile(`\"(seq|nonce|beat)\":[0-9]+`).ReplaceAll(s.data, nil))\n",
+		Old:  "	sum := md5.Sum(data)\n",
+		New:  "	sum := md5.Sum(regexp.MustCompile(`\"(seq|nonce|beat)\":[0-9]+`).ReplaceAll(data, nil))\n",
 	}, {
 		File: "internal/sim/cas_test.go",
 		Old:  "	\"slices\"\n",
