@@ -17,7 +17,7 @@ var worlds = sim.NewSeeds(flag.CommandLine, "./schedlock")
 // fails over, the clocks of the replicas differ, and replicas are stopped, killed, closed
 // and replaced. No tick is run twice. When the faults are over, every tick is run in time.
 func TestSchedlock(t *testing.T) {
-	worlds.Run(t, 0.05, func(t *testing.T, seed uint64) *sim.World { return sim.Above(t, seed, replicas) })
+	worlds.Run(t, 0.05, 30, func(t *testing.T, seed uint64) *sim.World { return sim.Above(t, seed, replicas) })
 }
 
 // A plan is what the replicas of a world run.

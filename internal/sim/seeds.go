@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/sim/exact"
+	"github.com/holdfast-go/holdfast/internal/unproved"
 )
 
 // Seeds are the flags of a package with random tests.
@@ -30,7 +31,7 @@ type Seeds struct {
 func NewSeeds(flags *flag.FlagSet, pkg string) *Seeds {
 	s := &Seeds{pkg: pkg, flags: flags}
 	flags.Uint64Var(&s.one, "seed", 0, "run this seed, and no other")
-	flags.DurationVar(&s.budget, "for", 20*time.Second, "run new seeds for so long, all tests together")
+	flags.DurationVar(&s.budget, "for", 20*time.Second, "run new seeds for so long, all tests together; the default if HOLDFAST_TEST_SEED is not set")
 	flags.Uint64Var(&s.first, "first", 0, "begin with this seed, not with a random one")
 	flags.Uint64Var(&s.count, "seeds", 0, "run so many seeds, however long they take")
 	flags.StringVar(&s.folder, "timeline", "", "write timeline.txt and timeline.html of the world of -seed, or of the one that failed, into this `folder`")
@@ -42,9 +43,15 @@ func NewSeeds(flags *flag.FlagSet, pkg string) *Seeds {
 // enough is how many worlds have at least one grant among them.
 const enough = 50
 
-// Run runs worlds of new seeds until a share of the budget is used up, and goes on while
-// nothing was granted: locks, effects, leaders or ticks.
-func (s *Seeds) Run(t *testing.T, share float64, explore func(*testing.T, uint64) *World) {
+// patience is how many times its share a test may take to run the worlds that it owes.
+const patience = 3
+
+// Run runs worlds of new seeds. If HOLDFAST_TEST_SEED fixes the seeds, Run runs least worlds,
+// however long they take: the same worlds on every machine. Otherwise Run goes on until a share
+// of the budget is used up. A slow machine may take longer, and a report says if it has still
+// run fewer than least. In any case Run goes on while nothing was granted: locks, effects,
+// leaders or ticks.
+func (s *Seeds) Run(t *testing.T, share float64, least int64, explore func(*testing.T, uint64) *World) {
 	var last *World
 	ended = func(w *World) { last = w }
 	defer func() {
@@ -61,28 +68,44 @@ func (s *Seeds) Run(t *testing.T, share float64, explore func(*testing.T, uint64
 	if s.given("first") {
 		base = s.first
 	}
-	began := time.Now()
-	more := func(n uint64) bool {
-		return time.Since(began) < time.Duration(share*float64(s.budget)) || total.Grants == 0 && n < enough
-	}
-	if s.given("seeds") {
-		more = func(n uint64) bool { return n < s.count }
-	}
+	more := s.more(share, least)
 	seed := base
 	defer func() {
 		if t.Failed() {
 			t.Logf("again: go test %s -run ^%s$ -args -seed=%d", s.pkg, t.Name(), seed)
 		}
 	}()
-	for n := uint64(0); more(n) && !t.Failed(); n++ {
+	for n := uint64(0); more(&total) && !t.Failed(); n++ {
 		seed = base + n
 		total.Add(&explore(t, seed).Count)
 	}
 	t.Log(total.String())
 	s.tell(t, &total)
-	if total.Grants == 0 && total.Seeds >= enough && !t.Failed() {
+	switch {
+	case t.Failed():
+	case total.Grants == 0 && total.Seeds >= enough:
 		t.Errorf("nothing is proved: nothing was granted in %d seeds", total.Seeds)
+	case total.Seeds < least && !s.given("seeds"):
+		unproved.Logf(t, "only %d of %d worlds were run", total.Seeds, least)
 	}
+}
+
+// more returns whether to run a further world.
+func (s *Seeds) more(share float64, least int64) func(*Count) bool {
+	began := time.Now()
+	within := func(shares float64) bool {
+		return time.Since(began) < time.Duration(shares*share*float64(s.budget))
+	}
+	var owed func(worlds int64) bool
+	switch {
+	case s.given("seeds"):
+		return func(c *Count) bool { return uint64(c.Seeds) < s.count }
+	case fixed() && !s.given("for"):
+		owed = func(worlds int64) bool { return worlds < least }
+	default:
+		owed = func(worlds int64) bool { return within(1) || worlds < least && within(patience) }
+	}
+	return func(c *Count) bool { return owed(c.Seeds) || c.Grants == 0 && c.Seeds < enough }
 }
 
 // given reports whether a flag was given: 0 is a seed too.

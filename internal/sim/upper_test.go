@@ -17,12 +17,12 @@ import (
 
 // TestOnce runs effects of package once, whose records are on a server too.
 func TestOnce(t *testing.T) {
-	worlds.Run(t, 0.05, func(t *testing.T, seed uint64) *World { return Above(t, seed, effects, "records") })
+	worlds.Run(t, 0.05, 30, func(t *testing.T, seed uint64) *World { return Above(t, seed, effects, "records") })
 }
 
 // TestElect runs the leaders of package elect.
 func TestElect(t *testing.T) {
-	worlds.Run(t, 0.05, func(t *testing.T, seed uint64) *World { return Above(t, seed, leaders) })
+	worlds.Run(t, 0.05, 30, func(t *testing.T, seed uint64) *World { return Above(t, seed, leaders) })
 }
 
 // records are once.Records behind a link.

@@ -99,16 +99,21 @@ func newWorld(t testing.TB, seed uint64, most int, store func(w *World) Store) *
 // NewSeed returns a seed that was probably never run. If $HOLDFAST_TEST_SEED is set, the
 // seed depends on $HOLDFAST_TEST_SEED only.
 func NewSeed() uint64 {
-	fixed := os.Getenv("HOLDFAST_TEST_SEED")
-	if fixed == "" {
+	if !fixed() {
 		return uint64(rand.Uint32()) << 16
 	}
-	n, err := strconv.ParseUint(fixed, 10, 32)
+	text := os.Getenv(seedVariable)
+	n, err := strconv.ParseUint(text, 10, 32)
 	if err != nil {
-		panic(fmt.Sprintf("HOLDFAST_TEST_SEED is %q; it must be a number from 0 to %d", fixed, math.MaxUint32))
+		panic(fmt.Sprintf("%s is %q; it must be a number from 0 to %d", seedVariable, text, math.MaxUint32))
 	}
 	return n << 16
 }
+
+const seedVariable = "HOLDFAST_TEST_SEED"
+
+// fixed reports whether the seeds depend on $HOLDFAST_TEST_SEED.
+func fixed() bool { return os.Getenv(seedVariable) != "" }
 
 // Seed returns a NewSeed for the random choices of a test. If the test fails, the log says
 // which variable makes the test choose the same again.
