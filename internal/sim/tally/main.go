@@ -112,7 +112,12 @@ var work = []column{
 	{"accesses judged", func(c *sim.Count) any { return c.Looks }},
 	{"losses", func(c *sim.Count) any { return c.Losses }},
 	{"calls", func(c *sim.Count) any { return c.Calls }},
-	{"free for at most", func(c *sim.Count) any { return c.Idle.Round(time.Millisecond) }},
+	{"free for at most", func(c *sim.Count) any {
+		if c.Idle == 0 { // The judge does not measure it for effects and ticks.
+			return "–"
+		}
+		return c.Idle.Round(time.Millisecond)
+	}},
 }
 
 var links = []column{

@@ -29,6 +29,7 @@ func TestTables(t *testing.T) {
 	}
 	text := string(tables(rows))
 	for _, want := range []string{
+		"| TestSeeds | 1 | 1.0 | 0 | 0 | 0 | 0 | 0 | – |\n",
 		"| TestSQL | 6 | 1.0 | 0 | 0 | 0 | 0 | 0 | 5s |\n",
 		"| all | 45 | 9.0 | 0 | 0 | 0 | 0 | 0 | 8s |\n",
 		"| all | 0 | 0 | 18 | 0 | 0 | 0 |\n",
