@@ -19,6 +19,7 @@ type Held struct {
 	at         time.Duration   // when the lock was granted, at the latest
 	progressed time.Duration   // the last report of progress, or the grant
 	reported   bool            // at least one report of progress was in time
+	leaves     time.Duration   // when Unlock began
 	done       <-chan struct{} // nil if nobody watches
 	exempt     bool            // guarded by Judge.mu: broken by an operator, or lost by the store
 	below      *Held           // of an upgrade: the shared lock
@@ -27,7 +28,7 @@ type Held struct {
 
 // Lock acquires a lock and shows the lock to the judge.
 func (r *Routine) Lock(ctx context.Context, want Want) (*Held, error) {
-	wait := r.begin(want, false)
+	wait := r.begin(ctx, want, false)
 	lock := r.P.Locker.Lock
 	if want.Try {
 		lock = r.P.Locker.TryLock
@@ -47,7 +48,7 @@ func (r *Routine) LockAll(ctx context.Context, keys []string, want Want) (all []
 	var waits []*wait
 	for _, key := range keys {
 		want.Key = key
-		waits = append(waits, r.begin(want, true))
+		waits = append(waits, r.begin(ctx, want, true))
 	}
 	g, err = r.P.Locker.LockAll(ctx, keys, want.options()...)
 	at := r.P.w.Now()
@@ -64,7 +65,8 @@ func (r *Routine) LockAll(ctx context.Context, keys []string, want Want) (all []
 
 // Do runs f under a lock, as [holdfast.Locker.Do] does.
 func (r *Routine) Do(ctx context.Context, want Want, f func(h *Held)) error {
-	wait := r.begin(want, false)
+	want.Try = false // Do waits.
+	wait := r.begin(ctx, want, false)
 	var h *Held
 	err := r.P.Locker.Do(ctx, want.Key, func(inner context.Context) error {
 		at := r.P.w.Now()
@@ -89,10 +91,10 @@ func (r *Routine) Do(ctx context.Context, want Want, f func(h *Held)) error {
 }
 
 // begin records that a call wants a lock.
-func (r *Routine) begin(want Want, grouped bool) *wait {
+func (r *Routine) begin(ctx context.Context, want Want, grouped bool) *wait {
 	r.gate()
 	r.Event(Event{Step: Begin, Call: want.call(), Key: want.Key}, nil)
-	return r.P.w.Judge.begin(r, want, grouped)
+	return r.P.w.Judge.begin(ctx, r, want, grouped)
 }
 
 // refused records that the call has ended without a lock.
@@ -231,7 +233,7 @@ func (h *Held) ends(unlock func() error) error {
 func (h *Held) Upgrade(ctx context.Context, try bool) (*Held, error) {
 	want := h.Want
 	want.Kind, want.Try, want.Wait, want.Every, want.MinHold = Upgrade, try, 0, 0, 0
-	wait := h.r.begin(want, false)
+	wait := h.r.begin(ctx, want, false)
 	wait.below = h
 	upgrade := h.Lock.Upgrade
 	if try {

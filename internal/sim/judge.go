@@ -21,9 +21,12 @@ import (
 //     exclusive locks. Only readers share a token. (A claim inherited within a process may
 //     be older than the call.) No holder whose Err is nil has a token below a used token.
 //   - told: when a lock is granted, Done and the contexts of each conflicting lock are
-//     closed. They are closed within a second after a suspend in which a lock has ended.
+//     closed. They are closed within a second after a suspend in which a lock has ended, at
+//     once when the store reports a loss, and within the TTL after a break.
 //   - order: exclusive waiters are granted in FIFO order.
 //   - progress: no call waits for, or is refused, a key that has been free for long.
+//   - limit: a call that waits is not refused before its limit, and ends in time; so does
+//     Unlock.
 //   - kept: a failed renewal is retried, and a lock with a good link is not lost.
 //   - hold: MaxHold and Progress end a lock, MinHold keeps the key.
 //   - enter: only the context of a lock enters the lock again; the last Unlock ends the
@@ -70,11 +73,12 @@ type wait struct {
 	r       *Routine
 	want    Want
 	began   time.Duration
-	all     uint64 // guarded.top when the call began
-	sole    uint64 // guarded.topSole when the call began
-	grouped bool   // the call wants several locks, which are acquired one after the other
-	first   bool   // the process neither held nor wanted the key before
-	below   *Held  // the lock to upgrade
+	limit   time.Duration // when the call ends; 0: never
+	all     uint64        // guarded.top when the call began
+	sole    uint64        // guarded.topSole when the call began
+	grouped bool          // the call wants several locks, which are acquired one after the other
+	first   bool          // the process neither held nor wanted the key before
+	below   *Held         // the lock to upgrade
 }
 
 func newJudge(w *World) *Judge {
@@ -127,8 +131,8 @@ func (j *Judge) Unsure() bool {
 	return j.w.Now() < j.forgot
 }
 
-// Broke tells the judge that an operator is about to break the lock with this id.
-func (j *Judge) Broke(key, id string) {
+// Breaks tells the judge that an operator is about to break the lock with this id.
+func (j *Judge) Breaks(key, id string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	k := j.key(key)
@@ -150,12 +154,13 @@ func (j *Judge) closed(p *Process) {
 	}
 }
 
-func (j *Judge) begin(r *Routine, want Want, grouped bool) *wait {
+func (j *Judge) begin(ctx context.Context, r *Routine, want Want, grouped bool) *wait {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	k := j.key(want.Key)
 	here := func(h *Held) bool { return h.r.P == r.P }
-	w := &wait{r: r, want: want, began: j.w.Now(), all: k.top, sole: k.topSole, grouped: grouped}
+	w := &wait{r: r, want: want, began: j.w.Now(), all: k.top, sole: k.topSole,
+		limit: j.limit(ctx, want, grouped), grouped: grouped}
 	w.first = !slices.ContainsFunc(k.held, here) && len(k.ending) == 0 &&
 		!slices.ContainsFunc(k.waits, func(o *wait) bool { return o.r.P == r.P })
 	k.waits = append(k.waits, w)
@@ -173,6 +178,7 @@ func (j *Judge) end(w *wait, refused bool) *guarded {
 		}
 	}
 	j.progress(k, w, refused)
+	j.late(w)
 	return k
 }
 
@@ -183,6 +189,7 @@ func (j *Judge) Overdue() {
 	for _, name := range slices.Sorted(maps.Keys(j.keys)) {
 		for _, w := range j.keys[name].waits {
 			j.progress(j.keys[name], w, false)
+			j.late(w)
 		}
 	}
 }
@@ -226,6 +233,8 @@ func (j *Judge) refused(ctx context.Context, w *wait, err error) {
 	ended := silence.Ended(ctx) != nil
 	switch {
 	case w.want.Kind == Upgrade && (errors.Is(err, holdfast.ErrDeadlock) || w.below.Lock.Err() != nil):
+	case errors.Is(err, holdfast.ErrHeld) && !ended && j.early(w):
+		j.violate(w.r, w.want, 0, "limit", w.want.call()+" is refused before its limit: "+err.Error())
 	case errors.Is(err, holdfast.ErrLost) && len(k.broken) == 0 && !w.grouped:
 		j.violate(w.r, w.want, 0, "error", "nobody has broken it: "+err.Error())
 	case !ended && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
@@ -298,6 +307,7 @@ func (j *Judge) leaves(h *Held) {
 	defer j.mu.Unlock()
 	k := j.key(h.Want.Key)
 	k.held = slices.DeleteFunc(k.held, func(o *Held) bool { return o == h })
+	h.leaves = j.w.Now()
 	if !h.r.P.Dead() {
 		k.ending = append(k.ending, h)
 	}
@@ -309,6 +319,7 @@ func (j *Judge) left(h *Held, err error) {
 	k := j.key(h.Want.Key)
 	k.ending = slices.DeleteFunc(k.ending, func(o *Held) bool { return o == h })
 	k.frees(j.w.Now())
+	j.unlocks(h)
 	h.exempt = h.exempt || slices.Contains(k.broken, h.Lock.ID()) // while Unlock was on its way
 	if err == nil && h.Want.MinHold > 0 && !h.exempt && j.w.Now() >= j.forgot {
 		k.leaving = append(k.leaving, h)

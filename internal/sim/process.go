@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"math/rand/v2"
 	"runtime"
@@ -60,13 +61,44 @@ func (p *Process) Link(name string) *Link {
 // Links returns the links of the process.
 func (p *Process) Links() []*Link { return p.links }
 
-// clocked is a store with the clock of the process.
+// clocked is a store with the clock of the process. The outermost store of a process notes the
+// losses of which the process learns.
 type clocked struct {
 	driver.Store
 	clock *boottime.Clock
+	p     *Process // of the outermost store
 }
 
-var _ boottime.Simulator = clocked{}
+// Renew implements [driver.Store].
+func (c clocked) Renew(ctx context.Context, rs []driver.Renewal) []error {
+	errs := c.Store.Renew(ctx, rs)
+	for i, err := range errs {
+		if c.p != nil && errors.Is(err, driver.ErrLost) {
+			c.p.gone(rs[i].Key, driver.PublicID(rs[i].ID))
+		}
+	}
+	return errs
+}
+
+// noting is a Notifier that notes the losses of which the process learns.
+type noting struct {
+	driver.Notifier
+	p *Process
+}
+
+// Notify implements [driver.Notifier].
+func (n noting) Notify(lost func(key, id string, err error)) (stop func()) {
+	return n.Notifier.Notify(func(key, id string, err error) {
+		lost(key, id, err)
+		n.p.gone(key, driver.PublicID(id))
+	})
+}
+
+// gone makes the judge check that the process tells the holder of a claim at once that the claim
+// has ended.
+func (p *Process) gone(key, id string) {
+	p.w.After(time.Millisecond, func() { p.w.Judge.tells(p, key, id, "has ended, as the store has said") })
+}
 
 // Clock implements [boottime.Simulator].
 func (c clocked) Clock() *boottime.Clock { return c.clock }
@@ -162,6 +194,13 @@ func (p *Process) restless() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.thawed != nil || !p.woke.IsZero()
+}
+
+// stoppedSince reports whether the process was stopped at t, or later.
+func (p *Process) stoppedSince(t time.Duration) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.thawed != nil || p.killed || !p.woke.IsZero() && p.woke.Sub(p.w.Trace.began) >= t
 }
 
 // ended reports whether the Locker is closed, or the process dead.

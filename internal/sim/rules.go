@@ -115,13 +115,48 @@ func (j *Judge) lost(h *Held, err error) {
 // check of Done comes before Err, since Err would close Done.
 func (j *Judge) told(k *guarded, h *Held) {
 	for _, o := range k.held {
-		if o == h || o == h.below || o.done == nil || o.exempt || h.exempt || fit(o, h) || o.r.P.unaware() || o.r.P.machine.drowsy() {
-			continue
-		}
-		select {
-		case <-o.done:
-		default:
+		if o != h && o != h.below && !o.exempt && !h.exempt && !fit(o, h) && o.untold() {
 			j.violation(h, "told", fmt.Sprintf("is granted, but Done is open of %s with token %d", o.name(), o.Token))
+		}
+	}
+}
+
+// untold reports whether somebody watches Done, and Done is open, although the process runs.
+func (h *Held) untold() bool {
+	if h.done == nil || h.r.P.unaware() || h.r.P.machine.drowsy() {
+		return false
+	}
+	select {
+	case <-h.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// Broke tells the judge that the store has broken the lock with this id. From then on, no renewal
+// succeeds, so the holder is told before the lease ends, even if no news of the break arrives.
+func (j *Judge) Broke(key, id string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, h := range j.key(key).held {
+		if h.Lock.ID() == id {
+			j.w.After(h.ttl(), func() {
+				if !j.Unsure() { // The store may have forgotten the break.
+					j.tells(h.r.P, key, id, fmt.Sprintf("was broken %v ago", h.ttl()))
+				}
+			})
+		}
+	}
+}
+
+// tells checks that the holders of an ended claim of a process have been told.
+func (j *Judge) tells(p *Process, key, id, why string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, h := range j.key(key).held {
+		if h.r.P == p && h.Lock.ID() == id && h.untold() {
+			j.violation(h, "told", why+", and Done is open")
 		}
 	}
 }
@@ -153,12 +188,7 @@ func (j *Judge) wakes(p *Process) {
 func (j *Judge) woken(k *guarded, h *Held) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if !slices.Contains(k.held, h) || h.r.P.unaware() || h.r.P.machine.drowsy() { // suspended once more
-		return
-	}
-	select {
-	case <-h.done:
-	default:
+	if slices.Contains(k.held, h) && h.untold() { // and not suspended once more
 		j.violation(h, "told", fmt.Sprintf("has ended during a suspend, and %v later Done is open", nap))
 	}
 }

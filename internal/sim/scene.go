@@ -157,7 +157,9 @@ func (s *scene) breaks(r *Routine, keys []string) {
 	}
 	s.w.Count.add(&s.w.Count.Breaks)
 	id := holders[r.Rand.IntN(len(holders))].ID
-	s.w.Judge.Broke(key, id)
+	s.w.Judge.Breaks(key, id)
 	r.Event(Event{Step: Fault, Call: "break", Key: key}, id)
-	_ = r.P.Locker.Break(ctx, key, id)
+	if r.P.Locker.Break(ctx, key, id) == nil {
+		s.w.Judge.Broke(key, id)
+	}
 }

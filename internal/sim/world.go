@@ -176,9 +176,12 @@ func (w *World) process(name string, opts *holdfast.Options, polls bool) *Proces
 		store, p.poll = Poll(store), o.Poll
 	}
 	watcher, _ := store.(driver.Watcher)
-	notifier, _ := store.(driver.Notifier)
+	notifier, ok := store.(driver.Notifier)
+	if ok {
+		notifier = noting{notifier, p}
+	}
 	inspector, _ := store.(driver.Inspector)
-	p.Locker = must.Get(holdfast.New(assemble(clocked{store, boottime.Of(p.machine)}, watcher, notifier, inspector), &o))
+	p.Locker = must.Get(holdfast.New(assemble(clocked{store, boottime.Of(p.machine), p}, watcher, notifier, inspector), &o))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.processes = append(w.processes, p)

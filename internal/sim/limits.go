@@ -1,0 +1,60 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// overtime is how much longer than its limit a call may take. The limits of the engine are
+// exact, except that a call may find a result at the end of its limit.
+const overtime = time.Second
+
+// longestUnlock is about the three seconds that Unlock takes if the store does not answer.
+const longestUnlock = 3*time.Second + 500*time.Millisecond
+
+// limit returns when a call that begins now ends, with a lock or without: when Wait or the
+// deadline of the context is over; 0: never. A try may first wait until a parked claim is
+// released. LockAll may have to release what it has.
+func (j *Judge) limit(ctx context.Context, want Want, grouped bool) (limit time.Duration) {
+	now := j.w.Now()
+	if deadline, ok := ctx.Deadline(); ok {
+		limit = max(deadline.Sub(j.w.Trace.began), now)
+	}
+	if wait := now + want.Wait; (want.Wait > 0 || want.Try) && (limit == 0 || wait < limit) {
+		limit = wait
+	}
+	if limit > 0 && (want.Try || grouped) {
+		limit += longestUnlock
+	}
+	return limit
+}
+
+// early reports whether a refused call should have gone on, since its context has not ended.
+// Upgrade does not wait without a queue, or if its place in the queue was lost.
+func (j *Judge) early(w *wait) bool {
+	if w.want.Try || w.want.Kind == Upgrade && (j.calm < 0 || j.place == 0) {
+		return false
+	}
+	return w.want.Wait == 0 || j.w.Now() < w.began+w.want.Wait
+}
+
+// late checks whether a call has kept its limit until now.
+func (j *Judge) late(w *wait) {
+	late := j.w.Now() - w.limit - overtime
+	if w.limit > 0 && late > 0 && !w.r.P.stoppedSince(w.began) {
+		j.violate(w.r, w.want, 0, "limit", fmt.Sprintf("%s goes on for %v after its limit", w.want.call(), late+overtime))
+	}
+}
+
+// unlocks checks how long an Unlock took, which ends now. The Unlock of a read lock may first
+// unlock an upgrade.
+func (j *Judge) unlocks(h *Held) {
+	limit := longestUnlock
+	if h.Want.Kind == Shared || h.Want.Kind == Upgrade {
+		limit *= 2
+	}
+	if took := j.w.Now() - h.leaves; took > limit && !h.r.P.stoppedSince(h.leaves) {
+		j.violation(h, "limit", fmt.Sprintf("takes %v to unlock", took))
+	}
+}
