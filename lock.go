@@ -93,7 +93,8 @@ func (l *Lock) Done() <-chan struct{} { return l.hold.Done() }
 // time, the others wait for the TTL. A failure of that release is not returned. The Trace has
 // the Unlocks that parked, see [Event].
 //
-// If an upgrade of the lock is held, Unlock releases the upgrade first (see [Lock.Upgrade]).
+// If an upgrade of the lock is held, Unlock releases the upgrade first (see [Lock.Upgrade]), and may
+// take twice as long.
 //
 // If the lock was lost before, Unlock returns an error that matches [ErrLost]: the work
 // that the lock guarded may not have been alone. A second Unlock returns [ErrReleased] and
