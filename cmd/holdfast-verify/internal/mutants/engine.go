@@ -193,4 +193,40 @@ var engine = []mutant{{
 		New:  "const maxNap = time.Hour",
 	}},
 	sim: search{"TestSeeds", []string{"told"}},
+}, {
+	name:  "no-wait",
+	wrong: "a call that waits returns ErrHeld at the first refusal of the store",
+	edits: []overlay.Edit{{
+		File: "internal/engine/contender.go",
+		Old:  "	case c.Limited && now >= c.began+c.Wait:\n",
+		New:  "	case failed == nil && !c.upgrades():\n",
+	}},
+	sim: search{"TestSeeds", []string{"limit"}},
+}, {
+	name:  "wait-is-ignored",
+	wrong: "a call waits until its context ends, whatever Wait says",
+	edits: []overlay.Edit{{
+		File: "option.go",
+		Old:  "s.Wait, s.Limited = d, true",
+		New:  "s.Wait, s.Limited = d, d == 0",
+	}},
+	sim: search{"TestSeeds", []string{"limit"}},
+}, {
+	name:  "unlock-tries-on",
+	wrong: "Unlock tries ten times if the store does not answer, each time for up to a second",
+	edits: []overlay.Edit{{
+		File: "internal/engine/release.go",
+		Old:  "const releaseTries = 3",
+		New:  "const releaseTries = 10",
+	}},
+	sim: search{"TestSeeds", []string{"limit"}},
+}, {
+	name:  "refusal-is-a-failure",
+	wrong: "a renewal that the store refuses counts as a failed renewal: the holder works on until the deadline",
+	edits: []overlay.Edit{{
+		File: "internal/engine/renewer.go",
+		Old:  "		case errors.Is(err, driver.ErrLost):\n			l.move",
+		New:  "		case err == driver.ErrInvalid && errors.Is(err, driver.ErrLost):\n			l.move",
+	}},
+	sim: search{"TestSeeds", []string{"told"}},
 }}

@@ -82,4 +82,13 @@ var plain = []mutant{{
 	run:    "--start zookeeper:3 --seed 2 --ttl 1s --for 45s --clients 8 --keys 4 --kind exclusive,try --nemesis kill-store",
 	finds:  check.Lively,
 	unseen: "ZooKeeper is not simulated",
+}, {
+	name:  "break-is-forgotten",
+	wrong: "a broken lock stays in the store, so its holder can renew it",
+	edits: []overlay.Edit{{
+		File: "internal/book/book.go",
+		Old:  "	b.remove(e.ID)\n	b.addTomb(Tomb{ID: e.ID, Until: max(e.Until, m.in(lateness)), Broken: true})\n	_ = b.handOff(m)\n	return e, nil\n",
+		New:  "	return e, nil\n",
+	}},
+	sim: search{"TestSeeds", []string{"told"}},
 }}
