@@ -139,7 +139,7 @@ var engine = []mutant{{
 		Old:  "			p.release()\n			return\n",
 		New:  "			return\n",
 	}},
-	sim: search{"TestSeeds", []string{"order", "progress"}},
+	sim: search{"TestSeeds", []string{"order", "progress", "limit"}},
 }, {
 	name:  "unlock-of-the-inner",
 	wrong: "a re-entrant lock is released by the first Unlock, not by the last",
