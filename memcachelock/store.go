@@ -96,7 +96,7 @@ func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error)
 	p := &refused.place
 	var rest time.Duration // until the next look, during a rest
 	if !asked || p.rested {
-		rest = s.resting.Resting(a.Key, nextPause)
+		rest = s.resting.Look(a.Key, nextPause)
 	}
 	resting := rest > 0
 	if resting && !(a.Wait && a.Exclusive()) {

@@ -133,7 +133,7 @@ func (c *sessionConn) tryAll(rs []request) {
 		switch err := context.Cause(c.life); {
 		case err != nil:
 			r.done(0, err)
-		case c.resting.Resting(r.name, 0) > 0 || c.brief.Resting(r.name, 0) > 0:
+		case c.resting.Resting(r.name) || c.brief.Resting(r.name):
 			r.done(0, backoff.ErrResting)
 		default:
 			asked = append(asked, r)

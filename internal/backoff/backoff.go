@@ -62,22 +62,36 @@ func (k *Keys) Released(key string) {
 	k.tidyLocked(now)
 }
 
-// Resting returns 0 if the process need not leave the key to other processes. Otherwise it returns the
-// pause before the next look at the key: not less than least, longer later in the rest, and a millisecond
-// past its end at most.
-func (k *Keys) Resting(key string, least time.Duration) (pause time.Duration) {
+// Resting reports whether the process has to leave the key to other processes for now.
+func (k *Keys) Resting(key string) bool {
+	_, left := k.rest(key)
+	return left > 0
+}
+
+// Look returns the pause before the next look at a key during a rest, 0 if there is no rest: not less
+// than least, longer later in the rest, and a millisecond past its end at most.
+func (k *Keys) Look(key string, least time.Duration) (pause time.Duration) {
+	gone, left := k.rest(key)
+	if left == 0 {
+		return 0
+	}
+	return min(left+time.Millisecond, max(least, gone))
+}
+
+// rest returns how long the rest has lasted, and for how long it goes on; left is 0 without a rest.
+func (k *Keys) rest(key string) (gone, left time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	s, known := k.byKey[key]
 	if !known || s.back.IsZero() {
-		return 0
+		return 0, 0
 	}
 	now := time.Now()
-	if rest := s.back.Sub(now); rest > 0 {
-		return min(rest+time.Millisecond, max(least, now.Sub(s.left)))
+	if left = s.back.Sub(now); left > 0 {
+		return now.Sub(s.left), left
 	}
 	delete(k.byKey, key)
-	return 0
+	return 0, 0
 }
 
 // Over notes that another process has acquired the key: this process need not leave the key

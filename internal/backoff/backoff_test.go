@@ -12,20 +12,19 @@ import (
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var keys Keys
-		resting := func(key string) bool { return keys.Resting(key, time.Millisecond) > 0 }
 		for range 3 {
 			for start := time.Now(); time.Since(start) <= turn; time.Sleep(turn / 10) {
 				keys.Released("key")
-				if resting("key") {
+				if keys.Resting("key") {
 					t.Fatalf("has to rest after %v", time.Since(start))
 				}
 			}
 			keys.Released("key")
-			if !resting("key") || resting("other") {
+			if !keys.Resting("key") || keys.Resting("other") {
 				t.Fatal("need not rest after its turn, or has to on another key")
 			}
 			start := time.Now()
-			for resting("key") {
+			for keys.Resting("key") {
 				time.Sleep(time.Millisecond)
 			}
 			if d := time.Since(start); d < Pause/2 || d > Pause+time.Millisecond {
@@ -39,18 +38,17 @@ func TestTurns(t *testing.T) {
 func TestRestEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var keys Keys
-		resting := func(key string) bool { return keys.Resting(key, time.Millisecond) > 0 }
 		keys.Released("key")
 		time.Sleep(2 * turn)
 		start := time.Now()
-		for keys.Released("key"); resting("key"); time.Sleep(Pause / 100) {
+		for keys.Released("key"); keys.Resting("key"); time.Sleep(Pause / 100) {
 			if time.Since(start) > 2*Pause {
 				t.Fatal("rests for ever")
 			}
 			keys.Released("key")
 		}
 		keys.Released("key")
-		if resting("key") {
+		if keys.Resting("key") {
 			t.Error("a turn begins with a rest")
 		}
 	})
@@ -65,7 +63,7 @@ func TestLooks(t *testing.T) {
 		keys.Released("key")
 		start, back := time.Now(), keys.byKey["key"].back
 		looks := 0
-		for pause := keys.Resting("key", time.Millisecond); pause > 0; pause = keys.Resting("key", time.Millisecond) {
+		for pause := keys.Look("key", time.Millisecond); pause > 0; pause = keys.Look("key", time.Millisecond) {
 			time.Sleep(pause)
 			looks++
 		}
