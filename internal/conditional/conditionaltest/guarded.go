@@ -38,11 +38,10 @@ func Guarded(t *testing.T, bucket fence.Bucket, locks *holdfast.Locker, prefix s
 func guarded(t *testing.T, bucket fence.Bucket, locks *holdfast.Locker, name, next string) {
 	under := func(do func(ctx context.Context)) {
 		t.Helper()
-		var l *holdfast.Lock
-		servers.Await(t, "the lock", func() (err error) {
-			l, err = locks.Lock(t.Context(), "state")
-			return err
-		})
+		l, err := servers.Patient(t.Context(), locks.Lock, "state")
+		if err != nil {
+			t.Fatal(err)
+		}
 		do(l.Context(t.Context()))
 		l.Unlock()
 	}
@@ -57,20 +56,18 @@ func guarded(t *testing.T, bucket fence.Bucket, locks *holdfast.Locker, name, ne
 		}
 		stall.before = func() {
 			// Somebody breaks the lock, and the next holder writes.
-			var holders []holdfast.Holder
-			servers.Await(t, "the holder", func() (err error) {
-				holders, err = locks.Holders(t.Context(), "state")
-				return err
-			})
+			holders := servers.Insist(t, func(ctx context.Context) ([]holdfast.Holder, error) { return locks.Holders(ctx, "state") })
 			if len(holders) != 1 {
 				t.Fatalf("%+v, want one holder", holders)
 			}
-			servers.Await(t, "the end of the lock", func() error {
-				err := locks.Break(t.Context(), "state", holders[0].ID)
-				if errors.Is(err, holdfast.ErrLost) { // by a break without an answer
-					return nil
+			asked := false
+			servers.Insist(t, func(ctx context.Context) (any, error) {
+				err := locks.Break(ctx, "state", holders[0].ID)
+				if asked && errors.Is(err, holdfast.ErrLost) { // by a break without an answer
+					err = nil
 				}
-				return err
+				asked = true
+				return nil, err
 			})
 			under(func(ctx context.Context) {
 				if data, err := object.Read(ctx); err != nil || string(data) != "first" {
