@@ -46,15 +46,14 @@ func (s *register) tidy(local *caslock.Store) (pause time.Duration) {
 	}
 	s.mu.Unlock()
 	for _, key := range slices.Sorted(maps.Keys(now)) {
-		left := time.Until(now[key].dead)
-		switch {
-		case !over || now[key].dead.IsZero() || left > 0:
-			_, _ = local.Holders(context.Background(), key)
-		default:
+		ends, left := over && !now[key].dead.IsZero(), time.Until(now[key].dead)
+		if ends && left <= 0 {
 			local.Release(context.Background(), []driver.Release{{Claim: driver.Claim{Key: key, ID: "keeper"}}})
 			left = 20 * time.Millisecond
+		} else {
+			_, _ = local.Holders(context.Background(), key)
 		}
-		if over && !now[key].dead.IsZero() {
+		if ends {
 			pause = min(pause, left)
 		}
 	}

@@ -69,6 +69,8 @@ type clocked struct {
 	p     *Process // of the outermost store
 }
 
+var _ boottime.Simulator = clocked{}
+
 // Renew implements [driver.Store].
 func (c clocked) Renew(ctx context.Context, rs []driver.Renewal) []error {
 	errs := c.Store.Renew(ctx, rs)

@@ -83,7 +83,7 @@ func (tg *together[R]) enter(sh *sharer[R]) *lead {
 	return nil
 }
 
-// look starts a timer for the oldest lead, unless nobody waits for its end.
+// look starts a timer for the oldest lead, unless nobody waits for its end. The caller holds mu.
 func (tg *together[R]) look() {
 	if len(tg.waiting) > 0 && len(tg.leads) > 0 && !tg.looks {
 		tg.looks = true
@@ -118,7 +118,7 @@ func (tg *together[R]) end(l *lead) {
 }
 
 // next returns the requests of the statement that takes the place of a statement that has ended;
-// none if nobody waits.
+// none if nobody waits. The caller holds mu.
 func (tg *together[R]) next() []*sharer[R] {
 	n := min(len(tg.waiting), mostTogether)
 	if n == 0 {
