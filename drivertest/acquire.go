@@ -2,7 +2,6 @@ package drivertest
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -111,7 +110,7 @@ var acquireRules = []rule{
 			// The votes of the nodes of a store may stay split for longer than a call
 			// lasts if the nodes are slow.
 			if granted != 1 {
-				e.fail(granted > 1 || e.longest < 100*time.Millisecond, "%d of %d exclusive claims were granted", granted, len(grants))
+				e.fail(granted > 1 || e.longest < callLimit, "%d of %d exclusive claims were granted", granted, len(grants))
 			}
 		},
 	},

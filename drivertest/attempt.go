@@ -13,32 +13,70 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/internal/rules"
+	"github.com/holdfast-go/holdfast/internal/unproved"
 )
 
-// A doubt is a finding that may be the fault of a slow machine: a call had no answer, or a
-// claim has expired too early.
-type doubt struct{ error }
+// A doubt is a finding that may not be the fault of the store: a call had no answer, or a call
+// was late, so that a claim may have expired.
+type doubt struct {
+	error
+	late bool // every call had an answer
+}
 
 // Unwrap shows the finding itself, so that a failure prints it without the doubt.
 func (d doubt) Unwrap() error { return d.error }
 
+// unknown reports whether a finding is in doubt because a call had no answer.
+func unknown(seen error) bool {
+	var d doubt
+	return errors.As(seen, &d) && !d.late
+}
+
+// tries counts the tries of a rule that failed and could not be judged.
+type tries struct {
+	late int
+	last error // what the latest of them saw
+}
+
+func (t *tries) add(seen error) {
+	t.late++
+	t.last = seen
+}
+
+// report tells of the tries, once for a rule. format says which of its tries they were.
+func (t *tries) report(tb testing.TB, format string) {
+	tb.Helper()
+	if t.late > 0 {
+		unproved.Logf(tb, "this rule, in "+format+": a call was late or had no answer, and the last of these tries saw: %v", t.late, t.last)
+	}
+}
+
 // insist makes attempts, five at most, until an attempt leaves no doubt. A disturbance,
-// such as the election of a leader, may take a while to pass.
+// such as the election of a leader, may take a while to pass. If the last attempt had calls
+// without an answer, the rule is broken. If the last attempt was only late, the rule is not
+// proved.
 func insist(tb testing.TB, h Harness, c check) error {
-	for tries := 0; ; tries++ {
-		seen := attempt(tb, h, tries, func(e *env) { c(e, e.client(), e.client()) })
-		if h.Bubble || tries == 4 || !errors.As(seen, new(doubt)) {
+	tb.Helper()
+	t := new(tries)
+	for n := 1; ; n++ {
+		seen := attempt(tb, h, t, func(e *env) { c(e, e.client(), e.client()) })
+		doubted := errors.As(seen, new(doubt))
+		if h.Bubble || !doubted || n == 5 && unknown(seen) {
+			t.report(tb, "%d of its tries")
 			return seen
 		}
-		tb.Logf("attempt %d: %v", tries+1, seen)
-		<-time.After(time.Second << tries)
+		if t.add(seen); n == 5 {
+			t.report(tb, "all its %d tries")
+			return nil
+		}
+		<-time.After(time.Second << (n - 1))
 	}
 }
 
 // attempt runs steps with an env of their own and returns how the rule was broken. Other
 // panics go through.
-func attempt(tb testing.TB, h Harness, tries int, steps func(*env)) (seen error) {
-	e := &env{tb: tb, harness: h, key: "drivertest/" + strings.ToLower(rand.Text()), tries: tries}
+func attempt(tb testing.TB, h Harness, t *tries, steps func(*env)) (seen error) {
+	e := &env{tb: tb, harness: h, key: "drivertest/" + strings.ToLower(rand.Text()), tries: t}
 	defer func() {
 		for _, store := range e.opened {
 			if err := store.Close(); err != nil && seen == nil {
@@ -49,19 +87,19 @@ func attempt(tb testing.TB, h Harness, tries int, steps func(*env)) (seen error)
 	return rules.Caught(func() { steps(e) })
 }
 
-// failf ends the check: the store broke the rule, and the arguments say how.
-func (e *env) failf(format string, args ...any) {
-	e.fail(!slices.ContainsFunc(args, noAnswer), format, args...)
-}
+// failf ends the check: the store broke the rule, and the arguments say how. If one of them is
+// an error that leaves the outcome of a call open, the finding is in doubt.
+func (e *env) failf(format string, args ...any) { e.fail(true, format, args...) }
 
-// fail is failf for a finding that is certain, or not.
-func (e *env) fail(certain bool, format string, args ...any) {
+// fail is failf for a finding that is also in doubt if a call was not in time.
+func (e *env) fail(inTime bool, format string, args ...any) {
+	open := slices.ContainsFunc(args, noAnswer)
 	seen := fmt.Errorf(format, args...)
 	if line := step(); line != "" {
 		seen = fmt.Errorf("%w (%s)", seen, line)
 	}
-	if !certain {
-		seen = doubt{seen}
+	if open || !inTime {
+		seen = doubt{error: seen, late: !open}
 	}
 	rules.Fail(seen)
 }

@@ -28,7 +28,7 @@ func Bench(b *testing.B, h Harness) {
 	} {
 		b.Run(bench.name, func(b *testing.B) {
 			b.ReportAllocs()
-			if seen := attempt(b, h, 0, func(e *env) { bench.run(b, e) }); seen != nil {
+			if seen := attempt(b, h, new(tries), func(e *env) { bench.run(b, e) }); seen != nil {
 				b.Fatal(seen)
 			}
 		})

@@ -57,7 +57,7 @@ func (c *client) ask(claim driver.Ask) driver.Grant {
 		}
 		<-time.After(10 * time.Millisecond)
 	}
-	c.fail(false, "Acquire of %s returned errors for %v, the last one: %v", show(claim), patience, err)
+	c.failf("Acquire of %s returned errors for %v, the last one: %v", show(claim), patience, told(err))
 	return driver.Grant{}
 }
 
@@ -137,7 +137,7 @@ func (c *client) kept(claim driver.Ask) { c.keeps(driver.Renewal{Claim: claim.Cl
 func (c *client) keeps(r driver.Renewal) {
 	end, sent := c.runsOut(r.Claim), now()
 	if err := c.renewals(r)[0]; err != nil {
-		c.fail(c.prompt(end) && !noAnswer(told(err)), "Renew of %s returned %v", show(driver.Ask{Claim: r.Claim}), told(err))
+		c.fail(c.prompt(end), "Renew of %s returned %v", show(driver.Ask{Claim: r.Claim}), told(err))
 	}
 	c.given(r.Claim, sent)
 }
@@ -162,7 +162,7 @@ func (c *client) ended(claims ...driver.Ask) {
 func (c *client) ends(r driver.Release) {
 	end := c.runsOut(r.Claim)
 	if err := c.releases(r)[0]; err != nil {
-		c.fail(c.prompt(end) && !noAnswer(told(err)), "Release of %s returned %v", show(driver.Ask{Claim: r.Claim}), told(err))
+		c.fail(c.prompt(end), "Release of %s returned %v", show(driver.Ask{Claim: r.Claim}), told(err))
 	}
 }
 

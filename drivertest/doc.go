@@ -28,9 +28,12 @@
 // clock of the store is then the clock of a synctest bubble, and hours pass in
 // milliseconds.
 //
-// A machine that stalls does not fail the store. If a call had no answer, or if a claim may
-// have expired before the rule was done with it, the check runs again, up to five times in
-// total. go test -v shows the repeated checks.
+// A machine that stalls does not fail the store. A check runs again if it failed, and a call took
+// longer than the check allows, so that a claim may have expired, or a node of the store may
+// have had a request late. If all tries were late, the rule is not proved, and does not fail. A
+// check also runs again if a call had no answer; if that happens in five attempts, the rule
+// fails. Every other failure counts at once. So a store that is wrong now and then has no second
+// try. go test -v shows the late tries, one line for each rule, after "not proved".
 //
 // Under go test -short every rule makes a quarter of its rounds on a real server, and a
 // batch has fewer holders. For a heavy store on a real server, the short form makes an eighth of

@@ -28,7 +28,7 @@ type env struct {
 	harness Harness
 	key     string
 	opened  []driver.Store
-	tries   int // attempts for which the machine was too slow
+	tries   *tries
 	calls
 }
 
@@ -71,10 +71,29 @@ func (c *calls) runsOut(claim driver.Claim) time.Time {
 
 // prompt reports whether a claim that stands until end cannot be gone, and cannot be kept
 // out by a request that was late at some node of the store: no call has taken long.
-func (c *calls) prompt(end time.Time) bool {
+func (c *calls) prompt(end time.Time) bool { return now().Before(end) && c.quick() }
+
+// quick reports whether no call has taken long.
+func (c *calls) quick() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return now().Before(end) && c.longest < time.Second
+	return c.longest < time.Second
+}
+
+// anew begins a try: the calls of earlier tries do not count against it.
+func (c *calls) anew() (began time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last, c.longest = now(), 0
+	return c.last
+}
+
+// judgeable reports whether no call since anew took as long as each, and all calls were done
+// within total.
+func (c *calls) judgeable(began time.Time, each, total time.Duration) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.longest < each && c.last.Sub(began) < total
 }
 
 // client opens one more client of the store.
@@ -96,10 +115,10 @@ func (e *env) either(has, other *client) *client {
 }
 
 // short is the TTL of claims that must expire. Real stores share a machine with other
-// tests: a TTL that a busy scheduler may miss would prove nothing. After a miss, the next
+// tests: a TTL that a busy scheduler may miss would prove nothing. After a late try, the next
 // TTL is longer.
 func (e *env) short() time.Duration {
-	return max(e.harness.MinTTL, time.Duration(min(1+e.tries, 5))*500*time.Millisecond)
+	return max(e.harness.MinTTL, time.Duration(min(1+e.tries.late, 5))*500*time.Millisecond)
 }
 
 // now is time.Now; in a bubble, the time of the bubble.
@@ -197,74 +216,73 @@ func (e *env) together(functions ...func()) {
 // undisturbed repeats steps that must keep ahead of a TTL, until the steps report that they
 // were in time. On a stalled machine a claim may expire without a fault of the store.
 func (e *env) undisturbed(steps func() (inTime bool)) {
-	for range 10 {
+	e.unlessLate(func() (late error) {
 		if steps() {
-			return
+			return nil
 		}
-		e.tries++
-	}
-	e.fail(false, "no answer: each time this machine was too slow to keep a claim alive")
+		return errExpired
+	})
 }
 
-// promptly is for a check that can fail if a node of a store gets a request late, because
-// the request then may be the first at the node. If a failed check took long, promptly
-// repeats the check, with a new key.
-func promptly(c check) check { return within(100*time.Millisecond, c) }
+var errExpired = errors.New("a claim may have expired before the rule was done with it")
 
-// within repeats a check, with a new key, if the check failed and its calls took limit or
-// longer. The second try has new clients, because a client may be wrong in its first calls
-// only; the others have clients with connections.
-func within(limit time.Duration, c check) check {
+// unlessLate repeats steps until they return no error. The error is what was seen in a try
+// that was too late to be judged. Ten such tries of a rule are enough.
+func (e *env) unlessLate(steps func() (late error)) {
+	for {
+		seen := steps()
+		switch {
+		case seen == nil:
+			return
+		case e.tries.late >= 9:
+			rules.Fail(doubt{error: seen, late: true})
+		}
+		e.tries.add(seen)
+	}
+}
+
+// within is for a check that a late call can spoil. If the check fails, and a call took each or
+// longer, or all calls together took total or longer, within repeats the check, with a new
+// key. Every other failure counts. In a bubble nothing is late.
+//
+// The second try has new clients, because a client may be wrong in its first calls only; the
+// others have clients with connections.
+func within(each, total time.Duration, c check) check {
 	return func(e *env, a, b *client) {
-		tries := 0
-		e.undisturbed(func() (inTime bool) {
-			if tries++; tries == 2 {
+		n := 0
+		e.unlessLate(func() (late error) {
+			if n++; n == 2 {
 				a, b = e.client(), e.client()
 			}
-			start := now()
 			e.key = e.anotherKey()
+			began := e.anew()
 			seen := rules.Caught(func() { c(e, a, b) })
-			if seen != nil && e.last.Sub(start) < limit {
+			if seen != nil && (e.harness.Bubble || unknown(seen) || e.judgeable(began, each, total)) {
 				rules.Fail(seen)
 			}
-			return seen == nil
+			return seen
 		})
 	}
 }
 
-// whileRefused is for a check of a claim that was released with Late, which a store remembers
-// for ten seconds.
-func whileRefused(c check) check { return within(10*time.Second, c) }
+// callLimit is how long a call takes at most if no node of the store gets the request late.
+// Stores also wait this long, or longer, for the connection that tells them of losses.
+const callLimit = 100 * time.Millisecond
 
-// unlessLate repeats steps that a busy machine can spoil: after a late request at a store
-// of several nodes, the next claim may be the first at a node, or a client may be late to
-// make a connection.
-//
-// Every try has a key of its own. A wrong store is wrong three times in a row. In a bubble
-// nothing is late.
-func (e *env) unlessLate(steps func()) {
-	e.thrice(func() error { return rules.Caught(steps) })
-}
-
-// thrice is unlessLate for steps that return the errors of a busy machine. Every other
-// error fails the rule at once.
-func (e *env) thrice(steps func() (spoiled error)) {
-	for try := 1; ; try++ {
-		e.key = e.anotherKey()
-		seen := steps()
-		if seen == nil {
-			return
-		}
-		if try == 3 || e.harness.Bubble {
-			rules.Fail(seen)
-		}
-	}
-}
+// promptly is for a check that can fail if a node of a store gets a request late, because
+// the request then may be the first at the node.
+func promptly(c check) check { return within(callLimit, long, c) }
 
 // swift is for a check with silent waiting claims. After Alive a store may forget silent
-// claims. So an error of the check counts only if all calls of the check were done within
-// Alive; otherwise swift repeats the check, with a new key.
-func swift(c check) check { return within(driver.Claim{TTL: long}.Alive(), c) }
+// claims.
+func swift(c check) check { return within(alive, alive, c) }
+
+// alive is how long a silent claim with a TTL of long keeps its place.
+var alive = driver.Claim{TTL: long}.Alive()
+
+// whileRefused is for a check of a claim that was released with Late, which a store remembers
+// for ten seconds.
+func whileRefused(c check) check { return within(10*time.Second, 10*time.Second, c) }
 
 // quickest repeats a step until the step takes no longer than limit, ten times at most, and
 // returns the shortest duration. A busy machine delays a step now and then; a store with a

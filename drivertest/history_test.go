@@ -2,6 +2,7 @@ package drivertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -67,20 +68,34 @@ func TestPassed(t *testing.T) {
 		tn.born, tn.lined = time.UnixMilli(int64(born)), time.UnixMilli(int64(lined))
 		return tn
 	}
+	token := func(n uint64, tn tenure) tenure {
+		tn.first, tn.last = n, n
+		return tn
+	}
 	first := line(e.exclusive("first"), 0, 1, 20, 21)
 	lapsed := first
 	lapsed.gap = time.Hour
+	slow := first
+	slow.slowest = time.Second
+	newer := token(7, first)
+	silent := newer
+	silent.from = silent.from.Add(time.Hour)
 	for name, test := range map[string]struct {
 		first, second tenure
-		wrong         bool
+		wrong, late   bool
 	}{
-		"behind":             {first, line(e.exclusive("second"), 2, 3, 30, 31), false},
-		"passed":             {first, line(e.exclusive("second"), 2, 3, 9, 10), true},
-		"came before":        {first, line(e.exclusive("second"), 0, 3, 9, 10), false},
-		"had lost its place": {lapsed, line(e.exclusive("second"), 2, 3, 9, 10), false},
+		"behind":              {first, line(e.exclusive("second"), 2, 3, 30, 31), false, false},
+		"passed":              {first, line(e.exclusive("second"), 2, 3, 9, 10), true, false},
+		"passed in doubt":     {slow, line(e.exclusive("second"), 2, 3, 9, 10), true, true},
+		"came before":         {first, line(e.exclusive("second"), 0, 3, 9, 10), false, false},
+		"has a smaller token": {newer, line(e.exclusive("second"), 2, 3, 20, 22), true, false},
+		"has the same token":  {newer, token(7, line(e.exclusive("second"), 2, 3, 20, 22)), false, false},
+		"was long silent":     {silent, line(e.exclusive("second"), 2, 3, 20, 22), false, false},
+		"had lost its place":  {lapsed, line(e.exclusive("second"), 2, 3, 9, 10), false, false},
 	} {
-		if err := passed([]tenure{test.first, test.second}); (err != nil) != test.wrong {
-			t.Errorf("%s: found %v, want something: %v", name, err, test.wrong)
+		err := passed([]tenure{test.first, test.second})
+		if (err != nil) != test.wrong || errors.As(err, new(doubt)) != test.late {
+			t.Errorf("%s: found %v, want something: %v, in doubt: %v", name, err, test.wrong, test.late)
 		}
 	}
 }
@@ -128,7 +143,7 @@ type logged struct {
 	log string
 }
 
-func (l *logged) Logf(format string, args ...any) { l.log += fmt.Sprintf(format, args...) }
+func (l *logged) Log(args ...any) { l.log += fmt.Sprintln(args...) }
 
 // A workload goes on while a store grants too little. If too little is granted in the end,
 // the machine may be slow, but a bubble is never slow.
@@ -149,7 +164,7 @@ func TestFewGrants(t *testing.T) {
 				ways.wrap = func(c clerk) driver.Store { return silent{c, until} }
 				h, tb := ledgers(ways), &logged{TB: t}
 				h.Bubble = test.bubble
-				err := attempt(tb, h, 0, func(e *env) {
+				err := attempt(tb, h, new(tries), func(e *env) {
 					w := &workload{env: e, crashes: true, keys: []string{"a", "b", "c"}}
 					w.run(1)
 				})

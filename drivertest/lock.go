@@ -22,8 +22,9 @@ type tenure struct {
 	from  time.Time // the client knew of it
 	until time.Time // the client no longer relied on it
 
-	found bool          // by asking again, without having been woken
-	gap   time.Duration // the longest time between two askings
+	found   bool          // by asking again, without having been woken
+	gap     time.Duration // the longest time between two askings
+	slowest time.Duration // the longest call
 }
 
 // lock waits for a claim as the core does: it asks, watches, asks again, and then sleeps
@@ -77,6 +78,7 @@ func (c *client) tries(t *tenure) bool {
 	defer cancel()
 	sent := now()
 	g, err := c.store.Acquire(ctx, t.claim)
+	t.slowest = max(t.slowest, time.Since(sent))
 	switch {
 	case err != nil:
 		t.floor = math.MaxUint64 // The claim may have been refused, at an unknown time.
@@ -101,7 +103,9 @@ func (c *client) confirms(t *tenure, g driver.Grant) bool {
 	ctx, cancel := c.bounded()
 	defer cancel()
 	sent := now()
-	if errs := c.store.Renew(ctx, []driver.Renewal{{Claim: t.claim.Claim}}); errs != nil && errs[0] != nil {
+	errs := c.store.Renew(ctx, []driver.Renewal{{Claim: t.claim.Claim}})
+	t.slowest = max(t.slowest, time.Since(sent))
+	if errs != nil && errs[0] != nil {
 		return false // Too late, or unknown: the client asks.
 	}
 	t.begin(g, sent)
@@ -157,7 +161,7 @@ func (c *client) settle(r driver.Release) {
 			return
 		}
 		if time.Since(start) > patience {
-			c.fail(false, "Release of %s returned errors for %v, the last one: %v", show(driver.Ask{Claim: r.Claim}), patience, err)
+			c.failf("Release of %s returned errors for %v, the last one: %v", show(driver.Ask{Claim: r.Claim}), patience, told(err))
 		}
 		<-time.After(10 * time.Millisecond)
 	}

@@ -45,19 +45,9 @@ func (e *env) expect(heard chan loss, claim driver.Ask) {
 	}
 }
 
-// hears repeats steps that end with a loss. The store may miss the first claims: the store
-// connects meanwhile.
-func (e *env) hears(heard chan loss, steps func()) {
-	e.unlessLate(func() {
-		for len(heard) > 0 {
-			<-heard // of the try before
-		}
-		steps()
-	})
-}
-
 // notifyRules are about Notifier: the store tells the owner about a loss before the next
-// renewal would.
+// renewal would. A store may miss the loss of a claim that was granted before the store was
+// connected; the Acquire has waited for the connection then, and was not prompt.
 var notifyRules = []rule{
 	// A Notifier spares the holder the wait for its next renewal. The holder stops its work
 	// before much more of the new holder's time has passed.
@@ -65,15 +55,13 @@ var notifyRules = []rule{
 		name:  "notify/break",
 		words: "The owner of a claim that another client broke is notified of the loss at once.",
 		needs: Notify | Inspect,
-		check: func(e *env, a, b *client) {
+		check: promptly(func(e *env, a, b *client) {
 			heard, stop := a.losses()
 			defer stop()
-			e.hears(heard, func() {
-				claim := a.takes("broken")
-				b.breaks(claim)
-				e.expect(heard, claim)
-			})
-		},
+			claim := a.takes("broken")
+			b.breaks(claim)
+			e.expect(heard, claim)
+		}),
 	},
 	// Without the notice the waiter would sleep until its next request, and its caller would
 	// wait for a claim that can never be granted.
@@ -97,39 +85,35 @@ var notifyRules = []rule{
 		name:  "notify/nothing-else",
 		words: "No loss is reported for a released claim or for a claim of another client.",
 		needs: Notify | Inspect,
-		check: func(e *env, a, b *client) {
+		check: promptly(func(e *env, a, b *client) {
 			heard, stop := a.losses()
 			defer stop()
 			// The loss of a third claim ends the wait: no false loss came before.
-			e.hears(heard, func() {
-				released, others, broken := a.takes("released"), e.exclusive("another client's"), e.exclusive("broken")
-				a.ended(released)
-				b.granted(others)
-				a.breaks(others)
-				a.granted(broken)
-				b.breaks(broken)
-				e.expect(heard, broken)
-			})
-		},
+			released, others, broken := a.takes("released"), e.exclusive("another client's"), e.exclusive("broken")
+			a.ended(released)
+			b.granted(others)
+			a.breaks(others)
+			a.granted(broken)
+			b.breaks(broken)
+			e.expect(heard, broken)
+		}),
 	},
 	// Several Lockers may share one store, and a closed Locker must hear nothing more.
 	{
 		name:  "notify/stop",
 		words: "After stop, losses are reported only to the remaining listeners.",
 		needs: Notify | Inspect,
-		check: func(e *env, a, b *client) {
+		check: promptly(func(e *env, a, b *client) {
 			stopped, stop := a.losses()
 			stop()
 			heard, stop := a.losses()
 			defer stop()
-			e.hears(heard, func() {
-				claim := a.takes("broken")
-				b.breaks(claim)
-				e.expect(heard, claim)
-				if len(stopped) > 0 {
-					e.failf("the loss of %s was told to a listener that had stopped", show(claim))
-				}
-			})
-		},
+			claim := a.takes("broken")
+			b.breaks(claim)
+			e.expect(heard, claim)
+			if len(stopped) > 0 {
+				e.failf("the loss of %s was told to a listener that had stopped", show(claim))
+			}
+		}),
 	},
 }

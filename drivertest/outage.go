@@ -165,7 +165,7 @@ func (e *env) limited(fall func(Link)) {
 		calls = append(calls, func() {
 			err := call.make(ctx)
 			if deadline, _ := ctx.Deadline(); now().Before(deadline) && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
-				e.fail(true, "%s returned %v, and its context has not ended", call.name, told(err))
+				e.failf("%s returned %v, and its context has not ended", call.name, told(err).String())
 			}
 		})
 	}

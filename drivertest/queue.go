@@ -29,7 +29,7 @@ var queueRules = []rule{
 		name:  "queue/first-come-first-served",
 		words: "Waiting claims are granted in the order of their first requests.",
 		needs: Queue,
-		check: func(e *env, a, b *client) { e.unlessLate(func() { swift(firstCome)(e, a, b) }) },
+		check: within(callLimit, alive, firstCome),
 	},
 	// A newcomer that finds the key free would starve waiters on a busy key. TryLock gets no
 	// exception.

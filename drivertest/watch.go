@@ -33,7 +33,7 @@ func (c *client) watchOn(claim driver.Ask) *watch {
 			return w
 		}
 		if time.Since(start) > patience {
-			c.fail(false, "Watch of %s returned errors for %v, the last one: %v", show(claim), patience, err)
+			c.failf("Watch of %s returned errors for %v, the last one: %v", show(claim), patience, told(err))
 		}
 		<-time.After(10 * time.Millisecond)
 	}
