@@ -28,12 +28,12 @@
 // clock of the store is then the clock of a synctest bubble, and hours pass in
 // milliseconds.
 //
-// A machine that stalls does not fail the store. A check runs again if it failed, and a call took
-// longer than the check allows, so that a claim may have expired, or a node of the store may
-// have had a request late. If all tries were late, the rule is not proved, and does not fail. A
-// check also runs again if a call had no answer; if that happens in five attempts, the rule
-// fails. Every other failure counts at once. So a store that is wrong now and then has no second
-// try. go test -v shows the late tries, one line for each rule, after "not proved".
+// A machine that stalls does not fail the store. If a check failed after a late call, the check
+// runs again: a claim may have expired, or a node of the store may have had the request late. If
+// every try was late, the rule is not proved, and does not fail. If a call had no answer, the
+// check runs again, too; after five such attempts the rule fails. Every other failure counts at
+// once, so a store that is wrong now and then gets no second try. go test -v shows a line
+// for each rule that had late tries: "not proved on a machine this slow".
 //
 // Under go test -short every rule makes a quarter of its rounds on a real server, and a
 // batch has fewer holders. For a heavy store on a real server, the short form makes an eighth of

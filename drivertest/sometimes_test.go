@@ -64,9 +64,9 @@ func unheard(n int) func(*ways) {
 	}
 }
 
-// judged judges a store as if it were on a server, in virtual time. It returns the failure of a
-// rule, and the log of the test.
-func judged(t *testing.T, name string, w ways) (failure error, log string) {
+// judged judges a store as if it were on a server, in virtual time. It returns the log of the
+// test, and the failure of the rule.
+func judged(t *testing.T, name string, w ways) (log string, failure error) {
 	t.Helper()
 	r := all[slices.IndexFunc(all, func(r rule) bool { return r.name == name })]
 	synctest.Test(t, func(t *testing.T) {
@@ -75,7 +75,7 @@ func judged(t *testing.T, name string, w ways) (failure error, log string) {
 		failure = insist(tb, h, r.check)
 		log = tb.log
 	})
-	return failure, log
+	return log, failure
 }
 
 // TestSometimes checks that there is no second try for a store that answers fast.
@@ -84,7 +84,7 @@ func TestSometimes(t *testing.T) {
 		t.Run(strings.ReplaceAll(m.name, " ", "-"), func(t *testing.T) {
 			w := right()
 			m.spoil(&w)
-			failure, log := judged(t, m.rule, w)
+			log, failure := judged(t, m.rule, w)
 			if failure == nil || log != "" {
 				t.Errorf("a store that %s: %s failed with %v, and logged %q", m.name, m.rule, failure, log)
 			}
@@ -158,7 +158,7 @@ func TestLate(t *testing.T) {
 			for _, spoil := range test.spoil {
 				spoil(&w)
 			}
-			failure, log := judged(t, test.rule, w)
+			log, failure := judged(t, test.rule, w)
 			if (failure != nil) != test.fails {
 				t.Errorf("%s failed with %v, want a failure: %v", test.rule, failure, test.fails)
 			}
