@@ -15,19 +15,25 @@ import (
 type scene struct {
 	*testing.T
 
-	mu    sync.Mutex
-	began time.Time
-	wrong []string
-	late  bool // what is wrong is only that something has not come soon
+	mu     sync.Mutex
+	began  time.Time
+	wrong  []string
+	proved bool // something was wrong when no claim could have lost its place
+	late   bool // something had not come soon, when no claim could have lost its place
 }
 
-// aWhile is how long a scene waits for what comes at once on a machine that is not slow. It
-// is less than a waiting claim keeps its place.
-const aWhile = 1500 * time.Millisecond
+const (
+	// aWhile is how long a scene waits for what comes at once on a machine that is not slow.
+	// It is less than a waiting claim keeps its place.
+	aWhile = 1500 * time.Millisecond
 
-// inTime plays a scene until nothing is wrong, or until no claim can have lost its place
-// before the end. Then inTime reports what is wrong; if something was late, when it was late
-// three times. A scene of a minute or more proves nothing, and is not played again.
+	// prompt is how long after its beginning a scene is sure of the place of each claim.
+	prompt = 2 * time.Second
+)
+
+// inTime plays a scene, again only if a slow machine may be the reason for what was wrong. A
+// scene fails the test at once if something was wrong in time, or if it takes a minute, because
+// a step has waited in vain then. Something that was only late fails the test the third time.
 func inTime(t *testing.T, play func(s *scene)) {
 	t.Helper()
 	var wrong []string
@@ -37,25 +43,24 @@ func inTime(t *testing.T, play func(s *scene)) {
 		var playing sync.WaitGroup
 		playing.Go(func() { play(s) })
 		playing.Wait()
+		end := time.Now()
 		s.mu.Lock()
-		took := time.Since(s.began)
-		prompt, doubt := took < 2*time.Second, s.late
-		wrong = s.wrong
-		s.mu.Unlock()
-		if len(wrong) == 0 {
-			return
-		}
-		if prompt && doubt {
-			late++
-		}
-		if prompt && !doubt || late == 3 {
-			for _, text := range wrong {
-				t.Error(text)
+		defer s.mu.Unlock() // Callbacks of the scene may be under way.
+		if len(s.wrong) == 0 {
+			if late > 0 {
+				unproved.Logf(t, "in one of %d scenes before: %q", late, wrong)
 			}
 			return
 		}
-		if took > patience {
-			break
+		wrong = s.wrong
+		if s.late {
+			late++
+		}
+		if took := end.Sub(s.began); s.proved || late == 3 || took > patience {
+			for _, text := range wrong {
+				t.Errorf("%s, in a scene of %v", text, took)
+			}
+			return
 		}
 	}
 	unproved.Logf(t, "%q", wrong)
@@ -73,6 +78,7 @@ func (s *scene) Errorf(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wrong = append(s.wrong, fmt.Sprintf(format, args...))
+	s.proved = s.proved || time.Since(s.began) < prompt
 }
 
 // Fatalf notes what is wrong, and ends the scene.
@@ -81,13 +87,14 @@ func (s *scene) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
+// Fatal is Fatalf for an error.
+func (s *scene) Fatal(args ...any) { s.Fatalf("%s", fmt.Sprint(args...)) }
+
 // missing ends the scene, because something has not come in a while.
 func (s *scene) missing(what string) {
 	s.mu.Lock()
-	s.late = len(s.wrong) == 0
+	s.wrong = append(s.wrong, fmt.Sprintf("%s: not in %v", what, aWhile))
+	s.late = time.Since(s.began) < prompt
 	s.mu.Unlock()
-	s.Fatalf("%s: not in %v", what, aWhile)
+	runtime.Goexit()
 }
-
-// Fatal is Fatalf for an error.
-func (s *scene) Fatal(args ...any) { s.Fatalf("%s", fmt.Sprint(args...)) }
