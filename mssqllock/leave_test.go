@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -86,7 +87,8 @@ func TestLeaversKeepNoConnection(t *testing.T) {
 	leavers.Wait()
 }
 
-// TestOneLockedRow: the claims of a batch are renewed beside a claim whose row is locked.
+// TestOneLockedRow: the claims of a batch are renewed beside a claim whose row is locked. The claim
+// follows when the row is free.
 func TestOneLockedRow(t *testing.T) {
 	t.Parallel()
 	own := aServer(t)
@@ -94,21 +96,34 @@ func TestOneLockedRow(t *testing.T) {
 	renewals := make([]driver.Renewal, 20)
 	for i := range renewals {
 		renewals[i].Claim = hold(t, s, "key "+rand.Text())
+		renewals[i].TTL = 3 * time.Hour
 	}
 	const locked = 7
 	tx := own.block(t, renewals[locked].Key)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	for i, err := range s.Renew(ctx, renewals) {
-		if i == locked && !errors.Is(err, context.DeadlineExceeded) || i != locked && err != nil {
-			t.Errorf("renewal %d returned %v", i, err)
+	renewed, bounded := make(chan error, 1), sessiontest.Bounded(t)
+	go func() { renewed <- errors.Join(s.Renew(bounded, renewals)...) }()
+	for i := range renewals {
+		if i == locked {
+			continue
 		}
+		servers.Await(t, "a renewal beside the locked row", func() error {
+			holders, err := s.(driver.Inspector).Holders(bounded, renewals[i].Key)
+			if err == nil && (len(holders) != 1 || holders[0].Left < 2*time.Hour) {
+				err = fmt.Errorf("renewal %d has not come, of %v", i, holders)
+			}
+			return err
+		})
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	defer cancel()
+	if errs := s.Renew(ctx, renewals[locked:locked+1]); !errors.Is(errors.Join(errs...), context.DeadlineExceeded) {
+		t.Errorf("a renewal of the locked row returned %v", errs)
 	}
 	if err := tx.Rollback(); err != nil {
 		t.Fatal(err)
 	}
-	if errs := s.Renew(sessiontest.Bounded(t), renewals); errors.Join(errs...) != nil {
-		t.Errorf("renewals after the transaction: %v", errs)
+	if err := <-renewed; err != nil {
+		t.Errorf("renewals after the transaction: %v", err)
 	}
 }
 
