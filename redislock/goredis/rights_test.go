@@ -22,11 +22,7 @@ func TestLeastRights(t *testing.T) {
 	opts := unhurried(r)
 	opts.Username, opts.Password = "locks", "secret"
 	s, _ := open(t, opts)
-	turn := 0
-	eventually(t, func() string {
-		turn++
-		return handOver(t, s, turn)
-	})
+	grants(t, s)
 	granted(t, s, exclusive("key", "holder"))
 	if warnings, err := s.Check(t.Context()); err != nil {
 		t.Error(warnings, err)
