@@ -31,7 +31,7 @@ import (
 //   - hold: MaxHold and Progress end a lock, MinHold keeps the key.
 //   - enter: only the context of a lock enters the lock again; the last Unlock ends the
 //     lock.
-//   - left: nothing is left in the store at the end.
+//   - left: no claim and no watcher is left in the store at the end.
 type Judge struct {
 	w      *World
 	mu     sync.Mutex

@@ -1,11 +1,13 @@
 package sim
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // A call that waits for ever is judged before it ends, also if the last holder of the key
@@ -58,5 +60,31 @@ func TestTokenFromBeforeAFailOver(t *testing.T) {
 				t.Errorf("%s: token 6 after 9 is judged as %q", name, j.Wrong())
 			}
 		})
+	}
+}
+
+// A process that stops no watch leaves a watcher in the store.
+func TestWatcherIsLeft(t *testing.T) {
+	for name, store := range map[string]func(*World) Store{"memory": Memory(), "server": Serve()} {
+		for stops, want := range map[bool][]string{true: nil, false: {"left: the store still has 2 watchers"}} {
+			synctest.Test(t, func(t *testing.T) {
+				w := New(t, 1, store)
+				far := w.store.Connect(w.Process("p", nil))
+				notified := far.(driver.Notifier).Notify(func(string, string, error) {})
+				woken, err := far.(driver.Watcher).Watch(t.Context(), driver.Claim{Key: "k", ID: "1"}, func(driver.Grant) {})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if stops {
+					notified()
+					woken()
+				}
+				w.End()
+				w.tidy()
+				if got := w.Judge.Wrong(); !slices.Equal(got, want) {
+					t.Errorf("%s: judged as %q, want %q; all is stopped: %v", name, got, want, stops)
+				}
+			})
+		}
 	}
 }

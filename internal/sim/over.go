@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -219,6 +220,7 @@ func (f watcher) Watch(ctx context.Context, c driver.Claim, wake func(driver.Gra
 			select {
 			case stop := <-made:
 				stop()
+				f.link.p.w.watching.Add(-1)
 			default:
 				return
 			}
@@ -233,6 +235,7 @@ func (f watcher) Watch(ctx context.Context, c driver.Claim, wake func(driver.Gra
 		if err != nil {
 			return err.Error()
 		}
+		f.link.p.w.watching.Add(1)
 		made <- stop
 		if stopped.Load() { // perhaps stopped since made
 			unwatch()
@@ -268,8 +271,13 @@ type notifier struct {
 
 // Notify implements [driver.Notifier].
 func (f notifier) Notify(lost func(key, id string, err error)) (stop func()) {
-	return f.notifier.Notify(func(key, id string, err error) {
+	unnotify := f.notifier.Notify(func(key, id string, err error) {
 		f.link.push("lost", key, f.link.p.w.Trace.claim(id), err, func() { lost(key, id, err) })
+	})
+	f.link.p.w.watching.Add(1)
+	return sync.OnceFunc(func() {
+		unnotify()
+		f.link.p.w.watching.Add(-1)
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,6 +36,7 @@ type World struct {
 	processes []*Process
 	flight    sync.WaitGroup // of messages on their way
 	longest   time.Duration  // TTL of all claims
+	watching  atomic.Int64   // watchers and notifiers that stores of Over have, and nobody has stopped
 	mu        sync.Mutex
 }
 
@@ -202,10 +204,16 @@ func (w *World) Wait() {
 	}
 }
 
-// Close ends the world: contexts, processes, and messages on their way. Then no claim may
-// be left in the store.
+// Close ends the world: contexts, processes, and messages on their way. Then no claim and no
+// watcher may be left in the store.
 func (w *World) Close() {
 	w.End()
+	w.tidy()
+	w.Judge.report()
+}
+
+// tidy checks, after the end of the world, that nothing is left in the store.
+func (w *World) tidy() {
 	// A late Acquire may leave a claim, which ends with the TTL. A mark against late
 	// messages stays for ten seconds.
 	time.Sleep(w.longest + 11*time.Second)
@@ -213,10 +221,12 @@ func (w *World) Close() {
 	if err != nil || len(left) > 0 {
 		w.Judge.Fail("", "left", "", fmt.Sprintf("the store still has claims on %q: %v", left, err))
 	}
+	if n := w.watching.Load(); n > 0 {
+		w.Judge.Fail("", "left", "", fmt.Sprintf("the store still has %d watchers", n))
+	}
 	if err := w.store.Close(); err != nil {
 		w.Judge.Fail("", "left", "", fmt.Sprintf("closing the store: %v", err))
 	}
-	w.Judge.report()
 }
 
 // End closes all processes and waits for messages on their way, without a verdict.
