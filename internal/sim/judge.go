@@ -16,10 +16,11 @@ import (
 // A Judge checks every call, grant and access.
 //
 //   - exclusion: the weights of the locks whose Err is nil fit beside each other.
-//   - tokens: an exclusive lock has a token above the tokens of all calls that returned
-//     before this call began. A lock of any other kind has a token above the tokens of
-//     exclusive locks. Only readers share a token. (A claim inherited within a process may
-//     be older than the call.) No holder whose Err is nil has a token below a used token.
+//   - tokens: a held lock has a token. An exclusive lock has a token above the tokens of all
+//     locks that were granted before, so that data with its token refuses each late write of
+//     a former holder. A lock of any other kind has a token above the tokens of exclusive
+//     locks. Only readers share a token. No holder whose Err is nil has a token below a used
+//     token.
 //   - told: when a lock is granted, Done and the contexts of each conflicting lock are
 //     closed. They are closed within a second after a suspend in which a lock has ended, at
 //     once when the store reports a loss, and within the TTL after a break.
@@ -74,8 +75,6 @@ type wait struct {
 	want    Want
 	began   time.Duration
 	limit   time.Duration // when the call ends; 0: never
-	all     uint64        // guarded.top when the call began
-	sole    uint64        // guarded.topSole when the call began
 	grouped bool          // the call wants several locks, which are acquired one after the other
 	first   bool          // the process neither held nor wanted the key before
 	below   *Held         // the lock to upgrade
@@ -159,7 +158,7 @@ func (j *Judge) begin(ctx context.Context, r *Routine, want Want, grouped bool) 
 	defer j.mu.Unlock()
 	k := j.key(want.Key)
 	here := func(h *Held) bool { return h.r.P == r.P }
-	w := &wait{r: r, want: want, began: j.w.Now(), all: k.top, sole: k.topSole,
+	w := &wait{r: r, want: want, began: j.w.Now(),
 		limit: j.limit(ctx, want, grouped), grouped: grouped}
 	w.first = !slices.ContainsFunc(k.held, here) && len(k.ending) == 0 &&
 		!slices.ContainsFunc(k.waits, func(o *wait) bool { return o.r.P == r.P })
@@ -264,7 +263,7 @@ func (j *Judge) granted(h *Held, w *wait) {
 			j.violation(h, "hold", fmt.Sprintf("is granted %v before MinHold of %s is over", early, o.name()))
 		}
 	}
-	j.tokens(k, h, w)
+	j.tokens(k, h)
 	j.exclusion(k, h)
 }
 

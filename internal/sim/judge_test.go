@@ -36,18 +36,21 @@ func TestWaitsForEver(t *testing.T) {
 	})
 }
 
-// After a fail-over, a call may inherit a claim of its process that was granted before, while
-// another process got a larger token before the call began.
-func TestTokenFromBeforeAFailOver(t *testing.T) {
+// A lock has a larger token than every lock before. After a fail-over, a call may inherit a claim
+// of its process that was granted before, while another process got a larger token.
+func TestTokens(t *testing.T) {
 	for name, test := range map[string]struct {
+		token  uint64
 		forgot time.Duration
 		before uint64
 		wrong  bool
 	}{
-		"no fail-over":                  {wrong: true},
-		"before the fail-over":          {forgot: time.Second, before: 5},
-		"smaller than before already":   {forgot: time.Second, before: 7, wrong: true},
-		"the leases from then are over": {forgot: -time.Second, before: 5, wrong: true},
+		"a larger token":                {token: 10},
+		"no token":                      {wrong: true},
+		"no fail-over":                  {token: 6, wrong: true},
+		"before the fail-over":          {token: 6, forgot: time.Second, before: 5},
+		"smaller than before already":   {token: 6, forgot: time.Second, before: 7, wrong: true},
+		"the leases from then are over": {token: 6, forgot: -time.Second, before: 5, wrong: true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := New(t, 1, Memory())
@@ -55,9 +58,9 @@ func TestTokenFromBeforeAFailOver(t *testing.T) {
 			j, k := w.Judge, w.Judge.key("k")
 			j.forgot, k.before, k.top = test.forgot, test.before, 9
 			r := &Routine{P: w.Process("p", nil)}
-			j.tokens(k, &Held{Token: 6, r: r}, &wait{r: r, all: k.top})
+			j.tokens(k, &Held{Token: test.token, r: r})
 			if wrong := len(j.Wrong()) > 0; wrong != test.wrong {
-				t.Errorf("%s: token 6 after 9 is judged as %q", name, j.Wrong())
+				t.Errorf("%s: token %d after 9 is judged as %q", name, test.token, j.Wrong())
 			}
 		})
 	}

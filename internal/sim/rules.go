@@ -10,14 +10,11 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-func (j *Judge) tokens(k *guarded, h *Held, w *wait) {
-	if h.Token == 0 { // The lock was lost between the grant and the look.
-		return
-	}
-	floor := w.sole
+func (j *Judge) tokens(k *guarded, h *Held) {
+	floor := k.topSole
 	sole := h.Want.Kind == Exclusive || h.Want.Kind == Upgrade
 	if sole {
-		floor = w.all
+		floor = k.top
 	}
 	if j.w.Now() < j.forgot { // A claim inherited within a process may be older than the fail-over.
 		floor = min(floor, k.before)
