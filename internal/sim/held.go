@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -28,7 +29,7 @@ type Held struct {
 
 // Lock acquires a lock and shows the lock to the judge.
 func (r *Routine) Lock(ctx context.Context, want Want) (*Held, error) {
-	wait := r.begin(ctx, want, false)
+	wait := r.begin(ctx, want, nil)
 	lock := r.P.Locker.Lock
 	if want.Try {
 		lock = r.P.Locker.TryLock
@@ -43,30 +44,10 @@ func (r *Routine) Lock(ctx context.Context, want Want) (*Held, error) {
 	return r.held(ctx, wait, l, at), nil
 }
 
-// LockAll acquires several locks on the same terms, as [holdfast.Locker.LockAll] does.
-func (r *Routine) LockAll(ctx context.Context, keys []string, want Want) (all []*Held, g *holdfast.Group, err error) {
-	var waits []*wait
-	for _, key := range keys {
-		want.Key = key
-		waits = append(waits, r.begin(ctx, want, true))
-	}
-	g, err = r.P.Locker.LockAll(ctx, keys, want.options()...)
-	at := r.P.w.Now()
-	r.gate()
-	for _, w := range waits {
-		if err != nil {
-			r.refused(ctx, w, err)
-		} else {
-			all = append(all, r.held(ctx, w, g.Lock(w.want.Key), at))
-		}
-	}
-	return all, g, err
-}
-
 // Do runs f under a lock, as [holdfast.Locker.Do] does.
 func (r *Routine) Do(ctx context.Context, want Want, f func(h *Held)) error {
 	want.Try = false // Do waits.
-	wait := r.begin(ctx, want, false)
+	wait := r.begin(ctx, want, nil)
 	var h *Held
 	err := r.P.Locker.Do(ctx, want.Key, func(inner context.Context) error {
 		at := r.P.w.Now()
@@ -90,11 +71,11 @@ func (r *Routine) Do(ctx context.Context, want Want, f func(h *Held)) error {
 	return err
 }
 
-// begin records that a call wants a lock.
-func (r *Routine) begin(ctx context.Context, want Want, grouped bool) *wait {
+// begin records that a call wants a lock, or one of the locks of a group.
+func (r *Routine) begin(ctx context.Context, want Want, group *Group) *wait {
 	r.gate()
 	r.Event(Event{Step: Begin, Call: want.call(), Key: want.Key}, nil)
-	return r.P.w.Judge.begin(ctx, r, want, grouped)
+	return r.P.w.Judge.begin(ctx, r, want, group)
 }
 
 // refused records that the call has ended without a lock.
@@ -109,7 +90,7 @@ func (r *Routine) refused(ctx context.Context, w *wait, err error) {
 // held records that the call was granted a lock.
 func (r *Routine) held(ctx context.Context, w *wait, l *holdfast.Lock, at time.Duration) *Held {
 	h := &Held{Lock: l, Want: w.want, Token: l.Fence(), r: r, from: at, at: at, progressed: at}
-	if w.grouped {
+	if w.group != nil {
 		h.from = w.began
 	}
 	if h.below = w.below; h.below != nil {
@@ -119,10 +100,12 @@ func (r *Routine) held(ctx context.Context, w *wait, l *holdfast.Lock, at time.D
 	r.P.w.Count.add(&r.P.w.Count.Grants)
 	// Watching Done or a context changes how the engine keeps the lock. So only some calls
 	// watch.
-	switch r.Rand.IntN(3) {
-	case 0:
+	switch watch := r.Rand.IntN(3); {
+	case w.group != nil:
+		h.done = w.group.done
+	case watch == 0:
 		h.done = l.Done()
-	case 1:
+	case watch == 1:
 		h.done = l.Context(ctx).Done()
 		if ctx.Done() != nil {
 			h.done = l.Context(context.WithoutCancel(ctx)).Done()
@@ -164,12 +147,14 @@ func (h *Held) mayStall(now time.Duration) bool {
 }
 
 // Hold keeps the lock for d, with accesses in between, or until the loss of the lock.
-func (h *Held) Hold(d time.Duration) {
+func (h *Held) Hold(d time.Duration) { h.r.hold(d, h.Look) }
+
+func (r *Routine) hold(d time.Duration, look func() bool) {
 	for end := time.Now().Add(d); ; {
-		if !h.Look() || !time.Now().Before(end) {
+		if !look() || !time.Now().Before(end) {
 			return
 		}
-		h.r.Sleep(min(h.r.Upto(d/2)+time.Millisecond, time.Until(end)))
+		r.Sleep(min(r.Upto(d/2)+time.Millisecond, time.Until(end)))
 	}
 }
 
@@ -187,7 +172,13 @@ func (h *Held) Enter(d time.Duration) {
 	want.Try, want.Wait, want.Every, want.MinHold, want.MaxHold, want.Progress = false, time.Second, 0, 0, 0, 0
 	l, err := r.P.Locker.Lock(ctx, h.Want.Key, append(want.options(), holdfast.Reenter())...)
 	r.gate()
-	if err != nil {
+	switch {
+	case want.Sole && errors.Is(err, holdfast.ErrInvalid):
+		return
+	case want.Sole:
+		j.entered(h, fmt.Sprintf("can be entered again though it is Exclusive: %v", err))
+		return
+	case err != nil:
 		j.entered(h, "cannot be entered again: "+err.Error())
 		return
 	}
@@ -203,37 +194,40 @@ func (h *Held) Enter(d time.Duration) {
 
 // Unlock releases the lock, and the upgrade of a shared lock first.
 func (h *Held) Unlock() error {
-	return h.ends(h.Lock.Unlock)
+	h.leaving()
+	err := h.Lock.Unlock()
+	h.left(err)
+	return err
 }
 
-func (h *Held) ends(unlock func() error) error {
-	w := h.r.P.w
+// leaving is called before Unlock, left after.
+func (h *Held) leaving() {
 	h.r.gate()
 	h.r.Event(Event{Step: Begin, Call: "unlock", Key: h.Want.Key, Token: h.Token}, nil)
-	up := h.above
-	h.above = nil
-	if up != nil {
-		w.Judge.leaves(up)
+	if h.above != nil {
+		h.r.P.w.Judge.leaves(h.above)
 	}
-	w.Judge.leaves(h)
-	err := unlock()
+	h.r.P.w.Judge.leaves(h)
+}
+
+func (h *Held) left(err error) {
 	h.r.gate()
 	h.r.Event(Event{Step: End, Call: "unlock", Key: h.Want.Key, Token: h.Token}, err)
-	if up != nil {
-		w.Judge.left(up, nil)
+	if h.above != nil {
+		h.r.P.w.Judge.left(h.above, nil)
+		h.above = nil
 	}
 	if h.below != nil {
 		h.below.above = nil
 	}
-	w.Judge.left(h, err)
-	return err
+	h.r.P.w.Judge.left(h, err)
 }
 
 // Upgrade upgrades a shared lock, and shows the upgrade to the judge.
 func (h *Held) Upgrade(ctx context.Context, try bool) (*Held, error) {
 	want := h.Want
 	want.Kind, want.Try, want.Wait, want.Every, want.MinHold = Upgrade, try, 0, 0, 0
-	wait := h.r.begin(ctx, want, false)
+	wait := h.r.begin(ctx, want, nil)
 	wait.below = h
 	upgrade := h.Lock.Upgrade
 	if try {

@@ -71,13 +71,13 @@ func (k *guarded) frees(t time.Duration) { k.free = max(k.free, t) }
 
 // A wait is a call that wants a lock.
 type wait struct {
-	r       *Routine
-	want    Want
-	began   time.Duration
-	limit   time.Duration // when the call ends; 0: never
-	grouped bool          // the call wants several locks, which are acquired one after the other
-	first   bool          // the process neither held nor wanted the key before
-	below   *Held         // the lock to upgrade
+	r     *Routine
+	want  Want
+	began time.Duration
+	limit time.Duration // when the call ends; 0: never
+	group *Group        // of a call that wants several locks, which are acquired one after the other
+	first bool          // the process neither held nor wanted the key before
+	below *Held         // the lock to upgrade
 }
 
 func newJudge(w *World) *Judge {
@@ -153,13 +153,13 @@ func (j *Judge) closed(p *Process) {
 	}
 }
 
-func (j *Judge) begin(ctx context.Context, r *Routine, want Want, grouped bool) *wait {
+func (j *Judge) begin(ctx context.Context, r *Routine, want Want, group *Group) *wait {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	k := j.key(want.Key)
 	here := func(h *Held) bool { return h.r.P == r.P }
 	w := &wait{r: r, want: want, began: j.w.Now(),
-		limit: j.limit(ctx, want, grouped), grouped: grouped}
+		limit: j.limit(ctx, want, group), group: group}
 	w.first = !slices.ContainsFunc(k.held, here) && len(k.ending) == 0 &&
 		!slices.ContainsFunc(k.waits, func(o *wait) bool { return o.r.P == r.P })
 	k.waits = append(k.waits, w)
@@ -170,7 +170,7 @@ func (j *Judge) begin(ctx context.Context, r *Routine, want Want, grouped bool) 
 func (j *Judge) end(w *wait, refused bool) *guarded {
 	k := j.key(w.want.Key)
 	k.waits = slices.DeleteFunc(k.waits, func(o *wait) bool { return o == w })
-	if w.grouped { // The group may have held the key until now, and leaves the key taken.
+	if w.group != nil { // The group may have held the key until now, and leaves the key taken.
 		k.frees(j.w.Now())
 		if w.want.MinHold > 0 {
 			k.frees(j.w.Now() + w.want.MinHold + j.grain + heartbeat)
@@ -203,8 +203,8 @@ func (j *Judge) progress(k *guarded, w *wait, refused bool) {
 		}
 		return over
 	})
-	grouped := func(o *wait) bool { return o.grouped } // A group may hold this key and wait for a further key.
-	if j.calm < 0 || w.want.Every > 0 || len(k.held)+len(k.ending)+len(k.leaving) > 0 || w.grouped || slices.ContainsFunc(k.waits, grouped) {
+	grouped := func(o *wait) bool { return o.group != nil } // A group may hold this key and wait for a further key.
+	if j.calm < 0 || w.want.Every > 0 || len(k.held)+len(k.ending)+len(k.leaving) > 0 || w.group != nil || slices.ContainsFunc(k.waits, grouped) {
 		return
 	}
 	idle := now - max(k.free, j.calm, w.began)
@@ -231,10 +231,12 @@ func (j *Judge) refused(ctx context.Context, w *wait, err error) {
 	k := j.end(w, errors.Is(err, holdfast.ErrHeld))
 	ended := silence.Ended(ctx) != nil
 	switch {
+	case errors.Is(err, holdfast.ErrInvalid) || errors.Is(err, holdfast.ErrNotFenced):
+		j.violate(w.r, w.want, 0, "error", "the store can do all that is wanted: "+err.Error())
 	case w.want.Kind == Upgrade && (errors.Is(err, holdfast.ErrDeadlock) || w.below.Lock.Err() != nil):
 	case errors.Is(err, holdfast.ErrHeld) && !ended && j.early(w):
 		j.violate(w.r, w.want, 0, "limit", w.want.call()+" is refused before its limit: "+err.Error())
-	case errors.Is(err, holdfast.ErrLost) && len(k.broken) == 0 && !w.grouped:
+	case errors.Is(err, holdfast.ErrLost) && len(k.broken) == 0 && w.group == nil:
 		j.violate(w.r, w.want, 0, "error", "nobody has broken it: "+err.Error())
 	case !ended && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
 		j.violate(w.r, w.want, 0, "error", "the context has not ended: "+err.Error())
@@ -322,6 +324,12 @@ func (j *Judge) left(h *Held, err error) {
 	h.exempt = h.exempt || slices.Contains(k.broken, h.Lock.ID()) // while Unlock was on its way
 	if err == nil && h.Want.MinHold > 0 && !h.exempt && j.w.Now() >= j.forgot {
 		k.leaving = append(k.leaving, h)
+	}
+	switch why := h.Lock.Err(); {
+	case why == nil:
+		j.violation(h, "told", "is unlocked, and its Err is nil")
+	case err == nil && h.below == nil && errors.Is(why, holdfast.ErrLost): // else the reader had the error
+		j.violation(h, "told", "is unlocked without an error, although it is lost: "+why.Error())
 	}
 	if errors.Is(err, holdfast.ErrLost) {
 		j.w.Count.add(&j.w.Count.Losses)

@@ -15,8 +15,8 @@ const longestUnlock = 3*time.Second + 500*time.Millisecond
 
 // limit returns when a call that begins now ends, with a lock or without: when Wait or the
 // deadline of the context is over; 0: never. A try may first wait until a parked claim is
-// released. LockAll may have to release what it has.
-func (j *Judge) limit(ctx context.Context, want Want, grouped bool) (limit time.Duration) {
+// released. LockAll tries one key after the other, and may have to release what it has.
+func (j *Judge) limit(ctx context.Context, want Want, group *Group) (limit time.Duration) {
 	now := j.w.Now()
 	if deadline, ok := ctx.Deadline(); ok {
 		limit = max(deadline.Sub(j.w.Trace.began), now)
@@ -24,10 +24,17 @@ func (j *Judge) limit(ctx context.Context, want Want, grouped bool) (limit time.
 	if wait := now + want.Wait; (want.Wait > 0 || want.Try) && (limit == 0 || wait < limit) {
 		limit = wait
 	}
-	if limit > 0 && (want.Try || grouped) {
-		limit += longestUnlock
+	if limit == 0 {
+		return 0
 	}
-	return limit
+	steps := 0
+	switch {
+	case group != nil && want.Try:
+		steps = len(group.keys) + 1
+	case group != nil || want.Try:
+		steps = 1
+	}
+	return limit + time.Duration(steps)*longestUnlock
 }
 
 // early reports whether a refused call should have gone on, since its context has not ended.

@@ -45,11 +45,11 @@ func (j *Judge) order(k *guarded, h *Held, w *wait) {
 	if id != k.claim {
 		k.claim, k.since = id, j.w.Now()
 	}
-	if !w.want.queues() || w.grouped || len(k.broken) > 0 {
+	if !w.want.queues() || w.group != nil || len(k.broken) > 0 {
 		return
 	}
 	for _, o := range k.waits {
-		if !o.want.queues() || o.grouped || o.r.P.restless() {
+		if !o.want.queues() || o.group != nil || o.r.P.restless() {
 			continue
 		}
 		here := o.r.P == w.r.P && o.began < w.began

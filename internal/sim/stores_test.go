@@ -50,7 +50,7 @@ type play struct {
 	*backend
 	r     *rand.Rand
 	keys  []string
-	slots int // of a key with slots
+	slots int // of a key with slots, at most
 }
 
 func newPlay(b *backend, w *World) *play {

@@ -34,6 +34,8 @@ type Want struct {
 	Progress time.Duration
 	MinHold  time.Duration
 	Note     string
+	Fenced   bool
+	Sole     bool // with the option Exclusive, which forbids Reenter
 }
 
 func (w Want) options() (opts []holdfast.LockOption) {
@@ -43,7 +45,8 @@ func (w Want) options() (opts []holdfast.LockOption) {
 		}
 	}
 	add(w.Kind == Shared, holdfast.Shared)
-	add(w.Kind == Slots, func() holdfast.LockOption { return holdfast.SlotsOf(max(w.Weight, 1), w.Slots) })
+	add(w.Kind == Slots && w.Weight <= 1, func() holdfast.LockOption { return holdfast.Slots(w.Slots) })
+	add(w.Kind == Slots && w.Weight > 1, func() holdfast.LockOption { return holdfast.SlotsOf(w.Weight, w.Slots) })
 	add(w.Wait > 0, func() holdfast.LockOption { return holdfast.Wait(w.Wait) })
 	add(w.Every > 0, func() holdfast.LockOption { return holdfast.Backoff(w.Every/2, w.Every) })
 	add(w.TTL > 0, func() holdfast.LockOption { return holdfast.TTL(w.TTL) })
@@ -52,6 +55,8 @@ func (w Want) options() (opts []holdfast.LockOption) {
 	add(w.Progress > 0, func() holdfast.LockOption { return holdfast.Progress(w.Progress) })
 	add(w.MinHold > 0, func() holdfast.LockOption { return holdfast.MinHold(w.MinHold) })
 	add(w.Note != "", func() holdfast.LockOption { return holdfast.Note(w.Note) })
+	add(w.Fenced, holdfast.Fenced)
+	add(w.Sole, holdfast.Exclusive)
 	return opts
 }
 

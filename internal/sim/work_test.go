@@ -94,32 +94,27 @@ func (p *play) rush(ctx context.Context, r *Routine, want Want) {
 // all acquires several locks at once.
 func (p *play) all(ctx context.Context, r *Routine, want Want, hold time.Duration) {
 	keys := []string{"k0", "k1", "k2"}[:1+r.Rand.IntN(3)]
-	want.Kind, want.Weight = Exclusive, 0
-	want.Try = false
-	all, _, err := r.LockAll(ctx, keys, want)
+	g, err := r.LockAll(ctx, keys, want)
 	if err != nil {
 		return
 	}
-	for _, h := range all {
-		h.Hold(hold / time.Duration(len(all)))
-	}
-	for _, h := range all {
-		_ = h.Unlock()
-	}
+	g.Hold(hold)
+	_ = g.Unlock()
 }
 
 // kind draws the kind of a lock.
 func (p *play) kind(r *Routine, want Want) Want {
 	if want.Kind = pick(r.Rand, p.kinds...); want.Kind == Slots {
-		want.Slots = p.slots
-		want.Weight = 1 + r.Rand.IntN(p.slots)
+		want.Slots = 1 + r.Rand.IntN(p.slots) // Each caller keeps its own limit.
+		want.Weight = 1 + r.Rand.IntN(want.Slots)
 	}
 	return want
 }
 
 // want draws a lock.
 func (p *play) want(r *Routine) Want {
-	want := p.kind(r, Want{Key: pick(r.Rand, p.keys...)})
+	want := p.kind(r, Want{Key: pick(r.Rand, p.keys...), Fenced: r.Rand.IntN(4) == 0})
+	want.Sole = want.Kind == Exclusive && r.Rand.IntN(4) == 0
 	switch r.Rand.IntN(8) {
 	case 0, 1:
 		want.Try = true
