@@ -172,13 +172,13 @@ func (h *Held) Enter(d time.Duration) {
 	want.Try, want.Wait, want.Every, want.MinHold, want.MaxHold, want.Progress = false, time.Second, 0, 0, 0, 0
 	l, err := r.P.Locker.Lock(ctx, h.Want.Key, append(want.options(), holdfast.Reenter())...)
 	r.gate()
-	switch {
-	case want.Sole && errors.Is(err, holdfast.ErrInvalid):
+	if want.Sole {
+		if !errors.Is(err, holdfast.ErrInvalid) {
+			j.entered(h, fmt.Sprintf("is entered again with Exclusive: %v", err))
+		}
 		return
-	case want.Sole:
-		j.entered(h, fmt.Sprintf("can be entered again though it is Exclusive: %v", err))
-		return
-	case err != nil:
+	}
+	if err != nil {
 		j.entered(h, "cannot be entered again: "+err.Error())
 		return
 	}

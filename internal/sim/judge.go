@@ -23,15 +23,17 @@ import (
 //     token.
 //   - told: when a lock is granted, Done and the contexts of each conflicting lock are
 //     closed. They are closed within a second after a suspend in which a lock has ended, at
-//     once when the store reports a loss, and within the TTL after a break.
-//   - order: exclusive waiters are granted in FIFO order.
+//     once when the store reports a loss, and within the TTL after a break. Unlock tells of a
+//     loss.
+//   - order: waiters that do not fit beside each other are granted in FIFO order.
+//   - group: Err and the contexts of several locks follow each of the locks.
 //   - progress: no call waits for, or is refused, a key that has been free for long.
 //   - limit: a call that waits is not refused before its limit, and ends in time; so does
 //     Unlock.
 //   - kept: a failed renewal is retried, and a lock with a good link is not lost.
 //   - hold: MaxHold and Progress end a lock, MinHold keeps the key.
-//   - enter: only the context of a lock enters the lock again; the last Unlock ends the
-//     lock.
+//   - enter: only the context of a lock enters the lock again, unless the lock is Exclusive;
+//     the last Unlock ends the lock.
 //   - left: no claim and no watcher is left in the store at the end.
 type Judge struct {
 	w      *World
@@ -249,11 +251,13 @@ func (j *Judge) granted(h *Held, w *wait) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	k := j.end(w, false)
-	h.exempt = j.w.Now() < j.forgot || slices.Contains(k.broken, h.Lock.ID())
+	broken := slices.Contains(k.broken, h.Lock.ID())
 	if h.below != nil {
-		h.exempt = h.exempt || h.below.exempt || slices.Contains(k.broken, h.below.Lock.ID())
+		h.exempt = h.below.exempt
+		broken = broken || slices.Contains(k.broken, h.below.Lock.ID())
 		h.below.Token = max(h.below.Token, h.Token)
 	}
+	h.exempt = h.exempt || broken || j.w.Now() < j.forgot
 	k.held = append(k.held, h)
 	if h.Lock.Err() != nil {
 		return // Lost before the call returned: one of a group, or the process was stopped.
@@ -261,11 +265,11 @@ func (j *Judge) granted(h *Held, w *wait) {
 	j.order(k, h, w)
 	j.told(k, h)
 	for _, o := range k.leaving {
-		if early := o.from + o.Want.MinHold*99/100 - time.Millisecond - j.w.Now(); early > 0 && !o.exempt && !h.exempt && !fit(o, h) {
+		if early := o.from + o.Want.MinHold*99/100 - time.Millisecond - j.w.Now(); early > 0 && !o.exempt && !h.exempt && !fit(o.Want, h.Want) {
 			j.violation(h, "hold", fmt.Sprintf("is granted %v before MinHold of %s is over", early, o.name()))
 		}
 	}
-	j.tokens(k, h)
+	j.tokens(k, h, broken)
 	j.exclusion(k, h)
 }
 

@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"context"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,6 +43,7 @@ func TestWaitsForEver(t *testing.T) {
 func TestTokens(t *testing.T) {
 	for name, test := range map[string]struct {
 		token  uint64
+		broken bool
 		forgot time.Duration
 		before uint64
 		wrong  bool
@@ -48,6 +51,7 @@ func TestTokens(t *testing.T) {
 		"a larger token":                {token: 10},
 		"no token":                      {wrong: true},
 		"no fail-over":                  {token: 6, wrong: true},
+		"broken before it was known":    {token: 6, broken: true},
 		"before the fail-over":          {token: 6, forgot: time.Second, before: 5},
 		"smaller than before already":   {token: 6, forgot: time.Second, before: 7, wrong: true},
 		"the leases from then are over": {token: 6, forgot: -time.Second, before: 5, wrong: true},
@@ -58,7 +62,7 @@ func TestTokens(t *testing.T) {
 			j, k := w.Judge, w.Judge.key("k")
 			j.forgot, k.before, k.top = test.forgot, test.before, 9
 			r := &Routine{P: w.Process("p", nil)}
-			j.tokens(k, &Held{Token: test.token, r: r})
+			j.tokens(k, &Held{Token: test.token, r: r}, test.broken)
 			if wrong := len(j.Wrong()) > 0; wrong != test.wrong {
 				t.Errorf("%s: token %d after 9 is judged as %q", name, test.token, j.Wrong())
 			}
@@ -89,5 +93,37 @@ func TestWatcherIsLeft(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A bare store has no tokens.
+type bare struct{ *memory }
+
+func (b bare) Connect(p *Process) driver.Store { return Over(p.Link("store"), tokenless{b.client()}) }
+
+type tokenless struct{ driver.Store }
+
+func (s tokenless) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error) {
+	g, err := s.Store.Acquire(ctx, a)
+	g.Fence = 0
+	return g, err
+}
+
+// Every store of the simulator has tokens.
+func TestStoreWithoutTokens(t *testing.T) {
+	for fenced, check := range map[bool]string{true: "error: ", false: "tokens: "} {
+		synctest.Test(t, func(t *testing.T) {
+			w := New(t, 1, func(w *World) Store { return bare{Memory()(w).(*memory)} })
+			w.Process("p", nil).Go("1", func(r *Routine) {
+				if h, err := r.Lock(r.P.ctx, Want{Key: "k", Fenced: fenced}); err == nil {
+					_ = h.Unlock()
+				}
+			})
+			w.Wait()
+			w.End()
+			if wrong := w.Judge.Wrong(); len(wrong) == 0 || !strings.HasPrefix(wrong[0], check) {
+				t.Errorf("judged as %q, want %q; with Fenced: %v", wrong, check, fenced)
+			}
+		})
 	}
 }

@@ -10,13 +10,16 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-func (j *Judge) tokens(k *guarded, h *Held) {
+func (j *Judge) tokens(k *guarded, h *Held, broken bool) {
 	floor := k.topSole
 	sole := h.Want.Kind == Exclusive || h.Want.Kind == Upgrade
 	if sole {
 		floor = k.top
 	}
-	if j.w.Now() < j.forgot { // A claim inherited within a process may be older than the fail-over.
+	switch {
+	case broken: // before the news of the grant, and of the break, arrived
+		floor = 0
+	case j.w.Now() < j.forgot: // A claim inherited within a process may be older than the fail-over.
 		floor = min(floor, k.before)
 	}
 	unsure := h.Want.Kind == Shared && j.failures > 0 // may join readers from before a writer that the store lost
@@ -37,8 +40,9 @@ func (j *Judge) tokens(k *guarded, h *Held) {
 // package engine.
 const parkedTurn = time.Millisecond + 50*time.Microsecond
 
-// order checks whether h, after the wait w, has passed another exclusive waiter. A process may
-// pass the waiters of others for a while, if it has kept its claim.
+// order checks whether h, after the wait w, has passed another waiter, beside which h does not fit.
+// A process may pass the waiters of others for a while, if it has kept its claim. A call for a
+// part of the key may ask the store beside others of its process, before it queues.
 func (j *Judge) order(k *guarded, h *Held, w *wait) {
 	id := h.Lock.ID()
 	kept := id == k.claim && j.w.Now() <= k.since+parkedTurn
@@ -49,12 +53,12 @@ func (j *Judge) order(k *guarded, h *Held, w *wait) {
 		return
 	}
 	for _, o := range k.waits {
-		if !o.want.queues() || o.group != nil || o.r.P.restless() {
+		if !o.want.queues() || o.group != nil || o.r.P.restless() || fit(o.want, w.want) {
 			continue
 		}
-		here := o.r.P == w.r.P && o.began < w.began
-		far := j.place > 0 && o.first && w.first && j.calm >= 0 && j.calm < o.began && o.began+j.place < w.began && !kept
-		if here || far {
+		here := o.r.P == w.r.P
+		queued := j.place > 0 && j.calm >= 0 && j.calm < o.began && o.began+j.place < w.began && !kept
+		if here && o.want.Kind == Exclusive && o.began < w.began || queued && (here || o.first && w.first) {
 			j.violate(w.r, w.want, 0, "order", fmt.Sprintf("passes %s/%s, which has waited since %v", o.r.P.Name, o.r.Name, o.began))
 		}
 	}
@@ -112,7 +116,7 @@ func (j *Judge) lost(h *Held, err error) {
 // check of Done comes before Err, since Err would close Done.
 func (j *Judge) told(k *guarded, h *Held) {
 	for _, o := range k.held {
-		if o != h && o != h.below && !o.exempt && !h.exempt && !fit(o, h) && o.untold() {
+		if o != h && o != h.below && !o.exempt && !h.exempt && !fit(o.Want, h.Want) && o.untold() {
 			j.violation(h, "told", fmt.Sprintf("is granted, but Done is open of %s with token %d", o.name(), o.Token))
 		}
 	}
@@ -214,9 +218,7 @@ func (j *Judge) exclusion(k *guarded, h *Held) {
 }
 
 // fit reports whether two locks may be held at the same time.
-func fit(a, b *Held) bool {
-	return a.Want.weight()+b.Want.weight() <= max(a.Want.limit(), b.Want.limit())
-}
+func fit(a, b Want) bool { return a.weight()+b.weight() <= max(a.limit(), b.limit()) }
 
 // lasted returns the time from the grant to the deadline.
 func (h *Held) lasted() time.Duration {

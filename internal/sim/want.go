@@ -77,8 +77,8 @@ func (w Want) weight() int64 {
 	return 1
 }
 
-// queues reports whether the call queues until the call has the whole key.
-func (w Want) queues() bool { return w.Kind == Exclusive && !w.Try && w.Every == 0 }
+// queues reports whether the call waits in a queue.
+func (w Want) queues() bool { return w.Kind != Upgrade && !w.Try && w.Every == 0 }
 
 // call names the call for the trace.
 func (w Want) call() string {

@@ -229,4 +229,44 @@ var engine = []mutant{{
 		New:  "		case err == driver.ErrInvalid && errors.Is(err, driver.ErrLost):\n			l.move",
 	}},
 	sim: search{"TestSeeds", []string{"told"}},
+}, {
+	name:  "no-queue-for-readers",
+	wrong: "a claim that fits beside the holders passes the queue of the store",
+	edits: []overlay.Edit{{
+		File: "internal/book/book.go",
+		Old:  "if len(b.Queue) == 0 && b.fits(&e) {",
+		New:  "if b.fits(&e) {",
+	}},
+	sim: search{"TestSeeds", []string{"order"}},
+}, {
+	name:  "group-of-one",
+	wrong: "the context and Err of several locks follow the first lock only",
+	edits: []overlay.Edit{{
+		File: "group.go",
+		Old:  "	for _, l := range g.locks {\n		if err := l.Err(); err != nil {\n",
+		New:  "	for _, l := range g.locks[:1] {\n		if err := l.Err(); err != nil {\n",
+	}, {
+		File: "group.go",
+		Old:  "	for _, l := range g.locks {\n		parent = l.Context(parent)\n",
+		New:  "	for _, l := range g.locks[:1] {\n		parent = l.Context(parent)\n",
+	}},
+	sim: search{"TestSeeds", []string{"told", "group"}},
+}, {
+	name:  "unlock-hides-the-loss",
+	wrong: "Unlock of a lost lock returns nil, as if the work had been alone",
+	edits: []overlay.Edit{{
+		File: "internal/engine/release.go",
+		Old:  "		return h.unlockLost(why)\n",
+		New:  "		_ = h.unlockLost(why)\n		return nil\n",
+	}},
+	sim: search{"TestSeeds", []string{"told"}},
+}, {
+	name:  "entered-though-exclusive",
+	wrong: "Reenter enters a lock that was requested with Exclusive",
+	edits: []overlay.Edit{{
+		File: "option.go",
+		Old:  "if s.reenter && s.kind == \"Exclusive\" {",
+		New:  "if s.reenter && s.kind == \"never\" {",
+	}},
+	sim: search{"TestSeeds", []string{"enter"}},
 }}
