@@ -140,7 +140,10 @@ func TestLockEndsWithItsContext(t *testing.T) {
 func TestCloseReleasesAndRefuses(t *testing.T) {
 	simulate(t, func(b *bench) {
 		lk, other := b.open(nil), b.open(nil)
-		held := b.lock(lk, "held")
+		held, broken := b.lock(lk, "held"), b.lock(lk, "broken")
+		if err := lk.Break(b.Context(), "broken", broken.ID()); err != nil {
+			b.Fatal(err)
+		}
 		foreign := b.lock(other, "foreign")
 		waits := make(chan error)
 		for _, key := range []string{"held", "held", "foreign", "foreign"} {
@@ -160,6 +163,9 @@ func TestCloseReleasesAndRefuses(t *testing.T) {
 		}
 		if err := held.Unlock(); !errors.Is(err, ErrClosed) {
 			b.Errorf("Unlock after Close: %v", err)
+		}
+		if err := broken.Unlock(); !errors.Is(err, ErrLost) {
+			b.Errorf("Unlock after Close of a lock that was lost before: %v, want ErrLost", err)
 		}
 		b.free(other, "held")
 		b.unlock(foreign)

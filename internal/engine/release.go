@@ -65,9 +65,10 @@ func (h *Hold) Unlock() error {
 		c.unlock()
 		return nil
 	}
-	if t.closed {
+	if t.closed { // Close unlocks it, unless it had ended
+		ended := h.Ended()
 		c.unlock()
-		return ErrClosed // Close unlocks it
+		return cmp.Or(ended, ErrClosed)
 	}
 	c.busy.Add(1)
 	defer c.busy.Done()

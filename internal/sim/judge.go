@@ -66,6 +66,7 @@ type guarded struct {
 	broken  []string      // public ids
 	claim   string        // public id of the last granted claim
 	since   time.Duration // when the claim was first granted
+	grants  int
 }
 
 // frees notes that the key is not free before t.
@@ -80,6 +81,7 @@ type wait struct {
 	group *Group        // of a call that wants several locks, which are acquired one after the other
 	first bool          // the process neither held nor wanted the key before
 	below *Held         // the lock to upgrade
+	had   int           // grants of the key before the call
 }
 
 func newJudge(w *World) *Judge {
@@ -160,8 +162,7 @@ func (j *Judge) begin(ctx context.Context, r *Routine, want Want, group *Group) 
 	defer j.mu.Unlock()
 	k := j.key(want.Key)
 	here := func(h *Held) bool { return h.r.P == r.P }
-	w := &wait{r: r, want: want, began: j.w.Now(),
-		limit: j.limit(ctx, want, group), group: group}
+	w := &wait{r: r, want: want, began: j.w.Now(), limit: j.limit(ctx, want, group), group: group, had: k.grants}
 	w.first = !slices.ContainsFunc(k.held, here) && len(k.ending) == 0 &&
 		!slices.ContainsFunc(k.waits, func(o *wait) bool { return o.r.P == r.P })
 	k.waits = append(k.waits, w)
@@ -242,7 +243,7 @@ func (j *Judge) refused(ctx context.Context, w *wait, err error) {
 		j.violate(w.r, w.want, 0, "error", "nobody has broken it: "+err.Error())
 	case !ended && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
 		j.violate(w.r, w.want, 0, "error", "the context has not ended: "+err.Error())
-	case j.calm >= 0 && w.began > j.calm && !ended && w.want.Wait == 0 && !errors.Is(err, holdfast.ErrHeld) && !errors.Is(err, holdfast.ErrLost):
+	case j.calm >= 0 && w.began > j.calm && !ended && w.want.Wait == 0 && !errors.Is(err, holdfast.ErrHeld) && !errors.Is(err, holdfast.ErrLost) && !outrun(k, w):
 		j.violate(w.r, w.want, 0, "error", "the store is well: "+err.Error())
 	}
 }
@@ -251,6 +252,7 @@ func (j *Judge) granted(h *Held, w *wait) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	k := j.end(w, false)
+	k.grants++
 	broken := slices.Contains(k.broken, h.Lock.ID())
 	if h.below != nil {
 		h.exempt = h.below.exempt
@@ -332,8 +334,8 @@ func (j *Judge) left(h *Held, err error) {
 	switch why := h.Lock.Err(); {
 	case why == nil:
 		j.violation(h, "told", "is unlocked, and its Err is nil")
-	case err == nil && h.below == nil && errors.Is(why, holdfast.ErrLost): // else the reader had the error
-		j.violation(h, "told", "is unlocked without an error, although it is lost: "+why.Error())
+	case !errors.Is(err, holdfast.ErrLost) && h.below == nil && errors.Is(why, holdfast.ErrLost): // else the reader had the error
+		j.violation(h, "told", fmt.Sprintf("is unlocked with %v, although it is lost: %v", err, why))
 	}
 	if errors.Is(err, holdfast.ErrLost) {
 		j.w.Count.add(&j.w.Count.Losses)

@@ -54,6 +54,11 @@ func (j *Judge) late(w *wait) {
 	}
 }
 
+// outrun reports whether other calls may have changed the key before each write of a try. A store
+// that reads and then writes on a condition loses such a race, and the time of a try with a short
+// TTL may end before it wins one.
+func outrun(k *guarded, w *wait) bool { return w.want.Try && k.grants-w.had > 2 }
+
 // unlocks checks how long an Unlock took, which ends now. The Unlock of a read lock may first
 // unlock an upgrade.
 func (j *Judge) unlocks(h *Held) {
