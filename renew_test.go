@@ -282,6 +282,15 @@ func TestSuspendEndsOverdueLeasesAtOnce(t *testing.T) {
 		if err := again.Unlock(); !errors.Is(err, ErrLost) {
 			b.Errorf("Unlock as the first instruction after a suspend: %v, want ErrLost", err)
 		}
+		last := b.lock(lk, "k")
+		synctest.Wait()
+		slept.Add(int64(time.Hour))
+		if err := lk.Close(); err != nil {
+			b.Errorf("Close: %v", err)
+		}
+		if err := last.Unlock(); !errors.Is(err, ErrLost) {
+			b.Errorf("Unlock after Close as the first instruction after a suspend: %v, want ErrLost", err)
+		}
 	})
 }
 

@@ -50,8 +50,12 @@ var placeRules = []rule{
 				b.refused(waiter)
 				a.ended(holder)
 				b.granted(waiter)
-				if b.renew(waiter)[0] != nil || time.Since(asked) > waiter.Alive() {
+				err := b.renew(waiter)[0]
+				if time.Since(asked) > waiter.Alive() {
 					return false
+				}
+				if err != nil {
+					b.failf("Renew of %s returned %v", show(waiter), told(err))
 				}
 				<-time.After(waiter.Alive())
 				a.refused(on(key, e.exclusive("too early")))

@@ -128,7 +128,10 @@ func (e *Engine) unlockAll(holds []*Hold) error {
 	began := time.Now()
 	var leaving []driver.Renewal
 	var going []driver.Release
-	holds = slices.DeleteFunc(holds, func(h *Hold) bool { return !h.finish(&ending{ErrClosed}) })
+	holds = slices.DeleteFunc(holds, func(h *Hold) bool {
+		h.check() // A suspend may have ended it just now.
+		return !h.finish(&ending{ErrClosed})
+	})
 	for _, h := range holds {
 		h.awaitRound()
 		if last, leave := h.lastRenewal(time.Now()); leave {

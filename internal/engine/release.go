@@ -65,10 +65,9 @@ func (h *Hold) Unlock() error {
 		c.unlock()
 		return nil
 	}
-	if t.closed { // Close unlocks it, unless it had ended
-		ended := h.Ended()
+	if t.closed { // Close unlocks it, unless it was lost
 		c.unlock()
-		return cmp.Or(ended, ErrClosed)
+		return cmp.Or(h.Err(), ErrClosed)
 	}
 	c.busy.Add(1)
 	defer c.busy.Done()
