@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// A Group is several locks that a goroutine acquires at once.
+// A Group is the locks of one LockAll.
 type Group struct {
 	All []*Held
 

@@ -172,7 +172,7 @@ func (h *Held) Enter(d time.Duration) {
 	want.Try, want.Wait, want.Every, want.MinHold, want.MaxHold, want.Progress = false, time.Second, 0, 0, 0, 0
 	l, err := r.P.Locker.Lock(ctx, h.Want.Key, append(want.options(), holdfast.Reenter())...)
 	r.gate()
-	if want.Sole {
+	if want.Single {
 		if !errors.Is(err, holdfast.ErrInvalid) {
 			j.entered(h, fmt.Sprintf("is entered again with Exclusive: %v", err))
 		}

@@ -17,14 +17,14 @@ import (
 //
 //   - exclusion: the weights of the locks whose Err is nil fit beside each other.
 //   - tokens: a held lock has a token. An exclusive lock has a token above the tokens of all
-//     locks that were granted before, so that data with its token refuses each late write of
+//     locks that were granted before, so that data that has seen its token refuses each late write of
 //     a former holder. A lock of any other kind has a token above the tokens of exclusive
 //     locks. Only readers share a token. No holder whose Err is nil has a token below a used
 //     token.
 //   - told: when a lock is granted, Done and the contexts of each conflicting lock are
 //     closed. They are closed within a second after a suspend in which a lock has ended, at
-//     once when the store reports a loss, and within the TTL after a break. Unlock tells of a
-//     loss.
+//     once when the store reports a loss, and within the TTL after a break. Unlock returns
+//     the loss.
 //   - order: waiters that do not fit beside each other are granted in FIFO order.
 //   - group: Err and the contexts of several locks follow each of the locks.
 //   - progress: no call waits for, or is refused, a key that has been free for long.
@@ -243,7 +243,7 @@ func (j *Judge) refused(ctx context.Context, w *wait, err error) {
 		j.violate(w.r, w.want, 0, "error", "nobody has broken it: "+err.Error())
 	case !ended && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)):
 		j.violate(w.r, w.want, 0, "error", "the context has not ended: "+err.Error())
-	case j.calm >= 0 && w.began > j.calm && !ended && w.want.Wait == 0 && !errors.Is(err, holdfast.ErrHeld) && !errors.Is(err, holdfast.ErrLost) && !outrun(k, w):
+	case j.calm >= 0 && w.began > j.calm && !ended && w.want.Wait == 0 && failed(w, err) && !outrun(k, w, err):
 		j.violate(w.r, w.want, 0, "error", "the store is well: "+err.Error())
 	}
 }
@@ -331,10 +331,7 @@ func (j *Judge) left(h *Held, err error) {
 	if err == nil && h.Want.MinHold > 0 && !h.exempt && j.w.Now() >= j.forgot {
 		k.leaving = append(k.leaving, h)
 	}
-	switch why := h.Lock.Err(); {
-	case why == nil:
-		j.violation(h, "told", "is unlocked, and its Err is nil")
-	case !errors.Is(err, holdfast.ErrLost) && h.below == nil && errors.Is(why, holdfast.ErrLost): // else the reader had the error
+	if why := h.Lock.Err(); errors.Is(why, holdfast.ErrLost) && !errors.Is(err, holdfast.ErrLost) && h.below == nil { // else the reader had the error
 		j.violation(h, "told", fmt.Sprintf("is unlocked with %v, although it is lost: %v", err, why))
 	}
 	if errors.Is(err, holdfast.ErrLost) {

@@ -43,13 +43,14 @@ func TestWaitsForEver(t *testing.T) {
 func TestTokens(t *testing.T) {
 	for name, test := range map[string]struct {
 		token  uint64
+		first  bool // no token was given before
 		broken bool
 		forgot time.Duration
 		before uint64
 		wrong  bool
 	}{
 		"a larger token":                {token: 10},
-		"no token":                      {wrong: true},
+		"no token":                      {first: true, wrong: true},
 		"no fail-over":                  {token: 6, wrong: true},
 		"broken before it was known":    {token: 6, broken: true},
 		"before the fail-over":          {token: 6, forgot: time.Second, before: 5},
@@ -60,7 +61,10 @@ func TestTokens(t *testing.T) {
 			w := New(t, 1, Memory())
 			defer w.End()
 			j, k := w.Judge, w.Judge.key("k")
-			j.forgot, k.before, k.top = test.forgot, test.before, 9
+			j.forgot, k.before = test.forgot, test.before
+			if !test.first {
+				k.top = 9
+			}
 			r := &Routine{P: w.Process("p", nil)}
 			j.tokens(k, &Held{Token: test.token, r: r}, test.broken)
 			if wrong := len(j.Wrong()) > 0; wrong != test.wrong {
@@ -109,7 +113,7 @@ func (s tokenless) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, err
 	return g, err
 }
 
-// Every store of the simulator has tokens.
+// The judge finds a store without tokens.
 func TestStoreWithoutTokens(t *testing.T) {
 	for fenced, check := range map[bool]string{true: "error: ", false: "tokens: "} {
 		synctest.Test(t, func(t *testing.T) {

@@ -2,8 +2,12 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"time"
+
+	"github.com/holdfast-go/holdfast"
 )
 
 // overtime is how much longer than its limit a call may take. The limits of the engine are
@@ -15,7 +19,8 @@ const longestUnlock = 3*time.Second + 500*time.Millisecond
 
 // limit returns when a call that begins now ends, with a lock or without: when Wait or the
 // deadline of the context is over; 0: never. A try may first wait until a parked claim is
-// released. LockAll tries one key after the other, and may have to release what it has.
+// released. LockAll tries one key after the other, also when Wait is over, and may have to release what it
+// has.
 func (j *Judge) limit(ctx context.Context, want Want, group *Group) (limit time.Duration) {
 	now := j.w.Now()
 	if deadline, ok := ctx.Deadline(); ok {
@@ -29,9 +34,9 @@ func (j *Judge) limit(ctx context.Context, want Want, group *Group) (limit time.
 	}
 	steps := 0
 	switch {
-	case group != nil && want.Try:
+	case group != nil:
 		steps = len(group.keys) + 1
-	case group != nil || want.Try:
+	case want.Try:
 		steps = 1
 	}
 	return limit + time.Duration(steps)*longestUnlock
@@ -54,10 +59,21 @@ func (j *Judge) late(w *wait) {
 	}
 }
 
+// failed reports whether an error says that the store has failed w, or that key of a group.
+func failed(w *wait, err error) bool {
+	if errors.Is(err, holdfast.ErrHeld) || errors.Is(err, holdfast.ErrLost) {
+		return false
+	}
+	var e *holdfast.Error
+	return w.group == nil || errors.As(err, &e) && e.Key == w.want.Key
+}
+
 // outrun reports whether other calls may have changed the key before each write of a try. A store
 // that reads and then writes on a condition loses such a race, and the time of a try with a short
-// TTL may end before it wins one.
-func outrun(k *guarded, w *wait) bool { return w.want.Try && k.grants-w.had > 2 }
+// TTL may end before it wins one. One or two grants leave time for a write.
+func outrun(k *guarded, w *wait, err error) bool {
+	return w.want.Try && errors.Is(err, os.ErrDeadlineExceeded) && k.grants-w.had > 2
+}
 
 // unlocks checks how long an Unlock took, which ends now. The Unlock of a read lock may first
 // unlock an upgrade.

@@ -17,7 +17,7 @@ func (j *Judge) tokens(k *guarded, h *Held, broken bool) {
 		floor = k.top
 	}
 	switch {
-	case broken: // before the news of the grant, and of the break, arrived
+	case broken: // The lock was broken before its holder heard of the grant, so a later one may have come first.
 		floor = 0
 	case j.w.Now() < j.forgot: // A claim inherited within a process may be older than the fail-over.
 		floor = min(floor, k.before)
@@ -42,7 +42,8 @@ const parkedTurn = time.Millisecond + 50*time.Microsecond
 
 // order checks whether h, after the wait w, has passed another waiter, beside which h does not fit.
 // A process may pass the waiters of others for a while, if it has kept its claim. A call for a
-// part of the key may ask the store beside others of its process, before it queues.
+// part of the key may ask the store beside others of its process, before it queues. So before the
+// world is calm, only waiters for the whole key are judged, within their process.
 func (j *Judge) order(k *guarded, h *Held, w *wait) {
 	id := h.Lock.ID()
 	kept := id == k.claim && j.w.Now() <= k.since+parkedTurn
@@ -57,8 +58,9 @@ func (j *Judge) order(k *guarded, h *Held, w *wait) {
 			continue
 		}
 		here := o.r.P == w.r.P
-		queued := j.place > 0 && j.calm >= 0 && j.calm < o.began && o.began+j.place < w.began && !kept
-		if here && o.want.Kind == Exclusive && o.began < w.began || queued && (here || o.first && w.first) {
+		within := here && o.want.Kind == Exclusive && o.began < w.began
+		queued := j.place > 0 && j.calm >= 0 && j.calm < o.began && o.began+j.place < w.began
+		if within || queued && !kept && (here || o.first && w.first) {
 			j.violate(w.r, w.want, 0, "order", fmt.Sprintf("passes %s/%s, which has waited since %v", o.r.P.Name, o.r.Name, o.began))
 		}
 	}

@@ -35,7 +35,7 @@ type Want struct {
 	MinHold  time.Duration
 	Note     string
 	Fenced   bool
-	Sole     bool // with the option Exclusive, which forbids Reenter
+	Single   bool // with the option Exclusive, which forbids Reenter
 }
 
 func (w Want) options() (opts []holdfast.LockOption) {
@@ -56,7 +56,7 @@ func (w Want) options() (opts []holdfast.LockOption) {
 	add(w.MinHold > 0, func() holdfast.LockOption { return holdfast.MinHold(w.MinHold) })
 	add(w.Note != "", func() holdfast.LockOption { return holdfast.Note(w.Note) })
 	add(w.Fenced, holdfast.Fenced)
-	add(w.Sole, holdfast.Exclusive)
+	add(w.Single, holdfast.Exclusive)
 	return opts
 }
 

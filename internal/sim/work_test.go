@@ -114,7 +114,7 @@ func (p *play) kind(r *Routine, want Want) Want {
 // want draws a lock.
 func (p *play) want(r *Routine) Want {
 	want := p.kind(r, Want{Key: pick(r.Rand, p.keys...), Fenced: r.Rand.IntN(4) == 0})
-	want.Sole = want.Kind == Exclusive && r.Rand.IntN(4) == 0
+	want.Single = want.Kind == Exclusive && r.Rand.IntN(4) == 0
 	switch r.Rand.IntN(8) {
 	case 0, 1:
 		want.Try = true
