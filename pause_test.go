@@ -14,7 +14,6 @@ var pauses = map[string]string{
 	"bench/internal/stores/cost_test.go": "counts what a while costs, with the flag -costs",
 	"drivertest":                         "the contract waits for the TTLs that real servers count",
 	"etcdlock/login_test.go":             "the server forgets a login that is not used",
-	"etcdlock/open_test.go":              "the server forgets a login that is not used",
 	"filelock/process_test.go":           "the moment of a kill is random",
 	"internal/starve/starve.go":          "the work of a holder",
 	"memcachelock/scale_test.go":         "the work of a holder",

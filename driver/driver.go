@@ -285,7 +285,8 @@ type Watcher interface {
 // would learn at the next renewal.
 type Notifier interface {
 	// Notify calls lost, from any goroutine, when the Store learns that a claim of the
-	// Store, held or waiting, has ended without a Release. The core never requests a claim
+	// Store, held or waiting, has ended without a Release. A Store that has to connect for that
+	// does so before it answers an Acquire, and misses no loss after. The core never requests a claim
 	// with the same id again. lost does not block. err matches ErrLost and gives the
 	// reason. stop ends the calls, but does not wait for lost: a call for an earlier loss may
 	// still come.

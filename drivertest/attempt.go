@@ -26,6 +26,20 @@ type doubt struct {
 // Unwrap shows the finding itself, so that a failure prints it without the doubt.
 func (d doubt) Unwrap() error { return d.error }
 
+// certainty is 3 for a finding that is certain, 2 if a call had no answer, 1 if a call was late, and
+// 0 for none.
+func certainty(seen error) int {
+	switch {
+	case seen == nil:
+		return 0
+	case unknown(seen):
+		return 2
+	case errors.As(seen, new(doubt)):
+		return 1
+	}
+	return 3
+}
+
 // unknown reports whether a finding is in doubt because a call had no answer.
 func unknown(seen error) bool {
 	var d doubt
@@ -34,27 +48,23 @@ func unknown(seen error) bool {
 
 // tries counts the tries of a rule that failed and could not be judged.
 type tries struct {
-	late int
-	last error // what the latest of them saw
+	failed int
+	last   error // what the latest of them saw
 }
 
 func (t *tries) add(seen error) {
-	t.late++
+	t.failed++
 	t.last = seen
 }
 
-// report tells of the tries, once for a rule. format says which of its tries they were.
-func (t *tries) report(tb testing.TB, format string) {
-	tb.Helper()
-	if t.late > 0 {
-		unproved.Logf(tb, "this rule, in "+format+": a call was late or had no answer, and the last of these tries saw: %v", t.late, t.last)
-	}
+func (t *tries) String() string {
+	return fmt.Sprintf("a call was late or had no answer in %d of the tries of this rule, and the last of these saw: %v", t.failed, t.last)
 }
 
 // insist makes attempts, five at most, until an attempt leaves no doubt. A disturbance,
 // such as the election of a leader, may take a while to pass. If the last attempt had calls
-// without an answer, the rule is broken. If the last attempt was only late, the rule is not
-// proved.
+// without an answer, the rule is broken. If the last attempt was only late, the test of the rule
+// is skipped.
 func insist(tb testing.TB, h Harness, c check) error {
 	tb.Helper()
 	t := new(tries)
@@ -62,11 +72,13 @@ func insist(tb testing.TB, h Harness, c check) error {
 		seen := attempt(tb, h, t, func(e *env) { c(e, e.client(), e.client()) })
 		doubted := errors.As(seen, new(doubt))
 		if h.Bubble || !doubted || n == 5 && unknown(seen) {
-			t.report(tb, "%d of its tries")
+			if t.failed > 0 {
+				unproved.Logf(tb, "%v", t)
+			}
 			return seen
 		}
 		if t.add(seen); n == 5 {
-			t.report(tb, "all its %d tries")
+			unproved.Skipf(tb, "no try was in time: %v", t)
 			return nil
 		}
 		<-time.After(time.Second << (n - 1))

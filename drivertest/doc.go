@@ -30,7 +30,7 @@
 //
 // A machine that stalls does not fail the store. If a check failed after a late call, the check
 // runs again: a claim may have expired, or a node of the store may have had the request late. If
-// every try was late, the rule is not proved, and does not fail. If a call had no answer, the
+// every try was late, the test of the rule is skipped. If a call had no answer, the
 // check runs again, too; after five such attempts the rule fails. Every other failure counts at
 // once, so a store that is wrong now and then gets no second try. go test -v shows a line
 // for each rule that had late tries: "not proved on a machine this slow".

@@ -118,7 +118,7 @@ func (e *env) either(has, other *client) *client {
 // tests: a TTL that a busy scheduler may miss would prove nothing. After a late try, the next
 // TTL is longer.
 func (e *env) short() time.Duration {
-	return max(e.harness.MinTTL, time.Duration(min(1+e.tries.late, 5))*500*time.Millisecond)
+	return max(e.harness.MinTTL, time.Duration(min(1+e.tries.failed, 5))*500*time.Millisecond)
 }
 
 // now is time.Now; in a bubble, the time of the bubble.
@@ -189,8 +189,8 @@ func on(key string, a driver.Ask) driver.Ask {
 // anotherKey is a key that nothing else uses.
 func (e *env) anotherKey() string { return e.key + "/" + strings.ToLower(rand.Text()) }
 
-// together runs functions at the same time, waits for every function, and fails with an
-// error of a function: with a certain error rather than a doubt.
+// together runs functions at the same time, waits for every function, and fails with the error
+// that is most certain.
 func (e *env) together(functions ...func()) {
 	var (
 		wg   sync.WaitGroup
@@ -202,7 +202,7 @@ func (e *env) together(functions ...func()) {
 			err := rules.Caught(f)
 			mu.Lock()
 			defer mu.Unlock()
-			if seen == nil || err != nil && errors.As(seen, new(doubt)) {
+			if certainty(err) > certainty(seen) {
 				seen = err
 			}
 		})
@@ -227,14 +227,15 @@ func (e *env) undisturbed(steps func() (inTime bool)) {
 var errExpired = errors.New("a claim may have expired before the rule was done with it")
 
 // unlessLate repeats steps until they return no error. The error is what was seen in a try
-// that was too late to be judged. Ten such tries of a rule are enough.
+// that was too late to be judged. Ten such tries of a rule are enough, and one
+// in each further attempt.
 func (e *env) unlessLate(steps func() (late error)) {
 	for {
 		seen := steps()
 		switch {
 		case seen == nil:
 			return
-		case e.tries.late >= 9:
+		case e.tries.failed >= 9:
 			rules.Fail(doubt{error: seen, late: true})
 		}
 		e.tries.add(seen)

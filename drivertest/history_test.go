@@ -143,7 +143,8 @@ type logged struct {
 	log string
 }
 
-func (l *logged) Log(args ...any) { l.log += fmt.Sprintln(args...) }
+func (l *logged) Log(args ...any)  { l.log += fmt.Sprintln(args...) }
+func (l *logged) Skip(args ...any) { l.Log(args...) }
 
 // A workload goes on while a store grants too little. If too little is granted in the end,
 // the machine may be slow, but a bubble is never slow.

@@ -81,7 +81,7 @@ func judged(t *testing.T, name string, w ways) (log string, failure error) {
 // TestSometimes checks that there is no second try for a store that answers fast.
 func TestSometimes(t *testing.T) {
 	for _, m := range sometimes {
-		t.Run(strings.ReplaceAll(m.name, " ", "-"), func(t *testing.T) {
+		t.Run(m.rule+"/"+strings.ReplaceAll(m.name, " ", "-"), func(t *testing.T) {
 			w := right()
 			m.spoil(&w)
 			log, failure := judged(t, m.rule, w)
@@ -147,11 +147,11 @@ func TestLate(t *testing.T) {
 		fails  bool
 		report string
 	}{
-		"always late for places":    {"queue/first-come-first-served", []func(*ways){slowly(always, nil)}, false, "in all its 14 tries"},
-		"always late for a TTL":     {"place/asking-keeps-it", []func(*ways){slowly(always, nil)}, false, "in all its 14 tries"},
-		"late at first":             {"queue/cancelled", []func(*ways){slowly(4, nil)}, false, "in 1 of its tries"},
-		"late at first, then wrong": {"queue/cancelled", []func(*ways){slowly(1, nil), spoil("refuses a free key")}, true, "in 1 of its tries"},
-		"never answers":             {"queue/cancelled", []func(*ways){slowly(always, errReset)}, true, "in 4 of its tries"},
+		"always late for places":    {"queue/first-come-first-served", []func(*ways){slowly(always, nil)}, false, "in 14 of the tries"},
+		"always late for a TTL":     {"place/asking-keeps-it", []func(*ways){slowly(always, nil)}, false, "in 14 of the tries"},
+		"late at first":             {"queue/cancelled", []func(*ways){slowly(4, nil)}, false, "in 1 of the tries"},
+		"late at first, then wrong": {"queue/cancelled", []func(*ways){slowly(1, nil), spoil("refuses a free key")}, true, "in 1 of the tries"},
+		"never answers":             {"queue/cancelled", []func(*ways){slowly(always, errReset)}, true, "in 4 of the tries"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := right()
@@ -162,8 +162,8 @@ func TestLate(t *testing.T) {
 			if (failure != nil) != test.fails {
 				t.Errorf("%s failed with %v, want a failure: %v", test.rule, failure, test.fails)
 			}
-			if strings.Count(log, "\n") != 1 || !strings.Contains(log, "not proved on a machine this slow: this rule, "+test.report) {
-				t.Errorf("logged %q, want one line with %q", log, test.report)
+			if strings.Count(log, "\n") != 1 || !strings.Contains(log, "not proved on a machine this slow: ") || !strings.Contains(log, test.report) {
+				t.Errorf("logged %q, want one line of what is not proved, with %q", log, test.report)
 			}
 		})
 	}

@@ -32,38 +32,39 @@ const (
 )
 
 // inTime plays a scene, again only if a slow machine may be the reason for what was wrong. A
-// scene fails the test at once if something was wrong in time, or if it takes a minute, because
-// a step has waited in vain then. Something that was only late fails the test the third time.
+// scene fails the test at once if something was wrong in time. Something that was only late, or
+// did not come in a minute, fails the test the third time.
 func inTime(t *testing.T, play func(s *scene)) {
 	t.Helper()
-	var wrong []string
+	var before []string // what was wrong in the last scene
 	late := 0
-	for range 10 {
+	for again := range 10 {
 		s := &scene{T: t, began: time.Now()}
 		var playing sync.WaitGroup
 		playing.Go(func() { play(s) })
 		playing.Wait()
-		end := time.Now()
-		s.mu.Lock()
-		defer s.mu.Unlock() // Callbacks of the scene may be under way.
-		if len(s.wrong) == 0 {
-			if late > 0 {
-				unproved.Logf(t, "in one of %d scenes before: %q", late, wrong)
-			}
-			return
-		}
-		wrong = s.wrong
-		if s.late {
+		s.mu.Lock() // Callbacks of the scene may be under way.
+		took := time.Since(s.began)
+		wrong, proved := s.wrong, s.proved
+		if s.late || took > patience {
 			late++
 		}
-		if took := end.Sub(s.began); s.proved || late == 3 || took > patience {
+		s.mu.Unlock()
+		switch {
+		case len(wrong) == 0:
+			if again > 0 {
+				unproved.Logf(t, "played again %d times, the last time because of %q", again, before)
+			}
+			return
+		case proved || late == 3:
 			for _, text := range wrong {
 				t.Errorf("%s, in a scene of %v", text, took)
 			}
 			return
 		}
+		before = wrong
 	}
-	unproved.Logf(t, "%q", wrong)
+	unproved.Logf(t, "%q", before)
 }
 
 // begin says that the first claim is about to wait.

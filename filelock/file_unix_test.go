@@ -351,6 +351,9 @@ func (u *user) holder(key string) book.Entry {
 	u.Helper()
 	st, _, err := u.peek(key)
 	u.must(err)
+	if len(st.Held) == 0 {
+		u.Fatalf("nobody holds %s", key)
+	}
 	return st.Held[0]
 }
 

@@ -2,7 +2,9 @@ package pglock
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -25,6 +27,14 @@ func (c *counter) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQ
 }
 
 func (*counter) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// unlock unlocks a lock. If the server does not answer in time, the release goes on by itself.
+func unlock(l *holdfast.Lock) error {
+	if err := l.Unlock(); !errors.Is(err, os.ErrDeadlineExceeded) {
+		return err
+	}
+	return nil
+}
 
 // TestLongQueue checks that a lock takes no more statements behind many waiters than behind few.
 // Each waiter is a Locker, which has its own place in the queue as a process has. So that the
@@ -52,14 +62,15 @@ func TestLongQueue(t *testing.T) {
 			}
 			holder := servers.Insist(t, func(ctx context.Context) (*holdfast.Lock, error) { return open(0).Lock(ctx, "key") })
 			var queue sync.WaitGroup
+			t.Cleanup(queue.Wait)
 			for i := range waiters {
 				locks := open(i)
 				queue.Go(func() {
 					lock, err := servers.Patient(t.Context(), locks.Lock, "key")
 					if err == nil {
-						err = lock.Unlock()
+						err = unlock(lock)
 					}
-					if err != nil {
+					if err != nil && t.Context().Err() == nil {
 						t.Error(err)
 					}
 				})
@@ -70,7 +81,9 @@ func TestLongQueue(t *testing.T) {
 				return err == nil && n == waiters
 			})
 			before, began := c.statements.Load(), time.Now()
-			servers.Insist(t, func(context.Context) (any, error) { return nil, holder.Unlock() })
+			if err := unlock(holder); err != nil {
+				t.Error(err)
+			}
 			queue.Wait()
 			sent, took := c.statements.Load()-before, time.Since(began)
 			t.Logf("%.1f statements and %v for each lock", float64(sent)/float64(waiters), took/time.Duration(waiters))
