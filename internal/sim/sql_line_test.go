@@ -34,7 +34,7 @@ func (t *table) changeLocked(text string, args []any, now int64) (r result) {
 		does, name = (*line).leave, 1
 	case strings.Contains(text, "'{held}', (\n"):
 		does, name = (*line).extend, 3
-	case strings.Contains(text, "jsonb_agg"):
+	case strings.Contains(text, "ARRAY['line'"):
 		does, name = (*line).stay, 4
 	case strings.Contains(text, "{line,0,id}"):
 		does, name = (*line).handOver, 3

@@ -230,7 +230,7 @@ func (t *table) runLocked(st sqlstore.Statement) (r result) {
 		r.rows = [][]any{t.stateLocked(st.Args[0].(string), p.now)}
 	case verb == "WITH":
 		r = t.someLocked(st.Text, st.Args[0].(string), p.now)
-	case slices.Contains(words, "jsonb_set"):
+	case slices.ContainsFunc(words, func(word string) bool { return strings.HasPrefix(word, "jsonb_") }):
 		r = t.changeLocked(st.Text, st.Args, p.now)
 	case verb == "INSERT":
 		p.skip("INTO", "holdfast", "(")

@@ -85,20 +85,22 @@ UPDATE {table} SET version = {next}, sole = '', until = {now}, claims = '{}'
 FROM asked WHERE ctid = ANY (ARRAY(SELECT place FROM held)) AND name = key AND sole = id AND until > {now} AND format = {format}
 RETURNING name`,
 
-	join: `UPDATE {table} SET version = {next}, until = greatest(until, {now} + ?), claims = jsonb_set(claims, '{line}',
-	coalesce(claims -> 'line', '[]') || jsonb_build_array(CAST(? AS jsonb) || jsonb_build_object('since', {now}, 'asked', {now},
-	'until', {now} + least(CAST(? AS bigint) * (1 + jsonb_array_length(coalesce(claims -> 'line', '[]')) / {crowd}), ?))))
+	// A change of jsonb writes all of it anew, so each statement has as few as possible.
+	join: `UPDATE {table} SET version = {next}, until = greatest(until, {now} + ?), claims = jsonb_insert(
+	CASE WHEN claims -> 'line' IS NULL THEN jsonb_set(claims, '{line}', '[]') ELSE claims END, '{line,-1}',
+	CAST(? AS jsonb) || jsonb_build_object('since', {now}, 'asked', {now},
+	'until', {now} + least(CAST(? AS bigint) * (1 + coalesce(jsonb_array_length(claims -> 'line'), 0) / {crowd}), ?)), true)
 WHERE name = ? AND until > {now} AND sole = '' AND jsonb_path_match(claims, '$.*[*].id == $id', jsonb_build_object('id', CAST(? AS text))) IS NOT TRUE AND format = {format} AND {light}`,
 
-	stay: `UPDATE {table} SET version = {next}, until = greatest(until, {now} + ?), claims = jsonb_set(claims, '{line}', (
-	SELECT jsonb_agg(CASE WHEN c ->> 'id' = ? THEN CAST(? AS jsonb) || jsonb_build_object('until', {now} + ?) ELSE c END ORDER BY place)
-	FROM jsonb_array_elements(claims -> 'line') WITH ORDINALITY AS l (c, place)))
+	stay: `UPDATE {table} SET version = {next}, until = greatest(until, {now} + ?), claims = jsonb_set(claims, ARRAY['line', (
+	SELECT CAST(min(place - 1) AS text) FROM jsonb_array_elements(claims -> 'line') WITH ORDINALITY AS l (c, place) WHERE c ->> 'id' = ?)],
+	CAST(? AS jsonb) || jsonb_build_object('until', {now} + ?))
 WHERE name = ? AND jsonb_path_match(claims, '$.line[*].id == $id', jsonb_build_object('id', CAST(? AS text))) AND format = {format} AND {light}`,
 
 	// A crash may bring back a place whose release was answered. Nobody asks for the place, so
 	// the place ends by itself.
-	leave: `UPDATE {table} SET version = {next}, claims = jsonb_set(claims, '{line}', (
-	SELECT jsonb_agg(c ORDER BY place) FROM jsonb_array_elements(claims -> 'line') WITH ORDINALITY AS l (c, place) WHERE c ->> 'id' <> ?))
+	leave: `UPDATE {table} SET version = {next}, claims = claims #- ARRAY['line', (
+	SELECT CAST(min(place - 1) AS text) FROM jsonb_array_elements(claims -> 'line') WITH ORDINALITY AS l (c, place) WHERE c ->> 'id' = ?)]
 WHERE name = ? AND jsonb_path_match(claims, '$.line[1 to last].id == $id', jsonb_build_object('id', CAST(? AS text))) AND format = {format} AND {light}`,
 
 	extend: `UPDATE {table} SET version = {next}, until = greatest(until, {now} + ?), claims = jsonb_set(claims, '{held}', (
@@ -108,7 +110,7 @@ WHERE name = ? AND EXISTS (SELECT FROM jsonb_array_elements(claims -> 'held') AS
 	AND NOT claims -> 'held' @> jsonb_build_array(jsonb_build_object('id', CAST(? AS text), 'left', true)) AND format = {format}`,
 
 	handOver: `UPDATE {table} SET version = {next}, fence = ?, until = greatest(until, ?),
-	claims = jsonb_set(jsonb_set(claims, '{held}', jsonb_build_array(CAST(? AS jsonb))), '{line}', (claims -> 'line') - 0)
+	claims = jsonb_set(claims #- '{line,0}', '{held}', jsonb_build_array(CAST(? AS jsonb)))
 WHERE name = ? AND fence = ? AND jsonb_array_length(claims -> 'held') = 1 AND claims #>> '{held,0,id}' = ? AND claims #>> '{line,0,id}' = ?
 	AND coalesce(claims #>> '{line,0,to}', '') = ? AND format = {format}`,
 
