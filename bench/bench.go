@@ -22,6 +22,7 @@ type bench struct {
 	late                  bool          // a hand-off after a long wait
 	pace                  time.Duration // of the work under the lock, and of the pause between two locks
 	waiting               int           // clients that wait for the holder of the key
+	long                  bool          // few and long rounds: a process that has its turn keeps the key for many locks
 
 	// timed says that a round is judged by the median of the times, not by the number of
 	// locks. times names what is timed.
@@ -38,7 +39,7 @@ var benches = []bench{
 	{name: "hand-off", processes: 2, goroutines: 1, apart: true, timed: true, times: "hand-off", turn: handOff},
 	{name: "late-hand-off", processes: 2, goroutines: 1, apart: true, late: true, timed: true, times: "hand-off", turn: handOff},
 	{name: "one-key", processes: 4, goroutines: 8, times: "wait", turn: crowd},
-	{name: "one-each", processes: 4, goroutines: 1, apart: true, times: "wait", turn: crowd},
+	{name: "one-each", processes: 4, goroutines: 1, apart: true, long: true, times: "wait", turn: crowd},
 	{name: "paced", processes: 4, goroutines: 1, apart: true, pace: time.Millisecond, times: "wait", turn: crowd},
 	{name: "waiting-1", processes: 2, apart: true, waiting: 1, times: "wait", turn: crowd},
 	{name: "waiting-10", processes: 4, apart: true, waiting: 10, times: "wait", turn: crowd},

@@ -54,6 +54,9 @@ func (s scale) of(b bench, locks int, within time.Duration) scale {
 		s.each = s.each * 2 / 3
 		return s
 	}
+	if b.long {
+		s.each *= 5
+	}
 	const more = 1.25 // rounds differ
 	want := more * enough * float64(b.all())
 	takes := time.Duration(want / float64(max(locks, 1)) * float64(within))
@@ -63,7 +66,7 @@ func (s scale) of(b bench, locks int, within time.Duration) scale {
 
 // times returns the number of rounds.
 func (s scale) times(b bench) int {
-	if b.late || b.waiting > 0 {
+	if b.late || b.long || b.waiting > 0 {
 		return (s.rounds + 2) / 3
 	}
 	return s.rounds
