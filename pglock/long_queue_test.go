@@ -2,9 +2,7 @@ package pglock
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
+	"github.com/holdfast-go/holdfast/internal/session/sessiontest"
 )
 
 // A counter counts the statements of connections.
@@ -27,14 +26,6 @@ func (c *counter) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQ
 }
 
 func (*counter) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
-
-// unlock unlocks a lock. If the server does not answer in time, the release goes on by itself.
-func unlock(l *holdfast.Lock) error {
-	if err := l.Unlock(); !errors.Is(err, os.ErrDeadlineExceeded) {
-		return err
-	}
-	return nil
-}
 
 // TestLongQueue checks that a lock takes no more statements behind many waiters than behind few.
 // Each waiter is a Locker, which has its own place in the queue as a process has. So that the
@@ -68,7 +59,7 @@ func TestLongQueue(t *testing.T) {
 				queue.Go(func() {
 					lock, err := servers.Patient(t.Context(), locks.Lock, "key")
 					if err == nil {
-						err = unlock(lock)
+						err = sessiontest.Unlock(lock)
 					}
 					if err != nil && t.Context().Err() == nil {
 						t.Error(err)
@@ -81,7 +72,7 @@ func TestLongQueue(t *testing.T) {
 				return err == nil && n == waiters
 			})
 			before, began := c.statements.Load(), time.Now()
-			if err := unlock(holder); err != nil {
+			if err := sessiontest.Unlock(holder); err != nil {
 				t.Error(err)
 			}
 			queue.Wait()
