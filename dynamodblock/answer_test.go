@@ -48,16 +48,19 @@ func TestContextEndsWithinTheAnswer(t *testing.T) {
 	s := opened(t, l.start(t))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	returned := make(chan struct{})
 	l.mu.Lock()
 	l.garble = func(w http.ResponseWriter) {
 		w.Header().Set("Content-Length", "100")
 		fmt.Fprint(w, `{"Attributes":{`)
 		w.(http.Flusher).Flush()
 		time.AfterFunc(50*time.Millisecond, cancel)
-		<-ctx.Done()
+		<-returned // else the cut answer may come before the client sees that ctx has ended
 	}
 	l.mu.Unlock()
-	if _, err := s.Acquire(ctx, ask("key", "id")); !errors.Is(err, context.Canceled) || errors.Is(err, driver.ErrUnwritten) {
+	_, err := s.Acquire(ctx, ask("key", "id"))
+	close(returned)
+	if !errors.Is(err, context.Canceled) || errors.Is(err, driver.ErrUnwritten) {
 		t.Errorf("%v, want an unknown outcome and context.Canceled", err)
 	}
 }

@@ -43,7 +43,10 @@ var (
 )
 
 // once keeps the client from retrying. The engine of the locks retries.
-func once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
+func once(o *dynamodb.Options) {
+	o.Retryer = aws.NopRetryer{}
+	o.HTTPClient = conditional.KeepConnection(o.HTTPClient)
+}
 
 // name is the name of the item of a key. A prefix has no slash, so names of different prefixes
 // differ.

@@ -38,6 +38,7 @@ func (s *service) String() string { return "s3://" + s.name }
 // once keeps the client from retrying. The engine of the locks retries.
 func once(o *s3.Options) {
 	o.Retryer = aws.NopRetryer{}
+	o.HTTPClient = conditional.KeepConnection(o.HTTPClient)
 	o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenSupported
 	o.DisableLogOutputChecksumValidationSkipped = true
 }
