@@ -56,6 +56,11 @@ func TestSchema(t *testing.T) {
 	if got := server.Must("SELECT version FROM by_hand WHERE name = ''"); strings.TrimSpace(got) != "1" {
 		t.Errorf("the row without a name has version %q", got)
 	}
+	const lz4 = `SELECT count(*) FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals)`
+	const claims = `SELECT count(*) FROM pg_attribute WHERE attrelid = 'by_hand'::regclass AND attname = 'claims' AND attcompression = 'l'`
+	if strings.TrimSpace(server.Must(lz4)) == "1" && strings.TrimSpace(server.Must(claims)) != "1" {
+		t.Error("the server has LZ4, and the claims are not compressed by it")
+	}
 }
 
 // TestNotCreated: who opens the store hears at once what is wrong, and what to

@@ -48,7 +48,7 @@ WHERE t.name <> '' AND l.until > {now}`,
 	},
 	insert: insertRow,
 	join: `UPDATE {table} SET version = {next}, until = greatest(until, {now} + ?), claims = json_merge_preserve(claims,
-	json_object('line', json_array(json_set(?, '$.since', {now}, '$.asked', {now},
+	json_object('line', json_array(json_set(?, '$.since', {now},
 	'$.until', {now} + least(? * (1 + coalesce(json_length(claims, '$.line'), 0) DIV {crowd}), ?)))))
 WHERE name = ? AND until > {now} AND sole = '' AND json_search(claims, 'one', ?, NULL, '$.*[*].id') IS NULL AND {commits} AND format = {format}`,
 	stay: `UPDATE {table} SET version = {next}, until = greatest(until, {now} + ?), claims = json_set(claims,
@@ -108,8 +108,8 @@ FROM dual WHERE @@innodb_flush_log_at_trx_commit <> 1`,
 // claimColumns name their character set, because the default is the database's.
 const claimColumns = `place FOR ORDINALITY,
 	id varchar(16) PATH '$.public', owner varchar(2048) CHARACTER SET utf8mb4 PATH '$.owner', note varchar(2048) CHARACTER SET utf8mb4 PATH '$.note',
-	fence bigint PATH '$.fence', span bigint PATH '$.span', since bigint PATH '$.since', until bigint PATH '$.until',
-	weight bigint PATH '$.weight', capacity bigint PATH '$.limit'`
+	fence bigint PATH '$.fence', span bigint PATH '$.span' DEFAULT '1' ON EMPTY, since bigint PATH '$.since', until bigint PATH '$.until',
+	weight bigint PATH '$.weight' DEFAULT '{most}' ON EMPTY, capacity bigint PATH '$.limit' DEFAULT '{most}' ON EMPTY`
 
 // mysqlCode reads "Error 1213 (40001): Deadlock found ...".
 func mysqlCode(err error) string {

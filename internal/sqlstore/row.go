@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -31,7 +32,8 @@ type row struct {
 const format = 1
 
 // A page is the claims of a row. All times are in microseconds. Line is last, so that the add of
-// [SQLServer] finds its end.
+// [SQLServer] finds its end. What most claims have in common is left out, because a statement for
+// a queue reads and writes all claims of the row.
 type page struct {
 	Phase uint64  `json:"phase,omitempty"`
 	Held  []claim `json:"held,omitempty"`
@@ -46,14 +48,14 @@ type claim struct {
 	Note   string `json:"note,omitempty"`
 	To     string `json:"to,omitempty"` // where the client listens
 	Left   bool   `json:"left,omitempty"`
-	Weight int64  `json:"weight"`
-	Limit  int64  `json:"limit"`
+	Weight int64  `json:"weight,omitempty"` // 0 for [driver.MaxWeight]
+	Limit  int64  `json:"limit,omitempty"`  // 0 for [driver.MaxWeight]
 	TTL    int64  `json:"ttl"`
-	Span   int    `json:"span"`
+	Span   int    `json:"span,omitempty"` // 0 for 1
 
 	Fence uint64 `json:"fence,omitempty"`
 	Since int64  `json:"since,omitempty"`
-	Asked int64  `json:"asked,omitempty"`
+	Asked int64  `json:"asked,omitempty"` // 0 for Since
 	Until int64  `json:"until,omitempty"`
 }
 
@@ -83,12 +85,10 @@ func (r *row) book(key string, floor int64) (*book.Book, error) {
 	b := &book.Book{Floor: uint64(r.fence), Phase: p.Phase}
 	if r.sole != "" {
 		c := &p.Held[0]
-		c.ID, c.Fence = r.sole, uint64(r.fence-int64(c.Span)+1)
-		c.Since, c.Until = r.since, r.until
-		if c.Asked == 0 {
-			c.Asked = r.since
-		}
-		if (driver.Claim{Weight: c.Weight, Limit: c.Limit}).Shared() {
+		c.ID, c.Since, c.Until = r.sole, r.since, r.until
+		e := c.entry()
+		c.Fence = uint64(r.fence) - uint64(e.Span) + 1
+		if (driver.Claim{Weight: e.Weight, Limit: e.Limit}).Shared() {
 			b.Phase = c.Fence
 		}
 	}
@@ -124,9 +124,6 @@ func (r *row) fill(b *book.Book, now time.Duration) error {
 		only := p.Held[0]
 		r.sole, r.since = only.ID, only.Since
 		only.ID, only.Fence, only.Since, only.Until = "", 0, 0, 0
-		if only.Asked == r.since {
-			only.Asked = 0 // as for most claims, which did not wait
-		}
 		p = page{Held: []claim{only}}
 	}
 	text, err := json.Marshal(p)
@@ -150,16 +147,26 @@ func alone(b *book.Book) *book.Entry {
 func write(e *book.Entry) claim {
 	return claim{
 		ID: escape(e.ID), Public: driver.PublicID(e.ID), Owner: escape(e.Owner), Note: escape(e.Note),
-		To: e.Session, Left: e.Left, Weight: e.Weight, Limit: e.Limit, TTL: micros(e.TTL), Span: e.Span,
-		Fence: e.Fence, Since: e.Since, Asked: micros(e.Asked), Until: micros(e.Until),
+		To: e.Session, Left: e.Left, TTL: micros(e.TTL),
+		Weight: unless(e.Weight, driver.MaxWeight), Limit: unless(e.Limit, driver.MaxWeight), Span: unless(e.Span, 1),
+		Fence: e.Fence, Since: e.Since, Asked: unless(micros(e.Asked), e.Since), Until: micros(e.Until),
 	}
+}
+
+// unless returns n, or 0 if n is the usual number.
+func unless[N int | int64](n, usual N) N {
+	if n == usual {
+		return 0
+	}
+	return n
 }
 
 func (c *claim) entry() book.Entry {
 	return book.Entry{
 		ID: unescape(c.ID), Owner: unescape(c.Owner), Note: unescape(c.Note),
-		Session: c.To, Left: c.Left, Weight: c.Weight, Limit: c.Limit, TTL: span(c.TTL), Span: c.Span,
-		Fence: c.Fence, Since: c.Since, Asked: span(c.Asked), Until: span(c.Until),
+		Session: c.To, Left: c.Left, TTL: span(c.TTL),
+		Weight: cmp.Or(c.Weight, driver.MaxWeight), Limit: cmp.Or(c.Limit, driver.MaxWeight), Span: cmp.Or(c.Span, 1),
+		Fence: c.Fence, Since: c.Since, Asked: span(cmp.Or(c.Asked, c.Since)), Until: span(c.Until),
 	}
 }
 

@@ -43,10 +43,10 @@ WITH claim AS (
 	SELECT t.*, 1, j.key + 1, j.value FROM {table} t, json_each(t.claims, '$.line') j
 )
 SELECT name AS key, c ->> 'public' AS id, waiting, place, c ->> 'owner' AS owner, c ->> 'note' AS note,
-	CASE waiting WHEN 0 THEN coalesce(c ->> 'fence', fence - (c ->> 'span') + 1) END AS fence,
+	CASE waiting WHEN 0 THEN coalesce(c ->> 'fence', fence - coalesce(c ->> 'span', 1) + 1) END AS fence,
 	strftime('%Y-%m-%d %H:%M:%f', coalesce(c ->> 'since', since) / 1000000.0, 'unixepoch') AS since,
 	strftime('%Y-%m-%d %H:%M:%f', coalesce(c ->> 'until', until) / 1000000.0, 'unixepoch') AS until,
-	c ->> 'weight' AS weight, c ->> 'limit' AS capacity
+	coalesce(c ->> 'weight', {most}) AS weight, coalesce(c ->> 'limit', {most}) AS capacity
 FROM claim
 WHERE name <> '' AND coalesce(c ->> 'until', until) > (julianday('now') - 2440587.5) * 86400000000`,
 		floorRow + ` ON CONFLICT (name) DO NOTHING`,

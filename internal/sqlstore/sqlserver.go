@@ -151,10 +151,10 @@ func moment(micros string) string {
 var claimsView = `CREATE VIEW {view} AS
 SELECT t.title AS [key], JSON_VALUE(h.value, '$.public') AS id, 0 AS waiting, CONVERT(int, h.[key]) + 1 AS place,
 	JSON_VALUE(h.value, '$.owner') AS owner, JSON_VALUE(h.value, '$.note') AS note,
-	coalesce(CONVERT(bigint, JSON_VALUE(h.value, '$.fence')), t.fence - CONVERT(bigint, JSON_VALUE(h.value, '$.span')) + 1) AS fence,
+	coalesce(CONVERT(bigint, JSON_VALUE(h.value, '$.fence')), t.fence - coalesce(CONVERT(bigint, JSON_VALUE(h.value, '$.span')), 1) + 1) AS fence,
 	` + moment("coalesce(CONVERT(bigint, JSON_VALUE(h.value, '$.since')), t.since)") + ` AS since,
 	` + moment("coalesce(CONVERT(bigint, JSON_VALUE(h.value, '$.until')), t.until)") + ` AS until,
-	CONVERT(bigint, JSON_VALUE(h.value, '$.weight')) AS weight, CONVERT(bigint, JSON_VALUE(h.value, '$.limit')) AS capacity
+	coalesce(CONVERT(bigint, JSON_VALUE(h.value, '$.weight')), {most}) AS weight, coalesce(CONVERT(bigint, JSON_VALUE(h.value, '$.limit')), {most}) AS capacity
 FROM {table} t CROSS APPLY OPENJSON(t.claims, '$.held') h
 WHERE t.name <> 0x AND coalesce(CONVERT(bigint, JSON_VALUE(h.value, '$.until')), t.until) > ` + serverClock + `
 UNION ALL
@@ -162,7 +162,7 @@ SELECT t.title, JSON_VALUE(l.value, '$.public'), 1, CONVERT(int, l.[key]) + 1,
 	JSON_VALUE(l.value, '$.owner'), JSON_VALUE(l.value, '$.note'), NULL,
 	` + moment("CONVERT(bigint, JSON_VALUE(l.value, '$.since'))") + `,
 	` + moment("CONVERT(bigint, JSON_VALUE(l.value, '$.until'))") + `,
-	CONVERT(bigint, JSON_VALUE(l.value, '$.weight')), CONVERT(bigint, JSON_VALUE(l.value, '$.limit'))
+	coalesce(CONVERT(bigint, JSON_VALUE(l.value, '$.weight')), {most}), coalesce(CONVERT(bigint, JSON_VALUE(l.value, '$.limit')), {most})
 FROM {table} t CROSS APPLY OPENJSON(t.claims, '$.line') l
 WHERE t.name <> 0x AND CONVERT(bigint, JSON_VALUE(l.value, '$.until')) > ` + serverClock
 

@@ -96,6 +96,7 @@ func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error)
 }
 
 func (s *Store) acquire(ctx context.Context, a asking) (got answer, err error) {
+	a.Span = max(a.Span, 1) // as the row has it
 	ask := func(ctx context.Context) (answer, error) { return s.ask(ctx, a) }
 	switch {
 	case s.dialect.shares():
