@@ -64,6 +64,10 @@ type Book struct {
 	Queue []Entry // FIFO
 	Tombs []Tomb
 
+	// Omitted is how many claims before the last of the queue are missing here, because the
+	// store has not read them. Without them, the calls do not see all that changes.
+	Omitted int
+
 	// Pushed lists the grants of the last call to queued claims, for the store to wake
 	// the claims. It is no part of the state.
 	Pushed []Push
@@ -141,9 +145,13 @@ func (b *Book) Acquire(m Moment, a driver.Ask, session string) (driver.Grant, er
 	if !a.Wait {
 		return b.refusal(m.in(0)), nil
 	}
-	place := b.enqueue(e)
+	i := b.enqueue(e)
+	place := i
+	if i > 0 && i == len(b.Queue)-1 {
+		place += b.Omitted
+	}
 	kept := Kept(a.Claim, place)
-	b.Queue[place].Until = m.in(kept)
+	b.Queue[i].Until = m.in(kept)
 	g := b.refusal(m.in(0))
 	g.Pause = time.Duration(place) * pace.First // a waiter far back need not learn at once how the queue moves
 	if kept > a.Alive() {

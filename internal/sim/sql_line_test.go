@@ -9,14 +9,30 @@ import (
 	"github.com/holdfast-go/holdfast/internal/book"
 )
 
-// stateLocked is a row as it is loaded.
-func (t *table) stateLocked(name string, now int64) []any {
+// stateLocked is a row as a statement loads it.
+func (t *table) stateLocked(text, name string, now int64) []any {
 	state := []any{now, int64(1), t.rows[""]["fence"]}
 	row := t.rows[name]
 	for _, column := range []string{"version", "format", "fence", "sole", "since", "until", "claims"} {
 		state = append(state, row[column])
 	}
+	if claims, ok := row["claims"].(string); ok && strings.Contains(text, "'omitted'") {
+		state[len(state)-1] = ends(claims)
+	}
 	return state
+}
+
+// ends leaves out the middle of a queue, as the statements of Postgres do.
+func ends(text string) string {
+	claims := make(map[string]any)
+	_ = json.Unmarshal([]byte(text), &claims)
+	held, _ := claims["held"].([]any)
+	waiting, _ := claims["line"].([]any)
+	if n := len(waiting); n > 2 && len(held) == 1 && claims["phase"] == nil && waiting[0].(map[string]any)["weight"] == nil {
+		claims["line"], claims["omitted"] = []any{waiting[0], waiting[n-1]}, n-2
+	}
+	written, _ := json.Marshal(claims)
+	return string(written)
 }
 
 // A line is a row for the statements that change the JSON of its claims.
@@ -55,7 +71,7 @@ func (t *table) changeLocked(text string, args []any, now int64) (r result) {
 	l.tuple["version"] = max(l.tuple["version"].(int64)+1, now)
 	t.rows[key], r.changed = l.tuple, 1
 	if strings.Contains(text, "RETURNING") {
-		r.rows = [][]any{t.stateLocked(key, now)}
+		r.rows = [][]any{t.stateLocked(text, key, now)}
 	}
 	return r
 }
@@ -70,7 +86,7 @@ func (l *line) join(args []any, now int64) bool {
 	}
 	claim := make(map[string]any)
 	_ = json.Unmarshal([]byte(args[1].(string)), &claim)
-	claim["since"], claim["asked"] = now, now
+	claim["since"] = now
 	claim["until"] = now + min(args[2].(int64)*int64(1+len(l.waiting)/book.Crowd), args[3].(int64))
 	l.waiting = append(l.waiting, claim)
 	l.reach(now + args[0].(int64))

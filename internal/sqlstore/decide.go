@@ -18,6 +18,7 @@ type rule func(m book.Moment, b *book.Book) (change, error)
 // A change is the outcome of a rule. Grants to waiters are saved and sent in any case.
 type change struct {
 	keep   bool
+	waits  bool        // nothing to keep: a claim waits as before
 	light  bool        // may be lost in a crash of the server
 	join   *book.Entry // a claim that joined the queue, if nothing else has changed
 	stay   *book.Entry // a claim that stays in the queue, if nothing else has changed
@@ -29,7 +30,8 @@ type change struct {
 
 // decide lets a rule change the book of a key. decide reads and writes the row in two
 // statements, and holds no lock in the database between the two. So a process paused there
-// delays nobody. If a write in between may change the decision, decide begins again.
+// delays nobody. If a write in between may change the decision, decide begins again. So it does
+// if the claims that load has omitted may matter.
 //
 // For an engine with one writer, the callers of a process decide in sequence. Otherwise most
 // callers would write in vain, because their pairs of statements interleave. With many
@@ -46,6 +48,10 @@ func (s *Store) decide(ctx context.Context, key string, load loader, r rule) err
 		}
 		d.whole = d.whole && tries == 0
 		d.change, err = r(d.from.moment(), d.book)
+		if d.book.Omitted > 0 && !d.handsOver() && (!d.waits || len(d.book.Pushed) > 0) {
+			load, tries = s.load, tries-1
+			continue
+		}
 		if !d.keep && len(d.book.Pushed) == 0 {
 			return err
 		}
@@ -80,7 +86,16 @@ func (st *state) moment() book.Moment { return book.Moment{Now: span(st.now), Wa
 
 // load is the loader that only reads.
 func (s *Store) load(ctx context.Context, key string) (decision, error) {
-	st, err := only(ctx, s, cmp.Or(s.dialect.load, loadRow), false, []any{s.parameter(escape(key))}, readState)
+	return s.loadBy(ctx, cmp.Or(s.dialect.load, loadRow), key)
+}
+
+// glance is load without the middle of a long queue.
+func (s *Store) glance(ctx context.Context, key string) (decision, error) {
+	return s.loadBy(ctx, cmp.Or(s.dialect.glance, s.dialect.load, loadRow), key)
+}
+
+func (s *Store) loadBy(ctx context.Context, text, key string) (decision, error) {
+	st, err := only(ctx, s, text, false, []any{s.parameter(escape(key))}, readState)
 	if err != nil {
 		return decision{}, err
 	}

@@ -73,7 +73,13 @@ type Dialect struct {
 	// inserted.
 	takeSome, makeSome, freeSome string
 
-	load    string   // loadRow for an engine that reads two rows at two times; "" if there is no need
+	load string // loadRow for an engine that reads two rows at two times; "" if there is no need
+
+	// glance and joined are loadRow and returnRow without the claims between the first and the
+	// last of the queue, if only one claim holds, and the first wants the whole key. A hand-over
+	// needs no more, and a queue may be long. "" if the engine has no such statements.
+	glance, joined string
+
 	create  []string // makes the table, the view and the row without a name, unless they exist
 	insert  string   // inserts a row, or changes nothing if the row exists
 	publish string   // does an {update}, and sends messages; "" if the engine cannot

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"hash/maphash"
@@ -52,7 +53,7 @@ func (s *Store) joiner(a *asking, blind bool) loader {
 			joined = n > 0
 			return s.load(ctx, key)
 		}
-		rows, err := query(ctx, s, s.dialect.join+returnRow, false, args, readState)
+		rows, err := query(ctx, s, s.dialect.join+cmp.Or(s.dialect.joined, returnRow), false, args, readState)
 		switch {
 		case err != nil:
 			return decision{}, err

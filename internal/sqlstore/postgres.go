@@ -1,5 +1,7 @@
 package sqlstore
 
+import "strings"
+
 // Postgres is PostgreSQL 12 or later. Use any client of database/sql whose errors have a
 // method SQLState, such as pgx and lib/pq. With package pglock waiters are woken; here
 // waiters retry.
@@ -100,6 +102,9 @@ RETURNING name`,
 	'until', {now} + least(CAST(? AS bigint) * (1 + coalesce(jsonb_array_length(claims -> 'line'), 0) / {crowd}), ?)), true)
 WHERE name = ? AND until > {now} AND sole = '' AND jsonb_path_match(claims, '$.*[*].id == $id', jsonb_build_object('id', CAST(? AS text))) IS NOT TRUE AND format = {format} AND {light}`,
 
+	glance: strings.Replace(loadRow, "l.claims", ends("l.claims"), 1),
+	joined: strings.Replace(returnRow, "claims", ends("claims"), 1),
+
 	stay: `UPDATE {table} SET version = {next}, until = greatest(until, {now} + ?), claims = jsonb_set(claims, ARRAY['line', (
 	SELECT CAST(min(place - 1) AS text) FROM jsonb_array_elements(claims -> 'line') WITH ORDINALITY AS l (c, place) WHERE c ->> 'id' = ?)],
 	CAST(? AS jsonb) || jsonb_build_object('until', {now} + ?))
@@ -168,4 +173,13 @@ ORDER BY xact_start LIMIT 1`,
 		"53100": {hint: full},
 		"53200": {hint: exhausted},
 	},
+}
+
+// ends returns the claims in a column without the middle of a queue. The weight of a claim that
+// wants the whole key is left out, see [claim].
+func ends(column string) string {
+	return strings.ReplaceAll(`CASE WHEN jsonb_array_length({c} -> 'line') > 2 AND {c} #> '{line,0,weight}' IS NULL
+	AND jsonb_array_length({c} -> 'held') = 1 AND {c} -> 'phase' IS NULL
+THEN jsonb_build_object('held', {c} -> 'held', 'tombs', {c} -> 'tombs', 'line', jsonb_build_array({c} #> '{line,0}', {c} #> '{line,-1}'),
+	'omitted', jsonb_array_length({c} -> 'line') - 2) ELSE {c} END`, "{c}", column)
 }
