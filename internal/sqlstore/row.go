@@ -32,8 +32,8 @@ type row struct {
 const format = 1
 
 // A page is the claims of a row. All times are in microseconds. Line is last, so that the add of
-// [SQLServer] finds its end. What most claims have in common is left out, because a statement for
-// a queue reads and writes all claims of the row.
+// [SQLServer] finds its end. A statement for a queue reads and writes all claims of the row, so
+// they leave out the usual numbers.
 type page struct {
 	Phase uint64  `json:"phase,omitempty"`
 	Held  []claim `json:"held,omitempty"`
