@@ -48,8 +48,8 @@ var sql = []mutant{{
 	wrong: "a place in the queue, and the lock granted to that place, stand for an hour, even if the owner is silent",
 	edits: []overlay.Edit{{
 		File: "internal/book/book.go",
-		Old:  "b.Queue[place].Until = m.in(kept)",
-		New:  "b.Queue[place].Until = m.in(time.Hour)",
+		Old:  "b.Queue[i].Until = m.in(kept)",
+		New:  "b.Queue[i].Until = m.in(time.Hour)",
 	}, {
 		File: "internal/book/line.go",
 		Old:  "window := driver.Claim{TTL: e.TTL}.Alive()",
@@ -58,6 +58,15 @@ var sql = []mutant{{
 	run:   "--start sqlite --seed 1 --ttl 1s --for 30s --nemesis kill",
 	finds: check.Lively,
 	sim:   search{"TestSeeds", []string{"progress"}},
+}, {
+	name:  "omitted-claims-are-none",
+	wrong: "a decision that read only the ends of a queue is written even if the claims between them matter",
+	edits: []overlay.Edit{{
+		File: "internal/sqlstore/decide.go",
+		Old:  "if d.book.Omitted > 0 && !d.handsOver()",
+		New:  "if d.book.Omitted < 0 && !d.handsOver()",
+	}},
+	sim: search{"TestSQL", lostClaims},
 }, {
 	name:  "end-before-token",
 	wrong: "the statement that acquires a row sets the end before the token, which depends on the end: MySQL assigns from left to right",
