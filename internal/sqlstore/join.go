@@ -30,7 +30,7 @@ func (s *Store) joiner(a *asking, blind bool) loader {
 		}
 		if !blind {
 			blind = true
-			d, err := s.load(ctx, key)
+			d, err := s.glance(ctx, key)
 			if err != nil || d.waiters == 0 {
 				return d, err
 			}
