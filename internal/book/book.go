@@ -64,8 +64,9 @@ type Book struct {
 	Queue []Entry // FIFO
 	Tombs []Tomb
 
-	// Omitted is how many claims before the last of the queue are missing here, because the
-	// store has not read them. Without them, the calls do not see all that changes.
+	// Part says that the store has read only the first claim of the queue and one more. Omitted is
+	// how many claims are between the two. The calls do not see what becomes of the rest.
+	Part    bool
 	Omitted int
 
 	// Pushed lists the grants of the last call to queued claims, for the store to wake
@@ -147,8 +148,8 @@ func (b *Book) Acquire(m Moment, a driver.Ask, session string) (driver.Grant, er
 	}
 	i := b.enqueue(e)
 	place := i
-	if i > 0 && i == len(b.Queue)-1 {
-		place += b.Omitted
+	if i == len(b.Queue)-1 && i > 0 {
+		place += b.Omitted // 0 unless Part
 	}
 	kept := Kept(a.Claim, place)
 	b.Queue[i].Until = m.in(kept)

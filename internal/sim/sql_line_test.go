@@ -10,26 +10,30 @@ import (
 )
 
 // stateLocked is a row as a statement loads it.
-func (t *table) stateLocked(text, name string, now int64) []any {
+func (t *table) stateLocked(text, name, id string, now int64) []any {
 	state := []any{now, int64(1), t.rows[""]["fence"]}
 	row := t.rows[name]
 	for _, column := range []string{"version", "format", "fence", "sole", "since", "until", "claims"} {
 		state = append(state, row[column])
 	}
 	if claims, ok := row["claims"].(string); ok && strings.Contains(text, "'omitted'") {
-		state[len(state)-1] = ends(claims)
+		state[len(state)-1] = two(claims, id)
 	}
 	return state
 }
 
-// ends leaves out the middle of a queue, as the statements of Postgres do.
-func ends(text string) string {
+// two leaves two claims of a queue, as the statements of Postgres do.
+func two(text, id string) string {
 	claims := make(map[string]any)
 	_ = json.Unmarshal([]byte(text), &claims)
 	held, _ := claims["held"].([]any)
 	waiting, _ := claims["line"].([]any)
 	if n := len(waiting); n > 2 && len(held) == 1 && claims["phase"] == nil && waiting[0].(map[string]any)["weight"] == nil {
-		claims["line"], claims["omitted"] = []any{waiting[0], waiting[n-1]}, n-2
+		i := slices.IndexFunc(waiting, func(c any) bool { return c.(map[string]any)["id"] == id })
+		if i <= 0 {
+			i = n - 1
+		}
+		claims["line"], claims["part"], claims["omitted"] = []any{waiting[0], waiting[i]}, true, i-1
 	}
 	written, _ := json.Marshal(claims)
 	return string(written)
@@ -71,7 +75,7 @@ func (t *table) changeLocked(text string, args []any, now int64) (r result) {
 	l.tuple["version"] = max(l.tuple["version"].(int64)+1, now)
 	t.rows[key], r.changed = l.tuple, 1
 	if strings.Contains(text, "RETURNING") {
-		r.rows = [][]any{t.stateLocked(text, key, now)}
+		r.rows = [][]any{t.stateLocked(text, key, "", now)}
 	}
 	return r
 }

@@ -227,7 +227,11 @@ func (t *table) runLocked(st sqlstore.Statement) (r result) {
 	p := &parser{words: words, args: st.Args, now: t.nowLocked()}
 	switch verb := p.next(); {
 	case verb == "SELECT": // loadRow is the only one, and what it joins is fixed
-		r.rows = [][]any{t.stateLocked(st.Text, st.Args[0].(string), p.now)}
+		id := ""
+		if len(st.Args) > 1 {
+			id = st.Args[1].(string)
+		}
+		r.rows = [][]any{t.stateLocked(st.Text, st.Args[0].(string), id, p.now)}
 	case verb == "WITH":
 		r = t.someLocked(st.Text, st.Args[0].(string), p.now)
 	case slices.ContainsFunc(words, func(word string) bool { return strings.HasPrefix(word, "jsonb_") }):

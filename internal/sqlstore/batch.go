@@ -26,7 +26,7 @@ func (s *Store) Renew(ctx context.Context, rs []driver.Renewal) []error {
 	for ttl, some := range b.alike(simple) {
 		b.done(s.renewSole(ctx, some, ttl))
 	}
-	return b.rest(ctx, s, s.load, func(m book.Moment, b *book.Book, i int) (change, error) {
+	return b.rest(ctx, s, func(m book.Moment, b *book.Book, i int) (change, error) {
 		before := known(b, rs[i].ID, m.Now)
 		err := b.Renew(m, rs[i])
 		return change{keep: err == nil, extend: extended(before, b, rs[i].ID)}, err
@@ -46,7 +46,7 @@ func (s *Store) Release(ctx context.Context, rs []driver.Release) []error {
 	for _, some := range b.alike(simple) {
 		b.done(s.free(ctx, some))
 	}
-	return b.rest(ctx, s, s.glance, func(m book.Moment, b *book.Book, i int) (change, error) {
+	return b.rest(ctx, s, func(m book.Moment, b *book.Book, i int) (change, error) {
 		behind := slices.IndexFunc(b.Queue, func(e book.Entry) bool { return e.ID == rs[i].ID }) > 0
 		err := b.Release(m, rs[i])
 		done := change{keep: err == nil || rs[i].Late, freed: err == nil}
@@ -287,7 +287,7 @@ func (s *Store) decideGroup(ctx context.Context, key string, load loader, late b
 
 // rest applies a rule to the indexes of the remaining claims, key by key, and returns the
 // errors of all claims.
-func (b *batch) rest(ctx context.Context, s *Store, load loader, do func(m book.Moment, b *book.Book, i int) (change, error)) []error {
+func (b *batch) rest(ctx context.Context, s *Store, do func(m book.Moment, b *book.Book, i int) (change, error)) []error {
 	keys := make(map[string][]int)
 	for i := range b.claims {
 		if !b.claims[i].over {
@@ -300,7 +300,7 @@ func (b *batch) rest(ctx context.Context, s *Store, load loader, do func(m book.
 		slots <- struct{}{}
 		running.Go(func() {
 			defer func() { <-slots }()
-			err := s.decideGroup(ctx, key, load, b.late(group), func(m book.Moment, bk *book.Book) (all change, err error) {
+			err := s.decideGroup(ctx, key, s.glance(b.claims[group[0]].ID), b.late(group), func(m book.Moment, bk *book.Book) (all change, err error) {
 				var pushed []book.Push // each call of the book forgets those of the call before
 				for n, i := range group {
 					var one change

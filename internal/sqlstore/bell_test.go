@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -122,7 +123,7 @@ func (w *ward) Ring()        { w.rings++ }
 func (w *ward) Close() error { return nil }
 
 func (w *ward) Query(ctx context.Context, st Statement, each func(Scan) error) error {
-	if len(st.Args) != 1 { // to take a free key
+	if !strings.HasPrefix(st.Text, "SELECT") { // to take a free key
 		return nil
 	}
 	return each(func(dest ...any) error {

@@ -31,7 +31,7 @@ type change struct {
 // decide lets a rule change the book of a key. decide reads and writes the row in two
 // statements, and holds no lock in the database between the two. So a process paused there
 // delays nobody. If a write in between may change the decision, decide begins again. So it does
-// if the claims that load has omitted may matter.
+// with the whole row, if load has read a part and the rest may matter.
 //
 // For an engine with one writer, the callers of a process decide in sequence. Otherwise most
 // callers would write in vain, because their pairs of statements interleave. With many
@@ -48,7 +48,7 @@ func (s *Store) decide(ctx context.Context, key string, load loader, r rule) err
 		}
 		d.whole = d.whole && tries == 0
 		d.change, err = r(d.from.moment(), d.book)
-		if d.book.Omitted > 0 && !d.handsOver() && (!d.waits || len(d.book.Pushed) > 0) {
+		if d.book.Part && !s.narrow(&d) {
 			load, tries = s.load, tries-1
 			continue
 		}
@@ -89,13 +89,18 @@ func (s *Store) load(ctx context.Context, key string) (decision, error) {
 	return s.loadBy(ctx, cmp.Or(s.dialect.load, loadRow), key)
 }
 
-// glance is load without the middle of a long queue.
-func (s *Store) glance(ctx context.Context, key string) (decision, error) {
-	return s.loadBy(ctx, cmp.Or(s.dialect.glance, s.dialect.load, loadRow), key)
+// glance returns a loader of the part of a long queue that concerns the claim with this id.
+func (s *Store) glance(id string) loader {
+	if s.dialect.glance == "" {
+		return s.load
+	}
+	return func(ctx context.Context, key string) (decision, error) {
+		return s.loadBy(ctx, s.dialect.glance, key, escape(id))
+	}
 }
 
-func (s *Store) loadBy(ctx context.Context, text, key string) (decision, error) {
-	st, err := only(ctx, s, text, false, []any{s.parameter(escape(key))}, readState)
+func (s *Store) loadBy(ctx context.Context, text, key string, more ...any) (decision, error) {
+	st, err := only(ctx, s, text, false, append([]any{s.parameter(escape(key))}, more...), readState)
 	if err != nil {
 		return decision{}, err
 	}

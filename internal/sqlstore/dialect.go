@@ -75,9 +75,10 @@ type Dialect struct {
 
 	load string // loadRow for an engine that reads two rows at two times; "" if there is no need
 
-	// glance and joined are loadRow and returnRow without the claims between the first and the
-	// last of the queue, if only one claim holds, and the first wants the whole key. A hand-over
-	// needs no more, and a queue may be long. "" if the engine has no such statements.
+	// glance and joined are loadRow and returnRow with two claims of the queue, if only one claim
+	// holds, and the first waiter wants the whole key: the first, and the claim that has the id of
+	// glance, or the last. Mostly a decision needs no more, and a queue may be long. "" if the engine
+	// has no such statements.
 	glance, joined string
 
 	create  []string // makes the table, the view and the row without a name, unless they exist

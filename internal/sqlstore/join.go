@@ -23,14 +23,14 @@ type loader func(ctx context.Context, key string) (decision, error)
 // If no claim waits, the statement is in vain, so the first load looks first, unless blind is
 // set. A further load follows a lost race, and sends the statement in any case.
 func (s *Store) joiner(a *asking, blind bool) loader {
-	joined := !a.Wait || !s.dialect.joins(a.ID)
+	joined, look := !a.Wait || !s.dialect.joins(a.ID), s.glance(a.ID)
 	return func(ctx context.Context, key string) (decision, error) {
 		if joined {
-			return s.load(ctx, key)
+			return look(ctx, key)
 		}
 		if !blind {
 			blind = true
-			d, err := s.glance(ctx, key)
+			d, err := look(ctx, key)
 			if err != nil || d.waiters == 0 {
 				return d, err
 			}
@@ -51,14 +51,14 @@ func (s *Store) joiner(a *asking, blind bool) loader {
 				return decision{}, err
 			}
 			joined = n > 0
-			return s.load(ctx, key)
+			return look(ctx, key)
 		}
 		rows, err := query(ctx, s, s.dialect.join+cmp.Or(s.dialect.joined, returnRow), false, args, readState)
 		switch {
 		case err != nil:
 			return decision{}, err
 		case len(rows) == 0:
-			return s.load(ctx, key)
+			return look(ctx, key)
 		}
 		joined = true
 		return begin(key, rows[0])

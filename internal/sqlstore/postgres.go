@@ -102,8 +102,10 @@ RETURNING name`,
 	'until', {now} + least(CAST(? AS bigint) * (1 + coalesce(jsonb_array_length(claims -> 'line'), 0) / {crowd}), ?)), true)
 WHERE name = ? AND until > {now} AND sole = '' AND jsonb_path_match(claims, '$.*[*].id == $id', jsonb_build_object('id', CAST(? AS text))) IS NOT TRUE AND format = {format} AND {light}`,
 
-	glance: strings.Replace(loadRow, "l.claims", ends("l.claims"), 1),
-	joined: strings.Replace(returnRow, "claims", ends("claims"), 1),
+	glance: strings.Replace(loadRow, "l.claims", two("l.claims", "coalesce(nullif(own.place, 0), jsonb_array_length(l.claims -> 'line') - 1)"), 1) + `
+CROSS JOIN LATERAL (SELECT CAST(min(place) - 1 AS int) AS place
+	FROM jsonb_array_elements(l.claims -> 'line') WITH ORDINALITY AS w (c, place) WHERE c ->> 'id' = ?) AS own`,
+	joined: strings.Replace(returnRow, "claims", two("claims", "(jsonb_array_length(claims -> 'line') - 1)"), 1),
 
 	stay: `UPDATE {table} SET version = {next}, until = greatest(until, {now} + ?), claims = jsonb_set(claims, ARRAY['line', (
 	SELECT CAST(min(place - 1) AS text) FROM jsonb_array_elements(claims -> 'line') WITH ORDINALITY AS l (c, place) WHERE c ->> 'id' = ?)],
@@ -175,11 +177,11 @@ ORDER BY xact_start LIMIT 1`,
 	},
 }
 
-// ends returns the claims in a column without the middle of a queue. The weight of a claim that
-// wants the whole key is left out, see [claim].
-func ends(column string) string {
-	return strings.ReplaceAll(`CASE WHEN jsonb_array_length({c} -> 'line') > 2 AND {c} #> '{line,0,weight}' IS NULL
+// two returns the claims in a column with two claims of the queue: the first, and one with this
+// index. The weight of a claim that wants the whole key is left out, see [claim].
+func two(column, index string) string {
+	return strings.NewReplacer("{c}", column, "{i}", index).Replace(`CASE WHEN jsonb_array_length({c} -> 'line') > 2 AND {c} #> '{line,0,weight}' IS NULL
 	AND jsonb_array_length({c} -> 'held') = 1 AND {c} -> 'phase' IS NULL
-THEN jsonb_build_object('held', {c} -> 'held', 'tombs', {c} -> 'tombs', 'line', jsonb_build_array({c} #> '{line,0}', {c} #> '{line,-1}'),
-	'omitted', jsonb_array_length({c} -> 'line') - 2) ELSE {c} END`, "{c}", column)
+THEN jsonb_build_object('held', {c} -> 'held', 'tombs', {c} -> 'tombs', 'line', jsonb_build_array({c} #> '{line,0}', {c} -> 'line' -> {i}),
+	'part', true, 'omitted', {i} - 1) ELSE {c} END`)
 }

@@ -40,7 +40,9 @@ type page struct {
 	Tombs []tomb  `json:"tombs,omitempty"`
 	Line  []claim `json:"line,omitempty"`
 
-	Omitted int `json:"omitted,omitempty"` // never in a row, see Dialect.glance
+	// Never in a row, see Dialect.glance.
+	Part    bool `json:"part,omitempty"`
+	Omitted int  `json:"omitted,omitempty"`
 }
 
 type claim struct {
@@ -84,7 +86,7 @@ func (r *row) book(key string, floor int64) (*book.Book, error) {
 	if err := json.Unmarshal([]byte(r.claims), &p); err != nil || r.sole != "" && len(p.Held) != 1 {
 		return nil, fmt.Errorf("%w: the table has claims of this key that make no sense: %.100q", driver.ErrInvalid, r.claims)
 	}
-	b := &book.Book{Floor: uint64(r.fence), Phase: p.Phase, Omitted: p.Omitted}
+	b := &book.Book{Floor: uint64(r.fence), Phase: p.Phase, Part: p.Part, Omitted: p.Omitted}
 	if r.sole != "" {
 		c := &p.Held[0]
 		c.ID, c.Since, c.Until = r.sole, r.since, r.until

@@ -59,6 +59,25 @@ func (d *decision) handsOver() bool {
 	return exclusive && !slices.ContainsFunc(b.Tombs, added)
 }
 
+// narrow reports whether the change holds whatever the rest of the queue is.
+func (s *Store) narrow(d *decision) bool {
+	switch {
+	case d.handsOver():
+		return true
+	case len(d.book.Pushed) > 0:
+		return false
+	case d.extend != nil:
+		return s.dialect.joins(d.extend.ID)
+	case d.whole:
+		return false
+	case d.stay != nil:
+		return s.dialect.joins(d.stay.ID)
+	case d.leave != "":
+		return s.dialect.joins(d.leave)
+	}
+	return d.waits
+}
+
 // rest returns how long a claim stands from the time of the decision, in microseconds.
 func (d *decision) rest(e *book.Entry) int64 { return micros(e.Until - d.from.moment().Now) }
 

@@ -120,7 +120,7 @@ func (s *Store) acquire(ctx context.Context, a asking) (got answer, err error) {
 
 // ask sends the statements of Acquire.
 func (s *Store) ask(ctx context.Context, a asking) (got answer, err error) {
-	crowded, load := s.crowds.of(a.Key), s.load
+	crowded, load := s.crowds.of(a.Key), s.glance(a.ID)
 	if _, waits := s.waiting.Load(a.ID); !waits && a.Fence == 0 && a.Weight >= 1 && a.Weight <= a.Limit && a.Limit <= driver.MaxWeight && a.TTL > 0 {
 		if !crowded.Load() {
 			if g, err := s.take(ctx, &a); g.OK || err != nil {

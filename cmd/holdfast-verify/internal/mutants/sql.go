@@ -60,11 +60,11 @@ var sql = []mutant{{
 	sim:   search{"TestSeeds", []string{"progress"}},
 }, {
 	name:  "omitted-claims-are-none",
-	wrong: "a decision that read only the ends of a queue is written even if the claims between them matter",
+	wrong: "a decision that read a part of the queue is written even if the rest matters",
 	edits: []overlay.Edit{{
 		File: "internal/sqlstore/decide.go",
-		Old:  "if d.book.Omitted > 0 && !d.handsOver()",
-		New:  "if d.book.Omitted < 0 && !d.handsOver()",
+		Old:  "if d.book.Part && !s.narrow(&d)",
+		New:  "if false",
 	}},
 	sim: search{"TestSQL", lostClaims},
 }, {
