@@ -72,6 +72,7 @@ var lineMutants = []mutant{
 			return release(b, m, r)
 		}
 	}},
+	{"ends one claim of a call", "queue/holder-and-waiter-at-once", wrapped(func(c clerk) driver.Store { return single{c} })},
 	{"does not take back a grant that nobody confirmed", "queue/cancelled-at-its-turn", func(w *ways) {
 		asked := make(map[string]bool) // since it was granted
 		w.after(func(_ *book.Book, a driver.Ask, g *driver.Grant) error { asked[a.ID] = g.OK; return nil })

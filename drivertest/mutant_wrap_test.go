@@ -56,6 +56,16 @@ func (f few) Watch(ctx context.Context, claim driver.Claim, wake func(driver.Gra
 	return f.clerk.Watch(ctx, claim, wake)
 }
 
+// single ends only the first of two claims.
+type single struct{ clerk }
+
+func (s single) Release(ctx context.Context, rs []driver.Release) []error {
+	if len(rs) != 2 {
+		return s.clerk.Release(ctx, rs)
+	}
+	return []error{errors.Join(s.clerk.Release(ctx, rs[:1])...), driver.ErrLost}
+}
+
 // chatty ignores the stop of a listener.
 type chatty struct{ clerk }
 

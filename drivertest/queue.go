@@ -100,6 +100,28 @@ var queueRules = []rule{
 			}
 		}),
 	},
+	// A process may end its lock and give up waiting in the same moment. A store that reads only the
+	// head of the queue for a hand-over does not find the waiter.
+	{
+		name:  "queue/holder-and-waiter-at-once",
+		words: "A holder and a waiter of its key may be released in one call, and the next waiter is granted.",
+		needs: Queue,
+		check: swift(func(e *env, a, b *client) {
+			for _, holderFirst := range []bool{true, false} {
+				holder, first, middle, last := a.takes("holder"), b.waits("first"), a.waits("middle"), b.waits("last")
+				if holderFirst {
+					a.ended(holder, middle)
+				} else {
+					a.ended(middle, holder)
+				}
+				b.granted(first)
+				a.nothing(middle)
+				b.ended(first)
+				b.granted(last)
+				b.ended(last)
+			}
+		}),
+	},
 	// Readers fit beside the readers that hold, so weights alone would let them in for ever.
 	// The place in the queue decides first.
 	{

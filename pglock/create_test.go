@@ -8,7 +8,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/session/sessiontest"
 )
@@ -41,6 +44,39 @@ func TestCreateTogether(t *testing.T) {
 	}
 }
 
+// TestCreateBesideAReader: a new version makes a change of the table that waits for readers of the
+// table. Everybody else would wait behind the change.
+func TestCreateBesideAReader(t *testing.T) {
+	t.Parallel()
+	s := opened(t, server.URL()+"&table=read")
+	servers.Insist(t, func(ctx context.Context) (any, error) { return nil, s.Create(ctx) })
+	if strings.TrimSpace(server.Must(lz4)) != "1" {
+		servers.Lacking(t, "the server has no LZ4: use PostgreSQL 14 or later, built with LZ4")
+	}
+	server.Must("ALTER TABLE read ALTER claims SET COMPRESSION pglz")
+	compressed := func() string {
+		return strings.TrimSpace(server.Must("SELECT attcompression FROM pg_attribute WHERE attrelid = 'read'::regclass AND attname = 'claims'"))
+	}
+	reader := must.Get(pgx.Connect(t.Context(), server.URL()))
+	defer reader.Close(context.WithoutCancel(t.Context()))
+	reading := must.Get(reader.Begin(t.Context()))
+	must.Get(reading.Exec(t.Context(), "SELECT FROM read"))
+	servers.Insist(t, func(ctx context.Context) (any, error) { return nil, s.Create(ctx) })
+	if got := compressed(); got != "p" {
+		t.Errorf("beside a reader the compression is now %q, want no change", got)
+	}
+	if err := reading.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	servers.Until(t, "the next Create to change the table", func() bool {
+		servers.Insist(t, func(ctx context.Context) (any, error) { return nil, s.Create(ctx) })
+		return compressed() == "l"
+	})
+}
+
+// lz4 counts whether the server has LZ4.
+const lz4 = `SELECT count(*) FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals)`
+
 // TestSchema: what Schema tells is all that Create does.
 func TestSchema(t *testing.T) {
 	t.Parallel()
@@ -56,7 +92,6 @@ func TestSchema(t *testing.T) {
 	if got := server.Must("SELECT version FROM by_hand WHERE name = ''"); strings.TrimSpace(got) != "1" {
 		t.Errorf("the row without a name has version %q", got)
 	}
-	const lz4 = `SELECT count(*) FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals)`
 	const claims = `SELECT count(*) FROM pg_attribute WHERE attrelid = 'by_hand'::regclass AND attname = 'claims' AND attcompression = 'l'`
 	if strings.TrimSpace(server.Must(lz4)) == "1" && strings.TrimSpace(server.Must(claims)) != "1" {
 		t.Error("the server has LZ4, and the claims are not compressed by it")

@@ -65,7 +65,8 @@ type Book struct {
 	Tombs []Tomb
 
 	// Part says that the store has read only the first claim of the queue and one more. Omitted is
-	// how many claims are between the two. The calls do not see what becomes of the rest.
+	// how many claims are between the two. Unless something has expired or a claim is gone, a refusal
+	// is right all the same, and so is the grant to a first claim that wants the whole key.
 	Part    bool
 	Omitted int
 

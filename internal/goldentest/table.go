@@ -58,7 +58,7 @@ func (t Table) exec(statement string) { t.Exec(t.engine(statement)) }
 // Newer makes the row of a key one of the next format, and returns a function that reads the
 // row. By the columns of this release nobody holds the row, and everything has expired.
 func (t Table) Newer(key string) (row func() string) {
-	t.exec("UPDATE " + t.Name + ` SET version = version + 1, format = format + 1, sole = '', since = 0, until = 0, claims = '{"newer":"text"}' WHERE name = '` + key + "'")
+	t.exec("UPDATE " + t.Name + ` SET version = version + 1, format = format + 1, sole = '', since = 0, until = 0, claims = '{"line":{"newer":"text"}}' WHERE name = '` + key + "'")
 	return func() string { return t.row(key) }
 }
 

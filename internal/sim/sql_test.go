@@ -226,7 +226,7 @@ func (t *table) runLocked(st sqlstore.Statement) (r result) {
 	}
 	p := &parser{words: words, args: st.Args, now: t.nowLocked()}
 	switch verb := p.next(); {
-	case verb == "SELECT": // loadRow is the only one, and what it joins is fixed
+	case verb == "SELECT": // of one row, and what it joins is fixed
 		id := ""
 		if len(st.Args) > 1 {
 			id = st.Args[1].(string)

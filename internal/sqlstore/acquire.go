@@ -62,7 +62,7 @@ func (a *asking) rule(ctx context.Context, got *answer) rule {
 			now.Asked = before.Asked
 			got.behind = max(m.Now-now.Asked, 0) // the clock may have been set back
 			if before.Until >= now.Until {
-				return change{waits: true}, err
+				return change{}, err
 			}
 		}
 		if before.ID != "" {

@@ -307,6 +307,7 @@ func (b *batch) rest(ctx context.Context, s *Store, do func(m book.Moment, b *bo
 					if one, b.errs[i] = do(m, bk, i); n > 0 {
 						one = change{keep: all.keep || one.keep, freed: all.freed || one.freed}
 					}
+					one.gone = all.gone || b.errs[i] != nil
 					all, pushed = one, append(pushed, bk.Pushed...)
 				}
 				bk.Pushed = pushed

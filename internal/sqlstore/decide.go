@@ -18,7 +18,7 @@ type rule func(m book.Moment, b *book.Book) (change, error)
 // A change is the outcome of a rule. Grants to waiters are saved and sent in any case.
 type change struct {
 	keep   bool
-	waits  bool        // nothing to keep: a claim waits as before
+	gone   bool        // a claim is not in the book, as far as the book goes
 	light  bool        // may be lost in a crash of the server
 	join   *book.Entry // a claim that joined the queue, if nothing else has changed
 	stay   *book.Entry // a claim that stays in the queue, if nothing else has changed
@@ -30,8 +30,8 @@ type change struct {
 
 // decide lets a rule change the book of a key. decide reads and writes the row in two
 // statements, and holds no lock in the database between the two. So a process paused there
-// delays nobody. If a write in between may change the decision, decide begins again. So it does
-// with the whole row, if load has read a part and the rest may matter.
+// delays nobody. If a write in between may change the decision, decide begins again. If load has
+// read a part of the queue and the rest may matter, decide begins again with the whole row.
 //
 // For an engine with one writer, the callers of a process decide in sequence. Otherwise most
 // callers would write in vain, because their pairs of statements interleave. With many
@@ -46,9 +46,10 @@ func (s *Store) decide(ctx context.Context, key string, load loader, r rule) err
 		if err != nil {
 			return err
 		}
+		expired := d.whole
 		d.whole = d.whole && tries == 0
 		d.change, err = r(d.from.moment(), d.book)
-		if d.book.Part && !s.narrow(&d) {
+		if d.book.Part && (expired || d.gone || err != nil) {
 			load, tries = s.load, tries-1
 			continue
 		}
@@ -59,6 +60,10 @@ func (s *Store) decide(ctx context.Context, key string, load loader, r rule) err
 			return ended
 		}
 		won, failed := s.save(ctx, &d)
+		if failed == errPart {
+			load, tries = s.load, tries-1
+			continue
+		}
 		if failed != nil {
 			return failed
 		}

@@ -76,8 +76,8 @@ type Dialect struct {
 	load string // loadRow for an engine that reads two rows at two times; "" if there is no need
 
 	// glance and joined are loadRow and returnRow with two claims of the queue, if only one claim
-	// holds, and the first waiter wants the whole key: the first, and the claim that has the id of
-	// glance, or the last. Mostly a decision needs no more, and a queue may be long. "" if the engine
+	// holds, no phase of readers lasts, and the first waiter wants the whole key: the first, and the
+	// claim that has the id of glance, or the last. Mostly a decision needs no more, and a queue may be long. "" if the engine
 	// has no such statements.
 	glance, joined string
 

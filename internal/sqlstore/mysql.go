@@ -33,15 +33,15 @@ CREATE TABLE IF NOT EXISTS {table} (
 ) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4`, `
 CREATE OR REPLACE VIEW {view} AS
 SELECT CONVERT(t.name USING utf8mb4) AS ` + "`key`" + `, h.id, 0 AS waiting, h.place, h.owner, h.note,
-	coalesce(h.fence, t.fence - h.span + 1) AS fence,
+	coalesce(h.fence, t.fence - coalesce(h.span, 1) + 1) AS fence,
 	from_unixtime(coalesce(h.since, t.since) / 1000000) AS since,
 	from_unixtime(coalesce(h.until, t.until) / 1000000) AS until,
-	h.weight, h.capacity
+	coalesce(h.weight, {most}) AS weight, coalesce(h.capacity, {most}) AS capacity
 FROM {table} t CROSS JOIN json_table(t.claims, '$.held[*]' COLUMNS (` + claimColumns + `)) h
 WHERE t.name <> '' AND coalesce(h.until, t.until) > {now}
 UNION ALL
 SELECT CONVERT(t.name USING utf8mb4), l.id, 1, l.place, l.owner, l.note, NULL,
-	from_unixtime(l.since / 1000000), from_unixtime(l.until / 1000000), l.weight, l.capacity
+	from_unixtime(l.since / 1000000), from_unixtime(l.until / 1000000), coalesce(l.weight, {most}), coalesce(l.capacity, {most})
 FROM {table} t CROSS JOIN json_table(t.claims, '$.line[*]' COLUMNS (` + claimColumns + `)) l
 WHERE t.name <> '' AND l.until > {now}`,
 		floorRow + ` ON DUPLICATE KEY UPDATE version = version`,
@@ -108,8 +108,8 @@ FROM dual WHERE @@innodb_flush_log_at_trx_commit <> 1`,
 // claimColumns name their character set, because the default is the database's.
 const claimColumns = `place FOR ORDINALITY,
 	id varchar(16) PATH '$.public', owner varchar(2048) CHARACTER SET utf8mb4 PATH '$.owner', note varchar(2048) CHARACTER SET utf8mb4 PATH '$.note',
-	fence bigint PATH '$.fence', span bigint PATH '$.span' DEFAULT '1' ON EMPTY, since bigint PATH '$.since', until bigint PATH '$.until',
-	weight bigint PATH '$.weight' DEFAULT '{most}' ON EMPTY, capacity bigint PATH '$.limit' DEFAULT '{most}' ON EMPTY`
+	fence bigint PATH '$.fence', span bigint PATH '$.span', since bigint PATH '$.since', until bigint PATH '$.until',
+	weight bigint PATH '$.weight', capacity bigint PATH '$.limit'`
 
 // mysqlCode reads "Error 1213 (40001): Deadlock found ...".
 func mysqlCode(err error) string {

@@ -17,8 +17,9 @@ var Postgres = &Dialect{
 	lasting:   true,
 
 	// The only index is the key's, so that updates need not touch an index. Half of each
-	// page is left for the next versions of its rows. LZ4, which PostgreSQL 14 can have, takes half
-	// of the processor time of a statement for a long queue.
+	// page is left for the next versions of its rows. LZ4, if PostgreSQL has it, halves the
+	// processor time of a statement for a long queue. The table may be in use, and every statement
+	// waits behind ALTER TABLE, so ALTER TABLE waits for a moment only; the next Create tries again.
 	create: []string{`
 CREATE TABLE IF NOT EXISTS {table} (
 	name    text COLLATE "C" PRIMARY KEY,
@@ -30,12 +31,18 @@ CREATE TABLE IF NOT EXISTS {table} (
 	until   bigint NOT NULL,
 	claims  jsonb  NOT NULL
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000)`, `
-DO $lz4$ BEGIN
+DO $lz4$ DECLARE
+	patience text := current_setting('lock_timeout');
+BEGIN
 	IF EXISTS (SELECT FROM pg_settings WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals)) THEN
 		IF EXISTS (SELECT FROM pg_attribute WHERE attrelid = CAST('{table}' AS regclass) AND attname = 'claims' AND attcompression <> 'l') THEN
+			PERFORM set_config('lock_timeout', '200ms', true);
 			EXECUTE 'ALTER TABLE {table} ALTER claims SET COMPRESSION lz4';
+			PERFORM set_config('lock_timeout', patience, true);
 		END IF;
 	END IF;
+EXCEPTION WHEN lock_not_available THEN
+	NULL;
 END $lz4$`, `
 CREATE OR REPLACE VIEW {view} AS
 SELECT
@@ -104,7 +111,8 @@ WHERE name = ? AND until > {now} AND sole = '' AND jsonb_path_match(claims, '$.*
 
 	glance: strings.Replace(loadRow, "l.claims", two("l.claims", "coalesce(nullif(own.place, 0), jsonb_array_length(l.claims -> 'line') - 1)"), 1) + `
 CROSS JOIN LATERAL (SELECT CAST(min(place) - 1 AS int) AS place
-	FROM jsonb_array_elements(l.claims -> 'line') WITH ORDINALITY AS w (c, place) WHERE c ->> 'id' = ?) AS own`,
+	FROM jsonb_array_elements(CASE WHEN jsonb_typeof(l.claims -> 'line') = 'array' THEN l.claims -> 'line' END) WITH ORDINALITY AS w (c, place)
+	WHERE c ->> 'id' = ?) AS own`,
 	joined: strings.Replace(returnRow, "claims", two("claims", "(jsonb_array_length(claims -> 'line') - 1)"), 1),
 
 	stay: `UPDATE {table} SET version = {next}, until = greatest(until, {now} + ?), claims = jsonb_set(claims, ARRAY['line', (
@@ -180,8 +188,8 @@ ORDER BY xact_start LIMIT 1`,
 // two returns the claims in a column with two claims of the queue: the first, and one with this
 // index. The weight of a claim that wants the whole key is left out, see [claim].
 func two(column, index string) string {
-	return strings.NewReplacer("{c}", column, "{i}", index).Replace(`CASE WHEN jsonb_array_length({c} -> 'line') > 2 AND {c} #> '{line,0,weight}' IS NULL
-	AND jsonb_array_length({c} -> 'held') = 1 AND {c} -> 'phase' IS NULL
+	return strings.NewReplacer("{c}", column, "{i}", index).Replace(`CASE WHEN jsonb_typeof({c} -> 'line') = 'array' AND {c} #> '{line,2}' IS NOT NULL
+	AND {c} #> '{line,0,weight}' IS NULL AND {c} #> '{held,0}' IS NOT NULL AND {c} #> '{held,1}' IS NULL AND {c} -> 'phase' IS NULL
 THEN jsonb_build_object('held', {c} -> 'held', 'tombs', {c} -> 'tombs', 'line', jsonb_build_array({c} #> '{line,0}', {c} -> 'line' -> {i}),
 	'part', true, 'omitted', {i} - 1) ELSE {c} END`)
 }

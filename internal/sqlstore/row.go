@@ -38,11 +38,12 @@ type page struct {
 	Phase uint64  `json:"phase,omitempty"`
 	Held  []claim `json:"held,omitempty"`
 	Tombs []tomb  `json:"tombs,omitempty"`
-	Line  []claim `json:"line,omitempty"`
 
 	// Never in a row, see Dialect.glance.
 	Part    bool `json:"part,omitempty"`
 	Omitted int  `json:"omitted,omitempty"`
+
+	Line []claim `json:"line,omitempty"`
 }
 
 type claim struct {

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 
@@ -23,7 +24,7 @@ type decision struct {
 	whole bool
 
 	// Before the change: the ids of the only holder and of the first waiter, "" if there is
-	// no such claim, the number of waiters, and the tombs.
+	// no such claim, the number of waiters as far as read, and the tombs.
 	holder, first string
 	waiters       int
 	tombs         []book.Tomb
@@ -59,27 +60,11 @@ func (d *decision) handsOver() bool {
 	return exclusive && !slices.ContainsFunc(b.Tombs, added)
 }
 
-// narrow reports whether the change holds whatever the rest of the queue is.
-func (s *Store) narrow(d *decision) bool {
-	switch {
-	case d.handsOver():
-		return true
-	case len(d.book.Pushed) > 0:
-		return false
-	case d.extend != nil:
-		return s.dialect.joins(d.extend.ID)
-	case d.whole:
-		return false
-	case d.stay != nil:
-		return s.dialect.joins(d.stay.ID)
-	case d.leave != "":
-		return s.dialect.joins(d.leave)
-	}
-	return d.waits
-}
-
 // rest returns how long a claim stands from the time of the decision, in microseconds.
 func (d *decision) rest(e *book.Entry) int64 { return micros(e.Until - d.from.moment().Now) }
+
+// errPart says that a decision would write the whole row, of which the store has read a part.
+var errPart = errors.New("the row was read in part")
 
 // save writes a decision, unless a write of another process since the read may change the
 // decision. save reports whether the row was written.
@@ -121,6 +106,8 @@ func (s *Store) save(ctx context.Context, d *decision) (won bool, err error) {
 			return false, err
 		}
 		return s.put(ctx, s.dialect.handOver, messages, to.fence, to.until, string(held), s.parameter(escape(d.key)), d.from.fence, escape(d.holder), escape(d.first), d.book.Held[0].Session)
+	case d.book.Part:
+		return false, errPart
 	}
 	text := updateRow
 	if calm && d.light {

@@ -154,7 +154,7 @@ SELECT t.title AS [key], JSON_VALUE(h.value, '$.public') AS id, 0 AS waiting, CO
 	coalesce(CONVERT(bigint, JSON_VALUE(h.value, '$.fence')), t.fence - coalesce(CONVERT(bigint, JSON_VALUE(h.value, '$.span')), 1) + 1) AS fence,
 	` + moment("coalesce(CONVERT(bigint, JSON_VALUE(h.value, '$.since')), t.since)") + ` AS since,
 	` + moment("coalesce(CONVERT(bigint, JSON_VALUE(h.value, '$.until')), t.until)") + ` AS until,
-	coalesce(CONVERT(bigint, JSON_VALUE(h.value, '$.weight')), {most}) AS weight, coalesce(CONVERT(bigint, JSON_VALUE(h.value, '$.limit')), {most}) AS capacity
+	coalesce(CONVERT(bigint, JSON_VALUE(h.value, '$.weight')), CONVERT(bigint, {most})) AS weight, coalesce(CONVERT(bigint, JSON_VALUE(h.value, '$.limit')), CONVERT(bigint, {most})) AS capacity
 FROM {table} t CROSS APPLY OPENJSON(t.claims, '$.held') h
 WHERE t.name <> 0x AND coalesce(CONVERT(bigint, JSON_VALUE(h.value, '$.until')), t.until) > ` + serverClock + `
 UNION ALL
@@ -162,7 +162,7 @@ SELECT t.title, JSON_VALUE(l.value, '$.public'), 1, CONVERT(int, l.[key]) + 1,
 	JSON_VALUE(l.value, '$.owner'), JSON_VALUE(l.value, '$.note'), NULL,
 	` + moment("CONVERT(bigint, JSON_VALUE(l.value, '$.since'))") + `,
 	` + moment("CONVERT(bigint, JSON_VALUE(l.value, '$.until'))") + `,
-	coalesce(CONVERT(bigint, JSON_VALUE(l.value, '$.weight')), {most}), coalesce(CONVERT(bigint, JSON_VALUE(l.value, '$.limit')), {most})
+	coalesce(CONVERT(bigint, JSON_VALUE(l.value, '$.weight')), CONVERT(bigint, {most})), coalesce(CONVERT(bigint, JSON_VALUE(l.value, '$.limit')), CONVERT(bigint, {most}))
 FROM {table} t CROSS APPLY OPENJSON(t.claims, '$.line') l
 WHERE t.name <> 0x AND CONVERT(bigint, JSON_VALUE(l.value, '$.until')) > ` + serverClock
 

@@ -62,9 +62,9 @@ var sql = []mutant{{
 	name:  "omitted-claims-are-none",
 	wrong: "a decision that read a part of the queue is written even if the rest matters",
 	edits: []overlay.Edit{{
-		File: "internal/sqlstore/decide.go",
-		Old:  "if d.book.Part && !s.narrow(&d)",
-		New:  "if false",
+		File: "internal/sqlstore/save.go",
+		Old:  "	case d.book.Part:\n		return false, errPart\n",
+		New:  "",
 	}},
 	sim: search{"TestSQL", lostClaims},
 }, {
