@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Create implements [driver.Creator]. Create makes the table, and the view of the claims
-// for people, unless they exist, and brings the view and the compression of the claims up to date. In SQLite the view is
-// missing for a moment meanwhile. Run Create once, as a user who may create tables,
-// before the first lock.
+// Create implements [driver.Creator]. Create makes the table, and the view of the claims for
+// people, unless they exist, and brings the view and the compression of the claims up to date. In
+// SQLite the view is missing for a moment meanwhile. Run Create once, as a user who may create
+// tables, before the first lock.
 func (s *Store) Create(ctx context.Context) error {
 	if err := s.old(ctx); err != nil {
 		return err
