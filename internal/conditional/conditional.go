@@ -1,5 +1,6 @@
 // Package conditional has what stores share on services that write a record only if its version is
-// as expected: the proof that the service keeps this condition, and the clock of the service.
+// as expected: the proof that the service keeps this condition, the clock of the service, and a
+// client that reads each answer to its end.
 package conditional
 
 import (
