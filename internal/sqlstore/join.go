@@ -43,8 +43,8 @@ func (s *Store) joiner(a *asking, blind bool) loader {
 		if err := detached.Write(ctx); err != nil {
 			return decision{}, err
 		}
-		longest := micros(roomy(book.Longest(a.Claim)))
-		args := []any{longest, string(claim), micros(roomy(a.Alive())), longest, s.parameter(escape(key)), escape(a.ID)}
+		alive, longest := micros(roomy(a.Alive())), micros(roomy(book.Longest(a.Claim, 0)))
+		args := []any{alive, longest, alive, string(claim), alive, longest, alive, s.parameter(escape(key)), escape(a.ID)}
 		if !s.dialect.returning {
 			n, err := s.exec(ctx, s.dialect.join, false, args...)
 			if err != nil {

@@ -40,7 +40,7 @@ func begin(key string, from state) (decision, error) {
 	now := from.moment().Now
 	over := func(e book.Entry) bool { return e.Until <= now }
 	d.whole = slices.ContainsFunc(b.Held, over) || slices.ContainsFunc(b.Queue, over) ||
-		slices.ContainsFunc(b.Tombs, func(t book.Tomb) bool { return t.Until <= now })
+		!b.Part && slices.ContainsFunc(b.Tombs, func(t book.Tomb) bool { return t.Until <= now })
 	if len(b.Held) == 1 && len(b.Queue) > 0 && b.Phase == 0 {
 		d.holder, d.first = b.Held[0].ID, b.Queue[0].ID
 	}
