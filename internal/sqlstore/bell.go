@@ -164,27 +164,34 @@ func (r *Ringing) watch(ctx context.Context, l *listening) {
 		case <-ctx.Done():
 			return
 		}
-		if !r.listen(ctx, l, &p) {
+		rang, ended := r.listen(ctx, l, &p)
+		if ended {
 			return
 		}
 		l.wake(driver.Grant{})
-		pause := p.Next(0, lastLook)
-		sleep(ctx, pause/2, pause) // A broken claim is refused again, and has no place.
+		if !rang {
+			pause := p.Next(0, lastLook)
+			sleep(ctx, pause/2, pause) // A broken claim is refused again, and has no place.
+		}
 	}
 }
 
-// listen returns true when the turn of a waiter has come, and false when the watch ends.
-// Until then, listen looks at the row: after the bell of the claim in the way has rung, after
-// a release by this process, and after pauses if there is no bell.
-func (r *Ringing) listen(ctx context.Context, l *listening, p *pace.Pace) bool {
+// listen returns when the turn of a waiter has come, or the watch has ended. Until then, listen
+// looks at the row: after the bell of the claim in the way has rung, after a release by this
+// process, and after pauses if there is no bell. After the bell of the holder, the first waiter
+// looks by its Acquire: rang.
+func (r *Ringing) listen(ctx context.Context, l *listening, p *pace.Pace) (rang, ended bool) {
 	for last := NoBell; ; {
 		s, waits := r.inTheWay(ctx, l)
 		if !waits || ctx.Err() != nil {
-			return ctx.Err() == nil
+			return false, ctx.Err() != nil
 		}
 		heard := NoBell
 		if s.bell != "" && s.bell != r.bell.To() {
 			heard = r.hear(ctx, place{s.bell, l.claim.Key}, s.version)
+		}
+		if heard == Rang && s.ahead == 0 {
+			return true, false
 		}
 		again := heard == Changed && last == Changed // The two statements may see different servers.
 		last = heard
