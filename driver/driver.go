@@ -190,7 +190,7 @@ type Grant struct {
 	// Kept, in a refusal, is how long the claim keeps its place without a new request, if
 	// longer than [Claim.Alive]. A store may keep the places of claims far back in a queue
 	// for longer, because each request costs the store more in a long queue, or costs money.
-	// A request of the first claim keeps its place for the TTL at most. The core asks at least
+	// A store keeps the place of the first claim for the TTL at most. The core asks at least
 	// three times in that time, and not when the blocking claim expires.
 	Kept time.Duration
 

@@ -148,10 +148,7 @@ func (b *Book) Acquire(m Moment, a driver.Ask, session string) (driver.Grant, er
 		return b.refusal(m.in(0)), nil
 	}
 	i := b.enqueue(e)
-	place := i
-	if i == len(b.Queue)-1 && i > 0 {
-		place += b.Omitted // 0 unless Part
-	}
+	place := b.ahead(i)
 	kept := Kept(a.Claim, place)
 	b.Queue[i].Until = m.in(kept)
 	g := b.refusal(m.in(0))
@@ -162,25 +159,19 @@ func (b *Book) Acquire(m Moment, a driver.Ask, session string) (driver.Grant, er
 	return g, nil
 }
 
-// How long a place in the queue lasts after a request, by the number of claims ahead.
-const (
-	Crowd = 8  // claims ahead for each further Alive
-	Mass  = 32 // claims ahead for each Alive in a very long queue
-)
+// Crowd is the number of claims ahead for each further Alive that a place lasts.
+const Crowd = 8
 
 // Kept returns how long a place behind so many claims lasts after a request. In a store with
 // one record a key, each request rewrites the whole queue. With longer places further back,
 // the requests of a long queue do not take all the time of the store. However many waiters die,
 // those behind wait for [Longest].
 func Kept(c driver.Claim, ahead int) time.Duration {
-	return min(c.Alive()*time.Duration(1+ahead/Crowd), Longest(c, ahead))
+	return min(c.Alive()*time.Duration(1+ahead/Crowd), Longest(c))
 }
 
-// Longest bounds [Kept]: by four times Alive, or by the TTL if that is less. Behind more claims than
-// four times [Mass] a place lasts longer, so that all places together are not written more often.
-func Longest(c driver.Claim, ahead int) time.Duration {
-	return max(min(4*c.Alive(), c.TTL), c.Alive()*time.Duration(ahead)/Mass)
-}
+// Longest returns how long a place lasts at most after a request.
+func Longest(c driver.Claim) time.Duration { return min(4*c.Alive(), c.TTL) }
 
 // again grants a claim that holds already. A reader receives the token of the phase, which
 // may have been raised since. The phase may also be newer than the reader, if a slot was

@@ -116,6 +116,17 @@ func (b *Book) Before(id string) *Entry {
 	return nil
 }
 
+// Ahead returns how many claims are before the queued claim with this id.
+func (b *Book) Ahead(id string) int { return b.ahead(index(b.Queue, id)) }
+
+// ahead returns how many claims are before the claim with this index of the queue.
+func (b *Book) ahead(i int) int {
+	if i == len(b.Queue)-1 && i > 0 {
+		return i + b.Omitted // 0 unless Part
+	}
+	return i
+}
+
 // Has reports whether a claim with this id holds or waits.
 func (b *Book) Has(id string) bool { return index(b.Held, id) >= 0 || index(b.Queue, id) >= 0 }
 

@@ -89,7 +89,7 @@ func (l *line) join(args []any, now int64) bool {
 		return false
 	}
 	alive, longest, ahead := args[0].(int64), args[1].(int64), int64(len(l.waiting))
-	until := now + min(alive*(1+ahead/book.Crowd), max(longest, alive*ahead/book.Mass))
+	until := now + min(alive*(1+ahead/book.Crowd), longest) + args[2].(int64)*ahead/64
 	claim := make(map[string]any)
 	_ = json.Unmarshal([]byte(args[3].(string)), &claim)
 	claim["since"], claim["until"] = now, until

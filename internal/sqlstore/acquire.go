@@ -24,9 +24,15 @@ func (a *asking) entry() book.Entry {
 	}
 }
 
-// roomy is how long a place is given that must last for d: a little longer, so that a request
-// soon after need not write.
-func roomy(d time.Duration) time.Duration { return d + d/8 }
+// room is the number of claims ahead for each further Alive that a place is given.
+const room = 64
+
+// roomy is how long a place is given that must last for d: longer, so that a request soon after need
+// not write. A write takes longer in a long queue, so the places behind many claims are given for
+// longer still.
+func roomy(d, alive time.Duration, ahead int) time.Duration {
+	return d + d/8 + alive*time.Duration(ahead)/room
+}
 
 // An answer is the answer to an asking.
 type answer struct {
@@ -70,7 +76,7 @@ func (a *asking) rule(ctx context.Context, got *answer) rule {
 		} else {
 			done.join = now
 		}
-		now.Until = m.Now + roomy(now.Until-m.Now)
+		now.Until = m.Now + roomy(now.Until-m.Now, a.Alive(), b.Ahead(a.ID))
 		return done, err
 	}
 }

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -55,6 +56,20 @@ func TestPlacesAreWrittenSeldom(t *testing.T) {
 		}
 		b = written
 		b.Queue = append([]book.Entry(nil), written.Queue...)
+	}
+
+	// The more claims are ahead, the longer a place lasts without a write.
+	last := exclusive("last")
+	for i := range 256 {
+		ask(exclusive(fmt.Sprint("ahead ", i)), 0)
+	}
+	ask(last, 0)
+	for at, want := range map[time.Duration]bool{4 * time.Second: false, 8 * time.Second: false, 18 * time.Second: true} {
+		had := *find(b.Queue, "last")
+		if _, done := ask(last, at); done.keep != want {
+			t.Errorf("behind 256 claims, a request after %v: %+v, want a write: %v", at, done, want)
+		}
+		*find(b.Queue, "last") = had
 	}
 
 	// A reader was granted the key, has never confirmed the grant, and asks again after the

@@ -176,10 +176,10 @@ func (r *Ringing) watch(ctx context.Context, l *listening) {
 	}
 }
 
-// listen returns when the turn of a waiter has come, or the watch has ended. Until then, listen
+// listen returns when the turn of a waiter has come or may have come, or the watch has ended. Until then, listen
 // looks at the row: after the bell of the claim in the way has rung, after a release by this
-// process, and after pauses if there is no bell. After the bell of the holder, the first waiter
-// looks by its Acquire: rang.
+// process, and after pauses if there is no bell. rang says that the bell of the holder has rung for
+// the first waiter, which then asks at once, in place of one more look.
 func (r *Ringing) listen(ctx context.Context, l *listening, p *pace.Pace) (rang, ended bool) {
 	for last := NoBell; ; {
 		s, waits := r.inTheWay(ctx, l)
@@ -190,13 +190,13 @@ func (r *Ringing) listen(ctx context.Context, l *listening, p *pace.Pace) (rang,
 		if s.bell != "" && s.bell != r.bell.To() {
 			heard = r.hear(ctx, place{s.bell, l.claim.Key}, s.version)
 		}
-		if heard == Rang && s.ahead == 0 {
-			return true, false
-		}
 		again := heard == Changed && last == Changed // The two statements may see different servers.
 		last = heard
 		if heard != NoBell && !again {
 			*p = pace.Pace{}
+			if heard == Rang && s.ahead == 0 {
+				return true, ctx.Err() != nil
+			}
 			continue
 		}
 		timer := time.NewTimer(pace.Spread(p.Next(time.Duration(s.ahead)*pace.First, lastLook)))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"hash/maphash"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -43,8 +44,9 @@ func (s *Store) joiner(a *asking, blind bool) loader {
 		if err := detached.Write(ctx); err != nil {
 			return decision{}, err
 		}
-		alive, longest := micros(roomy(a.Alive())), micros(roomy(book.Longest(a.Claim, 0)))
-		args := []any{alive, longest, alive, string(claim), alive, longest, alive, s.parameter(escape(key)), escape(a.ID)}
+		alive := a.Alive()
+		lasts := []any{micros(roomy(alive, alive, 0)), micros(roomy(book.Longest(a.Claim), alive, 0)), micros(alive)}
+		args := slices.Concat(lasts, []any{string(claim)}, lasts, []any{s.parameter(escape(key)), escape(a.ID)})
 		if !s.dialect.returning {
 			n, err := s.exec(ctx, s.dialect.join, false, args...)
 			if err != nil {
