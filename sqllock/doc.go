@@ -84,7 +84,7 @@
 //     fail until the transaction ends. These calls do not occupy all connections: see
 //     [New].
 //   - In PostgreSQL, a transaction that stays open for hours keeps old versions of the
-//     rows alive, and the table grows by about 400 bytes with each renewal meanwhile. Check
+//     rows alive, and the table grows by about 280 bytes with each renewal meanwhile. Check
 //     warns of a transaction that is older than an hour, if the user may see the age: of
 //     transactions of its own role, or with the role pg_read_all_stats of all.
 //

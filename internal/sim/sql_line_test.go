@@ -48,7 +48,7 @@ type line struct {
 
 // changeLocked carries out a statement that changes the JSON of the claims.
 func (t *table) changeLocked(text string, args []any, now int64) (r result) {
-	does, name := (*line).join, 7
+	does, name := (*line).join, 5
 	switch {
 	case strings.Contains(text, "1 to last"):
 		does, name = (*line).leave, 1
@@ -84,17 +84,16 @@ func (t *table) changeLocked(text string, args []any, now int64) (r result) {
 func (l *line) reach(until int64) { l.tuple["until"] = max(l.tuple["until"].(int64), until) }
 
 func (l *line) join(args []any, now int64) bool {
-	known := strings.Contains(l.tuple["claims"].(string), args[8].(string))
+	known := strings.Contains(l.tuple["claims"].(string), args[6].(string))
 	if known || l.tuple["until"].(int64) <= now || l.tuple["sole"] != "" {
 		return false
 	}
-	alive, longest, ahead := args[0].(int64), args[1].(int64), int64(len(l.waiting))
-	until := now + min(alive*(1+ahead/book.Crowd), longest) + args[2].(int64)*ahead/64
 	claim := make(map[string]any)
-	_ = json.Unmarshal([]byte(args[3].(string)), &claim)
-	claim["since"], claim["until"] = now, until
+	_ = json.Unmarshal([]byte(args[1].(string)), &claim)
+	claim["since"] = now
+	claim["until"] = now + min(args[2].(int64)*int64(1+len(l.waiting)/book.Crowd), args[3].(int64)) + args[4].(int64)
 	l.waiting = append(l.waiting, claim)
-	l.reach(until)
+	l.reach(now + args[0].(int64))
 	return true
 }
 

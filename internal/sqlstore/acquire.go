@@ -24,21 +24,19 @@ func (a *asking) entry() book.Entry {
 	}
 }
 
-// room is the number of claims ahead for each further Alive that a place is given.
-const room = 64
+// roomy is how long a place is given that must last for d: a little longer, so that a request
+// soon after need not write.
+func roomy(d time.Duration) time.Duration { return d + d/8 }
 
-// roomy is how long a place is given that must last for d: longer, so that a request soon after need
-// not write. A write takes longer in a long queue, so the places behind many claims are given for
-// longer still.
-func roomy(d, alive time.Duration, ahead int) time.Duration {
-	return d + d/8 + alive*time.Duration(ahead)/room
-}
+// spare is how much longer a place behind so many claims is given, because a write takes longer in a
+// long queue.
+func spare(c driver.Claim, ahead int) time.Duration { return c.Alive() * time.Duration(ahead) / 64 }
 
 // An answer is the answer to an asking.
 type answer struct {
 	grant  driver.Grant
 	queued bool          // the claim waits in the queue
-	crowd  bool          // other claims wait, too
+	crowd  int           // how many claims wait, if others wait, too
 	behind time.Duration // how long before this request the claim joined the queue
 }
 
@@ -62,7 +60,10 @@ func (a *asking) rule(ctx context.Context, got *answer) rule {
 		if now == nil {
 			return change{keep: got.grant.OK || a.Wait, extend: extended(before, b, a.ID)}, err
 		}
-		got.queued, got.crowd = true, len(b.Queue) > 1
+		got.queued = true
+		if len(b.Queue) > 1 {
+			got.crowd = len(b.Queue) + b.Omitted
+		}
 		done := change{keep: true, light: true}
 		if unchanged(before, *now) {
 			now.Asked = before.Asked
@@ -76,7 +77,7 @@ func (a *asking) rule(ctx context.Context, got *answer) rule {
 		} else {
 			done.join = now
 		}
-		now.Until = m.Now + roomy(now.Until-m.Now, a.Alive(), b.Ahead(a.ID))
+		now.Until = m.Now + roomy(now.Until-m.Now) + spare(a.Claim, b.Ahead(a.ID))
 		return done, err
 	}
 }

@@ -42,7 +42,7 @@ func (s *Store) Release(ctx context.Context, rs []driver.Release) []error {
 		s.waiting.Delete(r.ID)
 		b.claims[i] = pending{Claim: &r.Claim, late: r.Late}
 	}
-	simple := func(i int) (time.Duration, bool) { return 0, !rs[i].Late && !s.crowds.of(rs[i].Key).Load() }
+	simple := func(i int) (time.Duration, bool) { return 0, !rs[i].Late && s.crowds.of(rs[i].Key).Load() == 0 }
 	for _, some := range b.alike(simple) {
 		b.done(s.free(ctx, some))
 	}

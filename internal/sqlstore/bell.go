@@ -51,7 +51,7 @@ const lastLook = 500 * time.Millisecond
 // A Ringing store wakes waiters by a [Bell]. Waiters that hear no bell look at their rows
 // in growing pauses.
 //
-// A wake-up brings no grant, although the row has the grant. The row may show what the engine
+// A wake-up brings no grant, even if the row has the grant. The row may show what the engine
 // has not committed yet, or has not yet written to its log. The Acquire of the woken waiter
 // writes the row, so the grant is as safe as any write.
 type Ringing struct {
@@ -158,15 +158,23 @@ func (r *Ringing) Watch(ctx context.Context, c driver.Claim, wake func(driver.Gr
 // wake-up, as after Watch. A look at the row before the refusal would be in vain.
 func (r *Ringing) watch(ctx context.Context, l *listening) {
 	var p pace.Pace
+	hasty := true
 	for {
 		select {
 		case <-l.poke:
 		case <-ctx.Done():
 			return
 		}
-		rang, ended := r.listen(ctx, l, &p)
+		rang, ended := r.listen(ctx, l, &p, hasty)
 		if ended {
 			return
+		}
+		if rang {
+			hasty = false // If the waiter is refused again, the ring was for a different key.
+			select {
+			case <-l.poke: // of an earlier refusal
+			default:
+			}
 		}
 		l.wake(driver.Grant{})
 		if !rang {
@@ -176,11 +184,11 @@ func (r *Ringing) watch(ctx context.Context, l *listening) {
 	}
 }
 
-// listen returns when the turn of a waiter has come or may have come, or the watch has ended. Until then, listen
+// listen returns when the turn of a waiter has come, or the watch has ended. Until then, listen
 // looks at the row: after the bell of the claim in the way has rung, after a release by this
-// process, and after pauses if there is no bell. rang says that the bell of the holder has rung for
-// the first waiter, which then asks at once, in place of one more look.
-func (r *Ringing) listen(ctx context.Context, l *listening, p *pace.Pace) (rang, ended bool) {
+// process, and after pauses if there is no bell. If hasty, listen also returns when the holder's bell
+// has rung for the first waiter: rang. The turn has probably come, and the Acquire of the waiter looks.
+func (r *Ringing) listen(ctx context.Context, l *listening, p *pace.Pace, hasty bool) (rang, ended bool) {
 	for last := NoBell; ; {
 		s, waits := r.inTheWay(ctx, l)
 		if !waits || ctx.Err() != nil {
@@ -194,7 +202,7 @@ func (r *Ringing) listen(ctx context.Context, l *listening, p *pace.Pace) (rang,
 		last = heard
 		if heard != NoBell && !again {
 			*p = pace.Pace{}
-			if heard == Rang && s.ahead == 0 {
+			if hasty && heard == Rang && s.ahead == 0 {
 				return true, ctx.Err() != nil
 			}
 			continue

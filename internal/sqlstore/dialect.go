@@ -210,7 +210,7 @@ func (d *Dialect) compiler(table string) (func(text string) string, error) {
 	}
 	list := []string{
 		"{table}", name, "{view}", view, "{now}", d.now, "{keep}", d.keep, "{light}", d.light, "{commits}", d.commits, "{none}", d.none(),
-		"{crowd}", strconv.Itoa(book.Crowd), "{room}", strconv.Itoa(room), "{most}", strconv.Itoa(driver.MaxWeight), "{next}", d.larger("version + 1", d.now), "{token}", d.larger("fence + 1", d.now), "{format}", strconv.Itoa(format),
+		"{crowd}", strconv.Itoa(book.Crowd), "{most}", strconv.Itoa(driver.MaxWeight), "{next}", d.larger("version + 1", d.now), "{token}", d.larger("fence + 1", d.now), "{format}", strconv.Itoa(format),
 	}
 	seek := ""
 	if d.byName != "" {

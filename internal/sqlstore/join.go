@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"hash/maphash"
-	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -21,10 +20,10 @@ type loader func(ctx context.Context, key string) (decision, error)
 // loses a race for the row. The rule of Acquire then finds the claim in the queue, and mostly has
 // nothing to write.
 //
-// If no claim waits, the statement is in vain, so the first load looks first, unless blind is
-// set. A further load follows a lost race, and sends the statement in any case.
-func (s *Store) joiner(a *asking, blind bool) loader {
-	joined, look := !a.Wait || !s.dialect.joins(a.ID), s.glance(a.ID)
+// If no claim waits, the statement is in vain, so the first load looks first, unless claims have waited
+// lately. A further load follows a lost race, and sends the statement in any case.
+func (s *Store) joiner(a *asking, waited int) loader {
+	blind, joined, look := waited > 0, !a.Wait || !s.dialect.joins(a.ID), s.glance(a.ID)
 	return func(ctx context.Context, key string) (decision, error) {
 		if joined {
 			return look(ctx, key)
@@ -44,9 +43,9 @@ func (s *Store) joiner(a *asking, blind bool) loader {
 		if err := detached.Write(ctx); err != nil {
 			return decision{}, err
 		}
-		alive := a.Alive()
-		lasts := []any{micros(roomy(alive, alive, 0)), micros(roomy(book.Longest(a.Claim), alive, 0)), micros(alive)}
-		args := slices.Concat(lasts, []any{string(claim)}, lasts, []any{s.parameter(escape(key)), escape(a.ID)})
+		more := micros(spare(a.Claim, waited))
+		alive, longest := micros(roomy(a.Alive())), micros(roomy(book.Longest(a.Claim)))
+		args := []any{longest + more, string(claim), alive, longest, more, s.parameter(escape(key)), escape(a.ID)}
 		if !s.dialect.returning {
 			n, err := s.exec(ctx, s.dialect.join, false, args...)
 			if err != nil {
@@ -71,14 +70,14 @@ func (s *Store) joiner(a *asking, blind bool) loader {
 // id. The other ids have letters with a meaning in json_search.
 func (d *Dialect) joins(id string) bool { return d.join != "" && !strings.ContainsAny(id, `\%_`) }
 
-// crowds remember for each key whether several claims waited for the key, as of the last
-// Acquire. Then the statements for a key without waiters would be in vain. Keys share the
+// crowds remember for each key how many claims waited for the key, as of the last Acquire. If
+// several did, the statements for a key without waiters would be in vain. Keys share the
 // memory: a wrong answer costs a statement or two.
 type crowds struct {
 	seed   maphash.Seed
-	waited [1024]atomic.Bool
+	waited [1024]atomic.Int32
 }
 
-func (c *crowds) of(key string) *atomic.Bool {
+func (c *crowds) of(key string) *atomic.Int32 {
 	return &c.waited[maphash.String(c.seed, key)%uint64(len(c.waited))]
 }

@@ -47,9 +47,9 @@ WHERE t.name <> '' AND l.until > {now}`,
 		floorRow + ` ON DUPLICATE KEY UPDATE version = version`,
 	},
 	insert: insertRow,
-	join: `UPDATE {table} SET version = {next}, until = greatest(until, {now} + ` + roomyInMySQL + `), claims = json_merge_preserve(claims,
+	join: `UPDATE {table} SET version = {next}, until = greatest(until, {now} + ?), claims = json_merge_preserve(claims,
 	json_object('line', json_array(json_set(?, '$.since', {now},
-	'$.until', {now} + ` + roomyInMySQL + `))))
+	'$.until', {now} + least(? * (1 + coalesce(json_length(claims, '$.line'), 0) DIV {crowd}), ?) + ?))))
 WHERE name = ? AND until > {now} AND sole = '' AND json_search(claims, 'one', ?, NULL, '$.*[*].id') IS NULL AND {commits} AND format = {format}`,
 	stay: `UPDATE {table} SET version = {next}, until = greatest(until, {now} + ?), claims = json_set(claims,
 	replace(json_unquote(json_search(claims, 'one', ?, NULL, '$.line[*].id')), '.id', ''), json_set(?, '$.until', {now} + ?))
@@ -104,10 +104,6 @@ FROM dual WHERE @@innodb_flush_log_at_trx_commit <> 1`,
 		"1041": {hint: exhausted},
 	},
 }
-
-// roomyInMySQL is how long a place at the end of the queue is given, see [roomy].
-const roomyInMySQL = `least(? * (1 + coalesce(json_length(claims, '$.line'), 0) DIV {crowd}), ?)
-	+ ? * coalesce(json_length(claims, '$.line'), 0) DIV {room}`
 
 // claimColumns name their character set, because the default is the database's.
 const claimColumns = `place FOR ORDINALITY,

@@ -103,10 +103,10 @@ FROM asked WHERE ctid = ANY (ARRAY(SELECT place FROM held)) AND name = key AND s
 RETURNING name`,
 
 	// A change of jsonb writes all of it anew, so each statement has as few as possible.
-	join: `UPDATE {table} SET version = {next}, until = greatest(until, {now} + ` + roomyInPostgres + `), claims = jsonb_insert(
+	join: `UPDATE {table} SET version = {next}, until = greatest(until, {now} + ?), claims = jsonb_insert(
 	CASE WHEN claims -> 'line' IS NULL THEN jsonb_set(claims, '{line}', '[]') ELSE claims END, '{line,-1}',
 	CAST(? AS jsonb) || jsonb_build_object('since', {now},
-	'until', {now} + ` + roomyInPostgres + `), true)
+	'until', {now} + least(CAST(? AS bigint) * (1 + coalesce(jsonb_array_length(claims -> 'line'), 0) / {crowd}), ?) + ?), true)
 WHERE name = ? AND until > {now} AND sole = '' AND jsonb_path_match(claims, '$.*[*].id == $id', jsonb_build_object('id', CAST(? AS text))) IS NOT TRUE AND format = {format} AND {light}`,
 
 	glance: strings.Replace(loadRow, "l.claims", two("l.claims", "coalesce(nullif(own.place, 0), jsonb_array_length(l.claims -> 'line') - 1)"), 1) + `
@@ -184,10 +184,6 @@ ORDER BY xact_start LIMIT 1`,
 		"53200": {hint: exhausted},
 	},
 }
-
-// roomyInPostgres is how long a place at the end of the queue is given, see [roomy].
-const roomyInPostgres = `(least(CAST(? AS bigint) * (1 + coalesce(jsonb_array_length(claims -> 'line'), 0) / {crowd}), CAST(? AS bigint))
-	+ CAST(? AS bigint) * coalesce(jsonb_array_length(claims -> 'line'), 0) / {room})`
 
 // two returns the claims in a column with two claims of the queue: the first, and one with this
 // index. The weight of a claim that wants the whole key is left out, see [claim].

@@ -122,12 +122,12 @@ func (s *Store) acquire(ctx context.Context, a asking) (got answer, err error) {
 func (s *Store) ask(ctx context.Context, a asking) (got answer, err error) {
 	crowded, load := s.crowds.of(a.Key), s.glance(a.ID)
 	if _, waits := s.waiting.Load(a.ID); !waits && a.Fence == 0 && a.Weight >= 1 && a.Weight <= a.Limit && a.Limit <= driver.MaxWeight && a.TTL > 0 {
-		if !crowded.Load() {
+		if crowded.Load() == 0 {
 			if g, err := s.take(ctx, &a); g.OK || err != nil {
 				return answer{grant: g}, err
 			}
 		}
-		load = s.joiner(&a, crowded.Load())
+		load = s.joiner(&a, int(crowded.Load()))
 	}
 	leave, err := s.turn(ctx)
 	if err != nil {
@@ -135,7 +135,7 @@ func (s *Store) ask(ctx context.Context, a asking) (got answer, err error) {
 	}
 	defer leave()
 	if err = s.decide(ctx, a.Key, load, a.rule(ctx, &got)); err == nil {
-		crowded.Store(got.crowd)
+		crowded.Store(int32(got.crowd))
 	}
 	return got, err
 }
