@@ -34,6 +34,7 @@ func (s *Store) joiner(a *asking, waited int) loader {
 			if err != nil || d.waiters == 0 {
 				return d, err
 			}
+			waited = d.waiters + d.book.Omitted
 		}
 		e := a.entry()
 		claim, err := json.Marshal(write(&e))
