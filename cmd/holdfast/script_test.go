@@ -241,7 +241,19 @@ func sendSignal(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, !neg && len(args) == 2, "signal NAME SIGNAL")
 	sig, ok := signals[args[1]]
 	need(ts, ok, "signal NAME SIGNAL")
-	ts.Check(started(ts)[args[0]].Process.Signal(sig))
+	p := started(ts)[args[0]].Process
+	ts.Check(p.Signal(sig))
+	if sig != syscall.SIGSTOP {
+		return
+	}
+	// On a busy machine the process may run on for a while.
+	var status syscall.WaitStatus
+	for err := error(syscall.EINTR); err == syscall.EINTR; {
+		_, err = syscall.Wait4(p.Pid, &status, syscall.WUNTRACED, nil)
+	}
+	if !status.Stopped() {
+		ts.Fatalf("%s ended instead of being stopped", args[0])
+	}
 }
 
 func finish(ts *testscript.TestScript, neg bool, args []string) {
