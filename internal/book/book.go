@@ -165,8 +165,7 @@ const Crowd = 8
 // Kept returns how long a place behind so many claims lasts after a request. In a store with
 // one record a key, each request rewrites the whole queue. With longer places further back,
 // the requests of a long queue do not take all the time of the store. However many waiters die,
-// those behind wait for [Longest], or for as long
-// as the store keeps a place.
+// those behind wait for [Longest], or for as long as the store keeps a place.
 func Kept(c driver.Claim, ahead int) time.Duration {
 	return min(c.Alive()*time.Duration(1+ahead/Crowd), Longest(c))
 }

@@ -36,7 +36,7 @@ func spare(c driver.Claim, ahead int) time.Duration { return c.Alive() * time.Du
 type answer struct {
 	grant  driver.Grant
 	queued bool          // the claim waits in the queue
-	crowd  int           // how many claims wait, if others wait, too
+	crowd  int           // how many other claims wait
 	behind time.Duration // how long before this request the claim joined the queue
 }
 
@@ -60,10 +60,7 @@ func (a *asking) rule(ctx context.Context, got *answer) rule {
 		if now == nil {
 			return change{keep: got.grant.OK || a.Wait, extend: extended(before, b, a.ID)}, err
 		}
-		got.queued = true
-		if len(b.Queue) > 1 {
-			got.crowd = len(b.Queue) + b.Omitted
-		}
+		got.queued, got.crowd = true, len(b.Queue)+b.Omitted-1
 		done := change{keep: true, light: true}
 		if unchanged(before, *now) {
 			now.Asked = before.Asked

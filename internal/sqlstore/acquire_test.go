@@ -64,10 +64,13 @@ func TestPlacesAreWrittenSeldom(t *testing.T) {
 		ask(exclusive(fmt.Sprint("ahead ", i)), 0)
 	}
 	ask(last, 0)
-	for at, want := range map[time.Duration]bool{4 * time.Second: false, 8 * time.Second: false, 18 * time.Second: true} {
+	for _, step := range []struct {
+		at    time.Duration
+		wrote bool
+	}{{4 * time.Second, false}, {8 * time.Second, false}, {18 * time.Second, true}} {
 		had := *find(b.Queue, "last")
-		if _, done := ask(last, at); done.keep != want {
-			t.Errorf("behind 256 claims, a request after %v: %+v, want a write: %v", at, done, want)
+		if _, done := ask(last, step.at); done.keep != step.wrote {
+			t.Errorf("behind 256 claims, a request after %v: %+v, want a write: %v", step.at, done, step.wrote)
 		}
 		*find(b.Queue, "last") = had
 	}

@@ -165,8 +165,8 @@ func (r *Ringing) watch(ctx context.Context, l *listening) {
 		case <-ctx.Done():
 			return
 		}
-		rang, ended := r.listen(ctx, l, &p, hasty)
-		if ended {
+		rang := r.listen(ctx, l, &p, hasty)
+		if ctx.Err() != nil {
 			return
 		}
 		if rang {
@@ -188,11 +188,11 @@ func (r *Ringing) watch(ctx context.Context, l *listening) {
 // looks at the row: after the bell of the claim in the way has rung, after a release by this
 // process, and after pauses if there is no bell. If hasty, listen also returns when the holder's bell
 // has rung for the first waiter: rang. The turn has probably come, and the Acquire of the waiter looks.
-func (r *Ringing) listen(ctx context.Context, l *listening, p *pace.Pace, hasty bool) (rang, ended bool) {
+func (r *Ringing) listen(ctx context.Context, l *listening, p *pace.Pace, hasty bool) (rang bool) {
 	for last := NoBell; ; {
 		s, waits := r.inTheWay(ctx, l)
 		if !waits || ctx.Err() != nil {
-			return false, ctx.Err() != nil
+			return false
 		}
 		heard := NoBell
 		if s.bell != "" && s.bell != r.bell.To() {
@@ -203,7 +203,7 @@ func (r *Ringing) listen(ctx context.Context, l *listening, p *pace.Pace, hasty 
 		if heard != NoBell && !again {
 			*p = pace.Pace{}
 			if hasty && heard == Rang && s.ahead == 0 {
-				return true, ctx.Err() != nil
+				return true
 			}
 			continue
 		}

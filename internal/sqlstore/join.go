@@ -71,9 +71,9 @@ func (s *Store) joiner(a *asking, waited int) loader {
 // id. The other ids have letters with a meaning in json_search.
 func (d *Dialect) joins(id string) bool { return d.join != "" && !strings.ContainsAny(id, `\%_`) }
 
-// crowds remember for each key how many claims waited for the key, as of the last Acquire. If
-// several did, the statements for a key without waiters would be in vain. Keys share the
-// memory: a wrong answer costs a statement or two.
+// crowds remember for each key how many other claims waited beside the last Acquire that waited. If
+// some did, the statements for a key without waiters would be in vain. Keys share the memory: a wrong
+// answer costs a statement or two, or gives a place for too long.
 type crowds struct {
 	seed   maphash.Seed
 	waited [1024]atomic.Int32

@@ -19,9 +19,10 @@ type decision struct {
 	book *book.Book // after the change
 
 	// whole says to write the whole row, because the row has expired claims or tombs. Nobody
-	// else removes them while one claim holds for long. If the row was read
-	// in part, expired tombs do not count: they refuse nothing, and a later write of the row removes them. After a lost race, the decision is
-	// written in the usual way, so that no renewal loses one race after the other.
+	// else removes them while one claim holds for long. If the row was read in part, expired tombs
+	// do not count: they refuse nothing, and a later write of the whole row removes them. After a
+	// lost race, the decision is written in the usual way, so that no renewal loses one race after
+	// the other.
 	whole bool
 
 	// Before the change: the ids of the only holder and of the first waiter, "" if there is
