@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// Freeze stops a process of this process by SIGSTOP, and returns when no thread of it runs.
+// Freeze stops a child process by SIGSTOP, and returns when none of its threads runs.
 func Freeze(p *os.Process) error {
 	if err := p.Signal(syscall.SIGSTOP); err != nil {
 		return err

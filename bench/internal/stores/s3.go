@@ -77,7 +77,8 @@ type content struct {
 }
 
 func (o *lockObject) lock(ctx context.Context, key string) (func() error, error) {
-	name := "bare-" + key // Without a folder: the test server removes an empty one, and a PutObject at the same moment fails.
+	// In no folder: the test server removes an empty folder, and a PutObject at that moment fails.
+	name := "bare-" + key
 	var version *string
 	err := poll(ctx, o.pause, func() (ok bool, err error) {
 		version, err = o.take(ctx, name)
