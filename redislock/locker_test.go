@@ -67,17 +67,6 @@ func until(t testing.TB, what string, check func() bool) {
 	servers.Until(t, what, check)
 }
 
-// promptly repeats steps until the steps take less than limit: on a slow machine claims
-// run out, or lose their places, before the test has looked at them.
-func promptly(t testing.TB, limit time.Duration, steps func()) {
-	t.Helper()
-	until(t, "a machine that is fast enough", func() bool {
-		began := time.Now()
-		steps()
-		return time.Since(began) < limit
-	})
-}
-
 // awaitLine returns when so many wait in the queue for a key.
 func awaitLine(t testing.TB, locks *holdfast.Locker, key string, n int) {
 	t.Helper()

@@ -30,7 +30,7 @@ func startMajority(tb testing.TB, quarantine string) (nodes []*servers.Redis, ur
 func ofMajority(tb testing.TB) drivertest.Harness {
 	nodes, url := startMajority(tb, "0")
 	h := opening(url)
-	h.Lacks = drivertest.Slots
+	h.Lacks = drivertest.Slots | drivertest.Crowd // see package redlock
 	h.Linked = func(t testing.TB) (driver.Store, drivertest.Link) {
 		var all links
 		through := url

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/servers"
+	"github.com/holdfast-go/holdfast/internal/unproved"
 )
 
 // TestFullServer fills the memory of a server that evicts nothing: what holds is
@@ -80,7 +81,7 @@ func TestFullServerKeepsReaders(t *testing.T) {
 	var brief, long, writer driver.Claim
 	var asked time.Time
 	var err error
-	promptly(t, short, func() {
+	unproved.InTime(t, short, func() {
 		asked = time.Now()
 		key := fmt.Sprint("key ", asked.UnixNano())
 		brief, long, writer = exclusive(key, "brief"), exclusive(key, "long"), exclusive(key, "writer")
@@ -226,7 +227,7 @@ func TestEvictedLine(t *testing.T) {
 	}
 	var holders []driver.Holder
 	var err error
-	promptly(t, second.Alive(), func() {
+	unproved.InTime(t, second.Alive(), func() {
 		for _, a := range []driver.Ask{second, first} {
 			if g, err := s.Acquire(t.Context(), a); err != nil || g.OK {
 				t.Fatalf("%s: %+v, %v", a.ID, g, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
+	"github.com/holdfast-go/holdfast/internal/unproved"
 )
 
 // A viaReplica listens at a replica, which receives every message published at the
@@ -40,29 +41,24 @@ func dial(t *testing.T, server *servers.Redis) Conn {
 	return &rueidisConn{client: client}
 }
 
-// inTime repeats a test with a new key, until the places and the grants of its waiters
-// cannot have run out meanwhile.
+// inTime judges the try of a test in which the places and the grants of the waiters cannot have
+// run out. Each try has a new key.
 func inTime(t *testing.T, ttl time.Duration, test func(claim func(id string) driver.Claim) (wrong string)) {
 	t.Helper()
-	tries := 0
-	servers.Until(t, "a machine that is fast enough", func() bool {
+	tries, wrong := 0, ""
+	claim := func(id string) driver.Claim {
+		return driver.Claim{
+			Key: fmt.Sprint("key", tries), ID: fmt.Sprint(id, tries),
+			Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: ttl,
+		}
+	}
+	unproved.InTime(t, claim("").Alive(), func() {
 		tries++
-		claim := func(id string) driver.Claim {
-			return driver.Claim{
-				Key: fmt.Sprint("key", tries), ID: fmt.Sprint(id, tries),
-				Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: ttl,
-			}
-		}
-		began := time.Now()
-		wrong := test(claim)
-		if time.Since(began) >= claim("").Alive() {
-			return false
-		}
-		if wrong != "" {
-			t.Error(wrong)
-		}
-		return true
+		wrong = test(claim)
 	})
+	if wrong != "" {
+		t.Error(wrong)
+	}
 }
 
 // TestListenerAtReplica shows that a waiter which is not connected to the

@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+	"time"
 )
 
 // File is the environment variable with the path of the file. If File is not set, the
@@ -29,6 +30,21 @@ func Logf(t testing.TB, format string, args ...any) {
 func Skipf(t testing.TB, format string, args ...any) {
 	t.Helper()
 	t.Skip(because + report(t, fmt.Sprintf(format, args...)))
+}
+
+// InTime repeats steps, ten times at most, until the steps take less than limit. If they never do,
+// InTime skips the rest of the test: claims may have ended before the test has looked at them.
+func InTime(t testing.TB, limit time.Duration, steps func()) {
+	t.Helper()
+	var took time.Duration
+	for range 10 {
+		began := time.Now()
+		steps()
+		if took = time.Since(began); took < limit {
+			return
+		}
+	}
+	Skipf(t, "ten tries took longer than %v each, and the last %v", limit, took)
 }
 
 // report appends a line to the file, and returns the text.

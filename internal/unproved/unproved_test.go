@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/holdfast-go/holdfast/internal/unproved"
 )
@@ -58,4 +60,29 @@ func TestNoFolder(t *testing.T) {
 	if r.failed == "" {
 		t.Error("a report is lost, and the test passes")
 	}
+}
+
+func TestInTime(t *testing.T) {
+	t.Setenv(unproved.File, "")
+	synctest.Test(t, func(t *testing.T) {
+		for name, c := range map[string]struct {
+			slow, tries int
+			skips       bool
+		}{
+			"at once":       {slow: 0, tries: 1},
+			"at the end":    {slow: 9, tries: 10},
+			"not in time":   {slow: 10, tries: 10, skips: true},
+			"never in time": {slow: 99, tries: 10, skips: true},
+		} {
+			r, tries := &recorder{TB: t}, 0
+			unproved.InTime(r, time.Second, func() {
+				if tries++; tries <= c.slow {
+					time.Sleep(time.Second)
+				}
+			})
+			if tries != c.tries || (r.skipped != "") != c.skips {
+				t.Errorf("%s: %d tries, skipped with %q", name, tries, r.skipped)
+			}
+		}
+	})
 }
