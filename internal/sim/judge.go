@@ -34,7 +34,9 @@ import (
 //   - hold: MaxHold and Progress end a lock, MinHold keeps the key.
 //   - enter: only the context of a lock enters the lock again, unless the lock is Exclusive;
 //     the last Unlock ends the lock.
-//   - left: no claim and no watcher is left in the store at the end.
+//   - error: a call returns no error without a cause.
+//   - close: Close ends in time.
+//   - left: no broken claim is left in the store, and no claim and no watcher at the end.
 type Judge struct {
 	w      *World
 	mu     sync.Mutex

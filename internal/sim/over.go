@@ -34,8 +34,8 @@ func Over(l *Link, store driver.Store) driver.Store {
 	return assemble(f, w, n, i)
 }
 
-// Poll hides the ability of a store to push.
-func Poll(store driver.Store) driver.Store {
+// unwatched hides the ability of a store to push.
+func unwatched(store driver.Store) driver.Store {
 	i, _ := store.(driver.Inspector)
 	return assemble(store, nil, nil, i)
 }

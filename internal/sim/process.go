@@ -43,9 +43,6 @@ type Process struct {
 	closing bool // the Locker is closed, or about to be closed
 }
 
-// World returns the world of the process.
-func (p *Process) World() *World { return p.w }
-
 // Link returns the link of the process with a name. The first call makes the link.
 func (p *Process) Link(name string) *Link {
 	for _, l := range p.links {

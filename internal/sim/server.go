@@ -287,7 +287,9 @@ func (c *client) Break(_ context.Context, key, id string) error {
 	var broken book.Entry
 	c.mu.Lock()
 	calls, err := c.change(key, true, func(m book.Moment, b *book.Book) (err error) {
-		broken, err = b.Break(m, id)
+		if broken, err = b.Break(m, id); err == nil && b.Has(broken.ID) {
+			c.w.Judge.Fail(key, "left", c.session, "the store still has the broken claim "+id)
+		}
 		return err
 	})
 	clients := c.clients

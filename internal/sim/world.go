@@ -175,7 +175,7 @@ func (w *World) process(name string, opts *holdfast.Options, polls bool) *Proces
 	}
 	store := w.store.Connect(p)
 	if polls {
-		store, p.poll = Poll(store), o.Poll
+		store, p.poll = unwatched(store), o.Poll
 	}
 	watcher, _ := store.(driver.Watcher)
 	notifier, ok := store.(driver.Notifier)
