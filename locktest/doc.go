@@ -24,7 +24,7 @@
 //   - The lock is lost while the code works: [World.Lose].
 //   - The store does not answer: [Process.Cut].
 //   - The process is paused after its last check, and writes late: [Process.Pause].
-//   - Every fault at every step, by seeds: [Explore].
+//   - Faults at steps that a seed chooses: [Explore].
 //
 // # Find the lost update
 //
@@ -47,5 +47,6 @@
 // "holdfast verify".
 //
 // A pause stops the Lockers and the steps of a process, but no goroutines: Go code between
-// two steps runs on.
+// two steps runs on. Nor can a process be killed. [Process.Cut] without Mend has the same effect
+// on others: the locks of the process end with their TTL.
 package locktest

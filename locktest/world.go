@@ -124,8 +124,9 @@ func (w *World) Locker() *holdfast.Locker { return w.Process("app").Locker() }
 // Lose ends every lock on a key, as [holdfast.Locker.Break] does: from now on the key is free.
 // When Lose returns, the holders know, and the contexts of the locks have ended. A holder
 // whose process is cut off or paused learns of the loss later, and may overlap with the
-// next holder until then. The key includes the prefix of the Locker. The test fails if the
-// key has no holder.
+// next holder until then. In [Explore] the message of the loss may be late or lost, too: then
+// the holder learns of the loss at its next renewal. The key includes the prefix of the Locker.
+// The test fails if the key has no holder, as when a fault of Explore has ended the lock before.
 func (w *World) Lose(key string) {
 	w.tb.Helper()
 	n, err := w.lose(key)

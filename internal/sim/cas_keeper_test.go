@@ -15,8 +15,8 @@ import (
 // over. Other processes begin to count the TTL of a dead claim when they want the key, so a key
 // could be free for a TTL at any time. The keeper looks at each change, and when something ends: in
 // between, it would see nothing new. It writes only if a claim has died, so that it hands over no key
-// in place of a process. That the faults are over wakes nobody, and may be seen a second late: only a
-// world without faults is judged within that second, and there they always were.
+// in place of a process. Nothing wakes the keeper at the end of the faults, so the keeper may
+// notice the end a second late. Only worlds without faults are judged within that second.
 func (s *register) keep() {
 	local := caslock.New(localRegister{s}, nil)
 	defer local.Close()

@@ -171,9 +171,9 @@ func (s *register) Close() error {
 }
 
 // fail removes all records, as an operator may, or sets wrong clocks.
-func (s *register) fail(_ *rand.Rand, ttl time.Duration) {
+func (s *register) fail(_ *rand.Rand, ttl time.Duration) bool {
 	if s.setClocks() {
-		return
+		return false
 	}
 	s.w.Judge.Forgot(2*ttl + time.Second)
 	s.mu.Lock()
@@ -183,6 +183,7 @@ func (s *register) fail(_ *rand.Rand, ttl time.Duration) {
 	for key := range s.states {
 		s.put(key, nil, time.Time{})
 	}
+	return true
 }
 
 // present returns the last state of a key. The caller holds mu.

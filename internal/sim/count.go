@@ -9,13 +9,13 @@ import (
 
 // Count is the amount of work in a world.
 type Count struct {
-	Seeds, Grants, Refusals, Looks, Losses            int64
-	Calls, LostRequests, LostReplies, Duplicates      int64
-	Late, Refused, Resets, LostWakes, Cuts            int64
-	SlowStarts                                        int64
-	Stops, Suspends, Kills, Closes, Breaks, FailOvers int64
-	Idle                                              time.Duration // longest time that a wanted key was free
-	Virtual                                           time.Duration
+	Seeds, Grants, Refusals, Looks, Losses           int64
+	Calls, LostRequests, LostReplies, Duplicates     int64
+	Late, Refused, Resets, LostWakes, Cuts           int64
+	SlowStarts                                       int64
+	Stops, Suspends, Kills, Closes, Breaks, Failures int64
+	Idle                                             time.Duration // longest time that a wanted key was free
+	Virtual                                          time.Duration
 }
 
 // Granted counts a grant, an effect, a leader or a tick.
@@ -38,7 +38,7 @@ func (c *Count) Add(o *Count) {
 
 func (c *Count) String() string {
 	return fmt.Sprintf("%d seeds, %d grants, %d accesses, %d losses, %d refusals, %d calls; lost requests %d, lost replies %d, "+
-		"duplicates %d, late %d, refused %d, resets %d, lost wake-ups %d, cuts %d, slow starts %d, stops %d, suspends %d, kills %d, closes %d, breaks %d, fail-overs %d; free for %v at most; %.1f virtual hours",
+		"duplicates %d, late %d, refused %d, resets %d, lost wake-ups %d, cuts %d, slow starts %d, stops %d, suspends %d, kills %d, closes %d, breaks %d, failures of the store %d; free for %v at most; %.1f virtual hours",
 		c.Seeds, c.Grants, c.Looks, c.Losses, c.Refusals, c.Calls, c.LostRequests, c.LostReplies,
-		c.Duplicates, c.Late, c.Refused, c.Resets, c.LostWakes, c.Cuts, c.SlowStarts, c.Stops, c.Suspends, c.Kills, c.Closes, c.Breaks, c.FailOvers, c.Idle, c.Virtual.Hours())
+		c.Duplicates, c.Late, c.Refused, c.Resets, c.LostWakes, c.Cuts, c.SlowStarts, c.Stops, c.Suspends, c.Kills, c.Closes, c.Breaks, c.Failures, c.Idle, c.Virtual.Hours())
 }

@@ -84,9 +84,9 @@
 //     statements for Postgres, and so finds a wrong condition in a statement. The clock of
 //     the server is set back.
 //
-// In half of the worlds processes are stopped, suspended, killed and closed, an operator
-// breaks claims, a Memcached restarts, a database ends sessions early, and a table goes
-// back to the state of a replica. After such a loss the promise is weaker, and so is the
+// In half of the worlds with faults, processes are stopped, suspended, killed and closed, an
+// operator breaks claims, a Memcached restarts, a database ends sessions early, and a table
+// goes back to the state of a replica. After such a loss the promise is weaker, and so is the
 // judge. The judge does not check the locks that the store may have lost until their leases
 // have ended. But tokens still have to grow. When the faults have ended, the test passes
 // two facts to [Judge.Calm]: how long a key may be free while a waiter polls, and whether
@@ -98,10 +98,11 @@
 //
 // These worlds leave the following to holdfast-verify:
 //
-//   - the SQL of MySQL and SQLite, and the effect of two statements at the same time in a
-//     database;
+//   - the SQL of MySQL and SQLite, sequences of PostgreSQL, sessions of MariaDB, and the effect
+//     of two statements at the same time in a database;
 //   - wake-ups by pg_notify;
-//   - the scripts of Redis;
+//   - the scripts of Redis, and the connections to Redis;
+//   - files, and package fence;
 //   - etcd and ZooKeeper, because their stores have no place yet for a simulated server.
 //     Tests of package zklock cover the rules of that package.
 //

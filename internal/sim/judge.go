@@ -36,7 +36,7 @@ import (
 //     the last Unlock ends the lock.
 //   - error: a call returns no error without a cause.
 //   - close: Close ends in time.
-//   - left: no broken claim is left in the store, and no claim and no watcher at the end.
+//   - left: no broken claim is left in the server of [Serve], and no claim and no watcher at the end.
 type Judge struct {
 	w      *World
 	mu     sync.Mutex

@@ -100,12 +100,13 @@ func (m *memcached) Left() (keys []string, err error) {
 func (m *memcached) Close() error { return nil }
 
 // fail restarts the server, which forgets all. Its tokens go on.
-func (m *memcached) fail(_ *rand.Rand, ttl time.Duration) {
+func (m *memcached) fail(_ *rand.Rand, ttl time.Duration) bool {
 	m.w.Judge.Forgot(2*ttl + time.Second)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.w.Trace.add(Event{Step: Fault, Call: "restart"}, nil)
 	m.run, m.cas, m.born, m.items = m.run+1, 0, time.Now(), make(map[string]item)
+	return true
 }
 
 // now is the server's clock in seconds since 1970.

@@ -156,7 +156,7 @@ func (n *node) out(from, to time.Duration, restart bool) {
 func (n *node) restart() {
 	n.mu.Lock()
 	n.w.Trace.add(Event{Routine: n.name, Step: Fault, Call: "restart"}, nil)
-	n.w.Count.add(&n.w.Count.FailOvers)
+	n.w.Count.add(&n.w.Count.Failures)
 	n.inner, n.born = memlock.New(), time.Now()
 	watches := slices.Clone(n.watches)
 	for _, w := range watches {

@@ -133,16 +133,15 @@ func (s *scene) befall(r *Routine) {
 func (s *scene) over() bool { return s.w.Now() >= s.length || s.w.ctx.Err() != nil }
 
 // A failing store can lose the last writes, or all writes. The store tells the judge how
-// long the locks may be in doubt.
+// long the locks may be in doubt, and reports whether it has lost any.
 type failing interface {
-	fail(r *rand.Rand, ttl time.Duration)
+	fail(r *rand.Rand, ttl time.Duration) (failed bool)
 }
 
 // fails lets the store lose writes, if the store can.
 func (s *scene) fails(r *rand.Rand) {
-	if store, ok := s.w.store.(failing); ok {
-		s.w.Count.add(&s.w.Count.FailOvers)
-		store.fail(r, s.ttl)
+	if store, ok := s.w.store.(failing); ok && store.fail(r, s.ttl) {
+		s.w.Count.add(&s.w.Count.Failures)
 	}
 }
 

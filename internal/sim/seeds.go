@@ -72,7 +72,7 @@ func (s *Seeds) Run(t *testing.T, share float64, least int64, explore func(*test
 	seed := base
 	defer func() {
 		if t.Failed() {
-			t.Logf("again: go test %s -run ^%s$ -args -seed=%d", s.pkg, t.Name(), seed)
+			t.Logf("again: go test %s -run ^%s$ -args -seed=%d; exactly: make replay SEED=%d REPLAY=-test=%s", s.pkg, t.Name(), seed, seed, t.Name())
 		}
 	}()
 	for n := uint64(0); more(&total) && !t.Failed(); n++ {

@@ -102,10 +102,11 @@ func (s *Server) FailOver(lag time.Duration) {
 
 // fail implements [failing]. A fail-over often comes just after a release, which is then
 // undone.
-func (s *Server) fail(r *rand.Rand, ttl time.Duration) {
+func (s *Server) fail(r *rand.Rand, ttl time.Duration) bool {
 	s.awaitRelease(pick(r, 0, ttl))
 	s.w.Judge.Forgot(ttl*5/2 + ttl)
 	s.FailOver(time.Millisecond + upto(r, time.Second))
+	return true
 }
 
 // awaitRelease waits for the next release, but not longer than d.

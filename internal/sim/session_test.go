@@ -86,7 +86,7 @@ func (d *database) Close() error { return nil }
 
 // fail ends a session, or all of them as a restart of the server does. Their clients hear of
 // it when others may have their locks already.
-func (d *database) fail(r *rand.Rand, ttl time.Duration) {
+func (d *database) fail(r *rand.Rand, ttl time.Duration) bool {
 	d.w.Judge.Forgot(ttl + time.Second)
 	d.mu.Lock()
 	ended := slices.Clone(d.sessions)
@@ -97,6 +97,7 @@ func (d *database) fail(r *rand.Rand, ttl time.Duration) {
 	for _, b := range ended {
 		b.end(errShutdown)
 	}
+	return len(ended) > 0
 }
 
 // A backendProcess is a session at the server.

@@ -90,9 +90,9 @@ func (t *table) plan(ttl, length time.Duration) {
 
 // fail goes back to what a replica has, which has not heard of the last writes. That keeps
 // tokens apart only while the clock was not set back.
-func (t *table) fail(r *rand.Rand, ttl time.Duration) {
+func (t *table) fail(r *rand.Rand, ttl time.Duration) bool {
 	if t.steps {
-		return
+		return false
 	}
 	t.w.Judge.Forgot(2*ttl + time.Second)
 	t.mu.Lock()
@@ -101,6 +101,7 @@ func (t *table) fail(r *rand.Rand, ttl time.Duration) {
 	for since := time.Now().Add(-upto(r, time.Second)); len(t.past) > 0 && t.past[len(t.past)-1].at.After(since); {
 		t.rows, t.past = t.past[len(t.past)-1].rows, t.past[:len(t.past)-1]
 	}
+	return true
 }
 
 // calm implements [calming]. Waiters poll, twice a second at least. A call that joins the only claim

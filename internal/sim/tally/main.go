@@ -138,7 +138,7 @@ var processes = []column{
 	{"killed", func(c *sim.Count) any { return c.Kills }},
 	{"closed", func(c *sim.Count) any { return c.Closes }},
 	{"claims broken", func(c *sim.Count) any { return c.Breaks }},
-	{"fail-overs and restarts", func(c *sim.Count) any { return c.FailOvers }},
+	{"failures of the store", func(c *sim.Count) any { return c.Failures }},
 }
 
 // tables returns the tables of the rows.

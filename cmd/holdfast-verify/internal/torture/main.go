@@ -1,7 +1,7 @@
 // Command torture tests every store with every possible fault, by "holdfast verify": first
 // each fault alone, then every fault together that the store promises to stand, then every
 // fault together. The command prints a line for each run. The command fails if a run has
-// found a violation, or has proved nothing.
+// found a violation, or if no run has proved anything.
 //
 //	go run ./cmd/holdfast-verify/internal/torture -store redis,etcd:3 -for 30s
 //

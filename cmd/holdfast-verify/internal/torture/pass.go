@@ -88,7 +88,8 @@ func (p *pass) do(ctx context.Context, trials []trial) ([]result, error) {
 
 // all does every trial, and returns the results. A trial that has proved nothing is
 // repeated in the end, once and alone: a busy machine may have left the trial too little
-// time. The error reports what the trials have found wrong. When ctx ends, running trials
+// time. The error reports what the trials have found wrong, and that none has proved
+// anything; a single such trial is reported in the output only. When ctx ends, running trials
 // are cancelled, and all returns the cause of ctx.
 func (p *pass) all(ctx context.Context, trials []trial) ([]result, error) {
 	results := make([]result, len(trials))
@@ -111,11 +112,21 @@ func (p *pass) all(ctx context.Context, trials []trial) ([]result, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	var errs []error
-	for _, r := range results {
-		errs = append(errs, r.err)
+	var wrong, idle []error
+	for i := range results {
+		if r := &results[i]; r.unproved() {
+			idle = append(idle, r.err)
+		} else {
+			wrong = append(wrong, r.err)
+		}
 	}
-	return results, errors.Join(errs...)
+	if len(idle) == len(results) {
+		return results, errors.Join(idle...)
+	}
+	for _, err := range idle {
+		fmt.Fprintln(p.out, "not proved:", err)
+	}
+	return results, errors.Join(wrong...)
 }
 
 // each does some trials, with the given number at once, until ctx ends.

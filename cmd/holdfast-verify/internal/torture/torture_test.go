@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -244,13 +245,17 @@ exit 77
 	for _, n := range []plan.Nemesis{plan.Kill, plan.Slow, plan.Pause} {
 		trials = append(trials, trial{"redis", string(n), []plan.Nemesis{n}, true})
 	}
-	p := &pass{length: shortest, parallel: 1, out: io.Discard, program: prover.Program(program)}
+	var out bytes.Buffer
+	p := &pass{length: shortest, parallel: 1, out: &out, program: prover.Program(program)}
 	results, err := p.all(t.Context(), trials)
-	if !errors.Is(err, verify.ErrUnproved) || strings.Contains(err.Error(), "kill") {
-		t.Errorf("got %v", err)
+	if _, idle, _ := strings.Cut(out.String(), "not proved: "); err != nil || !strings.Contains(idle, "slow") || strings.Contains(idle, "kill") {
+		t.Errorf("got %v, and the report %q", err, idle)
 	}
 	if ran, err := os.ReadFile(filepath.Join(folder, "ran")); err != nil || string(ran) != "kill\nslow\npause\nkill\nslow\n" {
 		t.Errorf("it ran %q, %v", ran, err)
+	}
+	if _, err := p.all(t.Context(), trials[1:2]); !errors.Is(err, verify.ErrUnproved) {
+		t.Errorf("a pass that has proved nothing ends with %v", err)
 	}
 	for i, want := range []string{"held", "unproved", "held"} {
 		if got := results[i].cell(); got != want || results[i].Again != (i < 2) {
