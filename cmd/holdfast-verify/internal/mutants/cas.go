@@ -51,7 +51,7 @@ var cas = []mutant{{
 	sim: search{"TestCAS", lostClaims},
 }, {
 	name:  "pages-repeat",
-	wrong: "the version of a record is a digest of the claims, and caslock puts neither a number nor a nonce into a record",
+	wrong: "the version of a record is a digest of the claims only (a mistake of the simulated register, whose digest leaves out the number and the nonce of caslock)",
 	edits: []overlay.Edit{{
 		File: "internal/sim/cas_test.go",
 		Old:  "	sum := md5.Sum(data)\n",
