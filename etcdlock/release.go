@@ -91,6 +91,10 @@ func (s *Store) removals(rs []driver.Release) []*removal {
 // removeKnown removes claims whose state in etcd is known. A claim is removed only if its
 // create revision is unchanged.
 func (s *Store) removeKnown(ctx context.Context, some []*removal) {
+	if len(some) == 1 && !some[0].Late {
+		s.removeOne(ctx, some[0])
+		return
+	}
 	var ops, tombs []clientv3.Op
 	var err error
 	for _, r := range some {
@@ -118,6 +122,17 @@ func (s *Store) removeKnown(ctx context.Context, some []*removal) {
 		r.err = err
 		r.there = err == nil && (a.again || a.Responses[n].GetResponseTxn().Succeeded)
 	}
+}
+
+// removeOne removes a claim without a transaction within the transaction, which costs etcd more.
+func (s *Store) removeOne(ctx context.Context, r *removal) {
+	a, err := s.do(ctx, txn{
+		key:  r.Key,
+		when: []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(r.name), "=", r.rev)},
+		then: []clientv3.Op{clientv3.OpDelete(r.name)},
+	})
+	r.err = err
+	r.there = err == nil && (a.again || a.Succeeded)
 }
 
 // settleRemovalLocked records the outcome of a removal in the table, and returns the answer

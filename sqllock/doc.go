@@ -75,6 +75,8 @@
 //     loss.
 //   - A server clock that jumps forward ends leases early, by as much. A clock that goes
 //     back lets leases stand longer.
+//   - A crash of PostgreSQL may undo an Unlock of the last second, which does not wait for the
+//     disk. The key is then free when the TTL ends.
 //   - A commit that does not wait for the disk (synchronous_commit = off,
 //     innodb_flush_log_at_trx_commit other than 1): a crash loses the last grants. Check,
 //     which holdfast.Open calls, warns of these settings.

@@ -99,7 +99,7 @@ SELECT * FROM updated UNION ALL SELECT * FROM inserted`,
 	SELECT place FROM asked CROSS JOIN LATERAL (SELECT ctid AS place FROM {table} WHERE name = key AND sole = id AND until > {now} FOR UPDATE SKIP LOCKED) AS row
 )
 UPDATE {table} SET version = {next}, sole = '', until = {now}, claims = '{}'
-FROM asked WHERE ctid = ANY (ARRAY(SELECT place FROM held)) AND name = key AND sole = id AND until > {now} AND format = {format}
+FROM asked WHERE ctid = ANY (ARRAY(SELECT place FROM held)) AND name = key AND sole = id AND until > {now} AND format = {format} AND {light}
 RETURNING name`,
 
 	// A change of jsonb writes all of it anew, so each statement has as few as possible.

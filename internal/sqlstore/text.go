@@ -12,11 +12,12 @@ const (
 	acquireRow = `UPDATE {table} SET version = {next}, fence = {keep}({token} + ?), sole = ?, since = {now}, until = {now} + ?, claims = ?{seek}
 WHERE name = ? AND until <= {now} AND {commits} AND fence BETWEEN 0 AND 9007199254739999 AND format = {format}`
 
-	// renewRows and releaseRows are for rows with a sole claim.
+	// renewRows and releaseRows are for rows with a sole claim. A crash may bring back a claim whose
+	// release was answered. Nobody renews the claim, so the claim ends by itself.
 	renewRows = `UPDATE {table} SET version = {next}, until = {now} + ?{seek}
 WHERE name IN (?...) AND sole IN (?...) AND until > {now} AND format = {format}`
 	releaseRows = `UPDATE {table} SET version = {next}, sole = {none}, until = {now}, claims = '{}'{seek}
-WHERE name IN (?...) AND sole IN (?...) AND until > {now} AND format = {format}`
+WHERE name IN (?...) AND sole IN (?...) AND until > {now} AND format = {format} AND {light}`
 
 	// soleRows returns the names of rows with a sole claim.
 	soleRows = `SELECT name FROM {table}{by name} WHERE name IN (?...) AND sole IN (?...) AND until > {now} AND format = {format}`

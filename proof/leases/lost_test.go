@@ -96,3 +96,35 @@ func TestLastCommitsLost(t *testing.T) {
 		}
 	})
 }
+
+// A release need not wait for the disk. If a crash undoes the release, the claim stands until its
+// TTL ends, and the next token is larger.
+func TestCrashUndoesRelease(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a server of its own: make prove")
+	}
+	s := servers.StartPostgres(t, "wal_writer_delay = 10s", postgres.nosync)
+	at := create(t, s.URL())
+	opts := &holdfast.Options{TTL: 3 * time.Second}
+	// A slow server may have written the release by then.
+	servers.Until(t, "a crash that undoes a release", func() bool {
+		released := lock(t, locker(t, at, opts), "key")
+		succeed(t, unlock(released))
+		s.Kill()
+		s.Restart()
+		b := locker(t, at, opts)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		next, err := servers.Patient(ctx, b.TryLock, "key")
+		undone := errors.Is(err, holdfast.ErrHeld)
+		if undone {
+			next, err = servers.Patient(ctx, b.Lock, "key")
+		}
+		succeed(t, err)
+		if next.Fence() <= released.Fence() {
+			t.Errorf("token %d after %d", next.Fence(), released.Fence())
+		}
+		succeed(t, unlock(next))
+		return undone
+	})
+}
