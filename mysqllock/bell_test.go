@@ -220,7 +220,7 @@ func TestBellUncommitted(t *testing.T) {
 	if g := <-woke; g.OK {
 		t.Errorf("the waiter is granted %+v, which is not committed", g)
 	}
-	const breaking = "FROM information_schema.processlist WHERE info LIKE 'UPDATE%'"
+	const breaking = "FROM information_schema.processlist WHERE info LIKE 'UPDATE%' AND state = 'Waiting for backup lock'"
 	servers.Until(t, "the Break to hang", func() bool { return strings.TrimSpace(m.Must("SELECT count(*) "+breaking)) == "1" })
 	run("KILL " + strings.TrimSpace(m.Must("SELECT id "+breaking)))
 	run("BACKUP STAGE END")
