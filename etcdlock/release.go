@@ -124,7 +124,7 @@ func (s *Store) removeKnown(ctx context.Context, some []*removal) {
 	}
 }
 
-// removeOne removes a claim without a transaction within the transaction, which costs etcd more.
+// removeOne removes one claim by a plain transaction. A nested transaction costs etcd more.
 func (s *Store) removeOne(ctx context.Context, r *removal) {
 	a, err := s.do(ctx, txn{
 		key:  r.Key,

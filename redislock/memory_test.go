@@ -215,25 +215,28 @@ func TestEvictedLine(t *testing.T) {
 	t.Parallel()
 	r := servers.StartRedis(t)
 	s := openStore(t, r.URL())
-	first := driver.Ask{Claim: exclusive("key", "first"), Wait: true}
-	second := driver.Ask{Claim: exclusive("key", "second"), Wait: true}
-	for _, a := range []driver.Ask{{Claim: exclusive("key", "holder")}, first, second} {
-		if _, err := s.Acquire(t.Context(), a); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, name := range r.Must("KEYS", "*:line:*").([]any) {
-		r.Must("DEL", name.(string))
-	}
 	var holders []driver.Holder
 	var err error
-	unproved.InTime(t, second.Alive(), func() {
+	tries := 0
+	unproved.InTime(t, exclusive("", "").Alive(), func() {
+		tries++
+		key := fmt.Sprint("key ", tries)
+		first := driver.Ask{Claim: exclusive(key, "first"), Wait: true}
+		second := driver.Ask{Claim: exclusive(key, "second"), Wait: true}
+		for _, a := range []driver.Ask{{Claim: exclusive(key, "holder")}, first, second} {
+			if _, err := s.Acquire(t.Context(), a); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, name := range r.Must("KEYS", "*:line:*").([]any) {
+			r.Must("DEL", name.(string))
+		}
 		for _, a := range []driver.Ask{second, first} {
 			if g, err := s.Acquire(t.Context(), a); err != nil || g.OK {
 				t.Fatalf("%s: %+v, %v", a.ID, g, err)
 			}
 		}
-		holders, err = s.Holders(t.Context(), "key")
+		holders, err = s.Holders(t.Context(), key)
 	})
 	if err != nil || len(holders) != 3 || holders[1].ID != driver.PublicID("second") {
 		t.Errorf("%+v, %v; want the holder, and in the queue the second and the first", holders, err)

@@ -104,7 +104,7 @@ func handOverAtReplica(t *testing.T, near, far *Store, claim func(id string) dri
 	if errs := near.Release(t.Context(), []driver.Release{{Claim: claim("holder")}}); errs[0] != nil {
 		t.Fatal(errs)
 	}
-	for late := time.After(claim("").Alive()); ; {
+	for late := time.After(claim("").Alive() / 2); ; {
 		select {
 		case g := <-woken:
 			if !g.OK {

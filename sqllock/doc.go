@@ -75,8 +75,9 @@
 //     loss.
 //   - A server clock that jumps forward ends leases early, by as much. A clock that goes
 //     back lets leases stand longer.
-//   - A crash of PostgreSQL may undo an Unlock of the last second, which does not wait for the
-//     disk. The key is then free when the TTL ends.
+//   - A crash of PostgreSQL, or a failover, may undo an Unlock of a key that nobody waits for,
+//     if the Unlock was within three times wal_writer_delay before: 0.6 s by default. Such an
+//     Unlock waits neither for the disk nor for a standby. The key is free when the TTL ends.
 //   - A commit that does not wait for the disk (synchronous_commit = off,
 //     innodb_flush_log_at_trx_commit other than 1): a crash loses the last grants. Check,
 //     which holdfast.Open calls, warns of these settings.

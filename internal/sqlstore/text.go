@@ -12,8 +12,8 @@ const (
 	acquireRow = `UPDATE {table} SET version = {next}, fence = {keep}({token} + ?), sole = ?, since = {now}, until = {now} + ?, claims = ?{seek}
 WHERE name = ? AND until <= {now} AND {commits} AND fence BETWEEN 0 AND 9007199254739999 AND format = {format}`
 
-	// renewRows and releaseRows are for rows with a sole claim. A crash may bring back a claim whose
-	// release was answered. Nobody renews the claim, so the claim ends by itself.
+	// renewRows and releaseRows are for rows with a sole claim. With {light}, a crash may undo a
+	// release that was answered. Nobody renews the claim, so the claim ends with its TTL.
 	renewRows = `UPDATE {table} SET version = {next}, until = {now} + ?{seek}
 WHERE name IN (?...) AND sole IN (?...) AND until > {now} AND format = {format}`
 	releaseRows = `UPDATE {table} SET version = {next}, sole = {none}, until = {now}, claims = '{}'{seek}

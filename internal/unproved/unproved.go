@@ -44,7 +44,7 @@ func InTime(t testing.TB, limit time.Duration, steps func()) {
 			return
 		}
 	}
-	Skipf(t, "ten tries took longer than %v each, and the last %v", limit, took)
+	Skipf(t, "each of ten tries took %v or longer, the last %v", limit, took)
 }
 
 // report appends a line to the file, and returns the text.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/servers"
+	"github.com/holdfast-go/holdfast/internal/unproved"
 )
 
 // givenAway asks for a lock that somebody else has. If the server has forgotten
@@ -105,26 +106,40 @@ func TestCrashUndoesRelease(t *testing.T) {
 	}
 	s := servers.StartPostgres(t, "wal_writer_delay = 10s", postgres.nosync)
 	at := create(t, s.URL())
-	opts := &holdfast.Options{TTL: 3 * time.Second}
-	// A slow server may have written the release by then.
-	servers.Until(t, "a crash that undoes a release", func() bool {
+	const ttl = 10 * time.Second
+	opts := &holdfast.Options{TTL: ttl}
+	slow := true // no try has looked at the key before the TTL was over
+	try := func() (undone bool) {
+		locked := time.Now()
 		released := lock(t, locker(t, at, opts), "key")
-		succeed(t, unlock(released))
+		last := released.Fence()
+		if released.Unlock() != nil {
+			return false // An Unlock without an answer proves nothing.
+		}
 		s.Kill()
 		s.Restart()
 		b := locker(t, at, opts)
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		next, err := servers.Patient(ctx, b.TryLock, "key")
-		undone := errors.Is(err, holdfast.ErrHeld)
-		if undone {
+		slow = slow && time.Since(locked) >= ttl
+		if undone = errors.Is(err, holdfast.ErrHeld); undone {
 			next, err = servers.Patient(ctx, b.Lock, "key")
 		}
 		succeed(t, err)
-		if next.Fence() <= released.Fence() {
-			t.Errorf("token %d after %d", next.Fence(), released.Fence())
+		if token := next.Fence(); token != 0 && token <= last { // 0: a slow machine has lost the lock
+			t.Errorf("token %d after %d", token, last)
 		}
-		succeed(t, unlock(next))
+		_ = next.Unlock()
 		return undone
-	})
+	}
+	for began := time.Now(); time.Since(began) < patience; { // A slow server may have written the release.
+		if try() {
+			return
+		}
+	}
+	if slow {
+		unproved.Skipf(t, "no restart of PostgreSQL took less than %v", ttl)
+	}
+	t.Error("no crash has undone a release: this test shows nothing")
 }

@@ -114,7 +114,7 @@ func (p *pass) all(ctx context.Context, trials []trial) ([]result, error) {
 	}
 	var wrong, idle []error
 	for i := range results {
-		if r := &results[i]; r.unproved() {
+		if r := &results[i]; r.unproved() && errors.Is(r.err, verify.ErrUnproved) {
 			idle = append(idle, r.err)
 		} else {
 			wrong = append(wrong, r.err)
@@ -185,7 +185,10 @@ func (p *pass) try(ctx context.Context, r *result) error {
 	if r.Report, err = p.program.Verify(ctx, flags...); err != nil {
 		return fmt.Errorf("%s: %w", r.Command, err)
 	}
-	return errors.Join(r.found(), p.keep(*r))
+	if err := p.keep(*r); err != nil {
+		return err
+	}
+	return r.found()
 }
 
 // found returns what a report has found wrong.
