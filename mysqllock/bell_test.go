@@ -221,9 +221,16 @@ func TestBellUncommitted(t *testing.T) {
 		t.Errorf("the waiter is granted %+v, which is not committed", g)
 	}
 	const breaking = "SELECT id FROM information_schema.processlist WHERE info LIKE 'UPDATE%' AND state = 'Waiting for backup lock' LIMIT 1"
+	hung := false
+	// A statement that has waited for long is sent again, so it may be gone when it is killed.
 	servers.Until(t, "the Break to be killed", func() bool {
 		if id := strings.TrimSpace(m.Must(breaking)); id != "" {
-			_, _ = backup.ExecContext(t.Context(), "KILL "+id) // The statement may have ended since.
+			hung = true
+			const unknownThread = 1094
+			var refused *mysql.MySQLError
+			if _, err := backup.ExecContext(t.Context(), "KILL "+id); err != nil && !(errors.As(err, &refused) && refused.Number == unknownThread) {
+				t.Fatal(err)
+			}
 		}
 		select {
 		case err := <-broken:
@@ -233,6 +240,9 @@ func TestBellUncommitted(t *testing.T) {
 			return false
 		}
 	})
+	if !hung {
+		t.Error("the commit of the Break did not hang")
+	}
 	run("BACKUP STAGE END")
 	if errs := holding.Renew(t.Context(), []driver.Renewal{{Claim: claim("holder").Claim}}); errs[0] == nil {
 		acquire(waiting, "waiter", false)

@@ -81,16 +81,11 @@ func TestEditsFit(t *testing.T) {
 	if err == nil {
 		return
 	}
-	if release := installed(); !slices.Contains(known, release) {
+	tags := gobuild.Default.ReleaseTags
+	if release := tags[len(tags)-1]; !slices.Contains(known, release) {
 		t.Skipf("replay knows %s, not yet %s: %v", strings.Join(known, " and "), release, err)
 	}
 	t.Error(err)
-}
-
-// installed is the release of the Go that is installed.
-func installed() string {
-	tags := gobuild.Default.ReleaseTags
-	return tags[len(tags)-1]
 }
 
 // The toy of package exact says the same of each seed in several processes.
@@ -135,8 +130,8 @@ func compile(t *testing.T, pkg, extra string) (program string) {
 	if testing.Short() {
 		t.Skip("takes a minute, for the standard library: make prove")
 	}
-	if release := installed(); release != "go1.26" {
-		t.Skipf("replay needs Go 1.26, not %s", release)
+	if !slices.Contains(gobuild.Default.ReleaseTags, "go1.26") {
+		t.Skip("replay needs Go 1.26 or newer")
 	}
 	program = filepath.Join(t.TempDir(), "test")
 	if err := build(t.Context(), pkg, program, extra); err != nil {
