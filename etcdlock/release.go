@@ -98,8 +98,8 @@ func (s *Store) removeKnown(ctx context.Context, some []*removal) {
 	var ops, tombs []clientv3.Op
 	var err error
 	for _, r := range some {
-		is := clientv3.Compare(clientv3.CreateRevision(r.name), "=", r.rev)
-		ops = append(ops, clientv3.OpTxn([]clientv3.Cmp{is}, []clientv3.Op{clientv3.OpDelete(r.name)}, nil))
+		when, then := r.known()
+		ops = append(ops, clientv3.OpTxn(when, then, nil))
 		if r.Late && err == nil {
 			var tomb clientv3.Op
 			tomb, err = s.tomb(ctx, r.ID)
@@ -126,13 +126,15 @@ func (s *Store) removeKnown(ctx context.Context, some []*removal) {
 
 // removeOne removes one claim by a plain transaction. A nested transaction costs etcd more.
 func (s *Store) removeOne(ctx context.Context, r *removal) {
-	a, err := s.do(ctx, txn{
-		key:  r.Key,
-		when: []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(r.name), "=", r.rev)},
-		then: []clientv3.Op{clientv3.OpDelete(r.name)},
-	})
+	when, then := r.known()
+	a, err := s.do(ctx, txn{key: r.Key, when: when, then: then})
 	r.err = err
 	r.there = err == nil && (a.again || a.Succeeded)
+}
+
+// known returns the step that removes a claim whose create revision is known.
+func (r *removal) known() (when []clientv3.Cmp, then []clientv3.Op) {
+	return []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(r.name), "=", r.rev)}, []clientv3.Op{clientv3.OpDelete(r.name)}
 }
 
 // settleRemovalLocked records the outcome of a removal in the table, and returns the answer

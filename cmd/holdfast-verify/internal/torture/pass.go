@@ -113,8 +113,8 @@ func (p *pass) all(ctx context.Context, trials []trial) ([]result, error) {
 		return nil, context.Cause(ctx)
 	}
 	var wrong, idle []error
-	for i := range results {
-		if r := &results[i]; r.unproved() && errors.Is(r.err, verify.ErrUnproved) {
+	for _, r := range results {
+		if errors.Is(r.err, verify.ErrUnproved) {
 			idle = append(idle, r.err)
 		} else {
 			wrong = append(wrong, r.err)
@@ -186,7 +186,7 @@ func (p *pass) try(ctx context.Context, r *result) error {
 		return fmt.Errorf("%s: %w", r.Command, err)
 	}
 	if err := p.keep(*r); err != nil {
-		return err
+		return fmt.Errorf("%s: %s, and the report cannot be kept: %w", r.Command, r.verdict(), err)
 	}
 	return r.found()
 }
