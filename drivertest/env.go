@@ -96,6 +96,35 @@ func (c *calls) judgeable(began time.Time, each, total time.Duration) bool {
 	return c.longest < each && c.last.Sub(began) < total
 }
 
+// watchMachine notes when this process does not run for so long that a silent claim may lose its
+// place.
+func (c *calls) watchMachine() (stop func()) {
+	const tick = 100 * time.Millisecond
+	ended := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		ticks := time.NewTicker(tick)
+		defer ticks.Stop()
+		for {
+			began := now()
+			select {
+			case <-ended:
+				return
+			case <-ticks.C:
+			}
+			if late := now().Sub(began) - tick; late > alive/2 {
+				c.mu.Lock()
+				c.longest = max(c.longest, late)
+				c.mu.Unlock()
+			}
+		}
+	})
+	return func() {
+		close(ended)
+		watching.Wait()
+	}
+}
+
 // client opens one more client of the store.
 func (e *env) client() *client {
 	store := e.harness.Open(e.tb)
@@ -244,7 +273,8 @@ func (e *env) unlessLate(steps func() (late error)) {
 
 // within is for a check that a late call can spoil. If the check fails, and a call took each or
 // longer, or all calls together took total or longer, within repeats the check, with a new
-// key. Every other failure counts. In a bubble nothing is late.
+// key. A machine that stops this process counts like a call. Every other failure counts. In a
+// bubble nothing is late.
 //
 // The second try has new clients, because a client may be wrong in its first calls only; the
 // others have clients with connections.
@@ -257,7 +287,12 @@ func within(each, total time.Duration, c check) check {
 			}
 			e.key = e.anotherKey()
 			began := e.anew()
-			seen := rules.Caught(func() { c(e, a, b) })
+			seen := rules.Caught(func() {
+				if !e.harness.Bubble {
+					defer e.watchMachine()()
+				}
+				c(e, a, b)
+			})
 			if seen != nil && (e.harness.Bubble || unknown(seen) || e.judgeable(began, each, total)) {
 				rules.Fail(seen)
 			}
