@@ -2,6 +2,7 @@ package redislock_test
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -58,6 +59,15 @@ func (c *chaos) history() *history {
 	slices.SortStableFunc(h.turns, func(a, b turn) int { return cmp.Compare(a.fence, b.fence) })
 	slices.SortFunc(h.claims, func(a, b event) int { return cmp.Compare(a.Fence, b.Fence) })
 	return h
+}
+
+// skipIfStopped skips the rest if the machine stopped for so long that locks and places in the
+// queue may have ended.
+func (h *history) skipIfStopped(t *testing.T) {
+	t.Helper()
+	if longest := h.stalled(0, math.MaxInt64); longest >= countTTL/3 {
+		unproved.Skipf(t, "the machine stopped for %v, and a lock has a TTL of %v", longest, countTTL)
+	}
 }
 
 // checkErrors fails for what a caller would have had to deal with: connections

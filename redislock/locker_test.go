@@ -71,10 +71,7 @@ func until(t testing.TB, what string, check func() bool) {
 func awaitLine(t testing.TB, locks *holdfast.Locker, key string, n int) {
 	t.Helper()
 	until(t, "those who wait to be in the queue", func() bool {
-		holders, err := locks.Holders(context.Background(), key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		holders := servers.Insist(t, func(ctx context.Context) ([]holdfast.Holder, error) { return locks.Holders(ctx, key) })
 		waiting := 0
 		for _, h := range holders {
 			if h.Waiting {

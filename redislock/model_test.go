@@ -96,9 +96,7 @@ func (p *pair) step() {
 		}
 	}
 	holders, err := p.redis.(driver.Inspector).Holders(ctx, p.key)
-	if err != nil {
-		p.Fatal(err)
-	}
+	p.same("Holders after a call of", c, err, nil)
 	if got, want := shown(holders), shown(p.book.Holders(p.now)); !slices.Equal(got, want) {
 		p.differ("the key shows %q, want %q", got, want)
 	}

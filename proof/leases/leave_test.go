@@ -189,7 +189,8 @@ func TestOtherKeysGoOn(t *testing.T) {
 			}
 			for held.Err() == nil && renewals.Load() < enoughRenewals {
 				<-pace.C
-				succeed(t, unlock(lock(t, locks, "other")))
+				locked := time.Now()
+				succeed(t, unlockAtOnce(lock(t, locks, "other"), locked))
 			}
 			stop()
 			leaving.Wait()

@@ -110,11 +110,12 @@ func TestStalePromotion(t *testing.T) {
 	at := create(t, primary.URL())
 	standby := servers.StartStandby(t, primary, postgres.nosync)
 	separateStandby(t, standby)
-	held := lock(t, locker(t, through(at, front.Addr()), nil), "key")
+	opts := &holdfast.Options{TTL: patience / 2}
+	held := lock(t, locker(t, through(at, front.Addr()), opts), "key")
 	last := held.Fence()
 	standby.Promote()
 
-	next := lock(t, locker(t, through(at, standby.Addr()), nil), "key")
+	next := lock(t, locker(t, through(at, standby.Addr()), opts), "key")
 	if next.Fence() <= last {
 		t.Errorf("token %d after %d", next.Fence(), last)
 	}
