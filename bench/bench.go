@@ -79,7 +79,7 @@ func (b bench) measures(s stores.Side) bool { return !s.Patient || b.waits() && 
 func (b bench) title(s scale) string {
 	switch b.name {
 	case "alone":
-		return "Alone: one goroutine takes and gives back a lock that nobody else wants"
+		return "Alone: one goroutine acquires and releases a lock that nobody else wants"
 	case "hand-off":
 		return "Hand-off: from before the unlock in one process to holding in another that has waited for a while"
 	case "late-hand-off":

@@ -139,7 +139,8 @@ func temporary(pattern string, text []byte) (name string, err error) {
 	return file.Name(), errors.Join(err, file.Close())
 }
 
-// redrawn draws the pictures of saved tables, and prints the tables of the README.
+// redrawn draws the pictures of saved tables, and prints the tables of README.md and of
+// docs/bench.md.
 func redrawn(folder string, out io.Writer) error {
 	file := filepath.Join(folder, tablesFile)
 	text, err := os.ReadFile(file)
@@ -151,7 +152,8 @@ func redrawn(folder string, out io.Writer) error {
 	}
 	speed, fairness := ratios(string(text))
 	fmt.Fprintln(out, speed)
-	fmt.Fprint(out, fairness)
+	fmt.Fprintln(out, fairness)
+	fmt.Fprint(out, summary(string(text)))
 	return draw(folder, string(text))
 }
 

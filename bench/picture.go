@@ -92,7 +92,7 @@ func pictures(text string) (whole, small chart.Chart) {
 		Panels: []string{"alone: lock and unlock", "hand-off to another process", "32 on one key: wait"},
 		Facts:  []string{"32: locks/s", "min/max", "4: locks/s", "min/max"},
 		Note: "32: goroutines in 4 processes, in which Holdfast hands a lock from goroutine to goroutine. " +
-			"4: one goroutine in each process, so that every lock comes from the store.",
+			"4: one goroutine in each process.",
 	}
 	for _, table := range readTables(text) {
 		paint(&whole, table)

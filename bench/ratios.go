@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/holdfast-go/holdfast/bench/internal/stores"
 	"github.com/holdfast-go/holdfast/internal/publish"
 )
 
@@ -70,14 +71,61 @@ func (s saved) row(side string) map[string]string {
 	return nil
 }
 
-// timesAsFast returns how many times as fast as Holdfast a side is.
-func timesAsFast(row map[string]string, b bench) string {
+// timesAsFast shows how many times as fast as Holdfast a side is.
+func timesAsFast(row map[string]string, b bench) string { return shown(speed(row, b)) }
+
+func shown(speed float64) string {
+	if speed == 0 {
+		return "–"
+	}
+	return significant(speed, 2)
+}
+
+// speed returns how many times as fast as Holdfast a side is, 0 if the row does not say.
+func speed(row map[string]string, b bench) float64 {
 	ratio, err := strconv.ParseFloat(cell(row, "Holdfast"), 64)
 	if err != nil || ratio == 0 {
-		return "–"
+		return 0
 	}
 	if b.timed {
 		ratio = 1 / ratio
 	}
-	return significant(ratio, 2)
+	return ratio
+}
+
+// summarized are the benches of summary.
+var summarized = []string{"alone", "hand-off", "one-key", "one-each", "paced", "waiting-10", "waiting-100", "distinct-keys", "many-keys", "new-keys"}
+
+// summary returns the table of docs/bench.md: the speed of the fastest other side relative to
+// Holdfast, for each store and bench.
+func summary(text string) string {
+	var table strings.Builder
+	publish.Head(&table, append([]string{"fastest other side"}, summarized...)...)
+	tables := readTables(text)
+	for _, st := range stores.All() {
+		cells, measured := []string{st.Title}, false
+		for _, name := range summarized {
+			best := 0.0
+			for _, t := range tables {
+				if t.store.Title == st.Title && t.bench.name == name {
+					best, measured = t.fastest(), true
+				}
+			}
+			cells = append(cells, shown(best))
+		}
+		if measured {
+			publish.Row(&table, cells...)
+		}
+	}
+	return table.String()
+}
+
+// fastest returns the speed of the fastest side that is not Holdfast, 0 without such a side.
+func (s saved) fastest() (best float64) {
+	for _, side := range s.store.Sides {
+		if side.Kind != stores.Ours && !side.Empty {
+			best = max(best, speed(s.row(side.Name), s.bench))
+		}
+	}
+	return best
 }

@@ -7,20 +7,22 @@ import (
 	"testing"
 )
 
-// TestRatiosOfTheReadme wants the figures of the README to be those of the saved tables.
-func TestRatiosOfTheReadme(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "docs", "results", tablesFile))
-	if err != nil {
-		t.Fatal(err)
+// TestRatiosOfTheDocuments wants the figures of the documents to be those of the saved tables.
+func TestRatiosOfTheDocuments(t *testing.T) {
+	read := func(at ...string) string {
+		text, err := os.ReadFile(filepath.Join(append([]string{".."}, at...)...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
 	}
-	readme, err := os.ReadFile(filepath.Join("..", "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	speed, fairness := ratios(string(text))
-	for _, want := range []string{speed, fairness} {
-		if !strings.Contains(string(readme), want) {
-			t.Errorf("README.md lacks the table of the saved figures:\n%s", want)
+	text := read("docs", "results", tablesFile)
+	speed, fairness := ratios(text)
+	for file, tables := range map[string][]string{"README.md": {speed, fairness}, "docs/bench.md": {summary(text)}} {
+		for _, want := range tables {
+			if !strings.Contains(read(file), want) {
+				t.Errorf("%s lacks the table of the saved figures:\n%s", file, want)
+			}
 		}
 	}
 }
@@ -59,5 +61,8 @@ func TestRatiosOfNothing(t *testing.T) {
 	speed, fairness := ratios("")
 	if strings.Count(speed, "–") != len(peers)*len(ratioRows) || strings.Count(fairness, "\n") != 2 {
 		t.Errorf("of no tables:\n%s\n%s", speed, fairness)
+	}
+	if all := summary(""); strings.Count(all, "\n") != 2 {
+		t.Errorf("of no tables:\n%s", all)
 	}
 }

@@ -43,7 +43,7 @@ func printResults(w io.Writer, b bench, st stores.Store, s scale, results []resu
 			text string
 		}{
 			{r.tally.Hung, "waited for ten seconds after all others had stopped"},
-			{r.tally.Lost, "could not be given back"},
+			{r.tally.Lost, "could not be released"},
 			{r.tally.Twice, "were granted while another held the key"},
 		} {
 			if flaw.n > 0 {

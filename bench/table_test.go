@@ -55,7 +55,7 @@ func TestTable(t *testing.T) {
 		"| ours | 100 | 100 – 100 | 1.00 | 1.00 ms | 1.00 ms | 1.00 ms | 1.0 | 3.00 |",
 		"| theirs | 200 | 200 – 200 | 2.00 | 1.00 s | 1.00 s | 1.00 s | 0.053 | 1.00 |",
 		"| slow | 4 | 4 – 4 | 0.0400 | 1.00 s | 1.00 s | 1.00 s | – | 2.00 |",
-		"theirs: of 400 locks, 2 could not be given back.",
+		"theirs: of 400 locks, 2 could not be released.",
 	} {
 		if !strings.Contains(out.String(), want+"\n") {
 			t.Errorf("the table lacks %q:\n%s", want, out.String())
