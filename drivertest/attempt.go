@@ -98,18 +98,10 @@ func attempt(tb testing.TB, h Harness, t *tries, steps func(*env)) (seen error) 
 	}()
 	began := time.Now()
 	seen = rules.Caught(func() { steps(e) })
-	if certainty(seen) == 3 && stepped(began) {
+	if certainty(seen) == 3 && unproved.ClockSet(began) {
 		seen = doubt{error: seen, late: true}
 	}
 	return seen
-}
-
-// stepped reports whether the wall clock was set since began. Many servers end leases by the wall
-// clock, and the rules measure by a clock that only runs.
-func stepped(began time.Time) bool {
-	now := time.Now()
-	wall, passed := now.Round(0).Sub(began.Round(0)), now.Sub(began)
-	return (wall - passed).Abs() > time.Millisecond
 }
 
 // failf ends the check: the store broke the rule, and the arguments say how. If one of them is

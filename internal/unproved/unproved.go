@@ -1,6 +1,6 @@
-// Package unproved reports that a test could not judge because the machine was slow. The test
-// does not fail, and "go test" hides the log of a test that passes. So the report also goes
-// to the file that the variable File names; "make test" prints the file at the end.
+// Package unproved reports that a test could not judge because the machine was slow, or its clock
+// was set. The test does not fail, and "go test" hides the log of a test that passes. So the report
+// also goes to the file that the variable File names; "make test" prints the file at the end.
 package unproved
 
 import (
@@ -45,6 +45,14 @@ func InTime(t testing.TB, limit time.Duration, steps func()) {
 		}
 	}
 	Skipf(t, "each of ten tries took %v or longer, the last %v", limit, took)
+}
+
+// ClockSet reports whether the wall clock was set since began, which [time.Now] returned. Many
+// servers end leases by the wall clock, and tests measure by the clock that only runs.
+func ClockSet(began time.Time) bool {
+	now := time.Now()
+	wall, passed := now.Round(0).Sub(began.Round(0)), now.Sub(began)
+	return (wall - passed).Abs() > time.Millisecond
 }
 
 // report appends a line to the file, and returns the text.

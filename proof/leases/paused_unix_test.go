@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/fence"
 	"github.com/holdfast-go/holdfast/internal/servers"
+	"github.com/holdfast-go/holdfast/internal/unproved"
 )
 
 func init() { jobs["write again"] = (*process).writeAgain }
@@ -82,6 +83,7 @@ func TestPausedHolder(t *testing.T) {
 				if mode == "session" {
 					at = inSessions(t, at)
 				}
+				started := time.Now()
 				p := tables(t, at, "CREATE TABLE written (token bigint)", "INSERT INTO written VALUES (0)")
 				locks := locker(t, at, &holdfast.Options{TTL: patience})
 				paused := hire(t, "write again", at)
@@ -99,6 +101,9 @@ func TestPausedHolder(t *testing.T) {
 
 				var lost, outdated bool
 				if _, err := fmt.Fscan(paused.out, &lost, &outdated); err != nil || !lost || !outdated {
+					if outdated && unproved.ClockSet(started) {
+						unproved.Skipf(t, "the clock was set, and the server ends a lease by the clock")
+					}
 					t.Errorf("on waking it knows that the lock is lost: %t, and its write is refused as outdated: %t; %v", lost, outdated, err)
 				}
 				if err := paused.Wait(); err != nil {
