@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/rules"
 	"github.com/holdfast-go/holdfast/internal/unproved"
+	"github.com/holdfast-go/holdfast/internal/wallclock"
 )
 
 // A doubt is a finding that may not be the fault of the store: a call had no answer, or a call
@@ -98,7 +99,7 @@ func attempt(tb testing.TB, h Harness, t *tries, steps func(*env)) (seen error) 
 	}()
 	began := time.Now()
 	seen = rules.Caught(func() { steps(e) })
-	if certainty(seen) == 3 && unproved.ClockSet(began) {
+	if certainty(seen) == 3 && wallclock.Set(began) {
 		seen = doubt{error: seen, late: true}
 	}
 	return seen

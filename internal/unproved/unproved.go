@@ -47,14 +47,6 @@ func InTime(t testing.TB, limit time.Duration, steps func()) {
 	Skipf(t, "each of ten tries took %v or longer, the last %v", limit, took)
 }
 
-// ClockSet reports whether the wall clock was set since began, which [time.Now] returned. Many
-// servers end leases by the wall clock, and tests measure by the clock that only runs.
-func ClockSet(began time.Time) bool {
-	now := time.Now()
-	wall, passed := now.Round(0).Sub(began.Round(0)), now.Sub(began)
-	return (wall - passed).Abs() > time.Millisecond
-}
-
 // report appends a line to the file, and returns the text.
 func report(t testing.TB, text string) string {
 	t.Helper()

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/fence"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/unproved"
+	"github.com/holdfast-go/holdfast/internal/wallclock"
 )
 
 func init() { jobs["write again"] = (*process).writeAgain }
@@ -101,7 +102,7 @@ func TestPausedHolder(t *testing.T) {
 
 				var lost, outdated bool
 				if _, err := fmt.Fscan(paused.out, &lost, &outdated); err != nil || !lost || !outdated {
-					if outdated && unproved.ClockSet(started) {
+					if outdated && wallclock.Set(started) {
 						unproved.Skipf(t, "the clock was set, and the server ends a lease by the clock")
 					}
 					t.Errorf("on waking it knows that the lock is lost: %t, and its write is refused as outdated: %t; %v", lost, outdated, err)

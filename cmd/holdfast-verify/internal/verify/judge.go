@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/register"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/shown"
+	"github.com/holdfast-go/holdfast/internal/wallclock"
 )
 
 // look returns the claims that are left in the store.
@@ -49,6 +50,7 @@ func (s *scene) judge(ctx context.Context, left map[string][]driver.Holder) (*Re
 	if s.blind {
 		r.Unchecked[check.Tidy] = "the store cannot show who has its locks: only what workers leave in their processes was looked at"
 	}
+	r.ClockSet = s.Store == "" && wallclock.Set(s.began)
 	s.doubt(run.Failures)
 	r.Invalid = s.invalid(r)
 	if err := s.writePage(r, run); err != nil {

@@ -64,7 +64,7 @@ func (c Config) run(ctx context.Context) (report *Report, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &scene{Config: c, named: named, dir: folder, host: h, target: t, locks: locks, most: mostHistory}
+	s := &scene{Config: c, began: time.Now(), named: named, dir: folder, host: h, target: t, locks: locks, most: mostHistory}
 	if err := s.play(ctx); err != nil {
 		return nil, errors.Join(err, locks.Close())
 	}
@@ -107,6 +107,7 @@ func (c Config) folder() (string, error) {
 // A scene is a run in progress.
 type scene struct {
 	Config
+	began  time.Time
 	named  bool // the user named the nemeses: every nemesis has to come
 	dir    string
 	host   *servers.Host

@@ -92,8 +92,12 @@ func TestReportErr(t *testing.T) {
 		t.Errorf("with a grant: %v", err)
 	}
 	r.Violations[check.Told] = 2
-	if err := r.Err(); err == nil || !strings.Contains(err.Error(), "2 times") {
+	if err := r.Err(); err == nil || errors.Is(err, ErrUnproved) || !strings.Contains(err.Error(), "2 times") {
 		t.Error(err)
+	}
+	r.ClockSet = true
+	if err := r.Err(); !errors.Is(err, ErrUnproved) || !strings.Contains(err.Error(), "2 times, but the clock") {
+		t.Errorf("with the clock set: %v", err)
 	}
 	var out strings.Builder
 	if err := r.Print(&out); err != nil || !strings.Contains(out.String(), "2 BROKEN") {
