@@ -43,15 +43,15 @@ func ratios(text string) (speed, fairness string) {
 	for _, r := range ratioRows {
 		speeds, fair, contended := []string{r.title}, []string{r.title}, false
 		for _, p := range peers {
-			at := slices.IndexFunc(tables, func(s saved) bool { return s.store.Title == p.store && s.bench.name == r.bench })
-			if at < 0 {
+			table, ok := find(tables, p.store, r.bench)
+			if !ok {
 				speeds, fair = append(speeds, "–"), append(fair, "–")
 				continue
 			}
-			peer, ours := tables[at].row(p.side), tables[at].row("Holdfast")
-			speeds = append(speeds, timesAsFast(peer, tables[at].bench))
+			peer, ours := table.row(p.side), table.row("Holdfast")
+			speeds = append(speeds, timesAsFast(peer, table.bench))
 			fair = append(fair, cell(peer, "min/max")+" ("+cell(ours, "min/max")+")")
-			contended = tables[at].bench.contended()
+			contended = table.bench.contended()
 		}
 		publish.Row(&speedTable, speeds...)
 		if contended {
@@ -59,6 +59,15 @@ func ratios(text string) (speed, fairness string) {
 		}
 	}
 	return speedTable.String(), fairTable.String()
+}
+
+// find returns the table of a store, by its title, and a bench.
+func find(tables []saved, store, bench string) (table saved, ok bool) {
+	at := slices.IndexFunc(tables, func(s saved) bool { return s.store.Title == store && s.bench.name == bench })
+	if at < 0 {
+		return saved{}, false
+	}
+	return tables[at], true
 }
 
 // row returns the row of a side, nil if the side has no row.
@@ -93,25 +102,22 @@ func speed(row map[string]string, b bench) float64 {
 	return ratio
 }
 
-// summarized are the benches of summary.
-var summarized = []string{"alone", "hand-off", "one-key", "one-each", "paced", "waiting-10", "waiting-100", "distinct-keys", "many-keys", "new-keys"}
-
 // summary returns the table of docs/bench.md: the speed of the fastest other side relative to
 // Holdfast, for each store and bench.
 func summary(text string) string {
 	var table strings.Builder
-	publish.Head(&table, append([]string{"fastest other side"}, summarized...)...)
+	heads := []string{"fastest other side"}
+	for _, b := range benches {
+		heads = append(heads, b.name)
+	}
+	publish.Head(&table, heads...)
 	tables := readTables(text)
 	for _, st := range stores.All() {
 		cells, measured := []string{st.Title}, false
-		for _, name := range summarized {
-			best := 0.0
-			for _, t := range tables {
-				if t.store.Title == st.Title && t.bench.name == name {
-					best, measured = t.fastest(), true
-				}
-			}
-			cells = append(cells, shown(best))
+		for _, b := range benches {
+			t, ok := find(tables, st.Title, b.name)
+			measured = measured || ok
+			cells = append(cells, shown(t.fastest()))
 		}
 		if measured {
 			publish.Row(&table, cells...)
