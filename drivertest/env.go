@@ -96,8 +96,8 @@ func (c *calls) judgeable(began time.Time, each, total time.Duration) bool {
 	return c.longest < each && c.last.Sub(began) < total
 }
 
-// watchMachine notes when this process does not run for so long that a silent claim may lose its
-// place.
+// watchMachine notes a time for which this process does not run, if a silent claim may lose its place
+// meanwhile.
 func (c *calls) watchMachine() (stop func()) {
 	const tick = 100 * time.Millisecond
 	ended := make(chan struct{})
@@ -105,11 +105,11 @@ func (c *calls) watchMachine() (stop func()) {
 	watching.Go(func() {
 		ticks := time.NewTicker(tick)
 		defer ticks.Stop()
-		for {
+		for goesOn := true; goesOn; {
 			began := now()
 			select {
 			case <-ended:
-				return
+				goesOn = false
 			case <-ticks.C:
 			}
 			if late := now().Sub(began) - tick; late > alive/2 {
@@ -273,8 +273,8 @@ func (e *env) unlessLate(steps func() (late error)) {
 
 // within is for a check that a late call can spoil. If the check fails, and a call took each or
 // longer, or all calls together took total or longer, within repeats the check, with a new
-// key. A machine that stops this process counts like a call. Every other failure counts. In a
-// bubble nothing is late.
+// key. A time for which the machine does not run this process counts like a call, see watchMachine.
+// Every other failure counts. In a bubble nothing is late.
 //
 // The second try has new clients, because a client may be wrong in its first calls only; the
 // others have clients with connections.

@@ -38,6 +38,7 @@ func TestChaos(t *testing.T) {
 	c := newChaos(t, workers)
 	c.run(length, min(length/4, 5*time.Second))
 	h := c.history()
+	h.checkTokens(t)
 	h.skipIfStopped(t)
 	h.checkErrors(t)
 	h.checkTurns(t, c.number())

@@ -31,8 +31,7 @@ to prove something, at most five times as long as planned.
 
 In a named store, verify uses keys of its own, and harms only its own processes and
 connections. Verify ignores HOLDFAST_STORE. The exit code is 1 if a promise was broken
-or no lock was granted, and 77 if nothing was proved: too little happened, or the clock
-of this machine was set.
+or no lock was granted, and 77 if nothing was broken and nothing proved.
 
 docs/cli.md describes every fault and every check.
 

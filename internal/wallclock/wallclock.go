@@ -4,9 +4,15 @@ package wallclock
 
 import "time"
 
-// Set reports whether the wall clock was set since began, which [time.Now] returned.
-func Set(began time.Time) bool {
+// SetBy returns by how much the wall clock was set since began, which [time.Now] returned: more
+// than 0 if it was set ahead. Less than 10 ms, or than a thousandth of the time since, is 0: the two
+// clocks may run at rates that differ a little.
+func SetBy(began time.Time) time.Duration {
 	now := time.Now()
 	wall, passed := now.Round(0).Sub(began.Round(0)), now.Sub(began)
-	return (wall - passed).Abs() > time.Millisecond
+	by := wall - passed
+	if by.Abs() < max(10*time.Millisecond, passed/1000) {
+		return 0
+	}
+	return by
 }

@@ -12,12 +12,14 @@ type monotonic struct {
 	ext int64
 }
 
-func TestSet(t *testing.T) {
-	for _, by := range []time.Duration{0, time.Second, -time.Second} {
+func TestSetBy(t *testing.T) {
+	for by, want := range map[time.Duration]time.Duration{
+		0: 0, time.Millisecond: 0, time.Second: time.Second, -time.Second: -time.Second,
+	} {
 		began := time.Now()
-		(*monotonic)(unsafe.Pointer(&began)).ext -= int64(by)
-		if got := Set(began); got != (by != 0) {
-			t.Errorf("the clock was set by %v: %t", by, got)
+		(*monotonic)(unsafe.Pointer(&began)).ext += int64(by) // The clock that only runs has advanced less.
+		if got := SetBy(began); got.Round(10*time.Millisecond) != want {
+			t.Errorf("the clock was set by %v: got %v, want %v", by, got, want)
 		}
 	}
 }

@@ -43,11 +43,12 @@ func (l *ledger) enter(key string, lock *holdfast.Lock) {
 		return // It has ended since.
 	}
 	if e := l.last[key]; e != nil {
-		switch two := !e.left && e.lock.Err() == nil; {
-		case two && wallclock.Set(l.began):
-			unproved.Logf(l, "that %s has one holder: the clock was set, and the server ends leases by the clock", key)
-		case two:
-			l.Errorf("%s has two holders, with tokens %d and %d", key, e.fence, fence)
+		if !e.left && e.lock.Err() == nil {
+			if wallclock.SetBy(l.began) != 0 {
+				unproved.Logf(l, "that %s has one holder: the clock was set, and the server ends leases by the clock", key)
+			} else {
+				l.Errorf("%s has two holders, with tokens %d and %d", key, e.fence, fence)
+			}
 		}
 		if fence <= e.fence {
 			l.Errorf("%s has token %d after %d", key, lock.Fence(), e.lock.Fence())

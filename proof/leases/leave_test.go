@@ -189,8 +189,7 @@ func TestOtherKeysGoOn(t *testing.T) {
 			}
 			for held.Err() == nil && renewals.Load() < enoughRenewals {
 				<-pace.C
-				locked := time.Now()
-				succeed(t, unlockAtOnce(lock(t, locks, "other"), locked))
+				succeed(t, unlockAtOnce(lock(t, locks, "other"), time.Now()))
 			}
 			stop()
 			leaving.Wait()

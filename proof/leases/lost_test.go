@@ -18,7 +18,6 @@ func givenAway(t *testing.T, locks *holdfast.Locker, old *holdfast.Lock, last ui
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	began := time.Now()
 	next, err := servers.Patient(ctx, locks.TryLock, old.Key())
 	if errors.Is(err, holdfast.ErrHeld) {
 		return false
@@ -38,9 +37,7 @@ func givenAway(t *testing.T, locks *holdfast.Locker, old *holdfast.Lock, last ui
 	if err := old.Unlock(); !errors.Is(err, holdfast.ErrLost) {
 		t.Errorf("unlock of %s, which is gone: %v; want ErrLost", old.Key(), err)
 	}
-	if err := unlock(next); err != nil && time.Since(began) < 5*time.Second { // later, a slow machine may have lost it
-		t.Errorf("unlock of %s by its next holder: %v", next.Key(), err)
-	}
+	succeed(t, unlock(next))
 	return true
 }
 
@@ -51,7 +48,7 @@ func TestRowsDeletedByHand(t *testing.T) {
 		held := lock(t, locker(t, at, nil), "key")
 		last := held.Fence()
 		e.shared.Must("DELETE FROM " + table(at))
-		other := locker(t, at, nil)
+		other := locker(t, at, &holdfast.Options{TTL: patience / 2})
 		// A try without an answer in time may be in the way of the next for a while.
 		servers.Until(t, "a lock whose row is gone to be given away", func() bool { return givenAway(t, other, held, last) })
 	})
@@ -86,7 +83,7 @@ func TestLastCommitsLost(t *testing.T) {
 			}
 			s.Kill()
 			s.Restart()
-			b := locker(t, at, nil)
+			b := locker(t, at, &holdfast.Options{TTL: patience / 2})
 			for _, l := range held {
 				if givenAway(t, b, l, last) {
 					forgotten++

@@ -148,7 +148,7 @@ func (p *process) increment(ctx context.Context) (err error) {
 		return err
 	}
 	// A slow machine: the next holder may have read the number before this commit.
-	_, err = p.db.ExecContext(ctx, "INSERT INTO late VALUES ("+p.place(1)+")", int64(token))
+	_, err = p.db.ExecContext(context.WithoutCancel(ctx), "INSERT INTO late VALUES ("+p.place(1)+")", int64(token))
 	return err
 }
 
@@ -191,7 +191,7 @@ func TestKilledProcesses(t *testing.T) {
 		succeed(t, db.QueryRowContext(t.Context(), "SELECT count(*) FROM counted a JOIN counted b ON a.n < b.n WHERE a.token >= b.token").Scan(&outOfOrder))
 		succeed(t, db.QueryRowContext(t.Context(), "SELECT count(*) FROM late").Scan(&late))
 		if n := count(); number != n || counted != n || most != n || outOfOrder > 0 {
-			if late > 0 && outOfOrder == 0 {
+			if number == counted && most == counted && n-counted <= late && outOfOrder == 0 {
 				unproved.Skipf(t, "%d commits came after their lock was lost", late)
 			}
 			t.Errorf("counted to %d in %d steps, %d of them different, up to %d, and %d with a token that is not larger", number, n, counted, most, outOfOrder)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/check"
 	"github.com/holdfast-go/holdfast/cmd/holdfast-verify/internal/verify/plan"
@@ -37,6 +38,7 @@ func (s *scene) judge(ctx context.Context, left map[string][]driver.Holder) (*Re
 		return nil, err
 	}
 	r := s.report()
+	r.meet(run.Faults)
 	if err := r.checks(ctx, run, s, left); err != nil {
 		return nil, err
 	}
@@ -50,7 +52,6 @@ func (s *scene) judge(ctx context.Context, left map[string][]driver.Holder) (*Re
 	if s.blind {
 		r.Unchecked[check.Tidy] = "the store cannot show who has its locks: only what workers leave in their processes was looked at"
 	}
-	r.ClockSet = s.Store == "" && wallclock.Set(s.began)
 	s.doubt(run.Failures)
 	r.Invalid = s.invalid(r)
 	if err := s.writePage(r, run); err != nil {
@@ -60,13 +61,23 @@ func (s *scene) judge(ctx context.Context, left map[string][]driver.Holder) (*Re
 	return r, nil
 }
 
-// read reads the history written up to now.
+// read reads the history written up to now. That the wall clock of this machine was set is a fault
+// of the run.
 func (s *scene) read(ctx context.Context) (*check.Run, error) {
 	files, err := histories(s.dir)
 	if err != nil {
 		return nil, err
 	}
-	return check.Read(ctx, files)
+	run, err := check.Read(ctx, files)
+	if by := wallclock.SetBy(s.began); err == nil && by != 0 && s.target.started {
+		run.Faults = slices.Insert(run.Faults, 0, clockFault(by))
+	}
+	return run, err
+}
+
+// clockFault is a fault of all servers on this machine, whose wall clock was set at some time.
+func clockFault(by time.Duration) check.Fault {
+	return check.Fault{Span: check.Span{To: check.Never}, Nemesis: string(plan.Clock), Worker: anyWorker, Step: int64(by)}
 }
 
 // doubt records failures of the registers, which belong to the run.

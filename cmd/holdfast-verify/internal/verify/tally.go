@@ -37,6 +37,15 @@ func (r *Report) after(f *check.Fault) *Tally {
 	return &r.Before
 }
 
+// meet adds the nemeses of faults that the run has met besides its own.
+func (r *Report) meet(faults []check.Fault) {
+	for _, f := range faults {
+		if !slices.ContainsFunc(r.Nemeses, func(n Nemesis) bool { return n.Name == f.Nemesis }) {
+			r.Nemeses = append(r.Nemeses, Nemesis{Name: f.Nemesis, Tally: newTally()})
+		}
+	}
+}
+
 // anyWorker stands for every worker.
 const anyWorker = -1
 

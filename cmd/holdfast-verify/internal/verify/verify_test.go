@@ -95,10 +95,6 @@ func TestReportErr(t *testing.T) {
 	if err := r.Err(); err == nil || errors.Is(err, ErrUnproved) || !strings.Contains(err.Error(), "2 times") {
 		t.Error(err)
 	}
-	r.ClockSet = true
-	if err := r.Err(); !errors.Is(err, ErrUnproved) || !strings.Contains(err.Error(), "2 times, but the clock") {
-		t.Errorf("with the clock set: %v", err)
-	}
 	var out strings.Builder
 	if err := r.Print(&out); err != nil || !strings.Contains(out.String(), "2 BROKEN") {
 		t.Errorf("%v\n%s", err, out.String())

@@ -81,6 +81,10 @@ func TestWaived(t *testing.T) {
 		"readers from before a replica took over":    {"redis:", check.Violation{Check: check.Growing, Joined: true, At: at(20), Reach: at(9)}, []check.Fault{fault(plan.StaleFailover, 10, 11)}, plan.StaleFailover},
 		"no moment, and the fault has come":          {"redlock:", check.Violation{Check: check.Fenced}, []check.Fault{step(9, 11, 6), flush}, plan.Clock},
 		"no moment, and no fault has come":           {"redlock:", check.Violation{Check: check.Fenced}, []check.Fault{kill}, ""},
+		"the clock of the machine":                   {"postgres:", two(10, 12), []check.Fault{clockFault(2 * time.Second), kill}, plan.Clock},
+		"the clock of the machine, and sessions":     {"postgres:?mode=session", two(10, 12), []check.Fault{clockFault(2 * time.Second)}, ""},
+		"the clock of the machine, and etcd":         {"etcd:", two(10, 12), []check.Fault{clockFault(2 * time.Second)}, ""},
+		"the clock of the machine, and tokens":       {"postgres:", old(check.Growing, 10), []check.Fault{clockFault(2 * time.Second)}, ""},
 	} {
 		var by plan.Nemesis
 		if f := against(t, test.store).excuse(test.violation, test.faults); f != nil {
