@@ -86,12 +86,12 @@ func (l *Lock) Done() <-chan struct{} { return l.hold.Done() }
 // After that the release goes on in the background, and the lock ends with its TTL at the
 // latest.
 //
-// If other processes wait for the key, and this process locks the key again and again without
-// a pause, Unlock may park the claim: the Locker releases the claim 50 microseconds later, if
-// no Lock of this process comes before. Such a turn begins no lock after a millisecond. Until the
-// release, other processes are refused. If this process ends without Close, or stops, in that
-// time, the others wait for the TTL. A failure of that release is not returned. The Trace has
-// the Unlocks that parked, see [Event].
+// If other processes want the key, or did a second ago in session mode, and this process locks the
+// key again and again without a pause, Unlock may park the claim: the Locker releases the claim 50
+// microseconds later, if no Lock of this process comes before. Such a turn begins no lock after a
+// millisecond. Until the release, other processes are refused. If this process ends without Close,
+// or stops, in that time, the others wait for the TTL at most. A failure of that release is not
+// returned. The Trace has the Unlocks that parked, see [Event].
 //
 // If an upgrade of the lock is held, Unlock releases the upgrade first (see [Lock.Upgrade]), and may
 // take twice as long.

@@ -198,6 +198,12 @@ type Grant struct {
 	// let the pauses grow, but asks again after each Pause, or after its own maximum.
 	Next bool
 
+	// Passed says that the claim may have passed waiting claims, because the store keeps no
+	// queue. The core then assumes that other processes still want the key if they wanted it
+	// a second ago, and may keep the key for a moment to use up the tokens of Span. A store
+	// that gives one token at a time need not set Passed.
+	Passed bool
+
 	// Floor, in a refusal, is the highest token that the store had given by then, for the
 	// key or for any key. A pushed grant without a token above Floor is older than the
 	// refusal, and may have expired. 0 if the store pushes no grants.

@@ -42,7 +42,9 @@ var queueRules = []rule{
 			a.ended(holder)
 			a.refused(e.exclusive("trying"))
 			a.refused(waiting(e.exclusive("behind")))
-			b.granted(waiter)
+			if g := b.granted(waiter); g.Passed {
+				e.failf("%s was granted with Passed, as by a store without a queue", show(waiter))
+			}
 		}),
 	},
 	// The caller of TryLock has left after the refusal. A place for it would block real

@@ -60,8 +60,8 @@ type SessionOptions struct {
 //   - Only exclusive locks. Readers and slots are refused, and so is a lock that is to
 //     outlive its process (holdfast.MinHold). They need lease mode.
 //   - The order is not FIFO, except within one process and mostly among processes whose waiters
-//     have a connection. If a process has had the key for two milliseconds while others wait, or
-//     for a tenth of a second while others poll, the process backs off: for up to ten milliseconds,
+//     have a connection. If a process has had the key for two to four milliseconds while others
+//     wait, or for a tenth of a second while others poll, the process backs off: for up to ten milliseconds,
 //     or half a second. Meanwhile TryLock is refused there, although the key may be free.
 //   - A paused or cut-off process may keep the turn of a key for three seconds, and a second more
 //     in GET_LOCK. Meanwhile waiters of different processes poll about once a second.

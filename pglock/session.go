@@ -60,8 +60,9 @@ type SessionOptions struct {
 //
 //   - Only exclusive locks: readers and slots are refused, and so is a lock that must
 //     outlive its process (holdfast.MinHold). Use lease mode for these.
-//   - Not FIFO: when a lock is released, all waiting processes try at the same time.
-//     Within one process, waiters do queue.
+//   - Not FIFO: when a lock is released, all waiting processes try at the same time. A process
+//     that locks again at once mostly comes first, and may keep the key for a millisecond at a
+//     time. Within one process, waiters do queue.
 //   - Two keys whose hashes have the same 64 bits exclude each other. For a million keys
 //     in use at once, the chance of such a pair is 1 in 40 million.
 //   - The locks live in the memory of the server. If the server restarts, or a standby

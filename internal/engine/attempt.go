@@ -39,8 +39,12 @@ func (a *attempt) upgrades() bool { return a.reader != nil }
 func (a *attempt) request(t *table, back bool) {
 	a.lease = t.lease(a.turn, a.Terms, a.Owner)
 	if len(t.contended) > 0 {
-		ago, ok := t.recall(a.Key, a.now())
-		a.likely, a.lease.cameBack = ok, ok && back && ago <= MaxPark
+		now := a.now()
+		last, ok := t.recall(a.Key, now)
+		a.likely = ok && !last.passed // else the next may pass them, too
+		if ok && back && now-last.left <= MaxPark {
+			a.lease.cameBack, a.lease.wanted = true, last.wanted
+		}
 	}
 	a.lease.span = a.span()
 }
@@ -166,7 +170,7 @@ func (a *attempt) take(g driver.Grant, sent time.Duration) (*Hold, error) {
 		a.end(t)
 		return nil, a.reader.Ended()
 	}
-	l.wanted = a.refusal != nil && !a.refusal.Here
+	l.noteRivals(a.refusal != nil && !a.refusal.Here, g.Passed)
 	a.turn.end(a.Terms)
 	a.turn.admit(l)
 	h := newHold(a.core, l, a.Bounds, now)

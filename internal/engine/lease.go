@@ -68,7 +68,8 @@ type lease struct {
 	failure     error         // of the last renewal; nil after a success
 
 	warned   bool            // a call of this engine has reported that it waits for the present hold
-	wanted   bool            // other processes want the key: the store refused at first
+	wanted   time.Duration   // when other processes were last known to want the key; 0: not known
+	passed   bool            // the claim was not refused at first
 	cameBack bool            // the process came back within MaxPark after its last claim
 	parkRuns bool            // parking.run runs
 	parkedAt time.Duration   // 0 if the claim is not parked
@@ -253,9 +254,26 @@ const (
 	MaxParkedTurn = time.Millisecond
 )
 
+// noteRivals records whether other processes want the key: they do after a refusal, and may
+// for a second after that if the claim may have passed them.
+func (l *lease) noteRivals(refused, passed bool) {
+	l.passed = !refused
+	switch {
+	case refused:
+		l.wanted = max(l.arrived, 1)
+	case !passed || l.arrived-l.wanted >= longContended:
+		l.wanted = 0
+	}
+}
+
+// contention is what the process remembers of a claim that it releases at that time.
+func (l *lease) contention(left time.Duration) contention {
+	return contention{l.wanted, l.passed, left}
+}
+
 // parkable reports whether an Unlock may park the claim.
 func (l *lease) parkable(now time.Duration) bool {
-	return l.wanted && l.cameBack && l.round == nil && now-l.arrived < MaxParkedTurn && l.passable(now)
+	return l.wanted > 0 && l.cameBack && l.round == nil && now-l.arrived < MaxParkedTurn && l.passable(now)
 }
 
 // passable reports whether the claim may go to a call of this process that wants the same terms.

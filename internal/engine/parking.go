@@ -16,7 +16,8 @@ import (
 // A claim is parked only if
 //
 //   - the claim was refused at first, so other processes want the key, and a later release
-//     keeps only processes waiting that are in the store's queue already, and
+//     keeps only processes waiting that are in the store's queue already. A store without a queue
+//     may let the claim pass the others: there, a grant after a refusal counts for a second. And
 //   - the process came back within MaxPark after its last claim, too. Work with a pause
 //     between two locks would only delay other processes.
 type parking struct {
@@ -69,7 +70,7 @@ func (p parking) look() (left time.Duration, parked bool) {
 		return 0, false
 	}
 	if left = l.parkedAt + MaxPark - p.now(); left <= 0 {
-		t.remember(l.claim().Key, l.parkedAt)
+		t.remember(l.claim().Key, l.contention(l.parkedAt))
 		l.unpark()
 	}
 	return left, true

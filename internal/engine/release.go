@@ -170,8 +170,8 @@ func (h *Hold) release(now time.Time) error {
 	h.awaitRound()
 	err := h.endAtStore(now)
 	t := h.core.lock()
-	if l := h.lease; l.wanted {
-		t.remember(l.claim().Key, h.core.now())
+	if l := h.lease; l.wanted > 0 {
+		t.remember(l.claim().Key, l.contention(h.core.now()))
 	}
 	t.drop(h.lease)
 	h.core.unlock()

@@ -18,8 +18,7 @@ type table struct {
 	ids    *mathrand.ChaCha8
 	closed bool
 
-	// contended says when the process released claims that other processes want, by key.
-	contended map[string]time.Duration
+	contended map[string]contention // by key
 
 	renewing bool // the renewer runs
 
@@ -30,7 +29,7 @@ type table struct {
 
 func newTable() table {
 	return table{
-		turns: make(map[string]*turn), contended: make(map[string]time.Duration),
+		turns: make(map[string]*turn), contended: make(map[string]contention),
 		ids: newIDs(), agenda: agenda{armed: never},
 	}
 }
@@ -93,34 +92,40 @@ func (t *table) lease(of *turn, want Terms, owner string) *lease {
 	}
 }
 
+// A contention is the last claim of the process on a key that other processes want.
+type contention struct {
+	wanted time.Duration // as in lease
+	passed bool          // as in lease
+	left   time.Duration // when the process released the claim
+}
+
 const (
 	maxContended  = 64          // keys that are remembered
 	longContended = time.Second // how long a key counts as contended
 )
 
-// remember notes that the process has released a claim that other processes want. If too many
-// keys are remembered, remember drops the oldest key.
-func (t *table) remember(key string, now time.Duration) {
+// remember notes a contention. If too many keys are remembered, remember drops the oldest key.
+func (t *table) remember(key string, last contention) {
 	if _, known := t.contended[key]; !known && len(t.contended) == maxContended {
 		oldest, since := "", never
-		for other, at := range t.contended {
-			if at < since {
-				oldest, since = other, at
+		for other, c := range t.contended {
+			if c.left < since {
+				oldest, since = other, c.left
 			}
 		}
 		delete(t.contended, oldest)
 	}
-	t.contended[key] = now
+	t.contended[key] = last
 }
 
-// recall returns how long ago the process released a claim on a contended key, and false without
-// such a release within longContended. recall drops the key.
-func (t *table) recall(key string, now time.Duration) (ago time.Duration, ok bool) {
-	at, ok := t.contended[key]
+// recall returns the contention of a key, and false if the last claim ended more than
+// longContended ago. recall drops the key.
+func (t *table) recall(key string, now time.Duration) (last contention, ok bool) {
+	last, ok = t.contended[key]
 	if ok {
 		delete(t.contended, key)
 	}
-	return now - at, ok && now-at < longContended
+	return last, ok && now-last.left < longContended
 }
 
 // drop removes a lease and lets the first waiter contend. drop reports true for the call that

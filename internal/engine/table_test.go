@@ -10,7 +10,7 @@ import (
 func TestContendedKeys(t *testing.T) {
 	table := newTable()
 	for i := range maxContended + 1 {
-		table.remember(fmt.Sprint("key", i), time.Duration(i))
+		table.remember(fmt.Sprint("key", i), contention{left: time.Duration(i)})
 	}
 	for i := range maxContended + 1 {
 		if _, ok := table.recall(fmt.Sprint("key", i), maxContended); ok != (i > 0) {

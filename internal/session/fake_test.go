@@ -237,12 +237,12 @@ func (b *fixture) acquire(ctx context.Context, c driver.Claim) (driver.Grant, er
 	return b.Acquire(ctx, driver.Ask{Claim: c})
 }
 
-// take acquires a claim, which must be granted.
+// take acquires a claim, which must be granted, and may have passed others.
 func (b *fixture) take(c driver.Claim) driver.Grant {
 	b.Helper()
 	g, err := b.acquire(b.Context(), c)
-	if err != nil || !g.OK {
-		b.Fatalf("%s by %s: %+v, %v; want it granted", c.Key, c.ID, g, err)
+	if err != nil || !g.OK || !g.Passed {
+		b.Fatalf("%s by %s: %+v, %v; want it granted with Passed", c.Key, c.ID, g, err)
 	}
 	return g
 }

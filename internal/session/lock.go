@@ -163,7 +163,7 @@ func (s *Store) answer(l *lock, id string, begin time.Time) (g driver.Grant, don
 }
 
 func (l *lock) grant() driver.Grant {
-	return driver.Grant{OK: true, Fence: l.token, Span: l.span, TTL: l.claim.TTL}
+	return driver.Grant{OK: true, Fence: l.token, Span: l.span, TTL: l.claim.TTL, Passed: true}
 }
 
 // refusal describes the held claim to a second claim.
