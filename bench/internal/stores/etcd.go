@@ -3,9 +3,11 @@ package stores
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"sync"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 	"go.uber.org/zap"
@@ -73,6 +75,21 @@ type sessions struct {
 func (p *sessions) borrow() (*concurrency.Session, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.takeLocked()
+}
+
+// share returns the session of all callers.
+func (p *sessions) share() (*concurrency.Session, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s, err := p.takeLocked()
+	if err == nil {
+		p.idle = append(p.idle, s)
+	}
+	return s, err
+}
+
+func (p *sessions) takeLocked() (*concurrency.Session, error) {
 	for n := len(p.idle); n > 0; n-- {
 		s := p.idle[n-1]
 		p.idle = p.idle[:n-1]
@@ -99,21 +116,28 @@ func (p *sessions) close() {
 }
 
 // openTxn creates the key if the key does not exist. All keys belong to one lease that is
-// kept alive.
+// kept alive, and replaced if it ends all the same.
 func openTxn(at []string, ttl time.Duration) (*Library, error) {
 	client, err := newEtcd(at)
 	if err != nil {
 		return nil, err
 	}
-	s, err := concurrency.NewSession(client, concurrency.WithTTL(int(ttl.Seconds())))
-	if err != nil {
+	p := &sessions{client: client, ttl: int(ttl.Seconds())}
+	if _, err := p.share(); err != nil {
 		return nil, err
 	}
 	lock := func(ctx context.Context, key string) (func() error, error) {
 		owner := rand.Text()
 		err := poll(ctx, longPause, func() (bool, error) {
+			s, err := p.share()
+			if err != nil {
+				return false, err
+			}
 			r, err := client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).
 				Then(clientv3.OpPut(key, owner, clientv3.WithLease(s.Lease()))).Commit()
+			if errors.Is(err, rpctypes.ErrLeaseNotFound) {
+				return false, nil // The session has ended, and soon knows.
+			}
 			return err == nil && r.Succeeded, err
 		})
 		if err != nil {
@@ -125,8 +149,5 @@ func openTxn(at []string, ttl time.Duration) (*Library, error) {
 			return gone(err == nil && r.Succeeded, err)
 		}, nil
 	}
-	return &Library{lock, func() {
-		_ = s.Close()
-		_ = client.Close()
-	}}, nil
+	return &Library{lock, p.close}, nil
 }
