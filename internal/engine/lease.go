@@ -266,6 +266,16 @@ func (l *lease) noteRivals(refused, passed bool) {
 	}
 }
 
+// A contention is the last claim of the process on a key that other processes want.
+type contention struct {
+	wanted time.Duration // as in lease
+	passed bool          // as in lease
+	left   time.Duration // when the process released the claim
+}
+
+// longContended is how long a key counts as contended.
+const longContended = time.Second
+
 // contention is what the process remembers of a claim that it releases at that time.
 func (l *lease) contention(left time.Duration) contention {
 	return contention{l.wanted, l.passed, left}

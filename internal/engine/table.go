@@ -92,17 +92,8 @@ func (t *table) lease(of *turn, want Terms, owner string) *lease {
 	}
 }
 
-// A contention is the last claim of the process on a key that other processes want.
-type contention struct {
-	wanted time.Duration // as in lease
-	passed bool          // as in lease
-	left   time.Duration // when the process released the claim
-}
-
-const (
-	maxContended  = 64          // keys that are remembered
-	longContended = time.Second // how long a key counts as contended
-)
+// maxContended is how many keys with a contention are remembered.
+const maxContended = 64
 
 // remember notes a contention. If too many keys are remembered, remember drops the oldest key.
 func (t *table) remember(key string, last contention) {

@@ -3,11 +3,9 @@ package stores
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"sync"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 	"go.uber.org/zap"
@@ -135,10 +133,13 @@ func openTxn(at []string, ttl time.Duration) (*Library, error) {
 			}
 			r, err := client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).
 				Then(clientv3.OpPut(key, owner, clientv3.WithLease(s.Lease()))).Commit()
-			if errors.Is(err, rpctypes.ErrLeaseNotFound) {
+			if err == nil {
+				return r.Succeeded, nil
+			}
+			if l, _ := client.TimeToLive(ctx, s.Lease()); l != nil && l.TTL < 0 {
 				return false, nil // The session has ended, and soon knows.
 			}
-			return err == nil && r.Succeeded, err
+			return false, err
 		})
 		if err != nil {
 			return nil, err
