@@ -83,6 +83,25 @@ func (r *rush) releaseSlowly() {
 	})
 }
 
+// passing lets the store say, as a store without a queue does, that its claims may have passed others.
+func (r *rush) passing() {
+	r.store.set(func(f *faulty) {
+		f.acquire = func(_ context.Context, _ driver.Ask, next func() (driver.Grant, error)) (driver.Grant, error) {
+			g, err := next()
+			g.Passed = g.OK
+			return g, err
+		}
+	})
+}
+
+// thrice locks and unlocks at once, three times, and returns what the store was asked meanwhile.
+func (r *rush) thrice() calls {
+	for range 3 {
+		r.unlock(r.lock(r.one, "k"))
+	}
+	return r.store.seen()
+}
+
 // has reports whether two has the key.
 func (r *rush) has() bool {
 	synctest.Wait()
@@ -165,22 +184,8 @@ func TestParkingNeedsOthers(t *testing.T) {
 	simulate(t, func(b *bench) {
 		r := newRush(b)
 		r.loseRival()
-		for range 3 {
-			b.unlock(b.lock(r.one, "k"))
-		}
-		if c := b.store.seen(); c.acquire != 3 || c.release != 3 {
+		if c := r.thrice(); c.acquire != 3 || c.release != 3 {
 			b.Errorf("nobody else waits, and the store was asked %+v", c)
-		}
-	})
-}
-
-// passing lets the store say, as a store without a queue does, that its claims may have passed others.
-func (r *rush) passing() {
-	r.store.set(func(f *faulty) {
-		f.acquire = func(_ context.Context, _ driver.Ask, next func() (driver.Grant, error)) (driver.Grant, error) {
-			g, err := next()
-			g.Passed = g.OK
-			return g, err
 		}
 	})
 }
@@ -193,10 +198,7 @@ func TestParkingPastOthers(t *testing.T) {
 		r.passing()
 		r.loseRival()
 		began := time.Now()
-		for range 3 {
-			b.unlock(b.lock(r.one, "k"))
-		}
-		if c := b.store.seen(); c.acquire != 1 || c.release != 0 {
+		if c := r.thrice(); c.acquire != 1 || c.release != 0 {
 			b.Errorf("others may wait, and the store was asked %+v", c)
 		}
 		for time.Since(began) < time.Second {
@@ -208,10 +210,7 @@ func TestParkingPastOthers(t *testing.T) {
 		if c, turns := b.store.seen(), int(time.Second/engine.MaxParkedTurn); c.acquire > turns {
 			b.Errorf("others may wait, and the store was asked %+v, more than once in a turn", c)
 		}
-		for range 3 {
-			b.unlock(b.lock(r.one, "k"))
-		}
-		if c := b.store.seen(); c.acquire != 3 || c.release != 3 {
+		if c := r.thrice(); c.acquire != 3 || c.release != 3 {
 			b.Errorf("nobody else has waited for a second, and the store was asked %+v", c)
 		}
 	})
@@ -223,10 +222,7 @@ func TestParkingPastOthersNeedsSpeed(t *testing.T) {
 		r.passing()
 		r.loseRival()
 		time.Sleep(engine.MaxPark)
-		for range 3 {
-			b.unlock(b.lock(r.one, "k"))
-		}
-		if c := b.store.seen(); c.acquire != 3 || c.release != 3 {
+		if c := r.thrice(); c.acquire != 3 || c.release != 3 {
 			b.Errorf("the process came back late, and the store was asked %+v", c)
 		}
 	})

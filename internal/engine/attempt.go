@@ -41,7 +41,7 @@ func (a *attempt) request(t *table, back bool) {
 	if len(t.contended) > 0 {
 		now := a.now()
 		last, ok := t.recall(a.Key, now)
-		a.likely = ok && !last.passed // else the next may pass them, too
+		a.likely = ok && last.refused // else this claim may pass the others, too
 		if ok && back && now-last.left <= MaxPark {
 			a.lease.cameBack, a.lease.wanted = true, last.wanted
 		}

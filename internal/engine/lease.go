@@ -69,7 +69,7 @@ type lease struct {
 
 	warned   bool            // a call of this engine has reported that it waits for the present hold
 	wanted   time.Duration   // when other processes were last known to want the key; 0: not known
-	passed   bool            // the claim was not refused at first
+	refused  bool            // at first, for other processes
 	cameBack bool            // the process came back within MaxPark after its last claim
 	parkRuns bool            // parking.run runs
 	parkedAt time.Duration   // 0 if the claim is not parked
@@ -257,7 +257,7 @@ const (
 // noteRivals records whether other processes want the key: they do after a refusal, and may
 // for a second after that if the claim may have passed them.
 func (l *lease) noteRivals(refused, passed bool) {
-	l.passed = !refused
+	l.refused = refused
 	switch {
 	case refused:
 		l.wanted = max(l.arrived, 1)
@@ -268,9 +268,9 @@ func (l *lease) noteRivals(refused, passed bool) {
 
 // A contention is the last claim of the process on a key that other processes want.
 type contention struct {
-	wanted time.Duration // as in lease
-	passed bool          // as in lease
-	left   time.Duration // when the process released the claim
+	wanted  time.Duration // as in lease
+	refused bool          // as in lease
+	left    time.Duration // when the process released the claim
 }
 
 // longContended is how long a key counts as contended.
@@ -278,7 +278,7 @@ const longContended = time.Second
 
 // contention is what the process remembers of a claim that it releases at that time.
 func (l *lease) contention(left time.Duration) contention {
-	return contention{l.wanted, l.passed, left}
+	return contention{l.wanted, l.refused, left}
 }
 
 // parkable reports whether an Unlock may park the claim.

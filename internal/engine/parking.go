@@ -16,10 +16,12 @@ import (
 // A claim is parked only if
 //
 //   - the claim was refused at first, so other processes want the key, and a later release
-//     keeps only processes waiting that are in the store's queue already. A store without a queue
-//     may let the claim pass the others: there, a grant after a refusal counts for a second. And
+//     keeps only processes waiting that are in the store's queue already, and
 //   - the process came back within MaxPark after its last claim, too. Work with a pause
 //     between two locks would only delay other processes.
+//
+// A store without a queue may let a claim pass the others, without a refusal. There, a grant
+// after a refusal counts for a second.
 type parking struct {
 	*core
 	lease *lease

@@ -122,6 +122,7 @@ func openTxn(at []string, ttl time.Duration) (*Library, error) {
 	}
 	p := &sessions{client: client, ttl: int(ttl.Seconds())}
 	if _, err := p.share(); err != nil {
+		p.close()
 		return nil, err
 	}
 	lock := func(ctx context.Context, key string) (func() error, error) {
