@@ -79,13 +79,18 @@ func wait(t *testing.T, s *redislock.Store, c driver.Claim) (woken chan driver.G
 	return woken
 }
 
-// TestHungServer has the default options, with which go-redis itself waits for
-// three seconds, four times.
+// TestHungServer has clients that themselves wait for three seconds, four times, or without
+// an end. No connection waits for longer than the call.
 func TestHungServer(t *testing.T) {
 	r := goredis.Empty()
-	for _, prompt := range []bool{false, true} {
-		t.Run(fmt.Sprint("ContextTimeoutEnabled=", prompt), func(t *testing.T) {
-			s, _ := open(t, &redis.Options{Addr: r.Addr(), ContextTimeoutEnabled: prompt})
+	for name, opts := range map[string]redis.Options{
+		"default":               {},
+		"ContextTimeoutEnabled": {ContextTimeoutEnabled: true},
+		"no time-outs":          {ReadTimeout: -2, WriteTimeout: -2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			opts.Addr = r.Addr()
+			s, client := open(t, &opts)
 			c := exclusive(t.Name(), "id")
 			granted(t, s, c)
 			r.Pause()
@@ -108,6 +113,12 @@ func TestHungServer(t *testing.T) {
 					}
 				}
 			}
+			eventually(t, func() string {
+				if stats := client.PoolStats(); stats.TotalConns > stats.IdleConns {
+					return fmt.Sprintf("of %d connections %d are idle: a call has kept one", stats.TotalConns, stats.IdleConns)
+				}
+				return ""
+			})
 			r.Resume()
 			eventually(t, func() string {
 				if _, err := s.Acquire(t.Context(), driver.Ask{Claim: c}); err != nil {
