@@ -21,7 +21,7 @@ func (c *conn) Apart(ctx context.Context, key string) (redislock.Single, error) 
 	opts.PushNotificationProcessor = nil // the client of the caller has registered handlers there
 	opts.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	client := redis.NewClient(&opts)
-	return single{&conn{client: client, node: client}}, nil
+	return single{&conn{client: client, node: client, prompt: prompt(client)}}, nil
 }
 
 // single is a client of one connection.

@@ -42,6 +42,7 @@ type conn struct {
 	client  redis.UniversalClient
 	cluster *redis.ClusterClient  // nil for a single server
 	node    *redis.Client         // nil for a cluster
+	prompt  bool                  // the client keeps deadlines
 	late    atomic.Pointer[error] // of the last call, if its caller had left
 	subscriptions
 }
@@ -50,7 +51,7 @@ func newConn(client redis.UniversalClient) (*conn, error) {
 	c := &conn{client: client}
 	switch client := client.(type) {
 	case *redis.Client:
-		c.node = client
+		c.node, c.prompt = client, prompt(client)
 	case *redis.ClusterClient:
 		c.cluster = client
 	default:
@@ -59,19 +60,16 @@ func newConn(client redis.UniversalClient) (*conn, error) {
 	return c, nil
 }
 
-// timed returns the client with time-outs that end with ctx: go-redis heeds the deadline of a
-// context only if configured to. The connections and the hooks are those of the client.
-func timed(ctx context.Context, client *redis.Client) *redis.Client {
-	if deadline, ok := ctx.Deadline(); ok {
-		return client.WithTimeout(max(time.Until(deadline), 1)) // 0 is no time-out
-	}
-	return client
+// prompt reports whether a client keeps the deadlines of contexts. A negative time-out, -2
+// before redis.NewClient, lets go-redis wait without a deadline.
+func prompt(client *redis.Client) bool {
+	o := client.Options()
+	return o.ContextTimeoutEnabled && o.ReadTimeout >= 0 && o.WriteTimeout >= 0
 }
 
-// within returns the result of call, or the error of ctx if ctx ends first: a client never
-// notices a cancelled context, and a cluster client a deadline only if configured to. Where
-// neither matters, call runs in the goroutine of the caller, which saves two switches of
-// goroutines.
+// within returns the result of call, or the error of ctx if ctx ends first: a client
+// keeps deadlines only if configured to, and never notices a cancelled context. Where neither
+// matters, call runs in the goroutine of the caller, which saves two switches of goroutines.
 func within[T any](ctx context.Context, c *conn, call func() (T, error)) (T, error) {
 	type answer struct {
 		value T
@@ -81,7 +79,7 @@ func within[T any](ctx context.Context, c *conn, call func() (T, error)) (T, err
 	if err := ctx.Err(); err != nil {
 		return none, err
 	}
-	if c.node != nil && bounded.ByLimit(ctx) || ctx.Done() == nil {
+	if c.prompt && bounded.ByLimit(ctx) || ctx.Done() == nil {
 		return call()
 	}
 	answers := make(chan answer, 1)
@@ -125,14 +123,10 @@ func (c *conn) Do(ctx context.Context, cmds ...redislock.Command) []redislock.Re
 }
 
 func (c *conn) send(ctx context.Context, cmds []*redis.Cmd) []redislock.Reply {
-	client := c.client
-	if c.node != nil {
-		client = timed(ctx, c.node)
-	}
 	if len(cmds) == 1 {
-		_ = client.Process(ctx, cmds[0]) // each command keeps its error
+		_ = c.client.Process(ctx, cmds[0]) // each command keeps its error
 	} else {
-		pipeline(ctx, client, cmds)
+		pipeline(ctx, c.client, cmds)
 	}
 	replies := make([]redislock.Reply, len(cmds))
 	for i, cmd := range cmds {
@@ -183,7 +177,6 @@ func (c *conn) Confirm(ctx context.Context, cmd redislock.Command, replicas int)
 		if err != nil {
 			return nil, err
 		}
-		node = timed(ctx, node)
 		wait := redis.NewCmd(ctx, "WAIT", replicas, patience(ctx, node.Options().ReadTimeout).Milliseconds())
 		pipeline(ctx, node, []*redis.Cmd{built, wait})
 		c.refresh(ctx, built.Err())
@@ -240,7 +233,7 @@ func (c *conn) Primaries(ctx context.Context) ([]redislock.Conn, error) {
 		err := c.cluster.ForEachMaster(ctx, func(_ context.Context, node *redis.Client) error {
 			mu.Lock()
 			defer mu.Unlock()
-			nodes = append(nodes, &conn{client: node, node: node})
+			nodes = append(nodes, &conn{client: node, node: node, prompt: prompt(node)})
 			return nil
 		})
 		return nodes, err

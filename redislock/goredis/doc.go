@@ -25,12 +25,12 @@
 //   - One more connection listens for grants and losses; in a cluster, one for every
 //     primary with a contended key. The store pings the connection every three seconds
 //     and replaces the connection if it fails.
-//   - Every call ends with its context, and so does the wait of its connection for an answer,
-//     whatever ReadTimeout and WriteTimeout say. Only a cluster client waits for ReadTimeout,
-//     unless it has ContextTimeoutEnabled.
-//   - go-redis does not notice that a context is cancelled. So a command runs in a goroutine if
-//     somebody can cancel its context, and always in a cluster. Unlock needs no goroutine
-//     elsewhere.
+//   - Every call ends with its context. go-redis waits for a server that hangs until
+//     ReadTimeout, even after the context has ended. So every command runs in a
+//     goroutine, which is left behind with its connection until then; with
+//     ContextTimeoutEnabled until the deadline, which package holdfast sets to a sixth of
+//     the TTL or a second, whichever is less. Without a cluster, ContextTimeoutEnabled also
+//     spares the goroutine where nobody can cancel the context, as in Unlock.
 //   - If the server refuses connections, go-redis retries for about three seconds
 //     (DialerRetries, MaxRetries) before returning an error; until then only the log of
 //     go-redis says why. With less time, a call only reports that the server has not
