@@ -2,6 +2,7 @@
 package sessiontest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -51,13 +52,15 @@ func Locked(t *testing.T, lk *holdfast.Locker, key string) *holdfast.Lock {
 // answer in time has refused nothing: then Open fails otherwise, or skips its check.
 func Refused(t *testing.T, url string) (err error) {
 	t.Helper()
-	servers.Until(t, "a refusal", func() bool {
+	servers.Await(t, "a refusal", func() error {
 		var lk *holdfast.Locker
 		if lk, err = holdfast.Open(t.Context(), url, nil); err == nil {
-			err = lk.Close()
-			return false
+			return cmp.Or(lk.Close(), errors.New("the server was accepted"))
 		}
-		return !errors.Is(err, os.ErrDeadlineExceeded)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return err
+		}
+		return nil
 	})
 	return err
 }
