@@ -120,8 +120,8 @@ func TestHungServer(t *testing.T) {
 	}
 }
 
-// Without a server, go-redis dials for longer than a call may take, so the reason comes after
-// the end of the call. A later call has the reason in its error.
+// TestRefusedConnectionIsNamed: without a server, go-redis dials for longer than a call may
+// take, so the reason comes after the end of the call. A later call has the reason in its error.
 func TestRefusedConnectionIsNamed(t *testing.T) {
 	for _, prompt := range []bool{false, true} {
 		store, _ := open(t, &redis.Options{Addr: "127.0.0.1:1", ContextTimeoutEnabled: prompt})
@@ -137,8 +137,9 @@ func TestRefusedConnectionIsNamed(t *testing.T) {
 	}
 }
 
-// TestHooks: hooks that the user adds later see the commands of every kind of call, because an
-// application traces, counts or rewrites commands with them. Client.WithTimeout drops them.
+// TestHooks: hooks that the user adds later see the commands of a call, whether or not somebody
+// can cancel the call. Applications trace, count or rewrite commands by hooks, and
+// Client.WithTimeout drops the hooks.
 func TestHooks(t *testing.T) {
 	r := goredis.Empty()
 	for _, prompt := range []bool{false, true} {
