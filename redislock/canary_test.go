@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
+	"github.com/holdfast-go/holdfast/internal/session/sessiontest"
 	"github.com/holdfast-go/holdfast/redislock"
 )
 
@@ -101,17 +102,10 @@ func startLiar(t *testing.T, grant func(*liar, int, string) bool) (url string) {
 	return "redis://" + servers.StartLiar(t, l.answer)
 }
 
-// refuses expects Open to refuse a server with these words.
+// refuses expects a server to be refused with these words.
 func refuses(t *testing.T, url string, want ...string) {
 	t.Helper()
-	var err error
-	servers.Until(t, "a refusal", func() bool {
-		var store driver.Store
-		if store, err = driver.Open(t.Context(), url); err == nil { // a slow machine may show nothing in time
-			store.Close()
-		}
-		return err != nil && !errors.Is(err, context.DeadlineExceeded)
-	})
+	err := sessiontest.Refused(t, url)
 	for _, words := range want {
 		if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), words) {
 			t.Errorf("got the error %v, want an ErrInvalid with %q", err, words)

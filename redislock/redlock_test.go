@@ -2,18 +2,22 @@ package redislock_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast/internal/servers"
 	_ "github.com/holdfast-go/holdfast/redlock"
 )
 
 // TestRedlockRefusesLiars: a node that grants everything is refused, although a majority of the
-// nodes excludes.
+// nodes excludes. Open waits for the answer of the third node only for a moment after those of the
+// majority, so the majority is made slow.
 func TestRedlockRefusesLiars(t *testing.T) {
 	t.Parallel()
 	url := "redlock://?quarantine=0&node=" + startLiar(t, always)
 	for range 2 {
-		url += "&node=redis://" + servers.StartRedis(t).Addr()
+		node := servers.StartProxy(t, servers.StartRedis(t).Addr())
+		node.Replies.Delay(100 * time.Millisecond)
+		url += "&node=redis://" + node.Addr()
 	}
 	refuses(t, url, "the server, liar 1.2.3, does not exclude: two connections asked for the same lock")
 }
