@@ -9,8 +9,8 @@ import (
 )
 
 // TestRedlockRefusesLiars: a node that grants everything is refused, although a majority of the
-// nodes excludes. Open waits for the answer of the third node only for a moment after those of the
-// majority, so the majority is made slow.
+// nodes excludes. Open waits for the third node for 100 ms after the majority has answered, so the
+// majority is slow here.
 func TestRedlockRefusesLiars(t *testing.T) {
 	t.Parallel()
 	url := "redlock://?quarantine=0&node=" + startLiar(t, always)
