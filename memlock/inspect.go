@@ -6,18 +6,19 @@ import (
 	"strings"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/book"
 )
 
 // Holders implements [driver.Inspector].
 func (s *Store) Holders(_ context.Context, key string) ([]driver.Holder, error) {
-	sp := s.space
-	sp.mu.Lock()
-	defer sp.mu.Unlock()
-	if s.closed {
+	p := s.space.of(key)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s.closed.Load() {
 		return nil, errClosed
 	}
-	if sh := sp.shelves[key]; sh != nil {
-		return sh.Holders(sp.momentLocked().Now), nil
+	if sh := p.shelves[key]; sh != nil {
+		return sh.Holders(p.momentLocked().Now), nil
 	}
 	return nil, nil
 }
@@ -39,37 +40,37 @@ func (s *Store) Keys(_ context.Context, prefix string) iter.Seq2[string, error] 
 }
 
 func (s *Store) keys(prefix string) (keys []string, err error) {
-	sp := s.space
-	sp.mu.Lock()
-	defer sp.mu.Unlock()
-	if s.closed {
-		return nil, errClosed
+	for i := range s.space.parts {
+		keys = s.space.parts[i].keys(prefix, keys)
 	}
-	now := sp.momentLocked().Now
-	for key, sh := range sp.shelves {
-		if strings.HasPrefix(key, prefix) && sh.Live(now) {
-			keys = append(keys, key)
-		}
+	if s.closed.Load() {
+		return nil, errClosed
 	}
 	return keys, nil
 }
 
+// keys adds the keys with a prefix to all.
+func (p *part) keys(prefix string, all []string) []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.momentLocked().Now
+	for key, sh := range p.shelves {
+		if strings.HasPrefix(key, prefix) && sh.Live(now) {
+			all = append(all, key)
+		}
+	}
+	return all
+}
+
 // Break implements [driver.Inspector].
 func (s *Store) Break(_ context.Context, key, id string) error {
-	sp := s.space
-	sp.mu.Lock()
-	if s.closed {
-		sp.mu.Unlock()
-		return errClosed
-	}
-	m := sp.momentLocked()
-	sh := sp.take(m, key)
-	broken, err := sh.Break(m, id)
-	calls := sp.put(sh, err == nil, nil)
-	owner := sp.stores[broken.Session] // nil unless a claim of an open Store was broken
-	sp.mu.Unlock()
+	var broken book.Entry
+	calls, err := s.on(key, nil, func(m book.Moment, sh *shelf) (room bool, err error) {
+		broken, err = sh.Break(m, id)
+		return err == nil, err
+	})
 	// Notify the loser first, before a waiter is woken.
-	if owner != nil {
+	if owner := s.space.store(broken.Session); owner != nil {
 		owner.losses.Tell(key, broken.ID, driver.ErrBroken)
 	}
 	ring(calls)

@@ -7,8 +7,8 @@
 //
 // # How it works
 //
-// One mutex guards a map from keys to books of claims. A book lists the holders of the key
-// and the queue of waiters. A release grants the lock to the next waiters in the queue and
+// A map leads from keys to books of claims. It has several parts, each with a mutex, so that
+// keys seldom wait for each other. A book lists the holders of the key and the queue of waiters. A release grants the lock to the next waiters in the queue and
 // wakes only these waiters, by a call on their own channel. There are no goroutines and no
 // timers: the next call for a key finds the claims that have expired. A key without claims
 // takes no memory. Keys left to expire are swept when the map has doubled.
@@ -18,9 +18,10 @@
 //   - Mutual exclusion while the process runs. Leases are measured by the monotonic clock;
 //     steps of the wall clock have no effect.
 //   - FIFO order. No claim passes the queue, not even a try that would fit.
-//   - Fencing tokens that grow over all keys of the store. A token is the microseconds of
-//     the wall clock as of New, or the next number, whichever is larger. Tokens also grow
-//     over a restart of the process, unless the clock is behind by then.
+//   - Fencing tokens that grow over all keys of the store. Two keys that are granted at the
+//     same moment may have equal tokens. A token is the microseconds of the wall clock as
+//     of New, or the next number, whichever is larger. Tokens also grow over a restart of
+//     the process, unless the clock is behind by then.
 //   - A call never blocks. Apart from answers such as [driver.ErrLost], a call fails only
 //     with [driver.ErrInvalid] or after Close. The context is ignored.
 //
@@ -45,7 +46,7 @@ package memlock
 import (
 	"context"
 	"errors"
-	"slices"
+	"sync/atomic"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/book"
@@ -58,7 +59,7 @@ var errClosed = errors.New("memory store is closed")
 type Store struct {
 	space   *space
 	session string // sets the claims of this Store apart within the space
-	closed  bool   // guarded by space.mu
+	closed  atomic.Bool
 	losses  callbacks.Losses
 }
 
@@ -77,54 +78,40 @@ func New() *Store { return newSpace("").enter() }
 func (s *Store) Local() driver.Store { return s }
 
 // Acquire implements [driver.Store].
-func (s *Store) Acquire(_ context.Context, a driver.Ask) (driver.Grant, error) {
-	sp := s.space
-	sp.mu.Lock()
-	if s.closed {
-		sp.mu.Unlock()
-		return driver.Grant{}, errClosed
-	}
-	m := sp.momentLocked()
-	sh := sp.take(m, a.Key)
-	g, err := sh.Acquire(m, a, s.session)
-	calls := sp.put(sh, false, nil)
-	sp.mu.Unlock()
+func (s *Store) Acquire(_ context.Context, a driver.Ask) (g driver.Grant, err error) {
+	calls, err := s.on(a.Key, nil, func(m book.Moment, sh *shelf) (room bool, err error) {
+		g, err = sh.Acquire(m, a, s.session)
+		return false, err
+	})
 	ring(calls)
 	return g, err
 }
 
 // Renew implements [driver.Store].
 func (s *Store) Renew(_ context.Context, rs []driver.Renewal) []error {
-	return s.each(len(rs), func(m book.Moment, i int) (*shelf, bool, error) {
-		sh := s.space.take(m, rs[i].Key)
-		return sh, false, sh.Renew(m, rs[i])
+	return s.each(len(rs), func(i int, calls []call) ([]call, error) {
+		return s.on(rs[i].Key, calls, func(m book.Moment, sh *shelf) (room bool, err error) {
+			return false, sh.Renew(m, rs[i])
+		})
 	})
 }
 
 // Release implements [driver.Store].
 func (s *Store) Release(_ context.Context, rs []driver.Release) []error {
-	return s.each(len(rs), func(m book.Moment, i int) (*shelf, bool, error) {
-		sh := s.space.take(m, rs[i].Key)
-		err := sh.Release(m, rs[i])
-		return sh, err == nil, err
+	return s.each(len(rs), func(i int, calls []call) ([]call, error) {
+		return s.on(rs[i].Key, calls, func(m book.Moment, sh *shelf) (room bool, err error) {
+			err = sh.Release(m, rs[i])
+			return err == nil, err
+		})
 	})
 }
 
-// each calls do for n claims. do returns the shelf of claim i, and whether the claim has
-// made room.
-func (s *Store) each(n int, do func(m book.Moment, i int) (sh *shelf, room bool, err error)) (errs []error) {
-	sp := s.space
-	sp.mu.Lock()
-	if s.closed {
-		sp.mu.Unlock()
-		return slices.Repeat([]error{errClosed}, n)
-	}
-	m := sp.momentLocked()
+// each calls do for n claims, and then wakes the watches that do has added.
+func (s *Store) each(n int, do func(i int, calls []call) ([]call, error)) (errs []error) {
 	var calls []call
 	for i := range n {
-		sh, room, err := do(m, i)
-		calls = sp.put(sh, room, calls)
-		if err == nil {
+		var err error
+		if calls, err = do(i, calls); err == nil {
 			continue
 		}
 		if errs == nil {
@@ -132,7 +119,21 @@ func (s *Store) each(n int, do func(m book.Moment, i int) (sh *shelf, room bool,
 		}
 		errs[i] = err
 	}
-	sp.mu.Unlock()
 	ring(calls)
 	return errs
+}
+
+// on calls do with the shelf of a key. do reports whether a claim has made room. on adds to calls
+// the watches to wake.
+func (s *Store) on(key string, calls []call, do func(m book.Moment, sh *shelf) (room bool, err error)) ([]call, error) {
+	p := s.space.of(key)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s.closed.Load() {
+		return calls, errClosed
+	}
+	m := p.momentLocked()
+	sh := p.take(m, key)
+	room, err := do(m, sh)
+	return p.put(sh, room, calls), err
 }

@@ -1,9 +1,11 @@
 package memlock
 
 import (
+	"hash/maphash"
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -12,14 +14,23 @@ import (
 
 // A space is the state shared by the Stores of one name.
 type space struct {
-	name string
-	base time.Time // Moment.Now counts from here
-	wall int64     // base in microseconds since 1970
+	name  string
+	base  time.Time     // Moment.Now counts from here
+	wall  int64         // base in microseconds since 1970
+	floor atomic.Uint64 // the highest token over all keys, so that none is kept per key
+	seed  maphash.Seed  // for the hashes that decide
+	parts [16]part      // a key belongs to one of them
 
 	mu      sync.Mutex
 	entered int               // Stores ever made; numbers the sessions
 	stores  map[string]*Store // open now, by session
-	floor   uint64            // the highest token over all keys, so that none is kept per key
+}
+
+// A part is the keys behind one mutex. Calls on keys of different parts do not wait for each
+// other.
+type part struct {
+	space   *space
+	mu      sync.Mutex
 	shelves map[string]*shelf
 	spare   []*shelf // empty shelves, to use again
 	crowd   int      // the number of keys at which to sweep
@@ -33,81 +44,96 @@ type shelf struct {
 }
 
 const (
-	maxSpare = 256  // shelves
-	maxRoom  = 64   // entries that a spare shelf may have room for
-	minCrowd = 1024 // keys
+	maxSpare = 16 // shelves
+	maxRoom  = 64 // entries that a spare shelf may have room for
+	minCrowd = 64 // keys
 )
 
 func newSpace(name string) *space {
 	now := time.Now()
-	return &space{
-		name: name, base: now, wall: now.UnixMicro(),
-		stores: make(map[string]*Store), shelves: make(map[string]*shelf), crowd: minCrowd,
+	sp := &space{name: name, base: now, wall: now.UnixMicro(), seed: maphash.MakeSeed(), stores: make(map[string]*Store)}
+	for i := range sp.parts {
+		sp.parts[i] = part{space: sp, shelves: make(map[string]*shelf), crowd: minCrowd}
 	}
+	return sp
 }
 
-// momentLocked is the time. The mutex sees to it that no call is earlier than the last.
-func (sp *space) momentLocked() book.Moment {
-	now := time.Since(sp.base)
-	return book.Moment{Now: now, Wall: sp.wall + now.Microseconds()}
+// of returns the part of a key.
+func (sp *space) of(key string) *part {
+	return &sp.parts[maphash.String(sp.seed, key)%uint64(len(sp.parts))]
+}
+
+// momentLocked is the time. The mutex sees to it that no call on a key is earlier than the last.
+func (p *part) momentLocked() book.Moment {
+	now := time.Since(p.space.base)
+	return book.Moment{Now: now, Wall: p.space.wall + now.Microseconds()}
 }
 
 // take returns the shelf of a key. Give the shelf back by put.
-func (sp *space) take(m book.Moment, key string) *shelf {
-	sh := sp.shelves[key]
+func (p *part) take(m book.Moment, key string) *shelf {
+	sh := p.shelves[key]
 	if sh == nil {
-		sh = sp.add(m, key)
+		sh = p.add(m, key)
 	}
-	sh.Floor = sp.floor
+	sh.Floor = p.space.floor.Load()
 	return sh
 }
 
-func (sp *space) add(m book.Moment, key string) *shelf {
-	if len(sp.shelves) >= sp.crowd {
-		sp.sweep(m.Now)
+func (p *part) add(m book.Moment, key string) *shelf {
+	if len(p.shelves) >= p.crowd {
+		p.sweep(m.Now)
 	}
 	var sh *shelf
-	if n := len(sp.spare); n > 0 {
-		sh, sp.spare = sp.spare[n-1], sp.spare[:n-1]
+	if n := len(p.spare); n > 0 {
+		sh, p.spare = p.spare[n-1], p.spare[:n-1]
 	} else {
 		sh = new(shelf)
 	}
 	sh.key = key
-	sp.shelves[key] = sh
+	p.shelves[key] = sh
 	return sh
 }
 
 // sweep deletes the keys whose claims have all expired. Sweeping only when the number of
 // keys has doubled makes the cost per key small.
-func (sp *space) sweep(now time.Duration) {
-	for key, sh := range sp.shelves {
+func (p *part) sweep(now time.Duration) {
+	for key, sh := range p.shelves {
 		if len(sh.watches) == 0 && sh.Empty(now) {
-			delete(sp.shelves, key)
+			delete(p.shelves, key)
 		}
 	}
-	sp.crowd = max(2*len(sp.shelves), minCrowd)
+	p.crowd = max(2*len(p.shelves), minCrowd)
 }
 
 // put records what a call has changed on a shelf. It adds to calls the watches to wake once
 // mu is free. room says whether a claim has ended.
-func (sp *space) put(sh *shelf, room bool, calls []call) []call {
-	sp.floor = sh.Floor
+func (p *part) put(sh *shelf, room bool, calls []call) []call {
+	p.space.raise(sh.Floor)
 	if len(sh.watches) > 0 {
 		return sh.wake(room, calls)
 	}
-	sp.tidy(sh)
+	p.tidy(sh)
 	return calls
 }
 
 // tidy deletes a key that nobody wants.
-func (sp *space) tidy(sh *shelf) {
+func (p *part) tidy(sh *shelf) {
 	if len(sh.Held)+len(sh.Queue)+len(sh.Tombs)+len(sh.watches) > 0 {
 		return
 	}
-	delete(sp.shelves, sh.key)
-	if len(sp.spare) < maxSpare && cap(sh.Held)+cap(sh.Queue)+cap(sh.Tombs) <= maxRoom {
+	delete(p.shelves, sh.key)
+	if len(p.spare) < maxSpare && cap(sh.Held)+cap(sh.Queue)+cap(sh.Tombs) <= maxRoom {
 		sh.Phase, sh.key = 0, ""
-		sp.spare = append(sp.spare, sh)
+		p.spare = append(p.spare, sh)
+	}
+}
+
+// raise raises the floor. A token that is granted later is larger, of whatever key.
+func (sp *space) raise(floor uint64) {
+	for last := sp.floor.Load(); last < floor; last = sp.floor.Load() {
+		if sp.floor.CompareAndSwap(last, floor) {
+			return
+		}
 	}
 }
 
@@ -121,24 +147,40 @@ func (sp *space) enter() *Store {
 	return s
 }
 
+// store returns the open Store of a session, nil if there is none.
+func (sp *space) store(session string) *Store {
+	sp.mu.Lock()
+	defer sp.mu.Unlock()
+	return sp.stores[session]
+}
+
 // leave ends the watches of a Store in the space. It returns the watches to wake, and
 // whether the Store was the last one open.
 func (sp *space) leave(s *Store) (calls []call, last bool) {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
-	if s.closed {
+	if s.closed.Swap(true) {
 		return nil, false
 	}
-	s.closed = true
 	delete(sp.stores, s.session)
-	for _, sh := range sp.shelves {
+	for i := range sp.parts {
+		calls = sp.parts[i].leave(s, calls)
+	}
+	return calls, len(sp.stores) == 0
+}
+
+// leave ends the watches of a Store, and adds them to calls.
+func (p *part) leave(s *Store, calls []call) []call {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, sh := range p.shelves {
 		sh.watches = slices.DeleteFunc(sh.watches, func(w *watch) bool {
 			if w.store == s {
 				calls = append(calls, call{w.wake, driver.Grant{}})
 			}
 			return w.store == s
 		})
-		sp.tidy(sh)
+		p.tidy(sh)
 	}
-	return calls, len(sp.stores) == 0
+	return calls
 }

@@ -29,28 +29,28 @@ func ring(calls []call) {
 // Watch implements [driver.Watcher]. The context is ignored; the watch lasts until stop or
 // Close.
 func (s *Store) Watch(_ context.Context, c driver.Claim, wake func(driver.Grant)) (stop func(), err error) {
-	sp := s.space
-	sp.mu.Lock()
-	defer sp.mu.Unlock()
-	if s.closed {
+	p := s.space.of(c.Key)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s.closed.Load() {
 		return nil, errClosed
 	}
 	w := &watch{store: s, id: c.ID, wake: wake}
-	sh := sp.take(sp.momentLocked(), c.Key)
+	sh := p.take(p.momentLocked(), c.Key)
 	sh.watches = append(sh.watches, w)
-	return func() { sp.unwatch(c.Key, w) }, nil
+	return func() { p.unwatch(c.Key, w) }, nil
 }
 
-func (sp *space) unwatch(key string, w *watch) {
-	sp.mu.Lock()
-	defer sp.mu.Unlock()
-	sh := sp.shelves[key]
+func (p *part) unwatch(key string, w *watch) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	sh := p.shelves[key]
 	if sh == nil {
 		return
 	}
 	if i := slices.Index(sh.watches, w); i >= 0 {
 		sh.watches = slices.Delete(sh.watches, i, i+1)
-		sp.tidy(sh)
+		p.tidy(sh)
 	}
 }
 
