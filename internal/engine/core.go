@@ -25,8 +25,8 @@ type Config struct {
 	Contexts bool // a hook needs the context of a hold's call
 }
 
-// A core is what calls, holds, the renewer and the cleaner share: the store, the clock, and
-// the table behind the mutex.
+// A core is what calls, holds, the renewer and the cleaner of some keys share: the store, the
+// clock, and the table behind the mutex.
 type core struct {
 	Config
 	watcher   driver.Watcher // nil if the store cannot push
@@ -34,7 +34,7 @@ type core struct {
 	local     bool           // the store is a driver.Local
 	clock     *boottime.Clock
 	waiters   sync.Pool      // for reuse
-	closing   chan struct{}  // closed by Close
+	closing   chan struct{}  // closed by Close, for all cores
 	busy      sync.WaitGroup // calls, and goroutines of the engine: Close waits for them
 	sooner    chan struct{}  // makes the renewer look at once
 	rounds    chan struct{}  // a place for every round that may run

@@ -17,7 +17,8 @@
 //   - release.go: the end of a hold, by Unlock or a loss, and the methods that look for the end.
 //   - parking.go: claims that the process keeps for a moment after Unlock.
 //   - cleaner.go: releases in the background.
-//   - core.go: the settings, the store, the clock, the pauses and the mutex, for the files above.
+//   - core.go: the settings, the store, the clock, the pauses and the mutex of some keys, for the
+//     files above.
 //   - table.go: the state behind the mutex.
 //   - agenda.go: which lease is due next.
 //   - turn.go, queue.go: who in this process has the next claim on a key.
@@ -38,7 +39,8 @@
 //
 // # The mutex
 //
-// The engine has one mutex. core.lock returns the table behind the mutex, so a function
-// with a *table runs with the mutex locked. So do the methods of turns, of the agenda, and of
-// leases in a turn.
+// A core has one mutex. core.lock returns the table behind the mutex, so a function with a
+// *table runs with the mutex locked. So do the methods of turns, of the agenda, and of leases in a
+// turn. An engine has one core, and more if its store is a driver.Local: then calls on different
+// keys seldom wait for the same mutex. Nothing belongs to two cores.
 package engine

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"slices"
 	"time"
 
@@ -13,28 +14,46 @@ import (
 	"github.com/holdfast-go/holdfast/internal/silence"
 )
 
-// An Engine acquires holds in one store.
+// An Engine acquires holds in one store. Calls on keys of different cores do not wait for each
+// other.
 type Engine struct {
-	core
-	ignore func() // ends the store's loss reports
+	config  Config
+	clock   *boottime.Clock
+	closing chan struct{} // closed by Close
+	ignore  func()        // ends the store's loss reports
+	cores   []*core       // a key belongs to one of them
+	seed    maphash.Seed  // for the hashes that decide
 }
+
+// manyCores is how many cores the engine of a local store has. Such a store answers faster than
+// goroutines take turns at a mutex. With other stores the engine has one core, so that one
+// call renews the claims of all keys.
+const manyCores = 16
 
 // New returns an engine. New does no I/O.
 func New(config Config) *Engine {
-	e := &Engine{core: core{
-		Config:  config,
-		clock:   boottime.New(),
-		closing: make(chan struct{}),
-		sooner:  make(chan struct{}, 1),
-		rounds:  make(chan struct{}, maxRounds),
-		guarded: newTable(),
-	}}
+	e := &Engine{config: config, clock: boottime.New(), closing: make(chan struct{}), seed: maphash.MakeSeed()}
 	if s, ok := config.Store.(boottime.Simulator); ok {
 		e.clock = s.Clock()
 	}
-	e.watcher, _ = config.Store.(driver.Watcher)
-	if l, ok := config.Store.(driver.Local); ok {
-		e.local = l.Local() == config.Store
+	watcher, _ := config.Store.(driver.Watcher)
+	l, local := config.Store.(driver.Local)
+	local = local && l.Local() == config.Store
+	cores := 1
+	if local {
+		cores = manyCores
+	}
+	for range cores {
+		e.cores = append(e.cores, &core{
+			Config:  config,
+			watcher: watcher,
+			local:   local,
+			clock:   e.clock,
+			closing: e.closing,
+			sooner:  make(chan struct{}, 1),
+			rounds:  make(chan struct{}, maxRounds),
+			guarded: newTable(),
+		})
 	}
 	if n, ok := config.Store.(driver.Notifier); ok {
 		e.ignore = n.Notify(e.lost)
@@ -42,9 +61,17 @@ func New(config Config) *Engine {
 	return e
 }
 
+// of returns the core of a key.
+func (e *Engine) of(key string) *core {
+	if len(e.cores) == 1 {
+		return e.cores[0]
+	}
+	return e.cores[maphash.String(e.seed, key)%uint64(len(e.cores))]
+}
+
 // Lock acquires a hold as requested, or returns the reason why not.
 func (e *Engine) Lock(ctx context.Context, r *Request) (*Hold, error) {
-	c := call{attempt: attempt{core: &e.core, Request: *r, ctx: ctx, answeredAt: never}}
+	c := call{attempt: attempt{core: e.of(r.Key), Request: *r, ctx: ctx, answeredAt: never}}
 	return c.run()
 }
 
@@ -52,7 +79,7 @@ func (e *Engine) Lock(ctx context.Context, r *Request) (*Hold, error) {
 // does not wait.
 func (e *Engine) Upgrade(ctx context.Context, reader *Hold, try bool) (*Hold, error) {
 	claim := reader.lease.claim()
-	c := call{attempt: attempt{core: &e.core, ctx: ctx, answeredAt: never, reader: reader}}
+	c := call{attempt: attempt{core: reader.core, ctx: ctx, answeredAt: never, reader: reader}}
 	c.Key, c.Limited = claim.Key, try
 	c.Terms = reader.lease.terms()
 	c.Weight = driver.MaxWeight - claim.Weight
@@ -61,8 +88,9 @@ func (e *Engine) Upgrade(ctx context.Context, reader *Hold, try bool) (*Hold, er
 
 // Closed reports whether Close was called.
 func (e *Engine) Closed() bool {
-	defer e.unlock()
-	return e.lock().closed
+	c := e.cores[0]
+	defer c.unlock()
+	return c.lock().closed
 }
 
 // A Size counts the state of an engine. An idle engine has no state.
@@ -72,26 +100,31 @@ type Size struct {
 }
 
 // Size counts the state of the engine.
-func (e *Engine) Size() Size {
-	t := e.lock()
-	defer e.unlock()
-	s := Size{Turns: len(t.turns), Leases: len(t.agenda.leases), Leftovers: len(t.leftovers)}
-	for _, turn := range t.turns {
-		s.Early += len(turn.early)
+func (e *Engine) Size() (s Size) {
+	for _, c := range e.cores {
+		t := c.lock()
+		s.Turns += len(t.turns)
+		s.Leases += len(t.agenda.leases)
+		s.Leftovers += len(t.leftovers)
+		for _, turn := range t.turns {
+			s.Early += len(turn.early)
+		}
+		c.unlock()
 	}
 	return s
 }
 
 // Now is the time since the engine was made.
-func (e *Engine) Now() time.Duration { return e.now() }
+func (e *Engine) Now() time.Duration { return e.clock.Now() }
 
 // lost receives a loss from the store.
 func (e *Engine) lost(key, id string, err error) {
+	c := e.of(key)
 	var h *Hold
-	if turn := e.lock().turns[key]; turn != nil {
+	if turn := c.lock().turns[key]; turn != nil {
 		h = turn.noteLoss(id, err)
 	}
-	e.unlock()
+	c.unlock()
 	if h != nil {
 		h.lose(lossOf(err))
 	}
@@ -100,27 +133,41 @@ func (e *Engine) lost(key, id string, err error) {
 // Close ends all waits with ErrClosed, ends every hold, and closes the store. A second
 // Close returns nil.
 func (e *Engine) Close() error {
-	t := e.lock()
-	holds, dropped, parked, ok := t.close()
-	for _, l := range parked {
-		cleaner{&e.core}.add(t, l.release[0])
-		t.drop(l)
-		close(l.released)
-	}
-	e.unlock()
-	if !ok {
-		return nil
+	var holds []*Hold
+	var dropped []*lease
+	for _, c := range e.cores {
+		held, left, ok := c.close()
+		if !ok {
+			return nil
+		}
+		holds, dropped = append(holds, held...), append(dropped, left...)
 	}
 	close(e.closing)
 	for _, l := range dropped {
-		loseDropped(&e.core, l)
+		loseDropped(e.of(l.claim().Key), l)
 	}
 	err := e.unlockAll(holds)
-	e.busy.Wait()
+	for _, c := range e.cores {
+		c.busy.Wait()
+	}
 	if e.ignore != nil {
 		e.ignore()
 	}
-	return errors.Join(err, e.Store.Close())
+	return errors.Join(err, e.config.Store.Close())
+}
+
+// close ends every wait for the keys of a core. It returns the holds, and the leases of dropped
+// holds; false if the core was closed before.
+func (c *core) close() (holds []*Hold, dropped []*lease, ok bool) {
+	t := c.lock()
+	defer c.unlock()
+	holds, dropped, parked, ok := t.close()
+	for _, l := range parked {
+		cleaner{c}.add(t, l.release[0])
+		t.drop(l)
+		close(l.released)
+	}
+	return holds, dropped, ok
 }
 
 // unlockAll ends the holds of an engine that closes.
@@ -140,26 +187,29 @@ func (e *Engine) unlockAll(holds []*Hold) error {
 			going = append(going, h.lease.release[0])
 		}
 	}
-	left, errLeft := endAll(leaving, e.Store.Renew)
-	kept, err := endAll(going, e.Store.Release)
+	left, errLeft := endAll(leaving, e.config.Store.Renew)
+	kept, err := endAll(going, e.config.Store.Release)
 	err = silence.Of(cmp.Or(err, errLeft), time.Since(began))
 	failed := make(map[string]bool, len(left)+len(kept)) // by id
 	for _, r := range left {
 		failed[r.ID] = true
 	}
-	t := e.lock()
 	for _, r := range kept {
 		failed[r.ID] = true
-		cleaner{&e.core}.add(t, r)
+		c := e.of(r.Key)
+		cleaner{c}.add(c.lock(), r)
+		c.unlock()
 	}
-	t.until = e.now() + closingGrace
-	e.unlock()
+	for _, c := range e.cores {
+		c.lock().until = e.Now() + closingGrace
+		c.unlock()
+	}
 	for _, h := range holds {
-		event := h.event(e.now())
+		event := h.event(e.Now())
 		if failed[h.ID()] {
 			event.Err = err
 		}
-		emit(e.Hooks.Unlocked, event)
+		emit(e.config.Hooks.Unlocked, event)
 	}
 	if len(failed) > 0 {
 		return fmt.Errorf("holdfast: close: %d of %d locks not released, they end with their TTL: %w",

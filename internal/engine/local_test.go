@@ -13,8 +13,8 @@ func TestStoreAroundLocalStoreIsNotLocal(t *testing.T) {
 		memlock.New():                           true,
 		struct{ *memlock.Store }{memlock.New()}: false,
 	} {
-		if e := New(Config{Store: store}); e.local != want {
-			t.Errorf("local of %T is %v, want %v", store, e.local, want)
+		if e := New(Config{Store: store}); e.cores[0].local != want {
+			t.Errorf("local of %T is %v, want %v", store, e.cores[0].local, want)
 		}
 	}
 }
