@@ -299,8 +299,9 @@ type Notifier interface {
 	Notify(lost func(key, id string, err error)) (stop func())
 }
 
-// A Local is a Store that answers each Acquire and Release at once, from the memory of the
-// process. The core neither limits these calls in time nor measures how long they take.
+// A Local is a Store that answers each Acquire, Renew and Release at once, from the memory of the
+// process. The core neither limits an Acquire or a Release in time nor measures how long it takes,
+// and renews the claims of a Locker by several calls at the same time.
 type Local interface {
 	// Local returns the Store itself. A Store that embeds a Local may do I/O, and is no Local,
 	// because Local returns another Store then.

@@ -23,7 +23,8 @@ func (s *Store) Holders(_ context.Context, key string) ([]driver.Holder, error) 
 	return nil, nil
 }
 
-// Keys implements [driver.Inspector]. The keys are those present when the sequence begins.
+// Keys implements [driver.Inspector]. The keys are read before the first is yielded, and not all at
+// the same moment.
 func (s *Store) Keys(_ context.Context, prefix string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		keys, err := s.keys(prefix)
@@ -65,7 +66,7 @@ func (p *part) keys(prefix string, all []string) []string {
 // Break implements [driver.Inspector].
 func (s *Store) Break(_ context.Context, key, id string) error {
 	var broken book.Entry
-	calls, err := s.on(key, nil, func(m book.Moment, sh *shelf) (room bool, err error) {
+	calls, err := s.change(key, nil, func(m book.Moment, sh *shelf) (room bool, err error) {
 		broken, err = sh.Break(m, id)
 		return err == nil, err
 	})

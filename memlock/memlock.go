@@ -8,20 +8,21 @@
 // # How it works
 //
 // A map leads from keys to books of claims. It has several parts, each with a mutex, so that
-// keys seldom wait for each other. A book lists the holders of the key and the queue of waiters. A release grants the lock to the next waiters in the queue and
-// wakes only these waiters, by a call on their own channel. There are no goroutines and no
-// timers: the next call for a key finds the claims that have expired. A key without claims
-// takes no memory. Keys left to expire are swept when the map has doubled.
+// calls on different keys seldom wait for each other. A book lists the holders of the key and
+// the queue of waiters. A release grants the lock to the next waiters in the queue and wakes
+// only these waiters, by a call on their own channel. There are no goroutines and no timers:
+// the next call for a key finds the claims that have expired. A key without claims takes no
+// memory. Keys left to expire are swept when a part of the map has doubled.
 //
 // # What it promises
 //
 //   - Mutual exclusion while the process runs. Leases are measured by the monotonic clock;
 //     steps of the wall clock have no effect.
 //   - FIFO order. No claim passes the queue, not even a try that would fit.
-//   - Fencing tokens that grow over all keys of the store. Two keys that are granted at the
-//     same moment may have equal tokens. A token is the microseconds of the wall clock as
-//     of New, or the next number, whichever is larger. Tokens also grow over a restart of
-//     the process, unless the clock is behind by then.
+//   - Growing fencing tokens. A request that begins later gets a larger token, of whatever
+//     key. Requests for different keys at the same time may get equal tokens. A token is the
+//     microseconds of the wall clock as of New, or the next number, whichever is larger.
+//     Tokens also grow over a restart of the process, unless the clock is behind by then.
 //   - A call never blocks. Apart from answers such as [driver.ErrLost], a call fails only
 //     with [driver.ErrInvalid] or after Close. The context is ignored.
 //
@@ -79,7 +80,7 @@ func (s *Store) Local() driver.Store { return s }
 
 // Acquire implements [driver.Store].
 func (s *Store) Acquire(_ context.Context, a driver.Ask) (g driver.Grant, err error) {
-	calls, err := s.on(a.Key, nil, func(m book.Moment, sh *shelf) (room bool, err error) {
+	calls, err := s.change(a.Key, nil, func(m book.Moment, sh *shelf) (room bool, err error) {
 		g, err = sh.Acquire(m, a, s.session)
 		return false, err
 	})
@@ -90,7 +91,7 @@ func (s *Store) Acquire(_ context.Context, a driver.Ask) (g driver.Grant, err er
 // Renew implements [driver.Store].
 func (s *Store) Renew(_ context.Context, rs []driver.Renewal) []error {
 	return s.each(len(rs), func(i int, calls []call) ([]call, error) {
-		return s.on(rs[i].Key, calls, func(m book.Moment, sh *shelf) (room bool, err error) {
+		return s.change(rs[i].Key, calls, func(m book.Moment, sh *shelf) (room bool, err error) {
 			return false, sh.Renew(m, rs[i])
 		})
 	})
@@ -99,7 +100,7 @@ func (s *Store) Renew(_ context.Context, rs []driver.Renewal) []error {
 // Release implements [driver.Store].
 func (s *Store) Release(_ context.Context, rs []driver.Release) []error {
 	return s.each(len(rs), func(i int, calls []call) ([]call, error) {
-		return s.on(rs[i].Key, calls, func(m book.Moment, sh *shelf) (room bool, err error) {
+		return s.change(rs[i].Key, calls, func(m book.Moment, sh *shelf) (room bool, err error) {
 			err = sh.Release(m, rs[i])
 			return err == nil, err
 		})
@@ -123,9 +124,9 @@ func (s *Store) each(n int, do func(i int, calls []call) ([]call, error)) (errs 
 	return errs
 }
 
-// on calls do with the shelf of a key. do reports whether a claim has made room. on adds to calls
-// the watches to wake.
-func (s *Store) on(key string, calls []call, do func(m book.Moment, sh *shelf) (room bool, err error)) ([]call, error) {
+// change calls do with the shelf of a key. do reports whether a claim has made room. change adds to
+// calls the watches to wake.
+func (s *Store) change(key string, calls []call, do func(m book.Moment, sh *shelf) (room bool, err error)) ([]call, error) {
 	p := s.space.of(key)
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -177,7 +177,7 @@ func TestAnswersInOrder(t *testing.T) {
 
 func TestForgottenKeysAreSwept(t *testing.T) {
 	bubble(t, func(t tester) {
-		most := minCrowd * len(t.space.parts)
+		most := minCrowd * parts
 		for i := range 20 * most {
 			t.granted(writer(fmt.Sprint("key", i), fmt.Sprint(i)))
 			time.Sleep(100 * time.Millisecond) // 150 live at a time
@@ -241,17 +241,19 @@ func TestClosed(t *testing.T) {
 	bubble(t, func(t tester) {
 		c := writer("key", "a")
 		t.granted(c)
-		woken := 0
-		if _, err := t.Watch(t.Context(), c.Claim, func(driver.Grant) { woken++ }); err != nil {
-			t.Fatal(err)
+		woken, watches := 0, 20*parts
+		for i := range watches {
+			if _, err := t.Watch(t.Context(), writer(fmt.Sprint("key", i), "a").Claim, func(driver.Grant) { woken++ }); err != nil {
+				t.Fatal(err)
+			}
 		}
 		for range 2 {
 			if err := t.Close(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if woken != 1 {
-			t.Errorf("Close woke the watcher %d times, want once", woken)
+		if woken != watches {
+			t.Errorf("Close woke %d of %d watches", woken, watches)
 		}
 		_, acquire := t.Acquire(t.Context(), c)
 		_, watch := t.Watch(t.Context(), c.Claim, func(driver.Grant) {})

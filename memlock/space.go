@@ -12,14 +12,18 @@ import (
 	"github.com/holdfast-go/holdfast/internal/book"
 )
 
-// A space is the state shared by the Stores of one name.
+// parts is how many parts a space has: enough for the processors of a large machine.
+const parts = 16
+
+// A space is the state shared by the Stores of one name. Lock named before mu, and mu before the
+// mutex of a part. No callback is made under any of them.
 type space struct {
 	name  string
 	base  time.Time     // Moment.Now counts from here
 	wall  int64         // base in microseconds since 1970
 	floor atomic.Uint64 // the highest token over all keys, so that none is kept per key
-	seed  maphash.Seed  // for the hashes that decide
-	parts [16]part      // a key belongs to one of them
+	seed  maphash.Seed  // of the hash that chooses the part of a key
+	parts [parts]part   // a key belongs to one of them
 
 	mu      sync.Mutex
 	entered int               // Stores ever made; numbers the sessions
@@ -60,7 +64,7 @@ func newSpace(name string) *space {
 
 // of returns the part of a key.
 func (sp *space) of(key string) *part {
-	return &sp.parts[maphash.String(sp.seed, key)%uint64(len(sp.parts))]
+	return &sp.parts[maphash.String(sp.seed, key)%parts]
 }
 
 // momentLocked is the time. The mutex sees to it that no call on a key is earlier than the last.
@@ -128,7 +132,7 @@ func (p *part) tidy(sh *shelf) {
 	}
 }
 
-// raise raises the floor. A token that is granted later is larger, of whatever key.
+// raise raises the floor. A request that begins later gets a larger token, whatever its key.
 func (sp *space) raise(floor uint64) {
 	for last := sp.floor.Load(); last < floor; last = sp.floor.Load() {
 		if sp.floor.CompareAndSwap(last, floor) {
