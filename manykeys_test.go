@@ -3,7 +3,9 @@ package holdfast
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,25 +36,30 @@ func TestManyKeysInMemory(t *testing.T) {
 				t.Fatalf("%s: %v", key(i), err)
 			}
 		}
-		if err := lk.Break(t.Context(), key(0), held[0].ID()); err != nil {
-			t.Fatal(err)
+		for i, l := range held[:keys/2] {
+			if err := lk.Break(t.Context(), key(i), l.ID()); err != nil {
+				t.Fatal(err)
+			}
+			if err := l.Err(); !errors.Is(err, ErrLost) { // without a renewal in between
+				t.Errorf("broken lock of %s: %v, want ErrLost", key(i), err)
+			}
 		}
-		<-held[0].Done()
-		if err := held[0].Err(); !errors.Is(err, ErrLost) {
-			t.Errorf("broken lock: %v, want ErrLost", err)
-		}
-		if size, want := lk.engine.Size().Leases, keys-1; size != want {
+		if size, want := lk.engine.Size().Leases, keys/2; size != want {
 			t.Errorf("%d leases, want %d", size, want)
 		}
 		var waits sync.WaitGroup
 		for i := range keys {
+			want := ErrClosed
+			if i < keys/2 {
+				want = nil
+			}
 			waits.Go(func() {
 				l, err := lk.Lock(t.Context(), key(i))
-				if i == 0 && err == nil {
+				if err == nil {
 					err = l.Unlock()
 				}
-				if i > 0 && !errors.Is(err, ErrClosed) {
-					t.Errorf("wait for %s: %v, want ErrClosed", key(i), err)
+				if !errors.Is(err, want) {
+					t.Errorf("wait for %s: %v, want %v", key(i), err, want)
 				}
 			})
 		}
@@ -61,9 +68,9 @@ func TestManyKeysInMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		waits.Wait()
-		for i, l := range held[1:] {
+		for i, l := range held[keys/2:] {
 			if err := l.Err(); !errors.Is(err, ErrClosed) {
-				t.Errorf("%s after Close: %v, want ErrClosed", key(i+1), err)
+				t.Errorf("%s after Close: %v, want ErrClosed", key(keys/2+i), err)
 			}
 		}
 		if size := lk.engine.Size(); size.Leases+size.Leftovers > 0 {
@@ -75,4 +82,99 @@ func TestManyKeysInMemory(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestCloseOfManyKeysInMemory leaves dropped locks and keys that must stay locked for longer, and
+// parks claims.
+func TestCloseOfManyKeysInMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var dropped, unlocked atomic.Int32
+		lk := must.Get(Open(t.Context(), "mem://close", &Options{Trace: &Trace{
+			Lost:     func(Event) { dropped.Add(1) },
+			Unlocked: func(Event) { unlocked.Add(1) },
+		}}))
+		other := must.Get(Open(t.Context(), "mem://close", nil))
+		defer other.Close()
+		const keys = 100
+		var kept []*Lock
+		for i := range keys {
+			must.Get(lk.Lock(t.Context(), fmt.Sprint("dropped/", i)))
+			kept = append(kept, must.Get(lk.Lock(t.Context(), fmt.Sprint("kept/", i), MinHold(time.Minute))))
+		}
+		time.Sleep(6 * time.Second) // past the first renewal
+		synctest.Wait()
+		runtime.GC()
+		runtime.GC()
+		if err := lk.Close(); err != nil {
+			t.Error(err)
+		}
+		if dropped.Load() != keys || unlocked.Load() != keys {
+			t.Errorf("Close told of %d dropped and %d unlocked locks, want %d each", dropped.Load(), unlocked.Load(), keys)
+		}
+		for i := range keys {
+			for _, key := range []string{fmt.Sprint("dropped/", i), fmt.Sprint("kept/", i)} {
+				if _, err := other.TryLock(t.Context(), key); !errors.Is(err, ErrHeld) {
+					t.Errorf("%s after Close: %v, want ErrHeld", key, err)
+				}
+			}
+		}
+		time.Sleep(time.Minute)
+		for i := range keys {
+			for _, key := range []string{fmt.Sprint("dropped/", i), fmt.Sprint("kept/", i)} {
+				if err := must.Get(other.TryLock(t.Context(), key)).Unlock(); err != nil {
+					t.Errorf("%s later: %v", key, err)
+				}
+			}
+		}
+		runtime.KeepAlive(kept)
+	})
+}
+
+// TestCloseTwiceBesideLocks: once any Close has returned, no key is granted.
+func TestCloseTwiceBesideLocks(t *testing.T) {
+	t.Parallel()
+	for round := range 10 {
+		url := fmt.Sprint("mem://close-twice-", round)
+		lk, other := must.Get(Open(t.Context(), url, nil)), must.Get(Open(t.Context(), url, nil))
+		var closed atomic.Bool
+		var all sync.WaitGroup
+		for i := range 32 {
+			key := fmt.Sprint("key/", i)
+			all.Go(func() {
+				for {
+					late := closed.Load()
+					l, err := lk.Lock(t.Context(), key)
+					switch {
+					case errors.Is(err, ErrClosed):
+						return
+					case err != nil:
+						t.Error(err)
+						return
+					case late:
+						t.Errorf("%s was locked after Close", key)
+					}
+					if err := l.Unlock(); err != nil && !errors.Is(err, ErrClosed) {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		for range 2 {
+			all.Go(func() {
+				if err := lk.Close(); err != nil {
+					t.Error(err)
+				}
+				closed.Store(true)
+			})
+		}
+		all.Wait()
+		for i := range 32 {
+			if err := must.Get(other.TryLock(t.Context(), fmt.Sprint("key/", i))).Unlock(); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := other.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }

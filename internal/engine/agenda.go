@@ -21,7 +21,7 @@ const maxNap = time.Second
 // than MaxTurn, for holds that one claim serves in turn.
 const ConfirmAfter = 50 * time.Millisecond
 
-// An agenda is the leases of an engine in the order of their next looks.
+// An agenda is the leases of a core in the order of their next looks.
 type agenda struct {
 	leases leaseHeap
 	armed  time.Duration // when the renewer will look next

@@ -162,7 +162,7 @@ func (a *attempt) take(g driver.Grant, sent time.Duration) (*Hold, error) {
 	if a.replaceLost(t) != nil {
 		return nil, nil
 	}
-	if t.closed {
+	if a.closed.Load() {
 		a.end(t)
 		return nil, ErrClosed
 	}

@@ -98,7 +98,7 @@ func (c *call) enter() (*Hold, error) {
 		return nil, c.enterUpgrade(t)
 	}
 	for {
-		if t.closed {
+		if c.closed.Load() {
 			return nil, ErrClosed
 		}
 		c.turn = t.turn(c.Key)
@@ -193,7 +193,7 @@ func (c *call) stand() (*Hold, error) {
 func (c *call) rejoin() error {
 	t := c.lock()
 	defer c.unlock()
-	if t.closed {
+	if c.closed.Load() {
 		return ErrClosed
 	}
 	c.turn = t.turn(c.Key)

@@ -252,7 +252,7 @@ func (c *contender) giveUp(err error) error {
 	c.unwatch() // before another call watches for the same claim
 	t := c.lock()
 	defer c.unlock()
-	if !t.closed && !c.lease.silent(c.now()) {
+	if !c.closed.Load() && !c.lease.silent(c.now()) {
 		if w := c.turn.replacement(c.Terms); w != nil {
 			w.call(nil, c.lease)
 			return err

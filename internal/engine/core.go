@@ -34,7 +34,8 @@ type core struct {
 	local     bool           // the store is a driver.Local
 	clock     *boottime.Clock
 	waiters   sync.Pool      // for reuse
-	closing   chan struct{}  // closed by Close, for all cores
+	closed    *atomic.Bool   // set by Close, for all cores
+	closing   chan struct{}  // closed by Close a moment later
 	busy      sync.WaitGroup // calls, and goroutines of the engine: Close waits for them
 	sooner    chan struct{}  // makes the renewer look at once
 	rounds    chan struct{}  // a place for every round that may run

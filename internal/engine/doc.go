@@ -42,5 +42,6 @@
 // A core has one mutex. core.lock returns the table behind the mutex, so a function with a
 // *table runs with the mutex locked. So do the methods of turns, of the agenda, and of leases in a
 // turn. An engine has one core, and more if its store is a driver.Local: then calls on different
-// keys seldom wait for the same mutex. Nothing belongs to two cores.
+// keys seldom wait for the same mutex. A key belongs to one core. Cores share only the store, the
+// settings, the clock and the end.
 package engine

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -19,14 +20,15 @@ import (
 type Engine struct {
 	config  Config
 	clock   *boottime.Clock
-	closing chan struct{} // closed by Close
+	closed  atomic.Bool   // set by Close, before the cores close one after the other
+	closing chan struct{} // closed by Close after that
 	ignore  func()        // ends the store's loss reports
 	cores   []*core       // a key belongs to one of them
-	seed    maphash.Seed  // for the hashes that decide
+	seed    maphash.Seed  // of the hash that chooses the core of a key
 }
 
-// manyCores is how many cores the engine of a local store has. Such a store answers faster than
-// goroutines take turns at a mutex. With other stores the engine has one core, so that one
+// manyCores is how many cores the engine of a local store has. With one mutex, calls would spend
+// more time on the mutex than in such a store. With other stores the engine has one core, so that one
 // call renews the claims of all keys.
 const manyCores = 16
 
@@ -49,6 +51,7 @@ func New(config Config) *Engine {
 			watcher: watcher,
 			local:   local,
 			clock:   e.clock,
+			closed:  &e.closed,
 			closing: e.closing,
 			sooner:  make(chan struct{}, 1),
 			rounds:  make(chan struct{}, maxRounds),
@@ -87,11 +90,7 @@ func (e *Engine) Upgrade(ctx context.Context, reader *Hold, try bool) (*Hold, er
 }
 
 // Closed reports whether Close was called.
-func (e *Engine) Closed() bool {
-	c := e.cores[0]
-	defer c.unlock()
-	return c.lock().closed
-}
+func (e *Engine) Closed() bool { return e.closed.Load() }
 
 // A Size counts the state of an engine. An idle engine has no state.
 type Size struct {
@@ -133,14 +132,14 @@ func (e *Engine) lost(key, id string, err error) {
 // Close ends all waits with ErrClosed, ends every hold, and closes the store. A second
 // Close returns nil.
 func (e *Engine) Close() error {
+	if e.closed.Swap(true) {
+		return nil
+	}
 	var holds []*Hold
 	var dropped []*lease
 	for _, c := range e.cores {
-		held, left, ok := c.close()
-		if !ok {
-			return nil
-		}
-		holds, dropped = append(holds, held...), append(dropped, left...)
+		held, gone := c.close()
+		holds, dropped = append(holds, held...), append(dropped, gone...)
 	}
 	close(e.closing)
 	for _, l := range dropped {
@@ -156,18 +155,18 @@ func (e *Engine) Close() error {
 	return errors.Join(err, e.config.Store.Close())
 }
 
-// close ends every wait for the keys of a core. It returns the holds, and the leases of dropped
-// holds; false if the core was closed before.
-func (c *core) close() (holds []*Hold, dropped []*lease, ok bool) {
+// close ends every wait for the keys of a core that is closed. It returns the holds, and the leases
+// of dropped holds.
+func (c *core) close() (holds []*Hold, dropped []*lease) {
 	t := c.lock()
 	defer c.unlock()
-	holds, dropped, parked, ok := t.close()
+	holds, dropped, parked := t.close()
 	for _, l := range parked {
 		cleaner{c}.add(t, l.release[0])
 		t.drop(l)
 		close(l.released)
 	}
-	return holds, dropped, ok
+	return holds, dropped
 }
 
 // unlockAll ends the holds of an engine that closes.

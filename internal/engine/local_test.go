@@ -13,8 +13,9 @@ func TestStoreAroundLocalStoreIsNotLocal(t *testing.T) {
 		memlock.New():                           true,
 		struct{ *memlock.Store }{memlock.New()}: false,
 	} {
-		if e := New(Config{Store: store}); e.cores[0].local != want {
-			t.Errorf("local of %T is %v, want %v", store, e.cores[0].local, want)
+		e := New(Config{Store: store})
+		if e.cores[0].local != want || (len(e.cores) == manyCores) != want {
+			t.Errorf("local of %T is %v, with %d cores, want %v", store, e.cores[0].local, len(e.cores), want)
 		}
 	}
 }

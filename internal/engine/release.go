@@ -65,7 +65,7 @@ func (h *Hold) Unlock() error {
 		c.unlock()
 		return nil
 	}
-	if t.closed { // Close unlocks it, unless it was lost
+	if c.closed.Load() { // Close unlocks it, unless it was lost
 		c.unlock()
 		return cmp.Or(h.Err(), ErrClosed)
 	}
@@ -139,7 +139,7 @@ func (h *Hold) unlockLost(why *Loss) error {
 // is needed.
 func (h *Hold) handOver(t *table, now time.Duration) bool {
 	l := h.lease
-	if t.closed || h.minHold > 0 {
+	if h.core.closed.Load() || h.minHold > 0 {
 		return false
 	}
 	w := l.turn.nextHolder(l, now)
@@ -153,7 +153,7 @@ func (h *Hold) handOver(t *table, now time.Duration) bool {
 // park keeps the claim of an ended hold for the next call, if that is likely to come soon.
 func (h *Hold) park(t *table, now time.Duration) bool {
 	l := h.lease
-	if t.closed || h.minHold > 0 || l.turn.queue.first != nil || !l.parkable(now) {
+	if h.core.closed.Load() || h.minHold > 0 || l.turn.queue.first != nil || !l.parkable(now) {
 		return false
 	}
 	l.use(nil)

@@ -9,10 +9,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/silence"
 )
 
-// maxRounds bounds the calls that renew at the same time.
+// maxRounds bounds the calls of a core that renew at the same time.
 const maxRounds = 8
 
-// A renewer keeps the leases of an engine alive. A goroutine sleeps until a lease is due
+// A renewer keeps the leases of a core alive. A goroutine sleeps until a lease is due
 // for a renewal, a warning, or the end. The goroutine never waits for the store, so a silent
 // store delays no announcement of a loss. Renewals run in rounds, a goroutine and a batch of
 // claims per round.
@@ -32,7 +32,7 @@ func (r renewer) run() {
 	defer timer.Stop()
 	for {
 		t := r.lock()
-		w := t.agenda.due(r.now(), t.closed)
+		w := t.agenda.due(r.now(), r.closed.Load())
 		r.unlock()
 		r.act(w)
 		timer.Reset(w.wait)

@@ -5,18 +5,18 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	mathrand "math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// A table is what the mutex of an engine guards. See core.lock.
+// A table is what the mutex of a core guards. See core.lock.
 type table struct {
 	turns  map[string]*turn
 	spare  []*turn // for reuse
 	agenda agenda
 	ids    *mathrand.ChaCha8
-	closed bool
 
 	contended map[string]contention // by key
 
@@ -92,7 +92,7 @@ func (t *table) lease(of *turn, want Terms, owner string) *lease {
 	}
 }
 
-// maxContended is how many keys with a contention are remembered.
+// maxContended is how many keys with a contention a core remembers.
 const maxContended = 64
 
 // remember notes a contention. If too many keys are remembered, remember drops the oldest key.
@@ -130,19 +130,15 @@ func (t *table) drop(l *lease) bool {
 }
 
 // close ends every wait. close returns the holds, the leases of dropped holds, and the parked
-// leases; false if the table was closed before.
-func (t *table) close() (holds []*Hold, dropped, parked []*lease, ok bool) {
-	if t.closed {
-		return nil, nil, nil, false
-	}
-	t.closed = true
+// leases. An upgrade comes before its reader.
+func (t *table) close() (holds []*Hold, dropped, parked []*lease) {
 	for _, turn := range t.turns {
 		for w := turn.queue.first; w != nil; w = turn.queue.first {
 			turn.queue.remove(w)
 			w.closed = true
 			w.call(nil, nil)
 		}
-		for _, l := range turn.leases {
+		for _, l := range slices.Backward(turn.leases) {
 			h := l.holder()
 			switch {
 			case h != nil:
@@ -156,7 +152,7 @@ func (t *table) close() (holds []*Hold, dropped, parked []*lease, ok bool) {
 			}
 		}
 	}
-	return holds, dropped, parked, true
+	return holds, dropped, parked
 }
 
 // newID returns a claim id: 128 random bits, never used again.

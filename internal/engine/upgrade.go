@@ -22,7 +22,7 @@ import (
 // enterUpgrade begins the request. An upgrade asks the store beside the contender: the queue of
 // the process may wait for the reader.
 func (a *attempt) enterUpgrade(t *table) error {
-	if t.closed {
+	if a.closed.Load() {
 		return ErrClosed
 	}
 	if err := a.reader.Ended(); err != nil {
