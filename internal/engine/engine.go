@@ -138,7 +138,7 @@ func (e *Engine) Close() error {
 	var holds []*Hold
 	var dropped []*lease
 	for _, c := range e.cores {
-		held, gone := c.close()
+		held, gone := closeCore(c)
 		holds, dropped = append(holds, held...), append(dropped, gone...)
 	}
 	close(e.closing)
@@ -155,9 +155,9 @@ func (e *Engine) Close() error {
 	return errors.Join(err, e.config.Store.Close())
 }
 
-// close ends every wait for the keys of a core that is closed. It returns the holds, and the leases
-// of dropped holds.
-func (c *core) close() (holds []*Hold, dropped []*lease) {
+// closeCore ends every wait for the keys of a core. It returns the holds, and the leases of dropped
+// holds.
+func closeCore(c *core) (holds []*Hold, dropped []*lease) {
 	t := c.lock()
 	defer c.unlock()
 	holds, dropped, parked := t.close()
