@@ -66,9 +66,9 @@ func Refused(t *testing.T, url string) (err error) {
 		case refusal == nil:
 			_ = lk.Close()
 			if refusal = claim(t, url); !errors.Is(refusal, driver.ErrInvalid) {
-				return fmt.Errorf("Open had no time for its check, and a claim: %w", refusal)
+				return fmt.Errorf("the check of Open had no time, and a claim: %w", refusal)
 			}
-			unproved.Logf(t, "Open had no time to check the server, which refused the first claim")
+			unproved.Logf(t, "the check of Open had no time; the server refused the first claim")
 		case errors.Is(refusal, os.ErrDeadlineExceeded), strings.Contains(refusal.Error(), "as during a failover"):
 			return refusal
 		}
