@@ -34,9 +34,10 @@ func (l *Lock) ID() string { return driver.PublicID(l.hold.ID()) }
 // paused for longer than the lease.
 //
 // The token is larger than the token of every earlier holder of the key; the readers of one
-// read phase share a token, and a read lock has the token of its last [Lock.Upgrade]. Fence returns 0 if the store has no tokens, and after the lock
-// has ended. Fence reads the clock, so a process that wakes from a pause does not get an
-// old token: it uses one only if it has kept the token.
+// read phase share a token, and a read lock has the token of its last [Lock.Upgrade]. Different
+// keys may have equal tokens. Fence returns 0 if the store has no tokens, and after the lock has
+// ended. Fence reads the clock, so a process that wakes from a pause does not get an old token: it
+// uses one only if it has kept the token.
 func (l *Lock) Fence() uint64 {
 	if l.Err() != nil {
 		return 0

@@ -31,7 +31,7 @@
 //     ContextTimeoutEnabled until the deadline, which package holdfast sets to a sixth of
 //     the TTL or a second, whichever is less. Without a cluster, ContextTimeoutEnabled also
 //     spares the goroutine where nobody can cancel the context, as in Unlock.
-//   - If the server refuses connections, go-redis retries for about three seconds
+//   - If the server refuses connections, go-redis retries for about two seconds
 //     (DialerRetries, MaxRetries) before returning an error; until then only the log of
 //     go-redis says why. With less time, a call only reports that the server has not
 //     answered.
