@@ -103,7 +103,8 @@ func (p *place) client(ctx context.Context) (*dynamodb.Client, *http.Transport, 
 	return client, transport, nil
 }
 
-var tableName = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
+// {3,255} would take milliseconds to compile whenever a program starts.
+var tableName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
 // parse reads a URL.
 func parse(u *url.URL) (*place, error) {
@@ -125,7 +126,7 @@ func parse(u *url.URL) (*place, error) {
 	if u.User != nil {
 		return nil, errors.New("a DynamoDB URL has no user: credentials come from the environment, as for every AWS tool, or from the file of the parameter credentials")
 	}
-	if u.Opaque != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "" || !tableName.MatchString(u.Host) {
+	if u.Opaque != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "" || !tableName.MatchString(u.Host) || len(u.Host) < 3 || len(u.Host) > 255 {
 		return nil, errors.New("want dynamodb://table?region=eu-west-1; the parameter endpoint names an engine other than AWS")
 	}
 	return p, checkPrefix(p.opts.Prefix)

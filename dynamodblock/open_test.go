@@ -25,7 +25,7 @@ import (
 func TestOpenWrongURL(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{
-		"dynamodb:", "dynamodb:table", "dynamodb://", "dynamodb://ab", "dynamodb://table#a", "dynamodb://table:8000", "dynamodb://user:moonlight@table",
+		"dynamodb:", "dynamodb:table", "dynamodb://", "dynamodb://ab", "dynamodb://" + strings.Repeat("a", 256), "dynamodb://table#a", "dynamodb://table:8000", "dynamodb://user:moonlight@table",
 		"dynamodb://table/prefix", "dynamodb://table?perfix=a", "dynamodb://table?look=1ms", "dynamodb://table?endpoint=h:8000",
 		"dynamodb://table?endpoint=http://user:moonlight@h", "dynamodb://table?region=a&prefix=a/b", "dynamodb://table?region=a&prefix=.a", "dynamodb://table?region=a&prefix=a%01",
 	} {

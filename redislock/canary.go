@@ -226,7 +226,7 @@ func (t *trial) split(ctx context.Context, held []driver.Ask) error {
 		group[i] = &pending{terms: termsOf(a), key: a.Key, id: a.ID}
 	}
 	keys, args := t.store.acquireMany(termsOf(held[0]), group)
-	r := eval(ctx, t.second, acquireManyScript, acquireManyScript.call(keys, args...))[0]
+	r := eval(ctx, t.second, acquireManyScript(), acquireManyScript().call(keys, args...))[0]
 	if r.Err != nil {
 		return without(r.Err)
 	}
@@ -272,7 +272,7 @@ func (t *trial) acquire(ctx context.Context, conn doer, asks []driver.Ask) (toke
 	for i, a := range asks {
 		calls[i] = t.store.acquire(a, "")
 	}
-	for i, r := range eval(ctx, conn, acquireScript, calls...) {
+	for i, r := range eval(ctx, conn, acquireScript(), calls...) {
 		g, err := granted(r, asks[i], t.store.names)
 		switch {
 		case errors.Is(err, errReply):
@@ -290,9 +290,9 @@ func (t *trial) acquire(ctx context.Context, conn doer, asks []driver.Ask) (toke
 func (t *trial) release(ctx context.Context, asks ...driver.Ask) {
 	calls := make([]Command, len(asks))
 	for i, a := range asks {
-		calls[i] = releaseScript.call(t.store.names.all(a.Key, a.ID), a.ID, "0")
+		calls[i] = releaseScript().call(t.store.names.all(a.Key, a.ID), a.ID, "0")
 	}
-	eval(ctx, t.first, releaseScript, calls...)
+	eval(ctx, t.first, releaseScript(), calls...)
 }
 
 // said is what a server says of itself.

@@ -29,10 +29,10 @@ func (s *Store) claims(ctx context.Context, keys ...string) (all [][]claim, unre
 	}
 	calls := make([]Command, len(keys))
 	for i, key := range keys {
-		calls[i] = holdersScript.call(s.names.all(key, "")[:3])
+		calls[i] = holdersScript().call(s.names.all(key, "")[:3])
 	}
 	all = make([][]claim, len(keys))
-	for i, r := range eval(ctx, s.conn, holdersScript, calls...) {
+	for i, r := range eval(ctx, s.conn, holdersScript(), calls...) {
 		if r.Err != nil {
 			return nil, nil, r.Err
 		}
@@ -65,8 +65,8 @@ func (s *Store) Break(ctx context.Context, key, id string) error {
 }
 
 func (s *Store) breakClaim(ctx context.Context, key, id string) error {
-	call := breakScript.call(s.names.all(key, id), id, itoa(lateness.Milliseconds()))
-	r := eval(ctx, s.conn, breakScript, call)[0]
+	call := breakScript().call(s.names.all(key, id), id, itoa(lateness.Milliseconds()))
+	r := eval(ctx, s.conn, breakScript(), call)[0]
 	if r.Err != nil {
 		return r.Err
 	}

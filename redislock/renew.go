@@ -27,8 +27,8 @@ func (s *Store) Renew(ctx context.Context, rs []driver.Renewal) []error {
 	}
 	renewals, raises := s.bundles(rs)
 	errs := make([]error, len(rs))
-	s.renew(ctx, rs, renewScript, renewals, errs)
-	s.renew(ctx, rs, raiseScript, raises, errs)
+	s.renew(ctx, rs, renewScript(), renewals, errs)
+	s.renew(ctx, rs, raiseScript(), raises, errs)
 	s.findBroken(ctx, rs, errs)
 	return errs
 }

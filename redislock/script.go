@@ -4,6 +4,7 @@ import (
 	"context"
 	"embed"
 	"strconv"
+	"sync"
 
 	"github.com/holdfast-go/holdfast/redislock/internal/luascript"
 	"github.com/holdfast-go/holdfast/redislock/internal/refused"
@@ -18,6 +19,8 @@ type script struct {
 	usual     []string // the words of a call with five keys
 }
 
+// The text of a script is put together when a call first needs it, since a program that
+// imports this package may never open Redis.
 var (
 	acquireScript     = load("acquire")
 	acquireManyScript = load("acquire_many")
@@ -29,9 +32,11 @@ var (
 	holdersScript     = load("holders")
 )
 
-func load(name string) script {
-	text, sha := luascript.Load(lua, name)
-	return script{text, sha, []string{"EVALSHA", sha, "5"}}
+func load(name string) func() script {
+	return sync.OnceValue(func() script {
+		text, sha := luascript.Load(lua, name)
+		return script{text, sha, []string{"EVALSHA", sha, "5"}}
+	})
 }
 
 // call returns the command that runs the script by its SHA-1.

@@ -99,8 +99,8 @@ func NewConn(conn Conn, opts *Options) (*Store, error) {
 	}
 	s.channel = s.lossChannel(s.client)
 	if !conn.Cluster() && s.wait == 0 {
-		s.acquires = &combiner{conn: conn, script: acquireManyScript, call: s.acquireMany}
-		s.releases = &combiner{conn: conn, script: releaseManyScript, call: s.releaseMany}
+		s.acquires = &combiner{conn: conn, script: acquireManyScript(), call: s.acquireMany}
+		s.releases = &combiner{conn: conn, script: releaseManyScript(), call: s.releaseMany}
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	return s, nil
@@ -129,12 +129,12 @@ func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error)
 		}
 		defer done()
 	}
-	return granted(s.eval(ctx, acquireScript, s.acquire(a, push)), a, s.names)
+	return granted(s.eval(ctx, acquireScript(), s.acquire(a, push)), a, s.names)
 }
 
 // acquire returns the call of the script for one claim. push says how to reach a waiter.
 func (s *Store) acquire(a driver.Ask, push string) Command {
-	return acquireScript.call(s.names.all(a.Key, a.ID),
+	return acquireScript().call(s.names.all(a.Key, a.ID),
 		a.ID, itoa(a.Weight), itoa(a.Limit), micros(a.TTL), micros(a.Alive()), flag(a.Wait),
 		strconv.Itoa(span(a)), strconv.FormatUint(a.Fence, 10), push, details{s.client, a.Owner, a.Note}.String())
 }
@@ -186,9 +186,9 @@ func (s *Store) Release(ctx context.Context, rs []driver.Release) []error {
 		if r.Late {
 			late = lateness
 		}
-		calls[i] = releaseScript.call(s.names.all(r.Key, r.ID), r.ID, itoa(late.Milliseconds()))
+		calls[i] = releaseScript().call(s.names.all(r.Key, r.ID), r.ID, itoa(late.Milliseconds()))
 	}
-	for i, reply := range eval(ctx, s.conn, releaseScript, calls...) {
+	for i, reply := range eval(ctx, s.conn, releaseScript(), calls...) {
 		errs[i] = kept(reply, rs[i].Key)
 	}
 	return errs

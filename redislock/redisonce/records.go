@@ -5,6 +5,7 @@ import (
 	"embed"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -62,9 +63,11 @@ var (
 // A script is the Lua text of one method, and the script's SHA-1.
 type script struct{ text, sha string }
 
-func load(name string) script {
-	text, sha := luascript.Load(lua, name)
-	return script{text, sha}
+func load(name string) func() script {
+	return sync.OnceValue(func() script {
+		text, sha := luascript.Load(lua, name)
+		return script{text, sha}
+	})
 }
 
 // Load implements [once.Records].
@@ -76,7 +79,7 @@ func (r *Records) Load(ctx context.Context, key string) (once.Record, error) {
 
 // Begin implements [once.Records].
 func (r *Records) Begin(ctx context.Context, key string, token uint64, fingerprint string, keep time.Duration) (once.Record, error) {
-	before, err := r.run(ctx, beginScript, key, decimal(token), fingerprint, milliseconds(keep))
+	before, err := r.run(ctx, beginScript(), key, decimal(token), fingerprint, milliseconds(keep))
 	if err != nil {
 		return once.Record{}, err
 	}
@@ -86,7 +89,7 @@ func (r *Records) Begin(ctx context.Context, key string, token uint64, fingerpri
 
 // Finish implements [once.Records].
 func (r *Records) Finish(ctx context.Context, key string, token uint64, result []byte, keep time.Duration) error {
-	before, err := r.run(ctx, finishScript, key, decimal(token), string(result), milliseconds(keep))
+	before, err := r.run(ctx, finishScript(), key, decimal(token), string(result), milliseconds(keep))
 	if err != nil {
 		return err
 	}
@@ -96,7 +99,7 @@ func (r *Records) Finish(ctx context.Context, key string, token uint64, result [
 
 // Forget implements [once.Records].
 func (r *Records) Forget(ctx context.Context, key string, token uint64) error {
-	before, err := r.run(ctx, forgetScript, key, decimal(token))
+	before, err := r.run(ctx, forgetScript(), key, decimal(token))
 	if err != nil {
 		return err
 	}
