@@ -23,6 +23,7 @@ func redisStore() Store {
 			{Name: "bsm/redislock, 1 ms", Kind: Peer, Open: redislockEvery(pause)},
 			{Name: "bsm/redislock, 5 ms", Kind: Peer, Open: redislockEvery(longPause), Patient: true},
 			{Name: "SET NX on rueidis, 1 ms", Kind: Bare, Open: openBareRueidis, sends: set},
+			{Name: "BLPOP on rueidis", Kind: Bare, Open: openBLPOP, sends: []string{"set", "rpush", "blpop"}},
 			{Name: "SET NX on go-redis, 1 ms", Kind: Bare, Open: setGoRedis(pause), sends: set},
 			{Name: "SET NX on go-redis, 5 ms", Kind: Bare, Open: setGoRedis(longPause), Patient: true, sends: set},
 		},

@@ -3,6 +3,7 @@ package stores
 import (
 	"context"
 	"crypto/rand"
+	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -36,6 +37,44 @@ func openBareRueidis(at []string, ttl time.Duration) (*Library, error) {
 			n, err := release.Exec(context.Background(), client, []string{key}, []string{value}).AsInt64()
 			return gone(n == 1, err)
 		}, nil
+	}
+	return &Library{lock, client.Close}, nil
+}
+
+// openBLPOP keeps an element in a list while the key is free. Whoever takes the element has
+// the lock, and nothing ends the lock of a process that has died.
+func openBLPOP(at []string, _ time.Duration) (*Library, error) {
+	client, err := newRueidis(at[0])
+	if err != nil {
+		return nil, err
+	}
+	free := func(key string) error {
+		return client.Do(context.Background(), client.B().Rpush().Key("free:"+key).Element("1").Build()).Error()
+	}
+	var made sync.Map // the keys whose list is there
+	lock := func(ctx context.Context, key string) (func() error, error) {
+		if _, ok := made.Load(key); !ok {
+			err := client.Do(ctx, client.B().Set().Key(key).Value("1").Nx().Build()).Error()
+			if err == nil {
+				err = free(key)
+			}
+			if err != nil && !rueidis.IsRedisNil(err) {
+				return nil, err
+			}
+			made.Store(key, nil)
+		}
+		for {
+			// A call that ctx ended could lose the element.
+			err := client.Do(context.Background(), client.B().Blpop().Key("free:"+key).Timeout(1).Build()).Error()
+			switch {
+			case err == nil:
+				return func() error { return free(key) }, nil
+			case !rueidis.IsRedisNil(err):
+				return nil, err
+			case ctx.Err() != nil:
+				return nil, ctx.Err()
+			}
+		}
 	}
 	return &Library{lock, client.Close}, nil
 }
