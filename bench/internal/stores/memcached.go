@@ -16,8 +16,8 @@ func memcached() Store {
 		Modules: []string{"github.com/bradfitz/gomemcache"},
 		Sides: []Side{
 			{Name: "Holdfast", Open: holdfastOf("memcached"), Renews: true},
-			{Name: "add, delete on gomemcache, 1 ms", Kind: Bare, Open: gomemcacheEvery(pause)},
-			{Name: "add, delete on gomemcache, 5 ms", Kind: Bare, Open: gomemcacheEvery(longPause), Patient: true},
+			{Name: "add, delete on gomemcache, 1 ms", Kind: Bare, Open: gomemcacheEvery(pause), Patient: true},
+			{Name: "add, delete on gomemcache, 5 ms", Kind: Bare, Open: gomemcacheEvery(longPause)},
 		},
 		Start: func(tb servers.TB, _ time.Duration) *Server {
 			m := servers.StartMemcached(tb, "-c", "4096") // gomemcache opens a connection for each goroutine

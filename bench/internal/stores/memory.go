@@ -69,13 +69,13 @@ func openChannels([]string, time.Duration) (*Library, error) {
 	}, nil
 }
 
-// A shard has a queue of waiters for each locked key.
+// A shard has a queue of waiters, maybe an empty one, for each locked key.
 type shard struct {
 	mu     sync.Mutex
 	queues map[string][]chan struct{}
 }
 
-// openShards has the leanest FIFO lock that a context can cancel and that forgets free keys.
+// openShards has a FIFO lock that a context can cancel and that forgets free keys.
 func openShards([]string, time.Duration) (*Library, error) {
 	var shards [64]shard
 	for i := range shards {
@@ -113,13 +113,13 @@ func (s *shard) lock(ctx context.Context, key string) error {
 		s.queues[key] = slices.Delete(s.queues[key], place, place+1)
 	}
 	s.mu.Unlock()
-	if place < 0 { // its turn came just now
+	if place < 0 { // unlock has just handed the key over
 		s.unlock(key)
 	}
 	return ctx.Err()
 }
 
-// unlock gives the key to the first waiter.
+// unlock hands the key to the first waiter.
 func (s *shard) unlock(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

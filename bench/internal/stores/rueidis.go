@@ -3,6 +3,7 @@ package stores
 import (
 	"context"
 	"crypto/rand"
+	"net"
 	"sync"
 	"time"
 
@@ -41,40 +42,49 @@ func openBareRueidis(at []string, ttl time.Duration) (*Library, error) {
 	return &Library{lock, client.Close}, nil
 }
 
-// openBLPOP keeps an element in a list while the key is free. Whoever takes the element has
-// the lock, and nothing ends the lock of a process that has died.
+// openBLPOP has a list for each key, with an element while the key is free. No lock expires: if
+// the process of the holder dies, the key stays locked. A waiter sends BLPOP again each
+// second, from the end of the queue, because a call that the context ends could lose the element.
 func openBLPOP(at []string, _ time.Duration) (*Library, error) {
-	client, err := newRueidis(at[0])
+	client, err := rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: at, DisableCache: true,
+		// BLPOP needs a connection for each call, and a PING on each of them would disturb other sides.
+		Dialer: net.Dialer{KeepAlive: time.Hour},
+	})
 	if err != nil {
 		return nil, err
 	}
-	free := func(key string) error {
-		return client.Do(context.Background(), client.B().Rpush().Key("free:"+key).Element("1").Build()).Error()
+	ctx := context.Background()
+	unlock := func(key string) error {
+		return client.Do(ctx, client.B().Rpush().Key("free:"+key).Element("1").Build()).Error()
 	}
-	var made sync.Map // the keys whose list is there
-	lock := func(ctx context.Context, key string) (func() error, error) {
-		if _, ok := made.Load(key); !ok {
-			err := client.Do(ctx, client.B().Set().Key(key).Value("1").Nx().Build()).Error()
-			if err == nil {
-				err = free(key)
-			}
-			if err != nil && !rueidis.IsRedisNil(err) {
-				return nil, err
-			}
+	var made sync.Map // keys that have had their element
+	makeKey := func(key string) error {
+		err := client.Do(ctx, client.B().Set().Key("made:"+key).Value("1").Nx().Build()).Error()
+		switch {
+		case err == nil:
+			err = unlock(key)
+		case rueidis.IsRedisNil(err):
+			err = nil // by another process
+		}
+		if err == nil {
 			made.Store(key, nil)
 		}
-		for {
-			// A call that ctx ended could lose the element.
-			err := client.Do(context.Background(), client.B().Blpop().Key("free:"+key).Timeout(1).Build()).Error()
-			switch {
-			case err == nil:
-				return func() error { return free(key) }, nil
-			case !rueidis.IsRedisNil(err):
+		return err
+	}
+	lock := func(until context.Context, key string) (func() error, error) {
+		if _, ok := made.Load(key); !ok {
+			if err := makeKey(key); err != nil {
 				return nil, err
-			case ctx.Err() != nil:
-				return nil, ctx.Err()
 			}
 		}
+		for until.Err() == nil {
+			err := client.Do(ctx, client.B().Blpop().Key("free:"+key).Timeout(1).Build()).Error()
+			if !rueidis.IsRedisNil(err) {
+				return func() error { return unlock(key) }, err
+			}
+		}
+		return nil, until.Err()
 	}
 	return &Library{lock, client.Close}, nil
 }
