@@ -14,7 +14,7 @@ const (
 
 	// heavyBatch is the batch of a heavy store in the short form: more claims than a store changes
 	// at the same time.
-	heavyBatch = 150
+	heavyBatch = 40
 )
 
 // batchRules are about calls with many claims. The core renews and releases in batches,

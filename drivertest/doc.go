@@ -37,7 +37,7 @@
 //
 // Under go test -short every rule makes a quarter of its rounds on a real server, and a
 // batch has fewer holders. For a heavy store on a real server, the short form makes an eighth of
-// the rounds, and a batch has 150 claims. See [Harness.Heavy].
+// the rounds, and a batch has 40 claims. See [Harness.Heavy].
 //
 // A random workload goes on until enough claims are granted to judge. If a slow machine
 // grants too few in five minutes, go test -v shows that the rule is not proved.

@@ -85,7 +85,9 @@ func passRound(t *testing.T, lockers []*holdfast.Locker, pool *pgxpool.Pool, c *
 			ended <- err
 		}()
 	}
-	for waiting := 0; waiting < len(lockers)-1 && ctx.Err() == nil; {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for waiting := 0; waiting < len(lockers)-1 && ctx.Err() == nil; <-tick.C {
 		err := pool.QueryRow(ctx, "SELECT count(*) FROM long_queue_claims WHERE waiting AND key = $1", key).Scan(&waiting)
 		if err != nil && ctx.Err() == nil {
 			t.Fatal(err)

@@ -42,7 +42,10 @@ func TestKilledOwner(t *testing.T) {
 // another result than somebody else.
 func TestManyKilled(t *testing.T) {
 	each(t, func(c *company) {
-		const processes, kills, keys = 4, 5, 40
+		processes, kills, keys := 4, 5, 40
+		if testing.Short() {
+			processes, kills, keys = 3, 2, 16
+		}
 		c.ttl = shortTTL
 		prefix := "many " + rand.Text() + " "
 		var orders []string
