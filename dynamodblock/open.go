@@ -103,7 +103,7 @@ func (p *place) client(ctx context.Context) (*dynamodb.Client, *http.Transport, 
 	return client, transport, nil
 }
 
-// {3,255} would take milliseconds to compile whenever a program starts.
+// The length is compared apart: {3,255} would take milliseconds to compile whenever a program starts.
 var tableName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 
 // parse reads a URL.

@@ -85,14 +85,14 @@ func passRound(t *testing.T, lockers []*holdfast.Locker, pool *pgxpool.Pool, c *
 			ended <- err
 		}()
 	}
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for waiting := 0; waiting < len(lockers)-1 && ctx.Err() == nil; <-tick.C {
+	servers.Until(t, "all waiters", func() bool {
+		var waiting int
 		err := pool.QueryRow(ctx, "SELECT count(*) FROM long_queue_claims WHERE waiting AND key = $1", key).Scan(&waiting)
 		if err != nil && ctx.Err() == nil {
 			t.Fatal(err)
 		}
-	}
+		return waiting >= len(lockers)-1 || ctx.Err() != nil
+	})
 	before := c.statements.Load()
 	all := []error{holder.Unlock()}
 	for range lockers[1:] {
