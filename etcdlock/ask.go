@@ -233,7 +233,7 @@ func (s *Store) learnLocked(c *claim, v view, i int) (holds bool) {
 		c.state, c.ahead = asking, nil
 		return false
 	}
-	c.state, c.some = waiting, v.partial()
+	c.state, c.more = waiting, v.claims-len(v.queue)
 	c.ahead, c.joins = s.remainingLocked(c.key, v.rev, v.queue[:i]), v.queue[:i].reader() >= 0
 	if i < v.held() || c.unblocked() {
 		c.hold()
@@ -248,7 +248,7 @@ func (s *Store) learnLocked(c *claim, v view, i int) (holds bool) {
 // them before they left.
 func (c *claim) unblocked() bool {
 	q := append(slices.Clone(c.ahead), c.entry)
-	return !c.some && q.held() == len(q) && (!c.shared() || !c.joins)
+	return c.more == 0 && q.held() == len(q) && (!c.shared() || !c.joins)
 }
 
 func (c *claim) hold() { c.state, c.ahead = held, nil }

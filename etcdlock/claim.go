@@ -29,7 +29,7 @@ type claim struct {
 	asked time.Time     // when the last answered Acquire was sent
 	kept  time.Duration // how long the place in the queue lasts after a request
 	ahead queue         // claims ahead in the queue, unless known to have left
-	some  bool          // of the claims ahead, ahead has only the first and the last few
+	more  int           // claims on the key that were not read, which may be ahead
 	joins bool          // readers were ahead, and may have left since
 }
 

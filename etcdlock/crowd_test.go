@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -13,6 +14,8 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/servers"
@@ -46,13 +49,105 @@ func TestJoinCrowd(t *testing.T) {
 	})
 }
 
+// TestVastQueue has a claim wait in a vast queue. A waiter that has just begun to watch sends one
+// request, not one for the watch and one for the second look. It learns the name of the holder only
+// once it has waited for some time, and is woken at its turn.
+func TestVastQueue(t *testing.T) {
+	t.Parallel()
+	var sent atomic.Int64
+	b, prefix := intercepted(t, counting(&sent))
+	a := openStore(t, shared.URL()+"?prefix="+prefix)
+	inTime(t, func(t *scene) {
+		claim := waiting("vast"+rand.Text(), "last")
+		holder := exclusive(claim.Key, "holder"+claim.Key)
+		granted(t, a, holder)
+		t.begin()
+		var claims []driver.Claim
+		for i := range 4 * ahead {
+			w := waiting(claim.Key, fmt.Sprint("waiter", i, claim.Key))
+			refused(t, a, w)
+			claims = append(claims, w.Claim)
+		}
+		refused(t, b, claim)
+		sent.Store(0)
+		wakes := make(chan driver.Grant, 100)
+		defer watch(t, b, claim.Claim, func(g driver.Grant) { wakes <- g })()
+		if g := refused(t, b, claim); g.Holder != (driver.Holder{}) || g.Kept > 4*claim.Alive() {
+			t.Errorf("the refusal is %+v, want no holder, and a place for %v at most", g, 4*claim.Alive())
+		}
+		servers.Until(t, "the request of the watch", func() bool { return sent.Load() > 0 })
+		if n := sent.Load(); n > 1 {
+			t.Errorf("%d requests, want that of the watch", n)
+		}
+		servers.Until(t, "the name of the holder", func() bool {
+			return refused(t, b, claim).Holder.ID == driver.PublicID(holder.ID)
+		})
+		for _, c := range append(claims, holder.Claim) {
+			_ = a.Release(t.Context(), []driver.Release{{Claim: c}})
+		}
+		select {
+		case g := <-wakes:
+			if !g.OK {
+				granted(t, b, claim)
+			}
+		case <-time.After(aWhile):
+			t.missing("the last claim is woken")
+		}
+		release(t, b, claim.Claim)
+	})
+}
+
+// TestUnheardJoin has a claim join a long queue by a request whose answer is lost. The second
+// attempt finds the claim, which is woken at its turn.
+func TestUnheardJoin(t *testing.T) {
+	t.Parallel()
+	var loses atomic.Bool
+	b, prefix := intercepted(t, func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		err := invoke(ctx, method, req, reply, conn, opts...)
+		if r, ok := reply.(*etcdserverpb.TxnResponse); ok && err == nil && wrote(r) && loses.Swap(false) {
+			return status.Error(codes.Unavailable, "the answer is lost")
+		}
+		return err
+	})
+	a := openStore(t, shared.URL()+"?prefix="+prefix)
+	inTime(t, func(t *scene) {
+		claim := waiting("long"+rand.Text(), rand.Text())
+		loses.Store(true)
+		claims, wakes := last(t, a, b, claim)
+		if loses.Load() {
+			t.Fatalf("no answer was lost")
+		}
+		defer listen(t, b, claim, wakes)()
+		for _, c := range claims {
+			if len(wakes) > 0 {
+				t.Errorf("woken before its turn")
+			}
+			release(t, a, c)
+		}
+		select {
+		case g := <-wakes:
+			if !g.OK {
+				granted(t, b, claim)
+			}
+		case <-time.After(aWhile):
+			t.missing("the claim is woken")
+		}
+		release(t, b, claim.Claim)
+	})
+}
+
+// wrote reports whether a transaction has written a key.
+func wrote(r *etcdserverpb.TxnResponse) bool {
+	return slices.ContainsFunc(r.Responses, func(op *etcdserverpb.ResponseOp) bool { return op.GetResponsePut() != nil })
+}
+
 // TestSlowLook has etcd take half of the time of a call for the first transaction. The call of a
 // writer returns that the key is not free, and the next call joins the queue without a look. A reader
 // always looks, so its call joins.
 func TestSlowLook(t *testing.T) {
 	t.Parallel()
 	var slow atomic.Bool
-	var wrote atomic.Int64
+	var writes atomic.Int64
 	const limit = 3 * time.Second
 	b, prefix := intercepted(t, func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		err := invoke(ctx, method, req, reply, conn, opts...)
@@ -61,10 +156,8 @@ func TestSlowLook(t *testing.T) {
 				began := time.Now()
 				servers.Until(t, "half of the time of the call", func() bool { return time.Since(began) > limit/2 })
 			}
-			for _, op := range r.Responses {
-				if op.GetResponsePut() != nil {
-					wrote.Add(1)
-				}
+			if wrote(r) {
+				writes.Add(1)
 			}
 		}
 		return err
@@ -77,19 +170,19 @@ func TestSlowLook(t *testing.T) {
 			claim.Weight = weight
 			granted(t, a, holder)
 			slow.Store(true)
-			wrote.Store(0)
+			writes.Store(0)
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()
 			g, err := b.Acquire(ctx, claim)
 			if err != nil || g.OK {
 				t.Errorf("the call returned %+v, %v; want a refusal", g, err)
 			}
-			if n := wrote.Load(); n != want {
+			if n := writes.Load(); n != want {
 				t.Errorf("the call of weight %d wrote %d claims after half of its time, want %d", weight, n, want)
 			}
 			t.begin()
-			if refused(t, b, claim); wrote.Load() != 1 {
-				t.Errorf("both calls of weight %d wrote %d claims, want 1", weight, wrote.Load())
+			if refused(t, b, claim); writes.Load() != 1 {
+				t.Errorf("both calls of weight %d wrote %d claims, want 1", weight, writes.Load())
 			}
 			release(t, a, holder.Claim)
 			granted(t, b, claim)

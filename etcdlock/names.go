@@ -14,6 +14,9 @@ func (n names) claims() string { return n.prefix + "claims/" }
 // folder returns the folder of the claims on a key.
 func (n names) folder(key string) string { return n.claims() + url.PathEscape(key) + "/" }
 
+// last returns the key of the name of the claim that was the last to join the queue of a key.
+func (n names) last(key string) string { return n.prefix + "last/" + url.PathEscape(key) }
+
 // tomb returns the key of the tomb for an id: the tomb keeps the id from coming back.
 func (n names) tomb(id string) string { return n.prefix + "ended/" + url.PathEscape(id) }
 

@@ -174,6 +174,15 @@ func (e *entry) alive() time.Duration { return driver.Claim{TTL: e.TTL}.Alive() 
 // shared reports whether the claim is a reader.
 func (e *entry) shared() bool { return driver.Claim{Weight: e.Weight, Limit: e.Limit}.Shared() }
 
+// unreadEntry returns a claim of which only the name and the create revision are known. It counts
+// as a claim on the whole key.
+func unreadEntry(name string, rev int64) entry {
+	return entry{name: name, rev: rev, record: record{Weight: driver.MaxWeight, Limit: driver.MaxWeight}}
+}
+
+// unread reports whether the record of the claim was not read.
+func (e *entry) unread() bool { return e.Format == 0 }
+
 // alone reports whether the claim holds only as the first claim.
 func (e *entry) alone() bool { return e.Weight == e.Limit }
 
@@ -224,10 +233,10 @@ func (e *entry) holder() driver.Holder {
 	}
 }
 
-// refusal describes the first claim in the way. Left is the TTL, an upper bound: the
-// remaining time of the lease would need a further request.
+// refusal describes the first claim in the way, if the record of the claim has been read. Left is
+// the TTL, an upper bound: the remaining time of the lease would need a further request.
 func (q queue) refusal() driver.Grant {
-	if len(q) == 0 {
+	if len(q) == 0 || q[0].unread() {
 		return driver.Grant{}
 	}
 	return driver.Grant{Left: q[0].TTL, Holder: q[0].holder()}

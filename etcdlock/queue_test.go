@@ -105,7 +105,9 @@ func TestRemoveAhead(t *testing.T) {
 		l := &lease{granted: granted{ttl: time.Hour, heard: s.now()}, over: test.over}
 		c := s.enterLocked(driver.Claim{ID: "c", Weight: whole.Weight, Limit: whole.Limit, TTL: time.Minute}, l)
 		c.name, c.state, c.rev, c.seen, c.asked = "own", waiting, 30, 30, s.now()
-		c.some = test.some
+		if test.some {
+			c.more = 1
+		}
 		c.ahead = queue{{record: whole, name: "a", rev: 10}, {record: whole, name: "b", rev: 20}}
 		for i, left := range test.left {
 			g, woken := s.removeAheadLocked(&folder{since: test.since}, c, left)

@@ -15,9 +15,6 @@ import (
 )
 
 const (
-	// idle is how long a lease without claims is kept for the next claim.
-	idle = 30 * time.Second
-
 	// keepAliveLimit bounds the first attempt to keep a lease alive, if the client knows
 	// several members.
 	keepAliveLimit = 500 * time.Millisecond
@@ -108,10 +105,10 @@ func (s *Store) discardLocked(l *lease) {
 	close(l.round)
 }
 
-// endIfIdle gives up a lease that no claim has needed for a while.
+// endIfIdle gives up a lease that no claim has needed for twice its TTL.
 func (s *Store) endIfIdle(l *lease) bool {
 	s.mu.Lock()
-	if l.claims > 0 || s.now().Sub(l.used) < idle {
+	if l.claims > 0 || s.now().Sub(l.used) < 2*l.ttl {
 		s.mu.Unlock()
 		return false
 	}

@@ -66,6 +66,9 @@ func TestNothingIsLeft(t *testing.T) {
 		if r, err := c.Leases(t.Context()); err != nil || len(r.Leases) > 0 {
 			return fmt.Errorf("leases are left: %v, %w", r.Leases, err)
 		}
+		if r := under(t, c, etcdlock.DefaultPrefix+"last/"); r.Count != 0 {
+			return fmt.Errorf("%d names of claims are left, such as %s", r.Count, r.Kvs[0].Key)
+		}
 		if w := e.Metric("etcd_debugging_mvcc_watcher_total"); w != 0 {
 			return fmt.Errorf("%v watches are left", w)
 		}

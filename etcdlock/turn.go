@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -16,10 +17,15 @@ import (
 // each departure.
 const few = 16
 
+// vast is how many claims a queue may have before its clients spare etcd the requests that they
+// can do without. etcd needs some milliseconds to read a thousand claims, and a thousand clients
+// may begin to wait at the same moment.
+const vast = 64
+
 // blocker returns the claim to watch in a long queue, false if there is none: the last claim
 // ahead that cannot hold beside c. The claim c waits at least until its blocker has left.
 func (c *claim) blocker() (e entry, ok bool) {
-	if len(c.ahead) <= few {
+	if len(c.ahead)+c.more <= few {
 		return e, false
 	}
 	for i := len(c.ahead) - 1; i >= 0; i-- {
@@ -109,7 +115,7 @@ func (s *Store) beginTurnLocked(t *turn) {
 func (s *Store) noteRefusalLocked(c *claim) {
 	t := s.turns[c.ID]
 	if _, single := c.blocker(); single {
-		s.noteCrowdLocked(c.key, max(len(c.ahead), s.crowds[c.key].claims))
+		s.noteCrowdLocked(c.key, max(len(c.ahead)+c.more, s.crowds[c.key].claims))
 		if t != nil {
 			s.beginTurnLocked(t)
 		}
@@ -186,7 +192,7 @@ func (s *Store) lookAtTurn(ctx context.Context, t *turn, e entry) error {
 	folder := s.names.folder(t.claim.Key)
 	ops := []clientv3.Op{clientv3.OpGet(folder, clientv3.WithPrefix())}
 	if e.alone() {
-		ops = s.names.ahead(t.claim.Key, e.rev)
+		ops = []clientv3.Op{s.names.ahead(t.claim.Key, e.rev), s.names.first(t.claim.Key)}
 	}
 	a, err := s.do(ctx, txn{
 		when: []clientv3.Cmp{e.stays(), e.first(folder)},
@@ -244,6 +250,9 @@ func (s *Store) turned(id string, rev int64, v view) (g driver.Grant, wakes bool
 // yet. The refusal names no holder if the first claim ahead has left since the read. The first
 // claim is read, not compared in a nested transaction, because etcd writes its log for every
 // nested transaction.
+//
+// In a vast queue, a request soon after the last one is not sent: it is the second look of a
+// waiter that has just begun to watch, and the watch looks itself.
 func (a *ask) stillWaits(ctx context.Context) (g driver.Grant, waits bool) {
 	a.mu.Lock()
 	c := a.table[a.ID]
@@ -256,13 +265,25 @@ func (a *ask) stillWaits(ctx context.Context) (g driver.Grant, waits bool) {
 		a.mu.Unlock()
 		return g, false
 	}
-	own, first := c.entry, c.ahead[0]
 	c.Span = span(a.Ask)
+	if late := a.began.Sub(c.asked); c.more > vast && late < min(c.alive(), c.kept-c.alive())/3 {
+		defer a.mu.Unlock()
+		a.noteRefusalLocked(c)
+		g = c.refusal()
+		g.Kept -= late
+		return g, true
+	}
+	own, first := c.entry, c.ahead[0]
+	meets := c.meetsFirst()
+	read := clientv3.OpGet(first.name, clientv3.WithKeysOnly())
+	if meets {
+		read = a.names.first(a.Key)
+	}
 	a.standLocked(c, later(c.until, a.began.Add(a.Alive())))
 	a.mu.Unlock()
 	r, err := a.do(ctx, txn{
 		when: []clientv3.Cmp{own.stays(), blocker.stays()},
-		then: []clientv3.Op{clientv3.OpGet(first.name, clientv3.WithKeysOnly())},
+		then: []clientv3.Op{read},
 	})
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -272,9 +293,34 @@ func (a *ask) stillWaits(ctx context.Context) (g driver.Grant, waits bool) {
 	c.asked = a.began
 	a.standLocked(c, a.began.Add(c.kept))
 	a.noteRefusalLocked(c) // The turn may have ended its watch after an error.
+	kvs := r.kvs(0).Kvs
+	if meets && len(kvs) > 0 {
+		first = c.meetFirst(kvs[0])
+	}
 	g = c.refusal()
-	if kvs := r.kvs(0).Kvs; len(kvs) == 0 || kvs[0].CreateRevision != first.rev {
+	if len(kvs) == 0 || kvs[0].CreateRevision != first.rev {
 		g.Holder = driver.Holder{}
 	}
 	return g, true
+}
+
+// meetsFirst reports whether it is time to read the first claim of the queue, for the name of
+// the holder. To find the first claim, etcd reads the whole queue. So in a vast queue only a claim
+// that has waited for long reads the first claim.
+func (c *claim) meetsFirst() bool {
+	wait := time.Duration(c.more) * 10 * time.Millisecond
+	return c.ahead[0].unread() && (c.more <= vast || time.Since(time.UnixMicro(c.Since)) > wait)
+}
+
+// meetFirst records the first claim of the queue, which was read, and returns it.
+func (c *claim) meetFirst(kv *mvccpb.KeyValue) entry {
+	e, err := readEntry(c.key, kv)
+	switch {
+	case err != nil || len(c.ahead) == 0 || !c.ahead[0].unread() || e.rev > c.ahead[0].rev:
+	case e.rev == c.ahead[0].rev:
+		c.ahead[0] = e
+	default:
+		c.ahead = slices.Insert(c.ahead, 0, e)
+	}
+	return e
 }
