@@ -55,7 +55,7 @@ func (s scale) of(b bench, locks int, within time.Duration) scale {
 		return s
 	}
 	if b.long {
-		s.each *= 5
+		s.each *= 10
 	}
 	const more = 1.25 // rounds differ
 	want := more * enough * float64(b.all())

@@ -29,7 +29,7 @@ func TestRoundsOfSlowSides(t *testing.T) {
 			t.Errorf("%d locks within %v: rounds of %v, want %v", test.locks, test.within, got, test.want)
 		}
 	}
-	if got := full.of(bench{processes: 4, goroutines: 1, long: true}, 10_000, 100*time.Millisecond).each; got != 1500*time.Millisecond {
+	if got := full.of(bench{processes: 4, goroutines: 1, long: true}, 10_000, 100*time.Millisecond).each; got != 3*time.Second {
 		t.Errorf("long rounds of %v", got)
 	}
 	alone := bench{processes: 1, goroutines: 1, timed: true}
