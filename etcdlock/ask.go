@@ -45,8 +45,8 @@ func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error)
 // recheck lets the renewers check the leases of the request, after etcd has reported
 // that a lease is gone. It reports whether the check was done.
 func (a *ask) recheck(ctx context.Context) bool {
-	for _, l := range []*lease{a.lease, a.waiting} {
-		if l != nil && !a.awaitRound(ctx, l) {
+	for i, l := range []*lease{a.lease, a.waiting} {
+		if l != nil && (i == 0 || l != a.lease) && !a.awaitRound(ctx, l) {
 			return false
 		}
 	}
@@ -60,9 +60,10 @@ func (a *ask) try(ctx context.Context) (g driver.Grant, err error) {
 	if a.lease, err = a.cover(ctx, a.TTL, a.began.Add(a.TTL)); err != nil {
 		return g, err
 	}
-	stands := a.TTL
-	if a.Wait {
-		stands = a.Alive()
+	stands := a.began.Add(a.TTL)
+	if a.Wait { // not while this request is on its way
+		deadline, _ := ctx.Deadline()
+		stands = later(a.began.Add(a.Alive()), a.now().Add(time.Until(deadline)))
 	}
 	a.mu.Lock()
 	c, was := a.table[a.ID], asking
@@ -78,7 +79,7 @@ func (a *ask) try(ctx context.Context) (g driver.Grant, err error) {
 	if was != held {
 		c.Span = span(a.Ask)
 	}
-	a.standLocked(c, later(c.until, a.began.Add(stands)))
+	a.standLocked(c, later(c.until, stands))
 	a.claim, a.entry = c, c.entry
 	a.mu.Unlock()
 
@@ -179,7 +180,7 @@ func (a *ask) settle(v view, mine bool, err error) (g driver.Grant, moves bool, 
 		}
 		g = c.refusal()
 		if c.state == asking || c.ahead.fits(c.Weight, c.Limit) {
-			g.Left = pause // The queue has changed since the read.
+			g.Left, g.Kept = pause, 0 // The queue has changed since the read.
 		}
 		a.standLocked(c, a.began.Add(c.kept))
 		a.noteRefusalLocked(c)
@@ -233,7 +234,8 @@ func (s *Store) learnLocked(c *claim, v view, i int) (holds bool) {
 		c.state, c.ahead = asking, nil
 		return false
 	}
-	c.state, c.more = waiting, v.claims-len(v.queue)
+	c.state = waiting
+	c.estimate(v.claims-len(v.queue), s.now())
 	c.ahead, c.joins = s.remainingLocked(c.key, v.rev, v.queue[:i]), v.queue[:i].reader() >= 0
 	if i < v.held() || c.unblocked() {
 		c.hold()

@@ -25,12 +25,13 @@ type claim struct {
 	moving    bool // the claim may be under a different lease of this Store
 
 	// The following fields are for a claim known to be in etcd:
-	seen  int64         // revision at which the queue was read, for the fields below
-	asked time.Time     // when the last answered Acquire was sent
-	kept  time.Duration // how long the place in the queue lasts after a request
-	ahead queue         // claims ahead in the queue, unless known to have left
-	more  int           // claims on the key that were not read, which may be ahead
-	joins bool          // readers were ahead, and may have left since
+	seen      int64         // revision at which the queue was read, for the fields below
+	asked     time.Time     // when the last answered Acquire was sent
+	kept      time.Duration // how long the place in the queue lasts after a request
+	ahead     queue         // claims ahead in the queue, unless known to have left
+	more      int           // claims on the key that were not read, which may be ahead
+	firstFrom time.Time     // when a request may read the first claim of a vast queue
+	joins     bool          // readers were ahead, and may have left since
 }
 
 type state int

@@ -33,13 +33,16 @@
 // tick of a tenth of a second. A waiter holds the key without a further request as soon
 // as every claim ahead has left. A waiting claim has a separate lease, of three seconds
 // plus one, so a dead waiter soon leaves the queue. A claim that joins a long queue has a
-// longer lease, of up to 15 seconds, because the requests of many waiters take the time of
-// the server.
+// longer lease, because the requests of many waiters take the time of the server. With a TTL
+// of at most 15 seconds, that is mostly the lease of the held claims, of up to 18 seconds.
+// With a longer TTL it is a separate lease, of up to 15 seconds.
 //
-// With more than sixteen claims ahead, a waiter watches only the last claim that has to leave
+// With more than sixteen claims ahead, a waiter watches only one of them, which has to leave
 // first, and then looks at the queue. So a release is an event for few waiters. A writer that
-// joins such a queue reads only the first claim and the last few. If the process knows that the
-// queue is long, the writer joins it without a look before.
+// joins a queue writes its name to a second key of etcd, one for each queue. The last name there
+// is the claim to watch, so the writer reads only a few claims of a long queue. If the process
+// knows that the queue is long, the writer joins it without a look before. With more than 64 claims
+// ahead, a refusal names no holder at first, but after 10 to 20 ms for each of these claims.
 //
 // If etcd takes a third of a writer's call to say that the key is not free, the call returns a
 // refusal, and the next call joins the queue. Thus a thousand clients may begin to wait for a key
@@ -82,8 +85,8 @@
 //     etcd has already passed the revisions known to a Store, the Store cannot detect
 //     the restore. Its holders learn of missing locks at their next renewal.
 //   - Space: once etcd has raised its NOSPACE alarm, new locks fail. Waiters already in
-//     the queue acquire their locks for their TTL at most. Held locks can be
-//     renewed and released. etcd keeps every write until compaction, so enable
+//     the queue acquire their locks, for their TTL at most unless their place is under the
+//     lease of the held claims. Held locks can be renewed and released. etcd keeps every write until compaction, so enable
 //     --auto-compaction-retention. Open warns of the alarm.
 //   - Keys deleted by hand, and leases revoked by hand.
 //

@@ -44,7 +44,7 @@ func (s *Store) read(ctx context.Context, key string) (v view, err error) {
 		return v, err
 	}
 	v.rev = a.Header.Revision
-	v.queue, err = readQueue(key, a.kvs(0).Kvs)
+	err = v.read(key, a.kvs(0), nil)
 	return v, err
 }
 

@@ -31,7 +31,11 @@ func (a *ask) join(ctx context.Context, v *view) (mine bool, err error) {
 		}
 		l := a.lease
 		if !fits {
-			if l, err = a.leaseToWait(ctx, v.claims); err != nil {
+			claims := v.claims
+			if a.slow(ctx, 10) { // Many may begin to wait now, and a short lease may end before etcd answers.
+				claims = max(claims, far)
+			}
+			if l, err = a.leaseToWait(ctx, claims); err != nil {
 				return false, err
 			}
 		}
@@ -87,15 +91,15 @@ func (a *ask) joinKnown(ctx context.Context, l *lease, v *view, fits bool) error
 }
 
 // joinUnread queues a claim that waits for the claim just ahead. If each of n clients read the
-// queue, n joins would read n²/2 claims. So each such claim also writes its name to a key of etcd
-// that all of them share, and learns which claim has joined before. That claim may have left, and
-// others that were granted at once, or share the key, may be between. The claim cannot hold before
-// the known claim has left, and then looks at the queue.
+// queue, n joins would read n²/2 claims. So each such claim also writes its name to a second key,
+// one for each queue, and learns the name that was there: the predecessor. The predecessor may have
+// left, and claims that have joined by joinKnown may be between. The claim cannot hold before the
+// predecessor has left, and then looks at the queue.
 func (a *ask) joinUnread(ctx context.Context, l *lease, v *view) error {
 	claims, own := v.claims, clientv3.OpGet(a.entry.name)
 	r, err := a.do(ctx, txn{
 		when: a.absent(),
-		then: append([]clientv3.Op{a.create(l, 0), a.follow()}, a.someReads()...),
+		then: append([]clientv3.Op{a.create(l, 0), a.putLast()}, a.someReads()...),
 		els:  append(a.someReads(), own),
 	})
 	if r.again {
@@ -104,10 +108,10 @@ func (a *ask) joinUnread(ctx context.Context, l *lease, v *view) error {
 	if err != nil {
 		return err
 	}
-	var before entry
+	var predecessor entry
 	if r.Succeeded {
 		if kv := r.Responses[1].GetResponsePut().PrevKv; kv != nil {
-			before.name, before.rev = string(kv.Value), kv.ModRevision
+			predecessor.name, predecessor.rev = string(kv.Value), kv.ModRevision
 		}
 		r.Responses = r.Responses[2:]
 	}
@@ -118,23 +122,23 @@ func (a *ask) joinUnread(ctx context.Context, l *lease, v *view) error {
 	switch {
 	case r.Succeeded:
 		a.entry.rev, a.entry.mod = v.rev, v.rev
-		a.kept = book.Kept(a.Claim, v.claims)
+		a.kept = book.Kept(a.Claim, v.claims-1)
 		a.noteCrowd(v.claims)
 	case i < 0: // Another claim has the name, or the id has a tomb.
 		v.claims = max(v.claims, claims)
 		return nil
 	case i > 0: // An earlier request has created the claim.
-		before = v.queue[i-1]
+		predecessor = v.queue[i-1]
 		fallthrough
 	default:
 		a.entry = v.queue[i]
 	}
 	switch {
 	case !v.partial():
-	case before.rev == 0:
+	case predecessor.rev == 0:
 		*v, _, err = a.lookAgain(ctx, a.entry.rev)
 	default:
-		v.queue = queue{unreadEntry(before.name, before.rev), a.entry}
+		v.queue = queue{unreadEntry(predecessor.name, predecessor.rev), a.entry}
 	}
 	return newer.Doubtful(err)
 }
@@ -144,15 +148,15 @@ func (a *ask) absent() []clientv3.Cmp {
 	return []clientv3.Cmp{a.noTomb(), clientv3.Compare(clientv3.CreateRevision(a.entry.name), "=", 0)}
 }
 
-// follow returns the operation that writes which claim was the last to join unread, and reads
+// putLast returns the operation that writes which claim was the last to join unread, and reads
 // which claim was before.
-func (a *ask) follow() clientv3.Op {
+func (a *ask) putLast() clientv3.Op {
 	return clientv3.OpPut(a.names.last(a.Key), a.entry.name, clientv3.WithLease(a.entry.leaseID), clientv3.WithPrevKV())
 }
 
-// leaseToWait returns the lease for the place behind so many claims. A place that lasts for long
-// anyway is under the lease for holders: the process has no second lease to keep alive, and the
-// claim needs no write when it holds.
+// leaseToWait returns the lease for the place behind so many claims. A place far back that lasts
+// for four fifths of the TTL or more is under the lease for holders. Then the process has no second
+// lease to keep alive, and the claim needs no write when it holds.
 func (a *ask) leaseToWait(ctx context.Context, claims int) (l *lease, err error) {
 	a.kept = book.Kept(a.Claim, claims)
 	if a.waiting = a.lease; a.kept <= a.Alive() || a.TTL > a.kept*5/4 {

@@ -81,7 +81,7 @@ func (a *ask) look(ctx context.Context, was state) (v view, mine bool, err error
 		v, _, err = a.lookAgain(ctx, v.queue[i].rev)
 		return v, v.index(a.ID) >= 0, newer.Doubtful(err)
 	case a.slow(ctx, 4):
-		a.noteCrowd(max(v.claims, few+1))
+		a.noteCrowd(max(v.claims, far))
 	default:
 		a.noteCrowd(v.claims)
 	}
@@ -199,5 +199,6 @@ func (a *ask) view(r answer) (v view, err error) {
 	if len(r.Responses) > 2 {
 		first = r.kvs(2)
 	}
-	return v, v.read(a.Key, r.kvs(1), first)
+	err = v.read(a.Key, r.kvs(1), first)
+	return v, err
 }

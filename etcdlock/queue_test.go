@@ -87,17 +87,17 @@ func TestRemoveAhead(t *testing.T) {
 		name  string
 		since int64
 		over  bool
-		some  bool // further claims are between the two
+		more  int // further claims that are between the two
 		left  []leaves
 		wakes []int // 0 for not at all, 1 to ask again, 2 with a grant
 	}{
-		{"all before it", 0, false, false, []leaves{{"b": 15}, {"own": 29}, {"b": 31}, {"a": 33}, {"a": 34}}, []int{0, 0, 0, 2, 0}},
-		{"its own first", 0, false, false, []leaves{{"b": 31}, {"own": 32}, {"a": 33}}, []int{0, 1, 0}},
-		{"all at once", 0, false, false, []leaves{{"a": 31, "b": 31, "own": 31}, {"b": 32}}, []int{1, 0}},
-		{"both before it", 0, false, false, []leaves{{"a": 31, "b": 31}}, []int{2}},
-		{"a gap", 31, false, false, []leaves{{"a": 32, "b": 32}}, []int{1}},
-		{"no lease", 0, true, false, []leaves{{"a": 32, "b": 32}}, []int{1}},
-		{"others between", 0, false, true, []leaves{{"a": 31}, {"between": 32}, {"b": 33}}, []int{0, 0, 1}},
+		{"all before it", 0, false, 0, []leaves{{"b": 15}, {"own": 29}, {"b": 31}, {"a": 33}, {"a": 34}}, []int{0, 0, 0, 2, 0}},
+		{"its own first", 0, false, 0, []leaves{{"b": 31}, {"own": 32}, {"a": 33}}, []int{0, 1, 0}},
+		{"all at once", 0, false, 0, []leaves{{"a": 31, "b": 31, "own": 31}, {"b": 32}}, []int{1, 0}},
+		{"both before it", 0, false, 0, []leaves{{"a": 31, "b": 31}}, []int{2}},
+		{"a gap", 31, false, 0, []leaves{{"a": 32, "b": 32}}, []int{1}},
+		{"no lease", 0, true, 0, []leaves{{"a": 32, "b": 32}}, []int{1}},
+		{"others between", 0, false, 1, []leaves{{"a": 31}, {"between": 32}, {"b": 33}}, []int{0, 0, 1}},
 	} {
 		s := must.Get(New(&clientv3.Client{}, nil))
 		defer s.Close()
@@ -105,9 +105,7 @@ func TestRemoveAhead(t *testing.T) {
 		l := &lease{granted: granted{ttl: time.Hour, heard: s.now()}, over: test.over}
 		c := s.enterLocked(driver.Claim{ID: "c", Weight: whole.Weight, Limit: whole.Limit, TTL: time.Minute}, l)
 		c.name, c.state, c.rev, c.seen, c.asked = "own", waiting, 30, 30, s.now()
-		if test.some {
-			c.more = 1
-		}
+		c.more = test.more
 		c.ahead = queue{{record: whole, name: "a", rev: 10}, {record: whole, name: "b", rev: 20}}
 		for i, left := range test.left {
 			g, woken := s.removeAheadLocked(&folder{since: test.since}, c, left)
@@ -234,5 +232,26 @@ func TestTokensEnd(t *testing.T) {
 		if last := p.token() + driver.MaxSpan - 1; ok && last >= 1<<53 {
 			t.Errorf("revision %d has tokens up to %d", rev, last)
 		}
+	}
+}
+
+// TestBlockerLeftDuringJoin has the only known claim ahead of a claim in a long queue leave before
+// the answer to the join: the claim is to request again soon, because nothing would wake it.
+func TestBlockerLeftDuringJoin(t *testing.T) {
+	t.Parallel()
+	s := must.Get(New(&clientv3.Client{}, nil))
+	defer s.Close()
+	claim := driver.Claim{Key: "key", ID: "own", Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: time.Minute}
+	s.mu.Lock()
+	c := s.enterLocked(claim, nil)
+	c.kept = 4 * claim.Alive()
+	s.folders[claim.Key] = &folder{left: map[string]int64{"before": 31}, users: 1}
+	s.mu.Unlock()
+	own := c.entry
+	own.rev = 30
+	a := ask{Ask: driver.Ask{Claim: claim, Wait: true}, Store: s, began: s.now(), claim: c, entry: own}
+	g, _, err := a.settle(view{queue: queue{unreadEntry("before", 20), own}, rev: 30, claims: 100}, true, nil)
+	if want := (driver.Grant{Left: pause, Floor: own.token() - 1}); g != want || err != nil {
+		t.Errorf("the refusal is %+v, %v; want %+v", g, err, want)
 	}
 }

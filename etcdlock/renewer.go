@@ -14,11 +14,9 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-const (
-	// keepAliveLimit bounds the first attempt to keep a lease alive, if the client knows
-	// several members.
-	keepAliveLimit = 500 * time.Millisecond
-)
+// keepAliveLimit bounds the first attempt to keep a lease alive, if the client knows
+// several members.
+const keepAliveLimit = 500 * time.Millisecond
 
 // runRenewer requests a lease, and keeps the lease alive until it is lost or no longer
 // needed. If the first caller has given up, the renewer continues the request for the next
@@ -105,10 +103,11 @@ func (s *Store) discardLocked(l *lease) {
 	close(l.round)
 }
 
-// endIfIdle gives up a lease that no claim has needed for twice its TTL.
+// endIfIdle gives up a lease that no claim has needed for twice its TTL, but for 10 to 30 seconds.
+// A request that is to put a claim under the lease may be under way for 10 seconds.
 func (s *Store) endIfIdle(l *lease) bool {
 	s.mu.Lock()
-	if l.claims > 0 || s.now().Sub(l.used) < 2*l.ttl {
+	if l.claims > 0 || s.now().Sub(l.used) < min(max(2*l.ttl, callLimit), 30*time.Second) {
 		s.mu.Unlock()
 		return false
 	}

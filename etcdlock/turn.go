@@ -1,7 +1,9 @@
 package etcdlock
 
 import (
+	"cmp"
 	"context"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/book"
 )
 
 // few is how many claims may be ahead of a claim that watches the whole folder. With more
@@ -17,12 +20,16 @@ import (
 // each departure.
 const few = 16
 
+// far is how many claims are taken to be ahead if etcd is slow. So far back, a place lasts as long
+// as at the end of any queue.
+const far = 3 * book.Crowd
+
 // vast is how many claims a queue may have before its clients spare etcd the requests that they
 // can do without. etcd needs some milliseconds to read a thousand claims, and a thousand clients
 // may begin to wait at the same moment.
 const vast = 64
 
-// blocker returns the claim to watch in a long queue, false if there is none: the last claim
+// blocker returns the claim to watch in a long queue, false if there is none: the last known claim
 // ahead that cannot hold beside c. The claim c waits at least until its blocker has left.
 func (c *claim) blocker() (e entry, ok bool) {
 	if len(c.ahead)+c.more <= few {
@@ -43,13 +50,14 @@ type turn struct {
 	wake    func(driver.Grant)
 	refused chan struct{} // receives after a refusal
 	begin   func()        // begins to watch a single claim; nil after that
+	fresh   bool          // has watched a single claim from the beginning, and no request has come since
 }
 
 // A crowd is a queue that was long lately, or that etcd was slow to read. The next claim joins
 // the queue without a look before, and watches a single claim.
 type crowd struct {
 	until  time.Time
-	claims int // at least few+1
+	claims int // more than few
 }
 
 // noteCrowdLocked records how many claims the queue of a key has.
@@ -81,7 +89,7 @@ func (s *Store) openTurnLocked(c driver.Claim, wakes func(driver.Grant), single 
 		})
 	}
 	s.turns[c.ID] = t
-	if single {
+	if t.fresh = single; single {
 		s.beginTurnLocked(t)
 	}
 	return func() {
@@ -115,7 +123,7 @@ func (s *Store) beginTurnLocked(t *turn) {
 func (s *Store) noteRefusalLocked(c *claim) {
 	t := s.turns[c.ID]
 	if _, single := c.blocker(); single {
-		s.noteCrowdLocked(c.key, max(len(c.ahead)+c.more, s.crowds[c.key].claims))
+		s.noteCrowdLocked(c.key, cmp.Or(s.crowds[c.key].claims, len(c.ahead)+c.more))
 		if t != nil {
 			s.beginTurnLocked(t)
 		}
@@ -244,19 +252,19 @@ func (s *Store) turned(id string, rev int64, v view) (g driver.Grant, wakes bool
 	return g, true
 }
 
-// stillWaits returns the refusal of a claim in a long queue if the claim certainly waits:
-// the claim and its blocker are both in etcd. If each waiter read the whole queue again and
+// stillWaits returns the refusal of a claim in a long queue if the claim certainly waits,
+// because the claim and its blocker are both in etcd. If each waiter read the whole queue again and
 // again, waiting would cost more than locking. Nor does such a claim need the lease of a holder
 // yet. The refusal names no holder if the first claim ahead has left since the read. The first
 // claim is read, not compared in a nested transaction, because etcd writes its log for every
 // nested transaction.
 //
-// In a vast queue, a request soon after the last one is not sent: it is the second look of a
-// waiter that has just begun to watch, and the watch looks itself.
+// In a vast queue, the first request after the beginning of a watch is answered from memory, if the
+// last request was a moment ago. The new watch compares the same two claims.
 func (a *ask) stillWaits(ctx context.Context) (g driver.Grant, waits bool) {
 	a.mu.Lock()
-	c := a.table[a.ID]
-	if c == nil || c.state != waiting || a.turns[a.ID] == nil {
+	c, t := a.table[a.ID], a.turns[a.ID]
+	if c == nil || c.state != waiting || t == nil {
 		a.mu.Unlock()
 		return g, false
 	}
@@ -266,17 +274,20 @@ func (a *ask) stillWaits(ctx context.Context) (g driver.Grant, waits bool) {
 		return g, false
 	}
 	c.Span = span(a.Ask)
-	if late := a.began.Sub(c.asked); c.more > vast && late < min(c.alive(), c.kept-c.alive())/3 {
+	fresh := t.fresh
+	t.fresh = false
+	if rest := c.until.Sub(a.began); fresh && c.more > vast && c.kept-rest < min(c.alive(), c.kept-c.alive())/3 {
 		defer a.mu.Unlock()
+		c.asked = a.began
 		a.noteRefusalLocked(c)
 		g = c.refusal()
-		g.Kept -= late
+		g.Kept = rest
 		return g, true
 	}
 	own, first := c.entry, c.ahead[0]
-	meets := c.meetsFirst()
-	read := clientv3.OpGet(first.name, clientv3.WithKeysOnly())
-	if meets {
+	readsFirst := first.unread() && (c.more <= vast || !a.began.Before(c.firstFrom))
+	read := clientv3.OpGet(first.name, clientv3.WithKeysOnly()) // of no use for an unread claim, but etcd wants an operation
+	if readsFirst {
 		read = a.names.first(a.Key)
 	}
 	a.standLocked(c, later(c.until, a.began.Add(a.Alive())))
@@ -294,8 +305,8 @@ func (a *ask) stillWaits(ctx context.Context) (g driver.Grant, waits bool) {
 	a.standLocked(c, a.began.Add(c.kept))
 	a.noteRefusalLocked(c) // The turn may have ended its watch after an error.
 	kvs := r.kvs(0).Kvs
-	if meets && len(kvs) > 0 {
-		first = c.meetFirst(kvs[0])
+	if readsFirst && len(kvs) > 0 {
+		first = c.noteFirst(kvs[0])
 	}
 	g = c.refusal()
 	if len(kvs) == 0 || kvs[0].CreateRevision != first.rev {
@@ -304,16 +315,18 @@ func (a *ask) stillWaits(ctx context.Context) (g driver.Grant, waits bool) {
 	return g, true
 }
 
-// meetsFirst reports whether it is time to read the first claim of the queue, for the name of
-// the holder. To find the first claim, etcd reads the whole queue. So in a vast queue only a claim
-// that has waited for long reads the first claim.
-func (c *claim) meetsFirst() bool {
-	wait := time.Duration(c.more) * 10 * time.Millisecond
-	return c.ahead[0].unread() && (c.more <= vast || time.Since(time.UnixMicro(c.Since)) > wait)
+// estimate records how many claims of the queue were not read. To find the first claim, for the name
+// of the holder, etcd reads the whole queue. So in a vast queue only the claims that have waited for
+// long read the first claim, and not all of them at the same time.
+func (c *claim) estimate(more int, now time.Time) {
+	if c.more = max(more, 0); more > vast && c.firstFrom.IsZero() {
+		wait := time.Duration(more) * 10 * time.Millisecond
+		c.firstFrom = now.Add(wait + rand.N(wait))
+	}
 }
 
-// meetFirst records the first claim of the queue, which was read, and returns it.
-func (c *claim) meetFirst(kv *mvccpb.KeyValue) entry {
+// noteFirst records the first claim of the queue, which was read, and returns it.
+func (c *claim) noteFirst(kv *mvccpb.KeyValue) entry {
 	e, err := readEntry(c.key, kv)
 	switch {
 	case err != nil || len(c.ahead) == 0 || !c.ahead[0].unread() || e.rev > c.ahead[0].rev:

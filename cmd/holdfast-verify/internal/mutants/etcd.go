@@ -32,12 +32,12 @@ var etcd = []mutant{{
 	name:  "reader-of-an-old-phase",
 	wrong: "a reader gets the token of readers from before, though the readers may have left and a writer may have come since",
 	edits: []overlay.Edit{{
-		File: "etcdlock/look.go",
+		File: "etcdlock/join.go",
 		Old:  "if fits || a.Shared() {",
 		New:  "if fits && !a.Shared() {",
 	}, {
-		File: "etcdlock/look.go",
-		Old:  "			t.when = append(t.when, v.queue[last].unwritten())\n",
+		File: "etcdlock/join.go",
+		Old:  "		when = append(when, v.queue[last].unwritten())\n",
 		New:  "",
 	}},
 	run:    "--start etcd --seed 1 --ttl 2s --for 40s --workers 8 --clients 2 --keys 6 --kind shared,try --nemesis slow",
@@ -51,13 +51,13 @@ var etcd = []mutant{{
 		Old:  "		if s.named[name] == nil {\n			c.name, s.named[name] = name, c\n			return\n		}\n",
 		New:  "		c.name, s.named[name] = name, c\n		return\n",
 	}, {
-		File: "etcdlock/look.go",
+		File: "etcdlock/join.go",
 		Old:  "	if !slices.ContainsFunc(q, func(e entry) bool { return e.name == a.entry.name }) {\n",
 		New:  "	if true || slices.ContainsFunc(q, func(e entry) bool { return e.name == a.entry.name }) {\n",
 	}, {
-		File: "etcdlock/look.go",
-		Old:  "when: []clientv3.Cmp{a.noTomb(), clientv3.Compare(clientv3.CreateRevision(a.entry.name), \"=\", 0)},",
-		New:  "when: []clientv3.Cmp{a.noTomb()},",
+		File: "etcdlock/join.go",
+		Old:  "return []clientv3.Cmp{a.noTomb(), clientv3.Compare(clientv3.CreateRevision(a.entry.name), \"=\", 0)}",
+		New:  "return []clientv3.Cmp{a.noTomb()}",
 	}},
 	run:    "--start etcd --seed 1 --ttl 2s --for 15s --keys 2 --kind slots,shared,try --nemesis none",
 	finds:  check.Exclusive,
