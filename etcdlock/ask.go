@@ -45,8 +45,8 @@ func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error)
 // recheck lets the renewers check the leases of the request, after etcd has reported
 // that a lease is gone. It reports whether the check was done.
 func (a *ask) recheck(ctx context.Context) bool {
-	for i, l := range []*lease{a.lease, a.waiting} {
-		if l != nil && (i == 0 || l != a.lease) && !a.awaitRound(ctx, l) {
+	for _, l := range slices.Compact([]*lease{a.lease, a.waiting}) {
+		if l != nil && !a.awaitRound(ctx, l) {
 			return false
 		}
 	}
@@ -60,10 +60,9 @@ func (a *ask) try(ctx context.Context) (g driver.Grant, err error) {
 	if a.lease, err = a.cover(ctx, a.TTL, a.began.Add(a.TTL)); err != nil {
 		return g, err
 	}
-	stands := a.began.Add(a.TTL)
-	if a.Wait { // not while this request is on its way
-		deadline, _ := ctx.Deadline()
-		stands = later(a.began.Add(a.Alive()), a.now().Add(time.Until(deadline)))
+	stands := a.TTL
+	if a.Wait {
+		stands = a.Alive()
 	}
 	a.mu.Lock()
 	c, was := a.table[a.ID], asking
@@ -79,7 +78,7 @@ func (a *ask) try(ctx context.Context) (g driver.Grant, err error) {
 	if was != held {
 		c.Span = span(a.Ask)
 	}
-	a.standLocked(c, later(c.until, stands))
+	a.standLocked(c, later(c.until, a.began.Add(stands)))
 	a.claim, a.entry = c, c.entry
 	a.mu.Unlock()
 

@@ -80,14 +80,7 @@ func TestVastQueue(t *testing.T) {
 		for _, c := range claims {
 			_ = a.Release(t.Context(), []driver.Release{{Claim: c}})
 		}
-		select {
-		case g := <-wakes:
-			if !g.OK {
-				granted(t, b, claim)
-			}
-		case <-time.After(aWhile):
-			t.missing("the last claim is woken")
-		}
+		grantedAtTurn(t, b, claim, wakes)
 		release(t, b, claim.Claim)
 	})
 }
@@ -171,16 +164,23 @@ func TestUnheardJoin(t *testing.T) {
 			}
 			release(t, a, c)
 		}
-		select {
-		case g := <-wakes:
-			if !g.OK {
-				granted(t, b, claim)
-			}
-		case <-time.After(aWhile):
-			t.missing("the claim is woken")
-		}
+		grantedAtTurn(t, b, claim, wakes)
 		release(t, b, claim.Claim)
 	})
+}
+
+// grantedAtTurn returns the grant of a claim that is to be woken.
+func grantedAtTurn(t *scene, s driver.Store, claim driver.Ask, wakes <-chan driver.Grant) driver.Grant {
+	t.Helper()
+	select {
+	case g := <-wakes:
+		if g.OK {
+			return g
+		}
+	case <-time.After(aWhile):
+		t.missing("the claim is woken")
+	}
+	return granted(t, s, claim)
 }
 
 // wrote reports whether a transaction has written a key.
@@ -252,16 +252,8 @@ func TestSpanInLongQueue(t *testing.T) {
 		for _, c := range claims {
 			release(t, a, c)
 		}
-		select {
-		case g := <-wakes:
-			if !g.OK {
-				g = granted(t, b, claim)
-			}
-			if g.Span != driver.MaxSpan {
-				t.Errorf("granted %d tokens, want %d", g.Span, driver.MaxSpan)
-			}
-		case <-time.After(aWhile):
-			t.missing("the claim is woken")
+		if g := grantedAtTurn(t, b, claim, wakes); g.Span != driver.MaxSpan {
+			t.Errorf("granted %d tokens, want %d", g.Span, driver.MaxSpan)
 		}
 		release(t, b, claim.Claim)
 	})

@@ -32,10 +32,10 @@
 // ones, so etcd sends every event at once. The Mutex of etcd's own client waits for a
 // tick of a tenth of a second. A waiter holds the key without a further request as soon
 // as every claim ahead has left. A waiting claim has a separate lease, of three seconds
-// plus one, so a dead waiter soon leaves the queue. A claim that joins a long queue has a
-// longer lease, because the requests of many waiters take the time of the server. With a TTL
-// of at most 15 seconds, that is mostly the lease of the held claims, of up to 18 seconds.
-// With a longer TTL it is a separate lease, of up to 15 seconds.
+// plus one, so a dead waiter soon leaves the queue. A claim that joins a long queue, or meets a
+// slow etcd, has a longer lease, because the requests of many waiters take the time of the
+// server. With a TTL of at most 15 seconds, that is mostly the lease of the held claims, of up
+// to 18 seconds. With a longer TTL it is a separate lease, of up to 15 seconds.
 //
 // With more than sixteen claims ahead, a waiter watches only one of them, which has to leave
 // first, and then looks at the queue. So a release is an event for few waiters. A writer that
@@ -46,7 +46,7 @@
 //
 // If etcd takes a third of a writer's call to say that the key is not free, the call returns a
 // refusal, and the next call joins the queue. Thus a thousand clients may begin to wait for a key
-// at the same moment.
+// at the same moment, unless etcd has much else to do.
 //
 // A tomb is a key that keeps the id of an ended claim from coming back, for 10 to 20
 // seconds.
@@ -86,8 +86,8 @@
 //     the restore. Its holders learn of missing locks at their next renewal.
 //   - Space: once etcd has raised its NOSPACE alarm, new locks fail. Waiters already in
 //     the queue acquire their locks, for their TTL at most unless their place is under the
-//     lease of the held claims. Held locks can be renewed and released. etcd keeps every write until compaction, so enable
-//     --auto-compaction-retention. Open warns of the alarm.
+//     lease of the held claims. Held locks can be renewed and released. etcd keeps every
+//     write until compaction, so enable --auto-compaction-retention. Open warns of the alarm.
 //   - Keys deleted by hand, and leases revoked by hand.
 //
 // A TTL is at least two seconds. Tokens cannot be raised, so etcd cannot be a node of

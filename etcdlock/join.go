@@ -11,8 +11,18 @@ import (
 	"github.com/holdfast-go/holdfast/internal/newer"
 )
 
-// create returns the operation that creates the claim.
-func (a *ask) create(l *lease, phase int64) clientv3.Op {
+// create carries out a transaction that may create the claim. After a retry, an earlier attempt may
+// still be on its way.
+func (a *ask) create(ctx context.Context, t txn) (answer, error) {
+	r, err := a.do(ctx, t)
+	if r.again {
+		a.noteLate()
+	}
+	return r, err
+}
+
+// putNew returns the operation that creates the claim.
+func (a *ask) putNew(l *lease, phase int64) clientv3.Op {
 	a.entry.leaseID, a.entry.Phase = l.id, phase
 	a.entry.Client, a.entry.Since, a.entry.TTL = a.Store.id, time.Now().UnixMicro(), a.TTL
 	return a.entry.put()
@@ -74,10 +84,7 @@ func (a *ask) joinKnown(ctx context.Context, l *lease, v *view, fits bool) error
 		phase = v.queue[last].phase()
 		when = append(when, v.queue[last].unwritten())
 	}
-	r, err := a.do(ctx, txn{when: when, then: append([]clientv3.Op{a.create(l, phase)}, a.reads()...), els: a.reads()})
-	if r.again {
-		a.noteLate()
-	}
+	r, err := a.create(ctx, txn{when: when, then: append([]clientv3.Op{a.putNew(l, phase)}, a.reads()...), els: a.reads()})
 	if err != nil {
 		return err
 	}
@@ -97,14 +104,11 @@ func (a *ask) joinKnown(ctx context.Context, l *lease, v *view, fits bool) error
 // predecessor has left, and then looks at the queue.
 func (a *ask) joinUnread(ctx context.Context, l *lease, v *view) error {
 	claims, own := v.claims, clientv3.OpGet(a.entry.name)
-	r, err := a.do(ctx, txn{
+	r, err := a.create(ctx, txn{
 		when: a.absent(),
-		then: append([]clientv3.Op{a.create(l, 0), a.putLast()}, a.someReads()...),
+		then: append([]clientv3.Op{a.putNew(l, 0), a.putLast()}, a.someReads()...),
 		els:  append(a.someReads(), own),
 	})
-	if r.again {
-		a.noteLate()
-	}
 	if err != nil {
 		return err
 	}

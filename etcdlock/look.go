@@ -52,15 +52,12 @@ func (a *ask) look(ctx context.Context, was state) (v view, mine bool, err error
 	if v.claims = a.crowd(); v.claims > 0 {
 		return v, false, nil
 	}
-	r, err := a.do(ctx, txn{
+	r, err := a.create(ctx, txn{
 		key:  a.Key,
 		when: []clientv3.Cmp{a.noTomb(), view{}.unchanged(folder)},
-		then: []clientv3.Op{a.create(a.lease, 0)},
+		then: []clientv3.Op{a.putNew(a.lease, 0)},
 		els:  a.readsOfLook(),
 	})
-	if r.again {
-		a.noteLate()
-	}
 	if err != nil {
 		return v, false, err
 	}
@@ -115,7 +112,7 @@ func (a *ask) noteCrowd(claims int) {
 func (a *ask) lookAgain(ctx context.Context, rev int64) (v view, mine bool, err error) {
 	ops, brief := a.reads(), a.entry.alone() && !a.elsewhere()
 	if brief {
-		ops = append(ops[:1], a.names.ahead(a.Key, rev), a.names.first(a.Key))
+		ops = append(ops[:1], a.names.ahead(a.Key, rev)...)
 	}
 	r, err := a.do(ctx, txn{then: ops})
 	if err == nil {
@@ -172,11 +169,12 @@ func (a *ask) someReads() []clientv3.Op {
 	return ops
 }
 
-// ahead returns the operation that reads a claim, which has a create revision, with the last few
-// claims ahead.
-func (n names) ahead(key string, rev int64) clientv3.Op {
-	return clientv3.OpGet(n.folder(key), clientv3.WithPrefix(), clientv3.WithLimit(few+2), clientv3.WithMaxCreateRev(rev),
+// ahead returns the operations that read a claim, which has a create revision, with the last few
+// claims ahead, and the first claim of the queue.
+func (n names) ahead(key string, rev int64) []clientv3.Op {
+	last := clientv3.OpGet(n.folder(key), clientv3.WithPrefix(), clientv3.WithLimit(few+2), clientv3.WithMaxCreateRev(rev),
 		clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortDescend))
+	return []clientv3.Op{last, n.first(key)}
 }
 
 // first returns the operation that reads the first claim of a queue.

@@ -14,7 +14,7 @@ func (n names) claims() string { return n.prefix + "claims/" }
 // folder returns the folder of the claims on a key.
 func (n names) folder(key string) string { return n.claims() + url.PathEscape(key) + "/" }
 
-// last returns the key of the name of the claim that was the last to join the queue of a key.
+// last returns the key of the name of the claim that was the last to join a queue unread.
 func (n names) last(key string) string { return n.prefix + "last/" + url.PathEscape(key) }
 
 // tomb returns the key of the tomb for an id: the tomb keeps the id from coming back.

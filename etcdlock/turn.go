@@ -200,7 +200,7 @@ func (s *Store) lookAtTurn(ctx context.Context, t *turn, e entry) error {
 	folder := s.names.folder(t.claim.Key)
 	ops := []clientv3.Op{clientv3.OpGet(folder, clientv3.WithPrefix())}
 	if e.alone() {
-		ops = []clientv3.Op{s.names.ahead(t.claim.Key, e.rev), s.names.first(t.claim.Key)}
+		ops = s.names.ahead(t.claim.Key, e.rev)
 	}
 	a, err := s.do(ctx, txn{
 		when: []clientv3.Cmp{e.stays(), e.first(folder)},
