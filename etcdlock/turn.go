@@ -278,7 +278,7 @@ func (a *ask) stillWaits(ctx context.Context) (g driver.Grant, waits bool) {
 	t.fresh = false
 	if rest := c.until.Sub(a.began); fresh && c.more > vast && c.kept-rest < min(c.alive(), c.kept-c.alive())/3 {
 		defer a.mu.Unlock()
-		c.asked = a.began
+		c.asked, a.settled = a.wanted, true
 		a.noteRefusalLocked(c)
 		g = c.refusal()
 		g.Kept = rest
@@ -290,7 +290,7 @@ func (a *ask) stillWaits(ctx context.Context) (g driver.Grant, waits bool) {
 	if readsFirst {
 		read = a.names.first(a.Key)
 	}
-	a.standLocked(c, later(c.until, a.began.Add(a.Alive())))
+	a.standLocked(c, later(c.until, a.wanted.Add(a.Alive())))
 	a.mu.Unlock()
 	r, err := a.do(ctx, txn{
 		when: []clientv3.Cmp{own.stays(), blocker.stays()},
@@ -301,8 +301,8 @@ func (a *ask) stillWaits(ctx context.Context) (g driver.Grant, waits bool) {
 	if err != nil || !r.Succeeded || a.table[a.ID] != c || c.state != waiting {
 		return g, false
 	}
-	c.asked = a.began
-	a.standLocked(c, a.began.Add(c.kept))
+	c.asked, a.settled = a.wanted, true
+	a.keepPlaceLocked(c)
 	a.noteRefusalLocked(c) // The turn may have ended its watch after an error.
 	kvs := r.kvs(0).Kvs
 	if readsFirst && len(kvs) > 0 {
