@@ -228,7 +228,8 @@ func (s *Store) learnLocked(c *claim, v view, i int) (holds bool) {
 		return false
 	}
 	c.state = waiting
-	c.estimate(v.claims-len(v.queue), s.now())
+	c.more = max(v.claims-len(v.queue), 0)
+	c.checked(s.now())
 	c.ahead, c.joins = s.remainingLocked(c.key, v.rev, v.queue[:i]), v.queue[:i].reader() >= 0
 	if i < v.held() || c.unblocked() {
 		c.hold()

@@ -34,7 +34,7 @@ type claim struct {
 	kept      time.Duration // how long the place in the queue lasts after a request
 	ahead     queue         // claims ahead in the queue, unless known to have left
 	more      int           // claims on the key that were not read, which may be ahead
-	firstFrom time.Time     // when a request may read the first claim of a vast queue
+	checkFrom time.Time     // before that, requests for a claim in a vast queue are answered from memory
 	joins     bool          // readers were ahead, and may have left since
 }
 
