@@ -21,10 +21,11 @@ type ask struct {
 	waiting *lease        // for a waiting claim, whose client may die; nil unless the claim waits
 	kept    time.Duration // how long the place under that lease lasts after a request
 
-	deadline time.Time     // of the first caller
-	wanted   time.Time     // when the last caller began; guarded by Store.mu
-	settled  bool          // the answer is known, and nobody may wait for it any more; guarded by Store.mu
-	released bool          // the claim was released; guarded by Store.mu
+	deadline time.Time // of the first caller
+	wanted   time.Time // when the last caller began; guarded by Store.mu
+	settled  bool      // the answer is known, and nobody may wait for it any more; guarded by Store.mu
+	released bool      // the claim was released; guarded by Store.mu
+	cancel   context.CancelFunc
 	done     chan struct{} // closed when the answer, grant and err, is there
 	grant    driver.Grant
 	err      error
@@ -193,7 +194,7 @@ func (a *ask) leaveToCleanerLocked(mine bool, err error) {
 	c := a.table[a.ID]
 	switch {
 	case !mine && !unknown:
-	case !mine && a.released && (err == nil || errors.Is(err, errEnded)): // The Release leaves no claim.
+	case !mine && a.released: // The Release leaves no claim.
 	case c != nil:
 		c.late, c.elsewhere = true, true // The end of c handles this request, too.
 	default:

@@ -29,7 +29,7 @@ const (
 
 	// soleTry bounds the first attempt if the client knows a single member. Behind the address
 	// of a proxy there may be several, and one may hang.
-	soleTry = 5 * time.Second
+	soleTry = 2 * time.Second
 
 	// maxDoublings bounds how often a time is doubled, after failures in a row.
 	maxDoublings = 4
@@ -127,9 +127,16 @@ func limited(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, callLimit)
 }
 
+// firstDeadline is the key of contexts for the deadline of the first caller of an Acquire.
+type firstDeadline struct{}
+
 func (s *Store) attempt(ctx context.Context, n int, f func(context.Context, int) error) error {
 	limit := firstTry
-	switch deadline, _ := ctx.Deadline(); {
+	deadline, ok := ctx.Value(firstDeadline{}).(time.Time)
+	if !ok {
+		deadline, _ = ctx.Deadline()
+	}
+	switch {
 	case s.sole():
 		limit = soleTry
 	case n == 0:

@@ -40,11 +40,11 @@ func (p *past) note(failure error, now time.Time) {
 	p.failure, p.failed = failure, now
 }
 
-// trouble returns why etcd does not answer, nil if no call has failed since began.
+// trouble returns why etcd does not answer a call that has begun then, nil if no call has failed lately.
 func (p *past) trouble(began time.Time) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.failed.Before(began) {
+	if p.failed.Before(began.Add(-callLimit)) {
 		return nil
 	}
 	return p.failure

@@ -14,7 +14,7 @@ import (
 // create carries out a transaction that may create the claim. After a retry, an earlier attempt may
 // still be on its way.
 func (a *ask) create(ctx context.Context, t txn) (answer, error) {
-	if a.ended() {
+	if !a.mayCreate() {
 		return answer{}, errEnded
 	}
 	r, err := a.do(ctx, t)
@@ -24,12 +24,16 @@ func (a *ask) create(ctx context.Context, t txn) (answer, error) {
 	return r, err
 }
 
-// ended reports whether the claim was released, or has ended otherwise. If the claim ends after this
-// check, its removal writes a tomb.
-func (a *ask) ended() bool {
+// mayCreate reports whether the claim has not ended. If the claim ends after that, its removal writes
+// a tomb.
+func (a *ask) mayCreate() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.released || a.table[a.ID] != a.claim || a.claim.over()
+	if a.released || a.table[a.ID] != a.claim || a.claim.over() {
+		return false
+	}
+	a.claim.late = a.claim.late || a.claim.state != asking
+	return true
 }
 
 // putNew returns the operation that creates the claim.

@@ -6,6 +6,9 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/book"
 )
 
 // A granted is a lease as granted by etcd.
@@ -53,7 +56,7 @@ func (l *lease) lastsLocked(now time.Time) bool { return l != nil && !l.over && 
 // pauseLocked returns the time until the next keep-alive of a lease, after so many failures in a row.
 // An etcd that is too busy refuses to keep leases alive. After that, the pause is an eighth of the
 // time that the lease still has. A lease under which all claims wait is kept alive three times in its
-// TTL.
+// TTL, if it is then long enough for every place.
 func (s *Store) pauseLocked(l *lease, failures, members int) time.Duration {
 	usual := margin(l.ttl*5/6) * 3 / 4
 	switch rounds := failures / members; {
@@ -61,8 +64,8 @@ func (s *Store) pauseLocked(l *lease, failures, members int) time.Duration {
 		return max(pause<<min(rounds, maxDoublings), l.end().Sub(s.now())/8)
 	case failures > 0:
 		return pause
-	case s.allWaitLocked(l):
-		return max(usual, l.ttl/3)
+	case l.ttl-l.ttl/3 >= book.Longest(driver.Claim{TTL: l.ttl}) && s.allWaitLocked(l):
+		return l.ttl / 3
 	}
 	return usual
 }

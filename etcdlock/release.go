@@ -108,6 +108,7 @@ func (s *Store) awaitCleaner(ctx context.Context, all []*removal, began time.Tim
 		if r.removed == nil {
 			continue
 		}
+		wake(s.kick)
 		select {
 		case <-r.removed:
 			s.mu.Lock()

@@ -35,7 +35,7 @@ func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error)
 			select {
 			case <-call.done:
 			default:
-				return driver.Grant{}, ended(ctx, cmp.Or(s.past.trouble(call.began), ctx.Err()))
+				return driver.Grant{}, ended(ctx, cmp.Or(s.past.trouble(began), ctx.Err()))
 			}
 		}
 		late := max(began.Sub(call.began), 0)
@@ -68,7 +68,8 @@ func (s *Store) ask(ctx context.Context, a driver.Ask, began time.Time) (*ask, e
 	deadline, _ := ctx.Deadline()
 	call := &ask{Ask: a, Store: s, began: began, wanted: began, deadline: deadline, done: make(chan struct{})}
 	s.asks[a.ID] = append(s.asks[a.ID], call)
-	ctx = context.WithoutCancel(ctx)
+	ctx, call.cancel = context.WithTimeout(context.WithoutCancel(ctx), callLimit)
+	ctx = context.WithValue(ctx, firstDeadline{}, deadline)
 	s.running.Go(func() { call.run(ctx) })
 	return call, nil
 }
@@ -76,17 +77,21 @@ func (s *Store) ask(ctx context.Context, a driver.Ask, began time.Time) (*ask, e
 // run carries out the Acquire.
 func (a *ask) run(ctx context.Context) {
 	defer close(a.done)
-	ctx, cancel := limited(ctx)
-	defer cancel()
+	defer a.cancel()
 	defer a.beginRead(a.Key)()
 	a.awaitNotices(ctx)
 	a.grant, a.err = a.try(ctx)
 	if errors.Is(a.err, rpctypes.ErrLeaseNotFound) && a.recheck(ctx) {
-		a.began = a.now()
+		a.mu.Lock()
+		a.began, a.settled = a.now(), a.released
+		a.mu.Unlock()
 		a.grant, a.err = a.try(ctx)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.released && overdue(a.err) {
+		a.err = errEnded
+	}
 	rest := slices.DeleteFunc(a.asks[a.ID], func(call *ask) bool { return call == a })
 	if a.asks[a.ID] = rest; len(rest) == 0 {
 		delete(a.asks, a.ID)
@@ -96,7 +101,7 @@ func (a *ask) run(ctx context.Context) {
 // after returns a grant as it is a while after the Acquire has begun.
 func after(late time.Duration, g driver.Grant) driver.Grant {
 	if g.OK {
-		g.TTL -= late
+		g.TTL = max(g.TTL-late, 1) // 0 would be for ever
 	}
 	g.Kept = max(g.Kept-late, 0)
 	return g
@@ -110,9 +115,11 @@ func (a *ask) stands() time.Duration {
 	return a.TTL
 }
 
-// endAsksLocked keeps every Acquire under way from creating a claim that is released.
+// endAsksLocked ends every Acquire under way of a claim that is released. What it has sent was sent
+// before the tomb of the claim.
 func (s *Store) endAsksLocked(id string) {
 	for _, call := range s.asks[id] {
 		call.released, call.settled = true, true
+		call.cancel()
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -39,91 +40,112 @@ func cutShort(t *testing.T, sent *atomic.Int64, requests int64, call func(ctx co
 	}
 }
 
-// busy opens a store whose etcd does not answer transactions until it is told to.
-func busy(t *testing.T) (s driver.Store, sent *atomic.Int64, begin, end func()) {
-	var begun atomic.Bool
-	sent, free := new(atomic.Int64), make(chan struct{})
-	s, _ = intercepted(t, func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-		if _, ok := req.(*etcdserverpb.TxnRequest); ok && begun.Load() {
-			sent.Add(1)
+// A busyEtcd does not answer transactions until it is told to.
+type busyEtcd struct {
+	begun atomic.Bool
+	free  chan struct{}
+	sent  atomic.Int64 // transactions that had to wait
+	wrote atomic.Int64 // those of them that etcd got, and that may create a claim
+}
+
+// busy opens a store with a busy etcd.
+func busy(t *testing.T) (driver.Store, *busyEtcd) {
+	e := &busyEtcd{free: make(chan struct{})}
+	s, _ := intercepted(t, func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		if txn, _ := req.(*etcdserverpb.TxnRequest); txn != nil && e.begun.Load() {
+			e.sent.Add(1)
 			select {
-			case <-free:
 			case <-ctx.Done():
 				return status.FromContextError(ctx.Err()).Err()
+			case <-e.free:
+			}
+			if writes(txn) {
+				e.wrote.Add(1)
 			}
 		}
 		return invoke(ctx, method, req, reply, conn, opts...)
 	})
-	return s, sent, func() { begun.Store(true) }, func() { close(free) }
+	return s, e
 }
 
-// TestAcquireGoesOn asks a busy etcd for a claim again and again. etcd gets one request, and its
-// answer is for the last caller.
+// TestAcquireGoesOn requests a claim from a busy etcd again and again. etcd gets the request of the
+// first call, and the last call gets the answer.
 func TestAcquireGoesOn(t *testing.T) {
 	t.Parallel()
-	s, sent, begin, end := busy(t)
+	s, etcd := busy(t)
 	granted(t, s, exclusive("else", "else")) // so that there is a lease
 	claim := exclusive("key", "mine")
-	begin()
-	cutShort(t, sent, 1, func(ctx context.Context) error {
+	etcd.begun.Store(true)
+	cutShort(t, &etcd.sent, 1, func(ctx context.Context) error {
 		_, err := s.Acquire(ctx, claim)
 		return err
 	})
-	if n := sent.Load(); n != 1 {
-		t.Errorf("%d requests, want 1", n)
+	if n := etcd.sent.Load(); n > 3 {
+		t.Errorf("%d requests of six calls, want that of the first", n)
 	}
-	end()
-	if g := granted(t, s, claim); g.TTL > claim.TTL {
-		t.Errorf("granted for %v, want at most %v", g.TTL, claim.TTL)
-	}
+	close(etcd.free)
+	granted(t, s, claim)
 	if err := renew(t.Context(), s, claim.Claim); err != nil {
 		t.Error(err)
 	}
 	release(t, s, claim.Claim)
 }
 
-// TestReleaseGoesOn releases a claim again and again at a busy etcd. It gets the request of the
+// TestReleaseGoesOn releases a claim again and again at a busy etcd, which gets the request of the
 // first Release, and one of the cleaner.
 func TestReleaseGoesOn(t *testing.T) {
 	t.Parallel()
-	s, sent, begin, end := busy(t)
+	s, etcd := busy(t)
 	claim := exclusive("key", "mine")
 	granted(t, s, claim)
-	begin()
-	cutShort(t, sent, 1, func(ctx context.Context) error {
-		return s.Release(ctx, []driver.Release{{Claim: claim.Claim}})[0]
-	})
-	if n := sent.Load(); n > 2 {
-		t.Errorf("%d requests, want 2 at most", n)
+	etcd.begun.Store(true)
+	release := func(ctx context.Context) error { return s.Release(ctx, []driver.Release{{Claim: claim.Claim}})[0] }
+	cutShort(t, &etcd.sent, 1, release)
+	if n := etcd.sent.Load(); n > 4 {
+		t.Errorf("%d requests of six calls, want 2", n)
 	}
-	end()
-	release(t, s, claim.Claim)
+	close(etcd.free)
+	if err := answered(t, release); err != nil && !errors.Is(err, driver.ErrLost) {
+		t.Error(err)
+	}
 	granted(t, s, exclusive("key", "next"))
 }
 
-// TestReleaseEndsAcquire releases a claim whose Acquire goes on. The claim does not hold after that,
-// and its id is free.
+// TestReleaseEndsAcquire releases a claim whose Acquire goes on. The Acquire ends, and sends nothing
+// any more.
 func TestReleaseEndsAcquire(t *testing.T) {
 	t.Parallel()
-	s, sent, begin, end := busy(t)
+	s, etcd := busy(t)
 	granted(t, s, exclusive("else", "else"))
 	claim := exclusive("key", "mine")
-	begin()
-	cutShort(t, sent, 1, func(ctx context.Context) error {
+	etcd.begun.Store(true)
+	cutShort(t, &etcd.sent, 1, func(ctx context.Context) error {
 		_, err := s.Acquire(ctx, claim)
 		return err
 	})
-	end()
-	_ = answered(t, func(ctx context.Context) error {
-		return s.Release(ctx, []driver.Release{{Claim: claim.Claim, Late: true}})[0]
+	before := etcd.sent.Load()
+	var last, released sync.WaitGroup
+	last.Go(func() {
+		if g, err := s.Acquire(t.Context(), claim); g.OK || errors.Is(err, context.Canceled) {
+			t.Errorf("a released claim is answered %+v, %v", g, err)
+		}
 	})
-	next := exclusive("key", "next")
-	granted(t, s, next)
-	release(t, s, next.Claim)
+	released.Go(func() {
+		_ = answered(t, func(ctx context.Context) error {
+			return s.Release(ctx, []driver.Release{{Claim: claim.Claim, Late: true}})[0]
+		})
+	})
+	servers.Until(t, "the request of the release", func() bool { return etcd.sent.Load() > before })
+	last.Wait()
+	close(etcd.free)
+	released.Wait()
+	if n := etcd.wrote.Load(); n > 0 {
+		t.Errorf("%d requests for a released claim", n)
+	}
+	granted(t, s, exclusive("key", "next"))
 }
 
-// TestTroubleIsTold asks an etcd that refuses for a while. A caller whose time ends learns why etcd
-// did not grant the claim, also if the request of another call goes on.
+// TestTroubleIsTold has etcd refuse requests for a while. A caller whose time ends learns the reason.
 func TestTroubleIsTold(t *testing.T) {
 	t.Parallel()
 	var refuses atomic.Bool
@@ -137,13 +159,18 @@ func TestTroubleIsTold(t *testing.T) {
 	})
 	granted(t, s, exclusive("else", "else"))
 	refuses.Store(true)
-	cutShort(t, &sent, 2, func(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	first := make(chan error)
+	go func() {
 		_, err := s.Acquire(ctx, exclusive("key", "mine"))
-		if err == nil || !strings.Contains(err.Error(), "no room at the inn") {
-			t.Errorf("%v, want the reason", err)
-		}
-		return err
-	})
+		first <- err
+	}()
+	servers.Until(t, "two requests", func() bool { return sent.Load() >= 2 })
+	cancel()
+	if err := <-first; err == nil || !strings.Contains(err.Error(), "no room at the inn") {
+		t.Errorf("%v, want the reason", err)
+	}
 	refuses.Store(false)
 	granted(t, s, exclusive("key", "mine"))
 }

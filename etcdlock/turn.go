@@ -75,6 +75,7 @@ func (s *Store) openTurnLocked(c driver.Claim, wakes func(driver.Grant), single 
 	ctx, cancel := context.WithCancel(s.ctx)
 	t := &turn{claim: c, refused: make(chan struct{}, 1), wake: func(g driver.Grant) {
 		if ctx.Err() == nil { // The end of the watch ends requests with an error, too.
+			s.forget(c.ID)
 			wakes(g)
 		}
 	}}
@@ -323,9 +324,18 @@ func (a *ask) remembersLocked(c *claim) (g driver.Grant, known bool) {
 	return g, true
 }
 
+// forget makes the next request for a claim ask etcd.
+func (s *Store) forget(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.table[id]; c != nil {
+		c.checkFrom = time.Time{}
+	}
+}
+
 // checked records that etcd has the claim and its blocker. In a vast queue the next check is after 10
-// to 20 ms for each claim ahead, so that all waiters together send no more than 100 in a second. A
-// check finds the first claim, for the name of the holder, and etcd reads the whole queue for that.
+// to 20 ms for each other claim, so that all waiters together send about 100 in a second. A check
+// finds the first claim, for the name of the holder, and etcd reads the whole queue for that.
 func (c *claim) checked(now time.Time) {
 	c.checkFrom = time.Time{}
 	if c.more > vast {
