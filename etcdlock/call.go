@@ -27,9 +27,9 @@ const (
 	// more attempts would make etcd slower.
 	firstTry = 500 * time.Millisecond
 
-	// soleTry bounds the first attempt if the client knows a single member. Behind the address
-	// of a proxy there may be several, and one may hang.
-	soleTry = 2 * time.Second
+	// soleTry bounds the first attempt if the client knows a single member. With two seconds, 1,000
+	// clients beside a load send etcd more than it can answer.
+	soleTry = 5 * time.Second
 
 	// maxDoublings bounds how often a time is doubled, after failures in a row.
 	maxDoublings = 4

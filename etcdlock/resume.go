@@ -115,7 +115,7 @@ func (a *ask) stands() time.Duration {
 	return a.TTL
 }
 
-// endAsksLocked ends every Acquire under way of a claim that is released. What it has sent was sent
+// endAsksLocked ends every Acquire under way of a claim that is released. All its requests were sent
 // before the tomb of the claim.
 func (s *Store) endAsksLocked(id string) {
 	for _, call := range s.asks[id] {
