@@ -7,12 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-
 	"github.com/holdfast-go/holdfast/driver"
 )
 
-// An ask is a single Acquire.
+// An ask is an Acquire, for one caller after the other.
 type ask struct {
 	driver.Ask
 	*Store
@@ -22,24 +20,15 @@ type ask struct {
 	lease   *lease        // for a holding claim
 	waiting *lease        // for a waiting claim, whose client may die; nil unless the claim waits
 	kept    time.Duration // how long the place under that lease lasts after a request
-}
 
-// Acquire implements [driver.Store].
-func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error) {
-	if err := cmp.Or(s.usable(), check(a), ctx.Err()); err != nil {
-		return driver.Grant{}, err
-	}
-	ctx, cancel := limited(ctx)
-	defer cancel()
-	defer s.beginRead(a.Key)()
-	s.awaitNotices(ctx)
-	call := ask{Ask: a, Store: s, began: s.now()}
-	g, err := call.try(ctx)
-	if errors.Is(err, rpctypes.ErrLeaseNotFound) && call.recheck(ctx) {
-		call.began = s.now()
-		g, err = call.try(ctx)
-	}
-	return g, err
+	deadline time.Time // of the first caller
+	wanted   time.Time // when the last caller began; guarded by Store.mu
+	settled  bool      // the answer is known, and nobody may wait for it any more; guarded by Store.mu
+	released bool      // the claim was released; guarded by Store.mu
+	cancel   context.CancelFunc
+	done     chan struct{} // closed when the answer, grant and err, is there
+	grant    driver.Grant
+	err      error
 }
 
 // recheck lets the renewers check the leases of the request, after etcd has reported
@@ -60,13 +49,12 @@ func (a *ask) try(ctx context.Context) (g driver.Grant, err error) {
 	if a.lease, err = a.cover(ctx, a.TTL, a.began.Add(a.TTL)); err != nil {
 		return g, err
 	}
-	stands := a.TTL
-	if a.Wait {
-		stands = a.Alive()
-	}
 	a.mu.Lock()
 	c, was := a.table[a.ID], asking
 	switch {
+	case a.released:
+		a.mu.Unlock()
+		return g, errEnded
 	case c == nil:
 		c = a.enterLocked(a.Claim, a.lease)
 	case c.over():
@@ -78,7 +66,7 @@ func (a *ask) try(ctx context.Context) (g driver.Grant, err error) {
 	if was != held {
 		c.Span = span(a.Ask)
 	}
-	a.standLocked(c, later(c.until, a.began.Add(stands)))
+	a.standLocked(c, later(c.until, a.wanted.Add(a.stands())))
 	a.claim, a.entry = c, c.entry
 	a.mu.Unlock()
 
@@ -130,7 +118,7 @@ func (a *ask) heldGrant() driver.Grant {
 	if c == nil {
 		return driver.Grant{}
 	}
-	c.asked = a.began
+	c.asked = a.wanted
 	return c.granted(a.TTL)
 }
 
@@ -139,6 +127,7 @@ func (a *ask) heldGrant() driver.Grant {
 func (a *ask) settle(v view, mine bool, err error) (g driver.Grant, moves bool, _ error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	defer func() { a.settled = a.settled || !moves }()
 	c := a.claim
 	switch {
 	case a.table[a.ID] != c:
@@ -164,7 +153,7 @@ func (a *ask) settle(v view, mine bool, err error) (g driver.Grant, moves bool, 
 		return driver.Grant{}, false, err
 	}
 	i := v.index(a.ID)
-	c.asked = a.began
+	c.asked = a.wanted
 	holds := a.learnLocked(c, v, i)
 	switch {
 	case v.queue[i].Left:
@@ -172,7 +161,7 @@ func (a *ask) settle(v view, mine bool, err error) (g driver.Grant, moves bool, 
 		a.dropLocked(c) // Nobody may renew the claim.
 	case holds && c.lease == a.lease:
 		g = c.granted(a.TTL)
-		a.standLocked(c, a.began.Add(a.TTL))
+		a.standLocked(c, later(a.began.Add(a.TTL), a.wanted.Add(a.Alive())))
 	case !holds:
 		if a.waiting != nil && c.lease == a.waiting {
 			c.kept = a.kept
@@ -181,12 +170,17 @@ func (a *ask) settle(v view, mine bool, err error) (g driver.Grant, moves bool, 
 		if c.state == asking || c.ahead.fits(c.Weight, c.Limit) {
 			g.Left, g.Kept = pause, 0 // The queue has changed since the read.
 		}
-		a.standLocked(c, a.began.Add(c.kept))
+		a.keepPlaceLocked(c)
 		a.noteRefusalLocked(c)
 	default:
 		moves = true
 	}
 	return g, moves, nil
+}
+
+// keepPlaceLocked lets the claim keep its place, as long after the last request as is promised.
+func (a *ask) keepPlaceLocked(c *claim) {
+	a.standLocked(c, later(a.began.Add(c.kept), a.wanted.Add(a.Alive())))
 }
 
 // errEnded is the error of an Acquire whose claim has ended meanwhile. A release,
@@ -200,6 +194,7 @@ func (a *ask) leaveToCleanerLocked(mine bool, err error) {
 	c := a.table[a.ID]
 	switch {
 	case !mine && !unknown:
+	case !mine && a.released: // The Release leaves no claim.
 	case c != nil:
 		c.late, c.elsewhere = true, true // The end of c handles this request, too.
 	default:
@@ -234,7 +229,8 @@ func (s *Store) learnLocked(c *claim, v view, i int) (holds bool) {
 		return false
 	}
 	c.state = waiting
-	c.estimate(v.claims-len(v.queue), s.now())
+	c.more = max(v.claims-len(v.queue), 0)
+	c.checked(s.now())
 	c.ahead, c.joins = s.remainingLocked(c.key, v.rev, v.queue[:i]), v.queue[:i].reader() >= 0
 	if i < v.held() || c.unblocked() {
 		c.hold()

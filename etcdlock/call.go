@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/status"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -26,8 +27,9 @@ const (
 	// more attempts would make etcd slower.
 	firstTry = 500 * time.Millisecond
 
-	// soleTry bounds the first attempt if the client knows a single member.
-	soleTry = 2 * time.Second
+	// soleTry bounds the first attempt if the client knows a single member. With two seconds, 1,000
+	// clients beside a load send etcd more than it can answer.
+	soleTry = 5 * time.Second
 
 	// maxDoublings bounds how often a time is doubled, after failures in a row.
 	maxDoublings = 4
@@ -93,6 +95,12 @@ func (s *Store) attempts(ctx context.Context, f func(ctx context.Context, n int)
 	began := s.now()
 	for n := 0; ; n++ {
 		err := s.attempt(ctx, n, f)
+		switch {
+		case err == nil || final(err):
+			s.past.note(nil, s.now())
+		case !overdue(err):
+			s.past.note(err, s.now())
+		}
 		if err == nil || final(err) || unreachable(err) && !s.past.met() && s.now().Sub(began) > reachLimit {
 			return s.explain(err)
 		}
@@ -119,10 +127,17 @@ func limited(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, callLimit)
 }
 
+// firstDeadline is the key of contexts for the deadline of the first caller of an Acquire.
+type firstDeadline struct{}
+
 func (s *Store) attempt(ctx context.Context, n int, f func(context.Context, int) error) error {
 	limit := firstTry
-	switch deadline, _ := ctx.Deadline(); {
-	case len(s.client.Endpoints()) == 1:
+	deadline, ok := ctx.Value(firstDeadline{}).(time.Time)
+	if !ok {
+		deadline, _ = ctx.Deadline()
+	}
+	switch {
+	case s.sole():
 		limit = soleTry
 	case n == 0:
 		limit = min(limit, time.Until(deadline)/2)
@@ -130,8 +145,18 @@ func (s *Store) attempt(ctx context.Context, n int, f func(context.Context, int)
 	ctx, cancel := context.WithTimeout(ctx, limit<<min(n, maxDoublings))
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
+	if s.sole() { // Without a connection nothing was sent, and the error tells why.
+		defer time.AfterFunc(firstTry<<min(n, maxDoublings), func() {
+			if s.client.ActiveConnection().GetState() != connectivity.Ready {
+				cancel()
+			}
+		}).Stop()
+	}
 	return f(ctx, n)
 }
+
+// sole reports whether the client knows a single member.
+func (s *Store) sole() bool { return len(s.client.Endpoints()) == 1 }
 
 // ended returns the error after ctx has ended. The error of the last attempt is added
 // if it says more.

@@ -24,13 +24,17 @@ type claim struct {
 	elsewhere bool // etcd may have the claim under another name
 	moving    bool // the claim may be under a different lease of this Store
 
+	removed chan struct{} // of a leftover: closed when the cleaner has removed the claim
+	there   bool          // etcd had the claim, and the cleaner has removed it
+	spared  bool          // etcd has the claim, and the cleaner leaves it alone
+
 	// The following fields are for a claim known to be in etcd:
 	seen      int64         // revision at which the queue was read, for the fields below
 	asked     time.Time     // when the last answered Acquire was sent
 	kept      time.Duration // how long the place in the queue lasts after a request
 	ahead     queue         // claims ahead in the queue, unless known to have left
 	more      int           // claims on the key that were not read, which may be ahead
-	firstFrom time.Time     // when a request may read the first claim of a vast queue
+	checkFrom time.Time     // before that, requests for a claim in a vast queue are answered from memory
 	joins     bool          // readers were ahead, and may have left since
 }
 
@@ -163,6 +167,10 @@ func (s *Store) dropLocked(c *claim) {
 		heap.Remove(&s.schedule, c.at)
 	}
 	c.setLeaseLocked(nil)
+	if c.removed != nil {
+		close(c.removed)
+		c.removed = nil
+	}
 }
 
 func later(a, b time.Time) time.Time {
@@ -187,7 +195,7 @@ func (s *Store) endLocked(c *claim) {
 func (s *Store) addLeftoverLocked(c *claim) {
 	s.endLocked(c)
 	if s.table[c.ID] == c && c.state != leftover {
-		c.state = leftover
+		c.state, c.removed = leftover, make(chan struct{})
 		s.leftovers = append(s.leftovers, c)
 		wake(s.kick)
 	}

@@ -29,6 +29,25 @@ type past struct {
 	mu       sync.Mutex
 	cluster  uint64 // 0 before the first answer
 	revision int64  // the largest revision in the answers to transactions
+	failure  error  // of the last call without an answer, nil if etcd has answered since
+	failed   time.Time
+}
+
+// note records how a call has ended.
+func (p *past) note(failure error, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failure, p.failed = failure, now
+}
+
+// trouble returns why etcd does not answer a call that has begun then, nil if no call has failed lately.
+func (p *past) trouble(began time.Time) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.failed.Before(began.Add(-callLimit)) {
+		return nil
+	}
+	return p.failure
 }
 
 func (p *past) known() (revision int64) {

@@ -42,11 +42,13 @@
 // joins a queue writes its name to a second key of etcd, one for each queue. The last name there
 // is the claim to watch, so the writer reads only a few claims of a long queue. If the process
 // knows that the queue is long, the writer joins it without a look before. With more than 64 claims
-// ahead, a refusal names no holder at first, but after 10 to 20 ms for each of these claims.
+// ahead, a request goes to etcd only after 10 to 20 ms for each other claim on the key. The requests
+// before are answered from memory. Only the answers of etcd name the holder.
 //
 // If etcd takes a third of a writer's call to say that the key is not free, the call returns a
-// refusal, and the next call joins the queue. Thus a thousand clients may begin to wait for a key
-// at the same moment, unless etcd has much else to do.
+// refusal, and the next call joins the queue. A request that etcd has not answered goes on, and the
+// next call waits for its answer. Thus a thousand clients may begin to wait for a key at the same
+// moment.
 //
 // A tomb is a key that keeps the id of an ended claim from coming back, for 10 to 20
 // seconds.
@@ -72,9 +74,11 @@
 //   - No majority: no lock can be acquired or renewed. Holders are notified before
 //     their TTL ends. Meanwhile no other process acquires their locks.
 //   - A member that hangs without closing its connections: a call sent to the member is
-//     retried after half a second, mostly at a different member; after two seconds, if the
+//     retried after half a second, mostly at a different member; after five seconds, if the
 //     client knows no other. A call whose retry meets the hanging member again may fail.
-//     Calls that wait for a lock, and renewals, are then made again. After 13 seconds the
+//     Calls that wait for a lock, and renewals, are then made again. If several members are
+//     behind one address, and one of them hangs, Lock fails after three seconds without an
+//     answer, instead of a second attempt. After 13 seconds the
 //     client notices the hanging member. With your own client, set DialKeepAliveTime.
 //   - A cluster restored from a snapshot has lost the locks and tokens granted since
 //     the snapshot. Stop the holders before the restore. Restore with etcdutl's

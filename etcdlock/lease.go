@@ -6,6 +6,9 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/book"
 )
 
 // A granted is a lease as granted by etcd.
@@ -50,8 +53,32 @@ func class(ttl time.Duration) int64 {
 // lastsLocked reports whether a claim may be under the lease at a time.
 func (l *lease) lastsLocked(now time.Time) bool { return l != nil && !l.over && l.end().After(now) }
 
-// pause returns the time between two keep-alives.
-func (l *lease) pause() time.Duration { return margin(l.ttl*5/6) * 3 / 4 }
+// pauseLocked returns the time until the next keep-alive of a lease, after so many failures in a row.
+// An etcd that is too busy refuses to keep leases alive. After that, the pause is an eighth of the
+// time that the lease still has. A lease under which all claims wait is kept alive three times in its
+// TTL, if it is then long enough for every place.
+func (s *Store) pauseLocked(l *lease, failures, members int) time.Duration {
+	usual := margin(l.ttl*5/6) * 3 / 4
+	switch rounds := failures / members; {
+	case rounds > 0:
+		return max(pause<<min(rounds, maxDoublings), l.end().Sub(s.now())/8)
+	case failures > 0:
+		return pause
+	case l.ttl-l.ttl/3 >= book.Longest(driver.Claim{TTL: l.ttl}) && s.allWaitLocked(l):
+		return l.ttl / 3
+	}
+	return usual
+}
+
+// allWaitLocked reports whether there are claims under a lease, and all of them wait.
+func (s *Store) allWaitLocked(l *lease) bool {
+	for _, c := range s.table {
+		if c.lease == l && c.state != waiting {
+			return false
+		}
+	}
+	return l.claims > 0
+}
 
 // endRoundLocked ends a round and begins the next.
 func (l *lease) endRoundLocked() {
@@ -99,6 +126,11 @@ func (s *Store) cover(ctx context.Context, ttl time.Duration, until time.Time) (
 			return nil, ended(ctx, last)
 		case ctx.Err() != nil:
 			return nil, ctx.Err()
+		case last != nil:
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+			}
 		}
 	}
 }

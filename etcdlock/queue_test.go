@@ -10,6 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/boottime"
 	"github.com/holdfast-go/holdfast/internal/must"
 )
 
@@ -66,13 +67,50 @@ func TestClass(t *testing.T) {
 			t.Errorf("the lease for a TTL of %v has %v", ttl, long)
 		}
 		l := &lease{granted: granted{ttl: long}}
-		if 4*l.pause()/3 > long-ttl {
-			t.Errorf("the lease for a TTL of %v is kept alive every %v", ttl, l.pause())
+		waits := &claim{state: waiting, lease: l}
+		s := &Store{table: map[string]*claim{"waits": waits, "holds": {state: held, lease: l}}}
+		if pause := s.pauseLocked(l, 0, 1); 4*pause/3 > long-ttl {
+			t.Errorf("the lease for a TTL of %v is kept alive every %v", ttl, pause)
+		}
+		l.claims = 1
+		s.table = map[string]*claim{"waits": waits}
+		if pause := s.pauseLocked(l, 0, 1); pause > max(long/3, margin(ttl)) {
+			t.Errorf("the lease for a TTL of %v is kept alive every %v while its claim waits", ttl, pause)
 		}
 		classes[seconds] = true
 	}
 	if len(classes) > 130 {
 		t.Errorf("there are %d classes", len(classes))
+	}
+}
+
+// TestKeepAlivePause: after failures a sole member is asked less often the longer the lease lasts,
+// and the next of several members is asked at once.
+func TestKeepAlivePause(t *testing.T) {
+	t.Parallel()
+	s := &Store{born: time.Now(), clock: boottime.New()}
+	l := &lease{granted: granted{ttl: 18 * time.Second, heard: s.now().Add(10 * time.Second)}}
+	for _, c := range []struct {
+		failures, members int
+		least, most       time.Duration
+	}{{0, 1, 2250 * time.Millisecond, 2250 * time.Millisecond}, {1, 1, time.Second, 4 * time.Second}, {2, 3, pause, pause}, {3, 3, time.Second, 4 * time.Second}} {
+		if d := s.pauseLocked(l, c.failures, c.members); d < c.least || d > c.most {
+			t.Errorf("after %d failures at %d members: %v, want %v to %v", c.failures, c.members, d, c.least, c.most)
+		}
+	}
+}
+
+// TestAfter: the answer to a request that another call has sent before promises what is left.
+func TestAfter(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ g, want driver.Grant }{
+		{driver.Grant{OK: true, TTL: 5 * time.Second}, driver.Grant{OK: true, TTL: 3 * time.Second}},
+		{driver.Grant{Kept: 6 * time.Second}, driver.Grant{Kept: 4 * time.Second}},
+		{driver.Grant{Kept: time.Second}, driver.Grant{}},
+	} {
+		if g := after(2*time.Second, c.g); g != c.want {
+			t.Errorf("%+v, want %+v", g, c.want)
+		}
 	}
 }
 

@@ -29,9 +29,12 @@ func (s *Store) runRenewer(l *lease) {
 	defer stream.stop()
 	failures := 0 // in a row, at one member after the other
 	members := max(len(s.client.Endpoints()), 1)
-	timer := time.NewTimer(l.pause())
+	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
+		s.mu.Lock()
+		timer.Reset(s.pauseLocked(l, failures, members))
+		s.mu.Unlock()
 		select {
 		case <-timer.C:
 		case <-l.kick:
@@ -47,10 +50,8 @@ func (s *Store) runRenewer(l *lease) {
 			return
 		case err != nil:
 			failures++
-			timer.Reset(pause << min(failures/members, maxDoublings))
 		default:
 			failures = 0
-			timer.Reset(l.pause())
 		}
 	}
 }
@@ -77,14 +78,16 @@ func (s *Store) grantTo(l *lease) error {
 }
 
 // keepAlive keeps a lease alive for its TTL from now. An attempt may take longer after several
-// rounds of failures, and at a single member, if the lease leaves time for more attempts.
+// rounds of failures, and at a single member, if the lease leaves time for more attempts. A busy
+// member answers late, and each new attempt would make it busier.
 func (s *Store) keepAlive(l *lease, stream *keepAliveStream, rounds int) error {
 	sent := s.now()
-	first := keepAliveLimit
-	if len(s.client.Endpoints()) == 1 {
-		first = soleTry
+	left := l.end().Sub(sent)
+	limit := min(keepAliveLimit<<min(rounds, maxDoublings), left/4)
+	if s.sole() {
+		limit = left / 2
 	}
-	limit := max(keepAliveLimit, min(first<<min(rounds, maxDoublings), l.end().Sub(sent)/4))
+	limit = max(keepAliveLimit, limit)
 	r, err := stream.send(s.ctx, s.leaseClient, l.id, limit)
 	err = cmp.Or(s.recognize(r.GetHeader()), err)
 	s.mu.Lock()

@@ -50,7 +50,6 @@ type turn struct {
 	wake    func(driver.Grant)
 	refused chan struct{} // receives after a refusal
 	begin   func()        // begins to watch a single claim; nil after that
-	fresh   bool          // has watched a single claim from the beginning, and no request has come since
 }
 
 // A crowd is a queue that was long lately, or that etcd was slow to read. The next claim joins
@@ -76,6 +75,7 @@ func (s *Store) openTurnLocked(c driver.Claim, wakes func(driver.Grant), single 
 	ctx, cancel := context.WithCancel(s.ctx)
 	t := &turn{claim: c, refused: make(chan struct{}, 1), wake: func(g driver.Grant) {
 		if ctx.Err() == nil { // The end of the watch ends requests with an error, too.
+			s.forget(c.ID)
 			wakes(g)
 		}
 	}}
@@ -89,7 +89,7 @@ func (s *Store) openTurnLocked(c driver.Claim, wakes func(driver.Grant), single 
 		})
 	}
 	s.turns[c.ID] = t
-	if t.fresh = single; single {
+	if single {
 		s.beginTurnLocked(t)
 	}
 	return func() {
@@ -259,8 +259,8 @@ func (s *Store) turned(id string, rev int64, v view) (g driver.Grant, wakes bool
 // claim is read, not compared in a nested transaction, because etcd writes its log for every
 // nested transaction.
 //
-// In a vast queue, the first request after the beginning of a watch is answered from memory, if the
-// last request was a moment ago. The new watch compares the same two claims.
+// In a vast queue, most requests are answered from memory: the watch tells when the blocker leaves,
+// and the lease when the claim is lost.
 func (a *ask) stillWaits(ctx context.Context) (g driver.Grant, waits bool) {
 	a.mu.Lock()
 	c, t := a.table[a.ID], a.turns[a.ID]
@@ -274,23 +274,17 @@ func (a *ask) stillWaits(ctx context.Context) (g driver.Grant, waits bool) {
 		return g, false
 	}
 	c.Span = span(a.Ask)
-	fresh := t.fresh
-	t.fresh = false
-	if rest := c.until.Sub(a.began); fresh && c.more > vast && c.kept-rest < min(c.alive(), c.kept-c.alive())/3 {
-		defer a.mu.Unlock()
-		c.asked = a.began
-		a.noteRefusalLocked(c)
-		g = c.refusal()
-		g.Kept = rest
+	if g, known := a.remembersLocked(c); known {
+		a.mu.Unlock()
 		return g, true
 	}
 	own, first := c.entry, c.ahead[0]
-	readsFirst := first.unread() && (c.more <= vast || !a.began.Before(c.firstFrom))
+	readsFirst := first.unread()
 	read := clientv3.OpGet(first.name, clientv3.WithKeysOnly()) // of no use for an unread claim, but etcd wants an operation
 	if readsFirst {
 		read = a.names.first(a.Key)
 	}
-	a.standLocked(c, later(c.until, a.began.Add(a.Alive())))
+	a.standLocked(c, later(c.until, a.wanted.Add(a.Alive())))
 	a.mu.Unlock()
 	r, err := a.do(ctx, txn{
 		when: []clientv3.Cmp{own.stays(), blocker.stays()},
@@ -301,8 +295,9 @@ func (a *ask) stillWaits(ctx context.Context) (g driver.Grant, waits bool) {
 	if err != nil || !r.Succeeded || a.table[a.ID] != c || c.state != waiting {
 		return g, false
 	}
-	c.asked = a.began
-	a.standLocked(c, a.began.Add(c.kept))
+	c.asked, a.settled = a.wanted, true
+	c.checked(a.now())
+	a.keepPlaceLocked(c)
 	a.noteRefusalLocked(c) // The turn may have ended its watch after an error.
 	kvs := r.kvs(0).Kvs
 	if readsFirst && len(kvs) > 0 {
@@ -315,13 +310,37 @@ func (a *ask) stillWaits(ctx context.Context) (g driver.Grant, waits bool) {
 	return g, true
 }
 
-// estimate records how many claims of the queue were not read. To find the first claim, for the name
-// of the holder, etcd reads the whole queue. So in a vast queue only the claims that have waited for
-// long read the first claim, and not all of them at the same time.
-func (c *claim) estimate(more int, now time.Time) {
-	if c.more = max(more, 0); more > vast && c.firstFrom.IsZero() {
-		wait := time.Duration(more) * 10 * time.Millisecond
-		c.firstFrom = now.Add(wait + rand.N(wait))
+// remembersLocked returns the refusal of a claim in a vast queue if the last check is not long ago,
+// and if etcd has kept the lease alive since.
+func (a *ask) remembersLocked(c *claim) (g driver.Grant, known bool) {
+	if !a.began.Before(c.checkFrom) || !c.lease.lastsLocked(a.began.Add(c.alive())) {
+		return g, false
+	}
+	c.asked, a.settled = a.wanted, true
+	a.keepPlaceLocked(c)
+	a.noteRefusalLocked(c)
+	g = c.refusal()
+	g.Kept, g.Holder = min(c.kept, c.lease.end().Sub(a.began)), driver.Holder{}
+	return g, true
+}
+
+// forget makes the next request for a claim ask etcd.
+func (s *Store) forget(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.table[id]; c != nil {
+		c.checkFrom = time.Time{}
+	}
+}
+
+// checked records that etcd has the claim and its blocker. In a vast queue the next check is after 10
+// to 20 ms for each other claim, so that all waiters together send about 100 in a second. A check
+// finds the first claim, for the name of the holder, and etcd reads the whole queue for that.
+func (c *claim) checked(now time.Time) {
+	c.checkFrom = time.Time{}
+	if c.more > vast {
+		wait := time.Duration(c.more) * 10 * time.Millisecond
+		c.checkFrom = now.Add(wait + rand.N(wait))
 	}
 }
 

@@ -1,0 +1,125 @@
+package etcdlock
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"github.com/holdfast-go/holdfast/driver"
+)
+
+// Acquire implements [driver.Store].
+//
+// An Acquire whose context ends goes on for the next Acquire of the claim, until etcd answers or
+// callLimit is over. So a claim has one request under way, however often its owner asks. An etcd
+// that answers late would otherwise do the work of all requests, and answer later still.
+func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error) {
+	if err := cmp.Or(s.usable(), check(a), ctx.Err()); err != nil {
+		return driver.Grant{}, err
+	}
+	ctx, cancel := limited(ctx)
+	defer cancel()
+	for {
+		began := s.now()
+		call, err := s.ask(ctx, a, began)
+		if err != nil {
+			return driver.Grant{}, err
+		}
+		select {
+		case <-call.done:
+		case <-ctx.Done():
+			select {
+			case <-call.done:
+			default:
+				return driver.Grant{}, ended(ctx, cmp.Or(s.past.trouble(began), ctx.Err()))
+			}
+		}
+		late := max(began.Sub(call.began), 0)
+		switch {
+		case overdue(call.err) && ctx.Err() == nil: // The time of the Acquire was over, not that of this caller.
+		case late > 0 && (call.grant.OK && late > a.TTL/2 || !call.grant.OK && !a.Wait):
+		default:
+			return after(late, call.grant), call.err
+		}
+	}
+}
+
+// ask returns the Acquire under way for a claim, or begins one.
+func (s *Store) ask(ctx context.Context, a driver.Ask, began time.Time) (*ask, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() != nil {
+		return nil, context.Cause(s.ctx)
+	}
+	for _, call := range s.asks[a.ID] {
+		if call.settled || call.Claim != a.Claim || call.Wait != a.Wait || call.Span != a.Span {
+			continue
+		}
+		call.wanted = began
+		if c := s.table[a.ID]; c != nil && !c.over() {
+			s.standLocked(c, later(c.until, began.Add(call.stands())))
+		}
+		return call, nil
+	}
+	deadline, _ := ctx.Deadline()
+	call := &ask{Ask: a, Store: s, began: began, wanted: began, deadline: deadline, done: make(chan struct{})}
+	s.asks[a.ID] = append(s.asks[a.ID], call)
+	ctx, call.cancel = context.WithTimeout(context.WithoutCancel(ctx), callLimit)
+	ctx = context.WithValue(ctx, firstDeadline{}, deadline)
+	s.running.Go(func() { call.run(ctx) })
+	return call, nil
+}
+
+// run carries out the Acquire.
+func (a *ask) run(ctx context.Context) {
+	defer close(a.done)
+	defer a.cancel()
+	defer a.beginRead(a.Key)()
+	a.awaitNotices(ctx)
+	a.grant, a.err = a.try(ctx)
+	if errors.Is(a.err, rpctypes.ErrLeaseNotFound) && a.recheck(ctx) {
+		a.mu.Lock()
+		a.began, a.settled = a.now(), a.released
+		a.mu.Unlock()
+		a.grant, a.err = a.try(ctx)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.released && overdue(a.err) {
+		a.err = errEnded
+	}
+	rest := slices.DeleteFunc(a.asks[a.ID], func(call *ask) bool { return call == a })
+	if a.asks[a.ID] = rest; len(rest) == 0 {
+		delete(a.asks, a.ID)
+	}
+}
+
+// after returns a grant as it is a while after the Acquire has begun.
+func after(late time.Duration, g driver.Grant) driver.Grant {
+	if g.OK {
+		g.TTL = max(g.TTL-late, 1) // 0 would be for ever
+	}
+	g.Kept = max(g.Kept-late, 0)
+	return g
+}
+
+// stands returns how long the claim stands after a request.
+func (a *ask) stands() time.Duration {
+	if a.Wait {
+		return a.Alive()
+	}
+	return a.TTL
+}
+
+// endAsksLocked ends every Acquire under way of a claim that is released. All its requests were sent
+// before the tomb of the claim.
+func (s *Store) endAsksLocked(id string) {
+	for _, call := range s.asks[id] {
+		call.released, call.settled = true, true
+		call.cancel()
+	}
+}
