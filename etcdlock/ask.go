@@ -23,7 +23,8 @@ type ask struct {
 
 	deadline time.Time // of the first caller
 	wanted   time.Time // when the last caller began; guarded by Store.mu
-	settled  bool      // the answer is known, and nobody may wait for it any more; guarded by Store.mu
+	settled  bool      // no further caller may wait for the answer; guarded by Store.mu
+	ended    bool      // the Acquire ends without an answer; guarded by Store.mu
 	released bool      // the claim was released; guarded by Store.mu
 	cancel   context.CancelFunc
 	done     chan struct{} // closed when the answer, grant and err, is there
@@ -190,7 +191,7 @@ var errEnded = errors.New("the claim was ended while it was asked for")
 // leaveToCleanerLocked handles an Acquire whose claim is no longer in the table, but is in
 // etcd or may be. Nobody else would renew or remove the claim.
 func (a *ask) leaveToCleanerLocked(mine bool, err error) {
-	unknown := a.claim.late || err != nil && !final(err)
+	unknown := a.claim.late || err != nil && !final(err) && !errors.Is(err, errEnded)
 	c := a.table[a.ID]
 	switch {
 	case !mine && !unknown:

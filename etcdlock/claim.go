@@ -24,10 +24,6 @@ type claim struct {
 	elsewhere bool // etcd may have the claim under another name
 	moving    bool // the claim may be under a different lease of this Store
 
-	removed chan struct{} // of a leftover: closed when the cleaner has removed the claim
-	there   bool          // etcd had the claim, and the cleaner has removed it
-	spared  bool          // etcd has the claim, and the cleaner leaves it alone
-
 	// The following fields are for a claim known to be in etcd:
 	seen      int64         // revision at which the queue was read, for the fields below
 	asked     time.Time     // when the last answered Acquire was sent
@@ -167,10 +163,6 @@ func (s *Store) dropLocked(c *claim) {
 		heap.Remove(&s.schedule, c.at)
 	}
 	c.setLeaseLocked(nil)
-	if c.removed != nil {
-		close(c.removed)
-		c.removed = nil
-	}
 }
 
 func later(a, b time.Time) time.Time {
@@ -195,7 +187,7 @@ func (s *Store) endLocked(c *claim) {
 func (s *Store) addLeftoverLocked(c *claim) {
 	s.endLocked(c)
 	if s.table[c.ID] == c && c.state != leftover {
-		c.state, c.removed = leftover, make(chan struct{})
+		c.state = leftover
 		s.leftovers = append(s.leftovers, c)
 		wake(s.kick)
 	}

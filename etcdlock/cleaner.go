@@ -93,7 +93,6 @@ func (s *Store) clean(some []*removal) error {
 	var errs []error
 	for _, r := range some {
 		errs = append(errs, r.err)
-		r.claim.there, r.claim.spared = r.claim.there || r.there, r.spared
 		switch {
 		case s.table[r.ID] != r.claim: // A Release was faster.
 		case r.err != nil, r.claim.late && !r.Late: // A Release has asked for a tomb meanwhile.

@@ -142,7 +142,6 @@ func (s *Store) removes(ctx context.Context, r *removal, v view, tombs bool) (t 
 	i := v.index(r.ID)
 	found := i >= 0 && !(r.own && (v.queue[i].Client != s.id || v.queue[i].Left))
 	r.there = found || r.tried
-	r.spared = i >= 0 && !found
 	late := r.Late && tombs
 	switch {
 	case found:

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -21,14 +20,12 @@ func (s *Store) Release(ctx context.Context, rs []driver.Release) []error {
 	}
 	ctx, cancel := limited(ctx)
 	defer cancel()
-	all, began := s.removals(rs), s.now()
+	all := s.removals(rs)
 	var known, unknown []*removal
 	for _, r := range all {
-		switch {
-		case r.removed != nil: // awaitCleaner
-		case r.rev > 0:
+		if r.rev > 0 {
 			known = append(known, r)
-		default:
+		} else {
 			unknown = append(unknown, r)
 		}
 	}
@@ -45,9 +42,6 @@ func (s *Store) Release(ctx context.Context, rs []driver.Release) []error {
 		s.removeKnown(ctx, known) // here, since starting a goroutine takes a tenth of the time
 	}
 	running.Wait()
-	if rest := s.awaitCleaner(ctx, all, began); len(rest) > 0 {
-		s.erase(ctx, rest)
-	}
 	errs := make([]error, len(rs))
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,13 +60,10 @@ type removal struct {
 	name string // of the claim, "" if unknown
 	rev  int64  // of a claim whose state in etcd is known; otherwise 0
 
-	removed <-chan struct{} // closed once the cleaner has removed the claim; nil if the claim was no leftover
-
-	over   bool // the claim is no longer in etcd
-	there  bool // the claim was in etcd
-	spared bool // the claim was in etcd, and stays
-	tried  bool // an unanswered attempt may have removed the claim
-	err    error
+	over  bool // the claim is no longer in etcd
+	there bool // the claim was in etcd
+	tried bool // an unanswered attempt may have removed the claim
+	err   error
 }
 
 // removals ends the claims in the table, so that nothing renews the claims.
@@ -81,7 +72,7 @@ func (s *Store) removals(rs []driver.Release) []*removal {
 	defer s.mu.Unlock()
 	all := make([]*removal, len(rs))
 	for i, r := range rs {
-		s.endAsksLocked(r.ID)
+		s.endAskLocked(r.ID)
 		c := s.table[r.ID]
 		all[i] = &removal{Release: r, claim: c}
 		if c == nil {
@@ -91,40 +82,11 @@ func (s *Store) removals(rs []driver.Release) []*removal {
 		if c.state == held || c.state == waiting {
 			all[i].name, all[i].rev = c.name, c.rev
 		}
-		all[i].removed = c.removed
 		s.endLocked(c)
 		c.late = c.late || r.Late
 		all[i].Late = c.late
 	}
 	return all
-}
-
-// awaitCleaner waits until the cleaner has removed the claims that were leftovers before. After an
-// unanswered Release, the owner releases the claim again. If each sent requests of its own, an etcd
-// that answers late would have ever more to do. awaitCleaner returns the removals of claims that the
-// cleaner has left alone.
-func (s *Store) awaitCleaner(ctx context.Context, all []*removal, began time.Time) (rest []*removal) {
-	for _, r := range all {
-		if r.removed == nil {
-			continue
-		}
-		wake(s.kick)
-		select {
-		case <-r.removed:
-			s.mu.Lock()
-			r.there = r.claim.there
-			if r.claim.spared {
-				rest = append(rest, r)
-			}
-			r.claim, r.name = nil, ""
-			s.mu.Unlock()
-		case <-ctx.Done():
-			r.err = ended(ctx, cmp.Or(s.past.trouble(began), ctx.Err()))
-		case <-s.ctx.Done():
-			r.err = context.Cause(s.ctx)
-		}
-	}
-	return rest
 }
 
 // removeKnown removes claims whose state in etcd is known. A claim is removed only if its

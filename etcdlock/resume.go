@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -48,30 +47,61 @@ func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error)
 	}
 }
 
-// ask returns the Acquire under way for a claim, or begins one.
+// ask returns the Acquire under way for a claim, or begins one. An Acquire under way on other terms
+// ends first: its refusal would end the claim of the next.
 func (s *Store) ask(ctx context.Context, a driver.Ask, began time.Time) (*ask, error) {
+	for {
+		call, fits, err := s.find(ctx, a, began)
+		if err != nil || fits {
+			return call, err
+		}
+		select {
+		case <-call.done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// find returns the Acquire under way for a claim, or begins one. It reports whether the Acquire is on
+// the terms of the caller, and ends it otherwise.
+func (s *Store) find(ctx context.Context, a driver.Ask, began time.Time) (call *ask, fits bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ctx.Err() != nil {
-		return nil, context.Cause(s.ctx)
+		return nil, false, context.Cause(s.ctx)
 	}
-	for _, call := range s.asks[a.ID] {
-		if call.settled || call.Claim != a.Claim || call.Wait != a.Wait || call.Span != a.Span {
-			continue
-		}
-		call.wanted = began
-		if c := s.table[a.ID]; c != nil && !c.over() {
-			s.standLocked(c, later(c.until, began.Add(call.stands())))
-		}
-		return call, nil
+	switch call = s.asks[a.ID]; {
+	case call == nil:
+		return s.beginLocked(ctx, a, began), true, nil
+	case call.settled:
+		return call, false, nil
+	case call.Claim != a.Claim || call.Wait != a.Wait || call.Span != a.Span:
+		call.endLocked()
+		return call, false, nil
 	}
+	call.wanted = began
+	if c := s.table[a.ID]; c != nil && !c.over() {
+		s.standLocked(c, later(c.until, began.Add(call.stands())))
+	}
+	return call, true, nil
+}
+
+// beginLocked begins an Acquire.
+func (s *Store) beginLocked(ctx context.Context, a driver.Ask, began time.Time) *ask {
 	deadline, _ := ctx.Deadline()
 	call := &ask{Ask: a, Store: s, began: began, wanted: began, deadline: deadline, done: make(chan struct{})}
-	s.asks[a.ID] = append(s.asks[a.ID], call)
+	s.asks[a.ID] = call
 	ctx, call.cancel = context.WithTimeout(context.WithoutCancel(ctx), callLimit)
 	ctx = context.WithValue(ctx, firstDeadline{}, deadline)
 	s.running.Go(func() { call.run(ctx) })
-	return call, nil
+	return call
+}
+
+// endLocked ends an Acquire, which no further caller may join.
+func (a *ask) endLocked() {
+	a.ended, a.settled = true, true
+	a.cancel()
 }
 
 // run carries out the Acquire.
@@ -83,19 +113,16 @@ func (a *ask) run(ctx context.Context) {
 	a.grant, a.err = a.try(ctx)
 	if errors.Is(a.err, rpctypes.ErrLeaseNotFound) && a.recheck(ctx) {
 		a.mu.Lock()
-		a.began, a.settled = a.now(), a.released
+		a.began, a.settled = a.now(), a.ended
 		a.mu.Unlock()
 		a.grant, a.err = a.try(ctx)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.released && overdue(a.err) {
+	if a.ended && overdue(a.err) {
 		a.err = errEnded
 	}
-	rest := slices.DeleteFunc(a.asks[a.ID], func(call *ask) bool { return call == a })
-	if a.asks[a.ID] = rest; len(rest) == 0 {
-		delete(a.asks, a.ID)
-	}
+	delete(a.asks, a.ID)
 }
 
 // after returns a grant as it is a while after the Acquire has begun.
@@ -115,11 +142,11 @@ func (a *ask) stands() time.Duration {
 	return a.TTL
 }
 
-// endAsksLocked ends every Acquire under way of a claim that is released. All its requests were sent
+// endAskLocked ends the Acquire under way of a claim that is released. All its requests were sent
 // before the tomb of the claim.
-func (s *Store) endAsksLocked(id string) {
-	for _, call := range s.asks[id] {
-		call.released, call.settled = true, true
-		call.cancel()
+func (s *Store) endAskLocked(id string) {
+	if call := s.asks[id]; call != nil {
+		call.released = true
+		call.endLocked()
 	}
 }

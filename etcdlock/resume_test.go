@@ -91,24 +91,33 @@ func TestAcquireGoesOn(t *testing.T) {
 	release(t, s, claim.Claim)
 }
 
-// TestReleaseGoesOn releases a claim again and again at a busy etcd, which gets the request of the
-// first Release, and one of the cleaner.
-func TestReleaseGoesOn(t *testing.T) {
+// TestTermsChange requests a claim with other terms while a request to a busy etcd is under way. The
+// first request ends, and the claim is in the queue of the key.
+func TestTermsChange(t *testing.T) {
 	t.Parallel()
 	s, etcd := busy(t)
-	claim := exclusive("key", "mine")
-	granted(t, s, claim)
+	holder, try := exclusive("key", "other"), exclusive("key", "mine")
+	claim := try
+	claim.Wait = true
+	granted(t, s, holder)
 	etcd.begun.Store(true)
-	release := func(ctx context.Context) error { return s.Release(ctx, []driver.Release{{Claim: claim.Claim}})[0] }
-	cutShort(t, &etcd.sent, 1, release)
-	if n := etcd.sent.Load(); n > 4 {
-		t.Errorf("%d requests of six calls, want 2", n)
-	}
+	var tried, waited sync.WaitGroup
+	tried.Go(func() {
+		_, _ = s.Acquire(t.Context(), try)
+	})
+	servers.Until(t, "the request of the first call", func() bool { return etcd.sent.Load() >= 1 })
+	waited.Go(func() {
+		if g, err := s.Acquire(t.Context(), claim); g.OK || err != nil {
+			t.Errorf("%+v, %v, want a refusal", g, err)
+		}
+	})
+	servers.Until(t, "the request of the second call", func() bool { return etcd.sent.Load() >= 2 })
+	etcd.free <- struct{}{}
+	tried.Wait()
 	close(etcd.free)
-	if err := answered(t, release); err != nil && !errors.Is(err, driver.ErrLost) {
-		t.Error(err)
-	}
-	granted(t, s, exclusive("key", "next"))
+	waited.Wait()
+	release(t, s, holder.Claim)
+	granted(t, s, claim)
 }
 
 // TestReleaseEndsAcquire releases a claim whose Acquire goes on. The Acquire ends, and sends nothing

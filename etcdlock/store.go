@@ -66,7 +66,7 @@ type Store struct {
 	closed    bool
 	table     map[string]*claim // by id
 	named     map[string]*claim // by name
-	asks      map[string][]*ask // under way, by id
+	asks      map[string]*ask   // under way, by id
 	epoch     int               // of names
 	schedule  schedule
 	armed     time.Time // of the cleaner's next check
@@ -108,7 +108,7 @@ func New(client *clientv3.Client, opts *Options) (*Store, error) {
 		kick:        make(chan struct{}, 1),
 		table:       make(map[string]*claim),
 		named:       make(map[string]*claim),
-		asks:        make(map[string][]*ask),
+		asks:        make(map[string]*ask),
 		leases:      make(map[int64]*lease),
 		folders:     make(map[string]*folder),
 		turns:       make(map[string]*turn),
