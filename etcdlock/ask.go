@@ -24,7 +24,7 @@ type ask struct {
 	deadline time.Time // of the first caller
 	wanted   time.Time // when the last caller began; guarded by Store.mu
 	settled  bool      // no further caller may wait for the answer; guarded by Store.mu
-	ended    bool      // the Acquire ends without an answer; guarded by Store.mu
+	ended    bool      // the Acquire was told to end; guarded by Store.mu
 	released bool      // the claim was released; guarded by Store.mu
 	cancel   context.CancelFunc
 	done     chan struct{} // closed when the answer, grant and err, is there
@@ -53,7 +53,7 @@ func (a *ask) try(ctx context.Context) (g driver.Grant, err error) {
 	a.mu.Lock()
 	c, was := a.table[a.ID], asking
 	switch {
-	case a.released:
+	case a.ended:
 		a.mu.Unlock()
 		return g, errEnded
 	case c == nil:
@@ -72,7 +72,7 @@ func (a *ask) try(ctx context.Context) (g driver.Grant, err error) {
 	a.mu.Unlock()
 
 	if was == held {
-		err := a.extend(ctx, driver.Renewal{Claim: a.Claim}, a.began)
+		err := a.extend(ctx, driver.Renewal{Claim: a.Claim}, a.began, true)
 		if errors.Is(err, driver.ErrLost) {
 			return driver.Grant{Left: pause}, nil // until the claim is removed
 		}
@@ -92,7 +92,7 @@ func (a *ask) try(ctx context.Context) (g driver.Grant, err error) {
 	if !moves {
 		return g, err
 	}
-	if err := a.extend(ctx, driver.Renewal{Claim: a.Claim}, a.began); err != nil {
+	if err := a.extend(ctx, driver.Renewal{Claim: a.Claim}, a.began, true); err != nil {
 		return driver.Grant{}, unsure(err)
 	}
 	return a.heldGrant(), nil
@@ -137,7 +137,7 @@ func (a *ask) settle(v view, mine bool, err error) (g driver.Grant, moves bool, 
 	case err != nil:
 		if c.state == asking {
 			// A final refusal leaves no request on its way.
-			if c.late = c.late || !final(err); !c.late {
+			if c.late = c.late || doubtful(err); !c.late {
 				a.dropLocked(c)
 			}
 		}
@@ -162,7 +162,7 @@ func (a *ask) settle(v view, mine bool, err error) (g driver.Grant, moves bool, 
 		a.dropLocked(c) // Nobody may renew the claim.
 	case holds && c.lease == a.lease:
 		g = c.granted(a.TTL)
-		a.standLocked(c, later(a.began.Add(a.TTL), a.wanted.Add(a.Alive())))
+		a.standLocked(c, later(c.until, a.began.Add(a.TTL)))
 	case !holds:
 		if a.waiting != nil && c.lease == a.waiting {
 			c.kept = a.kept
@@ -184,14 +184,19 @@ func (a *ask) keepPlaceLocked(c *claim) {
 	a.standLocked(c, later(a.began.Add(c.kept), a.wanted.Add(a.Alive())))
 }
 
-// errEnded is the error of an Acquire whose claim has ended meanwhile. A release,
-// expiry, or the refusal of a concurrent Acquire of the same claim has ended it.
+// errEnded is the error of an Acquire that a release, the expiry of the claim, or an Acquire on other
+// terms has ended.
 var errEnded = errors.New("the claim was ended while it was asked for")
+
+// doubtful reports whether a request may create the claim although the Acquire has failed.
+func doubtful(err error) bool {
+	return err != nil && !final(err) && !errors.Is(err, errEnded)
+}
 
 // leaveToCleanerLocked handles an Acquire whose claim is no longer in the table, but is in
 // etcd or may be. Nobody else would renew or remove the claim.
 func (a *ask) leaveToCleanerLocked(mine bool, err error) {
-	unknown := a.claim.late || err != nil && !final(err) && !errors.Is(err, errEnded)
+	unknown := a.claim.late || doubtful(err)
 	c := a.table[a.ID]
 	switch {
 	case !mine && !unknown:

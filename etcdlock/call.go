@@ -34,7 +34,7 @@ const (
 	// maxDoublings bounds how often a time is doubled, after failures in a row.
 	maxDoublings = 4
 
-	// callLimit bounds calls whose context has no deadline.
+	// callLimit bounds calls whose context has no deadline, and an Acquire that goes on.
 	callLimit = 10 * time.Second
 
 	// reachLimit is how long a Store that never had an answer looks for a reachable
@@ -140,7 +140,9 @@ func (s *Store) attempt(ctx context.Context, n int, f func(context.Context, int)
 	case s.sole():
 		limit = soleTry
 	case n == 0:
-		limit = min(limit, time.Until(deadline)/2)
+		if half := time.Until(deadline) / 2; half > pause { // otherwise the first caller has gone
+			limit = min(limit, half)
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit<<min(n, maxDoublings))
 	defer cancel()

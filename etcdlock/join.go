@@ -29,7 +29,7 @@ func (a *ask) create(ctx context.Context, t txn) (answer, error) {
 func (a *ask) mayCreate() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.released || a.table[a.ID] != a.claim || a.claim.over() {
+	if a.ended || a.table[a.ID] != a.claim || a.claim.over() {
 		return false
 	}
 	a.claim.late = a.claim.late || a.claim.state != asking

@@ -233,6 +233,28 @@ func TestEndedMeanwhile(t *testing.T) {
 	}
 }
 
+// TestLateAnswer has the answers to an Acquire and a Renew arrive when a later request or a push has
+// already let the claim stand for longer. The Acquire does not shorten that. The Renew does, since its
+// TTL is the one that the owner counts on.
+func TestLateAnswer(t *testing.T) {
+	t.Parallel()
+	s := must.Get(New(&clientv3.Client{}, nil))
+	s.Close()
+	dc := driver.Claim{ID: "c", Key: "key", Weight: 1, Limit: 1, TTL: time.Minute}
+	began, until := s.now(), s.now().Add(time.Hour)
+	s.mu.Lock()
+	c := s.enterLocked(dc, &lease{granted: granted{id: 1, ttl: 2 * time.Hour, heard: began}})
+	c.rev, c.state = 10, held
+	s.standLocked(c, until)
+	s.mu.Unlock()
+	if err := s.prolonged(dc, began, true, 10, 1); err != nil || !c.until.Equal(until) {
+		t.Errorf("after the Acquire it stands until %v, want %v: %v", c.until, until, err)
+	}
+	if err := s.prolonged(dc, began, false, 10, 1); err != nil || !c.until.Equal(began.Add(dc.TTL)) {
+		t.Errorf("after the Renew it stands until %v, want its TTL from %v: %v", c.until, began, err)
+	}
+}
+
 // TestRunsOut lets a claim expire before etcd has reported its end. A caller that asks for
 // the claim is told, and then asks for a new claim: the old id is refused for ten seconds
 // and more.

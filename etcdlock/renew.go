@@ -84,7 +84,7 @@ func (s *Store) prolong(ctx context.Context, some []renewal, began time.Time) {
 		if err != nil {
 			*r.err = err
 		} else if kvs := a.kvs(n).Kvs; len(kvs) > 0 {
-			*r.err = s.prolonged(r.Claim, began, kvs[0].CreateRevision, clientv3.LeaseID(kvs[0].Lease))
+			*r.err = s.prolonged(r.Claim, began, false, kvs[0].CreateRevision, clientv3.LeaseID(kvs[0].Lease))
 		} else {
 			*r.err = s.gone(ctx, r.ID)
 		}
@@ -94,9 +94,9 @@ func (s *Store) prolong(ctx context.Context, some []renewal, began time.Time) {
 // errMoved is why a renewal must be retried.
 var errMoved = errors.New("another client has asked for the claim")
 
-// prolonged lets a claim stand for its TTL from began. The request that began then
-// found the claim in etcd, under the lease on.
-func (s *Store) prolonged(dc driver.Claim, began time.Time, rev int64, on clientv3.LeaseID) error {
+// prolonged lets a claim stand for its TTL from began. The request that began then found the claim
+// in etcd, under the lease on. An Acquire never shortens what a later renewal or push has granted.
+func (s *Store) prolonged(dc driver.Claim, began time.Time, acquires bool, rev int64, on clientv3.LeaseID) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.holdingLocked(dc.ID)
@@ -107,7 +107,11 @@ func (s *Store) prolonged(dc driver.Claim, began time.Time, rev int64, on client
 		c.moving = true // The next renewal moves the claim to the right lease.
 		return errMoved
 	}
-	s.standLocked(c, began.Add(dc.TTL))
+	until := began.Add(dc.TTL)
+	if acquires {
+		until = later(c.until, until)
+	}
+	s.standLocked(c, until)
 	return nil
 }
 
@@ -135,7 +139,7 @@ func (s *Store) renew(ctx context.Context, r driver.Renewal, began time.Time) er
 	case err != nil:
 		return err
 	case !r.Leave:
-		return s.extend(ctx, r, began)
+		return s.extend(ctx, r, began, false)
 	}
 	g, err := s.grant(ctx, r.TTL)
 	if err != nil {
@@ -147,7 +151,7 @@ func (s *Store) renew(ctx context.Context, r driver.Renewal, began time.Time) er
 
 // extend lets a holding claim stand for its TTL, under the lease for holders. The claim
 // must be in the table.
-func (s *Store) extend(ctx context.Context, r driver.Renewal, began time.Time) error {
+func (s *Store) extend(ctx context.Context, r driver.Renewal, began time.Time, acquires bool) error {
 	l, err := s.cover(ctx, r.TTL, began.Add(r.TTL))
 	if err != nil {
 		return err
@@ -180,7 +184,7 @@ func (s *Store) extend(ctx context.Context, r driver.Renewal, began time.Time) e
 	case err != nil:
 		return err
 	}
-	return s.prolonged(r.Claim, began, e.rev, e.leaseID)
+	return s.prolonged(r.Claim, began, acquires, e.rev, e.leaseID)
 }
 
 // adopt enters a holding claim into the table, if missing or outdated. Another client

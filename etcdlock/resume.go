@@ -40,7 +40,7 @@ func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error)
 		late := max(began.Sub(call.began), 0)
 		switch {
 		case overdue(call.err) && ctx.Err() == nil: // The time of the Acquire was over, not that of this caller.
-		case late > 0 && (call.grant.OK && late > a.TTL/2 || !call.grant.OK && !a.Wait):
+		case late > 0 && call.err == nil && (call.grant.OK && late > a.TTL/2 || !call.grant.OK && !a.Wait):
 		default:
 			return after(late, call.grant), call.err
 		}
@@ -58,7 +58,7 @@ func (s *Store) ask(ctx context.Context, a driver.Ask, began time.Time) (*ask, e
 		select {
 		case <-call.done:
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, ended(ctx, cmp.Or(s.past.trouble(began), ctx.Err()))
 		}
 	}
 }
@@ -76,12 +76,15 @@ func (s *Store) find(ctx context.Context, a driver.Ask, began time.Time) (call *
 		return s.beginLocked(ctx, a, began), true, nil
 	case call.settled:
 		return call, false, nil
-	case call.Claim != a.Claim || call.Wait != a.Wait || call.Span != a.Span:
+	case call.Claim != a.Claim || call.Wait != a.Wait:
 		call.endLocked()
 		return call, false, nil
 	}
-	call.wanted = began
+	call.wanted, call.Span = later(call.wanted, began), a.Span
 	if c := s.table[a.ID]; c != nil && !c.over() {
+		if c.state != held {
+			c.Span = span(a)
+		}
 		s.standLocked(c, later(c.until, began.Add(call.stands())))
 	}
 	return call, true, nil
@@ -111,11 +114,14 @@ func (a *ask) run(ctx context.Context) {
 	defer a.beginRead(a.Key)()
 	a.awaitNotices(ctx)
 	a.grant, a.err = a.try(ctx)
-	if errors.Is(a.err, rpctypes.ErrLeaseNotFound) && a.recheck(ctx) {
+	if errors.Is(a.err, rpctypes.ErrLeaseNotFound) {
 		a.mu.Lock()
-		a.began, a.settled = a.now(), a.ended
+		a.settled = a.ended
 		a.mu.Unlock()
-		a.grant, a.err = a.try(ctx)
+		if a.recheck(ctx) {
+			a.began = a.now()
+			a.grant, a.err = a.try(ctx)
+		}
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -78,13 +78,18 @@ func TestAcquireGoesOn(t *testing.T) {
 	etcd.begun.Store(true)
 	cutShort(t, &etcd.sent, 1, func(ctx context.Context) error {
 		_, err := s.Acquire(ctx, claim)
+		claim.Span = driver.MaxSpan
 		return err
 	})
-	if n := etcd.sent.Load(); n > 3 {
-		t.Errorf("%d requests of six calls, want that of the first", n)
-	}
+	answer := make(chan driver.Grant)
+	go func() { answer <- asked(t, s, claim) }()
 	close(etcd.free)
-	granted(t, s, claim)
+	if g := <-answer; !g.OK || g.Span != driver.MaxSpan {
+		t.Errorf("granted %+v, want as many tokens as the last call asked for", g)
+	}
+	if n := etcd.sent.Load(); n > 3 {
+		t.Errorf("%d requests of seven calls, want that of the first", n)
+	}
 	if err := renew(t.Context(), s, claim.Claim); err != nil {
 		t.Error(err)
 	}
@@ -116,7 +121,11 @@ func TestTermsChange(t *testing.T) {
 	tried.Wait()
 	close(etcd.free)
 	waited.Wait()
+	next := exclusive("key", "next")
+	next.Wait = true
+	refused(t, s, next)
 	release(t, s, holder.Claim)
+	refused(t, s, next)
 	granted(t, s, claim)
 }
 
@@ -182,4 +191,23 @@ func TestTroubleIsTold(t *testing.T) {
 	}
 	refuses.Store(false)
 	granted(t, s, exclusive("key", "mine"))
+}
+
+// TestFewAttempts makes a call that etcd never hears of. The only member gets one request, however
+// long it does not answer.
+func TestFewAttempts(t *testing.T) {
+	t.Parallel()
+	s, by, _ := delayed(t)
+	granted(t, s, exclusive("else", "else")) // so that there is a lease
+	by.hold(all)
+	defer by.hold(nil)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := s.Acquire(ctx, exclusive("key", "mine")); err == nil {
+		t.Error("granted by an etcd that heard nothing")
+	}
+	servers.Until(t, "an attempt", func() bool { return by.attempts() > 0 })
+	if n := by.attempts(); n != 1 {
+		t.Errorf("%d attempts", n)
+	}
 }

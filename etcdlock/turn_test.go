@@ -278,11 +278,7 @@ func TestLongQueueStopped(t *testing.T) {
 		by.hold(all)
 		var stopped, late atomic.Bool
 		stop := watch(t, b, claim.Claim, func(driver.Grant) { late.Store(late.Load() || stopped.Load()) })
-		servers.Until(t, "a request of the watch", func() bool {
-			by.mu.Lock()
-			defer by.mu.Unlock()
-			return by.caught > 0
-		})
+		servers.Until(t, "a request of the watch", func() bool { return by.attempts() > 0 })
 		stop()
 		stopped.Store(true)
 		if err := b.Close(); err != nil { // which ends what the watch has begun
