@@ -29,11 +29,13 @@ type contest struct {
 
 // contends makes a move in the contest. took is how long the last round took. contends
 // reports whether to make another round: false if the contest is settled or has lasted too long,
-// or if this claim loses and does not wait.
+// if the context leaves no time for a round, or if this claim loses and does not wait.
 func (b *bid) contends(ctx context.Context, c *contest, took time.Duration) bool {
 	mine, best, settled := b.standing()
 	b.open = !settled
-	if settled || time.Since(b.began) > mostContest {
+	c.pause = min(max(2*c.pause, took, time.Millisecond), mostPause)
+	pause := c.pause + rand.N(3*c.pause)
+	if settled || time.Since(b.began) > mostContest || late(ctx, pause+3*took) {
 		return false
 	}
 	c.rounds++
@@ -47,14 +49,20 @@ func (b *bid) contends(ctx context.Context, c *contest, took time.Duration) bool
 		}
 		b.yield(ctx)
 	}
-	c.pause = min(max(2*c.pause, took, time.Millisecond), mostPause)
-	timer := time.NewTimer(c.pause + rand.N(3*c.pause))
+	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
 	return true
+}
+
+// late reports whether the context ends before a move that takes so long, so that the call
+// would end without an answer, although the nodes have answered.
+func late(ctx context.Context, move time.Duration) bool {
+	deadline, ok := ctx.Deadline()
+	return ok && time.Until(deadline) < move
 }
 
 // A rival is a claim that blocks this claim on some nodes.

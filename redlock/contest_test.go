@@ -110,3 +110,26 @@ func TestGivesWayAndComesBack(t *testing.T) {
 		s.empty()
 	})
 }
+
+// A reader joins another reader on two of four nodes, and stands behind a writer on the
+// remaining two. No claim can win there, so the contest lasts until the caller's time is over.
+func TestContestEndsInTime(t *testing.T) {
+	bubble(t, 4, func(s *set) {
+		store := s.client()
+		first, writer, second := s.reader(), s.ask(), s.reader()
+		s.granted(store, first)
+		writer.Wait, second.Wait = true, true
+		for _, n := range s.nodes[:2] {
+			_, err := n.store().Acquire(s.Context(), writer)
+			s.must(err)
+		}
+		for limit := time.Millisecond; limit < 200*time.Millisecond; limit *= 2 {
+			ctx, cancel := context.WithTimeout(s.Context(), limit)
+			g, err := store.Acquire(ctx, second)
+			cancel()
+			if err != nil || g.Holder.ID != driver.PublicID(first.ID) {
+				s.Errorf("within %v: answered %+v, %v; want it refused because of the first reader", limit, g, err)
+			}
+		}
+	})
+}
