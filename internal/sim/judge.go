@@ -59,16 +59,26 @@ type guarded struct {
 	waits   []*wait
 	ending  []*Held       // locks whose Unlock has not returned
 	free    time.Duration // since when nobody holds the key
-	top     uint64        // highest token of all grants
-	topSole uint64        // highest token of the exclusive locks
-	before  uint64        // top before the store failed over
-	used    uint64        // highest token of an access under an exclusive lock
-	read    uint64        // highest token of an access by a reader
+	top     marks
+	before  marks  // top before the store failed over
+	used    uint64 // highest token of an access under an exclusive lock
+	read    uint64 // highest token of an access by a reader
 	tokens  map[uint64]Kind
 	broken  []string      // public ids
 	claim   string        // public id of the last granted claim
 	since   time.Duration // when the claim was first granted
 	grants  int
+}
+
+// marks are the highest tokens of the grants of a key.
+type marks struct{ all, sole uint64 }
+
+// below is the token that a grant must exceed.
+func (m marks) below(sole bool) uint64 {
+	if sole {
+		return m.all
+	}
+	return m.sole // Only a sole lock needs a token of its own.
 }
 
 // frees notes that the key is not free before t.

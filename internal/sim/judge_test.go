@@ -46,16 +46,19 @@ func TestTokens(t *testing.T) {
 		first  bool // no token was given before
 		broken bool
 		forgot time.Duration
-		before uint64
+		before marks
+		kind   Kind
 		wrong  bool
 	}{
 		"a larger token":                {token: 10},
 		"no token":                      {first: true, wrong: true},
 		"no fail-over":                  {token: 6, wrong: true},
 		"broken before it was known":    {token: 6, broken: true},
-		"before the fail-over":          {token: 6, forgot: time.Second, before: 5},
-		"smaller than before already":   {token: 6, forgot: time.Second, before: 7, wrong: true},
-		"the leases from then are over": {token: 6, forgot: -time.Second, before: 5, wrong: true},
+		"before the fail-over":          {token: 6, forgot: time.Second, before: marks{all: 5}},
+		"smaller than before already":   {token: 6, forgot: time.Second, before: marks{all: 7}, wrong: true},
+		"a slot beside a slot":          {token: 6, forgot: time.Second, before: marks{all: 7, sole: 5}, kind: Slots},
+		"a slot before a sole lock":     {token: 6, forgot: time.Second, before: marks{all: 7, sole: 7}, kind: Slots, wrong: true},
+		"the leases from then are over": {token: 6, forgot: -time.Second, before: marks{all: 5}, wrong: true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := New(t, 1, Memory())
@@ -63,12 +66,30 @@ func TestTokens(t *testing.T) {
 			j, k := w.Judge, w.Judge.key("k")
 			j.forgot, k.before = test.forgot, test.before
 			if !test.first {
-				k.top = 9
+				k.top = marks{all: 9, sole: 9}
 			}
 			r := &Routine{P: w.Process("p", nil)}
-			j.tokens(k, &Held{Token: test.token, r: r}, test.broken)
+			j.tokens(k, &Held{Token: test.token, Want: Want{Kind: test.kind}, r: r}, test.broken)
 			if wrong := len(j.Wrong()) > 0; wrong != test.wrong {
 				t.Errorf("%s: token %d after 9 is judged as %q", name, test.token, j.Wrong())
+			}
+		})
+	}
+}
+
+// A reader whose answer was late may have an older token than an upgrade that was granted meanwhile
+// because an operator broke the reader below it. Otherwise no upgrade is granted beside the reader.
+func TestTokenBesideUpgrade(t *testing.T) {
+	for _, broken := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := New(t, 1, Memory())
+			defer w.End()
+			j, k := w.Judge, w.Judge.key("k")
+			r := &Routine{P: w.Process("p", nil)}
+			j.tokens(k, &Held{Token: 9, Want: Want{Kind: Upgrade}, below: &Held{}, r: r}, broken)
+			j.tokens(k, &Held{Token: 6, Want: Want{Kind: Shared}, r: r}, false)
+			if wrong := len(j.Wrong()) > 0; wrong == broken {
+				t.Errorf("broken %v: judged as %q", broken, j.Wrong())
 			}
 		})
 	}

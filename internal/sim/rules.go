@@ -11,16 +11,13 @@ import (
 )
 
 func (j *Judge) tokens(k *guarded, h *Held, broken bool) {
-	floor := k.topSole
 	sole := h.Want.Kind == Exclusive || h.Want.Kind == Upgrade
-	if sole {
-		floor = k.top
-	}
+	floor := k.top.below(sole)
 	switch {
 	case broken: // The lock was broken before its holder heard of the grant, so a later one may have come first.
 		floor = 0
 	case j.w.Now() < j.forgot: // A claim inherited within a process may be older than the fail-over.
-		floor = min(floor, k.before)
+		floor = min(floor, k.before.below(sole))
 	}
 	unsure := h.Want.Kind == Shared && j.failures > 0 // may join readers from before a writer that the store lost
 	if h.Token <= floor && !unsure {
@@ -30,9 +27,9 @@ func (j *Judge) tokens(k *guarded, h *Held, broken bool) {
 		j.violation(h, "tokens", "has a token that was given before")
 	}
 	k.tokens[h.Token] = h.Want.Kind
-	k.top = max(k.top, h.Token)
-	if sole {
-		k.topSole = max(k.topSole, h.Token)
+	k.top.all = max(k.top.all, h.Token)
+	if sole && !(broken && h.below != nil) { // Without its reader, an upgrade may join readers that came before.
+		k.top.sole = max(k.top.sole, h.Token)
 	}
 }
 
