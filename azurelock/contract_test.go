@@ -33,11 +33,11 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(servers.Main(m, func(tb servers.TB) { shared = servers.StartAzurite(tb) }))
+	os.Exit(servers.Main(m, func(tb servers.TB) { shared = servers.StartAzurite(tb, servers.AzuriteInMemory) }))
 }
 
 // look makes waiters look often.
-const look = 20 * time.Millisecond
+const look = 100 * time.Millisecond
 
 // under returns the URL of a bucket with a prefix, and waiters that look often.
 func under(t testing.TB, at, prefix string) string {

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 }
 
 // look makes waiters look often.
-const look = 20 * time.Millisecond
+const look = 100 * time.Millisecond
 
 // under returns the URL of a table with a prefix, and waiters that look often.
 func under(at, prefix string) string { return at + "&look=" + look.String() + "&prefix=" + prefix }

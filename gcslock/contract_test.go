@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 }
 
 // look makes waiters look often.
-const look = 20 * time.Millisecond
+const look = 100 * time.Millisecond
 
 // under returns the URL of a bucket with a prefix, and waiters that look often.
 func under(t testing.TB, at, prefix string) string {

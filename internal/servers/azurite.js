@@ -40,8 +40,10 @@ const save = () => {
   return next;
 };
 
+if (!process.argv.includes('--inMemoryPersistence')) {
 const end = http.ServerResponse.prototype.end;
 http.ServerResponse.prototype.end = function (...args) {
   save().then(() => end.apply(this, args));
   return this;
 };
+}
