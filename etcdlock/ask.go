@@ -21,7 +21,6 @@ type ask struct {
 	waiting *lease        // for a waiting claim, whose client may die; nil unless the claim waits
 	kept    time.Duration // how long the place under that lease lasts after a request
 
-	deadline time.Time // of the first caller
 	wanted   time.Time // when the last caller began; guarded by Store.mu
 	settled  bool      // no further caller may wait for the answer; guarded by Store.mu
 	ended    bool      // the Acquire was told to end; guarded by Store.mu

@@ -130,24 +130,29 @@ func limited(ctx context.Context) (context.Context, context.CancelFunc) {
 // firstDeadline is the key of contexts for the deadline of the first caller of an Acquire.
 type firstDeadline struct{}
 
-func (s *Store) attempt(ctx context.Context, n int, f func(context.Context, int) error) error {
-	limit := firstTry
-	deadline, ok := ctx.Value(firstDeadline{}).(time.Time)
-	if !ok {
-		deadline, _ = ctx.Deadline()
+// deadline returns the deadline of the first caller of an Acquire, and of other calls that of ctx.
+func deadline(ctx context.Context) time.Time {
+	if first, ok := ctx.Value(firstDeadline{}).(time.Time); ok {
+		return first
 	}
+	at, _ := ctx.Deadline()
+	return at
+}
+
+func (s *Store) attempt(ctx context.Context, n int, f func(context.Context, int) error) error {
+	limit, sole := firstTry, s.sole()
 	switch {
-	case s.sole():
+	case sole:
 		limit = soleTry
 	case n == 0:
-		if half := time.Until(deadline) / 2; half > pause { // otherwise the first caller has gone
+		if half := time.Until(deadline(ctx)) / 2; half > pause { // otherwise the first caller has gone
 			limit = min(limit, half)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit<<min(n, maxDoublings))
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
-	if s.sole() { // Without a connection nothing was sent, and the error tells why.
+	if sole { // Without a connection nothing was sent, and the error tells why.
 		defer time.AfterFunc(firstTry<<min(n, maxDoublings), func() {
 			if s.client.ActiveConnection().GetState() != connectivity.Ready {
 				cancel()

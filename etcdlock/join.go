@@ -51,13 +51,13 @@ func (a *ask) join(ctx context.Context, v *view) (mine bool, err error) {
 		}
 		fits := !v.partial() && v.fits(a.Weight, a.Limit) && v.mismatch() < 0
 		brief := !fits && a.entry.alone() && !a.elsewhere()
-		if !fits && !a.Wait || brief && a.slow(3) {
+		if !fits && !a.Wait || brief && a.slow(ctx, 3) {
 			return false, nil
 		}
 		l := a.lease
 		if !fits {
 			claims := v.claims
-			if a.slow(10) { // Many may begin to wait now, and a short lease may end before etcd answers.
+			if a.slow(ctx, 10) { // Many may begin to wait now, and a short lease may end before etcd answers.
 				claims = max(claims, far)
 			}
 			if l, err = a.leaseToWait(ctx, claims); err != nil {
@@ -67,7 +67,7 @@ func (a *ask) join(ctx context.Context, v *view) (mine bool, err error) {
 		switch {
 		case !brief:
 			err = a.joinKnown(ctx, l, v, fits)
-		case a.slow(2):
+		case a.slow(ctx, 2):
 			return false, nil
 		default:
 			err = a.joinUnread(ctx, l, v)
@@ -196,9 +196,9 @@ func (a *ask) noteLate() {
 // queue may take two more requests. If etcd is slow, the call returns early that the key is not
 // free, so that the caller knows that etcd answers. The caller's next request joins without a look,
 // so it needs less time.
-func (a *ask) slow(parts int64) bool {
+func (a *ask) slow(ctx context.Context, parts int64) bool {
 	spent := a.now().Sub(a.began)
-	return int64(spent) > int64(spent+time.Until(a.deadline))/parts
+	return int64(spent) > int64(spent+time.Until(deadline(ctx)))/parts
 }
 
 // avoid gives the claim a new name if the queue already contains its name. A claim that is over

@@ -77,7 +77,7 @@ func (a *ask) look(ctx context.Context, was state) (v view, mine bool, err error
 		// been read.
 		v, _, err = a.lookAgain(ctx, v.queue[i].rev)
 		return v, v.index(a.ID) >= 0, newer.Doubtful(err)
-	case a.slow(4):
+	case a.slow(ctx, 4):
 		a.noteCrowd(max(v.claims, far))
 	default:
 		a.noteCrowd(v.claims)

@@ -115,6 +115,31 @@ func TestDeletedByHand(t *testing.T) {
 	}
 }
 
+// TestAcquireOfDeleted: an owner that asks for its claim once more learns that the claim is gone, and
+// need not ask for an id that may be refused for long.
+func TestAcquireOfDeleted(t *testing.T) {
+	t.Parallel()
+	c := admin(t, shared.Addr())
+	prefix := rand.Text() + "/"
+	s := openStore(t, shared.URL()+"?prefix="+prefix)
+	lost := make(chan error, 1)
+	defer s.Notify(func(_, _ string, err error) { lost <- err })()
+	holder := exclusive("key", "holder")
+	granted(t, s, holder)
+	if _, err := c.Delete(t.Context(), prefix+"claims/", clientv3.WithPrefix()); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, s, holder)
+	select {
+	case err := <-lost:
+		if !errors.Is(err, driver.ErrLost) {
+			t.Errorf("told of %v, want ErrLost", err)
+		}
+	default:
+		t.Error("the owner is not told of the loss")
+	}
+}
+
 // TestFolderDeleted deletes the places of one who holds and two who wait at once:
 // nobody is told that it holds now, because nobody has a place.
 func TestFolderDeleted(t *testing.T) {

@@ -86,7 +86,7 @@ func (s *Store) prolong(ctx context.Context, some []renewal, began time.Time) {
 		} else if kvs := a.kvs(n).Kvs; len(kvs) > 0 {
 			*r.err = s.prolonged(r.Claim, began, false, kvs[0].CreateRevision, clientv3.LeaseID(kvs[0].Lease))
 		} else {
-			*r.err = s.gone(ctx, r.ID)
+			*r.err = s.gone(ctx, r.Claim)
 		}
 	}
 }
@@ -115,20 +115,26 @@ func (s *Store) prolonged(dc driver.Claim, began time.Time, acquires bool, rev i
 	return nil
 }
 
-// gone ends a claim that is no longer in etcd, and returns the reason.
-func (s *Store) gone(ctx context.Context, id string) error {
-	a, err := s.do(ctx, txn{then: []clientv3.Op{clientv3.OpGet(s.names.tomb(id))}})
+// gone ends a claim that is no longer in etcd, tells its owner, who may have asked for no renewal,
+// and returns the reason.
+func (s *Store) gone(ctx context.Context, dc driver.Claim) error {
+	why := driver.ErrLost
+	a, err := s.do(ctx, txn{then: []clientv3.Op{clientv3.OpGet(s.names.tomb(dc.ID))}})
+	if err == nil {
+		if kvs := a.kvs(0).Kvs; len(kvs) > 0 && string(kvs[0].Value) == broken {
+			why = driver.ErrBroken
+		}
+	}
 	s.mu.Lock()
-	if c := s.holdingLocked(id); c != nil {
+	c := s.holdingLocked(dc.ID)
+	if c != nil {
 		s.addLeftoverLocked(c) // The cleaner also removes what an earlier request has left.
 	}
 	s.mu.Unlock()
-	if err == nil {
-		if kvs := a.kvs(0).Kvs; len(kvs) > 0 && string(kvs[0].Value) == broken {
-			return driver.ErrBroken
-		}
+	if c != nil {
+		s.losses.Tell(dc.Key, dc.ID, why)
 	}
-	return driver.ErrLost
+	return why
 }
 
 // renew renews a single claim that needs a write.
@@ -208,7 +214,7 @@ func (s *Store) adopt(ctx context.Context, dc driver.Claim, began time.Time) err
 	i := v.index(dc.ID)
 	switch {
 	case i < 0:
-		return s.gone(ctx, dc.ID)
+		return s.gone(ctx, dc)
 	case i >= v.held():
 		return driver.ErrLost // The claim waits.
 	case v.queue[i].Left:

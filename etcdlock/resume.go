@@ -34,7 +34,7 @@ func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error)
 			select {
 			case <-call.done:
 			default:
-				return driver.Grant{}, ended(ctx, cmp.Or(s.past.trouble(began), ctx.Err()))
+				return driver.Grant{}, s.cutShort(ctx, began)
 			}
 		}
 		late := max(began.Sub(call.began), 0)
@@ -58,9 +58,14 @@ func (s *Store) ask(ctx context.Context, a driver.Ask, began time.Time) (*ask, e
 		select {
 		case <-call.done:
 		case <-ctx.Done():
-			return nil, ended(ctx, cmp.Or(s.past.trouble(began), ctx.Err()))
+			return nil, s.cutShort(ctx, began)
 		}
 	}
+}
+
+// cutShort returns the error of a caller whose context has ended, with the trouble of etcd since.
+func (s *Store) cutShort(ctx context.Context, began time.Time) error {
+	return ended(ctx, cmp.Or(s.past.trouble(began), ctx.Err()))
 }
 
 // find returns the Acquire under way for a claim, or begins one. It reports whether the Acquire is on
@@ -92,11 +97,10 @@ func (s *Store) find(ctx context.Context, a driver.Ask, began time.Time) (call *
 
 // beginLocked begins an Acquire.
 func (s *Store) beginLocked(ctx context.Context, a driver.Ask, began time.Time) *ask {
-	deadline, _ := ctx.Deadline()
-	call := &ask{Ask: a, Store: s, began: began, wanted: began, deadline: deadline, done: make(chan struct{})}
+	call := &ask{Ask: a, Store: s, began: began, wanted: began, done: make(chan struct{})}
 	s.asks[a.ID] = call
+	ctx = context.WithValue(ctx, firstDeadline{}, deadline(ctx))
 	ctx, call.cancel = context.WithTimeout(context.WithoutCancel(ctx), callLimit)
-	ctx = context.WithValue(ctx, firstDeadline{}, deadline)
 	s.running.Go(func() { call.run(ctx) })
 	return call
 }

@@ -43,7 +43,7 @@ func (s *Store) rewrite(ctx context.Context, r driver.Renewal, l *lease) (e entr
 		}
 		kvs := a.kvs(0).Kvs
 		if len(kvs) == 0 || kvs[0].CreateRevision != e.rev {
-			return e, s.gone(ctx, r.ID)
+			return e, s.gone(ctx, r.Claim)
 		}
 		now, err := readEntry(r.Key, kvs[0])
 		if err != nil {
