@@ -70,17 +70,6 @@ type guarded struct {
 	grants  int
 }
 
-// marks are the highest tokens of the grants of a key.
-type marks struct{ all, sole uint64 }
-
-// below is the token that a grant must exceed.
-func (m marks) below(sole bool) uint64 {
-	if sole {
-		return m.all
-	}
-	return m.sole // Only a sole lock needs a token of its own.
-}
-
 // frees notes that the key is not free before t.
 func (k *guarded) frees(t time.Duration) { k.free = max(k.free, t) }
 

@@ -10,6 +10,17 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
+// marks are the highest tokens of the grants of a key.
+type marks struct{ all, sole uint64 }
+
+// below is the token that a grant must exceed.
+func (m marks) below(sole bool) uint64 {
+	if sole {
+		return m.all
+	}
+	return m.sole // Only a sole lock needs a token of its own.
+}
+
 func (j *Judge) tokens(k *guarded, h *Held, broken bool) {
 	sole := h.Want.Kind == Exclusive || h.Want.Kind == Upgrade
 	floor := k.top.below(sole)
