@@ -115,8 +115,8 @@ func TestDeletedByHand(t *testing.T) {
 	}
 }
 
-// TestAcquireOfDeleted: an owner that asks for its claim once more learns that the claim is gone, and
-// need not ask for an id that may be refused for long.
+// TestAcquireOfDeleted requests a claim again that is gone. The owner is notified, because etcd may
+// refuse the id for a while.
 func TestAcquireOfDeleted(t *testing.T) {
 	t.Parallel()
 	c := admin(t, shared.Addr())

@@ -115,8 +115,8 @@ func (s *Store) prolonged(dc driver.Claim, began time.Time, acquires bool, rev i
 	return nil
 }
 
-// gone ends a claim that is no longer in etcd, tells its owner, who may have asked for no renewal,
-// and returns the reason.
+// gone ends a claim that is no longer in etcd, and returns the reason. gone notifies the owner, too:
+// the answer to an Acquire does not tell of a loss.
 func (s *Store) gone(ctx context.Context, dc driver.Claim) error {
 	why := driver.ErrLost
 	a, err := s.do(ctx, txn{then: []clientv3.Op{clientv3.OpGet(s.names.tomb(dc.ID))}})

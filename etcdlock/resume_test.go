@@ -192,3 +192,22 @@ func TestTroubleIsTold(t *testing.T) {
 	refuses.Store(false)
 	granted(t, s, exclusive("key", "mine"))
 }
+
+// TestFewAttempts makes a call that etcd never hears of. The only member gets one request, however
+// long it does not answer.
+func TestFewAttempts(t *testing.T) {
+	t.Parallel()
+	s, by, _ := delayed(t)
+	granted(t, s, exclusive("else", "else")) // so that there is a lease
+	by.hold(all)
+	defer by.hold(nil)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := s.Acquire(ctx, exclusive("key", "mine")); err == nil {
+		t.Error("granted by an etcd that heard nothing")
+	}
+	servers.Until(t, "an attempt", func() bool { return by.attempts() > 0 })
+	if n := by.attempts(); n != 1 {
+		t.Errorf("%d attempts", n)
+	}
+}

@@ -98,11 +98,9 @@ func (b *bid) run(ctx context.Context) (driver.Grant, error) {
 		if b.agree(ctx) {
 			return b.granted(), nil
 		}
-		if cut := ctx.Err(); cut != nil {
+		cut, yes := ctx.Err(), b.count(granted)
+		if yes+b.count(refused) < b.majority() || cut != nil && yes >= b.majority() {
 			return driver.Grant{}, b.tooFew(cut)
-		}
-		if b.count(granted)+b.count(refused) < b.majority() {
-			return driver.Grant{}, b.tooFew(nil)
 		}
 		if !b.contends(ctx, &c, time.Since(began)) {
 			if b.ask.Wait {
@@ -120,15 +118,20 @@ func (b *bid) run(ctx context.Context) (driver.Grant, error) {
 func (b *bid) round(ctx context.Context) {
 	b.send()
 	began := time.Now()
-	var enough <-chan time.Time
+	var enough, half <-chan time.Time
 	for b.count(asked) > 0 && !b.won() {
 		if enough == nil && b.enough() {
 			enough = grace(began, b.patience())
+		}
+		if half == nil && b.count(granted) >= b.majority() {
+			half = time.After(remaining(ctx) / 2) // The other half is for a raise of the token.
 		}
 		select {
 		case a := <-b.answers:
 			b.votes[a.index] = b.judge(a)
 		case <-enough:
+			return
+		case <-half:
 			return
 		case <-ctx.Done():
 			return
@@ -223,7 +226,8 @@ func (b *bid) enough() bool {
 }
 
 // mayKeep reports whether the claim is held already, and may keep its token if the nodes
-// that have not answered yet confirm the token. The nodes have until nodeLimit.
+// that have not answered yet confirm the token. The nodes have until nodeLimit, or half of the
+// caller's time.
 func (b *bid) mayKeep() bool {
 	for i := range b.votes {
 		v := &b.votes[i]

@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -21,7 +22,7 @@ const (
 // the nodes grant the nodes to the winner.
 //
 // A round may fall between two nodes that receive a release. So no claim gives way after the
-// first round, and the pauses are random.
+// first round, unless there is no time for another round, and the pauses are random.
 type contest struct {
 	rounds int
 	pause  time.Duration
@@ -29,13 +30,13 @@ type contest struct {
 
 // contends makes a move in the contest. took is how long the last round took. contends
 // reports whether to make another round: false if the contest is settled or has lasted too long,
-// if the context leaves no time for a round, or if this claim loses and does not wait.
+// if the context leaves no time for a round, or if this claim loses and does not wait. Without the
+// time, the answers so far are better than the error of a call that was cut short.
 func (b *bid) contends(ctx context.Context, c *contest, took time.Duration) bool {
+	took = max(took, time.Millisecond)
 	mine, best, settled := b.standing()
 	b.open = !settled
-	c.pause = min(max(2*c.pause, took, time.Millisecond), mostPause)
-	pause := c.pause + rand.N(3*c.pause)
-	if settled || time.Since(b.began) > mostContest || late(ctx, pause+3*took) {
+	if settled || time.Since(b.began) > mostContest {
 		return false
 	}
 	c.rounds++
@@ -43,26 +44,34 @@ func (b *bid) contends(ctx context.Context, c *contest, took time.Duration) bool
 	if best.id == "" {
 		loses = rand.N(2) == 0 // If nodes report no names, chance decides.
 	}
-	if c.rounds > 1 && loses {
+	if loses && (c.rounds > 1 || remaining(ctx) < 2*took) {
 		if !b.ask.Wait {
 			return false
 		}
 		b.yield(ctx)
 	}
-	timer := time.NewTimer(pause)
+	spare := remaining(ctx) - 2*took // A round may take longer than the last.
+	if spare <= 0 {
+		return false
+	}
+	c.pause = min(max(2*c.pause, took), mostPause)
+	timer := time.NewTimer(min(c.pause+rand.N(3*c.pause), spare))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+		return true
 	case <-ctx.Done():
+		return false
 	}
-	return true
 }
 
-// late reports whether the context ends before a move that takes so long, so that the call
-// would end without an answer, although the nodes have answered.
-func late(ctx context.Context, move time.Duration) bool {
+// remaining is the time until the context ends at its deadline.
+func remaining(ctx context.Context) time.Duration {
 	deadline, ok := ctx.Deadline()
-	return ok && time.Until(deadline) < move
+	if !ok {
+		return math.MaxInt64
+	}
+	return time.Until(deadline)
 }
 
 // A rival is a claim that blocks this claim on some nodes.

@@ -9,8 +9,8 @@
 // Every call goes to all nodes at once. A grant returns as soon as a majority has given the
 // same token. Any other answer returns when a majority has decided, and the slower nodes
 // have had as long again: at least a millisecond, or ten if the tokens differ. Then a read
-// lock, and a repeated request for a held claim, wait for every node, for half a second at
-// most. Calls to slower nodes go on in the background.
+// lock, and a repeated request for a held claim, wait for every node, for half a second or
+// half of the call's time at most. Calls to slower nodes go on in the background.
 //
 // A claim is held if a majority of the nodes has granted it. The client proposes a fencing
 // token, larger than every token that the client has seen. A node gives the proposed

@@ -38,7 +38,7 @@ func gather[T any](ctx context.Context, s *Store, limit time.Duration, f func(co
 		case <-enough:
 			open = 0
 		case <-ctx.Done():
-			return nil, &tooFewError{len(got), len(s.nodes), append(errs, ctx.Err())}
+			open, errs = 0, append(errs, ctx.Err())
 		}
 	}
 	if len(got) < s.majority() {

@@ -29,8 +29,8 @@ const (
 //go:embed azurite.js
 var azuriteSaves string
 
-// An Azurite is the emulator of Azure Blob Storage, with a container. Data survive a kill: unlike
-// a plain Azurite, the emulator saves its tables before it answers.
+// An Azurite is the emulator of Azure Blob Storage, with a container. Data survive a kill, but not
+// with [AzuriteInMemory]: unlike a plain Azurite, the emulator saves its tables before it answers.
 type Azurite struct {
 	*Process
 	Key string        // of the account, as base64
@@ -40,8 +40,8 @@ type Azurite struct {
 	credentials string // file with the connection string, without an address
 }
 
-// AzuriteInMemory is an option of an emulator that need not keep data over a kill, and answers
-// sooner: it does not save its tables, which takes longer with every blob.
+// AzuriteInMemory is the option of an emulator that saves nothing. To save the tables takes longer
+// with each blob.
 const AzuriteInMemory = "--inMemoryPersistence"
 
 // StartAzurite starts an emulator. Options are arguments of azurite-blob.

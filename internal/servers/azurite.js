@@ -2,7 +2,7 @@
 
 // Loaded into Azurite before its own code. Azure has a write on disk before it answers. Azurite
 // has its tables in memory, and saves them every five seconds: a kill would lose writes that were
-// acknowledged. So here no answer leaves before the tables are saved.
+// acknowledged. So here no answer leaves before the tables are saved, unless they stay in memory.
 
 const Module = require('module');
 const http = require('http');
@@ -41,9 +41,9 @@ const save = () => {
 };
 
 if (!process.argv.includes('--inMemoryPersistence')) {
-const end = http.ServerResponse.prototype.end;
-http.ServerResponse.prototype.end = function (...args) {
-  save().then(() => end.apply(this, args));
-  return this;
-};
+  const end = http.ServerResponse.prototype.end;
+  http.ServerResponse.prototype.end = function (...args) {
+    save().then(() => end.apply(this, args));
+    return this;
+  };
 }

@@ -24,6 +24,7 @@ type Held struct {
 	done       <-chan struct{} // nil if nobody watches
 	exempt     bool            // guarded by Judge.mu: broken by an operator, or lost by the store
 	below      *Held           // of an upgrade: the shared lock
+	orphan     bool            // an upgrade that may join readers, since the lock below was broken before
 	above      *Held           // of a shared lock: the last upgrade; nil without one
 }
 

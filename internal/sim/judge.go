@@ -257,7 +257,8 @@ func (j *Judge) granted(h *Held, w *wait) {
 	broken := slices.Contains(k.broken, h.Lock.ID())
 	if h.below != nil {
 		h.exempt = h.below.exempt
-		broken = broken || slices.Contains(k.broken, h.below.Lock.ID())
+		h.orphan = slices.Contains(k.broken, h.below.Lock.ID())
+		broken = broken || h.orphan
 		h.below.Token = max(h.below.Token, h.Token)
 	}
 	h.exempt = h.exempt || broken || j.w.Now() < j.forgot

@@ -80,16 +80,16 @@ func TestTokens(t *testing.T) {
 // A reader whose answer was late may have an older token than an upgrade that was granted meanwhile
 // because an operator broke the reader below it. Otherwise no upgrade is granted beside the reader.
 func TestTokenBesideUpgrade(t *testing.T) {
-	for _, broken := range []bool{false, true} {
+	for _, orphan := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			w := New(t, 1, Memory())
 			defer w.End()
 			j, k := w.Judge, w.Judge.key("k")
 			r := &Routine{P: w.Process("p", nil)}
-			j.tokens(k, &Held{Token: 9, Want: Want{Kind: Upgrade}, below: &Held{}, r: r}, broken)
+			j.tokens(k, &Held{Token: 9, Want: Want{Kind: Upgrade}, orphan: orphan, r: r}, orphan)
 			j.tokens(k, &Held{Token: 6, Want: Want{Kind: Shared}, r: r}, false)
-			if wrong := len(j.Wrong()) > 0; wrong == broken {
-				t.Errorf("broken %v: judged as %q", broken, j.Wrong())
+			if wrong := len(j.Wrong()) > 0; wrong == orphan {
+				t.Errorf("orphan %v: judged as %q", orphan, j.Wrong())
 			}
 		})
 	}

@@ -10,25 +10,26 @@ import (
 	"github.com/holdfast-go/holdfast"
 )
 
-// marks are the highest tokens of the grants of a key.
+// marks are the highest tokens of the grants of a key: of all, and of the locks that are beside no
+// other.
 type marks struct{ all, sole uint64 }
 
-// below is the token that a grant must exceed.
-func (m marks) below(sole bool) uint64 {
+// floor is the token that a grant must exceed.
+func (m marks) floor(sole bool) uint64 {
 	if sole {
 		return m.all
 	}
-	return m.sole // Only a sole lock needs a token of its own.
+	return m.sole
 }
 
 func (j *Judge) tokens(k *guarded, h *Held, broken bool) {
 	sole := h.Want.Kind == Exclusive || h.Want.Kind == Upgrade
-	floor := k.top.below(sole)
+	floor := k.top.floor(sole)
 	switch {
 	case broken: // The lock was broken before its holder heard of the grant, so a later one may have come first.
 		floor = 0
 	case j.w.Now() < j.forgot: // A claim inherited within a process may be older than the fail-over.
-		floor = min(floor, k.before.below(sole))
+		floor = min(floor, k.before.floor(sole))
 	}
 	unsure := h.Want.Kind == Shared && j.failures > 0 // may join readers from before a writer that the store lost
 	if h.Token <= floor && !unsure {
@@ -39,7 +40,7 @@ func (j *Judge) tokens(k *guarded, h *Held, broken bool) {
 	}
 	k.tokens[h.Token] = h.Want.Kind
 	k.top.all = max(k.top.all, h.Token)
-	if sole && !(broken && h.below != nil) { // Without its reader, an upgrade may join readers that came before.
+	if sole && !h.orphan {
 		k.top.sole = max(k.top.sole, h.Token)
 	}
 }
