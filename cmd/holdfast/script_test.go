@@ -296,13 +296,13 @@ func dead(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // gone reports whether a process has ended. A process that its parent has not waited for
-// yet counts as ended.
+// yet counts as ended, but not while some of its threads end: the parent cannot wait for it then.
 func gone(pid int) bool {
 	if syscall.Kill(pid, 0) == syscall.ESRCH {
 		return true
 	}
 	out, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
-	return err != nil || bytes.HasPrefix(bytes.TrimSpace(out), []byte("Z"))
+	return err != nil || bytes.HasPrefix(bytes.TrimSpace(out), []byte("Z")) && !bytes.Contains(out, []byte("l"))
 }
 
 func together(ts *testscript.TestScript, neg bool, args []string) {
