@@ -17,6 +17,9 @@ func TestNoDescriptorLeft(t *testing.T) {
 	u, v := in(t, dir, nil), in(t, dir, nil)
 	v.granted(exclusive("key"))
 	u.refused(exclusive("key")) // opens the file
+	// The first claim of a Store looks through the folder.
+	u.background.Wait()
+	v.background.Wait()
 	var old syscall.Rlimit
 	u.must(syscall.Getrlimit(syscall.RLIMIT_NOFILE, &old))
 	low := old
