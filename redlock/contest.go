@@ -55,7 +55,11 @@ func (b *bid) contends(ctx context.Context, c *contest, took time.Duration) bool
 		return false
 	}
 	c.pause = min(max(2*c.pause, took), mostPause)
-	timer := time.NewTimer(min(c.pause+rand.N(3*c.pause), spare))
+	pause := c.pause + rand.N(3*c.pause)
+	if pause > spare {
+		pause = spare - rand.N(spare)/2
+	}
+	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -81,7 +85,8 @@ type rival struct {
 }
 
 // standing counts the nodes of this claim, and the nodes of the strongest rival. The
-// contest is settled if the rival has a majority, or if this claim has no nodes.
+// contest is settled if the rival has a majority, or if all nodes have answered and this claim has
+// none: a node that has not answered may have granted the claim.
 func (b *bid) standing() (mine int, best rival, settled bool) {
 	rivals := make(map[string]int)
 	for i := range b.votes {
@@ -97,7 +102,8 @@ func (b *bid) standing() (mine int, best rival, settled bool) {
 			best = rival{id, n}
 		}
 	}
-	return mine, best, mine == 0 || best.nodes >= b.majority() && best.id != ""
+	none := mine == 0 && b.count(asked) == 0
+	return mine, best, none || best.nodes >= b.majority() && best.id != ""
 }
 
 // yield releases the nodes of this claim, to queue on these nodes again.
