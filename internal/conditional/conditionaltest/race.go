@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"slices"
 	"sync"
@@ -89,7 +88,7 @@ func race(ctx context.Context, key, version string, round int, clients []Racer) 
 	if len(winners) > 1 || len(winners)+len(unsure) == 0 {
 		return "", fmt.Errorf("%d clients have won: %v", len(winners), winners)
 	}
-	reader := rand.IntN(len(clients))
+	reader := (append(winners, unsure...)[0] + 1) % len(clients) // not the winner
 	r, err := clients[reader].Read(ctx, key)
 	if err != nil {
 		return "", fmt.Errorf("client %d reads: %w", reader, err)
