@@ -200,11 +200,11 @@ var mutants = []mutant{
 	{"take upper and lower case for the same", "keys/apart", func(w *ways) { w.names(strings.ToLower) }},
 	{"cut what is long", "keys/longest", func(w *ways) { w.names(func(key string) string { return key[:min(len(key), 255)] }) }},
 	{"hide the error of the context", "context/ended", func(w *ways) { w.ended = errReset }},
-	{"lose every third result", "history/random", func(w *ways) {
+	{"lose every second result", "history/random", func(w *ways) {
 		finish, calls := w.finish, 0
 		w.finish = func(key string, token uint64, result []byte, keep time.Duration) error {
 			if r := w.now(key); r.State == once.Begun && r.Token == token {
-				if calls++; calls%3 == 0 {
+				if calls++; calls%2 == 0 {
 					return nil
 				}
 			}
