@@ -37,9 +37,7 @@ func (c *client) acquire(claim driver.Ask) driver.Grant {
 	if err != nil {
 		c.failf("Acquire of %s returned %v", show(claim), told(err))
 	}
-	if grant.OK {
-		c.given(claim.Claim, sent)
-	}
+	c.answered(claim, grant, sent)
 	return grant
 }
 
@@ -50,9 +48,11 @@ func (c *client) ask(claim driver.Ask) driver.Grant {
 	for start := time.Now(); time.Since(start) < patience; {
 		ctx, cancel := c.bounded()
 		var grant driver.Grant
+		sent := now()
 		grant, err = c.store.Acquire(ctx, claim)
 		cancel()
 		if err == nil {
+			c.answered(claim, grant, sent)
 			return grant
 		}
 		<-time.After(10 * time.Millisecond)

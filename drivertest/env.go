@@ -37,7 +37,7 @@ type calls struct {
 	mu      sync.Mutex
 	last    time.Time            // the end of the latest
 	longest time.Duration        // of all
-	ends    map[string]time.Time // by id: until when a claim must stand, by its last TTL
+	ends    map[string]time.Time // by id: until when a claim must stand, or keep its place
 }
 
 // done notes a call that began at began and ends now.
@@ -58,8 +58,20 @@ func (c *calls) given(claim driver.Claim, sent time.Time) {
 	c.ends[claim.ID] = sent.Add(claim.TTL)
 }
 
-// runsOut is when a claim expires: by the last grant or renewal or, if there was no grant,
-// by a request sent now.
+// answered notes the answer to an Acquire sent at sent. A wake-up may grant a waiting claim later,
+// and the claim then stands no longer than its place.
+func (c *calls) answered(claim driver.Ask, grant driver.Grant, sent time.Time) {
+	switch {
+	case grant.OK:
+		c.given(claim.Claim, sent)
+	case claim.Wait:
+		claim.TTL = claim.Alive()
+		c.given(claim.Claim, sent)
+	}
+}
+
+// runsOut is when a claim or its place expires: by the last answer or renewal or, if there was
+// none, by a request sent now.
 func (c *calls) runsOut(claim driver.Claim) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -105,14 +105,14 @@ func (c *client) look(claim driver.Ask, breaks bool) {
 	}
 }
 
-// crowd has nine members lock one key eight times each, over three clients; the waiting members
+// crowd has five members lock one key eight times each, over three clients; the waiting members
 // ask only when woken. Members wait for the calls of members, so a slow call may cost a member
-// its place. A member pauses for a millisecond under the lock, so that most members find the
+// its place. With more members, calls that are not slow may cost the last one its place. A member pauses for a millisecond under the lock, so that most members find the
 // key held, and watch.
 func crowd(e *env, a, b *client) {
 	clients := []*client{a, b, e.client()}
 	var members []func()
-	for member := range 9 {
+	for member := range 5 {
 		c := clients[member%3]
 		members = append(members, func() {
 			for i := range e.rounds(8) {
