@@ -48,11 +48,12 @@ func (l *Lock) Fence() uint64 {
 // Deadline returns when the lock is lost if no renewal succeeds from now on, and false if
 // the lock has no end of its own. Every renewal moves the deadline.
 func (l *Lock) Deadline() (time.Time, bool) {
+	now := time.Now() // first, since after a pause here the deadline may be too early, not too late
 	left, ok := l.hold.Remaining()
 	if !ok {
 		return time.Time{}, false
 	}
-	return time.Now().Add(left), true
+	return now.Add(left), true
 }
 
 // Err returns nil while the lock is held. After a loss the error matches [ErrLost], as a
