@@ -47,6 +47,9 @@ func replicate(url, skew string) error {
 		return err
 	}
 	locks, err := holdfast.Open(context.Background(), url, nil)
+	for errors.Is(err, os.ErrDeadlineExceeded) { // on a busy machine
+		locks, err = holdfast.Open(context.Background(), url, nil)
+	}
 	if err != nil {
 		return err
 	}

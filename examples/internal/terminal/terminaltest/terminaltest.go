@@ -8,10 +8,14 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/unproved"
 )
 
 // The programs are the test's own binary, with this variable set.
@@ -116,6 +120,9 @@ func (term *Terminal) Table() map[string]map[string]int {
 		} else {
 			lines = append(lines, line)
 		}
+	}
+	if i := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, holdfast.ErrLost.Error()) }); i >= 0 {
+		unproved.Skipf(term.t, "the program has stood still for longer than a lease: %s", lines[i])
 	}
 	if len(lines) < 3 || lines[1] != "" {
 		term.t.Fatalf("the program has printed no table:\n%s", strings.Join(lines, "\n"))
