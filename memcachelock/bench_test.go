@@ -24,7 +24,7 @@ func BenchmarkUncontended(b *testing.B) {
 		}
 		return l.Unlock()
 	}
-	c, err := s.servers[0].dial(b.Context())
+	c, err := s.servers[0].connect(b.Context())
 	if err != nil {
 		b.Fatal(err)
 	}

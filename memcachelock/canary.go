@@ -19,21 +19,58 @@ const canaryTime = 60
 // connection to a server that has just started takes two seconds, see findEpoch.
 const canaryWait = 6 * time.Second
 
+// After a canary that has shown nothing, the next call tries again: it may have more time. Later
+// calls try after pauses, from canaryPause to canaryRest, since a canary may cost half of a call's
+// time.
+const (
+	canaryPause = time.Second
+	canaryRest  = time.Minute
+)
+
 // prove returns an error that matches [driver.ErrInvalid] if the server, or the proxy before it,
 // ignores the conditions of writes, or keeps the items of two connections apart. A success is
 // remembered, so a Store proves a server once. If another server is just taking over the address,
 // see package canary, the error does not match. Without evidence, as when the server has no memory
-// left, prove returns nil. After evidence, only a proof lets calls go on.
+// left, prove returns nil, and tries again later. After evidence, only a proof lets calls go on.
+// After an error, own cannot be used again: a new connection may lead to another server.
 func (s *server) prove(ctx context.Context, own *conn) error {
-	if s.proved.Load() {
+	if s.proved.Load() || s.evidence.Load() == nil && !s.due() {
 		return nil
 	}
+	err := s.try(ctx, own)
+	if err == nil && own.failed { // ctx has ended
+		err = os.ErrDeadlineExceeded
+	}
+	own.failed = err != nil
+	return err
+}
+
+// due reports whether the pause after the last canary is over.
+func (s *server) due() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !time.Now().Before(s.again)
+}
+
+// unproved begins the pause after a canary that has shown nothing. Several canaries at the same
+// time begin one pause.
+func (s *server) unproved() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := time.Now(); !now.Before(s.again) {
+		s.again = now.Add(s.pause)
+		s.pause = min(max(2*s.pause, canaryPause), canaryRest)
+	}
+}
+
+// try sends a canary, as prove describes.
+func (s *server) try(ctx context.Context, own *conn) error {
 	limited, cancel := canary.Limit(ctx, canaryWait)
 	defer cancel()
 	dial := func() (*conn, func(), error) {
 		c, err := s.connect(limited)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%w: %w", errUnsure, err) // a later connection proves the server
+			return nil, nil, fmt.Errorf("%w: %w", errUnsure, err) // a later call proves the server
 		}
 		return c, func() { c.Close() }, nil
 	}
@@ -60,6 +97,7 @@ func (s *server) prove(ctx context.Context, own *conn) error {
 		if evidence := s.evidence.Load(); evidence != nil {
 			return *evidence
 		}
+		s.unproved()
 		return nil
 	}
 	return err

@@ -2,20 +2,22 @@ package memcachelock
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"io"
 	"net"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/session/sessiontest"
+	"github.com/holdfast-go/holdfast/internal/unproved"
 )
 
 // rewriting is a proxy that changes what clients send.
@@ -60,17 +62,16 @@ func TestRefusesLiars(t *testing.T) {
 		if err := sessiontest.Refused(t, "memcached://"+addr); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), addr+" does not exclude: "+want) {
 			t.Errorf("got the error %v, want an ErrInvalid with %q", err, want)
 		}
-		s := must.Get(New([]string{addr}, nil))
-		defer s.Close()
-		var g driver.Grant
-		var err error
-		servers.Until(t, "an answer", func() bool {
-			g, err = s.Acquire(t.Context(), exclusive("key", "id"))
-			return !errors.Is(err, os.ErrDeadlineExceeded)
+		servers.Until(t, "a refusal by a store of New", func() bool {
+			s := must.Get(New([]string{addr}, nil))
+			defer s.Close()
+			began := time.Now()
+			g, err := s.Acquire(t.Context(), exclusive("key", "id"))
+			if g.OK && time.Since(began) < canaryWait {
+				t.Fatalf("a store of New granted a lock of %s", addr)
+			}
+			return errors.Is(err, driver.ErrInvalid)
 		})
-		if !errors.Is(err, driver.ErrInvalid) || g.OK {
-			t.Errorf("a store of New was answered %+v, %v, want an ErrInvalid", g, err)
-		}
 	}
 }
 
@@ -170,27 +171,43 @@ func TestEvidenceStays(t *testing.T) {
 	}
 }
 
-// TestCanaryLeavesNothing behind, and does not ask twice.
+// TestProvesLater has no second connection at first: the connection of the first call proves the
+// server for a later call.
+func TestProvesLater(t *testing.T) {
+	t.Parallel()
+	addr := rewriting(t, func(sent string) string {
+		return strings.ReplaceAll(sent, "add holdfast:@canary", "set holdfast:@canary")
+	})
+	var dials atomic.Int64
+	s := must.Get(New([]string{addr}, &Options{Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if dials.Add(1) == 2 {
+			return nil, errors.New("no second connection yet")
+		}
+		return new(net.Dialer).DialContext(ctx, network, addr)
+	}}))
+	defer s.Close()
+	granted(t, s, exclusive("canary/later", "id"))
+	servers.Until(t, "a refusal", func() bool {
+		_, err := s.Acquire(t.Context(), exclusive("canary/later", "id"))
+		return errors.Is(err, driver.ErrInvalid)
+	})
+}
+
+// TestCanaryLeavesNothing beside the first lock.
 func TestCanaryLeavesNothing(t *testing.T) {
 	t.Parallel()
 	m := servers.StartMemcached(t)
-	s := newStore(t, nil, m)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	if g, err := s.Acquire(ctx, exclusive("key", "id")); err != nil || !g.OK {
-		t.Fatal(g, err)
-	}
-	if !s.servers[0].proved.Load() {
-		t.Error("the server was not proved")
-	}
-	err := s.servers[0].with(ctx, func(c *conn) error {
-		stats, err := c.stats("stats")
-		if items := stats["curr_items"]; items != "2" { // the clock and the lock
-			t.Errorf("the server has %s items, want 2", items)
-		}
-		return err
+	newStore(t, nil, m) // The first seconds of the server are over.
+	var left int
+	var proved bool
+	unproved.InTime(t, canaryWait/2, func() {
+		before := m.Stat("curr_items")
+		s := must.Get(New([]string{m.Addr()}, nil))
+		defer s.Close()
+		granted(t, s, exclusive(rand.Text(), "id"))
+		left, proved = m.Stat("curr_items")-before, s.servers[0].proved.Load()
 	})
-	if err != nil {
-		t.Error(err)
+	if left != 1 || !proved {
+		t.Errorf("the first lock left %d items, want 1; the server was proved: %v", left, proved)
 	}
 }

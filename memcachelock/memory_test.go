@@ -110,7 +110,7 @@ func TestFullServer(t *testing.T) {
 	}
 	replaceClock(t, m, s.opts.clock())
 	held("a full server without a clock")
-	holders, err := newStore(t, nil, m).Holders(t.Context(), "key")
+	holders, err := connected(t, nil, m).Holders(t.Context(), "key")
 	if err != nil || len(holders) != 1 || holders[0].ID != driver.PublicID(claim.ID) {
 		t.Errorf("the key has the holders %+v, %v", holders, err)
 	}
@@ -145,7 +145,7 @@ func replaceClock(t *testing.T, m *servers.Memcached, clock string) {
 // warned checks what is said of a server's memory.
 func warned(t *testing.T, m *servers.Memcached, evicts bool) {
 	t.Helper()
-	warnings, err := newStore(t, nil, m).Check(t.Context())
+	warnings, err := connected(t, nil, m).Check(t.Context())
 	if err != nil || len(warnings) > 1 || (len(warnings) == 1 && strings.Contains(warnings[0], "evict")) != evicts {
 		t.Errorf("warns of %q, %v", warnings, err)
 	}

@@ -31,16 +31,18 @@ type server struct {
 	mu     sync.Mutex
 	closed bool
 	idle   []*conn
+	again  time.Time     // no canary before, unless there is evidence
+	pause  time.Duration // after the next canary that shows nothing
 }
 
 func newServer(addr string, opts *Options) *server {
 	return &server{addr: addr, opts: opts, slots: make(chan struct{}, opts.Conns)}
 }
 
-// with calls f with a connection that is bound to ctx. If an old connection turns out to
-// be dead, as all are after a restart of the server, with calls f a second time with a
-// new connection. If an old connection does not answer in time, there is no time for a
-// second call. The idle connections may be as dead, so with closes them.
+// with calls prove and f with a connection that is bound to ctx. If an old connection turns out to
+// be dead, as all are after a restart of the server, with calls both a second time with a new
+// connection. If an old connection does not answer in time, there is no time for a second call. The
+// idle connections may be as dead, so with closes them.
 func (s *server) with(ctx context.Context, f func(*conn) error) error {
 	if err := s.enter(ctx); err != nil {
 		return err
@@ -52,7 +54,9 @@ func (s *server) with(ctx context.Context, f func(*conn) error) error {
 			return s.explain(ctx, err)
 		}
 		old := c.used
-		err = c.serve(ctx, f)
+		if err = s.prove(ctx, c); err == nil {
+			err = c.serve(ctx, f)
+		}
 		s.put(c)
 		cancelled := errors.Is(ctx.Err(), context.Canceled)
 		if err == nil || !old || !c.failed || cancelled {
@@ -123,7 +127,7 @@ func (s *server) get(ctx context.Context) (*conn, error) {
 		return c, nil
 	}
 	s.mu.Unlock()
-	return s.dial(ctx)
+	return s.connect(ctx)
 }
 
 // put returns a connection to the pool, or closes a connection that cannot be used again.
@@ -155,24 +159,6 @@ func (s *server) close() {
 	s.closeIdle()
 }
 
-// dial makes a connection. The first connection proves the server.
-func (s *server) dial(ctx context.Context) (*conn, error) {
-	c, err := s.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.prove(ctx, c); err != nil {
-		c.Close()
-		return nil, err
-	}
-	if c.failed { // ctx has ended
-		c.Close()
-		return nil, os.ErrDeadlineExceeded
-	}
-	c.used = false
-	return c, nil
-}
-
 func (s *server) connect(ctx context.Context) (*conn, error) {
 	dial := s.opts.Dial
 	if dial == nil {
@@ -191,6 +177,7 @@ func (s *server) connect(ctx context.Context) (*conn, error) {
 		c.Close()
 		return nil, err
 	}
+	c.used = false
 	return c, nil
 }
 

@@ -30,7 +30,7 @@ func TestTwoServers(t *testing.T) {
 		granted(t, a, c)
 	}
 	// By the ports, which are random, a server has less than four keys once in 10^8 runs.
-	if n, m := one.Stat("curr_items"), two.Stat("curr_items"); n < 5 || m < 5 || n+m != len(keys)+2 {
+	if n, m := items(one), items(two); n < 5 || m < 5 || n+m != len(keys)+2 {
 		t.Errorf("%d and %d items for %d keys and two clocks", n, m, len(keys))
 	}
 	refused := func(key string) (bool, error) {
@@ -110,7 +110,7 @@ func TestUnheard(t *testing.T) {
 	proxy := servers.StartProxy(t, m.Addr())
 	s, other := must.Get(New([]string{proxy.Addr()}, nil)), newStore(t, nil, m)
 	defer s.Close()
-	servers.Insist(t, func(ctx context.Context) (any, error) { return nil, s.reach(ctx) })
+	proved(t, s)
 	unheard := func(what string, call func(ctx context.Context) error) {
 		t.Helper()
 		dropped := proxy.Replies.Dropped()
