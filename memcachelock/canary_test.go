@@ -53,7 +53,9 @@ func TestRefusesLiars(t *testing.T) {
 	})
 	swap := regexp.MustCompile(` C[0-9]+`)
 	cas := rewriting(t, func(sent string) string { return swap.ReplaceAllString(sent, "") })
-	several := servers.StartBalancer(t, shared.Addr(), servers.StartMemcached(t).Addr())
+	other := servers.StartMemcached(t)
+	newStore(t, nil, other) // The first seconds of the server are over.
+	several := servers.StartBalancer(t, shared.Addr(), other.Addr())
 	for addr, want := range map[string]string{
 		add:     "of two connections that add the same item, both have stored it",
 		cas:     "a write with the wrong number for compare-and-swap was carried out",

@@ -19,6 +19,18 @@ import (
 
 var errClosed = errors.New("memcached store is closed")
 
+// errYoung is the error of a call with too little time for a server that has just started. errYoung
+// matches [os.ErrDeadlineExceeded], like other limits of a store.
+var errYoung error = young{}
+
+type young struct{}
+
+func (young) Error() string {
+	return "the server has just started, and grants no locks in its first two seconds"
+}
+
+func (young) Is(target error) bool { return target == os.ErrDeadlineExceeded }
+
 // A server is one of the servers that share the claims, with our connections to it.
 type server struct {
 	addr  string
@@ -107,7 +119,7 @@ func (s *server) explain(ctx context.Context, err error) error {
 	if cause := ctx.Err(); cause != nil {
 		return fmt.Errorf("%s: %w", s.addr, cause)
 	}
-	if errors.Is(err, os.ErrDeadlineExceeded) {
+	if errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, errYoung) {
 		return fmt.Errorf("%s: %w", s.addr, context.DeadlineExceeded)
 	}
 	return err
@@ -245,8 +257,13 @@ func tooOld(version string) bool {
 // findEpoch finds out when the run began. If the run has just begun, findEpoch waits for a
 // second. A later run, should this run end at once, then begins at a later second by the
 // same count. Servers report an uptime of 2 seconds at the beginning, and the first second
-// after may be short.
+// after may be short. If the wait takes half of the caller's time, findEpoch returns errYoung.
 func (s *server) findEpoch(ctx context.Context, c *conn) error {
+	if end, ok := ctx.Deadline(); ok {
+		half, cancel := context.WithTimeout(ctx, time.Until(end)/2)
+		defer cancel()
+		ctx = half
+	}
 	for {
 		stats, err := c.stats("stats")
 		if err != nil {
@@ -276,7 +293,7 @@ func (s *server) findEpoch(ctx context.Context, c *conn) error {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return ctx.Err()
+			return fmt.Errorf("%s: %w", s.addr, errYoung)
 		}
 	}
 }

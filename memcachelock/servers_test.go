@@ -182,6 +182,37 @@ func TestReset(t *testing.T) {
 	granted(t, s, exclusive("reset", "next"))
 }
 
+// TestYoungServer asks a server that has just started, with little time: the server refuses the
+// lock for now, and soon grants it.
+func TestYoungServer(t *testing.T) {
+	t.Parallel()
+	m := servers.StartMemcached(t)
+	s := must.Get(New([]string{m.Addr()}, nil))
+	defer s.Close()
+	var g driver.Grant
+	ask := func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		var err error
+		g, err = s.Acquire(ctx, exclusive("key", "id"))
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		return err == nil
+	}
+	servers.Until(t, "a refusal", func() bool {
+		answered := ask()
+		if g.OK {
+			m.Restart()
+		}
+		return answered && !g.OK
+	})
+	if g.Pause <= 0 || !errors.Is(g.Blocked, errYoung) {
+		t.Errorf("a young server gives %+v, want a pause and a reason", g)
+	}
+	servers.Until(t, "a grant", func() bool { return ask() && g.OK })
+}
+
 // TestClockIsLost takes away the item that tells the time, as eviction may: those
 // who need it make another, which goes on where it was.
 func TestClockIsLost(t *testing.T) {

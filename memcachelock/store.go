@@ -18,6 +18,7 @@ const (
 	maxTTL = 5 * 366 * 24 * time.Hour // far from the end of the server's time range
 	conns  = 8                        // for each server
 
+	youngPause = 100 * time.Millisecond // A request takes a connection from a server that has just started.
 )
 
 // Options say how a Store uses Memcached. nil means the defaults.
@@ -142,6 +143,9 @@ func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error)
 	if err := errors.Join(j.err, invalid); err != nil {
 		if known == refused {
 			s.lastWrites.put(a.ID, refused, a.TTL)
+		}
+		if errors.Is(err, errYoung) && j.unsure == "" {
+			return driver.Grant{Pause: youngPause, Blocked: err}, nil
 		}
 		return driver.Grant{}, err
 	}
