@@ -5,12 +5,15 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/servers"
+	"github.com/holdfast-go/holdfast/internal/unproved"
 )
 
 // refuse requests a claim until both marks are written, and reports whether the claim is next.
@@ -28,43 +31,68 @@ func refuse(t *testing.T, s *Store, c driver.Ask) (next bool) {
 	return next
 }
 
+// marked is how long a mark stands at least, less a margin.
+const marked = 1500 * time.Millisecond
+
+func waiting(key, id string) driver.Ask {
+	c := exclusive(key, id+" for "+key)
+	c.Wait = true
+	return c
+}
+
 // One waiter is next. The others follow when it acquires the key, gives up, or dies.
 func TestOneWaiterIsNext(t *testing.T) {
 	t.Parallel()
 	prefix := rand.Text()
-	asks := make(map[string]driver.Ask)
-	for _, id := range []string{"holder", "first", "second", "third"} {
-		asks[id] = exclusive("key", id)
-		asks[id] = driver.Ask{Claim: asks[id].Claim, Span: 1, Wait: id != "holder"}
-	}
 	stores := make(map[string]*Store)
-	for id := range asks {
+	for _, id := range []string{"holder", "first", "second", "third"} {
 		stores[id] = newStore(t, &Options{Prefix: prefix}, shared)
 	}
-	next := func(id string) bool { return refuse(t, stores[id], asks[id]) }
+	var key string
+	next := func(id string) bool { return refuse(t, stores[id], waiting(key, id)) }
 	end := func(id string) {
 		t.Helper()
-		if err := release(t.Context(), stores[id], asks[id]); err != nil && !errors.Is(err, driver.ErrLost) {
+		if err := release(t.Context(), stores[id], waiting(key, id)); err != nil && !errors.Is(err, driver.ErrLost) {
 			t.Fatalf("%s: %v", id, err)
 		}
 	}
-	granted(t, stores["holder"], asks["holder"])
-	if !next("first") || next("second") || next("third") {
-		t.Fatal("want the first waiter to be next, and no other")
+	follow := func() (wrong string) {
+		granted(t, stores["holder"], waiting(key, "holder"))
+		if !next("first") || next("second") || next("third") {
+			return "want the first waiter to be next, and no other"
+		}
+		end("holder")
+		granted(t, stores["first"], waiting(key, "first"))
+		if !next("second") || next("third") {
+			return "the next waiter has the key: want the second waiter to be next, and not the third"
+		}
+		end("second")
+		if !next("third") {
+			return "the next waiter has given up: want the third waiter to be next"
+		}
+		return ""
 	}
-	end("holder")
-	granted(t, stores["first"], asks["first"])
-	if !next("second") || next("third") {
-		t.Fatal("the next waiter has the key: want the second waiter to be next, and not the third")
+	var wrong string
+	unproved.InTime(t, marked, func() {
+		key = rand.Text()
+		wrong = follow()
+	})
+	if wrong != "" {
+		t.Fatal(wrong)
 	}
-	end("second")
-	if !next("third") {
-		t.Fatal("the next waiter has given up: want the third waiter to be next")
-	}
-	servers.Until(t, "the mark of a waiter that asks no more to expire", func() bool { return next("second") })
-	if next("third") {
-		t.Error("two waiters are next")
-	}
+	servers.Until(t, "the mark of a waiter that asks no more to expire", func() bool {
+		asked := time.Now()
+		if !next("second") {
+			return false
+		}
+		if !next("third") {
+			return true
+		}
+		if time.Since(asked) < marked {
+			t.Fatal("two waiters are next")
+		}
+		return false
+	})
 }
 
 // A hooked connection calls a function before it sends an "add".
@@ -92,37 +120,46 @@ func TestNextIsOutrun(t *testing.T) {
 		return hooked{c, &hook}, err
 	}}, shared)
 	other, second := newStore(t, &Options{Prefix: prefix}, shared), newStore(t, &Options{Prefix: prefix}, shared)
-	holder, newcomer := exclusive("key", "holder"), exclusive("key", "newcomer")
-	waiter, behind := exclusive("key", "waiter"), exclusive("key", "behind")
-	waiter.Wait, behind.Wait = true, true
-	granted(t, other, holder)
-	if !refuse(t, first, waiter) || refuse(t, second, behind) {
-		t.Fatal("want the first waiter to be next")
+	outrun := func(key string) (wrong string) {
+		holder, newcomer := exclusive(key, "holder of "+key), exclusive(key, "newcomer for "+key)
+		waiter, behind := waiting(key, "waiter"), waiting(key, "behind")
+		granted(t, other, holder)
+		if !refuse(t, first, waiter) || refuse(t, second, behind) {
+			return "want the first waiter to be next"
+		}
+		if err := release(t.Context(), other, holder); err != nil {
+			t.Fatal(err)
+		}
+		hook = func() { granted(t, other, newcomer) }
+		if g, err := first.Acquire(t.Context(), waiter); g.OK || err != nil || g.Pause != nextPause || !g.Next {
+			return fmt.Sprintf("the waiter that was outrun: %+v, %v; want a refusal with a pause of %v, as next", g, err, nextPause)
+		}
+		if hook != nil {
+			t.Fatal("nothing was added: this test shows nothing")
+		}
+		if !refuse(t, first, waiter) || refuse(t, second, behind) {
+			return "want the first waiter to be next again"
+		}
+		return ""
 	}
-	if err := release(t.Context(), other, holder); err != nil {
-		t.Fatal(err)
-	}
-	hook = func() { granted(t, other, newcomer) }
-	if g, err := first.Acquire(t.Context(), waiter); g.OK || err != nil || g.Pause != nextPause || !g.Next {
-		t.Errorf("the waiter that was outrun: %+v, %v; want a refusal with a pause of %v, as next", g, err, nextPause)
-	}
-	if hook != nil {
-		t.Fatal("nothing was added: this test shows nothing")
-	}
-	if !refuse(t, first, waiter) || refuse(t, second, behind) {
-		t.Error("want the first waiter to be next again")
+	var wrong string
+	unproved.InTime(t, marked, func() { wrong = outrun(rand.Text()) })
+	if wrong != "" {
+		t.Error(wrong)
 	}
 }
 
 // A waiter that has waited for long asks seldom, and the pause of a waiter is at most a
 // hundredth of its wait.
 func TestPauseOfTheNextGrows(t *testing.T) {
-	for _, test := range []struct{ waited, pause time.Duration }{
-		{0, nextPause}, {500 * time.Millisecond, nextPause}, {10 * time.Second, 100 * time.Millisecond},
-	} {
-		p := &place{next: 1, since: time.Now().Add(-test.waited)}
-		if got, next := p.pause(); !next || got < test.pause || got > test.pause+test.pause/2 {
-			t.Errorf("after %v: a pause of %v, want %v", test.waited, got, test.pause)
+	synctest.Test(t, func(t *testing.T) {
+		for _, test := range []struct{ waited, pause time.Duration }{
+			{0, nextPause}, {500 * time.Millisecond, nextPause}, {10 * time.Second, 100 * time.Millisecond},
+		} {
+			p := &place{next: 1, since: time.Now().Add(-test.waited)}
+			if got, next := p.pause(); !next || got != test.pause {
+				t.Errorf("after %v: a pause of %v, want %v", test.waited, got, test.pause)
+			}
 		}
-	}
+	})
 }

@@ -3,6 +3,7 @@ package memcachelock
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -252,11 +253,11 @@ func TestCommands(t *testing.T) {
 	t.Parallel()
 	var sent meter
 	s := newStore(t, &Options{Prefix: "commands:", Dial: sent.dial}, shared)
+	var wrong []string
 	cost := func(what string, want int64, call func()) {
-		t.Helper()
 		before := sent.commands.Load()
 		if call(); sent.commands.Load()-before != want {
-			t.Errorf("%s takes %d commands, want %d", what, sent.commands.Load()-before, want)
+			wrong = append(wrong, fmt.Sprintf("%s takes %d commands, want %d", what, sent.commands.Load()-before, want))
 		}
 	}
 	released := func(c driver.Ask) {
@@ -265,36 +266,43 @@ func TestCommands(t *testing.T) {
 		}
 	}
 	refused := func(c driver.Ask, next bool) {
-		t.Helper()
 		if g, err := s.Acquire(t.Context(), c); err != nil || g.OK || g.Pause != nextPause || g.Next != next {
-			t.Errorf("%+v, %v; want a refusal, a pause of %v, and next: %v", g, err, nextPause, next)
+			wrong = append(wrong, fmt.Sprintf("%+v, %v; want a refusal, a pause of %v, and next: %v", g, err, nextPause, next))
 		}
 	}
-	holder, waiter := exclusive("key", "holder"), exclusive("key", "waiter")
-	waiter.Wait = true
-	ended, end := context.WithCancel(t.Context())
-	end()
-	unsent := func() {
-		if err := renew(ended, s, holder); !errors.Is(err, context.Canceled) {
-			t.Errorf("a renewal whose context has ended: %v", err)
+	// Later, pauses grow, and a waiter writes its marks again.
+	unproved.InTime(t, 500*time.Millisecond, func() {
+		wrong = nil
+		key := rand.Text()
+		holder, waiter := exclusive(key, "holder of "+key), exclusive(key, "waiter for "+key)
+		waiter.Wait = true
+		ended, end := context.WithCancel(t.Context())
+		end()
+		unsent := func() {
+			if err := renew(ended, s, holder); !errors.Is(err, context.Canceled) {
+				t.Errorf("a renewal whose context has ended: %v", err)
+			}
 		}
-	}
-	renewed := func() {
-		if err := renew(t.Context(), s, holder); err != nil {
-			t.Error(err)
+		renewed := func() {
+			if err := renew(t.Context(), s, holder); err != nil {
+				t.Error(err)
+			}
 		}
+		cost("a lock", 2, func() { granted(t, s, holder) })
+		cost("a renewal", 2, renewed)
+		cost("one that is not sent", 0, unsent)
+		cost("the next", 2, renewed)
+		cost("the first refusal", 2, func() { refused(waiter, false) })
+		cost("the second, with a mark", 2, func() { refused(waiter, true) })
+		cost("the third, with two marks", 3, func() { refused(waiter, true) })
+		cost("the fourth", 1, func() { refused(waiter, true) })
+		cost("a release, with a look for a mark", 2, func() { released(holder) })
+		cost("the lock after refusals, and the end of the marks", 5, func() { granted(t, s, waiter) })
+		cost("its release", 2, func() { released(waiter) })
+	})
+	for _, text := range wrong {
+		t.Error(text)
 	}
-	cost("a lock", 2, func() { granted(t, s, holder) })
-	cost("a renewal", 2, renewed)
-	cost("one that is not sent", 0, unsent)
-	cost("the next", 2, renewed)
-	cost("the first refusal", 2, func() { refused(waiter, false) })
-	cost("the second, with a mark", 2, func() { refused(waiter, true) })
-	cost("the third, with two marks", 3, func() { refused(waiter, true) })
-	cost("the fourth", 1, func() { refused(waiter, true) })
-	cost("a release, with a look for a mark", 2, func() { released(holder) })
-	cost("the lock after refusals, and the end of the marks", 5, func() { granted(t, s, waiter) })
-	cost("its release", 2, func() { released(waiter) })
 }
 
 // TestWaitersArePatient counts what 32 waiters, each like a process of its own,
