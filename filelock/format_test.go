@@ -23,14 +23,21 @@ var update = flag.Bool("update", false, "write the records of testdata anew")
 func (d *dirs) newer(t testing.TB, key string) (record func() string) {
 	dir, _ := d.byTest.Load(t)
 	path := filepath.Join(dir.(string), fileName(key))
-	if err := os.WriteFile(path, Later(t, path), private); err != nil {
-		t.Fatal(err)
-	}
+	Later(t, path)
 	return func() string { return string(read(t, path)) }
 }
 
-// Later returns a record as one of the next format, whose text this release cannot read.
-func Later(t testing.TB, path string) []byte {
+// Later makes a record one of the next format, whose text this release cannot read. A newer release
+// takes the lock of the file, too: no call of this release is between its read and its write.
+func Later(t testing.TB, path string) {
+	h, err := safefile.Open(path, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	if err := (&file{path: path, h: h}).await(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	b := read(t, path)
 	for i := range 2 {
 		if header := b[i*slotSize:][:headerSize]; sequence((*[pageSize]byte)(b), i) > 0 {
@@ -39,7 +46,9 @@ func Later(t testing.TB, path string) []byte {
 			sign(header, append(b[i*slotSize+headerSize:][:0], "other"...))
 		}
 	}
-	return b
+	if err := writeAt(h, b, 0); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func read(t testing.TB, path string) []byte {
