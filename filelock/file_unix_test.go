@@ -307,7 +307,7 @@ func TestLineWithoutEnd(t *testing.T) {
 			line, began = nil, time.Now()
 		}
 	}
-	if len(line) != 6 {
+	if len(line) != 6 && inTime(t, began) {
 		t.Errorf("%d claims, two with 256 KiB and the rest with 64 KiB each, were let in, or left out", len(line))
 	}
 	a.must(a.renew(holder))
@@ -341,7 +341,8 @@ func TestFullLineKeepsItsPlaces(t *testing.T) {
 	}
 	before := a.firstPlace("key")
 	a.refused(first)
-	if after := a.firstPlace("key"); after.Until <= before.Until && (after.ID == first.ID || inTime(t, asked)) {
+	after := a.firstPlace("key")
+	if kept := before.ID == first.ID && after.ID == first.ID; (!kept || after.Until <= before.Until) && inTime(t, asked) {
 		t.Errorf("the place lasts until %v after asking again, until %v before", after.Until, before.Until)
 	}
 }
@@ -357,12 +358,15 @@ func (u *user) holder(key string) book.Entry {
 	return st.Held[0]
 }
 
-// firstPlace is the first place in the queue, as written down.
-func (u *user) firstPlace(key string) book.Entry {
+// firstPlace is the first place in the queue, as written down, or nobody's if the queue is empty.
+func (u *user) firstPlace(key string) (e book.Entry) {
 	u.Helper()
 	st, _, err := u.peek(key)
 	u.must(err)
-	return st.Queue[0]
+	if len(st.Queue) > 0 {
+		e = st.Queue[0]
+	}
+	return e
 }
 
 func (u *user) lineLength(key string) (n int) {
