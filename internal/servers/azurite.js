@@ -6,6 +6,7 @@
 
 const Module = require('module');
 const http = require('http');
+const net = require('net');
 
 const tables = new Set();
 const load = Module._load;
@@ -23,6 +24,13 @@ Module._load = function (request, ...rest) {
     };
   }
   return loaded;
+};
+
+// Node.js ends a connection that was idle for five seconds, even if a request is on its way.
+const listen = net.Server.prototype.listen;
+net.Server.prototype.listen = function (...args) {
+  this.keepAliveTimeout = 0;
+  return listen.apply(this, args);
 };
 
 const write = (table) => new Promise((done, failed) => {

@@ -13,6 +13,9 @@ func TestAzurite(t *testing.T) {
 		if err != nil {
 			return 0, err
 		}
+		if limit := answer.Header.Get("Keep-Alive"); limit != "" {
+			t.Errorf("the emulator ends an idle connection: %s", limit)
+		}
 		return answer.StatusCode, answer.Body.Close()
 	}
 	if status, err := ask(); err != nil || status != http.StatusNotFound && status != http.StatusForbidden {

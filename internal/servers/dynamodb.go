@@ -30,7 +30,8 @@ type DynamoDB struct {
 }
 
 // launcher starts dynalite on loopback only, and notes each request but the glances of ready. By
-// itself, dynalite ends if a client leaves in the middle of a request.
+// itself, dynalite ends if a client leaves in the middle of a request. Node.js ends a connection that
+// was idle for five seconds, even if a request is on its way.
 const launcher = `
 const fs = require('fs')
 const [index, port, data, log, cert, key] = process.argv.slice(1)
@@ -40,6 +41,7 @@ const requests = fs.openSync(log, 'a')
 server.on('request', (r) => { if (r.method === 'POST') fs.writeSync(requests, r.headers['x-amz-target'] + '\n') })
 server.on('error', (e) => { console.error(e.code === 'EADDRINUSE' ? 'address already in use' : e); process.exit(1) })
 process.on('uncaughtException', (e) => { if (e.code !== 'ECONNRESET') { console.error(e); process.exit(1) } })
+server.keepAliveTimeout = 0
 server.listen(Number(port), '127.0.0.1')
 `
 

@@ -2,6 +2,7 @@ package servers
 
 import (
 	"net"
+	"net/http"
 	"strings"
 	"testing"
 )
@@ -16,6 +17,14 @@ func TestDynamoDB(t *testing.T) {
 	}
 	if n := d.Requests() - before; n != 2 {
 		t.Errorf("%d requests, want 2", n)
+	}
+	answer, err := http.Get("http://" + d.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if limit := answer.Header.Get("Keep-Alive"); limit != "" {
+		t.Errorf("the emulator ends an idle connection: %s", limit)
 	}
 	conn, err := net.Dial("tcp", d.Addr())
 	if err != nil {
