@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/asks"
@@ -50,7 +51,10 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-func TestStoresOfOneName(t *testing.T) {
+// The place of a waiter lasts for seconds only.
+func TestStoresOfOneName(t *testing.T) { synctest.Test(t, testStoresOfOneName) }
+
+func testStoresOfOneName(t *testing.T) {
 	one, two := openURL(t, "mem://shared"), openURL(t, "mem://shared")
 	defer two.Close()
 	var told []string
