@@ -47,12 +47,10 @@ func TestKeepConnection(t *testing.T) {
 	}))
 	defer server.Close()
 	client := conditional.KeepConnection(server.Client())
-	for _, reused := range []bool{false, true} {
-		trace := &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) {
-			if c.Reused != reused {
-				t.Errorf("a connection is used again: %v, want %v", c.Reused, reused)
-			}
-		}}
+	// net/http closes a connection if its own goroutine is late to report the end of the request.
+	reused := false
+	for tries := 0; tries < 10 && !reused; tries++ {
+		trace := &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) { reused = c.Reused }}
 		body := &sdkBody{Reader: strings.NewReader("record"), closed: make(chan struct{})}
 		r, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), http.MethodPut, server.URL, body)
 		if err != nil {
@@ -68,5 +66,8 @@ func TestKeepConnection(t *testing.T) {
 			t.Errorf("answer %q, %v", text, err)
 		}
 		answer.Body.Close()
+	}
+	if !reused {
+		t.Error("no request used the connection of the request before")
 	}
 }
