@@ -12,8 +12,9 @@ import (
 // TestEndedLease: a machine that stops for longer than the TTL costs a side its lease, and not the
 // run its tables.
 func TestEndedLease(t *testing.T) {
+	t.Parallel()
 	at := []string{servers.StartEtcd(t).Direct()}
-	side, err := openTxn(at, 5*time.Second)
+	side, err := openTxn(at, 15*time.Second) // The side learns of the end within a third of that.
 	if err != nil {
 		t.Fatal(err)
 	}
