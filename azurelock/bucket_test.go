@@ -1,6 +1,7 @@
 package azurelock_test
 
 import (
+	"context"
 	"crypto/rand"
 	"strings"
 	"testing"
@@ -25,10 +26,9 @@ func TestGuardedObject(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	locks, err := holdfast.Open(t.Context(), under(t, shared.URL(), prefix), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	locks := servers.Insist(t, func(ctx context.Context) (*holdfast.Locker, error) {
+		return holdfast.Open(ctx, under(t, shared.URL(), prefix), nil)
+	})
 	defer locks.Close()
 	conditionaltest.Guarded(t, bucket, locks, prefix)
 }

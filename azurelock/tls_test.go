@@ -16,7 +16,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/azurelock"
-	"github.com/holdfast-go/holdfast/driver"
+	"github.com/holdfast-go/holdfast/internal/conditional/conditionaltest"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
@@ -35,7 +35,7 @@ func trusting(t *testing.T, server *servers.Azurite, name string) *http.Client {
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	server := servers.StartAzuriteTLS(t)
-	if _, err := driver.Open(t.Context(), server.URL()); err == nil || !strings.Contains(err.Error(), "certificate signed by unknown authority") {
+	if _, err := conditionaltest.Open(t, server.URL()); err == nil || !strings.Contains(err.Error(), "certificate signed by unknown authority") {
 		t.Errorf("without the authority: %v, want an error about the certificate", err)
 	}
 	for name, want := range map[string]string{"": "", "elsewhere.example": "elsewhere.example"} {
@@ -81,7 +81,7 @@ func TestNewCredentials(t *testing.T) {
 		t.Errorf("locked with an expired token: %v, want a refusal", err)
 	}
 	token.ends.Store(int64(time.Hour))
-	if err := lock.Unlock(); err != nil {
+	if err := servers.Release(lock.Unlock); err != nil {
 		t.Errorf("unlocked with the second token: %v", err)
 	}
 	must.Get(servers.Patient(ctx, locks.Lock, "other"))

@@ -26,7 +26,8 @@ import (
 func TestCreate(t *testing.T) {
 	t.Parallel()
 	at := servers.StartDynamoDBWithoutTable(t).URL()
-	if _, err := holdfast.Open(t.Context(), at, nil); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "there is no table locks: run \"holdfast init\" once with the URL of this store") {
+	open := func(ctx context.Context) (*holdfast.Locker, error) { return holdfast.Open(ctx, at, nil) }
+	if _, err := servers.Answer(t.Context(), open); !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), "there is no table locks: run \"holdfast init\" once with the URL of this store") {
 		t.Errorf("opened without a table: %v", err)
 	}
 	s := opened(t, at).(driver.Creator)

@@ -14,7 +14,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/dynamodblock"
 	"github.com/holdfast-go/holdfast/internal/conditional/conditionaltest"
 	"github.com/holdfast-go/holdfast/internal/must"
@@ -28,7 +27,7 @@ func TestTLS(t *testing.T) {
 	t.Setenv("AWS_MAX_ATTEMPTS", "1")
 	refused := func(at, want string) {
 		t.Helper()
-		if _, err := driver.Open(t.Context(), at); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := conditionaltest.Open(t, at); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", at, err, want)
 		}
 	}

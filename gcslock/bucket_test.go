@@ -1,6 +1,7 @@
 package gcslock_test
 
 import (
+	"context"
 	"crypto/rand"
 	"net/http"
 	"strings"
@@ -27,10 +28,9 @@ func TestGuardedObject(t *testing.T) {
 	t.Parallel()
 	prefix := strings.ToLower(rand.Text())
 	bucket := bucket(t)
-	locks, err := holdfast.Open(t.Context(), under(t, shared.URL(), prefix), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	locks := servers.Insist(t, func(ctx context.Context) (*holdfast.Locker, error) {
+		return holdfast.Open(ctx, under(t, shared.URL(), prefix), nil)
+	})
 	defer locks.Close()
 	conditionaltest.Guarded(t, bucket, locks, prefix)
 }

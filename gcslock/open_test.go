@@ -54,7 +54,7 @@ func TestOpenFails(t *testing.T) {
 		strings.Replace(shared.URL(), "gs://locks", "gs://none", 1): "404 notFound",
 		"gs://locks?endpoint=http://127.0.0.1:1":                    "127.0.0.1:1: dial tcp",
 	} {
-		_, err := driver.Open(t.Context(), at)
+		_, err := conditionaltest.Open(t, at)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", at, err, want)
 		}
@@ -138,7 +138,7 @@ func TestNewProvesTheBucketBeforeTheFirstLock(t *testing.T) {
 	l.Replaces = true
 	l.mu.Unlock()
 	granted(t, s, ask("key", "id"))
-	if _, err := driver.Open(t.Context(), at); !errors.Is(err, driver.ErrInvalid) {
+	if _, err := conditionaltest.Open(t, at); !errors.Is(err, driver.ErrInvalid) {
 		t.Errorf("Open returned %v, want ErrInvalid", err)
 	}
 }

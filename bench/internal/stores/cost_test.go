@@ -6,6 +6,8 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
 var costs = flag.Duration("costs", 0, "how long to count each cost of held locks and waiters, such as 1m")
@@ -56,7 +58,7 @@ func testCosts(t *testing.T, st Store, want float64) {
 		return unlock
 	}
 	free := func(unlock func() error) {
-		if err := unlock(); err != nil {
+		if err := servers.Release(unlock); err != nil {
 			t.Error(err)
 		}
 	}
@@ -89,7 +91,7 @@ func testCosts(t *testing.T, st Store, want float64) {
 	go func() {
 		unlock, err := other.Lock(t.Context(), "key")
 		if err == nil {
-			err = unlock()
+			err = servers.Release(unlock)
 		}
 		waited <- err
 	}()

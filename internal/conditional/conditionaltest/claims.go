@@ -17,6 +17,11 @@ func Ask(key, id string) driver.Ask {
 	return driver.Ask{Claim: driver.Claim{Key: key, ID: id, TTL: time.Minute, Weight: driver.MaxWeight, Limit: driver.MaxWeight}}
 }
 
+// Open opens a store, or returns why the service refuses.
+func Open(t testing.TB, at string) (driver.Store, error) {
+	return servers.Answer(t.Context(), func(ctx context.Context) (driver.Store, error) { return driver.Open(ctx, at) })
+}
+
 // Renew renews a claim.
 func Renew(ctx context.Context, s driver.Store, a driver.Ask) error {
 	return errors.Join(s.Renew(ctx, []driver.Renewal{{Claim: a.Claim}})...)

@@ -36,7 +36,7 @@ func Refused(t *testing.T, record string, start func(Lies) string) {
 	for _, l := range []Lies{{Creates: true, Replaces: true, Revives: true}, {Creates: true}, {Replaces: true}, {Revives: true}, {}} {
 		at := start(l)
 		for range 2 { // The second time, the records of the first are there.
-			s, err := driver.Open(t.Context(), at)
+			s, err := Open(t, at)
 			if err == nil {
 				s.Close()
 			}

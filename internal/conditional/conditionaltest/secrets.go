@@ -41,7 +41,7 @@ func (s *Secrets) Replace(t *testing.T, locks *holdfast.Locker, code string) {
 		t.Errorf("locked with the first secret: %v, want %s", err, code)
 	}
 	s.got.Store("second")
-	if err := lock.Unlock(); err != nil {
+	if err := servers.Release(lock.Unlock); err != nil {
 		t.Errorf("unlocked with the second secret: %v", err)
 	}
 	must.Get(servers.Patient(ctx, locks.Lock, "other"))
