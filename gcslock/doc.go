@@ -28,10 +28,10 @@
 //
 // Google Cloud Storage accepts about one write a second to one object, and answers 429 beyond. A
 // write with that answer was not carried out. The store sends the write again after a quarter to
-// half a second, until its call ends. So a key is locked and unlocked about every two seconds at
-// most, and a release directly after the acquisition takes a second. A renewal competes with the
-// writes of waiters: with n waiters, choose a TTL of 6(n+1) seconds or longer, and a minute at
-// least.
+// half a second, as long as its call has the time. So a key is locked and unlocked about every two
+// seconds at most, and a release directly after the acquisition takes a second. A renewal competes
+// with the writes of waiters: with n waiters, choose a TTL of 6(n+1) seconds or longer, and a minute
+// at least.
 //
 // # Buckets that ignore conditions
 //

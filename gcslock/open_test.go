@@ -211,6 +211,15 @@ func TestThrottledUntilTheEnd(t *testing.T) {
 		if renewals := refusals - acquires; acquires < 3 || acquires > 4 || renewals < 3 || renewals > 4 {
 			t.Errorf("within a second each, the acquire was refused %d times, and the renewal %d times", acquires, renewals)
 		}
+		// A call without the time for another try learns so before its end.
+		short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		if g, err := s.Acquire(short, ask("short", "id")); err != nil || g.Blocked == nil || short.Err() != nil {
+			t.Errorf("a short Acquire returned %+v, %v, %v; want a refusal with the limit in time", g, err, short.Err())
+		}
+		if err := renew(short, s, ask("held", "id")); !errors.Is(err, driver.ErrUnwritten) || short.Err() != nil || !strings.Contains(err.Error(), "one write a second") {
+			t.Errorf("a short Renew returned %v, %v; want an error with the limit in time", err, short.Err())
+		}
 	})
 }
 

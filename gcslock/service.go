@@ -120,7 +120,7 @@ type head struct {
 }
 
 // Put implements [objects.Bucket]. If the service has refused the write because the object changes
-// too often, Put sends the write again, until ctx ends.
+// too often, Put sends the write again, as long as ctx leaves the time.
 func (s *service) Put(ctx context.Context, name, version string, data []byte, metadata map[string]string) (next string, err error) {
 	body, kind, err := upload(head{name, "application/octet-stream", "no-store", sum(data), metadata}, data)
 	if err != nil {
@@ -132,10 +132,10 @@ func (s *service) Put(ctx context.Context, name, version string, data []byte, me
 		_, answer, err := s.send(ctx, http.MethodPost, "/upload/storage/v1/b/"+s.bucket+"/o", query, kind, body)
 		if err != nil {
 			err = s.failure(ctx, "write", name, began, err)
-			if !errors.Is(err, errThrottled) || rest.For(ctx, crowded/2+rand.N(crowded/2)) != nil {
-				return "", refused(err)
+			if errors.Is(err, errThrottled) && again(ctx) {
+				continue
 			}
-			continue
+			return "", refused(err)
 		}
 		var got struct {
 			Generation string `json:"generation"`
@@ -152,6 +152,15 @@ func (s *service) Put(ctx context.Context, name, version string, data []byte, me
 
 // crowded is the longest pause before a write that was refused because the object changes too often.
 const crowded = 500 * time.Millisecond
+
+// again pauses before another write, or reports that ctx does not leave the time.
+func again(ctx context.Context) bool {
+	pause := crowded/2 + rand.N(crowded/2)
+	if end, ok := ctx.Deadline(); ok && time.Until(end) <= pause {
+		return false
+	}
+	return rest.For(ctx, pause) == nil
+}
 
 // upload returns the body of an upload, and its type.
 func upload(h head, data []byte) (body []byte, kind string, err error) {
