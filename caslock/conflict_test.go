@@ -56,6 +56,7 @@ func TestRefusalWithTheRecord(t *testing.T) {
 type busy struct {
 	*memory
 	refusals int // of the next swaps
+	silent   int // of the next swaps, which have no answer
 
 	asked   int // how often Now was called
 	refused time.Time
@@ -76,6 +77,10 @@ func (b *busy) Read(ctx context.Context, key string) (caslock.Record, error) {
 
 func (b *busy) Swap(ctx context.Context, key, old string, data []byte, keep time.Duration) (string, error) {
 	time.Sleep(2 * time.Millisecond)
+	if b.silent > 0 {
+		b.silent--
+		return "", errLost
+	}
 	if b.refusals > 0 {
 		b.refusals--
 		b.refused = time.Now()
@@ -115,6 +120,40 @@ func TestBusyKey(t *testing.T) {
 			}
 			if b.asked != 1 {
 				t.Errorf("asked for the time %d times, want 1", b.asked)
+			}
+		})
+	}
+}
+
+// A waiter whose swaps are all refused has no place in the queue. But the waiter has read who holds the
+// key, and is told so.
+func TestBusyQueue(t *testing.T) {
+	for doubt := range 2 {
+		synctest.Test(t, func(t *testing.T) {
+			b := &busy{memory: newMemory(), rested: func(time.Duration) {}}
+			other, s := caslock.New(b, nil), caslock.New(b, nil)
+			defer other.Close()
+			defer s.Close()
+			holder := driver.Ask{Claim: claim("k", "other")}
+			holder.Owner = "the holder"
+			if g, err := other.Acquire(t.Context(), holder); err != nil || !g.OK {
+				t.Fatalf("%+v, %v", g, err)
+			}
+			waiter := driver.Ask{Claim: claim("k", "id"), Wait: true}
+			if b.silent = doubt; doubt > 0 {
+				if _, err := s.Acquire(t.Context(), waiter); !errors.Is(err, errLost) {
+					t.Fatal(err)
+				}
+			}
+			b.refusals = 1 << 30
+			ctx, cancel := context.WithTimeout(t.Context(), 80*time.Millisecond)
+			defer cancel()
+			g, err := s.Acquire(ctx, waiter)
+			switch {
+			case doubt > 0 && !errors.Is(err, context.DeadlineExceeded):
+				t.Errorf("%+v, %v; want an error, since an earlier swap may still be carried out", g, err)
+			case doubt == 0 && (err != nil || g.OK || g.Holder.Owner != "the holder" || g.Kept != 0):
+				t.Errorf("%+v, %v; want a refusal that names the holder, and no place", g, err)
 			}
 		})
 	}

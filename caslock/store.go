@@ -61,10 +61,19 @@ func New(r Register, opts *Options) *Store {
 	return s
 }
 
-// Acquire implements [driver.Store].
+// Acquire implements [driver.Store]. If the time ends because other processes change the record before
+// each swap, a waiter has no place, but the last record refuses the claim.
 func (s *Store) Acquire(ctx context.Context, a driver.Ask) (g driver.Grant, err error) {
 	var invalid error
-	err = s.change(ctx, a.Key, func(v *view) { g, invalid = v.acquire(a) })
+	refused := false // by a record that the register has shown to this call
+	err = s.change(ctx, a.Key, func(v *view) {
+		g, invalid = v.acquire(a)
+		refused = v.current && v.proved && !g.OK
+	})
+	if refused && invalid == nil && errors.Is(err, driver.ErrUnwritten) && ctx.Err() != nil {
+		g.Kept = 0
+		return g, nil
+	}
 	if err = errors.Join(err, invalid); err != nil {
 		return driver.Grant{}, err
 	}
