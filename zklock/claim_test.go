@@ -16,17 +16,10 @@ func TestMadeTogether(t *testing.T) {
 	first, second, other := exclusive("first", "one"), exclusive("second", "one"), exclusive("second", "other")
 	second.Wait = true
 	for _, a := range []driver.Ask{first, second} {
-		if g, err := s.Acquire(bounded(t), a); err != nil || !g.OK {
-			t.Fatalf("got %+v, %v", g, err)
-		}
+		granted(t, s, a)
 	}
-	if g, err := s.Acquire(bounded(t), other); err != nil || g.OK {
-		t.Fatalf("got %+v, %v", g, err)
-	}
-	k, err := s.session(bounded(t), patience)
-	if err != nil {
-		t.Fatal(err)
-	}
+	refused(t, s, other)
+	k := sessionOf(t, s, patience)
 	for path, by := range map[string]driver.Ask{
 		"/together": first, "/together/b": first, s.root: first, s.dir(first.Key): first, s.dir(second.Key): second,
 	} {
@@ -45,6 +38,7 @@ func TestMissing(t *testing.T) {
 	t.Parallel()
 	for missing := range 4 {
 		s := newStore(t, []string{server.Addr()}, &Options{Chroot: fmt.Sprint("missing", missing)})
+		sessionOf(t, s, patience)
 		for _, id := range []string{"nothing is there", "all is there"} {
 			cl, err := s.enter(bounded(t), exclusive("key", id), s.clock.Now())
 			if err != nil {

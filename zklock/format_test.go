@@ -30,16 +30,19 @@ func raw(t testing.TB, addrs ...string) *rawUser {
 	t.Helper()
 	s := must.Get(New(addrs, nil))
 	t.Cleanup(func() { s.Close() })
-	k, err := s.session(bounded(t), usual)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &rawUser{t, s, k}
+	return &rawUser{t, s, sessionOf(t, s, usual)}
 }
 
+// do makes a request until it is answered.
 func (u *rawUser) do(r zoo.Request) *zoo.Call {
 	u.Helper()
 	call, err := u.session.ask(bounded(u), r)
+	for errors.Is(err, zoo.ErrUnknown) {
+		call, err = u.session.ask(bounded(u), r)
+		if errors.Is(err, zoo.NoNode) || errors.Is(err, zoo.NodeExists) {
+			err = nil // The unanswered request has deleted the node, or created it.
+		}
+	}
 	if err != nil {
 		u.Fatal(err)
 	}
@@ -109,19 +112,11 @@ func TestGolden(t *testing.T) {
 		c := driver.Claim{Key: key, ID: id, Owner: "me", Note: "a note", Weight: weight, Limit: driver.MaxWeight, TTL: 15 * time.Second}
 		return driver.Ask{Claim: c, Span: 1}
 	}
-	acquire := func(s *Store, a driver.Ask, want bool) driver.Grant {
-		t.Helper()
-		g, err := s.Acquire(bounded(t), a)
-		if err != nil || g.OK != want {
-			t.Fatalf("Acquire of %q, %q: %+v, %v; want OK %t", a.Key, a.ID, g, err, want)
-		}
-		return g
-	}
 
 	waiter := claim("golden", "waiter", driver.MaxWeight)
 	waiter.Wait = true
-	acquire(a, claim("golden", "reader", 1), true)
-	acquire(b, waiter, false)
+	granted(t, a, claim("golden", "reader", 1))
+	mixture{t, b, "golden"}.wait(waiter)
 	wrote := regexp.MustCompile(`\d{10} \{`).ReplaceAllString(u.nodes("golden"), "NUMBER {")
 	wrote = regexp.MustCompile(`"1 \d+ 0"`).ReplaceAllString(wrote, `"1 TOKEN 0"`)
 	lines := strings.SplitAfter(strings.TrimSuffix(wrote, "\n"), "\n")
@@ -157,19 +152,19 @@ func TestGolden(t *testing.T) {
 	if err != nil || len(holders) != 1 || holders[0].Owner != "me" || holders[0].Note != "a note" || holders[0].Fence != 64 {
 		t.Errorf("told %+v, %v; want the reader with token 64", holders, err)
 	}
-	if g := acquire(a, claim("put", "another", 1), true); g.Fence != 64 {
+	if g := granted(t, a, claim("put", "another", 1)); g.Fence != 64 {
 		t.Errorf("a second reader has token %d, want that of the first, 64", g.Fence)
 	}
 	if err := release(bounded(t), a, claim("put", "another", 1)); err != nil {
 		t.Fatal(err)
 	}
-	acquire(a, claim("put", "writer", driver.MaxWeight), false)
+	refused(t, a, claim("put", "writer", driver.MaxWeight))
 	exclusive := put("waiter", "put")
-	acquire(a, claim("put", "late reader", 1), false) // does not pass the waiter
+	refused(t, a, claim("put", "late reader", 1)) // does not pass the waiter
 	u.do(zoo.Multi(zoo.Delete(reader), zoo.Delete(member)))
-	acquire(a, claim("put", "writer", driver.MaxWeight), false)
+	refused(t, a, claim("put", "writer", driver.MaxWeight))
 	u.do(zoo.Delete(exclusive))
-	if g := acquire(a, claim("put", "writer", driver.MaxWeight), true); g.Fence <= 64 {
+	if g := granted(t, a, claim("put", "writer", driver.MaxWeight)); g.Fence <= 64 {
 		t.Errorf("the writer has token %d, and the readers had 64", g.Fence)
 	}
 }

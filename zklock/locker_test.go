@@ -46,7 +46,8 @@ func opened(t testing.TB, url string) *holdfast.Locker {
 	return lk
 }
 
-// locked takes a lock. A server that is slow, or has none to follow, is not wrong.
+// locked takes a lock. A server that is slow, or has none to follow, is not wrong. Nor is a lock that
+// was lost in a pause of this machine: the token of such a lock is 0.
 func locked(t testing.TB, lk *holdfast.Locker, key string) *holdfast.Lock {
 	t.Helper()
 	l, err := lockedWithin(bounded(t), lk, key)
@@ -59,7 +60,7 @@ func locked(t testing.TB, lk *holdfast.Locker, key string) *holdfast.Lock {
 func lockedWithin(ctx context.Context, lk *holdfast.Locker, key string, opts ...holdfast.LockOption) (*holdfast.Lock, error) {
 	for {
 		l, err := lk.Lock(ctx, key, opts...)
-		if err == nil || ctx.Err() != nil || errors.Is(err, driver.ErrInvalid) || errors.Is(err, holdfast.ErrClosed) {
+		if err == nil && l.Fence() > 0 || ctx.Err() != nil || errors.Is(err, driver.ErrInvalid) || errors.Is(err, holdfast.ErrClosed) {
 			return l, err
 		}
 	}
@@ -68,6 +69,35 @@ func lockedWithin(ctx context.Context, lk *holdfast.Locker, key string, opts ...
 func exclusive(key, id string) driver.Ask {
 	c := driver.Claim{Key: key, ID: id, Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: patience}
 	return driver.Ask{Claim: c, Span: 1}
+}
+
+// granted acquires a claim, also if the server is slow.
+func granted(t testing.TB, s *Store, a driver.Ask) driver.Grant {
+	t.Helper()
+	g := answered(t, s, a)
+	if !g.OK {
+		t.Fatalf("%s was refused %s", a.ID, a.Key)
+	}
+	return g
+}
+
+// refused requests a claim that another stands in the way of, also if the server is slow.
+func refused(t testing.TB, s *Store, a driver.Ask) {
+	t.Helper()
+	if g := answered(t, s, a); g.OK {
+		t.Fatalf("%s was granted %s: %+v", a.ID, a.Key, g)
+	}
+}
+
+func answered(t testing.TB, s *Store, a driver.Ask) driver.Grant {
+	t.Helper()
+	return servers.Insist(t, func(ctx context.Context) (driver.Grant, error) { return s.Acquire(ctx, a) })
+}
+
+// sessionOf opens the session for a TTL, also if the server is slow.
+func sessionOf(t testing.TB, s *Store, ttl time.Duration) *session {
+	t.Helper()
+	return servers.Insist(t, func(ctx context.Context) (*session, error) { return s.session(ctx, ttl) })
 }
 
 func renew(ctx context.Context, s *Store, a driver.Ask) error {

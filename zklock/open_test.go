@@ -171,9 +171,7 @@ func TestPrefixes(t *testing.T) {
 	}
 	claim := exclusive("prefixes", "one")
 	for _, s := range all {
-		if g, err := s.Acquire(bounded(t), claim); err != nil || !g.OK {
-			t.Errorf("under %s: %+v, %v", s.root, g, err)
-		}
+		granted(t, s, claim)
 	}
 	for _, s := range all {
 		var keys []string

@@ -25,20 +25,14 @@ func (m mixture) ask(id string, limit int64) driver.Ask {
 
 func (m mixture) take(a driver.Ask) uint64 {
 	m.t.Helper()
-	g, err := m.store.Acquire(bounded(m.t), a)
-	if err != nil || !g.OK {
-		m.t.Fatalf("%s got %+v, %v", a.ID, g, err)
-	}
-	return g.Fence
+	return granted(m.t, m.store, a).Fence
 }
 
 // wait lets a claim wait. Nobody asks for the claim again soon, but the place stays.
 func (m mixture) wait(a driver.Ask) {
 	m.t.Helper()
 	servers.Until(m.t, a.ID+" waits", func() bool {
-		if g, err := m.store.Acquire(bounded(m.t), a); err != nil || g.OK {
-			m.t.Fatalf("%s got %+v, %v", a.ID, g, err)
-		}
+		refused(m.t, m.store, a)
 		m.store.mu.Lock()
 		defer m.store.mu.Unlock()
 		cl := m.store.claims[nameOf(a.Claim)]
@@ -61,11 +55,7 @@ func (m mixture) end(a driver.Ask) {
 func (m mixture) forgetPhase() {
 	m.t.Helper()
 	servers.Until(m.t, "there is no phase", func() bool {
-		k, err := m.store.session(bounded(m.t), patience)
-		if err != nil {
-			m.t.Fatal(err)
-		}
-		l, _, err := k.list(bounded(m.t), m.store.dir(m.key))
+		l, _, err := sessionOf(m.t, m.store, patience).list(bounded(m.t), m.store.dir(m.key))
 		return err == nil && !l.phase
 	})
 }
@@ -220,10 +210,7 @@ func TestReaderRemovedByHand(t *testing.T) {
 			t.Parallel()
 			m := mixture{t, newStore(t, []string{server.Addr()}, nil), "removed/" + what}
 			observer := newStore(t, []string{server.Addr()}, nil)
-			k, err := observer.session(bounded(t), patience)
-			if err != nil {
-				t.Fatal(err)
-			}
+			k := sessionOf(t, observer, patience)
 			reader := m.reader("reader")
 			m.take(reader)
 			m.store.mu.Lock()
@@ -256,6 +243,7 @@ func TestReaderWithOldNews(t *testing.T) {
 					m.take(m.reader(fmt.Sprint("other", i)))
 				}
 				late := m.reader("late")
+				sessionOf(t, m.store, patience)
 				begin := m.store.clock.Now()
 				cl, err := m.store.enter(bounded(t), late, begin)
 				if err != nil {

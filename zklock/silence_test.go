@@ -97,12 +97,7 @@ func TestWaiterInOutage(t *testing.T) {
 	other := newStore(t, []string{server.Addr()}, nil)
 	holder, waiter := exclusive("outage", "holder"), exclusive("outage", "waiter")
 	waiter.Wait = true
-	if g, err := other.Acquire(bounded(t), holder); err != nil || !g.OK {
-		t.Fatalf("got %+v, %v", g, err)
-	}
-	if g, err := s.Acquire(bounded(t), waiter); err != nil || g.OK {
-		t.Fatalf("got %+v, %v", g, err)
-	}
+	granted(t, other, holder)
 	place := func() string {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -111,7 +106,14 @@ func TestWaiterInOutage(t *testing.T) {
 		}
 		return "none"
 	}
-	before, last, silent := place(), s.clock.Now(), time.Duration(0)
+	var before string
+	var last, silent time.Duration
+	servers.Until(t, "a place", func() bool { // A late answer may find the place lost.
+		last = s.clock.Now()
+		refused(t, s, waiter)
+		before = place()
+		return before != "none"
+	})
 	ask := func(ctx context.Context) error {
 		now := s.clock.Now()
 		silent, last = max(silent, now-last), now
@@ -186,9 +188,7 @@ func TestToldWhileAsked(t *testing.T) {
 			t.Errorf("the loss of %s on %s was told, with %v", id, key, err)
 		}
 	})
-	if g, err := s.Acquire(bounded(t), a); err != nil || !g.OK {
-		t.Fatalf("got %+v, %v", g, err)
-	}
+	granted(t, s, a)
 	s.mu.Lock()
 	calls := s.loseLocked(s.claims[nameOf(a.Claim)], driver.ErrBroken)
 	s.mu.Unlock()

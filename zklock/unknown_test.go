@@ -113,12 +113,8 @@ func TestImpatientForNewKey(t *testing.T) {
 	u.ask.Wait = true
 	u.store = newStore(t, []string{proxy.Addr()}, nil)
 	u.observer = newStore(t, []string{server.Addr()}, nil)
-	if g, err := u.observer.Acquire(bounded(t), exclusive("answer/prefix", "one")); err != nil || !g.OK {
-		t.Fatalf("got %+v, %v", g, err)
-	}
-	if _, err := u.store.session(bounded(t), u.ask.TTL); err != nil {
-		t.Fatal(err)
-	}
+	granted(t, u.observer, exclusive("answer/prefix", "one"))
+	sessionOf(t, u.store, u.ask.TTL)
 	var cl *claim
 	ask := func() {
 		err := u.briefly(func(ctx context.Context) (err error) {
@@ -151,10 +147,7 @@ func TestImpatientForNewKey(t *testing.T) {
 func TestFindsOne(t *testing.T) {
 	t.Parallel()
 	u := leaveUnanswered(t, "answer/twice", (*servers.Direction).Hold)
-	k, err := u.store.session(bounded(t), u.ask.TTL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := sessionOf(t, u.store, u.ask.TTL)
 	again := zoo.Create(u.store.dir(u.ask.Key)+"/"+placeName(u.ask.Claim), "", u.store.acl, zoo.Ephemeral)
 	if _, err := k.zoo.Send(bounded(t), again); err != nil {
 		t.Fatal(err)
@@ -185,9 +178,7 @@ func leaveUnanswered(t *testing.T, key string, silence func(replies *servers.Dir
 	t.Helper()
 	u := &unanswered{t: t, proxy: servers.StartProxy(t, server.Addr())}
 	u.store = newStore(t, []string{u.proxy.Addr()}, nil)
-	if _, err := u.store.session(bounded(t), patience); err != nil {
-		t.Fatal(err)
-	}
+	sessionOf(t, u.store, patience)
 	u.observer = newStore(t, []string{server.Addr()}, nil)
 	u.ask = beside(t, u.observer, key)
 	silence(u.proxy.Replies, true)
@@ -227,9 +218,7 @@ func beside(t *testing.T, other *Store, key string) driver.Ask {
 	t.Helper()
 	claim := exclusive(key, "other")
 	claim.Weight, claim.Limit = 1, 2
-	if g, err := other.Acquire(bounded(t), claim); err != nil || !g.OK {
-		t.Fatalf("got %+v, %v", g, err)
-	}
+	granted(t, other, claim)
 	claim.ID, claim.Wait = "one", true
 	return claim
 }
@@ -242,9 +231,7 @@ func TestAnswerToDeleteIsLost(t *testing.T) {
 	s := newStore(t, []string{proxy.Addr()}, nil)
 	observer := newStore(t, []string{server.Addr()}, nil)
 	claim := exclusive("answer/delete", "one")
-	if g, err := s.Acquire(bounded(t), claim); err != nil || !g.OK {
-		t.Fatalf("got %+v, %v", g, err)
-	}
+	granted(t, s, claim)
 	proxy.Replies.Drop(true)
 	ctx, cancel := context.WithCancel(bounded(t))
 	released := make(chan error, 1)
@@ -273,14 +260,10 @@ func TestAnswerToBreakIsLost(t *testing.T) {
 	t.Parallel()
 	proxy := servers.StartProxy(t, server.Addr())
 	s := newStore(t, []string{proxy.Addr()}, nil)
-	if _, err := s.session(bounded(t), usual); err != nil {
-		t.Fatal(err)
-	}
+	sessionOf(t, s, usual)
 	owner := newStore(t, []string{server.Addr()}, nil)
 	claim := exclusive("answer/break", "one")
-	if g, err := owner.Acquire(bounded(t), claim); err != nil || !g.OK {
-		t.Fatalf("got %+v, %v", g, err)
-	}
+	granted(t, owner, claim)
 	proxy.Replies.Delay(time.Second)
 	broken := make(chan error, 1)
 	go func() { broken <- s.Break(bounded(t), claim.Key, driver.PublicID(claim.ID)) }()
@@ -306,10 +289,7 @@ func TestSecondSession(t *testing.T) {
 	s := newStore(t, []string{proxy.Addr()}, nil)
 	claim := exclusive("second/session", "one")
 	claim.Wait, claim.TTL = true, 2*time.Second
-	before, err := s.session(bounded(t), claim.TTL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := sessionOf(t, s, claim.TTL)
 	id := before.zoo.ID()
 	proxy.Replies.Drop(true)
 	ctx, cancel := context.WithTimeout(bounded(t), 300*time.Millisecond)
@@ -320,9 +300,8 @@ func TestSecondSession(t *testing.T) {
 	<-before.zoo.Ended()
 	proxy.Replies.Drop(false)
 	claim.TTL = patience // It has to last until it is renewed.
-	var g driver.Grant
 	servers.Until(t, "a grant once the old session is over", func() bool {
-		g, err = s.Acquire(bounded(t), claim)
+		g, err := s.Acquire(bounded(t), claim)
 		return err == nil && g.OK
 	})
 	s.mu.Lock()
