@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -36,6 +37,16 @@ func (s stop) here(ctx context.Context) {
 	}
 }
 
+// reached waits until the request is there.
+func (s stop) reached(t *scene, what string) {
+	t.Helper()
+	select {
+	case <-s.at:
+	case <-time.After(aWhile):
+		t.missing(what)
+	}
+}
+
 // stopped is a key of contexts: the requests of a call that a test stops.
 type stopped struct{}
 
@@ -54,7 +65,7 @@ func stopping(t testing.TB, stops func(ctx context.Context, n int64, txn *etcdse
 
 // vanishes waits until a claim is no longer in the queue, while another claim of the Store
 // keeps the lease of both alive.
-func vanishes(t *testing.T, s, other *etcdlock.Store, id, stays string) {
+func vanishes(t testing.TB, s, other *etcdlock.Store, id, stays string) {
 	t.Helper()
 	servers.Await(t, "end of the claim "+id, func() error {
 		refused(t, s, waiting("key", stays))
@@ -72,82 +83,94 @@ func vanishes(t *testing.T, s, other *etcdlock.Store, id, stays string) {
 // The second Acquire does not join the queue anew.
 func TestReleasedDuringLook(t *testing.T) {
 	t.Parallel()
-	look := newStop()
-	var joined atomic.Bool
-	s, prefix := stopping(t, func(ctx context.Context, n int64, txn *etcdserverpb.TxnRequest, invoke func() error) error {
-		if n == 1 {
-			look.here(ctx)
+	c := admin(t, shared.Addr())
+	inTime(t, func(t *scene) {
+		look := newStop()
+		var joined atomic.Bool
+		s, prefix := stopping(t, func(ctx context.Context, n int64, txn *etcdserverpb.TxnRequest, invoke func() error) error {
+			if n == 1 {
+				look.here(ctx)
+			}
+			if writes(txn) {
+				joined.Store(true)
+			}
+			return invoke()
+		})
+		other := must.Get(etcdlock.New(c, &etcdlock.Options{Prefix: prefix}))
+		defer other.Close()
+		granted(t, other, exclusive("key", "holder"))
+		t.begin()
+		refused(t, s, waiting("key", "claim"))
+		ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), stopped{}, true), patience)
+		defer cancel()
+		var second sync.WaitGroup
+		second.Go(func() {
+			if g, err := s.Acquire(ctx, waiting("key", "claim")); err == nil {
+				t.Errorf("a released claim was answered %+v", g)
+			}
+		})
+		look.reached(t, "the second Acquire looks")
+		_ = answered(t, func(ctx context.Context) error {
+			return s.Release(ctx, []driver.Release{{Claim: waiting("key", "claim").Claim}})[0]
+		})
+		close(look.on)
+		second.Wait()
+		if joined.Load() {
+			t.Errorf("a released claim joined the queue")
 		}
-		if writes(txn) {
-			joined.Store(true)
-		}
-		return invoke()
+		vanishes(t, s, other, "claim", "stays")
 	})
-	other := must.Get(etcdlock.New(admin(t, shared.Addr()), &etcdlock.Options{Prefix: prefix}))
-	defer other.Close()
-	granted(t, other, exclusive("key", "holder"))
-	refused(t, s, waiting("key", "claim"))
-	ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), stopped{}, true), patience)
-	defer cancel()
-	var second sync.WaitGroup
-	second.Go(func() {
-		if g, err := s.Acquire(ctx, waiting("key", "claim")); err == nil {
-			t.Errorf("a released claim was answered %+v", g)
-		}
-	})
-	<-look.at
-	_ = answered(t, func(ctx context.Context) error {
-		return s.Release(ctx, []driver.Release{{Claim: waiting("key", "claim").Claim}})[0]
-	})
-	close(look.on)
-	second.Wait()
-	if joined.Load() {
-		t.Error("a released claim joined the queue")
-	}
-	vanishes(t, s, other, "claim", "stays")
 }
 
 // TestRenamedDuringRelease releases a claim whose Acquire is about to give the claim another
 // name. The Acquire does not join the queue by that name, of which the Release knows nothing.
 func TestRenamedDuringRelease(t *testing.T) {
 	t.Parallel()
-	look, tomb := newStop(), newStop()
-	var looked, buried atomic.Bool
-	s, prefix := stopping(t, func(ctx context.Context, n int64, txn *etcdserverpb.TxnRequest, invoke func() error) error {
-		if strings.Contains(txn.String(), "released") && !buried.Swap(true) {
-			tomb.here(ctx)
-		}
-		if n == 1 && !looked.Swap(true) {
-			defer look.here(ctx)
-		}
-		return invoke()
-	})
 	c := admin(t, shared.Addr())
-	other := must.Get(etcdlock.New(c, &etcdlock.Options{Prefix: prefix}))
-	defer other.Close()
-	granted(t, other, exclusive("key", "holder"))
-	refused(t, s, waiting("key", "before"))
-	var left *mvccpb.KeyValue // is known to etcd, and no longer to the Store
-	for _, kv := range under(t, c, prefix+"claims/key/").Kvs {
-		if strings.Contains(string(kv.Value), `"before"`) {
-			left = kv
+	inTime(t, func(t *scene) {
+		look, tomb := newStop(), newStop()
+		var looked, buried atomic.Bool
+		s, prefix := stopping(t, func(ctx context.Context, n int64, txn *etcdserverpb.TxnRequest, invoke func() error) error {
+			if strings.Contains(txn.String(), "released") && !buried.Swap(true) {
+				tomb.here(ctx)
+			}
+			if n == 1 && !looked.Swap(true) {
+				defer look.here(ctx)
+			}
+			return invoke()
+		})
+		other := must.Get(etcdlock.New(c, &etcdlock.Options{Prefix: prefix}))
+		defer other.Close()
+		granted(t, other, exclusive("key", "holder"))
+		t.begin()
+		refused(t, s, waiting("key", "before"))
+		var left *mvccpb.KeyValue // is known to etcd, and no longer to the Store
+		for _, kv := range under(t, c, prefix+"claims/key/").Kvs {
+			if strings.Contains(string(kv.Value), `"before"`) {
+				left = kv
+			}
 		}
-	}
-	_ = answered(t, func(ctx context.Context) error {
-		return s.Release(ctx, []driver.Release{{Claim: waiting("key", "before").Claim}})[0]
-	})
-	must.Get(c.Put(t.Context(), string(left.Key), string(left.Value)))
+		if left == nil {
+			t.Fatalf("the claim is not in the queue")
+		}
+		_ = answered(t, func(ctx context.Context) error {
+			return s.Release(ctx, []driver.Release{{Claim: waiting("key", "before").Claim}})[0]
+		})
+		if _, err := c.Put(t.Context(), string(left.Key), string(left.Value)); err != nil {
+			t.Fatal(err)
+		}
 
-	ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), stopped{}, true), patience)
-	defer cancel()
-	var acquire, release sync.WaitGroup
-	acquire.Go(func() { _, _ = s.Acquire(ctx, waiting("key", "claim")) })
-	<-look.at
-	release.Go(func() { s.Release(ctx, []driver.Release{{Claim: waiting("key", "claim").Claim, Late: true}}) })
-	<-tomb.at
-	close(look.on)
-	acquire.Wait()
-	close(tomb.on)
-	release.Wait()
-	vanishes(t, s, other, "claim", "stays")
+		ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), stopped{}, true), patience)
+		defer cancel()
+		var acquire, release sync.WaitGroup
+		acquire.Go(func() { _, _ = s.Acquire(ctx, waiting("key", "claim")) })
+		look.reached(t, "the Acquire looks")
+		release.Go(func() { s.Release(ctx, []driver.Release{{Claim: waiting("key", "claim").Claim, Late: true}}) })
+		tomb.reached(t, "the release writes a tomb")
+		close(look.on)
+		acquire.Wait()
+		close(tomb.on)
+		release.Wait()
+		vanishes(t, s, other, "claim", "stays")
+	})
 }

@@ -49,7 +49,7 @@ type busyEtcd struct {
 }
 
 // busy opens a store with a busy etcd.
-func busy(t *testing.T) (driver.Store, *busyEtcd) {
+func busy(t testing.TB) (driver.Store, *busyEtcd) {
 	e := &busyEtcd{free: make(chan struct{})}
 	s, _ := intercepted(t, func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		if txn, _ := req.(*etcdserverpb.TxnRequest); txn != nil && e.begun.Load() {
@@ -100,33 +100,41 @@ func TestAcquireGoesOn(t *testing.T) {
 // first request ends, and the claim is in the queue of the key.
 func TestTermsChange(t *testing.T) {
 	t.Parallel()
-	s, etcd := busy(t)
-	holder, try := exclusive("key", "other"), exclusive("key", "mine")
-	claim := try
-	claim.Wait = true
-	granted(t, s, holder)
-	etcd.begun.Store(true)
-	var tried, waited sync.WaitGroup
-	tried.Go(func() {
-		_, _ = s.Acquire(t.Context(), try)
-	})
-	servers.Until(t, "the request of the first call", func() bool { return etcd.sent.Load() >= 1 })
-	waited.Go(func() {
-		if g, err := s.Acquire(t.Context(), claim); g.OK || err != nil {
-			t.Errorf("%+v, %v, want a refusal", g, err)
+	inTime(t, func(t *scene) {
+		s, etcd := busy(t)
+		holder, try := exclusive("key", "other"), exclusive("key", "mine")
+		claim := try
+		claim.Wait = true
+		granted(t, s, holder)
+		etcd.begun.Store(true)
+		var tried, waited sync.WaitGroup
+		tried.Go(func() {
+			_, _ = s.Acquire(t.Context(), try)
+		})
+		servers.Until(t, "the request of the first call", func() bool { return etcd.sent.Load() >= 1 })
+		t.begin()
+		waited.Go(func() {
+			if g, err := s.Acquire(t.Context(), claim); g.OK || err != nil {
+				t.Errorf("%+v, %v, want a refusal", g, err)
+			}
+		})
+		began := time.Now()
+		second := func() bool { return etcd.sent.Load() >= 2 }
+		servers.Until(t, "the request of the second call", func() bool { return second() || time.Since(began) > aWhile })
+		if !second() {
+			t.missing("the request of the second call")
 		}
+		etcd.free <- struct{}{}
+		tried.Wait()
+		close(etcd.free)
+		waited.Wait()
+		next := exclusive("key", "next")
+		next.Wait = true
+		refused(t, s, next)
+		release(t, s, holder.Claim)
+		refused(t, s, next)
+		granted(t, s, claim)
 	})
-	servers.Until(t, "the request of the second call", func() bool { return etcd.sent.Load() >= 2 })
-	etcd.free <- struct{}{}
-	tried.Wait()
-	close(etcd.free)
-	waited.Wait()
-	next := exclusive("key", "next")
-	next.Wait = true
-	refused(t, s, next)
-	release(t, s, holder.Claim)
-	refused(t, s, next)
-	granted(t, s, claim)
 }
 
 // TestReleaseEndsAcquire releases a claim whose Acquire goes on. The Acquire ends, and sends nothing

@@ -63,8 +63,12 @@ func TestNothingIsLeft(t *testing.T) {
 		t.Error(err)
 	}
 	servers.Await(t, "end of all leases, watches and goroutines", func() error {
-		if r, err := c.Leases(t.Context()); err != nil || len(r.Leases) > 0 {
-			return fmt.Errorf("leases are left: %v, %w", r.Leases, err)
+		r, err := c.Leases(t.Context())
+		if err != nil {
+			return err
+		}
+		if len(r.Leases) > 0 {
+			return fmt.Errorf("leases are left: %v", r.Leases)
 		}
 		if r := under(t, c, etcdlock.DefaultPrefix+"last/"); r.Count != 0 {
 			return fmt.Errorf("%d names of claims are left, such as %s", r.Count, r.Kvs[0].Key)
