@@ -89,11 +89,11 @@ func (s *Store) open(o *opening, class time.Duration) {
 	delete(s.openings, class)
 	k.zoo = z
 	switch {
+	case s.closed:
+		err = errClosed
 	case err != nil:
 	case k.over != nil:
 		err = k.over
-	case s.closed:
-		err = errClosed
 	default:
 		s.sessions[class] = k
 		o.session = k

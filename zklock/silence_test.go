@@ -140,6 +140,35 @@ func TestWaiterInOutage(t *testing.T) {
 	}
 }
 
+// TestSilentServer opens a session with a server that does not answer, until the store gives up or is
+// closed. The error matches no error of a context, since the context of the caller goes on.
+func TestSilentServer(t *testing.T) {
+	t.Parallel()
+	for what, end := range map[string]func(s *Store){
+		"in time":      func(*Store) {},
+		"with a Close": func(s *Store) { s.Close() },
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			s := newStore(t, []string{serve(t, "")}, nil)
+			ctx, acquired := bounded(t), make(chan error, 1)
+			go func() {
+				_, err := s.Acquire(ctx, exclusive("silent", "id"))
+				acquired <- err
+			}()
+			servers.Until(t, "the session is being opened", func() bool {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				return len(s.openings) > 0
+			})
+			end(s)
+			if err := <-acquired; err == nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+				t.Errorf("acquired: %v", err)
+			}
+		})
+	}
+}
+
 // TestReconnect breaks the connections of holders and waiters again and again: the
 // locks stand, and a release that nobody was connected for wakes the next.
 func TestReconnect(t *testing.T) {

@@ -142,13 +142,14 @@ func (s *Session) meet(ctx context.Context, server string, g greeting) (*conn, g
 
 var errHungUp = errors.New("the server hangs up: it has no leader, or expects TLS, or another protocol")
 
-// unheard explains why a server has not answered a greeting.
+// unheard explains why a server has not answered a greeting. The error does not match that of a
+// context: the limits of an attempt are those of this package.
 func unheard(err error) error {
 	switch {
 	case errors.Is(err, io.EOF):
 		return fmt.Errorf("%w: %w", errHungUp, err)
 	case errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded):
-		return fmt.Errorf("%w: %w", errMute, context.DeadlineExceeded)
+		return fmt.Errorf("%w: %w", errMute, os.ErrDeadlineExceeded)
 	}
 	return err
 }
