@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"math/big"
@@ -38,9 +39,23 @@ const (
 
 var options = &holdfast.Options{TTL: workerTTL, Prefix: "certs/"}
 
+// A patient storage repeats a Lock that Redis did not answer in time.
+type patient struct{ *Storage }
+
+func (p patient) Lock(ctx context.Context, name string) error {
+	err := p.Storage.Lock(ctx, name)
+	for errors.Is(err, os.ErrDeadlineExceeded) {
+		err = p.Storage.Lock(ctx, name)
+	}
+	return err
+}
+
 // obtain lets certmagic obtain a certificate, and says its serial number.
 func obtain(url, dir string) error {
-	locks, err := holdfast.Open(context.Background(), url, options)
+	open := func(ctx context.Context, url string, _ ...any) (*holdfast.Locker, error) {
+		return holdfast.Open(ctx, url, options)
+	}
+	locks, err := servers.Patient(context.Background(), open, url)
 	if err != nil {
 		return err
 	}
@@ -51,7 +66,7 @@ func obtain(url, dir string) error {
 	})
 	defer cache.Stop()
 	config = certmagic.New(cache, certmagic.Config{
-		Storage: New(&certmagic.FileStorage{Path: dir}, locks),
+		Storage: patient{New(&certmagic.FileStorage{Path: dir}, locks)},
 		Issuers: []certmagic.Issuer{issuer{}},
 		OCSP:    certmagic.OCSPConfig{DisableStapling: true},
 		Logger:  zap.NewNop(),
