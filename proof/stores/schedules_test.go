@@ -1,6 +1,7 @@
 package stores
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/schedlock"
 )
 
@@ -43,10 +45,7 @@ func TestSchedules(t *testing.T) {
 // because the tick may be taken.
 func take(t *testing.T, url, name string) (job schedlock.Job, err error) {
 	t.Helper()
-	locks, err := holdfast.Open(t.Context(), url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	locks := servers.Insist(t, func(ctx context.Context) (*holdfast.Locker, error) { return holdfast.Open(ctx, url, nil) })
 	t.Cleanup(func() { locks.Close() })
 	now := time.Date(2026, 11, 21, 20, 0, 30, 0, time.UTC)
 	job = schedlock.Job{Locks: locks, Name: name, Schedule: schedlock.Every(time.Hour), Clock: func() time.Time { return now }}

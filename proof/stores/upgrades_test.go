@@ -3,12 +3,15 @@ package stores
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/servers"
+	"github.com/holdfast-go/holdfast/internal/unproved"
 )
 
 // patience bounds every wait. A healthy server needs a thousandth.
@@ -35,7 +38,7 @@ func TestUpgrades(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := &scene{T: t, url: start(t, name)}
+			s := &scene{T: t, url: start(t, name), key: "k"}
 			s.near, s.far = s.open(), s.open()
 			check(s)
 		})
@@ -45,7 +48,7 @@ func TestUpgrades(t *testing.T) {
 // A scene is two processes with read locks on one key.
 type scene struct {
 	*testing.T
-	url       string
+	url, key  string
 	near, far *holdfast.Locker
 }
 
@@ -60,53 +63,87 @@ func (s *scene) open() *holdfast.Locker {
 
 func (s *scene) read(locks *holdfast.Locker) *holdfast.Lock {
 	s.Helper()
-	l, err := servers.Patient(s.Context(), locks.Lock, "k", holdfast.Shared(), holdfast.Wait(patience))
+	l, err := servers.Patient(s.Context(), locks.Lock, s.key, holdfast.Shared(), holdfast.Wait(patience))
 	if err != nil {
 		s.Fatal(err)
 	}
 	return l
 }
 
+// unlock leaves to the background what is not answered in time.
 func (s *scene) unlock(l *holdfast.Lock) {
 	s.Helper()
-	if err := l.Unlock(); err != nil {
+	if err := l.Unlock(); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 		s.Error(err)
 	}
 }
 
-// queues: the first upgrade waits in the queue, and the second is refused.
+// patient calls Upgrade or TryUpgrade until the answer comes in time.
+func (s *scene) patient(ctx context.Context, upgrade func(context.Context) (*holdfast.Lock, error)) (*holdfast.Lock, error) {
+	return servers.Patient(ctx, func(ctx context.Context, _ string, _ ...any) (*holdfast.Lock, error) { return upgrade(ctx) }, s.key)
+}
+
+// queues plays the queue of two upgrades. A first upgrade that has no answer for seconds leaves the
+// queue, and the second upgrade is then the first.
 func (s *scene) queues() {
+	for try := range 10 {
+		s.key = fmt.Sprint("k", try)
+		err := s.queue()
+		if err == nil {
+			return
+		}
+		unproved.Logf(s, "that the second upgrade is refused: the first: %v", err)
+	}
+	s.Error("no upgrade was answered in time")
+}
+
+// queue: the first upgrade waits in the queue, and the second is refused. queue returns the error of
+// a first upgrade that was not answered in time.
+func (s *scene) queue() (late error) {
 	l, other := s.read(s.near), s.read(s.far)
-	try := func(ctx context.Context, _ string, _ ...any) (*holdfast.Lock, error) { return other.TryUpgrade(ctx) }
-	if _, err := servers.Patient(s.Context(), try, "k"); !errors.Is(err, holdfast.ErrHeld) {
+	if _, err := s.patient(s.Context(), other.TryUpgrade); !errors.Is(err, holdfast.ErrHeld) {
 		s.Errorf("a try beside a reader: %v, want ErrHeld", err)
 	}
+	ctx, fail := context.WithCancelCause(s.Context())
+	defer fail(nil)
 	got := make(chan *holdfast.Lock, 1)
 	go func() {
-		defer close(got)
-		if up, err := l.Upgrade(s.Context()); err != nil {
-			s.Error(err)
-		} else {
-			got <- up
+		up, err := l.Upgrade(s.Context())
+		if err != nil {
+			fail(err)
 		}
+		got <- up
 	}()
-	s.awaitQueue()
-	upgrade := func(ctx context.Context, _ string, _ ...any) (*holdfast.Lock, error) { return other.Upgrade(ctx) }
-	if _, err := servers.Patient(s.Context(), upgrade, "k"); !errors.Is(err, holdfast.ErrDeadlock) {
+	s.awaitQueue(ctx)
+	_, err := s.patient(ctx, other.Upgrade)
+	if ctx.Err() == nil && !errors.Is(err, holdfast.ErrDeadlock) {
 		s.Errorf("the second upgrade: %v, want ErrDeadlock", err)
 	}
 	s.unlock(other)
-	s.upgraded(l, <-got)
+	up := <-got
+	if up != nil {
+		s.upgraded(l, up)
+		return nil
+	}
+	s.unlock(l)
+	if err := context.Cause(ctx); !errors.Is(err, os.ErrDeadlineExceeded) {
+		s.Fatalf("the first upgrade: %v", err)
+	}
+	return context.Cause(ctx)
 }
 
 // tries: without a queue, no upgrade waits.
 func (s *scene) tries() {
 	l, other := s.read(s.near), s.read(s.far)
-	if _, err := l.Upgrade(s.Context()); !errors.Is(err, holdfast.ErrHeld) || errors.Is(err, holdfast.ErrDeadlock) {
+	if _, err := s.patient(s.Context(), l.Upgrade); !errors.Is(err, holdfast.ErrHeld) || errors.Is(err, holdfast.ErrDeadlock) {
 		s.Errorf("beside a reader: %v, want ErrHeld", err)
 	}
 	s.unlock(other)
-	up, err := l.Upgrade(s.Context())
+	servers.Until(s.T, "the other reader to leave", func() bool {
+		claims, err := s.far.Holders(s.Context(), s.key)
+		return err == nil && len(claims) == 1
+	})
+	up, err := s.patient(s.Context(), l.Upgrade)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -116,32 +153,30 @@ func (s *scene) tries() {
 // refuses: the store has no upgrades.
 func (s *scene) refuses() {
 	l := s.read(s.near)
-	if _, err := l.Upgrade(s.Context()); !errors.Is(err, holdfast.ErrInvalid) {
+	if _, err := s.patient(s.Context(), l.Upgrade); !errors.Is(err, holdfast.ErrInvalid) {
 		s.Errorf("%v, want ErrInvalid", err)
 	}
 	s.unlock(l)
 }
 
-// awaitQueue waits until a claim waits.
-func (s *scene) awaitQueue() {
+// awaitQueue waits until a claim waits, or ctx ends.
+func (s *scene) awaitQueue(ctx context.Context) {
 	s.Helper()
-	servers.Until(s.T, "a claim to wait", func() bool {
-		claims, err := s.far.Holders(s.Context(), "k")
-		if err != nil {
-			s.Fatal(err)
+	servers.Await(s.T, "a claim to wait", func() error {
+		claims, err := s.far.Holders(s.Context(), s.key)
+		waits := slices.ContainsFunc(claims, func(h holdfast.Holder) bool { return h.Waiting })
+		if err == nil && !waits && ctx.Err() == nil {
+			err = fmt.Errorf("the claims are %v", claims)
 		}
-		return slices.ContainsFunc(claims, func(h holdfast.Holder) bool { return h.Waiting })
+		return err
 	})
 }
 
 // upgraded checks an upgrade, and the downgrade.
 func (s *scene) upgraded(l, up *holdfast.Lock) {
 	s.Helper()
-	if up == nil {
-		return
-	}
 	for _, opts := range [][]holdfast.LockOption{nil, {holdfast.Shared()}} {
-		if _, err := servers.Patient(s.Context(), s.far.TryLock, "k", opts...); !errors.Is(err, holdfast.ErrHeld) {
+		if _, err := servers.Patient(s.Context(), s.far.TryLock, s.key, opts...); !errors.Is(err, holdfast.ErrHeld) {
 			s.Errorf("beside the upgrade: %v, want ErrHeld", err)
 		}
 	}
