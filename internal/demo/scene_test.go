@@ -10,7 +10,9 @@ import (
 func TestPause(t *testing.T) {
 	c := small(t)
 	c.Servers, c.Stock, c.Buyers = 1, 1, 1 // the sale is TestSale's
-	c.Pause, c.TTL = true, 500*time.Millisecond
+	// A server that is frozen in a renewal keeps a file of the store locked. The first renewal comes
+	// after a third of the TTL.
+	c.Pause, c.TTL = true, 5*time.Second
 	r, err := Run(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
