@@ -25,6 +25,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/conditional/conditionaltest"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
+	"github.com/holdfast-go/holdfast/internal/unproved"
 	"github.com/holdfast-go/holdfast/s3lock"
 )
 
@@ -81,16 +82,22 @@ func TestHandOver(t *testing.T) {
 		holders, err := one.Holders(ctx, "key")
 		return err == nil && len(holders) == 2
 	})
-	if err := held.Unlock(); err != nil {
-		t.Error(err)
+	unlock := func(l *holdfast.Lock) {
+		if err := l.Unlock(); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) { // then it goes on in the background
+			t.Error(err)
+		}
 	}
+	first, released := held.Fence(), time.Now()
+	unlock(held)
 	l := <-next
-	if l.Fence() <= held.Fence() {
-		t.Errorf("token %d after %d", l.Fence(), held.Fence())
+	token := l.Fence()
+	if token == 0 && time.Since(released) >= time.Second { // A lock that is handed over lasts for a second at least.
+		unproved.Skipf(t, "that the next token is larger: %v", l.Err())
 	}
-	if err := l.Unlock(); err != nil {
-		t.Error(err)
+	if token <= first {
+		t.Errorf("token %d after %d", token, first)
 	}
+	unlock(l)
 }
 
 // A racer writes the objects of a bucket.
@@ -137,10 +144,13 @@ func TestIgnoredConditions(t *testing.T) {
 		"If-None-Match": {create},
 		"If-Match":      {replace, revive},
 	} {
-		s, err := driver.Open(t.Context(), at(t, start(t, header)))
-		if err == nil {
-			s.Close()
-		}
+		_, err := servers.Patient(t.Context(), func(ctx context.Context, url string, _ ...any) (driver.Store, error) {
+			s, err := driver.Open(ctx, url)
+			if err == nil {
+				s.Close()
+			}
+			return s, err
+		}, at(t, start(t, header)))
 		if !errors.Is(err, driver.ErrInvalid) {
 			t.Errorf("without %s: %v, want ErrInvalid", header, err)
 			continue
