@@ -128,26 +128,40 @@ func TestErrorsThatPass(t *testing.T) {
 			db = source(t, s.URL(), "")
 		}
 		var conns []*sql.Conn
-		conn, err := db.Conn(t.Context())
-		for ; err == nil; conn, err = db.Conn(t.Context()) {
-			conns = append(conns, conn)
-		}
-		says(t, err, full)
-		_, err = driver.Open(t.Context(), at)
-		says(t, err, full)
+		// A pool that ends a connection makes room for Open.
+		servers.Await(t, "a full server", func() error {
+			conn, err := db.Conn(t.Context())
+			for ; err == nil; conn, err = db.Conn(t.Context()) {
+				conns = append(conns, conn)
+			}
+			says(t, err, full)
+			opened, err := driver.Open(t.Context(), at)
+			switch {
+			case err == nil:
+				return errors.Join(errors.New("a connection was free"), opened.Close())
+			case !strings.Contains(err.Error(), full):
+				return err
+			}
+			says(t, err, full)
+			return nil
+		})
 		for _, conn := range conns {
 			conn.Close()
 		}
 		db.Close()
 
 		// Everybody is thrown out.
-		servers.Until(t, "a connection to be free", func() bool { _, err := s.Do("SELECT 1"); return err == nil })
+		everybody := "SELECT id FROM information_schema.processlist WHERE db = 'holdfast' AND id <> connection_id()"
+		if e == postgres {
+			everybody = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+		}
 		for range 3 {
+			var ids string
+			servers.Await(t, "a free connection", func() (err error) { ids, err = s.Do(everybody); return err })
 			if e == postgres {
-				s.Must("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'")
 				continue
 			}
-			for id := range strings.FieldsSeq(s.Must("SELECT id FROM information_schema.processlist WHERE db = 'holdfast' AND id <> connection_id()")) {
+			for id := range strings.FieldsSeq(ids) {
 				_, _ = s.Do("KILL HARD CONNECTION " + id) // It may be gone.
 			}
 		}
@@ -203,7 +217,15 @@ func TestErrorsOfTimeouts(t *testing.T) {
 	succeed(t, err)
 	for setting, words := range map[string]string{"statement_timeout": "57014", "lock_timeout": "55P03"} {
 		postgres.shared.Must(fmt.Sprintf("ALTER ROLE %s RESET ALL; ALTER ROLE %[1]s SET %s = '1s'", hasty, setting))
-		ended := open(t, as(at, hasty, "s3same"))
+		var ended store
+		servers.Await(t, "an opening that takes less than the timeout", func() error {
+			opened, err := driver.Open(t.Context(), as(at, hasty, "s3same"))
+			if err == nil {
+				ended = opened.(store)
+			}
+			return err
+		})
+		t.Cleanup(func() { ended.Close() })
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		err := ended.Renew(ctx, asks.Renewals(claim))[0]
 		cancel()

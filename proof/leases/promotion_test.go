@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -43,7 +44,7 @@ func TestPromotion(t *testing.T) {
 	standby := servers.StartStandby(t, primary, postgres.nosync)
 	at = with(several(at, front.Addr(), standby.Addr()), "connect_timeout", "1")
 
-	const held, waited, ttl = 20, 5, 30 * time.Second
+	const held, waited, ttl = 20, 5, 2 * patience
 	a := locker(t, at, &holdfast.Options{TTL: ttl})
 	b := locker(t, at, &holdfast.Options{TTL: ttl})
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
@@ -56,15 +57,21 @@ func TestPromotion(t *testing.T) {
 			last = max(last, locks[i].Fence())
 		}
 	}
-	granted := make(chan *holdfast.Lock, waited)
+	var lining sync.WaitGroup
 	for i := range waited {
-		go func() {
+		lining.Go(func() {
 			l, err := servers.Patient(ctx, b.Lock, fmt.Sprint("key", i))
+			if err == nil {
+				locked := time.Now()
+				if token := l.Fence(); token <= last && l.Err() == nil {
+					t.Errorf("token %d after %d", token, last)
+				}
+				err = unlockAtOnce(l, locked)
+			}
 			if err != nil {
 				t.Errorf("the one who waits for key%d: %v", i, err)
 			}
-			granted <- l
-		}()
+		})
 		servers.Until(t, "the one who waits to be in the queue", func() bool { return line(t, a, fmt.Sprint("key", i)) == 1 })
 	}
 	primary.AwaitStandbys(1)
@@ -86,14 +93,7 @@ func TestPromotion(t *testing.T) {
 			t.Errorf("unlock of key%d: %v", i+1, err)
 		}
 	}
-	for range waited {
-		if l := <-granted; l != nil {
-			if token := l.Fence(); token <= last {
-				t.Errorf("token %d after %d", token, last)
-			}
-			succeed(t, unlock(l))
-		}
-	}
+	lining.Wait()
 	front.Blackhole(false)
 }
 
