@@ -38,10 +38,26 @@ func StartCluster(tb TB, options ...string) *Cluster {
 	for i, r := range primaries {
 		r.Must("CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(i*slots/3), strconv.Itoa((i+1)*slots/3-1))
 	}
+	meet := func(other *Redis) []string {
+		return []string{"CLUSTER", "MEET", loopback, strconv.Itoa(other.port), strconv.Itoa(buses[other])}
+	}
 	for i, r := range c.Nodes {
 		r.Must("CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1))
 		for _, other := range c.Nodes[:i] { // waiting for gossip would take seconds
-			r.Must("CLUSTER", "MEET", loopback, strconv.Itoa(other.port), strconv.Itoa(buses[other]))
+			r.Must(meet(other)...)
+		}
+	}
+	for _, r := range c.Nodes {
+		for _, other := range others(c.Nodes, r) {
+			Await(tb, "a node to know the remaining nodes", func() error {
+				known, err := r.do(glance, "CLUSTER", "NODES")
+				if err != nil || strings.Contains(fmt.Sprint(known), c.ids[other]) {
+					return err
+				}
+				// A node drops a handshake that takes longer than the timeout of the nodes.
+				_, err = r.do(glance, meet(other)...)
+				return errors.Join(fmt.Errorf("%s does not know %s", r.Addr(), other.Addr()), err)
+			})
 		}
 	}
 	for i, r := range c.Nodes[3:] {

@@ -50,10 +50,8 @@ func (m *Migration) End() {
 	c.tb.Helper()
 	slot, _ := strconv.Atoi(m.slot)
 	// Start with the new owner: the remaining nodes have to believe the new owner.
-	for _, r := range slices.Concat([]*Redis{m.to, m.from}, others(others(c.Nodes, m.to), m.from)) {
-		if r.leads() == nil {
-			r.Must("CLUSTER", "SETSLOT", m.slot, "NODE", c.ids[m.to])
-		}
+	for _, r := range slices.Concat([]*Redis{m.to, m.from}, others(others(c.Primaries(), m.to), m.from)) {
+		r.Must("CLUSTER", "SETSLOT", m.slot, "NODE", c.ids[m.to])
 	}
 	if owner := c.Owner(slot); owner != m.to {
 		c.tb.Fatalf("slot %s went to %s instead of %s", m.slot, owner.Addr(), m.to.Addr())
