@@ -112,10 +112,12 @@ func (w *worker) transact(ctx context.Context, key string) ([]byte, error) {
 }
 
 // report asks until it is answered, since a slow machine is not wrong, and writes
-// down what.
+// down what. A lock that another process hands over may last for a second only, so Begin may lose
+// the lock.
 func report(key string, ask func() ([]byte, error)) {
 	result, err := ask()
-	for errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, once.ErrUnrecorded) {
+	for (errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, holdfast.ErrLost)) &&
+		!errors.Is(err, once.ErrUnrecorded) && !errors.Is(err, fence.ErrOutdated) {
 		result, err = ask()
 	}
 	switch {
