@@ -64,7 +64,8 @@ func database(tb TB, at *url.URL, do func(sql string) error, force string) *url.
 		tb.Fatalf("make a database for the tests on %s: %v", at.Host, err)
 	}
 	tb.Cleanup(func() {
-		if err := do("DROP DATABASE " + name + force); err != nil {
+		// The server gives up after seconds if a connection is slow to end.
+		if err := await(func() error { return do("DROP DATABASE IF EXISTS " + name + force) }, nil); err != nil {
 			tb.Logf("remove the database of the tests from %s: %v", at.Host, err)
 		}
 	})
