@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -53,6 +54,38 @@ func TestCreateTogether(t *testing.T) {
 			})
 		}
 		all.Wait()
+	}
+}
+
+// TestCreateWaits: Create waits for a table or a row that somebody has locked, for longer than the
+// server does. If the context ends first, the error says so, and why.
+func TestCreateWaits(t *testing.T) {
+	t.Parallel()
+	for query, statements := range map[string][]string{
+		"":              {"LOCK TABLES holdfast READ", "SELECT * FROM holdfast FOR UPDATE"},
+		"?mode=session": {"LOCK TABLES holdfast_fence READ", "SELECT * FROM holdfast_fence FOR UPDATE"},
+	} {
+		m := shared.Database(t)
+		s := opened(t, m.URL()+query)
+		if err := s.Create(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, statement := range statements {
+			unlock := locking(t, m, statement)
+			servers.Until(t, "a Create that ends with the context, and with the reason", func() bool { // A pause of this machine may end it before the first try.
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+				defer cancel()
+				err := s.Create(ctx)
+				if !errors.Is(err, context.DeadlineExceeded) {
+					t.Fatalf("%s: Create returned %v, want the end of the context", statement, err)
+				}
+				return strings.Contains(err.Error(), "1205")
+			})
+			unlock()
+			if err := s.Create(t.Context()); err != nil {
+				t.Errorf("%s: afterwards, Create returned %v", statement, err)
+			}
+		}
 	}
 }
 

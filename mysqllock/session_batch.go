@@ -158,12 +158,20 @@ func (c *sessionConn) tryAll(rs []request) {
 
 // locked reports whether a statement has waited in vain for a row or table that a different
 // connection has locked.
-func locked(err error) bool {
-	e := (*mysql.MySQLError)(nil)
-	return errors.As(err, &e) && e.Number == lockWait
-}
+func locked(err error) bool { return numbered(err, lockWait) }
 
-const lockWait = 1205
+// deadlocked reports whether the server has ended a statement because of a deadlock.
+func deadlocked(err error) bool { return numbered(err, deadlock) }
+
+const (
+	lockWait = 1205
+	deadlock = 1213
+)
+
+func numbered(err error, number uint16) bool {
+	e := (*mysql.MySQLError)(nil)
+	return errors.As(err, &e) && e.Number == number
+}
 
 // tryTogether is try for several locks, with one transaction for the tokens. In an unusual
 // case tryTogether takes nothing, and returns an error and zero tokens.

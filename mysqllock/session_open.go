@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/identifier"
+	"github.com/holdfast-go/holdfast/internal/rest"
 	"github.com/holdfast-go/holdfast/internal/session"
 )
 
@@ -173,14 +174,30 @@ func readOnly(ctx context.Context, c *conn) (setting string, err error) {
 	return setting, err
 }
 
-// create makes the table and its rows.
-func (s *sessionServer) create(ctx context.Context) error {
+// createPause is the pause before create tries again.
+const createPause = 50 * time.Millisecond
+
+// create makes the table and its rows. create retries while another connection, such as that of a
+// dump or of a deployment at the same time, keeps the table or a row locked.
+func (s *sessionServer) create(ctx context.Context) (err error) {
 	c, err := s.dial(ctx, "", nil)
 	if err != nil {
 		return err
 	}
-	_, err = c.ExecContext(ctx, strings.Join(s.schema(), "; "))
-	return errors.Join(err, c.Close())
+	defer func() { err = errors.Join(err, c.Close()) }()
+	var busy error
+	for {
+		_, err := c.ExecContext(ctx, strings.Join(s.schema(), "; "))
+		switch {
+		case locked(err) || deadlocked(err):
+			busy = err
+		case err == nil || busy == nil || ctx.Err() == nil:
+			return err
+		}
+		if rest.For(ctx, createPause) != nil {
+			return fmt.Errorf("%w: %w", ctx.Err(), busy)
+		}
+	}
 }
 
 // schema is the SQL that makes the table and its rows.
