@@ -63,10 +63,10 @@ func TestSessionTurnOfFrozen(t *testing.T) {
 // other process waits, the process does not back off. Otherwise it backs off for milliseconds.
 func TestSessionTurnOfItself(t *testing.T) {
 	t.Parallel()
-	s := newSession(t, config(t, server))
+	s := newSession(t, config(t, shared.Database(t).URL())) // No other test locks the rows.
 	const key = "turn of its own"
 	name := s.server.Name(key)
-	ctx := sessiontest.Bounded(t)
+	ctx := t.Context()
 	ask := func(id string) driver.Ask {
 		return driver.Ask{Claim: driver.Claim{Key: key, ID: id, Owner: "test", TTL: sessiontest.Patience, Weight: driver.MaxWeight, Limit: driver.MaxWeight}}
 	}
@@ -80,9 +80,11 @@ func TestSessionTurnOfItself(t *testing.T) {
 		return shared.Must("SELECT IS_USED_LOCK('"+turn(name)+"') IS NOT NULL") == "1"
 	})
 	rounds := 0
+	var asked time.Time // when the last request began
 	acquired := func() bool {
 		rounds++
 		holder := ask(fmt.Sprint("holder ", rounds))
+		asked = time.Now()
 		g, err := s.Acquire(ctx, holder)
 		if err == nil && g.OK {
 			err = errors.Join(s.Release(ctx, asks.Releases(holder))...)
@@ -92,23 +94,35 @@ func TestSessionTurnOfItself(t *testing.T) {
 		}
 		return g.OK
 	}
-	for range 20 {
-		if !acquired() {
-			t.Fatalf("round %d: refused, though no other process waits", rounds)
+	// After a stall of seconds, the server may keep the turn for a connection that the process has
+	// closed, so a single refusal may be right.
+	servers.Until(t, "20 requests without a refusal, as no other process waits", func() bool {
+		for range 20 {
+			if !acquired() {
+				return false
+			}
 		}
-	}
+		return true
+	})
 	other := must.Get(s.server.dial(ctx, "", nil))
 	defer other.Close()
 	must.Get(other.ExecContext(ctx, "DO GET_LOCK('"+mark(name)+"', 0)"))
-	shortest := backoff.Pause
-	for range 3 {
-		for acquired() { // until the process leaves the key to the other process
+	// A break begins before the release returns. A request that begins after the break is not
+	// refused, however slow the machine is. A stall of the turn may bring a longer break.
+	servers.Until(t, fmt.Sprint("three breaks of about ", briefPause), func() bool {
+		for range 3 {
+			released := time.Now()
+			for acquired() { // until the process leaves the key to the other process
+				released = time.Now()
+			}
+			refused := asked
+			for !acquired() {
+				refused = asked
+			}
+			if refused.Sub(released) >= backoff.Pause/4 {
+				return false
+			}
 		}
-		began := time.Now()
-		servers.Until(t, "the end of the break", acquired)
-		shortest = min(shortest, time.Since(began))
-	}
-	if shortest >= backoff.Pause/4 {
-		t.Errorf("each break takes %v or longer, want about %v", shortest, briefPause)
-	}
+		return true
+	})
 }
