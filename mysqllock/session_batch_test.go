@@ -186,18 +186,24 @@ func TestSessionTogetherRefused(t *testing.T) {
 func locking(t *testing.T, m *servers.MariaDB, statement string) (unlock func()) {
 	t.Helper()
 	db := sql.OpenDB(must.Get(mysql.NewConnector(config(t, m.URL()))))
+	t.Cleanup(func() { db.Close() })
 	conn, err := db.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { conn.Close() })
 	for _, text := range []string{"SET autocommit = 0", statement} {
 		if _, err := conn.ExecContext(t.Context(), text); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return func() {
-		conn.Close()
-		db.Close()
+		// By these, the test knows that the locks have ended. A connection may end later.
+		for _, text := range []string{"ROLLBACK", "UNLOCK TABLES"} {
+			if _, err := conn.ExecContext(t.Context(), text); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }
 
