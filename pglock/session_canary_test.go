@@ -2,7 +2,6 @@ package pglock
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -65,17 +64,9 @@ func TestSessionDuringFailover(t *testing.T) {
 	t.Parallel()
 	other := servers.StartPostgres(t, "fsync = off")
 	prepared(t, other.URL())
-	addrs := slices.Concat([]string{server.Addr()}, slices.Repeat([]string{other.Addr()}, 1000))
-	url := strings.Replace(other.URL(), other.Addr(), servers.StartBalancer(t, addrs...), 1) + "&mode=session"
-	servers.Until(t, "a proof of the other server", func() bool {
-		store, err := driver.Open(t.Context(), url)
-		if err == nil {
-			err = store.Close()
-		}
-		if errors.Is(err, driver.ErrInvalid) {
-			t.Fatal(err)
-		}
-		return err == nil
+	sessiontest.FailsOver(t, func() driver.Checker {
+		addrs := slices.Concat([]string{server.Addr()}, slices.Repeat([]string{other.Addr()}, 1000))
+		return newSession(t, strings.Replace(other.URL(), other.Addr(), servers.StartBalancer(t, addrs...), 1))
 	})
 }
 

@@ -78,6 +78,29 @@ func Refused(t *testing.T, url string) (err error) {
 	return err
 }
 
+// FailsOver checks a server during a failover: the first connection of a store leads to the old
+// primary, and all later connections lead to the new primary. A check returns a doubt and refuses
+// nothing. A later check succeeds.
+func FailsOver(t *testing.T, open func() driver.Checker) {
+	t.Helper()
+	check := func(store driver.Checker) error {
+		_, err := store.Check(Bounded(t))
+		if errors.Is(err, driver.ErrInvalid) {
+			t.Fatalf("during a failover: %v", err)
+		}
+		return err
+	}
+	var store driver.Checker
+	// The first connection may fail on a slow machine. There is another first connection only for a
+	// new store.
+	servers.Until(t, "a doubt", func() bool {
+		store = open()
+		err := check(store)
+		return err != nil && strings.Contains(err.Error(), "as during a failover")
+	})
+	servers.Await(t, "a proof of the new primary", func() error { return check(store) })
+}
+
 // claim returns the error of a request for a claim. The request has more time than the check of
 // Open.
 func claim(t *testing.T, url string) error {
