@@ -32,6 +32,10 @@ func TestWaiterThatCannotListen(t *testing.T) {
 		}
 		stores = append(stores, s.(*Store))
 	}
+	// The waiter hopes to hear until its first try to listen has failed.
+	if _, err := stores[1].Watch(sessiontest.Bounded(t), driver.Claim{Key: "other", ID: "id"}, func(driver.Grant) {}); err == nil {
+		t.Fatal("the waiter can listen")
+	}
 	conn, err := pgx.Connect(sessiontest.Bounded(t), server.URL())
 	if err != nil {
 		t.Fatal(err)

@@ -162,7 +162,8 @@ func TestSessionClock(t *testing.T) {
 	t.Parallel()
 	clock := servers.StartClock(t)
 	pg := servers.StartPostgres(clock, "fsync = off")
-	a, b := locker(t, prepared(t, pg.URL()), nil), locker(t, pg.URL(), nil)
+	opts := &holdfast.Options{TTL: sessiontest.Patience} // The server compares the end of a silence with its clock.
+	a, b := locker(t, prepared(t, pg.URL()), opts), locker(t, pg.URL(), opts)
 	held, last := sessiontest.Locked(t, a, "held"), uint64(0)
 	for _, step := range []time.Duration{time.Hour, -time.Hour, 0} {
 		clock.Step(step)

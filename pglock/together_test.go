@@ -124,7 +124,7 @@ func testTogether(t *testing.T, isolation string) {
 	// The name of a call is its key, or its key and a number.
 	claim := func(name string) driver.Claim {
 		key, _, _ := strings.Cut(name, "#")
-		return driver.Claim{Key: key, ID: "id of " + name, Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: time.Minute}
+		return driver.Claim{Key: key, ID: "id of " + name, Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: time.Hour}
 	}
 	grants := make(map[string]*driver.Grant)
 	acquire := func(name string) {
