@@ -66,9 +66,9 @@ func TestLeastRights(t *testing.T) {
 		cmd.Stderr = &complaint
 		other := workers.Run(t, cmd)
 		var r report // missing if the worker could not open the file
-		if err := errors.Join(json.NewEncoder(other.In).Encode(lock("key")), other.In.Close()); err != nil {
-			t.Fatal(err)
-		}
+		// A worker without rights may end before it reads.
+		_ = json.NewEncoder(other.In).Encode(lock("key"))
+		_ = other.In.Close()
 		_ = json.NewDecoder(other.Out).Decode(&r)
 		if err := other.Wait(); err == nil && r.Err == "" {
 			t.Errorf("with only the %s writable, another user has locked", name)
