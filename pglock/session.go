@@ -44,8 +44,8 @@ type SessionOptions struct {
 //
 // # What it promises
 //
-//   - Mutual exclusion as long as the server does not restart or fail over, and without a
-//     clock: the server's clock may step freely.
+//   - Mutual exclusion as long as the server does not restart or fail over, and its clock does
+//     not step forward.
 //   - If a process dies, the server releases its locks at once. If a process is paused or
 //     cut off, the server releases the locks after a silence of the TTL and a margin. The
 //     margin is a tenth of the TTL or a second, whichever is less. The silence is at
@@ -69,6 +69,10 @@ type SessionOptions struct {
 //     takes over, all locks end. Holders learn of the end from the closed connection;
 //     until then, another process may acquire the lock. The tokens tell the two holders
 //     apart.
+//   - The server measures a silence by its wall clock. If the clock steps forward by more than
+//     the silence that ends a session, the server may end a session that has just sent a
+//     ping. Holders learn of the end from the closed connection, as after a restart. If the
+//     clock steps back while a process is cut off, its locks stand longer, by as much.
 //   - A pooler (such as PgBouncer) would spread the statements over several sessions. A
 //     pooler is recognized and refused with [driver.ErrInvalid].
 //   - The advisory locks of a server that only looks like PostgreSQL may lock nothing. The
