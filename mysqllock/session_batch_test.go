@@ -198,7 +198,7 @@ func locking(t *testing.T, m *servers.MariaDB, statement string) (unlock func())
 		}
 	}
 	return func() {
-		// By these, the test knows that the locks have ended. A connection may end later.
+		// The end of the connection would release the locks later.
 		for _, text := range []string{"ROLLBACK", "UNLOCK TABLES"} {
 			if _, err := conn.ExecContext(t.Context(), text); err != nil {
 				t.Fatal(err)

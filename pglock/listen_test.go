@@ -32,7 +32,7 @@ func TestWaiterThatCannotListen(t *testing.T) {
 		}
 		stores = append(stores, s.(*Store))
 	}
-	// The waiter hopes to hear until its first try to listen has failed.
+	// A waiter counts on messages until the first try to listen has failed.
 	if _, err := stores[1].Watch(sessiontest.Bounded(t), driver.Claim{Key: "other", ID: "id"}, func(driver.Grant) {}); err == nil {
 		t.Fatal("the waiter can listen")
 	}
