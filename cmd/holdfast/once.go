@@ -12,24 +12,36 @@ import (
 
 // A successful run with --once-per leaves a mark: a lock on a separate key, without a holder,
 // that expires. The mark is set and read under the lock on KEY, so two
-// runs can never both find the mark missing. Keys with the prefix ownKeys are refused for
+// runs can never both find the mark missing. A note tells the mark from the lock of a run that
+// only looks for the mark. Keys with the prefix ownKeys are refused for
 // runs: the holder of such a key would look like a finished run.
 const (
 	ownKeys    = "holdfast/"
 	markPrefix = ownKeys + "ran/"
+	ran        = "ran" // the note of a mark
 )
+
+// lookEnds is how long a run waits for the end of a claim that is no mark. The claim of a look
+// ends with the default TTL of 15 s, and later if the store expires claims late.
+const lookEnds = time.Minute
 
 func (j *job) marker() string { return markPrefix + j.key }
 
-// ranBefore reports whether the mark exists.
+// ranBefore reports whether the mark exists. If a look for the mark was left by a run that the
+// store has not answered, ranBefore waits for the end of that look.
 func (j *job) ranBefore(ctx context.Context, locks *holdfast.Locker) (bool, error) {
-	mark, err := locks.TryLock(ctx, j.marker())
+	look, err := locks.TryLock(ctx, j.marker())
 	held := (*holdfast.HeldError)(nil)
+	if errors.As(err, &held) && held.Note != ran {
+		look, err = locks.Lock(ctx, j.marker(), holdfast.Wait(lookEnds))
+	}
 	switch {
 	case err == nil:
-		return false, cli.StoreFailure(mark.Unlock())
+		return false, cli.StoreFailure(look.Unlock())
 	case !errors.As(err, &held):
 		return false, cli.StoreFailure(err)
+	case held.Note != ran:
+		return false, cli.Failure(cli.ExitUnreachable, fmt.Errorf("cannot tell whether %q has run: %q is %w", j.key, j.marker(), held))
 	}
 	if !j.quiet {
 		next := ""
@@ -47,7 +59,7 @@ func (j *job) mark(locks *holdfast.Locker, began time.Time) {
 	if rest <= 0 {
 		return
 	}
-	mark, err := locks.TryLock(context.Background(), j.marker(), holdfast.MinHold(rest), holdfast.Note("ran"))
+	mark, err := locks.TryLock(context.Background(), j.marker(), holdfast.MinHold(rest), holdfast.Note(ran))
 	if err == nil {
 		err = mark.Unlock()
 	}
