@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"runtime"
@@ -34,7 +33,7 @@ type job struct {
 
 	store  *site
 	flags  *cobra.Command
-	stderr io.Writer
+	stderr *voice
 	key    string
 	argv   []string
 	path   string // of the program, as found before the lock is taken
@@ -138,6 +137,7 @@ func (j *job) refused(held *holdfast.HeldError) error {
 
 // hold runs the command while the lock is held, then releases the lock.
 func (j *job) hold(locks *holdfast.Locker, lock *holdfast.Lock, signals chan os.Signal) error {
+	j.stderr.flush() // A line written later would come between the lines of the command.
 	began := time.Now()
 	g := guard{lock: lock, events: &j.events, signals: signals, grace: j.grace, loss: lossSignals[j.signal], stderr: j.stderr}
 	if err := g.ready(); err != nil {

@@ -18,7 +18,7 @@ func execute(args []string) int {
 	err := cmd.Execute()
 	code := cli.Report(cmd.ErrOrStderr(), err)
 	if v, ok := cmd.ErrOrStderr().(*voice); ok { // of run
-		v.close()
+		v.flush()
 	}
 	cli.Obey(err)
 	return code

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -97,6 +98,21 @@ func logged(t *testing.T, log, word string) (rest string) {
 		return false
 	})
 	return strings.TrimSpace(rest)
+}
+
+// A flush ends when the lines before it are written.
+func TestFlush(t *testing.T) {
+	r, w := io.Pipe()
+	v := newVoice(w)
+	v.Write([]byte("one\n"))
+	v.Write([]byte("two\n"))
+	go func() {
+		v.flush()
+		w.Close()
+	}()
+	if text, err := io.ReadAll(r); string(text) != "one\ntwo\n" || err != nil {
+		t.Errorf("%q is written at the end of the flush, %v", text, err)
+	}
 }
 
 // A command that cannot speak has to end, and to kill what ignores a signal.
