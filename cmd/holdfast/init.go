@@ -69,7 +69,7 @@ func (i *initing) run(ctx context.Context) (err error) {
 	return i.create(ctx, creator, name)
 }
 
-// create prepares a store, and reports whether the store was prepared before.
+// create prepares a store, and reports whether the store was prepared before, if that is known.
 func (i *initing) create(ctx context.Context, creator driver.Creator, name string) error {
 	_, missing := creator.Check(ctx)
 	if err := creator.Create(ctx); err != nil {
@@ -81,10 +81,13 @@ func (i *initing) create(ctx context.Context, creator driver.Creator, name strin
 	if err := i.store.check(ctx, creator, name); err != nil {
 		return err
 	}
-	if errors.Is(missing, driver.ErrInvalid) {
-		i.say("%s is prepared now", name)
-	} else {
+	switch {
+	case missing == nil:
 		i.say("%s was prepared before", name)
+	case errors.Is(missing, driver.ErrInvalid):
+		i.say("%s is prepared now", name)
+	default: // the check could not look
+		i.say("%s is prepared", name)
 	}
 	return nil
 }
