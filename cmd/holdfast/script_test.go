@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -24,7 +23,6 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/holdfast-go/holdfast/internal/build"
-	childprocess "github.com/holdfast-go/holdfast/internal/child"
 	"github.com/holdfast-go/holdfast/internal/cli"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
@@ -46,7 +44,8 @@ const noSleep = "atexit_sleep_ms=0"
 //
 //	exits CODE COMMAND...        run a command that ends with this code, or with one of several
 //	                             with | between them; if the store has not answered it, try again
-//	launch NAME COMMAND...       start a command; its output goes to NAME.out and NAME.err
+//	launch NAME COMMAND...       start a command, and again as exits does; its output goes to
+//	                             NAME.out and NAME.err
 //	signal NAME SIGNAL           send it a signal
 //	finish NAME CODE|SIGNAL      wait for its end, with this code or by this signal
 //	await FILE [REGEXP]          wait until a file is there and matches
@@ -75,7 +74,7 @@ func TestScript(t *testing.T) {
 				env.Setenv(name, url)
 			}
 			env.Setenv("GORACE", noSleep)
-			env.Values["launched"] = make(launched)
+			env.Values["launched"] = make(map[string]*launched)
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -172,11 +171,6 @@ func stores(t *testing.T) map[string]string {
 	return urls
 }
 
-// launched are the commands that a script has started, by name.
-type launched map[string]*exec.Cmd
-
-func started(ts *testscript.TestScript) launched { return ts.Value("launched").(launched) }
-
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	need(ts, !neg && len(args) >= 2, "exits CODE COMMAND...")
 	var want []int
@@ -195,37 +189,6 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-func launch(ts *testscript.TestScript, neg bool, args []string) {
-	need(ts, !neg && len(args) >= 2, "launch NAME COMMAND...")
-	name := args[0]
-	cmd := command(ts, args[1:])
-	stdout, err := os.Create(ts.MkAbs(name + ".out"))
-	ts.Check(err)
-	defer stdout.Close()
-	stderr, err := os.Create(ts.MkAbs(name + ".err"))
-	ts.Check(err)
-	defer stderr.Close()
-	cmd.Stdout, cmd.Stderr = stdout, stderr
-	defer heed()()
-	ts.Check(cmd.Start())
-	started(ts)[name] = cmd
-	ts.Defer(func() {
-		if cmd.ProcessState == nil {
-			cmd.Process.Kill()
-			cmd.Wait()
-		}
-	})
-}
-
-// heed lets the commands that are started before the function is called obey
-// ^C and SIGHUP, also if the tests run in the background of a script or under nohup,
-// and ignore them.
-func heed() (done func()) {
-	interrupts := make(chan os.Signal, 1)
-	signal.Notify(interrupts, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT)
-	return func() { signal.Stop(interrupts) }
-}
-
 func command(ts *testscript.TestScript, args []string) *exec.Cmd {
 	path, err := exec.LookPath(args[0])
 	ts.Check(err)
@@ -236,36 +199,6 @@ func command(ts *testscript.TestScript, args []string) *exec.Cmd {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
 	return cmd
-}
-
-func sendSignal(ts *testscript.TestScript, neg bool, args []string) {
-	need(ts, !neg && len(args) == 2, "signal NAME SIGNAL")
-	sig, ok := signals[args[1]]
-	need(ts, ok, "signal NAME SIGNAL")
-	p := started(ts)[args[0]].Process
-	if sig == syscall.SIGSTOP {
-		ts.Check(childprocess.Freeze(p)) // On a busy machine the process may run on for a while after the signal.
-		return
-	}
-	ts.Check(p.Signal(sig))
-}
-
-func finish(ts *testscript.TestScript, neg bool, args []string) {
-	need(ts, !neg && len(args) == 2, "finish NAME CODE|SIGNAL")
-	cmd := started(ts)[args[0]]
-	hurry := time.AfterFunc(patient, func() { cmd.Process.Kill() })
-	err := cmd.Wait()
-	if !hurry.Stop() {
-		ts.Fatalf("%s did not end", args[0])
-	}
-	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
-		ts.Fatalf("%s: %v", args[0], err)
-	}
-	got := cmd.ProcessState.Sys().(syscall.WaitStatus)
-	if sig, ok := signals[args[1]]; ok && got.Signaled() && got.Signal() == sig || !ok && got.ExitStatus() == number(ts, args[1]) {
-		return
-	}
-	ts.Fatalf("%s ended with %v, want %s\n%s", args[0], cmd.ProcessState, args[1], ts.ReadFile(args[0]+".err"))
 }
 
 func await(ts *testscript.TestScript, neg bool, args []string) {
