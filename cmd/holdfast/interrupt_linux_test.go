@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/internal/rest"
 	"github.com/holdfast-go/holdfast/internal/servers"
+	"github.com/holdfast-go/holdfast/internal/unproved"
 )
 
 // repeats is how often a person presses ^C in a test of something that was a matter
@@ -115,6 +116,7 @@ func TestInterruptBeforeTheStoreAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
+	began := time.Now()
 	c := open(t, nil, "holdfast", "run", "--store", fmt.Sprintf("redis://%s", l.Addr()), "key", "--", "true")
 	conn, err := l.Accept()
 	if err != nil {
@@ -122,6 +124,9 @@ func TestInterruptBeforeTheStoreAnswers(t *testing.T) {
 	}
 	defer conn.Close()
 	c.press(ctrlC)
+	if took := time.Since(began); took > patience {
+		unproved.Skipf(t, "^C came %v after the start, when the command had given up", took)
+	}
 	if s := c.end(); s.Signal() != syscall.SIGINT {
 		t.Errorf("ended with %v, code %d:\n%s", s, s.ExitStatus(), c.text())
 	}

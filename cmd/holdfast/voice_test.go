@@ -160,7 +160,11 @@ func breakUnheard(t *testing.T, stderr *os.File, grace, script string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command("holdfast", "break", "key", "--yes").CombinedOutput(); err != nil {
+	var out []byte
+	if err := insist(func() (err error) {
+		out, err = exec.Command("holdfast", "break", "key", "--yes").CombinedOutput()
+		return err
+	}); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	if got := code(t, cmd); got != cli.ExitLost {
@@ -181,7 +185,12 @@ func heldUnheard(t *testing.T, stderr *os.File) {
 	t.Setenv("HOLDFAST_STORE", "file://"+dir+"/locks")
 	holder := deaf(t, nil, "holdfast", "run", "--ttl", "1m", "key", "--", "worker", "log", "TERM=0")
 	logged(t, "log", "ready")
-	if got := code(t, deaf(t, stderr, "holdfast", "run", "--try", "key", "--", "true")); got != cli.ExitHeld {
+	got := 0
+	servers.Until(t, "an answer of the store", func() bool {
+		got = code(t, deaf(t, stderr, "holdfast", "run", "--try", "key", "--", "true"))
+		return got != cli.ExitUnreachable
+	})
+	if got != cli.ExitHeld {
 		t.Errorf("exit code %d, want %d", got, cli.ExitHeld)
 	}
 	holder.Process.Signal(syscall.SIGTERM)
