@@ -155,6 +155,9 @@ func (h *history) excused(o op) bool {
 	})
 }
 
+// undecided is what check returns of a history that took too long to check.
+const undecided = "Porcupine is not done after a minute"
+
 // check returns why the history is not linearizable, "" if it is. proved is the number of
 // refusals without an excuse.
 func (h *history) check() (wrong string, proved int) {
@@ -171,15 +174,14 @@ func (h *history) check() (wrong string, proved int) {
 	case porcupine.Ok:
 		return "", proved
 	case porcupine.Unknown:
-		wrong = "Porcupine is not done after a minute"
-	default:
-		wrong = "the history is not linearizable"
+		return undecided, 0
 	}
 	var b strings.Builder
+	b.WriteString("the history is not linearizable")
 	for _, o := range ops {
 		fmt.Fprintf(&b, "\n%12v to %12v  %v", time.Duration(o.from>>20), time.Duration(o.to>>20), o)
 	}
-	return wrong + b.String(), proved
+	return b.String(), proved
 }
 
 // A register refuses tokens below the largest that it has seen.

