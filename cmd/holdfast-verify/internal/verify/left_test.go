@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -106,8 +107,10 @@ func TestLeft(t *testing.T) {
 					return strings.Contains(strings.Join(e.left(keep), "\n"), what)
 				})
 			}
-			if err := errors.Join(lock.Unlock(), locks.Close()); err != nil {
-				t.Fatal(err)
+			for _, err := range []error{lock.Unlock(), locks.Close()} {
+				if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) { // a late server may still do it
+					t.Fatal(err)
+				}
 			}
 			wantLeft(t, func() []string { return e.left(keep) })
 		})
