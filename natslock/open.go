@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/hosturl"
+	"github.com/holdfast-go/holdfast/internal/silence"
 )
 
 func init() {
@@ -63,16 +64,17 @@ func connect(ctx context.Context, config nats.Options) (*nats.Conn, error) {
 		err  error
 	}
 	done := make(chan result, 1)
+	began := time.Now()
 	go func() {
 		conn, err := config.Connect()
 		done <- result{conn, err}
 	}()
 	select {
 	case r := <-done:
-		if errors.Is(r.err, nats.ErrTimeout) || errors.Is(r.err, os.ErrDeadlineExceeded) {
-			return nil, fmt.Errorf("the server does not answer within %v: %s", config.Timeout, r.err) // no limit of the caller
+		if errors.Is(r.err, nats.ErrTimeout) || errors.Is(r.err, os.ErrDeadlineExceeded) { // the limit of the client library
+			r.err = fmt.Errorf("%w: %w", context.DeadlineExceeded, r.err)
 		}
-		return r.conn, r.err
+		return r.conn, silence.For(ctx, r.err, time.Since(began))
 	case <-ctx.Done():
 		go func() {
 			if r := <-done; r.conn != nil {

@@ -1,9 +1,12 @@
 package natslock_test
 
 import (
+	"context"
 	"errors"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/servers"
@@ -41,6 +44,22 @@ func TestNewBadOptions(t *testing.T) {
 		if _, err := natslock.New(conn, &opts); !errors.Is(err, driver.ErrInvalid) {
 			t.Errorf("%+v: %v", opts, err)
 		}
+	}
+}
+
+// The error for a silent server matches the error of the caller's context only if that context has
+// ended.
+func TestOpenSilentServer(t *testing.T) {
+	t.Parallel()
+	p := servers.StartProxy(t, shared.Direct())
+	p.Blackhole(true)
+	if _, err := driver.Open(t.Context(), "nats://"+p.Addr()); !errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("without a limit of the caller: %v, want os.ErrDeadlineExceeded only", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := driver.Open(ctx, "nats://"+p.Addr()); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("with a limit of the caller: %v, want the error of the context", err)
 	}
 }
 
