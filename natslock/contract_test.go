@@ -8,9 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/holdfast-go/holdfast/driver"
@@ -28,10 +26,7 @@ func TestMain(m *testing.M) {
 // opened opens a URL, and makes the stream.
 func opened(t testing.TB, url string) driver.Store {
 	t.Helper()
-	s, err := driver.Open(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := servers.Insist(t, func(ctx context.Context) (driver.Store, error) { return driver.Open(ctx, url) })
 	t.Cleanup(func() { s.Close() })
 	if err := s.(driver.Creator).Create(t.Context()); err != nil {
 		t.Fatal(err)
@@ -62,15 +57,7 @@ func harness(url, direct string) drivertest.Harness {
 
 // newer turns the record of a key into one of the next format.
 func newer(t testing.TB, direct, stream, key string) (record func() string) {
-	conn, err := nats.Connect("nats://" + direct)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(conn.Close)
-	js, err := jetstream.New(conn, jetstream.WithDefaultTimeout(time.Minute))
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, js := dialed(t, "nats://"+direct)
 	last := func() *jetstream.RawStreamMsg {
 		s, err := js.Stream(context.Background(), stream)
 		if err != nil {

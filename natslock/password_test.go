@@ -7,9 +7,8 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
-	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
+	"github.com/holdfast-go/holdfast/internal/session/sessiontest"
 )
 
 // TestNewPassword rotates a password as docs/stores/nats.md describes: the processes move to a second
@@ -17,24 +16,23 @@ import (
 func TestNewPassword(t *testing.T) {
 	t.Parallel()
 	const first, second = "{ user: first, password: a }", "{ user: second, password: b }"
-	users := func(all string) string { return "authorization { users: [" + all + "] }" }
+	users := func(all string) string { return "authorization { timeout: 60, users: [" + all + "] }" }
 	server := servers.StartNATS(t, users(first))
 	before := "nats://first:a@" + server.Addr() + "?synced=true"
 	opened(t, before) // makes the stream
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	a := must.Get(holdfast.Open(ctx, before, nil))
-	held := must.Get(a.Lock(ctx, "held"))
+	a := locker(t, before)
+	held := sessiontest.Locked(t, a, "held")
 	server.Reload(users(first + ", " + second))
-	b := must.Get(holdfast.Open(ctx, "nats://second:b@"+server.Addr()+"?synced=true", nil))
-	defer b.Close()
-	if err := held.Unlock(); err != nil {
+	b := locker(t, "nats://second:b@"+server.Addr()+"?synced=true")
+	if err := sessiontest.Unlock(held); err != nil {
 		t.Errorf("acquired before the second user was added: %v", err)
 	}
 	handsOver(t, ctx, a, b, func(*holdfast.Lock) {})
-	held = must.Get(b.Lock(ctx, "held"))
+	held = sessiontest.Locked(t, b, "held")
 	server.Reload(users(second))
-	if err := held.Unlock(); err != nil {
+	if err := sessiontest.Unlock(held); err != nil {
 		t.Errorf("acquired before the first user was removed: %v", err)
 	}
 	servers.Until(t, "the reason in an error of the first user", func() bool {
@@ -45,11 +43,7 @@ func TestNewPassword(t *testing.T) {
 		return strings.Contains(strings.ToLower(err.Error()), "authorization violation")
 	})
 	a.Close()
-	s, err := driver.Open(ctx, before)
-	if err == nil {
-		s.Close()
-	}
-	if err == nil || !strings.Contains(err.Error(), "Authorization Violation") {
+	if err := refused(t, before); err == nil || !strings.Contains(err.Error(), "Authorization Violation") {
 		t.Errorf("opened as the first user: %v, want a refusal", err)
 	}
 }

@@ -19,19 +19,20 @@ import (
 	"github.com/holdfast-go/holdfast/internal/conditional/conditionaltest"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
+	"github.com/holdfast-go/holdfast/internal/session/sessiontest"
 	"github.com/holdfast-go/holdfast/natslock"
 )
 
 // dialed connects as an operator.
-func dialed(t *testing.T, url string) (*nats.Conn, jetstream.JetStream) {
+func dialed(t testing.TB, url string) (*nats.Conn, jetstream.JetStream) {
 	t.Helper()
-	conn := must.Get(nats.Connect(url))
+	conn := must.Get(nats.Connect(url, nats.Timeout(time.Minute)))
 	t.Cleanup(conn.Close)
 	return conn, must.Get(jetstream.New(conn, jetstream.WithDefaultTimeout(time.Minute)))
 }
 
 func asking(key, id string) driver.Ask {
-	return driver.Ask{Claim: driver.Claim{Key: key, ID: id, Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: 5 * time.Second}, Span: 1}
+	return driver.Ask{Claim: driver.Claim{Key: key, ID: id, Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: time.Minute}, Span: 1}
 }
 
 // The statement of Schema makes the stream that Create makes, and Check finds nothing wrong.
@@ -221,7 +222,7 @@ func TestAnswerLostWithoutDeadline(t *testing.T) {
 func TestRights(t *testing.T) {
 	t.Parallel()
 	server := servers.StartNATS(t, `
-		authorization { users: [
+		authorization { timeout: 60, users: [
 			{ user: admin, password: a }
 			{ user: locks, password: l, permissions: {
 				publish: ["holdfast.record.>", "$JS.API.STREAM.INFO.holdfast", "$JS.API.STREAM.MSG.GET.holdfast"]
@@ -235,11 +236,7 @@ func TestRights(t *testing.T) {
 	opened(t, "nats://admin:a@"+server.Addr())
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	open := func(user string) *holdfast.Locker {
-		l := must.Get(holdfast.Open(ctx, "nats://"+user+":l@"+server.Addr(), nil))
-		t.Cleanup(func() { l.Close() })
-		return l
-	}
+	open := func(user string) *holdfast.Locker { return locker(t, "nats://"+user+":l@"+server.Addr()) }
 	handsOver(t, ctx, open("locks"), open("locks"), func(held *holdfast.Lock) {
 		lists := open("lists")
 		var keys []string
@@ -265,11 +262,21 @@ func TestRights(t *testing.T) {
 			}
 			return nil, err
 		})
-		watcher := must.Get(driver.Open(ctx, "nats://lists:l@"+server.Addr())).(driver.Watcher)
-		if _, err := watcher.Watch(ctx, asking("k", "another").Claim, func(driver.Grant) {}); !errors.Is(err, nats.ErrPermissionViolation) {
+		at := "nats://lists:l@" + server.Addr()
+		store := servers.Insist(t, func(ctx context.Context) (driver.Store, error) { return driver.Open(ctx, at) })
+		defer store.Close()
+		if _, err := store.(driver.Watcher).Watch(ctx, asking("k", "another").Claim, func(driver.Grant) {}); !errors.Is(err, nats.ErrPermissionViolation) {
 			t.Errorf("a user who may not subscribe to changes waits for one: %v", err)
 		}
 	})
+}
+
+// locker opens a Locker.
+func locker(t *testing.T, url string) *holdfast.Locker {
+	t.Helper()
+	l := servers.Insist(t, func(ctx context.Context) (*holdfast.Locker, error) { return holdfast.Open(ctx, url, nil) })
+	t.Cleanup(func() { l.Close() })
+	return l
 }
 
 // handsOver lets a process hold a lock, another process wait for the lock, and calls meanwhile.
@@ -278,9 +285,9 @@ func handsOver(t *testing.T, ctx context.Context, a, b *holdfast.Locker, meanwhi
 	held := must.Get(servers.Patient(ctx, a.Lock, "k"))
 	waited := make(chan error)
 	go func() {
-		lock, err := b.Lock(ctx, "k")
+		lock, err := servers.Patient(ctx, b.Lock, "k")
 		if err == nil {
-			err = lock.Unlock()
+			err = sessiontest.Unlock(lock)
 		}
 		waited <- err
 	}()
@@ -289,7 +296,7 @@ func handsOver(t *testing.T, ctx context.Context, a, b *holdfast.Locker, meanwhi
 		return len(holders) == 2
 	})
 	meanwhile(held)
-	if err := errors.Join(held.Unlock(), <-waited); err != nil {
+	if err := errors.Join(sessiontest.Unlock(held), <-waited); err != nil {
 		t.Error(err)
 	}
 }
@@ -298,8 +305,8 @@ func handsOver(t *testing.T, ctx context.Context, a, b *holdfast.Locker, meanwhi
 // connection for good.
 func TestLoginRefused(t *testing.T) {
 	t.Parallel()
-	other := servers.StartNATS(t, `authorization { user: admin, password: other }`)
-	server := servers.StartNATS(t, `authorization { user: admin, password: a }`)
+	other := servers.StartNATS(t, `authorization { timeout: 60, user: admin, password: other }`)
+	server := servers.StartNATS(t, `authorization { timeout: 60, user: admin, password: a }`)
 	p := servers.StartProxy(t, server.Direct())
 	s := opened(t, "nats://admin:a@"+p.Addr())
 	must.Get(s.Acquire(t.Context(), asking("k", "first")))
@@ -364,6 +371,11 @@ func TestMemberFails(t *testing.T) {
 // One client of 8 wins each race for the last message of a subject.
 func TestRaces(t *testing.T) {
 	t.Parallel()
-	at := shared.URL() + "?stream=races"
-	conditionaltest.Race(t, 200, func() conditionaltest.Racer { return opened(t, at).(*natslock.Store).Register() })
+	opened(t, shared.URL()+"?stream=races") // makes the stream
+	conditionaltest.Race(t, 200, func() conditionaltest.Racer {
+		conn, _ := dialed(t, shared.URL()) // A connection of a URL ends after seconds of silence.
+		s := must.Get(natslock.New(conn, &natslock.Options{Stream: "races"}))
+		t.Cleanup(func() { s.Close() })
+		return s.Register()
+	})
 }

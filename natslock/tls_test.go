@@ -2,13 +2,14 @@ package natslock_test
 
 import (
 	"context"
+	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
-	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
@@ -24,6 +25,19 @@ func with(url string, authority, client *servers.Certificates) string {
 	return url
 }
 
+// refused returns the error with which a server refuses a connection. A time-out is no refusal.
+func refused(t *testing.T, url string) (err error) {
+	t.Helper()
+	servers.Until(t, "an answer", func() bool {
+		var s driver.Store
+		if s, err = driver.Open(t.Context(), url); err == nil {
+			s.Close()
+		}
+		return !errors.Is(err, os.ErrDeadlineExceeded)
+	})
+	return err
+}
+
 // TestTLS proves to a server who the client is, if the server asks, and wants the same of the server.
 func TestTLS(t *testing.T) {
 	t.Parallel()
@@ -32,9 +46,7 @@ func TestTLS(t *testing.T) {
 	defer cancel()
 	for _, url := range []string{with(server.URL(), server.TLS, nil), with(strict.URL(), strict.TLS, strict.TLS)} {
 		opened(t, url) // makes the stream
-		a, b := must.Get(holdfast.Open(ctx, url, nil)), must.Get(holdfast.Open(ctx, url, nil))
-		defer a.Close()
-		defer b.Close()
+		a, b := locker(t, url), locker(t, url)
 		handsOver(t, ctx, a, b, func(*holdfast.Lock) {})
 	}
 	elsewhere := strings.Replace(server.URL(), "127.0.0.1", "0.0.0.0", 1) // at which the same server answers
@@ -47,11 +59,7 @@ func TestTLS(t *testing.T) {
 		"a server without TLS":            {with(strings.Replace(shared.URL(), "nats:", "natss:", 1), server.TLS, nil), "secure connection not available"},
 		"nats:// to a server that proves": {"nats://" + server.Addr(), "signed by unknown authority"},
 	} {
-		s, err := driver.Open(t.Context(), c.url)
-		if err == nil {
-			s.Close()
-		}
-		if err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := refused(t, c.url); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", what, err, c.want)
 		}
 	}

@@ -51,6 +51,7 @@ func StartNATSTLS(tb TB, lines ...string) *NATS {
 	n := prepareNATS(tb)
 	n.TLS = newCertificates(tb)
 	block := append([]string{
+		"timeout: 60", // A busy machine may not run a client for seconds.
 		fmt.Sprintf("cert_file: %q", n.TLS.Cert), fmt.Sprintf("key_file: %q", n.TLS.Key), fmt.Sprintf("ca_file: %q", n.TLS.CA),
 	}, lines...)
 	n.start(tb, "", []string{"tls { " + strings.Join(block, ", ") + " }"})
