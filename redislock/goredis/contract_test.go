@@ -30,7 +30,7 @@ func harness(opts *redislock.Options, client func() redis.UniversalClient) drive
 func TestContract(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string]redis.Options{
-		"RESP3": {},
+		"RESP3": {DialTimeout: patience, ReadTimeout: patience}, // see unhurried
 		"RESP2": {Protocol: 2, ContextTimeoutEnabled: true},
 	} {
 		t.Run(name, func(t *testing.T) {

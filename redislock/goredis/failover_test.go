@@ -22,13 +22,15 @@ import (
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	t.Run("Sentinel", func(t *testing.T) {
-		s := servers.StartSentinel(t)
-		client := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: servers.MasterName, SentinelAddrs: s.Addrs()})
+		s := servers.StartSentinel(t).Calm()
+		client := redis.NewFailoverClient(&redis.FailoverOptions{
+			MasterName: servers.MasterName, SentinelAddrs: s.Addrs(), DialTimeout: patience, ReadTimeout: patience,
+		})
 		handsOver(t, client, func() { s.Failover() })
 	})
 	t.Run("Cluster", func(t *testing.T) {
 		c := servers.StartCluster(t).Calm()
-		client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs()})
+		client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs(), DialTimeout: patience, ReadTimeout: patience})
 		handsOver(t, client, func() {
 			for _, primary := range c.Primaries() {
 				c.Failover(primary)

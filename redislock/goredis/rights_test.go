@@ -28,7 +28,7 @@ func TestLeastRights(t *testing.T) {
 		t.Error(warnings, err)
 	}
 	for key, err := range s.Keys(t.Context(), "") {
-		if err != nil || key != "key" {
+		if err != nil || key != "key" && !strings.HasPrefix(key, "holdfast/canary/") { // A slow machine may leave these.
 			t.Error(key, err)
 		}
 	}
@@ -43,7 +43,9 @@ func TestLeastRightsInCluster(t *testing.T) {
 	for _, r := range c.Nodes {
 		r.AddUser("locks", "secret", leastRights...)
 	}
-	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs(), Username: "locks", Password: "secret"})
+	client := redis.NewClusterClient(&redis.ClusterOptions{
+		Addrs: c.Addrs(), Username: "locks", Password: "secret", DialTimeout: patience, ReadTimeout: patience,
+	})
 	handsOver(t, client, func() {})
 	for _, r := range c.Nodes {
 		if refused, _ := r.Must("ACL", "LOG").([]any); len(refused) > 0 {
