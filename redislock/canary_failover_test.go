@@ -3,6 +3,7 @@ package redislock_test
 import (
 	"context"
 	"errors"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -31,11 +32,14 @@ func TestFailoverWhileProving(t *testing.T) {
 	t.Parallel()
 	old, young := promoted(t)
 	front := servers.StartProxy(t, old.Addr())
-	client := must.Get(rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{front.Addr()}, ForceSingleClient: true, DisableCache: true}))
-	defer client.Close()
-	front.Lead(young.Addr())
 	var store *redislock.Store
 	until(t, "a canary in time", func() bool {
+		front.Lead(old.Addr())
+		client := must.Get(rueidis.NewClient(rueidis.ClientOption{
+			InitAddress: []string{front.Addr()}, Dialer: net.Dialer{Timeout: patience}, ForceSingleClient: true, DisableCache: true,
+		}))
+		t.Cleanup(client.Close)
+		front.Lead(young.Addr())
 		store = must.Get(redislock.New(client, nil))
 		t.Cleanup(func() { store.Close() })
 		g, err := store.Acquire(t.Context(), driver.Ask{Claim: exclusive("key", "id")})

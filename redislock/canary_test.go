@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"strconv"
 	"strings"
 	"sync"
@@ -102,6 +103,13 @@ func startLiar(t *testing.T, grant func(*liar, int, string) bool) (url string) {
 	return "redis://" + servers.StartLiar(t, l.answer)
 }
 
+// clientOf returns a client of a liar.
+func clientOf(addr string) rueidis.Client {
+	return must.Get(rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: []string{addr}, Dialer: net.Dialer{Timeout: patience}, ForceSingleClient: true, DisableCache: true, AlwaysRESP2: true,
+	}))
+}
+
 // refuses expects a server to be refused with these words.
 func refuses(t *testing.T, url string, want ...string) {
 	t.Helper()
@@ -126,7 +134,7 @@ func TestOpenRefusesLiars(t *testing.T) {
 		}
 		return new(liar).answer(0, words)
 	}), name+"the reply is not what the script returns")
-	store, err := driver.Open(t.Context(), startLiar(t, honest))
+	store, err := driver.Open(t.Context(), unhurried(startLiar(t, honest)))
 	if err != nil {
 		t.Fatalf("a server that keeps claims: %v", err)
 	}
@@ -164,21 +172,23 @@ func TestOpenRefusesSeveralServers(t *testing.T) {
 // twemproxy does.
 func TestOpenRefusesSplitKeys(t *testing.T) {
 	t.Parallel()
-	var several [2]*servers.Redis
+	var several [2]func(words ...string) (any, error)
 	for i := range several {
-		several[i] = servers.StartRedis(t)
+		several[i] = servers.StartRedis(t).Dialog()
 	}
 	proxy := servers.StartLiar(t, func(_ int, words []string) any {
 		at := 0
 		switch words[0] {
-		case "HELLO":
-			return servers.RedisError("ERR unknown command 'HELLO'")
+		case "HELLO", "CLUSTER": // A proof has two seconds for all its commands.
+			return servers.RedisError("ERR unknown command '" + words[0] + "'")
+		case "CLIENT":
+			return "OK"
 		case "EVAL", "EVALSHA":
 			if !strings.HasSuffix(words[3], "floor") { // all locks on one side, or this test would fail by chance
 				at = 1
 			}
 		}
-		reply, err := several[at].Do(words...)
+		reply, err := several[at](words...)
 		if refused := servers.RedisError(""); errors.As(err, &refused) {
 			return refused
 		}
@@ -191,7 +201,7 @@ func TestOpenRefusesSplitKeys(t *testing.T) {
 // TestRequestsSentTwice.
 func TestOpenBehindDoubler(t *testing.T) {
 	t.Parallel()
-	url := "redis://" + servers.StartDoubler(t, servers.StartRedis(t).Addr())
+	url := unhurried("redis://" + servers.StartDoubler(t, servers.StartRedis(t).Addr()))
 	for range 20 {
 		store, err := driver.Open(t.Context(), url)
 		if err != nil {
@@ -218,7 +228,7 @@ func TestSecondConnectionHangs(t *testing.T) {
 	})
 	tries := 0
 	servers.Until(t, "a grant in what the canary leaves of a call", func() bool { // A pause of this machine may take that.
-		client := must.Get(rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true, DisableCache: true, AlwaysRESP2: true}))
+		client := clientOf(addr)
 		defer client.Close()
 		store := must.Get(redislock.New(client, nil)) // which has sent no canary
 		defer store.Close()
@@ -252,7 +262,7 @@ func TestEvidenceStays(t *testing.T) {
 		}
 		return l.answer(connection, words)
 	})
-	client := must.Get(rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true, DisableCache: true, AlwaysRESP2: true}))
+	client := clientOf(addr)
 	defer client.Close()
 	store := must.Get(redislock.New(client, nil))
 	defer store.Close()
@@ -290,7 +300,7 @@ func TestMissingCommandInName(t *testing.T) {
 		}
 		return l.answer(connection, words)
 	})
-	store, err := driver.Open(t.Context(), "redis://"+addr)
+	store, err := driver.Open(t.Context(), unhurried("redis://"+addr))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,7 +310,7 @@ func TestMissingCommandInName(t *testing.T) {
 // TestProvesOnce has one process open two Stores: the second counts the keys of no canary.
 func TestProvesOnce(t *testing.T) {
 	t.Parallel()
-	r := servers.StartRedis(t)
+	r, _ := openProven(t)
 	scripts := func() string {
 		for line := range strings.Lines(r.Must("INFO", "commandstats").(string)) {
 			if name, rest, _ := strings.Cut(line, ":"); name == "cmdstat_evalsha" {
@@ -310,7 +320,6 @@ func TestProvesOnce(t *testing.T) {
 		}
 		return ""
 	}
-	openStore(t, r.URL())
 	once := scripts()
 	openStore(t, r.URL())
 	if twice := scripts(); once == "" || twice != once {
@@ -325,8 +334,7 @@ func TestProvesOnce(t *testing.T) {
 // TestCanaryLeavesNothing but the highest token.
 func TestCanaryLeavesNothing(t *testing.T) {
 	t.Parallel()
-	r := servers.StartRedis(t)
-	openStore(t, r.URL())
+	r, _ := openProven(t)
 	if keys := r.Must("KEYS", "*"); len(keys.([]any)) != 1 {
 		t.Errorf("the canary left %q, want the floor only", keys)
 	}

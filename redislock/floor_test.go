@@ -18,8 +18,7 @@ const maxToken = 1<<53 - 1
 // TestTokensEnd puts the highest token just below and beyond the end, and wants
 // tokens that differ, or an error that names the key to set.
 func TestTokensEnd(t *testing.T) {
-	server := servers.StartRedis(t)
-	store := openStore(t, server.URL())
+	server, store := openProven(t)
 	for _, span := range []int{1, 2, 3, driver.MaxSpan} {
 		for below := range 4 {
 			last := uint64(maxToken - span - below + 1)
@@ -160,8 +159,7 @@ func TestSpoiledFloorTogether(t *testing.T) {
 // TestTokensKeepPaceWithTheClock asks for more tokens than the clock has microseconds: no
 // token is ahead by more than the lead, so tokens grow though the server forgets them all.
 func TestTokensKeepPaceWithTheClock(t *testing.T) {
-	server := servers.StartRedis(t)
-	store := openStore(t, server.URL())
+	server, store := openProven(t)
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	var highest uint64

@@ -96,10 +96,7 @@ func put(t *testing.T, r *servers.Redis, now int64) {
 // writes it.
 func TestGolden(t *testing.T) {
 	t.Parallel()
-	r := servers.StartRedis(t)
-	s := opening(r.URL()).Open(t)
-	t.Cleanup(func() { s.Close() })
-
+	r, s := openProven(t)
 	setFloor(r, "1") // a server without a floor gives no spans
 	goldentest.Write(t, s)
 	wrote := regexp.MustCompile(`[A-Z2-7]{26}`).ReplaceAllString(commands(r), strings.Repeat("C", 26)) // the client

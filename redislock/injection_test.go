@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/servers"
+	"github.com/holdfast-go/holdfast/internal/session/sessiontest"
 )
 
 // odd are keys that mean something to Redis, to Lua or to our own names.
@@ -66,10 +67,8 @@ func lockOdd(t *testing.T, nodes []*servers.Redis) {
 // lookAt expects that all odd keys are held.
 func lookAt(t *testing.T, b *holdfast.Locker) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
 	for _, key := range odd {
-		if _, err := servers.Patient(ctx, b.TryLock, key); !errors.Is(err, holdfast.ErrHeld) {
+		if _, err := servers.Patient(sessiontest.Bounded(t), b.TryLock, key); !errors.Is(err, holdfast.ErrHeld) {
 			t.Errorf("%q is held: %v", key, err)
 		}
 		if got := listed(t, b, key); !slices.Contains(got, key) || slices.ContainsFunc(got, func(k string) bool { return !strings.HasPrefix(k, key) }) {
@@ -84,9 +83,8 @@ func lookAt(t *testing.T, b *holdfast.Locker) {
 // endAll hands half of the odd keys over and breaks the other half.
 func endAll(t *testing.T, a, b *holdfast.Locker, held map[string]*holdfast.Lock) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
 	for i, key := range odd {
+		ctx := sessiontest.Bounded(t)
 		if i%2 == 0 {
 			handOverTo(ctx, t, held[key], a, b, key)
 			continue
@@ -111,7 +109,7 @@ func handOverTo(ctx context.Context, t *testing.T, held *holdfast.Lock, a, b *ho
 	go func() {
 		lock, err := servers.Patient(ctx, b.Lock, key)
 		if err == nil {
-			err = unlock(lock)
+			err = unlockAtOnce(lock)
 		}
 		got <- err
 	}()
@@ -121,6 +119,9 @@ func handOverTo(ctx context.Context, t *testing.T, held *holdfast.Lock, a, b *ho
 	}
 }
 
+// canaries is how the keys begin that Open may leave on a slow machine.
+const canaries = "holdfast/canary/"
+
 func listed(t *testing.T, locks *holdfast.Locker, prefix string) []string {
 	t.Helper()
 	return servers.Insist(t, func(ctx context.Context) (keys []string, err error) {
@@ -128,7 +129,7 @@ func listed(t *testing.T, locks *holdfast.Locker, prefix string) []string {
 			if err != nil {
 				return nil, err
 			}
-			if !strings.HasPrefix(key, "holdfast/canary/") { // left by Open on a slow machine
+			if !strings.HasPrefix(key, canaries) {
 				keys = append(keys, key)
 			}
 		}
@@ -138,7 +139,8 @@ func listed(t *testing.T, locks *holdfast.Locker, prefix string) []string {
 }
 
 // foreign returns the Redis keys that do not begin with ours, and what is in
-// those that nobody renews. Tombs, of calls that were not answered in time, go by themselves.
+// those that nobody renews. Tombs, of calls that were not answered in time, go by themselves, and so do
+// the claims of a proof.
 func foreign(t *testing.T, nodes []*servers.Redis, ours string) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
@@ -146,7 +148,7 @@ func foreign(t *testing.T, nodes []*servers.Redis, ours string) map[string]strin
 		names, _ := node.Must("KEYS", "*").([]any)
 		for _, name := range names {
 			name, _ := name.(string)
-			if strings.HasPrefix(name, ours) || strings.Contains(name, ":tomb:") {
+			if strings.HasPrefix(name, ours) || strings.Contains(name, ":tomb:") || strings.Contains(name, canaries) {
 				continue
 			}
 			all[name] = ""

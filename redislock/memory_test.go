@@ -39,7 +39,7 @@ func TestFullServer(t *testing.T) {
 	go func() {
 		lock, err := servers.Patient(ctx, b.Lock, "held")
 		if err == nil {
-			err = unlock(lock)
+			err = unlockAtOnce(lock)
 		}
 		got <- err
 	}()
@@ -297,7 +297,7 @@ func useOnce(t *testing.T, a, b *holdfast.Locker, key string, contended bool) {
 		go func() {
 			lock, err := servers.Patient(ctx, b.Lock, key, holdfast.Shared())
 			if err == nil {
-				err = unlock(lock)
+				err = unlockAtOnce(lock)
 			}
 			done <- err
 		}()

@@ -192,7 +192,7 @@ func TestForgottenScripts(t *testing.T) {
 	var renewals []driver.Renewal
 	var releases []driver.Release
 	for i := range 500 {
-		c := driver.Claim{Key: strings.Repeat("k", i+1), ID: "id", Weight: 1, Limit: 1, TTL: time.Minute}
+		c := driver.Claim{Key: strings.Repeat("k", i+1), ID: "id", Weight: 1, Limit: 1, TTL: time.Hour}
 		renewals, releases = append(renewals, driver.Renewal{Claim: c}), append(releases, driver.Release{Claim: c})
 		if i%100 == 0 {
 			server.Must("SCRIPT", "FLUSH")

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -118,6 +119,22 @@ func (r *Redis) URL() string {
 // Do sends one command over a new connection, and returns the reply: a string, an int64,
 // nil, or a []any of these types. An error reply of the server is a RedisError.
 func (r *Redis) Do(args ...string) (any, error) { return r.do(patience, args...) }
+
+// Dialog returns Do over one connection, which ends with the test. One call waits for the other.
+func (r *Redis) Dialog() (do func(args ...string) (any, error)) {
+	r.tb.Helper()
+	conn, err := r.dial(patience)
+	if err != nil {
+		r.tb.Fatalf("%v", err)
+	}
+	r.tb.Cleanup(func() { conn.Close() })
+	var turn sync.Mutex
+	return func(args ...string) (any, error) {
+		turn.Lock()
+		defer turn.Unlock()
+		return roundTrip(conn, patience, args)
+	}
+}
 
 func (r *Redis) do(limit time.Duration, args ...string) (any, error) {
 	conn, err := r.dial(limit)
