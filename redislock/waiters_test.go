@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast"
+	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
@@ -94,6 +95,33 @@ func TestLostPush(t *testing.T) {
 	until(t, "the push to be lost", func() bool { return proxy.Replies.Dropped() > before })
 	proxy.Replies.Drop(false)
 	w.granted()
+}
+
+// TestSubscriptionHangs: the first claim of a Store that reports losses begins the subscription, and
+// the claim itself needs the time of a call whose TTL is short.
+func TestSubscriptionHangs(t *testing.T) {
+	t.Parallel()
+	l := &liar{holds: make(map[string]bool), freed: make(map[string]bool), grant: honest}
+	addr := servers.StartLiar(t, func(connection int, words []string) any {
+		if words[0] == "SUBSCRIBE" {
+			<-t.Context().Done()
+		}
+		return l.answer(connection, words)
+	})
+	tries := 0
+	until(t, "a grant to a first claim", func() bool { // A slow machine may need all the time for the claim.
+		store := openStore(t, "redis://"+addr)
+		defer store.Close()
+		defer store.Notify(func(string, string, error) {})()
+		ctx, cancel := context.WithTimeout(t.Context(), 80*time.Millisecond)
+		defer cancel()
+		tries++
+		g, err := store.Acquire(ctx, driver.Ask{Claim: exclusive(fmt.Sprint("key", tries), "id")})
+		if err != nil {
+			t.Log(err)
+		}
+		return g.OK
+	})
 }
 
 // TestOneListener counts the connections of a process that waits for many keys.

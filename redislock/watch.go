@@ -2,6 +2,7 @@ package redislock
 
 import (
 	"context"
+	"time"
 
 	"github.com/holdfast-go/holdfast/driver"
 )
@@ -16,7 +17,11 @@ func (s *Store) listening(ctx context.Context, a driver.Ask) (push string) {
 	s.mu.Unlock()
 	if !settled && s.losses.Any() {
 		// If the subscription fails, the owner learns of a loss at the next renewal.
-		ctx, cancel := context.WithTimeout(ctx, firstTry)
+		limit := firstTry
+		if end, ok := ctx.Deadline(); ok { // The call of a claim with a short TTL needs the rest.
+			limit = min(limit, time.Until(end)/4)
+		}
+		ctx, cancel := context.WithTimeout(ctx, limit)
 		_, _ = s.subscribe(ctx, s.channel)
 		cancel()
 	}
