@@ -331,6 +331,20 @@ func TestProvesOnce(t *testing.T) {
 	}
 }
 
+// TestProvesTheConnection: a proof holds for a connection, and another may lead to another server.
+func TestProvesTheConnection(t *testing.T) {
+	t.Parallel()
+	r, store := openProven(t)
+	for i := range 64 {
+		if g, err := store.Acquire(t.Context(), driver.Ask{Claim: exclusive(fmt.Sprint("key", i), "id")}); err != nil || !g.OK {
+			t.Fatal(g, err)
+		}
+	}
+	until(t, "the store to have one connection", func() bool {
+		return strings.Count(r.Must("CLIENT", "LIST").(string), "name=holdfast ") == 1
+	})
+}
+
 // TestCanaryLeavesNothing but the highest token.
 func TestCanaryLeavesNothing(t *testing.T) {
 	t.Parallel()

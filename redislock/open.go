@@ -170,6 +170,7 @@ func parse(u *url.URL) (client rueidis.ClientOption, opts *Options, warnings []s
 		ClientName:          p.Text("client_name", "holdfast"),
 		ReadBufferEachConn:  buffer,
 		WriteBufferEachConn: buffer,
+		PipelineMultiplex:   -1, // one connection, the one that is proved: see prove
 	}
 	opts = &Options{Prefix: p.Text("prefix", DefaultPrefix), Wait: p.Int("wait", 0, 0, 100)}
 	client.Sentinel.MasterSet = cmp.Or(p.Text("master", ""), p.Text("master_set", ""), p.Text("master_name", ""))
