@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/driver"
@@ -92,7 +93,7 @@ func TestMajorityOutlivesAServer(t *testing.T) {
 			}
 		}
 	}
-	held, err := servers.Patient(t.Context(), locks.Lock, "held")
+	held, err := servers.Patient(t.Context(), locks.Lock, "held", holdfast.TTL(time.Minute)) // The rounds may take long.
 	if err != nil {
 		t.Fatal(err)
 	}
