@@ -84,15 +84,7 @@ func locked(t *testing.T, lk *holdfast.Locker, key string) *holdfast.Lock {
 	return l
 }
 
-// unlock releases a lock. If a slow server does not answer in time, the release goes on in
-// the background.
-func unlock(l *holdfast.Lock) error {
-	err := l.Unlock()
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return nil
-	}
-	return err
-}
+func unlock(l *holdfast.Lock) error { return servers.Release(l.Unlock) }
 
 // admin is a client that shows and changes what the tests are about.
 func admin(t testing.TB, addrs ...string) *clientv3.Client {

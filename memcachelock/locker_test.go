@@ -101,15 +101,7 @@ func taken(t *testing.T, locks *holdfast.Locker, key string) *holdfast.Lock {
 	}
 }
 
-// unlock releases a lock. If a slow server does not answer in time, the release goes on in
-// the background.
-func unlock(lock *holdfast.Lock) error {
-	err := lock.Unlock()
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return nil
-	}
-	return err
-}
+func unlock(lock *holdfast.Lock) error { return servers.Release(lock.Unlock) }
 
 // told waits until a holder knows of its loss.
 func told(t *testing.T, lock *holdfast.Lock) {

@@ -43,12 +43,12 @@ func TestSessionTurnOfFrozen(t *testing.T) {
 	go func() {
 		l, err := servers.Patient(ctx, waiter.Lock, key)
 		if err == nil {
-			err = sessiontest.Unlock(l)
+			err = servers.Release(l.Unlock)
 		}
 		granted <- err
 	}()
 	servers.Until(t, "the turn of the waiter", func() bool { now := used(); return now != "0" && now != first })
-	if err := sessiontest.Unlock(held); err != nil {
+	if err := servers.Release(held.Unlock); err != nil {
 		t.Error(err)
 	}
 	if err := <-granted; err != nil {

@@ -49,7 +49,7 @@ func sessionWaiters(t *testing.T, poll bool, connections int) {
 		go func() {
 			l, err := servers.Patient(ctx, lk.Lock, before.Key())
 			if err == nil {
-				err = sessiontest.Unlock(l)
+				err = servers.Release(l.Unlock)
 			}
 			served <- err
 		}()
@@ -66,7 +66,7 @@ func sessionWaiters(t *testing.T, poll bool, connections int) {
 	want := fmt.Sprint(connections)
 	servers.Until(t, fmt.Sprint(want, " connections of two processes, one with ", waiters, " waiters"), func() bool { return maria.Must(count) == want })
 	for _, l := range held {
-		if err := sessiontest.Unlock(l); err != nil {
+		if err := servers.Release(l.Unlock); err != nil {
 			t.Error(err)
 		}
 	}

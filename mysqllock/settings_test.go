@@ -35,7 +35,7 @@ func TestAutocommit(t *testing.T) {
 		t.Errorf("the second lock returned %v, want ErrHeld", err)
 	}
 
-	if err := sessiontest.Unlock(sessiontest.Locked(t, lockers[0], "free")); err != nil {
+	if err := servers.Release(sessiontest.Locked(t, lockers[0], "free").Unlock); err != nil {
 		t.Fatal(err)
 	}
 	their := config(t, server.URL())

@@ -26,13 +26,13 @@ func TestNewPassword(t *testing.T) {
 	held := sessiontest.Locked(t, a, "held")
 	server.Reload(users(first + ", " + second))
 	b := locker(t, "nats://second:b@"+server.Addr()+"?synced=true")
-	if err := sessiontest.Unlock(held); err != nil {
+	if err := servers.Release(held.Unlock); err != nil {
 		t.Errorf("acquired before the second user was added: %v", err)
 	}
 	handsOver(t, ctx, a, b, func(*holdfast.Lock) {})
 	held = sessiontest.Locked(t, b, "held")
 	server.Reload(users(second))
-	if err := sessiontest.Unlock(held); err != nil {
+	if err := servers.Release(held.Unlock); err != nil {
 		t.Errorf("acquired before the first user was removed: %v", err)
 	}
 	servers.Until(t, "the reason in an error of the first user", func() bool {

@@ -19,7 +19,6 @@ import (
 	"github.com/holdfast-go/holdfast/internal/conditional/conditionaltest"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
-	"github.com/holdfast-go/holdfast/internal/session/sessiontest"
 	"github.com/holdfast-go/holdfast/natslock"
 )
 
@@ -287,7 +286,7 @@ func handsOver(t *testing.T, ctx context.Context, a, b *holdfast.Locker, meanwhi
 	go func() {
 		lock, err := servers.Patient(ctx, b.Lock, "k")
 		if err == nil {
-			err = sessiontest.Unlock(lock)
+			err = servers.Release(lock.Unlock)
 		}
 		waited <- err
 	}()
@@ -296,7 +295,7 @@ func handsOver(t *testing.T, ctx context.Context, a, b *holdfast.Locker, meanwhi
 		return len(holders) == 2
 	})
 	meanwhile(held)
-	if err := errors.Join(sessiontest.Unlock(held), <-waited); err != nil {
+	if err := errors.Join(servers.Release(held.Unlock), <-waited); err != nil {
 		t.Error(err)
 	}
 }

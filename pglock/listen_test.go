@@ -55,7 +55,7 @@ func TestWaiterThatCannotListen(t *testing.T) {
 	go func() {
 		l, err := servers.Patient(sessiontest.Bounded(t), b.Lock, "key")
 		if err == nil {
-			err = sessiontest.Unlock(l)
+			err = servers.Release(l.Unlock)
 		}
 		done <- err
 	}()
@@ -84,7 +84,7 @@ func TestWaiterThatCannotListen(t *testing.T) {
 	if wrote := len(slices.Compact(versions)) - 1; wrote > 2+int(renewed) {
 		t.Errorf("four requests wrote %d times", wrote)
 	}
-	if err := sessiontest.Unlock(held); err != nil {
+	if err := servers.Release(held.Unlock); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-done; err != nil {

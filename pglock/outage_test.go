@@ -28,7 +28,7 @@ func TestBlockedRow(t *testing.T) {
 	locks := must.Get(holdfast.New(s, nil))
 	t.Cleanup(func() { locks.Close() })
 	held := sessiontest.Locked(t, locks, "key")
-	if err := sessiontest.Unlock(sessiontest.Locked(t, locks, "free")); err != nil {
+	if err := servers.Release(sessiontest.Locked(t, locks, "free").Unlock); err != nil {
 		t.Fatal(err)
 	}
 	conn, err := pgx.Connect(sessiontest.Bounded(t), server.URL())

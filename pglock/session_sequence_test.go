@@ -45,7 +45,7 @@ func TestSessionSequences(t *testing.T) {
 				t.Fatalf("token %d came after %d", l.Fence(), earlier)
 			}
 			earlier = l.Fence()
-			if err := sessiontest.Unlock(l); err != nil {
+			if err := servers.Release(l.Unlock); err != nil {
 				t.Fatal(err)
 			}
 		}

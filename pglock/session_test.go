@@ -176,7 +176,7 @@ func TestSessionClock(t *testing.T) {
 			t.Errorf("token %d after %d", next.Fence(), last)
 		}
 		last = next.Fence()
-		if err := sessiontest.Unlock(next); err != nil {
+		if err := servers.Release(next.Unlock); err != nil {
 			t.Error(err)
 		}
 	}
@@ -208,7 +208,7 @@ func TestSessionWaiters(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if err := sessiontest.Unlock(l); err != nil {
+			if err := servers.Release(l.Unlock); err != nil {
 				t.Error(err)
 			}
 		})
@@ -220,7 +220,7 @@ func TestSessionWaiters(t *testing.T) {
 		return strings.TrimSpace(n) == "2"
 	})
 	for _, l := range held {
-		if err := sessiontest.Unlock(l); err != nil {
+		if err := servers.Release(l.Unlock); err != nil {
 			t.Error(err)
 		}
 	}

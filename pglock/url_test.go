@@ -54,7 +54,7 @@ func TestURLsOfOthers(t *testing.T) {
 			for range 3 {
 				lock, err := servers.Patient(sessiontest.Bounded(t), locks.Lock, "key")
 				if err == nil {
-					err = sessiontest.Unlock(lock)
+					err = servers.Release(lock.Unlock)
 				}
 				if err != nil {
 					t.Errorf("%s: %v", url, err)

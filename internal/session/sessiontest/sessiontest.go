@@ -115,16 +115,6 @@ func claim(t *testing.T, url string) error {
 	return cmp.Or(err, errors.New("it was answered"))
 }
 
-// Unlock releases a lock. If a slow server does not answer in time, the release goes on in
-// the background.
-func Unlock(l *holdfast.Lock) error {
-	err := l.Unlock()
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return nil
-	}
-	return err
-}
-
 // Ends waits until a lock is lost.
 func Ends(t *testing.T, l *holdfast.Lock) {
 	t.Helper()
