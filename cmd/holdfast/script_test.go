@@ -236,8 +236,9 @@ func gone(pid int) bool {
 	}
 	// On a busy machine ps takes seconds, and run_signals has less than five.
 	if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil {
-		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) // from the third on
-		return string(fields[3-3]) == "Z" && string(fields[20-3]) == "1"
+		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+		state, threads := string(fields[0]), string(fields[17]) // 3 and 20 in proc(5)
+		return state == "Z" && threads == "1"
 	}
 	out, err := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(pid)).Output()
 	return err != nil || bytes.HasPrefix(bytes.TrimSpace(out), []byte("Z")) && !bytes.Contains(out, []byte("l"))
