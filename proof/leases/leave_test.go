@@ -22,7 +22,8 @@ type leavers struct {
 	store store
 	locks *holdfast.Locker // on it
 	proxy *servers.Proxy
-	most  int // connections that it may have
+	most  int  // connections that it may have
+	late  bool // the last try, so connections may be missing
 }
 
 // enoughTime is how long what was sent has to come to its end.
@@ -33,7 +34,7 @@ const enoughTime = time.Second
 func (l *leavers) leave(who string, ask func(c driver.Ask, wait time.Duration) error) {
 	l.Helper()
 	tries := 0
-	try := func() (inTime bool) {
+	try := func() (judged bool) {
 		tries++
 		before, began := max(l.proxy.Accepted(), l.most), time.Now()
 		list := askers(fmt.Sprint(who, tries))
@@ -49,8 +50,10 @@ func (l *leavers) leave(who string, ask func(c driver.Ask, wait time.Duration) e
 		all.Wait()
 		l.proxy.Replies.Hold(false)
 		succeed(l, unlock(lock(l, l.locks, "key of nobody else")))
-		inTime = time.Since(began) < enoughTime
-		if n := l.proxy.Accepted() - before; n > 0 && inTime {
+		missing := l.late
+		l.late = time.Since(began) >= enoughTime
+		judged = !l.late && !missing
+		if n := l.proxy.Accepted() - before; n > 0 && judged {
 			l.Errorf("%s: %d who gave up have cost %d connections", who, len(list), n)
 		}
 		ends := asks.Releases(list...)
@@ -62,7 +65,7 @@ func (l *leavers) leave(who string, ask func(c driver.Ask, wait time.Duration) e
 				l.Errorf("release of %s: %v", list[i].ID, err)
 			}
 		}
-		return inTime
+		return judged
 	}
 	for began := time.Now(); !try(); {
 		if time.Since(began) > patience {
