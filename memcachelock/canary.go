@@ -45,22 +45,27 @@ func (s *server) prove(ctx context.Context, own *conn) error {
 	return err
 }
 
-// due reports whether the pause after the last canary is over.
+// due reports whether a call has to send a canary: each call does until a canary has shown nothing,
+// and one call after each pause from then on.
 func (s *server) due() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !time.Now().Before(s.again)
+	if s.pause == 0 {
+		return true
+	}
+	now := time.Now()
+	if now.Before(s.again) {
+		return false
+	}
+	s.again, s.pause = now.Add(s.pause), min(2*s.pause, canaryRest)
+	return true
 }
 
-// unproved begins the pause after a canary that has shown nothing. Several canaries at the same
-// time begin one pause.
+// unproved notes that a canary has shown nothing.
 func (s *server) unproved() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now := time.Now(); !now.Before(s.again) {
-		s.again = now.Add(s.pause)
-		s.pause = min(max(2*s.pause, canaryPause), canaryRest)
-	}
+	s.pause = max(s.pause, canaryPause)
 }
 
 // try sends a canary, as prove describes.

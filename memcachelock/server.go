@@ -44,7 +44,7 @@ type server struct {
 	closed bool
 	idle   []*conn
 	again  time.Time     // no canary before, unless there is evidence
-	pause  time.Duration // after the next canary that shows nothing
+	pause  time.Duration // after the next canary; 0 until a canary has shown nothing
 }
 
 func newServer(addr string, opts *Options) *server {

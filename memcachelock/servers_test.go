@@ -194,7 +194,7 @@ func TestYoungServer(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
 		var err error
-		g, err = s.Acquire(ctx, exclusive("key", "id"))
+		g, err = s.Acquire(ctx, waiting("key", "id"))
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)
 		}

@@ -18,7 +18,7 @@ const (
 	maxTTL = 5 * 366 * 24 * time.Hour // far from the end of the server's time range
 	conns  = 8                        // for each server
 
-	youngPause = 100 * time.Millisecond // A request takes a connection from a server that has just started.
+	youngPause = 100 * time.Millisecond // each request to a server that has just started makes a new connection
 )
 
 // Options say how a Store uses Memcached. nil means the defaults.
@@ -144,7 +144,7 @@ func (s *Store) Acquire(ctx context.Context, a driver.Ask) (driver.Grant, error)
 		if known == refused {
 			s.lastWrites.put(a.ID, refused, a.TTL)
 		}
-		if errors.Is(err, errYoung) && j.unsure == "" {
+		if a.Wait && errors.Is(err, errYoung) && j.unsure == "" {
 			return driver.Grant{Pause: youngPause, Blocked: err}, nil
 		}
 		return driver.Grant{}, err
