@@ -60,7 +60,7 @@ func (j Job) take(ctx context.Context, t tick) (*Turn, error) {
 	case Delay:
 		turn.lock, err = j.Locks.Lock(ctx, j.Name, limit...)
 	}
-	if j.Overlap == Skip && errors.Is(err, holdfast.ErrHeld) {
+	if j.Overlap == Skip && taken(err) {
 		err = fmt.Errorf("%w: %w", ErrOverlap, err)
 	}
 	return turn, err
@@ -71,13 +71,20 @@ func (j Job) take(ctx context.Context, t tick) (*Turn, error) {
 func (j Job) mark(ctx context.Context, t tick) error {
 	keep := 3*j.tolerance() + min(t.gap, day)
 	mark, err := j.Locks.TryLock(ctx, j.key(t.at), holdfast.MinHold(keep))
-	if errors.Is(err, holdfast.ErrHeld) {
+	if taken(err) {
 		return fmt.Errorf("%w: %w", ErrTaken, err)
 	}
 	if err != nil {
 		return err
 	}
 	return mark.Unlock() // After an error, it is not certain that the key stays.
+}
+
+// taken reports whether a lock was refused because another has the key. A store may refuse a lock for
+// a reason of its own, as Redlock does after a restart of its nodes: nobody may have the key then.
+func taken(err error) bool {
+	var held *holdfast.HeldError
+	return errors.As(err, &held) && held.Err == nil
 }
 
 // lookBack reports the previous tick if nobody has taken it.
@@ -106,7 +113,7 @@ func (j Job) known(ctx context.Context) bool {
 	if err == nil {
 		err = mark.Unlock() // The key stays for its time.
 	}
-	return errors.Is(err, holdfast.ErrHeld) || errors.Is(err, holdfast.ErrInvalid)
+	return taken(err) || errors.Is(err, holdfast.ErrInvalid)
 }
 
 func (j Job) late(t tick) bool { return j.now().Sub(t.at) > j.tolerance() }
