@@ -10,7 +10,7 @@ var placeRules = []rule{
 		name:  "place/asking-keeps-it",
 		words: "A waiting claim that asks again in time keeps its place, however long it waits.",
 		needs: Queue,
-		check: promptly(keepsPlace),
+		check: within(alive/10, long, keepsPlace),
 	},
 	// A waiter may be killed. Without an end of the place, one dead waiter at the head of
 	// the queue blocks the key for ever.
