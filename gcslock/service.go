@@ -132,7 +132,7 @@ func (s *service) Put(ctx context.Context, name, version string, data []byte, me
 		_, answer, err := s.send(ctx, http.MethodPost, "/upload/storage/v1/b/"+s.bucket+"/o", query, kind, body)
 		if err != nil {
 			err = s.failure(ctx, "write", name, began, err)
-			if errors.Is(err, errThrottled) && again(ctx) {
+			if errors.Is(err, errThrottled) && again(ctx, time.Since(began)) {
 				continue
 			}
 			return "", refused(err)
@@ -153,10 +153,11 @@ func (s *service) Put(ctx context.Context, name, version string, data []byte, me
 // crowded is the longest pause before a write that was refused because the object changes too often.
 const crowded = 500 * time.Millisecond
 
-// again pauses before another write, or reports that ctx does not leave the time.
-func again(ctx context.Context) bool {
+// again pauses before another write, or reports that ctx does not leave the time. took is how long
+// the last write took.
+func again(ctx context.Context, took time.Duration) bool {
 	pause := crowded/2 + rand.N(crowded/2)
-	if end, ok := ctx.Deadline(); ok && time.Until(end) <= pause {
+	if end, ok := ctx.Deadline(); ok && time.Until(end) <= pause+took {
 		return false
 	}
 	return rest.For(ctx, pause) == nil

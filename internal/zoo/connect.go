@@ -143,7 +143,7 @@ func (s *Session) meet(ctx context.Context, server string, g greeting) (*conn, g
 var errHungUp = errors.New("the server hangs up: it has no leader, or expects TLS, or another protocol")
 
 // unheard explains why a server has not answered a greeting. The error does not match that of a
-// context: the limits of an attempt are those of this package.
+// deadline of the caller: the limits of an attempt are those of this package.
 func unheard(err error) error {
 	switch {
 	case errors.Is(err, io.EOF):
