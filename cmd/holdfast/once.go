@@ -11,10 +11,10 @@ import (
 )
 
 // A successful run with --once-per leaves a mark: a lock on a separate key, without a holder,
-// that expires. The mark is set and read under the lock on KEY, so two
-// runs can never both find the mark missing. A note tells the mark from the lock of a run that
-// only looks for the mark. Keys with the prefix ownKeys are refused for
-// runs: the holder of such a key would look like a finished run.
+// that expires. The mark is set and read under the lock on KEY, so two runs can never both find
+// the mark missing. A note tells the mark from the lock of a run that only looks for the mark.
+// Keys with the prefix ownKeys are refused for runs: the holder of such a key would look like a
+// finished run.
 const (
 	ownKeys    = "holdfast/"
 	markPrefix = ownKeys + "ran/"
@@ -33,6 +33,9 @@ func (j *job) ranBefore(ctx context.Context, locks *holdfast.Locker) (bool, erro
 	look, err := locks.TryLock(ctx, j.marker())
 	held := (*holdfast.HeldError)(nil)
 	if errors.As(err, &held) && held.Note != ran {
+		if !j.quiet {
+			cli.Say(j.stderr, "waiting to learn whether %q has run: %q is %v", j.key, j.marker(), held)
+		}
 		look, err = locks.Lock(ctx, j.marker(), holdfast.Wait(lookEnds))
 	}
 	switch {
