@@ -21,6 +21,7 @@ import (
 	_ "github.com/holdfast-go/holdfast/filelock"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/sim"
+	"github.com/holdfast-go/holdfast/internal/unlocking"
 	"github.com/holdfast-go/holdfast/internal/unproved"
 )
 
@@ -77,13 +78,9 @@ func countOne(locks *holdfast.Locker, dir string, notes *os.File) error {
 	if err != nil {
 		return err
 	}
-	err = increment(dir, notes)
-	switch unlocked := lock.Unlock(); {
-	case errors.Is(unlocked, os.ErrDeadlineExceeded): // it goes on in the background
-	case errors.Is(unlocked, holdfast.ErrLost): // this process stood still, and may have written late
-		return errors.Join(err, os.WriteFile(filepath.Join(dir, lossFile), []byte(unlocked.Error()), 0o600))
-	default:
-		err = errors.Join(err, unlocked)
+	err = errors.Join(increment(dir, notes), unlocking.AtOnce(lock))
+	if loss := lock.Err(); errors.Is(loss, holdfast.ErrLost) { // this process may have written late
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, lossFile), []byte(loss.Error()), 0o600))
 	}
 	return err
 }

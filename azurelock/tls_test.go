@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/conditional/conditionaltest"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
+	"github.com/holdfast-go/holdfast/internal/unlocking"
 )
 
 // trusting returns a client that trusts the authority of an emulator. The certificate must have the
@@ -81,7 +82,7 @@ func TestNewCredentials(t *testing.T) {
 		t.Errorf("locked with an expired token: %v, want a refusal", err)
 	}
 	token.ends.Store(int64(time.Hour))
-	if err := servers.Release(lock.Unlock); err != nil {
+	if err := unlocking.Release(lock.Unlock); err != nil {
 		t.Errorf("unlocked with the second token: %v", err)
 	}
 	must.Get(servers.Patient(ctx, locks.Lock, "other"))

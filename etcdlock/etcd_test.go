@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/etcdlock"
 	"github.com/holdfast-go/holdfast/internal/servers"
+	"github.com/holdfast-go/holdfast/internal/unlocking"
 )
 
 // patience bounds every wait. A healthy server needs a thousandth.
@@ -84,7 +85,7 @@ func locked(t *testing.T, lk *holdfast.Locker, key string) *holdfast.Lock {
 	return l
 }
 
-func unlock(l *holdfast.Lock) error { return servers.Release(l.Unlock) }
+func unlock(l *holdfast.Lock) error { return unlocking.Release(l.Unlock) }
 
 // admin is a client that shows and changes what the tests are about.
 func admin(t testing.TB, addrs ...string) *clientv3.Client {

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
+	"github.com/holdfast-go/holdfast/internal/unlocking"
 )
 
 // patience bounds every wait. A healthy server needs a thousandth.
@@ -101,7 +102,7 @@ func taken(t *testing.T, locks *holdfast.Locker, key string) *holdfast.Lock {
 	}
 }
 
-func unlock(lock *holdfast.Lock) error { return servers.Release(lock.Unlock) }
+func unlock(lock *holdfast.Lock) error { return unlocking.Release(lock.Unlock) }
 
 // told waits until a holder knows of its loss.
 func told(t *testing.T, lock *holdfast.Lock) {

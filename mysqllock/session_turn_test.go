@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/session/sessiontest"
+	"github.com/holdfast-go/holdfast/internal/unlocking"
 )
 
 // TestSessionTurnOfFrozen cuts a waiting process off while its connection has the turn. The
@@ -43,12 +44,12 @@ func TestSessionTurnOfFrozen(t *testing.T) {
 	go func() {
 		l, err := servers.Patient(ctx, waiter.Lock, key)
 		if err == nil {
-			err = servers.Release(l.Unlock)
+			err = unlocking.Release(l.Unlock)
 		}
 		granted <- err
 	}()
 	servers.Until(t, "the turn of the waiter", func() bool { now := used(); return now != "0" && now != first })
-	if err := servers.Release(held.Unlock); err != nil {
+	if err := unlocking.Release(held.Unlock); err != nil {
 		t.Error(err)
 	}
 	if err := <-granted; err != nil {

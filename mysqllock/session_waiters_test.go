@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/doorbell"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/session/sessiontest"
+	"github.com/holdfast-go/holdfast/internal/unlocking"
 )
 
 // TestSessionWaiters counts the connections of 1,000 waiters, or of a tenth in the short form:
@@ -49,7 +50,7 @@ func sessionWaiters(t *testing.T, poll bool, connections int) {
 		go func() {
 			l, err := servers.Patient(ctx, lk.Lock, before.Key())
 			if err == nil {
-				err = servers.Release(l.Unlock)
+				err = unlocking.Release(l.Unlock)
 			}
 			served <- err
 		}()
@@ -66,7 +67,7 @@ func sessionWaiters(t *testing.T, poll bool, connections int) {
 	want := fmt.Sprint(connections)
 	servers.Until(t, fmt.Sprint(want, " connections of two processes, one with ", waiters, " waiters"), func() bool { return maria.Must(count) == want })
 	for _, l := range held {
-		if err := servers.Release(l.Unlock); err != nil {
+		if err := unlocking.Release(l.Unlock); err != nil {
 			t.Error(err)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/session/sessiontest"
+	"github.com/holdfast-go/holdfast/internal/unlocking"
 )
 
 // TestAutocommit: on a server that commits nothing by itself, a lock is seen by
@@ -35,7 +36,7 @@ func TestAutocommit(t *testing.T) {
 		t.Errorf("the second lock returned %v, want ErrHeld", err)
 	}
 
-	if err := servers.Release(sessiontest.Locked(t, lockers[0], "free").Unlock); err != nil {
+	if err := unlocking.Release(sessiontest.Locked(t, lockers[0], "free").Unlock); err != nil {
 		t.Fatal(err)
 	}
 	their := config(t, server.URL())

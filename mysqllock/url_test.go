@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/session/sessiontest"
+	"github.com/holdfast-go/holdfast/internal/unlocking"
 )
 
 // TestURLsOfOthers opens URLs as services give them out and as other clients of the
@@ -38,7 +39,7 @@ func TestURLsOfOthers(t *testing.T) {
 			for range 3 {
 				lock, err := servers.Patient(sessiontest.Bounded(t), locks.Lock, query)
 				if err == nil {
-					err = servers.Release(lock.Unlock)
+					err = unlocking.Release(lock.Unlock)
 				}
 				if err != nil {
 					t.Errorf("%s: %v", at, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/session/sessiontest"
+	"github.com/holdfast-go/holdfast/internal/unlocking"
 )
 
 // TestNewPassword rotates a password as docs/stores/nats.md describes: the processes move to a second
@@ -26,13 +27,13 @@ func TestNewPassword(t *testing.T) {
 	held := sessiontest.Locked(t, a, "held")
 	server.Reload(users(first + ", " + second))
 	b := locker(t, "nats://second:b@"+server.Addr()+"?synced=true")
-	if err := servers.Release(held.Unlock); err != nil {
+	if err := unlocking.Release(held.Unlock); err != nil {
 		t.Errorf("acquired before the second user was added: %v", err)
 	}
 	handsOver(t, ctx, a, b, func(*holdfast.Lock) {})
 	held = sessiontest.Locked(t, b, "held")
 	server.Reload(users(second))
-	if err := servers.Release(held.Unlock); err != nil {
+	if err := unlocking.Release(held.Unlock); err != nil {
 		t.Errorf("acquired before the first user was removed: %v", err)
 	}
 	servers.Until(t, "the reason in an error of the first user", func() bool {

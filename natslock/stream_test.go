@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/conditional/conditionaltest"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
+	"github.com/holdfast-go/holdfast/internal/unlocking"
 	"github.com/holdfast-go/holdfast/natslock"
 )
 
@@ -286,7 +287,7 @@ func handsOver(t *testing.T, ctx context.Context, a, b *holdfast.Locker, meanwhi
 	go func() {
 		lock, err := servers.Patient(ctx, b.Lock, "k")
 		if err == nil {
-			err = servers.Release(lock.Unlock)
+			err = unlocking.AtOnce(lock)
 		}
 		waited <- err
 	}()
@@ -295,7 +296,7 @@ func handsOver(t *testing.T, ctx context.Context, a, b *holdfast.Locker, meanwhi
 		return len(holders) == 2
 	})
 	meanwhile(held)
-	if err := errors.Join(servers.Release(held.Unlock), <-waited); err != nil {
+	if err := errors.Join(unlocking.Release(held.Unlock), <-waited); err != nil {
 		t.Error(err)
 	}
 }

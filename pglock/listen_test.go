@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/session/sessiontest"
+	"github.com/holdfast-go/holdfast/internal/unlocking"
 )
 
 // Nothing is sent to a waiter that cannot listen. The waiter polls, and does not write the
@@ -55,7 +56,7 @@ func TestWaiterThatCannotListen(t *testing.T) {
 	go func() {
 		l, err := servers.Patient(sessiontest.Bounded(t), b.Lock, "key")
 		if err == nil {
-			err = servers.Release(l.Unlock)
+			err = unlocking.Release(l.Unlock)
 		}
 		done <- err
 	}()
@@ -84,7 +85,7 @@ func TestWaiterThatCannotListen(t *testing.T) {
 	if wrote := len(slices.Compact(versions)) - 1; wrote > 2+int(renewed) {
 		t.Errorf("four requests wrote %d times", wrote)
 	}
-	if err := servers.Release(held.Unlock); err != nil {
+	if err := unlocking.Release(held.Unlock); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-done; err != nil {

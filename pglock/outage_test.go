@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/session/sessiontest"
+	"github.com/holdfast-go/holdfast/internal/unlocking"
 )
 
 // A row that somebody's transaction has locked is no end of a caller's context.
@@ -28,7 +29,7 @@ func TestBlockedRow(t *testing.T) {
 	locks := must.Get(holdfast.New(s, nil))
 	t.Cleanup(func() { locks.Close() })
 	held := sessiontest.Locked(t, locks, "key")
-	if err := servers.Release(sessiontest.Locked(t, locks, "free").Unlock); err != nil {
+	if err := unlocking.Release(sessiontest.Locked(t, locks, "free").Unlock); err != nil {
 		t.Fatal(err)
 	}
 	conn, err := pgx.Connect(sessiontest.Bounded(t), server.URL())

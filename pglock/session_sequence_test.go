@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/session/sessiontest"
+	"github.com/holdfast-go/holdfast/internal/unlocking"
 )
 
 // lockerOn opens a locker whose tokens come from a sequence, which it makes.
@@ -45,7 +46,7 @@ func TestSessionSequences(t *testing.T) {
 				t.Fatalf("token %d came after %d", l.Fence(), earlier)
 			}
 			earlier = l.Fence()
-			if err := servers.Release(l.Unlock); err != nil {
+			if err := unlocking.Release(l.Unlock); err != nil {
 				t.Fatal(err)
 			}
 		}

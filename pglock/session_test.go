@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/fence"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/session/sessiontest"
+	"github.com/holdfast-go/holdfast/internal/unlocking"
 )
 
 func config(t testing.TB, url string) *pgx.ConnConfig {
@@ -176,7 +177,7 @@ func TestSessionClock(t *testing.T) {
 			t.Errorf("token %d after %d", next.Fence(), last)
 		}
 		last = next.Fence()
-		if err := servers.Release(next.Unlock); err != nil {
+		if err := unlocking.Release(next.Unlock); err != nil {
 			t.Error(err)
 		}
 	}
@@ -208,7 +209,7 @@ func TestSessionWaiters(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if err := servers.Release(l.Unlock); err != nil {
+			if err := unlocking.Release(l.Unlock); err != nil {
 				t.Error(err)
 			}
 		})
@@ -220,7 +221,7 @@ func TestSessionWaiters(t *testing.T) {
 		return strings.TrimSpace(n) == "2"
 	})
 	for _, l := range held {
-		if err := servers.Release(l.Unlock); err != nil {
+		if err := unlocking.Release(l.Unlock); err != nil {
 			t.Error(err)
 		}
 	}

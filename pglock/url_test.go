@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/session/sessiontest"
+	"github.com/holdfast-go/holdfast/internal/unlocking"
 )
 
 // TestURLsOfOthers opens URLs as services give them out and as other clients of the
@@ -54,7 +55,7 @@ func TestURLsOfOthers(t *testing.T) {
 			for range 3 {
 				lock, err := servers.Patient(sessiontest.Bounded(t), locks.Lock, "key")
 				if err == nil {
-					err = servers.Release(lock.Unlock)
+					err = unlocking.Release(lock.Unlock)
 				}
 				if err != nil {
 					t.Errorf("%s: %v", url, err)

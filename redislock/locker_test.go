@@ -2,8 +2,6 @@ package redislock_test
 
 import (
 	"context"
-	"errors"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
+	"github.com/holdfast-go/holdfast/internal/unlocking"
 	"github.com/holdfast-go/holdfast/redislock"
 )
 
@@ -62,24 +61,10 @@ func newLocker(t testing.TB, store driver.Store, opts *holdfast.Options) *holdfa
 }
 
 // unlock leaves to the background what is not answered in time.
-func unlock(held interface{ Unlock() error }) error {
-	err := held.Unlock()
-	if errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, holdfast.ErrLost) {
-		return nil
-	}
-	return err
-}
+func unlock(held interface{ Unlock() error }) error { return unlocking.Release(held.Unlock) }
 
-// unlockAtOnce is unlock for a lock that was granted to a waiter just now. The grant may stand for no
-// more than a second, for which a slow machine may not run the process.
-func unlockAtOnce(lock *holdfast.Lock) error {
-	stands, _ := lock.Deadline()
-	err := unlock(lock)
-	if errors.Is(err, holdfast.ErrLost) && !time.Now().Before(stands) {
-		return nil
-	}
-	return err
-}
+// unlockAtOnce is unlock for a lock that was granted just now.
+func unlockAtOnce(lock *holdfast.Lock) error { return unlocking.AtOnce(lock) }
 
 func exclusive(key, id string) driver.Claim {
 	return driver.Claim{Key: key, ID: id, Weight: driver.MaxWeight, Limit: driver.MaxWeight, TTL: time.Minute}

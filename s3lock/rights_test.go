@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/rest"
 	"github.com/holdfast-go/holdfast/internal/servers"
+	"github.com/holdfast-go/holdfast/internal/unlocking"
 	"github.com/holdfast-go/holdfast/s3lock"
 )
 
@@ -118,7 +119,7 @@ func TestNewCredentials(t *testing.T) {
 	lock := must.Get(servers.Patient(ctx, locks.Lock, "key"))
 	allow(users[1])
 	turn.Store(1)
-	if err := servers.Release(lock.Unlock); err != nil {
+	if err := unlocking.Release(lock.Unlock); err != nil {
 		t.Errorf("unlocked with the second credentials: %v", err)
 	}
 	must.Get(servers.Patient(ctx, locks.Lock, "other"))
@@ -147,23 +148,23 @@ func lists(t *testing.T, ctx context.Context, url string) error {
 	}
 	for key, err := range a.Keys(ctx, "") {
 		if err != nil || key != "k" {
-			return errors.Join(err, servers.Release(held.Unlock), fmt.Errorf("the key %q is listed", key))
+			return errors.Join(err, unlocking.Release(held.Unlock), fmt.Errorf("the key %q is listed", key))
 		}
 	}
 	waited := make(chan error)
 	go func() {
-		lock, err := b.Lock(ctx, "k")
+		lock, err := servers.Patient(ctx, b.Lock, "k")
 		if err == nil {
-			err = servers.Release(lock.Unlock)
+			err = unlocking.AtOnce(lock)
 		}
 		waited <- err
 	}()
 	for holders := 0; holders < 2; {
 		list, err := a.Holders(ctx, "k")
 		if err = errors.Join(err, rest.For(ctx, 10*time.Millisecond)); err != nil {
-			return errors.Join(err, servers.Release(held.Unlock))
+			return errors.Join(err, unlocking.Release(held.Unlock))
 		}
 		holders = len(list)
 	}
-	return errors.Join(servers.Release(held.Unlock), <-waited)
+	return errors.Join(unlocking.Release(held.Unlock), <-waited)
 }

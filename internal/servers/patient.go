@@ -31,16 +31,6 @@ func Insist[T any](tb TB, call func(ctx context.Context) (T, error)) T {
 	return got
 }
 
-// Release calls a method such as Unlock. If an answer only fails to come in time, the release
-// goes on in the background, and Release returns nil.
-func Release(unlock func() error) error {
-	err := unlock()
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return nil
-	}
-	return err
-}
-
 func again[T any](ctx context.Context, call func(ctx context.Context) (T, error)) (T, error) {
 	got, err := call(ctx)
 	for late(err) && ctx.Err() == nil {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
-	"errors"
 	"flag"
 	"fmt"
 	"net/url"
@@ -23,6 +22,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
+	"github.com/holdfast-go/holdfast/internal/unlocking"
 	"github.com/holdfast-go/holdfast/internal/workers"
 	"github.com/holdfast-go/holdfast/mysqllock"
 	"github.com/holdfast-go/holdfast/pglock"
@@ -229,23 +229,10 @@ func lock(t testing.TB, locks *holdfast.Locker, key string, opts ...holdfast.Loc
 }
 
 // unlock leaves to the background what is not answered in time.
-func unlock(l *holdfast.Lock) error {
-	err := l.Unlock()
-	if errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, holdfast.ErrLost) {
-		return nil
-	}
-	return err
-}
+func unlock(l *holdfast.Lock) error { return unlocking.Release(l.Unlock) }
 
-// unlockAtOnce is unlock for a lock that a Locker returned just now, at locked. Such a lock
-// stands for a second at least. A slow machine may not run the process for as long.
-func unlockAtOnce(l *holdfast.Lock, locked time.Time) error {
-	err := unlock(l)
-	if errors.Is(err, holdfast.ErrLost) && time.Since(locked) >= time.Second {
-		return nil
-	}
-	return err
-}
+// unlockAtOnce is unlock for a lock that was granted just now.
+func unlockAtOnce(l *holdfast.Lock) error { return unlocking.AtOnce(l) }
 
 func succeed(t testing.TB, err error) {
 	t.Helper()

@@ -192,7 +192,7 @@ func TestOtherKeysGoOn(t *testing.T) {
 			}
 			for held.Err() == nil && renewals.Load() < enoughRenewals {
 				<-pace.C
-				succeed(t, unlockAtOnce(lock(t, locks, "other"), time.Now()))
+				succeed(t, unlockAtOnce(lock(t, locks, "other")))
 			}
 			stop()
 			leaving.Wait()

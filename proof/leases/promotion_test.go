@@ -62,11 +62,10 @@ func TestPromotion(t *testing.T) {
 		lining.Go(func() {
 			l, err := servers.Patient(ctx, b.Lock, fmt.Sprint("key", i))
 			if err == nil {
-				locked := time.Now()
 				if token := l.Fence(); token <= last && l.Err() == nil {
 					t.Errorf("token %d after %d", token, last)
 				}
-				err = unlockAtOnce(l, locked)
+				err = unlockAtOnce(l)
 			}
 			if err != nil {
 				t.Errorf("the one who waits for key%d: %v", i, err)

@@ -85,7 +85,7 @@ func TestContentionDoesNotBloat(t *testing.T) {
 		locks := lockerOf(t, s, nil)
 		all.Go(func() {
 			for range turns {
-				if err := unlockAtOnce(lock(t, locks, "key"), time.Now()); err != nil {
+				if err := unlockAtOnce(lock(t, locks, "key")); err != nil {
 					t.Error(err)
 				}
 			}

@@ -87,7 +87,7 @@ func TestWaitersOfManyKeys(t *testing.T) {
 			lining.Go(func() {
 				l, err := servers.Patient(ctx, b.Lock, held[i].Key)
 				if err == nil {
-					err = unlockAtOnce(l, time.Now())
+					err = unlockAtOnce(l)
 				}
 				if err != nil && failed.Add(1) < 5 {
 					t.Errorf("%s: %v", held[i].Key, err)
@@ -152,12 +152,11 @@ func TestWaitersOfOneKey(t *testing.T) {
 				begun.Add(1)
 				l, err := servers.Patient(ctx, all[i%processes].Lock, "key")
 				if err == nil {
-					locked := time.Now()
 					if holding.Add(1) > 1 {
 						t.Error("two hold the key")
 					}
 					holding.Add(-1)
-					err = unlockAtOnce(l, locked)
+					err = unlockAtOnce(l)
 				}
 				if err != nil && failed.Add(1) < 5 {
 					t.Error(err)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +18,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
+	"github.com/holdfast-go/holdfast/internal/unlocking"
 	"github.com/holdfast-go/holdfast/memlock"
 	"github.com/holdfast-go/holdfast/once"
 	"github.com/holdfast-go/holdfast/redislock"
@@ -197,7 +197,7 @@ func lock(ctx context.Context, t *testing.T, locks *holdfast.Locker, key string,
 func unlock(t *testing.T, held ...interface{ Unlock() error }) {
 	t.Helper()
 	for _, l := range held {
-		if err := l.Unlock(); err != nil && (!errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, holdfast.ErrLost)) {
+		if err := unlocking.Release(l.Unlock); err != nil {
 			t.Error(err)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-go/holdfast/internal/servers"
+	"github.com/holdfast-go/holdfast/internal/unlocking"
 )
 
 var costs = flag.Duration("costs", 0, "how long to count each cost of held locks and waiters, such as 1m")
@@ -58,7 +58,7 @@ func testCosts(t *testing.T, st Store, want float64) {
 		return unlock
 	}
 	free := func(unlock func() error) {
-		if err := servers.Release(unlock); err != nil {
+		if err := unlocking.Release(unlock); err != nil {
 			t.Error(err)
 		}
 	}
@@ -91,7 +91,7 @@ func testCosts(t *testing.T, st Store, want float64) {
 	go func() {
 		unlock, err := other.Lock(t.Context(), "key")
 		if err == nil {
-			err = servers.Release(unlock)
+			err = unlocking.Release(unlock)
 		}
 		waited <- err
 	}()

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
+	"github.com/holdfast-go/holdfast/internal/unlocking"
 )
 
 // Secrets are a secret that a service accepts, and the secret that a client gets, which may be an
@@ -41,7 +42,7 @@ func (s *Secrets) Replace(t *testing.T, locks *holdfast.Locker, code string) {
 		t.Errorf("locked with the first secret: %v, want %s", err, code)
 	}
 	s.got.Store("second")
-	if err := servers.Release(lock.Unlock); err != nil {
+	if err := unlocking.Release(lock.Unlock); err != nil {
 		t.Errorf("unlocked with the second secret: %v", err)
 	}
 	must.Get(servers.Patient(ctx, locks.Lock, "other"))
