@@ -72,20 +72,25 @@ func TestSale(t *testing.T) {
 	}{{"none", true}, {"mutex", true}, {"lock", false}} {
 		t.Run(c.guard, func(t *testing.T) {
 			door := startShop(t, redis.URL(), c.guard)
-			var report strings.Builder
-			err := run(t.Context(), []string{"buy", "-shop", door, "-items", "200", "-buyers", "500", "-limit", "5m"}, &report)
-			t.Logf("-guard %s: %s%v", c.guard, report.String(), err)
 			var clients, serving, bought, missed, failed, items, orders int
-			var took string
-			if _, err := fmt.Sscanf(report.String(), "%d buyers at %d servers in %s %d bought, %d found it sold out, %d failed\n%d items, %d orders\n",
-				&clients, &serving, &took, &bought, &missed, &failed, &items, &orders); err != nil {
-				t.Fatalf("the report: %v", err)
+			var err error
+			for try := 1; ; try++ {
+				var report strings.Builder
+				err = run(t.Context(), []string{"buy", "-shop", door, "-items", "200", "-buyers", "500", "-limit", "5m"}, &report)
+				t.Logf("-guard %s: %s%v", c.guard, report.String(), err)
+				var took string
+				if _, err := fmt.Sscanf(report.String(), "%d buyers at %d servers in %s %d bought, %d found it sold out, %d failed\n%d items, %d orders\n",
+					&clients, &serving, &took, &bought, &missed, &failed, &items, &orders); err != nil {
+					t.Fatalf("the report: %v", err)
+				}
+				// In a pause of this machine, a server may lose its lock, and sell then.
+				if orders <= 200 || c.oversold || failed == 0 || try == 3 {
+					break
+				}
+				unproved.Logf(t, "a sale: %v", err)
 			}
 			if clients != 500 || items != 200 || serving != webServers || bought+missed+failed != 500 || bought > orders {
 				t.Errorf("want 500 buyers at %d servers, 200 items, and an order for each item bought", webServers)
-			}
-			if orders > 200 && !c.oversold && failed > 0 {
-				unproved.Skipf(t, "a server may have stood still for longer than its lease, and sold then: %v", err)
 			}
 			// A buyer who fails because this machine is busy leaves the item to another one.
 			if orders > 200 != c.oversold || orders < 200 {

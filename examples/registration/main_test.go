@@ -159,8 +159,8 @@ func TestCompare(t *testing.T) {
 		processes, phones = 2, 10
 	}
 	each(t, func(t *testing.T, e engine) {
-		table := terminaltest.Start(t, "-db", e.url(), "-compare", "-processes", fmt.Sprint(processes),
-			"-goroutines", "4", "-requests", fmt.Sprint(phones)).Table()
+		table := terminaltest.Table(t, "-db", e.url(), "-compare", "-processes", fmt.Sprint(processes),
+			"-goroutines", "4", "-requests", fmt.Sprint(phones))
 		for guard, of := range table {
 			right, twice := guard != "none" && guard != "mutex", of["registered twice"]
 			if right && twice > 0 || of["done"] != phones+twice || of["refused"] != processes*4*phones-of["done"] {

@@ -163,8 +163,8 @@ func TestCompare(t *testing.T) {
 	}
 	all := processes * 4 * requests
 	each(t, func(t *testing.T, e engine) {
-		table := terminaltest.Start(t, "-db", e.url(), "-compare", "-ttl", ttl, "-processes", fmt.Sprint(processes),
-			"-goroutines", "4", "-requests", fmt.Sprint(requests)).Table()
+		table := terminaltest.Table(t, "-db", e.url(), "-compare", "-ttl", ttl, "-processes", fmt.Sprint(processes),
+			"-goroutines", "4", "-requests", fmt.Sprint(requests))
 		for guard, of := range table {
 			right := guard != "none" && guard != "mutex"
 			if right && (of["paid too much"] > 0 || of["done"] != all*3/4) || of["refused"] != all-of["done"] {

@@ -109,11 +109,28 @@ func (term *Terminal) Silent() {
 	}
 }
 
-// Table reads a table until the program ends: after a line, an empty line and the header,
-// numbers by the name of their row and their column. Cells without a number are left out.
-func (term *Terminal) Table() map[string]map[string]int {
-	term.t.Helper()
-	var lines []string
+// Table starts the program with these arguments and reads a table until the program ends: after a
+// line, an empty line and the header, numbers by the name of their row and their column. Cells without
+// a number are left out. If a process may have lost its lock in a pause of this machine, Table starts
+// the program again, three times in all.
+func Table(t *testing.T, args ...string) map[string]map[string]int {
+	t.Helper()
+	for try := 1; ; try++ {
+		term := Start(t, args...)
+		lines := term.rest()
+		loss := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, holdfast.ErrLost.Error()) })
+		if loss < 0 {
+			return term.table(lines)
+		}
+		if try == 3 {
+			t.Fatalf("three runs have lost a lock, the last one with: %s", lines[loss])
+		}
+		unproved.Logf(t, "the table: %s", lines[loss])
+	}
+}
+
+// rest returns all lines until the program ends.
+func (term *Terminal) rest() (lines []string) {
 	for line := range term.lines {
 		if isWarning(line) {
 			term.t.Log(line)
@@ -121,9 +138,12 @@ func (term *Terminal) Table() map[string]map[string]int {
 			lines = append(lines, line)
 		}
 	}
-	if i := slices.IndexFunc(lines, func(line string) bool { return strings.Contains(line, holdfast.ErrLost.Error()) }); i >= 0 {
-		unproved.Skipf(term.t, "the program has stood still for longer than a lease: %s", lines[i])
-	}
+	return lines
+}
+
+// table returns the numbers of a table.
+func (term *Terminal) table(lines []string) map[string]map[string]int {
+	term.t.Helper()
 	if len(lines) < 3 || lines[1] != "" {
 		term.t.Fatalf("the program has printed no table:\n%s", strings.Join(lines, "\n"))
 	}
