@@ -67,7 +67,7 @@ func TestCreateWaits(t *testing.T) {
 	} {
 		m := shared.Database(t)
 		s := opened(t, m.URL()+query)
-		if err := s.Create(t.Context()); err != nil {
+		if err := s.Create(sessiontest.Bounded(t)); err != nil {
 			t.Fatal(err)
 		}
 		for _, statement := range statements {
@@ -82,7 +82,7 @@ func TestCreateWaits(t *testing.T) {
 				return strings.Contains(err.Error(), "1205")
 			})
 			unlock()
-			if err := s.Create(t.Context()); err != nil {
+			if err := s.Create(sessiontest.Bounded(t)); err != nil {
 				t.Errorf("%s: afterwards, Create returned %v", statement, err)
 			}
 		}

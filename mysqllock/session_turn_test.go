@@ -81,9 +81,13 @@ func TestSessionTurnOfItself(t *testing.T) {
 		return shared.Must("SELECT IS_USED_LOCK('"+turn(name)+"') IS NOT NULL") == "1"
 	})
 	rounds := 0
+	began := time.Now()
 	var asked time.Time // when the last request began
 	acquired := func() bool {
-		rounds++
+		if rounds++; time.Since(began) > 2*sessiontest.Patience {
+			t.Fatalf("no break of the process, or no end of a break, in %d rounds", rounds)
+		}
+		ctx := sessiontest.Bounded(t)
 		holder := ask(fmt.Sprint("holder ", rounds))
 		asked = time.Now()
 		g, err := s.Acquire(ctx, holder)
@@ -96,12 +100,17 @@ func TestSessionTurnOfItself(t *testing.T) {
 		return g.OK
 	}
 	// After a stall of seconds, the server may keep the turn for a connection that the process has
-	// closed, so a single refusal may be right.
+	// closed, so a refusal may be right then.
 	servers.Until(t, "20 requests without a refusal, as no other process waits", func() bool {
+		first := time.Now()
 		for range 20 {
-			if !acquired() {
-				return false
+			if acquired() {
+				continue
 			}
+			if took := time.Since(first); took < time.Second {
+				t.Fatalf("a refusal after %v, and no other process waits", took)
+			}
+			return false
 		}
 		return true
 	})
