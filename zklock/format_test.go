@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,14 +34,15 @@ func raw(t testing.TB, addrs ...string) *rawUser {
 	return &rawUser{t, s, sessionOf(t, s, usual)}
 }
 
-// do makes a request until it is answered.
-func (u *rawUser) do(r zoo.Request) *zoo.Call {
+// do makes a request until it is answered. The errors in done are the answers to a second request if
+// the first has taken effect, and was not answered.
+func (u *rawUser) do(r zoo.Request, done ...error) *zoo.Call {
 	u.Helper()
 	call, err := u.session.ask(bounded(u), r)
 	for errors.Is(err, zoo.ErrUnknown) {
 		call, err = u.session.ask(bounded(u), r)
-		if errors.Is(err, zoo.NoNode) || errors.Is(err, zoo.NodeExists) {
-			err = nil // The unanswered request has deleted the node, or created it.
+		if slices.ContainsFunc(done, func(answer error) bool { return errors.Is(err, answer) }) {
+			err = nil
 		}
 	}
 	if err != nil {
@@ -92,7 +94,7 @@ func (u *rawUser) newer(key string) (record func() string) {
 	path := u.create(key, "2-a_later-name-", "later text")
 	for _, name := range u.do(zoo.List(u.store.dir(key))).Children() {
 		if formatOf(name) == format {
-			u.do(zoo.Delete(u.store.dir(key) + "/" + name))
+			u.do(zoo.Delete(u.store.dir(key)+"/"+name), zoo.NoNode)
 		}
 	}
 	return func() string {
@@ -145,9 +147,9 @@ func TestGolden(t *testing.T) {
 	reader := put("reader", "put")
 	dir := u.store.dir("put")
 	u.do(zoo.Set(dir, "1 64 0", -1))
-	u.do(zoo.Create(dir+"/phase", "", u.store.acl, zoo.Container))
+	u.do(zoo.Create(dir+"/phase", "", u.store.acl, zoo.Container), zoo.NodeExists)
 	member := dir + "/phase/" + driver.PublicID("reader")
-	u.do(zoo.Create(member, "", u.store.acl, zoo.Member))
+	u.do(zoo.Create(member, "", u.store.acl, zoo.Member), zoo.NodeExists)
 	holders, err := b.Holders(bounded(t), "put")
 	if err != nil || len(holders) != 1 || holders[0].Owner != "me" || holders[0].Note != "a note" || holders[0].Fence != 64 {
 		t.Errorf("told %+v, %v; want the reader with token 64", holders, err)
@@ -161,9 +163,9 @@ func TestGolden(t *testing.T) {
 	refused(t, a, claim("put", "writer", driver.MaxWeight))
 	exclusive := put("waiter", "put")
 	refused(t, a, claim("put", "late reader", 1)) // does not pass the waiter
-	u.do(zoo.Multi(zoo.Delete(reader), zoo.Delete(member)))
+	u.do(zoo.Multi(zoo.Delete(reader), zoo.Delete(member)), zoo.NoNode)
 	refused(t, a, claim("put", "writer", driver.MaxWeight))
-	u.do(zoo.Delete(exclusive))
+	u.do(zoo.Delete(exclusive), zoo.NoNode)
 	if g := granted(t, a, claim("put", "writer", driver.MaxWeight)); g.Fence <= 64 {
 		t.Errorf("the writer has token %d, and the readers had 64", g.Fence)
 	}
@@ -187,5 +189,5 @@ func TestNewerMarks(t *testing.T) {
 	if after := u.nodes("marks"); after != before {
 		t.Errorf("the nodes have changed from\n%s\nto\n%s", before, after)
 	}
-	u.do(zoo.Delete(stays))
+	u.do(zoo.Delete(stays), zoo.NoNode)
 }

@@ -46,8 +46,8 @@ func opened(t testing.TB, url string) *holdfast.Locker {
 	return lk
 }
 
-// locked takes a lock. A server that is slow, or has none to follow, is not wrong. Nor is a lock that
-// was lost in a pause of this machine: the token of such a lock is 0.
+// locked retries if a server is slow or has no leader, or if a pause of this machine cost the lock,
+// whose token is then 0.
 func locked(t testing.TB, lk *holdfast.Locker, key string) *holdfast.Lock {
 	t.Helper()
 	l, err := lockedWithin(bounded(t), lk, key)
@@ -81,7 +81,7 @@ func granted(t testing.TB, s *Store, a driver.Ask) driver.Grant {
 	return g
 }
 
-// refused requests a claim that another stands in the way of, also if the server is slow.
+// refused requests a claim that another claim blocks, also if the server is slow.
 func refused(t testing.TB, s *Store, a driver.Ask) {
 	t.Helper()
 	if g := answered(t, s, a); g.OK {
