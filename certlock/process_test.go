@@ -44,7 +44,7 @@ type patient struct{ *Storage }
 
 func (p patient) Lock(ctx context.Context, name string) error {
 	err := p.Storage.Lock(ctx, name)
-	for errors.Is(err, os.ErrDeadlineExceeded) {
+	for errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil {
 		err = p.Storage.Lock(ctx, name)
 	}
 	return err
@@ -52,10 +52,9 @@ func (p patient) Lock(ctx context.Context, name string) error {
 
 // obtain lets certmagic obtain a certificate, and says its serial number.
 func obtain(url, dir string) error {
-	open := func(ctx context.Context, url string, _ ...any) (*holdfast.Locker, error) {
-		return holdfast.Open(ctx, url, options)
-	}
-	locks, err := servers.Patient(context.Background(), open, url)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*patience) // until the last worker has the certificate
+	defer cancel()
+	locks, err := servers.Answer(ctx, func(ctx context.Context) (*holdfast.Locker, error) { return holdfast.Open(ctx, url, options) })
 	if err != nil {
 		return err
 	}
@@ -71,10 +70,10 @@ func obtain(url, dir string) error {
 		OCSP:    certmagic.OCSPConfig{DisableStapling: true},
 		Logger:  zap.NewNop(),
 	})
-	if err := config.ManageSync(context.Background(), []string{domain}); err != nil {
+	if err := config.ManageSync(ctx, []string{domain}); err != nil {
 		return err
 	}
-	cert, err := config.CacheManagedCertificate(context.Background(), domain)
+	cert, err := config.CacheManagedCertificate(ctx, domain)
 	if err != nil {
 		return err
 	}

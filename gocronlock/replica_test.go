@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-go/holdfast"
 	"github.com/holdfast-go/holdfast/gocronlock"
+	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/workers"
 	_ "github.com/holdfast-go/holdfast/redislock"
 	"github.com/holdfast-go/holdfast/schedlock"
@@ -46,10 +47,7 @@ func replicate(url, skew string) error {
 	if err != nil {
 		return err
 	}
-	locks, err := holdfast.Open(context.Background(), url, nil)
-	for errors.Is(err, os.ErrDeadlineExceeded) { // on a busy machine
-		locks, err = holdfast.Open(context.Background(), url, nil)
-	}
+	locks, err := servers.Answer(context.Background(), func(ctx context.Context) (*holdfast.Locker, error) { return holdfast.Open(ctx, url, nil) })
 	if err != nil {
 		return err
 	}
