@@ -126,7 +126,7 @@ func TestBusyKey(t *testing.T) {
 }
 
 // A waiter whose swaps are all refused has no place in the queue. But the waiter has read who holds the
-// key, and is told so.
+// key, and the refusal names the holder.
 func TestBusyQueue(t *testing.T) {
 	for doubt := range 2 {
 		synctest.Test(t, func(t *testing.T) {

@@ -136,7 +136,7 @@ func TestNotifyOfABrokenWaiter(t *testing.T) {
 			}
 			select {
 			case losses <- err:
-			default: // Each poll tells of the loss again.
+			default: // Each poll reports the loss again.
 			}
 		})
 		a.refused(c)

@@ -182,7 +182,7 @@ func TestReset(t *testing.T) {
 	granted(t, s, exclusive("reset", "next"))
 }
 
-// TestYoungServer asks a server that has just started, with little time: the server refuses the
+// TestYoungServer requests a lock from a server that has just started, with little time: the server refuses the
 // lock for now, and soon grants it.
 func TestYoungServer(t *testing.T) {
 	t.Parallel()

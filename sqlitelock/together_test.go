@@ -32,8 +32,7 @@ func newGate(s *Store) *gate {
 func (g *gate) Query(ctx context.Context, st sqlstore.Statement, each func(sqlstore.Scan) error) error {
 	single := strings.HasSuffix(st.Text, "RETURNING fence") || strings.Contains(st.Text, "name IN (")
 	several := strings.Contains(st.Text, "UPDATE") && strings.Contains(st.Text, "json_each")
-	// The first call of a round is for several keys if the last statement of the round before, whose
-	// callers have their answers, is not over.
+	// If the last statement of the round before still runs, the first call of a round is for several keys.
 	first := (single || several && g.single.Load() == 0) && g.single.Add(1) == 1
 	if first || several && g.shared && g.several.Add(1) == 1 {
 		g.came <- struct{}{}
