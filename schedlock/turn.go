@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-go/holdfast"
@@ -60,7 +61,7 @@ func (j Job) take(ctx context.Context, t tick) (*Turn, error) {
 	case Delay:
 		turn.lock, err = j.Locks.Lock(ctx, j.Name, limit...)
 	}
-	if j.Overlap == Skip && taken(err) {
+	if j.Overlap == Skip && j.taken(ctx, j.Name, err) {
 		err = fmt.Errorf("%w: %w", ErrOverlap, err)
 	}
 	return turn, err
@@ -70,8 +71,9 @@ func (j Job) take(ctx context.Context, t tick) (*Turn, error) {
 // key is released at once: from then on the key stays, regardless of this process.
 func (j Job) mark(ctx context.Context, t tick) error {
 	keep := 3*j.tolerance() + min(t.gap, day)
-	mark, err := j.Locks.TryLock(ctx, j.key(t.at), holdfast.MinHold(keep))
-	if taken(err) {
+	key := j.key(t.at)
+	mark, err := j.Locks.TryLock(ctx, key, holdfast.MinHold(keep))
+	if j.taken(ctx, key, err) {
 		return fmt.Errorf("%w: %w", ErrTaken, err)
 	}
 	if err != nil {
@@ -82,9 +84,13 @@ func (j Job) mark(ctx context.Context, t tick) error {
 
 // taken reports whether a lock was refused because another has the key. A store may refuse a lock for
 // a reason of its own, as Redlock does after a restart of its nodes: nobody may have the key then.
-func taken(err error) bool {
+func (j Job) taken(ctx context.Context, key string, err error) bool {
 	var held *holdfast.HeldError
-	return errors.As(err, &held) && held.Err == nil
+	if !errors.As(err, &held) || held.Err == nil {
+		return held != nil
+	}
+	holders, err := j.Locks.Holders(ctx, key)
+	return err == nil && slices.ContainsFunc(holders, func(h holdfast.Holder) bool { return !h.Waiting })
 }
 
 // lookBack reports the previous tick if nobody has taken it.
@@ -113,7 +119,7 @@ func (j Job) known(ctx context.Context) bool {
 	if err == nil {
 		err = mark.Unlock() // The key stays for its time.
 	}
-	return taken(err) || errors.Is(err, holdfast.ErrInvalid)
+	return errors.Is(err, holdfast.ErrHeld) || errors.Is(err, holdfast.ErrInvalid)
 }
 
 func (j Job) late(t tick) bool { return j.now().Sub(t.at) > j.tolerance() }
