@@ -42,6 +42,11 @@ func (s *server) prove(ctx context.Context, own *conn) error {
 		err = os.ErrDeadlineExceeded
 	}
 	own.failed = err != nil
+	if err != nil {
+		s.mu.Lock()
+		s.again = time.Time{} // The call tries again, with another connection.
+		s.mu.Unlock()
+	}
 	return err
 }
 

@@ -71,7 +71,8 @@
 //   - Restart and flush_all end all locks at once, before the holders know. A server with
 //     -e that is stopped by SIGUSR1 keeps the locks.
 //   - A server that has just started grants no locks for up to two seconds. Lock waits for the
-//     server. TryLock fails if its call has less time, and says why.
+//     server, with Backoff for the TTL at most. TryLock fails if its call has less time, and says
+//     why.
 //   - A change of the list of servers moves some keys. Their locks are free on the new
 //     server, and their tokens begin anew. Stop all holders first, or change all clients at
 //     once and wait for the longest TTL.

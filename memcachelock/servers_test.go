@@ -182,8 +182,9 @@ func TestReset(t *testing.T) {
 	granted(t, s, exclusive("reset", "next"))
 }
 
-// TestYoungServer requests a lock from a server that has just started, with little time: the server refuses the
-// lock for now, and soon grants it.
+// TestYoungServer requests locks from a server that has just started, with little time: a claim that
+// waits is refused for now and soon granted. A claim that does not wait gets an error, since a
+// refusal would say that somebody has the key.
 func TestYoungServer(t *testing.T) {
 	t.Parallel()
 	m := servers.StartMemcached(t)
@@ -191,9 +192,12 @@ func TestYoungServer(t *testing.T) {
 	defer s.Close()
 	var g driver.Grant
 	ask := func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		var err error
+		tried, err := s.Acquire(ctx, exclusive("other", "other"))
+		if err == nil && !tried.OK {
+			t.Fatalf("a claim that does not wait is refused: %+v", tried)
+		}
 		g, err = s.Acquire(ctx, waiting("key", "id"))
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)
