@@ -86,7 +86,8 @@ func TestSessionTurnOfItself(t *testing.T) {
 		if rounds++; time.Since(began) > 2*sessiontest.Patience {
 			t.Fatalf("no break of the process, or no end of a break, in %d rounds", rounds)
 		}
-		ctx := sessiontest.Bounded(t)
+		ctx, cancel := context.WithTimeout(t.Context(), sessiontest.Patience)
+		defer cancel()
 		holder := ask(fmt.Sprint("holder ", rounds))
 		asked = time.Now()
 		g, err := s.Acquire(ctx, holder)

@@ -26,8 +26,9 @@ func TestOncePerWaitsForALookThatWasLeft(t *testing.T) {
 	out := make(chan string, 1)
 	go func() {
 		var text []byte
-		err := insist(func() (err error) {
-			text, err = exec.Command("holdfast", "run", "--store", url, "--once-per", "1h", "key", "--", "echo", "ran").CombinedOutput()
+		err := insist(func() error {
+			more, err := exec.Command("holdfast", "run", "--store", url, "--once-per", "1h", "key", "--", "echo", "ran").CombinedOutput()
+			text = append(text, more...)
 			return err
 		})
 		out <- fmt.Sprint(string(text), err)

@@ -50,9 +50,7 @@ func (l *leavers) leave(who string, ask func(c driver.Ask, wait time.Duration) e
 		all.Wait()
 		l.proxy.Replies.Hold(false)
 		succeed(l, unlock(lock(l, l.locks, "key of nobody else")))
-		missing := l.late
-		l.late = time.Since(began) >= enoughTime
-		judged = !l.late && !missing
+		judged = !l.late && time.Since(began) < enoughTime
 		if n := l.proxy.Accepted() - before; n > 0 && judged {
 			l.Errorf("%s: %d who gave up have cost %d connections", who, len(list), n)
 		}
@@ -65,6 +63,7 @@ func (l *leavers) leave(who string, ask func(c driver.Ask, wait time.Duration) e
 				l.Errorf("release of %s: %v", list[i].ID, err)
 			}
 		}
+		l.late = time.Since(began) >= enoughTime
 		return judged
 	}
 	for began := time.Now(); !try(); {
