@@ -107,7 +107,7 @@ func (c *client) look(claim driver.Ask, breaks bool) {
 
 // crowd has five members lock one key eight times each, over two clients; the waiting members
 // ask only when woken. Members wait for the calls of members, so a slow call may cost a member
-// its place. A crowd of more members would wait for longer than a place lasts, though no call is
+// its place. A crowd of more members could wait for longer than a place lasts, though no call is
 // slow. A member pauses for a millisecond under the lock, so that most members find the key held,
 // and watch.
 func crowd(e *env, a, b *client) {

@@ -28,8 +28,8 @@ type subscription struct {
 
 var errUnconfirmed = errors.New("the subscription has not been confirmed yet")
 
-// firstTry is how long an Acquire may wait for the first try to subscribe. An Acquire with little time
-// waits for a quarter of that time. firstPause and lastPause bound the pauses between two tries.
+// firstTry is how long an Acquire may wait for the first try to subscribe. An Acquire with less than
+// 400 ms waits for a quarter of its time. firstPause and lastPause bound the pauses between two tries.
 const (
 	firstTry   = 100 * time.Millisecond
 	firstPause = 5 * time.Millisecond
