@@ -73,10 +73,10 @@ func (j Job) mark(ctx context.Context, t tick) error {
 	keep := 3*j.tolerance() + min(t.gap, day)
 	key := j.key(t.at)
 	mark, err := j.Locks.TryLock(ctx, key, holdfast.MinHold(keep))
-	if j.taken(ctx, key, err) {
-		return fmt.Errorf("%w: %w", ErrTaken, err)
-	}
 	if err != nil {
+		if j.taken(ctx, key, err) {
+			err = fmt.Errorf("%w: %w", ErrTaken, err)
+		}
 		return err
 	}
 	return mark.Unlock() // After an error, it is not certain that the key stays.
