@@ -34,7 +34,7 @@ var registers = &backend{
 // swaps out late, twice or not at all, compares digests as S3 does, and removes records that it
 // need not keep. The register reports changes in half of the worlds; in the other worlds the
 // waiters look. In half of the worlds a refusal has the record. The clock is an [engineClock].
-func TestCAS(t *testing.T) { worlds.Run(t, 0.1, 10, registers.explore) }
+func TestCAS(t *testing.T) { worlds.Run(t, 0.1, 5, registers.explore) }
 
 // A register is the server.
 type register struct {

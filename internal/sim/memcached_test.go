@@ -32,7 +32,7 @@ var memcacheds = &backend{
 
 // TestMemcached runs package memcachelock over a server that compares and swaps: registers
 // of one key each, with a clock that shows seconds.
-func TestMemcached(t *testing.T) { worlds.Run(t, 0.1, 10, memcacheds.explore) }
+func TestMemcached(t *testing.T) { worlds.Run(t, 0.1, 4, memcacheds.explore) }
 
 // A memcached is a server. Its clock shows seconds, and the second before for a moment.
 type memcached struct {

@@ -29,7 +29,7 @@ var redlocks = &backend{
 
 // TestRedlock runs Redlock over nodes that are cut off one by one, restart without their
 // claims, and whose clocks differ in rate and time.
-func TestRedlock(t *testing.T) { worlds.Run(t, 0.1, 10, redlocks.explore) }
+func TestRedlock(t *testing.T) { worlds.Run(t, 0.1, 5, redlocks.explore) }
 
 // A cluster is the nodes of a Redlock.
 type cluster struct {

@@ -17,6 +17,7 @@ import (
 // Seeds are the flags of a package with random tests.
 type Seeds struct {
 	pkg    string
+	began  time.Time
 	flags  *flag.FlagSet
 	one    uint64
 	first  uint64
@@ -29,7 +30,7 @@ type Seeds struct {
 // NewSeeds adds the flags of the random tests to those of a test program. pkg is the
 // folder of the package, such as ./internal/sim.
 func NewSeeds(flags *flag.FlagSet, pkg string) *Seeds {
-	s := &Seeds{pkg: pkg, flags: flags}
+	s := &Seeds{pkg: pkg, began: time.Now(), flags: flags}
 	flags.Uint64Var(&s.one, "seed", 0, "run this seed, and no other")
 	flags.DurationVar(&s.budget, "for", 20*time.Second, "run new seeds for so long, all tests together; the default if HOLDFAST_TEST_SEED is not set")
 	flags.Uint64Var(&s.first, "first", 0, "begin with this seed, not with a random one")
@@ -46,8 +47,8 @@ const enough = 50
 // patience is how many times its share a test may take to run the worlds that it owes.
 const patience = 3
 
-// Run runs worlds of new seeds. If HOLDFAST_TEST_SEED fixes the seeds, Run runs least worlds,
-// however long they take: the same worlds on every machine. Otherwise Run goes on until a share
+// Run runs worlds of new seeds. If HOLDFAST_TEST_SEED fixes the seeds, Run runs least worlds: the
+// same worlds on every machine, unless the package runs out of time. Otherwise Run goes on until a share
 // of the budget is used up. A slow machine may take longer, and a report says if it has still
 // run fewer than least. In any case Run goes on while nothing was granted: locks, effects,
 // leaders or ticks.
@@ -90,6 +91,16 @@ func (s *Seeds) Run(t *testing.T, share float64, least int64, explore func(*test
 	}
 }
 
+// inTime reports whether the package has a quarter of its time left, for a world that begins now.
+func (s *Seeds) inTime() bool {
+	limit := s.flags.Lookup("test.timeout")
+	if limit == nil {
+		return true
+	}
+	all := limit.Value.(flag.Getter).Get().(time.Duration)
+	return all == 0 || time.Since(s.began) < all*3/4
+}
+
 // more returns whether to run a further world.
 func (s *Seeds) more(share float64, least int64) func(*Count) bool {
 	began := time.Now()
@@ -101,7 +112,7 @@ func (s *Seeds) more(share float64, least int64) func(*Count) bool {
 	case s.given("seeds"):
 		return func(c *Count) bool { return uint64(c.Seeds) < s.count }
 	case fixed() && !s.given("for"):
-		owed = func(worlds int64) bool { return worlds < least }
+		owed = func(worlds int64) bool { return worlds < least && s.inTime() }
 	default:
 		owed = func(worlds int64) bool { return within(1) || worlds < least && within(patience) }
 	}

@@ -65,3 +65,17 @@ func TestOwedWorlds(t *testing.T) {
 		}
 	}
 }
+
+// On a machine too slow for all worlds, the package ends before its limit, and a report says so.
+func TestNoWorldNearTheLimit(t *testing.T) {
+	t.Setenv(seedVariable, "7")
+	for limit, want := range map[time.Duration]bool{0: true, time.Hour: true, time.Minute: false} {
+		flags := flag.NewFlagSet("", flag.PanicOnError)
+		flags.Duration("test.timeout", limit, "")
+		s := NewSeeds(flags, "./internal/sim")
+		s.began = time.Now().Add(-50 * time.Second)
+		if more := s.more(0.5, 3); more(&Count{Seeds: 1, Grants: 1}) != want {
+			t.Errorf("50 s of %v are over: want a further world %t", limit, want)
+		}
+	}
+}

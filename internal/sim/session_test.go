@@ -27,7 +27,7 @@ var sessions = &backend{
 // TestSessions runs package internal/session over a database whose locks end with the
 // session: connections break, are cut in one way or both, and the server ends sessions that
 // are silent, some of them late.
-func TestSessions(t *testing.T) { worlds.Run(t, 0.1, 30, sessions.explore) }
+func TestSessions(t *testing.T) { worlds.Run(t, 0.1, 15, sessions.explore) }
 
 // breaking is a manner of links on which connections break. After a lost part of a stream
 // nothing more arrives.

@@ -8,4 +8,4 @@ import (
 var worlds = NewSeeds(flag.CommandLine, "./internal/sim")
 
 // TestSeeds runs worlds of the whole engine on stores of one server.
-func TestSeeds(t *testing.T) { worlds.Run(t, 0.35, 50, engine.explore) }
+func TestSeeds(t *testing.T) { worlds.Run(t, 0.35, 25, engine.explore) }

@@ -35,7 +35,7 @@ var tables = &backend{
 // TestSQL runs package sqllock over one table, whose statements are read as Postgres has
 // them: each is carried out at once and as a whole. Some of the servers set their clock
 // back.
-func TestSQL(t *testing.T) { worlds.Run(t, 0.1, 10, tables.explore) }
+func TestSQL(t *testing.T) { worlds.Run(t, 0.1, 5, tables.explore) }
 
 // A table is that of the claims, and the server that has it.
 type table struct {
