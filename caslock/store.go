@@ -61,9 +61,9 @@ func New(r Register, opts *Options) *Store {
 	return s
 }
 
-// Acquire implements [driver.Store]. If the time ends because other processes change the record before
-// each swap, the call neither queues a waiter nor extends its place,
-// but the last record refuses the claim.
+// Acquire implements [driver.Store]. If the time ends because other processes change the record
+// before each swap, the call neither queues a waiter nor extends its place, but the last record
+// refuses the claim.
 func (s *Store) Acquire(ctx context.Context, a driver.Ask) (g driver.Grant, err error) {
 	var invalid error
 	refused := false // by a record that the register has shown to this call

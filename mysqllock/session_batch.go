@@ -164,8 +164,8 @@ func locked(err error) bool { return numbered(err, lockWait) }
 func deadlocked(err error) bool { return numbered(err, deadlock) }
 
 const (
-	lockWait = 1205
-	deadlock = 1213
+	lockWait = 1205 // lock wait timeout exceeded
+	deadlock = 1213 // deadlock found
 )
 
 func numbered(err error, number uint16) bool {

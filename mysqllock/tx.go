@@ -153,9 +153,9 @@ func explain(ctx context.Context, key string, err error) error {
 	var answer *mysql.MySQLError
 	if errors.As(err, &answer) {
 		switch answer.Number {
-		case 1205: // lock wait timeout exceeded
+		case lockWait:
 			err = fmt.Errorf("%w: %w", caller.ErrHeld, err)
-		case 1213: // deadlock found
+		case deadlock:
 			err = fmt.Errorf("%w: %w", caller.ErrDeadlock, err)
 		case 1146: // no such table
 			err = fmt.Errorf("call CreateTxLocks: %w", err)

@@ -48,9 +48,9 @@ const enough = 50
 const patience = 3
 
 // Run runs worlds of new seeds. If HOLDFAST_TEST_SEED fixes the seeds, Run runs least worlds: the
-// same worlds on every machine, unless the package runs out of time. Otherwise Run goes on until a share
-// of the budget is used up. A slow machine may take longer, and a report says if it has still
-// run fewer than least. In any case Run goes on while nothing was granted: locks, effects,
+// same worlds on every machine, unless the package runs out of time. Otherwise Run goes on until
+// a share of the budget is used up, and a slow machine may take longer. A report says if Run has
+// run fewer worlds than least. In any case Run goes on while nothing was granted: locks, effects,
 // leaders or ticks.
 func (s *Seeds) Run(t *testing.T, share float64, least int64, explore func(*testing.T, uint64) *World) {
 	var last *World
