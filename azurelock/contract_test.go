@@ -68,30 +68,17 @@ func (p *prefixes) of(t testing.TB) string {
 	return own.(string)
 }
 
-// pooled is a client that keeps the connections of many stores.
-func pooled(t testing.TB) *http.Client {
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxIdleConnsPerHost = 100
-	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport}
-}
-
-// harness opens each store by a URL, or in the short form with one client of all stores: a new
-// connection takes more processor time than most rules.
+// harness has one client for all stores: a new connection takes more processor time than most rules.
 func harness(t testing.TB) drivertest.Harness {
 	var own prefixes
-	open := func(t testing.TB) driver.Store { return opened(t, under(t, shared.URL(), own.of(t))) }
-	if testing.Short() {
-		in := container()
-		in.Client = pooled(t)
-		open = func(t testing.TB) driver.Store {
-			return must.Get(azurelock.New(in, &azurelock.Options{Prefix: own.of(t) + "/", Look: look}))
-		}
-	}
+	in := container()
+	in.Client = conditionaltest.Client(t)
 	return drivertest.Harness{
 		Heavy: true,
 		Lacks: drivertest.Notify,
-		Open:  open,
+		Open: func(t testing.TB) driver.Store {
+			return must.Get(azurelock.New(in, &azurelock.Options{Prefix: own.of(t) + "/", Look: look}))
+		},
 		Newer: func(t testing.TB, key string) func() string { return newer(t, own.of(t), key) },
 		Linked: func(t testing.TB) (driver.Store, drivertest.Link) {
 			p := servers.StartProxy(t, shared.Addr())

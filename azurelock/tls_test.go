@@ -26,7 +26,7 @@ import (
 // name, "" for that of the URL.
 func trusting(t *testing.T, server *servers.Azurite, name string) *http.Client {
 	t.Helper()
-	client := pooled(t)
+	client := conditionaltest.Client(t)
 	client.Transport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: server.TLS.Config().RootCAs, ServerName: name}
 	return client
 }

@@ -3,7 +3,6 @@ package dynamodblock_test
 import (
 	"context"
 	"crypto/rand"
-	"net/http"
 	"net/url"
 	"os"
 	"strings"
@@ -59,21 +58,17 @@ func (p *prefixes) of(t testing.TB) string {
 	return own.(string)
 }
 
-// harness opens each store by a URL, or in the short form with one client of all stores: a client of
-// the SDK takes more processor time than most rules.
+// harness has one client for all stores: a client of the SDK takes more processor time than most
+// rules.
 func harness(t testing.TB) drivertest.Harness {
 	var own prefixes
-	open := func(t testing.TB) driver.Store { return opened(t, under(shared.URL(), own.of(t))) }
-	if testing.Short() {
-		c := client(t)
-		open = func(t testing.TB) driver.Store {
-			return must.Get(dynamodblock.New(c, servers.DynamoTable, &dynamodblock.Options{Prefix: own.of(t), Look: look}))
-		}
-	}
+	c := client(t)
 	return drivertest.Harness{
 		Heavy: true,
 		Lacks: drivertest.Notify,
-		Open:  open,
+		Open: func(t testing.TB) driver.Store {
+			return must.Get(dynamodblock.New(c, servers.DynamoTable, &dynamodblock.Options{Prefix: own.of(t), Look: look}))
+		},
 		Newer: func(t testing.TB, key string) func() string { return newer(t, own.of(t), key) },
 		Linked: func(t testing.TB) (driver.Store, drivertest.Link) {
 			p := servers.StartProxy(t, shared.Addr())
@@ -100,7 +95,7 @@ func clientOf(t testing.TB, at string) *dynamodb.Client {
 	}
 	return dynamodb.NewFromConfig(loaded, func(o *dynamodb.Options) {
 		o.BaseEndpoint = aws.String(q.Get("endpoint"))
-		o.HTTPClient = awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) { t.MaxIdleConnsPerHost = 100 })
+		o.HTTPClient = awshttp.NewBuildableClient().WithTransportOptions(conditionaltest.Few)
 	})
 }
 

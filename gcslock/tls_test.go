@@ -28,7 +28,7 @@ func TestTLS(t *testing.T) {
 		t.Errorf("without the authority: %v, want an error about the certificate", err)
 	}
 	for name, want := range map[string]string{"": "", "elsewhere.example": "elsewhere.example"} {
-		client := pooled(t)
+		client := conditionaltest.Client(t)
 		client.Transport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: server.TLS.Config().RootCAs, ServerName: name}
 		s := must.Get(gcslock.New(client, servers.GCSBucket, &gcslock.Options{Endpoint: "https://" + server.Addr()}))
 		defer s.Close()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"io"
-	"net/http"
 	"net/url"
 	"os"
 	"strings"
@@ -70,21 +69,17 @@ func (p *prefixes) of(t testing.TB) string {
 	return own.(string)
 }
 
-// harness opens each store by a URL, or in the short form with one client of all stores: a client of
-// the SDK takes more processor time than most rules.
+// harness has one client for all stores: a client of the SDK takes more processor time than most
+// rules.
 func harness(t testing.TB) drivertest.Harness {
 	var own prefixes
-	open := func(t testing.TB) driver.Store { return opened(t, under(t, shared.URL(), own.of(t))) }
-	if testing.Short() {
-		c := client(t)
-		open = func(t testing.TB) driver.Store {
-			return must.Get(s3lock.New(c, servers.S3Bucket, &s3lock.Options{Prefix: own.of(t) + "/", Look: look}))
-		}
-	}
+	c := client(t)
 	return drivertest.Harness{
 		Heavy: true,
 		Lacks: drivertest.Notify,
-		Open:  open,
+		Open: func(t testing.TB) driver.Store {
+			return must.Get(s3lock.New(c, servers.S3Bucket, &s3lock.Options{Prefix: own.of(t) + "/", Look: look}))
+		},
 		Newer: func(t testing.TB, key string) func() string { return newer(t, own.of(t), key) },
 		Linked: func(t testing.TB) (driver.Store, drivertest.Link) {
 			p := servers.StartProxy(t, shared.Addr())
@@ -111,7 +106,7 @@ func clientOf(t testing.TB, at string) *s3.Client {
 	}
 	return s3.NewFromConfig(loaded, func(o *s3.Options) {
 		o.BaseEndpoint, o.UsePathStyle = aws.String(q.Get("endpoint")), true
-		o.HTTPClient = awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) { t.MaxIdleConnsPerHost = 100 })
+		o.HTTPClient = awshttp.NewBuildableClient().WithTransportOptions(conditionaltest.Few)
 	})
 }
 
