@@ -9,10 +9,10 @@ import (
 	"github.com/holdfast-go/holdfast/internal/rest"
 )
 
-// keep is how long a store may keep remains of a request, regardless of the TTL. Redis
-// keeps a queue without requests for this long. etcd keeps the ids of abandoned claims for
-// up to 20 s.
-const keep = 30 * time.Second
+// keep is how long a store may keep remains, regardless of the TTL. Redis keeps the claims of a
+// proof that was cut off for this long, and a queue without requests for half as long. etcd keeps
+// the ids of abandoned claims for up to 20 s.
+const keep = time.Minute
 
 // count looks into the servers, because a store shows only claims that count. count waits a
 // while for claims to go.

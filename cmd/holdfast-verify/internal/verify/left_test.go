@@ -38,9 +38,12 @@ func TestLeftInRedis(t *testing.T) {
 	t.Parallel()
 	r := servers.StartRedis(t)
 	left := leftInRedis(r)
-	look := func() []string { return left(time.Minute) }
+	look := func() []string { return left(keep) }
 	r.Must("SET", "holdfast:floor", "7")
-	r.Must("SET", "holdfast:soon", "x", "PX", "30000")
+	r.Must("SET", "holdfast:{179}:held:holdfast/canary/x", "x", "PX", "60000")
+	if left := keysLeft(r, keep); len(left) > 0 {
+		t.Errorf("a proof that was cut off has left %q, which ends by itself", left)
+	}
 	wantLeft(t, look)
 	r.Must("SET", "holdfast:late", "x", "PX", "300000")
 	wantLeft(t, look, "holdfast:late")
