@@ -95,7 +95,7 @@ func clientOf(t testing.TB, at string) *dynamodb.Client {
 	}
 	return dynamodb.NewFromConfig(loaded, func(o *dynamodb.Options) {
 		o.BaseEndpoint = aws.String(q.Get("endpoint"))
-		o.HTTPClient = awshttp.NewBuildableClient().WithTransportOptions(conditionaltest.Few)
+		o.HTTPClient = awshttp.NewBuildableClient().WithTransportOptions(conditionaltest.Connections(t))
 	})
 }
 

@@ -35,7 +35,7 @@ const (
 	canaryRest  = 10 * time.Minute // at most
 	canaryTime  = 2 * time.Second  // of a try, and at most half of the caller's time: a second connection may hang
 
-	canaryTTL  = time.Minute // a pause of this process for half as long is no evidence
+	canaryTTL  = time.Minute // a pause of this process for half as long is no evidence; verify allows such remains
 	canaryKeys = 8           // of two servers behind a proxy, all keys reach one in 1 of 128 cases
 	canaryAsks = 4           // of each connection, at the same time
 )

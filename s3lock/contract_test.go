@@ -106,7 +106,7 @@ func clientOf(t testing.TB, at string) *s3.Client {
 	}
 	return s3.NewFromConfig(loaded, func(o *s3.Options) {
 		o.BaseEndpoint, o.UsePathStyle = aws.String(q.Get("endpoint")), true
-		o.HTTPClient = awshttp.NewBuildableClient().WithTransportOptions(conditionaltest.Few)
+		o.HTTPClient = awshttp.NewBuildableClient().WithTransportOptions(conditionaltest.Connections(t))
 	})
 }
 

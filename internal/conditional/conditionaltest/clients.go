@@ -5,15 +5,24 @@ import (
 	"testing"
 )
 
-// Few limits the connections of a client that many stores share. Further requests wait in the
-// client, where the end of their context removes them. A server would serve them all the same, and
-// on a busy machine answer nobody in time.
-func Few(t *http.Transport) { t.MaxIdleConnsPerHost, t.MaxConnsPerHost = 16, 16 }
+// Connections limits the connections of a client that the stores of a test share. Further requests
+// wait in the client, and end there with their context. The emulators serve every request that they
+// have got, even if the caller has given up: on a busy machine they fell behind by half a minute. A
+// benchmark has no limit.
+func Connections(t testing.TB) func(*http.Transport) {
+	const idle, few = 100, 16
+	return func(to *http.Transport) {
+		to.MaxIdleConnsPerHost = idle
+		if _, bench := t.(*testing.B); !bench {
+			to.MaxConnsPerHost = few
+		}
+	}
+}
 
-// Client returns a client for many stores, with [Few] connections.
+// Client returns a client with such connections.
 func Client(t testing.TB) *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	Few(transport)
+	Connections(t)(transport)
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport}
 }

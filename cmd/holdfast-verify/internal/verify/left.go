@@ -9,9 +9,9 @@ import (
 	"github.com/holdfast-go/holdfast/internal/rest"
 )
 
-// keep is how long a store may keep remains, regardless of the TTL. Redis keeps the claims of a
-// proof that was cut off for this long, and a queue without requests for half as long. etcd keeps
-// the ids of abandoned claims for up to 20 s.
+// keep is how long a store may keep remains, regardless of the TTL. If a proof of the server is
+// interrupted, Redis and Memcached keep its claims for this long. Redis keeps a queue without
+// requests for half as long, and etcd the ids of abandoned claims for up to 20 s.
 const keep = time.Minute
 
 // count looks into the servers, because a store shows only claims that count. count waits a

@@ -99,7 +99,7 @@ func TestLeft(t *testing.T) {
 			}
 			wantLeft(t, func() []string { return e.left(keep) })
 			locks := servers.Insist(t, func(ctx context.Context) (*holdfast.Locker, error) {
-				return holdfast.Open(ctx, e.url, &holdfast.Options{TTL: 2 * keep})
+				return holdfast.Open(ctx, e.url, &holdfast.Options{TTL: keep + 30*time.Second})
 			})
 			lock, err := servers.Patient(t.Context(), locks.Lock, "held")
 			if err != nil {
