@@ -75,7 +75,7 @@ func (f *field) warm() error {
 	s := f.scale
 	s.each = min(s.each, 100*time.Millisecond)
 	for _, ws := range f.workers {
-		b := bench{goroutines: 64 / len(ws), ownKeys: true} // a server accepts a limited number of connections
+		b := bench{goroutines: s.warm / len(ws), ownKeys: true} // a server accepts a limited number of connections
 		if _, err := crowd(b, ws, "warm", s); err != nil {
 			return err
 		}

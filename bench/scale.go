@@ -4,6 +4,7 @@ import "time"
 
 // A scale says how long a run takes.
 type scale struct {
+	warm     int // goroutines that use a side before its first round
 	rounds   int
 	each     time.Duration // of a round of a side
 	longest  time.Duration // of a round of a slow side
@@ -20,14 +21,14 @@ type scale struct {
 
 var (
 	full = scale{
-		rounds: 7, each: 300 * time.Millisecond, longest: 2500 * time.Millisecond,
+		warm: 64, rounds: 7, each: 300 * time.Millisecond, longest: 2500 * time.Millisecond,
 		handOffs: 8, wait: 150 * time.Millisecond, late: 2 * time.Second,
 		ttl: 15 * time.Second, waiting: 1000, idle: 6 * time.Second, held: 10_000, heldFor: 20 * time.Second,
 	}
 
 	// With a thousand clients, sides that renew fail to do so within the short TTL.
 	short = scale{
-		rounds: 3, each: 100 * time.Millisecond, longest: 500 * time.Millisecond,
+		warm: 64, rounds: 3, each: 100 * time.Millisecond, longest: 500 * time.Millisecond,
 		handOffs: 4, wait: 150 * time.Millisecond, late: time.Second,
 		ttl: 3 * time.Second, waiting: 100, idle: time.Second, held: 500, heldFor: 5 * time.Second,
 	}

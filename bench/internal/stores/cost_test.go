@@ -1,12 +1,14 @@
 package stores
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"math"
 	"testing"
 	"time"
 
+	"github.com/holdfast-go/holdfast/internal/servers"
 	"github.com/holdfast-go/holdfast/internal/unlocking"
 )
 
@@ -51,7 +53,8 @@ func testCosts(t *testing.T, st Store, want float64) {
 		return l
 	}
 	lock := func(l *Library, key string) func() error {
-		unlock, err := l.Lock(t.Context(), key)
+		ask := func(ctx context.Context, key string, _ ...any) (func() error, error) { return l.Lock(ctx, key) }
+		unlock, err := servers.Patient(t.Context(), ask, key)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -130,7 +130,9 @@ func Find(store, side string) (Side, bool) {
 
 // holdfastAt opens the Holdfast side on the store with the URL at[0].
 func holdfastAt(at []string, ttl time.Duration) (*Library, error) {
-	locks, err := holdfast.Open(context.Background(), at[0], &holdfast.Options{TTL: ttl})
+	locks, err := servers.Answer(context.Background(), func(ctx context.Context) (*holdfast.Locker, error) {
+		return holdfast.Open(ctx, at[0], &holdfast.Options{TTL: ttl})
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -162,19 +164,13 @@ func holdfastOn(locks *holdfast.Locker) *Library {
 
 // create makes the tables of a Holdfast store.
 func create(tb servers.TB, url string) {
-	ctx := context.Background()
-	store, err := driver.Open(ctx, url)
-	if err != nil {
-		tb.Fatalf("%v", err)
-	}
+	store := servers.Insist(tb, func(ctx context.Context) (driver.Store, error) { return driver.Open(ctx, url) })
 	defer store.Close()
 	tables, ok := store.(driver.Creator)
 	if !ok {
 		tb.Fatalf("%s has no tables to create", url)
 	}
-	if err := tables.Create(ctx); err != nil {
-		tb.Fatalf("%v", err)
-	}
+	servers.Insist(tb, func(ctx context.Context) (bool, error) { return true, tables.Create(ctx) })
 }
 
 // Pauses between two tries of sides that poll. Short pauses hand over sooner and are
