@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/etcdlock"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
+	"github.com/holdfast-go/holdfast/internal/unlocking"
 )
 
 // scale is how many locks a test has.
@@ -157,7 +158,7 @@ func TestManyHeld(t *testing.T) {
 	trace := &holdfast.Trace{Renewed: settled, Lost: settled}
 	lk := must.Get(holdfast.New(must.Get(etcdlock.New(client, nil)), &holdfast.Options{TTL: 15 * time.Second, Trace: trace}))
 	t.Cleanup(func() {
-		if err := lk.Close(); err != nil {
+		if err := unlocking.Release(lk.Close); err != nil {
 			t.Error(err)
 		}
 	})

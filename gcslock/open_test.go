@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-go/holdfast/gcslock"
 	"github.com/holdfast-go/holdfast/internal/conditional/conditionaltest"
 	"github.com/holdfast-go/holdfast/internal/must"
+	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
 func TestOpenWrongURL(t *testing.T) {
@@ -240,14 +241,14 @@ func TestOneWriteASecond(t *testing.T) {
 	began := time.Now()
 	for range 4 {
 		all.Go(func() {
-			locks, err := holdfast.Open(t.Context(), at, nil)
+			locks, err := servers.Answer(t.Context(), func(ctx context.Context) (*holdfast.Locker, error) { return holdfast.Open(ctx, at, nil) })
 			if err != nil {
 				t.Error(err)
 				return
 			}
 			defer locks.Close()
 			for range 2 {
-				lock, err := locks.Lock(t.Context(), "key", holdfast.TTL(time.Minute))
+				lock, err := servers.Patient(t.Context(), locks.Lock, "key", holdfast.TTL(time.Minute))
 				if err != nil {
 					t.Error(err)
 					return

@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-go/holdfast/driver"
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/servers"
+	"github.com/holdfast-go/holdfast/internal/unlocking"
 	"github.com/holdfast-go/holdfast/internal/unproved"
 )
 
@@ -116,7 +117,7 @@ func TestLeavesNothing(t *testing.T) {
 	if n := len(m.Connections()); n > conns+int(s.unanswered.Load()) {
 		t.Errorf("%d connections, after %d calls that were not answered", n, s.unanswered.Load())
 	}
-	if err := locks.Close(); err != nil {
+	if err := unlocking.Release(locks.Close); err != nil {
 		t.Error(err)
 	}
 	late := s.unanswered.Load()

@@ -337,14 +337,14 @@ func TestMemberFails(t *testing.T) {
 	if err := store.(driver.Creator).Create(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	locks := must.Get(holdfast.New(store, &holdfast.Options{TTL: 30 * time.Second}))
+	locks := must.Get(holdfast.New(store, &holdfast.Options{TTL: time.Hour}))
 	defer locks.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	held := must.Get(locks.Lock(ctx, "held"))
+	held := must.Get(servers.Patient(t.Context(), locks.Lock, "held"))
 	last := held.Fence()
 	for i, node := range cluster.Nodes {
 		node.Kill()
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
 		lock, err := locks.Lock(ctx, "other")
 		for err != nil && ctx.Err() == nil { // An election takes longer than Lock waits.
 			t.Logf("with member %d away: %v", i, err)
@@ -357,13 +357,13 @@ func TestMemberFails(t *testing.T) {
 			t.Errorf("token %d after %d", lock.Fence(), last)
 		}
 		last = lock.Fence()
-		if err := lock.Unlock(); err != nil {
+		if err := unlocking.Release(lock.Unlock); err != nil {
 			t.Error(err)
 		}
 		node.Restart()
 		node.AwaitCurrent() // Otherwise two of three would be away.
 	}
-	if err := held.Unlock(); err != nil {
+	if err := unlocking.Release(held.Unlock); err != nil {
 		t.Errorf("the lock that was held meanwhile: %v", err)
 	}
 }

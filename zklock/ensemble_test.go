@@ -163,7 +163,7 @@ func TestMajorityIsLost(t *testing.T) {
 	next := make(chan *holdfast.Lock, 1)
 	other := locker(t, opts, e.Addrs()...)
 	go func() {
-		l, err := lockedWithin(bounded(t), other, "majority")
+		l, err := lockedWithin(within(t, 5*patience), other, "majority") // servers start meanwhile
 		if err != nil {
 			t.Error(err)
 		}
@@ -211,7 +211,7 @@ func TestServersRestart(t *testing.T) {
 	}}
 	b := locker(t, opts, e.Addrs()...)
 	go func() {
-		l, err := lockedWithin(bounded(t), b, "restart")
+		l, err := lockedWithin(within(t, 5*patience), b, "restart") // servers start meanwhile
 		if err != nil {
 			t.Error(err)
 		}

@@ -72,7 +72,7 @@ func TestFollowerWithoutLeader(t *testing.T) {
 		t.Skip("takes 15 s: make prove")
 	}
 	t.Parallel()
-	const timeout = 2 * time.Second
+	const timeout = 6 * time.Second
 	e := servers.StartEnsemble(t, "forceSync=no", "syncLimit=60") // a quarter of a minute
 	leader, follower := e.Leader(), e.Followers()[0]
 

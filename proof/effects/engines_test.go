@@ -57,7 +57,7 @@ func TestMain(m *testing.M) {
 	os.Exit(servers.Main(m, func(tb servers.TB) {
 		postgres = servers.AnyPostgres(tb, "max_connections = 500", "fsync = off")
 		if !testing.Short() {
-			mariadb = servers.AnyMariaDB(tb, "innodb_flush_method = nosync")
+			mariadb = servers.AnyMariaDB(tb, "max_connections = 500", "innodb_flush_method = nosync")
 		}
 	}))
 }

@@ -93,7 +93,7 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(servers.Main(m, func(tb servers.TB) {
 		postgres.shared = servers.AnyPostgres(tb, "max_connections = 500", postgres.nosync)
-		mariadb.shared = servers.AnyMariaDB(tb, mariadb.nosync)
+		mariadb.shared = servers.AnyMariaDB(tb, "max_connections = 500", mariadb.nosync)
 	}))
 }
 

@@ -139,7 +139,7 @@ func TestWaitersOfOneKey(t *testing.T) {
 		db, _ := e.pool(t, at, 1)
 		at = with(at, "conns", "1")
 		held := lock(t, locker(t, at, nil), "key")
-		ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+		ctx, cancel := context.WithTimeout(context.Background(), 5*patience)
 		defer cancel()
 		var all []*holdfast.Locker
 		for range processes {

@@ -31,7 +31,7 @@ func TestContract(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string]redis.Options{
 		"RESP3": {DialTimeout: patience, ReadTimeout: patience}, // see unhurried
-		"RESP2": {Protocol: 2, ContextTimeoutEnabled: true},
+		"RESP2": {DialTimeout: patience, ReadTimeout: patience, Protocol: 2, ContextTimeoutEnabled: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name == "RESP2" {
@@ -69,16 +69,18 @@ func TestContractBehindSentinels(t *testing.T) {
 	t.Parallel()
 	s := servers.StartSentinel(t).Calm()
 	drivertest.Run(t, harness(&redislock.Options{Wait: 1}, func() redis.UniversalClient {
-		return redis.NewFailoverClient(&redis.FailoverOptions{MasterName: servers.MasterName, SentinelAddrs: s.Addrs()})
+		return redis.NewFailoverClient(&redis.FailoverOptions{
+			MasterName: servers.MasterName, SentinelAddrs: s.Addrs(), DialTimeout: patience, ReadTimeout: patience,
+		})
 	}))
 }
 
 func TestContractInCluster(t *testing.T) {
 	repeated(t)
 	t.Parallel()
-	c := servers.StartCluster(t)
+	c := servers.StartCluster(t).Calm()
 	drivertest.Run(t, harness(nil, func() redis.UniversalClient {
-		return redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs()})
+		return redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs(), DialTimeout: patience, ReadTimeout: patience})
 	}))
 }
 
