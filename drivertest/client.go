@@ -101,7 +101,7 @@ func (c *client) renew(claims ...driver.Ask) []error {
 
 // renewals returns one error per claim, also if the store returned nil.
 func (c *client) renewals(rs ...driver.Renewal) []error {
-	ctx, cancel := c.boundedFor(len(rs))
+	ctx, cancel := c.bounded()
 	defer cancel()
 	return c.perClaim("Renew", len(rs), c.store.Renew(ctx, rs))
 }
@@ -113,7 +113,7 @@ func (c *client) release(claims ...driver.Ask) []error {
 
 // releases returns one error per claim, also if the store returned nil.
 func (c *client) releases(rs ...driver.Release) []error {
-	ctx, cancel := c.boundedFor(len(rs))
+	ctx, cancel := c.bounded()
 	defer cancel()
 	return c.perClaim("Release", len(rs), c.store.Release(ctx, rs))
 }

@@ -344,12 +344,9 @@ func (e *env) quickest(limit time.Duration, step func() (took time.Duration)) ti
 }
 
 // bounded is the context of one call, and records when the call was made.
-func (e *env) bounded() (context.Context, context.CancelFunc) { return e.boundedFor(1) }
-
-// boundedFor is bounded for a call with so many claims, which may be a request each.
-func (e *env) boundedFor(claims int) (context.Context, context.CancelFunc) {
+func (e *env) bounded() (context.Context, context.CancelFunc) {
 	began := now()
-	ctx, cancel := context.WithTimeout(context.Background(), patience*time.Duration(1+claims/100))
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	return ctx, func() {
 		cancel()
 		e.done(began)

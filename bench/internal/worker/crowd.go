@@ -40,26 +40,20 @@ func (t *Tally) Join(others Tally) {
 // slice is the shortest time that Alone measures at once.
 const slice = 20 * time.Microsecond
 
-// alone locks and unlocks one key for d, or until a lock takes patience longer.
+// alone locks and unlocks one key for d.
 func alone(lib *stores.Library, key string, d time.Duration) (t Tally, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), d+patience)
 	defer cancel()
-	defer func() { t.Counts = []int{t.Had} }()
 	n := 1
 	for end := time.Now().Add(d); time.Now().Before(end) || t.Had == 0; {
 		start := time.Now()
 		for range n {
 			unlock, err := lock(ctx, lib, key)
-			if err != nil && ctx.Err() != nil {
-				t.Hung++
-				t.Times = append(t.Times, d+patience)
-				return t, nil
+			if err == nil {
+				err = unlock()
 			}
 			if err != nil {
 				return t, err
-			}
-			if unlock() != nil {
-				t.Lost++
 			}
 		}
 		spent := time.Since(start)
@@ -69,6 +63,7 @@ func alone(lib *stores.Library, key string, d time.Duration) (t Tally, err error
 			n *= 2
 		}
 	}
+	t.Counts = []int{t.Had}
 	return t, nil
 }
 
