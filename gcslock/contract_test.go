@@ -2,13 +2,11 @@ package gcslock_test
 
 import (
 	"context"
-	"crypto/rand"
 	"io"
 	"net/http"
 	"net/url"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -58,28 +56,20 @@ func opened(t testing.TB, at string) driver.Store {
 	return s
 }
 
-// prefixes are one prefix for each test.
-type prefixes struct{ all sync.Map }
-
-func (p *prefixes) of(t testing.TB) string {
-	own, _ := p.all.LoadOrStore(t, strings.ToLower(rand.Text()))
-	return own.(string)
-}
-
 // harness has one client for all stores: a new connection takes more processor time than most rules.
 func harness(t testing.TB) drivertest.Harness {
-	var own prefixes
+	var own conditionaltest.Prefixes
 	c := conditionaltest.Client(t)
 	return drivertest.Harness{
 		Heavy: true,
 		Lacks: drivertest.Notify,
 		Open: func(t testing.TB) driver.Store {
-			return must.Get(gcslock.New(c, servers.GCSBucket, &gcslock.Options{Endpoint: "http://" + shared.Addr(), Prefix: own.of(t) + "/", Look: look}))
+			return must.Get(gcslock.New(c, servers.GCSBucket, &gcslock.Options{Endpoint: "http://" + shared.Addr(), Prefix: own.Of(t) + "/", Look: look}))
 		},
-		Newer: func(t testing.TB, key string) func() string { return newer(t, own.of(t), key) },
+		Newer: func(t testing.TB, key string) func() string { return newer(t, own.Of(t), key) },
 		Linked: func(t testing.TB) (driver.Store, drivertest.Link) {
 			p := servers.StartProxy(t, shared.Addr())
-			return opened(t, under(t, shared.Through(p.Addr()), own.of(t))), p
+			return opened(t, under(t, shared.Through(p.Addr()), own.Of(t))), p
 		},
 	}
 }

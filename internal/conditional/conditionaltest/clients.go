@@ -1,9 +1,21 @@
 package conditionaltest
 
 import (
+	"crypto/rand"
 	"net/http"
+	"strings"
+	"sync"
 	"testing"
 )
+
+// Prefixes are a prefix for each test.
+type Prefixes struct{ all sync.Map }
+
+// Of returns the prefix of a test.
+func (p *Prefixes) Of(t testing.TB) string {
+	own, _ := p.all.LoadOrStore(t, strings.ToLower(rand.Text()))
+	return own.(string)
+}
 
 // Connections limits the connections of a client that the stores of a test share. Further requests
 // wait in the client, and end there with their context. The emulators serve every request that they
