@@ -101,8 +101,8 @@ func checkout(t *testing.T, program, commands string) string {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	out, err = shell("go run .")
-	began := time.Now()                                                                              // the first run has compiled the program
-	for err != nil && time.Since(began) < time.Minute && strings.Contains(out, "has not answered") { // a server on a busy machine
+	began := time.Now() // The first run also compiles, which the minute for a late answer does not include.
+	for err != nil && time.Since(began) < time.Minute && strings.Contains(out, "has not answered") {
 		out, err = shell("go run .")
 	}
 	if err != nil {

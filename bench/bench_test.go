@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 }
 
 var tiny = scale{
-	rounds: 1, each: 20 * time.Millisecond, longest: 40 * time.Millisecond,
+	warm: 8, rounds: 1, each: 20 * time.Millisecond, longest: 40 * time.Millisecond,
 	handOffs: 2, wait: 5 * time.Millisecond, late: 20 * time.Millisecond,
 	ttl: 10 * time.Second, idle: 10 * time.Millisecond, held: 20, heldFor: 20 * time.Millisecond,
 }

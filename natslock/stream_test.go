@@ -337,7 +337,7 @@ func TestMemberFails(t *testing.T) {
 	if err := store.(driver.Creator).Create(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	locks := must.Get(holdfast.New(store, &holdfast.Options{TTL: time.Hour}))
+	locks := must.Get(holdfast.New(store, &holdfast.Options{TTL: 30 * time.Second}))
 	defer locks.Close()
 	held := must.Get(servers.Patient(t.Context(), locks.Lock, "held"))
 	last := held.Fence()

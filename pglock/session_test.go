@@ -199,10 +199,12 @@ func TestSessionWaiters(t *testing.T) {
 	for i := range waiters {
 		held = append(held, sessiontest.Locked(t, holder, fmt.Sprint("waiters/", i)))
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*sessiontest.Patience)
+	defer cancel()
 	var wg sync.WaitGroup
 	for i := range waiters {
 		wg.Go(func() {
-			l, err := servers.Patient(t.Context(), lk.Lock, fmt.Sprint("waiters/", i))
+			l, err := servers.Patient(ctx, lk.Lock, fmt.Sprint("waiters/", i))
 			if err != nil {
 				t.Error(err)
 				return

@@ -20,7 +20,7 @@ const keys = 100
 const grace = 30 * time.Second
 
 // patience limits the steps before the harm.
-const patience = 5 * time.Minute
+const patience = 2 * time.Minute
 
 // A Scene is three processes that want the same keys, and a harm of the cluster.
 type Scene struct {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-go/holdfast/bench/internal/figures"
 	"github.com/holdfast-go/holdfast/bench/internal/stores"
+	"github.com/holdfast-go/holdfast/internal/unlocking"
 )
 
 // A bench is the workplace of a worker.
@@ -119,7 +120,7 @@ func (b *bench) unlock(d time.Duration) Report {
 		wg.Go(func() {
 			<-time.After(rand.N(d + 1))
 			began[i] = time.Now()
-			if unlock() != nil {
+			if unlocking.Release(unlock) != nil {
 				lost[i]++
 			}
 		})
@@ -174,7 +175,7 @@ func hold(lib *stores.Library, n int) ([]func() error, error) {
 func free(unlocks []func() error) int {
 	lost := make([]int, holders)
 	share(holders, len(unlocks), func(i int) {
-		if unlocks[i]() != nil {
+		if unlocking.Release(unlocks[i]) != nil {
 			lost[i%holders]++
 		}
 	})

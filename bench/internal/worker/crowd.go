@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-go/holdfast/bench/internal/stores"
+	"github.com/holdfast-go/holdfast/internal/unlocking"
 )
 
 // A Tally is the result of goroutines that lock and unlock in a loop.
@@ -23,7 +24,7 @@ type Tally struct {
 	Times []time.Duration
 
 	Hung  int // waiters that were never woken
-	Lost  int // locks that could not be released, for example because they were gone
+	Lost  int // locks that could not be released, for example because they were gone; a late answer does not count
 	Twice int // locks granted while the key was held, as far as the worker can see
 }
 
@@ -50,7 +51,7 @@ func alone(lib *stores.Library, key string, d time.Duration) (t Tally, err error
 		for range n {
 			unlock, err := lock(ctx, lib, key)
 			if err == nil {
-				err = unlock()
+				err = unlocking.Release(unlock)
 			}
 			if err != nil {
 				return t, err
@@ -126,7 +127,7 @@ func (m member) run(ctx context.Context, end time.Time) (t Tally, err error) {
 		}
 		pause(m.pace)
 		m.holders.Add(-1)
-		if unlock() != nil {
+		if unlocking.Release(unlock) != nil {
 			t.Lost++
 		}
 		pause(m.pace)
