@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/holdfast-go/holdfast/driver"
 )
 
 // A history records what the clients of a workload knew of their grants, and when the
@@ -14,6 +16,7 @@ type history struct {
 	sync.Mutex
 	tenures []tenure
 	freed   map[string][]time.Time // by key: when a release was answered
+	lost    map[string][]time.Time // by id: when a loss was told
 }
 
 // add records a tenure, known in full once the client has released or vanished.
@@ -41,11 +44,39 @@ func (h *history) free(key string) {
 	h.freed[key] = append(h.freed[key], now())
 }
 
+// hears records the losses that a client is told, until stop.
+func (h *history) hears(c *client) (stop func()) {
+	notifier, ok := c.store.(driver.Notifier)
+	if !ok {
+		return func() {}
+	}
+	return notifier.Notify(func(_, id string, _ error) {
+		h.Lock()
+		defer h.Unlock()
+		if h.lost == nil {
+			h.lost = make(map[string][]time.Time)
+		}
+		h.lost[id] = append(h.lost[id], now())
+	})
+}
+
+// known returns a tenure as its client knew it: a claim ends when its loss is told. The client may
+// be told before the grant.
+func (h *history) known(t tenure) tenure {
+	for _, at := range h.lost[t.claim.ID] {
+		if at.After(t.sent) && at.Before(t.until) {
+			t.until = at
+		}
+	}
+	return t
+}
+
 // byKey splits the tenures by key, every part in the order in which the grants were
 // known.
 func (h *history) byKey() map[string][]tenure {
 	keys := make(map[string][]tenure)
 	for _, t := range h.tenures {
+		t = h.known(t)
 		keys[t.claim.Key] = append(keys[t.claim.Key], t)
 	}
 	for _, ts := range keys {

@@ -15,7 +15,33 @@ import (
 // record makes a tenure. The times are milliseconds.
 func record(a driver.Ask, asked, from, until int, first, last uint64) tenure {
 	at := func(ms int) time.Time { return time.UnixMilli(int64(ms)) }
-	return tenure{claim: a, born: at(asked), asked: at(asked), from: at(from), until: at(until), first: first, last: last}
+	return tenure{claim: a, born: at(asked), asked: at(asked), sent: at(asked), from: at(from), until: at(until), first: first, last: last}
+}
+
+// A client that is told of a loss holds nothing from then on, also if the grant comes later.
+func TestToldLossEndsATenure(t *testing.T) {
+	e := &env{key: "key", harness: Harness{Bubble: true}}
+	a, b := e.exclusive("a"), e.exclusive("b")
+	for _, test := range []struct {
+		name       string
+		from, lost int
+		wrong      bool
+	}{
+		{"before the other grant", 1, 3, false},
+		{"before its own grant", 6, 3, false},
+		{"after the other grant", 1, 5, true},
+		{"before it was asked for", 1, 0, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := &workload{env: e, history: history{
+				tenures: []tenure{record(a, 1, test.from, 8, 1, 1), record(b, 2, 4, 9, 2, 2)},
+				lost:    map[string][]time.Time{a.ID: {time.UnixMilli(int64(test.lost))}},
+			}}
+			if err := w.sound(); (err != nil) != test.wrong {
+				t.Errorf("found %v, want something: %v", err, test.wrong)
+			}
+		})
+	}
 }
 
 func TestHistories(t *testing.T) {

@@ -19,6 +19,7 @@ type tenure struct {
 	lined time.Time // the claim was first refused, and in the queue from then on
 	asked time.Time // the grant was not made before
 	floor uint64    // a grant with no larger token is older than the last refusal
+	sent  time.Time // the request that was granted
 	from  time.Time // the client knew of it
 	until time.Time // the client no longer relied on it
 
@@ -115,7 +116,7 @@ func (c *client) confirms(t *tenure, g driver.Grant) bool {
 // begin notes a grant. Its holder counts the TTL from before the request, and holds from now on.
 func (t *tenure) begin(g driver.Grant, sent time.Time) {
 	t.first, t.last = g.Fence, last(g)
-	t.from, t.until = now(), sent.Add(t.claim.TTL)
+	t.sent, t.from, t.until = sent, now(), sent.Add(t.claim.TTL)
 }
 
 // extends renews a tenure in use. extends fails the rule if the store says that the claim

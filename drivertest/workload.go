@@ -101,6 +101,7 @@ func (w *workload) run(n int) {
 	began, enough := now(), n*15/10
 	for range 3 {
 		c := w.client()
+		defer w.hears(c)()
 		for range 5 {
 			rng := rand.New(rand.NewPCG(w.seed, uint64(len(workers))))
 			workers = append(workers, func() {

@@ -120,7 +120,7 @@ func (c *sessionConn) free(rs []request) {
 		failed := err
 		if failed == nil && !held {
 			failed = errNotHeld
-			c.end(failed)
+			c.endIf(failed)
 		}
 		r.done(0, c.reason(failed))
 	}

@@ -35,7 +35,7 @@ func newBatched(t *testing.T, m *servers.MariaDB) *batched {
 	if err := s.Create(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	b := &batched{T: t, sessionConn: newSessionConn(s.server, session.Events{}), server: s.server}
+	b := &batched{T: t, sessionConn: newSessionConn(s.server, session.Events{Ending: func(error) {}}), server: s.server}
 	if b.conn, err = s.server.connect(t.Context(), "", nil); err != nil {
 		t.Fatal(err)
 	}

@@ -150,8 +150,10 @@ func (c *sessionConn) reason(err error) error {
 	return err
 }
 
+// endIf ends the session after an error.
 func (c *sessionConn) endIf(err error) {
-	if err != nil {
+	if err != nil && c.life.Err() == nil {
+		c.events.Ending(err)
 		c.end(err)
 	}
 }
@@ -216,7 +218,7 @@ func (c *sessionConn) unmark(before time.Time) {
 			continue
 		}
 		if _, err := c.conn.ExecContext(c.life, "DO RELEASE_LOCK('"+mark(name)+"')"); err != nil {
-			c.end(err)
+			c.endIf(err)
 			return
 		}
 		delete(c.marks, name)
@@ -245,7 +247,7 @@ func (c *sessionConn) try(r request) (token uint64, err error) {
 	}
 	if e := (*mysql.MySQLError)(nil); errors.As(err, &e) && slices.Contains(writeless, e.Number) {
 		err = fmt.Errorf("%w: %w", errWriteless, err)
-		c.end(err)
+		c.endIf(err)
 		return 0, err
 	}
 	if err != nil {

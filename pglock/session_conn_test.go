@@ -13,7 +13,8 @@ import (
 )
 
 // TestSessionKeepsNoLockUnseen: when the token cannot be drawn, and the lock that
-// was taken for it cannot be given back, the session ends, and the lock with it.
+// was taken for it cannot be given back, the session ends, and the lock with it. Owners hear of
+// it first.
 func TestSessionKeepsNoLockUnseen(t *testing.T) {
 	t.Parallel()
 	server.Must("CREATE DATABASE unseen")
@@ -26,7 +27,11 @@ func TestSessionKeepsNoLockUnseen(t *testing.T) {
 	in("CREATE SEQUENCE unseen INCREMENT BY 64 MAXVALUE 9007199254740928; GRANT ALL ON SEQUENCE unseen TO unseen")
 	s := must.Get(NewSession(config(t, at), &SessionOptions{Sequence: "unseen"})).server
 	lost := make(chan error, 1)
+	alive := false // the session, when Ending is called
 	conn, err := s.Open(sessiontest.Bounded(t), "unseen", time.Hour, session.Events{
+		Ending: func(error) {
+			alive = server.Must("SELECT count(*) > 0 FROM pg_stat_activity WHERE application_name = 'unseen'") == "t"
+		},
 		Lost: func(err error) { lost <- err },
 		Free: func(string) {},
 	})
@@ -44,6 +49,9 @@ func TestSessionKeepsNoLockUnseen(t *testing.T) {
 	case err := <-lost:
 		if !strings.Contains(err.Error(), "pg_advisory_unlock") {
 			t.Errorf("the session has ended with %v", err)
+		}
+		if !alive {
+			t.Error("the owners have not heard of the end before the server did")
 		}
 	case <-time.After(sessiontest.Patience):
 		t.Error("the session goes on, and has a lock that nobody knows of")

@@ -47,7 +47,7 @@ func (s *sessionServer) Open(ctx context.Context, owner string, limit time.Durat
 	if err != nil {
 		return nil, err
 	}
-	c := &sessionConn{limit: limit, apart: at.apart()}
+	c := &sessionConn{ending: events.Ending, limit: limit, apart: at.apart()}
 	notified := func(pid uint32, payload string) {
 		if name, ok := c.freed(payload); ok && pid != hijacked.PID {
 			events.Free(name)

@@ -72,6 +72,7 @@ type fakeConn struct {
 	calls []string
 	limit time.Duration // as last sent
 	gate  chan struct{} // if not nil, no request arrives before the gate is closed
+	late  bool          // requests that were sent before Close are still answered
 	why   error         // why the session was closed
 }
 
@@ -94,6 +95,9 @@ func (c *fakeConn) serve(limit time.Duration) {
 		case <-silent.C:
 			why = errTooSilent
 		case <-c.closed:
+			for c.late && len(c.asked) > 0 {
+				(<-c.asked)(nil)
+			}
 			why = c.reason()
 		}
 	}
@@ -115,7 +119,12 @@ func (c *fakeConn) arrive() error {
 	case <-gate:
 		return nil
 	case <-c.closed:
-		return c.reason()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.late {
+			return nil
+		}
+		return c.why
 	}
 }
 
@@ -193,6 +202,12 @@ func (c *fakeConn) Close(why error) {
 		c.why = why
 		close(c.closed)
 	}
+}
+
+// fail ends the session after an error.
+func (c *fakeConn) fail(why error) {
+	c.events.Ending(why)
+	c.Close(why)
 }
 
 // requests returns the recorded requests that begin with one of the words, and deletes the

@@ -63,7 +63,11 @@ func (s *Store) tried(l *lock, sent time.Time, token uint64, err error) {
 	if s.locks[l.name] != l {
 		return // lost meanwhile
 	}
-	switch {
+	switch ending := l.session.err; {
+	case ending != nil:
+		l.failed = ending
+		s.dropLocked(l, driver.ErrLost)
+		return
 	case errors.Is(err, backoff.ErrResting):
 		l.refused, l.blocked = true, err
 		s.dropLocked(l, driver.ErrLost)

@@ -21,6 +21,10 @@ type Server interface {
 
 // Events are the callbacks of a session. They do not block.
 type Events struct {
+	// Ending says that this side ends the session after an error, and why. Ending is called before
+	// the server hears of it, so that the owners are notified before others acquire their locks.
+	Ending func(err error)
+
 	// Lost says that the session has ended and why. Lost is called once, after every
 	// request has been answered.
 	Lost func(err error)

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +24,7 @@ type session struct {
 	wakesAt  time.Time     // when keepAlive wakes next
 	wakeUp   chan struct{} // wakes keepAlive now
 	gone     chan struct{} // closed when the session has ended
-	err      error         // why the session has ended
+	err      error         // why the session has ended, or is being ended
 }
 
 // An opening is an attempt to open a session, on behalf of every waiting call.
@@ -72,8 +73,9 @@ func (s *Store) open(o *opening, owner string, limit time.Duration) {
 	k := &session{limit: limit, sure: limit, answered: s.now(), wakeUp: make(chan struct{}, 1), gone: make(chan struct{})}
 	k.sent = k.answered
 	conn, err := s.server.Open(ctx, owner, limit, Events{
-		Lost: func(err error) { s.lose(k, err) },
-		Free: s.wake,
+		Ending: func(err error) { s.ending(k, err) },
+		Lost:   func(err error) { s.lose(k, err) },
+		Free:   s.wake,
 	})
 	s.mu.Lock()
 	k.conn = conn
@@ -99,15 +101,37 @@ func (s *Store) open(o *opening, owner string, limit time.Duration) {
 	}
 }
 
+// ending ends the claims of a session before the server hears that the session ends.
+func (s *Store) ending(k *session, err error) {
+	s.mu.Lock()
+	lost := s.endLocked(k, err)
+	s.mu.Unlock()
+	lost()
+}
+
 // lose ends the claims of an ended session.
 func (s *Store) lose(k *session, err error) {
 	s.mu.Lock()
-	k.err = err
 	if s.current == k {
 		s.current = nil
 	}
+	lost := s.endLocked(k, err)
+	var wakes []func(driver.Grant)
+	for name := range s.watches {
+		wakes = append(wakes, s.watchingLocked(name)...)
+	}
+	s.mu.Unlock()
+	lost() // before a waiter is woken
+	wakeAll(wakes)
+	close(k.gone)
+}
+
+// endLocked ends the claims of a session. The caller calls lost without mu, which notifies the
+// owners.
+func (s *Store) endLocked(k *session, err error) (lost func()) {
+	k.err = cmp.Or(k.err, err)
 	why := fmt.Errorf("%w: the session with the server has ended: %w", driver.ErrLost, err)
-	var lost []*lock
+	var owners []driver.Claim
 	for _, l := range s.locks {
 		switch {
 		case l.session != k:
@@ -117,25 +141,26 @@ func (s *Store) lose(k *session, err error) {
 		default:
 			if l.state == held {
 				l.changed = make(chan struct{})
-				lost = append(lost, l)
+				owners = append(owners, l.claim)
 			}
 			s.dropLocked(l, why)
 		}
 	}
 	if s.closed {
-		lost = nil // Close has ended the session.
+		owners = nil // Close has ended the session.
 	}
-	var wakes []func(driver.Grant)
-	for name := range s.watches {
-		wakes = append(wakes, s.watchingLocked(name)...)
+	return func() {
+		for _, c := range owners {
+			s.losses.Tell(c.Key, c.ID, why)
+		}
 	}
-	s.mu.Unlock()
-	// Notify the losers first, before a waiter is woken.
-	for _, l := range lost {
-		s.losses.Tell(l.claim.Key, l.claim.ID, why)
-	}
-	wakeAll(wakes)
-	close(k.gone)
+}
+
+// closeLocked ends a session that has no claims any more, or whose Store is closed. The server may
+// grant locks until it hears of the end. These grants do not count.
+func (s *Store) closeLocked(k *session, why error) {
+	k.err = why
+	k.conn.Close(why)
 }
 
 // await waits until the channel is closed by an answer, or ctx ends.
@@ -233,7 +258,7 @@ func (s *Store) doDue(k *session) (next time.Time) {
 	}
 	over := later(k.answered, k.began).Add(k.limit)
 	if !over.After(now) {
-		k.conn.Close(errSilent)
+		s.closeLocked(k, errSilent)
 		k.wakesAt = next
 		return next
 	}

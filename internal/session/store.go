@@ -244,7 +244,7 @@ func (s *Store) Close() error {
 	s.mu.Lock()
 	s.closed = true
 	if s.current != nil {
-		s.current.conn.Close(errClosed)
+		s.closeLocked(s.current, errClosed)
 	}
 	s.mu.Unlock()
 	s.close()
