@@ -7,8 +7,8 @@ export GORACE ?= atexit_sleep_ms=50
 # make lint vets all modules, and checks more than go test would.
 FLAGS = $(RACE) -vet=off
 # Most tests wait, for servers and for time to pass, and more of them may do so
-# at once than there are processors.
-TESTS ?= -timeout=8m -p=4 -parallel=8
+# at once than there are processors. The timeout only ends tests that hang.
+TESTS ?= -timeout=20m -p=4 -parallel=8
 # Of which packages; work are all of all modules.
 PACKAGES ?= work
 # Who runs the tests: go test, or what tells more of them, as scripts/slow.
@@ -52,7 +52,7 @@ prove: rehearsal long beside mutants torture ## run all that takes long: release
 .PHONY: long
 long: ## run every test, also those that make test leaves out
 	@scripts/servers
-	scripts/unproved $(GOTEST) $(FLAGS) $(TESTS) -p=2 -timeout=20m $(PACKAGES)
+	scripts/unproved $(GOTEST) $(FLAGS) $(TESTS) -p=2 $(PACKAGES)
 
 .PHONY: lint
 lint: ## run the static checks: format, vet for every system, staticcheck
