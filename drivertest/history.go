@@ -16,7 +16,7 @@ type history struct {
 	sync.Mutex
 	tenures []tenure
 	freed   map[string][]time.Time // by key: when a release was answered
-	lost    map[string][]time.Time // by id: when a loss was told
+	lost    map[string][]time.Time // by id: when its owner was notified of a loss
 }
 
 // add records a tenure, known in full once the client has released or vanished.
@@ -44,10 +44,11 @@ func (h *history) free(key string) {
 	h.freed[key] = append(h.freed[key], now())
 }
 
-// hears records the losses that a client is told, until stop.
+// hears records the losses of which a client is notified, until stop. Only claims that end with a
+// session may be lost in a history: all others stand until their TTL ends.
 func (h *history) hears(c *client) (stop func()) {
 	notifier, ok := c.store.(driver.Notifier)
-	if !ok {
+	if !ok || c.has(Outlive) {
 		return func() {}
 	}
 	return notifier.Notify(func(_, id string, _ error) {
@@ -60,8 +61,8 @@ func (h *history) hears(c *client) (stop func()) {
 	})
 }
 
-// known returns a tenure as its client knew it: a claim ends when its loss is told. The client may
-// be told before the grant.
+// known returns a tenure as its client knew it: a claim ends when its owner is notified of a loss.
+// The notice may come before the answer that grants the claim.
 func (h *history) known(t tenure) tenure {
 	for _, at := range h.lost[t.claim.ID] {
 		if at.After(t.sent) && at.Before(t.until) {
@@ -74,6 +75,8 @@ func (h *history) known(t tenure) tenure {
 // byKey splits the tenures by key, every part in the order in which the grants were
 // known.
 func (h *history) byKey() map[string][]tenure {
+	h.Lock() // A notice may still be under way.
+	defer h.Unlock()
 	keys := make(map[string][]tenure)
 	for _, t := range h.tenures {
 		t = h.known(t)

@@ -18,8 +18,8 @@ func record(a driver.Ask, asked, from, until int, first, last uint64) tenure {
 	return tenure{claim: a, born: at(asked), asked: at(asked), sent: at(asked), from: at(from), until: at(until), first: first, last: last}
 }
 
-// A client that is told of a loss holds nothing from then on, also if the grant comes later.
-func TestToldLossEndsATenure(t *testing.T) {
+// A client that is notified of a loss holds nothing from then on, also if the grant comes later.
+func TestLossEndsATenure(t *testing.T) {
 	e := &env{key: "key", harness: Harness{Bubble: true}}
 	a, b := e.exclusive("a"), e.exclusive("b")
 	for _, test := range []struct {

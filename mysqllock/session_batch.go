@@ -109,6 +109,7 @@ func (c *sessionConn) free(rs []request) {
 		err = c.conn.QueryRowContext(c.life, text.String()).Scan(pointers(answers)...)
 		c.endIf(err)
 	}
+	unexpected := false
 	for i, r := range rs {
 		held, marked, turn := answers[4*i] == 1, answers[4*i+1] == 1, answers[4*i+2]
 		switch {
@@ -119,10 +120,12 @@ func (c *sessionConn) free(rs []request) {
 		}
 		failed := err
 		if failed == nil && !held {
-			failed = errNotHeld
-			c.endIf(failed)
+			failed, unexpected = errNotHeld, true
 		}
 		r.done(0, c.reason(failed))
+	}
+	if unexpected {
+		c.endIf(errNotHeld)
 	}
 }
 

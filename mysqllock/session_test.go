@@ -179,7 +179,7 @@ func TestSessionEndHasReason(t *testing.T) {
 	proxy, through := linked(t)
 	s := newSession(t, config(t, through))
 	lost := make(chan error, 1)
-	conn, err := s.server.Open(sessiontest.Bounded(t), "", sessiontest.Patience, session.Events{Lost: func(err error) { lost <- err }})
+	conn, err := s.server.Open(sessiontest.Bounded(t), "", sessiontest.Patience, session.Events{Ending: func(error) {}, Lost: func(err error) { lost <- err }})
 	if err != nil {
 		t.Fatal(err)
 	}

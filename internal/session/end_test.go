@@ -98,6 +98,30 @@ func TestSilentServer(t *testing.T) {
 	})
 }
 
+// A claim that was renewed while a longer one stood outlasts the limit that follows from its TTL.
+func TestSilentServerKeepsClaims(t *testing.T) {
+	run(t, func(b *fixture) {
+		long, short := claim("a", "1", 30*time.Second), claim("b", "2", 10*time.Second)
+		b.take(long)
+		b.take(short)
+		c := b.server.last()
+		time.Sleep(9 * time.Second)
+		if err := errors.Join(b.renew(short), b.release(long)); err != nil {
+			b.Fatal(err)
+		}
+		c.hold()
+		time.Sleep(10*time.Second - time.Nanosecond)
+		if c.reason() != nil {
+			b.Error("the session was closed while it had a claim")
+		}
+		time.Sleep(time.Nanosecond)
+		synctest.Wait()
+		if c.reason() != errSilent {
+			b.Errorf("after its last claim the session was closed with %v", c.reason())
+		}
+	})
+}
+
 // The server may answer after the session was closed, and a lock that it grants then is free again
 // at once.
 func TestClosedSessionGrantsNothing(t *testing.T) {

@@ -51,7 +51,16 @@ func (s *Store) session(ctx context.Context, c driver.Claim) (*session, error) {
 			s.opening = o
 			s.background.Go(func() { s.open(o, c.Owner, silence(s.granted(c.TTL))) })
 		}
+		ending := k != nil && k.err != nil
 		s.mu.Unlock()
+		if ending {
+			select {
+			case <-k.gone:
+				continue
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
 		if k != nil {
 			return k, nil
 		}
@@ -242,6 +251,7 @@ func (s *Store) doDue(k *session) (next time.Time) {
 	now := s.now()
 	next = now.Add(time.Hour)
 	var longest time.Duration
+	claimed := false // until next
 	for _, l := range s.locks {
 		if l.session != k {
 			continue
@@ -252,15 +262,21 @@ func (s *Store) doDue(k *session) (next time.Time) {
 		case !l.until.After(now):
 			l.expired = true
 			s.freeLocked(l)
-		case l.until.Before(next):
-			next = l.until
+		default:
+			claimed = true
+			if l.until.Before(next) {
+				next = l.until
+			}
 		}
 	}
 	over := later(k.answered, k.began).Add(k.limit)
 	if !over.After(now) {
-		s.closeLocked(k, errSilent)
-		k.wakesAt = next
-		return next
+		if !claimed { // else a longer limit may still stand
+			s.closeLocked(k, errSilent)
+			k.wakesAt = next
+			return next
+		}
+		over = next
 	}
 	last := later(k.answered, k.sent)
 	if !last.Add(pause(k.limit)).After(now) {
