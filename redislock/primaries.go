@@ -10,6 +10,8 @@ import (
 	"strconv"
 
 	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/internal/canary"
 )
 
 // A survey asks the nodes of a Cluster for the primaries. A silent node is missed only if
@@ -28,8 +30,33 @@ func (c *rueidisConn) Primaries(ctx context.Context) ([]Conn, error) {
 	if !c.Cluster() {
 		return []Conn{c}, nil
 	}
-	s := survey{nodes: c.client.Nodes(), open: make(map[string]bool), named: make(map[string]bool), failed: make(map[string]error)}
+	nodes, err := c.nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := survey{nodes: nodes, open: make(map[string]bool), named: make(map[string]bool), failed: make(map[string]error)}
 	return s.run(ctx)
+}
+
+// nodes returns the nodes that the client knows. After a refused connection, rueidis (1.0.79) may
+// refresh its nodes before any connection is open. Such a refresh finds no node and no error. A
+// command with a slot makes rueidis refresh again. The command itself may go to a silent node.
+func (c *rueidisConn) nodes(ctx context.Context) (map[string]rueidis.Client, error) {
+	if nodes := c.client.Nodes(); len(nodes) > 0 {
+		return nodes, nil
+	}
+	command := c.client.B().ClusterSlots().Build().SetSlot("holdfast")
+	half, cancel := canary.Limit(ctx, refresh)
+	defer cancel()
+	_, err := within(half, func() (Reply, error) {
+		r := reply(c.client.Do(half, command))
+		return r, r.Err
+	}, nil)
+	nodes := c.client.Nodes()
+	if len(nodes) == 0 && err != nil && !errors.Is(err, rueidis.ErrNoSlot) {
+		return nil, fmt.Errorf("no node of the Cluster is known: %w", err)
+	}
+	return nodes, nil
 }
 
 func (s *survey) run(ctx context.Context) ([]Conn, error) {

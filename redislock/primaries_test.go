@@ -1,11 +1,15 @@
 package redislock
 
 import (
+	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/redis/rueidis"
+
+	"github.com/holdfast-go/holdfast/internal/servers"
 )
 
 // TestSurvey enters the answers of two nodes of a Cluster. A named primary without an answer
@@ -42,4 +46,41 @@ func TestSurvey(t *testing.T) {
 			t.Errorf("%s: %d primaries, %v; want %d, and %q", name, len(s.conns), err, test.conns, test.missed)
 		}
 	}
+}
+
+// TestPrimariesOfABlankClient: the client of a Cluster may begin without knowing any node.
+func TestPrimariesOfABlankClient(t *testing.T) {
+	t.Parallel()
+	cluster := servers.StartCluster(t).Calm()
+	client := servers.Insist(t, func(context.Context) (rueidis.Client, error) {
+		return rueidis.NewClient(rueidis.ClientOption{InitAddress: cluster.Addrs()})
+	})
+	defer client.Close()
+	conn := Rueidis(&blank{Client: client})
+	nodes := servers.Insist(t, func(ctx context.Context) ([]Conn, error) { return conn.Primaries(ctx) })
+	if len(nodes) != 3 {
+		t.Errorf("%d primaries, want 3", len(nodes))
+	}
+}
+
+// A blank client knows no node before the first command with a slot, which makes rueidis refresh its
+// nodes.
+type blank struct {
+	rueidis.Client
+	looked atomic.Bool
+}
+
+func (b *blank) Nodes() map[string]rueidis.Client {
+	if !b.looked.Load() {
+		return nil
+	}
+	return b.Client.Nodes()
+}
+
+func (b *blank) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
+	const slots = 1 << 14
+	if cmd.Slot() < slots {
+		b.looked.Store(true)
+	}
+	return b.Client.Do(ctx, cmd)
 }
