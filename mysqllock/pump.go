@@ -1,6 +1,8 @@
 package mysqllock
 
 import (
+	"cmp"
+	"errors"
 	"net"
 	"sync"
 )
@@ -9,7 +11,7 @@ import (
 // reads only while waiting for an answer.
 type pump struct {
 	net.Conn
-	hungUp func(error)
+	ending func(error) // called when the connection has ended, and before this side closes it
 
 	mu     sync.Mutex
 	filled sync.Cond
@@ -17,8 +19,8 @@ type pump struct {
 	err    error  // why the reading has ended
 }
 
-func newPump(conn net.Conn, hungUp func(error)) *pump {
-	p := &pump{Conn: conn, hungUp: hungUp}
+func newPump(conn net.Conn, ending func(error)) *pump {
+	p := &pump{Conn: conn, ending: ending}
 	p.filled.L = &p.mu
 	go p.run()
 	return p
@@ -35,10 +37,23 @@ func (p *pump) run() {
 		p.mu.Unlock()
 		p.filled.Signal()
 		if err != nil {
-			p.hungUp(err)
+			p.ending(err)
 			return
 		}
 	}
+}
+
+// errClosedByClient ends a session when the client has closed the connection after an error of
+// its own. The error itself goes to the request.
+var errClosedByClient = errors.New("the client has closed the connection")
+
+// Close calls ending before the server can hear of the end.
+func (p *pump) Close() error {
+	p.mu.Lock()
+	why := cmp.Or(p.err, errClosedByClient)
+	p.mu.Unlock()
+	p.ending(why)
+	return p.Conn.Close()
 }
 
 // Read waits for data. The client sets no deadline.

@@ -35,8 +35,9 @@ type sessionConn struct {
 	waits *sessionWaits
 	crowd int // how many claims were requested together last
 
-	life context.Context // ends with the session, with the reason as cause
-	end  context.CancelCauseFunc
+	life   context.Context // ends with the session, with the reason as cause
+	end    context.CancelCauseFunc
+	notify sync.Once // events.Ending
 
 	mu    sync.Mutex
 	asked []request
@@ -153,7 +154,7 @@ func (c *sessionConn) reason(err error) error {
 // endIf ends the session after an error.
 func (c *sessionConn) endIf(err error) {
 	if err != nil && c.life.Err() == nil {
-		c.events.Ending(err)
+		c.notify.Do(func() { c.events.Ending(err) }) // A second caller waits for the first.
 		c.end(err)
 	}
 }

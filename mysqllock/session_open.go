@@ -55,7 +55,7 @@ func row(name string) int {
 // Open implements [session.Server].
 func (s *sessionServer) Open(ctx context.Context, owner string, limit time.Duration, events session.Events) (session.Conn, error) {
 	c := newSessionConn(s, events)
-	conn, err := s.connect(ctx, owner, func(err error) { c.end(err) })
+	conn, err := s.connect(ctx, owner, c.endIf)
 	if err != nil {
 		return nil, err
 	}
@@ -78,10 +78,11 @@ type conn struct {
 
 func (c *conn) Close() error { return errors.Join(c.Conn.Close(), c.db.Close()) }
 
-// connect connects and checks that the server can keep sessions. If hungUp is not nil,
-// connect arranges a call of hungUp when the server has ended the connection.
-func (s *sessionServer) connect(ctx context.Context, owner string, hungUp func(error)) (*conn, error) {
-	c, err := s.dial(ctx, owner, hungUp)
+// connect connects and checks that the server can keep sessions. If ending is not nil,
+// connect arranges calls of ending when the server has ended the connection, and before the
+// client closes the connection, unless only the client knows how to dial.
+func (s *sessionServer) connect(ctx context.Context, owner string, ending func(error)) (*conn, error) {
+	c, err := s.dial(ctx, owner, ending)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +96,7 @@ func (s *sessionServer) connect(ctx context.Context, owner string, hungUp func(e
 	return c, nil
 }
 
-func (s *sessionServer) dial(ctx context.Context, owner string, hungUp func(error)) (*conn, error) {
+func (s *sessionServer) dial(ctx context.Context, owner string, ending func(error)) (*conn, error) {
 	config := s.config.Clone()
 	if config.Params == nil {
 		config.Params = make(map[string]string)
@@ -107,13 +108,13 @@ func (s *sessionServer) dial(ctx context.Context, owner string, hungUp func(erro
 	if owner != "" {
 		config.ConnectionAttributes = "holdfast_owner:" + strings.ReplaceAll(owner, ",", " ")
 	}
-	if dial := dialer(config); hungUp != nil && dial != nil {
+	if dial := dialer(config); ending != nil && dial != nil {
 		config.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			conn, err := dial(ctx, network, addr)
 			if err != nil {
 				return nil, err
 			}
-			return newPump(conn, hungUp), nil
+			return newPump(conn, ending), nil
 		}
 	}
 	connector, err := mysql.NewConnector(config)

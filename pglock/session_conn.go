@@ -14,10 +14,9 @@ import (
 // sequence's number, is the number of an advisory lock. All waiters for the lock share a
 // second advisory lock, with the inverted number.
 type sessionConn struct {
-	wire   *wire
-	ending func(err error) // see session.Events
-	limit  time.Duration   // as last sent to the server
-	apart  uint64          // mixed into the numbers, see sequence.apart
+	wire  *wire
+	limit time.Duration // as last sent to the server
+	apart uint64        // mixed into the numbers, see sequence.apart
 }
 
 var _ session.Pusher = (*sessionConn)(nil)
@@ -59,7 +58,7 @@ func (c *sessionConn) waiting(name string) []byte {
 func (c *sessionConn) Ping(limit time.Duration, done func(error)) {
 	ended := func(_ []byte, err error) {
 		if err != nil {
-			c.fail(err)
+			c.wire.fail(err)
 		}
 		done(err)
 	}
@@ -83,7 +82,7 @@ func (c *sessionConn) Try(name string, _ bool, done func(token uint64, err error
 			// The token may have failed after the lock was acquired.
 			c.wire.send("free", func(_ []byte, failed error) {
 				if failed != nil {
-					c.fail(failed)
+					c.wire.fail(failed)
 				}
 				done(0, err)
 			}, c.number(name), c.waiting(name))
@@ -105,7 +104,7 @@ func (c *sessionConn) Free(name string, done func(error)) {
 			err = errNotHeld
 		}
 		if err != nil {
-			c.fail(err)
+			c.wire.fail(err)
 		}
 		done(err)
 	}, c.number(name), c.waiting(name))
@@ -124,12 +123,6 @@ func (c *sessionConn) Unwatch(name string) {
 
 // Help implements [session.Conn].
 func (c *sessionConn) Help(until <-chan struct{}) { c.wire.help(until) }
-
-// fail ends the session after an error.
-func (c *sessionConn) fail(err error) {
-	c.ending(err)
-	c.wire.close(err)
-}
 
 // Close implements [session.Conn].
 func (c *sessionConn) Close(why error) { c.wire.close(why) }

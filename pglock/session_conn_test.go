@@ -1,11 +1,17 @@
 package pglock
 
 import (
+	"errors"
+	"io"
+	"net"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/holdfast-go/holdfast/internal/must"
 	"github.com/holdfast-go/holdfast/internal/session"
@@ -73,7 +79,7 @@ func TestWireTellsEmptyFromNull(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := newWire(hijacked.Conn, hijacked.Frontend, wireEvents{func(uint32, string) {}, func(error) {}})
+		w := newWire(hijacked.Conn, hijacked.Frontend, wireEvents{func(uint32, string) {}, func(error) {}, func(error) {}})
 		answered := make(chan bool, 1)
 		w.send("value", func(value []byte, err error) { answered <- err == nil && value == nil })
 		if got := <-answered; got != null {
@@ -82,6 +88,64 @@ func TestWireTellsEmptyFromNull(t *testing.T) {
 		w.close(errClosed)
 	}
 }
+
+// TestWireEnds: the owners hear of the end before the server does, and once, although every
+// request that has no answer fails.
+func TestWireEnds(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(server net.Conn, c *sessionConn){
+		"an unknown message":   func(server net.Conn, _ *sessionConn) { _, _ = server.Write([]byte{'?', 0, 0, 0, 4}) },
+		"an unexpected answer": func(_ net.Conn, c *sessionConn) { c.wire.fail(errNotHeld) },
+		"a failed write":       nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				const pings = 3 * direct
+				client, server := net.Pipe()
+				if end == nil {
+					client = unwritable{client}
+				}
+				said := make(chan string, 2*pings)
+				c := &sessionConn{wire: newWire(client, pgproto3.NewFrontend(client, client), wireEvents{
+					ending: func(error) {
+						synctest.Wait() // until the server has heard whatever it can hear by now
+						said <- "ending"
+					},
+					lost: func(error) { said <- "lost" },
+				})}
+				go func() {
+					_, _ = io.Copy(io.Discard, server)
+					said <- "closed"
+				}()
+				for range pings {
+					c.Ping(0, func(err error) {
+						if err == nil {
+							t.Error("a ping has no answer and no error")
+						}
+					})
+				}
+				if end != nil {
+					go end(server, c)
+				}
+				if first := <-said; first != "ending" {
+					t.Errorf("the first of the end was %q", first)
+				}
+				rest := []string{<-said, <-said}
+				slices.Sort(rest)
+				synctest.Wait()
+				if len(said) > 0 || !slices.Equal(rest, []string{"closed", "lost"}) {
+					t.Errorf("after that came %q and %d others", rest, len(said))
+				}
+			})
+		})
+	}
+}
+
+// unwritable is a connection whose writes fail.
+type unwritable struct{ net.Conn }
+
+func (unwritable) Write([]byte) (int, error) { return 0, errors.New("no write") }
 
 // TestSessionServes has what servers say of themselves that are not there to ask.
 func TestSessionServes(t *testing.T) {

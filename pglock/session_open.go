@@ -47,13 +47,13 @@ func (s *sessionServer) Open(ctx context.Context, owner string, limit time.Durat
 	if err != nil {
 		return nil, err
 	}
-	c := &sessionConn{ending: events.Ending, limit: limit, apart: at.apart()}
+	c := &sessionConn{limit: limit, apart: at.apart()}
 	notified := func(pid uint32, payload string) {
 		if name, ok := c.freed(payload); ok && pid != hijacked.PID {
 			events.Free(name)
 		}
 	}
-	c.wire = newWire(hijacked.Conn, hijacked.Frontend, wireEvents{notified, events.Lost})
+	c.wire = newWire(hijacked.Conn, hijacked.Frontend, wireEvents{notified, events.Ending, events.Lost})
 	return c, nil
 }
 

@@ -1,6 +1,7 @@
 package pglock
 
 import (
+	"cmp"
 	"errors"
 	"net"
 	"os"
@@ -30,8 +31,10 @@ type wire struct {
 	writing bool   // by the wire's own goroutine
 	asked   []reply
 	err     error         // why the connection ends or has ended
+	broken  error         // of a failed write
 	more    chan struct{} // there is something to write
 	ended   chan struct{}
+	notify  sync.Once // events.ending
 
 	reading  bool          // a goroutine reads
 	reads    uint64        // how often a caller has begun to read
@@ -46,6 +49,7 @@ type reply func(value []byte, err error)
 // wireEvents are the callbacks of a wire that need no request.
 type wireEvents struct {
 	notified func(pid uint32, payload string)
+	ending   func(err error) // before the connection is closed after an error
 	lost     func(err error) // after the last reply
 }
 
@@ -104,12 +108,12 @@ func (w *wire) send(statement string, done reply, params ...[]byte) {
 	}
 	w.out, _ = (&pgproto3.Sync{}).Encode(w.out)
 	w.asked = append(w.asked, done)
-	if w.writing || len(w.asked) > direct {
+	if w.writing || w.broken != nil || len(w.asked) > direct {
 		w.wakeWriter()
 		return
 	}
-	if _, err := w.conn.Write(w.out); err != nil {
-		w.conn.Close() // The reading goroutine gets the error.
+	if _, w.broken = w.conn.Write(w.out); w.broken != nil {
+		w.wakeWriter() // A caller may have a mutex that the owner needs.
 	}
 	w.out = w.out[:0]
 }
@@ -136,6 +140,23 @@ func (w *wire) close(why error) {
 	w.wakeWriter()
 }
 
+// fail ends the connection after an error.
+func (w *wire) fail(err error) {
+	w.ending(err)
+	w.close(err)
+}
+
+// ending notifies the owner of the wire, unless the connection is ending already. If another goroutine
+// is about to notify the owner, ending waits for it.
+func (w *wire) ending(err error) {
+	w.mu.Lock()
+	over := w.err != nil
+	w.mu.Unlock()
+	if !over {
+		w.notify.Do(func() { w.events.ending(err) })
+	}
+}
+
 // write writes the requests that callers do not write themselves.
 func (w *wire) write() {
 	defer w.conn.Close()
@@ -147,10 +168,19 @@ func (w *wire) write() {
 			return
 		}
 		w.mu.Lock()
-		batch, last := w.out, w.err != nil
+		batch, last, err := w.out, w.err != nil, w.broken
 		w.out, w.writing = spare[:0], true
 		w.mu.Unlock()
-		if _, err := w.conn.Write(batch); err != nil || last {
+		if err == nil {
+			_, err = w.conn.Write(batch)
+		}
+		if err != nil {
+			w.mu.Lock()
+			w.broken = err
+			w.mu.Unlock()
+			w.ending(err)
+		}
+		if err != nil || last {
 			return
 		}
 		spare = batch
@@ -301,10 +331,13 @@ func (w *wire) next() reply {
 
 // end fails all unanswered requests with the reason.
 func (w *wire) end(err error) {
+	w.ending(err)
+	w.conn.Close() // ends a write that hangs
 	w.mu.Lock()
-	if w.err == nil {
-		w.err = err
+	if errors.Is(err, net.ErrClosed) {
+		err = cmp.Or(w.broken, err) // The writer has closed the connection.
 	}
+	w.err = cmp.Or(w.err, err)
 	err = w.err
 	asked := w.asked
 	w.asked = nil

@@ -21,9 +21,9 @@ type Server interface {
 
 // Events are the callbacks of a session. They do not block.
 type Events struct {
-	// Ending says that this side ends the session after an error, and why. Ending is called before
-	// the server hears of the end, so that the owners are notified before others acquire their
-	// locks. Ending may be called several times, and after Lost.
+	// Ending says that the session ends after an error, and why. If this side ends the session,
+	// Ending is called before the server hears of the end, so that the owners are notified before
+	// others acquire their locks. Ending may be called several times, and after Lost.
 	Ending func(err error)
 
 	// Lost says that the session has ended and why. Lost is called once, after every
