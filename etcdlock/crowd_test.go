@@ -25,10 +25,10 @@ import (
 // with no read before. If the queue is empty by then, the claim holds.
 func TestJoinCrowd(t *testing.T) {
 	t.Parallel()
-	var sent atomic.Int64
-	b, prefix := intercepted(t, counting(&sent))
-	a := openStore(t, shared.URL()+"?prefix="+prefix)
 	inTime(t, func(t *scene) {
+		var sent atomic.Int64
+		b, prefix := intercepted(t, counting(&sent))
+		a := openStore(t, shared.URL()+"?prefix="+prefix)
 		claim := waiting("long"+rand.Text(), "first")
 		claims, _ := last(t, a, b, claim)
 		sent.Store(0)
@@ -54,10 +54,10 @@ func TestJoinCrowd(t *testing.T) {
 // once it has waited for some time, and is woken at its turn.
 func TestVastQueue(t *testing.T) {
 	t.Parallel()
-	var sent atomic.Int64
-	b, prefix := intercepted(t, counting(&sent))
-	a := openStore(t, shared.URL()+"?prefix="+prefix)
 	inTime(t, func(t *scene) {
+		var sent atomic.Int64
+		b, prefix := intercepted(t, counting(&sent))
+		a := openStore(t, shared.URL()+"?prefix="+prefix)
 		claim := waiting("vast"+rand.Text(), rand.Text())
 		claims := vast(t, a, claim)
 		joined := time.Now()

@@ -179,9 +179,12 @@ func TestManyHeld(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	if now := goroutines(); now > n/2 {
-		t.Errorf("%d goroutines, and %d locks are held", now, n)
-	}
+	servers.Await(t, "the end of the goroutines of the calls", func() error {
+		if now := goroutines(); now > n/2 {
+			return fmt.Errorf("%d goroutines, and %d locks are held", now, n)
+		}
+		return nil
+	})
 	const few = 10 // One, on a machine that is not slow.
 	if r, err := c.Leases(t.Context()); err != nil || len(r.Leases) > few {
 		t.Errorf("leases: %v, %v; want one", r, err)

@@ -193,18 +193,18 @@ func TestHolderOfLongQueue(t *testing.T) {
 // operation that etcd answers only after it has asked the other members.
 func TestLongQueueReads(t *testing.T) {
 	t.Parallel()
-	var mu sync.Mutex
-	var sent []*etcdserverpb.TxnRequest
-	b, prefix := intercepted(t, func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-		if r, ok := req.(*etcdserverpb.TxnRequest); ok {
-			mu.Lock()
-			sent = append(sent, r)
-			mu.Unlock()
-		}
-		return invoke(ctx, method, req, reply, conn, opts...)
-	})
-	a := openStore(t, shared.URL()+"?prefix="+prefix)
 	inTime(t, func(t *scene) {
+		var mu sync.Mutex
+		var sent []*etcdserverpb.TxnRequest
+		b, prefix := intercepted(t, func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+			if r, ok := req.(*etcdserverpb.TxnRequest); ok {
+				mu.Lock()
+				sent = append(sent, r)
+				mu.Unlock()
+			}
+			return invoke(ctx, method, req, reply, conn, opts...)
+		})
+		a := openStore(t, shared.URL()+"?prefix="+prefix)
 		claim := waiting("long"+rand.Text(), rand.Text())
 		_, wakes := last(t, a, b, claim)
 		mu.Lock()
@@ -324,18 +324,18 @@ func TestEventsOfLongQueue(t *testing.T) {
 // long as behind all of them.
 func TestJoinLongQueue(t *testing.T) {
 	t.Parallel()
-	var sent atomic.Int64
-	b, prefix := intercepted(t, func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-		err := invoke(ctx, method, req, reply, conn, opts...)
-		if r, ok := reply.(*etcdserverpb.TxnResponse); ok {
-			for _, op := range r.Responses {
-				sent.Add(int64(len(op.GetResponseRange().GetKvs())))
-			}
-		}
-		return err
-	})
-	a := openStore(t, shared.URL()+"?prefix="+prefix)
 	inTime(t, func(t *scene) {
+		var sent atomic.Int64
+		b, prefix := intercepted(t, func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+			err := invoke(ctx, method, req, reply, conn, opts...)
+			if r, ok := reply.(*etcdserverpb.TxnResponse); ok {
+				for _, op := range r.Responses {
+					sent.Add(int64(len(op.GetResponseRange().GetKvs())))
+				}
+			}
+			return err
+		})
+		a := openStore(t, shared.URL()+"?prefix="+prefix)
 		claim := waiting("long"+rand.Text(), rand.Text())
 		granted(t, a, exclusive(claim.Key, "holder"+claim.Key))
 		t.begin()

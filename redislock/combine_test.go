@@ -22,13 +22,17 @@ type jam struct {
 }
 
 func newJam(t *testing.T) *jam {
-	server := servers.StartRedis(t)
-	s := must.Get(NewConn(dial(t, server), nil))
-	t.Cleanup(func() { s.Close() })
-	if err := s.prove(t.Context()); err != nil { // as the first call does
-		t.Fatal(err)
-	}
-	return &jam{T: t, Store: s, server: server}
+	j := &jam{T: t, server: servers.StartRedis(t)}
+	servers.Until(t, "a proof, as the first call makes", func() bool { // A pause of this machine may cut off one.
+		s := must.Get(NewConn(dial(t, j.server), nil))
+		t.Cleanup(func() { s.Close() })
+		if err := s.prove(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		j.Store = s
+		return s.proof.done.Load()
+	})
+	return j
 }
 
 func (j *jam) claim(key, id string) driver.Claim {

@@ -180,24 +180,31 @@ func Crash(t *testing.T, server Server, holder, waiter *holdfast.Locker, waiting
 	return before, after
 }
 
-// SilentTTL is the TTL of the first Locker in [Silent].
-const SilentTTL = 2 * time.Second
+// SilentTTL is the TTL of the first Locker in [Silent]: the shortest that leaves a call its full
+// second, see callLimit of the engine.
+const SilentTTL = 6 * time.Second
 
 // Silent cuts a holder off without notice, like a pause of the process or a broken network.
 // The server grants the lock to the second Locker, and the first Locker is notified before.
 // Silent returns the tokens of both.
 func Silent(t *testing.T, first, second *holdfast.Locker, cut func()) (earlier, later uint64) {
 	t.Helper()
-	held := Locked(t, first, "silent")
-	for earlier = held.Fence(); earlier == 0; earlier = held.Fence() {
-		held = Locked(t, first, "silent") // A pause of the machine has cost the lock.
+	ctx, cancel := context.WithTimeout(t.Context(), 5*Patience)
+	defer cancel()
+	var held *holdfast.Lock
+	for earlier == 0 { // A pause of the machine may cost the lock.
+		var err error
+		if held, err = servers.Patient(ctx, first.Lock, "silent"); err != nil {
+			t.Fatalf("the first lock: %v", err)
+		}
+		earlier = held.Fence()
 	}
 	cut()
 	began := time.Now()
 	deadline, _ := held.Deadline()
-	next, err := servers.Patient(Bounded(t), second.Lock, "silent", holdfast.TTL(Patience))
+	next, err := servers.Patient(ctx, second.Lock, "silent", holdfast.TTL(Patience))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("the second lock, after the first holder was cut off: %v", err)
 	}
 	later = next.Fence()
 	if err := held.Err(); !errors.Is(err, holdfast.ErrLost) {
