@@ -337,13 +337,13 @@ func without(err error) error {
 	return err
 }
 
-// engine names the server.
+// engine names the server, if the server tells its name in time.
 func (s *Store) engine(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, canaryTime)
 	defer cancel()
 	facts, err := info(ctx, s.conn, "server")
 	if err != nil || facts == nil {
-		return "the server, which has no INFO,"
+		return "the server"
 	}
 	name := product(facts)
 	return "the server, " + name + " " + facts[name+"_version"] + ","

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -97,10 +98,16 @@ func forgetful(l *liar, _ int, key string) bool {
 // honest keeps claims.
 func honest(l *liar, _ int, key string) bool { return !l.holds[key] }
 
-func startLiar(t *testing.T, grant func(*liar, int, string) bool) (url string) {
+// startLiar starts a liar that does not know the commands of lacks.
+func startLiar(t *testing.T, grant func(*liar, int, string) bool, lacks ...string) (url string) {
 	t.Helper()
 	l := &liar{holds: make(map[string]bool), freed: make(map[string]bool), seen: make(map[[2]any]bool), grant: grant}
-	return "redis://" + servers.StartLiar(t, l.answer)
+	return "redis://" + servers.StartLiar(t, func(connection int, words []string) any {
+		if slices.Contains(lacks, words[0]) {
+			return servers.RedisError("ERR unknown command '" + words[0] + "'")
+		}
+		return l.answer(connection, words)
+	})
 }
 
 // clientOf returns a client of a liar.
@@ -110,10 +117,19 @@ func clientOf(addr string) rueidis.Client {
 	}))
 }
 
-// refuses expects a server to be refused with these words.
+// nameless is what a refusal says of a server that does not tell its name in time.
+const nameless = "the server does not exclude: "
+
+// refuses expects a server to be refused with these words, and by its name. The name may come late.
 func refuses(t *testing.T, url string, want ...string) {
 	t.Helper()
-	err := sessiontest.Refused(t, url)
+	var err error
+	servers.Await(t, "a refusal with the name of the server", func() error {
+		if err = sessiontest.Refused(t, url); strings.Contains(err.Error(), nameless) {
+			return err
+		}
+		return nil
+	})
 	for _, words := range want {
 		if !errors.Is(err, driver.ErrInvalid) || !strings.Contains(err.Error(), words) {
 			t.Errorf("got the error %v, want an ErrInvalid with %q", err, words)
@@ -134,6 +150,10 @@ func TestOpenRefusesLiars(t *testing.T) {
 		}
 		return new(liar).answer(0, words)
 	}), name+"the reply is not what the script returns")
+	silent := startLiar(t, always, "INFO")
+	if err := sessiontest.Refused(t, silent); !strings.Contains(err.Error(), nameless) {
+		t.Errorf("a server without INFO: %v", err)
+	}
 	store, err := driver.Open(t.Context(), unhurried(startLiar(t, honest)))
 	if err != nil {
 		t.Fatalf("a server that keeps claims: %v", err)
