@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"container/heap"
 	"slices"
 	"time"
 
@@ -67,7 +66,8 @@ func (a *agenda) add(l *lease, now time.Duration) (sooner bool) {
 		l.open = l.due - ConfirmAfter/2
 	}
 	l.schedule()
-	heap.Push(&a.leases, l)
+	a.leases = append(a.leases, look{})
+	a.leases.settle(len(a.leases)-1, look{l.next, l})
 	return a.arm(l.next)
 }
 
@@ -81,9 +81,12 @@ func (a *agenda) move(l *lease, now time.Duration) (sooner bool) {
 	if l.schedule(); l.next == next {
 		return false
 	}
-	heap.Fix(&a.leases, l.index-1)
+	a.fix(l)
 	return a.arm(l.next)
 }
+
+// fix puts a lease to its place after l.next has changed.
+func (a *agenda) fix(l *lease) { a.leases.settle(l.index-1, look{l.next, l}) }
 
 // arm notes that the renewer has to look at that time.
 func (a *agenda) arm(next time.Duration) (sooner bool) {
@@ -96,8 +99,16 @@ func (a *agenda) arm(next time.Duration) (sooner bool) {
 
 // remove takes a lease out of the agenda.
 func (a *agenda) remove(l *lease) {
-	if l.index > 0 {
-		heap.Remove(&a.leases, l.index-1)
+	if l.index == 0 {
+		return
+	}
+	i, last := l.index-1, len(a.leases)-1
+	moved := a.leases[last]
+	a.leases[last] = look{}
+	a.leases = a.leases[:last]
+	l.index = 0
+	if i < last {
+		a.leases.settle(i, moved)
 	}
 }
 
@@ -106,13 +117,13 @@ func (a *agenda) remove(l *lease) {
 func (a *agenda) due(now time.Duration, closed bool) *work {
 	w := &work{wait: never}
 	for len(a.leases) > 0 {
-		l := a.leases[0]
+		l := a.leases[0].lease
 		if l.next > now && !l.renewableSoon(now) {
 			break
 		}
 		if w.visit(l, now, closed) {
 			l.schedule()
-			heap.Fix(&a.leases, 0)
+			a.fix(l)
 		} else {
 			a.remove(l)
 		}
@@ -233,28 +244,38 @@ func (l *lease) schedule() {
 	}
 }
 
-// A leaseHeap orders leases by when to look at them.
-type leaseHeap []*lease
+// A leaseHeap is a binary heap of leases by when to look at them. With container/heap each new
+// lease would cost an allocation.
+type leaseHeap []look
 
-func (h leaseHeap) Len() int           { return len(h) }
-func (h leaseHeap) Less(i, j int) bool { return h[i].next < h[j].next }
-func (h leaseHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = i+1, j+1
+// A look is a lease and when to look at it. It repeats entry.next: to compare two leases would cost two
+// cache misses, if there are many.
+type look struct {
+	next  time.Duration
+	lease *lease
 }
 
-func (h *leaseHeap) Push(x any) {
-	l := x.(*lease)
-	*h = append(*h, l)
-	l.index = len(*h)
+// settle puts a look to its place, given that the rest is a heap and i is free.
+func (h leaseHeap) settle(i int, l look) {
+	for i > 0 && l.next < h[(i-1)/2].next {
+		h.set(i, h[(i-1)/2])
+		i = (i - 1) / 2
+	}
+	for {
+		child := 2*i + 1
+		if child+1 < len(h) && h[child+1].next < h[child].next {
+			child++
+		}
+		if child >= len(h) || l.next <= h[child].next {
+			break
+		}
+		h.set(i, h[child])
+		i = child
+	}
+	h.set(i, l)
 }
 
-func (h *leaseHeap) Pop() any {
-	old := *h
-	last := len(old) - 1
-	l := old[last]
-	old[last] = nil
-	*h = old[:last]
-	l.index = 0
-	return l
+func (h leaseHeap) set(i int, l look) {
+	h[i] = l
+	l.lease.index = i + 1
 }
