@@ -130,6 +130,19 @@ func TestWholeRun(t *testing.T) {
 	}
 }
 
+// TestHeldAlone runs the one bench that starts processes of its own.
+func TestHeldAlone(t *testing.T) {
+	t.Parallel()
+	p, err := newPlan("^memory/held", tiny, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := p.runAll(t.Context(), &out); err != nil || !strings.Contains(out.String(), "Held: 20 locks") {
+		t.Errorf("%v:\n%s", err, out.String())
+	}
+}
+
 func TestSave(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

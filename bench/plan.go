@@ -103,7 +103,7 @@ func (p plan) runAll(ctx context.Context, out io.Writer) error {
 
 // run measures one store.
 func (p plan) run(ctx context.Context, tb servers.TB, st stores.Store, out io.Writer) (err error) {
-	chosen, processes := p.benches(st), 0
+	chosen, processes := p.benches(st), 1
 	for _, b := range chosen {
 		processes = max(processes, b.processes)
 	}
